@@ -1,0 +1,50 @@
+"""What all tests share: skipping by what is installed, and TensorFlow as a fixture."""
+
+import importlib
+import importlib.util
+import os
+import warnings
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+from hypothesis import settings
+
+ROOT = Path(__file__).resolve().parent.parent
+SHARED = ROOT.parent / "shared"
+
+# The same examples at every run, and no verdict about the speed of a busy machine.
+settings.register_profile("repeatable", derandomize=True, deadline=None)
+settings.load_profile("repeatable")
+
+_REASONS_TO_SKIP = {
+    "tensorflow": None
+    if importlib.util.find_spec("tensorflow")
+    else "TensorFlow is not installed (python3 dev.py tensorflow runs this)",
+    "jax": None if importlib.util.find_spec("jax") else "JAX is not installed",
+    "shared": None if SHARED.is_dir() else f"there is no conformance material at {SHARED}",
+}
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Skip what needs something that is absent, and say what."""
+    for item in items:
+        for marker, reason in _REASONS_TO_SKIP.items():
+            if reason is not None and item.get_closest_marker(marker):
+                item.add_marker(pytest.mark.skip(reason=reason))
+
+
+@pytest.fixture(scope="session")
+def tf() -> ModuleType:
+    """TensorFlow itself, without its start-up messages; for tests marked `tensorflow`."""
+    os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
+    os.environ.setdefault("TF_ENABLE_ONEDNN_OPTS", "0")  # the plain kernels are the reference
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return importlib.import_module("tensorflow")
+
+
+@pytest.fixture(scope="session")
+def shared() -> Path:
+    """The folder with recorded answers of TensorFlow; for tests marked `shared`."""
+    return SHARED
