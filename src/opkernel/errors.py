@@ -1,0 +1,193 @@
+"""One exception class for each of TensorFlow's status codes.
+
+    OpError
+    ├── CancelledError           CANCELLED             the step was cancelled
+    ├── UnknownError             UNKNOWN               (also RuntimeError)
+    ├── InvalidArgumentError     INVALID_ARGUMENT      (also ValueError) wrong whatever the state
+    ├── DeadlineExceededError    DEADLINE_EXCEEDED     (also TimeoutError)
+    ├── NotFoundError            NOT_FOUND             (also LookupError)
+    ├── AlreadyExistsError       ALREADY_EXISTS
+    ├── PermissionDeniedError    PERMISSION_DENIED     (also PermissionError)
+    ├── ResourceExhaustedError   RESOURCE_EXHAUSTED    (also MemoryError)
+    ├── FailedPreconditionError  FAILED_PRECONDITION   wrong in the present state
+    ├── AbortedError             ABORTED
+    ├── OutOfRangeError          OUT_OF_RANGE          e.g. the end of a sequence
+    ├── UnimplementedError       UNIMPLEMENTED         (also NotImplementedError)
+    ├── InternalError            INTERNAL              (also RuntimeError)
+    ├── UnavailableError         UNAVAILABLE
+    ├── DataLossError            DATA_LOSS
+    └── UnauthenticatedError     UNAUTHENTICATED
+
+The classes that are also built-in exceptions can be caught as such by code that does not know
+this package. Names and codes are those of `tf.errors`.
+"""
+
+from enum import IntEnum
+from typing import ClassVar
+
+__all__ = [
+    "AbortedError",
+    "AlreadyExistsError",
+    "CancelledError",
+    "Code",
+    "DataLossError",
+    "DeadlineExceededError",
+    "FailedPreconditionError",
+    "InternalError",
+    "InvalidArgumentError",
+    "NotFoundError",
+    "OpError",
+    "OutOfRangeError",
+    "PermissionDeniedError",
+    "ResourceExhaustedError",
+    "UnauthenticatedError",
+    "UnavailableError",
+    "UnimplementedError",
+    "UnknownError",
+    "exception_for_code",
+]
+
+
+class Code(IntEnum):
+    """The status codes, numbered as in TensorFlow's `error_codes.proto`."""
+
+    OK = 0
+    CANCELLED = 1
+    UNKNOWN = 2
+    INVALID_ARGUMENT = 3
+    DEADLINE_EXCEEDED = 4
+    NOT_FOUND = 5
+    ALREADY_EXISTS = 6
+    PERMISSION_DENIED = 7
+    RESOURCE_EXHAUSTED = 8
+    FAILED_PRECONDITION = 9
+    ABORTED = 10
+    OUT_OF_RANGE = 11
+    UNIMPLEMENTED = 12
+    INTERNAL = 13
+    UNAVAILABLE = 14
+    DATA_LOSS = 15
+    UNAUTHENTICATED = 16
+
+
+class OpError(Exception):
+    """An error with a status code; raised by everything in opkernel that can fail.
+
+    `message` is the text; `node` and `op` are the names of the node and op that failed, where
+    the error came from running or checking one.
+    """
+
+    code: ClassVar[Code]
+
+    def __init__(self, message: str, *, node: str | None = None, op: str | None = None) -> None:
+        super().__init__(message)
+        self.message = message
+        self.node = node
+        self.op = op
+
+    def __str__(self) -> str:
+        return self.message
+
+
+class CancelledError(OpError):
+    """The operation was cancelled, usually by its caller."""
+
+    code = Code.CANCELLED
+
+
+class UnknownError(OpError, RuntimeError):
+    """An error with no better code."""
+
+    code = Code.UNKNOWN
+
+
+class InvalidArgumentError(OpError, ValueError):
+    """An argument that is wrong whatever the state of the system."""
+
+    code = Code.INVALID_ARGUMENT
+
+
+class DeadlineExceededError(OpError, TimeoutError):
+    """The time given ran out."""
+
+    code = Code.DEADLINE_EXCEEDED
+
+
+class NotFoundError(OpError, LookupError):
+    """Something that was named does not exist."""
+
+    code = Code.NOT_FOUND
+
+
+class AlreadyExistsError(OpError):
+    """Something that was to be created exists."""
+
+    code = Code.ALREADY_EXISTS
+
+
+class PermissionDeniedError(OpError, PermissionError):
+    """The caller may not do this."""
+
+    code = Code.PERMISSION_DENIED
+
+
+class ResourceExhaustedError(OpError, MemoryError):
+    """Memory or another limited resource ran out."""
+
+    code = Code.RESOURCE_EXHAUSTED
+
+
+class FailedPreconditionError(OpError):
+    """The system is not in a state in which this can be done."""
+
+    code = Code.FAILED_PRECONDITION
+
+
+class AbortedError(OpError):
+    """The operation was given up, usually for a conflict; it may be tried again."""
+
+    code = Code.ABORTED
+
+
+class OutOfRangeError(OpError):
+    """Past the end of a valid range, which may grow."""
+
+    code = Code.OUT_OF_RANGE
+
+
+class UnimplementedError(OpError, NotImplementedError):
+    """Not implemented, or not for these arguments."""
+
+    code = Code.UNIMPLEMENTED
+
+
+class InternalError(OpError, RuntimeError):
+    """A broken invariant: the fault is in the system, not in its caller."""
+
+    code = Code.INTERNAL
+
+
+class UnavailableError(OpError):
+    """Not available now; it may be tried again."""
+
+    code = Code.UNAVAILABLE
+
+
+class DataLossError(OpError):
+    """Data that cannot be recovered: a truncated or corrupted file."""
+
+    code = Code.DATA_LOSS
+
+
+class UnauthenticatedError(OpError):
+    """The request has no valid credentials."""
+
+    code = Code.UNAUTHENTICATED
+
+
+_BY_CODE = {error.code: error for error in OpError.__subclasses__()}
+
+
+def exception_for_code(code: int) -> type[OpError]:
+    """The exception class of a status code other than OK."""
+    return _BY_CODE[Code(code)]

@@ -1,0 +1,79 @@
+"""TensorFlow's wire formats: messages with the names, fields and numbers of its .proto files.
+
+The classes are built at import from `descriptors.binpb` (compiled from `protos/` by
+`tools/generate_proto.py`) in a descriptor pool of our own. They are therefore free of generated
+code, which ties a package to one major version of protobuf, and of the default pool, where
+TensorFlow's own files of the same names would clash: both libraries can live in one process.
+
+A message crosses between the two libraries as bytes:
+`OpDef.FromString(tf_op_def.SerializeToString())`.
+Fields that a file has and these schemas lack are kept in a round trip.
+"""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+from google.protobuf.descriptor import Descriptor
+from google.protobuf.internal import api_implementation
+from google.protobuf.message import DecodeError, Message
+
+if api_implementation.Type() == "upb":
+    # The two calls below, of protobuf's C core, are what its public modules come down to; going
+    # through those costs 10 ms of imports (the Python implementation, text format) at each start.
+    from google._upb._message import DescriptorPool, MessageMeta
+
+    def message_class(descriptor: Descriptor) -> type[Message]:
+        """The class of a message type of `POOL`; the same one at every call."""
+        namespace = {"DESCRIPTOR": descriptor, "__module__": __name__}
+        return MessageMeta(descriptor.name, (Message,), namespace)
+else:
+    from google.protobuf.descriptor_pool import DescriptorPool
+    from google.protobuf.message_factory import GetMessageClass
+
+    def message_class(descriptor: Descriptor) -> type[Message]:
+        """The class of a message type of `POOL`; the same one at every call."""
+        found = GetMessageClass(descriptor)
+        for nested in descriptor.nested_types:
+            setattr(found, nested.name, message_class(nested))
+        return found
+
+
+POOL = DescriptorPool()
+
+
+def _serialized_files(descriptor_set: bytes) -> Iterator[bytes]:
+    """Split a serialized FileDescriptorSet, which is (tag 1, varint length, file) repeated.
+
+    Doing it here spares the import of the descriptor messages, which only this would use.
+    """
+    position = 0
+    while position < len(descriptor_set):
+        length, shift = 0, 0
+        position += 1  # the tag
+        while True:
+            byte = descriptor_set[position]
+            position += 1
+            length |= (byte & 0x7F) << shift
+            shift += 7
+            if byte < 0x80:
+                break
+        yield descriptor_set[position : position + length]
+        position += length
+
+
+def _load() -> dict[str, type[Message]]:
+    """Fill the pool and return the top-level message classes by their short names."""
+    data = Path(__file__).with_name("descriptors.binpb").read_bytes()
+    files = [POOL.AddSerializedFile(file) for file in _serialized_files(data)]
+    return {
+        name: message_class(descriptor)
+        for file in files
+        if file.package == "tensorflow"
+        for name, descriptor in file.message_types_by_name.items()
+    }
+
+
+_messages = _load()
+globals().update(_messages)
+
+__all__ = ["POOL", "DecodeError", "Message", "message_class", *sorted(_messages)]
