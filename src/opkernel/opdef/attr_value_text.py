@@ -1,0 +1,191 @@
+"""Attr values as text: the defaults that specs give, and the one-line summaries in messages.
+
+Source: TensorFlow core/framework/attr_value_util.cc (ParseAttrValue, SummarizeAttrValue).
+"""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from opkernel.errors import InvalidArgumentError
+from opkernel.opdef.escaping import c_escape
+from opkernel.opdef.fingerprint import fingerprint64
+from opkernel.opdef.number_text import float_text
+from opkernel.opdef.tensor_summary import summarize_tensor
+from opkernel.opdef.text_proto import merge_text
+from opkernel.proto import AttrValue, NameAttrList
+from opkernel.types import DataType, shape_proto_debug_string
+
+__all__ = ["dtype_text", "has_placeholder", "parse_attr_value", "summarize_attr_value"]
+
+_FIELDS = {
+    "string": "s",
+    "int": "i",
+    "float": "f",
+    "bool": "b",
+    "type": "type",
+    "shape": "shape",
+    "tensor": "tensor",
+    "func": "func",
+}
+_REF_OFFSET = 100
+_SPACE = " \t\n\v\f\r"
+_MAX_TENSOR_NESTING = 100
+_MAX_STRING_LENGTH = 80
+_MAX_LIST_LENGTH = 30
+_SHOWN_AT_EACH_END = 5
+_SHOWN_CHARS_AT_EACH_END = 10
+
+_DTYPE_STRINGS = {int(dtype): dtype.string for dtype in DataType}
+_DTYPE_NAMES = {int(dtype): dtype.name for dtype in DataType}
+_BOOL_DEFAULTS = {"true": True, "false": False}
+
+
+def parse_attr_value(text: str, type: str) -> AttrValue:
+    """The value that `text`, as in the default of an attr spec, gives an attr of `type`.
+
+    Args:
+        text: `true`, `3`, `'foo'`, `DT_FLOAT`, `{ dim { size: 2 } }`, `[1, 2]` ...
+        type: "string", "int", ... or "list(string)", ...
+
+    Raises:
+        InvalidArgumentError: the text is no value of the type, or the type is none.
+    """
+    if type == "bool" and text in _BOOL_DEFAULTS:
+        return AttrValue(b=_BOOL_DEFAULTS[text])
+    value = AttrValue()
+    field, is_list = _field_of_type(type)
+    try:
+        if is_list:
+            _parse_list(text, field, value)
+        else:
+            _merge(f"{field}: {text}", field, value)
+    except ValueError as error:
+        raise InvalidArgumentError(
+            f"Could not parse '{text}' as a value of type {type}: {error}"
+        ) from None
+    return value
+
+
+def _field_of_type(attr_type: str) -> tuple[str, bool]:
+    """The field of AttrValue for an attr type, and whether it is that of its list.
+
+    As in TensorFlow a type is known by how it begins.
+    """
+    is_list = attr_type.startswith("list(")
+    word = attr_type.removeprefix("list(")
+    for name, field in (*_FIELDS.items(), ("placeholder", "placeholder")):
+        if word.startswith(name) and (not is_list or word.startswith(name + ")")):
+            return field, is_list
+    raise InvalidArgumentError(f"'{attr_type}' is not the type of an attr")
+
+
+def _parse_list(text: str, field: str, value: AttrValue) -> None:
+    stripped = text.strip(_SPACE)
+    if len(stripped) < 2 or not (stripped[0] == "[" and stripped[-1] == "]"):
+        raise ValueError("a list stands in [ ]")
+    if stripped[1:].lstrip(_SPACE) == "]":
+        value.list.SetInParent()
+    else:
+        _merge(f"list {{ {field}: {text} }}", field, value)
+
+
+def _merge(text: str, field: str, value: AttrValue) -> None:
+    if field == "tensor" and _nests_too_deeply(text):
+        raise ValueError("the tensor is nested too deeply")
+    merge_text(text, value)
+
+
+def _nests_too_deeply(text: str) -> bool:
+    depth = 0
+    for char in text:
+        if char in "{<":
+            depth += 1
+            if depth == _MAX_TENSOR_NESTING:
+                return True
+        elif char in "}>":
+            depth -= 1
+    return False
+
+
+def summarize_attr_value(value: AttrValue) -> str:
+    """The value on one line, long strings and lists shortened: `[1, 2, 3]`, `"foo"`, `DT_FLOAT`.
+
+    A shortened list ends in the fingerprint of its full text, so that different values still
+    differ.
+    """
+    kind = value.WhichOneof("value")
+    if kind is None:
+        return "<Unknown AttrValue type>"
+    if kind == "list":
+        return _summarize_list(_list_pieces(value.list))
+    if kind == "placeholder":
+        return f"${value.placeholder}"
+    return _SUMMARIZE[kind](getattr(value, kind))
+
+
+def _list_pieces(values: AttrValue.ListValue) -> list[str]:
+    """The summaries of a list's elements; only the first kind that the list has is shown."""
+    for kind, summarize in _SUMMARIZE.items():
+        elements = getattr(values, kind)
+        if elements:
+            return [summarize(element) for element in elements]
+    return []
+
+
+def _summarize_list(pieces: Sequence[str]) -> str:
+    if len(pieces) < _MAX_LIST_LENGTH:
+        return "[" + ", ".join(pieces) + "]"
+    shown = [*pieces[:_SHOWN_AT_EACH_END], "...", *pieces[-_SHOWN_AT_EACH_END:]]
+    attr_hash = fingerprint64(",".join(pieces).encode("utf-8", "surrogateescape"))
+    return "[" + ", ".join(shown) + f"]{{attr_hash={attr_hash}}}"
+
+
+def _summarize_string(value: bytes) -> str:
+    escaped = c_escape(value)
+    if len(escaped) >= _MAX_STRING_LENGTH:
+        shown = _SHOWN_CHARS_AT_EACH_END
+        escaped = f"{escaped[:shown]}...{escaped[-shown:]}"
+    return f'"{escaped}"'
+
+
+def _summarize_func(func: NameAttrList) -> str:
+    entries = sorted(f"{name}={summarize_attr_value(value)}" for name, value in func.attr.items())
+    return f"{func.name}[{', '.join(entries)}]"
+
+
+_SUMMARIZE: dict[str, Callable[[Any], str]] = {
+    "s": _summarize_string,
+    "i": str,
+    "f": float_text,
+    "b": lambda value: "true" if value else "false",
+    "type": lambda number: _DTYPE_NAMES.get(number, ""),
+    "shape": shape_proto_debug_string,
+    "tensor": summarize_tensor,
+    "func": _summarize_func,
+}
+
+
+def dtype_text(number: int) -> str:
+    """The name of a type in messages; the number may be that of no type (DataTypeString)."""
+    if number in _DTYPE_STRINGS:
+        return _DTYPE_STRINGS[number]
+    is_ref = number > _REF_OFFSET
+    unknown = f"unknown dtype enum ({number - _REF_OFFSET if is_ref else number})"
+    return f"{unknown}_ref" if is_ref else unknown
+
+
+def has_placeholder(value: AttrValue) -> bool:
+    """Whether a placeholder stands anywhere in the value (HasPlaceHolder)."""
+    match value.WhichOneof("value"):
+        case "placeholder":
+            return True
+        case "func":
+            return _func_has_placeholder(value.func)
+        case "list":
+            return any(_func_has_placeholder(func) for func in value.list.func)
+        case _:
+            return False
+
+
+def _func_has_placeholder(func: NameAttrList) -> bool:
+    return any(has_placeholder(value) for value in func.attr.values())

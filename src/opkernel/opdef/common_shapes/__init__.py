@@ -1,0 +1,173 @@
+"""Shape functions that many ops share, and the pieces of which others are made.
+
+Each is an `fn(c: InferenceContext) -> None` under TensorFlow's name, unless its docstring says
+that it makes such a function or is a part of one.
+
+Source: TensorFlow core/framework/common_shape_fns.h.
+"""
+
+from opkernel.opdef.common_shapes.arrays import (
+    concat_shape,
+    concat_v2_shape,
+    gather_nd_shape,
+    quantized_concat_v2_shape,
+    reduce_scatter_shape,
+    reduction_shape,
+    scatter_nd_shape,
+    segment_reduction_with_num_segments_shape,
+    slice_shape,
+)
+from opkernel.opdef.common_shapes.convolution import (
+    conv2d_backprop_input_shape,
+    conv2d_shape,
+    conv2d_shape_with_explicit_padding,
+    conv3d_shape,
+    conv_shape,
+    depthwise_conv2d_native_shape,
+    depthwise_conv2d_native_shape_with_explicit_padding,
+)
+from opkernel.opdef.common_shapes.diagonal import (
+    matrix_diag_part_v2_shape,
+    matrix_diag_v2_shape,
+    matrix_set_diag_v2_shape,
+)
+from opkernel.opdef.common_shapes.einsum import (
+    einsum_shape,
+    parse_einsum_equation,
+)
+from opkernel.opdef.common_shapes.elementwise import (
+    broadcast_binary_op_output_shape,
+    broadcast_binary_op_output_shape_fn,
+    broadcast_binary_op_shape,
+    explicit_shape,
+    explicit_shapes,
+    merge_both_inputs_shape_fn,
+    no_outputs,
+    random_shape,
+    scalar_shape,
+    unchanged_shape,
+    unchanged_shape_with_rank,
+    unchanged_shape_with_rank_at_least,
+    unchanged_shape_with_rank_at_most,
+    unknown_shape,
+)
+from opkernel.opdef.common_shapes.linear_algebra import (
+    batch_matmul_shape,
+    batch_matmul_v2_shape,
+    matmul_shape,
+)
+from opkernel.opdef.common_shapes.normalization import (
+    bias_add_grad_shape,
+    bias_add_shape,
+    fused_batch_norm_ex_shape,
+    fused_batch_norm_grad_ex_shape,
+    fused_batch_norm_grad_shape,
+    fused_batch_norm_shape,
+    fused_batch_norm_v3_shape,
+)
+from opkernel.opdef.common_shapes.pooling import (
+    avg_pool3d_grad_shape,
+    avg_pool_grad_shape,
+    avg_pool_shape,
+    max_pool3d_grad_shape,
+    max_pool_grad_shape,
+    max_pool_shape,
+    max_pool_shape_with_explicit_padding,
+    max_pool_v2_shape,
+    pool3d_shape,
+)
+from opkernel.opdef.common_shapes.quantized import (
+    quantize_v2_shape,
+    quantized_avg_pool_shape,
+    quantized_conv2d_shape,
+)
+from opkernel.opdef.common_shapes.resources import (
+    dataset_iterator_shape,
+    sparse_reduce_shape,
+    validate_sparse_tensor,
+    validate_variable_resource_handle,
+)
+from opkernel.opdef.common_shapes.windows import (
+    ImageDims,
+    check_format_constraints_on_shape,
+    data_format_attr,
+    dimensions_from_shape,
+    get_windowed_output_size_from_dims,
+    get_windowed_output_size_from_dims_v2,
+    make_shape_from_format,
+    padding_attrs,
+    shape_from_dimensions,
+)
+
+__all__ = [
+    "ImageDims",
+    "avg_pool3d_grad_shape",
+    "avg_pool_grad_shape",
+    "avg_pool_shape",
+    "batch_matmul_shape",
+    "batch_matmul_v2_shape",
+    "bias_add_grad_shape",
+    "bias_add_shape",
+    "broadcast_binary_op_output_shape",
+    "broadcast_binary_op_output_shape_fn",
+    "broadcast_binary_op_shape",
+    "check_format_constraints_on_shape",
+    "concat_shape",
+    "concat_v2_shape",
+    "conv2d_backprop_input_shape",
+    "conv2d_shape",
+    "conv2d_shape_with_explicit_padding",
+    "conv3d_shape",
+    "conv_shape",
+    "data_format_attr",
+    "dataset_iterator_shape",
+    "depthwise_conv2d_native_shape",
+    "depthwise_conv2d_native_shape_with_explicit_padding",
+    "dimensions_from_shape",
+    "einsum_shape",
+    "explicit_shape",
+    "explicit_shapes",
+    "fused_batch_norm_ex_shape",
+    "fused_batch_norm_grad_ex_shape",
+    "fused_batch_norm_grad_shape",
+    "fused_batch_norm_shape",
+    "fused_batch_norm_v3_shape",
+    "gather_nd_shape",
+    "get_windowed_output_size_from_dims",
+    "get_windowed_output_size_from_dims_v2",
+    "make_shape_from_format",
+    "matmul_shape",
+    "matrix_diag_part_v2_shape",
+    "matrix_diag_v2_shape",
+    "matrix_set_diag_v2_shape",
+    "max_pool3d_grad_shape",
+    "max_pool_grad_shape",
+    "max_pool_shape",
+    "max_pool_shape_with_explicit_padding",
+    "max_pool_v2_shape",
+    "merge_both_inputs_shape_fn",
+    "no_outputs",
+    "padding_attrs",
+    "parse_einsum_equation",
+    "pool3d_shape",
+    "quantize_v2_shape",
+    "quantized_avg_pool_shape",
+    "quantized_concat_v2_shape",
+    "quantized_conv2d_shape",
+    "random_shape",
+    "reduce_scatter_shape",
+    "reduction_shape",
+    "scalar_shape",
+    "scatter_nd_shape",
+    "segment_reduction_with_num_segments_shape",
+    "shape_from_dimensions",
+    "slice_shape",
+    "sparse_reduce_shape",
+    "unchanged_shape",
+    "unchanged_shape_with_rank",
+    "unchanged_shape_with_rank_at_least",
+    "unchanged_shape_with_rank_at_most",
+    "unknown_shape",
+    "validate_sparse_tensor",
+    "validate_variable_resource_handle",
+]

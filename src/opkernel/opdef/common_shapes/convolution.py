@@ -1,0 +1,262 @@
+"""Shapes of convolutions and of their gradients.
+
+Source: TensorFlow core/framework/common_shape_fns.cc.
+"""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from opkernel.errors import InvalidArgumentError
+from opkernel.opdef.common_shapes.windows import (
+    ImageDims,
+    check_format_constraints_on_shape,
+    data_format_attr,
+    dimensions_from_shape,
+    get_windowed_output_size_from_dims_v2,
+    padding_attrs,
+    shape_from_dimensions,
+)
+from opkernel.opdef.inference_context import InferenceContext
+from opkernel.opdef.shape_handles import UNKNOWN_DIM, DimensionHandle
+from opkernel.opdef.tensor_format import FilterTensorFormat, TensorFormat
+from opkernel.opdef.windowed_output import Padding
+
+__all__ = [
+    "conv2d_backprop_input_shape",
+    "conv2d_shape",
+    "conv2d_shape_with_explicit_padding",
+    "conv3d_shape",
+    "conv_shape",
+    "depthwise_conv2d_native_shape",
+    "depthwise_conv2d_native_shape_with_explicit_padding",
+]
+
+_SPACE = "DHW"
+
+
+def conv2d_shape(c: InferenceContext) -> None:
+    """Images * filter [h, w, in, out] -> images; padding VALID or SAME."""
+    _conv2d_shape(c, supports_explicit_padding=False)
+
+
+def conv2d_shape_with_explicit_padding(c: InferenceContext) -> None:
+    """Images * filter [h, w, in, out] -> images; padding VALID, SAME or EXPLICIT."""
+    _conv2d_shape(c, supports_explicit_padding=True)
+
+
+def _conv2d_shape(c: InferenceContext, supports_explicit_padding: bool) -> None:
+    data_format = data_format_attr(c)
+    filter_format = FilterTensorFormat.from_string(c.find_attr("filter_format", "HWIO"))
+    rank = data_format.num_dims(2)
+    image = c.with_rank(c.input(0), rank)
+    check_format_constraints_on_shape(c, data_format, image)
+    filter_ = c.with_rank(c.input(1), rank)
+    check_format_constraints_on_shape(c, data_format, filter_)
+    dilations = _int_list_attr(c, "dilations", 4, "Conv2D requires the dilation attribute to")
+    who = f"Conv2D on data format {data_format.value} requires the stride attribute to"
+    strides = _int_list_attr(c, "strides", 4, who)
+    dims = dimensions_from_shape(c, image, data_format)
+    channels_out = c.dim(filter_, filter_format.index("O"))
+    channels_in = c.dim(filter_, filter_format.index("I"))
+    if filter_format is FilterTensorFormat.OIHW_VECT_I:
+        inner = c.dim(filter_, filter_format.inner_input_channels_index(rank))
+        channels_in = c.multiply(channels_in, inner)
+    _check_groups(dims.channels, channels_in, channels_out)
+    padding, paddings = padding_attrs(c, data_format, "HW", supports_explicit_padding)
+    filter_space = [c.dim(filter_, filter_format.spatial_index(i)) for i in range(2)]
+    windows = _Windows(dilations, strides, padding, paddings)
+    space = _slide(c, data_format, dims.space, filter_space, windows)
+    vector_size = c.dim(image, -1) if data_format is TensorFormat.NCHW_VECT_C else None
+    output = ImageDims(dims.batch, space, channels_out)
+    c.set_output(0, shape_from_dimensions(c, output, data_format, vector_size))
+
+
+class _Windows(NamedTuple):
+    """How the filter slides: steps of each dimension of the tensor, padding of spatial ones."""
+
+    dilations: Sequence[int]
+    strides: Sequence[int]
+    padding: Padding
+    paddings: Sequence[tuple[int, int]]
+
+
+def _slide(
+    c: InferenceContext,
+    data_format: TensorFormat,
+    space: Sequence[DimensionHandle],
+    filter_space: Sequence[DimensionHandle],
+    windows: _Windows,
+) -> tuple[DimensionHandle, ...]:
+    """How many windows there are along each spatial dimension."""
+    letters = _SPACE[-len(space) :]
+    return tuple(
+        [
+            get_windowed_output_size_from_dims_v2(
+                c,
+                space[i],
+                filter_space[i],
+                data_format.pick(windows.dilations, letter),
+                data_format.pick(windows.strides, letter),
+                windows.padding,
+                windows.paddings[i],
+            )
+            for i, letter in enumerate(letters)
+        ]
+    )
+
+
+def _int_list_attr(c: InferenceContext, name: str, length: int, who: str) -> list[int]:
+    values: list[int] = c.get_attr(name)
+    if len(values) != length:
+        raise InvalidArgumentError(f"{who} contain {length} values, but got: {len(values)}")
+    return values
+
+
+def _check_groups(
+    channels: DimensionHandle,
+    filter_channels: DimensionHandle,
+    output_channels: DimensionHandle,
+    wanted_groups: int | None = None,
+) -> None:
+    """Check that a filter over fewer channels divides the input and the output into groups."""
+    depth, filter_depth, output_depth = (
+        dim.value for dim in (channels, filter_channels, output_channels)
+    )
+    if depth == UNKNOWN_DIM or filter_depth == UNKNOWN_DIM:
+        return
+    if filter_depth == 0:
+        raise InvalidArgumentError("Depth of filter must not be 0")
+    if depth % filter_depth:
+        raise InvalidArgumentError(
+            f"Depth of input ({depth}) is not a multiple of input depth of filter ({filter_depth})"
+        )
+    groups = depth // filter_depth
+    if wanted_groups is not None and groups != wanted_groups:
+        raise InvalidArgumentError(
+            f"Input depth {depth} divided by filter input depth {filter_depth} does not match "
+            f"with groups parameter ({wanted_groups})"
+        )
+    if groups == 1 or output_depth == UNKNOWN_DIM:
+        return
+    if groups == 0:
+        raise InvalidArgumentError("Number of groups must not be 0")
+    if output_depth % groups:
+        raise InvalidArgumentError(
+            f"Depth of output ({output_depth}) is not a multiple of the number of groups ({groups})"
+        )
+
+
+def _check_conv_ranks(input_rank: int, filter_rank: int) -> None:
+    if input_rank not in (4, 5):
+        raise InvalidArgumentError(
+            "Input tensor must be rank 4 or 5, excluding extra batch dimensions, "
+            f"but got: {input_rank}"
+        )
+    if filter_rank not in (4, 5):
+        raise InvalidArgumentError(f"Filter tensor must be rank 4 or 5, but got: {filter_rank}")
+    if input_rank != filter_rank:
+        raise InvalidArgumentError(
+            f"Input tensor rank must be the same as filter rank, got {input_rank} and {filter_rank}"
+        )
+
+
+def conv_shape(c: InferenceContext) -> None:
+    """Images or volumes, with `batch_dims` leading dimensions, * filter; any padding."""
+    batch_dims, groups = c.get_attr("batch_dims"), c.get_attr("groups")
+    if batch_dims < 0:
+        raise InvalidArgumentError(f"Batch dims must be non-negative, but got {batch_dims}.")
+    if groups <= 0:
+        raise InvalidArgumentError(f"Groups attribute should be a positive integer, got {groups}")
+    shape, filter_ = c.input(0), c.input(1)
+    if shape.dims is None or filter_.dims is None:
+        c.set_output(0, c.unknown_shape())
+        return
+    _check_conv_ranks(len(shape.dims) - batch_dims + 1, len(filter_.dims))
+    rank = len(filter_.dims)
+    # The leading dimensions are passed on, as if the convolution had one batch dimension.
+    one_batch = c.make_shape([None, *shape.dims[batch_dims:]])
+    strides = _int_list_attr(c, "strides", rank, "Stride attribute should")
+    dilations = [1] * rank
+    if c.get_attr("dilations"):
+        dilations = _int_list_attr(c, "dilations", rank, "Conv requires the dilation attribute to")
+    channels_last = c.get_attr("data_format") == "CHANNELS_LAST"
+    data_format = TensorFormat.NHWC if channels_last else TensorFormat.NCHW
+    dims = dimensions_from_shape(c, one_batch, data_format, rank - 2)
+    _check_groups(dims.channels, c.dim(filter_, -2), c.dim(filter_, -1), groups)
+    padding, paddings = padding_attrs(c, data_format, _SPACE[5 - rank :], True, rank)
+    filter_space = [c.dim(filter_, i) for i in range(rank - 2)]
+    windows = _Windows(dilations, strides, padding, paddings)
+    space = _slide(c, data_format, dims.space, filter_space, windows)
+    output = ImageDims(dims.batch, space, c.dim(filter_, -1))
+    images = shape_from_dimensions(c, output, data_format)
+    leading = c.subshape(shape, 0, batch_dims)
+    c.set_output(0, c.concatenate(leading, c.subshape(images, 1)))
+
+
+def conv3d_shape(c: InferenceContext) -> None:
+    """Volumes * filter [d, h, w, in, out] -> volumes; padding VALID or SAME."""
+    volume, filter_ = c.with_rank(c.input(0), 5), c.with_rank(c.input(1), 5)
+    data_format = data_format_attr(c)
+    dilations = _int_list_attr(c, "dilations", 5, "Conv3D requires the dilation attribute to")
+    strides = _int_list_attr(c, "strides", 5, "Conv3D requires the stride attribute to")
+    dims = dimensions_from_shape(c, volume, data_format, 3)
+    _check_groups(dims.channels, c.dim(filter_, 3), c.dim(filter_, 4))
+    padding = Padding.from_string(c.get_attr("padding"))
+    filter_space = [c.dim(filter_, i) for i in range(3)]
+    windows = _Windows(dilations, strides, padding, [(0, 0)] * 3)
+    space = _slide(c, data_format, dims.space, filter_space, windows)
+    output = ImageDims(dims.batch, space, c.dim(filter_, 4))
+    c.set_output(0, shape_from_dimensions(c, output, data_format))
+
+
+def depthwise_conv2d_native_shape(c: InferenceContext) -> None:
+    """Images * filter [h, w, in, m] -> images of in * m channels; padding VALID or SAME."""
+    _depthwise_conv2d_native_shape(c, supports_explicit_padding=False)
+
+
+def depthwise_conv2d_native_shape_with_explicit_padding(c: InferenceContext) -> None:
+    """Images * filter [h, w, in, m] -> images of in * m channels; any padding."""
+    _depthwise_conv2d_native_shape(c, supports_explicit_padding=True)
+
+
+def _depthwise_conv2d_native_shape(c: InferenceContext, supports_explicit_padding: bool) -> None:
+    image, filter_ = c.with_rank(c.input(0), 4), c.with_rank(c.input(1), 4)
+    who = "DepthwiseConv2D requires the"
+    strides = _int_list_attr(c, "strides", 4, f"{who} stride attribute to")
+    dilations: Sequence[int] = (1, 1, 1, 1)
+    if c.find_attr("dilations") is not None:
+        dilations = _int_list_attr(c, "dilations", 4, f"{who} dilations attribute to")
+    data_format = data_format_attr(c)
+    dims = dimensions_from_shape(c, image, data_format)
+    channels = c.multiply(c.merge(dims.channels, c.dim(filter_, 2)), c.dim(filter_, 3))
+    padding, paddings = padding_attrs(c, data_format, "HW", supports_explicit_padding)
+    filter_space = [c.dim(filter_, i) for i in range(2)]
+    windows = _Windows(dilations, strides, padding, paddings)
+    space = _slide(c, data_format, dims.space, filter_space, windows)
+    output = ImageDims(dims.batch, space, channels)
+    c.set_output(0, shape_from_dimensions(c, output, data_format))
+
+
+def conv2d_backprop_input_shape(c: InferenceContext) -> None:
+    """Input 0 holds the shape of the images, or only rows and columns of it."""
+    data_format = data_format_attr(c)
+    gradient, filter_ = c.with_rank(c.input(2), 4), c.with_rank(c.input(1), 4)
+    dims = dimensions_from_shape(c, gradient, data_format)
+    c.merge(dims.channels, c.dim(filter_, 3))
+    given = c.make_shape_from_shape_tensor(0)
+    if not c.rank_known(given):
+        given = c.with_rank(given, 4)
+    if c.rank(given) == 4:
+        # With groups the images have more channels than the filter, so only `given` knows them.
+        image = dimensions_from_shape(c, given, data_format)
+        c.merge(image.batch, dims.batch)
+        space, channels = image.space, image.channels
+    elif c.rank(given) == 2:
+        space, channels = given.dims or (), c.dim(filter_, 2)
+    else:
+        raise InvalidArgumentError(
+            "Conv2DBackpropInput requires input_sizes to contain 4 values or 2 values, "
+            f"but got: {c.rank(given)}"
+        )
+    output = ImageDims(dims.batch, space, channels)
+    c.set_output(0, shape_from_dimensions(c, output, data_format))

@@ -1,0 +1,52 @@
+"""Shapes of matrix products, einsum and operations on diagonals.
+
+Source: TensorFlow core/framework/common_shape_fns.cc.
+"""
+
+from opkernel.opdef.common_shapes.elementwise import broadcast_binary_op_output_shape
+from opkernel.opdef.inference_context import InferenceContext
+from opkernel.opdef.shape_handles import ShapeHandle
+
+__all__ = [
+    "batch_matmul_shape",
+    "batch_matmul_v2_shape",
+    "matmul_shape",
+]
+
+
+def matmul_shape(c: InferenceContext) -> None:
+    """[m, k] x [k, n] -> [m, n], after the attrs `transpose_a` and `transpose_b`."""
+    a, b = c.with_rank(c.input(0), 2), c.with_rank(c.input(1), 2)
+    transpose_a, transpose_b = c.get_attr("transpose_a"), c.get_attr("transpose_b")
+    rows, inner_a = c.dim(a, int(transpose_a)), c.dim(a, int(not transpose_a))
+    inner_b, columns = c.dim(b, int(transpose_b)), c.dim(b, int(not transpose_b))
+    c.merge(inner_a, inner_b)
+    c.set_output(0, c.matrix(rows, columns))
+
+
+def batch_matmul_shape(c: InferenceContext) -> None:
+    """[..., m, k] x [..., k, n] -> [..., m, n], with the same leading dimensions."""
+    a, b = _matrices(c)
+    batch = c.merge(c.subshape(a, 0, -2), c.subshape(b, 0, -2))
+    c.set_output(0, c.concatenate(batch, _matrix_product(c, a, b)))
+
+
+def batch_matmul_v2_shape(c: InferenceContext) -> None:
+    """[..., m, k] x [..., k, n] -> [..., m, n], the leading dimensions broadcast."""
+    a, b = _matrices(c)
+    product = _matrix_product(c, a, b)
+    batch = broadcast_binary_op_output_shape(c, c.subshape(a, 0, -2), c.subshape(b, 0, -2))
+    c.set_output(0, c.concatenate(batch, product))
+
+
+def _matrices(c: InferenceContext) -> tuple[ShapeHandle, ShapeHandle]:
+    return c.with_rank_at_least(c.input(0), 2), c.with_rank_at_least(c.input(1), 2)
+
+
+def _matrix_product(c: InferenceContext, a: ShapeHandle, b: ShapeHandle) -> ShapeHandle:
+    """[m, n] of the last two dimensions, after the attrs `adj_x` and `adj_y`."""
+    adj_x, adj_y = c.get_attr("adj_x"), c.get_attr("adj_y")
+    rows, inner_a = c.dim(a, -1 if adj_x else -2), c.dim(a, -2 if adj_x else -1)
+    inner_b, columns = c.dim(b, -1 if adj_y else -2), c.dim(b, -2 if adj_y else -1)
+    c.merge(inner_a, inner_b)
+    return c.matrix(rows, columns)

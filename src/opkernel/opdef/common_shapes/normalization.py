@@ -1,0 +1,96 @@
+"""Shapes of bias addition and batch normalisation.
+
+Source: TensorFlow core/framework/common_shape_fns.cc.
+"""
+
+from opkernel.errors import InvalidArgumentError
+from opkernel.opdef.common_shapes.windows import data_format_attr
+from opkernel.opdef.inference_context import InferenceContext
+from opkernel.opdef.shape_handles import UNKNOWN_DIM
+
+__all__ = [
+    "bias_add_grad_shape",
+    "bias_add_shape",
+    "fused_batch_norm_ex_shape",
+    "fused_batch_norm_grad_ex_shape",
+    "fused_batch_norm_grad_shape",
+    "fused_batch_norm_shape",
+    "fused_batch_norm_v3_shape",
+]
+
+
+def bias_add_shape(c: InferenceContext) -> None:
+    """Input 0, its last dimension (for NCHW its second) merged with the length of input 1."""
+    channels_first = c.find_attr("data_format") == "NCHW"
+    shape = c.with_rank_at_least(c.input(0), 3 if channels_first else 2)
+    bias = c.with_rank(c.input(1), 1)
+    if not c.rank_known(shape):
+        c.set_output(0, c.unknown_shape())
+        return
+    axis = 1 if channels_first else -1
+    c.set_output(0, c.replace_dim(shape, axis, c.merge(c.dim(shape, axis), c.dim(bias, 0))))
+
+
+def bias_add_grad_shape(c: InferenceContext) -> None:
+    """A vector as long as the last dimension (for NCHW the second) of input 0."""
+    channels_first = c.find_attr("data_format") == "NCHW"
+    shape = c.with_rank_at_least(c.input(0), 3 if channels_first else 2)
+    c.set_output(0, c.vector(c.dim(shape, 1 if channels_first else -1)))
+
+
+def fused_batch_norm_shape(c: InferenceContext) -> None:
+    """Input 0, and four vectors with one element for each channel."""
+    rank = 5 if c.get_attr("data_format") in ("NDHWC", "NCDHW") else 4
+    images = c.with_rank(c.input(0), rank)
+    data_format = data_format_attr(c)
+    # Mean and variance are empty while training, unless they are averaged with the old ones.
+    averages = c.find_attr("exponential_avg_factor", 1.0) != 1.0
+    statistics_given = not c.get_attr("is_training") or averages
+    axis = data_format.feature_index(rank)
+    channels = c.dim(images, axis)
+    for i in range(1, 5 if statistics_given else 3):
+        channels = c.merge(channels, c.dim(c.with_rank(c.input(i), 1), 0))
+    c.set_output(0, c.replace_dim(images, axis, channels))
+    per_channel = c.vector(channels)
+    for i in range(1, 5):
+        c.set_output(i, per_channel)
+
+
+def fused_batch_norm_v3_shape(c: InferenceContext) -> None:
+    """As `fused_batch_norm_shape`; the sixth output is the kernel's own and unknown."""
+    fused_batch_norm_shape(c)
+    c.set_output(5, c.unknown_shape())
+
+
+def fused_batch_norm_ex_shape(c: InferenceContext) -> None:
+    """As `fused_batch_norm_v3_shape`, where the number of channels is a multiple of 4."""
+    fused_batch_norm_v3_shape(c)
+    images = c.with_rank(c.input(0), 4)
+    channels = c.dim(images, data_format_attr(c).feature_index(4)).value
+    if channels != UNKNOWN_DIM and channels % 4:
+        raise InvalidArgumentError(
+            f"{c.node_def.op} channel dimension must be divisible by 4, but is {channels}."
+        )
+
+
+def fused_batch_norm_grad_shape(c: InferenceContext) -> None:
+    """The gradient of the images, those of scale and offset, and two empty vectors."""
+    rank = 5 if c.get_attr("data_format") in ("NDHWC", "NCDHW") else 4
+    gradient = c.with_rank(c.input(0), rank)
+    images = c.with_rank(c.input(1), rank)
+    axis = data_format_attr(c).feature_index(rank)
+    channels = c.merge(c.dim(gradient, axis), c.dim(images, axis))
+    for i in range(2, 5):
+        channels = c.merge(channels, c.dim(c.with_rank(c.input(i), 1), 0))
+    c.set_output(0, c.replace_dim(gradient, axis, channels))
+    c.set_output(1, c.vector(channels))
+    c.set_output(2, c.vector(channels))
+    c.set_output(3, c.vector(0))
+    c.set_output(4, c.vector(0))
+
+
+def fused_batch_norm_grad_ex_shape(c: InferenceContext) -> None:
+    """As `fused_batch_norm_grad_shape`, and the gradient of the side input, if there is one."""
+    fused_batch_norm_grad_shape(c)
+    if c.get_attr("num_side_inputs"):
+        c.set_output(5, c.input(0))

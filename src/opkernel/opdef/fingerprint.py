@@ -1,0 +1,160 @@
+"""Fingerprint64: the 64-bit FarmHash fingerprint (farmhashna::Hash64) of a byte string.
+
+TensorFlow puts it into summaries in place of what it elides, and into canonical function names.
+Written from the published algorithm: inputs are mixed by length class (up to 16, 32, 64 bytes,
+longer), all arithmetic is modulo 2**64, and words are read little-endian.
+"""
+
+import struct
+
+__all__ = ["fingerprint64"]
+
+_MASK = (1 << 64) - 1
+_K0 = 0xC3A5C85C97CB3127
+_K1 = 0xB492B66FBE98F273
+_K2 = 0x9AE16A3B2F90404F
+_SEED = 81
+
+
+def fingerprint64(data: bytes) -> int:
+    """The fingerprint of `data`, an int in [0, 2**64). Time is linear in its length."""
+    length = len(data)
+    if length <= 16:
+        return _hash_up_to_16(data)
+    if length <= 32:
+        return _hash_17_to_32(data)
+    if length <= 64:
+        return _hash_33_to_64(data)
+    return _hash_long(data)
+
+
+def _word64(data: bytes, at: int) -> int:
+    return int.from_bytes(data[at : at + 8], "little")
+
+
+def _word32(data: bytes, at: int) -> int:
+    return int.from_bytes(data[at : at + 4], "little")
+
+
+def _rotate(value: int, shift: int) -> int:
+    value &= _MASK
+    return (value >> shift) | (value << (64 - shift)) & _MASK
+
+
+def _shift_mix(value: int) -> int:
+    value &= _MASK
+    return value ^ (value >> 47)
+
+
+def _mix(u: int, v: int, multiplier: int) -> int:
+    """Two words into one (HashLen16 with a multiplier)."""
+    a = _shift_mix((u ^ v) * multiplier)
+    b = _shift_mix(((v & _MASK) ^ a) * multiplier)
+    return b * multiplier & _MASK
+
+
+def _hash_up_to_16(data: bytes) -> int:
+    length = len(data)
+    multiplier = _K2 + length * 2
+    if length >= 8:
+        a = _word64(data, 0) + _K2 & _MASK
+        b = _word64(data, length - 8)
+        c = (_rotate(b, 37) * multiplier + a) & _MASK
+        d = (_rotate(a, 25) + b) * multiplier & _MASK
+        return _mix(c, d, multiplier)
+    if length >= 4:
+        return _mix(length + (_word32(data, 0) << 3), _word32(data, length - 4), multiplier)
+    if length > 0:
+        y = data[0] + (data[length >> 1] << 8)
+        z = length + (data[-1] << 2)
+        return _shift_mix(y * _K2 ^ z * _K0) * _K2 & _MASK
+    return _K2
+
+
+def _hash_17_to_32(data: bytes) -> int:
+    length = len(data)
+    multiplier = _K2 + length * 2
+    a = _word64(data, 0) * _K1
+    b = _word64(data, 8)
+    c = _word64(data, length - 8) * multiplier
+    d = _word64(data, length - 16) * _K2
+    return _mix(
+        (_rotate(a + b, 43) + _rotate(c, 30) + d) & _MASK,
+        (a + _rotate(b + _K2, 18) + c) & _MASK,
+        multiplier,
+    )
+
+
+def _hash_33_to_64(data: bytes) -> int:
+    length = len(data)
+    multiplier = _K2 + length * 2
+    a = _word64(data, 0) * _K2
+    b = _word64(data, 8)
+    c = _word64(data, length - 8) * multiplier
+    d = _word64(data, length - 16) * _K2
+    y = (_rotate(a + b, 43) + _rotate(c, 30) + d) & _MASK
+    z = _mix(y, (a + _rotate(b + _K2, 18) + c) & _MASK, multiplier)
+    e = _word64(data, 16) * multiplier
+    f = _word64(data, 24)
+    g = (y + _word64(data, length - 32)) * multiplier
+    h = (z + _word64(data, length - 24)) * multiplier
+    return _mix(
+        (_rotate(e + f, 43) + _rotate(g, 30) + h) & _MASK,
+        (e + _rotate(f + a, 18) + g) & _MASK,
+        multiplier,
+    )
+
+
+def _absorb_32(words: tuple[int, ...], a: int, b: int) -> tuple[int, int]:
+    """Four words into the running pair (WeakHashLen32WithSeeds)."""
+    w, x, y, z = words
+    a += w
+    b = _rotate(b + a + z, 21)
+    c = a
+    a += x + y
+    b += _rotate(a, 44)
+    return (a + z) & _MASK, (b + c) & _MASK
+
+
+def _hash_long(data: bytes) -> int:
+    """Inputs over 64 bytes: a 56-byte state over 64-byte blocks, the last of which may overlap."""
+    x, y = _SEED, (_SEED * _K1 + 113) & _MASK
+    z = _shift_mix(y * _K2 + 113) * _K2 & _MASK
+    v, w = (0, 0), (0, 0)
+    x = (x * _K2 + _word64(data, 0)) & _MASK
+    last_block = (len(data) - 1) // 64 * 64
+    for at in range(0, last_block, 64):
+        block = struct.unpack_from("<8Q", data, at)
+        x = _rotate(x + y + v[0] + block[1], 37) * _K1
+        y = _rotate(y + v[1] + block[6], 42) * _K1
+        x = (x ^ w[1]) & _MASK
+        y = (y + v[0] + block[5]) & _MASK
+        z = _rotate(z + w[0], 33) * _K1 & _MASK
+        v = _absorb_32(block[:4], v[1] * _K1, x + w[0])
+        w = _absorb_32(block[4:], z + w[1], y + block[2])
+        z, x = x, z
+    return _finish_long(data, x, y, z, v, w)
+
+
+def _finish_long(
+    data: bytes, x: int, y: int, z: int, v: tuple[int, int], w: tuple[int, int]
+) -> int:
+    """Mix in the last 64 bytes, whatever of them the blocks before took already."""
+    multiplier = (_K1 + ((z & 0xFF) << 1)) & _MASK
+    block = struct.unpack_from("<8Q", data, len(data) - 64)
+    w = ((w[0] + ((len(data) - 1) & 63)) & _MASK, w[1])
+    v = ((v[0] + w[0]) & _MASK, v[1])
+    w = ((w[0] + v[0]) & _MASK, w[1])
+    x = _rotate(x + y + v[0] + block[1], 37) * multiplier
+    y = _rotate(y + v[1] + block[6], 42) * multiplier
+    x = (x ^ w[1] * 9) & _MASK
+    y = (y + v[0] * 9 + block[5]) & _MASK
+    z = _rotate(z + w[0], 33) * multiplier & _MASK
+    v = _absorb_32(block[:4], v[1] * multiplier, x + w[0])
+    w = _absorb_32(block[4:], z + w[1], y + block[2])
+    z, x = x, z
+    return _mix(
+        (_mix(v[0], w[0], multiplier) + _shift_mix(y) * _K0 + z) & _MASK,
+        (_mix(v[1], w[1], multiplier) + x) & _MASK,
+        multiplier,
+    )

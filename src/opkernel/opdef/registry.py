@@ -1,0 +1,317 @@
+"""`OpRegistry`: what ops there are.
+
+An op comes in by one of two doors:
+
+- `register` takes a factory, as in TensorFlow. Factories given before the first look-up are
+  deferred: they run together at the first look-up, export or `process_registrations`.
+- `declare` takes a declaration that already has a name (`register_op` uses it). It is built and
+  checked when the op is first looked up, so that importing a module with a hundred ops is cheap.
+
+What neither has is asked of the loader, which may import the module that declares the op.
+
+Every public method may be called from any thread. The lock is not held while the loader runs:
+it imports modules, and a module that another thread imports may be waiting to register its ops.
+
+Source: TensorFlow core/framework/op.cc.
+"""
+
+import importlib
+import platform
+import threading
+from collections.abc import Callable
+from typing import Protocol, TypeAlias
+
+from opkernel.errors import AlreadyExistsError, NotFoundError, OpError
+from opkernel.opdef.op_def_builder import OpDefBuilder, OpRegistrationData
+from opkernel.opdef.summary import summarize_op_def
+from opkernel.opdef.validate import validate_op_def
+from opkernel.proto import OpDef, OpList
+
+__all__ = [
+    "OpDeclaration",
+    "OpListOpRegistry",
+    "OpRegistry",
+    "OpRegistryInterface",
+    "global_op_registry",
+]
+
+Factory: TypeAlias = Callable[[], OpRegistrationData]
+Watcher: TypeAlias = Callable[[OpError | None, OpDef], OpError | None]
+"""Sees each op that comes in, with the error if it is refused; what it returns is the outcome."""
+
+
+class OpRegistryInterface(Protocol):
+    """Finds ops by name: a registry, or the functions of a library on top of one."""
+
+    def look_up(self, name: str) -> OpRegistrationData:
+        """The op of that name, or NotFoundError."""
+
+    def look_up_op_def(self, name: str) -> OpDef:
+        """The declaration of the op of that name, or NotFoundError."""
+
+
+class OpDeclaration(Protocol):
+    """A declaration that is built on demand."""
+
+    @property
+    def name(self) -> str:
+        """The op's name."""
+
+    @property
+    def owner(self) -> str:
+        """The module that declares the op; it alone may declare it anew."""
+
+    def build(self) -> OpRegistrationData:
+        """Build the op; raises InvalidArgumentError where its specs are wrong."""
+
+
+def _not_registered(name: str) -> NotFoundError:
+    return NotFoundError(
+        f"Op type not registered '{name}' in binary running on {platform.node()}. Make sure the "
+        "Op and Kernel are registered in the binary running in this process: import the module "
+        "that registers them first."
+    )
+
+
+class OpRegistry:
+    """A set of ops by name; see the module for how ops come in.
+
+    `OpRegistry.global_()` is the one that everything uses unless told otherwise.
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.RLock()
+        self._registered: dict[str, OpRegistrationData] = {}
+        self._declared: dict[str, OpDeclaration] = {}  # built ones stay, to know their owners
+        self._deferred: list[Factory] = []
+        self._is_initialized = False  # from the first look-up on nothing is deferred
+        self._watcher: Watcher | None = None
+        self._validator: Callable[[OpRegistry], None] | None = None
+        self._loader: Callable[[str], None] | None = None
+
+    @staticmethod
+    def global_() -> "OpRegistry":
+        """The registry of the process."""
+        return _GLOBAL
+
+    def register(self, op: OpRegistrationData | OpDefBuilder | Factory) -> None:
+        """Register an op, given as it is, as a builder to finalise, or as a factory.
+
+        Raises:
+            AlreadyExistsError: there is an op of that name (but for deferred ones, see
+                `process_registrations`).
+            InvalidArgumentError: the op is no valid declaration (likewise).
+        """
+        factory = _as_factory(op)
+        with self._lock:
+            if self._is_initialized:
+                self._register_now(factory)
+            else:
+                self._deferred.append(factory)
+
+    def declare(self, declaration: OpDeclaration) -> None:
+        """Register an op that is built when it is first looked up.
+
+        A declaration by the owner of the one before replaces it.
+
+        Raises:
+            AlreadyExistsError: the op is registered, and not by this owner.
+        """
+        name = declaration.name
+        with self._lock:
+            before = self._declared.get(name)
+            if before is None and name in self._registered:
+                raise AlreadyExistsError(f"Op with name {name}")
+            if before is not None and before.owner != declaration.owner:
+                raise AlreadyExistsError(
+                    f"Op with name {name}: '{declaration.owner}' declares it, but "
+                    f"'{before.owner}' has declared it already"
+                )
+            self._declared[name] = declaration
+            self._registered.pop(name, None)
+
+    def owner(self, name: str) -> str | None:
+        """The module that declares an op; None for ops that came as data, and unknown ones."""
+        declaration = self._declared.get(name)
+        return None if declaration is None else declaration.owner
+
+    def look_up(self, name: str) -> OpRegistrationData:
+        """The op of that name; loads the module that declares it where the loader knows one.
+
+        Raises:
+            NotFoundError: there is no such op.
+            OpError: a deferred registration failed, or the validator refuses the registry.
+        """
+        found = self._registered.get(name) if self._is_initialized else None
+        found = found or self._find(name)
+        if found is None and self._loader is not None:
+            self._loader(name)
+            found = self._find(name)
+        if found is None:
+            raise _not_registered(name)
+        return found
+
+    def look_up_op_def(self, name: str) -> OpDef:
+        """The declaration of the op of that name; raises as `look_up` does."""
+        return self.look_up(name).op_def
+
+    def has(self, name: str) -> bool:
+        """Whether an op of that name is registered already; loads nothing."""
+        return self._find(name) is not None
+
+    def export(self, include_internal: bool = False) -> OpList:
+        """All registered ops by name; those that begin with `_` only if `include_internal`."""
+        ops = [
+            data.op_def
+            for name, data in self._all()
+            if include_internal or not name.startswith("_")
+        ]
+        return OpList(op=ops)
+
+    def get_registered_ops(self) -> list[OpDef]:
+        """The declarations of all registered ops, by name."""
+        return [data.op_def for _, data in self._all()]
+
+    def get_op_registration_data(self) -> list[OpRegistrationData]:
+        """All registered ops, by name."""
+        return [data for _, data in self._all()]
+
+    def debug_string(self, include_internal: bool = False) -> str:
+        """The summaries of what `export` gives, one a line."""
+        return "".join(f"{summarize_op_def(op)}\n" for op in self.export(include_internal).op)
+
+    def process_registrations(self) -> None:
+        """Run what is deferred and build what is declared.
+
+        Raises:
+            OpError: an op is invalid or a name comes twice, and the watcher did not swallow it.
+                The deferred registrations after that one are dropped.
+        """
+        with self._lock:
+            self._process_deferred()
+            for name in list(self._declared):
+                self._find_or_build(name)
+
+    def defer_registrations(self) -> None:
+        """Defer registrations from now on, until the next look-up or `process_registrations`."""
+        with self._lock:
+            self._is_initialized = False
+
+    def clear_deferred_registrations(self) -> None:
+        """Forget the factories that wait."""
+        with self._lock:
+            self._deferred.clear()
+
+    def set_watcher(self, watcher: Watcher | None) -> None:
+        """Have each op shown to `watcher` as it comes in; None removes it.
+
+        The watcher gets the error, or None, and the OpDef. It returns the error to raise, or None.
+
+        Raises:
+            AlreadyExistsError: there is a watcher already.
+        """
+        with self._lock:
+            if self._watcher and watcher:
+                raise AlreadyExistsError("Cannot over-write a valid watcher with another.")
+            self._watcher = watcher
+
+    def register_validator(self, validator: "Callable[[OpRegistry], None]") -> None:
+        """Have `validator` check the registry at the first look-up; it raises to refuse it."""
+        self._validator = validator
+
+    def set_loader(self, loader: Callable[[str], None] | None) -> None:
+        """Have `loader` called with the name of an op that is looked up and not registered."""
+        self._loader = loader
+
+    def _find(self, name: str) -> OpRegistrationData | None:
+        """The op if it is registered, without asking the loader."""
+        with self._lock:
+            is_first_call = self._process_deferred()
+            found = self._find_or_build(name)
+        if is_first_call and self._validator is not None:
+            self._validator(self)
+        return found
+
+    def _find_or_build(self, name: str) -> OpRegistrationData | None:
+        """The op if it is registered; the lock is held."""
+        if name not in self._registered and name in self._declared:
+            self._register_now(self._declared[name].build, is_declared=True)
+        return self._registered.get(name)
+
+    def _all(self) -> list[tuple[str, OpRegistrationData]]:
+        with self._lock:
+            self.process_registrations()
+            return sorted(self._registered.items(), key=lambda item: item[0])
+
+    def _process_deferred(self) -> bool:
+        """Run the deferred factories; the result is whether this was still to be done."""
+        if self._is_initialized:
+            return False
+        self._is_initialized = True
+        deferred, self._deferred = self._deferred, []
+        for factory in deferred:
+            self._register_now(factory)
+        return True
+
+    def _register_now(self, factory: Factory, *, is_declared: bool = False) -> None:
+        """Build and check an op and show it to the watcher; the lock is held."""
+        data = OpRegistrationData(OpDef())
+        error: OpError | None = None
+        try:
+            data = factory()
+            validate_op_def(data.op_def)
+            name = data.op_def.name
+            if name in self._registered or (name in self._declared and not is_declared):
+                raise AlreadyExistsError(f"Op with name {name}")
+        except OpError as raised:
+            error = raised
+        outcome = self._watcher(error, data.op_def) if self._watcher else error
+        if error is None:
+            self._registered[data.op_def.name] = data
+        if outcome is not None:
+            raise outcome
+
+
+def _as_factory(op: OpRegistrationData | OpDefBuilder | Factory) -> Factory:
+    if isinstance(op, OpRegistrationData):
+        return lambda: op
+    return op.finalize if isinstance(op, OpDefBuilder) else op
+
+
+def load_from_catalogue(name: str) -> None:
+    """Import the module that declares the op `name` and registers its kernels, if there is one.
+
+    The catalogue stands on a floor above; it is known here by its name alone.
+    """
+    importlib.import_module("opkernel.ops.loader").load_op(name)
+
+
+_GLOBAL = OpRegistry()
+_GLOBAL.set_loader(load_from_catalogue)
+
+
+def global_op_registry() -> OpRegistry:
+    """The registry of the process; `register_op` puts ops there unless told otherwise."""
+    return _GLOBAL
+
+
+class OpListOpRegistry:
+    """The ops of an OpList, read-only: for graphs that bring their ops along."""
+
+    def __init__(self, op_list: OpList) -> None:
+        self._ops = {op.name: OpRegistrationData(op) for op in op_list.op}
+
+    def look_up(self, name: str) -> OpRegistrationData:
+        """The op of that name; the first of several.
+
+        Raises:
+            NotFoundError: the list has no such op.
+        """
+        found = self._ops.get(name)
+        if found is None:
+            raise _not_registered(name)
+        return found
+
+    def look_up_op_def(self, name: str) -> OpDef:
+        """The declaration of the op of that name; raises as `look_up` does."""
+        return self.look_up(name).op_def

@@ -1,0 +1,67 @@
+"""What TensorFlow answered, as recorded in ../shared: requests, op calls, whole models."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import opkernel
+
+pytestmark = pytest.mark.shared
+
+ANSWER = [sys.executable, str(Path(__file__).with_name("answer.py"))]
+WHOLE_AREAS = [
+    "attr_parse",
+    "attr_value",
+    "ctx_ops",
+    "dtype",
+    "kernel_def_build",
+    "node_build",
+    "node_validate",
+    "op_build",
+    "op_validate",
+    "registry",
+]
+VECTOR_FILES = ["array", "dataflow", "image", "linalg", "math", "nn", "other", "strings"]
+MODELS = ["mlp", "conv_mix", "mobilenet_v2", "bert_tiny", "functional_control_flow"]
+
+
+def output_of(command: list[str]) -> tuple[int, str]:
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    return done.returncode, done.stdout + done.stderr
+
+
+@pytest.mark.parametrize("area", WHOLE_AREAS)
+def test_every_recorded_answer_of_the_area_agrees(area: str, shared: Path) -> None:
+    folder = shared / "conformance"
+    compare = [sys.executable, str(folder / "compare.py"), "--show", "3"]
+    status, text = output_of([*compare, str(folder / f"{area}.jsonl"), "--", *ANSWER])
+    assert status == 0, text
+
+
+@pytest.mark.parametrize("name", VECTOR_FILES)
+def test_every_op_that_has_a_kernel_is_right_on_all_its_recorded_calls(
+    name: str, shared: Path
+) -> None:
+    folder = shared / "vectors"
+    check = [sys.executable, str(folder / "check.py"), "--failing", "--show", "2"]
+    status, text = output_of([*check, str(folder / f"{name}.jsonl.xz"), "--", *ANSWER])
+    assert status == 0, text
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_a_recorded_model_gives_what_tensorflow_gave(name: str, shared: Path) -> None:
+    folder = shared / "models" / name
+    case = np.load(folder / "case.npz")
+    feeds = {key[len("feed:") :]: case[key] for key in case if key.startswith("feed:")}
+    wanted = {key[len("fetch:") :]: case[key] for key in case if key.startswith("fetch:")}
+    graph = opkernel.load_graph(folder / "graph.pb")
+    got = opkernel.Session(graph).run({name: name for name in wanted}, feeds)
+    for tensor, want in wanted.items():
+        if want.dtype.kind == "f":
+            bound = 1e-4 * np.maximum(np.abs(want), 0.1)
+            assert np.all(np.abs(got[tensor] - want) <= bound), tensor
+        else:
+            np.testing.assert_array_equal(got[tensor], want)

@@ -1,0 +1,109 @@
+import pytest
+
+from opkernel.errors import AlreadyExistsError, InvalidArgumentError
+from opkernel.opdef import (
+    OpDefBuilder,
+    OpRegistry,
+    global_op_registry,
+    register_op,
+    summarize_op_def,
+    unknown_shape,
+)
+
+
+@pytest.fixture
+def registry():
+    return OpRegistry()
+
+
+def test_the_whole_declaration(registry):
+    handle = register_op(
+        "Everything",
+        inputs=["a: N * T", "b: Ref(float)"],
+        outputs=["c: T"],
+        attrs=["N: int >= 1", "T: {float, int32} = DT_FLOAT"],
+        shape_fn=unknown_shape,
+        doc="Does it all.\n\na: The first.",
+        is_stateful=True,
+        is_commutative=True,
+        is_aggregate=True,
+        allows_uninitialized_input=True,
+        is_distributed_communication=True,
+        deprecated=(9, "Use less"),
+        type_constructor=lambda op_def: None,
+        forward_type_fn=max,
+        registry=registry,
+    )
+    assert (handle.name, repr(handle)) == ("Everything", "<op Everything>")
+    assert summarize_op_def(handle.op_def) == (
+        "Op<name=Everything; signature=a:N*T, b:Ref(float) -> c:T; attr=N:int,min=1; "
+        "attr=T:type,default=DT_FLOAT,allowed=[DT_FLOAT, DT_INT32]; is_commutative=true; "
+        "is_aggregate=true; is_stateful=true; allows_uninitialized_input=true; "
+        "is_distributed_communication=true>"
+    )
+    assert handle.op_def.summary == "Does it all."
+    assert handle.op_def.input_arg[0].description == "The first."
+    assert handle.op_def.deprecation.version == 9
+    assert handle.registration.shape_inference_fn is unknown_shape
+    assert handle.registration.forward_type_fn is max
+    assert registry.look_up("Everything") is handle.registration
+
+
+def test_nothing_is_parsed_before_the_op_is_used(registry):
+    handle = register_op("Bad", inputs=["a: T"], shape_fn=unknown_shape, registry=registry)
+    for _ in range(2):
+        with pytest.raises(InvalidArgumentError, match="Reference to unknown attr 'T'"):
+            registry.look_up("Bad")
+        with pytest.raises(InvalidArgumentError, match="Reference to unknown attr 'T'"):
+            _ = handle.op_def
+
+
+def test_what_the_specs_allow_and_an_op_does_not_is_found_by_the_registry(registry):
+    register_op("lower", shape_fn=unknown_shape, registry=registry)
+    with pytest.raises(InvalidArgumentError, match="CamelCase"):
+        registry.look_up("lower")
+
+
+def test_a_module_may_declare_its_op_anew(registry):
+    register_op("Cell", attrs=["a: int"], shape_fn=unknown_shape, registry=registry)
+    registry.look_up("Cell")
+    handle = register_op("Cell", attrs=["b: int"], shape_fn=unknown_shape, registry=registry)
+    assert registry.look_up("Cell").op_def.attr[0].name == "b"
+    assert registry.look_up("Cell") is handle.registration
+
+
+def test_another_module_may_not(registry):
+    register_op("Mine", shape_fn=unknown_shape, registry=registry)
+    code = "register_op('Mine', shape_fn=unknown_shape, registry=registry)"
+    theirs = {
+        "__name__": "theirs",
+        "register_op": register_op,
+        "unknown_shape": unknown_shape,
+        "registry": registry,
+    }
+    with pytest.raises(AlreadyExistsError) as caught:
+        exec(code, theirs)
+    assert str(caught.value) == (
+        f"Op with name Mine: 'theirs' declares it, but '{__name__}' has declared it already"
+    )
+    assert registry.owner("Mine") == __name__
+
+
+def test_an_op_that_came_as_data_has_no_owner_and_is_not_replaced(registry):
+    registry.register(OpDefBuilder("Data"))
+    registry.process_registrations()
+    with pytest.raises(AlreadyExistsError, match="Op with name Data"):
+        register_op("Data", shape_fn=unknown_shape, registry=registry)
+    register_op("Code", shape_fn=unknown_shape, registry=registry)
+    with pytest.raises(AlreadyExistsError, match="Op with name Code"):
+        registry.register(OpDefBuilder("Code"))
+
+
+def test_one_string_is_no_list_of_specs(registry):
+    with pytest.raises(TypeError, match="inputs is a list of specs"):
+        register_op("A", inputs="a: int32", shape_fn=unknown_shape, registry=registry)
+
+
+def test_the_global_registry_is_the_default():
+    register_op("OnlyForThisTestOfRegisterOp", shape_fn=unknown_shape)
+    assert global_op_registry().has("OnlyForThisTestOfRegisterOp")
