@@ -1,0 +1,141 @@
+"""Kernels that are functions of arrays: the form of most kernels.
+
+    @register_kernel(MATMUL, device="CPU")
+    def matmul(a, b, *, transpose_a, transpose_b): ...
+
+Positional parameters are the op's inputs in order, a list argument as one list; keyword-only ones
+are the attrs that the kernel wants, by name, read once when the kernel is constructed. Two more
+keywords are filled where asked for: `xp`, the array namespace of the device, and `construction`,
+the OpKernelConstruction itself. The result is the one output, or a tuple with one entry an output
+argument, a list argument as a list.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from types import FunctionType
+from typing import Any, Literal
+
+import numpy as np
+
+from opkernel.errors import InvalidArgumentError
+from opkernel.kernel.construction import OpKernelConstruction
+from opkernel.kernel.context import OpKernelContext
+from opkernel.kernel.op_kernel import OpKernel
+from opkernel.proto import OpDef
+
+__all__ = ["FunctionKernel", "FunctionKernelFactory", "Kind", "forward_input"]
+
+Kind = Literal["elementwise", "view", "opaque"]
+"""What the runtime may assume: `elementwise`, each output element depends on the elements at its
+place only and the result is new memory; `view`, the result may share memory with an input;
+`opaque`, the result is new memory and nothing else is known."""
+
+_FILLED_IN = frozenset({"xp", "construction"})
+_VARIADIC = 0x04 | 0x08  # CO_VARARGS | CO_VARKEYWORDS
+
+
+def forward_input(tensor: Any) -> Any:
+    """The kernel of ops that pass their input on; the plan emits no call for it."""
+    return tensor
+
+
+@dataclass(frozen=True, slots=True)
+class FunctionKernelFactory:
+    """Makes the kernels of a registered function.
+
+    With `is_maker` the function is not the kernel: it takes the attrs alone and returns the
+    function of the inputs, so that work on the attrs is done once.
+    """
+
+    function: Callable[..., Any]
+    kind: Kind = "opaque"
+    is_maker: bool = False
+
+    def __call__(self, construction: OpKernelConstruction) -> OpKernel:
+        """The kernel for a node."""
+        self.check(construction.op_def)
+        return FunctionKernel(construction, self)
+
+    @property
+    def keywords(self) -> tuple[str, ...]:
+        """The names of the function's keyword-only parameters."""
+        if not isinstance(self.function, FunctionType):
+            return ()
+        code = self.function.__code__
+        start = code.co_argcount
+        return code.co_varnames[start : start + code.co_kwonlyargcount]
+
+    def bind(self, construction: OpKernelConstruction) -> Callable[..., Any]:
+        """The function of the inputs, with the node's attrs filled in."""
+        values = {name: _keyword(construction, name) for name in self.keywords}
+        if self.is_maker:
+            made: Callable[..., Any] = self.function(**values)
+            return made
+        return partial(self.function, **values) if values else self.function
+
+    def check(self, op_def: OpDef) -> None:
+        """Raise InvalidArgumentError unless the function's signature fits the op.
+
+        Ufuncs are checked by their number of inputs; other callables that are not Python
+        functions cannot be checked.
+        """
+        attrs = {attr.name for attr in op_def.attr}
+        wrong = [name for name in self.keywords if name not in attrs | _FILLED_IN]
+        expected = 0 if self.is_maker else len(op_def.input_arg)
+        if isinstance(self.function, np.ufunc):
+            fits = self.function.nin == expected
+        elif isinstance(self.function, FunctionType):
+            code = self.function.__code__
+            fits = code.co_argcount == expected and not code.co_flags & _VARIADIC
+        else:
+            fits = True
+        if fits and not wrong:
+            return
+        inputs = ", ".join(arg.name for arg in op_def.input_arg)
+        raise InvalidArgumentError(
+            f"{op_def.name}: the kernel {_described(self.function)} does not fit the op "
+            f"{op_def.name}({inputs}; attrs {', '.join(sorted(attrs)) or 'none'}): "
+            + (
+                f"the op has no attr {', '.join(map(repr, wrong))}"
+                if wrong
+                else f"it must take {expected} positional parameters, one for each input"
+            )
+        )
+
+
+def _keyword(construction: OpKernelConstruction, name: str) -> Any:
+    if name == "xp":
+        return construction.array_namespace
+    if name == "construction":
+        return construction
+    return construction.get_attr(name)
+
+
+def _described(function: Callable[..., Any]) -> str:
+    """The name and parameters of a function, for messages."""
+    name = getattr(function, "__qualname__", None) or getattr(function, "__name__", repr(function))
+    if not isinstance(function, FunctionType):
+        return str(name)
+    code = function.__code__
+    names = code.co_varnames
+    keywords = names[code.co_argcount : code.co_argcount + code.co_kwonlyargcount]
+    return f"{name}({', '.join([*names[: code.co_argcount], *(['*'] if keywords else []), *keywords])})"
+
+
+class FunctionKernel(OpKernel):
+    """A kernel made from a function; `function` takes one positional argument an input argument."""
+
+    def __init__(self, construction: OpKernelConstruction, factory: FunctionKernelFactory) -> None:
+        super().__init__(construction)
+        self.kind: Kind = factory.kind
+        self.function = factory.bind(construction)
+
+    def compute(self, ctx: OpKernelContext) -> None:
+        """Call the function on the inputs and set its results as the outputs."""
+        result = self.function(*ctx.inputs_by_arg())
+        outputs = len(self.properties.output_args)
+        if outputs == 1:
+            ctx.set_outputs_by_arg([result])
+        else:
+            ctx.set_outputs_by_arg(() if outputs == 0 else result)
