@@ -1,0 +1,61 @@
+"""Graphs: operations and tensors, GraphDefs in and out, functions, shapes."""
+
+from opkernel.graph.device_name import DeviceName
+from opkernel.graph.file_kind import FileKind, file_kind, kind_of_bytes
+from opkernel.graph.function_body import FunctionBody, graph_to_function_def, instantiate_function
+from opkernel.graph.function_library import FunctionLibraryDefinition, function_defs_equal
+from opkernel.graph.function_text import print_instantiated, print_node
+from opkernel.graph.graph import Graph, get_default_graph, reset_default_graph
+from opkernel.graph.graph_files import load_graph, load_graph_def, save_graph
+from opkernel.graph.graph_import import import_graph_def
+from opkernel.graph.importer import GraphImporter, ImportOptions
+from opkernel.graph.instantiate import (
+    Instantiation,
+    canonical_function_name,
+    instantiate_nodes,
+)
+from opkernel.graph.operation import NodeSignature, Operation, Tensor
+from opkernel.graph.producer_ops import (
+    remove_new_default_attrs,
+    stripped_op_list_for_graph,
+    without_descriptions,
+)
+from opkernel.graph.runtime_hooks import install_runtime
+from opkernel.graph.shape_refiner import ShapeRefiner
+from opkernel.graph.tensor_name import is_valid_node_name, parse_tensor_name
+
+__all__ = [
+    "DeviceName",
+    "FileKind",
+    "FunctionBody",
+    "FunctionLibraryDefinition",
+    "Graph",
+    "GraphImporter",
+    "ImportOptions",
+    "Instantiation",
+    "NodeSignature",
+    "Operation",
+    "ShapeRefiner",
+    "Tensor",
+    "canonical_function_name",
+    "file_kind",
+    "function_defs_equal",
+    "get_default_graph",
+    "graph_to_function_def",
+    "import_graph_def",
+    "install_runtime",
+    "instantiate_function",
+    "instantiate_nodes",
+    "is_valid_node_name",
+    "kind_of_bytes",
+    "load_graph",
+    "load_graph_def",
+    "parse_tensor_name",
+    "print_instantiated",
+    "print_node",
+    "remove_new_default_attrs",
+    "reset_default_graph",
+    "save_graph",
+    "stripped_op_list_for_graph",
+    "without_descriptions",
+]

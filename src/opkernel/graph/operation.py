@@ -1,0 +1,405 @@
+"""Operation and Tensor: the nodes of a graph and what flows between them.
+
+An Operation keeps its edges as references; the `input` field of its NodeDef is written from them
+when it is next read after a change. What nodes of one op with equal attrs have in common stands
+once, in a NodeSignature that they share. Tensors are made when they are first asked for.
+
+Source: TensorFlow python/framework/ops.py, core/graph/graph.h.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from traceback import StackSummary
+from typing import TYPE_CHECKING, Any, NoReturn
+
+from opkernel.errors import InvalidArgumentError
+from opkernel.graph.definition_site import DefinitionSite, format_site
+from opkernel.graph.runtime_hooks import run_fetches
+from opkernel.graph.tensor_name import CONTROL_SLOT, format_input
+from opkernel.opdef import OpRegistrationData
+from opkernel.proto import AttrValue, NodeDef, OpDef
+from opkernel.types import DataType, PartialTensorShape
+
+if TYPE_CHECKING:
+    from opkernel.graph.graph import Graph
+    from opkernel.opdef import ShapeHandle
+
+__all__ = ["NodeSignature", "Operation", "Tensor", "input_type_error", "types_compatible"]
+
+COLOCATION_ATTR = "_class"
+COLOCATION_PREFIX = b"loc:@"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class NodeSignature:
+    """What nodes of one op with the same attrs share.
+
+    Attributes:
+        op_type: the name of the op.
+        registration: the op; None where it is not registered, and the types are DT_INVALID.
+        input_types, output_types: one for each tensor.
+    """
+
+    op_type: str
+    registration: OpRegistrationData | None
+    input_types: tuple[DataType, ...]
+    output_types: tuple[DataType, ...]
+
+
+def types_compatible(expected: DataType, actual: DataType) -> bool:
+    """Whether an input of one type takes a tensor of another: references pass as values."""
+    if expected == actual or DataType.DT_INVALID in (expected, actual):
+        return True
+    return not expected.is_ref and expected == actual.base
+
+
+class Operation:
+    """A node of a graph. Made by `Graph.create_op` and `import_graph_def`.
+
+    Attributes:
+        graph: the graph that it belongs to.
+        name: its name, unique in the graph.
+    """
+
+    # _edges: source and output index of each input, flat: (op, index, op, index, ...).
+    # _fanout: (consumer, input index) of each edge that leaves; the graph fills it on demand.
+    # _stale: the NodeDef's inputs are not those of the edges.
+    __slots__ = (
+        "__weakref__",
+        "_control_inputs",
+        "_edges",
+        "_fanout",
+        "_id",
+        "_node_def",
+        "_outputs",
+        "_shapes",
+        "_signature",
+        "_site",
+        "_stale",
+        "graph",
+        "name",
+    )
+
+    def __init__(self, graph: Graph, name: str, node_def: NodeDef, number: int) -> None:
+        self.graph = graph
+        self.name = name
+        self._node_def = node_def
+        self._id = number
+        self._signature: NodeSignature = _NO_SIGNATURE
+        self._edges: tuple[Any, ...] = ()
+        self._control_inputs: tuple[Operation, ...] = ()
+        self._outputs: tuple[Tensor, ...] | None = None
+        self._fanout: list[tuple[Operation, int]] | None = None
+        self._shapes: tuple[ShapeHandle, ...] | None = None
+        self._site: DefinitionSite | None = None
+        self._stale = False
+
+    @property
+    def type(self) -> str:
+        """The name of the op."""
+        return self._signature.op_type
+
+    @property
+    def op_def(self) -> OpDef:
+        """The op; one with nothing but the name where it is not registered."""
+        registration = self._signature.registration
+        return OpDef(name=self.type) if registration is None else registration.op_def
+
+    @property
+    def node_def(self) -> NodeDef:
+        """The node as a message; it is the operation's own, to be read and not to be changed."""
+        if self._stale:
+            self._write_inputs()
+        return self._node_def
+
+    @property
+    def device(self) -> str:
+        """The device asked for, in whole or in part; empty where none was."""
+        return self._node_def.device
+
+    @property
+    def inputs(self) -> tuple[Tensor, ...]:
+        """The tensors that it takes."""
+        edges = self._edges
+        return tuple([edges[i].outputs[edges[i + 1]] for i in range(0, len(edges), 2)])
+
+    @property
+    def outputs(self) -> tuple[Tensor, ...]:
+        """The tensors that it gives."""
+        if self._outputs is None:
+            count = len(self._signature.output_types)
+            self._outputs = tuple([Tensor(self, index) for index in range(count)])
+        return self._outputs
+
+    @property
+    def input_types(self) -> tuple[DataType, ...]:
+        """The types that its op declares for the inputs."""
+        return self._signature.input_types
+
+    @property
+    def output_types(self) -> tuple[DataType, ...]:
+        """The types of the outputs."""
+        return self._signature.output_types
+
+    @property
+    def control_inputs(self) -> tuple[Operation, ...]:
+        """The operations that run before it without giving it a tensor."""
+        return self._control_inputs
+
+    @property
+    def control_outputs(self) -> list[Operation]:
+        """The operations that have it among their control inputs."""
+        return [consumer for consumer, index in self._consumer_edges() if index == CONTROL_SLOT]
+
+    @property
+    def traceback(self) -> StackSummary | None:
+        """Where in the user's code it was made; None for imported nodes."""
+        return None if self._site is None else format_site(self._site)
+
+    def values(self) -> tuple[Tensor, ...]:
+        """Its outputs."""
+        return self.outputs
+
+    def get_attr(self, name: str) -> Any:
+        """The value of an attr: strings as bytes, types as DataType, lists as lists.
+
+        Shapes, tensors and functions are given as their messages.
+
+        Raises:
+            InvalidArgumentError: it has no such attr.
+        """
+        if name not in self._node_def.attr:
+            raise InvalidArgumentError(
+                f"Operation {self.name!r} has no attr named {name!r}.", node=self.name, op=self.type
+            )
+        return _attr_as_given(self._node_def.attr[name])
+
+    def colocation_groups(self) -> list[bytes]:
+        """The groups whose operations share its device: `b"loc:@name"`."""
+        own = [COLOCATION_PREFIX + self.name.encode()]
+        if COLOCATION_ATTR not in self._node_def.attr:
+            return own
+        groups = self._node_def.attr[COLOCATION_ATTR].list.s
+        return [group for group in groups if group.startswith(COLOCATION_PREFIX)] or own
+
+    def run(self, feed_dict: Mapping[Any, Any] | None = None, session: Any | None = None) -> None:
+        """Run it and what it needs, in `session` or the default session."""
+        run_fetches(self.graph, self, feed_dict, session)
+
+    def __repr__(self) -> str:
+        return f"<opkernel.Operation {self.name!r} type={self.type}>"
+
+    # What changes an operation that is already part of a graph.
+
+    def _set_device(self, device: str) -> None:
+        self.graph._check_not_finalized()
+        self._node_def.device = str(device)
+
+    def _update_input(self, index: int, tensor: Tensor) -> None:
+        """Give it another tensor as an input.
+
+        Raises:
+            InvalidArgumentError: no such input, or a tensor of another graph or type.
+        """
+        self.graph._check_not_finalized()
+        if not 0 <= index < len(self._edges) // 2:
+            raise InvalidArgumentError(
+                f"Node {self.name!r} has no input {index}: it has {len(self._edges) // 2}",
+                node=self.name,
+                op=self.type,
+            )
+        self._check_input(index, tensor)
+        self.graph._forget_consumer(self, index)
+        edges = list(self._edges)
+        edges[2 * index : 2 * index + 2] = tensor.op, tensor.value_index
+        self._rewire(tuple(edges))
+        self.graph._note_consumer(tensor.op, self, index)
+
+    def _add_input(self, tensor: Tensor) -> None:
+        """Give it a further input; its declared input types grow by the tensor's type."""
+        self.graph._check_not_finalized()
+        self.graph._check_own(tensor.op, f"input of {self.name!r}")
+        old = self._signature
+        index = len(self._edges) // 2
+        if index >= len(old.input_types):
+            self._signature = NodeSignature(
+                old.op_type,
+                old.registration,
+                (*old.input_types, tensor.dtype),
+                old.output_types,
+            )
+        self._check_input(index, tensor)
+        self._rewire((*self._edges, tensor.op, tensor.value_index))
+        self.graph._note_consumer(tensor.op, self, index)
+
+    def _add_control_input(self, op: Operation) -> None:
+        """Make it run after `op`."""
+        self._add_control_inputs([op])
+
+    def _add_control_inputs(self, ops: list[Operation]) -> None:
+        self.graph._check_not_finalized()
+        for op in ops:
+            self.graph._check_own(op, f"control input of {self.name!r}")
+            if op not in self._control_inputs:
+                self._control_inputs = (*self._control_inputs, op)
+                self.graph._note_consumer(op, self, CONTROL_SLOT)
+        self._stale = True
+
+    def _set_attr(self, name: str, value: AttrValue) -> None:
+        """Set an attr; the types of inputs and outputs follow."""
+        self.graph._check_not_finalized()
+        changed = NodeDef()
+        changed.CopyFrom(self.node_def)
+        changed.attr[name].CopyFrom(value)
+        self._signature = self.graph._resolve(changed, len(self._edges) // 2)
+        self._node_def = changed
+        self._outputs = self._shapes = None
+
+    def _check_input(self, index: int, tensor: Tensor) -> None:
+        self.graph._check_own(tensor.op, f"input of {self.name!r}")
+        expected = self._signature.input_types[index]
+        if not types_compatible(expected, tensor.dtype):
+            raise input_type_error(self, index, tensor.op, tensor.value_index)
+
+    def _rewire(self, edges: tuple[Any, ...]) -> None:
+        self._edges = edges
+        self._shapes = None
+        self._stale = True
+
+    def _consumer_edges(self) -> list[tuple[Operation, int]]:
+        self.graph._index_consumers()
+        return self._fanout or []
+
+    def _input_texts(self) -> list[str]:
+        """The `input` field that its NodeDef should have."""
+        edges = self._edges
+        texts = [format_input(edges[i].name, edges[i + 1]) for i in range(0, len(edges), 2)]
+        texts += [""] * (len(self._signature.input_types) - len(texts))
+        return texts + sorted([f"^{op.name}" for op in self._control_inputs])
+
+    def _write_inputs(self) -> None:
+        node_def = self._node_def
+        node_def.name = self.name
+        del node_def.input[:]
+        node_def.input.extend(self._input_texts())
+        self._stale = False
+
+
+class Tensor:
+    """An output of an operation: a name for values that only a running graph has.
+
+    Attributes:
+        op: the operation that gives it.
+        value_index: which of its outputs it is.
+    """
+
+    __slots__ = ("__weakref__", "op", "value_index")
+
+    def __init__(self, op: Operation, value_index: int) -> None:
+        self.op = op
+        self.value_index = value_index
+
+    @property
+    def name(self) -> str:
+        """`node:index`."""
+        return f"{self.op.name}:{self.value_index}"
+
+    @property
+    def graph(self) -> Graph:
+        """The graph that it belongs to."""
+        return self.op.graph
+
+    @property
+    def device(self) -> str:
+        """The device that its operation asks for."""
+        return self.op.device
+
+    @property
+    def dtype(self) -> DataType:
+        """The type of its elements; DT_INVALID where the op is not registered."""
+        return self.op._signature.output_types[self.value_index]
+
+    @property
+    def shape(self) -> PartialTensorShape:
+        """What is known of its shape before the graph runs.
+
+        Raises:
+            InvalidArgumentError: the shapes of an imported graph disagree.
+        """
+        return self.op.graph._shape_of(self)
+
+    def get_shape(self) -> PartialTensorShape:
+        """`shape`."""
+        return self.shape
+
+    def set_shape(self, shape: Any) -> None:
+        """Add what the caller knows of the shape.
+
+        Raises:
+            InvalidArgumentError: it is not compatible with what is known.
+        """
+        self.op.graph._set_shape(self, shape)
+
+    def consumers(self) -> list[Operation]:
+        """The operations that take it, once for each of their inputs that it is."""
+        edges = self.op._consumer_edges()
+        return [
+            op for op, index in edges if index >= 0 and op._edges[2 * index + 1] == self.value_index
+        ]
+
+    def eval(self, feed_dict: Mapping[Any, Any] | None = None, session: Any | None = None) -> Any:
+        """Its value from `session`, or from the default session."""
+        return run_fetches(self.graph, self, feed_dict, session)
+
+    def __repr__(self) -> str:
+        return f"<opkernel.Tensor {self.name!r} dtype={self.dtype.tf_name}>"
+
+    def __array__(self, *args: Any, **kwargs: Any) -> NoReturn:
+        raise TypeError(_no_value(self, "a NumPy array"))
+
+    def __bool__(self) -> NoReturn:
+        raise TypeError(_no_value(self, "a Python bool"))
+
+    def __len__(self) -> NoReturn:
+        raise TypeError(_no_value(self, "a sequence"))
+
+    def __iter__(self) -> NoReturn:
+        raise TypeError(_no_value(self, "a sequence"))
+
+
+def _no_value(tensor: Tensor, wanted: str) -> str:
+    return (
+        f"{tensor.name!r} is a symbolic tensor and cannot be used as {wanted}: it has no value "
+        f"until a session runs its graph"
+    )
+
+
+def input_type_error(
+    op: Operation, index: int, source: Operation, output: int
+) -> InvalidArgumentError:
+    """The error for an input that gets a tensor of the wrong type."""
+    return InvalidArgumentError(
+        f"Input {index} of node {op.name} was passed "
+        f"{source._signature.output_types[output].string} from {source.name}:{output} "
+        f"incompatible with expected {op._signature.input_types[index].string}.",
+        node=op.name,
+        op=op.type,
+    )
+
+
+def _attr_as_given(value: AttrValue) -> Any:
+    kind = value.WhichOneof("value")
+    if kind is None:
+        return []
+    if kind == "type":
+        return DataType(value.type)
+    if kind != "list":
+        return getattr(value, kind)
+    for field, items in value.list.ListFields():
+        return [DataType(item) for item in items] if field.name == "type" else list(items)
+    return []
+
+
+_NO_SIGNATURE = NodeSignature("", None, (), ())

@@ -1,0 +1,67 @@
+"""What the runtime gives to graphs, which stand below it: running, and folding of constants.
+
+State: `_hooks`, set once by `install_runtime` when the runtime is imported.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from opkernel.errors import FailedPreconditionError
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    from opkernel.graph.graph import Graph
+    from opkernel.graph.operation import Tensor
+
+__all__ = ["evaluate_constant", "install_runtime", "run_fetches"]
+
+Run = Callable[["Graph", Any, Mapping[Any, Any] | None], Any]
+EvaluateConstant = Callable[["Tensor"], "np.ndarray[Any, Any] | None"]
+
+
+@dataclass(slots=True)
+class _Hooks:
+    run: Run | None = None
+    evaluate_constant: EvaluateConstant | None = None
+
+
+_hooks = _Hooks()
+
+
+def install_runtime(
+    *, run: Run | None = None, evaluate_constant: EvaluateConstant | None = None
+) -> None:
+    """Set what the runtime provides; what is not given stays as it was.
+
+    Args:
+        run: `run(graph, fetches, feed_dict)` in the default session.
+        evaluate_constant: the value of a tensor that depends on constants alone, or None where it
+            depends on more or is too much work; used by shape inference.
+    """
+    _hooks.run = run or _hooks.run
+    _hooks.evaluate_constant = evaluate_constant or _hooks.evaluate_constant
+
+
+def run_fetches(
+    graph: "Graph", fetches: Any, feed_dict: Mapping[Any, Any] | None, session: Any | None
+) -> Any:
+    """The values of `fetches` from `session`, or from the default session.
+
+    Raises:
+        FailedPreconditionError: there is neither.
+    """
+    if session is not None:
+        return session.run(fetches, feed_dict)
+    if _hooks.run is None:
+        raise FailedPreconditionError(
+            "Cannot run: no default session is registered; import opkernel.runtime, or pass "
+            "a session"
+        )
+    return _hooks.run(graph, fetches, feed_dict)
+
+
+def evaluate_constant(tensor: "Tensor") -> "np.ndarray[Any, Any] | None":
+    """The value of a tensor that depends on constants alone; None where it is not known."""
+    return None if _hooks.evaluate_constant is None else _hooks.evaluate_constant(tensor)
