@@ -1,0 +1,125 @@
+"""What a step costs beyond its kernels: a chain of 1,000 tiny ops, and a graph of one op.
+
+    python benchmarks/dispatch.py [--tensorflow PYTHON_WITH_TENSORFLOW]
+
+Prints the compiled plan against the same NumPy calls written by hand (bound: 1.15 x), and, with a
+Python that has TensorFlow, against its Session (bounds: a one-op `run` at least 10 x faster, a
+made callable at least 50 x).
+"""
+
+import argparse
+import json
+import subprocess
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from measure import clean_environment, interleaved, report, rerun_in_clean_environment
+
+import opkernel
+from opkernel.graph import Graph, Tensor
+
+CHAIN = 1000
+_TENSORFLOW = """
+import json, sys, time, statistics
+import numpy as np, tensorflow as tf
+tf1 = tf.compat.v1
+def measured(f, n):
+    found = []
+    for _ in range(9):
+        start = time.perf_counter()
+        for _ in range(n): f()
+        found.append((time.perf_counter() - start) / n)
+    return statistics.median(found)
+out = {}
+x8 = np.ones(8, np.float32)
+for name, length in (("chain", int(sys.argv[1])), ("one", 1)):
+    with tf.Graph().as_default() as g:
+        x = y = tf1.placeholder(tf.float32, [8], "x")
+        c = tf.constant(np.full(8, 0.5, np.float32))
+        for i in range(length):
+            y = tf.raw_ops.AddV2(x=y, y=c) if i % 3 == 0 else (
+                tf.raw_ops.Mul(x=y, y=c) if i % 3 == 1 else tf.nn.relu(y))
+        s = tf1.Session(graph=g)
+        out[name + "_run"] = measured(lambda: s.run(y, {x: x8}), 200)
+        call = s.make_callable(y, [x])
+        out[name + "_callable"] = measured(lambda: call(x8), 200)
+print(json.dumps(out))
+"""
+
+
+def chain_graph(length: int) -> tuple[Graph, Tensor, Tensor]:
+    """A graph of AddV2, Mul and Relu in turn on 8 floats."""
+    graph = Graph()
+    with graph.as_default():
+        attrs = {"dtype": opkernel.DataType.DT_FLOAT, "shape": opkernel.TensorShape([8])}
+        first = graph.create_op("Placeholder", [], name="x", attrs=attrs).outputs[0]
+        half = np.full(8, 0.5, np.float32)
+        constant = graph.create_op(
+            "Const", [], name="c", attrs={"dtype": opkernel.DataType.DT_FLOAT, "value": half}
+        ).outputs[0]
+        tensor = first
+        for index in range(length):
+            op = ("AddV2", "Mul", "Relu")[index % 3]
+            inputs = [tensor] if op == "Relu" else [tensor, constant]
+            tensor = graph.create_op(op, inputs, name=f"n{index}").outputs[0]
+    return graph, first, tensor
+
+
+def by_hand(length: int) -> Callable[[Any], Any]:
+    """The same chain as straight NumPy calls in one function."""
+    lines = ["add(x, c)", "multiply(x, c)", "maximum(x, zero)"]
+    text = "def chain(x):\n" + "".join(f"    x = {lines[i % 3]}\n" for i in range(length))
+    names: dict[str, Any] = {
+        "add": np.add,
+        "multiply": np.multiply,
+        "maximum": np.maximum,
+        "c": np.full(8, 0.5, np.float32),
+        "zero": np.float32(0),
+    }
+    exec(text + "    return x\n", names)  # the text above
+    function: Callable[[Any], Any] = names["chain"]
+    return function
+
+
+def measure() -> dict[str, dict[str, float]]:
+    """Median seconds a call of each contender."""
+    x8 = np.ones(8, np.float32)
+    found = {}
+    for name, length in (("chain", CHAIN), ("one", 1)):
+        graph, first, last = chain_graph(length)
+        session = opkernel.Session(graph)
+        call = session.make_callable(last, [first])
+        feed = {first: x8}
+        hand = by_hand(length)
+        np.testing.assert_array_equal(call(x8), hand(x8))
+        found[name] = interleaved(
+            {
+                "NumPy by hand": lambda hand=hand: hand(x8),
+                "opkernel callable": lambda call=call: call(x8),
+                "opkernel Session.run": lambda s=session, t=last, f=feed: s.run(t, f),
+            }
+        )
+    return found
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--tensorflow", metavar="PYTHON")
+    options = parser.parse_args()
+    rerun_in_clean_environment()
+    found = measure()
+    if options.tensorflow:
+        environment = clean_environment() | {"TF_CPP_MIN_LOG_LEVEL": "3"}
+        command = [options.tensorflow, "-c", _TENSORFLOW, str(CHAIN)]
+        output = subprocess.run(command, env=environment, check=True, capture_output=True)
+        theirs = json.loads(output.stdout.splitlines()[-1])
+        for name, seconds in found.items():
+            seconds["TensorFlow callable"] = theirs[f"{name}_callable"]
+            seconds["TensorFlow Session.run"] = theirs[f"{name}_run"]
+    report(f"A chain of {CHAIN} ops on 8 floats", found["chain"], "NumPy by hand")
+    report("A graph of one op", found["one"], "NumPy by hand")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,68 @@
+"""How the benchmarks measure: contenders interleaved, rounds repeated, medians compared.
+
+Machines are noisy and change their speed; only ratios taken in one run mean anything.
+"""
+
+import os
+import statistics
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Mapping, Sequence
+
+__all__ = ["clean_environment", "interleaved", "report", "seconds_a_call", "wall_seconds"]
+
+
+def clean_environment() -> dict[str, str]:
+    """The environment without OPENBLAS_*: some settings halve NumPy's matmul."""
+    return {key: value for key, value in os.environ.items() if not key.startswith("OPENBLAS_")}
+
+
+def rerun_in_clean_environment() -> None:
+    """Start this program again without OPENBLAS_*, where any is set."""
+    if clean_environment() != dict(os.environ):
+        os.execve(sys.executable, [sys.executable, *sys.argv], clean_environment())
+
+
+def seconds_a_call(function: Callable[[], object], at_least_s: float = 0.02) -> float:
+    """The time of one call, from as many calls as take `at_least_s`."""
+    calls = 1
+    while True:
+        start = time.perf_counter()
+        for _ in range(calls):
+            function()
+        elapsed = time.perf_counter() - start
+        if elapsed >= at_least_s:
+            return elapsed / calls
+        calls = max(calls * 2, int(calls * at_least_s / max(elapsed, 1e-9)))
+
+
+def interleaved(
+    contenders: Mapping[str, Callable[[], object]], rounds: int = 9
+) -> dict[str, float]:
+    """The median seconds a call of each contender; every round measures each of them once."""
+    times: dict[str, list[float]] = {name: [] for name in contenders}
+    for _ in range(rounds):
+        for name, function in contenders.items():
+            times[name].append(seconds_a_call(function))
+    return {name: statistics.median(found) for name, found in times.items()}
+
+
+def wall_seconds(commands: Mapping[str, Sequence[str]], rounds: int = 7) -> dict[str, float]:
+    """The median wall time of each command, started anew each round."""
+    times: dict[str, list[float]] = {name: [] for name in commands}
+    for _ in range(rounds):
+        for name, command in commands.items():
+            start = time.perf_counter()
+            subprocess.run(command, env=clean_environment(), check=True, capture_output=True)
+            times[name].append(time.perf_counter() - start)
+    return {name: statistics.median(found) for name, found in times.items()}
+
+
+def report(title: str, seconds: Mapping[str, float], reference: str, unit: float = 1e-6) -> None:
+    """Print each contender's time, and its ratio to the reference's."""
+    name_of_unit = {1e-6: "us", 1e-3: "ms", 1.0: "s"}[unit]
+    print(title)
+    for name, value in seconds.items():
+        ratio = value / seconds[reference]
+        print(f"  {name:34s} {value / unit:12.3f} {name_of_unit}   {ratio:8.3f} x {reference}")

@@ -1,0 +1,68 @@
+"""What it costs to start: imports, a cold `opkernel run`, and the size of what is installed.
+
+    python benchmarks/start.py [--model GRAPH.pb --feed x:0 --fetch y:0 --value FILE.npy]
+                               [--tensorflow PYTHON_WITH_TENSORFLOW]
+
+Bounds: `import opkernel` under 1.6 x `import numpy`; a cold run at least 10 x faster than
+TensorFlow's; at most 80 MB in site-packages without pip, setuptools and compiled files.
+"""
+
+import argparse
+import sys
+import sysconfig
+from pathlib import Path
+
+from measure import report, wall_seconds
+
+_TENSORFLOW = """
+import sys, numpy as np, tensorflow as tf
+model, feed, fetch, value = sys.argv[1:]
+graph_def = tf.compat.v1.GraphDef.FromString(open(model, "rb").read())
+with tf.Graph().as_default() as graph:
+    tf.import_graph_def(graph_def, name="")
+    with tf.compat.v1.Session(graph=graph) as session:
+        print(session.run(fetch, {feed: np.load(value)}))
+"""
+
+
+def installed_bytes() -> int:
+    """The bytes in site-packages, without pip, setuptools and compiled files."""
+    root = Path(sysconfig.get_path("purelib"))
+    left_out = ("pip", "setuptools", "pkg_resources", "_distutils_hack")
+    return sum(
+        path.stat().st_size
+        for path in root.rglob("*")
+        if path.is_file()
+        and path.suffix != ".pyc"
+        and not path.relative_to(root).parts[0].startswith(left_out)
+    )
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--model")
+    parser.add_argument("--feed", default="x:0")
+    parser.add_argument("--fetch", default="Identity:0")
+    parser.add_argument("--value")
+    parser.add_argument("--tensorflow", metavar="PYTHON")
+    options = parser.parse_args()
+    python = sys.executable
+    imports = {
+        "python -c pass": [python, "-c", "pass"],
+        "import numpy": [python, "-c", "import numpy"],
+        "import opkernel": [python, "-c", "import opkernel"],
+    }
+    report("Imports, process included", wall_seconds(imports, 15), "import numpy", 1e-3)
+    if options.model:
+        names = [options.model, options.feed, options.fetch, options.value]
+        feed = f"{options.feed}=@{options.value}"
+        command = [python, "-m", "opkernel", "run", options.model]
+        runs = {"opkernel run": [*command, "--input", feed, "--fetch", options.fetch]}
+        if options.tensorflow:
+            runs["TensorFlow"] = [options.tensorflow, "-c", _TENSORFLOW, *names]
+        report("A cold run", wall_seconds(runs, 5), "opkernel run", 1e-3)
+    print(f"site-packages: {installed_bytes() / 1e6:.1f} MB")
+
+
+if __name__ == "__main__":
+    main()

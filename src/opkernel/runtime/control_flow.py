@@ -1,0 +1,168 @@
+"""The ops that the plan turns into Python of its own: calls, If, While, Case, Switch, Merge.
+
+Sources: TensorFlow core/kernels/functional_ops.cc, core/kernels/control_flow_ops.cc.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import Any, Protocol
+
+import numpy as np
+
+from opkernel.errors import InternalError, UnimplementedError
+from opkernel.graph import Operation
+from opkernel.kernel import Step
+from opkernel.runtime.plan_writer import DEAD, PlanWriter
+
+__all__ = ["STRUCTURAL_OPS", "Function", "FunctionLibrary"]
+
+
+class Function(Protocol):
+    """A function of the graph's library."""
+
+    @property
+    def name(self) -> str:
+        """The name of the FunctionDef."""
+
+    def __call__(self, step: Step, *arguments: Any) -> tuple[Any, ...]:
+        """Run the function; the results are its outputs, flat."""
+
+
+class FunctionLibrary(Protocol):
+    """Gives the functions that the attrs of a node name."""
+
+    def functions(self, op: Operation, attr: str) -> Sequence[Function]:
+        """The functions of an attr of type `func` or `list(func)`."""
+
+    def function_of(self, op: Operation) -> Function | None:
+        """The function that a node calls by having its name as op; None for all other nodes."""
+
+
+Emitter = Callable[[PlanWriter, Operation, FunctionLibrary], None]
+
+
+def truth(tensor: Any) -> bool:
+    """Whether a condition holds.
+
+    A scalar holds if it is true, not zero, or a string that is not empty; any other tensor if it
+    has elements.
+    """
+    array = np.asarray(tensor)
+    return bool(array[()]) if array.ndim == 0 else array.size > 0
+
+
+def merge(*tensors: Any) -> tuple[Any, Any]:
+    """The first tensor that is alive, and its index."""
+    for index, tensor in enumerate(tensors):
+        if tensor is not DEAD:
+            return tensor, np.int32(index)
+    return DEAD, DEAD
+
+
+def _call(writer: PlanWriter, op: Operation, library: FunctionLibrary) -> None:
+    (function,) = library.functions(op, "f")
+    writer.call(op, writer.bind(function, function.name))
+
+
+def _if(writer: PlanWriter, op: Operation, library: FunctionLibrary) -> None:
+    then, otherwise = (
+        writer.bind(function, function.name)
+        for attr in ("then_branch", "else_branch")
+        for function in library.functions(op, attr)
+    )
+    condition, *inputs = (writer.value(tensor) for tensor in op.inputs)
+    test = f"{writer.bind(truth, 'truth')}({condition})"
+    writer.call(op, f"({then} if {test} else {otherwise})", inputs)
+
+
+def _case(writer: PlanWriter, op: Operation, library: FunctionLibrary) -> None:
+    branches = library.functions(op, "branches")
+
+    def branch(index: Any) -> Callable[..., Any]:
+        chosen = int(index)
+        return branches[chosen if 0 <= chosen < len(branches) else -1]
+
+    index, *inputs = (writer.value(tensor) for tensor in op.inputs)
+    writer.call(op, f"{writer.bind(branch, op.name + '_branch')}({index})", inputs)
+
+
+def _while(writer: PlanWriter, op: Operation, library: FunctionLibrary) -> None:
+    (condition,), (body,) = (library.functions(op, attr) for attr in ("cond", "body"))
+    inputs = [writer.value(tensor) for tensor in op.inputs]
+    loop = writer.bind(_while_loop(condition, body), f"while_{body.name}")
+    writer.call(op, loop, inputs)
+
+
+def _while_loop(condition: Callable[..., Any], body: Callable[..., Any]) -> Callable[..., Any]:
+    """A loop as a function of the step and the loop variables."""
+
+    def loop(step: Step, *variables: Any) -> Sequence[Any]:
+        while truth(condition(step, *variables)[0]):
+            step.check()
+            variables = body(step, *variables)
+        return variables
+
+    return loop
+
+
+def _switch(writer: PlanWriter, op: Operation, library: FunctionLibrary) -> None:
+    def switch(step: Step, data: Any, predicate: Any) -> tuple[Any, Any]:
+        return (DEAD, data) if truth(predicate) else (data, DEAD)
+
+    writer.call(op, writer.bind(switch, "switch"), may_be_dead=True)
+
+
+def _switch_n(writer: PlanWriter, op: Operation, library: FunctionLibrary) -> None:
+    branches = len(op.outputs)
+
+    def switch_n(step: Step, data: Any, index: Any) -> tuple[Any, ...]:
+        chosen = int(index)
+        chosen = chosen if 0 <= chosen < branches else branches - 1
+        return tuple(data if branch == chosen else DEAD for branch in range(branches))
+
+    writer.call(op, writer.bind(switch_n, "switch_n"), may_be_dead=True)
+
+
+def _merge(writer: PlanWriter, op: Operation, library: FunctionLibrary) -> None:
+    writer.merge(op, writer.bind(merge, "merge"))
+
+
+def _no_op(writer: PlanWriter, op: Operation, library: FunctionLibrary) -> None:
+    writer.no_op(op)
+
+
+def _loop_op(writer: PlanWriter, op: Operation, library: FunctionLibrary) -> None:
+    raise UnimplementedError(
+        f"{op.type}: loops of TensorFlow 1 control flow are not executed yet (node {op.name!r})",
+        node=op.name,
+        op=op.type,
+    )
+
+
+def _argument(writer: PlanWriter, op: Operation, library: FunctionLibrary) -> None:
+    raise InternalError(
+        f"{op.type}: argument without a value (node {op.name!r})", node=op.name, op=op.type
+    )
+
+
+STRUCTURAL_OPS: dict[str, Emitter] = {
+    "_Arg": _argument,
+    "_Merge": _merge,
+    "_Retval": lambda writer, op, library: writer.forward(op),
+    "_SwitchN": _switch_n,
+    "Case": _case,
+    "Enter": _loop_op,
+    "Exit": _loop_op,
+    "If": _if,
+    "LoopCond": _loop_op,
+    "Merge": _merge,
+    "NextIteration": _loop_op,
+    "NoOp": _no_op,
+    "PartitionedCall": _call,
+    "StatefulPartitionedCall": _call,
+    "StatelessCase": _case,
+    "StatelessIf": _if,
+    "StatelessWhile": _while,
+    "Switch": _switch,
+    "While": _while,
+}
+"""What writes the plan's statements for an op, by the op's name."""

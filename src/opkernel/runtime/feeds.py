@@ -1,0 +1,116 @@
+"""Values that are fed: checked against the tensor that they stand in for, as TensorFlow does."""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from opkernel.errors import InvalidArgumentError
+from opkernel.graph import Tensor
+from opkernel.types import DataType
+
+__all__ = ["Feed", "external", "external_of"]
+
+
+class Feed:
+    """Turns the values fed for one tensor into arrays of its type, and checks their shapes."""
+
+    __slots__ = ("_dtype", "_shape", "_tensor", "numpy_dtype")
+
+    def __init__(self, tensor: Tensor) -> None:
+        self._tensor = tensor
+        self._dtype = tensor.dtype.base
+        self.numpy_dtype = self._dtype.numpy_dtype
+        dims = tensor.shape.as_list() if tensor.shape.rank is not None else None
+        self._shape = None if dims is None else tuple(dims)
+
+    def converter(self) -> Callable[[Any], Any]:
+        """The function that gives a value as a read-only array, a view where no copy is needed.
+
+        It raises InvalidArgumentError where the type or the shape does not fit. It is a plain
+        function for speed: it runs at every step.
+        """
+        numpy_dtype, shape = self.numpy_dtype, self._shape
+
+        def convert(value: Any) -> Any:
+            if type(value) is np.ndarray and value.dtype == numpy_dtype:
+                array = value.view()
+            else:
+                array = self._converted(value)
+            if array.shape != shape:
+                self._check(array.shape)
+            array.setflags(False)
+            return array
+
+        return convert
+
+    def _check(self, shape: tuple[int, ...]) -> None:
+        """Raise InvalidArgumentError unless a value of this shape may be fed."""
+        declared = self._shape
+        if declared is None or (
+            len(declared) == len(shape)
+            and all(want in (None, got) for want, got in zip(declared, shape, strict=True))
+        ):
+            return
+        raise InvalidArgumentError(
+            f"Cannot feed value of shape {shape} for Tensor {self._tensor.name!r}, "
+            f"which has shape {declared}"
+        )
+
+    def _converted(self, value: Any) -> np.ndarray[Any, Any]:
+        if isinstance(value, Tensor):
+            raise InvalidArgumentError(
+                f"The value of a feed cannot be a symbolic tensor; got {value!r} for "
+                f"{self._tensor.name!r}. Feed an array, a list or a number"
+            )
+        try:
+            if self._dtype == DataType.DT_STRING:
+                return _strings(value)
+            array = np.asarray(value, dtype=self._accepted(value))
+        except (ValueError, TypeError, OverflowError) as error:
+            raise InvalidArgumentError(
+                f"Cannot feed {type(value).__name__} for Tensor {self._tensor.name!r} of type "
+                f"{self._dtype.tf_name}: {error}"
+            ) from error
+        if isinstance(value, int) and array.dtype != object and int(array) != value:
+            raise InvalidArgumentError(
+                f"Type of feed value {value} with type {type(value)} is not compatible with "
+                f"Tensor type {self._dtype.tf_name}"
+            )
+        return array.view(self.numpy_dtype) if array.dtype.names else array.view()
+
+    def _accepted(self, value: Any) -> Any:
+        """The NumPy type to convert to: quantised arrays keep the structured type of theirs."""
+        if isinstance(value, np.ndarray) and value.dtype == self._dtype.as_numpy_dtype:
+            return value.dtype
+        return self.numpy_dtype
+
+
+def _strings(value: Any) -> np.ndarray[Any, Any]:
+    """An object array of bytes; text is encoded as UTF-8."""
+    source = np.asarray(value)
+    if source.dtype.kind not in "OSU":
+        raise TypeError(f"expected bytes or text, got an array of {source.dtype}")
+    if source.dtype.kind == "S" and not isinstance(value, np.ndarray):
+        source = np.asarray(value, dtype=object)
+    array = np.empty(source.shape, dtype=object)
+    flat = array.reshape(-1)
+    for index, item in enumerate(source.reshape(-1)):
+        if not isinstance(item, str | bytes):
+            raise TypeError(f"expected bytes or text, got {type(item).__name__}")
+        flat[index] = item.encode() if isinstance(item, str) else bytes(item)
+    return array
+
+
+def external(value: Any) -> Any:
+    """A computed tensor as the user gets it: his own to write to; of rank 0, a scalar."""
+    if value.ndim == 0:
+        return value[()]
+    return value if value.flags.writeable else value.copy()
+
+
+def external_of(dtype: DataType) -> Callable[[Any], Any]:
+    """`external` for tensors of a type; quantised ones become arrays of NumPy's structured type."""
+    if not dtype.is_quantized:
+        return external
+    return lambda value: external(np.asarray(value).view(dtype.as_numpy_dtype))

@@ -1,0 +1,100 @@
+"""What `Session.run` may be asked for, and the shape of its answer.
+
+A fetch is a Tensor, an Operation (run for its effect; the answer is None), or the name of either;
+lists, tuples, named tuples and dicts of fetches, nested as one likes, are answered in the same
+form. Source: TensorFlow python/client/session.py.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from opkernel.errors import InvalidArgumentError
+from opkernel.graph import Graph, Operation, Tensor
+from opkernel.runtime.feeds import external_of
+
+__all__ = ["FetchPlan", "graph_element"]
+
+Build = Callable[[Sequence[Any]], Any]
+
+
+def graph_element(graph: Graph, what: Any, *, allow_operation: bool = True) -> Tensor | Operation:
+    """The tensor or operation of `graph` that an object or a name stands for.
+
+    Raises:
+        InvalidArgumentError: it is neither, or is of another graph.
+        NotFoundError: the graph has nothing of that name.
+    """
+    element = graph.as_graph_element(what, allow_tensor=True, allow_operation=allow_operation)
+    if not isinstance(element, Tensor | Operation):
+        raise InvalidArgumentError(f"{what!r} is neither a tensor nor an operation")
+    return element
+
+
+class FetchPlan:
+    """The tensors and operations that fetches ask for, each once, and how to build the answer.
+
+    Attributes:
+        tensors: the tensors to compute, without duplicates.
+        targets: the operations to run.
+    """
+
+    def __init__(self, graph: Graph, fetches: Any) -> None:
+        self._graph = graph
+        self._positions: dict[tuple[str, int], int] = {}
+        self.tensors: list[Tensor] = []
+        self.targets: list[Operation] = []
+        self._build: Build = self._plan(fetches)
+
+    def answer(self) -> Build:
+        """What turns the values of `tensors` into the answer, in the form of the fetches."""
+        if self._build is _first:
+            finish = external_of(self.tensors[0].dtype)
+            return lambda values: finish(values[0])
+        finishes = [external_of(tensor.dtype) for tensor in self.tensors]
+        build = self._build
+        return lambda values: build([f(v) for f, v in zip(finishes, values, strict=True)])
+
+    def _plan(self, fetch: Any) -> Build:
+        """How to build the answer for one fetch from the values of `tensors`."""
+        if fetch is None:
+            raise InvalidArgumentError("Fetch argument None has invalid type NoneType")
+        if isinstance(fetch, Mapping):
+            keys, form = list(fetch), type(fetch)
+            parts = [self._plan(fetch[key]) for key in keys]
+            return lambda values: _like_mapping(form, keys, [part(values) for part in parts])
+        if isinstance(fetch, list | tuple):
+            return self._plan_sequence(fetch)
+        element = graph_element(self._graph, fetch)
+        if isinstance(element, Operation):
+            self.targets.append(element)
+            return lambda values: None
+        position = self._position(element)
+        if position == 0:
+            return _first
+        return lambda values: values[position]
+
+    def _plan_sequence(self, fetches: Sequence[Any]) -> Build:
+        parts = [self._plan(fetch) for fetch in fetches]
+        if isinstance(fetches, list):
+            return lambda values: [part(values) for part in parts]
+        form: Any = type(fetches)
+        if hasattr(form, "_fields"):
+            return lambda values: form(*[part(values) for part in parts])
+        return lambda values: form(part(values) for part in parts)
+
+    def _position(self, tensor: Tensor) -> int:
+        position = self._positions.setdefault(
+            (tensor.op.name, tensor.value_index), len(self.tensors)
+        )
+        if position == len(self.tensors):
+            self.tensors.append(tensor)
+        return position
+
+
+def _first(values: Sequence[Any]) -> Any:
+    return values[0]
+
+
+def _like_mapping(form: type, keys: Sequence[Any], values: Sequence[Any]) -> Any:
+    pairs = dict(zip(keys, values, strict=True))
+    return pairs if form is dict else form(pairs)

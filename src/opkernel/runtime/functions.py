@@ -1,0 +1,98 @@
+"""The functions of a graph's library as callables, each compiled to a plan when first called."""
+
+import threading
+from collections.abc import Sequence
+from typing import Any
+
+from opkernel.errors import NotFoundError
+from opkernel.graph import FunctionBody, Graph, Operation, instantiate_function
+from opkernel.kernel import Step
+from opkernel.proto import NameAttrList
+from opkernel.runtime.kernels import KernelCache
+from opkernel.runtime.plan import CompiledPlan, compile_plan
+
+__all__ = ["FunctionLibraryRuntime", "PlannedFunction"]
+
+
+class PlannedFunction:
+    """A function with its attrs, called as `function(step, *arguments)`.
+
+    Compiling waits for the first call, so that functions may call each other, or themselves.
+    """
+
+    def __init__(self, runtime: "FunctionLibraryRuntime", reference: NameAttrList) -> None:
+        self.name = reference.name
+        self._runtime = runtime
+        self._reference = reference
+        self._plan: CompiledPlan | None = None
+
+    @property
+    def plan(self) -> CompiledPlan:
+        """The compiled body."""
+        plan = self._plan
+        if plan is None:
+            plan = self._plan = self._runtime.compile(self._reference)
+        return plan
+
+    def __call__(self, step: Step, *arguments: Any) -> tuple[Any, ...]:
+        """Run the function; the results are its outputs, flat."""
+        plan = self._plan or self.plan
+        outputs: tuple[Any, ...] = plan.run(step, *arguments)
+        return outputs
+
+
+class FunctionLibraryRuntime:
+    """The functions of one graph for one session, one PlannedFunction per name and attrs."""
+
+    def __init__(self, graph: Graph, graph_def_version: int) -> None:
+        self._graph = graph
+        self._version = graph_def_version
+        self._functions: dict[bytes, PlannedFunction] = {}
+        self._lock = threading.Lock()
+
+    def functions(self, op: Operation, attr: str) -> Sequence[PlannedFunction]:
+        """The functions of an attr of type `func` or `list(func)` of a node."""
+        value = op.node_def.attr[attr]
+        references = value.list.func if value.HasField("list") else [value.func]
+        return [self.instantiate(reference) for reference in references]
+
+    def function_of(self, op: Operation) -> PlannedFunction | None:
+        """The function that a node calls by having its name as op; None for all other nodes."""
+        if op.type not in self._graph.function_library:
+            return None
+        return self.instantiate(NameAttrList(name=op.type, attr=dict(op.node_def.attr)))
+
+    def instantiate(self, reference: NameAttrList) -> PlannedFunction:
+        """The function that a name with attrs stands for.
+
+        Raises:
+            NotFoundError: the library has no function of this name.
+        """
+        if reference.name not in self._graph.function_library:
+            raise NotFoundError(f"Function {reference.name} is not defined.")
+        key = reference.SerializeToString(deterministic=True)
+        with self._lock:
+            function = self._functions.get(key)
+            if function is None:
+                function = self._functions[key] = PlannedFunction(self, reference)
+        return function
+
+    def compile(self, reference: NameAttrList) -> CompiledPlan:
+        """Compile a function's body: its arguments are fed, its results fetched."""
+        body = instantiate_function(self._graph.function_library, reference)
+        return compile_plan(
+            body.inputs,
+            body.outputs,
+            [*body.control_ret_nodes, *_stateful(body)],
+            KernelCache(self._version, body.graph.op_registry),
+            self,
+        )
+
+
+def _stateful(body: FunctionBody) -> list[Operation]:
+    """The operations of a body that run for their effects, whether or not a result needs them."""
+    return [
+        op
+        for op in body.graph.get_operations()
+        if op.op_def.is_stateful and op.type not in ("_Arg", "_Retval", "Placeholder")
+    ]

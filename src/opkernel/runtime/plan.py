@@ -1,0 +1,107 @@
+"""The compiled plan: a graph as the source text of one Python function.
+
+One call a node, in topological order; kernels and constants are globals of the function, dead
+values are deleted as soon as they die. A failing line number names the failing node, so that error
+reports cost nothing until there is an error. `plan.source` is the model as readable Python:
+
+    def plan(step, x):
+        dense_MatMul = matmul(x, kernel); del x  # 'dense/MatMul'
+        ...
+        return (softmax,)
+
+Functional control flow becomes calls of the functions' own plans (`control_flow`). A Switch that
+is in no loop gives DEAD on one side; what depends on it is guarded, and Merge picks what is alive.
+"""
+
+import itertools
+from collections.abc import Sequence
+from types import FrameType
+from typing import Any, Protocol
+
+from opkernel.graph import Operation, Tensor
+from opkernel.kernel import OpKernel
+from opkernel.runtime.control_flow import STRUCTURAL_OPS, FunctionLibrary
+from opkernel.runtime.plan_source import Part
+from opkernel.runtime.plan_writer import PlanWriter
+from opkernel.runtime.prune import prune_and_order
+
+__all__ = ["CompiledPlan", "KernelProvider", "compile_plan"]
+
+_plan_numbers = itertools.count(1)
+
+
+class KernelProvider(Protocol):
+    """Gives the kernels of nodes."""
+
+    def kernel(self, op: Operation) -> OpKernel:
+        """The kernel of a node; the same one for the same node."""
+
+
+class CompiledPlan:
+    """A graph compiled for certain feeds and fetches; `run(step, *feeds)` gives the fetches.
+
+    Attributes:
+        run: the compiled function.
+        source: its text.
+    """
+
+    __slots__ = ("_lines", "_nodes", "run", "source")
+
+    def __init__(
+        self,
+        parts: Sequence[Part],
+        names: dict[str, Any],
+        nodes: Sequence[tuple[Operation, list[str]]],
+    ) -> None:
+        self.source = "\n".join(part.text for part in parts)
+        self._nodes = nodes
+        self._lines: dict[str, list[int]] = {}
+        number = next(_plan_numbers)
+        names["__plan__"] = self
+        for part in parts:
+            file = f"<opkernel plan {number} {part.name}>"
+            self._lines[file] = part.line_nodes
+            exec(compile(part.text, file, "exec"), names)  # text is plan_source's own
+        self.run = names["plan"]
+
+    def node_at(self, file: str, line: int) -> tuple[Operation, list[str]] | None:
+        """The node that a line of the plan computes, and the names that hold its inputs."""
+        index = self._lines[file][line - 1]
+        return None if index < 0 else self._nodes[index]
+
+    @staticmethod
+    def of_frame(frame: FrameType) -> "CompiledPlan | None":
+        """The plan whose code a frame is running; None for other code."""
+        if not frame.f_code.co_filename.startswith("<opkernel plan"):
+            return None
+        plan = frame.f_globals.get("__plan__")
+        return plan if isinstance(plan, CompiledPlan) else None
+
+
+def compile_plan(
+    feeds: Sequence[Tensor],
+    fetches: Sequence[Tensor],
+    targets: Sequence[Operation],
+    kernels: KernelProvider,
+    library: FunctionLibrary,
+) -> CompiledPlan:
+    """Compile what is needed to compute `fetches` and run `targets`, given values for `feeds`.
+
+    Raises:
+        NotFoundError: a needed node has no kernel.
+        InvalidArgumentError: a needed node is invalid, or the graph has a cycle.
+        UnimplementedError: the graph needs something that plans cannot do.
+    """
+    writer = PlanWriter()
+    parameters = [writer.parameter(tensor) for tensor in feeds]
+    for op in prune_and_order(fetches, targets, feeds):
+        emit = STRUCTURAL_OPS.get(op.type)
+        function = None if emit else library.function_of(op)
+        if emit is not None:
+            emit(writer, op, library)
+        elif function is not None:
+            writer.call(op, writer.bind(function, function.name))
+        else:
+            writer.kernel(op, kernels.kernel(op))
+    parts = writer.finish(parameters, fetches)
+    return CompiledPlan(parts, writer.globals, writer.nodes)

@@ -1,0 +1,52 @@
+"""Which operations a step needs, in an order in which they can run."""
+
+from collections.abc import Collection, Iterable
+
+from opkernel.errors import InvalidArgumentError
+from opkernel.graph import Operation, Tensor
+
+__all__ = ["prune_and_order"]
+
+
+def prune_and_order(
+    fetches: Iterable[Tensor], targets: Iterable[Operation], feeds: Collection[Tensor]
+) -> list[Operation]:
+    """The operations that `fetches` and `targets` need, inputs before consumers.
+
+    What lies behind a fed tensor is not needed. The order is that of a depth-first walk, so it is
+    the same for the same graph.
+
+    Raises:
+        InvalidArgumentError: the operations depend on each other in a cycle.
+    """
+    fed = {(tensor.op.name, tensor.value_index) for tensor in feeds}
+    roots = [*targets, *(t.op for t in fetches if (t.op.name, t.value_index) not in fed)]
+    order: list[Operation] = []
+    done: dict[str, bool] = {}  # False while an operation's inputs are still being walked
+    stack = [(op, False) for op in reversed(roots)]
+    while stack:
+        op, inputs_done = stack.pop()
+        if inputs_done:
+            done[op.name] = True
+            order.append(op)
+        elif op.name not in done:
+            done[op.name] = False
+            stack.append((op, True))
+            for needed in reversed(_needed_by(op, fed)):
+                if done.get(needed.name) is False:
+                    raise _cycle(needed)
+                if needed.name not in done:
+                    stack.append((needed, False))
+    return order
+
+
+def _needed_by(op: Operation, fed: Collection[tuple[str, int]]) -> list[Operation]:
+    """What an operation waits for: the producers of its inputs that are not fed, and its controls."""
+    producers = [t.op for t in op.inputs if not fed or (t.op.name, t.value_index) not in fed]
+    return [*producers, *op.control_inputs]
+
+
+def _cycle(op: Operation) -> InvalidArgumentError:
+    return InvalidArgumentError(
+        f"The graph has a cycle through node {op.name!r} ({op.type})", node=op.name, op=op.type
+    )

@@ -1,0 +1,218 @@
+"""Session: runs parts of a graph.
+
+Each combination of feeds and fetches is compiled once to a plan and kept; a step then converts the
+fed values, runs the plan's function and builds the answer. A session may be used from many threads.
+Source: TensorFlow python/client/session.py, core/common_runtime/direct_session.cc.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass
+from types import TracebackType
+from typing import Any, Self
+
+import numpy as np
+
+from opkernel.errors import FailedPreconditionError, InvalidArgumentError
+from opkernel.graph import Graph, Tensor, get_default_graph, install_runtime
+from opkernel.kernel import allocation_limit
+from opkernel.runtime.constants import constant_value
+from opkernel.runtime.error_report import report
+from opkernel.runtime.feeds import Feed
+from opkernel.runtime.fetches import FetchPlan, graph_element
+from opkernel.runtime.functions import FunctionLibraryRuntime
+from opkernel.runtime.kernels import KernelCache
+from opkernel.runtime.plan import CompiledPlan, compile_plan
+from opkernel.runtime.step import RunStep
+
+__all__ = ["RunOptions", "Session"]
+
+_default_sessions: ContextVar[tuple[Session, ...]] = ContextVar("default_sessions", default=())
+
+
+@dataclass(frozen=True)
+class RunOptions:
+    """Options of one step.
+
+    Attributes:
+        timeout_in_ms: the step fails with DeadlineExceededError at the first check after this time;
+            0 for no limit.
+    """
+
+    timeout_in_ms: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class _Executable:
+    """What a session keeps for one combination of feeds and fetches."""
+
+    plan: CompiledPlan
+    run: Callable[..., Sequence[Any]]
+    feeds: tuple[Callable[[Any], Any], ...]
+    answer: Callable[[Sequence[Any]], Any]
+
+
+class Session:
+    """Runs operations of a graph and computes its tensors.
+
+        with opkernel.Session(graph) as session:
+            y = session.run("y:0", {"x:0": x})
+
+    Args:
+        graph: the graph; the default graph where not given.
+        memory_limit_bytes: no single tensor may be larger; half of the machine's memory where not
+            given.
+    """
+
+    def __init__(
+        self, graph: Graph | None = None, *, memory_limit_bytes: int | None = None
+    ) -> None:
+        self.graph = get_default_graph() if graph is None else graph
+        self._memory_limit_bytes = memory_limit_bytes
+        self._executables: dict[Hashable, _Executable] = {}
+        self._lock = threading.RLock()
+        self._closed = False
+        version = self.graph.graph_def_versions.producer
+        self._kernels = KernelCache(version, self.graph.op_registry)
+        self._library = FunctionLibraryRuntime(self.graph, version)
+
+    def run(
+        self,
+        fetches: Any,
+        feed_dict: Mapping[Any, Any] | None = None,
+        options: RunOptions | None = None,
+    ) -> Any:
+        """Run one step.
+
+        Args:
+            fetches: a tensor or operation, by itself or by name, or nested lists, tuples and dicts
+                of them.
+            feed_dict: values for tensors; any tensor of the graph may be fed.
+            options: of this step.
+
+        Returns:
+            The values in the form of `fetches`, None for operations.
+
+        Raises:
+            InvalidArgumentError: a feed or fetch does not fit the graph, or a kernel refused its
+                inputs.
+            NotFoundError: the graph lacks what is fetched or fed, or a needed node has no kernel.
+            FailedPreconditionError: the session is closed.
+        """
+        feeds = feed_dict or {}
+        executable = self._executable(fetches, tuple(feeds))
+        values = [feed(v) for feed, v in zip(executable.feeds, feeds.values(), strict=True)]
+        timeout_in_ms = 0 if options is None else options.timeout_in_ms
+        return self._step(executable, values, RunStep(timeout_in_ms / 1000 or None))
+
+    def make_callable(
+        self, fetches: Any, feed_list: Sequence[Any] | None = None
+    ) -> Callable[..., Any]:
+        """A function that takes the values of `feed_list` in order and returns the fetches.
+
+        It does the work of `run` on names and structures once, not at every call.
+        """
+        executable = self._executable(fetches, tuple(feed_list or ()))
+        feeds, count = executable.feeds, len(executable.feeds)
+        step = self._step
+
+        def call(*values: Any) -> Any:
+            if len(values) != count:
+                raise InvalidArgumentError(f"Expected {count} feed values, got {len(values)}")
+            converted = [feed(value) for feed, value in zip(feeds, values)]  # noqa: B905  # checked
+            return step(executable, converted, RunStep())
+
+        return call
+
+    def plan(self, fetches: Any, feeds: Sequence[Any] = ()) -> CompiledPlan:
+        """The compiled plan for fetches and feeds; its `source` is the model as Python text."""
+        return self._executable(fetches, tuple(feeds)).plan
+
+    def close(self) -> None:
+        """Free the session's plans and kernels; it cannot run any more."""
+        with self._lock:
+            self._closed = True
+            self._executables.clear()
+
+    @contextmanager
+    def as_default(self) -> Iterator[Self]:
+        """Within the block, `Operation.run` and `Tensor.eval` of this thread use this session."""
+        token = _default_sessions.set((*_default_sessions.get(), self))
+        try:
+            yield self
+        finally:
+            _default_sessions.reset(token)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def _step(self, executable: _Executable, values: Sequence[Any], step: RunStep) -> Any:
+        try:
+            if self._memory_limit_bytes is None:
+                results = executable.run(step, *values)
+            else:
+                with allocation_limit(self._memory_limit_bytes):
+                    results = executable.run(step, *values)
+        except Exception as error:
+            raised = report(error)
+            raise raised from (None if raised is error else error)
+        return executable.answer(results)
+
+    def _executable(self, fetches: Any, feeds: tuple[Any, ...]) -> _Executable:
+        """The plan for fetches and feeds, from the cache where it is there."""
+        if self._closed:
+            raise FailedPreconditionError("Attempted to use a closed Session.")
+        key = _key(fetches), feeds
+        executable = self._executables.get(key)
+        if executable is None:
+            with self._lock:
+                executable = self._executables[key] = self._compile(fetches, feeds)
+        return executable
+
+    def _compile(self, fetches: Any, feeds: Sequence[Any]) -> _Executable:
+        fetch_plan = FetchPlan(self.graph, fetches)
+        fed = [graph_element(self.graph, feed, allow_operation=False) for feed in feeds]
+        tensors = [tensor for tensor in fed if isinstance(tensor, Tensor)]
+        if len({tensor.name for tensor in tensors}) != len(tensors):
+            raise InvalidArgumentError("Tensors to be fed are given more than once")
+        plan = compile_plan(
+            tensors, fetch_plan.tensors, fetch_plan.targets, self._kernels, self._library
+        )
+        quiet_run = np.errstate(all="ignore")(plan.run)
+        converters = tuple(Feed(tensor).converter() for tensor in tensors)
+        return _Executable(plan, quiet_run, converters, fetch_plan.answer())
+
+
+def _key(fetches: Any) -> Hashable:
+    """A hashable form of fetches: equal for equal structures of equal leaves."""
+    if isinstance(fetches, list | tuple):
+        return type(fetches), tuple(_key(fetch) for fetch in fetches)
+    if isinstance(fetches, Mapping):
+        return type(fetches), tuple((key, _key(fetch)) for key, fetch in fetches.items())
+    return fetches  # type: ignore[no-any-return]  # a name, Tensor or Operation: all hashable
+
+
+def _run_in_default_session(graph: Graph, fetches: Any, feed_dict: Mapping[Any, Any] | None) -> Any:
+    """What `Operation.run` and `Tensor.eval` do where no session is given."""
+    for session in reversed(_default_sessions.get()):
+        if session.graph is graph:
+            return session.run(fetches, feed_dict)
+    raise FailedPreconditionError(
+        "Cannot run: no default session for this graph. Use `with session.as_default()` or pass "
+        "a session"
+    )
+
+
+install_runtime(run=_run_in_default_session, evaluate_constant=constant_value)

@@ -1,0 +1,190 @@
+"""Sessions: fetches, feeds, pruning, callables, errors, threads."""
+
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, NamedTuple
+
+import numpy as np
+import pytest
+
+import opkernel
+from opkernel.errors import (
+    FailedPreconditionError,
+    InvalidArgumentError,
+    NotFoundError,
+    ResourceExhaustedError,
+)
+from opkernel.graph import Graph
+from opkernel.types import DataType
+
+FLOAT = DataType.DT_FLOAT
+
+
+def floats(*values: float) -> np.ndarray[Any, Any]:
+    return np.array(values, np.float32)
+
+
+class Pair(NamedTuple):
+    """A form that fetches may have."""
+
+    first: Any
+    second: Any
+
+
+@pytest.fixture
+def graph() -> Graph:
+    """x -> double = x + x -> squared = double * double; y is an unconnected placeholder."""
+    graph = Graph()
+    x = graph.create_op("Placeholder", [], name="x", attrs={"dtype": FLOAT, "shape": [None]})
+    double = graph.create_op("AddV2", [x.outputs[0], x.outputs[0]], name="double")
+    graph.create_op("Mul", [double.outputs[0], double.outputs[0]], name="squared")
+    graph.create_op("Placeholder", [], name="y", attrs={"dtype": FLOAT})
+    return graph
+
+
+def test_run_answers_in_the_form_of_the_fetches(graph: Graph) -> None:
+    fetches = {
+        "a": ["double:0", ("squared:0",)],
+        "b": Pair("x:0", graph.get_operation_by_name("double")),
+    }
+    answer = opkernel.Session(graph).run(fetches, {"x:0": [1.0, 2.0]})
+    np.testing.assert_array_equal(answer["a"][0], floats(2, 4))
+    np.testing.assert_array_equal(answer["a"][1][0], floats(4, 16))
+    assert isinstance(answer["b"], Pair)
+    assert answer["b"].second is None
+
+
+def test_what_a_fetch_does_not_need_is_not_run(graph: Graph) -> None:
+    session = opkernel.Session(graph)
+    np.testing.assert_array_equal(session.run("double:0", {"x:0": [3.0]}), floats(6))
+    with pytest.raises(InvalidArgumentError, match="must feed a value for placeholder tensor 'y'"):
+        session.run("y:0")
+
+
+def test_any_tensor_can_be_fed(graph: Graph) -> None:
+    value = opkernel.Session(graph).run("squared:0", {"double:0": [5.0]})
+    np.testing.assert_array_equal(value, floats(25))
+
+
+def test_a_fed_tensor_can_be_fetched_and_is_the_users_own(graph: Graph) -> None:
+    fed = floats(1, 2)
+    value = opkernel.Session(graph).run("x:0", {"x:0": fed})
+    value[0] = 9
+    np.testing.assert_array_equal(fed, floats(1, 2))
+
+
+def test_a_constant_survives_what_the_user_does_to_its_fetched_value() -> None:
+    graph = Graph()
+    value = floats(1, 2)
+    graph.create_op("Const", [], name="c", attrs={"dtype": FLOAT, "value": value})
+    session = opkernel.Session(graph)
+    session.run("c:0")[:] = 0
+    np.testing.assert_array_equal(session.run("c:0"), value)
+
+
+@pytest.mark.parametrize(
+    ("feed", "message"),
+    [
+        ({"x:0": [[1.0]]}, r"Cannot feed value of shape \(1, 1\) for Tensor 'x:0'"),
+        ({"x:0": "text"}, "x:0"),
+        ({"x:0": None}, "x:0"),
+    ],
+)
+def test_a_feed_that_does_not_fit_is_refused(
+    graph: Graph, feed: dict[str, Any], message: str
+) -> None:
+    with pytest.raises(InvalidArgumentError, match=message):
+        opkernel.Session(graph).run("double:0", feed)
+
+
+@pytest.mark.parametrize("fetch", ["nothing:0", "double:1", "nothing"])
+def test_fetching_what_the_graph_lacks_is_an_error_that_names_it(graph: Graph, fetch: str) -> None:
+    with pytest.raises((NotFoundError, InvalidArgumentError), match=fetch.split(":")[0]):
+        opkernel.Session(graph).run(fetch)
+
+
+def test_a_made_callable_takes_its_feeds_in_order(graph: Graph) -> None:
+    call = opkernel.Session(graph).make_callable(["squared:0", "double:0"], ["x:0"])
+    squared, double = call(floats(2))
+    assert (squared.tolist(), double.tolist()) == ([16.0], [4.0])
+    with pytest.raises(InvalidArgumentError, match="Expected 1 feed values, got 2"):
+        call(1, 2)
+
+
+def test_an_error_names_the_node_and_what_it_was_given() -> None:
+    graph = Graph()
+    a, b = (
+        graph.create_op("Placeholder", [], name=n, attrs={"dtype": FLOAT}).outputs[0] for n in "ab"
+    )
+    graph.create_op("MatMul", [a, b], name="layer/product")
+    feed = {"a:0": np.ones((2, 3), np.float32), "b:0": np.ones((5, 4), np.float32)}
+    with pytest.raises(InvalidArgumentError, match="Matrix size-incompatible") as caught:
+        opkernel.Session(graph).run("layer/product:0", feed)
+    assert (caught.value.node, caught.value.op) == ("layer/product", "MatMul")
+    assert "node 'layer/product', inputs float32[2,3], float32[5,4]" in str(caught.value)
+
+
+def test_the_session_stays_usable_after_an_error(graph: Graph) -> None:
+    session = opkernel.Session(graph)
+    with pytest.raises(InvalidArgumentError):
+        session.run("y:0")
+    assert session.run("double:0", {"x:0": [1.0]}).tolist() == [2.0]
+
+
+def test_a_closed_session_refuses_to_run(graph: Graph) -> None:
+    with opkernel.Session(graph) as session:
+        pass
+    with pytest.raises(FailedPreconditionError, match="closed Session"):
+        session.run("double:0", {"x:0": [1.0]})
+
+
+def test_a_tensor_over_the_memory_limit_is_refused_before_it_is_allocated() -> None:
+    graph = Graph()
+    int32 = DataType.DT_INT32
+    dims = graph.create_op("Placeholder", [], name="dims", attrs={"dtype": int32}).outputs[0]
+    value = graph.create_op("Const", [], attrs={"dtype": FLOAT, "value": np.float32(1)}).outputs[0]
+    graph.create_op("Fill", [dims, value], name="fill")
+    session = opkernel.Session(graph, memory_limit_bytes=1 << 20)
+    assert session.run("fill:0", {"dims:0": [2]}).tolist() == [1, 1]
+    with pytest.raises(ResourceExhaustedError, match="shape"):
+        session.run("fill:0", {"dims:0": [1 << 30]})
+
+
+def test_many_threads_may_run_one_session(graph: Graph) -> None:
+    session = opkernel.Session(graph)
+
+    def run(number: int) -> float:
+        return float(session.run("squared:0", {"x:0": [number]})[0])
+
+    with ThreadPoolExecutor(8) as pool:
+        assert list(pool.map(run, range(200))) == [4.0 * n * n for n in range(200)]
+
+
+def test_the_plan_is_readable_python(graph: Graph) -> None:
+    source = opkernel.Session(graph).plan("squared:0", ["x:0"]).source
+    assert source.splitlines() == [
+        "def plan(step, x):",
+        "    double = add(x, x); del x",
+        "    squared = multiply(double, double); del double",
+        "    return (squared,)",
+    ]
+
+
+def test_a_node_name_cannot_become_code() -> None:
+    graph = Graph()
+    name = "a/raise_SystemExit.x-1"
+    graph.create_op("Placeholder", [], name=name, attrs={"dtype": FLOAT})
+    graph.create_op("Neg", [graph.get_tensor_by_name(f"{name}:0")], name="def")
+    session = opkernel.Session(graph)
+    assert session.run("def:0", {f"{name}:0": 2.0}) == -2
+    assert name not in session.plan("def:0", [f"{name}:0"]).source.replace(repr(name), "")
+
+
+def test_a_long_graph_is_cut_into_functions_and_gives_the_same() -> None:
+    graph = Graph()
+    tensor = graph.create_op("Placeholder", [], name="x", attrs={"dtype": FLOAT}).outputs[0]
+    one = graph.create_op("Const", [], attrs={"dtype": FLOAT, "value": np.float32(1)}).outputs[0]
+    for _ in range(4500):
+        tensor = graph.create_op("AddV2", [tensor, one]).outputs[0]
+    session = opkernel.Session(graph)
+    assert session.run(tensor, {"x:0": 0.5}) == 4500.5
+    assert session.plan(tensor, ["x:0"]).source.count("def ") == 4
