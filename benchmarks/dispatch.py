@@ -11,6 +11,7 @@ import argparse
 import json
 import subprocess
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -90,14 +91,13 @@ def measure() -> dict[str, dict[str, float]]:
         graph, first, last = chain_graph(length)
         session = opkernel.Session(graph)
         call = session.make_callable(last, [first])
-        feed = {first: x8}
         hand = by_hand(length)
         np.testing.assert_array_equal(call(x8), hand(x8))
         found[name] = interleaved(
             {
-                "NumPy by hand": lambda hand=hand: hand(x8),
-                "opkernel callable": lambda call=call: call(x8),
-                "opkernel Session.run": lambda s=session, t=last, f=feed: s.run(t, f),
+                "NumPy by hand": partial(hand, x8),
+                "opkernel callable": partial(call, x8),
+                "opkernel Session.run": partial(session.run, last, {first: x8}),
             }
         )
     return found

@@ -70,7 +70,8 @@ def measure(path: str) -> dict[str, float]:
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
     graph.as_graph_def()
     exported = time.perf_counter()
-    graph.get_operations()[-1].outputs[0].shape
+    last = next(op for op in reversed(graph.get_operations()) if op.inputs)
+    last.outputs[0].shape.as_list()  # of all that it depends on: the whole chain
     inferred = time.perf_counter()
     return {
         "nodes": len(graph.get_operations()),

@@ -83,6 +83,8 @@ def __getattr__(name: str) -> Any:
     room = _ROOM_OF_NAME.get(name)
     if room is None:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    if room == "graph":  # the runtime folds constants for the shapes of graphs
+        importlib.import_module("opkernel.runtime")
     value = globals()[name] = getattr(importlib.import_module(f"opkernel.{room}"), name)
     return value
 

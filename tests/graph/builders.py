@@ -6,6 +6,7 @@ from opkernel.opdef import InferenceContext, OpRegistry, register_op, unknown_sh
 from opkernel.opdef.common_shapes import (
     broadcast_binary_op_shape,
     no_outputs,
+    scalar_shape,
     unchanged_shape,
 )
 from opkernel.proto import GraphDef
@@ -84,8 +85,14 @@ def make_registry() -> OpRegistry:
        fill_shape)  # fmt: skip
     op("Shape", "input: T", "output: out_type", "T: type; out_type: {int32, int64} = DT_INT32",
        shape_shape)  # fmt: skip
-    op("Rank", "input: T", "output: int32", "T: type")
-    op("Size", "input: T", "output: out_type", "T: type; out_type: {int32, int64} = DT_INT32")
+    op("Rank", "input: T", "output: int32", "T: type", scalar_shape)
+    op(
+        "Size",
+        "input: T",
+        "output: out_type",
+        "T: type; out_type: {int32, int64} = DT_INT32",
+        scalar_shape,
+    )
     op("Pack", "values: N * T", "output: T", "N: int >= 1; T: type; axis: int = 0", pack_shape)
     op("Cast", "x: SrcT", "y: DstT", "SrcT: type; DstT: type; Truncate: bool = false",
        unchanged_shape)  # fmt: skip

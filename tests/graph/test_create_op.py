@@ -1,10 +1,14 @@
 """Making operations: attrs that follow from inputs, constants, checks, shapes."""
 
+import threading
+
 import numpy as np
 import pytest
 
 from opkernel.errors import FailedPreconditionError, InvalidArgumentError, NotFoundError
 from opkernel.graph import Graph, Tensor, get_default_graph, reset_default_graph
+from opkernel.opdef import OpRegistry, register_op, unknown_shape
+from opkernel.opdef.common_shapes import scalar_shape
 from opkernel.proto import AttrValue, NodeDef, OpDef
 from opkernel.types import DataType, float32, int32
 
@@ -188,3 +192,26 @@ def test_the_node_is_what_tensorflow_writes(graph: Graph) -> None:
     expected = NodeDef(name="z", op="AddV2", input=["x", "Two", "^Two"])
     expected.attr["T"].type = DataType.DT_FLOAT
     assert z.node_def == expected
+
+
+def test_an_op_that_is_declared_anew_counts_from_then_on() -> None:
+    registry = OpRegistry()
+    register_op("Mine", outputs=["o: float"], shape_fn=scalar_shape, registry=registry)
+    graph = Graph(registry)
+    old = graph.create_op("Mine")
+    register_op("Mine", outputs=["o: int32", "p: float"], shape_fn=unknown_shape, registry=registry)
+    new = graph.create_op("Mine")
+    assert [old.output_types, new.output_types] == [(float32,), (int32, float32)]
+
+
+def test_threads_see_the_same_tensors(graph: Graph) -> None:
+    ops = [graph.create_op("Two") for _ in range(50)]
+    seen: set[Tensor] = set()
+    threads = [
+        threading.Thread(target=lambda: seen.update(op.outputs[1] for op in ops)) for _ in range(4)
+    ]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(seen) == 50

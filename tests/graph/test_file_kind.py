@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from tests.graph.builders import BASE_TEXT, parse
+from tests.graph.builders import BASE_TEXT, const, parse
 
 from opkernel.errors import NotFoundError
 from opkernel.graph import FileKind, file_kind, kind_of_bytes
@@ -38,6 +38,12 @@ def onnx_model() -> bytes:
     return b"\x08\x08\x12\x07pytorch" + b"\x3a\x04\x12\x02g1" + b"\x42\x02\x10\x11"
 
 
+def large_constant() -> GraphDef:
+    graph_def = parse(const("large"))
+    graph_def.node[0].attr["value"].tensor.tensor_content = bytes(1 << 17)
+    return graph_def
+
+
 def numpy_file() -> bytes:
     buffer = io.BytesIO()
     np.save(buffer, np.arange(3))
@@ -51,7 +57,7 @@ CONTENTS = {
         b"\x12\x05\n\x03\n\x01\n" + GRAPH, FileKind.GRAPH_DEF),
     "graph with versions only": (b"\x22\x03\x08\xda\x0e", FileKind.GRAPH_DEF),
     "graph with a large constant first": (
-        b"\n\x90\x80\x80\x02" + b"\n\x05large\x12\x05Const" + bytes(1 << 17), FileKind.GRAPH_DEF),
+        large_constant().SerializeToString(), FileKind.GRAPH_DEF),
     "graph as text": (BASE_TEXT.encode(), FileKind.GRAPH_DEF_TEXT),
     "graph as text after comments": (
         b"\xef\xbb\xbf# made by hand\n\n  # node\n versions <producer: 3>", FileKind.GRAPH_DEF_TEXT),

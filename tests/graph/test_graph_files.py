@@ -99,6 +99,14 @@ def test_no_file(path: Path) -> None:
         save_graph(GRAPH, path / "deeper")
 
 
+def test_a_file_that_is_too_large_is_not_read(path: Path) -> None:
+    with path.open("wb") as file:
+        file.write(GRAPH.SerializeToString())
+        file.truncate(2**31)  # sparse: takes no space
+    with pytest.raises(InvalidArgumentError, match="is too large: 2147483648 bytes"):
+        load_graph(path)
+
+
 def test_a_file_that_may_not_be_written(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(self: Path, data: bytes) -> None:
         raise PermissionError(13, "Permission denied")

@@ -188,3 +188,20 @@ def test_a_long_graph_is_cut_into_functions_and_gives_the_same() -> None:
     session = opkernel.Session(graph)
     assert session.run(tensor, {"x:0": 0.5}) == 4500.5
     assert session.plan(tensor, ["x:0"]).source.count("def ") == 4
+
+
+def test_a_graph_that_was_changed_after_a_run_is_compiled_anew(graph: Graph) -> None:
+    session = opkernel.Session(graph)
+    assert session.run("squared:0", {"x:0": [3.0]}) == [36]
+    squared = graph.get_operation_by_name("squared")
+    squared._update_input(1, graph.get_tensor_by_name("x:0"))
+    assert session.run("squared:0", {"x:0": [3.0]}) == [18]
+
+
+def test_operations_run_and_tensors_evaluate_in_the_default_session(graph: Graph) -> None:
+    double = graph.get_tensor_by_name("double:0")
+    with opkernel.Session(graph).as_default():
+        assert double.eval({"x:0": [3.0]}).tolist() == [6]
+        assert double.op.run({"x:0": [3.0]}) is None
+    with pytest.raises(FailedPreconditionError, match="no default session"):
+        double.eval({"x:0": [3.0]})

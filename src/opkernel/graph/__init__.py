@@ -14,7 +14,7 @@ from opkernel.graph.instantiate import (
     canonical_function_name,
     instantiate_nodes,
 )
-from opkernel.graph.operation import NodeSignature, Operation, Tensor
+from opkernel.graph.operation import NodeSignature, Operation
 from opkernel.graph.producer_ops import (
     remove_new_default_attrs,
     stripped_op_list_for_graph,
@@ -22,6 +22,7 @@ from opkernel.graph.producer_ops import (
 )
 from opkernel.graph.runtime_hooks import install_runtime
 from opkernel.graph.shape_refiner import ShapeRefiner
+from opkernel.graph.tensor import Tensor
 from opkernel.graph.tensor_name import is_valid_node_name, parse_tensor_name
 
 __all__ = [

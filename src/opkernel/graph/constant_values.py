@@ -20,13 +20,18 @@ from opkernel.opdef import DimensionHandle, ShapeHandle
 from opkernel.types import DataType, tensor_from_proto
 
 if TYPE_CHECKING:
-    from opkernel.graph.operation import Operation, Tensor
+    from opkernel.graph.operation import Operation
+from opkernel.graph.tensor import Tensor
 
 __all__ = ["ConstantValues"]
 
 _MAX_DEPTH = 32
 _MAX_RANK = 254
 _MAX_KEPT = 1024
+_MAX_FOLDED = 100
+_PLACEHOLDERS = frozenset({"Placeholder", "PlaceholderV2", "PlaceholderWithDefault"})
+_CONTROL_FLOW = frozenset({"Enter", "Exit", "Merge", "NextIteration", "Switch"})
+_NOT_CONSTANT = _PLACEHOLDERS | _CONTROL_FLOW | {f"Ref{name}" for name in _CONTROL_FLOW}
 _INTEGERS = (DataType.DT_INT32, DataType.DT_INT64)
 
 Array = np.ndarray[Any, Any]
@@ -47,7 +52,8 @@ class ConstantValues:
         """The value of a tensor that depends on constants alone; None where it is not known."""
         if tensor not in self._values:
             value = self._fold(tensor)
-            value = evaluate_constant(tensor) if value is None else value
+            if value is None and _is_computed_from_constants(tensor.op):
+                value = evaluate_constant(tensor)
             if value is not None and value.size > _MAX_KEPT:
                 return value
             self._values[tensor] = value
@@ -187,6 +193,29 @@ _SHAPE_RULES: dict[str, Callable[[ConstantValues, Tensor, int], ShapeHandle | No
     "ShapeN": ConstantValues._of_shape,
     "StridedSlice": ConstantValues._of_slice,
 }
+
+
+def _is_computed_from_constants(op: Operation) -> bool:
+    """Whether a few operations without state or control flow compute it from constants.
+
+    The walk ends soon, so that asking of every node of a graph takes linear time.
+    """
+    seen = {op}
+    waiting = [op]
+    while waiting:
+        current = waiting.pop()
+        registration = current._signature.registration
+        if (
+            registration is None
+            or registration.op_def.is_stateful
+            or current.type in _NOT_CONSTANT
+            or len(seen) > _MAX_FOLDED
+        ):
+            return False
+        sources = [source for source in current._edges[::2] if source not in seen]
+        seen.update(sources)
+        waiting += sources
+    return True
 
 
 def _dim(size: int) -> DimensionHandle:

@@ -13,8 +13,8 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from opkernel.errors import InvalidArgumentError, OpError
-from opkernel.graph.operation import Operation, Tensor, input_type_error, types_compatible
-from opkernel.graph.signature import SignatureResolver
+from opkernel.graph.operation import Operation, input_type_error, types_compatible
+from opkernel.graph.tensor import Tensor
 from opkernel.opdef import (
     OpRegistrationData,
     attr_from_python,
@@ -61,10 +61,7 @@ def build_node(
     for source in (*op._edges[::2], *op._control_inputs):
         graph._check_own(source, f"input of {name!r}")
     op._write_inputs()
-    resolver = (
-        graph._resolver if request.op_def is None else SignatureResolver(lambda _: registration)
-    )
-    op._signature = resolver.resolve(node, len(tensors))
+    op._signature = graph._resolver.resolve(node, len(tensors), registration)
     _check_types(op, tensors, request)
     return op
 

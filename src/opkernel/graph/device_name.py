@@ -12,14 +12,14 @@ from opkernel.errors import InvalidArgumentError
 
 __all__ = ["DeviceName"]
 
-_PART = re.compile(
+_PART = (
     r"/job:(?P<job>\*|[A-Za-z][A-Za-z0-9_]*)"
     r"|/replica:(?P<replica>\*|[0-9]{1,9})"
     r"|/task:(?P<task>\*|[0-9]{1,9})"
     r"|/device:(?P<type>\*|[A-Za-z][A-Za-z0-9_]*)(?::(?P<id>\*|[0-9]{1,9}))?"
     r"|/(?P<short_type>cpu|CPU|gpu|GPU):(?P<short_id>\*|[0-9]{1,9})"
 )
-_LOCAL = re.compile(r"[A-Za-z][A-Za-z0-9_]*:[0-9]{1,9}")
+_LOCAL = r"[A-Za-z][A-Za-z0-9_]*:[0-9]{1,9}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,16 +39,16 @@ class DeviceName:
         Raises:
             InvalidArgumentError: the text is no device name.
         """
-        if _LOCAL.fullmatch(text):
+        if re.fullmatch(_LOCAL, text):
             kind, _, number = text.partition(":")
             return cls(type=kind.upper(), id=int(number))
         name, position = cls(), 0
         while position < len(text) and text != "/":
-            match = _PART.match(text, position)
-            if match is None or text[match.end() : match.end() + 1] not in ("", "/"):
+            match = re.match(_PART, text[position:])
+            if match is None or text[position + match.end() :][:1] not in ("", "/"):
                 raise InvalidArgumentError(f"Malformed device specification '{text}'")
             name = name._with_part(match)
-            position = match.end()
+            position += match.end()
         return name
 
     def merge(self, inner: DeviceName) -> DeviceName:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import os
 import re
-import zipfile
 from enum import Enum
 from pathlib import Path
 
@@ -65,29 +64,30 @@ _MAGIC = (
     (4, b"TFL3", FileKind.TFLITE),
     (0, b"version https://git-lfs", FileKind.GIT_LFS),
 )
-_PICKLE = re.compile(rb"\x80[\x02-\x05][c\x8a\x95}\](]")
+_PICKLE_STARTS = (b"\x80\x02", b"\x80\x03", b"\x80\x04\x95", b"\x80\x05\x95")
 _TABLE_MAGIC = b"\x57\xfb\x80\x8b\x24\x75\x47\xdb"  # the last bytes of an SSTable
-_DATA_FILE = re.compile(r"\.data-\d{5}-of-\d{5}")
 
-_COMMENTS = r"\ufeff?(?:\s+|#[^\n]*\n)*"
-_TEXT_KINDS = (
-    (re.compile(_COMMENTS + r"<(?:!doctype\s+html|html|head|body)", re.IGNORECASE), FileKind.HTML),
-    (re.compile(_COMMENTS + r"<\?xml", re.IGNORECASE), FileKind.XML),
-    (re.compile(_COMMENTS + r"(?:node|library|versions)\s*(?::\s*)?[{<]"), FileKind.GRAPH_DEF_TEXT),
-    (re.compile(_COMMENTS + r"(?:version\s*:)"), FileKind.GRAPH_DEF_TEXT),
-    (
-        re.compile(_COMMENTS + r"(?:saved_model_schema_version|meta_graphs)\b"),
-        FileKind.SAVED_MODEL_TEXT,
-    ),
-    (
-        re.compile(_COMMENTS + r"(?:meta_info_def|graph_def|saver_def|collection_def)\b"),
-        FileKind.META_GRAPH_TEXT,
-    ),
-    (re.compile(_COMMENTS + r"model_checkpoint_path\s*:"), FileKind.CHECKPOINT_STATE),
-    (re.compile(r"\ufeff?\s*[\[{]\s*[\"\[{\]}0-9]"), FileKind.JSON),
-)
-_NOT_TEXT = re.compile(r"[\x00-\x08\x0e-\x1f\x7f]")
-_OP_NAME = re.compile(rb"[A-Za-z_][A-Za-z0-9_.>]*")
+_MARKUP = {
+    "<!doctype html": FileKind.HTML,
+    "<html": FileKind.HTML,
+    "<head": FileKind.HTML,
+    "<body": FileKind.HTML,
+    "<?xml": FileKind.XML,
+}
+_FIRST_FIELDS = {
+    "node": FileKind.GRAPH_DEF_TEXT,
+    "library": FileKind.GRAPH_DEF_TEXT,
+    "version": FileKind.GRAPH_DEF_TEXT,
+    "versions": FileKind.GRAPH_DEF_TEXT,
+    "saved_model_schema_version": FileKind.SAVED_MODEL_TEXT,
+    "meta_graphs": FileKind.SAVED_MODEL_TEXT,
+    "meta_info_def": FileKind.META_GRAPH_TEXT,
+    "graph_def": FileKind.META_GRAPH_TEXT,
+    "saver_def": FileKind.META_GRAPH_TEXT,
+    "collection_def": FileKind.META_GRAPH_TEXT,
+    "model_checkpoint_path": FileKind.CHECKPOINT_STATE,
+}
+_CONTROL_CHARACTERS = frozenset(map(chr, range(32))) - frozenset("\t\n\v\f\r\x1b")
 
 _GRAPH_DEF_FIELDS = {1: LENGTH, 2: LENGTH, 3: VARINT, 4: LENGTH, 5: LENGTH}
 _META_GRAPH_FIELDS = dict.fromkeys(range(1, 8), LENGTH)
@@ -116,7 +116,7 @@ def file_kind(path: str | os.PathLike[str]) -> FileKind:
         raise PermissionDeniedError(f"{path}: {error.strerror}") from error
     except (OSError, ValueError) as error:
         raise NotFoundError(f"{path}: {getattr(error, 'strerror', None) or error}") from error
-    if _DATA_FILE.search(path.name):
+    if re.search(r"\.data-\d{5}-of-\d{5}", path.name):
         return FileKind.CHECKPOINT_DATA
     kind = kind_of_bytes(head, tail)
     return _zip_kind(path) if kind is FileKind.ZIP else kind
@@ -131,7 +131,7 @@ def kind_of_bytes(head: bytes, tail: bytes = b"") -> FileKind:
     for offset, magic, kind in _MAGIC:
         if head.startswith(magic, offset):
             return kind
-    if _PICKLE.match(head):
+    if head.startswith(_PICKLE_STARTS):
         return FileKind.PICKLE
     return _text_kind(head) or _message_kind(head)
 
@@ -142,6 +142,8 @@ def _directory_kind(path: Path) -> FileKind:
 
 
 def _zip_kind(path: Path) -> FileKind:
+    import zipfile  # slow to import, and seldom needed
+
     try:
         with zipfile.ZipFile(path) as archive:
             names = archive.namelist()
@@ -157,17 +159,33 @@ def _zip_kind(path: Path) -> FileKind:
 
 
 def _text_kind(head: bytes) -> FileKind | None:
-    """The kind of a text; None for what is none. A character may be cut off at the end."""
-    try:
-        text = head.decode()
-    except UnicodeDecodeError as error:
-        if error.start < len(head) - 3:
-            return None
-        text = head[: error.start].decode()
-    for pattern, kind in _TEXT_KINDS:
-        if pattern.match(text):
+    """The kind of a text, known by its start; of other texts TEXT, and None for what is none."""
+    text = head.decode(errors="replace").removeprefix("\ufeff")
+    kind = _kind_by_start(text)
+    if kind is not None:
+        return kind
+    whole = text[:-1] if len(head) == _HEAD else text  # the last character may be cut off
+    is_text = len(text) > 1 and "\ufffd" not in whole and _CONTROL_CHARACTERS.isdisjoint(text)
+    return FileKind.TEXT if is_text else None
+
+
+def _kind_by_start(text: str) -> FileKind | None:
+    start = _without_comments(text)[:256]
+    for markup, kind in _MARKUP.items():
+        if start.lower().startswith(markup):
             return kind
-    return None if _NOT_TEXT.search(text) or len(text) < 2 else FileKind.TEXT
+    if start[:1] in ("{", "[") and (start[1:].lstrip()[:1] or " ") in '"[{}]0123456789':
+        return FileKind.JSON
+    field = re.match(r"(\w+)\s*[:{<]", start)
+    return None if field is None else _FIRST_FIELDS.get(field[1])
+
+
+def _without_comments(text: str) -> str:
+    """The text from its first line on that is no comment."""
+    text = text.lstrip()
+    while text.startswith("#"):
+        text = text.partition("\n")[2].lstrip()
+    return text
 
 
 def _message_kind(head: bytes) -> FileKind:
@@ -213,7 +231,11 @@ def _holds_nodes(head: bytes, fields: list[Field]) -> bool:
     name, op = parts.get(1), parts.get(2)
     if name is None or name.stop >= len(head):
         return name is not None
-    return op is not None and _OP_NAME.fullmatch(head[op.start : op.stop]) is not None
+    return op is not None and _is_op_name(head[op.start : op.stop])
+
+
+def _is_op_name(name: bytes) -> bool:
+    return re.fullmatch(rb"[A-Za-z_][A-Za-z0-9_.>]*", name) is not None
 
 
 def _holds_meta_info(head: bytes, fields: list[Field]) -> bool:

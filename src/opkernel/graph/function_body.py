@@ -14,8 +14,9 @@ from opkernel.errors import InvalidArgumentError
 from opkernel.graph.graph import Graph
 from opkernel.graph.importer import GraphImporter, ImportOptions
 from opkernel.graph.instantiate import instantiate_nodes
-from opkernel.graph.operation import Operation, Tensor
+from opkernel.graph.operation import Operation
 from opkernel.graph.structural_ops import ARG_OPS, RETVAL_OPS
+from opkernel.graph.tensor import Tensor
 from opkernel.opdef import name_ranges_for_node
 from opkernel.proto import AttrValue, FunctionDef, GraphDef, NameAttrList, NodeDef, OpDef
 from opkernel.types import DataType

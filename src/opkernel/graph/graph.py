@@ -1,10 +1,7 @@
 """Graph: operations, and what new ones fall under.
 
-State: `_operations` in the order of making, which is topological but for the back edges of loops;
-`_by_name`; `_names_in_use`, how often a name was asked for, in lower case, filled from the first
-`_names_known` operations; `_fanout_known`, of how many operations the edges stand in `_fanout` of
-their producers. The last two are brought up to date when they are next needed, so that bulk
-imports do not pay for them.
+State: `_operations` in the order of making, which is topological but for the back edges of loops,
+and the same `_by_name`.
 
 Source: TensorFlow python/framework/ops.py.
 """
@@ -20,12 +17,15 @@ from opkernel.errors import FailedPreconditionError, InvalidArgumentError, NotFo
 from opkernel.graph.create_op import NodeRequest, build_node
 from opkernel.graph.default_graph import as_default, innermost_default
 from opkernel.graph.definition_site import capture_site
+from opkernel.graph.fanout import Fanout
 from opkernel.graph.function_library import FunctionLibraryDefinition
-from opkernel.graph.operation import COLOCATION_ATTR, NodeSignature, Operation, Tensor
+from opkernel.graph.names_in_use import NamesInUse
+from opkernel.graph.operation import COLOCATION_ATTR, NodeSignature, Operation
 from opkernel.graph.scopes import DeviceFunction, Scopes
 from opkernel.graph.shape_refiner import ShapeRefiner
 from opkernel.graph.signature import SignatureResolver
-from opkernel.graph.tensor_name import CONTROL_SLOT, is_valid_node_name, parse_tensor_name
+from opkernel.graph.tensor import Tensor
+from opkernel.graph.tensor_name import is_valid_node_name, parse_tensor_name
 from opkernel.opdef import (
     GRAPH_DEF_VERSION,
     GRAPH_DEF_VERSION_MIN_CONSUMER,
@@ -48,6 +48,8 @@ class Graph:
         function_library: the functions that its operations may call, by name.
         graph_def_versions: its versions; `producer` tells which ops it may hold.
         finalized: whether it can no longer be changed.
+        edits: how often inputs or attrs of its operations were changed; what was compiled from the
+            graph before is stale.
     """
 
     def __init__(
@@ -70,12 +72,12 @@ class Graph:
             producer=GRAPH_DEF_VERSION, min_consumer=GRAPH_DEF_VERSION_MIN_CONSUMER
         )
         self.finalized = False
+        self.edits = 0
         self._lock = threading.RLock()
         self._operations: list[Operation] = []
         self._by_name: dict[str, Operation] = {}
-        self._names_in_use: dict[str, int] = {}
-        self._names_known = 0
-        self._fanout_known = 0
+        self._names = NamesInUse(self._operations)
+        self._fanout = Fanout(self._operations)
         self._collections: dict[Any, list[Any]] = {}
         self._scopes = Scopes()
         self._resolver = SignatureResolver(self._look_up)
@@ -132,19 +134,8 @@ class Graph:
         Names that differ in nothing but case count as the same.
         """
         with self._lock:
-            self._index_names()
             name = f"{self._scopes.name}/{name}" if self._scopes.name else name
-            key = name.lower()
-            count = self._names_in_use.get(key, 0)
-            if mark_as_used:
-                self._names_in_use[key] = count + 1
-            if count == 0:
-                return name
-            while f"{key}_{count}" in self._names_in_use:
-                count += 1
-            if mark_as_used:
-                self._names_in_use[f"{key}_{count}"] = 1
-            return f"{name}_{count}"
+            return self._names.unique(name, mark_as_used=mark_as_used)
 
     # Scopes for new operations.
 
@@ -331,8 +322,7 @@ class Graph:
         return self.function_library.look_up(op_type)
 
     def _resolve(self, node: NodeDef, num_inputs: int) -> NodeSignature:
-        self._resolver.forget(node.op)
-        return self._resolver.resolve(node, num_inputs)
+        return self._resolver.resolve(node, num_inputs, self._look_up(node.op))
 
     def _append(self, ops: Sequence[Operation]) -> None:
         self._operations.extend(ops)
@@ -346,8 +336,7 @@ class Graph:
             return self.unique_name(name)
         if stem in self._by_name:
             raise InvalidArgumentError(f"Duplicate node name in graph: '{stem}'", node=stem)
-        self._index_names()
-        self._names_in_use.setdefault(stem.lower(), 1)
+        self._names.mark(stem)
         return stem
 
     def _apply_scopes(self, op: Operation) -> None:
@@ -382,29 +371,9 @@ class Graph:
         with self._lock:
             self._refiner.set_shape(tensor, shape)
 
-    def _index_names(self) -> None:
-        for op in self._operations[self._names_known :]:
-            self._names_in_use.setdefault(op.name.lower(), 1)
-        self._names_known = len(self._operations)
-
-    def _index_consumers(self) -> None:
+    def _consumer_edges(self, op: Operation) -> list[tuple[Operation, int]]:
         with self._lock:
-            for op in self._operations[self._fanout_known :]:
-                for index, source in enumerate(op._edges[::2]):
-                    _add_fanout(source, op, index)
-                for source in op._control_inputs:
-                    _add_fanout(source, op, CONTROL_SLOT)
-            self._fanout_known = len(self._operations)
-
-    def _note_consumer(self, source: Operation, consumer: Operation, index: int) -> None:
-        """Record a new edge, unless it will be found when the consumer's edges are indexed."""
-        if consumer._id < self._fanout_known:
-            _add_fanout(source, consumer, index)
-
-    def _forget_consumer(self, consumer: Operation, index: int) -> None:
-        source = consumer._edges[2 * index]
-        if consumer._id < self._fanout_known:
-            source._fanout.remove((consumer, index))
+            return self._fanout.of(op)
 
 
 def as_operation(element: Any) -> Operation:
@@ -422,12 +391,6 @@ def as_operation(element: Any) -> Operation:
             f"Expected an Operation or a Tensor, not a {type(element).__name__}"
         )
     return element
-
-
-def _add_fanout(source: Operation, consumer: Operation, index: int) -> None:
-    if source._fanout is None:
-        source._fanout = []
-    source._fanout.append((consumer, index))
 
 
 def _kinds(allow_tensor: bool, allow_operation: bool) -> str:

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 __all__ = ["load_graph", "load_graph_def", "save_graph"]
 
 _TEXT_ENDINGS = (".pbtxt", ".txt", ".textproto")
+_MAX_BYTES = 2**31 - 1
 _PART_NAMES = {1: "node", 2: "library", 3: "version", 4: "versions", 5: "debug_info"}
 _NEXT_STEP = {
     FileKind.GZIP: "; unpack it first",
@@ -120,6 +121,11 @@ def _serialize(graph_def: GraphDef) -> bytes:
 
 def _read(path: str | os.PathLike[str]) -> bytes:
     try:
+        size = Path(path).stat().st_size
+        if size > _MAX_BYTES:
+            raise InvalidArgumentError(
+                f"{path} is too large: {size} bytes, and a protocol buffer has at most {_MAX_BYTES}"
+            )
         return Path(path).read_bytes()
     except OSError as error:
         raise _file_error(path, error) from error

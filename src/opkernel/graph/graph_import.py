@@ -15,8 +15,9 @@ from opkernel.errors import InvalidArgumentError
 from opkernel.graph.create_op import as_tensor
 from opkernel.graph.graph import Graph, as_operation, get_default_graph
 from opkernel.graph.importer import GraphImporter, ImportOptions, Source
-from opkernel.graph.operation import Operation, Tensor
+from opkernel.graph.operation import Operation
 from opkernel.graph.producer_ops import remove_new_default_attrs
+from opkernel.graph.tensor import Tensor
 from opkernel.graph.tensor_name import CONTROL_SLOT, parse_tensor_name
 from opkernel.proto import DecodeError, GraphDef, OpList
 

@@ -9,19 +9,17 @@ Source: TensorFlow core/common_runtime/graph_constructor.cc.
 from __future__ import annotations
 
 import gc
-import heapq
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from opkernel.errors import InvalidArgumentError, NotFoundError, OpError
+from opkernel.graph.import_names import choose_names, follow_colocation, place
+from opkernel.graph.node_order import order_by_inputs
 from opkernel.graph.operation import (
-    COLOCATION_ATTR,
-    COLOCATION_PREFIX,
     NodeSignature,
     Operation,
-    Tensor,
     input_type_error,
     types_compatible,
 )
@@ -30,7 +28,7 @@ from opkernel.graph.signature import (
     SignatureResolver,
     unregistered_signature,
 )
-from opkernel.graph.structural_ops import MERGE_OPS, NEXT_ITERATION_OPS
+from opkernel.graph.tensor import Tensor
 from opkernel.graph.tensor_name import CONTROL_SLOT, is_valid_node_name, parse_tensor_name
 from opkernel.graph.versions import FORWARD_COMPATIBLE_VERSIONS, check_versions, merge_versions
 from opkernel.opdef import GRAPH_DEF_VERSION, check_op_deprecation
@@ -107,11 +105,11 @@ class GraphImporter:
                 self._import_library()
                 self._index()
                 self._link()
-                order = self._in_order()
+                order = order_by_inputs(self._ops)
                 self._rename()
                 self._resolve_all(order)
-                self._check_colocation()
-                self._place()
+                follow_colocation(self.by_name, validate=self._options.validate_colocation)
+                place(self._ops, self._graph._scopes)
         except OpError as error:
             self._mention_forward_compatibility(error)
             raise
@@ -209,52 +207,6 @@ class GraphImporter:
         op._stale = op._stale or index <= 0  # `a:0` is written as `a`, control inputs in order
         return source, index
 
-    def _in_order(self) -> list[Operation]:
-        """The operations, inputs first; as far as that leaves a choice, in the order given."""
-        if all(
-            source._id < op._id or not self._is_new(source)
-            for op in self._ops
-            for source in _awaited(op)
-        ):
-            return self._ops
-        pending, dependents = self._count_pending()
-        ready = [number for number, count in enumerate(pending) if count == 0]
-        order = []
-        while ready:
-            number = heapq.heappop(ready)
-            order.append(self._ops[number])
-            for dependent in dependents[number]:
-                pending[dependent] -= 1
-                if pending[dependent] == 0:
-                    heapq.heappush(ready, dependent)
-        if len(order) < len(self._ops):
-            raise self._cycle_error(pending)
-        return order
-
-    def _count_pending(self) -> tuple[list[int], list[list[int]]]:
-        """How many edges each operation waits for, and which operations wait for each."""
-        pending = [0] * len(self._ops)
-        dependents: list[list[int]] = [[] for _ in self._ops]
-        for op in self._ops:
-            for source in _awaited(op):
-                if self._is_new(source):
-                    pending[op._id] += 1
-                    dependents[source._id].append(op._id)
-        return pending, dependents
-
-    def _is_new(self, op: Operation) -> bool:
-        """Whether an operation is of the GraphDef, not one that the input map leads to."""
-        return op._id < len(self._ops) and self._ops[op._id] is op
-
-    def _cycle_error(self, pending: list[int]) -> InvalidArgumentError:
-        stuck = [op.name for op, count in zip(self._ops, pending, strict=True) if count]
-        names = ", ".join(map(repr, stuck[:3])) + (", ..." if len(stuck) > 3 else "")
-        return InvalidArgumentError(
-            f"{len(stuck)} nodes in a cycle or behind one ({names}); only edges from NextIteration "
-            f"to Merge may lead back",
-            node=stuck[0],
-        )
-
     def _resolve_all(self, order: list[Operation]) -> None:
         """Check the operations against their ops, and the types along the edges."""
         resolver = SignatureResolver(self._look_up, validate=self._options.validate_nodes)
@@ -303,62 +255,14 @@ class GraphImporter:
         return self._outputs
 
     def _rename(self) -> None:
-        """Put the prefix before the names, and give other names where they are taken."""
         prefix, taken = self._options.prefix, self._graph._by_name
         if not prefix and not taken:
             return
-        start = f"{prefix}/" if prefix else ""
-        chosen: dict[str, str] = {name: start + name for name in self.by_name}
-        clashes = [name for name, new in chosen.items() if new in taken]
-        if self._options.uniquify_names:
-            _make_unique(chosen, taken)
-        elif clashes:
-            raise InvalidArgumentError(
-                f"Node name '{chosen[clashes[0]]}' already exists in the Graph", node=clashes[0]
-            )
-        for name, op in self.by_name.items():
-            op.name = chosen[name]
+        uniquify = self._options.uniquify_names
+        for name, new in choose_names(self.by_name, prefix, taken, uniquify=uniquify).items():
+            op = self.by_name[name]
+            op.name = new
             op._stale = True
-
-    def _check_colocation(self) -> None:
-        """Check the colocation groups, and let them follow the names."""
-        for name, op in self.by_name.items():
-            if COLOCATION_ATTR not in op._node_def.attr:
-                continue
-            groups = op._node_def.attr[COLOCATION_ATTR].list.s
-            for index, group in enumerate(groups):
-                if not group.startswith(COLOCATION_PREFIX):
-                    continue
-                other = group[len(COLOCATION_PREFIX) :].decode("utf-8", "replace")
-                target = self.by_name.get(other)
-                if target is not None:
-                    groups[index] = COLOCATION_PREFIX + target.name.encode()
-                elif self._options.validate_colocation:
-                    raise InvalidArgumentError(
-                        f"Node '{name}' expects to be colocated with unknown node '{other}'",
-                        node=name,
-                        op=op.type,
-                    )
-
-    def _place(self) -> None:
-        """Put the operations on the devices of the scopes around the import.
-
-        A colocated operation goes where those that it is colocated with are.
-        """
-        scopes = self._graph._scopes
-        if not scopes.devices:
-            return
-        by_group = {COLOCATION_PREFIX + op.name.encode(): op for op in self._ops}
-        colocated = []
-        for op in self._ops:
-            others = [by_group[g] for g in op.colocation_groups() if g in by_group]
-            if all(other is op for other in others):
-                op._node_def.device = scopes.device_for(op)
-            else:
-                op._node_def.device = ""
-                colocated.append((op, others))
-        for op, others in colocated:
-            op._node_def.device = next((other.device for other in others if other.device), "")
 
     def _mention_forward_compatibility(self, error: OpError) -> None:
         producer = self._graph_def.versions.producer
@@ -368,15 +272,6 @@ class GraphImporter:
                 f"version {GRAPH_DEF_VERSION} here for the forward compatibility guarantee)"
             )
             error.args = (error.message,)
-
-
-def _awaited(op: Operation) -> Iterator[Operation]:
-    """The operations that must come before it: all that it has edges from but back edges."""
-    back_edges_may_enter = op._node_def.op in MERGE_OPS
-    for source in op._edges[::2]:
-        if not (back_edges_may_enter and source._node_def.op in NEXT_ITERATION_OPS):
-            yield source
-    yield from op._control_inputs
 
 
 def _check_inputs(op: Operation) -> bool:
@@ -405,30 +300,6 @@ def _check_inputs(op: Operation) -> bool:
         ):
             raise input_type_error(op, position // 2, source, index)
     return complete
-
-
-def _make_unique(chosen: dict[str, str], taken: Mapping[str, Operation]) -> None:
-    """Give nodes whose names are taken by a node or a scope the first free `name_N`."""
-    used = {*taken, *_scopes_of(taken)}
-    reserved = set(chosen.values())
-    for name, new in chosen.items():
-        if new not in used:
-            continue
-        number = 1
-        while f"{new}_{number}" in used or f"{new}_{number}" in reserved:
-            number += 1
-        chosen[name] = f"{new}_{number}"
-        reserved.add(chosen[name])
-
-
-def _scopes_of(names: Iterable[str]) -> set[str]:
-    scopes = set()
-    for name in names:
-        scope = name.rpartition("/")[0]
-        while scope and scope not in scopes:
-            scopes.add(scope)
-            scope = scope.rpartition("/")[0]
-    return scopes
 
 
 def _node_error(node: NodeDef, message: str) -> InvalidArgumentError:

@@ -1,4 +1,4 @@
-"""Operation and Tensor: the nodes of a graph and what flows between them.
+"""Operation: a node of a graph.
 
 An Operation keeps its edges as references; the `input` field of its NodeDef is written from them
 when it is next read after a change. What nodes of one op with equal attrs have in common stands
@@ -12,21 +12,29 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from traceback import StackSummary
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any
 
 from opkernel.errors import InvalidArgumentError
 from opkernel.graph.definition_site import DefinitionSite, format_site
 from opkernel.graph.runtime_hooks import run_fetches
+from opkernel.graph.tensor import Tensor
 from opkernel.graph.tensor_name import CONTROL_SLOT, format_input
 from opkernel.opdef import OpRegistrationData
 from opkernel.proto import AttrValue, NodeDef, OpDef
-from opkernel.types import DataType, PartialTensorShape
+from opkernel.types import DataType
 
 if TYPE_CHECKING:
     from opkernel.graph.graph import Graph
     from opkernel.opdef import ShapeHandle
 
-__all__ = ["NodeSignature", "Operation", "Tensor", "input_type_error", "types_compatible"]
+__all__ = [
+    "COLOCATION_ATTR",
+    "COLOCATION_PREFIX",
+    "NodeSignature",
+    "Operation",
+    "input_type_error",
+    "types_compatible",
+]
 
 COLOCATION_ATTR = "_class"
 COLOCATION_PREFIX = b"loc:@"
@@ -111,7 +119,9 @@ class Operation:
     def node_def(self) -> NodeDef:
         """The node as a message; it is the operation's own, to be read and not to be changed."""
         if self._stale:
-            self._write_inputs()
+            with self.graph._lock:
+                if self._stale:
+                    self._write_inputs()
         return self._node_def
 
     @property
@@ -128,10 +138,15 @@ class Operation:
     @property
     def outputs(self) -> tuple[Tensor, ...]:
         """The tensors that it gives."""
-        if self._outputs is None:
-            count = len(self._signature.output_types)
-            self._outputs = tuple([Tensor(self, index) for index in range(count)])
-        return self._outputs
+        outputs = self._outputs
+        if outputs is None:
+            with self.graph._lock:
+                outputs = self._outputs
+                if outputs is None:
+                    count = len(self._signature.output_types)
+                    outputs = tuple([Tensor(self, index) for index in range(count)])
+                    self._outputs = outputs
+        return outputs
 
     @property
     def input_types(self) -> tuple[DataType, ...]:
@@ -211,11 +226,11 @@ class Operation:
                 op=self.type,
             )
         self._check_input(index, tensor)
-        self.graph._forget_consumer(self, index)
+        self.graph._fanout.forget(self._edges[2 * index], self, index)
         edges = list(self._edges)
         edges[2 * index : 2 * index + 2] = tensor.op, tensor.value_index
         self._rewire(tuple(edges))
-        self.graph._note_consumer(tensor.op, self, index)
+        self.graph._fanout.note(tensor.op, self, index)
 
     def _add_input(self, tensor: Tensor) -> None:
         """Give it a further input; its declared input types grow by the tensor's type."""
@@ -232,7 +247,7 @@ class Operation:
             )
         self._check_input(index, tensor)
         self._rewire((*self._edges, tensor.op, tensor.value_index))
-        self.graph._note_consumer(tensor.op, self, index)
+        self.graph._fanout.note(tensor.op, self, index)
 
     def _add_control_input(self, op: Operation) -> None:
         """Make it run after `op`."""
@@ -244,8 +259,9 @@ class Operation:
             self.graph._check_own(op, f"control input of {self.name!r}")
             if op not in self._control_inputs:
                 self._control_inputs = (*self._control_inputs, op)
-                self.graph._note_consumer(op, self, CONTROL_SLOT)
+                self.graph._fanout.note(op, self, CONTROL_SLOT)
         self._stale = True
+        self.graph.edits += 1
 
     def _set_attr(self, name: str, value: AttrValue) -> None:
         """Set an attr; the types of inputs and outputs follow."""
@@ -256,6 +272,7 @@ class Operation:
         self._signature = self.graph._resolve(changed, len(self._edges) // 2)
         self._node_def = changed
         self._outputs = self._shapes = None
+        self.graph.edits += 1
 
     def _check_input(self, index: int, tensor: Tensor) -> None:
         self.graph._check_own(tensor.op, f"input of {self.name!r}")
@@ -267,10 +284,10 @@ class Operation:
         self._edges = edges
         self._shapes = None
         self._stale = True
+        self.graph.edits += 1
 
     def _consumer_edges(self) -> list[tuple[Operation, int]]:
-        self.graph._index_consumers()
-        return self._fanout or []
+        return self.graph._consumer_edges(self)
 
     def _input_texts(self) -> list[str]:
         """The `input` field that its NodeDef should have."""
@@ -285,95 +302,6 @@ class Operation:
         del node_def.input[:]
         node_def.input.extend(self._input_texts())
         self._stale = False
-
-
-class Tensor:
-    """An output of an operation: a name for values that only a running graph has.
-
-    Attributes:
-        op: the operation that gives it.
-        value_index: which of its outputs it is.
-    """
-
-    __slots__ = ("__weakref__", "op", "value_index")
-
-    def __init__(self, op: Operation, value_index: int) -> None:
-        self.op = op
-        self.value_index = value_index
-
-    @property
-    def name(self) -> str:
-        """`node:index`."""
-        return f"{self.op.name}:{self.value_index}"
-
-    @property
-    def graph(self) -> Graph:
-        """The graph that it belongs to."""
-        return self.op.graph
-
-    @property
-    def device(self) -> str:
-        """The device that its operation asks for."""
-        return self.op.device
-
-    @property
-    def dtype(self) -> DataType:
-        """The type of its elements; DT_INVALID where the op is not registered."""
-        return self.op._signature.output_types[self.value_index]
-
-    @property
-    def shape(self) -> PartialTensorShape:
-        """What is known of its shape before the graph runs.
-
-        Raises:
-            InvalidArgumentError: the shapes of an imported graph disagree.
-        """
-        return self.op.graph._shape_of(self)
-
-    def get_shape(self) -> PartialTensorShape:
-        """`shape`."""
-        return self.shape
-
-    def set_shape(self, shape: Any) -> None:
-        """Add what the caller knows of the shape.
-
-        Raises:
-            InvalidArgumentError: it is not compatible with what is known.
-        """
-        self.op.graph._set_shape(self, shape)
-
-    def consumers(self) -> list[Operation]:
-        """The operations that take it, once for each of their inputs that it is."""
-        edges = self.op._consumer_edges()
-        return [
-            op for op, index in edges if index >= 0 and op._edges[2 * index + 1] == self.value_index
-        ]
-
-    def eval(self, feed_dict: Mapping[Any, Any] | None = None, session: Any | None = None) -> Any:
-        """Its value from `session`, or from the default session."""
-        return run_fetches(self.graph, self, feed_dict, session)
-
-    def __repr__(self) -> str:
-        return f"<opkernel.Tensor {self.name!r} dtype={self.dtype.tf_name}>"
-
-    def __array__(self, *args: Any, **kwargs: Any) -> NoReturn:
-        raise TypeError(_no_value(self, "a NumPy array"))
-
-    def __bool__(self) -> NoReturn:
-        raise TypeError(_no_value(self, "a Python bool"))
-
-    def __len__(self) -> NoReturn:
-        raise TypeError(_no_value(self, "a sequence"))
-
-    def __iter__(self) -> NoReturn:
-        raise TypeError(_no_value(self, "a sequence"))
-
-
-def _no_value(tensor: Tensor, wanted: str) -> str:
-    return (
-        f"{tensor.name!r} is a symbolic tensor and cannot be used as {wanted}: it has no value "
-        f"until a session runs its graph"
-    )
 
 
 def input_type_error(

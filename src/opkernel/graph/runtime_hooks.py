@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     import numpy as np
 
     from opkernel.graph.graph import Graph
-    from opkernel.graph.operation import Tensor
+    from opkernel.graph.tensor import Tensor
 
 __all__ = ["evaluate_constant", "install_runtime", "run_fetches"]
 

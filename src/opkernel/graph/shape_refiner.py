@@ -15,8 +15,9 @@ from typing import TYPE_CHECKING, Any
 
 from opkernel.errors import InvalidArgumentError, OpError
 from opkernel.graph.constant_values import ConstantValues
-from opkernel.graph.operation import Operation, Tensor
+from opkernel.graph.operation import Operation
 from opkernel.graph.structural_ops import MERGE_OPS, NEXT_ITERATION_OPS
+from opkernel.graph.tensor import Tensor
 from opkernel.opdef import InferenceContext, ShapeHandle, run_shape_fn
 from opkernel.types import PartialTensorShape
 

@@ -59,37 +59,36 @@ class SignatureResolver:
         self._validate = validate
         self._known: dict[str, _KnownOp] = {}
 
-    def forget(self, op_type: str) -> None:
-        """Look an op up again when it is next needed."""
-        self._known.pop(op_type, None)
-
-    def resolve(self, node: NodeDef, num_inputs: int) -> NodeSignature:
+    def resolve(
+        self, node: NodeDef, num_inputs: int, registration: OpRegistrationData | None = None
+    ) -> NodeSignature:
         """The signature of a node with `num_inputs` data inputs; missing defaults are added to it.
+
+        The op is looked up when it is first met, unless `registration` says what it is now.
 
         Raises:
             NotFoundError: its op is not registered.
             InvalidArgumentError: it breaks a rule of its op.
         """
         known = self._known.get(node.op)
-        if known is None:
-            known = self._add_op(node.op)
+        if known is None or (registration is not None and registration is not known.registration):
+            known = self._add_op(node.op, registration or self._look_up(node.op))
         key = (num_inputs, _attr_key(node, known.declared))
         entry = known.entries.get(key)
         if entry is None:
-            entry = self._examine(node, known.registration, num_inputs)
+            entry = self._examine(node, known.registration)
             if len(known.entries) < _MAX_ENTRIES_PER_OP:
                 known.entries[key] = entry
         for name, default in entry.defaults:
             node.attr[name].CopyFrom(default)
         return entry.signature
 
-    def _add_op(self, op_type: str) -> _KnownOp:
-        registration = self._look_up(op_type)
+    def _add_op(self, op_type: str, registration: OpRegistrationData) -> _KnownOp:
         declared = frozenset(attr.name for attr in registration.op_def.attr)
         known = self._known[op_type] = _KnownOp(registration, declared)
         return known
 
-    def _examine(self, node: NodeDef, registration: OpRegistrationData, num_inputs: int) -> _Entry:
+    def _examine(self, node: NodeDef, registration: OpRegistrationData) -> _Entry:
         op_def = registration.op_def
         defaults = tuple(
             (attr.name, attr.default_value)

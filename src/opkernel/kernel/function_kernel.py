@@ -67,7 +67,14 @@ class FunctionKernelFactory:
         return code.co_varnames[start : start + code.co_kwonlyargcount]
 
     def bind(self, construction: OpKernelConstruction) -> Callable[..., Any]:
-        """The function of the inputs, with the node's attrs filled in."""
+        """The function of the inputs, with the node's attrs filled in.
+
+        A NumPy ufunc stands for the function of its name in the device's array namespace.
+        """
+        namespace = construction.array_namespace
+        if isinstance(self.function, np.ufunc) and namespace is not np:
+            named: Callable[..., Any] = getattr(namespace, self.function.__name__)
+            return named
         values = {name: _keyword(construction, name) for name in self.keywords}
         if self.is_maker:
             made: Callable[..., Any] = self.function(**values)

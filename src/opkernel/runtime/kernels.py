@@ -33,7 +33,7 @@ class KernelCache:
         """
         with self._lock:
             kernel = self._kernels.get(op.name)
-            if kernel is None:
+            if kernel is None or kernel.node_def is not op.node_def:  # an attr was set since
                 kernel = self._kernels[op.name] = create_op_kernel(
                     self._device,
                     op.node_def,

@@ -48,12 +48,24 @@ class RunOptions:
 
 @dataclass(frozen=True, slots=True)
 class _Executable:
-    """What a session keeps for one combination of feeds and fetches."""
+    """What a session keeps for one combination of feeds and fetches.
+
+    `feeds` convert the fed values; `run` is the plan's function, made quiet and limited; `answer`
+    gives the results the form of the fetches.
+    """
 
     plan: CompiledPlan
-    run: Callable[..., Sequence[Any]]
     feeds: tuple[Callable[[Any], Any], ...]
+    run: Callable[..., Sequence[Any]]
     answer: Callable[[Sequence[Any]], Any]
+
+    def step(self, values: Sequence[Any], step: RunStep) -> Any:
+        """Run one step on converted values."""
+        try:
+            return self.answer(self.run(step, *values))
+        except Exception as error:
+            raised = report(error)
+            raise raised from (None if raised is error else error)
 
 
 class Session:
@@ -107,7 +119,7 @@ class Session:
         executable = self._executable(fetches, tuple(feeds))
         values = [feed(v) for feed, v in zip(executable.feeds, feeds.values(), strict=True)]
         timeout_in_ms = 0 if options is None else options.timeout_in_ms
-        return self._step(executable, values, RunStep(timeout_in_ms / 1000 or None))
+        return executable.step(values, RunStep(timeout_in_ms / 1000 or None))
 
     def make_callable(
         self, fetches: Any, feed_list: Sequence[Any] | None = None
@@ -117,14 +129,13 @@ class Session:
         It does the work of `run` on names and structures once, not at every call.
         """
         executable = self._executable(fetches, tuple(feed_list or ()))
-        feeds, count = executable.feeds, len(executable.feeds)
-        step = self._step
+        feeds, count, step = executable.feeds, len(executable.feeds), executable.step
 
         def call(*values: Any) -> Any:
             if len(values) != count:
                 raise InvalidArgumentError(f"Expected {count} feed values, got {len(values)}")
             converted = [feed(value) for feed, value in zip(feeds, values)]  # noqa: B905  # checked
-            return step(executable, converted, RunStep())
+            return step(converted, RunStep())
 
         return call
 
@@ -158,23 +169,11 @@ class Session:
     ) -> None:
         self.close()
 
-    def _step(self, executable: _Executable, values: Sequence[Any], step: RunStep) -> Any:
-        try:
-            if self._memory_limit_bytes is None:
-                results = executable.run(step, *values)
-            else:
-                with allocation_limit(self._memory_limit_bytes):
-                    results = executable.run(step, *values)
-        except Exception as error:
-            raised = report(error)
-            raise raised from (None if raised is error else error)
-        return executable.answer(results)
-
     def _executable(self, fetches: Any, feeds: tuple[Any, ...]) -> _Executable:
         """The plan for fetches and feeds, from the cache where it is there."""
         if self._closed:
             raise FailedPreconditionError("Attempted to use a closed Session.")
-        key = _key(fetches), feeds
+        key = _key(fetches), feeds, self.graph.edits
         executable = self._executables.get(key)
         if executable is None:
             with self._lock:
@@ -190,9 +189,11 @@ class Session:
         plan = compile_plan(
             tensors, fetch_plan.tensors, fetch_plan.targets, self._kernels, self._library
         )
-        quiet_run = np.errstate(all="ignore")(plan.run)
+        run: Callable[..., Sequence[Any]] = np.errstate(all="ignore")(plan.run)
+        if self._memory_limit_bytes is not None:
+            run = allocation_limit(self._memory_limit_bytes)(run)
         converters = tuple(Feed(tensor).converter() for tensor in tensors)
-        return _Executable(plan, quiet_run, converters, fetch_plan.answer())
+        return _Executable(plan, converters, run, fetch_plan.answer())
 
 
 def _key(fetches: Any) -> Hashable:

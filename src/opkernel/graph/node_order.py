@@ -1,0 +1,81 @@
+"""The order of imported nodes: inputs first, and otherwise as they were given.
+
+Source: TensorFlow core/common_runtime/graph_constructor.cc.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Iterator
+
+from opkernel.errors import InvalidArgumentError
+from opkernel.graph.operation import Operation
+from opkernel.graph.structural_ops import MERGE_OPS, NEXT_ITERATION_OPS
+
+__all__ = ["order_by_inputs"]
+
+
+def order_by_inputs(ops: list[Operation]) -> list[Operation]:
+    """The operations with each after its inputs; as far as that leaves a choice, as they stand.
+
+    Edges from NextIteration to Merge may lead back. Takes linear time where the operations stand in
+    order already, and n log n at worst.
+
+    Args:
+        ops: linked operations, each with its position as its number. They may have inputs that are
+            not among them; those do not count.
+
+    Raises:
+        InvalidArgumentError: operations depend on each other in a cycle.
+    """
+    if all(
+        source._id < op._id or not _is_among(ops, source) for op in ops for source in _awaited(op)
+    ):
+        return ops
+    pending, dependents = _count_pending(ops)
+    ready = [position for position, count in enumerate(pending) if count == 0]
+    order = []
+    while ready:
+        position = heapq.heappop(ready)
+        order.append(ops[position])
+        for dependent in dependents[position]:
+            pending[dependent] -= 1
+            if pending[dependent] == 0:
+                heapq.heappush(ready, dependent)
+    if len(order) < len(ops):
+        raise _cycle_error([op for op, count in zip(ops, pending, strict=True) if count])
+    return order
+
+
+def _count_pending(ops: list[Operation]) -> tuple[list[int], list[list[int]]]:
+    """How many edges each operation waits for, and which operations wait for each."""
+    pending = [0] * len(ops)
+    dependents: list[list[int]] = [[] for _ in ops]
+    for op in ops:
+        for source in _awaited(op):
+            if _is_among(ops, source):
+                pending[op._id] += 1
+                dependents[source._id].append(op._id)
+    return pending, dependents
+
+
+def _awaited(op: Operation) -> Iterator[Operation]:
+    """The operations that must come before it: all that it has edges from but back edges."""
+    back_edges_may_enter = op._node_def.op in MERGE_OPS
+    for source in op._edges[::2]:
+        if not (back_edges_may_enter and source._node_def.op in NEXT_ITERATION_OPS):
+            yield source
+    yield from op._control_inputs
+
+
+def _is_among(ops: list[Operation], op: Operation) -> bool:
+    return op._id < len(ops) and ops[op._id] is op
+
+
+def _cycle_error(stuck: list[Operation]) -> InvalidArgumentError:
+    names = ", ".join(repr(op.name) for op in stuck[:3]) + (", ..." if len(stuck) > 3 else "")
+    return InvalidArgumentError(
+        f"{len(stuck)} nodes in a cycle or behind one ({names}); only edges from NextIteration to "
+        f"Merge may lead back",
+        node=stuck[0].name,
+    )

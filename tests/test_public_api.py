@@ -1,0 +1,58 @@
+"""What `import opkernel` gives, and what it leaves alone."""
+
+import importlib.metadata
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import opkernel
+
+ROOT = Path(__file__).resolve().parent.parent
+
+VERBS = ["load_graph", "import_graph_def", "register_kernel", "register_op"]
+CLASSES = ["DataType", "Graph", "InferenceContext", "OpKernel", "OpKernelConstruction"]
+CLASSES += ["OpKernelContext", "Operation", "PartialTensorShape", "Session", "TensorShape"]
+
+# Costly to import, or a back end that need not be there.
+LEFT_ALONE = ["click", "google.protobuf.text_format", "jax", "opt_einsum", "PIL", "rich", "scipy"]
+
+
+def loaded_after_import():
+    code = "import opkernel, sys; print(*sys.modules)"
+    done = subprocess.run(
+        [sys.executable, "-W", "error", "-c", code],
+        env={"PYTHONPATH": str(ROOT / "src")},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert done.stderr == ""
+    return set(done.stdout.split())
+
+
+@pytest.mark.parametrize("name", [*VERBS, *CLASSES, "errors", "raw_ops"])
+def test_the_names_users_write_are_public(name):
+    assert name in opkernel.__all__
+    assert hasattr(opkernel, name)
+
+
+def test_what_is_exported_exists():
+    missing = [name for name in opkernel.__all__ if not hasattr(opkernel, name)]
+    assert missing == []
+
+
+def test_importing_is_silent_and_loads_neither_ops_nor_back_ends():
+    loaded = loaded_after_import()
+    assert not loaded & set(LEFT_ALONE)
+    topics = ("opkernel.ops.array", "opkernel.ops.math", "opkernel.ops.nn", "opkernel.ops.image")
+    assert [module for module in loaded if module.startswith(topics)] == []
+
+
+def test_the_installed_version_is_the_modules():
+    try:
+        installed = importlib.metadata.version("opkernel")
+    except importlib.metadata.PackageNotFoundError:
+        pytest.skip("the package is on the path, not installed")
+    assert installed == opkernel.__version__
