@@ -1,0 +1,228 @@
+"""Repetition of tensors to larger shapes, and the rules of broadcasting.
+
+Source: TensorFlow core/ops/array_ops.cc, core/kernels/tile_ops.cc, broadcast_to_op.cc, bcast_ops.cc,
+core/util/bcast.h.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from opkernel.errors import InvalidArgumentError, UnimplementedError
+from opkernel.kernel import check_allocation, register_kernel
+from opkernel.opdef import InferenceContext, register_op
+from opkernel.opdef.common_shapes import unknown_shape
+from opkernel.ops.array.zeros import zeros
+from opkernel.ops.kernel_types import ALL, FLOAT8, INDEX, POD_OR_STRING
+from opkernel.types import DataType, TensorShape
+
+
+def tile_shape(c: InferenceContext) -> None:
+    """Each dimension times its multiple."""
+    tensor, multiples = c.input(0), c.make_shape_from_shape_tensor(1)
+    if tensor.dims is not None:
+        rank = len(tensor.dims)
+        multiples = c.with_rank(multiples, rank)
+        c.merge(c.input(1), c.vector(rank))
+    if multiples.dims is None:
+        unknown_shape(c)
+        return
+    tensor = c.with_rank(tensor, len(multiples.dims))
+    pairs = zip(tensor.dims or (), multiples.dims, strict=True)
+    c.set_output(0, c.make_shape([c.multiply(dim, multiple) for dim, multiple in pairs]))
+
+
+TILE = register_op(
+    "Tile",
+    inputs=["input: T", "multiples: Tmultiples"],
+    outputs=["output: T"],
+    attrs=["T: type", "Tmultiples: {int32, int64} = DT_INT32"],
+    shape_fn=tile_shape,
+    doc="`input` repeated `multiples[i]` times along dimension i.",
+)
+
+_TILE_TYPES = frozenset(POD_OR_STRING) - {DataType.DT_UINT16}
+"""The kernel is registered for every type, and refuses the others when it has to repeat."""
+
+
+@register_kernel(
+    TILE, device="CPU", types={"Tmultiples": INDEX}, host_memory=["multiples"], factory=True
+)
+def tile(*, T: DataType, xp: Any) -> Callable[[Any, Any], Any]:
+    def tiled(tensor: Any, multiples: Any) -> Any:
+        shape = tensor.shape
+        counts = _checked_multiples(shape, multiples)
+        sizes = [size * count for size, count in zip(shape, counts, strict=True)]
+        check_allocation(sizes, T)
+        if all(count == 1 for count in counts):
+            return tensor.copy()
+        if 0 in sizes:
+            return zeros(sizes, T)
+        if T not in _TILE_TYPES:
+            raise UnimplementedError(
+                "TileOp : The input data type is not supported, DataType : "
+                f"{T.string}, Dimension : {len(shape)}"
+            )
+        blocks = tensor.reshape([n for size in shape for n in (1, size)])
+        repeated = [n for pair in zip(counts, shape, strict=True) for n in pair]
+        return xp.broadcast_to(blocks, repeated).reshape(sizes)
+
+    return tiled
+
+
+def _checked_multiples(shape: Sequence[int], multiples: Any) -> list[int]:
+    if multiples.ndim != 1:
+        raise InvalidArgumentError(
+            f"Expected multiples to be 1-D, but got shape {TensorShape(multiples.shape)}"
+        )
+    if len(multiples) != len(shape):
+        raise InvalidArgumentError(
+            f"Expected multiples argument to be a vector of length {len(shape)} but got length "
+            f"{len(multiples)}"
+        )
+    counts: list[int] = multiples.tolist()
+    for i, count in enumerate(counts):
+        if count < 0:
+            raise InvalidArgumentError(f"Expected multiples[{i}] >= 0, but got {count}")
+    return counts
+
+
+TILE_GRAD = register_op(
+    "TileGrad",
+    inputs=["input: T", "multiples: int32"],
+    outputs=["output: T"],
+    attrs=["T: type"],
+    shape_fn=unknown_shape,
+    deprecated=(3, "TileGrad has been replaced with reduce_sum"),
+    doc="The sum of the parts that Tile repeats.",
+)
+
+
+@register_kernel(TILE_GRAD, device="CPU", types={"Tmultiples": INDEX}, host_memory=["multiples"])
+def tile_grad(tensor: Any, multiples: Any) -> Any:
+    """As in TensorFlow no node finds this kernel: it is constrained on an attr that none has."""
+    counts = _checked_multiples(tensor.shape, multiples)
+    pairs = zip(counts, tensor.shape, strict=True)
+    blocks = tensor.reshape([n for count, size in pairs for n in (count, size // count)])
+    return blocks.sum(axis=tuple(range(0, blocks.ndim, 2)), dtype=tensor.dtype)
+
+
+def broadcast_to_shape(c: InferenceContext) -> None:
+    """The value of `shape`; where it is unknown, sizes of the input that are greater than 1."""
+    c.with_rank(c.input(1), 1)
+    out, tensor = c.make_shape_from_shape_tensor(1), c.input(0)
+    if out.dims is None or tensor.dims is None:
+        c.set_output(0, out)
+        return
+    tensor = c.with_rank_at_most(tensor, len(out.dims))
+    for i, dim in enumerate(reversed(tensor.dims or ()), 1):
+        if c.value(dim) > 1:
+            out = c.replace_dim(out, -i, c.merge(dim, c.dim(out, -i)))
+    c.set_output(0, out)
+
+
+BROADCAST_TO = register_op(
+    "BroadcastTo",
+    inputs=["input: T", "shape: Tidx"],
+    outputs=["output: T"],
+    attrs=["T: type", "Tidx: {int32, int64} = DT_INT32"],
+    shape_fn=broadcast_to_shape,
+    doc="`input` repeated along its dimensions of size 1, and new ones before them, to `shape`.",
+)
+
+
+@register_kernel(
+    BROADCAST_TO, device="CPU", types={"T": (*ALL, *FLOAT8)}, kind="view", factory=True
+)
+def broadcast_to(*, T: DataType, xp: Any) -> Callable[[Any, Any], Any]:
+    def broadcast(tensor: Any, shape: Any) -> Any:
+        if shape.ndim != 1:
+            raise InvalidArgumentError(
+                f"shape must be a vector of {{int32,int64}}, got shape {TensorShape(shape.shape)}"
+            )
+        if tensor.ndim > len(shape):
+            raise InvalidArgumentError(
+                f"Rank of input ({tensor.ndim}) must be no greater than rank of output shape "
+                f"({len(shape)})."
+            )
+        sizes = check_allocation(shape.tolist(), T)
+        try:
+            return xp.broadcast_to(tensor, sizes)
+        except ValueError:
+            raise InvalidArgumentError(
+                f"Incompatible shapes: {TensorShape(tensor.shape)} vs. {TensorShape(sizes)}"
+            ) from None
+
+    return broadcast
+
+
+def broadcast_args_shape(c: InferenceContext) -> None:
+    """As long as the longer of the two."""
+    lengths = [c.value(c.dim(c.with_rank(c.input(i), 1), 0)) for i in (0, 1)]
+    c.set_output(0, c.vector(None if -1 in lengths else max(lengths)))
+
+
+BROADCAST_ARGS = register_op(
+    "BroadcastArgs",
+    inputs=["s0: T", "s1: T"],
+    outputs=["r0: T"],
+    attrs=["T: {int32, int64} = DT_INT32"],
+    shape_fn=broadcast_args_shape,
+    doc="The shape that tensors of shapes `s0` and `s1` are broadcast to.",
+)
+
+
+def broadcast_gradient_args_shape(c: InferenceContext) -> None:
+    """Two vectors."""
+    for i in (0, 1):
+        c.with_rank(c.input(i), 1)
+        c.set_output(i, c.vector(None))
+
+
+BROADCAST_GRADIENT_ARGS = register_op(
+    "BroadcastGradientArgs",
+    inputs=["s0: T", "s1: T"],
+    outputs=["r0: T", "r1: T"],
+    attrs=["T: {int32, int64} = DT_INT32"],
+    shape_fn=broadcast_gradient_args_shape,
+    doc="Along which dimensions the gradient of a broadcast tensor of shape s0, or s1, is summed.",
+)
+
+
+@register_kernel(BROADCAST_ARGS, device="CPU", types={"T": INDEX}, host_memory=["s0", "s1", "r0"])
+def broadcast_args(s0: Any, s1: Any) -> Any:
+    pairs = _aligned(s0, s1)
+    return np.array([b if a == 1 else a for a, b in pairs], s0.dtype)
+
+
+@register_kernel(
+    BROADCAST_GRADIENT_ARGS,
+    device="CPU",
+    types={"T": INDEX},
+    host_memory=["s0", "s1", "r0", "r1"],
+)
+def broadcast_gradient_args(s0: Any, s1: Any) -> tuple[Any, Any]:
+    pairs = _aligned(s0, s1)
+    if s0.shape == s1.shape and all(a == b for a, b in pairs):
+        pairs = []
+    first = [i for i, (a, _) in enumerate(pairs) if a == 1]
+    second = [i for i, (_, b) in enumerate(pairs) if b == 1]
+    return np.array(first, s0.dtype), np.array(second, s0.dtype)
+
+
+def _aligned(s0: Any, s1: Any) -> list[tuple[int, int]]:
+    """Two shapes as pairs of sizes, with ones before the shorter."""
+    for i, shape in enumerate((s0, s1)):
+        if shape.ndim != 1:
+            raise InvalidArgumentError(f"In[{i}] must be a vector.{TensorShape(shape.shape)}")
+    first, second = s0.tolist(), s1.tolist()
+    rank = max(len(first), len(second))
+    pairs = list(
+        zip(*([1] * (rank - len(sizes)) + sizes for sizes in (first, second)), strict=True)
+    )
+    if any(a != b and 1 not in (a, b) for a, b in pairs):
+        raise InvalidArgumentError(
+            f"Incompatible shapes: [{','.join(map(str, first))}] vs. [{','.join(map(str, second))}]"
+        )
+    return pairs

@@ -1,0 +1,217 @@
+"""Putting tensors together: Concat, ConcatV2, ConcatOffset, Pack.
+
+Source: TensorFlow core/ops/array_ops.cc, core/kernels/concat_op.cc, pack_op.cc.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from opkernel.errors import InvalidArgumentError
+from opkernel.kernel import register_kernel
+from opkernel.opdef import InferenceContext, register_op
+from opkernel.opdef.common_shapes import concat_shape, concat_v2_shape
+from opkernel.ops.kernel_types import ALL, FLOAT8, INDEX, POD_OR_STRING, QUANTIZED
+from opkernel.types import DataType, TensorShape
+
+_CONCAT_TYPES = (
+    *POD_OR_STRING,
+    *FLOAT8,
+    *QUANTIZED,
+    DataType.DT_QINT16,
+    DataType.DT_QUINT16,
+)
+
+CONCAT = register_op(
+    "Concat",
+    inputs=["concat_dim: int32", "values: N * T"],
+    outputs=["output: T"],
+    attrs=["N: int >= 2", "T: type"],
+    shape_fn=concat_shape,
+    doc="`values` one after the other along dimension `concat_dim`.",
+)
+
+CONCAT_V2 = register_op(
+    "ConcatV2",
+    inputs=["values: N * T", "axis: Tidx"],
+    outputs=["output: T"],
+    attrs=["N: int >= 2", "T: type", "Tidx: {int32, int64} = DT_INT32"],
+    shape_fn=concat_v2_shape,
+    doc="`values` one after the other along dimension `axis`, from the end if negative.",
+)
+
+
+@register_kernel(CONCAT, device="CPU", types={"T": _CONCAT_TYPES}, host_memory=["concat_dim"])
+def concat(concat_dim: Any, values: list[Any], *, xp: Any) -> Any:
+    return _concatenated(values, concat_dim, "concat_dim", xp)
+
+
+@register_kernel(CONCAT_V2, device="CPU", types={"T": _CONCAT_TYPES}, host_memory=["axis"])
+def concat_v2(values: list[Any], axis: Any, *, xp: Any) -> Any:
+    return _concatenated(values, axis, "axis", xp)
+
+
+def _concatenated(values: list[Any], axis: Any, axis_name: str, xp: Any) -> Any:
+    if axis.shape not in ((), (1,)):  # old graphs write a scalar as a vector
+        raise InvalidArgumentError(
+            f"{axis_name} tensor should be a scalar integer, but got shape "
+            f"{TensorShape(axis.shape)}"
+        )
+    try:
+        return xp.concatenate(values, axis=axis.item())
+    except (ValueError, TypeError):
+        _check_concat([value.shape for value in values], axis.item())
+        raise
+
+
+def _check_concat(shapes: Sequence[tuple[int, ...]], axis: int) -> None:
+    """Raise InvalidArgumentError if tensors of these shapes cannot be concatenated."""
+    first, rank = shapes[0], len(shapes[0])
+    if not -rank <= axis < rank:
+        if rank == 0:
+            raise InvalidArgumentError(
+                "ConcatOp : Can't concatenate scalars (use tf.stack instead)"
+            )
+        raise InvalidArgumentError(
+            "ConcatOp : Expected concatenating dimensions in the range "
+            f"[{-rank}, {rank}), but got {axis}"
+        )
+    for i, shape in enumerate(shapes):
+        got = f"shape[0] = {TensorShape(first)} vs. shape[{i}] = {TensorShape(shape)}"
+        if len(shape) != rank:
+            raise InvalidArgumentError(f"ConcatOp : Ranks of all input tensors should match: {got}")
+        for dim in range(rank):
+            if dim != axis % rank and shape[dim] != first[dim]:
+                raise InvalidArgumentError(
+                    f"ConcatOp : Dimension {dim} in both shapes must be equal: {got}"
+                )
+
+
+def concat_offset_shape(c: InferenceContext) -> None:
+    """Each offset is a vector as long as its shape."""
+    for i in range(1, c.num_inputs()):
+        c.set_output(i - 1, c.input(i))
+
+
+CONCAT_OFFSET = register_op(
+    "ConcatOffset",
+    inputs=["concat_dim: int32", "shape: N * shape_type"],
+    outputs=["offset: N * shape_type"],
+    attrs=["N: int >= 2", "shape_type: {int32, int64} = DT_INT32"],
+    shape_fn=concat_offset_shape,
+    doc="Where tensors of the given shapes start in what Concat makes of them.",
+)
+
+
+@register_kernel(CONCAT_OFFSET, device="CPU", types={"shape_type": INDEX})
+def concat_offset(concat_dim: Any, shapes: list[Any]) -> list[Any]:
+    if concat_dim.ndim != 0:
+        raise InvalidArgumentError(
+            "Concat dim tensor should be a scalar integer, but got shape "
+            f"{TensorShape(concat_dim.shape)}"
+        )
+    for i, shape in enumerate(shapes):
+        if shape.ndim != 1:
+            raise InvalidArgumentError(
+                f"input {i} should be a vector, but got shape {TensorShape(shape.shape)}"
+            )
+    axis, rank = concat_dim.item(), len(shapes[0])
+    if not -rank <= axis < rank:
+        raise InvalidArgumentError(f"Concat dim is out of range: {axis} vs. {rank}")
+    axis %= rank
+    offsets = []
+    start = 0
+    for i, shape in enumerate(shapes):
+        _check_offset_shape(shapes[0], shape, axis, i)
+        offset = np.zeros(rank, shape.dtype)
+        offset[axis] = start
+        start += shape[axis]
+        offsets.append(offset)
+    return offsets
+
+
+def _check_offset_shape(first: Any, shape: Any, axis: int, index: int) -> None:
+    if len(shape) != len(first):
+        raise InvalidArgumentError(
+            f"input {index} should contain {len(first)} elements, but got {len(shape)}"
+        )
+    differs = shape != first
+    differs[axis] = False
+    if differs.any():
+        have, want = (" ".join(map(str, sizes.tolist())) for sizes in (shape, first))
+        raise InvalidArgumentError(
+            f"All dimensions except {axis} must match. Input {index} has shape [{have}] and "
+            f"doesn't match input 0 with shape [{want}]."
+        )
+
+
+def pack_shape(c: InferenceContext) -> None:
+    """All inputs merged, with a dimension as long as their number at `axis`."""
+    last = c.num_inputs() - 1
+    merged = c.input(last)
+    for i in reversed(range(last)):
+        try:
+            merged = c.merge(c.input(i), merged)
+        except InvalidArgumentError as error:
+            raise InvalidArgumentError(
+                f"{error.message}\n\tFrom merging shape {i} with other shapes."
+            ) from error
+    if merged.dims is None:
+        c.set_output(0, c.unknown_shape())
+        return
+    axis = pack_axis(c, len(merged.dims) + 1)
+    c.set_output(0, c.make_shape((*merged.dims[:axis], c.num_inputs(), *merged.dims[axis:])))
+    for i in range(c.num_inputs()):
+        held = c.input_handle_shapes_and_types(i)
+        if held is not None and not c.relax_output_handle_shapes_and_merge_types(0, held):
+            c.set_output_handle_shapes_and_types(0, [])
+            break
+
+
+def pack_axis(c: InferenceContext, rank: int) -> int:
+    """The attr `axis` of Pack and Unpack, from the front, for a packed tensor of this rank."""
+    axis: int = c.get_attr("axis")
+    if not -rank <= axis < rank:
+        raise InvalidArgumentError(f"Invalid axis: {axis}; must be in [{-rank},{rank})")
+    return axis % rank
+
+
+PACK = register_op(
+    "Pack",
+    inputs=["values: N * T"],
+    outputs=["output: T"],
+    attrs=["N: int >= 1", "T: type", "axis: int = 0"],
+    shape_fn=pack_shape,
+    doc="`values` stacked along a new dimension `axis`.",
+)
+
+
+@register_kernel(
+    PACK,
+    device="CPU",
+    types={"T": (*ALL, *FLOAT8, *QUANTIZED, DataType.DT_QINT16, DataType.DT_QUINT16)},
+    factory=True,
+)
+def pack(*, axis: int, T: DataType, xp: Any) -> Callable[[list[Any]], Any]:
+    dtype = T.numpy_dtype
+    makes_scalars_directly = xp is np and not dtype.hasobject
+
+    def stack(values: list[Any]) -> Any:
+        shape = values[0].shape
+        rank = len(shape) + 1
+        if not -rank <= axis < rank:
+            raise InvalidArgumentError(f"axis = {axis} not in [{-rank}, {rank})")
+        for i, value in enumerate(values):
+            if value.shape != shape:
+                raise InvalidArgumentError(
+                    "Shapes of all inputs must match: values[0].shape = "
+                    f"{TensorShape(shape)} != values[{i}].shape = {TensorShape(value.shape)}"
+                )
+        if not shape and makes_scalars_directly:
+            return np.array(values, dtype)
+        at = axis % rank
+        column = (*shape[:at], 1, *shape[at:])
+        return xp.concatenate([value.reshape(column) for value in values], axis=at)
+
+    return stack

@@ -1,0 +1,127 @@
+"""Tensors that are part of the graph, and tensors that the caller feeds.
+
+Source: TensorFlow core/ops/array_ops.cc, core/kernels/constant_op.cc.
+"""
+
+from typing import Any
+
+import numpy as np
+
+from opkernel.errors import InvalidArgumentError
+from opkernel.kernel import (
+    OpKernel,
+    OpKernelConstruction,
+    OpKernelContext,
+    forward_input,
+    register_kernel,
+)
+from opkernel.opdef import InferenceContext, register_op
+from opkernel.opdef.common_shapes import explicit_shape
+from opkernel.types import TensorShape
+
+_LAST_VERSION_WITH_SCALAR_AS_UNKNOWN = 21
+"""Up to this GraphDef version the shape of a Placeholder could not say "scalar"."""
+
+
+def const_shape(c: InferenceContext) -> None:
+    """The shape of the attr `value`."""
+    proto = c.node_def.attr["value"].tensor.tensor_shape
+    c.set_output(0, c.make_shape_from_tensor_shape(TensorShape.from_proto(proto)))
+
+
+CONST = register_op(
+    "Const",
+    outputs=["output: dtype"],
+    attrs=["value: tensor", "dtype: type"],
+    shape_fn=const_shape,
+    doc="The tensor `value`.",
+)
+
+
+@register_kernel(CONST, device="CPU")
+class ConstantOp(OpKernel):
+    """Decodes its value once; every step gets the same read-only array."""
+
+    def __init__(self, construction: OpKernelConstruction) -> None:
+        super().__init__(construction)
+        value = np.asarray(construction.get_attr("value"))
+        expected = self.output_types[0]
+        if value.dtype != expected.numpy_dtype:
+            raise InvalidArgumentError(
+                f"Type mismatch between value ({value.dtype}) and dtype ({expected.string})"
+            )
+        self._value = value.view()
+        self._value.flags.writeable = False
+
+    @property
+    def const_tensor(self) -> Any:
+        """The value."""
+        return self._value
+
+    def compute(self, ctx: OpKernelContext) -> None:
+        """Set the value as the output."""
+        ctx.set_output(0, self._value)
+
+
+def placeholder_shape(c: InferenceContext) -> None:
+    """The attr `shape`; in old graphs a scalar shape stands for any shape."""
+    shape = c.get_attr("shape")
+    if c.graph_def_version <= _LAST_VERSION_WITH_SCALAR_AS_UNKNOWN and not shape.rank:
+        c.set_output(0, c.unknown_shape())
+    else:
+        c.set_output(0, c.make_shape_from_partial_shape(shape))
+
+
+PLACEHOLDER = register_op(
+    "Placeholder",
+    outputs=["output: dtype"],
+    attrs=["dtype: type", "shape: shape = { unknown_rank: true }"],
+    shape_fn=placeholder_shape,
+    doc="A tensor that the caller feeds; computing it is an error.",
+)
+
+PLACEHOLDER_V2 = register_op(
+    "PlaceholderV2",
+    outputs=["output: dtype"],
+    attrs=["dtype: type", "shape: shape"],
+    shape_fn=explicit_shape,
+    deprecated=(23, "Placeholder now behaves the same as PlaceholderV2."),
+    doc="A tensor of the given shape that the caller feeds; computing it is an error.",
+)
+
+
+@register_kernel(PLACEHOLDER, device="CPU")
+@register_kernel(PLACEHOLDER_V2, device="CPU")
+class PlaceholderOp(OpKernel):
+    """Computed only where the caller fed nothing, and says so."""
+
+    def __init__(self, construction: OpKernelConstruction) -> None:
+        super().__init__(construction)
+        self._shape = construction.get_attr("shape")
+
+    def compute(self, ctx: OpKernelContext) -> None:
+        """Raise InvalidArgumentError: a value must be fed."""
+        shape = f" and shape {self._shape}" if self._shape.rank else ""
+        raise InvalidArgumentError(
+            f"You must feed a value for placeholder tensor '{self.name}' with dtype "
+            f"{self.output_types[0].string}{shape}"
+        )
+
+
+def placeholder_with_default_shape(c: InferenceContext) -> None:
+    """The attr `shape`, with which the default must agree; it may be less precise."""
+    shape = c.make_shape_from_partial_shape(c.get_attr("shape"))
+    c.merge(c.input(0), shape)
+    c.set_output(0, shape)
+
+
+PLACEHOLDER_WITH_DEFAULT = register_op(
+    "PlaceholderWithDefault",
+    inputs=["input: dtype"],
+    outputs=["output: dtype"],
+    attrs=["dtype: type", "shape: shape"],
+    shape_fn=placeholder_with_default_shape,
+    doc="`input`, unless the caller feeds another tensor in its place.",
+)
+
+register_kernel(PLACEHOLDER_WITH_DEFAULT, device="CPU", kind="view")(forward_input)

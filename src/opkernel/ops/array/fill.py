@@ -1,0 +1,220 @@
+"""Tensors made from a few numbers: Fill, Range, LinSpace.
+
+Source: TensorFlow core/ops/array_ops.cc, core/ops/math_ops.cc, core/kernels/constant_op.cc,
+sequence_ops.cc.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from opkernel.errors import InvalidArgumentError
+from opkernel.kernel import check_allocation, register_kernel
+from opkernel.opdef import InferenceContext, register_op
+from opkernel.ops.kernel_types import ALL, INDEX, QUANTIZED
+from opkernel.types import DataType, TensorShape
+
+_INT64_MAX = 2**63 - 1
+_SCALAR_SHAPES = ((), (1,))  # old graphs write a scalar as a vector
+
+
+def fill_shape(c: InferenceContext) -> None:
+    """The value of `dims`."""
+    c.with_rank(c.input(0), 1)
+    c.with_rank(c.input(1), 0)
+    dims = c.input_tensor(0)
+    if dims is not None and any(size < 0 for size in dims.reshape(-1).tolist()):
+        raise InvalidArgumentError("Fill dimensions must be >= 0")
+    c.set_output(0, c.make_shape_from_shape_tensor(0))
+    held = c.input_handle_shapes_and_types(1)
+    if held is not None:
+        c.set_output_handle_shapes_and_types(0, held)
+
+
+FILL = register_op(
+    "Fill",
+    inputs=["dims: index_type", "value: T"],
+    outputs=["output: T"],
+    attrs=["T: type", "index_type: {int32, int64} = DT_INT32"],
+    shape_fn=fill_shape,
+    doc="A tensor of shape `dims` with `value` everywhere.",
+)
+
+
+@register_kernel(
+    FILL,
+    device="CPU",
+    types={
+        "T": (
+            *ALL,
+            *QUANTIZED,
+            DataType.DT_QINT16,
+            DataType.DT_QUINT16,
+            DataType.DT_INT4,
+            DataType.DT_UINT4,
+        ),
+        "index_type": INDEX,
+    },
+    host_memory=["dims"],
+    factory=True,
+)
+def fill(*, T: DataType, xp: Any) -> Callable[[Any, Any], Any]:
+    def filled(dims: Any, value: Any) -> Any:
+        if dims.ndim > 1:  # old graphs write one size without brackets
+            raise InvalidArgumentError(
+                f"dims must represent a vector, got shape {TensorShape(dims.shape)}"
+            )
+        if value.shape not in _SCALAR_SHAPES:
+            raise InvalidArgumentError(
+                f"value must represent a scalar, got shape {TensorShape(value.shape)}"
+            )
+        shape = check_allocation(dims.reshape(-1).tolist(), T)
+        if xp is not np:
+            return xp.full(shape, value)
+        output = np.empty(shape, T.numpy_dtype)
+        output[...] = value
+        return output
+
+    return filled
+
+
+def range_shape(c: InferenceContext) -> None:
+    """As many elements as lie between `start` and `limit`."""
+    for i, name in enumerate(("start", "limit", "delta")):
+        _check_scalar(c, i, name)
+    values = [c.input_tensor(i) for i in range(3)]
+    if any(value is None for value in values):
+        c.set_output(0, c.vector(None))
+        return
+    c.set_output(0, c.vector(range_size(*values)))
+
+
+def _check_scalar(c: InferenceContext, index: int, name: str) -> None:
+    try:
+        c.with_rank(c.input(index), 0)
+    except InvalidArgumentError as error:
+        raise InvalidArgumentError(f"{error.message} for '{name}'") from error
+
+
+def range_size(start: Any, limit: Any, delta: Any) -> int:
+    """The number of elements of a Range.
+
+    Raises:
+        InvalidArgumentError: `delta` is 0 or leads away from `limit`.
+    """
+    start, limit, delta = (_number(value) for value in (start, limit, delta))
+    if delta == 0:
+        raise InvalidArgumentError(f"Requires delta != 0: {delta}")
+    if delta > 0 and not start <= limit:
+        raise InvalidArgumentError(f"Requires start <= limit when delta > 0: {start}/{limit}")
+    if not delta > 0 and not start >= limit:
+        raise InvalidArgumentError(f"Requires start >= limit when delta < 0: {start}/{limit}")
+    if isinstance(delta, int):
+        size: float = -(-abs(limit - start) // abs(delta))
+    else:
+        size = np.ceil(np.abs((limit - start) / delta))
+    if not size <= _INT64_MAX:
+        raise InvalidArgumentError(f"Requires ((limit - start) / delta) <= {_INT64_MAX}")
+    return int(size)
+
+
+def _number(value: Any) -> Any:
+    """An int for an integer scalar, whose arithmetic cannot overflow."""
+    return value.item() if value.dtype.kind in "iu" else value.reshape(())[()]
+
+
+RANGE = register_op(
+    "Range",
+    inputs=["start: Tidx", "limit: Tidx", "delta: Tidx"],
+    outputs=["output: Tidx"],
+    attrs=[
+        "Tidx: {bfloat16, half, float, double, int8, int16, int32, int64, uint16, uint32, uint64} = DT_INT32"
+    ],
+    shape_fn=range_shape,
+    doc="The numbers from `start` up to, not including, `limit` in steps of `delta`.",
+)
+
+
+@register_kernel(
+    RANGE,
+    device="CPU",
+    types={
+        "Tidx": (
+            DataType.DT_BFLOAT16,
+            DataType.DT_HALF,
+            DataType.DT_FLOAT,
+            DataType.DT_DOUBLE,
+            *INDEX,
+        )
+    },
+    host_memory=["start", "limit", "delta"],
+    factory=True,
+)
+def range_of(*, Tidx: DataType) -> Callable[[Any, Any, Any], Any]:
+    dtype = Tidx.numpy_dtype
+
+    def numbers(start: Any, limit: Any, delta: Any) -> Any:
+        for name, value in (("start", start), ("limit", limit), ("delta", delta)):
+            if value.shape not in _SCALAR_SHAPES:
+                raise InvalidArgumentError(
+                    f"{name} must be a scalar, not shape {TensorShape(value.shape)}"
+                )
+        (size,) = check_allocation([range_size(start, limit, delta)], Tidx)
+        return start + np.arange(size).astype(dtype) * delta
+
+    return numbers
+
+
+def lin_space_shape(c: InferenceContext) -> None:
+    """`num` elements."""
+    for i, name in enumerate(("start", "stop", "num")):
+        _check_scalar(c, i, name)
+    num = c.input_tensor(2)
+    if num is None:
+        c.set_output(0, c.vector(None))
+        return
+    c.set_output(0, c.vector(_checked_count(num)))
+
+
+def _checked_count(num: Any) -> int:
+    count: int = num.item()
+    if count <= 0:
+        raise InvalidArgumentError(f"Requires num > 0: {count}")
+    return count
+
+
+LIN_SPACE = register_op(
+    "LinSpace",
+    inputs=["start: T", "stop: T", "num: Tidx"],
+    outputs=["output: T"],
+    attrs=["T: {bfloat16, half, float, double}", "Tidx: {int32, int64} = DT_INT32"],
+    shape_fn=lin_space_shape,
+    doc="`num` numbers from `start` to `stop`, both included, at equal distances.",
+)
+
+
+@register_kernel(
+    LIN_SPACE,
+    device="CPU",
+    types={"T": (DataType.DT_FLOAT, DataType.DT_DOUBLE), "Tidx": INDEX},
+    host_memory=["start", "stop", "num", "output"],
+    factory=True,
+)
+def lin_space(*, T: DataType) -> Callable[[Any, Any, Any], Any]:
+    def numbers(start: Any, stop: Any, num: Any) -> Any:
+        for name, value in (("start", start), ("stop", stop), ("num", num)):
+            if value.ndim != 0:
+                raise InvalidArgumentError(
+                    f"{name} must be a scalar, not shape {TensorShape(value.shape)}"
+                )
+        (size,) = check_allocation([_checked_count(num)], T)
+        scalar = T.numpy_dtype.type
+        step = scalar(stop - start) / scalar(max(size - 1, 1))
+        output = start + step * np.arange(size, dtype=T.numpy_dtype)
+        output[0] = start
+        if size > 1:
+            output[-1] = stop
+        return output
+
+    return numbers

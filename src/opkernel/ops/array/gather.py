@@ -1,0 +1,285 @@
+"""Elements at given indices: Gather, GatherV2, GatherNd.
+
+Source: TensorFlow core/ops/array_ops.cc, core/kernels/gather_op.cc, gather_nd_op.h.
+"""
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from opkernel.errors import InvalidArgumentError, UnimplementedError
+from opkernel.kernel import register_kernel
+from opkernel.opdef import InferenceContext, register_op
+from opkernel.opdef.common_shapes import gather_nd_shape
+from opkernel.ops.array.bad_indices import (
+    BadIndicesPolicy,
+    bad_index_error,
+    find_bad_indices,
+)
+from opkernel.ops.array.zeros import zeros
+from opkernel.ops.kernel_types import ALL, FLOAT8, QUANTIZED, WIDE_INDEX
+from opkernel.types import DataType, TensorShape
+
+_GATHER_TYPES = (*ALL, *FLOAT8, *QUANTIZED, DataType.DT_QINT16, DataType.DT_QUINT16)
+_MAX_INDEX_DEPTH = 7
+
+
+def gather_shape(c: InferenceContext) -> None:
+    """[n, rest...] at indices [...] -> [..., rest...]."""
+    params = c.with_rank_at_least(c.input(0), 1)
+    c.set_output(0, c.concatenate(c.input(1), c.subshape(params, 1)))
+
+
+def gather_v2_shape(c: InferenceContext) -> None:
+    """The dimension `axis` of params becomes the dimensions of indices that are not batch."""
+    params, indices = c.with_rank_at_least(c.input(0), 1), c.input(1)
+    c.with_rank(c.input(2), 0)
+    axis_tensor = c.input_tensor(2)
+    batch_dims: int = c.get_attr("batch_dims")
+    if axis_tensor is None:
+        ranks_known = c.rank_known(params) and c.rank_known(indices)
+        rank = c.rank(params) + c.rank(indices) - 1 - batch_dims if ranks_known else -1
+        c.set_output(0, c.unknown_shape_of_rank(rank))
+        return
+    axis = int(axis_tensor.item())
+    params = c.with_rank_at_least(params, -axis if axis < 0 else axis + 1)
+    indices = c.with_rank_at_least(indices, abs(batch_dims))
+    if batch_dims < 0 and c.rank_known(indices):
+        batch_dims += c.rank(indices)
+    params = c.with_rank_at_least(params, max(batch_dims, 0) + 1)
+    outer = c.subshape(params, 0, axis)
+    out = c.concatenate(outer, c.subshape(indices, batch_dims))
+    if axis != -1:
+        out = c.concatenate(out, c.subshape(params, axis + 1))
+    c.set_output(0, out)
+
+
+GATHER = register_op(
+    "Gather",
+    inputs=["params: Tparams", "indices: Tindices"],
+    outputs=["output: Tparams"],
+    attrs=["validate_indices: bool = true", "Tparams: type", "Tindices: {int32, int64}"],
+    shape_fn=gather_shape,
+    doc="The slices of `params` along its first dimension that `indices` name.",
+)
+
+GATHER_V2 = register_op(
+    "GatherV2",
+    inputs=["params: Tparams", "indices: Tindices", "axis: Taxis"],
+    outputs=["output: Tparams"],
+    attrs=[
+        "batch_dims: int = 0",
+        "Tparams: type",
+        "Tindices: {int16, int32, int64}",
+        "Taxis: {int32, int64}",
+    ],
+    shape_fn=gather_v2_shape,
+    doc="""The slices of `params` along dimension `axis` that `indices` name.
+
+    With `batch_dims` the leading dimensions of both are a batch, each with its own indices.""",
+)
+
+
+@register_kernel(GATHER, device="CPU", types={"Tparams": _GATHER_TYPES, "Tindices": WIDE_INDEX})
+def gather(params: Any, indices: Any, *, xp: Any) -> Any:
+    if params.ndim < 1:
+        raise InvalidArgumentError("params must be at least 1 dimensional")
+    return _take(params, indices, 0, xp)
+
+
+@register_kernel(
+    GATHER_V2,
+    device="CPU",
+    types={"Tparams": _GATHER_TYPES, "Tindices": WIDE_INDEX},
+    host_memory=["axis"],
+    factory=True,
+)
+def gather_v2(*, batch_dims: int, xp: Any) -> Callable[[Any, Any, Any], Any]:
+    def gather_along(params: Any, indices: Any, axis: Any) -> Any:
+        if axis.ndim != 0:
+            raise InvalidArgumentError("axis must be scalar")
+        rank, at = params.ndim, axis.item()
+        needed = at + 1 if at >= 0 else -at
+        if rank < needed:
+            raise InvalidArgumentError(f"params must be at least {needed} dimensional")
+        at %= rank
+        if not batch_dims:
+            return _take(params, indices, at, xp)
+        batch = _checked_batch_dims(batch_dims, params.shape, indices.shape, at)
+        return _take_batched(params, indices, at, batch, xp)
+
+    return gather_along
+
+
+def _checked_batch_dims(
+    batch_dims: int, params: tuple[int, ...], indices: tuple[int, ...], axis: int
+) -> int:
+    """The number of batch dimensions, which both shapes must share."""
+    rank = len(indices)
+    if not -rank <= batch_dims <= rank:
+        raise InvalidArgumentError(
+            f"Expected batch_dims in the range [{-rank}, {rank}], but got {batch_dims}"
+        )
+    batch = batch_dims + rank if batch_dims < 0 else batch_dims
+    if batch >= len(params):
+        raise InvalidArgumentError(
+            f"batch_dims ({batch}) must be less than rank(params) ({len(params)})."
+        )
+    if batch > axis:
+        raise InvalidArgumentError(
+            f"batch_dims ({batch}) must be less than or equal to axis ({axis})."
+        )
+    for i in range(batch):
+        if params[i] != indices[i]:
+            raise InvalidArgumentError(
+                f"params.shape[{i}]: {params[i]} should be equal to indices.shape[{i}]: "
+                f"{indices[i]}"
+            )
+    return batch
+
+
+def _take(params: Any, indices: Any, axis: int, xp: Any) -> Any:
+    shape = params.shape
+    if params.size == 0 and 0 in (*shape[:axis], *shape[axis + 1 :], indices.size):
+        return xp.zeros(shape[:axis] + indices.shape + shape[axis + 1 :], dtype=params.dtype)
+    flat = indices if indices.ndim == 1 else indices.reshape(-1)
+    if xp is np:
+        try:
+            taken = params.take(_without_negative(flat, shape[axis]), axis)
+        except IndexError:
+            raise _index_error(indices, shape[axis]) from None
+    else:
+        taken = xp.take(params, flat, axis=axis)
+    if indices.ndim == 1:
+        return taken
+    return taken.reshape(shape[:axis] + indices.shape + shape[axis + 1 :])
+
+
+_UNSIGNED: dict[np.dtype[Any], np.dtype[Any]] = {
+    np.dtype(np.int16): np.dtype(np.uint16),
+    np.dtype(np.int32): np.dtype(np.uint32),
+}
+
+
+def _without_negative(indices: Any, limit: int) -> Any:
+    """The indices as NumPy takes them without counting from the end.
+
+    Read as unsigned, a negative index is larger than any dimension: one pass less over them.
+    """
+    unsigned = _UNSIGNED.get(indices.dtype)
+    if unsigned is not None and limit <= 1 << (8 * unsigned.itemsize - 1):
+        return indices.view(unsigned)
+    if indices.size and indices.min() < 0:
+        raise IndexError
+    return indices
+
+
+def _take_batched(params: Any, indices: Any, axis: int, batch: int, xp: Any) -> Any:
+    """As [batch, outer, n, inner] at [batch, indices]."""
+    shape = params.shape
+    if xp is np:  # where only a trace is made there are no values to check
+        _check_indices(indices, shape[axis])
+    batches = math.prod(shape[:batch])
+    outer = math.prod(shape[batch:axis])
+    inner = math.prod(shape[axis + 1 :])
+    count = math.prod(indices.shape[batch:])
+    blocks = params.reshape((batches, outer, shape[axis], inner))
+    taken = blocks[
+        xp.arange(batches)[:, None, None],
+        xp.arange(outer)[:, None],
+        indices.reshape((batches, 1, count)),
+    ]
+    return taken.reshape(shape[:axis] + indices.shape[batch:] + shape[axis + 1 :])
+
+
+def _check_indices(indices: Any, limit: int) -> None:
+    """Raise InvalidArgumentError unless all `indices` are in [0, limit)."""
+    if indices.size and not (indices.max() < limit and indices.min() >= 0):
+        raise _index_error(indices, limit)
+
+
+def _index_error(indices: Any, limit: int) -> InvalidArgumentError:
+    """The error for the first index that is out of range."""
+    flat = indices.reshape(-1)
+    bad = int(np.argmax((flat < 0) | (flat >= limit)))
+    place = ",".join(str(i) for i in np.unravel_index(bad, indices.shape))
+    return InvalidArgumentError(
+        f"indices{f'[{place}]' if place else ''} = {flat[bad]} is not in [0, {limit})"
+    )
+
+
+GATHER_ND = register_op(
+    "GatherNd",
+    inputs=["params: Tparams", "indices: Tindices"],
+    outputs=["output: Tparams"],
+    attrs=[
+        "Tparams: type",
+        "Tindices: {int16, int32, int64}",
+        "bad_indices_policy: string = ''",
+    ],
+    shape_fn=gather_nd_shape,
+    doc="The slices of `params` at the index vectors that the last dimension of `indices` holds.",
+)
+
+
+@register_kernel(
+    GATHER_ND,
+    device="CPU",
+    types={
+        "Tparams": (*ALL, *FLOAT8, *QUANTIZED),
+        "Tindices": WIDE_INDEX,
+    },
+    attrs={"bad_indices_policy": ["", "DEFAULT", "ERROR", "IGNORE"]},
+    factory=True,
+)
+def gather_nd(*, bad_indices_policy: str, Tparams: DataType, xp: Any) -> Callable[[Any, Any], Any]:
+    ignore = BadIndicesPolicy.from_attr(bad_indices_policy) is BadIndicesPolicy.IGNORE
+
+    def gather_at(params: Any, indices: Any) -> Any:
+        depth = _checked_depth(params, indices)
+        outer, rest = indices.shape[:-1], params.shape[depth:]
+        rows = indices.reshape((math.prod(outer), depth))
+        bad = find_bad_indices(rows, params.shape[:depth]) if xp is np else None
+        if bad is None:
+            return _at(params, rows).reshape(outer + rest)
+        if not ignore:
+            raise bad_index_error(rows, bad, outer, "param shape", params.shape)
+        output = zeros((len(rows), *rest), Tparams)
+        output[~bad] = _at(params, rows[~bad])
+        return output.reshape(outer + rest)
+
+    return gather_at
+
+
+def _at(params: Any, rows: Any) -> Any:
+    """The slices of `params` at index vectors [n, depth] -> [n, rest...]."""
+    depth = rows.shape[1]
+    if depth == 0:
+        return params[None].repeat(len(rows), axis=0)
+    return params[(*(rows[:, i] for i in range(depth)), ...)]
+
+
+def _checked_depth(params: Any, indices: Any) -> int:
+    """How many dimensions of `params` the index vectors of `indices` speak of."""
+    for name, tensor in (("params", params), ("indices", indices)):
+        if tensor.ndim == 0:
+            raise InvalidArgumentError(f"{name} must be at least a vector")
+    depth: int = indices.shape[-1]
+    if depth > params.ndim:
+        raise InvalidArgumentError(
+            "index innermost dimension length must be <= params rank; saw: "
+            f"{depth} vs. {params.ndim}"
+        )
+    if params.size == 0 and math.prod(indices.shape[:-1]) > 0:
+        raise InvalidArgumentError(
+            "Requested more than 0 entries, but params is empty.  Params shape: "
+            f"{TensorShape(params.shape)}"
+        )
+    if depth > _MAX_INDEX_DEPTH:
+        raise UnimplementedError(
+            "Only indices.shape[-1] values between 1 and 7 are currently supported.  "
+            f"Requested rank: {depth}"
+        )
+    return depth

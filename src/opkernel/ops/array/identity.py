@@ -1,0 +1,120 @@
+"""Ops that pass their inputs on.
+
+Source: TensorFlow core/ops/array_ops.cc, core/kernels/identity_op.h, identity_n_op.cc,
+snapshot_op.h, inplace_ops.cc; EnsureShape: core/kernels/shape_ops.h.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+from opkernel.errors import InvalidArgumentError
+from opkernel.kernel import forward_input, register_kernel
+from opkernel.opdef import InferenceContext, OpHandle, register_op
+from opkernel.opdef.common_shapes import unchanged_shape
+from opkernel.ops.kernel_types import POD
+from opkernel.types import PartialTensorShape, TensorShape
+
+
+def _declare(name: str, doc: str, *attrs: str, is_stateful: bool = False) -> OpHandle:
+    """An op of one input and one output that are the same tensor."""
+    return register_op(
+        name,
+        inputs=["input: T"],
+        outputs=["output: T"],
+        attrs=["T: type", *attrs],
+        shape_fn=unchanged_shape,
+        is_stateful=is_stateful,
+        doc=doc,
+    )
+
+
+IDENTITY = _declare("Identity", "`input`, unchanged.")
+STOP_GRADIENT = _declare("StopGradient", "`input`; gradients take it for a constant.")
+PREVENT_GRADIENT = _declare(
+    "PreventGradient", "`input`; asking for its gradient is an error.", "message: string = ''"
+)
+GUARANTEE_CONST = _declare(
+    "GuaranteeConst", "`input`, which the caller says is constant.", is_stateful=True
+)
+SNAPSHOT = _declare("Snapshot", "A copy of `input`.")
+DEBUG_GRADIENT_IDENTITY = register_op(
+    "DebugGradientIdentity",
+    inputs=["input: T"],
+    outputs=["output: T"],
+    attrs=["T: type"],
+    shape_fn=unchanged_shape,
+    allows_uninitialized_input=True,
+    doc="`input`; marks where a debugger watches the gradient.",
+)
+
+for _op in (IDENTITY, STOP_GRADIENT, PREVENT_GRADIENT, GUARANTEE_CONST, DEBUG_GRADIENT_IDENTITY):
+    register_kernel(_op, device="CPU", kind="view")(forward_input)
+
+
+@register_kernel(SNAPSHOT, device="CPU", types={"T": POD})
+def copy_of(tensor: Any) -> Any:
+    """New memory with the values of `tensor`."""
+    return tensor.copy()
+
+
+def identity_n_shape(c: InferenceContext) -> None:
+    """Each output has the shape of its input, and holds what it holds."""
+    for i in range(c.num_inputs()):
+        c.set_output(i, c.input(i))
+        held = c.input_handle_shapes_and_types(i)
+        if held is not None:
+            c.set_output_handle_shapes_and_types(i, held)
+
+
+IDENTITY_N = register_op(
+    "IdentityN",
+    inputs=["input: T"],
+    outputs=["output: T"],
+    attrs=["T: list(type) >= 1"],
+    shape_fn=identity_n_shape,
+    doc="The tensors of `input`, unchanged.",
+)
+
+register_kernel(IDENTITY_N, device="DEFAULT", kind="view")(forward_input)
+
+
+DEEP_COPY = register_op(
+    "DeepCopy",
+    inputs=["x: T"],
+    outputs=["y: T"],
+    attrs=["T: type"],
+    shape_fn=unchanged_shape,
+    is_stateful=True,
+    doc="A copy of `x` that shares no memory with it.",
+)
+
+register_kernel(DEEP_COPY, device="CPU")(copy_of)
+
+
+def ensure_shape_shape(c: InferenceContext) -> None:
+    """What is known of `input` and of the attr `shape`."""
+    wanted = c.make_shape_from_partial_shape(c.get_attr("shape"))
+    c.set_output(0, c.merge(wanted, c.input(0)))
+
+
+ENSURE_SHAPE = register_op(
+    "EnsureShape",
+    inputs=["input: T"],
+    outputs=["output: T"],
+    attrs=["shape: shape", "T: type"],
+    shape_fn=ensure_shape_shape,
+    doc="`input`, which must have a shape that agrees with `shape`.",
+)
+
+
+@register_kernel(ENSURE_SHAPE, device="CPU", kind="view", factory=True)
+def ensure_shape(*, shape: PartialTensorShape) -> Callable[[Any], Any]:
+    def ensure(tensor: Any) -> Any:
+        actual = TensorShape(tensor.shape)
+        if not shape.is_compatible_with(actual):
+            raise InvalidArgumentError(
+                f"Shape of tensor input {actual} is not compatible with expected shape {shape}."
+            )
+        return tensor
+
+    return ensure

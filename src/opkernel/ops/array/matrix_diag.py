@@ -1,0 +1,295 @@
+"""Diagonals of batches of matrices: MatrixDiag, MatrixDiagPart, MatrixSetDiag in all versions.
+
+The input `k` is a diagonal or a band of them; how they are stacked, see `Band`.
+
+Source: TensorFlow core/ops/array_ops.cc, core/kernels/matrix_diag_op.cc, matrix_set_diag_op.cc.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from opkernel.errors import InvalidArgumentError
+from opkernel.kernel import check_allocation, register_kernel
+from opkernel.opdef import InferenceContext, OpHandle, register_op
+from opkernel.opdef.common_shapes import (
+    matrix_diag_part_v2_shape,
+    matrix_diag_v2_shape,
+    matrix_set_diag_v2_shape,
+    unknown_shape,
+)
+from opkernel.opdef.inference_context import ShapeFn
+from opkernel.ops.array.band import Band
+from opkernel.ops.array.zeros import zeros
+from opkernel.ops.kernel_types import POD
+from opkernel.types import DataType, TensorShape, as_dtype
+
+_ALIGN = "align: {'LEFT_RIGHT', 'RIGHT_LEFT', 'LEFT_LEFT', 'RIGHT_RIGHT'} = 'RIGHT_LEFT'"
+_LEFT = "LEFT_LEFT"
+"""How the ops that have no attr `align` align."""
+
+_Shape = tuple[int, ...]
+
+
+def matrix_diag_shape(c: InferenceContext) -> None:
+    """[..., n] -> [..., n, n]."""
+    diagonal = c.with_rank_at_least(c.input(0), 1)
+    if diagonal.dims is None:
+        c.set_output(0, c.unknown_shape())
+    else:
+        c.set_output(0, c.make_shape((*diagonal.dims, diagonal.dims[-1])))
+
+
+def matrix_diag_part_shape(c: InferenceContext) -> None:
+    """[..., m, n] -> [..., min(m, n)]."""
+    dims = c.with_rank_at_least(c.input(0), 2).dims
+    if dims is None:
+        c.set_output(0, c.unknown_shape())
+    else:
+        c.set_output(0, c.make_shape((*dims[:-2], c.min(dims[-2], dims[-1]))))
+
+
+def matrix_set_diag_shape(c: InferenceContext) -> None:
+    """[..., m, n] and [..., min(m, n)] -> the shape of the matrices, refined."""
+    matrices = c.with_rank_at_least(c.input(0), 2)
+    diagonal = c.with_rank_at_least(c.input(1), 1)
+    if matrices.dims is not None:
+        diagonal = c.with_rank(diagonal, len(matrices.dims) - 1)
+    c.merge(c.min(c.dim(matrices, -2), c.dim(matrices, -1)), c.dim(diagonal, -1))
+    if diagonal.dims is not None and not c.fully_defined(matrices):
+        leading = c.subshape(diagonal, 0, -1)
+        matrices = c.merge(matrices, c.concatenate(leading, c.unknown_shape_of_rank(2)))
+    c.set_output(0, matrices)
+
+
+_K, _PADDING = "k: int32", "padding_value: T"
+
+
+def _declare(
+    name: str,
+    inputs: Sequence[str],
+    output: str,
+    shape_fn: ShapeFn,
+    doc: str,
+    *,
+    align: bool = False,
+) -> OpHandle:
+    return register_op(
+        name,
+        inputs=inputs,
+        outputs=[f"{output}: T"],
+        attrs=["T: type", *([_ALIGN] if align else [])],
+        shape_fn=shape_fn,
+        doc=doc,
+    )
+
+
+def _declare_old(op: OpHandle, inputs: Sequence[str], output: str) -> OpHandle:
+    """The op under the name that it had before GraphDef version 14."""
+    return register_op(
+        f"Batch{op.name}",
+        inputs=inputs,
+        outputs=[f"{output}: T"],
+        attrs=["T: type"],
+        shape_fn=unknown_shape,
+        deprecated=(14, f"Use {op.name}"),
+        doc=f"The old name of {op.name}.",
+    )
+
+
+_DIAGONAL, _SIZES = ["diagonal: T"], ["num_rows: int32", "num_cols: int32"]
+_DIAG_DOC = "Matrices with the given diagonals, and with the padding value elsewhere."
+MATRIX_DIAG = _declare("MatrixDiag", _DIAGONAL, "output", matrix_diag_shape, _DIAG_DOC)
+BATCH_MATRIX_DIAG = _declare_old(MATRIX_DIAG, _DIAGONAL, "output")
+MATRIX_DIAG_V2, MATRIX_DIAG_V3 = (
+    _declare(
+        f"MatrixDiagV{version}",
+        [*_DIAGONAL, _K, *_SIZES, _PADDING],
+        "output",
+        matrix_diag_v2_shape,
+        _DIAG_DOC,
+        align=version == 3,
+    )
+    for version in (2, 3)
+)
+
+_MATRICES = ["input: T"]
+_PART_DOC = "The diagonals of matrices, stacked, and filled up with the padding value."
+MATRIX_DIAG_PART = _declare(
+    "MatrixDiagPart", _MATRICES, "diagonal", matrix_diag_part_shape, _PART_DOC
+)
+BATCH_MATRIX_DIAG_PART = _declare_old(MATRIX_DIAG_PART, _MATRICES, "diagonal")
+MATRIX_DIAG_PART_V2, MATRIX_DIAG_PART_V3 = (
+    _declare(
+        f"MatrixDiagPartV{version}",
+        [*_MATRICES, _K, _PADDING],
+        "diagonal",
+        matrix_diag_part_v2_shape,
+        _PART_DOC,
+        align=version == 3,
+    )
+    for version in (2, 3)
+)
+
+_BOTH = [*_MATRICES, *_DIAGONAL]
+_SET_DOC = "The matrices `input` with other diagonals."
+MATRIX_SET_DIAG = _declare("MatrixSetDiag", _BOTH, "output", matrix_set_diag_shape, _SET_DOC)
+BATCH_MATRIX_SET_DIAG = _declare_old(MATRIX_SET_DIAG, _BOTH, "output")
+MATRIX_SET_DIAG_V2, MATRIX_SET_DIAG_V3 = (
+    _declare(
+        f"MatrixSetDiagV{version}",
+        [*_BOTH, _K],
+        "output",
+        matrix_set_diag_v2_shape,
+        _SET_DOC,
+        align=version == 3,
+    )
+    for version in (2, 3)
+)
+
+
+@register_kernel(MATRIX_DIAG, device="CPU", types={"T": POD}, factory=True)
+@register_kernel(BATCH_MATRIX_DIAG, device="CPU", types={"T": POD}, factory=True)
+def matrix_diag(*, T: DataType) -> Callable[[Any], Any]:
+    zero = zeros((), T)
+    return lambda diagonal: _diag(diagonal, Band(0, 0), -1, -1, zero, _LEFT)
+
+
+@register_kernel(MATRIX_DIAG_V2, device="CPU", types={"T": POD})
+def matrix_diag_v2(diagonal: Any, k: Any, num_rows: Any, num_cols: Any, padding_value: Any) -> Any:
+    return matrix_diag_v3(diagonal, k, num_rows, num_cols, padding_value, align=_LEFT)
+
+
+@register_kernel(MATRIX_DIAG_V3, device="CPU", types={"T": POD})
+def matrix_diag_v3(
+    diagonal: Any, k: Any, num_rows: Any, num_cols: Any, padding_value: Any, *, align: str
+) -> Any:
+    scalars = {"num_rows": num_rows, "num_cols": num_cols, "padding_value": padding_value}
+    for name, value in scalars.items():
+        if value.ndim != 0:
+            raise InvalidArgumentError(f"{name} must be a scalar")
+    return _diag(diagonal, Band.of(k), num_rows.item(), num_cols.item(), padding_value, align)
+
+
+def _diag(diagonal: Any, band: Band, rows: int, columns: int, padding: Any, align: str) -> Any:
+    """The matrices; `rows` and `columns` are -1 where they are not given."""
+    if diagonal.ndim < 1:
+        raise InvalidArgumentError(
+            f"diagonal must be at least 1-dim, received shape: {TensorShape(diagonal.shape)}"
+        )
+    if band.size > 1 and (diagonal.ndim < 2 or diagonal.shape[-2] != band.size):
+        raise InvalidArgumentError(
+            "The number of diagonals provided in the input does not match the lower_diag_index "
+            "and upper_diag_index range."
+        )
+    longest = diagonal.shape[-1]
+    rows, columns = _matrix_size(band, longest, rows, columns)
+    batch: _Shape = diagonal.shape[: -1 if band.size == 1 else -2]
+    shape = check_allocation((*batch, rows, columns), as_dtype(diagonal.dtype))
+    output = np.empty(shape, diagonal.dtype)
+    output[...] = padding
+    stack = diagonal.reshape((*batch, band.size, longest))
+    flat = output.reshape((*batch, rows * columns))
+    for row, packed, places in band.places(rows, columns, longest, align):
+        flat[..., places] = stack[..., row, packed]
+    return output
+
+
+def _matrix_size(band: Band, longest: int, rows: int, columns: int) -> tuple[int, int]:
+    """The size of the matrices: as given, or else the smallest; square if nothing is given."""
+    least_rows, least_columns = longest - min(band.upper, 0), longest + max(band.lower, 0)
+    if rows != -1 and rows < least_rows:
+        raise InvalidArgumentError("The number of rows is too small.")
+    if columns != -1 and columns < least_columns:
+        raise InvalidArgumentError("The number of columns is too small.")
+    if rows == columns == -1:
+        return (max(least_rows, least_columns),) * 2
+    rows = least_rows if rows == -1 else rows
+    columns = least_columns if columns == -1 else columns
+    if rows != least_rows and columns != least_columns:
+        raise InvalidArgumentError(
+            "The number of rows or columns is not consistent with the specified d_lower, d_upper, "
+            "and diagonal."
+        )
+    return rows, columns
+
+
+@register_kernel(MATRIX_DIAG_PART, device="CPU", types={"T": POD}, factory=True)
+@register_kernel(BATCH_MATRIX_DIAG_PART, device="CPU", types={"T": POD}, factory=True)
+def matrix_diag_part(*, T: DataType) -> Callable[[Any], Any]:
+    zero = zeros((), T)
+    return lambda matrices: _part(matrices, Band(0, 0), zero, _LEFT)
+
+
+@register_kernel(MATRIX_DIAG_PART_V2, device="CPU", types={"T": POD})
+def matrix_diag_part_v2(matrices: Any, k: Any, padding_value: Any) -> Any:
+    return matrix_diag_part_v3(matrices, k, padding_value, align=_LEFT)
+
+
+@register_kernel(MATRIX_DIAG_PART_V3, device="CPU", types={"T": POD})
+def matrix_diag_part_v3(matrices: Any, k: Any, padding_value: Any, *, align: str) -> Any:
+    if padding_value.size != 1:
+        raise InvalidArgumentError("Padding must be scalar.")
+    return _part(matrices, Band.of(k), padding_value.reshape(()), align)
+
+
+def _part(matrices: Any, band: Band, padding: Any, align: str) -> Any:
+    batch, rows, columns = _matrices_shape(matrices)
+    band.check_inside(rows, columns)
+    longest = band.longest(rows, columns)
+    stack = np.empty((*batch, band.size, longest), matrices.dtype)
+    stack[...] = padding
+    flat = matrices.reshape((*batch, rows * columns))
+    for row, packed, places in band.places(rows, columns, longest, align):
+        stack[..., row, packed] = flat[..., places]
+    return stack.reshape(batch + band.packed_shape(rows, columns))
+
+
+def _matrices_shape(matrices: Any) -> tuple[_Shape, int, int]:
+    if matrices.ndim < 2:
+        raise InvalidArgumentError(
+            f"input must be at least 2-dim, received shape: {TensorShape(matrices.shape)}"
+        )
+    return matrices.shape[:-2], matrices.shape[-2], matrices.shape[-1]
+
+
+@register_kernel(MATRIX_SET_DIAG, device="CPU", types={"T": POD})
+@register_kernel(BATCH_MATRIX_SET_DIAG, device="CPU", types={"T": POD})
+def matrix_set_diag(matrices: Any, diagonal: Any) -> Any:
+    return _set_diag(matrices, diagonal, Band(0, 0), _LEFT)
+
+
+@register_kernel(MATRIX_SET_DIAG_V2, device="CPU", types={"T": POD})
+def matrix_set_diag_v2(matrices: Any, diagonal: Any, k: Any) -> Any:
+    return _set_diag(matrices, diagonal, Band.of(k), _LEFT)
+
+
+@register_kernel(MATRIX_SET_DIAG_V3, device="CPU", types={"T": POD})
+def matrix_set_diag_v3(matrices: Any, diagonal: Any, k: Any, *, align: str) -> Any:
+    return _set_diag(matrices, diagonal, Band.of(k), align)
+
+
+def _set_diag(matrices: Any, diagonal: Any, band: Band, align: str) -> Any:
+    batch, rows, columns = _matrices_shape(matrices)
+    if diagonal.ndim < 1:
+        raise InvalidArgumentError(
+            f"diagonal must be at least 1-dim, received shape: {TensorShape(diagonal.shape)}"
+        )
+    band.check_inside(rows, columns)
+    expected = batch + band.packed_shape(rows, columns)
+    if diagonal.shape != expected:
+        raise InvalidArgumentError(
+            "Either first dimensions of diagonal don't match input.shape[:-2], or "
+            "diagonal.shape[:-1] is not equal to the longests diagonal in range "
+            f"[lower_diag_index:upper_diag_index].\nInput shape: {TensorShape(matrices.shape)}\n"
+            f"Diagonal shape: {TensorShape(diagonal.shape)}\n"
+            f"Expected diagonal shape: {TensorShape(expected)}"
+        )
+    longest = expected[-1]
+    output = np.array(matrices, order="C")
+    stack = diagonal.reshape((*batch, band.size, longest))
+    flat = output.reshape((*batch, rows * columns))
+    for row, packed, places in band.places(rows, columns, longest, align):
+        flat[..., places] = stack[..., row, packed]
+    return output

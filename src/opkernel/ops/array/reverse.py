@@ -1,0 +1,201 @@
+"""Reversed order of elements: Reverse, ReverseV2, ReverseSequence.
+
+Source: TensorFlow core/ops/array_ops.cc, core/kernels/reverse_op.cc, reverse_sequence_op.cc.
+"""
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import numpy as np
+
+from opkernel.errors import InvalidArgumentError
+from opkernel.kernel import register_kernel
+from opkernel.opdef import InferenceContext, register_op
+from opkernel.opdef.common_shapes import unknown_shape
+from opkernel.ops.kernel_types import INDEX, POD_OR_STRING
+
+_MAX_RANK = 8
+
+
+def reverse_shape(c: InferenceContext) -> None:
+    """The shape of the tensor, whose rank is the length of `dims`."""
+    tensor, length = c.input(0), c.dim(c.with_rank(c.input(1), 1), 0)
+    if c.value_known(length):
+        tensor = c.with_rank(tensor, c.value(length))
+    _check_rank(c.rank(tensor))
+    c.set_output(0, tensor)
+
+
+def _check_rank(rank: int) -> None:
+    if rank > _MAX_RANK:
+        raise InvalidArgumentError("reverse does not work on tensors with more than 8 dimensions")
+
+
+def reverse_v2_shape(c: InferenceContext) -> None:
+    """The shape of the tensor."""
+    tensor = c.input(0)
+    c.with_rank(c.input(1), 1)
+    _check_rank(c.rank(tensor))
+    axis = c.input_tensor(1)
+    if axis is not None and tensor.dims is not None:
+        _checked_axes(axis.tolist(), len(tensor.dims))
+    c.set_output(0, tensor)
+
+
+def _checked_axes(axes: Iterable[int], rank: int) -> set[int]:
+    """The axes, from the front."""
+    found: set[int] = set()
+    for i, axis in enumerate(axes):
+        if not -rank <= axis < rank:
+            raise InvalidArgumentError(f"'axis'[{i}] = {axis} is out of valid range [0, {rank - 1}")
+        if axis % rank in found:
+            raise InvalidArgumentError(f"axis {axis % rank} specified more than once.")
+        found.add(axis % rank)
+    return found
+
+
+REVERSE = register_op(
+    "Reverse",
+    inputs=["tensor: T", "dims: bool"],
+    outputs=["output: T"],
+    attrs=[
+        "T: {uint8, int8, uint16, int16, uint32, int32, uint64, int64, bool, bfloat16, half, float, double, complex64, complex128, string}",
+    ],
+    shape_fn=reverse_shape,
+    doc="`tensor` with the order reversed along each dimension i for which `dims[i]` is true.",
+)
+
+REVERSE_V2 = register_op(
+    "ReverseV2",
+    inputs=["tensor: T", "axis: Tidx"],
+    outputs=["output: T"],
+    attrs=[
+        "Tidx: {int32, int64} = DT_INT32",
+        "T: {uint8, int8, uint16, int16, int32, uint32, int64, uint64, bool, bfloat16, half, float, double, complex64, complex128, string}",
+    ],
+    shape_fn=reverse_v2_shape,
+    doc="`tensor` with the order reversed along the dimensions `axis`.",
+)
+
+
+@register_kernel(
+    REVERSE, device="CPU", types={"T": POD_OR_STRING}, host_memory=["dims"], kind="view"
+)
+def reverse(tensor: Any, dims: Any) -> Any:
+    if tensor.ndim == 0:
+        return tensor
+    if len(tensor) == 0:
+        raise InvalidArgumentError("Invalid input first dimension. Found 0.")
+    if dims.ndim != 1:
+        raise InvalidArgumentError(f"'dims' must be 1-dimension, not {dims.ndim}")
+    if tensor.ndim != len(dims):
+        raise InvalidArgumentError(
+            "'dims' must have the same number of values as 'input' has dimensions. 'input' has "
+            f"{tensor.ndim}'dims' has {len(dims)} values"
+        )
+    return _flipped(tensor, np.flatnonzero(dims).tolist())
+
+
+@register_kernel(
+    REVERSE_V2,
+    device="CPU",
+    types={"T": POD_OR_STRING, "Tidx": INDEX},
+    host_memory=["axis"],
+    kind="view",
+)
+def reverse_v2(tensor: Any, axis: Any) -> Any:
+    if tensor.ndim == 0 or tensor.size == 0:
+        return tensor
+    if axis.ndim != 1:
+        raise InvalidArgumentError(f"'dims' must be 1-dimension, not {axis.ndim}")
+    return _flipped(tensor, _checked_axes(axis.tolist(), tensor.ndim))
+
+
+def _flipped(tensor: Any, axes: Iterable[int]) -> Any:
+    index: list[Any] = [slice(None)] * tensor.ndim
+    for axis in axes:
+        index[axis] = slice(None, None, -1)
+    return tensor[(*index, ...)]
+
+
+def reverse_sequence_shape(c: InferenceContext) -> None:
+    """The shape of the input, whose batch is as long as `seq_lengths`."""
+    tensor, lengths = c.input(0), c.with_rank(c.input(1), 1)
+    if tensor.dims is None:
+        unknown_shape(c)
+        return
+    rank = len(tensor.dims)
+    for name in ("batch_dim", "seq_dim"):
+        if c.get_attr(name) >= rank:
+            raise InvalidArgumentError(
+                f"{name} must be < input rank: {c.get_attr(name)} vs. {rank}"
+            )
+    batch_dim = c.get_attr("batch_dim")
+    if batch_dim < 0:
+        raise InvalidArgumentError(f"batch_dim must be >=0, got {batch_dim}")
+    batch = c.merge(tensor.dims[batch_dim], c.dim(lengths, 0))
+    c.set_output(0, c.replace_dim(tensor, batch_dim, batch))
+
+
+REVERSE_SEQUENCE = register_op(
+    "ReverseSequence",
+    inputs=["input: T", "seq_lengths: Tlen"],
+    outputs=["output: T"],
+    attrs=[
+        "seq_dim: int",
+        "batch_dim: int = 0",
+        "T: type",
+        "Tlen: {int32, int64} = DT_INT64",
+    ],
+    shape_fn=reverse_sequence_shape,
+    doc="`input`, of each slice of the batch the first `seq_lengths[i]` elements reversed.",
+)
+
+
+@register_kernel(
+    REVERSE_SEQUENCE,
+    device="CPU",
+    types={"T": POD_OR_STRING, "Tlen": INDEX},
+    factory=True,
+)
+def reverse_sequence(*, seq_dim: int, batch_dim: int, xp: Any) -> Callable[[Any, Any], Any]:
+    def reverse_each(tensor: Any, seq_lengths: Any) -> Any:
+        _check_sequences(tensor, seq_lengths, seq_dim, batch_dim)
+        if xp is np:  # where only a trace is made there are no values to check
+            _check_lengths(seq_lengths, tensor.shape[seq_dim], seq_dim)
+        place = xp.arange(tensor.shape[seq_dim])
+        length = seq_lengths[:, None]
+        source = xp.where(place < length, length - 1 - place, place)
+        shape = [1] * tensor.ndim
+        shape[batch_dim], shape[seq_dim] = source.shape
+        if batch_dim > seq_dim:
+            source = source.T
+        return xp.take_along_axis(tensor, source.reshape(shape), axis=seq_dim)
+
+    return reverse_each
+
+
+def _check_sequences(tensor: Any, seq_lengths: Any, seq_dim: int, batch_dim: int) -> None:
+    rank = tensor.ndim
+    if seq_lengths.ndim != 1:
+        raise InvalidArgumentError(f"seq_lengths must be 1-dim, not {seq_lengths.ndim}")
+    for name, dim in (("batch_dim", batch_dim), ("seq_dim", seq_dim)):
+        if dim < 0:
+            raise InvalidArgumentError(f"Invalid {name} {dim}")
+        if dim >= rank:
+            raise InvalidArgumentError(f"{name} must be < input rank ( {dim} vs. {rank})")
+    if batch_dim == seq_dim:
+        raise InvalidArgumentError(f"batch_dim == seq_dim == {seq_dim}")
+    if len(seq_lengths) != tensor.shape[batch_dim]:
+        raise InvalidArgumentError(
+            f"Length of seq_lengths != input.dims({batch_dim}), "
+            f"({len(seq_lengths)} vs. {tensor.shape[batch_dim]})"
+        )
+
+
+def _check_lengths(seq_lengths: Any, limit: int, seq_dim: int) -> None:
+    for i, length in enumerate(seq_lengths.tolist()):
+        if length < 0:
+            raise InvalidArgumentError(f"seq_lens({i}) < 0")
+        if length > limit:
+            raise InvalidArgumentError(f"seq_lens({i}) > input.dims({seq_dim})")

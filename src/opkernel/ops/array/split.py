@@ -1,0 +1,225 @@
+"""Taking tensors apart into views: Split, SplitV, Unpack.
+
+Source: TensorFlow core/ops/array_ops.cc, core/kernels/split_op.cc, split_v_op.cc, unpack_op.cc.
+"""
+
+from collections.abc import Callable, Iterable
+from itertools import accumulate, pairwise
+from typing import Any
+
+from opkernel.errors import InvalidArgumentError
+from opkernel.kernel import register_kernel
+from opkernel.opdef import InferenceContext, register_op
+from opkernel.ops.array.concat import pack_axis
+from opkernel.ops.kernel_types import ALL, FLOAT8, INDEX
+from opkernel.types import DataType, TensorShape
+
+_SPLIT_TYPES = (*ALL, *FLOAT8, DataType.DT_QUINT8, DataType.DT_INT4, DataType.DT_UINT4)
+
+
+def split_shape(c: InferenceContext) -> None:
+    """The dimension that is split divided by the number of outputs."""
+    tensor = c.input(1)
+    axis = c.value(c.make_dim_for_scalar_input_with_negative_indexing(0, c.rank(tensor)))
+    count = c.num_outputs()
+    if axis < 0:
+        out = c.unknown_shape_of_rank(c.rank(tensor))
+    else:
+        tensor = c.with_rank_at_least(tensor, axis + 1)
+        try:
+            size = c.divide(c.dim(tensor, axis), count, evenly_divisible=True)
+        except InvalidArgumentError as error:
+            raise InvalidArgumentError(
+                f"{error.message}\n\tNumber of ways to split should evenly divide the split "
+                "dimension"
+            ) from error
+        out = c.replace_dim(tensor, axis, size)
+    for i in range(count):
+        c.set_output(i, out)
+
+
+SPLIT = register_op(
+    "Split",
+    inputs=["split_dim: int32", "value: T"],
+    outputs=["output: num_split * T"],
+    attrs=["num_split: int >= 1", "T: type"],
+    shape_fn=split_shape,
+    doc="`value` in `num_split` equal parts along dimension `split_dim`.",
+)
+
+
+@register_kernel(
+    SPLIT,
+    device="CPU",
+    types={"T": _SPLIT_TYPES},
+    host_memory=["split_dim"],
+    kind="view",
+    factory=True,
+)
+def split(*, num_split: int) -> Callable[[Any, Any], list[Any]]:
+    def parts(split_dim: Any, value: Any) -> list[Any]:
+        if split_dim.ndim != 0:
+            raise InvalidArgumentError(f"split_dim must be a scalar but has rank {split_dim.ndim}")
+        axis = _split_axis(split_dim.item(), value.ndim)
+        size = value.shape[axis]
+        if size % num_split:
+            raise InvalidArgumentError(
+                "Number of ways to split should evenly divide the split dimension, but got "
+                f"split_dim {axis} (size = {size}) and num_split {num_split}"
+            )
+        return _parts(value, axis, [size // num_split] * num_split)
+
+    return parts
+
+
+def _split_axis(axis: int, rank: int) -> int:
+    if not -rank <= axis < rank:
+        raise InvalidArgumentError(
+            f"-input rank(-{rank}) <= split_dim < input rank ({rank}), but got {axis}"
+        )
+    return axis % rank
+
+
+def _parts(value: Any, axis: int, sizes: Iterable[int]) -> list[Any]:
+    """Views of `value`, one after the other along `axis`."""
+    before = (slice(None),) * axis
+    ends = list(accumulate(sizes, initial=0))
+    return [value[(*before, slice(start, stop))] for start, stop in pairwise(ends)]
+
+
+def split_v_shape(c: InferenceContext) -> None:
+    """The sizes of the parts, which must fit the dimension; one of them may be -1."""
+    tensor = c.input(0)
+    axis = c.value(c.make_dim_for_scalar_input_with_negative_indexing(2, c.rank(tensor)))
+    sizes = c.input_tensor(1)
+    count = c.num_outputs()
+    if tensor.dims == ():
+        raise InvalidArgumentError("Can't split scalars")
+    if tensor.dims is None or (axis < 0 and sizes is None):
+        outputs = [c.unknown_shape_of_rank(c.rank(tensor)) for _ in range(count)]
+    elif sizes is None:
+        outputs = [c.replace_dim(tensor, axis, None) for _ in range(count)]
+    else:
+        tensor = c.with_rank_at_least(tensor, axis + 1)
+        known = _known_split_sizes(sizes, count, c.value(c.dim(tensor, axis)))
+        outputs = [c.replace_dim(tensor, axis, size) for size in known]
+    for i, out in enumerate(outputs):
+        c.set_output(i, out)
+
+
+def _known_split_sizes(size_splits: Any, count: int, total: int) -> list[int]:
+    """The sizes of the parts of a dimension of size `total`, -1 for what is not known."""
+    sizes: list[int] = size_splits.tolist()
+    if len(sizes) != count:
+        raise InvalidArgumentError("Length of size_splits should be equal to num_outputs")
+    if sizes.count(-1) > 1:
+        raise InvalidArgumentError("size_splits can only have one -1")
+    given = sum(size for size in sizes if size != -1)
+    known = [total - given if size == -1 and total >= 0 else size for size in sizes]
+    for i, size in enumerate(known):
+        if size < (-1 if total < 0 else 0):
+            raise InvalidArgumentError(f"Split size at index {i} must be >= 0. Got: {size}")
+    if 0 <= total != sum(known):
+        pieces = ",".join(map(str, sizes))
+        raise InvalidArgumentError(
+            f"can't split axis of size {total} into pieces of size [{pieces}]"
+        )
+    return known
+
+
+SPLIT_V = register_op(
+    "SplitV",
+    inputs=["value: T", "size_splits: Tlen", "split_dim: int32"],
+    outputs=["output: num_split * T"],
+    attrs=["num_split: int >= 1", "T: type", "Tlen: {int8, int32, int64} = DT_INT64"],
+    shape_fn=split_v_shape,
+    doc="`value` in parts of sizes `size_splits` along dimension `split_dim`; one may be -1.",
+)
+
+
+@register_kernel(
+    SPLIT_V,
+    device="CPU",
+    types={"T": _SPLIT_TYPES, "Tlen": (DataType.DT_INT8, *INDEX)},
+    host_memory=["size_splits", "split_dim"],
+    kind="view",
+    factory=True,
+)
+def split_v(*, num_split: int) -> Callable[[Any, Any, Any], list[Any]]:
+    def parts(value: Any, size_splits: Any, split_dim: Any) -> list[Any]:
+        if split_dim.size != 1:
+            raise InvalidArgumentError("split_dim_tensor must have exactly one element.")
+        if size_splits.shape != (num_split,):
+            raise InvalidArgumentError(
+                "size of the split_tensor must be 1-D and have the same elements as outputs got "
+                f"{size_splits.ndim} -D and {size_splits.size} elements"
+            )
+        axis = _split_axis(split_dim.item(), value.ndim)
+        return _parts(value, axis, _split_sizes(size_splits.tolist(), value.shape[axis]))
+
+    return parts
+
+
+def _split_sizes(sizes: list[int], total: int) -> list[int]:
+    """The sizes of the parts with the one that is -1 filled in."""
+    if len(sizes) == 1 and sizes[0] != total:
+        raise InvalidArgumentError(
+            "If there is only one output, it must have the same size as the input. "
+            f"Input size: {total} output size: {sizes[0]}"
+        )
+    if sizes.count(-1) > 1:
+        raise InvalidArgumentError("There can only be one -1 in the input.")
+    given = sum(size for size in sizes if size != -1)
+    if given > total or (given < total and -1 not in sizes):
+        raise InvalidArgumentError(
+            "Determined shape must either match input shape along split_dim exactly if fully "
+            "specified, or be less than the size of the input along split_dim if not fully "
+            f"specified.  Got: {given}"
+        )
+    for i, size in enumerate(sizes):
+        if size < -1:
+            raise InvalidArgumentError(f"Split size at index {i} must be >= 0. Got: {size}")
+    return [total - given if size == -1 else size for size in sizes]
+
+
+def unpack_shape(c: InferenceContext) -> None:
+    """Each output is the input without dimension `axis`."""
+    dims = c.input(0).dims
+    if dims is None:
+        out = c.unknown_shape()
+    else:
+        axis = pack_axis(c, len(dims))
+        c.with_value(dims[axis], c.num_outputs())
+        out = c.make_shape(dims[:axis] + dims[axis + 1 :])
+    for i in range(c.num_outputs()):
+        c.set_output(i, out)
+
+
+UNPACK = register_op(
+    "Unpack",
+    inputs=["value: T"],
+    outputs=["output: num * T"],
+    attrs=["num: int >= 0", "T: type", "axis: int = 0"],
+    shape_fn=unpack_shape,
+    doc="`value` in slices along dimension `axis`, without that dimension.",
+)
+
+
+@register_kernel(UNPACK, device="CPU", types={"T": (*ALL, *FLOAT8)}, kind="view", factory=True)
+def unpack(*, num: int, axis: int) -> Callable[[Any], list[Any]]:
+    if num == 0:
+        return lambda value: []
+
+    def slices(value: Any) -> list[Any]:
+        rank = value.ndim
+        if not -rank <= axis < rank:
+            raise InvalidArgumentError(f"axis = {axis} not in [{-rank}, {rank})")
+        if value.shape[axis] != num:
+            raise InvalidArgumentError(
+                f"Input shape axis {axis % rank} must equal {num}, got shape "
+                f"{TensorShape(value.shape)}"
+            )
+        before = (slice(None),) * (axis % rank)
+        return [value[(*before, i, ...)] for i in range(num)]
+
+    return slices

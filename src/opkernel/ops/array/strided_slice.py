@@ -1,0 +1,196 @@
+"""Slices with strides, as Python writes them: `x[1:-1:2, ..., None, 0]`.
+
+Source: TensorFlow core/ops/array_ops.cc, core/kernels/strided_slice_op.cc.
+"""
+
+from collections.abc import Callable
+from functools import lru_cache
+from typing import Any
+
+from opkernel.errors import InvalidArgumentError
+from opkernel.kernel import OpKernelConstruction, check_allocation, register_kernel
+from opkernel.opdef import InferenceContext, register_op
+from opkernel.opdef.common_shapes import unchanged_shape
+from opkernel.ops.array.strided_slice_spec import (
+    Masks,
+    SparseSpec,
+    StridedSlice,
+    check_vectors,
+    strided_slice,
+)
+from opkernel.ops.array.zeros import zeros
+from opkernel.ops.kernel_types import ALL, FLOAT8, QUANTIZED
+from opkernel.types import DataType, PartialTensorShape, TensorShape
+
+_MASKS = [
+    "begin_mask: int = 0",
+    "end_mask: int = 0",
+    "ellipsis_mask: int = 0",
+    "new_axis_mask: int = 0",
+    "shrink_axis_mask: int = 0",
+]
+_TYPES = (*ALL, *FLOAT8, *QUANTIZED)
+_CACHED_SPECS = 64
+
+_Vector = tuple[int, ...]
+_Apply = Callable[[_Vector, _Vector, _Vector, _Vector], StridedSlice]
+
+
+def strided_slice_shape(c: InferenceContext) -> None:
+    """The slice of what is known of the shape; needs the values of `strides`."""
+    count = c.with_rank(c.input(1), 1)
+    for i in (2, 3):
+        count = c.merge(count, c.with_rank(c.input(i), 1))
+    strides = c.input_tensor(3)
+    dims = c.input(0).dims
+    if dims is None or not c.value_known(c.dim(count, 0)) or strides is None:
+        c.set_output(0, c.unknown_shape())
+        return
+    begin, end = c.input_tensor(1), c.input_tensor(2)
+    check_vectors(
+        None if begin is None else begin.shape, None if end is None else end.shape, strides.shape
+    )
+    spec = SparseSpec(_values(begin), _values(end), strides.tolist(), _masks_of(c))
+    sliced = strided_slice(spec, [dim.value for dim in dims])
+    c.set_output(0, c.make_shape_from_partial_shape(PartialTensorShape(sliced.final_shape)))
+    held = c.input_handle_shapes_and_types(0)
+    if held is not None:
+        c.set_output_handle_shapes_and_types(0, held)
+
+
+def _values(vector: Any) -> list[int] | None:
+    return None if vector is None else [int(value) for value in vector]
+
+
+def _masks_of(node: InferenceContext | OpKernelConstruction) -> Masks:
+    return Masks(*(node.get_attr(f"{name}_mask") for name in Masks._fields))
+
+
+STRIDED_SLICE = register_op(
+    "StridedSlice",
+    inputs=["input: T", "begin: Index", "end: Index", "strides: Index"],
+    outputs=["output: T"],
+    attrs=["T: type", "Index: {int16, int32, int64}", *_MASKS],
+    shape_fn=strided_slice_shape,
+    doc="`input[begin:end:strides]`, one entry an index; the masks have one bit an entry.",
+)
+
+
+def _cached_spec(masks: Masks) -> _Apply:
+    """Applies specs with these masks to shapes, and remembers the last ones."""
+
+    @lru_cache(maxsize=_CACHED_SPECS)
+    def apply(begin: _Vector, end: _Vector, strides: _Vector, shape: _Vector) -> StridedSlice:
+        return strided_slice(SparseSpec(begin, end, strides, masks), shape)
+
+    return apply
+
+
+def _applied(apply: _Apply, begin: Any, end: Any, strides: Any, shape: _Vector) -> StridedSlice:
+    check_vectors(begin.shape, end.shape, strides.shape)
+    return apply(tuple(begin.tolist()), tuple(end.tolist()), tuple(strides.tolist()), shape)
+
+
+@register_kernel(
+    STRIDED_SLICE,
+    device="CPU",
+    types={"T": _TYPES},
+    host_memory=["begin", "end", "strides"],
+    kind="view",
+    factory=True,
+)
+def strided_slice_kernel(
+    *, construction: OpKernelConstruction
+) -> Callable[[Any, Any, Any, Any], Any]:
+    apply = _cached_spec(_masks_of(construction))
+
+    def slice_of(tensor: Any, begin: Any, end: Any, strides: Any) -> Any:
+        return tensor[_applied(apply, begin, end, strides, tensor.shape).array_index]
+
+    return slice_of
+
+
+def strided_slice_grad_shape(c: InferenceContext) -> None:
+    """The value of `shape`."""
+    c.set_output(0, c.make_shape_from_shape_tensor(0))
+
+
+STRIDED_SLICE_GRAD = register_op(
+    "StridedSliceGrad",
+    inputs=["shape: Index", "begin: Index", "end: Index", "strides: Index", "dy: T"],
+    outputs=["output: T"],
+    attrs=["T: type", "Index: {int32, int64}", *_MASKS],
+    shape_fn=strided_slice_grad_shape,
+    doc="Zeros of `shape` with `dy` where StridedSlice takes its result from.",
+)
+
+
+@register_kernel(
+    STRIDED_SLICE_GRAD,
+    device="CPU",
+    types={"T": _TYPES},
+    host_memory=["shape", "begin", "end", "strides"],
+    factory=True,
+)
+def strided_slice_grad(
+    *, T: DataType, construction: OpKernelConstruction
+) -> Callable[[Any, Any, Any, Any, Any], Any]:
+    apply = _cached_spec(_masks_of(construction))
+
+    def grad(shape: Any, begin: Any, end: Any, strides: Any, dy: Any) -> Any:
+        if shape.ndim != 1:
+            raise InvalidArgumentError(
+                f"shape must be 1-D, got shape.shape = {TensorShape(shape.shape)}"
+            )
+        sizes = check_allocation(shape.tolist(), T)
+        index, expected = _applied(apply, begin, end, strides, sizes)
+        if list(dy.shape) != expected:
+            raise InvalidArgumentError(
+                f"shape of dy was {TensorShape(dy.shape)} instead of {TensorShape(expected)}"
+            )
+        output = zeros(sizes, T)
+        output[index] = dy
+        return output
+
+    return grad
+
+
+TENSOR_STRIDED_SLICE_UPDATE = register_op(
+    "TensorStridedSliceUpdate",
+    inputs=["input: T", "begin: Index", "end: Index", "strides: Index", "value: T"],
+    outputs=["output: T"],
+    attrs=["T: type", "Index: {int32, int64}", *_MASKS],
+    shape_fn=unchanged_shape,
+    doc="`input` with `value`, broadcast, where StridedSlice takes its result from.",
+)
+
+
+@register_kernel(
+    TENSOR_STRIDED_SLICE_UPDATE,
+    device="CPU",
+    types={"T": _TYPES},
+    host_memory=["begin", "end", "strides"],
+    factory=True,
+)
+def tensor_strided_slice_update(
+    *, T: DataType, construction: OpKernelConstruction
+) -> Callable[[Any, Any, Any, Any, Any], Any]:
+    apply = _cached_spec(_masks_of(construction))
+
+    def update(tensor: Any, begin: Any, end: Any, strides: Any, value: Any) -> Any:
+        index, expected = _applied(apply, begin, end, strides, tensor.shape)
+        if T in FLOAT8 or T in QUANTIZED:
+            raise InvalidArgumentError(f"Unsupported data type: {T.string}")
+        output = tensor.copy()
+        if 0 in expected:
+            return output
+        try:
+            output[index] = value
+        except ValueError:
+            raise InvalidArgumentError(
+                f"Cannot broadcast input shape {TensorShape(value.shape)} into final shape "
+                f"{TensorShape(expected)}"
+            ) from None
+        return output
+
+    return update

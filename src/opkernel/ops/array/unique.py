@@ -1,0 +1,221 @@
+"""Elements that differ: Unique and UniqueWithCounts in both versions, ListDiff.
+
+Elements are equal as `==` says: each NaN is an element of its own, and 0 is -0. The 16-bit floats
+are told apart by their bits, as TensorFlow's hashing of them does.
+
+Source: TensorFlow core/ops/array_ops.cc, core/kernels/unique_op.cc, listdiff_op.cc.
+"""
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from opkernel.errors import InvalidArgumentError
+from opkernel.kernel import register_kernel
+from opkernel.opdef import InferenceContext, OpHandle, register_op
+from opkernel.opdef.shape_handles import DimensionHandle
+from opkernel.ops.kernel_types import INDEX, REAL_NUMBERS
+from opkernel.types import DataType
+
+_OUT_IDX = "out_idx: {int32, int64} = DT_INT32"
+_NUMBERS_AND_STRINGS = (*REAL_NUMBERS, DataType.DT_STRING)
+_UNIQUE_TYPES = (*_NUMBERS_AND_STRINGS, DataType.DT_BOOL)
+_NANS_OF_16_BITS = 1 << 16
+
+_Kernel = Callable[..., tuple[Any, ...]]
+
+
+def unique_shape(c: InferenceContext) -> None:
+    """An unknown number of elements, and an index for each of the input."""
+    found = c.vector(None)
+    c.set_output(0, found)
+    c.set_output(1, c.input(0))
+    if c.num_outputs() > 2:
+        c.set_output(2, found)
+    c.with_rank(c.input(0), 1)
+
+
+def unique_v2_shape(c: InferenceContext) -> None:
+    """An unknown number of slices, and an index for each along `axis`."""
+    c.set_output(0, c.unknown_shape_of_rank(c.rank(c.input(0))))
+    if c.num_outputs() > 2:
+        c.set_output(2, c.vector(None))
+    c.set_output(1, c.vector(_number_of_slices(c)))
+
+
+def _number_of_slices(c: InferenceContext) -> DimensionHandle | None:
+    dims, axis = c.input(0).dims, c.input_tensor(1)
+    if dims is None or axis is None:
+        return None
+    chosen = _checked_axis(axis, len(dims))
+    return dims[chosen]
+
+
+def _checked_axis(axis: Any, rank: int) -> int:
+    """The axis that the vector `axis` holds; an empty one is that of a vector."""
+    if axis.ndim != 1:
+        raise InvalidArgumentError("axis expects a 1D vector.")
+    if len(axis) > 1:
+        raise InvalidArgumentError("axis does not support input tensors larger than 1 elements")
+    if len(axis) == 0:
+        if rank != 1:
+            raise InvalidArgumentError("unique expects a 1D vector.")
+        return 0
+    value = int(axis[0])
+    if not -rank <= value < rank:
+        raise InvalidArgumentError(f"axis has to be between [0, {rank})")
+    return value % rank
+
+
+def _declare(name: str, doc: str) -> OpHandle:
+    by_axis, counts = name.endswith("V2"), "Counts" in name
+    return register_op(
+        name,
+        inputs=["x: T", *(["axis: Taxis"] if by_axis else [])],
+        outputs=["y: T", "idx: out_idx", *(["count: out_idx"] if counts else [])],
+        attrs=[
+            "T: type",
+            *(["Taxis: {int32, int64} = DT_INT64"] if by_axis else []),
+            _OUT_IDX,
+        ],
+        shape_fn=unique_v2_shape if by_axis else unique_shape,
+        doc=doc,
+    )
+
+
+UNIQUE = _declare(
+    "Unique", "The elements of `x` that differ, in order, and for each element which it is."
+)
+UNIQUE_V2 = _declare(
+    "UniqueV2", "The slices of `x` along `axis` that differ, in order, and which each slice is."
+)
+UNIQUE_WITH_COUNTS = _declare(
+    "UniqueWithCounts", "As Unique; also how often each of the elements appears."
+)
+UNIQUE_WITH_COUNTS_V2 = _declare(
+    "UniqueWithCountsV2", "As UniqueV2; also how often each of the slices appears."
+)
+
+
+class _Groups(NamedTuple):
+    """Elements in groups of equals, in the order in which the groups first appear."""
+
+    first: Any
+    """Where each group first appears."""
+    member_of: Any
+    """The group of each element."""
+    counts: Any
+
+
+def _groups(keys: Any) -> _Groups:
+    _, first, inverse, counts = np.unique(
+        keys, return_index=True, return_inverse=True, return_counts=True, equal_nan=False
+    )
+    order = np.argsort(first)
+    rank = np.empty_like(order)
+    rank[order] = np.arange(len(order))
+    return _Groups(first[order], rank[inverse.reshape(-1)], counts[order])
+
+
+def _keys(values: Any) -> Any:
+    """For a vector, values that NumPy finds equal where TensorFlow finds the elements equal."""
+    if values.dtype.itemsize != 2 or values.dtype.kind in "iu":
+        return values
+    bits = values.view(np.uint16).astype(np.int64)
+    nans = np.flatnonzero(np.isnan(values))
+    bits[nans] = _NANS_OF_16_BITS + nans
+    return bits
+
+
+def _slice_keys(tensor: Any, axis: int) -> Any:
+    """For each slice along `axis` a number that equal slices share."""
+    slices = np.moveaxis(tensor, axis, 0)
+    count = len(slices)
+    keys = np.zeros(count, np.int64)
+    if slices.size == 0:
+        return keys
+    elements = _groups(_keys(slices.reshape(-1))).member_of.reshape(count, -1)
+    for column in elements.T:
+        keys = _groups(keys * (column.max(initial=0) + 1) + column).member_of
+    return keys
+
+
+def _of_vector(out_idx: DataType) -> Callable[[Any], tuple[Any, ...]]:
+    index_dtype = out_idx.numpy_dtype
+
+    def unique(x: Any) -> tuple[Any, ...]:
+        if x.ndim != 1:
+            raise InvalidArgumentError("unique expects a 1D vector.")
+        first, member_of, counts = _groups(_keys(x))
+        return x[first], member_of.astype(index_dtype), counts.astype(index_dtype)
+
+    return unique
+
+
+def _of_slices(out_idx: DataType) -> Callable[[Any, Any], tuple[Any, ...]]:
+    index_dtype = out_idx.numpy_dtype
+
+    def unique(x: Any, axis: Any) -> tuple[Any, ...]:
+        chosen = _checked_axis(axis, x.ndim)
+        first, member_of, counts = _groups(_slice_keys(x, chosen))
+        return (
+            np.take(x, first, axis=chosen),
+            member_of.astype(index_dtype),
+            counts.astype(index_dtype),
+        )
+
+    return unique
+
+
+def _register(op: OpHandle, make: Callable[[DataType], _Kernel], outputs: int) -> None:
+    def maker(*, out_idx: DataType) -> _Kernel:
+        unique = make(out_idx)
+        return lambda *inputs: unique(*inputs)[:outputs]
+
+    maker.__name__ = op.name
+    types = {"T": _UNIQUE_TYPES, "out_idx": INDEX}
+    register_kernel(op, device="CPU", types=types, factory=True)(maker)
+
+
+_register(UNIQUE, _of_vector, 2)
+_register(UNIQUE_WITH_COUNTS, _of_vector, 3)
+_register(UNIQUE_V2, _of_slices, 2)
+_register(UNIQUE_WITH_COUNTS_V2, _of_slices, 3)
+
+
+def list_diff_shape(c: InferenceContext) -> None:
+    """Two vectors of one unknown length."""
+    for i in (0, 1):
+        c.with_rank(c.input(i), 1)
+    found = c.vector(None)
+    c.set_output(0, found)
+    c.set_output(1, found)
+
+
+LIST_DIFF = register_op(
+    "ListDiff",
+    inputs=["x: T", "y: T"],
+    outputs=["out: T", "idx: out_idx"],
+    attrs=["T: type", _OUT_IDX],
+    shape_fn=list_diff_shape,
+    doc="The elements of the vector `x` that are not in the vector `y`, and where they are.",
+)
+
+
+@register_kernel(
+    LIST_DIFF,
+    device="CPU",
+    types={"T": _NUMBERS_AND_STRINGS, "out_idx": INDEX},
+    factory=True,
+)
+def list_diff(*, out_idx: DataType) -> Callable[[Any, Any], tuple[Any, Any]]:
+    def difference(x: Any, y: Any) -> tuple[Any, Any]:
+        for name, value in (("x", x), ("y", y)):
+            if value.ndim != 1:
+                raise InvalidArgumentError(f"{name} should be a 1D vector.")
+        both = _groups(_keys(np.concatenate([x, y]))).member_of
+        places = np.flatnonzero(~np.isin(both[: len(x)], both[len(x) :]))
+        return x[places], places.astype(out_idx.numpy_dtype)
+
+    return difference

@@ -1,0 +1,231 @@
+"""Control flow: conditionals, loops and calls of functions, and TensorFlow 1's switches and frames.
+
+The runtime executes these ops itself (`opkernel.runtime.control_flow`); here is what they are.
+Source: TensorFlow core/ops/control_flow_ops.cc, core/ops/functional_ops.cc.
+"""
+
+from opkernel.errors import InvalidArgumentError
+from opkernel.kernel import register_kernel
+from opkernel.opdef import InferenceContext, register_op
+from opkernel.opdef.common_shapes import (
+    no_outputs,
+    unchanged_shape,
+    unchanged_shape_with_rank,
+    unknown_shape,
+)
+
+
+def _pass_handle_data(c: InferenceContext, outputs: int) -> bool:
+    """Give the outputs what is known of the resources in input 0; whether anything is."""
+    handles = c.input_handle_shapes_and_types(0)
+    if handles is None:
+        return False
+    for index in range(outputs):
+        c.set_output_handle_shapes_and_types(index, handles)
+    return True
+
+
+def switch_shape(c: InferenceContext) -> None:
+    """Both outputs are like `data`."""
+    c.with_rank(c.input(1), 0)
+    for index in range(2):
+        c.set_output(index, c.input(0))
+    _pass_handle_data(c, 2)
+
+
+def switch_n_shape(c: InferenceContext) -> None:
+    """All outputs are like `data`."""
+    c.with_rank(c.input(1), 0)
+    for index in range(c.num_outputs()):
+        c.set_output(index, c.input(0))
+    _pass_handle_data(c, c.num_outputs())
+
+
+def merge_shape(c: InferenceContext) -> None:
+    """What all inputs agree in."""
+    output = c.input(0)
+    if not c.rank_known(output):
+        output = c.unknown_shape()
+    else:
+        for index in range(1, c.num_inputs()):
+            other = c.input(index)
+            if not c.rank_known(other) or c.rank(other) != c.rank(output):
+                output = c.unknown_shape()
+                break
+            for i in range(c.rank(output)):
+                if c.value(c.dim(other, i)) != c.value(c.dim(output, i)):
+                    output = c.replace_dim(output, i, c.unknown_dim())
+    c.set_output(0, output)
+    c.set_output(1, c.scalar())
+
+
+def enter_shape(c: InferenceContext) -> None:
+    """Unknown, since a loop may change it; that of the input where it is a loop's constant."""
+    c.set_output(0, c.unknown_shape())
+    if not _pass_handle_data(c, 1) and c.get_attr("is_constant"):
+        c.set_output(0, c.input(0))
+
+
+def branch_shape(c: InferenceContext) -> None:
+    """What the attr `output_shapes` says."""
+    if not _declared_shapes(c):
+        unknown_shape(c)
+
+
+def while_shape(c: InferenceContext) -> None:
+    """What the attr `output_shapes` says; where it is empty, the shapes of the loop variables."""
+    if not _declared_shapes(c):
+        for index in range(c.num_outputs()):
+            c.set_output(index, c.input(index))
+
+
+def _declared_shapes(c: InferenceContext) -> bool:
+    """Set the outputs from `output_shapes`; whether the attr says anything."""
+    shapes = c.get_attr("output_shapes")
+    if not shapes:
+        return False
+    if len(shapes) != c.num_outputs():
+        raise InvalidArgumentError(
+            f"`output_shapes` must be the same length as num outputs "
+            f"({len(shapes)} vs. {c.num_outputs()})"
+        )
+    for index, shape in enumerate(shapes):
+        c.set_output(index, c.make_shape_from_partial_shape(shape))
+    return True
+
+
+NO_OP = register_op("NoOp", shape_fn=no_outputs, doc="Does nothing; others may wait for it.")
+register_op("ControlTrigger", shape_fn=no_outputs, doc="Does nothing, even where inputs are dead.")
+
+
+@register_kernel(NO_OP, device="DEFAULT")
+def no_op() -> None:
+    """Nothing."""
+
+
+for _prefix in ("", "Ref"):
+    _data, _output = ("data: Ref(T)", "Ref(T)") if _prefix else ("data: T", "T")
+    register_op(
+        f"{_prefix}Switch",
+        inputs=[_data, "pred: bool"],
+        outputs=[f"output_false: {_output}", f"output_true: {_output}"],
+        attrs=["T: type"],
+        shape_fn=switch_shape,
+        allows_uninitialized_input=bool(_prefix),
+        doc="Passes `data` on to `output_true` or `output_false`, as `pred` says.",
+    )
+    register_op(
+        f"{_prefix}Merge",
+        inputs=["inputs: Ref(N * T)" if _prefix else "inputs: N * T"],
+        outputs=[f"output: {_output}", "value_index: int32"],
+        attrs=["T: type", "N: int >= 1"],
+        shape_fn=merge_shape,
+        doc="Passes on whichever input is alive, and its index.",
+    )
+    register_op(
+        f"{_prefix}Enter",
+        inputs=[_data],
+        outputs=[f"output: {_output}"],
+        attrs=[
+            "T: type",
+            "frame_name: string",
+            "is_constant: bool = false",
+            "parallel_iterations: int = 10",
+        ],
+        shape_fn=unchanged_shape if _prefix else enter_shape,
+        doc="Passes `data` into the loop whose frame is `frame_name`.",
+    )
+    for _name, _doc in (
+        ("Exit", "Passes `data` out of its loop."),
+        ("NextIteration", "Passes `data` on to the next turn of its loop."),
+    ):
+        register_op(
+            f"{_prefix}{_name}",
+            inputs=[_data],
+            outputs=[f"output: {_output}"],
+            attrs=["T: type"],
+            shape_fn=unchanged_shape,
+            doc=_doc,
+        )
+
+register_op(
+    "_SwitchN",
+    inputs=["data: T", "output_index: int32"],
+    outputs=["outputs: num_outs * T"],
+    attrs=["num_outs: int >= 1", "T: type"],
+    shape_fn=switch_n_shape,
+    doc="Passes `data` on to the output of number `output_index`; the last where there is none.",
+)
+register_op(
+    "LoopCond",
+    inputs=["input: bool"],
+    outputs=["output: bool"],
+    shape_fn=unchanged_shape_with_rank(0),
+    doc="Passes on the condition that its loop goes by.",
+)
+
+for _prefix in ("", "Stateless"):
+    register_op(
+        f"{_prefix}If",
+        inputs=["cond: Tcond", "input: Tin"],
+        outputs=["output: Tout"],
+        attrs=[
+            "Tcond: type",
+            "Tin: list(type) >= 0",
+            "Tout: list(type) >= 0",
+            "then_branch: func",
+            "else_branch: func",
+            "output_shapes: list(shape) = []",
+        ],
+        shape_fn=branch_shape,
+        is_stateful=not _prefix,
+        doc="then_branch(input) if cond holds, else else_branch(input).",
+    )
+    register_op(
+        f"{_prefix}Case",
+        inputs=["branch_index: int32", "input: Tin"],
+        outputs=["output: Tout"],
+        attrs=[
+            "Tin: list(type) >= 0",
+            "Tout: list(type) >= 0",
+            "branches: list(func) >= 1",
+            "output_shapes: list(shape) = []",
+        ],
+        shape_fn=branch_shape,
+        is_stateful=not _prefix,
+        doc="The branch of number `branch_index`, called with `input`; the last where none is.",
+    )
+    register_op(
+        f"{_prefix}While",
+        inputs=["input: T"],
+        outputs=["output: T"],
+        attrs=[
+            "T: list(type) >= 0",
+            "cond: func",
+            "body: func",
+            "output_shapes: list(shape) = []",
+            "parallel_iterations: int = 10",
+        ],
+        shape_fn=while_shape,
+        is_stateful=not _prefix,
+        doc="output = input; while cond(output): output = body(output).",
+    )
+
+for _name in ("PartitionedCall", "StatefulPartitionedCall"):
+    register_op(
+        _name,
+        inputs=["args: Tin"],
+        outputs=["output: Tout"],
+        attrs=[
+            "Tin: list(type) >= 0",
+            "Tout: list(type) >= 0",
+            "f: func",
+            "config: string = ''",
+            "config_proto: string = ''",
+            "executor_type: string = ''",
+        ],
+        shape_fn=unknown_shape,
+        is_stateful=_name.startswith("Stateful"),
+        is_distributed_communication=_name.startswith("Stateful"),
+        doc="f(args).",
+    )

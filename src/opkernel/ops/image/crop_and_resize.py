@@ -1,0 +1,185 @@
+"""Crops of images, each resized to one size.
+
+A box is [y1, x1, y2, x2], where 0 and 1 are the centers of the first and the last pixel; it may lie
+outside of the image, and y2 may be less than y1, which flips the crop.
+
+Source: TensorFlow core/ops/image_ops.cc, core/kernels/image/crop_and_resize_op.cc.
+"""
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from opkernel.errors import InvalidArgumentError, OutOfRangeError
+from opkernel.kernel import check_allocation, register_kernel
+from opkernel.opdef import InferenceContext, register_op
+from opkernel.ops.image.resize import sized_image_shape
+from opkernel.ops.kernel_types import REAL_NUMBERS
+from opkernel.types import DataType
+
+__all__ = [
+    "TYPES_SPEC",
+    "Samples",
+    "check_box_index",
+    "check_boxes",
+    "check_images",
+    "samples",
+]
+
+TYPES_SPEC = "uint8, uint16, int8, int16, int32, int64, half, float, double"
+
+
+def crop_and_resize_shape(c: InferenceContext) -> None:
+    """One image for each box, of the size that input 3 holds."""
+    images = c.with_rank(c.input(0), 4)
+    boxes, box_index = c.with_rank(c.input(1), 2), c.with_rank(c.input(2), 1)
+    count = c.merge(c.dim(boxes, 0), c.dim(box_index, 0))
+    c.with_value(c.dim(boxes, 1), 4)
+    sized_image_shape(c, count, 3, c.dim(images, 3))
+
+
+CROP_AND_RESIZE = register_op(
+    "CropAndResize",
+    inputs=["image: T", "boxes: float", "box_ind: int32", "crop_size: int32"],
+    outputs=["crops: float"],
+    attrs=[
+        f"T: {{{TYPES_SPEC}}}",
+        "method: {'bilinear', 'nearest'} = 'bilinear'",
+        "extrapolation_value: float = 0.0",
+    ],
+    shape_fn=crop_and_resize_shape,
+    doc="""Cut boxes out of images and resize each to `crop_size`.
+
+    image: [batch, height, width, channels].
+    boxes: [boxes, 4], each y1, x1, y2, x2 as parts of the height and width.
+    box_ind: The image that each box is cut out of.
+    crop_size: The height and width of the crops.
+    extrapolation_value: What there is outside of the image.
+    """,
+)
+
+
+class Samples(NamedTuple):
+    """The places that a box is sampled at, along one dimension; `[boxes, crop size]`.
+
+    Attributes:
+        lower: the pixel before each place.
+        upper: the pixel after it.
+        nearest: the pixel nearest to it.
+        fraction: how far it is from the lower pixel.
+        is_inside: whether it is in the image.
+    """
+
+    lower: Any
+    upper: Any
+    nearest: Any
+    fraction: Any
+    is_inside: Any
+
+
+def samples(starts: Any, ends: Any, size: int, crop: int, xp: Any) -> Samples:
+    """Where boxes that reach from `starts` to `ends` are sampled in an image of `size` pixels."""
+    if crop > 1:
+        step = (ends - starts) * (size - 1) / (crop - 1)
+        places = (starts * (size - 1))[:, None] + step[:, None] * xp.arange(crop, dtype=np.float32)
+    else:
+        places = (0.5 * (starts + ends) * (size - 1))[:, None]
+    is_inside = (places >= 0) & (places <= size - 1)
+    places = xp.where(is_inside, places, xp.zeros_like(places))
+    floor = xp.floor(places)
+    return Samples(
+        floor.astype(np.int64),
+        xp.ceil(places).astype(np.int64),
+        xp.floor(places.astype(np.float64) + 0.5).astype(np.int64),
+        places - floor,
+        is_inside,
+    )
+
+
+def check_images(name: str, images: Any, extent: str) -> None:
+    """Raise InvalidArgumentError unless these are images with at least one pixel."""
+    if images.ndim != 4:
+        raise InvalidArgumentError(f"{name} must be 4-D{list(images.shape)}")
+    if 0 in images.shape[1:3]:
+        raise InvalidArgumentError(f"{extent} dimensions must be positive")
+
+
+def check_boxes(boxes: Any, box_index: Any) -> int:
+    """The number of boxes."""
+    if boxes.size == 0 and box_index.size == 0:
+        return 0
+    if boxes.ndim != 2:
+        raise InvalidArgumentError(f"boxes must be 2-D{list(boxes.shape)}")
+    if boxes.shape[1] != 4:
+        raise InvalidArgumentError(f"boxes must have 4 columns, got {boxes.shape[1]}")
+    if isinstance(boxes, np.ndarray) and not np.isfinite(boxes).all():
+        raise InvalidArgumentError("boxes values must be finite")
+    if box_index.ndim != 1:
+        raise InvalidArgumentError(f"box_index must be 1-D{list(box_index.shape)}")
+    if box_index.shape[0] != boxes.shape[0]:
+        raise InvalidArgumentError(
+            f"box_index has incompatible shape {list(box_index.shape)} for {boxes.shape[0]} boxes"
+        )
+    return int(boxes.shape[0])
+
+
+def check_box_index(box_index: Any, batch: int) -> None:
+    if isinstance(box_index, np.ndarray) and ((box_index < 0) | (box_index >= batch)).any():
+        raise OutOfRangeError(f"box_index has values outside [0, {batch})")
+
+
+def _crop_size(crop_size: Any) -> tuple[int, int]:
+    if crop_size.ndim != 1:
+        raise InvalidArgumentError(f"crop_size must be 1-D{list(crop_size.shape)}")
+    if crop_size.size != 2:
+        raise InvalidArgumentError(f"crop_size must have two elements{list(crop_size.shape)}")
+    height, width = (int(v) for v in crop_size)
+    if height <= 0 or width <= 0:
+        raise InvalidArgumentError(f"crop dimensions must be positive, got {height} and {width}")
+    return height, width
+
+
+def _nearest(image: Any, index: Any, rows: Samples, columns: Samples) -> Any:
+    return image[index, rows.nearest[:, :, None], columns.nearest[:, None, :]].astype(np.float32)
+
+
+def _bilinear(image: Any, index: Any, rows: Samples, columns: Samples) -> Any:
+    def line(of: Any) -> Any:
+        left = image[index, of[:, :, None], columns.lower[:, None, :]].astype(np.float32)
+        right = image[index, of[:, :, None], columns.upper[:, None, :]].astype(np.float32)
+        return left + (right - left) * columns.fraction[:, None, :, None]
+
+    top, bottom = line(rows.lower), line(rows.upper)
+    return top + (bottom - top) * rows.fraction[:, :, None, None]
+
+
+@register_kernel(
+    CROP_AND_RESIZE,
+    device="CPU",
+    types={"T": REAL_NUMBERS},
+    host_memory=["crop_size"],
+    factory=True,
+)
+def crop_and_resize(
+    *, method: str, extrapolation_value: float, xp: Any
+) -> Callable[[Any, Any, Any, Any], Any]:
+    interpolate = _bilinear if method == "bilinear" else _nearest
+    outside = np.float32(extrapolation_value)
+
+    def kernel(image: Any, boxes: Any, box_ind: Any, crop_size: Any) -> Any:
+        check_images("input image", image, "image")
+        count = check_boxes(boxes, box_ind)
+        size = _crop_size(crop_size)
+        batch, height, width, depth = image.shape
+        shape = check_allocation((count, *size, depth), DataType.DT_FLOAT)
+        if count == 0:
+            return xp.zeros(shape, dtype=np.float32)
+        check_box_index(box_ind, batch)
+        rows = samples(boxes[:, 0], boxes[:, 2], height, size[0], xp)
+        columns = samples(boxes[:, 1], boxes[:, 3], width, size[1], xp)
+        crops = interpolate(image, box_ind[:, None, None], rows, columns)
+        is_inside = rows.is_inside[:, :, None] & columns.is_inside[:, None, :]
+        return xp.where(is_inside[..., None], crops, outside)
+
+    return kernel

@@ -1,0 +1,260 @@
+"""Non-maximum suppression: of boxes that overlap, only the one with the best score.
+
+Source: TensorFlow core/ops/image_ops.cc, core/kernels/image/non_max_suppression_op.cc.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from opkernel.errors import InvalidArgumentError
+from opkernel.kernel import check_allocation, register_kernel
+from opkernel.opdef import DimensionHandle, InferenceContext, OpHandle, register_op
+from opkernel.types import DataType
+
+Array = np.ndarray[Any, Any]
+
+_TYPES = (DataType.DT_HALF, DataType.DT_FLOAT)
+_FLOATS = "{half, float} = DT_FLOAT"
+_DOC = """Indices of boxes, best score first, none of which overlaps a better one too much.
+
+    boxes: [boxes, 4]: the coordinates y, x of two opposite corners.
+    scores: [boxes].
+    max_output_size: At most so many boxes.
+    iou_threshold: How large the intersection of two boxes may be, as a part of their union.
+    {more}
+    """
+
+
+def _check_inputs(c: InferenceContext) -> None:
+    """Boxes are [boxes, 4], scores [boxes], all other inputs scalars."""
+    boxes, scores = c.with_rank(c.input(0), 2), c.with_rank(c.input(1), 1)
+    for i in range(2, c.num_inputs()):
+        c.with_rank(c.input(i), 0)
+    c.merge(c.dim(boxes, 0), c.dim(scores, 0))
+    c.with_value(c.dim(boxes, 1), 4)
+
+
+def _selected(c: InferenceContext) -> DimensionHandle:
+    """The number of boxes selected: known where they are padded to a number that is known."""
+    return c.make_dim_for_scalar_input(2) if c.get_attr(_PAD) else c.unknown_dim()
+
+
+def indices_shape(c: InferenceContext) -> None:
+    """A vector of unknown length."""
+    _check_inputs(c)
+    c.set_output(0, c.vector(c.unknown_dim()))
+
+
+def indices_count_shape(c: InferenceContext) -> None:
+    """A vector, and a scalar."""
+    _check_inputs(c)
+    c.set_output(0, c.vector(_selected(c)))
+    c.set_output(1, c.scalar())
+
+
+def indices_scores_count_shape(c: InferenceContext) -> None:
+    """Two vectors, and a scalar."""
+    _check_inputs(c)
+    selected = _selected(c)
+    c.set_output(0, c.vector(selected))
+    c.set_output(1, c.vector(selected if c.get_attr(_PAD) else c.unknown_dim()))
+    c.set_output(2, c.scalar())
+
+
+_PAD = "pad_to_max_output_size"
+_PAD_ATTR = f"{_PAD}: bool = false"
+_BOXES = ("boxes: T", "scores: T", "max_output_size: int32")
+_THRESHOLDS = ("iou_threshold: T_threshold", "score_threshold: T_threshold")
+_SCORE_DOC = "score_threshold: Boxes with this score, or a lower one, are not selected."
+_COUNT_DOC = f"{_SCORE_DOC}\n    valid_outputs: The number of boxes selected, padding excluded."
+
+
+def _declare(
+    name: str, inputs: Sequence[str], attrs: Sequence[str], outputs: Sequence[str], more: str = ""
+) -> OpHandle:
+    shape_fns = {0: indices_shape, 1: indices_count_shape, 2: indices_scores_count_shape}
+    return register_op(
+        name,
+        inputs=inputs,
+        outputs=["selected_indices: int32", *outputs],
+        attrs=attrs,
+        shape_fn=shape_fns[len(outputs)],
+        doc=_DOC.format(more=more),
+    )
+
+
+_T_ATTRS = (f"T: {_FLOATS}", f"T_threshold: {_FLOATS}")
+
+NMS = _declare(
+    "NonMaxSuppression",
+    ["boxes: float", "scores: float", "max_output_size: int32"],
+    ["iou_threshold: float = 0.5"],
+    [],
+)
+NMS_V2 = _declare("NonMaxSuppressionV2", [*_BOXES, _THRESHOLDS[0]], _T_ATTRS, [])
+NMS_V3 = _declare("NonMaxSuppressionV3", [*_BOXES, *_THRESHOLDS], _T_ATTRS, [], _SCORE_DOC)
+NMS_V4 = _declare(
+    "NonMaxSuppressionV4",
+    [*_BOXES, *_THRESHOLDS],
+    [*_T_ATTRS, _PAD_ATTR],
+    ["valid_outputs: int32"],
+    _COUNT_DOC,
+)
+NMS_V5 = _declare(
+    "NonMaxSuppressionV5",
+    [*_BOXES, "iou_threshold: T", "score_threshold: T", "soft_nms_sigma: T"],
+    [_T_ATTRS[0], _PAD_ATTR],
+    ["selected_scores: T", "valid_outputs: int32"],
+    f"{_COUNT_DOC}\n    soft_nms_sigma: Above 0, overlap lowers scores instead.",
+)
+
+
+class _Limits(NamedTuple):
+    """What decides which boxes are selected."""
+
+    max_output_size: Any
+    iou_threshold: Any
+    score_threshold: Any = -np.inf
+    soft_nms_sigma: Any = 0.0
+
+    def check(self) -> None:
+        """Raise InvalidArgumentError for limits that make no sense."""
+        for name, value in zip(self._fields, self, strict=True):
+            if np.ndim(value):
+                raise InvalidArgumentError(f"{name} must be 0-D, got shape {list(value.shape)}")
+        if not 0 <= self.iou_threshold <= 1:
+            raise InvalidArgumentError("iou_threshold must be in [0, 1]")
+        if self.soft_nms_sigma < 0:
+            raise InvalidArgumentError("soft_nms_sigma_val must be non-negative")
+
+
+class _Selection(NamedTuple):
+    indices: Array
+    scores: Array
+
+    @property
+    def count(self) -> Any:
+        return np.int32(len(self.indices))
+
+    def padded(self, length: int) -> "_Selection":
+        """The selection and zeros after it."""
+        check_allocation((length,), DataType.DT_INT32)
+        missing = (0, length - len(self.indices))
+        return _Selection(np.pad(self.indices, missing), np.pad(self.scores, missing))
+
+
+def _check_boxes(boxes: Any, scores: Any) -> None:
+    if boxes.ndim != 2:
+        raise InvalidArgumentError(f"boxes must be 2-D{list(boxes.shape)}")
+    if boxes.shape[1] != 4:
+        raise InvalidArgumentError(f"boxes must have 4 columns, got {boxes.shape[1]}")
+    if scores.ndim != 1:
+        raise InvalidArgumentError(f"scores must be 1-D{list(scores.shape)}")
+    if scores.shape[0] != boxes.shape[0]:
+        raise InvalidArgumentError(
+            f"scores has incompatible shape {list(scores.shape)} for {boxes.shape[0]} boxes"
+        )
+
+
+def _select(boxes: Any, scores: Any, limits: _Limits) -> _Selection:
+    """The best box, then the best of those left, and so on; of equal ones the first.
+
+    Each box that is selected suppresses those left at once: the best of them is then the next.
+    """
+    limits.check()
+    _check_boxes(boxes, scores)
+    if limits.max_output_size < 0:
+        raise InvalidArgumentError("output size must be non-negative")
+    left = np.flatnonzero(scores > limits.score_threshold)
+    current = scores[left]
+    corners = _corners(boxes.astype(np.float32))
+    selected: list[int] = []
+    selected_scores = []
+    while len(selected) < limits.max_output_size and len(left):
+        best = int(current.argmax())
+        selected.append(left[best])
+        selected_scores.append(current[best])
+        left, current = np.delete(left, best), np.delete(current, best)
+        overlap = _overlap(corners[left], corners[selected[-1]]).astype(scores.dtype)
+        current = _suppressed(current, overlap, limits)
+        keep = current > limits.score_threshold
+        if limits.soft_nms_sigma == 0:
+            keep &= ~(overlap > limits.iou_threshold)
+        left, current = left[keep], current[keep]
+    return _Selection(np.asarray(selected, np.int32), np.asarray(selected_scores, scores.dtype))
+
+
+def _suppressed(scores: Array, overlap: Array, limits: _Limits) -> Array:
+    """The scores after a box was selected that overlaps so much with them."""
+    sigma = limits.soft_nms_sigma
+    if sigma > 0:
+        decay = scores.dtype.type(-0.5) / scores.dtype.type(sigma)
+        return scores * np.exp(decay * overlap * overlap)
+    return scores * (overlap == overlap)  # an overlap that is no number takes away all
+
+
+def _corners(boxes: Array) -> Array:
+    """[y, x] of the lower corner, then of the upper one."""
+    first, second = boxes[:, :2], boxes[:, 2:]
+    return np.concatenate([np.minimum(first, second), np.maximum(first, second)], axis=1)
+
+
+def _overlap(boxes: Array, box: Array) -> Array:
+    """The intersection of each box with one, as a part of their union; 0 for empty boxes."""
+    sides = np.minimum(boxes[:, 2:], box[2:]) - np.maximum(boxes[:, :2], box[:2])
+    intersection = np.maximum(sides, 0).prod(axis=1)
+    areas = (boxes[:, 2:] - boxes[:, :2]).prod(axis=1)
+    area = (box[2:] - box[:2]).prod()
+    is_empty = (areas <= 0) | (area <= 0)
+    return np.where(is_empty, np.float32(0), intersection / (areas + area - intersection))
+
+
+@register_kernel(NMS, device="CPU")
+def nms(boxes: Any, scores: Any, max_output_size: Any, *, iou_threshold: float) -> Any:
+    return _select(boxes, scores, _Limits(max_output_size, np.float32(iou_threshold))).indices
+
+
+@register_kernel(NMS_V2, device="CPU", types={"T": _TYPES})
+def nms_v2(boxes: Any, scores: Any, max_output_size: Any, iou_threshold: Any) -> Any:
+    return _select(boxes, scores, _Limits(max_output_size, iou_threshold)).indices
+
+
+@register_kernel(NMS_V3, device="CPU", types={"T": _TYPES})
+def nms_v3(
+    boxes: Any, scores: Any, max_output_size: Any, iou_threshold: Any, score_threshold: Any
+) -> Any:
+    limits = _Limits(max_output_size, iou_threshold, score_threshold)
+    return _select(boxes, scores, limits).indices
+
+
+@register_kernel(NMS_V4, device="CPU", types={"T": _TYPES}, factory=True)
+def nms_v4(*, pad_to_max_output_size: bool) -> Callable[..., Any]:
+    def kernel(
+        boxes: Any, scores: Any, max_output_size: Any, iou_threshold: Any, score_threshold: Any
+    ) -> Any:
+        limits = _Limits(max_output_size, iou_threshold, score_threshold)
+        selection = _select(boxes, scores, limits)
+        result = selection.padded(int(max_output_size)) if pad_to_max_output_size else selection
+        return result.indices, selection.count
+
+    return kernel
+
+
+@register_kernel(NMS_V5, device="CPU", types={"T": _TYPES}, factory=True)
+def nms_v5(*, pad_to_max_output_size: bool) -> Callable[..., Any]:
+    def kernel(
+        boxes: Any,
+        scores: Any,
+        max_output_size: Any,
+        iou_threshold: Any,
+        score_threshold: Any,
+        soft_nms_sigma: Any,
+    ) -> Any:
+        limits = _Limits(max_output_size, iou_threshold, score_threshold, soft_nms_sigma)
+        selection = _select(boxes, scores, limits)
+        result = selection.padded(int(max_output_size)) if pad_to_max_output_size else selection
+        return result.indices, result.scores, selection.count
+
+    return kernel

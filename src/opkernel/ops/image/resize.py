@@ -1,0 +1,207 @@
+"""Resizing of images: bilinear, bicubic, by area, and to the nearest pixel.
+
+Images are [batch, height, width, channels]; `size` is the new height and width.
+
+Source: TensorFlow core/ops/image_ops.cc, core/kernels/image/resize_*_op.cc.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from opkernel.errors import InvalidArgumentError
+from opkernel.kernel import check_allocation, register_kernel
+from opkernel.opdef import DimensionHandle, InferenceContext, OpHandle, register_op
+from opkernel.ops.image.resize_sampling import Cubic, Linear, area, cubic, linear, nearest, scale
+from opkernel.ops.kernel_types import REAL_NUMBERS
+from opkernel.types import DataType
+
+__all__ = ["ALIGNMENT_ATTRS", "check_alignment", "check_size", "sized_image_shape"]
+
+ALIGNMENT_ATTRS = ("align_corners: bool = false", "half_pixel_centers: bool = false")
+
+_INTEGER_SPEC = "int8, uint8, int16, uint16, int32, int64"
+_TYPES = f"T: {{{_INTEGER_SPEC}, half, float, double, bfloat16}}"
+_REGISTERED = {"T": REAL_NUMBERS}
+
+
+def sized_image_shape(
+    c: InferenceContext, batch: DimensionHandle, size_input: int, channels: DimensionHandle
+) -> None:
+    """Output 0 is images of the height and width that an input holds."""
+    size = c.with_rank(c.input(size_input), 1)
+    c.with_value(c.dim(size, 0), 2)
+    value = c.input_tensor(size_input)
+    known = [None, None] if value is None else [int(v) for v in value]
+    height, width = (c.unknown_dim() if v is None else c.make_dim(v) for v in known)
+    c.set_output(0, c.make_shape([batch, height, width, channels]))
+
+
+def resize_shape(c: InferenceContext) -> None:
+    """Input 0 with another height and width."""
+    images = c.with_rank(c.input(0), 4)
+    sized_image_shape(c, c.dim(images, 0), 1, c.dim(images, 3))
+
+
+def _declare(
+    name: str,
+    doc: str,
+    types: str = _TYPES,
+    output: str = "float",
+    attrs: Sequence[str] = ALIGNMENT_ATTRS,
+) -> OpHandle:
+    return register_op(
+        name,
+        inputs=["images: T", "size: int32"],
+        outputs=[f"resized_images: {output}"],
+        attrs=[types, *attrs],
+        shape_fn=resize_shape,
+        doc=f"""{doc}
+
+        images: [batch, height, width, channels].
+        size: The new height and width.
+        align_corners: The corners of both images are the centers of their corner pixels.
+        """,
+    )
+
+
+RESIZE_BILINEAR = _declare(
+    "ResizeBilinear",
+    "Resize images; each new pixel is interpolated between four old ones.",
+    f"T: {{{_INTEGER_SPEC}, bfloat16, half, float, double, bfloat16}}",
+)
+RESIZE_BICUBIC = _declare(
+    "ResizeBicubic", "Resize images; each new pixel is interpolated between sixteen old ones."
+)
+RESIZE_NEAREST_NEIGHBOR = _declare(
+    "ResizeNearestNeighbor", "Resize images; each new pixel is the nearest old one.", output="T"
+)
+RESIZE_AREA = _declare(
+    "ResizeArea",
+    "Resize images; each new pixel is the mean of the old ones that it covers.",
+    attrs=ALIGNMENT_ATTRS[:1],
+)
+
+
+def check_alignment(align_corners: bool, half_pixel_centers: bool) -> None:
+    if align_corners and half_pixel_centers:
+        raise InvalidArgumentError("If half_pixel_centers is True, align_corners must be False.")
+
+
+def check_size(size: Any) -> tuple[int, int]:
+    """The height and width that the tensor `size` holds."""
+    if size.ndim != 1:
+        raise InvalidArgumentError(f"shape_t must be 1-dimensional{list(size.shape)}")
+    if size.size != 2:
+        raise InvalidArgumentError(f"shape_t must have two elements{list(size.shape)}")
+    return int(size[0]), int(size[1])
+
+
+def _output_size(images: Any, size: Any, dtype: DataType) -> tuple[int, int]:
+    """The new height and width, checked."""
+    if images.ndim != 4:
+        raise InvalidArgumentError(f"input must be 4-dimensional{list(images.shape)}")
+    height, width = check_size(size)
+    if height <= 0 or width <= 0:
+        raise InvalidArgumentError(f"output dimensions must be positive, got {height} and {width}")
+    batch, old_height, old_width, channels = images.shape
+    if channels == 0:
+        raise InvalidArgumentError("image must have at least one channel")
+    if old_height == 0 or old_width == 0:
+        raise InvalidArgumentError("input image must be of non-zero size")
+    check_allocation((batch, height, width, channels), dtype)
+    return height, width
+
+
+def _column(values: Any, axis: int, rank: int = 4) -> Any:
+    """A vector in the shape that is broadcast along `axis`."""
+    return values.reshape(-1, *(1,) * (rank - 1 - axis))
+
+
+@register_kernel(
+    RESIZE_BILINEAR, device="CPU", types=_REGISTERED, host_memory=["size"], factory=True
+)
+def resize_bilinear(
+    *, align_corners: bool, half_pixel_centers: bool, xp: Any
+) -> Callable[[Any, Any], Any]:
+    check_alignment(align_corners, half_pixel_centers)
+
+    def interpolate(x: Any, at: Linear, axis: int) -> Any:
+        lower, upper = (xp.take(x, xp.asarray(i), axis=axis) for i in (at.lower, at.upper))
+        return lower + (upper - lower) * xp.asarray(_column(at.fraction, axis))
+
+    def kernel(images: Any, size: Any) -> Any:
+        height, width = _output_size(images, size, DataType.DT_FLOAT)
+        result = images.astype(np.float32)
+        if images.shape[1:3] == (height, width):
+            return result
+        for axis, output in ((2, width), (1, height)):
+            at = linear(images.shape[axis], output, align_corners, half_pixel_centers)
+            result = interpolate(result, at, axis)
+        return result
+
+    return kernel
+
+
+@register_kernel(
+    RESIZE_BICUBIC, device="CPU", types=_REGISTERED, host_memory=["size"], factory=True
+)
+def resize_bicubic(
+    *, align_corners: bool, half_pixel_centers: bool, xp: Any
+) -> Callable[[Any, Any], Any]:
+    check_alignment(align_corners, half_pixel_centers)
+
+    def interpolate(x: Any, at: Cubic, axis: int) -> Any:
+        terms = (
+            xp.take(x, xp.asarray(indices), axis=axis) * xp.asarray(_column(weights, axis))
+            for indices, weights in zip(at.indices, at.weights, strict=True)
+        )
+        first, *others = terms
+        for term in others:
+            first = first + term
+        return first
+
+    def kernel(images: Any, size: Any) -> Any:
+        height, width = _output_size(images, size, DataType.DT_FLOAT)
+        result = images.astype(np.float32)
+        for axis, output in ((1, height), (2, width)):
+            at = cubic(images.shape[axis], output, align_corners, half_pixel_centers)
+            result = interpolate(result, at, axis)
+        return result
+
+    return kernel
+
+
+@register_kernel(
+    RESIZE_NEAREST_NEIGHBOR, device="CPU", types=_REGISTERED, host_memory=["size"], factory=True
+)
+def resize_nearest_neighbor(
+    *, align_corners: bool, half_pixel_centers: bool, T: DataType, xp: Any
+) -> Callable[[Any, Any], Any]:
+    check_alignment(align_corners, half_pixel_centers)
+
+    def kernel(images: Any, size: Any) -> Any:
+        height, width = _output_size(images, size, T)
+        for axis, output in ((1, height), (2, width)):
+            at = nearest(images.shape[axis], output, align_corners, half_pixel_centers)
+            images = xp.take(images, xp.asarray(at), axis=axis)
+        return images
+
+    return kernel
+
+
+@register_kernel(RESIZE_AREA, device="CPU", types=_REGISTERED, host_memory=["size"], factory=True)
+def resize_area(*, align_corners: bool) -> Callable[[Any, Any], Any]:
+    def kernel(images: Any, size: Any) -> Any:
+        height, width = _output_size(images, size, DataType.DT_FLOAT)
+        result = images.astype(np.float32)
+        covered = np.float32(1)
+        for axis, output in ((2, width), (1, height)):
+            at = area(images.shape[axis], output, align_corners)
+            covered = covered * scale(images.shape[axis], output, align_corners)
+            parts = np.take(result, at.indices, axis=axis) * _column(at.weights, axis)
+            result = np.add.reduceat(parts, at.starts, axis=axis)
+        return result * (1 / covered)
+
+    return kernel

@@ -1,0 +1,60 @@
+"""The sets of types that TensorFlow registers its CPU kernels for, by name."""
+
+from opkernel.types import DataType
+
+__all__ = [
+    "ALL",
+    "COMPLEX",
+    "FLOAT8",
+    "FLOATS",
+    "INDEX",
+    "INTEGERS",
+    "NUMBERS",
+    "POD",
+    "POD_OR_STRING",
+    "QUANTIZED",
+    "REAL_NUMBERS",
+    "WIDE_INDEX",
+]
+
+FLOATS = (DataType.DT_BFLOAT16, DataType.DT_HALF, DataType.DT_FLOAT, DataType.DT_DOUBLE)
+"""The floating point types of nearly every numeric kernel."""
+
+COMPLEX = (DataType.DT_COMPLEX64, DataType.DT_COMPLEX128)
+
+INTEGERS = (
+    DataType.DT_INT8,
+    DataType.DT_INT16,
+    DataType.DT_INT32,
+    DataType.DT_INT64,
+    DataType.DT_UINT8,
+    DataType.DT_UINT16,
+    DataType.DT_UINT32,
+    DataType.DT_UINT64,
+)
+
+REAL_NUMBERS = (*FLOATS, *INTEGERS)
+"""TF_CALL_REAL_NUMBER_TYPES."""
+
+NUMBERS = (*REAL_NUMBERS, *COMPLEX)
+"""TF_CALL_NUMBER_TYPES."""
+
+INDEX = (DataType.DT_INT32, DataType.DT_INT64)
+"""The types of sizes, axes and indices."""
+
+WIDE_INDEX = (DataType.DT_INT16, *INDEX)
+
+POD = (*NUMBERS, DataType.DT_BOOL)
+"""TF_CALL_POD_TYPES."""
+
+POD_OR_STRING = (*POD, DataType.DT_STRING)
+"""TF_CALL_POD_STRING_TYPES."""
+
+ALL = (*POD_OR_STRING, DataType.DT_RESOURCE, DataType.DT_VARIANT)
+"""TF_CALL_ALL_TYPES."""
+
+FLOAT8 = (DataType.DT_FLOAT8_E5M2, DataType.DT_FLOAT8_E4M3FN)
+"""TF_CALL_FLOAT8_TYPES, as far as kernels are registered for them."""
+
+QUANTIZED = (DataType.DT_QINT8, DataType.DT_QUINT8, DataType.DT_QINT32)
+"""TF_CALL_QUANTIZED_TYPES."""

@@ -1,0 +1,194 @@
+"""Sums, differences, products, extrema.
+
+Source: TensorFlow core/ops/math_ops.cc, core/kernels/cwise_op_add_1.cc and its siblings,
+cwise_ops.h, aggregate_ops.cc.
+"""
+
+from typing import Any
+
+import numpy as np
+
+from opkernel.errors import InternalError, InvalidArgumentError
+from opkernel.kernel import register_kernel
+from opkernel.opdef import InferenceContext, register_op
+from opkernel.opdef.common_shapes import explicit_shape
+from opkernel.ops.kernel_types import COMPLEX, FLOATS, INDEX, NUMBERS, REAL_NUMBERS
+from opkernel.ops.math.elementwise import (
+    COMPLEX_SPEC,
+    FLOATS_SPEC,
+    binary_op,
+    register_body,
+    register_flushed,
+    register_ufunc,
+    unary_op,
+)
+from opkernel.types import DataType
+
+_SIGNED = (DataType.DT_INT8, DataType.DT_INT16, DataType.DT_INT32, DataType.DT_INT64)
+_SIGNED_SPEC = "int8, int16, int32, int64"
+
+ADD = binary_op(
+    "Add",
+    f"{FLOATS_SPEC}, uint8, int8, int16, int32, int64, {COMPLEX_SPEC}, string",
+    "The sum `x + y`; strings are joined.",
+)
+ADD_V2 = binary_op(
+    "AddV2",
+    f"{FLOATS_SPEC}, uint8, uint16, uint32, uint64, {_SIGNED_SPEC}, {COMPLEX_SPEC}",
+    "The sum `x + y`.",
+    is_commutative=True,
+    is_aggregate=True,
+)
+SUB = binary_op(
+    "Sub",
+    f"{FLOATS_SPEC}, uint8, int8, uint16, int16, int32, int64, {COMPLEX_SPEC}, uint32, uint64",
+    "The difference `x - y`.",
+)
+MUL = binary_op(
+    "Mul",
+    f"{FLOATS_SPEC}, uint8, int8, uint16, int16, int32, uint32, uint64, int64, {COMPLEX_SPEC}",
+    "The product `x * y`.",
+    is_commutative=True,
+)
+MUL_NO_NAN = binary_op(
+    "MulNoNan",
+    f"{FLOATS_SPEC}, {COMPLEX_SPEC}",
+    "The product `x * y`; 0 where `y` is 0, whatever `x` is.",
+)
+SQUARED_DIFFERENCE = binary_op(
+    "SquaredDifference",
+    f"{FLOATS_SPEC}, int32, int64, {COMPLEX_SPEC}",
+    "`(x - y) * (x - y)`, the first factor conjugated.",
+    is_commutative=True,
+)
+_ORDERED_SPEC = f"{FLOATS_SPEC}, int8, uint8, int16, uint16, int32, uint32, int64, uint64"
+MAXIMUM = binary_op("Maximum", _ORDERED_SPEC, "The larger of `x` and `y`; NaN if either is.")
+MINIMUM = binary_op("Minimum", _ORDERED_SPEC, "The smaller of `x` and `y`; NaN if either is.")
+
+_ADD_TYPES = (*FLOATS, *_SIGNED, DataType.DT_UINT8, *COMPLEX)
+register_ufunc(ADD, np.add, _ADD_TYPES)
+register_ufunc(ADD_V2, np.add, NUMBERS)
+register_ufunc(SUB, np.subtract, NUMBERS)
+register_ufunc(MUL, np.multiply, NUMBERS)
+register_ufunc(MAXIMUM, np.maximum, REAL_NUMBERS)
+register_ufunc(MINIMUM, np.minimum, REAL_NUMBERS)
+
+
+@register_kernel(ADD, device="CPU", types={"T": DataType.DT_STRING})
+def join_strings(x: Any, y: Any) -> Any:
+    joined = np.empty(np.broadcast_shapes(x.shape, y.shape), object)
+    return np.add(x, y, out=joined)
+
+
+def mul_no_nan(x: Any, y: Any, *, xp: Any) -> Any:
+    return xp.where(y == 0, xp.zeros_like(x), x * y)
+
+
+def squared_difference(x: Any, y: Any, *, xp: Any) -> Any:
+    difference = x - y
+    return difference * difference
+
+
+def squared_complex_difference(x: Any, y: Any, *, xp: Any) -> Any:
+    difference = x - y
+    return xp.conj(difference) * difference
+
+
+register_body(MUL_NO_NAN, mul_no_nan, (*FLOATS, *COMPLEX))
+register_body(SQUARED_DIFFERENCE, squared_difference, (*FLOATS, *INDEX))
+register_body(SQUARED_DIFFERENCE, squared_complex_difference, COMPLEX)
+
+
+ABS = unary_op("Abs", f"{FLOATS_SPEC}, {_SIGNED_SPEC}", "The absolute value of `x`.")
+NEG = unary_op("Neg", f"{FLOATS_SPEC}, {_SIGNED_SPEC}, {COMPLEX_SPEC}", "The negative of `x`.")
+SIGN = unary_op(
+    "Sign",
+    f"{FLOATS_SPEC}, {_SIGNED_SPEC}, {COMPLEX_SPEC}",
+    "-1, 0 or 1 by the sign of `x`, NaN for NaN; of a complex number, `x / |x|`.",
+)
+SQUARE = unary_op(
+    "Square",
+    f"{FLOATS_SPEC}, {_SIGNED_SPEC}, uint8, uint16, uint32, uint64, {COMPLEX_SPEC}",
+    "The square of `x`.",
+)
+
+register_ufunc(ABS, np.absolute, (*FLOATS, *_SIGNED))
+register_ufunc(NEG, np.negative, (*FLOATS, *_SIGNED, *COMPLEX))
+register_ufunc(SIGN, np.sign, _SIGNED)
+register_flushed(SIGN, np.sign, FLOATS)
+register_ufunc(SQUARE, np.square, NUMBERS)
+
+
+def complex_sign(x: Any, *, xp: Any) -> Any:
+    return xp.where(x == 0, xp.zeros_like(x), x / xp.abs(x))
+
+
+register_body(SIGN, complex_sign, COMPLEX)
+
+
+def add_n_shape(c: InferenceContext) -> None:
+    """All inputs and the output have the same shape, and hold the same."""
+    shape = c.input(c.num_inputs() - 1)
+    for i in reversed(range(c.num_inputs() - 1)):
+        shape = c.merge(c.input(i), shape)
+    c.set_output(0, shape)
+    held = c.input_handle_shapes_and_types(0)
+    if held is not None:
+        c.set_output_handle_shapes_and_types(0, held)
+
+
+ADD_N = register_op(
+    "AddN",
+    inputs=["inputs: N * T"],
+    outputs=["sum: T"],
+    attrs=["N: int >= 1", "T: {numbertype, variant}"],
+    shape_fn=add_n_shape,
+    is_commutative=True,
+    is_aggregate=True,
+    doc="The sum of the tensors of `inputs`, which have the same shape.",
+)
+
+# No device has a kernel: TensorFlow, too, makes other nodes of such a node before the graph runs.
+ACCUMULATE_N_V2 = register_op(
+    "AccumulateNV2",
+    inputs=["inputs: N * T"],
+    outputs=["sum: T"],
+    attrs=["N: int >= 1", "T: numbertype", "shape: shape"],
+    shape_fn=explicit_shape,
+    is_commutative=True,
+    is_aggregate=True,
+    doc="The sum of the tensors of `inputs`, which have the shape `shape`, taken as they come.",
+)
+
+
+@register_kernel(ADD_N, device="CPU", types={"T": NUMBERS})
+def add_n(inputs: list[Any]) -> Any:
+    first = inputs[0]
+    for i, tensor in enumerate(inputs):
+        if tensor.shape != first.shape:
+            raise InvalidArgumentError(
+                "Inputs to operation AddN must have the same size and shape. "
+                f"Input 0: {list(first.shape)} != input {i}: {list(tensor.shape)}"
+            )
+    if len(inputs) == 1:
+        return first.copy()
+    total = first + inputs[1]
+    for tensor in inputs[2:]:
+        total += tensor
+    return total
+
+
+@register_kernel(ADD_N, device="CPU", types={"T": DataType.DT_VARIANT})
+def add_variants(inputs: list[Any]) -> Any:
+    """The sum of scalars whose values know how to be added (`__add__`)."""
+    if any(tensor.ndim for tensor in inputs):
+        raise InvalidArgumentError("AddN of non-scalar Tensor with dtype=DT_VARIANT")
+    total = inputs[0].item()
+    for tensor in inputs[1:]:
+        try:
+            total = total + tensor.item()
+        except TypeError as error:
+            raise InternalError(f"No addition of variant values is defined: {error}") from error
+    result = np.empty((), object)
+    result[()] = total
+    return result

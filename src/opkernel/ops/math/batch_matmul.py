@@ -1,0 +1,159 @@
+"""Products of batches of matrices.
+
+Source: TensorFlow core/ops/math_ops.cc, core/kernels/matmul_op_impl.h.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from opkernel.errors import InvalidArgumentError
+from opkernel.kernel import register_kernel
+from opkernel.opdef import OpHandle, register_op
+from opkernel.opdef.common_shapes import batch_matmul_shape, batch_matmul_v2_shape
+from opkernel.opdef.inference_context import ShapeFn
+from opkernel.ops.kernel_types import COMPLEX, FLOATS, WIDE_INDEX
+from opkernel.types import DataType
+
+Product = Callable[[Any, Any], Any]
+
+_NARROW_FLOATS = (DataType.DT_BFLOAT16, DataType.DT_HALF)
+
+
+def _declare(name: str, types: dict[str, str], how: str, shape_fn: ShapeFn) -> OpHandle:
+    x, y, output = (list(types) * 3)[:3]
+    return register_op(
+        name,
+        inputs=[f"x: {x}", f"y: {y}"],
+        outputs=[f"output: {output}"],
+        attrs=[
+            *(f"{attr}: {{{allowed}}}" for attr, allowed in types.items()),
+            "adj_x: bool = false",
+            "adj_y: bool = false",
+            "grad_x: bool = false",
+            "grad_y: bool = false",
+        ],
+        shape_fn=shape_fn,
+        doc=f"""Multiply the matrices of `x` [..., m, k] by those of `y` [..., k, n]{how}.
+
+adj_x: take the conjugate transpose of each matrix of `x` first.
+adj_y: the same for `y`.
+""",
+    )
+
+
+_BROADCAST = ", their batches broadcast"
+
+BATCH_MATMUL = _declare(
+    "BatchMatMul",
+    {"T": "bfloat16, half, float, double, int32, int64, complex64, complex128"},
+    "",
+    batch_matmul_shape,
+)
+BATCH_MATMUL_V2 = _declare(
+    "BatchMatMulV2",
+    {
+        "T": "bfloat16, half, float, double, int16, int32, int64, uint8, uint16, uint32, uint64, "
+        "complex64, complex128"
+    },
+    _BROADCAST,
+    batch_matmul_v2_shape,
+)
+_V3_INPUT = "bfloat16, half, float, double, uint8, int8, int16, int32, int64, complex64, complex128"
+BATCH_MATMUL_V3 = _declare(
+    "BatchMatMulV3",
+    {
+        "Ta": _V3_INPUT,
+        "Tb": _V3_INPUT,
+        "Tout": "bfloat16, half, float, double, int16, int32, int64, complex64, complex128",
+    },
+    f"{_BROADCAST}, with a result type of its own",
+    batch_matmul_v2_shape,
+)
+
+
+def _check_equal_batches(x: Any, y: Any) -> None:
+    if x.ndim != y.ndim:
+        raise InvalidArgumentError(
+            f"In[0] and In[1] has different ndims: {list(x.shape)} vs. {list(y.shape)}"
+        )
+    if x.ndim < 2:
+        raise InvalidArgumentError(f"In[0] and In[1] ndims must be >= 2: {x.ndim}")
+    for i in range(x.ndim - 2):
+        if x.shape[i] != y.shape[i]:
+            raise InvalidArgumentError(
+                f"In[0].dim({i}) and In[1].dim({i}) must be the same: {list(x.shape)} vs "
+                f"{list(y.shape)}"
+            )
+
+
+def _check_broadcast(x: Any, y: Any) -> None:
+    for index, operand in enumerate((x, y)):
+        if operand.ndim < 2:
+            raise InvalidArgumentError(f"In[{index}] ndims must be >= 2: {operand.ndim}")
+    for a, b in zip(x.shape[-3::-1], y.shape[-3::-1], strict=False):
+        if a != b and 1 not in (a, b):
+            raise InvalidArgumentError(
+                "In[0] and In[1] must have compatible batch dimensions: "
+                f"{list(x.shape)} vs. {list(y.shape)}"
+            )
+
+
+def _adjoint(x: Any, xp: Any) -> Any:
+    return xp.conj(x.mT) if x.dtype.kind == "c" else x.mT
+
+
+def _product(
+    check: Callable[[Any, Any], None], adj_x: bool, adj_y: bool, T: DataType, xp: Any
+) -> Product:
+    """The function of the inputs; half and bfloat16 accumulate in float."""
+    narrow = T in _NARROW_FLOATS
+    accumulator = np.dtype(np.float32) if narrow else T.numpy_dtype
+
+    def product(x: Any, y: Any) -> Any:
+        check(x, y)
+        if x.shape[-2 if adj_x else -1] != y.shape[-1 if adj_y else -2]:
+            raise InvalidArgumentError(
+                f"Matrix size-incompatible: In[0]: {list(x.shape)}, In[1]: {list(y.shape)}"
+            )
+        x, y = x.astype(accumulator, copy=False), y.astype(accumulator, copy=False)
+        x, y = _adjoint(x, xp) if adj_x else x, _adjoint(y, xp) if adj_y else y
+        result = xp.matmul(x, y)
+        return result.astype(T.numpy_dtype) if narrow else result
+
+    return product
+
+
+_TYPES = (*FLOATS, *WIDE_INDEX, *COMPLEX)
+
+
+@register_kernel(BATCH_MATMUL, device="CPU", types={"T": _TYPES}, factory=True)
+def batch_matmul(*, adj_x: bool, adj_y: bool, T: DataType, xp: Any) -> Product:
+    return _product(_check_equal_batches, adj_x, adj_y, T, xp)
+
+
+@register_kernel(BATCH_MATMUL_V2, device="CPU", types={"T": _TYPES}, factory=True)
+def batch_matmul_v2(*, adj_x: bool, adj_y: bool, T: DataType, xp: Any) -> Product:
+    return _product(_check_broadcast, adj_x, adj_y, T, xp)
+
+
+def batch_matmul_v3(*, adj_x: bool, adj_y: bool, Tout: DataType, xp: Any) -> Product:
+    return _product(_check_broadcast, adj_x, adj_y, Tout, xp)
+
+
+_BYTES = (DataType.DT_INT8, DataType.DT_UINT8)
+_V3_SAME = (DataType.DT_BFLOAT16, DataType.DT_FLOAT, DataType.DT_DOUBLE, *WIDE_INDEX, *COMPLEX)
+_V3_TYPES = [
+    *((dtype, dtype, dtype) for dtype in _V3_SAME),
+    *((a, b, DataType.DT_INT32) for a in _BYTES for b in _BYTES),
+    *((DataType.DT_BFLOAT16, b, DataType.DT_BFLOAT16) for b in _BYTES),
+    *((a, DataType.DT_BFLOAT16, DataType.DT_BFLOAT16) for a in _BYTES),
+]
+for _a, _b, _out in _V3_TYPES:
+    register_kernel(
+        BATCH_MATMUL_V3,
+        device="CPU",
+        types={"Ta": _a, "Tb": _b, "Tout": _out},
+        factory=True,
+    )(batch_matmul_v3)

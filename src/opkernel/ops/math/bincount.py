@@ -1,0 +1,267 @@
+"""Counts of integers, by value: of a vector, of the rows of a matrix, ragged or sparse.
+
+Source: TensorFlow core/ops/math_ops.cc, core/kernels/bincount_op.cc.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from opkernel.errors import InvalidArgumentError
+from opkernel.kernel import check_allocation, register_kernel
+from opkernel.opdef import InferenceContext, register_op
+from opkernel.opdef.common_shapes import unknown_shape
+from opkernel.ops.kernel_types import INDEX, NUMBERS
+from opkernel.types import DataType
+
+Array = np.ndarray[Any, Any]
+
+_COUNTS = "{int32, int64, float, double}"
+_INDEXED = ["Tidx: {int32, int64}", f"T: {_COUNTS}", "binary_output: bool = false"]
+_WEIGHTS = """
+weights: one for each value, or an empty tensor where all are 1.
+"""
+
+
+def _check_size(size: int) -> int:
+    if size < 0:
+        raise InvalidArgumentError(f"size ({size}) must be non-negative")
+    return size
+
+
+def bincount_shape(c: InferenceContext) -> None:
+    """[size]; the size is input 1."""
+    c.with_rank(c.input(1), 0)
+    size = c.input_tensor(1)
+    c.set_output(0, c.vector(c.unknown_dim() if size is None else _check_size(int(size))))
+
+
+def dense_bincount_shape(c: InferenceContext) -> None:
+    """A vector or scalar -> [size], a matrix [rows, ...] -> [rows, size]; the size is input 1."""
+    values = c.with_rank_at_most(c.input(0), 2)
+    c.with_rank(c.input(1), 0)
+    size = c.input_tensor(1)
+    if size is not None:
+        _check_size(int(size))
+    if not c.rank_known(values):
+        c.set_output(0, c.unknown_shape())
+    elif size is None:
+        c.set_output(0, c.unknown_shape_of_rank(c.rank(values)))
+    elif c.rank(values) == 2:
+        c.set_output(0, c.matrix(c.dim(values, 0), int(size)))
+    else:
+        c.set_output(0, c.vector(int(size)))
+
+
+def sparse_bincount_shape(c: InferenceContext) -> None:
+    """[size], or [rows, size] for a sparse matrix; known where inputs 2 and 3 are."""
+    size = c.input_tensor(3)
+    if size is None:
+        c.set_output(0, c.unknown_shape())
+        return
+    _check_size(int(size))
+    dense_shape = c.input_tensor(2)
+    if dense_shape is None:
+        c.set_output(0, c.unknown_shape())
+    elif dense_shape.size == 1:
+        c.set_output(0, c.vector(int(size)))
+    elif dense_shape.size == 2:
+        c.set_output(0, c.matrix(int(dense_shape.reshape(-1)[0]), int(size)))
+    else:
+        raise InvalidArgumentError("Input must be less than rank 2")
+
+
+BINCOUNT = register_op(
+    "Bincount",
+    inputs=["arr: int32", "size: int32", "weights: T"],
+    outputs=["bins: T"],
+    attrs=[f"T: {_COUNTS}"],
+    shape_fn=bincount_shape,
+    doc=f"The sum of the weights of each of the values 0 ... `size` - 1 in `arr`.\n{_WEIGHTS}",
+)
+
+DENSE_BINCOUNT = register_op(
+    "DenseBincount",
+    inputs=["input: Tidx", "size: Tidx", "weights: T"],
+    outputs=["output: T"],
+    attrs=_INDEXED,
+    shape_fn=dense_bincount_shape,
+    doc=f"The sum of the weights of each value in a vector, or in each row of a matrix.\n{_WEIGHTS}",
+)
+
+RAGGED_BINCOUNT = register_op(
+    "RaggedBincount",
+    inputs=["splits: int64", "values: Tidx", "size: Tidx", "weights: T"],
+    outputs=["output: T"],
+    attrs=_INDEXED,
+    shape_fn=unknown_shape,
+    doc=f"The sum of the weights of each value in each row of a ragged matrix.\n{_WEIGHTS}",
+)
+
+SPARSE_BINCOUNT = register_op(
+    "SparseBincount",
+    inputs=[
+        "indices: int64",
+        "values: Tidx",
+        "dense_shape: int64",
+        "size: Tidx",
+        "weights: T",
+    ],
+    outputs=["output: T"],
+    attrs=_INDEXED,
+    shape_fn=sparse_bincount_shape,
+    doc=f"The sum of the weights of each value of a sparse vector, or row of a matrix.\n{_WEIGHTS}",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class _Bins:
+    """Counts values 0 ... `size` - 1; greater ones are left out."""
+
+    size: int
+    dtype: DataType
+    binary: bool = False
+    """Only note whether a value is there."""
+
+    @classmethod
+    def of(cls, size: Any, dtype: DataType, binary: bool = False) -> "_Bins":
+        """Bins for the input `size`, which must be a scalar that is not negative."""
+        if size.ndim != 0:
+            raise InvalidArgumentError(f"Shape must be rank 0 but is rank {size.ndim}")
+        return cls(_check_size(int(size)), dtype, binary)
+
+    def count(self, values: Array, weights: Array, rows: Array | None, num_rows: int) -> Array:
+        """The counts [num_rows, size].
+
+        Args:
+            values: the values, flat.
+            weights: their weights, flat; or empty. Not looked at if `binary`.
+            rows: the row of each value, or None for one row.
+            num_rows: how many rows there are.
+
+        Raises:
+            InvalidArgumentError: a value is negative, or weights are missing.
+        """
+        if values.size and values.min() < 0:
+            raise InvalidArgumentError("Input arr must be non-negative!")
+        if weights.size not in (0, values.size) and not self.binary:
+            raise InvalidArgumentError("Input indices and weights must have the same size.")
+        shape = check_allocation((num_rows, self.size), self.dtype)
+        counts = np.zeros(shape, self.dtype.numpy_dtype)
+        kept = values < self.size
+        places = values[kept].astype(np.int64)
+        if rows is not None:
+            places += rows[kept] * self.size
+        flat = counts.reshape(-1)
+        if self.binary:
+            flat[places] = 1
+        elif weights.size:
+            np.add.at(flat, places, weights[kept])
+        else:
+            np.add.at(flat, places, counts.dtype.type(1))
+        return counts
+
+
+@register_kernel(BINCOUNT, device="CPU", types={"T": NUMBERS})
+def bincount(arr: Any, size: Any, weights: Any, *, T: DataType) -> Array:
+    bins = _Bins.of(size, T)
+    return bins.count(np.ravel(arr), np.ravel(weights), None, 1).reshape(bins.size)
+
+
+_Kernel = Callable[..., Array]
+
+
+def _register(op: Any) -> Callable[[_Kernel], _Kernel]:
+    return register_kernel(op, device="CPU", types={"T": NUMBERS, "Tidx": INDEX})
+
+
+@_register(DENSE_BINCOUNT)
+def dense_bincount(
+    input: Any, size: Any, weights: Any, *, T: DataType, binary_output: bool
+) -> Array:
+    if input.ndim > 2:
+        raise InvalidArgumentError(f"Shape must be at most rank 2 but is rank {input.ndim}")
+    bins = _Bins.of(size, T, binary_output)
+    if weights.shape != input.shape and weights.size > 0:
+        raise InvalidArgumentError(
+            "`weights` must be the same shape as `arr` or a length-0 `Tensor`, in which case it "
+            f"acts as all weights equal to 1. Received {list(weights.shape)}"
+        )
+    rows, num_rows = None, 1
+    if input.ndim == 2:
+        num_rows = input.shape[0]
+        rows = np.repeat(np.arange(num_rows), input.shape[1])
+    counts = bins.count(np.ravel(input), np.ravel(weights), rows, num_rows)
+    return counts if input.ndim == 2 else counts[0]
+
+
+@_register(RAGGED_BINCOUNT)
+def ragged_bincount(
+    splits: Any, values: Any, size: Any, weights: Any, *, T: DataType, binary_output: bool
+) -> Array:
+    bins = _Bins.of(size, T, binary_output)
+    ends, flat = np.ravel(splits), np.ravel(values)
+    if ends.size == 0:
+        raise InvalidArgumentError("Splits must be non-empty")
+    if ends[0] != 0:
+        raise InvalidArgumentError(f"Splits must start with 0, not with {ends[0]}")
+    if ends[-1] != flat.size:
+        raise InvalidArgumentError(
+            f"Splits must end with the number of values, got {ends[-1]} instead of {flat.size}"
+        )
+    # The row goes on while its end, or that of a later one, is not past the value.
+    rows = np.searchsorted(np.maximum.accumulate(ends), np.arange(flat.size), side="right") - 1
+    return bins.count(flat, _as_many(weights, flat), rows, ends.size - 1)
+
+
+@_register(SPARSE_BINCOUNT)
+def sparse_bincount(
+    indices: Any,
+    values: Any,
+    dense_shape: Any,
+    size: Any,
+    weights: Any,
+    *,
+    T: DataType,
+    binary_output: bool,
+) -> Array:
+    bins = _Bins.of(size, T, binary_output)
+    _check_sparse(indices, values, dense_shape)
+    if dense_shape.size == 1:
+        return bins.count(values, np.ravel(weights), None, 1).reshape(bins.size)
+    return bins.count(values, _as_many(weights, values), indices[:, 0], int(dense_shape[0]))
+
+
+def _as_many(weights: Any, values: Array) -> Array:
+    """The weights of the values; TensorFlow lets there be more where it counts by rows."""
+    return np.ravel(weights)[: values.size]
+
+
+def _check_sparse(indices: Any, values: Any, dense_shape: Any) -> None:
+    """Raise InvalidArgumentError unless these are the parts of a sparse tensor."""
+    for part, tensor, rank in (
+        ("indices", indices, 2),
+        ("values", values, 1),
+        ("shape", dense_shape, 1),
+    ):
+        if tensor.ndim != rank:
+            raise InvalidArgumentError(
+                f"Sparse {part} must be rank {rank} but is rank {tensor.ndim}"
+            )
+    if indices.shape[0] != values.shape[0]:
+        raise InvalidArgumentError(
+            f"Number of elements in indices ({indices.shape[0]}) and values ({values.shape[0]}) "
+            "do not match"
+        )
+    if indices.shape[1] != dense_shape.shape[0]:
+        raise InvalidArgumentError(
+            f"Index rank ({indices.shape[1]}) and shape rank ({dense_shape.shape[0]}) do not match"
+        )
+    outside = ((indices < 0) | (indices >= dense_shape)).any(axis=1)
+    if outside.any():
+        where = int(outside.argmax())
+        raise InvalidArgumentError(
+            f"Sparse index tuple indices[{where}, :] = {indices[where].tolist()} is out of bounds"
+        )

@@ -1,0 +1,193 @@
+"""Changing the type of a tensor: Cast converts the values, Bitcast reads their bytes anew.
+
+Source: TensorFlow core/ops/math_ops.cc, array_ops.cc, core/kernels/cast_op.cc, cast_op.h,
+bitcast_op.cc.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from opkernel.errors import InvalidArgumentError, UnimplementedError
+from opkernel.kernel import forward_input, register_kernel
+from opkernel.opdef import DimensionHandle, InferenceContext, ShapeHandle, register_op
+from opkernel.opdef.common_shapes import unchanged_shape
+from opkernel.ops.kernel_types import COMPLEX, FLOAT8, FLOATS, INTEGERS, POD
+from opkernel.ops.math.complex_arithmetic import complex_from_parts
+from opkernel.ops.math.elementwise import flush_subnormals
+from opkernel.types import DataType
+
+Convert = Callable[[Any], Any]
+
+CAST = register_op(
+    "Cast",
+    inputs=["x: SrcT"],
+    outputs=["y: DstT"],
+    attrs=["SrcT: type", "DstT: type", "Truncate: bool = false"],
+    shape_fn=unchanged_shape,
+    doc="The values of `x` as numbers of the type `DstT`. Fractions are cut off where integers are "
+    "wanted, imaginary parts where real numbers are. `Truncate` cuts off the digits that a "
+    "narrower float lacks, too, in place of rounding.",
+)
+
+_QUANTIZED = (
+    DataType.DT_QINT8,
+    DataType.DT_QUINT8,
+    DataType.DT_QINT16,
+    DataType.DT_QUINT16,
+    DataType.DT_QINT32,
+)
+_PLAIN = frozenset((*POD, *_QUANTIZED))
+_INT4 = frozenset((DataType.DT_INT4, DataType.DT_UINT4))
+_WHOLE = frozenset((*INTEGERS, *_QUANTIZED))
+
+_DIGITS = {
+    DataType.DT_DOUBLE: 53,
+    DataType.DT_FLOAT: 24,
+    DataType.DT_HALF: 11,
+    DataType.DT_BFLOAT16: 8,
+    DataType.DT_FLOAT8_E4M3FN: 4,
+    DataType.DT_FLOAT8_E5M2: 3,
+}
+"""Binary digits of the significand."""
+
+_PART_OF = {
+    DataType.DT_COMPLEX64: DataType.DT_FLOAT,
+    DataType.DT_COMPLEX128: DataType.DT_DOUBLE,
+}
+
+_TRUNCATING = {
+    DataType.DT_DOUBLE: (
+        DataType.DT_FLOAT,
+        DataType.DT_COMPLEX64,
+        DataType.DT_HALF,
+        *FLOAT8,
+    ),
+    DataType.DT_FLOAT: (DataType.DT_BFLOAT16, DataType.DT_HALF, *FLOAT8),
+    DataType.DT_BFLOAT16: FLOAT8,
+    DataType.DT_HALF: FLOAT8,
+    DataType.DT_FLOAT8_E4M3FN: (DataType.DT_FLOAT8_E5M2,),
+    DataType.DT_COMPLEX64: (DataType.DT_HALF,),
+    DataType.DT_COMPLEX128: (DataType.DT_FLOAT, DataType.DT_COMPLEX64, DataType.DT_HALF),
+}
+"""The pairs of types that `Truncate` makes a difference for."""
+
+
+@register_kernel(CAST, device="CPU", kind="elementwise", factory=True)
+def cast(*, SrcT: DataType, DstT: DataType, Truncate: bool, xp: Any) -> Convert:
+    source, target = SrcT.base, DstT.base
+    if source == target:
+        return forward_input
+    if not _is_supported(source, target):
+        raise UnimplementedError(f"Cast {source} to {target} is not supported")
+    if Truncate and target in _TRUNCATING.get(source, ()):
+        return _truncating_cast(source, target, xp)
+    return _cast(source, target, xp)
+
+
+def _is_supported(source: DataType, target: DataType) -> bool:
+    if source in FLOAT8:
+        return target in _PLAIN or target in FLOAT8
+    if target in FLOAT8:
+        return source in FLOATS
+    if source in _INT4 or target in _INT4:
+        return source in _INT4 | _WHOLE and target in _INT4 | _WHOLE
+    return source in _PLAIN and target in _PLAIN
+
+
+def _cast(source: DataType, target: DataType, xp: Any) -> Convert:
+    dtype = target.numpy_dtype
+    if source in COMPLEX and target not in COMPLEX:
+        return lambda x: x.real.astype(dtype)
+    if source.size < 4 and source.is_floating and target in _WHOLE:
+        # What does not fit is what it is for float: NumPy's own answers differ by type.
+        return lambda x: x.astype(np.float32).astype(dtype)
+    if source in FLOATS and target == DataType.DT_BOOL:
+        return lambda x: flush_subnormals(x, xp).astype(dtype)
+    if source in _INT4 and target in _INT4:
+        return lambda x: x.astype(np.int8).astype(dtype)
+    return lambda x: x.astype(dtype)
+
+
+def _truncating_cast(source: DataType, target: DataType, xp: Any) -> Convert:
+    part = _PART_OF.get(source, source)
+    kept = _DIGITS.get(_PART_OF.get(target, target), 0)
+    if target not in _DIGITS and source == part:
+        kept = 0  # TensorFlow takes it that a complex number has no digits
+    dtype, bits = target.numpy_dtype, np.dtype(f"uint{part.size * 8}")
+    mask = bits.type(2 ** (part.size * 8) - 2 ** (_DIGITS[part] - kept))
+
+    def truncated(x: Any) -> Any:
+        cut = (x.view(bits) & mask).view(part.numpy_dtype)
+        return xp.where(xp.isnan(x), x, cut)
+
+    if target in COMPLEX and source in COMPLEX:
+        return lambda x: complex_from_parts(truncated(x.real), truncated(x.imag), xp).astype(dtype)
+    if source in COMPLEX:
+        return lambda x: truncated(x.real).astype(dtype)
+    return lambda x: truncated(x).astype(dtype)
+
+
+def bitcast_shape(c: InferenceContext) -> None:
+    """Smaller elements add a last dimension, larger ones consume it."""
+    shape = c.input(0)
+    source, target = c.get_attr("T"), c.get_attr("type")
+    if not c.rank_known(shape):
+        c.set_output(0, c.unknown_shape())
+    elif source.size < target.size:
+        c.set_output(0, _without_last(c, shape, source, target))
+    elif source.size > target.size:
+        c.set_output(0, c.concatenate(shape, c.vector(source.size // target.size)))
+    else:
+        c.set_output(0, shape)
+
+
+def _without_last(
+    c: InferenceContext, shape: ShapeHandle, source: DataType, target: DataType
+) -> ShapeHandle:
+    shape = c.with_rank_at_least(shape, 1)
+    last: DimensionHandle = c.dim(shape, -1)
+    expected = target.size // source.size
+    if c.value_known(last) and c.value(last) != expected:
+        raise InvalidArgumentError(
+            f"Cannot bitcast from {int(source)} to {int(target)} due to shape. "
+            f"{c.value(last)} does not match {expected}"
+        )
+    return c.subshape(shape, 0, -1)
+
+
+_BITCAST_TYPES = (
+    "{bfloat16, half, float, double, int64, int32, uint8, uint16, uint32, uint64, int8, int16, "
+    "complex64, complex128, qint8, quint8, qint16, quint16, qint32}"
+)
+
+BITCAST = register_op(
+    "Bitcast",
+    inputs=["input: T"],
+    outputs=["output: type"],
+    attrs=[f"T: {_BITCAST_TYPES}", f"type: {_BITCAST_TYPES}"],
+    shape_fn=bitcast_shape,
+    doc="The bytes of `input` read as numbers of `type`. A smaller type adds a last dimension; for "
+    "a larger one the last dimension must hold just the bytes of one number.",
+)
+
+
+@register_kernel(BITCAST, device="CPU", kind="view", factory=True)
+def bitcast(*, T: DataType, type: DataType) -> Convert:
+    dtype = type.numpy_dtype
+    if T.size == type.size:
+        return lambda tensor: tensor.view(dtype)
+    if T.size > type.size:
+        return lambda tensor: np.ascontiguousarray(tensor[..., np.newaxis]).view(dtype)
+    count = type.size // T.size
+
+    def join(tensor: Any) -> Any:
+        if tensor.ndim == 0 or tensor.shape[-1] != count:
+            raise InvalidArgumentError(
+                f"Cannot bitcast from {int(T)} to {int(type)}: the last dimension of "
+                f"{list(tensor.shape)} is not {count}"
+            )
+        return np.ascontiguousarray(tensor).view(dtype)[..., 0]
+
+    return join

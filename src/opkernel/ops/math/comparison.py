@@ -1,0 +1,141 @@
+"""Comparisons and the logic of their results.
+
+Source: TensorFlow core/ops/math_ops.cc, core/kernels/cwise_op_equal_to_1.cc and its siblings,
+cwise_op_less.cc, cwise_op_logical_and.cc.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from opkernel.errors import InvalidArgumentError
+from opkernel.kernel import register_kernel
+from opkernel.opdef import InferenceContext, OpHandle, register_op
+from opkernel.opdef.common_shapes import (
+    broadcast_binary_op_output_shape,
+    broadcast_binary_op_shape,
+    merge_both_inputs_shape_fn,
+    unchanged_shape,
+)
+from opkernel.ops.kernel_types import POD_OR_STRING, REAL_NUMBERS
+from opkernel.ops.math.elementwise import binary_op, register_ufunc
+from opkernel.types import DataType
+
+_ORDERINGS = {
+    "Less": (np.less, "Whether `x < y`."),
+    "LessEqual": (np.less_equal, "Whether `x <= y`."),
+    "Greater": (np.greater, "Whether `x > y`."),
+    "GreaterEqual": (np.greater_equal, "Whether `x >= y`."),
+}
+
+for _name, (_ufunc, _doc) in _ORDERINGS.items():
+    _op = binary_op(_name, "realnumbertype", _doc, output="z: bool")
+    register_ufunc(_op, _ufunc, REAL_NUMBERS)
+
+
+def equality_shape(c: InferenceContext) -> None:
+    """The inputs broadcast; where they cannot be and that is no error, a scalar."""
+    strict = bool(c.get_attr("incompatible_shape_error"))
+    c.set_output(0, broadcast_binary_op_output_shape(c, c.input(0), c.input(1), strict))
+
+
+_EQUALITY_TYPES = (
+    *POD_OR_STRING,
+    DataType.DT_QINT8,
+    DataType.DT_QUINT8,
+    DataType.DT_QINT16,
+    DataType.DT_QUINT16,
+    DataType.DT_QINT32,
+)
+
+
+def _declare_equality(name: str, ufunc: np.ufunc, doc: str, of_other_shapes: bool) -> OpHandle:
+    """An op whose answer is `of_other_shapes` where the shapes cannot be broadcast."""
+    op = register_op(
+        name,
+        inputs=["x: T", "y: T"],
+        outputs=["z: bool"],
+        attrs=["T: type", "incompatible_shape_error: bool = true"],
+        shape_fn=equality_shape,
+        is_commutative=True,
+        doc=doc,
+    )
+
+    @register_kernel(op, device="CPU", types={"T": _EQUALITY_TYPES}, factory=True)
+    def make(*, incompatible_shape_error: bool, xp: Any) -> Callable[[Any, Any], Any]:
+        compare: Callable[[Any, Any], Any] = getattr(xp, ufunc.__name__)
+        if incompatible_shape_error:
+            return compare
+
+        def compare_any_shapes(x: Any, y: Any) -> Any:
+            try:
+                np.broadcast_shapes(x.shape, y.shape)
+            except ValueError:
+                return xp.asarray(of_other_shapes)
+            return compare(x, y)
+
+        return compare_any_shapes
+
+    return op
+
+
+EQUAL = _declare_equality("Equal", np.equal, "Whether `x == y`.", False)
+NOT_EQUAL = _declare_equality("NotEqual", np.not_equal, "Whether `x != y`.", True)
+
+
+APPROXIMATE_EQUAL = register_op(
+    "ApproximateEqual",
+    inputs=["x: T", "y: T"],
+    outputs=["z: bool"],
+    attrs=["T: numbertype", "tolerance: float = 0.00001"],
+    shape_fn=merge_both_inputs_shape_fn,
+    is_commutative=True,
+    doc="Whether `x` and `y`, of the same shape, differ by less than `tolerance`.",
+)
+
+
+@register_kernel(
+    APPROXIMATE_EQUAL,
+    device="CPU",
+    types={"T": [DataType.DT_FLOAT, DataType.DT_DOUBLE]},
+    kind="elementwise",
+    factory=True,
+)
+def approximate_equal(*, T: DataType, tolerance: float, xp: Any) -> Callable[[Any, Any], Any]:
+    bound = T.numpy_dtype.type(tolerance)
+
+    def compare(x: Any, y: Any) -> Any:
+        if x.shape != y.shape:
+            raise InvalidArgumentError(
+                f"x and y must be of the same shape. x shape: {list(x.shape)}. "
+                f"y shape: {list(y.shape)}"
+            )
+        return xp.abs(x - y) < bound
+
+    return compare
+
+
+def _declare_logical(name: str, ufunc: np.ufunc, doc: str) -> OpHandle:
+    op = register_op(
+        name,
+        inputs=["x: bool", "y: bool"],
+        outputs=["z: bool"],
+        shape_fn=broadcast_binary_op_shape,
+        is_commutative=True,
+        doc=doc,
+    )
+    register_kernel(op, device="CPU", kind="elementwise")(ufunc)
+    return op
+
+
+LOGICAL_AND = _declare_logical("LogicalAnd", np.logical_and, "Whether both `x` and `y` are true.")
+LOGICAL_OR = _declare_logical("LogicalOr", np.logical_or, "Whether `x` or `y` or both are true.")
+LOGICAL_NOT = register_op(
+    "LogicalNot",
+    inputs=["x: bool"],
+    outputs=["y: bool"],
+    shape_fn=unchanged_shape,
+    doc="Whether `x` is false.",
+)
+register_kernel(LOGICAL_NOT, device="CPU", kind="elementwise")(np.logical_not)

@@ -1,0 +1,46 @@
+"""The cross product of vectors of three elements.
+
+Source: TensorFlow core/ops/math_ops.cc, core/kernels/cross_op.cc.
+"""
+
+from typing import Any
+
+from opkernel.errors import FailedPreconditionError, InvalidArgumentError
+from opkernel.kernel import register_kernel
+from opkernel.opdef import InferenceContext, register_op
+from opkernel.ops.kernel_types import REAL_NUMBERS
+
+
+def cross_shape(c: InferenceContext) -> None:
+    """Two inputs [..., 3] of one shape, which is the result's."""
+    a = c.with_rank_at_least(c.input(0), 1)
+    b = c.with_rank_at_least(c.input(1), 1)
+    if c.rank_known(a):
+        c.with_value(c.dim(a, -1), 3)
+    c.set_output(0, c.merge(a, b))
+
+
+_TYPES = "float, double, int32, uint8, int16, int8, int64, bfloat16, uint16, half, uint32, uint64"
+
+CROSS = register_op(
+    "Cross",
+    inputs=["a: T", "b: T"],
+    outputs=["product: T"],
+    attrs=[f"T: {{{_TYPES}}}"],
+    shape_fn=cross_shape,
+    doc="The cross products of the vectors in the last dimension, of size 3, of `a` and `b`.",
+)
+
+
+@register_kernel(CROSS, device="CPU", types={"T": REAL_NUMBERS})
+def cross(a: Any, b: Any, *, xp: Any) -> Any:
+    if a.shape != b.shape:
+        raise InvalidArgumentError(
+            f"Both inputs must be of same shape: {list(a.shape)} vs. {list(b.shape)}"
+        )
+    if a.ndim < 1:
+        raise InvalidArgumentError(f"Input must be at least 1D{list(a.shape)}")
+    if a.shape[-1] != 3:
+        raise FailedPreconditionError("Cross-products are only defined for 3-element vectors.")
+    (a0, a1, a2), (b0, b1, b2) = ([v[..., i] for i in range(3)] for v in (a, b))
+    return xp.stack([a1 * b2 - a2 * b1, a2 * b0 - a0 * b2, a0 * b1 - a1 * b0], axis=-1)

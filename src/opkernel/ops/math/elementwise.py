@@ -1,0 +1,159 @@
+"""Declaring ops that work element by element, and making their kernels.
+
+A kernel that is one ufunc is registered as that ufunc. A kernel that takes several steps is a
+*body*: a function of arrays and of the array namespace `xp`, written for one type. `register_body`
+makes the kernel of it: half and bfloat16 are computed in float, as Eigen does, and large arrays
+block by block, so that the results between the steps stay in the processor's cache.
+"""
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from opkernel.kernel import register_kernel
+from opkernel.opdef import OpHandle, register_op
+from opkernel.opdef.common_shapes import broadcast_binary_op_shape, unchanged_shape
+from opkernel.types import DataType
+
+__all__ = [
+    "COMPLEX_SPEC",
+    "FLOATS_SPEC",
+    "Types",
+    "binary_op",
+    "flush_subnormals",
+    "kernel_of_body",
+    "register_body",
+    "register_flushed",
+    "register_ufunc",
+    "unary_op",
+]
+
+Types = Sequence[DataType]
+
+FLOATS_SPEC = "bfloat16, half, float, double"
+COMPLEX_SPEC = "complex64, complex128"
+
+_NARROW = frozenset({DataType.DT_BFLOAT16, DataType.DT_HALF})
+_BLOCK = 1 << 14
+_TINY = float(np.finfo(np.float32).tiny)
+_TINY_DOUBLE = float(np.finfo(np.float64).tiny)
+
+
+def unary_op(name: str, types: str, doc: str, *, output: str = "y: T") -> OpHandle:
+    """Declare an op of one tensor `x` that gives one of the same shape."""
+    return register_op(
+        name,
+        inputs=["x: T"],
+        outputs=[output],
+        attrs=[f"T: {{{types}}}"],
+        shape_fn=unchanged_shape,
+        doc=doc,
+    )
+
+
+def binary_op(
+    name: str,
+    types: str,
+    doc: str,
+    *,
+    inputs: Sequence[str] = ("x: T", "y: T"),
+    output: str = "z: T",
+    is_commutative: bool = False,
+    is_aggregate: bool = False,
+) -> OpHandle:
+    """Declare an op of two tensors that are broadcast against each other.
+
+    `types` is the list of types, or the name of a group (`realnumbertype`).
+    """
+    return register_op(
+        name,
+        inputs=inputs,
+        outputs=[output],
+        attrs=[f"T: {types}" if types.endswith("numbertype") else f"T: {{{types}}}"],
+        shape_fn=broadcast_binary_op_shape,
+        is_commutative=is_commutative,
+        is_aggregate=is_aggregate,
+        doc=doc,
+    )
+
+
+def register_ufunc(op: OpHandle, ufunc: np.ufunc, types: Types) -> None:
+    """Register a ufunc as the CPU kernel of `op` for `types`."""
+    register_kernel(op, device="CPU", types={"T": types}, kind="elementwise")(ufunc)
+
+
+def register_body(
+    op: OpHandle, body: Callable[..., Any], types: Types, *, in_float: bool = True
+) -> None:
+    """Register `body(*inputs, xp=...)` as the CPU kernel of `op` for `types`.
+
+    Unless `in_float`, half and bfloat16 are computed, and rounded at each step, as they are.
+    """
+
+    @register_kernel(op, device="CPU", types={"T": types}, kind="elementwise", factory=True)
+    def make(*, T: DataType, xp: Any) -> Callable[..., Any]:
+        return kernel_of_body(body, T, xp, in_float=in_float)
+
+
+def kernel_of_body(
+    body: Callable[..., Any], T: DataType, xp: Any, *, in_float: bool = True
+) -> Callable[..., Any]:
+    """The function of the inputs, of type `T`, that `body(*inputs, xp=...)` describes."""
+    function: Callable[..., Any] = partial(body, xp=xp)
+    if in_float and T in _NARROW:
+        function = _in_float(function, T.numpy_dtype)
+    return _in_blocks(function) if xp is np else function
+
+
+def register_flushed(op: OpHandle, ufunc: np.ufunc, types: Types) -> None:
+    """Register a ufunc of inputs without subnormal numbers (`flush_subnormals`)."""
+
+    def body(*inputs: Any, xp: Any) -> Any:
+        return getattr(xp, ufunc.__name__)(*[flush_subnormals(tensor, xp) for tensor in inputs])
+
+    register_body(op, body, types)
+
+
+def _in_float(function: Callable[..., Any], dtype: "np.dtype[Any]") -> Callable[..., Any]:
+    """The function computed in float, with a result of `dtype`."""
+
+    def widened(*inputs: Any) -> Any:
+        result = function(*[tensor.astype(np.float32) for tensor in inputs])
+        return result.astype(dtype) if result.dtype == np.float32 else result
+
+    return widened
+
+
+def _in_blocks(function: Callable[..., Any]) -> Callable[..., Any]:
+    """The function applied to large arrays of one shape block by block."""
+
+    def blockwise(*inputs: Any) -> Any:
+        first = inputs[0]
+        if first.size <= _BLOCK or any(tensor.shape != first.shape for tensor in inputs):
+            return function(*inputs)
+        flat = [tensor.reshape(-1) for tensor in inputs]
+        head = function(*[tensor[:_BLOCK] for tensor in flat])
+        result = np.empty(first.shape, head.dtype)
+        whole = result.reshape(-1)
+        whole[:_BLOCK] = head
+        for start in range(_BLOCK, first.size, _BLOCK):
+            block = slice(start, start + _BLOCK)
+            whole[block] = function(*[tensor[block] for tensor in flat])
+        return result
+
+    return blockwise
+
+
+def flush_subnormals(tensor: Any, xp: Any) -> Any:
+    """The tensor with numbers too small for the normal format made 0, as TensorFlow's threads do.
+
+    Processors are told to do so for every operation there, and XLA tells them, too. Under NumPy
+    only those kernels do it whose result would differ by more than such a number. Half has none,
+    being computed in float.
+    """
+    if xp is not np or tensor.dtype == np.float16:
+        return tensor
+    small = np.abs(tensor) < (_TINY_DOUBLE if tensor.dtype == np.float64 else _TINY)
+    return np.where(small, tensor * 0, tensor) if small.any() else tensor

@@ -1,0 +1,105 @@
+"""Exponentials, logarithms, roots and powers.
+
+Source: TensorFlow core/ops/math_ops.cc, core/kernels/cwise_ops.h, cwise_op_exp.cc and its siblings,
+cwise_op_pow.cc, cwise_op_xlogy.cc, cwise_op_xlog1py.cc.
+"""
+
+from typing import Any
+
+import numpy as np
+
+from opkernel.ops.kernel_types import COMPLEX, FLOATS
+from opkernel.ops.math.complex_arithmetic import complex_from_parts, complex_quotient
+from opkernel.ops.math.elementwise import (
+    COMPLEX_SPEC,
+    FLOATS_SPEC,
+    binary_op,
+    flush_subnormals,
+    register_body,
+    register_flushed,
+    register_ufunc,
+    unary_op,
+)
+from opkernel.types import DataType
+
+_SPEC = f"{FLOATS_SPEC}, {COMPLEX_SPEC}"
+_TYPES = (*FLOATS, *COMPLEX)
+
+EXP = unary_op("Exp", _SPEC, "`e ** x`.")
+EXPM1 = unary_op("Expm1", _SPEC, "`e ** x - 1`, exact near 0.")
+LOG = unary_op("Log", _SPEC, "The natural logarithm of `x`.")
+LOG1P = unary_op("Log1p", _SPEC, "The natural logarithm of `1 + x`, exact near 0.")
+SQRT = unary_op("Sqrt", _SPEC, "The square root of `x`.")
+RSQRT = unary_op("Rsqrt", _SPEC, "`1 / sqrt(x)`.")
+SIGMOID = unary_op("Sigmoid", _SPEC, "`1 / (1 + e ** -x)`.")
+POW = binary_op(
+    "Pow",
+    f"bfloat16, float, half, double, int8, int16, int32, int64, {COMPLEX_SPEC}",
+    "`x ** y`; integers to a negative power are an error.",
+)
+_PAIR_SPEC = f"half, bfloat16, float, double, {COMPLEX_SPEC}"
+XLOGY = binary_op("Xlogy", _PAIR_SPEC, "`x * log(y)`; 0 where `x` is 0.")
+XLOG1PY = binary_op("Xlog1py", _PAIR_SPEC, "`x * log1p(y)`; 0 where `x` is 0.")
+
+_WIDE_FLOATS = (DataType.DT_FLOAT, DataType.DT_DOUBLE)
+_NARROW_FLOATS = (DataType.DT_BFLOAT16, DataType.DT_HALF)
+_SIGNED = (DataType.DT_INT8, DataType.DT_INT16, DataType.DT_INT32, DataType.DT_INT64)
+
+register_ufunc(EXP, np.exp, _TYPES)
+register_ufunc(EXPM1, np.expm1, _TYPES)
+register_ufunc(LOG1P, np.log1p, FLOATS)
+register_ufunc(SQRT, np.sqrt, _TYPES)
+register_ufunc(LOG, np.log, COMPLEX)
+register_flushed(LOG, np.log, FLOATS)
+register_flushed(POW, np.power, _WIDE_FLOATS)
+register_ufunc(POW, np.power, (*_NARROW_FLOATS, *_SIGNED))  # of integers it refuses negative powers
+
+
+def complex_log1p(x: Any, *, xp: Any) -> Any:
+    """`log(1 + x)` with the rounding of `1 + x` taken out again."""
+    shifted = complex_from_parts(1 + x.real, x.imag, xp)
+    logarithm = xp.log(shifted)
+    exact = x * complex_quotient(logarithm, shifted - 1, xp=xp)
+    return xp.where((shifted == 1) | (shifted == logarithm), x, exact)
+
+
+def rsqrt(x: Any, *, xp: Any) -> Any:
+    return 1 / xp.sqrt(flush_subnormals(x, xp))
+
+
+def complex_rsqrt(x: Any, *, xp: Any) -> Any:
+    return xp.where(xp.isinf(x), xp.zeros_like(x), 1 / xp.sqrt(x))
+
+
+def sigmoid(x: Any, *, xp: Any) -> Any:
+    power = xp.exp(-x)
+    power += 1
+    return 1 / power
+
+
+def complex_pow(x: Any, y: Any, *, xp: Any) -> Any:
+    power = xp.exp(y * xp.log(x))
+    return xp.where((x == 0) & (y.real > 0), xp.zeros_like(power), power)
+
+
+def xlogy(x: Any, y: Any, *, xp: Any) -> Any:
+    logarithm = xp.log(y if y.dtype.kind == "c" else flush_subnormals(y, xp))
+    return xp.where(x == 0, xp.zeros_like(y), x * logarithm)
+
+
+def xlog1py(x: Any, y: Any, *, xp: Any) -> Any:
+    return xp.where(x == 0, xp.zeros_like(y), x * xp.log1p(y))
+
+
+def complex_xlog1py(x: Any, y: Any, *, xp: Any) -> Any:
+    return xp.where(x == 0, xp.zeros_like(y), x * complex_log1p(y, xp=xp))
+
+
+register_body(LOG1P, complex_log1p, COMPLEX)
+register_body(RSQRT, rsqrt, FLOATS)
+register_body(RSQRT, complex_rsqrt, COMPLEX)
+register_body(SIGMOID, sigmoid, _TYPES)
+register_body(POW, complex_pow, COMPLEX)
+register_body(XLOGY, xlogy, _TYPES)
+register_body(XLOG1PY, xlog1py, FLOATS)
+register_body(XLOG1PY, complex_xlog1py, COMPLEX)

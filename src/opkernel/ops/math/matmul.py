@@ -1,0 +1,101 @@
+"""The product of two matrices.
+
+Source: TensorFlow core/ops/math_ops.cc, core/kernels/matmul_op_impl.h, sparse_matmul_op.cc.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from opkernel.errors import InvalidArgumentError
+from opkernel.kernel import register_kernel
+from opkernel.opdef import register_op
+from opkernel.opdef.common_shapes import matmul_shape
+from opkernel.ops.kernel_types import COMPLEX, FLOATS, WIDE_INDEX
+from opkernel.types import DataType
+
+_NARROW_FLOATS = (DataType.DT_BFLOAT16, DataType.DT_HALF)
+
+_MATMUL_ATTR_TYPES = (
+    "bfloat16, half, float, double, int32, int64, uint8, uint16, uint32, uint64, "
+    "complex64, complex128"
+)
+
+MATMUL = register_op(
+    "MatMul",
+    inputs=["a: T", "b: T"],
+    outputs=["product: T"],
+    attrs=[
+        "transpose_a: bool = false",
+        "transpose_b: bool = false",
+        f"T: {{{_MATMUL_ATTR_TYPES}}}",
+        "grad_a: bool = false",
+        "grad_b: bool = false",
+    ],
+    shape_fn=matmul_shape,
+    doc="Multiply the matrix `a` by the matrix `b`, each transposed first where its flag says so.",
+)
+
+_MATMUL_TYPES = (*FLOATS, *WIDE_INDEX, *COMPLEX)
+
+
+@register_kernel(MATMUL, device="CPU", types={"T": _MATMUL_TYPES}, factory=True)
+def matmul(
+    *, transpose_a: bool, transpose_b: bool, T: DataType, xp: Any
+) -> Callable[[Any, Any], Any]:
+    """The type half, and bfloat16, accumulate in float."""
+    narrow = T in _NARROW_FLOATS
+
+    def product(a: Any, b: Any) -> Any:
+        check_matrices(a, b, transpose_a, transpose_b)
+        a, b = a.T if transpose_a else a, b.T if transpose_b else b
+        if narrow:
+            return xp.matmul(a.astype(np.float32), b.astype(np.float32)).astype(T.numpy_dtype)
+        return xp.matmul(a, b)
+
+    return product
+
+
+def check_matrices(a: Any, b: Any, transpose_a: bool, transpose_b: bool) -> None:
+    """Raise InvalidArgumentError unless `a` and `b` are matrices that can be multiplied."""
+    if a.ndim != b.ndim:
+        raise InvalidArgumentError(
+            f"In[0] and In[1] has different ndims: {list(a.shape)} vs. {list(b.shape)}"
+        )
+    if a.ndim != 2:
+        raise InvalidArgumentError(f"In[0] and In[1] ndims must be == 2: {a.ndim}")
+    if a.shape[0 if transpose_a else 1] != b.shape[1 if transpose_b else 0]:
+        raise InvalidArgumentError(
+            f"Matrix size-incompatible: In[0]: {list(a.shape)}, In[1]: {list(b.shape)}"
+        )
+
+
+SPARSE_MATMUL = register_op(
+    "SparseMatMul",
+    inputs=["a: Ta", "b: Tb"],
+    outputs=["product: float"],
+    attrs=[
+        "transpose_a: bool = false",
+        "transpose_b: bool = false",
+        "a_is_sparse: bool = false",
+        "b_is_sparse: bool = false",
+        "Ta: {float, bfloat16} = DT_FLOAT",
+        "Tb: {float, bfloat16} = DT_FLOAT",
+    ],
+    shape_fn=matmul_shape,
+    doc="As MatMul, in float; `a_is_sparse` and `b_is_sparse` hint at matrices of many zeros.",
+)
+
+_SPARSE_TYPES = (DataType.DT_FLOAT, DataType.DT_BFLOAT16)
+
+
+@register_kernel(SPARSE_MATMUL, device="CPU", types={"Ta": _SPARSE_TYPES, "Tb": _SPARSE_TYPES})
+def sparse_matmul(a: Any, b: Any, *, transpose_a: bool, transpose_b: bool, xp: Any) -> Any:
+    """The hints are not used: a zero times NaN or infinity is NaN whatever they say."""
+    for name, operand in (("a", a), ("b", b)):
+        if operand.ndim != 2:
+            raise InvalidArgumentError(f"{name} is not a matrix")
+    check_matrices(a, b, transpose_a, transpose_b)
+    a, b = a.astype(np.float32), b.astype(np.float32)
+    return xp.matmul(a.T if transpose_a else a, b.T if transpose_b else b)

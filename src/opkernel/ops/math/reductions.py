@@ -1,0 +1,244 @@
+"""Reductions over axes: sums, products, extrema, means, norms and logical folds.
+
+Source: TensorFlow core/ops/math_ops.cc, core/kernels/reduction_ops_common.h, reduction_ops.h;
+L2Loss: core/ops/nn_ops.cc, core/kernels/l2loss_op.h.
+"""
+
+import math
+from collections.abc import Callable
+from typing import Any, Literal
+
+import numpy as np
+
+from opkernel.errors import InvalidArgumentError
+from opkernel.kernel import register_kernel
+from opkernel.opdef import OpHandle, register_op
+from opkernel.opdef.common_shapes import reduction_shape, scalar_shape
+from opkernel.ops.kernel_types import FLOATS, INDEX, NUMBERS, REAL_NUMBERS
+from opkernel.types import DataType
+
+Reduce = Callable[[Any, tuple[int, ...]], Any]
+"""Folds an array over axes, all of them in range and no two equal."""
+
+_REAL = (
+    "float, double, int32, uint8, int16, int8, int64, bfloat16, uint16, half, uint32, uint64, "
+    "qint8, quint8, qint32, qint16, quint16"
+)
+_NUMERIC = (
+    "float, double, int32, uint8, int16, int8, complex64, int64, qint8, quint8, qint32, bfloat16, "
+    "qint16, quint16, uint16, complex128, half, uint32, uint64"
+)
+_NARROW_FLOATS = (DataType.DT_BFLOAT16, DataType.DT_HALF)
+_BLAS_DTYPES = (np.dtype(np.float32), np.dtype(np.float64))
+_BLAS_FROM = 4096  # elements, from which on a matrix product pays
+
+
+def _declare(name: str, what: str, types: str | None) -> OpHandle:
+    element = "bool" if types is None else "T"
+    return register_op(
+        name,
+        inputs=[f"input: {element}", "reduction_indices: Tidx"],
+        outputs=[f"output: {element}"],
+        attrs=[
+            "keep_dims: bool = false",
+            *([] if types is None else [f"T: {{{types}}}"]),
+            "Tidx: {int32, int64} = DT_INT32",
+        ],
+        shape_fn=reduction_shape,
+        doc=f"{what} of `input` over the axes `reduction_indices`, negative ones from the end.",
+    )
+
+
+SUM = _declare("Sum", "The sum", _NUMERIC)
+PROD = _declare("Prod", "The product", _NUMERIC)
+MEAN = _declare("Mean", "The mean", _NUMERIC)
+EUCLIDEAN_NORM = _declare("EuclideanNorm", "The square root of the sum of squares", _NUMERIC)
+MAX = _declare("Max", "The largest element", _REAL)
+MIN = _declare("Min", "The smallest element", _REAL)
+ALL = _declare("All", "The logical and", None)
+ANY = _declare("Any", "The logical or", None)
+
+L2_LOSS = register_op(
+    "L2Loss",
+    inputs=["t: T"],
+    outputs=["output: T"],
+    attrs=["T: {half, bfloat16, float, double}"],
+    shape_fn=scalar_shape,
+    doc="Half the sum of the squares of `t`.",
+)
+
+
+def reduction_axes(indices: Any, rank: int) -> tuple[int, ...]:
+    """The axes that a tensor of indices, of any shape, names.
+
+    Raises:
+        InvalidArgumentError: an axis is out of range, or named twice.
+    """
+    axes = []
+    for index in np.ravel(indices).tolist():
+        if not -rank <= index < rank:
+            raise InvalidArgumentError(
+                f"Invalid reduction dimension ({index} for input with {rank} dimension(s)"
+            )
+        axis = index % rank
+        if axis in axes:
+            raise InvalidArgumentError(
+                f"Invalid reduction arguments: Axes contains duplicate dimension: {axis}"
+            )
+        axes.append(axis)
+    return tuple(axes)
+
+
+def _kernel(reduce: Reduce) -> Callable[[Any, Any], Any]:
+    """The function of an op's inputs, from its fold."""
+
+    def reduced(input: Any, reduction_indices: Any) -> Any:
+        return reduce(input, reduction_axes(reduction_indices, input.ndim))
+
+    return reduced
+
+
+def _fold_in(
+    dtype: np.dtype[Any], xp: Any, name: Literal["sum", "prod"], keep_dims: bool
+) -> Reduce:
+    """Sum or product, accumulated and given in `dtype`."""
+    if xp is np and name == "sum" and dtype in _BLAS_DTYPES:
+        return _float_sum(dtype, keep_dims)
+    if xp is np:
+        reduce: Any = (np.add if name == "sum" else np.multiply).reduce
+        return lambda x, axes: reduce(x, axes, dtype, None, keep_dims)
+    function = getattr(xp, name)
+    return lambda x, axes: function(x, axis=axes, dtype=dtype, keepdims=keep_dims)
+
+
+def _float_sum(dtype: np.dtype[Any], keep_dims: bool) -> Reduce:
+    """The sum of a NumPy array; over axes before the last it is faster as a product with ones."""
+    reduce: Any = np.add.reduce
+
+    def total(x: Any, axes: tuple[int, ...]) -> Any:
+        start, stop = min(axes, default=0), max(axes, default=x.ndim) + 1
+        is_run = stop - start == len(axes) and stop < x.ndim
+        if not is_run or x.size < _BLAS_FROM or x.dtype != dtype or not x.flags.c_contiguous:
+            return reduce(x, axes, dtype, None, keep_dims)
+        count = math.prod(x.shape[start:stop])
+        parts = x.reshape(-1, count, math.prod(x.shape[stop:]))
+        ones = (1,) * len(axes) if keep_dims else ()
+        shape = (*x.shape[:start], *ones, *x.shape[stop:])
+        return np.matmul(np.ones((1, count), dtype), parts).reshape(shape)
+
+    return total
+
+
+def _fold(T: DataType, xp: Any, name: Literal["sum", "prod"], keep_dims: bool) -> Reduce:
+    """Sum or product in `T`; half and bfloat16 accumulate in float, and are rounded at the end."""
+    if T not in _NARROW_FLOATS:
+        return _fold_in(T.numpy_dtype, xp, name, keep_dims)
+    fold = _fold_in(np.dtype(np.float32), xp, name, keep_dims)
+    return lambda x, axes: fold(x, axes).astype(T.numpy_dtype)
+
+
+@register_kernel(SUM, device="CPU", types={"T": NUMBERS, "Tidx": INDEX}, factory=True)
+def sum_(*, keep_dims: bool, T: DataType, xp: Any) -> Callable[[Any, Any], Any]:
+    """Integers wrap around; half and bfloat16 accumulate in float."""
+    return _kernel(_fold(T, xp, "sum", keep_dims))
+
+
+@register_kernel(PROD, device="CPU", types={"T": NUMBERS, "Tidx": INDEX}, factory=True)
+def prod(*, keep_dims: bool, T: DataType, xp: Any) -> Callable[[Any, Any], Any]:
+    """Integers wrap around; half and bfloat16 accumulate in float."""
+    return _kernel(_fold(T, xp, "prod", keep_dims))
+
+
+@register_kernel(MEAN, device="CPU", types={"T": NUMBERS, "Tidx": INDEX}, factory=True)
+def mean(*, keep_dims: bool, T: DataType, xp: Any) -> Callable[[Any, Any], Any]:
+    """Integers are summed in 64 bits and divided towards zero; the mean of nothing is NaN."""
+    if T.is_integer:
+        return _kernel(_integer_mean(xp, keep_dims, T))
+    total, scalar = _fold(T, xp, "sum", keep_dims), T.numpy_dtype.type
+    least = 1 if T.is_complex else 0  # Eigen leaves the complex mean of nothing at 0
+
+    def average(x: Any, axes: tuple[int, ...]) -> Any:
+        return total(x, axes) / scalar(max(_count(x, axes), least))
+
+    return _kernel(average)
+
+
+def _count(x: Any, axes: tuple[int, ...]) -> int:
+    """How many elements are folded into one."""
+    count = 1
+    for axis in axes:
+        count *= x.shape[axis]
+    return count
+
+
+def _integer_mean(xp: Any, keep_dims: bool, T: DataType) -> Reduce:
+    wide = (DataType.DT_UINT64 if T.is_unsigned else DataType.DT_INT64).numpy_dtype
+    total = _fold_in(wide, xp, "sum", keep_dims)
+
+    def average(x: Any, axes: tuple[int, ...]) -> Any:
+        sums, count = total(x, axes), wide.type(max(_count(x, axes), 1))
+        quotient = sums // count
+        if not T.is_unsigned:  # floor division rounds down, C's towards zero
+            quotient = quotient + ((quotient < 0) & (quotient * count != sums))
+        return quotient.astype(T.numpy_dtype)
+
+    return average
+
+
+@register_kernel(EUCLIDEAN_NORM, device="CPU", types={"T": NUMBERS, "Tidx": INDEX}, factory=True)
+def euclidean_norm(*, keep_dims: bool, T: DataType, xp: Any) -> Callable[[Any, Any], Any]:
+    """Everything in `T`: integers wrap around, and the root is truncated."""
+    total = _fold(T, xp, "sum", keep_dims)
+
+    def norm(x: Any, axes: tuple[int, ...]) -> Any:
+        squares = x * (xp.conj(x) if T.is_complex else x)
+        return xp.sqrt(total(squares, axes)).astype(T.numpy_dtype)
+
+    return _kernel(norm)
+
+
+def _extremum(xp: Any, name: Literal["max", "min"], keep_dims: bool, T: DataType) -> Reduce:
+    """Largest or smallest element; NaN if there is one, the end of the range of nothing."""
+    nothing = {"max": -np.inf, "min": np.inf}[name]
+    if not T.is_floating:
+        nothing = {"max": T.min, "min": T.max}[name]
+    start = T.numpy_dtype.type(nothing)
+    if xp is np:
+        reduce: Any = (np.maximum if name == "max" else np.minimum).reduce
+        return lambda x, axes: reduce(x, axes, None, None, keep_dims, start)
+    function = getattr(xp, name)
+
+    def fold(x: Any, axes: tuple[int, ...]) -> Any:
+        if _count(x, axes):
+            return function(x, axis=axes, keepdims=keep_dims)
+        zeros = xp.sum(x, axis=axes, keepdims=keep_dims, dtype=T.numpy_dtype)
+        return xp.full(zeros.shape, start, dtype=T.numpy_dtype)
+
+    return fold
+
+
+@register_kernel(MAX, device="CPU", types={"T": REAL_NUMBERS, "Tidx": INDEX}, factory=True)
+def max_(*, keep_dims: bool, T: DataType, xp: Any) -> Callable[[Any, Any], Any]:
+    return _kernel(_extremum(xp, "max", keep_dims, T))
+
+
+@register_kernel(MIN, device="CPU", types={"T": REAL_NUMBERS, "Tidx": INDEX}, factory=True)
+def min_(*, keep_dims: bool, T: DataType, xp: Any) -> Callable[[Any, Any], Any]:
+    return _kernel(_extremum(xp, "min", keep_dims, T))
+
+
+@register_kernel(ALL, device="CPU", types={"Tidx": INDEX}, host_memory=["reduction_indices"])
+def all_(input: Any, reduction_indices: Any, *, keep_dims: bool, xp: Any) -> Any:
+    return xp.all(input, axis=reduction_axes(reduction_indices, input.ndim), keepdims=keep_dims)
+
+
+@register_kernel(ANY, device="CPU", types={"Tidx": INDEX}, host_memory=["reduction_indices"])
+def any_(input: Any, reduction_indices: Any, *, keep_dims: bool, xp: Any) -> Any:
+    return xp.any(input, axis=reduction_axes(reduction_indices, input.ndim), keepdims=keep_dims)
+
+
+@register_kernel(L2_LOSS, device="CPU", types={"T": FLOATS})
+def l2_loss(t: Any, *, T: DataType, xp: Any) -> Any:
+    """Half and bfloat16 are squared in their type and accumulate in float."""
+    accumulator = np.float32 if T in _NARROW_FLOATS else T.numpy_dtype
+    return (xp.sum(t * t, dtype=accumulator) / 2).astype(T.numpy_dtype)

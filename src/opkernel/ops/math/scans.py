@@ -1,0 +1,137 @@
+"""Scans: cumulative sums, products and log-sum-exps along an axis.
+
+Source: TensorFlow core/ops/math_ops.cc, core/kernels/scan_ops.cc.
+"""
+
+from collections.abc import Callable
+from typing import Any, Literal
+
+from opkernel.errors import InvalidArgumentError
+from opkernel.kernel import register_kernel
+from opkernel.opdef import OpHandle, register_op
+from opkernel.opdef.common_shapes import unchanged_shape
+from opkernel.ops.kernel_types import FLOATS, INDEX, NUMBERS
+
+_NUMERIC = (
+    "float, double, int32, uint8, int16, int8, complex64, int64, qint8, quint8, qint32, bfloat16, "
+    "qint16, quint16, uint16, complex128, half, uint32, uint64"
+)
+
+
+def _declare(name: str, what: str, types: str) -> OpHandle:
+    return register_op(
+        name,
+        inputs=["x: T", "axis: Tidx"],
+        outputs=["out: T"],
+        attrs=[
+            "exclusive: bool = false",
+            "reverse: bool = false",
+            f"T: {{{types}}}",
+            "Tidx: {int32, int64} = DT_INT32",
+        ],
+        shape_fn=unchanged_shape,
+        doc=f"""{what} of the elements of `x` along `axis`, up to each of them.
+
+exclusive: the element itself does not count.
+reverse: start at the end.
+""",
+    )
+
+
+CUMSUM = _declare("Cumsum", "The sum", _NUMERIC)
+CUMPROD = _declare("Cumprod", "The product", _NUMERIC)
+CUMULATIVE_LOGSUMEXP = _declare(
+    "CumulativeLogsumexp",
+    "The logarithm of the sum of the exponentials",
+    "bfloat16, half, float, double",
+)
+
+Scan = Callable[[Any, int], Any]
+"""The inclusive scan of an array along an axis, from its start."""
+
+
+def scan_axis(axis: Any, rank: int) -> int:
+    """The axis, counted from the front.
+
+    Raises:
+        InvalidArgumentError: it is no scalar, or out of range.
+    """
+    if axis.ndim != 0:
+        raise InvalidArgumentError(f"ScanOp: axis must be a scalar, not {list(axis.shape)}")
+    index = int(axis)
+    index = index + rank if index < 0 else index
+    if not 0 <= index < rank:
+        raise InvalidArgumentError(
+            f"ScanOp: Expected scan axis in the range [{-rank}, {rank}), but got {index}"
+        )
+    return index
+
+
+def _kernel(
+    scan: Scan, start: float, exclusive: bool, reverse: bool, xp: Any
+) -> Callable[[Any, Any], Any]:
+    """The function of a scan op's inputs; an exclusive scan starts with `start`."""
+
+    def scanned(x: Any, axis: Any) -> Any:
+        where = scan_axis(axis, x.ndim)
+        if x.size == 0:
+            return x.copy()
+        x = xp.flip(x, axis=where) if reverse else x
+        result = scan(x, where)
+        result = _shifted(result, where, start, xp) if exclusive else result
+        return xp.flip(result, axis=where) if reverse else result
+
+    return scanned
+
+
+def _shifted(x: Any, axis: int, start: float, xp: Any) -> Any:
+    """`x` moved on by one along an axis, with `start` put in front and the end cut off."""
+    before = (slice(None),) * axis
+    front = xp.full_like(x[(*before, slice(1))], start)
+    return xp.concat([front, x[(*before, slice(-1))]], axis=axis)
+
+
+def _cumulative(name: Literal["cumsum", "cumprod"], xp: Any) -> Scan:
+    function = getattr(xp, name)
+    return lambda x, axis: function(x, axis=axis, dtype=x.dtype)
+
+
+@register_kernel(CUMSUM, device="CPU", types={"T": NUMBERS, "Tidx": INDEX}, factory=True)
+def cumsum(*, exclusive: bool, reverse: bool, xp: Any) -> Callable[[Any, Any], Any]:
+    return _kernel(_cumulative("cumsum", xp), 0, exclusive, reverse, xp)
+
+
+@register_kernel(CUMPROD, device="CPU", types={"T": NUMBERS, "Tidx": INDEX}, factory=True)
+def cumprod(*, exclusive: bool, reverse: bool, xp: Any) -> Callable[[Any, Any], Any]:
+    return _kernel(_cumulative("cumprod", xp), 1, exclusive, reverse, xp)
+
+
+@register_kernel(
+    CUMULATIVE_LOGSUMEXP,
+    device="CPU",
+    types={"T": FLOATS, "Tidx": INDEX},
+    host_memory=["axis"],
+    factory=True,
+)
+def cumulative_logsumexp(*, exclusive: bool, reverse: bool, xp: Any) -> Callable[[Any, Any], Any]:
+    """An exclusive scan starts with -inf.
+
+    The elements are taken one after the other, all rounded to `T`: with NaN or infinities among
+    them, and in the narrow types, the order shows.
+    """
+
+    def scan(x: Any, axis: int) -> Any:
+        total = xp.full_like(x.take(0, axis), -xp.inf)
+        totals = []
+        for index in range(x.shape[axis]):
+            total = log_add_exp(total, x.take(index, axis), xp)
+            totals.append(total)
+        return xp.stack(totals, axis=axis)
+
+    return _kernel(scan, -xp.inf, exclusive, reverse, xp)
+
+
+def log_add_exp(a: Any, b: Any, xp: Any) -> Any:
+    """log(exp(a) + exp(b)), with NaN and infinities as Eigen's std::min and std::max leave them."""
+    high, low = xp.where(a < b, b, a), xp.where(b < a, b, a)
+    return xp.where(high == -xp.inf, high, xp.log1p(xp.exp(low - high)) + high)

@@ -1,0 +1,267 @@
+"""Reductions of the rows of a tensor by segment: sums, products, means and extrema.
+
+Source: TensorFlow core/ops/math_ops.cc, core/kernels/segment_reduction_ops_impl.h.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+
+from opkernel.errors import InvalidArgumentError
+from opkernel.kernel import check_allocation, register_kernel
+from opkernel.opdef import InferenceContext, OpHandle, register_op
+from opkernel.opdef.common_shapes import segment_reduction_with_num_segments_shape
+from opkernel.ops.kernel_types import INDEX, NUMBERS, REAL_NUMBERS, WIDE_INDEX
+from opkernel.types import DataType
+
+Array = np.ndarray[Any, Any]
+Reduction = Literal["Sum", "Prod", "Max", "Min"]
+
+_REAL = "float, double, int32, uint8, int16, int8, int64, bfloat16, uint16, half, uint32, uint64"
+_NUMERIC = (
+    "float, double, int32, uint8, int16, int8, complex64, int64, qint8, quint8, qint32, bfloat16, "
+    "qint16, quint16, uint16, complex128, half, uint32, uint64"
+)
+
+
+def segment_reduction_shape(c: InferenceContext) -> None:
+    """Data [rows, rest...] and ids [rows] -> [?, rest...]."""
+    data = c.with_rank_at_least(c.input(0), 1)
+    c.with_rank(c.input(1), 1)
+    c.set_output(0, c.concatenate(c.vector(c.unknown_dim()), c.subshape(data, 1)))
+
+
+def _declare_sorted(name: str, types: str) -> OpHandle:
+    return register_op(
+        f"Segment{name}",
+        inputs=["data: T", "segment_ids: Tindices"],
+        outputs=["output: T"],
+        attrs=[f"T: {{{types}}}", "Tindices: {int32, int64}"],
+        shape_fn=segment_reduction_shape,
+        doc=f"{name} of the rows of `data` of each segment; `segment_ids`, [rows], is sorted.",
+    )
+
+
+def _declare_counted(name: str, types: str, indices: str = "int32, int64") -> OpHandle:
+    return register_op(
+        name,
+        inputs=["data: T", "segment_ids: Tindices", "num_segments: Tnumsegments"],
+        outputs=["output: T"],
+        attrs=[
+            f"T: {{{types}}}",
+            f"Tindices: {{{indices}}}",
+            "Tnumsegments: {int32, int64} = DT_INT32",
+        ],
+        shape_fn=segment_reduction_with_num_segments_shape,
+        doc="""Reduce the parts of `data` of each of `num_segments` segments to one.
+
+segment_ids: the segment of each part; its shape is how that of `data` begins.
+""",
+    )
+
+
+SEGMENT_SUM = _declare_sorted("Sum", _NUMERIC)
+SEGMENT_PROD = _declare_sorted("Prod", _NUMERIC)
+SEGMENT_MEAN = _declare_sorted("Mean", _NUMERIC)
+SEGMENT_MAX = _declare_sorted("Max", _REAL)
+SEGMENT_MIN = _declare_sorted("Min", _REAL)
+
+SEGMENT_SUM_V2 = _declare_counted("SegmentSumV2", _NUMERIC)
+SEGMENT_PROD_V2 = _declare_counted("SegmentProdV2", _NUMERIC)
+SEGMENT_MAX_V2 = _declare_counted("SegmentMaxV2", _REAL)
+SEGMENT_MIN_V2 = _declare_counted("SegmentMinV2", _REAL)
+
+UNSORTED_SEGMENT_SUM = _declare_counted("UnsortedSegmentSum", _NUMERIC, "int16, int32, int64")
+UNSORTED_SEGMENT_PROD = _declare_counted("UnsortedSegmentProd", _NUMERIC)
+UNSORTED_SEGMENT_MAX = _declare_counted("UnsortedSegmentMax", _REAL)
+UNSORTED_SEGMENT_MIN = _declare_counted("UnsortedSegmentMin", _REAL)
+
+
+@dataclass(frozen=True, slots=True)
+class Runs:
+    """Runs of equal segment ids in a sorted vector of them."""
+
+    segments: Array
+    """The segment of each run, ascending."""
+    starts: Array
+    """The row at which each run begins."""
+
+    @classmethod
+    def of(cls, ids: Array) -> "Runs":
+        """The runs of a sorted vector."""
+        starts = np.flatnonzero(np.concatenate([[True], ids[1:] != ids[:-1]])[: ids.size])
+        return cls(ids[starts], starts)
+
+    def counts(self, rows: int) -> Array:
+        """How many of the `rows` each run has."""
+        return np.diff(self.starts, append=rows)
+
+    def reduce(self, data: Array, reduction: Reduction) -> Array:
+        """The reduction of the rows of each run; integers wrap around."""
+        if reduction in ("Max", "Min") and data.dtype.kind not in "iu" and np.isnan(data).any():
+            return self._extrema_with_nan(data, reduction)
+        reduced: Array = _UFUNCS[reduction].reduceat(data, self.starts, 0, data.dtype)
+        return reduced
+
+    def _extrema_with_nan(self, data: Array, reduction: Reduction) -> Array:
+        """Row by row as Eigen goes: a NaN is taken over, and then replaced by what comes next."""
+        keeps = np.less if reduction == "Max" else np.greater
+        result = data[self.starts]
+        for run, (start, count) in enumerate(zip(self.starts, self.counts(len(data)), strict=True)):
+            for row in data[start + 1 : start + count]:
+                result[run] = np.where(keeps(row, result[run]), result[run], row)
+        return result
+
+
+_UFUNCS: dict[Reduction, np.ufunc] = {
+    "Sum": np.add,
+    "Prod": np.multiply,
+    "Max": np.maximum,
+    "Min": np.minimum,
+}
+
+
+def check_sorted_ids(ids: Array) -> None:
+    """Raise InvalidArgumentError unless segment ids ascend from 0 or more."""
+    if ids.size == 0:
+        return
+    rows = int(ids[-1]) + 1
+    if rows <= 0:
+        raise InvalidArgumentError("segment ids must be >= 0")
+    if (ids[1:] < ids[:-1]).any():
+        raise InvalidArgumentError("segment ids are not increasing")
+    if ids[0] < 0:
+        raise InvalidArgumentError(
+            f"Segment id {ids[0]} out of range [0, {rows}), possibly because 'segment_ids' input "
+            "is not sorted."
+        )
+
+
+def _segments(data: Any, ids: Any, T: DataType, gap: int) -> tuple[Runs, Array]:
+    """The runs of the ids, and the output [last segment + 1, rest...], filled with `gap`."""
+    if data.ndim < 1:
+        raise InvalidArgumentError("input must be at least rank 1")
+    if ids.ndim != 1:
+        raise InvalidArgumentError("segment_ids should be a vector.")
+    if ids.shape[0] != data.shape[0]:
+        raise InvalidArgumentError("segment_ids should be the same size as dimension 0 of input.")
+    check_sorted_ids(ids)
+    segments = int(ids[-1]) + 1 if ids.size else 0
+    shape = check_allocation((segments, *data.shape[1:]), T)
+    return Runs.of(ids), np.full(shape, gap, T.numpy_dtype)
+
+
+def _sorted_kernel(reduction: Reduction) -> Callable[..., Any]:
+    gap = 1 if reduction == "Prod" else 0
+
+    def segment(data: Any, segment_ids: Any, *, T: DataType) -> Any:
+        runs, output = _segments(data, segment_ids, T, gap)
+        if output.size:
+            output[runs.segments] = runs.reduce(data, reduction)
+        return output
+
+    return segment
+
+
+_SORTED: dict[Reduction, OpHandle] = {
+    "Sum": SEGMENT_SUM,
+    "Prod": SEGMENT_PROD,
+    "Max": SEGMENT_MAX,
+    "Min": SEGMENT_MIN,
+}
+for _reduction, _op in _SORTED.items():
+    _types = NUMBERS if _reduction in ("Sum", "Prod") else REAL_NUMBERS
+    register_kernel(_op, device="CPU", types={"T": _types, "Tindices": INDEX})(
+        _sorted_kernel(_reduction)
+    )
+
+
+@register_kernel(SEGMENT_MEAN, device="CPU", types={"T": NUMBERS, "Tindices": INDEX})
+def segment_mean(data: Any, segment_ids: Any, *, T: DataType) -> Any:
+    """Sums and counts in `T`; integers are divided towards zero."""
+    runs, output = _segments(data, segment_ids, T, 0)
+    if not output.size:
+        return output
+    sums = runs.reduce(data, "Sum")
+    counts = runs.counts(len(data)).astype(T.numpy_dtype)
+    counts = counts.reshape(-1, *(1 for _ in data.shape[1:]))
+    if T.is_integer:
+        output[runs.segments] = (sums - np.fmod(sums, counts)) // counts
+    else:
+        output[runs.segments] = sums / counts
+    return output
+
+
+def num_segments_of(tensor: Any) -> int:
+    """The value of an input `num_segments`.
+
+    Raises:
+        InvalidArgumentError: it is no scalar, or negative.
+    """
+    if tensor.ndim != 0:
+        raise InvalidArgumentError(
+            f"num_segments should be a scalar, not shape {list(tensor.shape)}"
+        )
+    if tensor < 0:
+        raise InvalidArgumentError(f"Input num_segments == {tensor} must not be negative.")
+    return int(tensor)
+
+
+def _check_ids(ids: Array, segments: int) -> None:
+    outside = ids >= segments
+    if outside.any():
+        place = np.unravel_index(int(outside.argmax()), ids.shape)
+        where = f"[{','.join(str(i) for i in place)}]" if place else ""
+        raise InvalidArgumentError(
+            f"segment_ids{where} = {ids[place]} is out of range [0, {segments})"
+        )
+
+
+def _empty(reduction: Reduction, T: DataType) -> Any:
+    """The reduction of nothing."""
+    if reduction in ("Max", "Min"):
+        return T.min if reduction == "Max" else T.max
+    return 0 if reduction == "Sum" else 1
+
+
+def _unsorted_kernel(reduction: Reduction) -> Callable[..., Any]:
+    """Ids below 0 are passed over."""
+
+    def segment(data: Any, segment_ids: Any, num_segments: Any, *, T: DataType) -> Any:
+        segments = num_segments_of(num_segments)
+        ids = np.asarray(segment_ids)
+        if data.shape[: ids.ndim] != ids.shape:
+            raise InvalidArgumentError(
+                f"data.shape = {list(data.shape)} does not start with segment_ids.shape = "
+                f"{list(ids.shape)}"
+            )
+        shape = check_allocation((segments, *data.shape[ids.ndim :]), T)
+        output = np.full(shape, _empty(reduction, T), T.numpy_dtype)
+        if data.size == 0:
+            return output
+        _check_ids(ids, segments)
+        rows = np.flatnonzero(ids >= 0)
+        if rows.size:
+            rows = rows[np.argsort(ids.reshape(-1)[rows], kind="stable")]
+            runs = Runs.of(ids.reshape(-1)[rows])
+            parts = np.asarray(data).reshape(ids.size, *shape[1:])[rows]
+            reduced = runs.reduce(parts, reduction)
+            output[runs.segments] = _UFUNCS[reduction](output[runs.segments], reduced)
+        return output
+
+    return segment
+
+
+_UNSORTED: dict[Reduction, OpHandle] = {
+    "Sum": UNSORTED_SEGMENT_SUM,
+    "Prod": UNSORTED_SEGMENT_PROD,
+    "Max": UNSORTED_SEGMENT_MAX,
+    "Min": UNSORTED_SEGMENT_MIN,
+}
+for _reduction, _op in _UNSORTED.items():
+    _types = NUMBERS if _reduction in ("Sum", "Prod") else REAL_NUMBERS
+    register_kernel(_op, device="CPU", types={"T": _types, "Tindices": WIDE_INDEX})(
+        _unsorted_kernel(_reduction)
+    )

@@ -1,0 +1,272 @@
+"""Reductions by segment of rows that indices pick, and their gradients.
+
+Source: TensorFlow core/ops/math_ops.cc, core/kernels/segment_reduction_ops_impl.h.
+"""
+
+from collections.abc import Callable
+from typing import Any, Literal
+
+import numpy as np
+
+from opkernel.errors import InvalidArgumentError
+from opkernel.kernel import check_allocation, register_kernel
+from opkernel.opdef import InferenceContext, OpHandle, register_op
+from opkernel.opdef.inference_context import ShapeFn
+from opkernel.opdef.shape_handles import DimensionHandle
+from opkernel.ops.kernel_types import FLOATS, INDEX, REAL_NUMBERS
+from opkernel.ops.math.segment import Runs, check_sorted_ids
+from opkernel.types import DataType
+
+Array = np.ndarray[Any, Any]
+Mean = Literal["Sum", "Mean", "SqrtN"]
+"""What the sum of a segment is divided by: nothing, its number of rows, or that number's root."""
+
+_NARROW_FLOATS = (DataType.DT_BFLOAT16, DataType.DT_HALF)
+_MAX_SEGMENT = 2**31 - 1
+
+
+def _dim_of_scalar(c: InferenceContext, index: int, name: str) -> DimensionHandle:
+    tensor = c.input_tensor(index)
+    if tensor is None:
+        return c.unknown_dim()
+    size = int(tensor)
+    if size < 0:
+        raise InvalidArgumentError(f"Cannot specify a negative value for {name}")
+    return c.make_dim(size)
+
+
+def sparse_segment_shape(c: InferenceContext) -> None:
+    """[rows, rest...] -> [?, rest...], or [num_segments, rest...] where input 3 is that."""
+    data = c.with_rank_at_least(c.input(0), 1)
+    c.merge(c.with_rank(c.input(1), 1), c.with_rank(c.input(2), 1))
+    segments = c.unknown_dim()
+    if c.num_inputs() > 3:
+        c.with_rank(c.input(3), 0)
+        segments = _dim_of_scalar(c, 3, "num_segments")
+    c.set_output(0, c.concatenate(c.vector(segments), c.subshape(data, 1)))
+
+
+def sparse_segment_grad_shape(c: InferenceContext) -> None:
+    """[segments, rest...] -> [output_dim0, rest...]."""
+    data = c.with_rank_at_least(c.input(0), 1)
+    c.merge(c.input(2), c.with_rank(c.input(1), 1))
+    c.with_rank(c.input(3), 0)
+    rows = _dim_of_scalar(c, 3, "output_dim0")
+    c.set_output(0, c.concatenate(c.vector(rows), c.subshape(data, 1)))
+
+
+def sparse_segment_grad_v2_shape(c: InferenceContext) -> None:
+    """[segments, rest...] -> [?, rest...], [?]."""
+    data = c.with_rank_at_least(c.input(0), 1)
+    c.merge(c.input(2), c.with_rank(c.input(1), 1))
+    c.with_rank(c.input(3), 0)
+    c.set_output(0, c.concatenate(c.vector(c.unknown_dim()), c.subshape(data, 1)))
+    c.set_output(1, c.vector(c.unknown_dim()))
+
+
+_REAL = "float, double, int32, uint8, int16, int8, int64, bfloat16, uint16, half, uint32, uint64"
+_FLOATING = "bfloat16, half, float, double"
+_INDEX = "{int32, int64} = DT_INT32"
+_KINDS: tuple[Mean, ...] = ("Sum", "Mean", "SqrtN")
+_WHAT: dict[Mean, str] = {
+    "Sum": "The sums",
+    "Mean": "The means",
+    "SqrtN": "The sums, divided by the roots of the numbers of rows,",
+}
+
+
+def _declare(kind: Mean, with_num_segments: bool) -> OpHandle:
+    counted = ["Tnumsegments: " + _INDEX] if with_num_segments else []
+    return register_op(
+        f"SparseSegment{kind}" + ("WithNumSegments" if with_num_segments else ""),
+        inputs=[
+            "data: T",
+            "indices: Tidx",
+            "segment_ids: Tsegmentids",
+            *(["num_segments: Tnumsegments"] if with_num_segments else []),
+        ],
+        outputs=["output: T"],
+        attrs=[
+            f"T: {{{_REAL if kind == 'Sum' else _FLOATING}}}",
+            f"Tidx: {_INDEX}",
+            *counted,
+            f"Tsegmentids: {_INDEX}",
+            "sparse_gradient: bool = false",
+        ],
+        shape_fn=sparse_segment_shape,
+        doc=f"{_WHAT[kind]} of the rows `indices` of `data`, by the sorted `segment_ids`.",
+    )
+
+
+def _declare_grad(
+    name: str, output_dim0: str, outputs: list[str], shape_fn: ShapeFn, doc: str
+) -> OpHandle:
+    return register_op(
+        name,
+        inputs=[
+            "grad: T",
+            "indices: Tidx",
+            "segment_ids: Tsegmentids",
+            f"{output_dim0}: int32",
+        ],
+        outputs=outputs,
+        attrs=[f"T: {{{_FLOATING}}}", f"Tidx: {_INDEX}", f"Tsegmentids: {_INDEX}"],
+        shape_fn=shape_fn,
+        doc=doc,
+    )
+
+
+def _summed(
+    data: Any, indices: Any, segment_ids: Any, segments: int | None, kind: Mean, T: DataType
+) -> Array:
+    """The reduction; half and bfloat16 accumulate in float, segments without rows are 0."""
+    _check_vectors(indices, segment_ids)
+    if segments is not None and segments < 0:
+        raise InvalidArgumentError("segment ids must be >= 0")
+    if data.ndim < 1:
+        raise InvalidArgumentError("Shape must be at least rank 1")
+    last = int(segment_ids[-1]) if segment_ids.size else -1
+    if last >= _MAX_SEGMENT:
+        raise InvalidArgumentError(
+            f"Last segment id must be < kintmax, got {last} limit {_MAX_SEGMENT}"
+        )
+    if segments is not None and last >= segments:
+        raise InvalidArgumentError("segment ids must be < num_segments")
+    check_sorted_ids(segment_ids)
+    shape = check_allocation((last + 1 if segments is None else segments, *data.shape[1:]), T)
+    output = np.zeros(shape, T.numpy_dtype)
+    _check_indices(indices, data.shape[0])
+    if not indices.size:
+        return output
+    rows = data[indices]
+    rows = rows.astype(np.float32) if T in _NARROW_FLOATS else rows
+    runs = Runs.of(segment_ids)
+    counts = runs.counts(indices.size).reshape(-1, *(1 for _ in data.shape[1:]))
+    sums = runs.reduce(rows, "Sum")
+    output[runs.segments] = sums if kind == "Sum" else sums / _divisor(counts, kind, rows.dtype)
+    return output
+
+
+def _check_vectors(indices: Any, segment_ids: Any) -> None:
+    for name, tensor in (("indices", indices), ("segment_ids", segment_ids)):
+        if tensor.ndim != 1:
+            raise InvalidArgumentError(f"{name} should be a vector.")
+    if indices.size != segment_ids.size:
+        raise InvalidArgumentError("segment_ids and indices should have same size.")
+
+
+def _check_indices(indices: Any, rows: int) -> None:
+    outside = (indices < 0) | (indices >= rows)
+    if outside.any():
+        place = int(outside.argmax())
+        raise InvalidArgumentError(
+            f"Bad: indices[{place}] == {indices[place]} out of range [0, {rows})"
+        )
+
+
+def _divisor(counts: Array, kind: Mean, dtype: np.dtype[Any]) -> Array:
+    root: Array = np.sqrt(counts) if kind == "SqrtN" else counts
+    return root.astype(dtype)
+
+
+def _kernel(kind: Mean) -> Callable[..., Array]:
+    def reduced(data: Any, indices: Any, segment_ids: Any, *, T: DataType) -> Array:
+        return _summed(data, indices, segment_ids, None, kind, T)
+
+    return reduced
+
+
+def _counted_kernel(kind: Mean) -> Callable[..., Array]:
+    def reduced(
+        data: Any, indices: Any, segment_ids: Any, num_segments: Any, *, T: DataType
+    ) -> Array:
+        if num_segments.ndim != 0:
+            raise InvalidArgumentError(
+                f"num_segments should be a scalar, not shape {list(num_segments.shape)}"
+            )
+        return _summed(data, indices, segment_ids, int(num_segments), kind, T)
+
+    return reduced
+
+
+def _spread(
+    grad: Any, indices: Any, segment_ids: Any, rows: Any, kind: Mean, T: DataType
+) -> tuple[Array, Array]:
+    """The sums of the segments' gradients for each index that is there, and these, ascending."""
+    _check_vectors(indices, segment_ids)
+    if grad.ndim < 1:
+        raise InvalidArgumentError("Index must be less than 0, got 0")
+    if rows < 0:
+        raise InvalidArgumentError(f"Expected a non-negative size, got {rows}")
+    if rows == 0 or indices.size == 0:
+        return np.zeros((0, *grad.shape[1:]), T.numpy_dtype), indices[:0].copy()
+    segments = grad.shape[0]
+    if segment_ids[-1] >= segments:
+        raise InvalidArgumentError("Invalid number of segments")
+    _check_range("Segment id", segment_ids, segments)
+    _check_range("Index", indices, int(rows))
+    parts = grad.astype(np.float32) if T in _NARROW_FLOATS else grad
+    if kind != "Sum":
+        counts = np.maximum(np.bincount(segment_ids, minlength=segments), 1)
+        counts = counts.reshape(-1, *(1 for _ in grad.shape[1:]))
+        parts = parts * (1 / _divisor(counts, kind, parts.dtype))
+    order = np.argsort(indices, kind="stable")
+    runs = Runs.of(indices[order])
+    return runs.reduce(parts[segment_ids[order]], "Sum").astype(T.numpy_dtype), runs.segments
+
+
+def _check_range(what: str, values: Array, limit: int) -> None:
+    outside = (values < 0) | (values >= limit)
+    if outside.any():
+        raise InvalidArgumentError(
+            f"{what} {values[int(outside.argmax())]} out of range [0, {limit})."
+        )
+
+
+def _grad_kernel(kind: Mean) -> Callable[..., Array]:
+    def gradient(
+        grad: Any, indices: Any, segment_ids: Any, output_dim0: Any, *, T: DataType
+    ) -> Array:
+        if output_dim0.ndim != 0:
+            raise InvalidArgumentError("output_dim0 should be a scalar.")
+        sums, places = _spread(grad, indices, segment_ids, output_dim0, kind, T)
+        shape = check_allocation((int(output_dim0), *grad.shape[1:]), T)
+        output = np.zeros(shape, T.numpy_dtype)
+        output[places] = sums
+        return output
+
+    return gradient
+
+
+def _grad_v2_kernel(kind: Mean) -> Callable[..., tuple[Array, Array]]:
+    def gradient(
+        grad: Any, indices: Any, segment_ids: Any, dense_output_dim0: Any, *, T: DataType
+    ) -> tuple[Array, Array]:
+        if dense_output_dim0.ndim != 0:
+            raise InvalidArgumentError("dense_output_dim0 should be a scalar.")
+        return _spread(grad, indices, segment_ids, dense_output_dim0, kind, T)
+
+    return gradient
+
+
+for _kind in _KINDS:
+    _indexed = {"Tidx": INDEX, "Tsegmentids": INDEX}
+    _types = {"T": REAL_NUMBERS if _kind == "Sum" else FLOATS, **_indexed}
+    register_kernel(_declare(_kind, False), device="CPU", types=_types)(_kernel(_kind))
+    register_kernel(_declare(_kind, True), device="CPU", types=_types)(_counted_kernel(_kind))
+    _grad = _declare_grad(
+        f"SparseSegment{_kind}Grad",
+        "output_dim0",
+        ["output: T"],
+        sparse_segment_grad_shape,
+        f"The gradient of SparseSegment{_kind} with respect to its data, of `output_dim0` rows.",
+    )
+    _grad_v2 = _declare_grad(
+        f"SparseSegment{_kind}GradV2",
+        "dense_output_dim0",
+        ["output: T", "sorted_unique_indices: Tidx"],
+        sparse_segment_grad_v2_shape,
+        f"The rows of the gradient of SparseSegment{_kind} that need not be 0, and their indices.",
+    )
+    register_kernel(_grad, device="CPU", types={"T": FLOATS, **_indexed})(_grad_kernel(_kind))
+    register_kernel(_grad_v2, device="CPU", types={"T": FLOATS, **_indexed})(_grad_v2_kernel(_kind))

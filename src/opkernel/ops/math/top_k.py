@@ -1,0 +1,287 @@
+"""The k largest elements, whether a class is among them, and the n-th smallest.
+
+Source: TensorFlow core/ops/nn_ops.cc, core/kernels/topk_op.cc, in_topk_op.h, nth_element_op.cc.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from opkernel.errors import InvalidArgumentError
+from opkernel.kernel import register_kernel
+from opkernel.opdef import InferenceContext, register_op
+from opkernel.ops.kernel_types import INDEX, REAL_NUMBERS, WIDE_INDEX
+from opkernel.types import DataType
+
+Array = np.ndarray[Any, Any]
+
+_REAL = "float, double, int32, uint8, int16, int8, int64, bfloat16, uint16, half, uint32, uint64"
+_SORT_ALL_BELOW = 64  # so few columns are sorted faster than parted
+
+
+def top_k_shape(c: InferenceContext) -> None:
+    """[..., n] -> [..., k]; k is input 1, or the attr `k`."""
+    shape = c.with_rank_at_least(c.input(0), 1)
+    k = c.make_dim_for_scalar_input(1) if c.num_inputs() > 1 else c.make_dim(c.get_attr("k"))
+    last = c.dim(shape, -1)
+    if c.value_known(last) and c.value_known(k) and c.value(last) < c.value(k):
+        raise InvalidArgumentError(
+            f"input must have last dimension >= k = {c.value(k)} but is {c.value(last)}"
+        )
+    shape = c.concatenate(c.subshape(shape, 0, -1), c.vector(k))
+    c.set_output(0, shape)
+    c.set_output(1, shape)
+
+
+def in_top_k_shape(c: InferenceContext) -> None:
+    """[batch, classes], [batch] -> [batch]."""
+    predictions, targets = c.with_rank(c.input(0), 2), c.with_rank(c.input(1), 1)
+    c.set_output(0, c.vector(c.merge(c.dim(predictions, 0), c.dim(targets, 0))))
+
+
+def nth_element_shape(c: InferenceContext) -> None:
+    """[..., m] -> [...]."""
+    shape = c.with_rank_at_least(c.input(0), 1)
+    n, last = c.make_dim_for_scalar_input(1), c.dim(shape, -1)
+    if c.value_known(last) and c.value_known(n) and c.value(last) <= c.value(n):
+        raise InvalidArgumentError(
+            f"Input must have last dimension > n = {c.value(n)} but is {c.value(last)}"
+        )
+    c.set_output(0, c.subshape(shape, 0, -1))
+
+
+TOP_K = register_op(
+    "TopK",
+    inputs=["input: T"],
+    outputs=["values: T", "indices: int32"],
+    attrs=["k: int >= 0", "sorted: bool = true", f"T: {{{_REAL}}}"],
+    shape_fn=top_k_shape,
+    deprecated=(7, "Use TopKV2 instead"),
+    doc="The `k` largest elements of each row of `input`, with k as an attr.",
+)
+
+TOP_K_V2 = register_op(
+    "TopKV2",
+    inputs=["input: T", "k: Tk"],
+    outputs=["values: T", "indices: index_type"],
+    attrs=[
+        "sorted: bool = true",
+        f"T: {{{_REAL}}}",
+        "Tk: {int16, int32, int64} = DT_INT32",
+        "index_type: {int16, int32, int64} = DT_INT32",
+    ],
+    shape_fn=top_k_shape,
+    doc="""The `k` largest elements of each row, the last dimension of `input`, and their places.
+
+sorted: largest first; otherwise in no promised order.
+""",
+)
+
+IN_TOP_K = register_op(
+    "InTopK",
+    inputs=["predictions: float", "targets: T"],
+    outputs=["precision: bool"],
+    attrs=["k: int", "T: {int32, int64} = DT_INT32"],
+    shape_fn=in_top_k_shape,
+    doc="Whether fewer than `k` classes are predicted more strongly than the target, by example.",
+)
+
+IN_TOP_K_V2 = register_op(
+    "InTopKV2",
+    inputs=["predictions: float", "targets: T", "k: T"],
+    outputs=["precision: bool"],
+    attrs=["T: {int32, int64} = DT_INT32"],
+    shape_fn=in_top_k_shape,
+    doc="Whether fewer than `k` classes are predicted more strongly than the target, by example.",
+)
+
+NTH_ELEMENT = register_op(
+    "NthElement",
+    inputs=["input: T", "n: int32"],
+    outputs=["values: T"],
+    attrs=["reverse: bool = false", f"T: {{{_REAL}}}"],
+    shape_fn=nth_element_shape,
+    doc="The `n`-th smallest element of each row, counted from 0; with `reverse` the n-th largest.",
+)
+
+
+def check_k(k: int, shape: tuple[int, ...]) -> None:
+    """Raise InvalidArgumentError unless rows of `shape` have `k` elements."""
+    if k < 0:
+        raise InvalidArgumentError(f"Need k >= 0, got {k}")
+    if not shape:
+        raise InvalidArgumentError(f"input must be >= 1-D, got shape {list(shape)}")
+    if shape[-1] < k:
+        raise InvalidArgumentError(
+            f"input must have at least k columns. Had {shape[-1]}, needed {k}"
+        )
+
+
+def top_indices(x: Array, k: int) -> Array:
+    """The columns of the `k` largest elements of each row [rows, n], largest first.
+
+    Of equal elements the leftmost comes first; NaN counts as -inf.
+    """
+    if x.dtype.kind not in "iuf":  # bfloat16: NumPy does not sort it
+        x = x.astype(np.float32)
+    if x.dtype.kind == "f":
+        x = np.fmax(x, x.dtype.type(-np.inf))
+    rows, columns = x.shape
+    if k == columns or columns < _SORT_ALL_BELOW:
+        return _descending(x)[:, :k]
+    if k == 0:
+        return np.empty((rows, 0), np.intp)
+    least = np.partition(x, columns - k)[:, columns - k, None]
+    above, equal = x > least, x == least
+    room = k - np.count_nonzero(above, axis=1, keepdims=True)
+    chosen = np.nonzero(above | (equal & (np.cumsum(equal, axis=1) <= room)))[1].reshape(rows, k)
+    return np.take_along_axis(chosen, _descending(np.take_along_axis(x, chosen, 1)), 1)
+
+
+def _descending(x: Array) -> Array:
+    """Columns by descending element; the reversal keeps equal elements in their order."""
+    from_the_right = np.argsort(x[:, ::-1], axis=1, kind="stable")
+    columns: Array = x.shape[1] - 1 - from_the_right[:, ::-1]
+    return columns
+
+
+def _unsorted(order: Array, k: int) -> Array:
+    """The first `k` columns of each row of `order`, in the order in which TensorFlow's TopN holds them.
+
+    It takes the columns from left to right and keeps the best k as a heap with the worst in front.
+    """
+    ranks = np.argsort(order, axis=1)
+    heaps = np.array([_heap_of_least(row, k) for row in ranks.tolist()], np.intp)
+    return np.take_along_axis(order, heaps.reshape(len(order), k), 1)
+
+
+def _heap_of_least(ranks: list[int], k: int) -> list[int]:
+    heap = ranks[: k + 1]
+    for parent in reversed(range((k + 1) // 2)):
+        _sift_down(heap, parent, heap[parent])
+    _pop(heap)
+    for rank in ranks[k + 1 :]:
+        if rank < heap[0]:
+            _pop(heap)
+            _push(heap, rank)
+    return heap
+
+
+def _push(heap: list[int], value: int) -> None:
+    heap.append(value)
+    at = len(heap) - 1
+    while at and heap[parent := (at - 1) // 2] < value:
+        heap[at] = heap[parent]
+        at = parent
+    heap[at] = value
+
+
+def _pop(heap: list[int]) -> None:
+    """Remove the front, the greatest."""
+    last = heap.pop()
+    _sift_down(heap, 0, last)
+
+
+def _sift_down(heap: list[int], at: int, value: int) -> None:
+    """Put `value` at a place of the heap, or below it where greater ones are."""
+    while (child := 2 * at + 1) < len(heap):
+        if child + 1 < len(heap) and heap[child + 1] > heap[child]:
+            child += 1
+        if heap[child] <= value:
+            break
+        heap[at] = heap[child]
+        at = child
+    heap[at] = value
+
+
+def top_k_of_rows(x: Any, k: int, is_sorted: bool, index_type: DataType) -> tuple[Array, Array]:
+    """The `k` largest elements of each row [..., n], and their columns.
+
+    Raises:
+        InvalidArgumentError: `k` is negative, or a row is shorter.
+    """
+    x = np.asarray(x)
+    check_k(k, x.shape)
+    rows, columns = int(np.prod(x.shape[:-1])), x.shape[-1]
+    flat = x.reshape(rows, columns)
+    if is_sorted or k in (0, 1, columns):
+        indices = top_indices(flat, k)
+    else:
+        indices = _unsorted(top_indices(flat, columns), k)
+    shape = (*x.shape[:-1], k)
+    values = np.take_along_axis(flat, indices, 1).reshape(shape)
+    return values, indices.reshape(shape).astype(index_type.numpy_dtype)
+
+
+_TOP_K_TYPES = {"T": REAL_NUMBERS, "index_type": WIDE_INDEX}
+
+
+# TensorFlow constrains this kernel by an attr that the op lacks, so that none is ever found.
+@register_kernel(TOP_K, device="CPU", types=_TOP_K_TYPES)
+def top_k(input: Any, *, k: int, sorted: bool) -> tuple[Array, Array]:
+    return top_k_of_rows(input, k, sorted, DataType.DT_INT32)
+
+
+@register_kernel(TOP_K_V2, device="CPU", types=_TOP_K_TYPES)
+def top_k_v2(input: Any, k: Any, *, sorted: bool, index_type: DataType) -> tuple[Array, Array]:
+    if k.ndim != 0:
+        raise InvalidArgumentError(f"k must be scalar, got shape {list(k.shape)}")
+    return top_k_of_rows(input, int(k), sorted, index_type)
+
+
+def _in_top_k(predictions: Any, targets: Any, k: int, xp: Any) -> Any:
+    """A row with a target out of range, or an element that is not finite, is not in."""
+    if predictions.ndim != 2:
+        raise InvalidArgumentError("predictions must be 2-dimensional")
+    if targets.ndim != 1:
+        raise InvalidArgumentError("targets must be 1-dimensional")
+    if predictions.shape[0] != targets.shape[0]:
+        raise InvalidArgumentError(
+            f"First dimension of predictions {predictions.shape[0]} must match length of targets "
+            f"{targets.shape[0]}"
+        )
+    classes = predictions.shape[1]
+    if classes == 0:
+        return xp.zeros(targets.shape, dtype=bool)
+    known = (targets >= 0) & (targets < classes)
+    places = xp.where(known, targets, 0)[:, None]
+    stronger = predictions > xp.take_along_axis(predictions, places, axis=1)
+    sure = known & xp.all(xp.isfinite(predictions), axis=1)
+    return sure & (xp.sum(stronger, axis=1) < k)
+
+
+_IN_TOP_K_HOST = ["predictions", "targets", "precision"]
+
+
+@register_kernel(IN_TOP_K, device="CPU", types={"T": INDEX}, host_memory=_IN_TOP_K_HOST)
+def in_top_k(predictions: Any, targets: Any, *, k: int, xp: Any) -> Any:
+    return _in_top_k(predictions, targets, k, xp)
+
+
+@register_kernel(IN_TOP_K_V2, device="CPU", types={"T": INDEX}, host_memory=[*_IN_TOP_K_HOST, "k"])
+def in_top_k_v2(predictions: Any, targets: Any, k: Any, *, xp: Any) -> Any:
+    if k.ndim != 0:
+        raise InvalidArgumentError(f"k must be 0-D, got shape {list(k.shape)}")
+    return _in_top_k(predictions, targets, int(k), xp)
+
+
+@register_kernel(NTH_ELEMENT, device="CPU", types={"T": REAL_NUMBERS}, factory=True)
+def nth_element(*, reverse: bool, T: DataType) -> Callable[[Any, Any], Any]:
+    """NaN counts as larger than all numbers."""
+
+    def nth(input: Any, n: Any) -> Any:
+        if n.ndim != 0:
+            raise InvalidArgumentError(f"N must be scalar but has rank {n.ndim}")
+        place = int(n)
+        if place < 0:
+            raise InvalidArgumentError(f"n must be non-negative but is {place}")
+        if input.ndim < 1:
+            raise InvalidArgumentError(f"Input must be at least rank 1 but is rank {input.ndim}")
+        if input.shape[-1] <= place:
+            raise InvalidArgumentError(f"Input must have last dimension > n = {place}")
+        place = input.shape[-1] - 1 - place if reverse else place
+        x = input.astype(np.float32) if T == DataType.DT_BFLOAT16 else input
+        return np.partition(x, place, axis=-1)[..., place].astype(T.numpy_dtype)
+
+    return nth

@@ -1,0 +1,105 @@
+"""Activations.
+
+Source: TensorFlow core/ops/nn_ops.cc, core/kernels/relu_op_functor.h, softplus_op.h, softsign_op.h.
+"""
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any
+
+from opkernel.kernel import register_kernel
+from opkernel.opdef import OpHandle, register_op
+from opkernel.opdef.common_shapes import unchanged_shape
+from opkernel.ops.kernel_types import FLOATS, REAL_NUMBERS
+from opkernel.ops.math.elementwise import kernel_of_body, register_body
+from opkernel.types import DataType
+
+__all__ = ["FLOAT_SPEC", "SELU_ALPHA", "SELU_SCALE"]
+
+FLOAT_SPEC = "{half, bfloat16, float, double}"
+
+# Klambauer et al., Self-Normalizing Neural Networks, 2017.
+SELU_ALPHA = 1.6732632423543772848170429916717
+SELU_SCALE = 1.0507009873554804934193349852946
+
+
+def _activation(
+    name: str, doc: str, types: str = FLOAT_SPEC, attrs: Sequence[str] = ()
+) -> OpHandle:
+    return register_op(
+        name,
+        inputs=["features: T"],
+        outputs=["activations: T"],
+        attrs=[*attrs, f"T: {types}"],
+        shape_fn=unchanged_shape,
+        doc=doc,
+    )
+
+
+RELU = _activation("Relu", "max(features, 0).", "{realnumbertype, qint8}")
+RELU6 = _activation("Relu6", "min(max(features, 0), 6).", "realnumbertype")
+LEAKY_RELU = _activation(
+    "LeakyRelu",
+    "The features, those below 0 times `alpha`.",
+    f"{FLOAT_SPEC} = DT_FLOAT",
+    ["alpha: float = 0.2"],
+)
+ELU = _activation("Elu", "The features; exp(features) - 1 where they are below 0.")
+SELU = _activation("Selu", "scale * features; scale * alpha * (exp(features) - 1) below 0.")
+SOFTPLUS = _activation("Softplus", "log(exp(features) + 1).")
+SOFTSIGN = _activation("Softsign", "features / (abs(features) + 1).")
+
+
+@register_kernel(RELU, device="CPU", types={"T": REAL_NUMBERS}, kind="elementwise", factory=True)
+def relu(*, T: DataType, xp: Any) -> Callable[[Any], Any]:
+    """One call of the namespace's maximum; NaN stays NaN."""
+    return partial(xp.maximum, T.numpy_dtype.type(0))
+
+
+@register_kernel(RELU6, device="CPU", types={"T": REAL_NUMBERS}, kind="elementwise", factory=True)
+def relu6(*, T: DataType, xp: Any) -> Callable[[Any], Any]:
+    """NaN stays NaN."""
+    zero, six = T.numpy_dtype.type(0), T.numpy_dtype.type(6)
+
+    def clip_0_6(features: Any, *, xp: Any) -> Any:
+        return xp.minimum(xp.maximum(features, zero), six)
+
+    return kernel_of_body(clip_0_6, T, xp) if T in FLOATS else partial(clip_0_6, xp=xp)
+
+
+# OpDef and kernels do not agree in TensorFlow: no node can ask for an integer LeakyRelu.
+@register_kernel(
+    LEAKY_RELU, device="CPU", types={"T": REAL_NUMBERS}, kind="elementwise", factory=True
+)
+def leaky_relu(*, alpha: float, T: DataType, xp: Any) -> Callable[[Any], Any]:
+    """The slope is rounded to the type of the features."""
+    slope = float(T.numpy_dtype.type(alpha))
+
+    def leak(features: Any, *, xp: Any) -> Any:
+        return xp.where(features > 0, features, features * slope)
+
+    return kernel_of_body(leak, T, xp)
+
+
+def elu(features: Any, *, xp: Any) -> Any:
+    return xp.where(features < 0, xp.expm1(features), features)
+
+
+def selu(features: Any, *, xp: Any) -> Any:
+    below = xp.expm1(features) * (SELU_SCALE * SELU_ALPHA)
+    return xp.where(features < 0, below, features * SELU_SCALE)
+
+
+def softplus(features: Any, *, xp: Any) -> Any:
+    """max(x, 0) + log1p(exp(-|x|)), which neither overflows nor cancels."""
+    return xp.maximum(features, 0) + xp.log1p(xp.exp(-xp.abs(features)))
+
+
+def softsign(features: Any, *, xp: Any) -> Any:
+    return features / (xp.abs(features) + 1)
+
+
+register_body(ELU, elu, FLOATS)
+register_body(SELU, selu, FLOATS)
+register_body(SOFTPLUS, softplus, FLOATS)
+register_body(SOFTSIGN, softsign, FLOATS)

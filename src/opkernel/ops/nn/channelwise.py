@@ -1,0 +1,222 @@
+"""Convolution of each channel of images `[batch, rows, columns, channels]` by itself (depthwise).
+
+There is no matrix product in it, so it is bound by the memory that each pass touches. A tile of
+input lines is copied, with its padding, into a buffer that stays in the cache, and `einsum`
+multiplies and adds it in one pass. Its inner loop is as long as a line of the output, columns times
+channels, because the columns that one filter element sees are neighbours in the buffer: with a
+stride of 2 the even columns of a line are stored before its odd ones.
+
+Half and bfloat16 are rounded after each term of a sum, as TensorFlow rounds them.
+
+Source of the meaning: TensorFlow core/kernels/depthwise_conv_op.cc, depthwise_conv_grad_op.cc.
+"""
+
+import functools
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from opkernel.kernel import allocate
+from opkernel.ops.nn.narrow_products import NARROW_FLOATS, STEPWISE_LIMIT, add_product
+from opkernel.ops.nn.windows import (
+    Array,
+    Geometry,
+    clipped,
+    overlaps,
+    pad,
+    spread,
+    strided,
+    windows_of,
+)
+from opkernel.types import as_dtype
+
+__all__ = [
+    "convolve_channelwise",
+    "convolve_channelwise_backprop_filter",
+    "convolve_channelwise_backprop_input",
+]
+
+_TILE_BYTES = 1 << 20
+"""Measured best between 64 KiB and 1 MiB, with 1 MiB of L2."""
+_INNER_LOOP = 2048
+"""Elements from which on a longer inner loop gains less than 5 %."""
+
+
+def convolve_channelwise(x: Array, filters: Array, geometry: Geometry) -> Array:
+    """The convolution `[batch, rows, columns, channels * multiplier]`.
+
+    Args:
+        x: the images.
+        filters: `[rows, columns, channels, multiplier]`.
+        geometry: where the windows lie.
+    """
+    if as_dtype(x.dtype) in NARROW_FLOATS:
+        return _convolve_rounded(x, filters, geometry)
+    depth = math.prod(filters.shape[2:])
+    out = allocate((x.shape[0], *geometry.output, depth), as_dtype(x.dtype))
+    if out.size == 0 or x.size == 0 or filters.size == 0:
+        out.fill(0)
+        return out
+    layout = _Layout(geometry, filters.shape[2], filters.shape[3])
+    block = layout.block
+    weights = np.empty((*geometry.window, block, depth), x.dtype)
+    weights[...] = filters.reshape(*geometry.window, 1, depth)
+    weights = weights.reshape(*geometry.window, block * depth)
+    for image, lines, buffer in layout.tiles(x):
+        tile = out[image, lines].reshape(-1, geometry.output[1] // block, block * depth)
+        for offsets, windows in layout.windows(buffer, len(tile)):
+            if offsets.start == 0:
+                np.einsum("tbijx,ijx->tbx", windows, weights[:, offsets], out=tile)
+            else:
+                tile += np.einsum("tbijx,ijx->tbx", windows, weights[:, offsets])
+    return out
+
+
+@dataclass(frozen=True, slots=True)
+class _Layout:
+    """How a tile of input lines is stored: `[lines, phase, columns, channels, multiplier]`.
+
+    Column `c` of the padded input is in phase `c % stride`, at `c // stride`.
+    """
+
+    geometry: Geometry
+    channels: int
+    multiplier: int
+
+    @property
+    def depth(self) -> int:
+        return self.channels * self.multiplier
+
+    @property
+    def columns(self) -> int:
+        """How many columns of a phase the windows reach."""
+        g = self.geometry
+        return g.output[1] + (g.window[1] - 1) * g.dilations[1] // g.strides[1]
+
+    @property
+    def block(self) -> int:
+        """The columns that the inner loop takes: a divisor of all, and no more than it needs."""
+        columns = self.geometry.output[1]
+        divisors = (d for d in range(1, columns) if columns % d == 0)
+        return next((d for d in divisors if d * self.depth >= _INNER_LOOP), columns)
+
+    def tiles(self, x: Array) -> Iterator[tuple[int, slice, Array]]:
+        """Which image, which lines of the output, and the input lines that their windows reach.
+
+        All tiles share one buffer.
+        """
+        g, stride = self.geometry, self.geometry.strides[0]
+        line = np.zeros((g.strides[1], self.columns, self.channels, self.multiplier), x.dtype)
+        reach = (g.window[0] - 1) * g.dilations[0] + 1
+        count = (_TILE_BYTES // line.nbytes - reach) // stride + 1
+        count = max(1, min(g.output[0], count))
+        buffer = np.zeros(((count - 1) * stride + reach, *line.shape), x.dtype)
+        for image in range(x.shape[0]):
+            for start in range(0, g.output[0], count):
+                stop = min(start + count, g.output[0])
+                used = (stop - start - 1) * stride + reach
+                self._fill(buffer[:used], x[image], start * stride - g.padding[0][0])
+                yield image, slice(start, stop), buffer
+
+    def _fill(self, buffer: Array, image: Array, first: int) -> None:
+        """Copy the lines of an image from `first` on, zeros where it has none."""
+        stored, taken = clipped(first, 1, len(buffer), len(image))
+        buffer[: stored.start] = 0
+        buffer[stored.stop :] = 0
+        stride, left = self.geometry.strides[1], self.geometry.padding[1][0]
+        for phase in range(stride):
+            to, columns = clipped(phase - left, stride, self.columns, image.shape[1])
+            buffer[stored, phase, to] = image[taken, columns, :, None]
+
+    def windows(self, buffer: Array, lines: int) -> Iterator[tuple[slice, Array]]:
+        """The windows of a tile: the filter columns of one phase, and what they see.
+
+        The views are `[lines, blocks, filter rows, filter columns, block * depth]`.
+        """
+        g, depth, inner = self.geometry, self.depth, self.block * self.depth
+        stride, dilation = g.strides[1], g.dilations[1]
+        line = stride * self.columns * depth
+        common = math.gcd(stride, dilation)
+        steps = (g.strides[0] * line, inner, g.dilations[0] * line, dilation // common * depth, 1)
+        for start in range(min(stride // common, g.window[1])):
+            offsets = slice(start, g.window[1], stride // common)
+            at, phase = divmod(start * dilation, stride)
+            count = len(range(g.window[1])[offsets])
+            shape = (lines, g.output[1] // self.block, g.window[0], count, inner)
+            yield offsets, strided(buffer, (phase * self.columns + at) * depth, shape, steps)
+
+
+def _convolve_rounded(
+    x: Array, filters: Array, geometry: Geometry, last_first: bool = False
+) -> Array:
+    """`convolve_channelwise` in the type of the input, one element of the window after the other."""
+    *window, channels, multiplier = filters.shape
+    depth = channels * multiplier
+    padded = np.repeat(pad(x, geometry), multiplier, axis=-1).astype(np.float32)
+    weights = filters.reshape(*window, depth).astype(np.float32)
+    out = np.zeros((x.shape[0], *geometry.output, depth), np.float32)
+    for offset, elements in _elements(geometry, padded, last_first):
+        out = add_product(out, padded[elements], weights[offset], x.dtype)
+    return out.astype(x.dtype)
+
+
+def _elements(
+    geometry: Geometry, padded: Array, last_first: bool = False
+) -> list[tuple[tuple[int, ...], tuple[slice, ...]]]:
+    """For each element of the window, where in a padded input all windows have it."""
+    inside = replace(geometry, padding=((0, 0),) * len(geometry.window))
+    found = [(offset, elements) for offset, _, elements in overlaps(inside, padded.shape[1:-1])]
+    return found[::-1] if last_first else found
+
+
+def convolve_channelwise_backprop_input(
+    input_shape: Sequence[int], filters: Array, gradient: Array, geometry: Geometry
+) -> Array:
+    """The gradient of `convolve_channelwise` by its input, given that by its output.
+
+    It is the convolution of that gradient, spread out, with the filter turned around.
+    """
+    rows, columns, channels, multiplier = filters.shape
+    if filters.size == 0:
+        return np.zeros(input_shape, gradient.dtype)
+    laid_out, places = spread(gradient, geometry, input_shape[1:-1])
+    turned = filters[::-1, ::-1].reshape(rows, columns, channels * multiplier, 1)
+    if as_dtype(gradient.dtype) in NARROW_FLOATS:
+        shares = _convolve_rounded(laid_out, turned, places, last_first=True)
+    else:
+        shares = convolve_channelwise(laid_out, turned, places)
+    shares = shares.reshape(*input_shape, multiplier)
+    return functools.reduce(np.add, [shares[..., i] for i in range(multiplier)])
+
+
+def convolve_channelwise_backprop_filter(
+    x: Array, filter_shape: Sequence[int], gradient: Array, geometry: Geometry
+) -> Array:
+    """The gradient of `convolve_channelwise` by its filters, given that by its output."""
+    out = allocate(filter_shape, as_dtype(x.dtype))
+    out.fill(0)
+    if out.size == 0:
+        return out
+    gradient = gradient.reshape(*gradient.shape[:-1], *filter_shape[2:])
+    if as_dtype(x.dtype) in NARROW_FLOATS:
+        if out.size * math.prod(gradient.shape[:3]) <= STEPWISE_LIMIT:
+            return _backprop_filter_rounded(x, out, gradient, geometry)
+        x, gradient = x.astype(np.float32), gradient.astype(np.float32)
+    padded = pad(x, geometry)
+    for offset, elements in _elements(geometry, padded):
+        out[offset] = np.einsum("nhwc,nhwcm->cm", padded[elements], gradient)
+    return out
+
+
+def _backprop_filter_rounded(x: Array, out: Array, gradient: Array, geometry: Geometry) -> Array:
+    """The sum over windows, one after the other, and then over images."""
+    dtype, gradient = x.dtype, gradient.astype(np.float32)
+    padded = pad(x, geometry).astype(np.float32)
+    for windows, gradients in zip(windows_of(padded, geometry), gradient, strict=True):
+        total = np.zeros(out.shape, np.float32)
+        for place in np.ndindex(*geometry.output):
+            total = add_product(total, windows[place][..., np.newaxis], gradients[place], dtype)
+        out += total.astype(dtype)
+    return out

@@ -1,0 +1,140 @@
+"""Cross entropy of the softmax of logits with labels, and its gradient by the logits.
+
+Source: TensorFlow core/ops/nn_ops.cc, core/kernels/xent_op.cc, sparse_xent_op.cc.
+"""
+
+from typing import Any
+
+import numpy as np
+
+from opkernel.errors import InvalidArgumentError
+from opkernel.kernel import register_kernel
+from opkernel.opdef import InferenceContext, register_op
+from opkernel.opdef.common_shapes import broadcast_binary_op_output_shape
+from opkernel.ops.kernel_types import FLOATS, INDEX
+from opkernel.ops.nn.softmax import shifted_exponentials, sum_along_last
+
+_FLOAT_SPEC = "T: {half, bfloat16, float, double}"
+
+
+def softmax_cross_entropy_shape(c: InferenceContext) -> None:
+    """Logits and labels are matrices, or broadcast to one; the loss has one entry a row."""
+    try:
+        backprop = c.merge(c.with_rank(c.input(0), 2), c.input(1))
+    except InvalidArgumentError:
+        backprop = broadcast_binary_op_output_shape(c, c.input(0), c.input(1))
+        if c.rank(backprop) != 2:
+            rank = c.rank(backprop) if c.rank_known(backprop) else "unknown"
+            raise InvalidArgumentError(
+                f"Shape must be broadcasted with rank 2, but is rank is {rank}."
+            ) from None
+    c.set_output(0, c.vector(c.dim(backprop, 0)))
+    c.set_output(1, backprop)
+
+
+def sparse_softmax_cross_entropy_shape(c: InferenceContext) -> None:
+    """Logits are a matrix, labels a vector with one entry a row."""
+    logits, labels = c.with_rank(c.input(0), 2), c.with_rank(c.input(1), 1)
+    batch = c.merge(c.dim(logits, 0), c.dim(labels, 0))
+    c.set_output(0, c.vector(batch))
+    c.set_output(1, c.replace_dim(logits, 0, batch))
+
+
+SOFTMAX_CROSS_ENTROPY = register_op(
+    "SoftmaxCrossEntropyWithLogits",
+    inputs=["features: T", "labels: T"],
+    outputs=["loss: T", "backprop: T"],
+    attrs=[_FLOAT_SPEC],
+    shape_fn=softmax_cross_entropy_shape,
+    doc="""The cross entropy of each row of softmax(features) with the same row of `labels`.
+
+    features: Logits, [batch, classes].
+    labels: A distribution for each row; features and labels may be broadcast to a matrix.
+    loss: [batch].
+    backprop: softmax(features) - labels, [batch, classes].
+    """,
+)
+
+SPARSE_SOFTMAX_CROSS_ENTROPY = register_op(
+    "SparseSoftmaxCrossEntropyWithLogits",
+    inputs=["features: T", "labels: Tlabels"],
+    outputs=["loss: T", "backprop: T"],
+    attrs=[_FLOAT_SPEC, "Tlabels: {int32, int64} = DT_INT64"],
+    shape_fn=sparse_softmax_cross_entropy_shape,
+    doc="""The cross entropy of each row of softmax(features) with the certainty of one class.
+
+    features: Logits, [batch, classes].
+    labels: The class of each row, [batch].
+    loss: [batch].
+    backprop: softmax(features), less 1 at the label, [batch, classes].
+    """,
+)
+
+
+@register_kernel(SOFTMAX_CROSS_ENTROPY, device="CPU", types={"T": FLOATS})
+def softmax_cross_entropy(features: Any, labels: Any, *, xp: Any) -> tuple[Any, Any]:
+    """Where a probability and its label are 0 the loss is NaN, as in TensorFlow."""
+    features, labels = _matrices(features, labels, xp)
+    if features.size == 0:
+        return xp.zeros(features.shape[:1], dtype=features.dtype), features + labels
+    shifted, exponentials, sums = shifted_exponentials(features, xp)
+    loss = sum_along_last(labels * (xp.log(sums) - shifted), xp)[:, 0]
+    return loss, exponentials / sums - labels
+
+
+@register_kernel(
+    SPARSE_SOFTMAX_CROSS_ENTROPY, device="CPU", types={"T": FLOATS, "Tlabels": INDEX}
+)
+def sparse_softmax_cross_entropy(features: Any, labels: Any, *, xp: Any) -> tuple[Any, Any]:
+    _check_sparse(features, labels)
+    if features.size == 0:
+        return xp.zeros(labels.shape, dtype=features.dtype), xp.zeros_like(features)
+    if xp is np:
+        _check_labels(labels, features.shape[1])
+    shifted, exponentials, sums = shifted_exponentials(features, xp)
+    is_label = labels[:, None] == xp.arange(features.shape[1], dtype=labels.dtype)
+    at_label = xp.sum(xp.where(is_label, shifted, xp.zeros_like(shifted)), axis=1)
+    loss = xp.log(sums[:, 0]) - at_label
+    return loss, exponentials / sums - is_label.astype(features.dtype)
+
+
+def _matrices(features: Any, labels: Any, xp: Any) -> tuple[Any, Any]:
+    """Features and labels broadcast to one matrix shape."""
+    try:
+        shape = np.broadcast_shapes(features.shape, labels.shape)
+    except ValueError:
+        raise InvalidArgumentError(
+            "logits and labels must be broadcastable: "
+            f"logits_size={list(features.shape)} labels_size={list(labels.shape)}"
+        ) from None
+    if len(shape) != 2:
+        raise InvalidArgumentError(
+            "logits and labels must be either 2-dimensional, or broadcasted to be 2-dimensional; "
+            f"got {list(features.shape)} and {list(labels.shape)}"
+        )
+    return xp.broadcast_to(features, shape), xp.broadcast_to(labels, shape)
+
+
+def _check_sparse(features: Any, labels: Any) -> None:
+    if features.ndim != 2:
+        raise InvalidArgumentError(f"logits must be 2-D, but got shape {list(features.shape)}")
+    if labels.ndim != 1:
+        raise InvalidArgumentError(f"labels must be 1-D, but got shape {list(labels.shape)}")
+    if features.shape[0] != labels.shape[0]:
+        raise InvalidArgumentError(
+            "logits and labels must have the same first dimension, got logits shape "
+            f"{list(features.shape)} and labels shape {list(labels.shape)}"
+        )
+    if features.shape[1] == 0:
+        raise InvalidArgumentError(
+            f"Must have at least one class, but got logits shape {list(features.shape)}"
+        )
+
+
+def _check_labels(labels: Any, classes: int) -> None:
+    wrong = labels[(labels < 0) | (labels >= classes)]
+    if wrong.size:
+        raise InvalidArgumentError(
+            f"Received a label value of {wrong[0]} which is outside the valid range of "
+            f"[0, {classes}).  Label values: {' '.join(map(str, labels[:100]))}"
+        )

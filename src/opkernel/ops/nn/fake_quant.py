@@ -1,0 +1,267 @@
+"""Fake quantisation: floats rounded to the values that a quantised type could hold.
+
+The range is first nudged, so that 0 is one of the values: `_Grid`.
+
+Source: TensorFlow core/ops/array_ops.cc, core/kernels/fake_quant_ops_functor.h.
+"""
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from opkernel.errors import InvalidArgumentError
+from opkernel.kernel import register_kernel
+from opkernel.opdef import InferenceContext, register_op
+from opkernel.opdef.common_shapes import unchanged_shape
+from opkernel.ops.nn.activation_gradients import check_same_shape
+
+_ATTRS = ["num_bits: int = 8", "narrow_range: bool = false"]
+_RANGE_ATTRS = ["min: float = -6.0", "max: float = 6.0", *_ATTRS]
+_DOC = """Rounds to the nearest of 2 ** num_bits evenly spaced values between min and max.
+
+    {of} min and max, moved so that 0 is one of the values.
+    narrow_range: There is one value less, at the lower end.
+    """
+
+
+def vars_shape(c: InferenceContext) -> None:
+    """Input 0; the range is two scalars."""
+    unchanged_shape(c)
+    c.with_rank(c.input(1), 0)
+    c.with_rank(c.input(2), 0)
+
+
+def vars_gradient_shape(c: InferenceContext) -> None:
+    """Gradients and inputs have one shape; the range is two scalars."""
+    inputs = c.merge(c.input(0), c.input(1))
+    minimum = c.with_rank(c.input(2), 0)
+    maximum = c.merge(c.with_rank(c.input(3), 0), minimum)
+    c.set_output(0, inputs)
+    c.set_output(1, maximum)
+    c.set_output(2, maximum)
+
+
+def per_channel_shape(c: InferenceContext) -> None:
+    """Input 0; the range is two vectors as long as its last dimension."""
+    inputs = c.with_rank_at_least(c.input(0), 1)
+    minimum, maximum = c.with_rank(c.input(1), 1), c.with_rank(c.input(2), 1)
+    channels = c.merge(c.dim(inputs, -1), c.dim(minimum, 0))
+    c.merge(channels, c.dim(maximum, 0))
+    c.set_output(0, inputs)
+
+
+def per_channel_gradient_shape(c: InferenceContext) -> None:
+    """Gradients and inputs have one shape; the range is two vectors."""
+    inputs = c.merge(c.with_rank_at_least(c.input(0), 1), c.input(1))
+    last = c.dim(inputs, -1)
+    minimum = c.merge(c.with_rank(c.input(2), 1), c.vector(last))
+    maximum = c.merge(c.with_rank(c.input(3), 1), minimum)
+    c.set_output(0, inputs)
+    c.set_output(1, maximum)
+    c.set_output(2, maximum)
+
+
+_GRADIENT_OUTPUTS = [
+    "backprops_wrt_input: float",
+    "backprop_wrt_min: float",
+    "backprop_wrt_max: float",
+]
+_VARS_INPUTS = ["inputs: float", "min: float", "max: float"]
+
+FAKE_QUANT_ARGS = register_op(
+    "FakeQuantWithMinMaxArgs",
+    inputs=["inputs: float"],
+    outputs=["outputs: float"],
+    attrs=_RANGE_ATTRS,
+    shape_fn=unchanged_shape,
+    doc=_DOC.format(of="The attrs"),
+)
+FAKE_QUANT_ARGS_GRADIENT = register_op(
+    "FakeQuantWithMinMaxArgsGradient",
+    inputs=["gradients: float", "inputs: float"],
+    outputs=["backprops: float"],
+    attrs=_RANGE_ATTRS,
+    shape_fn=unchanged_shape,
+    doc="The gradients where the inputs are in the range, 0 elsewhere.",
+)
+FAKE_QUANT_VARS = register_op(
+    "FakeQuantWithMinMaxVars",
+    inputs=_VARS_INPUTS,
+    outputs=["outputs: float"],
+    attrs=_ATTRS,
+    shape_fn=vars_shape,
+    doc=_DOC.format(of="The scalars"),
+)
+FAKE_QUANT_VARS_GRADIENT = register_op(
+    "FakeQuantWithMinMaxVarsGradient",
+    inputs=["gradients: float", *_VARS_INPUTS],
+    outputs=_GRADIENT_OUTPUTS,
+    attrs=_ATTRS,
+    shape_fn=vars_gradient_shape,
+    doc="""The gradients where the inputs are in the range, 0 elsewhere.
+
+    backprop_wrt_min: The sum of the gradients where the inputs are below the range.
+    backprop_wrt_max: The sum of the gradients where the inputs are above the range.
+    """,
+)
+FAKE_QUANT_PER_CHANNEL = register_op(
+    "FakeQuantWithMinMaxVarsPerChannel",
+    inputs=_VARS_INPUTS,
+    outputs=["outputs: float"],
+    attrs=_ATTRS,
+    shape_fn=per_channel_shape,
+    doc=_DOC.format(of="The vectors, with one entry for each place of the last dimension,"),
+)
+FAKE_QUANT_PER_CHANNEL_GRADIENT = register_op(
+    "FakeQuantWithMinMaxVarsPerChannelGradient",
+    inputs=["gradients: float", *_VARS_INPUTS],
+    outputs=_GRADIENT_OUTPUTS,
+    attrs=_ATTRS,
+    shape_fn=per_channel_gradient_shape,
+    doc="As FakeQuantWithMinMaxVarsGradient, for each place of the last dimension.",
+)
+
+
+class _Grid(NamedTuple):
+    """The values that can be held: from `low` to `high`, `scale` apart."""
+
+    low: Any
+    high: Any
+    scale: Any
+
+    @staticmethod
+    def nudged(low: Any, high: Any, bounds: tuple[int, int], xp: Any) -> "_Grid":
+        """The range moved so that 0 is on the grid of the integers between `bounds`."""
+        first, last = bounds
+        scale = (high - low) / (last - first)
+        zero = first - low / scale
+        zero = xp.where(zero < first, first, xp.where(zero > last, last, _round(zero, xp)))
+        zero = zero.astype(np.float32)
+        return _Grid((first - zero) * scale, (last - zero) * scale, scale)
+
+    def quantize(self, inputs: Any, xp: Any) -> Any:
+        """Each input as the nearest value of the grid."""
+        inverse = 1 / self.scale
+        zero = xp.floor(-self.low * inverse + 0.5)
+        shifted = xp.maximum(xp.minimum(inputs, self.high), self.low) - self.low
+        return xp.floor(shifted * inverse - zero + 0.5) * self.scale
+
+    def contains(self, inputs: Any) -> Any:
+        """Which inputs are in the range."""
+        return (inputs >= self.low) & (inputs <= self.high)
+
+
+def _round(x: Any, xp: Any) -> Any:
+    """Halves away from 0, of numbers that are not negative."""
+    return xp.floor(x + 0.5)
+
+
+def _bounds(num_bits: int, narrow_range: bool) -> tuple[int, int]:
+    if not 2 <= num_bits <= 16:
+        raise InvalidArgumentError(
+            f"num_bits must be between 2 and 16, inclusive, got {num_bits}"
+        )
+    return int(narrow_range), 2**num_bits - 1
+
+
+def _grid_of_attrs(
+    minimum: float, maximum: float, num_bits: int, narrow_range: bool, xp: Any
+) -> _Grid:
+    bounds = _bounds(num_bits, narrow_range)
+    if not minimum < maximum:
+        raise InvalidArgumentError(
+            f"min has to be smaller than max, was: {minimum:g} >= {maximum:g}"
+        )
+    return _Grid.nudged(np.float32(minimum), np.float32(maximum), bounds, xp)
+
+
+@register_kernel(FAKE_QUANT_ARGS, device="CPU", kind="elementwise", factory=True)
+def fake_quant_args(
+    *, min: float, max: float, num_bits: int, narrow_range: bool, xp: Any
+) -> Callable[[Any], Any]:
+    grid = _grid_of_attrs(min, max, num_bits, narrow_range, xp)
+    return lambda inputs: grid.quantize(inputs, xp)
+
+
+@register_kernel(FAKE_QUANT_ARGS_GRADIENT, device="CPU", kind="elementwise", factory=True)
+def fake_quant_args_gradient(
+    *, min: float, max: float, num_bits: int, narrow_range: bool, xp: Any
+) -> Callable[[Any, Any], Any]:
+    grid = _grid_of_attrs(min, max, num_bits, narrow_range, xp)
+
+    def kernel(gradients: Any, inputs: Any) -> Any:
+        check_same_shape(FAKE_QUANT_ARGS_GRADIENT.name, gradients, inputs)
+        return xp.where(grid.contains(inputs), gradients, xp.zeros_like(gradients))
+
+    return kernel
+
+
+def _check_range(rank: int, inputs: Any, low: Any, high: Any) -> None:
+    for name, limit in (("min", low), ("max", high)):
+        if limit.ndim != rank:
+            raise InvalidArgumentError(f"`{name}` must be rank {rank} but is rank {limit.ndim}")
+        if rank and inputs.shape[-1:] != limit.shape:
+            expected = inputs.shape[-1] if inputs.ndim else "an input of rank 1 or more"
+            raise InvalidArgumentError(
+                f"{name} has incorrect size, expected {expected} was {limit.size}"
+            )
+
+
+def _quantize(rank: int, num_bits: int, narrow_range: bool, xp: Any) -> Callable[..., Any]:
+    """The kernel for a range given as scalars (rank 0) or as vectors."""
+    bounds = _bounds(num_bits, narrow_range)
+
+    def kernel(inputs: Any, low: Any, high: Any) -> Any:
+        _check_range(rank, inputs, low, high)
+        outputs = _Grid.nudged(low, high, bounds, xp).quantize(inputs, xp)
+        return xp.where((low == 0) & (high == 0), xp.zeros_like(inputs), outputs)
+
+    return kernel
+
+
+def _gradient(rank: int, num_bits: int, narrow_range: bool, xp: Any) -> Callable[..., Any]:
+    """The gradient for a range given as scalars (rank 0) or as vectors."""
+    bounds = _bounds(num_bits, narrow_range)
+
+    def kernel(gradients: Any, inputs: Any, low: Any, high: Any) -> tuple[Any, Any, Any]:
+        if gradients.shape != inputs.shape:
+            raise InvalidArgumentError(
+                "gradient and input must be the same size, got "
+                f"{list(gradients.shape)} and {list(inputs.shape)}"
+            )
+        _check_range(rank, inputs, low, high)
+        grid = _Grid.nudged(low, high, bounds, xp)
+        is_empty = (low == 0) & (high == 0)
+        zeros = xp.zeros_like(gradients)
+        axes = tuple(range(inputs.ndim - rank))
+
+        def sums(where: Any) -> Any:
+            return xp.sum(xp.where(where & ~is_empty, gradients, zeros), axis=axes)
+
+        inside = xp.where(grid.contains(inputs) | is_empty, gradients, zeros)
+        return inside, sums(inputs < grid.low), sums(inputs > grid.high)
+
+    return kernel
+
+
+@register_kernel(FAKE_QUANT_VARS, device="CPU", factory=True)
+def fake_quant_vars(*, num_bits: int, narrow_range: bool, xp: Any) -> Callable[..., Any]:
+    return _quantize(0, num_bits, narrow_range, xp)
+
+
+@register_kernel(FAKE_QUANT_VARS_GRADIENT, device="CPU", factory=True)
+def fake_quant_vars_gradient(*, num_bits: int, narrow_range: bool, xp: Any) -> Callable[..., Any]:
+    return _gradient(0, num_bits, narrow_range, xp)
+
+
+@register_kernel(FAKE_QUANT_PER_CHANNEL, device="CPU", factory=True)
+def fake_quant_per_channel(*, num_bits: int, narrow_range: bool, xp: Any) -> Callable[..., Any]:
+    return _quantize(1, num_bits, narrow_range, xp)
+
+
+@register_kernel(FAKE_QUANT_PER_CHANNEL_GRADIENT, device="CPU", factory=True)
+def fake_quant_per_channel_gradient(
+    *, num_bits: int, narrow_range: bool, xp: Any
+) -> Callable[..., Any]:
+    return _gradient(1, num_bits, narrow_range, xp)

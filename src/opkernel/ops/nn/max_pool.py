@@ -1,0 +1,246 @@
+"""Maxima over windows: MaxPool, MaxPoolV2, MaxPoolWithArgmax and MaxPool3D.
+
+Source: TensorFlow core/ops/nn_ops.cc, core/kernels/maxpooling_op.cc, pooling_ops_3d.cc.
+"""
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import numpy as np
+
+from opkernel.errors import InvalidArgumentError, UnimplementedError
+from opkernel.kernel import register_kernel
+from opkernel.opdef import InferenceContext, register_op
+from opkernel.opdef.common_shapes import (
+    max_pool_shape,
+    max_pool_shape_with_explicit_padding,
+    max_pool_v2_shape,
+    pool3d_shape,
+)
+from opkernel.ops.kernel_types import REAL_NUMBERS
+from opkernel.ops.nn.narrow_products import NARROW_FLOATS
+from opkernel.ops.nn.pooling import Pool, check_channels_last, pool_from_attrs, sizes_in_tensor
+from opkernel.ops.nn.window_reductions import argmax_windows, lowest, reduce_windows
+from opkernel.ops.nn.windows import Array, Geometry, pad
+from opkernel.types import DataType, as_dtype
+
+__all__ = ["MAX_POOL", "MAX_POOL_3D", "MAX_POOL_TYPES", "MAX_POOL_V2", "MAX_POOL_WITH_ARGMAX"]
+
+MAX_POOL_TYPES = (
+    "{float, double, int32, uint8, int16, int8, int64, bfloat16, uint16, half, uint32, uint64}"
+)
+"""The types of the ops that TensorFlow declares with its `realnumbertype`."""
+_IMAGE_TYPES = (
+    "{half, bfloat16, float, double, int32, int64, uint8, int16, int8, uint16, qint8} = DT_FLOAT"
+)
+_IMAGE_LAYOUTS = "data_format: {'NHWC', 'NCHW', 'NCHW_VECT_C'} = 'NHWC'"
+
+
+def _with_argmax_shape(c: InferenceContext) -> None:
+    max_pool_shape(c)
+    c.set_output(1, c.output(0))
+
+
+MAX_POOL = register_op(
+    "MaxPool",
+    inputs=["input: T"],
+    outputs=["output: T"],
+    attrs=[
+        f"T: {_IMAGE_TYPES}",
+        "ksize: list(int) >= 4",
+        "strides: list(int) >= 4",
+        "padding: {'SAME', 'VALID', 'EXPLICIT'}",
+        "explicit_paddings: list(int) = []",
+        _IMAGE_LAYOUTS,
+    ],
+    shape_fn=max_pool_shape_with_explicit_padding,
+    doc="The maxima over windows of images, over rows and columns or over channels.",
+)
+MAX_POOL_V2 = register_op(
+    "MaxPoolV2",
+    inputs=["input: T", "ksize: int32", "strides: int32"],
+    outputs=["output: T"],
+    attrs=[f"T: {_IMAGE_TYPES}", "padding: {'SAME', 'VALID'}", _IMAGE_LAYOUTS],
+    shape_fn=max_pool_v2_shape,
+    doc="MaxPool, whose windows are inputs.",
+)
+MAX_POOL_WITH_ARGMAX = register_op(
+    "MaxPoolWithArgmax",
+    inputs=["input: T"],
+    outputs=["output: T", "argmax: Targmax"],
+    attrs=[
+        "ksize: list(int) >= 4",
+        "strides: list(int) >= 4",
+        "Targmax: {int32, int64} = DT_INT64",
+        "padding: {'SAME', 'VALID'}",
+        "include_batch_in_index: bool = false",
+        "T: realnumbertype",
+    ],
+    shape_fn=_with_argmax_shape,
+    doc="The maxima over windows of images, and where they are: the index in the flat image, or "
+    "in all images.",
+)
+MAX_POOL_3D = register_op(
+    "MaxPool3D",
+    inputs=["input: T"],
+    outputs=["output: T"],
+    attrs=[
+        "ksize: list(int) >= 5",
+        "strides: list(int) >= 5",
+        "padding: {'SAME', 'VALID'}",
+        "data_format: {'NDHWC', 'NCDHW'} = 'NDHWC'",
+        "T: {half, bfloat16, float}",
+    ],
+    shape_fn=pool3d_shape,
+    doc="The maxima over windows of volumes.",
+)
+
+
+def _maxima(x: Array, geometry: Geometry, initial: float) -> Array:
+    """The maxima over windows; NaN counts as absent."""
+    wide = x.astype(np.float32) if as_dtype(x.dtype) in NARROW_FLOATS else x
+    return reduce_windows(wide, geometry, np.fmax, initial).astype(x.dtype, copy=False)
+
+
+def check_depth_windows(pool: Pool, channels: int) -> None:
+    """Refuse the windows over channels that TensorFlow does not compute.
+
+    Raises:
+        UnimplementedError: they are over space too, overlap, are padded or leave channels over.
+    """
+    if pool.depth == 1:
+        return
+    if set(pool.ksize) != {1}:
+        raise UnimplementedError(
+            "MaxPooling supports exactly one of pooling across depth or pooling across "
+            f"width/height, got {pool.depth} and {pool.ksize}"
+        )
+    if channels % pool.depth or pool.depth_stride != pool.depth:
+        raise UnimplementedError(
+            "Depthwise max pooling requires the depth window to evenly divide the input depth and "
+            f"to equal the depth stride, got {pool.depth}, {channels} and {pool.depth_stride}"
+        )
+    if any(map(any, pool.windows.paddings)):
+        raise UnimplementedError("Depthwise max pooling does not support explicit padding.")
+
+
+def _max_over_depth(x: Array, window: int) -> Array:
+    """The maxima of neighbouring channels; a NaN counts only where it is the first of them."""
+    groups = x.reshape(*x.shape[:-1], x.shape[-1] // window, window)
+    best = groups[..., 0]
+    for i in range(1, window):
+        best = np.where(best < groups[..., i], groups[..., i], best)
+    return best.copy() if window == 1 else best
+
+
+def _max_pool(x: Array, pool: Pool) -> Array:
+    if x.ndim == 4:
+        check_depth_windows(pool, x.shape[-1])
+        if pool.depth > 1:
+            return _max_over_depth(x, pool.depth)
+    return _maxima(x, pool.geometry(x.shape), lowest(x.dtype))
+
+
+@register_kernel(MAX_POOL, device="CPU", types={"T": REAL_NUMBERS}, factory=True)
+def max_pool(
+    *,
+    ksize: list[int],
+    strides: list[int],
+    padding: str,
+    explicit_paddings: list[int],
+    data_format: str,
+) -> Callable[[Array], Array]:
+    """Images in layout NHWC only, as in TensorFlow."""
+    check_channels_last("MaxPoolingOp", data_format)
+    pool = pool_from_attrs(ksize, strides, padding, explicit_paddings)
+    return lambda x: _max_pool(x, pool)
+
+
+@register_kernel(MAX_POOL_V2, device="CPU", types={"T": REAL_NUMBERS}, factory=True)
+def max_pool_v2(*, padding: str, data_format: str) -> Callable[[Array, Array, Array], Array]:
+    """Images in layout NHWC, or in NCHW_VECT_C, where each vector is an image of its own."""
+    if data_format == "NCHW":
+        raise InvalidArgumentError(
+            "MaxPoolingV2Op only supports NHWC or NCHW_VECT_C on the CPU. Got: NCHW"
+        )
+
+    def pooled(x: Array, ksize: Array, strides: Array) -> Array:
+        sizes, steps = sizes_in_tensor(ksize), sizes_in_tensor(strides)
+        if data_format == "NHWC":
+            return _max_pool(x, pool_from_attrs(sizes, steps, padding))
+        if x.ndim != 5 or len(sizes) != 4 or len(steps) != 4 or sizes[1] != 1:
+            raise InvalidArgumentError(
+                "NCHW_VECT_C needs an input of 5 dimensions and windows over space, got "
+                f"{list(x.shape)} and {sizes}"
+            )
+        pool = pool_from_attrs([sizes[0], *sizes[2:], 1], [steps[0], *steps[2:], 1], padding)
+        result = _max_pool(x.reshape(-1, *x.shape[2:]), pool)
+        return result.reshape(*x.shape[:2], *result.shape[1:])
+
+    return pooled
+
+
+@register_kernel(
+    MAX_POOL_WITH_ARGMAX,
+    device="CPU",
+    types={"T": REAL_NUMBERS, "Targmax": (DataType.DT_INT32, DataType.DT_INT64)},
+    factory=True,
+)
+def max_pool_with_argmax(
+    *,
+    ksize: list[int],
+    strides: list[int],
+    padding: str,
+    include_batch_in_index: bool,
+    Targmax: DataType,
+) -> Callable[[Array], tuple[Array, Array]]:
+    pool = pool_from_attrs(ksize, strides, padding)
+
+    def pooled(x: Array) -> tuple[Array, Array]:
+        geometry = pool.geometry(x.shape)
+        if x.size == 0:
+            raise InvalidArgumentError(f"tensor_in must not be empty, got shape {list(x.shape)}")
+        check_depth_windows(pool, x.shape[-1])
+        values, chosen = argmax_windows(x, geometry)
+        indices = flat_indices(chosen, x.shape, geometry)
+        if include_batch_in_index:
+            images = np.arange(x.shape[0]).reshape(-1, 1, 1, 1)
+            indices += images * (x.size // x.shape[0])
+        return values, indices.astype(Targmax.numpy_dtype)
+
+    return pooled
+
+
+def flat_indices(chosen: Array, shape: tuple[int, ...], geometry: Geometry) -> Array:
+    """The indices in a flat image of the elements that `argmax_windows` chose."""
+    rows, columns = np.divmod(chosen, geometry.window[1])
+    first = [
+        np.arange(geometry.output[i]) * geometry.strides[i] - geometry.padding[i][0] for i in (0, 1)
+    ]
+    rows += first[0][:, np.newaxis, np.newaxis]
+    columns += first[1][:, np.newaxis]
+    indices: Array = (rows * shape[2] + columns) * shape[3] + np.arange(shape[3])
+    return indices
+
+
+@register_kernel(
+    MAX_POOL_3D,
+    device="CPU",
+    types={"T": (DataType.DT_BFLOAT16, DataType.DT_FLOAT)},
+    factory=True,
+)
+def max_pool_3d(
+    *, ksize: list[int], strides: list[int], padding: str, data_format: str
+) -> Callable[[Array], Array]:
+    """Volumes in layout NDHWC only; the padding counts as the least finite value."""
+    check_channels_last("Pooling3DOp", data_format)
+    pool = pool_from_attrs(ksize, strides, padding, rank=5)
+    pool.refuse_depth("Pooling")
+
+    def pooled(x: Array) -> Array:
+        geometry = pool.geometry(x.shape)
+        padded = pad(x, geometry, lowest(x.dtype))
+        inside = replace(geometry, padding=((0, 0),) * 3)
+        return _maxima(padded, inside, np.nan)
+
+    return pooled

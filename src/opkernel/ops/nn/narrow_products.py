@@ -1,0 +1,51 @@
+"""Matrix products of half and bfloat16 that round each partial sum.
+
+Where TensorFlow does not widen these types (gradients of convolutions, three-dimensional
+convolutions), Eigen rounds after every term, which shows wherever terms cancel. Columns that fill
+packets of 8 are computed in two steps, product and sum, each of them rounded; the columns that are
+left over with one rounding of both. Large products are computed in float: there Eigen cuts the
+terms into blocks by cache size and number of threads, so that no order is the true one, and float
+is nearer to what was meant.
+
+Source: Eigen src/Core/products/GeneralBlockPanelKernel.h, arch/Default/Half.h.
+"""
+
+from collections.abc import Callable
+
+import numpy as np
+
+from opkernel.ops.nn.windows import Array
+from opkernel.types import DataType, as_dtype
+
+__all__ = ["NARROW_FLOATS", "STEPWISE_LIMIT", "add_product", "product_for"]
+
+NARROW_FLOATS = (DataType.DT_HALF, DataType.DT_BFLOAT16)
+_PACKET = 8
+STEPWISE_LIMIT = 1 << 20
+"""Multiplications up to which each is rounded; each takes about 10 ns."""
+
+
+def add_product(total: Array, a: Array, b: Array, dtype: np.dtype[np.generic]) -> Array:
+    """`total + a * b`, all of them float, rounded once to a narrower type."""
+    sum_: Array = (total + a * b).astype(dtype).astype(np.float32)
+    return sum_
+
+
+def _narrow_matmul(a: Array, b: Array, out: Array) -> None:
+    """`out = a @ b`."""
+    wide_a, wide_b = a.astype(np.float32), b.astype(np.float32)
+    if out.size * a.shape[1] > STEPWISE_LIMIT:
+        out[...] = wide_a @ wide_b
+        return
+    packed = out.shape[1] // _PACKET * _PACKET
+    total = np.zeros(out.shape, np.float32)
+    for left, right in zip(wide_a.T, wide_b, strict=True):
+        terms = np.multiply.outer(left, right)
+        terms[:, :packed] = terms[:, :packed].astype(out.dtype)
+        total = (total + terms).astype(out.dtype).astype(np.float32)
+    out[...] = total
+
+
+def product_for(dtype: np.dtype[np.generic]) -> Callable[..., object]:
+    """The function `product(a, b, out=)` for matrices of a type."""
+    return _narrow_matmul if as_dtype(dtype) in NARROW_FLOATS else np.matmul

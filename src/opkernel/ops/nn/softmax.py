@@ -1,0 +1,92 @@
+"""Softmax and its logarithm, along the last dimension.
+
+Source: TensorFlow core/ops/nn_ops.cc, core/kernels/softmax_op_functor.h.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from opkernel.errors import InvalidArgumentError
+from opkernel.kernel import register_kernel
+from opkernel.opdef import OpHandle, register_op
+from opkernel.opdef.common_shapes import unchanged_shape_with_rank_at_least
+from opkernel.ops.kernel_types import FLOATS
+from opkernel.types import DataType
+
+__all__ = ["shifted_exponentials", "sum_along_last"]
+
+
+def _declare(name: str, output: str, doc: str) -> OpHandle:
+    return register_op(
+        name,
+        inputs=["logits: T"],
+        outputs=[f"{output}: T"],
+        attrs=["T: {half, bfloat16, float, double}"],
+        shape_fn=unchanged_shape_with_rank_at_least(1),
+        doc=doc,
+    )
+
+
+SOFTMAX = _declare(
+    "Softmax", "softmax", "exp(logits), divided by its sum along the last dimension."
+)
+LOG_SOFTMAX = _declare("LogSoftmax", "logsoftmax", "log(softmax(logits)), without taking the exp.")
+
+
+def sum_along_last(x: Any, xp: Any) -> Any:
+    """The sums along the last dimension, which is kept; half and bfloat16 accumulate in float."""
+    accumulator = np.float32 if x.dtype.itemsize == 2 else x.dtype
+    return xp.sum(x, axis=-1, keepdims=True, dtype=accumulator).astype(x.dtype)
+
+
+def shifted_exponentials(logits: Any, xp: Any) -> tuple[Any, Any, Any]:
+    """The logits less their maximum, the exponentials of these, and the sums of those.
+
+    All along the last dimension, and each step in the type of the logits: the rounding of a sum of
+    bfloat16 shows in the results.
+    """
+    shifted = logits - xp.max(logits, axis=-1, keepdims=True)
+    exponentials = xp.exp(shifted)
+    return shifted, exponentials, sum_along_last(exponentials, xp)
+
+
+def softmax(logits: Any, xp: Any) -> Any:
+    _, exponentials, sums = shifted_exponentials(logits, xp)
+    return exponentials / sums
+
+
+def log_softmax(logits: Any, xp: Any) -> Any:
+    shifted, _, sums = shifted_exponentials(logits, xp)
+    return shifted - xp.log(sums)
+
+
+def softmax_in_place(logits: Any, xp: Any) -> Any:
+    """As `softmax`, in one array; the sums as a product with a vector of ones, on all cores."""
+    rows = logits.reshape(-1, logits.shape[-1])
+    result = xp.subtract(rows, rows.max(axis=-1, keepdims=True))
+    xp.exp(result, out=result)
+    sums = result @ xp.ones(rows.shape[-1], rows.dtype)
+    result *= xp.reciprocal(sums, out=sums)[:, None]
+    return result.reshape(logits.shape)
+
+
+@register_kernel(SOFTMAX, device="CPU", types={"T": FLOATS}, factory=True)
+def make_softmax(*, T: DataType, xp: Any) -> Callable[[Any], Any]:
+    in_place = xp is np and T in (DataType.DT_FLOAT, DataType.DT_DOUBLE)
+    return _checked(softmax_in_place if in_place else softmax, xp)
+
+
+@register_kernel(LOG_SOFTMAX, device="CPU", types={"T": FLOATS}, factory=True)
+def make_log_softmax(*, xp: Any) -> Callable[[Any], Any]:
+    return _checked(log_softmax, xp)
+
+
+def _checked(body: Callable[[Any, Any], Any], xp: Any) -> Callable[[Any], Any]:
+    def kernel(logits: Any) -> Any:
+        if logits.ndim == 0:
+            raise InvalidArgumentError("logits must have >= 1 dimension, got []")
+        return body(logits, xp) if logits.size else xp.zeros_like(logits)
+
+    return kernel

@@ -1,0 +1,89 @@
+"""The shapes of elements: as inputs of list ops, as the elements have them, and of unset ones.
+
+Source: TensorFlow core/kernels/list_kernels.{h,cc}.
+"""
+
+from collections.abc import Iterable
+from typing import Any
+
+from opkernel.errors import InvalidArgumentError
+from opkernel.kernel import check_allocation
+from opkernel.ops.array.zeros import zeros
+from opkernel.ops.kernel_types import POD_OR_STRING, QUANTIZED
+from opkernel.ops.tensor_list.value import TensorList
+from opkernel.types import DataType, PartialTensorShape, TensorShape
+
+__all__ = [
+    "ELEMENT_TYPES",
+    "allocated_zeros",
+    "merge_element_shapes",
+    "merge_shapes",
+    "partial_shape_of",
+    "read_element_shape",
+]
+
+ELEMENT_TYPES = (
+    *POD_OR_STRING,
+    *QUANTIZED,
+    DataType.DT_QINT16,
+    DataType.DT_QUINT16,
+    DataType.DT_VARIANT,
+)
+"""The types of the elements that kernels can read, stack or cut."""
+
+
+def partial_shape_of(tensor: Any) -> PartialTensorShape:
+    """The shape that a tensor holds: a vector of sizes, or the scalar -1 for any shape.
+
+    Raises:
+        InvalidArgumentError: it holds none.
+    """
+    if tensor.ndim > 1:
+        raise InvalidArgumentError(
+            f"The element_shape must be at most rank 1 but has the shape of "
+            f"{TensorShape(tensor.shape)}"
+        )
+    if tensor.ndim:
+        return PartialTensorShape(tensor.tolist())
+    if tensor.item() != -1:
+        raise InvalidArgumentError(
+            "The only valid scalar shape tensor is the fully unknown shape specified as -1."
+        )
+    return PartialTensorShape()
+
+
+def read_element_shape(element_shape: Any, tensor_list: TensorList) -> PartialTensorShape:
+    """The shape that the input `element_shape` and the list agree in.
+
+    Raises:
+        InvalidArgumentError: they do not agree.
+    """
+    return partial_shape_of(element_shape).merge_with(tensor_list.element_shape)
+
+
+def merge_shapes(
+    shape: PartialTensorShape, others: Iterable[tuple[int, ...]]
+) -> PartialTensorShape:
+    """The shape that all agree in.
+
+    Raises:
+        InvalidArgumentError: they do not agree.
+    """
+    for other in others:
+        if other != shape.dims:
+            shape = shape.merge_with(TensorShape(other))
+    return shape
+
+
+def merge_element_shapes(shape: PartialTensorShape, elements: Iterable[Any]) -> PartialTensorShape:
+    """The shape that `shape` and all elements that are set agree in.
+
+    Raises:
+        InvalidArgumentError: they do not agree.
+    """
+    return merge_shapes(shape, [element.shape for element in elements if element is not None])
+
+
+def allocated_zeros(shape: tuple[int, ...], dtype: DataType) -> Any:
+    """What an element that was not set is read as, if there may be so much of it."""
+    return zeros(check_allocation(shape, dtype), dtype)

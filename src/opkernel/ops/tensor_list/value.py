@@ -1,0 +1,198 @@
+"""TensorList: the value that the handle of a tensor list holds.
+
+Source: TensorFlow core/kernels/tensor_list.{h,cc}, tensor_list_util.cc.
+"""
+
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from opkernel.errors import InvalidArgumentError
+from opkernel.ops.tensor_list.element_arithmetic import sum_of_elements, zeros_like_element
+from opkernel.ops.tensor_list.encoding import ListMetadata, decode_metadata, encode_metadata
+from opkernel.ops.tensor_list.persistent_list import PersistentList
+from opkernel.proto import VariantTensorDataProto
+from opkernel.types import (
+    DataType,
+    OpaqueVariant,
+    PartialTensorShape,
+    TensorShape,
+    Variant,
+    register_variant_decoder,
+    tensor_from_proto,
+    tensor_to_proto,
+)
+
+__all__ = ["Elements", "TensorList", "as_list", "handle_of", "list_of"]
+
+Elements: TypeAlias = PersistentList[Any]
+"""Tensors; None where none was set."""
+
+_TYPE_NAME = "tensorflow::TensorList"
+
+
+class TensorList(Variant):
+    """A list of tensors of one type, which is never changed.
+
+    Attributes:
+        element_dtype: The type of the tensors.
+        element_shape: What their shapes have in common.
+        elements: The tensors; None where none was set yet.
+        max_num_elements: How long TensorListPushBack may make it; -1 where there is no limit.
+    """
+
+    __slots__ = ("element_dtype", "element_shape", "elements", "max_num_elements")
+
+    def __init__(
+        self,
+        element_dtype: DataType,
+        element_shape: PartialTensorShape,
+        elements: Elements,
+        max_num_elements: int = -1,
+    ) -> None:
+        self.element_dtype = element_dtype
+        self.element_shape = element_shape
+        self.elements = elements
+        self.max_num_elements = max_num_elements
+
+    def __len__(self) -> int:
+        return len(self.elements)
+
+    def __repr__(self) -> str:
+        return f"TensorList({self.element_dtype.string}{self.element_shape}, {len(self)} elements)"
+
+    def with_elements(self, elements: Elements) -> "TensorList":
+        """The list with other elements."""
+        return TensorList(self.element_dtype, self.element_shape, elements, self.max_num_elements)
+
+    def accepts_shape(self, shape: tuple[int, ...]) -> bool:
+        """Whether a tensor of this shape may be an element."""
+        dims = self.element_shape.dims
+        if dims is None or dims == shape:
+            return True
+        return len(dims) == len(shape) and all(
+            want in (None, got) for want, got in zip(dims, shape, strict=True)
+        )
+
+    def check_dtype(self, op_dtype: DataType) -> None:
+        """Raise InvalidArgumentError unless the elements are of the type that the op works on."""
+        if op_dtype != self.element_dtype:
+            raise InvalidArgumentError(
+                f"Invalid data types; op elements {op_dtype.string} but list elements "
+                f"{self.element_dtype.string}"
+            )
+
+    def zeros_like(self) -> "TensorList":
+        """The list with zeros for its elements; ZerosLike.
+
+        Raises:
+            InvalidArgumentError: the type of the elements has no zero.
+        """
+        dtype = self.element_dtype
+        zeros = PersistentList([zeros_like_element(element, dtype) for element in self.elements])
+        return TensorList(dtype, self.element_shape, zeros)
+
+    def __add__(self, other: object) -> "TensorList":
+        """The list of the sums of the elements; AddN.
+
+        Raises:
+            InvalidArgumentError: the lists differ in type, shape or length.
+        """
+        if not isinstance(other, TensorList):
+            return NotImplemented
+        self._check_addable(other)
+        pairs = zip(self.elements, other.elements, strict=True)
+        return TensorList(
+            self.element_dtype,
+            self.element_shape.merge_with(other.element_shape),
+            PersistentList([sum_of_elements(a, b, self.element_dtype) for a, b in pairs]),
+        )
+
+    def _check_addable(self, other: "TensorList") -> None:
+        if self.element_dtype != other.element_dtype:
+            difference = "of different dtypes"
+            mine, theirs = self.element_dtype.string, other.element_dtype.string
+        elif not self.element_shape.is_compatible_with(other.element_shape):
+            difference = "with incompatible element shapes"
+            mine, theirs = str(self.element_shape), str(other.element_shape)
+        elif len(self) != len(other):
+            difference = "with different lengths"
+            mine, theirs = str(len(self)), str(len(other))
+        else:
+            return
+        raise InvalidArgumentError(
+            f"Trying to add two lists of tensors {difference}. One is {mine} and the other is "
+            f"{theirs}"
+        )
+
+    def to_proto(self) -> VariantTensorDataProto:
+        """The list as it stands in a file."""
+        unset = [i for i, element in enumerate(self.elements) if element is None]
+        dtype = self.element_dtype
+        metadata = ListMetadata(unset, dtype, self.max_num_elements, self.element_shape)
+        return VariantTensorDataProto(
+            type_name=_TYPE_NAME,
+            metadata=encode_metadata(metadata),
+            tensors=[tensor_to_proto(e, dtype) for e in self.elements if e is not None],
+        )
+
+    @classmethod
+    def from_proto(cls, proto: VariantTensorDataProto) -> "TensorList":
+        """The list that stands in a file.
+
+        Raises:
+            InvalidArgumentError: it is malformed.
+        """
+        metadata = decode_metadata(proto.metadata)
+        unset = set(metadata.unset)
+        length = len(proto.tensors) + len(metadata.unset)
+        if len(unset) < len(metadata.unset) or max(unset, default=-1) >= length:
+            raise InvalidArgumentError(
+                f"A tensor list of {length} elements has wrong indices: {metadata.unset}"
+            )
+        if any(tensor.dtype != metadata.element_dtype for tensor in proto.tensors):
+            raise InvalidArgumentError(
+                f"A tensor list of {metadata.element_dtype.string} has elements of other types"
+            )
+        tensors = iter(proto.tensors)
+        elements = [None if i in unset else tensor_from_proto(next(tensors)) for i in range(length)]
+        return cls(
+            metadata.element_dtype,
+            metadata.element_shape,
+            PersistentList(elements),
+            metadata.max_num_elements,
+        )
+
+
+register_variant_decoder(_TYPE_NAME, TensorList.from_proto)
+
+
+def handle_of(value: TensorList) -> np.ndarray[Any, Any]:
+    """The tensor of rank 0 that holds a list."""
+    handle = np.empty((), object)
+    handle[()] = value
+    return handle
+
+
+def list_of(handle: Any) -> TensorList:
+    """The list that a handle holds.
+
+    Raises:
+        InvalidArgumentError: it is no scalar, or holds something else.
+    """
+    if handle.ndim:
+        raise InvalidArgumentError(f"Input list must be a scalar saw: {TensorShape(handle.shape)}")
+    return as_list(handle.item(), "Input handle is not a list.")
+
+
+def as_list(value: object, complaint: str) -> TensorList:
+    """A value that must be a list; it may have been read before this module was loaded.
+
+    Raises:
+        InvalidArgumentError: it is none, with the complaint for a message.
+    """
+    if type(value) is TensorList:
+        return value
+    if isinstance(value, OpaqueVariant) and value.type_name == _TYPE_NAME:
+        return TensorList.from_proto(value.to_proto())
+    raise InvalidArgumentError(f"{complaint} Saw: '{value}'")
