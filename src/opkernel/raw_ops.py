@@ -4,8 +4,8 @@ Arguments are keywords only, named as in the OpDef: inputs take arrays or what N
 of; attrs that inputs determine, or that have defaults, may be left out. The op runs at once.
 """
 
+import typing  # not `Any` from it: that is an op
 from collections.abc import Callable
-from typing import Any
 
 from opkernel.errors import NotFoundError
 from opkernel.opdef import global_op_registry
@@ -14,11 +14,11 @@ from opkernel.runtime.eager import execute
 __all__: list[str] = []
 
 
-def _raw_op(name: str) -> Callable[..., Any]:
+def _raw_op(name: str) -> Callable[..., typing.Any]:
     op_def = global_op_registry().look_up_op_def(name)
     inputs = frozenset(arg.name for arg in op_def.input_arg)
 
-    def raw_op(**arguments: Any) -> Any:
+    def raw_op(**arguments: typing.Any) -> typing.Any:
         arguments.pop("name", None)
         given = {key: value for key, value in arguments.items() if key in inputs}
         attrs = {key: value for key, value in arguments.items() if key not in inputs}
@@ -29,7 +29,7 @@ def _raw_op(name: str) -> Callable[..., Any]:
     return raw_op
 
 
-def __getattr__(name: str) -> Callable[..., Any]:
+def __getattr__(name: str) -> Callable[..., typing.Any]:
     try:
         function = globals()[name] = _raw_op(name)
     except NotFoundError:

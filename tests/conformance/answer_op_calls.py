@@ -1,42 +1,78 @@
-"""Answers recorded op calls (the area `op_call`)."""
+"""Answers recorded op calls (the areas `op_call` and `op_sequence`)."""
 
 import base64
 from typing import Any
 
 import numpy as np
 
-from opkernel.errors import OpError
+from opkernel.errors import FailedPreconditionError, OpError
 from opkernel.kernel import get_registered_kernels_for_op
 from opkernel.opdef import global_op_registry
 from opkernel.runtime.eager import execute
 from opkernel.types import DataType, PartialTensorShape, as_dtype
 
+UNSUPPORTED = {"unsupported": True}
+
 
 def op_call(request: dict[str, Any]) -> dict[str, Any]:
     """Run one recorded call through the eager runtime."""
+    return _answer_call(request, {})
+
+
+def op_sequence(request: dict[str, Any]) -> dict[str, Any]:
+    """Run recorded calls in order; later ones are given what earlier ones bound to names."""
+    bound: dict[str, Any] = {}
+    answers = []
+    for step in request["steps"]:
+        answer = _answer_call(step, bound)
+        if answer == UNSUPPORTED:
+            return UNSUPPORTED
+        answers.append(answer)
+    return {"steps": answers}
+
+
+def _answer_call(request: dict[str, Any], bound: dict[str, Any]) -> dict[str, Any]:
+    """The answer to one call; adds to `bound` the outputs that the request binds."""
     name = request["op"]
     try:
         op_def = global_op_registry().look_up_op_def(name)
     except OpError:
-        return {"unsupported": True}
+        return UNSUPPORTED
     if not get_registered_kernels_for_op(name).kernel:
-        return {"unsupported": True}
-    inputs = {
-        arg.name: [_array(v) for v in value] if isinstance(value, list) else _array(value)
-        for arg, value in zip(op_def.input_arg, request["inputs"], strict=True)
-    }
+        return UNSUPPORTED
     try:
+        inputs = {
+            arg.name: _input(value, bound)
+            for arg, value in zip(op_def.input_arg, request["inputs"], strict=True)
+        }
         attrs = {key: _attr(value) for key, value in request["attrs"].items()}
         result = execute(name, inputs, attrs)
     except OpError as error:
         return {"ok": False, "error_code": error.code.name, "error_text": error.message}
     args = op_def.output_arg
     results = [] if not args else [result] if len(args) == 1 else list(result)
-    return {
-        "outputs": [
-            [_encoded(item) for item in r] if isinstance(r, list) else _encoded(r) for r in results
-        ]
-    }
+    binds = request.get("binds") or [None] * len(results)
+    return {"outputs": [_output(r, bind, bound) for r, bind in zip(results, binds, strict=True)]}
+
+
+def _input(value: Any, bound: dict[str, Any]) -> Any:
+    if isinstance(value, list):
+        return [_input(item, bound) for item in value]
+    if "ref" not in value:
+        return _array(value)
+    if value["ref"] not in bound:
+        raise FailedPreconditionError(f"The call that binds {value['ref']} failed")
+    return bound[value["ref"]]
+
+
+def _output(value: Any, bind: Any, bound: dict[str, Any]) -> Any:
+    if isinstance(value, list):
+        binds = bind or [None] * len(value)
+        return [_output(item, b, bound) for item, b in zip(value, binds, strict=True)]
+    if bind is None:
+        return _encoded(value)
+    bound[bind] = value
+    return {"bind": bind}
 
 
 def _numpy_dtype(name: str) -> np.dtype[Any]:

@@ -142,8 +142,9 @@ def _checked_batch_dims(
 
 def _take(params: Any, indices: Any, axis: int, xp: Any) -> Any:
     shape = params.shape
-    if params.size == 0 and 0 in (*shape[:axis], *shape[axis + 1 :], indices.size):
-        return xp.zeros(shape[:axis] + indices.shape + shape[axis + 1 :], dtype=params.dtype)
+    out_shape = shape[:axis] + indices.shape + shape[axis + 1 :]
+    if 0 in out_shape:  # as in TensorFlow no index is looked at
+        return xp.zeros(out_shape, dtype=params.dtype)
     flat = indices if indices.ndim == 1 else indices.reshape(-1)
     if xp is np:
         try:
@@ -154,7 +155,7 @@ def _take(params: Any, indices: Any, axis: int, xp: Any) -> Any:
         taken = xp.take(params, flat, axis=axis)
     if indices.ndim == 1:
         return taken
-    return taken.reshape(shape[:axis] + indices.shape + shape[axis + 1 :])
+    return taken.reshape(out_shape)
 
 
 _UNSIGNED: dict[np.dtype[Any], np.dtype[Any]] = {
@@ -179,6 +180,9 @@ def _without_negative(indices: Any, limit: int) -> Any:
 def _take_batched(params: Any, indices: Any, axis: int, batch: int, xp: Any) -> Any:
     """As [batch, outer, n, inner] at [batch, indices]."""
     shape = params.shape
+    out_shape = shape[:axis] + indices.shape[batch:] + shape[axis + 1 :]
+    if 0 in out_shape:
+        return xp.zeros(out_shape, dtype=params.dtype)
     if xp is np:  # where only a trace is made there are no values to check
         _check_indices(indices, shape[axis])
     batches = math.prod(shape[:batch])
@@ -191,7 +195,7 @@ def _take_batched(params: Any, indices: Any, axis: int, batch: int, xp: Any) -> 
         xp.arange(outer)[:, None],
         indices.reshape((batches, 1, count)),
     ]
-    return taken.reshape(shape[:axis] + indices.shape[batch:] + shape[axis + 1 :])
+    return taken.reshape(out_shape)
 
 
 def _check_indices(indices: Any, limit: int) -> None:

@@ -26,8 +26,8 @@ def one_hot_shape(c: InferenceContext) -> None:
     if indices.dims is None:
         c.set_output(0, c.unknown_shape())
         return
-    rank = len(indices.dims)
-    at = rank if axis == -1 else axis
+    rank = len(indices.dims) + 1
+    at = (axis + rank) % rank
     front, back = c.subshape(indices, 0, at), c.subshape(indices, at)
     c.set_output(0, c.concatenate(c.concatenate(front, c.vector(depth)), back))
 

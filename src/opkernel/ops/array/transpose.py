@@ -35,7 +35,7 @@ def transpose_shape(c: InferenceContext) -> None:
         c.set_output(0, c.unknown_shape_of_rank(rank))
         return
     for axis in perm.tolist():
-        if not -rank < axis < rank:
+        if not -rank <= axis < rank:
             raise InvalidArgumentError(f"perm dim {axis} is out of range of input rank {rank}")
     c.set_output(0, c.make_shape([c.dim(tensor, axis) for axis in perm.tolist()]))
 

@@ -13,7 +13,7 @@ from opkernel.kernel import register_kernel
 from opkernel.opdef import InferenceContext, OpHandle, register_op
 from opkernel.opdef.common_shapes import unchanged_shape_with_rank_at_least
 from opkernel.opdef.inference_context import ShapeFn
-from opkernel.ops.image.color import hsv_to_rgb, rgb_to_hsv
+from opkernel.ops.math.elementwise import flush_subnormals
 from opkernel.types import DataType
 
 _FLOAT = {"T": DataType.DT_FLOAT}
@@ -117,33 +117,80 @@ def adjust_contrast_v2(images: Any, contrast_factor: Any, *, xp: Any) -> Any:
 
 @register_kernel(ADJUST_SATURATION, device="CPU", types=_FLOAT)
 def adjust_saturation(images: Any, scale: Any, *, xp: Any) -> Any:
+    """A colour with a channel that is no number may lose its hue, and becomes grey."""
     _check_images(images, scale=scale)
     _check_channels(images)
-    hsv = rgb_to_hsv(images, xp)
-    saturation = xp.minimum(xp.maximum(hsv[..., 1] * scale, 0), 1)
-    return hsv_to_rgb(xp.stack([hsv[..., 0], saturation, hsv[..., 2]], axis=-1), xp)
-
-
-def _hue(images: Any, low: Any, high: Any, xp: Any) -> Any:
-    """The hue of red, green, blue as a place on a circle of length 6."""
+    images = flush_subnormals(images, xp)
     red, green, blue = images[..., :1], images[..., 1:2], images[..., 2:]
-    middle = xp.maximum(xp.minimum(red, green), xp.minimum(xp.maximum(red, green), blue))
-    ratio = (middle - low) / (high - low)
-    sector = xp.where(
-        red < green,
-        xp.where(blue < red, 1, xp.where(blue > green, 3, 2)),
-        xp.where(blue < green, 0, xp.where(blue > red, 4, 5)),
-    ).astype(images.dtype)
-    hue = sector + xp.where(sector % 2 == 0, ratio, 1 - ratio)
-    return xp.where(high == low, xp.zeros_like(hue), hue)
+    value = _larger(red, _larger(green, blue, xp), xp)
+    extent = value - _smaller(red, _smaller(green, blue, xp), xp)
+    saturation = xp.where(value > 0, extent / value, xp.zeros_like(value)) * scale
+    saturation = xp.where(saturation > 0, xp.minimum(saturation, np.float32(1)), np.float32(0))
+    hue = _hue_of_extent(images, value, extent, xp) * 6
+    parts = xp.concatenate([xp.abs(hue - 3) - 1, 2 - xp.abs(hue - 2), 2 - xp.abs(hue - 4)], axis=-1)
+    parts = xp.where((hue >= 0) & (hue < 6), xp.clip(parts, 0, 1), np.float32(0))
+    chroma = saturation * value
+    return value - chroma + parts * chroma
+
+
+# Unlike the maximum and the minimum of arrays, these drop a second argument that is no number.
+def _larger(a: Any, b: Any, xp: Any) -> Any:
+    return xp.where(a < b, b, a)
+
+
+def _smaller(a: Any, b: Any, xp: Any) -> Any:
+    return xp.where(b < a, b, a)
+
+
+def _hue_of_extent(images: Any, value: Any, extent: Any, xp: Any) -> Any:
+    """The hue between 0 and 1, from the largest channel and the extent of all three."""
+    red, green, blue = images[..., :1], images[..., 1:2], images[..., 2:]
+    sixth = 1 / (6 * extent)
+    hue = xp.where(
+        red == value,
+        sixth * (green - blue),
+        xp.where(
+            green == value, sixth * (blue - red) + 2 / 6, sixth * (red - green) + 4 / 6
+        ),
+    )
+    hue = xp.where(extent <= 0, xp.zeros_like(hue), hue)
+    return xp.where(hue < 0, hue + 1, hue)
+
+
+# The circle of hues in six sectors: which channels are the largest, the middle and the smallest
+# there; and which of these red, green and blue are.
+_BY_SIZE = np.array([[0, 1, 2], [1, 0, 2], [1, 2, 0], [2, 1, 0], [2, 0, 1], [0, 2, 1]])
+_BY_CHANNEL = np.argsort(_BY_SIZE, axis=1)
 
 
 @register_kernel(ADJUST_HUE, device="CPU", types=_FLOAT)
 def adjust_hue(images: Any, delta: Any, *, xp: Any) -> Any:
-    """The largest and the smallest of the three stay as they are."""
+    """The largest and the smallest channel stay what they are; the third is between them."""
     _check_images(images, delta=delta)
     _check_channels(images)
-    high, low = xp.max(images, axis=-1, keepdims=True), xp.min(images, axis=-1, keepdims=True)
-    hue = xp.remainder(_hue(images, low, high, xp) + delta * 6, 6)
-    parts = xp.concatenate([xp.abs(hue - 3) - 1, 2 - xp.abs(hue - 2), 2 - xp.abs(hue - 4)], axis=-1)
-    return low + xp.clip(parts, 0, 1) * (high - low)
+    sector = _sector(images, xp)
+    by_size = xp.take_along_axis(images, xp.asarray(_BY_SIZE)[sector], axis=-1)
+    high, middle, low = (by_size[..., i] for i in range(3))
+    ratio = _mirrored((middle - low) / (high - low), sector, xp)
+    hue = xp.where(high == low, xp.zeros_like(high), sector.astype(images.dtype) + ratio)
+    hue = xp.remainder(hue + delta * 6, 6)
+    hue = xp.where(hue >= 6, xp.zeros_like(hue), hue)
+    sector = xp.where(hue >= 0, xp.floor(hue), 5).astype(sector.dtype)
+    ratio = _mirrored(hue - sector.astype(images.dtype), sector, xp)
+    by_size = xp.stack([high, low + ratio * (high - low), low], axis=-1)
+    return xp.take_along_axis(by_size, xp.asarray(_BY_CHANNEL)[sector], axis=-1)
+
+
+def _sector(images: Any, xp: Any) -> Any:
+    """In which sixth of the circle of hues colours are."""
+    red, green, blue = (images[..., i] for i in range(3))
+    return xp.where(
+        red < green,
+        xp.where(blue < red, 1, xp.where(blue > green, 3, 2)),
+        xp.where(blue < green, 0, xp.where(blue > red, 4, 5)),
+    )
+
+
+def _mirrored(ratio: Any, sector: Any, xp: Any) -> Any:
+    """The middle channel rises in even sectors and falls in odd ones."""
+    return xp.where(sector % 2 == 0, ratio, 1 - ratio)

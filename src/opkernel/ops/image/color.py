@@ -3,18 +3,12 @@
 Source: TensorFlow core/ops/image_ops.cc, core/kernels/image/colorspace_op.h.
 """
 
-from collections.abc import Callable
 from typing import Any
-
-import numpy as np
 
 from opkernel.errors import FailedPreconditionError, InvalidArgumentError
 from opkernel.kernel import register_kernel
 from opkernel.opdef import InferenceContext, OpHandle, register_op
 from opkernel.ops.kernel_types import FLOATS
-from opkernel.types import DataType
-
-__all__ = ["hsv_to_rgb", "rgb_to_hsv"]
 
 
 def colorspace_shape(c: InferenceContext) -> None:
@@ -44,32 +38,41 @@ HSV_TO_RGB = _declare(
 )
 
 
-def rgb_to_hsv(rgb: Any, xp: Any) -> Any:
-    red, green, blue = rgb[..., 0], rgb[..., 1], rgb[..., 2]
+@register_kernel(RGB_TO_HSV, device="CPU", types={"T": FLOATS})
+def rgb_to_hsv(images: Any, *, xp: Any) -> Any:
+    """Each step is rounded to the type of the images, here and in HSVToRGB."""
+    _check(images)
+    number = images.dtype.type
+    red, green, blue = (images[..., i] for i in range(3))
     value = xp.maximum(xp.maximum(red, green), blue)
     extent = value - xp.minimum(xp.minimum(red, green), blue)
     zero = xp.zeros_like(value)
-    saturation = xp.where(value > 0, extent / value, zero)
-    sixth = 1 / extent * (1 / 6)
+    saturation = xp.where(value > zero, extent / value, zero)
+    sixth = number(1) / extent * number(1 / 6)
     hue = xp.where(
         red == value,
         sixth * (green - blue),
         xp.where(
             green == value,
-            sixth * (blue - red) + 2 / 6,
-            sixth * (red - green) + 4 / 6,
+            sixth * (blue - red) + number(2 / 6),
+            sixth * (red - green) + number(4 / 6),
         ),
     )
-    hue = xp.where(extent > 0, hue, zero)
-    return xp.stack([xp.where(hue < 0, hue + 1, hue), saturation, value], axis=-1)
+    hue = xp.where(extent > zero, hue, zero)
+    hue = xp.where(hue < zero, hue + number(1), hue)
+    return xp.stack([hue, saturation, value], axis=-1)
 
 
-def hsv_to_rgb(hsv: Any, xp: Any) -> Any:
-    hue, saturation, value = hsv[..., 0] * 6, hsv[..., 1], hsv[..., 2]
-    parts = (xp.abs(hue - 3) - 1, 2 - xp.abs(hue - 2), 2 - xp.abs(hue - 4))
-    rest = 1 - saturation
+@register_kernel(HSV_TO_RGB, device="CPU", types={"T": FLOATS})
+def hsv_to_rgb(images: Any, *, xp: Any) -> Any:
+    _check(images)
+    zero, one, two, three, four, six = (images.dtype.type(i) for i in (0, 1, 2, 3, 4, 6))
+    hue, saturation, value = images[..., 0] * six, images[..., 1], images[..., 2]
+    parts = (xp.abs(hue - three) - one, two - xp.abs(hue - two), two - xp.abs(hue - four))
+    rest = one - saturation
     return xp.stack(
-        [(rest + saturation * xp.clip(part, 0, 1)) * value for part in parts], axis=-1
+        [(rest + saturation * xp.minimum(xp.maximum(p, zero), one)) * value for p in parts],
+        axis=-1,
     )
 
 
@@ -80,23 +83,3 @@ def _check(images: Any) -> None:
         raise FailedPreconditionError(
             f"input must have 3 channels but input only has {images.shape[-1]} channels."
         )
-
-
-def _register(op: OpHandle, convert: Callable[[Any, Any], Any]) -> None:
-    """Register a conversion; half and bfloat16 are computed in float."""
-
-    @register_kernel(op, device="CPU", types={"T": FLOATS}, factory=True)
-    def make(*, T: DataType, xp: Any) -> Callable[[Any], Any]:
-        narrow = T in (DataType.DT_BFLOAT16, DataType.DT_HALF)
-
-        def kernel(images: Any) -> Any:
-            _check(images)
-            if narrow:
-                return convert(images.astype(np.float32), xp).astype(T.numpy_dtype)
-            return convert(images, xp)
-
-        return kernel
-
-
-_register(RGB_TO_HSV, rgb_to_hsv)
-_register(HSV_TO_RGB, hsv_to_rgb)

@@ -126,7 +126,7 @@ class _Limits(NamedTuple):
                 raise InvalidArgumentError(f"{name} must be 0-D, got shape {list(value.shape)}")
         if not 0 <= self.iou_threshold <= 1:
             raise InvalidArgumentError("iou_threshold must be in [0, 1]")
-        if self.soft_nms_sigma < 0:
+        if not self.soft_nms_sigma >= 0:
             raise InvalidArgumentError("soft_nms_sigma_val must be non-negative")
 
 

@@ -192,7 +192,7 @@ def fake_quant_args_gradient(
 
     def kernel(gradients: Any, inputs: Any) -> Any:
         check_same_shape(FAKE_QUANT_ARGS_GRADIENT.name, gradients, inputs)
-        return xp.where(grid.contains(inputs), gradients, xp.zeros_like(gradients))
+        return gradients * grid.contains(inputs)
 
     return kernel
 
@@ -233,13 +233,13 @@ def _gradient(rank: int, num_bits: int, narrow_range: bool, xp: Any) -> Callable
         _check_range(rank, inputs, low, high)
         grid = _Grid.nudged(low, high, bounds, xp)
         is_empty = (low == 0) & (high == 0)
-        zeros = xp.zeros_like(gradients)
         axes = tuple(range(inputs.ndim - rank))
 
         def sums(where: Any) -> Any:
-            return xp.sum(xp.where(where & ~is_empty, gradients, zeros), axis=axes)
+            products = xp.where(is_empty, xp.zeros_like(gradients), gradients * where)
+            return xp.sum(products, axis=axes)
 
-        inside = xp.where(grid.contains(inputs) | is_empty, gradients, zeros)
+        inside = xp.where(is_empty, gradients, gradients * grid.contains(inputs))
         return inside, sums(inputs < grid.low), sums(inputs > grid.high)
 
     return kernel

@@ -3,6 +3,7 @@
 Source: TensorFlow core/ops/nn_ops.cc, core/kernels/maxpooling_op.cc, pooling_ops_3d.cc.
 """
 
+import math
 from collections.abc import Callable
 from dataclasses import replace
 
@@ -21,15 +22,11 @@ from opkernel.ops.kernel_types import REAL_NUMBERS
 from opkernel.ops.nn.narrow_products import NARROW_FLOATS
 from opkernel.ops.nn.pooling import Pool, check_channels_last, pool_from_attrs, sizes_in_tensor
 from opkernel.ops.nn.window_reductions import argmax_windows, lowest, reduce_windows
-from opkernel.ops.nn.windows import Array, Geometry, pad
+from opkernel.ops.nn.windows import Array, Geometry, overlaps, pad
 from opkernel.types import DataType, as_dtype
 
-__all__ = ["MAX_POOL", "MAX_POOL_3D", "MAX_POOL_TYPES", "MAX_POOL_V2", "MAX_POOL_WITH_ARGMAX"]
+__all__ = ["MAX_POOL", "MAX_POOL_3D", "MAX_POOL_V2", "MAX_POOL_WITH_ARGMAX", "check_depth_windows"]
 
-MAX_POOL_TYPES = (
-    "{float, double, int32, uint8, int16, int8, int64, bfloat16, uint16, half, uint32, uint64}"
-)
-"""The types of the ops that TensorFlow declares with its `realnumbertype`."""
 _IMAGE_TYPES = (
     "{half, bfloat16, float, double, int32, int64, uint8, int16, int8, uint16, qint8} = DT_FLOAT"
 )
@@ -96,12 +93,6 @@ MAX_POOL_3D = register_op(
 )
 
 
-def _maxima(x: Array, geometry: Geometry, initial: float) -> Array:
-    """The maxima over windows; NaN counts as absent."""
-    wide = x.astype(np.float32) if as_dtype(x.dtype) in NARROW_FLOATS else x
-    return reduce_windows(wide, geometry, np.fmax, initial).astype(x.dtype, copy=False)
-
-
 def check_depth_windows(pool: Pool, channels: int) -> None:
     """Refuse the windows over channels that TensorFlow does not compute.
 
@@ -134,11 +125,14 @@ def _max_over_depth(x: Array, window: int) -> Array:
 
 
 def _max_pool(x: Array, pool: Pool) -> Array:
+    """Of images, where NaN counts as absent and an empty window has the least finite value."""
     if x.ndim == 4:
         check_depth_windows(pool, x.shape[-1])
         if pool.depth > 1:
             return _max_over_depth(x, pool.depth)
-    return _maxima(x, pool.geometry(x.shape), lowest(x.dtype))
+    wide = x.astype(np.float32) if as_dtype(x.dtype) in NARROW_FLOATS else x
+    result = reduce_windows(wide, pool.geometry(x.shape), np.fmax, lowest(x.dtype))
+    return result.astype(x.dtype, copy=False)
 
 
 @register_kernel(MAX_POOL, device="CPU", types={"T": REAL_NUMBERS}, factory=True)
@@ -239,8 +233,28 @@ def max_pool_3d(
 
     def pooled(x: Array) -> Array:
         geometry = pool.geometry(x.shape)
-        padded = pad(x, geometry, lowest(x.dtype))
+        padded = pad(x, geometry, lowest(x.dtype)).astype(np.float32, copy=False)
         inside = replace(geometry, padding=((0, 0),) * 3)
-        return _maxima(padded, inside, np.nan)
+        result = reduce_windows(padded, inside, np.fmax, -np.inf)
+        if result.size and np.isnan(padded).any():
+            alone = ~_in_packets(result.shape)
+            result[alone] = _maxima_after_nan(padded, inside)[alone]
+        return result.astype(x.dtype, copy=False)
 
     return pooled
+
+
+def _in_packets(shape: tuple[int, ...]) -> Array:
+    """Which elements TensorFlow computes 8 at a time: flat runs of 8 that are in one pixel."""
+    size = math.prod(shape)
+    first = np.arange(size) // 8 * 8
+    inside = (first + 8 <= size) & (first // shape[-1] == (first + 7) // shape[-1])
+    return inside.reshape(shape)
+
+
+def _maxima_after_nan(x: Array, geometry: Geometry) -> Array:
+    """The maxima as TensorFlow computes them one at a time: after a NaN each starts anew."""
+    best = np.full((x.shape[0], *geometry.output, x.shape[-1]), -np.inf, x.dtype)
+    for _, _, elements in overlaps(geometry, x.shape[1:-1]):
+        best = np.where(x[elements] < best, best, x[elements])
+    return best

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from opkernel.errors import InvalidArgumentError, UnimplementedError
+from opkernel.opdef.tensor_format import TensorFormat
 from opkernel.ops.nn.geometry import Windows, check_length, windows_from_attrs
 from opkernel.ops.nn.windows import Array, Geometry
 
@@ -82,8 +83,9 @@ def pool_from_attrs(
     padding: str,
     explicit_paddings: Sequence[int] = (),
     rank: int = 4,
+    data_format: str = "NHWC",
 ) -> Pool:
-    """The windows of attrs for channels-last inputs of `rank` dimensions.
+    """The windows of attrs for inputs of `rank` dimensions, images or volumes.
 
     Raises:
         InvalidArgumentError: an attr has not one entry for each dimension, or a size is not
@@ -96,8 +98,9 @@ def pool_from_attrs(
         raise UnimplementedError("Pooling is not yet supported on the batch dimension.")
     if min(ksize) <= 0:
         raise InvalidArgumentError(f"Sliding window ksize must be positive, got {list(ksize)}")
-    layout = "NHWC" if rank == 4 else "NDHWC"
+    layout = TensorFormat.from_string(data_format)
+    channel, places = layout.feature_index(rank), [layout.spatial_index(i) for i in range(rank - 2)]
     explicit = explicit_paddings if padding == "EXPLICIT" else ()
-    spatial = strides[1:-1]
-    windows = windows_from_attrs(layout, spatial, (1,) * len(spatial), padding, explicit)
-    return Pool(tuple(ksize[1:-1]), windows, ksize[-1], strides[-1])
+    steps = [strides[i] for i in places]
+    windows = windows_from_attrs(data_format, steps, (1,) * len(steps), padding, explicit)
+    return Pool(tuple(ksize[i] for i in places), windows, ksize[channel], strides[channel])

@@ -1,0 +1,265 @@
+"""Means over windows and their gradients: AvgPool, AvgPool3D, AvgPoolGrad and AvgPool3DGrad.
+
+Source: TensorFlow core/ops/nn_ops.cc, core/kernels/avgpooling_op.cc, pooling_ops_3d.cc.
+"""
+
+import functools
+import itertools
+import math
+from collections.abc import Callable, Sequence
+
+import numpy as np
+
+from opkernel.errors import InvalidArgumentError, UnimplementedError
+from opkernel.kernel import allocate, register_kernel
+from opkernel.opdef import InferenceContext, OpHandle, register_op
+from opkernel.opdef.common_shapes import (
+    avg_pool3d_grad_shape,
+    avg_pool_grad_shape,
+    avg_pool_shape,
+    pool3d_shape,
+)
+from opkernel.ops.kernel_types import FLOATS
+from opkernel.ops.nn.convolution import sizes_from_tensor
+from opkernel.ops.nn.geometry import check_rank
+from opkernel.ops.nn.narrow_products import NARROW_FLOATS
+from opkernel.ops.nn.pooling import Pool, check_channels_last, pool_from_attrs
+from opkernel.ops.nn.window_reductions import reduce_windows, window_sizes
+from opkernel.ops.nn.windows import Array, Geometry, overlaps
+from opkernel.types import DataType, as_dtype
+
+__all__ = ["AVG_POOL", "AVG_POOL_3D"]
+
+
+def _declare(
+    name: str,
+    inputs: Sequence[str],
+    rank: int,
+    shape_fn: Callable[[InferenceContext], None],
+    doc: str,
+) -> OpHandle:
+    layouts = "{'NHWC', 'NCHW'} = 'NHWC'" if rank == 4 else "{'NDHWC', 'NCDHW'} = 'NDHWC'"
+    return register_op(
+        name,
+        inputs=inputs,
+        outputs=["output: T"],
+        attrs=[
+            f"ksize: list(int) >= {rank}",
+            f"strides: list(int) >= {rank}",
+            "padding: {'SAME', 'VALID'}",
+            f"data_format: {layouts}",
+            "T: {half, bfloat16, float, double}",
+        ],
+        shape_fn=shape_fn,
+        doc=doc,
+    )
+
+
+_GRADIENT_INPUTS = ["orig_input_shape: int32", "grad: T"]
+
+AVG_POOL = _declare(
+    "AvgPool",
+    ["value: T"],
+    4,
+    avg_pool_shape,
+    "The means over windows of images; padding does not count.",
+)
+AVG_POOL_3D = _declare(
+    "AvgPool3D",
+    ["input: T"],
+    5,
+    pool3d_shape,
+    "The means over windows of volumes; padding does not count.",
+)
+AVG_POOL_GRAD = _declare(
+    "AvgPoolGrad",
+    _GRADIENT_INPUTS,
+    4,
+    avg_pool_grad_shape,
+    "The gradient of AvgPool by its input, whose shape is given.",
+)
+AVG_POOL_3D_GRAD = _declare(
+    "AvgPool3DGrad",
+    _GRADIENT_INPUTS,
+    5,
+    avg_pool3d_grad_shape,
+    "The gradient of AvgPool3D by its input, whose shape is given.",
+)
+
+_VOLUME_TYPES = (DataType.DT_BFLOAT16, DataType.DT_FLOAT)
+
+
+def _refuse_depth(pool: Pool) -> None:
+    if pool.depth != 1:
+        raise UnimplementedError("Non-spatial pooling is not yet supported.")
+
+
+def _mean(x: Array, geometry: Geometry, sums: Array) -> Array:
+    """The sums over windows, divided by how many elements each sees."""
+    if geometry.is_padded:
+        return sums / window_sizes(geometry, x.shape[1:-1]).astype(sums.dtype)
+    return np.divide(sums, sums.dtype.type(math.prod(geometry.window)), out=sums)
+
+
+def _rounded_sums(x: Array, geometry: Geometry) -> Array:
+    """Sums in the type of the input, one element of the window after the other."""
+    sums = np.zeros((x.shape[0], *geometry.output, x.shape[-1]), x.dtype)
+    for _, windows, elements in overlaps(geometry, x.shape[1:-1]):
+        sums[windows] += x[elements]
+    return sums
+
+
+@register_kernel(AVG_POOL, device="CPU", types={"T": FLOATS}, factory=True)
+def avg_pool(
+    *, ksize: list[int], strides: list[int], padding: str, data_format: str
+) -> Callable[[Array], Array]:
+    """Images in layout NHWC only, as in TensorFlow."""
+    check_channels_last("AvgPoolingOp", data_format)
+    pool = pool_from_attrs(ksize, strides, padding)
+
+    def pooled(x: Array) -> Array:
+        check_rank("tensor_in", x, 4)
+        _refuse_depth(pool)
+        geometry = pool.geometry(x.shape)
+        if as_dtype(x.dtype) in NARROW_FLOATS:
+            return _mean(x, geometry, _rounded_sums(x, geometry))
+        return _mean(x, geometry, reduce_windows(x, geometry, np.add, 0))
+
+    return pooled
+
+
+@register_kernel(AVG_POOL_3D, device="CPU", types={"T": _VOLUME_TYPES}, factory=True)
+def avg_pool_3d(
+    *, ksize: list[int], strides: list[int], padding: str, data_format: str
+) -> Callable[[Array], Array]:
+    """Volumes in layout NDHWC only, as in TensorFlow."""
+    check_channels_last("Pooling3DOp", data_format)
+    pool = pool_from_attrs(ksize, strides, padding, rank=5)
+    pool.refuse_depth("Pooling")
+
+    def pooled(x: Array) -> Array:
+        geometry = pool.geometry(x.shape)
+        sums = reduce_windows(x.astype(np.float32, copy=False), geometry, np.add, 0)
+        return _mean(x, geometry, sums).astype(x.dtype, copy=False)
+
+    return pooled
+
+
+class _Spans:
+    """Where the gradients of windows go along one axis.
+
+    Of a padded window that is larger than the input TensorFlow takes more elements than the window
+    has; that is so here too.
+
+    Attributes:
+        lengths: how many elements each window gives its gradient to.
+        meetings: windows, and the element of each that is at one offset in it, last offset first.
+    """
+
+    def __init__(self, count: int, size: int, window: int, stride: int, before: int) -> None:
+        if (count - 1) * stride > size:
+            raise InvalidArgumentError(
+                "index * stride must be less than or equal to input size, got "
+                f"{count - 1} * {stride} and {size}"
+            )
+        place = np.arange(count) * stride - before
+        start = np.maximum(place, 0)
+        whole = window + np.minimum(place, 0)
+        self.lengths = np.where(start + window > size, np.minimum(size - start, window), whole)
+        first, last = start - place, start - place + self.lengths
+        self.meetings = []
+        for offset in range(first.min(initial=window), last.max(initial=0))[::-1]:
+            windows = np.flatnonzero((first <= offset) & (offset < last))
+            self.meetings.append((windows, place[windows] + offset))
+
+
+def _share_out(gradient: Array, spatial: Sequence[int], pool: Pool) -> Array:
+    """Give each window's gradient to its elements, in equal shares.
+
+    The number of windows is that of the gradient, whatever the sizes ask for, as in TensorFlow.
+    """
+    geometry = pool.windows.geometry(spatial, pool.ksize)
+    axes = [
+        _Spans(
+            gradient.shape[i + 1], size, pool.ksize[i], geometry.strides[i], geometry.padding[i][0]
+        )
+        for i, size in enumerate(spatial)
+    ]
+    counts = functools.reduce(np.multiply.outer, [axis.lengths for axis in axes])
+    shares = gradient * (1 / counts).astype(gradient.dtype)[..., np.newaxis]
+    shape = (gradient.shape[0], *spatial, gradient.shape[-1])
+    out = allocate(shape, as_dtype(gradient.dtype))
+    out.fill(0)
+    for found in itertools.product(*(axis.meetings for axis in axes)):
+        windows, elements = zip(*found, strict=True)
+        out[(slice(None), *np.ix_(*elements))] += shares[(slice(None), *np.ix_(*windows))]
+    return out
+
+
+@register_kernel(
+    AVG_POOL_GRAD,
+    device="CPU",
+    types={"T": FLOATS},
+    host_memory=["orig_input_shape"],
+    factory=True,
+)
+def avg_pool_grad(
+    *, ksize: list[int], strides: list[int], padding: str, data_format: str
+) -> Callable[[Array, Array], Array]:
+    """Channels and batch of the gradient need not be those of the input: see `_flat_start`."""
+    check_channels_last("AvgPoolingGradOp", data_format)
+    pool = pool_from_attrs(ksize, strides, padding)
+
+    def gradient_by_input(orig_input_shape: Array, gradient: Array) -> Array:
+        sizes = sizes_from_tensor("orig_input_shape", orig_input_shape)
+        if len(sizes) != 4:
+            raise InvalidArgumentError(f"orig_input_shape must have 4 elements, got {len(sizes)}")
+        check_rank("out_backprop", gradient, 4)
+        _refuse_depth(pool)
+        return _flat_start(_share_out(gradient, sizes[1:3], pool), sizes)
+
+    return gradient_by_input
+
+
+def _flat_start(values: Array, shape: tuple[int, ...]) -> Array:
+    """Zeros that begin with these values, in the order of memory."""
+    if values.shape == shape:
+        return values
+    out = allocate(shape, as_dtype(values.dtype))
+    if values.size > out.size:
+        raise InvalidArgumentError(
+            f"Output only has {out.size} elements but computation requested would use "
+            f"{values.size}"
+        )
+    out.fill(0)
+    out.reshape(-1)[: values.size] = values.reshape(-1)
+    return out
+
+
+@register_kernel(
+    AVG_POOL_3D_GRAD,
+    device="CPU",
+    types={"T": _VOLUME_TYPES},
+    host_memory=["orig_input_shape"],
+    factory=True,
+)
+def avg_pool_3d_grad(
+    *, ksize: list[int], strides: list[int], padding: str, data_format: str
+) -> Callable[[Array, Array], Array]:
+    check_channels_last("AvgPooling3dGradOp", data_format)
+    pool = pool_from_attrs(ksize, strides, padding, rank=5)
+    pool.refuse_depth("Pooling")
+
+    def gradient_by_input(orig_input_shape: Array, gradient: Array) -> Array:
+        sizes = sizes_from_tensor("orig_input_shape", orig_input_shape)
+        if len(sizes) != 5:
+            raise InvalidArgumentError(f"orig_input_shape must have 5 elements, got {len(sizes)}")
+        check_rank("out_backprop", gradient, 5)
+        if (sizes[0], sizes[-1]) != (gradient.shape[0], gradient.shape[-1]):
+            raise InvalidArgumentError(
+                "Expected first and last dimension of orig_input_shape and out_backprop to match, "
+                f"got {list(sizes)} and {list(gradient.shape)}"
+            )
+        return _share_out(gradient, sizes[1:4], pool)
+
+    return gradient_by_input
