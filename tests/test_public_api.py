@@ -56,3 +56,9 @@ def test_the_installed_version_is_the_modules():
     except importlib.metadata.PackageNotFoundError:
         pytest.skip("the package is on the path, not installed")
     assert installed == opkernel.__version__
+
+
+@pytest.mark.parametrize("name", ["bool", "string", "float32", "bfloat16", "resource"])
+def test_types_stand_under_the_names_of_the_python_api(name):
+    assert getattr(opkernel, name).tf_name == name
+    assert name in opkernel.__all__

@@ -30,51 +30,93 @@ if TYPE_CHECKING:
     from opkernel.types import DataType as DataType
     from opkernel.types import PartialTensorShape as PartialTensorShape
     from opkernel.types import TensorShape as TensorShape
+    from opkernel.types import bfloat16 as bfloat16
+    from opkernel.types import bool_ as bool  # noqa: A004, F401  # as `tf.bool`
+    from opkernel.types import complex64 as complex64
+    from opkernel.types import complex128 as complex128
+    from opkernel.types import double as double
+    from opkernel.types import float4_e2m1fn as float4_e2m1fn
+    from opkernel.types import float8_e4m3b11fnuz as float8_e4m3b11fnuz
+    from opkernel.types import float8_e4m3fn as float8_e4m3fn
+    from opkernel.types import float8_e4m3fnuz as float8_e4m3fnuz
+    from opkernel.types import float8_e5m2 as float8_e5m2
+    from opkernel.types import float8_e5m2fnuz as float8_e5m2fnuz
+    from opkernel.types import float16 as float16
+    from opkernel.types import float32 as float32
+    from opkernel.types import float64 as float64
+    from opkernel.types import half as half
+    from opkernel.types import int2 as int2
+    from opkernel.types import int4 as int4
+    from opkernel.types import int8 as int8
+    from opkernel.types import int16 as int16
+    from opkernel.types import int32 as int32
+    from opkernel.types import int64 as int64
+    from opkernel.types import qint8 as qint8
+    from opkernel.types import qint16 as qint16
+    from opkernel.types import qint32 as qint32
+    from opkernel.types import quint8 as quint8
+    from opkernel.types import quint16 as quint16
+    from opkernel.types import resource as resource
+    from opkernel.types import string as string
+    from opkernel.types import uint2 as uint2
+    from opkernel.types import uint4 as uint4
+    from opkernel.types import uint8 as uint8
+    from opkernel.types import uint16 as uint16
+    from opkernel.types import uint32 as uint32
+    from opkernel.types import uint64 as uint64
+    from opkernel.types import variant as variant
 
 __version__ = "0.1.0"
 
-_ROOM_OF_NAME = {
-    "Graph": "graph",
-    "InferenceContext": "opdef",
-    "OpKernel": "kernel",
-    "OpKernelConstruction": "kernel",
-    "OpKernelContext": "kernel",
-    "Operation": "graph",
-    "PartialTensorShape": "types",
-    "RunOptions": "runtime",
-    "Session": "runtime",
-    "Tensor": "graph",
-    "TensorShape": "types",
-    "DataType": "types",
-    "import_graph_def": "graph",
-    "load_graph": "graph",
-    "register_kernel": "kernel",
-    "register_op": "opdef",
-    "save_graph": "graph",
+_NAMES_OF_ROOM = {
+    "graph": ["Graph", "Operation", "Tensor", "import_graph_def", "load_graph", "save_graph"],
+    "kernel": ["OpKernel", "OpKernelConstruction", "OpKernelContext", "register_kernel"],
+    "opdef": ["InferenceContext", "register_op"],
+    "runtime": ["RunOptions", "Session"],
+    "types": ["DataType", "PartialTensorShape", "TensorShape"],
 }
-_MODULES = ("errors", "raw_ops")
-
-__all__ = [
-    "DataType",
-    "Graph",
-    "InferenceContext",
-    "OpKernel",
-    "OpKernelConstruction",
-    "OpKernelContext",
-    "Operation",
-    "PartialTensorShape",
-    "RunOptions",
-    "Session",
-    "Tensor",
-    "TensorShape",
-    "errors",
-    "import_graph_def",
-    "load_graph",
-    "raw_ops",
-    "register_kernel",
-    "register_op",
-    "save_graph",
+_DTYPES = [
+    "bfloat16",
+    "bool",
+    "complex64",
+    "complex128",
+    "double",
+    "float4_e2m1fn",
+    "float8_e4m3b11fnuz",
+    "float8_e4m3fn",
+    "float8_e4m3fnuz",
+    "float8_e5m2",
+    "float8_e5m2fnuz",
+    "float16",
+    "float32",
+    "float64",
+    "half",
+    "int2",
+    "int4",
+    "int8",
+    "int16",
+    "int32",
+    "int64",
+    "qint8",
+    "qint16",
+    "qint32",
+    "quint8",
+    "quint16",
+    "resource",
+    "string",
+    "uint2",
+    "uint4",
+    "uint8",
+    "uint16",
+    "uint32",
+    "uint64",
+    "variant",
 ]
+_MODULES = ["errors", "raw_ops"]
+_ROOM_OF_NAME = {name: room for room, names in _NAMES_OF_ROOM.items() for name in names}
+_ROOM_OF_NAME |= dict.fromkeys(_DTYPES, "types")
+
+__all__ = [*_ROOM_OF_NAME, *_MODULES]
 
 
 def __getattr__(name: str) -> Any:
@@ -85,7 +127,8 @@ def __getattr__(name: str) -> Any:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     if room == "graph":  # the runtime folds constants for the shapes of graphs
         importlib.import_module("opkernel.runtime")
-    value = globals()[name] = getattr(importlib.import_module(f"opkernel.{room}"), name)
+    found = "bool_" if name == "bool" else name  # the builtin keeps its name there
+    value = globals()[name] = getattr(importlib.import_module(f"opkernel.{room}"), found)
     return value
 
 

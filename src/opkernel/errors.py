@@ -22,6 +22,7 @@ The classes that are also built-in exceptions can be caught as such by code that
 this package. Names and codes are those of `tf.errors`.
 """
 
+from collections.abc import Sequence
 from enum import IntEnum
 from typing import ClassVar
 
@@ -44,7 +45,6 @@ __all__ = [
     "UnavailableError",
     "UnimplementedError",
     "UnknownError",
-    "exception_for_code",
 ]
 
 
@@ -87,6 +87,19 @@ class OpError(Exception):
 
     def __str__(self) -> str:
         return self.message
+
+    def add_node(self, node: str, op: str, inputs: Sequence[str] = ()) -> None:
+        """Say, in the message too, at which node it happened, unless it names one already.
+
+        `inputs` describe what the node was given: `float32[2,3]`.
+        """
+        if self.node is not None:
+            return
+        self.node, self.op = node, op
+        subject = "" if self.message.startswith(op) else f"{op}: "
+        given = f", inputs {', '.join(inputs)}" if inputs else ""
+        self.message = f"{subject}{self.message} (node {node!r}{given})"
+        self.args = (self.message,)
 
 
 class CancelledError(OpError):
@@ -183,11 +196,3 @@ class UnauthenticatedError(OpError):
     """The request has no valid credentials."""
 
     code = Code.UNAUTHENTICATED
-
-
-_BY_CODE = {error.code: error for error in OpError.__subclasses__()}
-
-
-def exception_for_code(code: int) -> type[OpError]:
-    """The exception class of a status code other than OK."""
-    return _BY_CODE[Code(code)]

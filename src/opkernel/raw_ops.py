@@ -9,6 +9,7 @@ from collections.abc import Callable
 
 from opkernel.errors import NotFoundError
 from opkernel.opdef import global_op_registry
+from opkernel.ops.catalogue import MODULE_OF_OP
 from opkernel.runtime.eager import execute
 
 __all__: list[str] = []
@@ -16,10 +17,11 @@ __all__: list[str] = []
 
 def _raw_op(name: str) -> Callable[..., typing.Any]:
     op_def = global_op_registry().look_up_op_def(name)
-    inputs = frozenset(arg.name for arg in op_def.input_arg)
 
     def raw_op(**arguments: typing.Any) -> typing.Any:
         arguments.pop("name", None)
+        now = global_op_registry().look_up_op_def(name)  # a notebook may declare it anew
+        inputs = {arg.name for arg in now.input_arg}
         given = {key: value for key, value in arguments.items() if key in inputs}
         attrs = {key: value for key, value in arguments.items() if key not in inputs}
         return execute(name, given, attrs)
@@ -38,4 +40,5 @@ def __getattr__(name: str) -> Callable[..., typing.Any]:
 
 
 def __dir__() -> list[str]:
-    return sorted(op.name for op in global_op_registry().get_registered_ops())
+    registered = (op.name for op in global_op_registry().get_registered_ops())
+    return sorted({*MODULE_OF_OP, *registered})

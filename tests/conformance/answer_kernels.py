@@ -135,7 +135,7 @@ def create_kernel(registries: Registries, query: Query) -> Any:
         CpuLikeDevice(query["device_type"]),
         _node_def(query),
         op_registry=registries.ops,
-        kernel_registry=registries.kernels,
+        registry=registries.kernels,
         graph_def_version=query.get("version", GRAPH_DEF_VERSION),
     )
     return {
@@ -157,7 +157,10 @@ def look_up_op(registries: Registries, query: Query) -> Any:
 
 def memory_types(registries: Registries, query: Query) -> Any:
     inputs, outputs = memory_types_for_node(
-        registries.ops, query["device_type"], _node_def(query), registries.kernels
+        registries.ops,
+        query["device_type"],
+        _node_def(query),
+        registry=registries.kernels,
     )
     return {"status": OK, "input": _memory(inputs), "output": _memory(outputs)}
 

@@ -66,9 +66,9 @@ def library() -> FunctionLibraryDefinition:
 class TestLibrary:
     def test_is_a_mapping_by_name(self, library: FunctionLibraryDefinition) -> None:
         assert sorted(library) == ["Caller", "Lists", "Twice"]
-        assert (len(library), "Twice" in library, library.has_function("Q")) == (3, True, False)
-        assert library["Twice"] == library.get_function("Twice") == library.find("Twice") == TWICE
-        assert library.find("Q") is None
+        assert (len(library), "Twice" in library, "Q" in library) == (3, True, False)
+        assert library["Twice"] == library.get_function("Twice") == TWICE
+        assert library.get("Q") is None
         with pytest.raises(NotFoundError, match="Function Q is not defined"):
             library.get_function("Q")
 

@@ -73,13 +73,13 @@ class TestArguments:
 
     def test_only_strings_are_on_the_host_by_themselves(self):
         found = memory_types_for_node(
-            self.ops(), "CPU", self.node(), kernels("HostMemoryTest", "CPU")
+            self.ops(), "CPU", self.node(), registry=kernels("HostMemoryTest", "CPU")
         )
         assert found == ([D, D, H, H, H, D, D, D], [D, D, D, D, D, D])
 
     def test_a_host_memory_argument_takes_its_whole_list(self):
         registry = kernels("HostMemoryTest", "GPU", host=["a", "c", "d", "o"])
-        found = memory_types_for_node(self.ops(), "GPU", self.node(), registry)
+        found = memory_types_for_node(self.ops(), "GPU", self.node(), registry=registry)
         assert found == ([H, D, H, H, H, H, H, H], [H, H, H, D, D, D])
 
     def test_unknown_host_memory_arguments(self):
@@ -87,7 +87,7 @@ class TestArguments:
         with pytest.raises(
             InvalidArgumentError, match="HostMemory args 'zzz', 'qq' not found in OpDef: "
         ):
-            memory_types_for_node(self.ops(), "GPU", self.node(), registry)
+            memory_types_for_node(self.ops(), "GPU", self.node(), registry=registry)
 
 
 @pytest.mark.parametrize(
@@ -105,11 +105,11 @@ class TestArguments:
 )
 def test_types(dtype, with_kernel, without):
     registry = kernels("One", "GPU")
-    assert memory_types_for_node(one_op(), "GPU", one(dtype), registry) == (
+    assert memory_types_for_node(one_op(), "GPU", one(dtype), registry=registry) == (
         [with_kernel],
         [with_kernel],
     )
-    assert memory_types_for_node(one_op(), "GPU", one(dtype), KernelRegistry()) == (
+    assert memory_types_for_node(one_op(), "GPU", one(dtype), registry=KernelRegistry()) == (
         [without],
         [without],
     )
@@ -119,12 +119,18 @@ def test_types(dtype, with_kernel, without):
 
 def test_two_kernels_to_choose_from_count_as_none():
     registry = kernels("One", "GPU", "GPU", host=["a"])
-    assert memory_types_for_node(one_op(), "GPU", one(DataType.DT_FLOAT), registry) == ([D], [D])
+    assert memory_types_for_node(one_op(), "GPU", one(DataType.DT_FLOAT), registry=registry) == (
+        [D],
+        [D],
+    )
 
 
 def test_a_default_kernel_counts():
     registry = kernels("One", "DEFAULT", host=["a"])
-    assert memory_types_for_node(one_op(), "GPU", one(DataType.DT_INT32), registry) == ([H], [D])
+    assert memory_types_for_node(one_op(), "GPU", one(DataType.DT_INT32), registry=registry) == (
+        [H],
+        [D],
+    )
 
 
 @pytest.mark.parametrize(
@@ -132,7 +138,7 @@ def test_a_default_kernel_counts():
 )
 def test_compiled_integers_stay_on_the_device(device, must_compile, expected):
     node = one(DataType.DT_INT32, _XlaMustCompile=AttrValue(b=must_compile))
-    found = memory_types_for_node(one_op(), device, node, KernelRegistry())
+    found = memory_types_for_node(one_op(), device, node, registry=KernelRegistry())
     assert found == ([expected], [expected])
 
 
@@ -156,7 +162,7 @@ def test_function_calls_are_judged_by_their_types_alone(op):
         input=["x", "y"],
         attr={"Tin": types, "Tout": types, "f": AttrValue(func=NameAttrList(name="f"))},
     )
-    found = memory_types_for_node(ops, "CPU", node, kernels(op, "CPU", host=["output"]))
+    found = memory_types_for_node(ops, "CPU", node, registry=kernels(op, "CPU", host=["output"]))
     assert found == ([H, D], [H, D])
 
 
@@ -167,9 +173,12 @@ def test_function_calls_are_judged_by_their_types_alone(op):
 def test_indices_in_attrs_force_host_memory(attr, expected):
     registry = kernels("One", "GPU")
     node = one(DataType.DT_FLOAT, _input_hostmem=attr)
-    assert memory_types_for_node(one_op(), "GPU", node, registry) == ([expected], [D])
+    assert memory_types_for_node(one_op(), "GPU", node, registry=registry) == ([expected], [D])
     node = one(DataType.DT_FLOAT, _output_hostmem=attr)
-    assert memory_types_for_node(one_op(), "GPU", node, KernelRegistry()) == ([D], [expected])
+    assert memory_types_for_node(one_op(), "GPU", node, registry=KernelRegistry()) == (
+        [D],
+        [expected],
+    )
 
 
 def test_an_unknown_op_and_a_missing_attr():

@@ -225,6 +225,7 @@ def test_substitute_placeholders():
     func.attr["b"].list.func.add(name="g").attr["c"].placeholder = "N"
     value = AttrValue(func=func)
     result = substitute_placeholders(value, values.get)
+    assert result is not None
     assert result.func.attr["a"] == AttrValue(type=1)
     assert result.func.attr["b"].list.func[0].attr["c"] == AttrValue(i=3)
     assert value.func.attr["a"].placeholder == "T"

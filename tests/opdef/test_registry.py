@@ -155,7 +155,7 @@ def test_a_second_watcher_needs_the_first_to_go(registry):
 
 
 def test_the_validator_runs_once_at_the_first_look_up(registry):
-    seen = []
+    seen: list[OpRegistry] = []
     registry.register_validator(seen.append)
     registry.register(OpDefBuilder("A"))
     registry.look_up("A")

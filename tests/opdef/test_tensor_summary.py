@@ -17,7 +17,10 @@ def proto(dtype, shape, **fields):
     ("array", "text"),
     [
         (np.int32(5), "Tensor<type: int32 shape: [] values: 5>"),
-        (np.float32([1, 2.5, 1 / 3]), "Tensor<type: float shape: [3] values: 1 2.5 0.333333343>"),
+        (
+            np.array([1, 2.5, 1 / 3], np.float32),
+            "Tensor<type: float shape: [3] values: 1 2.5 0.333333343>",
+        ),
         (np.arange(4), "Tensor<type: int64 shape: [4] values: 0 1 2...>"),
         (np.arange(6).reshape(2, 3), "Tensor<type: int64 shape: [2,3] values: [0 1 2]...>"),
         (np.arange(4).reshape(2, 2), "Tensor<type: int64 shape: [2,2] values: [0 1][2...]...>"),

@@ -5,7 +5,7 @@ import pytest
 
 from opkernel import raw_ops
 from opkernel.errors import FailedPreconditionError, InvalidArgumentError, NotFoundError
-from opkernel.types import bfloat16, float32, int32
+from opkernel.types import bfloat16, float16, float32, int32
 
 f32 = partial(np.array, dtype=np.float32)
 
@@ -85,6 +85,15 @@ def test_result_type_of_its_own():
 def test_wrong_shapes(a, b, message):
     with pytest.raises(InvalidArgumentError, match=message):
         raw_ops.MatMul(a=np.ones(a, np.float32), b=np.ones(b, np.float32))
+
+
+@pytest.mark.parametrize("op", [raw_ops.MatMul, raw_ops.BatchMatMulV2])
+@pytest.mark.parametrize(("dtype", "expected"), [(bfloat16, 1.171875), (float16, 1.1796875)])
+def test_bfloat16_products_drop_the_lower_bits_and_half_rounds(op, dtype, expected):
+    x = f32([[1.0859375]]).astype(dtype.numpy_dtype)  # the product is 1.1792603
+    product = op(**dict(zip("ab" if op is raw_ops.MatMul else "xy", (x, x), strict=True)))
+    assert product.dtype == dtype.numpy_dtype
+    assert product.tolist() == [[expected]]
 
 
 def test_sparse_matmul_gives_float():

@@ -195,6 +195,19 @@ def test_merge_passes_on_the_branch_that_was_taken(p: bool, expected: float, ind
     assert values == [expected, index]
 
 
+def test_identity_n_passes_on_all_its_inputs_or_none() -> None:
+    graph = Graph()
+    switched(graph)
+    x, doubled = (graph.get_tensor_by_name(name) for name in ("x:0", "only_true:0"))
+    graph.create_op("IdentityN", [[x, x]], name="alive")
+    graph.create_op("IdentityN", [[x, doubled]], name="on_branch")
+    session = opkernel.Session(graph)
+    assert session.run(["alive:0", "alive:1"], {"x:0": 3.0}) == [3, 3]
+    assert session.run(["on_branch:0", "on_branch:1"], {"p:0": True, "x:0": 3.0}) == [3, 6]
+    with pytest.raises(InvalidArgumentError, match="on_branch:0"):
+        session.run("on_branch:0", {"p:0": False, "x:0": 3.0})
+
+
 def test_fetching_a_dead_tensor_is_an_error() -> None:
     graph = Graph()
     switched(graph)

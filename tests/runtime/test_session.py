@@ -1,5 +1,7 @@
 """Sessions: fetches, feeds, pruning, callables, errors, threads."""
 
+import gc
+import weakref
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, NamedTuple
 
@@ -63,6 +65,16 @@ def test_what_a_fetch_does_not_need_is_not_run(graph: Graph) -> None:
 def test_any_tensor_can_be_fed(graph: Graph) -> None:
     value = opkernel.Session(graph).run("squared:0", {"double:0": [5.0]})
     np.testing.assert_array_equal(value, floats(25))
+
+
+def test_waiting_for_a_fed_placeholder_is_waiting_for_nothing(graph: Graph) -> None:
+    x = graph.get_operation_by_name("x")
+    attrs = {"dtype": FLOAT, "value": np.float32(7)}
+    graph.create_op("Const", [], name="seven", attrs=attrs, control_inputs=[x])
+    session = opkernel.Session(graph)
+    assert session.run("seven:0", {"x:0": [1.0]}) == 7
+    with pytest.raises(InvalidArgumentError, match="must feed a value for placeholder tensor 'x'"):
+        session.run("seven:0")
 
 
 def test_a_fed_tensor_can_be_fetched_and_is_the_users_own(graph: Graph) -> None:
@@ -202,6 +214,23 @@ def test_operations_run_and_tensors_evaluate_in_the_default_session(graph: Graph
     double = graph.get_tensor_by_name("double:0")
     with opkernel.Session(graph).as_default():
         assert double.eval({"x:0": [3.0]}).tolist() == [6]
-        assert double.op.run({"x:0": [3.0]}) is None
+        double.op.run({"x:0": [3.0]})
     with pytest.raises(FailedPreconditionError, match="no default session"):
         double.eval({"x:0": [3.0]})
+
+
+def test_plans_that_a_change_of_the_graph_made_stale_are_dropped(graph: Graph) -> None:
+    session = opkernel.Session(graph)
+    stale = weakref.ref(session.plan("squared:0", ["x:0"]).run)
+    squared = graph.get_operation_by_name("squared")
+    squared._update_input(1, graph.get_tensor_by_name("x:0"))
+    session.plan("double:0", ["x:0"])
+    gc.collect()
+    assert stale() is None
+
+
+def test_threads_that_ask_at_once_share_one_plan(graph: Graph) -> None:
+    session = opkernel.Session(graph)
+    with ThreadPoolExecutor(8) as pool:
+        plans = list(pool.map(lambda _: session.plan("squared:0", ["x:0"]), range(32)))
+    assert len(set(map(id, plans))) == 1

@@ -125,10 +125,9 @@ TENSOR_LIST = bytes.fromhex(
 
 
 def test_reads_a_tensor_list():
-    value = tensor_from_proto(TensorProto.FromString(TENSOR_LIST)).item()
-    assert isinstance(value, OpaqueVariant)
-    assert value.type_name == "tensorflow::TensorList"
-    elements = [tensor_from_proto(tensor).item() for tensor in value.to_proto().tensors]
+    proto = tensor_from_proto(TensorProto.FromString(TENSOR_LIST)).item().to_proto()
+    assert proto.type_name == "tensorflow::TensorList"
+    elements = [tensor_from_proto(tensor).item() for tensor in proto.tensors]
     assert elements == [1.0, 2.0]
 
 

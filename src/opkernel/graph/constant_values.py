@@ -21,7 +21,7 @@ from opkernel.types import DataType, tensor_from_proto
 
 if TYPE_CHECKING:
     from opkernel.graph.operation import Operation
-from opkernel.graph.tensor import Tensor
+    from opkernel.graph.tensor import Tensor
 
 __all__ = ["ConstantValues"]
 

@@ -19,6 +19,7 @@ from opkernel.opdef import (
     OpRegistrationData,
     attr_from_python,
     infer_attr_from_python,
+    is_list_arg,
     unknown_shape,
 )
 from opkernel.proto import AttrValue, NodeDef, OpDef
@@ -110,7 +111,7 @@ class _AttrInference:
     def arguments(self) -> Iterator[tuple[Any, str, DataType | None]]:
         """Each input, flat: the value, the name of its argument, and the type wanted."""
         for arg, values in self._groups:
-            is_list = _is_list(arg)
+            is_list = is_list_arg(arg)
             for index, value in enumerate(values):
                 label = f"{arg.name}_{index}" if is_list else arg.name
                 yield value, label, self._wanted_type(arg, index)
@@ -127,7 +128,7 @@ class _AttrInference:
     def _split(self, inputs: list[Any]) -> list[tuple[OpDef.ArgDef, list[Any]]]:
         """The inputs by argument."""
         args = list(self._op_def.input_arg)
-        lists = [_is_list(arg) for arg in args]
+        lists = [is_list_arg(arg) for arg in args]
         if len(inputs) == len(args) and all(
             isinstance(value, list | tuple)
             for value, is_list in zip(inputs, lists, strict=True)
@@ -139,7 +140,7 @@ class _AttrInference:
         for arg, length in zip(args, self._lengths(len(inputs)), strict=True):
             groups.append((arg, inputs[start : start + length]))
             start += length
-        if start != len(inputs) or any(len(v) < 1 for a, v in groups if not _is_list(a)):
+        if start != len(inputs) or any(len(v) < 1 for a, v in groups if not is_list_arg(a)):
             raise self._error(
                 f"'{self._op_def.name}' Op takes {len(args)} input arguments "
                 f"({', '.join(arg.name for arg in args)}), which do not match the "
@@ -156,7 +157,7 @@ class _AttrInference:
         return [each if length is None else min(length, total) for length in known]
 
     def _known_length(self, arg: OpDef.ArgDef) -> int | None:
-        if not _is_list(arg):
+        if not is_list_arg(arg):
             return 1
         value = self.attrs.get(arg.number_attr or arg.type_list_attr)
         if value is None:
@@ -204,10 +205,6 @@ class _AttrInference:
         return InvalidArgumentError(
             f"{message} (node '{self._name}')", node=self._name, op=self._op_def.name
         )
-
-
-def _is_list(arg: OpDef.ArgDef) -> bool:
-    return bool(arg.number_attr or arg.type_list_attr)
 
 
 def _described(value: AttrValue) -> str:

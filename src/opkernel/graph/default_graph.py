@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -12,25 +12,20 @@ if TYPE_CHECKING:
 
 __all__ = ["as_default", "innermost_default"]
 
-
-class _Stack(threading.local):
-    def __init__(self) -> None:
-        self.graphs: list[Graph] = []
-
-
-_stack = _Stack()
+_graphs: ContextVar[tuple[Graph, ...]] = ContextVar("default_graphs", default=())
 
 
 @contextmanager
 def as_default(graph: Graph) -> Iterator[Graph]:
     """Make a graph the default of this thread inside the block."""
-    _stack.graphs.append(graph)
+    token = _graphs.set((*_graphs.get(), graph))
     try:
         yield graph
     finally:
-        _stack.graphs.pop()
+        _graphs.reset(token)
 
 
 def innermost_default() -> Graph | None:
     """The graph of the innermost block of this thread; None outside of all."""
-    return _stack.graphs[-1] if _stack.graphs else None
+    graphs = _graphs.get()
+    return graphs[-1] if graphs else None

@@ -6,11 +6,10 @@ A function is an op too: its signature is its OpDef. Source: TensorFlow core/fra
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from typing import TYPE_CHECKING
 
 from opkernel.errors import InvalidArgumentError, NotFoundError
 from opkernel.graph.structural_ops import STRUCTURAL_OPS
-from opkernel.opdef import OpRegistrationData, global_op_registry, unknown_shape
+from opkernel.opdef import OpRegistrationData, OpRegistry, global_op_registry, unknown_shape
 from opkernel.proto import (
     AttrValue,
     FunctionDef,
@@ -19,10 +18,6 @@ from opkernel.proto import (
     NameAttrList,
     NodeDef,
 )
-
-if TYPE_CHECKING:
-    from opkernel.graph.structural_ops import STRUCTURAL_OPS
-from opkernel.opdef import OpRegistry
 
 __all__ = ["FunctionLibraryDefinition", "function_defs_equal"]
 
@@ -51,14 +46,6 @@ class FunctionLibraryDefinition(Mapping[str, FunctionDef]):
 
     def __len__(self) -> int:
         return len(self._functions)
-
-    def has_function(self, name: str) -> bool:
-        """Whether there is a function of a name."""
-        return name in self._functions
-
-    def find(self, name: str) -> FunctionDef | None:
-        """The function of a name; None if there is none."""
-        return self._functions.get(name)
 
     def get_function(self, name: str) -> FunctionDef:
         """The function of a name.

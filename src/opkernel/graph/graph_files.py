@@ -32,11 +32,22 @@ __all__ = ["load_graph", "load_graph_def", "save_graph"]
 _TEXT_ENDINGS = (".pbtxt", ".txt", ".textproto")
 _MAX_BYTES = 2**31 - 1
 _PART_NAMES = {1: "node", 2: "library", 3: "version", 4: "versions", 5: "debug_info"}
+_FREEZE = (
+    "; freeze the function to run with TensorFlow's convert_variables_to_constants_v2 and save "
+    "its graph as a GraphDef"
+)
 _NEXT_STEP = {
     FileKind.GZIP: "; unpack it first",
-    FileKind.SAVED_MODEL: "; load it as a SavedModel",
-    FileKind.SAVED_MODEL_FILE: "; load the directory that it is in as a SavedModel",
-    FileKind.META_GRAPH: "; its graph_def is the GraphDef",
+    FileKind.ZIP: "; unpack it first",
+    FileKind.SAVED_MODEL: _FREEZE,
+    FileKind.SAVED_MODEL_FILE: _FREEZE,
+    FileKind.SAVED_MODEL_TEXT: _FREEZE,
+    FileKind.KERAS: _FREEZE,
+    FileKind.HDF5: _FREEZE,
+    FileKind.META_GRAPH: "; save its graph_def by itself",
+    FileKind.META_GRAPH_TEXT: "; save its graph_def by itself",
+    FileKind.GIT_LFS: "; fetch the file with `git lfs pull`",
+    FileKind.HTML: "; download the file itself",
 }
 
 

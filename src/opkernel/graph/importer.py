@@ -23,15 +23,11 @@ from opkernel.graph.operation import (
     input_type_error,
     types_compatible,
 )
-from opkernel.graph.signature import (
-    MAX_LIST_TENSORS,
-    SignatureResolver,
-    unregistered_signature,
-)
+from opkernel.graph.signature import SignatureResolver, unregistered_signature
 from opkernel.graph.tensor import Tensor
 from opkernel.graph.tensor_name import CONTROL_SLOT, is_valid_node_name, parse_tensor_name
 from opkernel.graph.versions import FORWARD_COMPATIBLE_VERSIONS, check_versions, merge_versions
-from opkernel.opdef import GRAPH_DEF_VERSION, check_op_deprecation
+from opkernel.opdef import GRAPH_DEF_VERSION, MAX_LIST_TENSORS, check_op_deprecation
 
 if TYPE_CHECKING:
     from opkernel.graph.graph import Graph

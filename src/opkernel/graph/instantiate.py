@@ -13,9 +13,9 @@ from dataclasses import dataclass, field
 
 from opkernel.errors import InternalError, InvalidArgumentError, NotFoundError, OpError
 from opkernel.graph.function_text import print_attr_value
-from opkernel.graph.signature import MAX_LIST_TENSORS
 from opkernel.graph.tensor_name import format_input
 from opkernel.opdef import (
+    MAX_LIST_TENSORS,
     add_defaults_to_node_def,
     attr_value_has_type,
     format_node_def_for_error,

@@ -13,7 +13,6 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from opkernel.errors import InvalidArgumentError
 from opkernel.graph.operation import NodeSignature
 from opkernel.opdef import (
     OpRegistrationData,
@@ -24,12 +23,10 @@ from opkernel.opdef import (
 from opkernel.types import DataType
 
 if TYPE_CHECKING:
-    from opkernel.proto import AttrValue, NodeDef, OpDef
+    from opkernel.proto import AttrValue, NodeDef
 
-__all__ = ["MAX_LIST_TENSORS", "SignatureResolver", "unregistered_signature"]
+__all__ = ["SignatureResolver", "unregistered_signature"]
 
-MAX_LIST_TENSORS = 1 << 20
-"""The longest list of tensors that an argument of a node may stand for."""
 _MAX_ENTRIES_PER_OP = 4096
 
 _AttrKey = tuple[int, frozenset[tuple[str, str | bytes]]]
@@ -96,7 +93,6 @@ class SignatureResolver:
             if attr.HasField("default_value") and attr.name not in node.attr
         )
         add_defaults_to_node_def(node, op_def)
-        _check_list_lengths(node, op_def)
         if self._validate:
             validate_node_def(node, op_def)
         inputs, outputs = in_out_types_for_node(node, op_def)
@@ -120,17 +116,3 @@ def _attr_key(node: NodeDef, declared: frozenset[str]) -> frozenset[tuple[str, s
             if name[:1] != "_" or name in declared
         ]
     )
-
-
-def _check_list_lengths(node: NodeDef, op_def: OpDef) -> None:
-    """Refuse lists of tensors too long to be meant, before anything is made for their elements."""
-    for arg in (*op_def.input_arg, *op_def.output_arg):
-        if arg.number_attr not in node.attr:
-            continue
-        if node.attr[arg.number_attr].i > MAX_LIST_TENSORS:
-            raise InvalidArgumentError(
-                f"Node '{node.name}': the number of tensors of '{arg.name}' is too big: "
-                f"{node.attr[arg.number_attr].i} (the most is {MAX_LIST_TENSORS})",
-                node=node.name,
-                op=node.op,
-            )

@@ -53,10 +53,9 @@ def check_allocation(shape: Iterable[int], dtype: DataType) -> tuple[int, ...]:
     sizes = tuple(int(size) for size in shape)
     if any(size < 0 for size in sizes):
         raise InvalidArgumentError(f"Dimensions must be >= 0, got shape {list(sizes)}")
-    elements = math.prod(sizes)
-    if elements > _MAX_ELEMENTS or (0 in sizes and math.prod(s or 1 for s in sizes) > 2**63 - 1):
+    if math.prod(size or 1 for size in sizes) > _MAX_ELEMENTS:  # NumPy counts an empty shape so
         raise InvalidArgumentError(f"Shape {list(sizes)} would have more than 2**63 - 1 elements")
-    size_bytes = elements * max(dtype.size, 1)
+    size_bytes = math.prod(sizes) * max(dtype.size, 1)
     if size_bytes > _limit_bytes.get():
         raise ResourceExhaustedError(
             f"OOM when allocating tensor with shape{list(sizes)} and type {dtype.string}: "

@@ -13,8 +13,8 @@ from opkernel.kernel.allocation import allocate
 from opkernel.kernel.device import Device
 from opkernel.kernel.memory_types import MemoryType
 from opkernel.kernel.op_kernel import NodeProperties
-from opkernel.opdef import attr_to_python
-from opkernel.proto import AttrValue, NodeDef, OpDef
+from opkernel.opdef import attr_to_python, attr_type_of, find_attr
+from opkernel.proto import NodeDef, OpDef
 from opkernel.types import DataType
 
 __all__ = ["OpKernelConstruction"]
@@ -79,17 +79,15 @@ class OpKernelConstruction:
             InvalidArgumentError: the attr's value is not of the type that the op declares.
         """
         if name not in self.node_def.attr:
-            raise self._at_node(NotFoundError(f"No attr named '{name}' in NodeDef:"))
+            raise NotFoundError(f"No attr named '{name}' in NodeDef:")
         value = self.node_def.attr[name]
-        for attr in self.op_def.attr:
-            if attr.name == name:
-                return attr_to_python(value, attr.type)
-        return attr_to_python(value, _undeclared_type(value))
+        declared = find_attr(self.op_def, name)
+        return attr_to_python(value, attr_type_of(value) if declared is None else declared.type)
 
     def requires(self, condition: object, error: str | OpError) -> None:
         """Raise `error` (a message stands for an InvalidArgumentError) unless `condition` holds."""
         if not condition:
-            raise self._at_node(error)
+            raise InvalidArgumentError(error) if isinstance(error, str) else error
 
     def match_signature(
         self, expected_inputs: Sequence[DataType], expected_outputs: Sequence[DataType]
@@ -106,31 +104,11 @@ class OpKernelConstruction:
                     (expected_inputs, expected_outputs),
                 )
             )
-            raise self._at_node(f"Signature mismatch, have: {have} expected: {want}")
+            raise InvalidArgumentError(f"Signature mismatch, have: {have} expected: {want}")
 
     def allocate_temp(self, dtype: DataType, shape: Sequence[int]) -> np.ndarray[Any, Any]:
         """An uninitialised array for the kernel's own use."""
         return allocate(shape, dtype)
-
-    def _at_node(self, error: str | OpError) -> OpError:
-        """The error with the node's name and op."""
-        if isinstance(error, str):
-            error = InvalidArgumentError(error)
-        error.node = error.node or self.node_def.name
-        error.op = error.op or self.node_def.op
-        return error
-
-
-_FIELD_TYPES = {"s": "string", "i": "int", "f": "float", "b": "bool"}
-
-
-def _undeclared_type(value: AttrValue) -> str:
-    """The type of an attr that the op does not declare, from the value itself."""
-    field = value.WhichOneof("value") or "s"
-    if field != "list":
-        return _FIELD_TYPES.get(field, field)
-    fields = [descriptor.name for descriptor, _ in value.list.ListFields()] or ["i"]
-    return f"list({_FIELD_TYPES.get(fields[0], fields[0])})"
 
 
 def _types(types: Sequence[DataType]) -> str:

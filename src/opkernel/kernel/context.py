@@ -3,7 +3,7 @@
 Source: TensorFlow core/framework/op_kernel.h.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -72,8 +72,7 @@ class OpKernelContext:
             tensor = np.asarray(tensor, expected.numpy_dtype)
         elif tensor.dtype != expected.numpy_dtype:
             raise InternalError(
-                f"{self.kernel.type_string}: output {index} must be {expected.string}, the kernel "
-                f"set {tensor.dtype} (node {self.kernel.name!r})"
+                f"output {index} must be {expected.string}, the kernel set {tensor.dtype}"
             )
         self.outputs[index] = tensor
 
@@ -81,10 +80,7 @@ class OpKernelContext:
         """Set the tensors of the list argument `name`."""
         start, stop = self.kernel.output_range(name)
         if len(tensors) != stop - start:
-            raise InternalError(
-                f"{self.kernel.type_string}: output '{name}' takes {stop - start} tensors, "
-                f"got {len(tensors)} (node {self.kernel.name!r})"
-            )
+            raise InternalError(f"output '{name}' takes {stop - start} tensors, got {len(tensors)}")
         for index, tensor in enumerate(tensors, start):
             self.set_output(index, tensor)
 
@@ -126,10 +122,7 @@ class OpKernelContext:
             raise self._error
         for index, output in enumerate(self.outputs):
             if output is None:
-                raise InternalError(
-                    f"{self.kernel.type_string}: the kernel did not set output {index} "
-                    f"(node {self.kernel.name!r})"
-                )
+                raise InternalError(f"the kernel did not set output {index}")
         return self.outputs
 
     def inputs_by_arg(self) -> list[Any]:
@@ -140,27 +133,23 @@ class OpKernelContext:
         """Set all outputs, one entry an argument: a tensor, or a list of them."""
         args = self.kernel.properties.output_args
         if len(values) != len(args):
-            raise InternalError(
-                f"{self.kernel.type_string}: {len(args)} outputs expected, the kernel gave "
-                f"{len(values)} (node {self.kernel.name!r})"
-            )
+            raise InternalError(f"{len(args)} outputs expected, the kernel gave {len(values)}")
         for arg, value in zip(args, values, strict=True):
             if arg.is_list:
                 self.set_output_list(arg.name, value)
             else:
                 self.set_output(arg.start, value)
 
-    def _single(self, which: int | str, find: Any) -> int:
+    def _single(self, which: int | str, find: Callable[[str], tuple[int, int]]) -> int:
         """The flat index of an argument that is not a list."""
         if isinstance(which, int):
             return which
         start, stop = find(which)
         if stop != start + 1:
             raise InvalidArgumentError(
-                f"{self.kernel.type_string}: '{which}' is a list of {stop - start} tensors where "
-                f"one is asked for (node {self.kernel.name!r})"
+                f"'{which}' is a list of {stop - start} tensors where one is asked for"
             )
-        return int(start)
+        return start
 
 
 def _of_arg(tensors: Sequence[Any], arg: Arg) -> Any:

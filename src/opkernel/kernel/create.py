@@ -4,6 +4,8 @@ Look up the op, validate the node, find the registration, resolve types and memo
 construct. Source: CreateOpKernel in TensorFlow core/framework/op_kernel.cc.
 """
 
+import numpy as np
+
 from opkernel.errors import OpError
 from opkernel.kernel.construction import OpKernelConstruction
 from opkernel.kernel.device import Device
@@ -29,7 +31,7 @@ def create_op_kernel(
     node_def: NodeDef,
     *,
     op_registry: OpRegistry | None = None,
-    kernel_registry: KernelRegistry | None = None,
+    registry: KernelRegistry | None = None,
     graph_def_version: int = GRAPH_DEF_VERSION,
 ) -> OpKernel:
     """Construct the kernel of a node on a device.
@@ -45,10 +47,10 @@ def create_op_kernel(
     ops = global_op_registry() if op_registry is None else op_registry
     op_def = ops.look_up_op_def(node_def.op)
     validate_node_def(node_def, op_def)
-    registration = find_kernel_registration(device.device_type, node_def, registry=kernel_registry)
+    registration = find_kernel_registration(device.device_type, node_def, registry=registry)
     input_types, output_types = in_out_types_for_node(node_def, op_def)
     input_memory, output_memory = memory_types_for_node(
-        ops, device.device_type, node_def, kernel_registry
+        ops, device.device_type, node_def, registry=registry
     )
     properties = NodeProperties.of(node_def, op_def, input_types, output_types)
     construction = OpKernelConstruction(
@@ -56,8 +58,8 @@ def create_op_kernel(
     )
     try:
         check_op_deprecation(op_def, graph_def_version)
-        return registration.factory(construction)
+        with np.errstate(all="ignore"):  # as kernels run: an attr may be NaN or out of range
+            return registration.factory(construction)
     except OpError as error:
-        error.node = error.node or node_def.name
-        error.op = error.op or node_def.op
+        error.add_node(node_def.name, node_def.op)
         raise

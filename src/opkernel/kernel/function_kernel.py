@@ -24,7 +24,7 @@ from opkernel.kernel.context import OpKernelContext
 from opkernel.kernel.op_kernel import OpKernel
 from opkernel.proto import OpDef
 
-__all__ = ["FunctionKernel", "FunctionKernelFactory", "Kind", "forward_input"]
+__all__ = ["FunctionKernel", "FunctionKernelFactory", "Kind", "callable_name", "forward_input"]
 
 Kind = Literal["elementwise", "view", "opaque"]
 """What the runtime may assume: `elementwise`, each output element depends on the elements at its
@@ -119,11 +119,17 @@ def _keyword(construction: OpKernelConstruction, name: str) -> Any:
     return construction.get_attr(name)
 
 
+def callable_name(function: Callable[..., Any]) -> str:
+    """The name of a function, ufunc or class, for messages."""
+    name = getattr(function, "__qualname__", None) or getattr(function, "__name__", function)
+    return str(name)
+
+
 def _described(function: Callable[..., Any]) -> str:
     """The name and parameters of a function, for messages."""
-    name = getattr(function, "__qualname__", None) or getattr(function, "__name__", repr(function))
+    name = callable_name(function)
     if not isinstance(function, FunctionType):
-        return str(name)
+        return name
     code = function.__code__
     names = code.co_varnames
     keywords = names[code.co_argcount : code.co_argcount + code.co_kwonlyargcount]
@@ -135,8 +141,8 @@ class FunctionKernel(OpKernel):
 
     def __init__(self, construction: OpKernelConstruction, factory: FunctionKernelFactory) -> None:
         super().__init__(construction)
-        self.kind: Kind = factory.kind
         self.function = factory.bind(construction)
+        self.kind: Kind = "view" if self.function is forward_input else factory.kind
 
     def compute(self, ctx: OpKernelContext) -> None:
         """Call the function on the inputs and set its results as the outputs."""

@@ -48,7 +48,8 @@ def memory_types_for_node(
     op_registry: OpRegistryInterface,
     device_type: str,
     node_def: NodeDef,
-    kernel_registry: KernelRegistry | None = None,
+    *,
+    registry: KernelRegistry | None = None,
 ) -> tuple[list[MemoryType], list[MemoryType]]:
     """The memory types of the flat lists of a node's inputs and outputs.
 
@@ -64,7 +65,7 @@ def memory_types_for_node(
     dtypes = in_out_types_for_node(node_def, op_def)
     kernel_def = None
     if node_def.op not in _FUNCTION_CALL_OPS:
-        kernel_def = kernel_def_if_available(device_type, node_def, registry=kernel_registry)
+        kernel_def = kernel_def_if_available(device_type, node_def, registry=registry)
     int32_on_device = kernel_def is not None or device_type == "TPU" or _must_compile(node_def)
     inputs, outputs = (
         [mtype_from_dtype(dtype, int32_on_device=int32_on_device) for dtype in side]

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from opkernel.errors import InvalidArgumentError
 from opkernel.kernel.memory_types import MemoryType
-from opkernel.opdef import name_ranges_for_node
+from opkernel.opdef import is_list_arg, name_ranges_for_node
 from opkernel.proto import NodeDef, OpDef
 from opkernel.types import DataType
 
@@ -19,12 +19,7 @@ if TYPE_CHECKING:
     from opkernel.kernel.construction import OpKernelConstruction
     from opkernel.kernel.context import OpKernelContext
 
-__all__ = ["Arg", "NodeProperties", "OpKernel", "is_list_arg"]
-
-
-def is_list_arg(arg: OpDef.ArgDef) -> bool:
-    """Whether an argument stands for a list of tensors (`N * T` or a type list)."""
-    return bool(arg.number_attr or arg.type_list_attr)
+__all__ = ["Arg", "NodeProperties", "OpKernel"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,11 +128,6 @@ class OpKernel:
     def output_range(self, name: str) -> tuple[int, int]:
         """The range `[start, stop)` of the output argument `name` in the flat list of outputs."""
         return _range(self, name, self.properties.output_args, "output")
-
-    @property
-    def is_expensive(self) -> bool:
-        """Whether the executor should rather give this kernel a thread than run it inline."""
-        return True
 
     @property
     def const_tensor(self) -> Any:

@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeVar
 
 from opkernel.errors import NotFoundError
-from opkernel.kernel.function_kernel import FunctionKernelFactory, Kind
+from opkernel.kernel.function_kernel import FunctionKernelFactory, Kind, callable_name
 from opkernel.kernel.kernel_def import KernelDefBuilder
 from opkernel.kernel.op_kernel import OpKernel
 from opkernel.kernel.registry import KernelRegistration, KernelRegistry, global_kernel_registry
@@ -69,9 +69,8 @@ def register_kernel(
         else:
             make = FunctionKernelFactory(kernel, kind, factory)
             _check(make, op, op_registry)
-        name = getattr(kernel, "__qualname__", None) or getattr(kernel, "__name__", repr(kernel))
         owner = getattr(kernel, "__module__", None) or ""
-        target.register(KernelRegistration(kernel_def, str(name), make, owner))
+        target.register(KernelRegistration(kernel_def, callable_name(kernel), make, owner))
         return kernel
 
     return register

@@ -16,9 +16,11 @@ from opkernel.opdef.attr_value_text import (
     summarize_attr_value,
 )
 from opkernel.opdef.common_shapes import *  # noqa: F403  # its __all__ is the list
+from opkernel.opdef.declarations import attr_type_of, find_attr, is_list_arg
 from opkernel.opdef.deprecation import check_op_deprecation
 from opkernel.opdef.inference_context import InferenceContext
 from opkernel.opdef.node_def import (
+    MAX_LIST_TENSORS,
     add_defaults_to_node_def,
     attach_def,
     get_node_attr,
@@ -67,6 +69,7 @@ __all__ = [
     "GRAPH_DEF_VERSION",
     "GRAPH_DEF_VERSION_MIN_CONSUMER",
     "GRAPH_DEF_VERSION_MIN_PRODUCER",
+    "MAX_LIST_TENSORS",
     "UNKNOWN_DIM",
     "UNKNOWN_RANK",
     "DimensionHandle",
@@ -86,10 +89,12 @@ __all__ = [
     "attach_def",
     "attr_from_python",
     "attr_to_python",
+    "attr_type_of",
     "attr_value_has_type",
     "attr_value_hash",
     "check_op_deprecation",
     "fast_are_attr_values_equal",
+    "find_attr",
     "format_node_def_for_error",
     "format_node_name_for_error",
     "get_node_attr",
@@ -98,6 +103,7 @@ __all__ = [
     "in_out_types_for_node",
     "infer_attr_from_python",
     "input_types_for_node",
+    "is_list_arg",
     "name_ranges_for_node",
     "num_outputs",
     "output_types_for_node",

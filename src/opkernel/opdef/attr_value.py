@@ -140,11 +140,11 @@ def attr_from_python(value: Any, type: str) -> AttrValue:
         if isinstance(value, str | bytes):
             raise TypeError("a list is wanted")
         elements = [kind.from_python(element) for element in value]
+        return AttrValue(list=AttrValue.ListValue(**{kind.field: elements}))
     except OpError as error:
         raise InvalidArgumentError(_not_a_value(value, type, error)) from error
     except (TypeError, ValueError, OverflowError) as error:
         raise InvalidArgumentError(_not_a_value(value, type, error)) from None
-    return AttrValue(list=AttrValue.ListValue(**{kind.field: elements}))
 
 
 def _not_a_value(value: Any, attr_type: str, error: Exception) -> str:

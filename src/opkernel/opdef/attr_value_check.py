@@ -10,6 +10,7 @@ import numpy as np
 
 from opkernel.errors import InvalidArgumentError, OpError, UnimplementedError
 from opkernel.opdef.attr_value_text import dtype_text
+from opkernel.opdef.declarations import FIELD_OF_KIND
 from opkernel.opdef.fingerprint import fingerprint64
 from opkernel.opdef.tensor_summary import MAX_DECODED_BYTES, tensor_byte_size
 from opkernel.proto import AttrValue, NameAttrList, OpDef, TensorProto
@@ -27,17 +28,8 @@ __all__ = [
 
 _V = TypeVar("_V", int, bytes)
 
-_TYPES = {
-    "s": "string",
-    "i": "int",
-    "f": "float",
-    "b": "bool",
-    "type": "type",
-    "shape": "shape",
-    "tensor": "tensor",
-    "func": "func",
-}
-_FIELDS_OF_LIST = {f"list({name})": field for field, name in _TYPES.items()}
+_KIND_OF_FIELD = {field: kind for kind, field in FIELD_OF_KIND.items()}
+_FIELDS_OF_LIST = {f"list({kind})": field for kind, field in FIELD_OF_KIND.items()}
 _DTYPES = {int(dtype): dtype for dtype in DataType}
 
 _LARGE_TENSOR_BYTES = 4096
@@ -46,7 +38,7 @@ _SMALL_PROTO_BYTES = 512
 
 def with_context(error: OpError, context: str) -> OpError:
     """The same error with a line of context appended to its message."""
-    return type(error)(f"{error.message}\n\t{context}")
+    return type(error)(f"{error.message}\n\t{context}", node=error.node, op=error.op)
 
 
 def attr_value_has_type(value: AttrValue, type: str) -> None:
@@ -63,9 +55,9 @@ def attr_value_has_type(value: AttrValue, type: str) -> None:
     is_list_type = type.startswith("list(")
     if kind == "list":
         _check_list_has_type(value.list, type)
-    elif kind is not None and _TYPES[kind] != type:
+    elif kind is not None and _KIND_OF_FIELD[kind] != type:
         raise InvalidArgumentError(
-            f"AttrValue had value with type '{_TYPES[kind]}' when '{type}' expected"
+            f"AttrValue had value with type '{_KIND_OF_FIELD[kind]}' when '{type}' expected"
         )
     if kind in (None, "list") and not is_list_type:
         raise InvalidArgumentError(f"AttrValue missing value with expected type '{type}'")

@@ -7,27 +7,17 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from opkernel.errors import InvalidArgumentError
+from opkernel.opdef.declarations import FIELD_OF_KIND
 from opkernel.opdef.escaping import c_escape
 from opkernel.opdef.fingerprint import fingerprint64
 from opkernel.opdef.number_text import float_text
 from opkernel.opdef.tensor_summary import summarize_tensor
 from opkernel.opdef.text_proto import merge_text
 from opkernel.proto import AttrValue, NameAttrList
-from opkernel.types import DataType, shape_proto_debug_string
+from opkernel.types import REF_OFFSET, DataType, shape_proto_debug_string
 
 __all__ = ["dtype_text", "has_placeholder", "parse_attr_value", "summarize_attr_value"]
 
-_FIELDS = {
-    "string": "s",
-    "int": "i",
-    "float": "f",
-    "bool": "b",
-    "type": "type",
-    "shape": "shape",
-    "tensor": "tensor",
-    "func": "func",
-}
-_REF_OFFSET = 100
 _SPACE = " \t\n\v\f\r"
 _MAX_TENSOR_NESTING = 100
 _MAX_STRING_LENGTH = 80
@@ -73,7 +63,7 @@ def _field_of_type(attr_type: str) -> tuple[str, bool]:
     """
     is_list = attr_type.startswith("list(")
     word = attr_type.removeprefix("list(")
-    for name, field in (*_FIELDS.items(), ("placeholder", "placeholder")):
+    for name, field in (*FIELD_OF_KIND.items(), ("placeholder", "placeholder")):
         if word.startswith(name) and (not is_list or word.startswith(name + ")")):
             return field, is_list
     raise InvalidArgumentError(f"'{attr_type}' is not the type of an attr")
@@ -169,8 +159,8 @@ def dtype_text(number: int) -> str:
     """The name of a type in messages; the number may be that of no type (DataTypeString)."""
     if number in _DTYPE_STRINGS:
         return _DTYPE_STRINGS[number]
-    is_ref = number > _REF_OFFSET
-    unknown = f"unknown dtype enum ({number - _REF_OFFSET if is_ref else number})"
+    is_ref = number > REF_OFFSET
+    unknown = f"unknown dtype enum ({number - REF_OFFSET if is_ref else number})"
     return f"{unknown}_ref" if is_ref else unknown
 
 

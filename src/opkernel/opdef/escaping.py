@@ -1,11 +1,12 @@
 """C escapes in strings: how specs, text protos and summaries spell bytes.
 
-`c_escape` and `c_unescape` follow absl's CEscape and CUnescape, which TensorFlow uses for both.
+`c_escape`, `utf8_safe_c_escape` and `c_unescape` follow absl's CEscape, Utf8SafeCEscape and
+CUnescape, which TensorFlow uses.
 """
 
 import re
 
-__all__ = ["c_escape", "c_unescape"]
+__all__ = ["c_escape", "c_unescape", "utf8_safe_c_escape"]
 
 _NAMED = {"a": 7, "b": 8, "f": 12, "n": 10, "r": 13, "t": 9, "v": 11}
 _PLAIN = frozenset("\\?'\"")
@@ -14,6 +15,7 @@ _SPELLED = [
     _ESCAPE_OF.get(byte) or (chr(byte) if 32 <= byte < 127 else f"\\{byte:03o}")
     for byte in range(256)
 ]
+_UTF8_SAFE = [_SPELLED[byte].encode() if byte < 128 else bytes([byte]) for byte in range(256)]
 
 _ESCAPE = re.compile(
     r"\\(?:(?P<octal>[0-7]{1,3})|[xX](?P<hex>[0-9a-fA-F]*)"
@@ -25,6 +27,11 @@ _ESCAPE = re.compile(
 def c_escape(value: bytes) -> str:
     """The bytes as ASCII text: quotes and the backslash escaped, unprintable bytes in octal."""
     return "".join([_SPELLED[byte] for byte in value])
+
+
+def utf8_safe_c_escape(value: bytes) -> str:
+    """As `c_escape`, but bytes above 127 stay; those that are no UTF-8 become surrogates."""
+    return b"".join([_UTF8_SAFE[byte] for byte in value]).decode("utf-8", "surrogateescape")
 
 
 def c_unescape(text: str) -> bytes:

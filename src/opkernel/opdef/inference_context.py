@@ -2,7 +2,8 @@
 
 One context is made for each node. It knows the shapes of the inputs, the values of those that are
 constant, the node's attrs, and what resource inputs hold; the function sets the shapes of the
-outputs. All that needs only shapes and dimensions is inherited from `ShapeAlgebra`.
+outputs. All that needs only shapes and dimensions is inherited from `ShapeAlgebra`, what
+resources hold from `HeldShapes`.
 
 Source: TensorFlow core/framework/shape_inference.cc.
 """
@@ -12,7 +13,8 @@ from typing import Any, TypeAlias, overload
 
 from opkernel.errors import InvalidArgumentError, NotFoundError
 from opkernel.opdef.attr_value import attr_to_python
-from opkernel.opdef.held_shapes import Combine, combine_shapes_and_types, merge_or_keep
+from opkernel.opdef.declarations import attr_type_of, find_attr, is_list_arg
+from opkernel.opdef.held_shapes import HeldShapes
 from opkernel.opdef.node_def import name_ranges_for_node
 from opkernel.opdef.shape_algebra import ShapeAlgebra, make_shape_handle
 from opkernel.opdef.shape_handles import (
@@ -23,7 +25,7 @@ from opkernel.opdef.shape_handles import (
 )
 from opkernel.opdef.shape_tensors import Array, integers, shape_from_tensor
 from opkernel.opdef.versions import GRAPH_DEF_VERSION
-from opkernel.proto import AttrValue, NodeDef, OpDef
+from opkernel.proto import NodeDef, OpDef
 from opkernel.types import DataType, PartialTensorShape, TensorShape
 
 __all__ = ["InferenceContext", "InputShape", "ShapeFn"]
@@ -32,12 +34,14 @@ ShapeFn: TypeAlias = Callable[["InferenceContext"], None]
 """A shape function: reads a context and sets its outputs."""
 InputShape: TypeAlias = ShapeHandle | TensorShape | PartialTensorShape | Sequence[int | None] | None
 """A shape given to a context: a handle is shared, any other value (None: unknown) gets a new one."""
+HeldTensor: TypeAlias = ShapeAndType | tuple[InputShape, DataType]
+"""What a resource or variant holds; a ShapeAndType is shared, with its full type."""
 Ranges: TypeAlias = dict[str, tuple[int, int]]
 
 _MISSING = object()
 
 
-class InferenceContext(ShapeAlgebra):
+class InferenceContext(HeldShapes):
     """The inputs, attrs and outputs of one node, for its shape function.
 
     `input_tensors` are the values of inputs that are constant (None, or beyond the end, where one
@@ -51,11 +55,9 @@ class InferenceContext(ShapeAlgebra):
 
     __slots__ = (
         "_attrs",
-        "_input_handles",
         "_input_tensors",
         "_input_tensors_as_shapes",
         "_inputs",
-        "_output_handles",
         "_outputs",
         "_ranges",
         "_requested_as_shape",
@@ -72,7 +74,7 @@ class InferenceContext(ShapeAlgebra):
         input_shapes: Sequence[InputShape],
         input_tensors: Sequence[Array | None] = (),
         input_tensors_as_shapes: Sequence[InputShape] = (),
-        handle_shapes: Sequence[Sequence[tuple[InputShape, DataType]] | None] = (),
+        handle_shapes: Sequence[Sequence[HeldTensor] | None] = (),
         graph_def_version: int = GRAPH_DEF_VERSION,
     ) -> None:
         self.op_def = op_def
@@ -81,18 +83,17 @@ class InferenceContext(ShapeAlgebra):
         self._inputs = [_handle(shape) for shape in input_shapes]
         self._input_tensors = input_tensors
         self._input_tensors_as_shapes = [_handle_or_none(s) for s in input_tensors_as_shapes]
-        self._input_handles = [_shapes_and_types(pairs) for pairs in handle_shapes]
+        super().__init__([_shapes_and_types(pairs) for pairs in handle_shapes])
         self._attrs: dict[str, object] = {}
         self._ranges: tuple[Ranges, Ranges] | None = None
         self._requested_tensors: set[int] = set()
         self._requested_as_shape: set[int] = set()
-        self._output_handles: dict[int, list[ShapeAndType]] = {}
         self._outputs: list[ShapeHandle | None] = [None] * self._count_outputs()
 
     def _count_outputs(self) -> int:
         """Number of outputs, from the declaration; checks the number of inputs on the way."""
         op_def = self.op_def
-        if any(arg.number_attr or arg.type_list_attr for arg in op_def.input_arg):
+        if any(map(is_list_arg, op_def.input_arg)):
             inputs = max((stop for _, stop in self._name_ranges()[0].values()), default=0)
         else:
             inputs = len(op_def.input_arg)
@@ -101,7 +102,7 @@ class InferenceContext(ShapeAlgebra):
                 f"Wrong number of inputs passed: {len(self._inputs)} while {inputs} expected "
                 "based on NodeDef"
             )
-        if any(arg.number_attr or arg.type_list_attr for arg in op_def.output_arg):
+        if any(map(is_list_arg, op_def.output_arg)):
             return max((stop for _, stop in self._name_ranges()[1].values()), default=0)
         return len(op_def.output_arg)
 
@@ -248,7 +249,7 @@ class InferenceContext(ShapeAlgebra):
             return self._attrs[name]
         except KeyError:
             pass
-        declared = next((attr for attr in self.op_def.attr if attr.name == name), None)
+        declared = find_attr(self.op_def, name)
         node_attrs = self.node_def.attr
         if name in node_attrs:
             message = node_attrs[name]
@@ -256,7 +257,7 @@ class InferenceContext(ShapeAlgebra):
             message = declared.default_value
         else:
             return default
-        type_ = _attr_type(message) if declared is None else declared.type
+        type_ = attr_type_of(message) if declared is None else declared.type
         value = self._attrs[name] = attr_to_python(message, type_)
         return value
 
@@ -272,7 +273,7 @@ class InferenceContext(ShapeAlgebra):
         known = self.input_tensors_as_shape(index)
         if known is not None and known.dims is not None:
             return known
-        return self.makeshape_from_tensor(self.input_tensor(index), input_shape)
+        return self.make_shape_from_tensor(self.input_tensor(index), input_shape)
 
     def make_shape_from_shape_tensor_treat_scalar_as_unknown_shape(self, index: int) -> ShapeHandle:
         """As `make_shape_from_shape_tensor`; a scalar -1 stands for a shape of unknown rank."""
@@ -293,7 +294,9 @@ class InferenceContext(ShapeAlgebra):
             return ShapeHandle()
         return shape_from_tensor(tensor, input_shape)
 
-    def makeshape_from_tensor(self, tensor: Array | None, tensor_shape: ShapeHandle) -> ShapeHandle:
+    def make_shape_from_tensor(
+        self, tensor: Array | None, tensor_shape: ShapeHandle
+    ) -> ShapeHandle:
         """The shape that a vector holds; of unknown dimensions if only its length is known.
 
         Args:
@@ -363,70 +366,6 @@ class InferenceContext(ShapeAlgebra):
             )
         return DimensionHandle(value + input_rank if value < 0 else value)
 
-    # What resources and variants hold
-
-    def input_handle_shapes_and_types(self, index: int) -> list[ShapeAndType] | None:
-        """What the resource or variant at an input holds; None if that is not known."""
-        return self._input_handles[index] if index < len(self._input_handles) else None
-
-    def set_input_handle_shapes_and_types(
-        self, index: int, shapes_and_types: Sequence[ShapeAndType]
-    ) -> None:
-        """Replace what is known of what an input holds."""
-        missing = index + 1 - len(self._input_handles)
-        self._input_handles.extend([None] * missing)
-        self._input_handles[index] = list(shapes_and_types)
-
-    def output_handle_shapes_and_types(self, index: int) -> list[ShapeAndType] | None:
-        """What the shape function said that the resource or variant at an output holds."""
-        return self._output_handles.get(index)
-
-    def set_output_handle_shapes_and_types(
-        self, index: int, shapes_and_types: Sequence[ShapeAndType]
-    ) -> None:
-        """Say what the resource or variant at an output holds."""
-        self._output_handles[index] = list(shapes_and_types)
-
-    def merge_input_handle_shapes_and_types(
-        self, index: int, shapes_and_types: Sequence[ShapeAndType]
-    ) -> bool:
-        """Refine what an input holds; whether anything was learned."""
-        return self._update_input_handles(index, shapes_and_types, merge_or_keep)
-
-    def relax_input_handle_shapes_and_merge_types(
-        self, index: int, shapes_and_types: Sequence[ShapeAndType]
-    ) -> bool:
-        """Keep of what an input holds that which holds of these too; whether it changed."""
-        return self._update_input_handles(index, shapes_and_types, self.relax)
-
-    def merge_output_handle_shapes_and_types(
-        self, index: int, shapes_and_types: Sequence[ShapeAndType]
-    ) -> bool:
-        """Refine what an output holds; whether anything was learned."""
-        return self._update_output_handles(index, shapes_and_types, merge_or_keep)
-
-    def relax_output_handle_shapes_and_merge_types(
-        self, index: int, shapes_and_types: Sequence[ShapeAndType]
-    ) -> bool:
-        """Keep of what an output holds that which holds of these too; whether it changed."""
-        return self._update_output_handles(index, shapes_and_types, self.relax)
-
-    def _update_input_handles(
-        self, index: int, new: Sequence[ShapeAndType], combine: Combine
-    ) -> bool:
-        updated = combine_shapes_and_types(self.input_handle_shapes_and_types(index), new, combine)
-        if updated is not None:
-            self.set_input_handle_shapes_and_types(index, updated)
-        return updated is not None
-
-    def _update_output_handles(
-        self, index: int, new: Sequence[ShapeAndType], combine: Combine
-    ) -> bool:
-        updated = combine_shapes_and_types(self._output_handles.get(index), new, combine)
-        if updated is not None:
-            self._output_handles[index] = updated
-        return updated is not None
-
 
 def _handle(shape: InputShape) -> ShapeHandle:
     if isinstance(shape, ShapeHandle):
@@ -443,19 +382,11 @@ def _handle_or_none(shape: InputShape) -> ShapeHandle | None:
 
 
 def _shapes_and_types(
-    pairs: Sequence[tuple[InputShape, DataType]] | None,
+    pairs: Sequence[HeldTensor] | None,
 ) -> list[ShapeAndType] | None:
     if pairs is None:
         return None
-    return [ShapeAndType(_handle(pair[0]), pair[1]) for pair in pairs]
-
-
-def _attr_type(value: AttrValue) -> str:
-    """The attr type that a value shows by itself, for attrs that the op does not declare."""
-    names = {"s": "string", "i": "int", "f": "float", "b": "bool", "placeholder": "string"}
-    field = value.WhichOneof("value") or "string"
-    if field != "list":
-        return names.get(field, field)
-    elements = value.list.ListFields()
-    element = elements[0][0].name if elements else "s"
-    return f"list({names.get(element, element)})"
+    return [
+        pair if isinstance(pair, ShapeAndType) else ShapeAndType(_handle(pair[0]), pair[1])
+        for pair in pairs
+    ]

@@ -18,16 +18,15 @@ from opkernel.opdef.attr_value_check import (
 from opkernel.opdef.debug_string import short_debug_string
 from opkernel.opdef.summary import (
     format_node_def_for_error,
-    summarize_node_def,
     summarize_op_def,
 )
 from opkernel.proto import AttrValue, NodeDef, OpDef
 from opkernel.types import DataType
 
 __all__ = [
+    "MAX_LIST_TENSORS",
     "add_defaults_to_node_def",
     "attach_def",
-    "format_node_def_for_error",
     "get_node_attr",
     "in_out_types_for_node",
     "input_types_for_node",
@@ -35,13 +34,14 @@ __all__ = [
     "num_outputs",
     "output_types_for_node",
     "strip_defaults_from_node_def",
-    "summarize_node_def",
     "validate_external_node_def_syntax",
     "validate_node_def",
 ]
 
 _MIN_INT32, _MAX_INT32 = -(2**31), 2**31 - 1
-_MAX_REPEATS = 2**24  # of one argument: more would let a small file take gigabytes
+
+MAX_LIST_TENSORS = 2**20
+"""The longest list of tensors that an argument may stand for; else a small file takes gigabytes."""
 
 _PIECE = r"[A-Za-z0-9.][A-Za-z0-9_./\-]*"
 _NAME = re.compile(rf"{_PIECE}(?:>{_PIECE})*")
@@ -51,7 +51,9 @@ _CONTROL_INPUT = re.compile(rf"\^{_PIECE}(?:>{_PIECE})*")
 
 def attach_def(error: OpError, node: NodeDef) -> OpError:
     """The same error, naming the node that it is about (AttachDef)."""
-    return with_context(error, f" [[{format_node_def_for_error(node)}]]")
+    attached = with_context(error, f" [[{format_node_def_for_error(node)}]]")
+    attached.node, attached.op = error.node or node.name, error.op or node.op
+    return attached
 
 
 def _find_attr(node: NodeDef, name: str) -> AttrValue:
@@ -79,11 +81,11 @@ def _types_of_arg(node: NodeDef, arg: OpDef.ArgDef) -> list[DataType]:
     if arg.number_attr:
         types = _repeated_types(node, arg)
     elif arg.type_attr:
-        types = [_dtype(_find_attr(node, arg.type_attr).type)]
+        types = [DataType(_find_attr(node, arg.type_attr).type)]
     elif arg.type_list_attr:
-        types = [_dtype(number) for number in _find_attr(node, arg.type_list_attr).list.type]
+        types = [DataType(number) for number in _find_attr(node, arg.type_list_attr).list.type]
     elif arg.type:
-        types = [_dtype(arg.type)]
+        types = [DataType(arg.type)]
     else:
         raise InvalidArgumentError(f"No type fields in {short_debug_string(arg)}")
     if not arg.is_ref:
@@ -97,20 +99,15 @@ def _types_of_arg(node: NodeDef, arg: OpDef.ArgDef) -> list[DataType]:
 
 def _repeated_types(node: NodeDef, arg: OpDef.ArgDef) -> list[DataType]:
     count = get_node_attr(node, arg.number_attr, "int")
-    if count > _MAX_REPEATS or count < _MIN_INT32:
-        raise InvalidArgumentError(f"Number of outputs is too big: {count}")
+    if count > MAX_LIST_TENSORS or count < _MIN_INT32:
+        raise attach_def(InvalidArgumentError(f"Number of outputs is too big: {count}"), node)
     if count < 0:
-        raise InvalidArgumentError(f"Value for number_attr() {count} < 0")
+        raise attach_def(InvalidArgumentError(f"Value for number_attr() {count} < 0"), node)
     if arg.type_attr:
         return [get_node_attr(node, arg.type_attr, "type")] * count
     if not arg.type:
         raise InvalidArgumentError(f"Missing type or type_attr field in {short_debug_string(arg)}")
-    return [_dtype(arg.type)] * count
-
-
-def _dtype(number: int) -> DataType:
-    """The type of that number; any other number is refused, for nothing could be done with it."""
-    return DataType(number)
+    return [DataType(arg.type)] * count
 
 
 def _types_of_args(node: NodeDef, args: Iterable[OpDef.ArgDef]) -> list[DataType]:

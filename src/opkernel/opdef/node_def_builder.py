@@ -10,9 +10,9 @@ from opkernel.errors import InvalidArgumentError, OpError
 from opkernel.opdef.attr_value import attr_from_python, infer_attr_from_python
 from opkernel.opdef.attr_value_check import are_attr_values_equal
 from opkernel.opdef.attr_value_text import summarize_attr_value
+from opkernel.opdef.declarations import find_attr, is_list_arg
 from opkernel.opdef.node_def import add_defaults_to_node_def, get_node_attr
 from opkernel.opdef.registry import OpRegistryInterface, global_op_registry
-from opkernel.opdef.spec import find_attr
 from opkernel.opdef.summary import summarize_op_def
 from opkernel.proto import AttrValue, NodeDef, OpDef
 from opkernel.types import DataType
@@ -167,7 +167,7 @@ class NodeDefBuilder:
 
     def _add_single_input(self, arg: OpDef.ArgDef, node: str, index: int, dtype: DataType) -> None:
         self._add_input(node, index)
-        if arg.number_attr or arg.type_list_attr:
+        if is_list_arg(arg):
             self._errors.append(f"Single tensor passed to '{arg.name}', expected list")
         elif arg.type:
             self._check_input_type(arg, DataType(arg.type), dtype)

@@ -17,11 +17,12 @@ import re
 
 from opkernel.errors import InvalidArgumentError
 from opkernel.opdef.attr_value_text import parse_attr_value
+from opkernel.opdef.declarations import FIELD_OF_KIND, find_attr, find_dtype
 from opkernel.opdef.escaping import c_unescape
 from opkernel.proto import AttrValue, OpDef
 from opkernel.types import NUMBER_TYPES, QUANTIZED_TYPES, REAL_NUMBER_TYPES, DataType
 
-__all__ = ["SpecError", "find_attr", "parse_arg_spec", "parse_attr_spec", "parse_doc_name"]
+__all__ = ["SpecError", "parse_arg_spec", "parse_attr_spec", "parse_doc_name"]
 
 _SP = r"[ \t\n\v\f\r]*"
 _SPACE = re.compile(_SP)
@@ -36,7 +37,6 @@ _TYPE_WORD = re.compile(rf"([a-z0-9]+){_SP}")
 _INTEGER = re.compile(rf"{_SP}(-?[0-9]+){_SP}")
 _STRING = re.compile(rf'"((?:[^"\\]|\\.)*)"{_SP}|\'((?:[^\'\\]|\\.)*)\'{_SP}', re.DOTALL)
 
-_KINDS = ("string", "int", "float", "bool", "type", "shape", "tensor", "func")
 _GROUPS = {
     "numbertype": NUMBER_TYPES,
     "numerictype": NUMBER_TYPES,
@@ -100,7 +100,7 @@ def parse_attr_spec(spec: str, attr: OpDef.AttrDef, *, allow_any: bool = False) 
 
 def _parse_kind(rest: _Rest, attr: OpDef.AttrDef, *, allow_any: bool) -> str:
     """The type of the attr or of its elements; sets `allowed_values` where it is restricted."""
-    for kind in _KINDS:
+    for kind in FIELD_OF_KIND:
         if rest.take_literal(kind):
             return kind
     # TensorFlow eats the word before it asks whether the word is admitted.
@@ -148,7 +148,7 @@ def _parse_allowed_types(rest: _Rest, allowed: AttrValue) -> None:
 
 
 def _parse_allowed_type(name: str) -> DataType:
-    dtype = _find_dtype(name)
+    dtype = find_dtype(name)
     if dtype is None:
         raise SpecError(f"Unrecognized type string '{name}'")
     return dtype
@@ -219,7 +219,7 @@ def _parse_element(rest: _Rest, arg: OpDef.ArgDef, op_def: OpDef) -> None:
     if times := rest.take(_TIMES):
         arg.number_attr = element
         element = times[1]
-    dtype = _find_dtype(element)
+    dtype = find_dtype(element)
     if dtype is not None:
         arg.type = dtype
         return
@@ -248,15 +248,3 @@ def parse_doc_name(line: str) -> tuple[str, str] | None:
     """The name and the text of a doc line `name: text`; None for any other line."""
     found = _ATTR_NAME.match(line)
     return (found[1], line[found.end() :]) if found else None
-
-
-def find_attr(op_def: OpDef, name: str) -> OpDef.AttrDef | None:
-    """The first attr of that name, or None."""
-    return next((attr for attr in op_def.attr if attr.name == name), None)
-
-
-def _find_dtype(name: str) -> DataType | None:
-    try:
-        return DataType.from_string(name)
-    except InvalidArgumentError:
-        return None

@@ -10,7 +10,7 @@ import numpy as np
 
 from opkernel.errors import OpError
 from opkernel.opdef.debug_string import short_debug_string
-from opkernel.opdef.escaping import c_escape
+from opkernel.opdef.escaping import utf8_safe_c_escape
 from opkernel.opdef.number_text import double_text, float_text
 from opkernel.proto import TensorProto
 from opkernel.types import (
@@ -22,7 +22,13 @@ from opkernel.types import (
     tensor_from_proto,
 )
 
-__all__ = ["MAX_DECODED_BYTES", "summarize_tensor", "summarize_values", "tensor_byte_size"]
+__all__ = [
+    "MAX_DECODED_BYTES",
+    "element_text",
+    "summarize_tensor",
+    "summarize_values",
+    "tensor_byte_size",
+]
 
 MAX_DECODED_BYTES = 32 * 1024 * 1024
 """Protos of tensors larger than this are decoded neither to print nor to compare them."""
@@ -66,9 +72,11 @@ def summarize_tensor(proto: TensorProto) -> str:
 def summarize_values(
     values: "np.ndarray[Any, Any]", dtype: DataType, max_values: int = _MAX_VALUES
 ) -> str:
-    """The first values, rows in brackets: `1 2 3`, `[1 2][3...`."""
-    limit = min(max_values, values.size)
-    printed = [_element_text(values.flat[i], dtype) for i in range(limit)]
+    """The first values (all of them if `max_values` is negative): `1 2 3`, `[1 2][3...`."""
+    limit = values.size if max_values < 0 else min(max_values, values.size)
+    if dtype is DataType.DT_BOOL and limit == 0:
+        return ""  # not even dots
+    printed = [element_text(values.flat[i], dtype) for i in range(limit)]
     has_rows = values.ndim > 0 and dtype not in _WITHOUT_ROWS
     text = _Rows(iter(printed), limit).text(values.shape) if has_rows else " ".join(printed)
     return text + "..." if values.size > limit else text
@@ -96,15 +104,16 @@ class _Rows:
             yield "[" + self.text(shape[1:], is_outermost=False) + "]"
 
 
-def _element_text(value: Any, dtype: DataType) -> str:
+def element_text(value: Any, dtype: DataType) -> str:
+    """The text of one value in a summary."""
     if dtype in _UNPRINTED:
         return "?"
     if dtype is DataType.DT_STRING:
-        return c_escape(value)
+        return utf8_safe_c_escape(value)
     if dtype is DataType.DT_RESOURCE:
         return _resource_text(value)
     if dtype is DataType.DT_VARIANT:
-        return "<[empty]>" if value == OpaqueVariant() else str(value)
+        return "<[empty]>" if value == OpaqueVariant() else f"<{value}>"
     if dtype is DataType.DT_DOUBLE:
         return double_text(float(value))
     return float_text(float(value)) if dtype.is_floating else str(int(value))

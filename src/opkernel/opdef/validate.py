@@ -9,16 +9,14 @@ from opkernel.errors import InvalidArgumentError, OpError
 from opkernel.opdef.attr_value_check import attr_value_has_type, validate_attr_value, with_context
 from opkernel.opdef.attr_value_text import dtype_text
 from opkernel.opdef.debug_string import short_debug_string
-from opkernel.opdef.spec import find_attr
+from opkernel.opdef.declarations import FIELD_OF_KIND, find_attr, find_dtype
 from opkernel.proto import OpDef
-from opkernel.types import DataType
+from opkernel.types import REF_OFFSET, DataType
 
 __all__ = ["validate_op_def"]
 
 _OP_NAME = re.compile(r"[A-Z][A-Za-z0-9_]*(?:>[A-Z][A-Za-z0-9_]*)*")
-_KINDS = ("string", "int", "float", "bool", "type", "shape", "tensor", "func")
-_LIST_KINDS = frozenset(f"list({kind})" for kind in _KINDS)
-_REF_OFFSET = 100
+_LIST_KINDS = frozenset(f"list({kind})" for kind in FIELD_OF_KIND)
 
 
 class _Invalid(Exception):
@@ -55,10 +53,10 @@ def _add_name(name: str, names: set[str]) -> None:
 
 
 def _validate_attr(attr: OpDef.AttrDef, op_def: OpDef) -> None:
-    if _is_dtype_name(attr.name):
+    if find_dtype(attr.name) is not None:
         raise _Invalid(f"Attr can't have name {attr.name} that matches a data type")
     is_list = attr.type in _LIST_KINDS
-    if not is_list and attr.type not in _KINDS:
+    if not is_list and attr.type not in FIELD_OF_KIND:
         raise _Invalid(_wrong_type(attr))
     _validate_minimum(attr, is_list=is_list)
     if attr.HasField("allowed_values"):
@@ -74,19 +72,11 @@ def _validate_attr(attr: OpDef.AttrDef, op_def: OpDef) -> None:
             raise with_context(error, f" in Op '{op_def.name}'") from None
 
 
-def _is_dtype_name(name: str) -> bool:
-    try:
-        DataType.from_string(name)
-    except InvalidArgumentError:
-        return False
-    return True
-
-
 def _wrong_type(attr: OpDef.AttrDef) -> str:
     """What is wrong with the type of an attr."""
     is_list = attr.type.startswith("list(")
     rest = attr.type.removeprefix("list(")
-    kind = next((kind for kind in _KINDS if rest.startswith(kind)), None)
+    kind = next((kind for kind in FIELD_OF_KIND if rest.startswith(kind)), None)
     if kind is None:
         return f"Unrecognized type '{rest}' in attr '{attr.name}'"
     rest = rest.removeprefix(kind)
@@ -124,7 +114,7 @@ def _validate_arg(arg: OpDef.ArgDef, op_def: OpDef, suffix: str) -> None:
         _find_attr_of_type(op_def, arg.type_attr, "type", "type_attr", suffix)
     elif arg.type_list_attr:
         _find_attr_of_type(op_def, arg.type_list_attr, "list(type)", "type_list_attr", suffix)
-    elif arg.type > _REF_OFFSET:
+    elif arg.type > REF_OFFSET:
         raise _Invalid(
             f"Illegal use of ref type '{dtype_text(arg.type)}'. Use 'Ref(type)' instead{suffix}"
         )

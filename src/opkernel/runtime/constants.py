@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from opkernel.errors import OpError
-from opkernel.graph import Operation, Tensor
+from opkernel.graph import Tensor
 from opkernel.kernel import allocation_limit
 from opkernel.runtime.functions import FunctionLibraryRuntime
 from opkernel.runtime.kernels import KernelCache
@@ -20,14 +20,13 @@ __all__ = ["constant_value"]
 
 _MAX_NODES = 100
 _MAX_BYTES = 10 << 20
-_NOT_CONSTANT = frozenset({"Placeholder", "PlaceholderV2", "PlaceholderWithDefault", "_Arg"})
 
 
 def constant_value(tensor: Tensor) -> np.ndarray[Any, Any] | None:
     """The value of a tensor, if a few stateless nodes compute it from constants; else None."""
     try:
         order = prune_and_order([tensor], [], ())
-        if len(order) > _MAX_NODES or not all(map(_is_foldable, order)):
+        if len(order) > _MAX_NODES or any(op.op_def.is_stateful for op in order):
             return None
         graph = tensor.graph
         version = graph.graph_def_versions.producer
@@ -35,10 +34,6 @@ def constant_value(tensor: Tensor) -> np.ndarray[Any, Any] | None:
         library = FunctionLibraryRuntime(graph, version)
         plan = compile_plan([], [tensor], [], kernels, library)
         with np.errstate(all="ignore"), allocation_limit(_MAX_BYTES):
-            return np.asarray(plan.run(RunStep(), *())[0])
+            return np.asarray(plan.run(RunStep())[0])
     except (OpError, ValueError, TypeError, IndexError, MemoryError):
         return None  # the step that runs the node will say what is wrong
-
-
-def _is_foldable(op: Operation) -> bool:
-    return op.type not in _NOT_CONSTANT and not op.op_def.is_stateful

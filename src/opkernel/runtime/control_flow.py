@@ -13,7 +13,7 @@ from opkernel.graph import Operation
 from opkernel.kernel import Step
 from opkernel.runtime.plan_writer import DEAD, PlanWriter
 
-__all__ = ["STRUCTURAL_OPS", "Function", "FunctionLibrary"]
+__all__ = ["LOOP_OPS", "STRUCTURAL_OPS", "Function", "FunctionLibrary"]
 
 
 class Function(Protocol):
@@ -56,6 +56,11 @@ def merge(*tensors: Any) -> tuple[Any, Any]:
         if tensor is not DEAD:
             return tensor, np.int32(index)
     return DEAD, DEAD
+
+
+def switch(step: Step, data: Any, predicate: Any) -> tuple[Any, Any]:
+    """The data on the side that the predicate chooses, DEAD on the other."""
+    return (DEAD, data) if truth(predicate) else (data, DEAD)
 
 
 def _call(writer: PlanWriter, op: Operation, library: FunctionLibrary) -> None:
@@ -105,9 +110,6 @@ def _while_loop(condition: Callable[..., Any], body: Callable[..., Any]) -> Call
 
 
 def _switch(writer: PlanWriter, op: Operation, library: FunctionLibrary) -> None:
-    def switch(step: Step, data: Any, predicate: Any) -> tuple[Any, Any]:
-        return (DEAD, data) if truth(predicate) else (data, DEAD)
-
     writer.call(op, writer.bind(switch, "switch"), may_be_dead=True)
 
 
@@ -144,18 +146,18 @@ def _argument(writer: PlanWriter, op: Operation, library: FunctionLibrary) -> No
     )
 
 
+LOOP_OPS = frozenset({"Enter", "Exit", "LoopCond", "NextIteration"})
+"""The ops of TensorFlow 1 loops, which no plan executes yet."""
+
 STRUCTURAL_OPS: dict[str, Emitter] = {
+    **dict.fromkeys(LOOP_OPS, _loop_op),
     "_Arg": _argument,
     "_Merge": _merge,
     "_Retval": lambda writer, op, library: writer.forward(op),
     "_SwitchN": _switch_n,
     "Case": _case,
-    "Enter": _loop_op,
-    "Exit": _loop_op,
     "If": _if,
-    "LoopCond": _loop_op,
     "Merge": _merge,
-    "NextIteration": _loop_op,
     "NoOp": _no_op,
     "PartitionedCall": _call,
     "StatefulPartitionedCall": _call,

@@ -12,8 +12,14 @@ from typing import Any
 import numpy as np
 
 from opkernel.errors import InvalidArgumentError
-from opkernel.kernel import FunctionKernel, OpKernel, OpKernelContext, create_op_kernel
-from opkernel.opdef import add_defaults_to_node_def, attr_from_python, global_op_registry
+from opkernel.kernel import (
+    FunctionKernel,
+    OpKernel,
+    OpKernelContext,
+    create_op_kernel,
+    global_kernel_registry,
+)
+from opkernel.opdef import add_defaults_to_node_def, attr_from_python, find_attr, global_op_registry
 from opkernel.proto import NodeDef, OpDef
 from opkernel.runtime.device import CPU
 from opkernel.runtime.error_report import at_node
@@ -127,8 +133,8 @@ def _common_type(attr: str, op_def: OpDef, inputs: Mapping[str, Any]) -> DataTyp
     for value in values:
         if isinstance(value, np.ndarray | np.generic):
             return _type_of(value)
-    declared = next(a for a in op_def.attr if a.name == attr)
-    if declared.HasField("default_value"):
+    declared = find_attr(op_def, attr)
+    if declared is not None and declared.HasField("default_value"):
         return DataType(declared.default_value.type)
     if not values:
         raise InvalidArgumentError(f"{op_def.name}: attr '{attr}' must be given")
@@ -193,12 +199,13 @@ def _kernel(op_def: OpDef, attrs: Mapping[str, Any]) -> OpKernel:
     try:
         key: Hashable = (
             op_def.name,
+            global_kernel_registry().version,
             tuple((k, tuple(v) if isinstance(v, list) else v) for k, v in sorted(attrs.items())),
         )
         kernel = _kernels.get(key)
     except TypeError:  # an array, a message
         return _new_kernel(op_def, attrs)
-    if kernel is None:
+    if kernel is None or kernel.properties.op_def is not op_def:  # the op was declared anew
         if len(_kernels) >= _MAX_KERNELS:
             _kernels.clear()
         kernel = _kernels[key] = _new_kernel(op_def, attrs)

@@ -4,6 +4,7 @@ InvalidArgumentError: MatMul: Matrix size-incompatible: In[0]: [2,3], In[1]: [5,
 (node 'dense/MatMul', inputs float32[2,3], float32[5,4])
 """
 
+import re
 from types import TracebackType
 from typing import Any
 
@@ -22,14 +23,20 @@ from opkernel.types import as_dtype
 
 __all__ = ["at_node", "describe_value", "op_error", "report"]
 
+_NOT_BROADCAST = re.compile(
+    r"could not be broadcast together|cannot be broadcast to a single shape"
+)
+_SHAPE = re.compile(r"\(((?:\d+,)*(?:\d+)?)\)")
+_NEGATIVE_POWER = "Integers to negative integer powers are not allowed"
+
 
 def report(error: Exception) -> OpError:
     """The error to raise for an exception that left a plan: an OpError that names the node."""
     found = _failing_node(error.__traceback__)
     translated = op_error(error)
-    if found is not None and translated.node is None:
+    if found is not None:
         op, inputs = found
-        _add_node(translated, op.name, op.type, inputs)
+        translated.add_node(op.name, op.type, inputs)
     return translated
 
 
@@ -45,14 +52,21 @@ def op_error(error: Exception) -> OpError:
         kind = InvalidArgumentError
     else:
         kind = InternalError
-    return kind(f"{type(error).__name__}: {error}")
+    return kind(_ufunc_message(str(error)) or f"{type(error).__name__}: {error}")
+
+
+def _ufunc_message(text: str) -> str | None:
+    """What TensorFlow says where a ufunc, which plans call as it is, refuses its operands."""
+    if _NOT_BROADCAST.search(text):
+        shapes = dict.fromkeys(_SHAPE.findall(text.replace(" ", "")))
+        return "Incompatible shapes: " + " vs. ".join(f"[{s.rstrip(',')}]" for s in shapes)
+    return _NEGATIVE_POWER if text.startswith(_NEGATIVE_POWER) else None
 
 
 def at_node(error: Exception, name: str, op: str, inputs: list[Any]) -> OpError:
     """The exception of a kernel that was called outside a plan, as `report` would tell it."""
     translated = op_error(error)
-    if translated.node is None:
-        _add_node(translated, name, op, [describe_value(value) for value in inputs])
+    translated.add_node(name, op, [describe_value(value) for value in inputs])
     return translated
 
 
@@ -63,14 +77,6 @@ def describe_value(value: Any) -> str:
     shape = ",".join(map(str, value.shape))
     kind = "object" if value.dtype == object else as_dtype(value.dtype).tf_name
     return f"{kind}[{shape}]"
-
-
-def _add_node(error: OpError, name: str, op: str, inputs: list[str]) -> None:
-    error.node, error.op = name, op
-    subject = "" if error.message.startswith(op) else f"{op}: "
-    given = f", inputs {', '.join(inputs)}" if inputs else ""
-    error.message = f"{subject}{error.message} (node {name!r}{given})"
-    error.args = (error.message,)
 
 
 def _failing_node(traceback: TracebackType | None) -> tuple[Operation, list[str]] | None:

@@ -30,16 +30,18 @@ class Feed:
         It raises InvalidArgumentError where the type or the shape does not fit. It is a plain
         function for speed: it runs at every step.
         """
-        numpy_dtype, shape = self.numpy_dtype, self._shape
+        numpy_dtype, accepted = self.numpy_dtype, self._shape
 
         def convert(value: Any) -> Any:
+            nonlocal accepted
             if type(value) is np.ndarray and value.dtype == numpy_dtype:
                 array = value.view()
             else:
                 array = self._converted(value)
-            if array.shape != shape:
+            if array.shape != accepted:
                 self._check(array.shape)
-            array.setflags(False)
+                accepted = array.shape  # mostly that of the next step, too
+            array.setflags(write=False)
             return array
 
         return convert
@@ -91,7 +93,7 @@ def _strings(value: Any) -> np.ndarray[Any, Any]:
     source = np.asarray(value)
     if source.dtype.kind not in "OSU":
         raise TypeError(f"expected bytes or text, got an array of {source.dtype}")
-    if source.dtype.kind == "S" and not isinstance(value, np.ndarray):
+    if source.dtype.kind in "SU" and not isinstance(value, np.ndarray):
         source = np.asarray(value, dtype=object)
     array = np.empty(source.shape, dtype=object)
     flat = array.reshape(-1)

@@ -12,22 +12,9 @@ from opkernel.errors import InvalidArgumentError
 from opkernel.graph import Graph, Operation, Tensor
 from opkernel.runtime.feeds import external_of
 
-__all__ = ["FetchPlan", "graph_element"]
+__all__ = ["FetchPlan"]
 
 Build = Callable[[Sequence[Any]], Any]
-
-
-def graph_element(graph: Graph, what: Any, *, allow_operation: bool = True) -> Tensor | Operation:
-    """The tensor or operation of `graph` that an object or a name stands for.
-
-    Raises:
-        InvalidArgumentError: it is neither, or is of another graph.
-        NotFoundError: the graph has nothing of that name.
-    """
-    element = graph.as_graph_element(what, allow_tensor=True, allow_operation=allow_operation)
-    if not isinstance(element, Tensor | Operation):
-        raise InvalidArgumentError(f"{what!r} is neither a tensor nor an operation")
-    return element
 
 
 class FetchPlan:
@@ -64,7 +51,7 @@ class FetchPlan:
             return lambda values: _like_mapping(form, keys, [part(values) for part in parts])
         if isinstance(fetch, list | tuple):
             return self._plan_sequence(fetch)
-        element = graph_element(self._graph, fetch)
+        element = self._graph.as_graph_element(fetch)
         if isinstance(element, Operation):
             self.targets.append(element)
             return lambda values: None

@@ -25,14 +25,15 @@ class PlannedFunction:
         self._runtime = runtime
         self._reference = reference
         self._plan: CompiledPlan | None = None
+        self._lock = threading.RLock()
 
     @property
     def plan(self) -> CompiledPlan:
         """The compiled body."""
-        plan = self._plan
-        if plan is None:
-            plan = self._plan = self._runtime.compile(self._reference)
-        return plan
+        with self._lock:  # two plans would have two kernels for one stateful node
+            if self._plan is None:
+                self._plan = self._runtime.compile(self._reference)
+            return self._plan
 
     def __call__(self, step: Step, *arguments: Any) -> tuple[Any, ...]:
         """Run the function; the results are its outputs, flat."""

@@ -4,29 +4,30 @@ import threading
 
 from opkernel.graph import Operation
 from opkernel.kernel import Device, OpKernel, create_op_kernel
-from opkernel.opdef import GRAPH_DEF_VERSION, OpRegistry
+from opkernel.opdef import OpRegistry
 from opkernel.runtime.device import CPU
 
 __all__ = ["KernelCache"]
 
 
 class KernelCache:
-    """Makes each node's kernel when it is first asked for (fulfils `plan.KernelProvider`)."""
+    """Makes each node's kernel when it is first asked for.
+
+    The lock is held while a kernel is made, so that there is one for each node; it may be taken
+    again by the same thread.
+    """
 
     def __init__(
-        self,
-        graph_def_version: int = GRAPH_DEF_VERSION,
-        op_registry: OpRegistry | None = None,
-        device: Device = CPU,
+        self, graph_def_version: int, op_registry: OpRegistry, device: Device = CPU
     ) -> None:
         self._version = graph_def_version
         self._op_registry = op_registry
         self._device = device
         self._kernels: dict[str, OpKernel] = {}
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()
 
     def kernel(self, op: Operation) -> OpKernel:
-        """The kernel of a node.
+        """The kernel of a node; the same one for the same node.
 
         Raises:
             NotFoundError: no kernel is registered for the node.

@@ -16,25 +16,18 @@ is in no loop gives DEAD on one side; what depends on it is guarded, and Merge p
 import itertools
 from collections.abc import Sequence
 from types import FrameType
-from typing import Any, Protocol
+from typing import Any
 
 from opkernel.graph import Operation, Tensor
-from opkernel.kernel import OpKernel
 from opkernel.runtime.control_flow import STRUCTURAL_OPS, FunctionLibrary
+from opkernel.runtime.kernels import KernelCache
 from opkernel.runtime.plan_source import Part
 from opkernel.runtime.plan_writer import PlanWriter
 from opkernel.runtime.prune import prune_and_order
 
-__all__ = ["CompiledPlan", "KernelProvider", "compile_plan"]
+__all__ = ["CompiledPlan", "compile_plan"]
 
 _plan_numbers = itertools.count(1)
-
-
-class KernelProvider(Protocol):
-    """Gives the kernels of nodes."""
-
-    def kernel(self, op: Operation) -> OpKernel:
-        """The kernel of a node; the same one for the same node."""
 
 
 class CompiledPlan:
@@ -82,7 +75,7 @@ def compile_plan(
     feeds: Sequence[Tensor],
     fetches: Sequence[Tensor],
     targets: Sequence[Operation],
-    kernels: KernelProvider,
+    kernels: KernelCache,
     library: FunctionLibrary,
 ) -> CompiledPlan:
     """Compile what is needed to compute `fetches` and run `targets`, given values for `feeds`.

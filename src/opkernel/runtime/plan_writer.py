@@ -1,7 +1,7 @@
 """PlanWriter: turns nodes into the statements of a plan.
 
 State: `_values` maps each tensor to the name that holds it, which is a local of the plan or, for
-constants, a global; `_globals` are the objects that the text refers to; `_maybe_dead` are the
+constants, a global; `globals` are the objects that the text refers to, `_bound` their names; `_maybe_dead` are the
 locals that may hold DEAD; `_witness` maps an operation to a local that is DEAD where the operation
 was not run, for what depends on it by a control edge alone.
 """
@@ -95,12 +95,14 @@ class PlanWriter:
             self._function_kernel(op, kernel)
 
     def forward(self, op: Operation) -> None:
-        """A node that passes its input on: another name for the same value."""
-        source = self.value(op.inputs[0])
-        if self._guards(op, without=source):
-            self._assign(op, source, [(0,)], flat=False)
+        """A node that passes its inputs on: other names for the same values."""
+        sources = [self.value(tensor) for tensor in op.inputs]
+        if self._guards(op, without=sources[0] if len(sources) == 1 else ""):
+            outputs = [(index,) for index in range(len(sources))]
+            self._assign(op, f"({', '.join(sources)},)", outputs, flat=True)
         else:
-            self._alias(op, source)
+            for index, source in enumerate(sources):
+                self._alias(op, index, source)
 
     def no_op(self, op: Operation) -> None:
         """A node that computes nothing; others may wait for it."""
@@ -115,11 +117,6 @@ class PlanWriter:
         self._state(op, text, inputs, names)
         if all(name in self._maybe_dead for name in inputs):
             self._maybe_dead.update(names)
-
-    def _local(self, hint: str) -> str:
-        name = self._names.unique(hint)
-        self._locals.add(name)
-        return name
 
     def finish(self, parameters: Sequence[str], fetches: Sequence[Tensor]) -> list[Part]:
         """The functions of the plan; the last is the one to call."""
@@ -150,8 +147,8 @@ class PlanWriter:
         else:
             self._values.setdefault((op.name, 0), name)
 
-    def _alias(self, op: Operation, source: str) -> None:
-        self._values.setdefault((op.name, 0), source)
+    def _alias(self, op: Operation, index: int, source: str) -> None:
+        self._values.setdefault((op.name, index), source)
         if source in self._maybe_dead:
             self._witness[op.name] = source
 
@@ -207,6 +204,11 @@ class PlanWriter:
     def _set(self, op: Operation, index: int) -> str:
         hint = op.name if len(op.outputs) == 1 else f"{op.name}_{index}"
         name = self._values[op.name, index] = self._local(hint)
+        return name
+
+    def _local(self, hint: str) -> str:
+        name = self._names.unique(hint)
+        self._locals.add(name)
         return name
 
     def _state(self, op: Operation, text: str, reads: Sequence[str], sets: Sequence[str]) -> None:

@@ -7,6 +7,9 @@ from opkernel.graph import Operation, Tensor
 
 __all__ = ["prune_and_order"]
 
+_STAND_FOR_FEEDS = frozenset({"Placeholder", "PlaceholderV2", "_Arg"})
+"""Ops that do nothing but stand for a fed value; to wait for one that is fed is to wait for nothing."""
+
 
 def prune_and_order(
     fetches: Iterable[Tensor], targets: Iterable[Operation], feeds: Collection[Tensor]
@@ -41,9 +44,19 @@ def prune_and_order(
 
 
 def _needed_by(op: Operation, fed: Collection[tuple[str, int]]) -> list[Operation]:
-    """What an operation waits for: the producers of its inputs that are not fed, and its controls."""
-    producers = [t.op for t in op.inputs if not fed or (t.op.name, t.value_index) not in fed]
-    return [*producers, *op.control_inputs]
+    """What an operation waits for: the producers of its inputs that are not fed, and its controls.
+
+    Another operation whose output is fed still runs for those that wait for it by a control edge.
+    """
+    if not fed:
+        return [*(t.op for t in op.inputs), *op.control_inputs]
+    producers = [t.op for t in op.inputs if (t.op.name, t.value_index) not in fed]
+    controls = [
+        control
+        for control in op.control_inputs
+        if control.type not in _STAND_FOR_FEEDS or (control.name, 0) not in fed
+    ]
+    return [*producers, *controls]
 
 
 def _cycle(op: Operation) -> InvalidArgumentError:

@@ -23,7 +23,7 @@ from opkernel.kernel import allocation_limit
 from opkernel.runtime.constants import constant_value
 from opkernel.runtime.error_report import report
 from opkernel.runtime.feeds import Feed
-from opkernel.runtime.fetches import FetchPlan, graph_element
+from opkernel.runtime.fetches import FetchPlan
 from opkernel.runtime.functions import FunctionLibraryRuntime
 from opkernel.runtime.kernels import KernelCache
 from opkernel.runtime.plan import CompiledPlan, compile_plan
@@ -88,6 +88,7 @@ class Session:
         self._executables: dict[Hashable, _Executable] = {}
         self._lock = threading.RLock()
         self._closed = False
+        self._edits = self.graph.edits
         version = self.graph.graph_def_versions.producer
         self._kernels = KernelCache(version, self.graph.op_registry)
         self._library = FunctionLibraryRuntime(self.graph, version)
@@ -144,7 +145,7 @@ class Session:
         return self._executable(fetches, tuple(feeds)).plan
 
     def close(self) -> None:
-        """Free the session's plans and kernels; it cannot run any more."""
+        """Free the session's plans; it cannot run any more."""
         with self._lock:
             self._closed = True
             self._executables.clear()
@@ -175,14 +176,22 @@ class Session:
             raise FailedPreconditionError("Attempted to use a closed Session.")
         key = _key(fetches), feeds, self.graph.edits
         executable = self._executables.get(key)
-        if executable is None:
-            with self._lock:
+        return self._compile_once(key, fetches, feeds) if executable is None else executable
+
+    def _compile_once(self, key: Hashable, fetches: Any, feeds: tuple[Any, ...]) -> _Executable:
+        """Compile what another thread has not compiled meanwhile; drop what edits made stale."""
+        with self._lock:
+            if self._edits != self.graph.edits:
+                self._edits = self.graph.edits
+                self._executables.clear()
+            executable = self._executables.get(key)
+            if executable is None:
                 executable = self._executables[key] = self._compile(fetches, feeds)
         return executable
 
     def _compile(self, fetches: Any, feeds: Sequence[Any]) -> _Executable:
         fetch_plan = FetchPlan(self.graph, fetches)
-        fed = [graph_element(self.graph, feed, allow_operation=False) for feed in feeds]
+        fed = [self.graph.as_graph_element(feed, allow_operation=False) for feed in feeds]
         tensors = [tensor for tensor in fed if isinstance(tensor, Tensor)]
         if len({tensor.name for tensor in tensors}) != len(tensors):
             raise InvalidArgumentError("Tensors to be fed are given more than once")
@@ -202,7 +211,8 @@ def _key(fetches: Any) -> Hashable:
         return type(fetches), tuple(_key(fetch) for fetch in fetches)
     if isinstance(fetches, Mapping):
         return type(fetches), tuple((key, _key(fetch)) for key, fetch in fetches.items())
-    return fetches  # type: ignore[no-any-return]  # a name, Tensor or Operation: all hashable
+    leaf: Hashable = fetches  # a name, Tensor or Operation
+    return leaf
 
 
 def _run_in_default_session(graph: Graph, fetches: Any, feed_dict: Mapping[Any, Any] | None) -> Any:

@@ -66,7 +66,7 @@ def tile(*, T: DataType, xp: Any) -> Callable[[Any, Any], Any]:
             )
         blocks = tensor.reshape([n for size in shape for n in (1, size)])
         repeated = [n for pair in zip(counts, shape, strict=True) for n in pair]
-        return xp.broadcast_to(blocks, repeated).reshape(sizes)
+        return xp.reshape(xp.broadcast_to(blocks, repeated), sizes, copy=True)
 
     return tiled
 

@@ -58,25 +58,28 @@ def _concatenated(values: list[Any], axis: Any, axis_name: str, xp: Any) -> Any:
             f"{axis_name} tensor should be a scalar integer, but got shape "
             f"{TensorShape(axis.shape)}"
         )
+    place, rank = axis.item(), values[0].ndim
+    if not -rank <= place < rank:  # NumPy takes -2**31 for "flatten"
+        raise _out_of_range(place, rank)
     try:
-        return xp.concatenate(values, axis=axis.item())
+        return xp.concatenate(values, axis=place)
     except (ValueError, TypeError):
-        _check_concat([value.shape for value in values], axis.item())
+        _check_concat([value.shape for value in values], place)
         raise
+
+
+def _out_of_range(axis: int, rank: int) -> InvalidArgumentError:
+    if rank == 0:
+        return InvalidArgumentError("ConcatOp : Can't concatenate scalars (use tf.stack instead)")
+    return InvalidArgumentError(
+        "ConcatOp : Expected concatenating dimensions in the range "
+        f"[{-rank}, {rank}), but got {axis}"
+    )
 
 
 def _check_concat(shapes: Sequence[tuple[int, ...]], axis: int) -> None:
     """Raise InvalidArgumentError if tensors of these shapes cannot be concatenated."""
     first, rank = shapes[0], len(shapes[0])
-    if not -rank <= axis < rank:
-        if rank == 0:
-            raise InvalidArgumentError(
-                "ConcatOp : Can't concatenate scalars (use tf.stack instead)"
-            )
-        raise InvalidArgumentError(
-            "ConcatOp : Expected concatenating dimensions in the range "
-            f"[{-rank}, {rank}), but got {axis}"
-        )
     for i, shape in enumerate(shapes):
         got = f"shape[0] = {TensorShape(first)} vs. shape[{i}] = {TensorShape(shape)}"
         if len(shape) != rank:

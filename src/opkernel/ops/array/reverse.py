@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from opkernel.errors import InvalidArgumentError
+from opkernel.errors import InvalidArgumentError, UnimplementedError
 from opkernel.kernel import register_kernel
 from opkernel.opdef import InferenceContext, register_op
 from opkernel.opdef.common_shapes import unknown_shape
@@ -112,6 +112,8 @@ def reverse_v2(tensor: Any, axis: Any) -> Any:
 
 
 def _flipped(tensor: Any, axes: Iterable[int]) -> Any:
+    if tensor.ndim > _MAX_RANK:
+        raise UnimplementedError("reverse is not implemented for tensors of rank > 8.")
     index: list[Any] = [slice(None)] * tensor.ndim
     for axis in axes:
         index[axis] = slice(None, None, -1)

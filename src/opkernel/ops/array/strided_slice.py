@@ -19,6 +19,7 @@ from opkernel.ops.array.strided_slice_spec import (
     strided_slice,
 )
 from opkernel.ops.array.zeros import zeros
+from opkernel.ops.int32_attr import int32_attr
 from opkernel.ops.kernel_types import ALL, FLOAT8, QUANTIZED
 from opkernel.types import DataType, PartialTensorShape, TensorShape
 
@@ -63,7 +64,8 @@ def _values(vector: Any) -> list[int] | None:
 
 
 def _masks_of(node: InferenceContext | OpKernelConstruction) -> Masks:
-    return Masks(*(node.get_attr(f"{name}_mask") for name in Masks._fields))
+    names = (f"{field}_mask" for field in Masks._fields)
+    return Masks(*(int32_attr(name, node.get_attr(name)) for name in names))
 
 
 STRIDED_SLICE = register_op(

@@ -100,9 +100,7 @@ _REAL_TYPES: Sequence[DataType] = (
 def adjust_contrast(
     images: Any, contrast_factor: Any, min_value: Any, max_value: Any, *, xp: Any
 ) -> Any:
-    _check_images(
-        images, contrast_factor=contrast_factor, min_value=min_value, max_value=max_value
-    )
+    _check_images(images, contrast_factor=contrast_factor, min_value=min_value, max_value=max_value)
     result = images.astype(np.float32)
     if result.size == 0:
         return result
@@ -149,9 +147,7 @@ def _hue_of_extent(images: Any, value: Any, extent: Any, xp: Any) -> Any:
     hue = xp.where(
         red == value,
         sixth * (green - blue),
-        xp.where(
-            green == value, sixth * (blue - red) + 2 / 6, sixth * (red - green) + 4 / 6
-        ),
+        xp.where(green == value, sixth * (blue - red) + 2 / 6, sixth * (red - green) + 4 / 6),
     )
     hue = xp.where(extent <= 0, xp.zeros_like(hue), hue)
     return xp.where(hue < 0, hue + 1, hue)

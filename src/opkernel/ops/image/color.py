@@ -38,14 +38,23 @@ HSV_TO_RGB = _declare(
 )
 
 
+# Unlike the maximum and the minimum of arrays, these drop a first argument that is no number.
+def _larger(a: Any, b: Any, xp: Any) -> Any:
+    return xp.where(a > b, a, b)
+
+
+def _smaller(a: Any, b: Any, xp: Any) -> Any:
+    return xp.where(a < b, a, b)
+
+
 @register_kernel(RGB_TO_HSV, device="CPU", types={"T": FLOATS})
 def rgb_to_hsv(images: Any, *, xp: Any) -> Any:
     """Each step is rounded to the type of the images, here and in HSVToRGB."""
     _check(images)
     number = images.dtype.type
     red, green, blue = (images[..., i] for i in range(3))
-    value = xp.maximum(xp.maximum(red, green), blue)
-    extent = value - xp.minimum(xp.minimum(red, green), blue)
+    value = _larger(_larger(red, green, xp), blue, xp)
+    extent = value - _smaller(_smaller(red, green, xp), blue, xp)
     zero = xp.zeros_like(value)
     saturation = xp.where(value > zero, extent / value, zero)
     sixth = number(1) / extent * number(1 / 6)

@@ -113,8 +113,6 @@ def check_boxes(boxes: Any, box_index: Any) -> int:
         raise InvalidArgumentError(f"boxes must be 2-D{list(boxes.shape)}")
     if boxes.shape[1] != 4:
         raise InvalidArgumentError(f"boxes must have 4 columns, got {boxes.shape[1]}")
-    if isinstance(boxes, np.ndarray) and not np.isfinite(boxes).all():
-        raise InvalidArgumentError("boxes values must be finite")
     if box_index.ndim != 1:
         raise InvalidArgumentError(f"box_index must be 1-D{list(box_index.shape)}")
     if box_index.shape[0] != boxes.shape[0]:
@@ -176,6 +174,8 @@ def crop_and_resize(
         if count == 0:
             return xp.zeros(shape, dtype=np.float32)
         check_box_index(box_ind, batch)
+        if xp is np and not np.isfinite(boxes).all():
+            raise InvalidArgumentError("Boxes contains at least one element that is not finite")
         rows = samples(boxes[:, 0], boxes[:, 2], height, size[0], xp)
         columns = samples(boxes[:, 1], boxes[:, 3], width, size[1], xp)
         crops = interpolate(image, box_ind[:, None, None], rows, columns)

@@ -115,11 +115,15 @@ def grad_image(
     check_box_index(box_ind, size[0])
     rows = samples(boxes[:, 0], boxes[:, 2], size[1], grads.shape[1], np)
     columns = samples(boxes[:, 1], boxes[:, 3], size[2], grads.shape[2], np)
-    is_inside = rows.is_inside[:, :, None] & columns.is_inside[:, None, :]
-    for row, column, share in _shares(grads, rows, columns, method):
-        places = np.broadcast_arrays(box_ind[:, None, None], row[:, :, None], column[:, None, :])
-        inside = tuple(place[is_inside] for place in places)
-        np.add.at(output, inside, share[is_inside].astype(output.dtype))
+    shares = list(_shares(grads, rows, columns, method))
+    # In the order of TensorFlow's loops, in which the sums are rounded: one share of a pixel after
+    # the other, then the next pixel.
+    row = np.stack([share[0] for share in shares], axis=-1)[:, :, np.newaxis]
+    column = np.stack([share[1] for share in shares], axis=-1)[:, np.newaxis]
+    values = np.stack([share[2] for share in shares], axis=3)
+    index = np.broadcast_arrays(box_ind.reshape(-1, 1, 1, 1), row, column)
+    is_inside = rows.is_inside[:, :, np.newaxis] & columns.is_inside[:, np.newaxis]
+    np.add.at(output, tuple(i[is_inside] for i in index), values[is_inside].astype(output.dtype))
     return output
 
 

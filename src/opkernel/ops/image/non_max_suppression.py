@@ -186,7 +186,7 @@ def _select(boxes: Any, scores: Any, limits: _Limits) -> _Selection:
     return _Selection(np.asarray(selected, np.int32), np.asarray(selected_scores, scores.dtype))
 
 
-def _suppressed(scores: Array, overlap: Array, limits: _Limits) -> Array:
+def _suppressed(scores: Array, overlap: Array, limits: _Limits) -> Any:
     """The scores after a box was selected that overlaps so much with them."""
     sigma = limits.soft_nms_sigma
     if sigma > 0:
@@ -198,7 +198,9 @@ def _suppressed(scores: Array, overlap: Array, limits: _Limits) -> Array:
 def _corners(boxes: Array) -> Array:
     """[y, x] of the lower corner, then of the upper one."""
     first, second = boxes[:, :2], boxes[:, 2:]
-    return np.concatenate([np.minimum(first, second), np.maximum(first, second)], axis=1)
+    lower = np.where(second < first, second, first)
+    upper = np.where(first < second, second, first)
+    return np.concatenate([lower, upper], axis=1)
 
 
 def _overlap(boxes: Array, box: Array) -> Array:

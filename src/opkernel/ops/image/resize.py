@@ -17,7 +17,7 @@ from opkernel.ops.image.resize_sampling import Cubic, Linear, area, cubic, linea
 from opkernel.ops.kernel_types import REAL_NUMBERS
 from opkernel.types import DataType
 
-__all__ = ["ALIGNMENT_ATTRS", "check_alignment", "check_size", "sized_image_shape"]
+__all__ = ["ALIGNMENT_ATTRS", "check_alignment", "check_size", "size_dims", "sized_image_shape"]
 
 ALIGNMENT_ATTRS = ("align_corners: bool = false", "half_pixel_centers: bool = false")
 
@@ -26,16 +26,21 @@ _TYPES = f"T: {{{_INTEGER_SPEC}, half, float, double, bfloat16}}"
 _REGISTERED = {"T": REAL_NUMBERS}
 
 
+def size_dims(c: InferenceContext, size_input: int) -> list[DimensionHandle]:
+    """The height and width that an input holds, unknown where its value is."""
+    size = c.with_rank(c.input(size_input), 1)
+    c.with_value(c.dim(size, 0), 2)
+    value = c.input_tensor(size_input)
+    if value is None:
+        return [c.unknown_dim(), c.unknown_dim()]
+    return [c.make_dim(int(v)) for v in value]
+
+
 def sized_image_shape(
     c: InferenceContext, batch: DimensionHandle, size_input: int, channels: DimensionHandle
 ) -> None:
     """Output 0 is images of the height and width that an input holds."""
-    size = c.with_rank(c.input(size_input), 1)
-    c.with_value(c.dim(size, 0), 2)
-    value = c.input_tensor(size_input)
-    known = [None, None] if value is None else [int(v) for v in value]
-    height, width = (c.unknown_dim() if v is None else c.make_dim(v) for v in known)
-    c.set_output(0, c.make_shape([batch, height, width, channels]))
+    c.set_output(0, c.make_shape([batch, *size_dims(c, size_input), channels]))
 
 
 def resize_shape(c: InferenceContext) -> None:

@@ -3,20 +3,28 @@
 Source: TensorFlow core/ops/image_ops.cc, core/kernels/image/resize_*_op.cc.
 """
 
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from opkernel.errors import InvalidArgumentError
 from opkernel.kernel import check_allocation, register_kernel
 from opkernel.opdef import InferenceContext, OpHandle, register_op
-from opkernel.ops.image.resize import ALIGNMENT_ATTRS, check_alignment, check_size
+from opkernel.ops.image.resize import ALIGNMENT_ATTRS, check_alignment, check_size, size_dims
 from opkernel.ops.image.resize_sampling import cubic, linear, nearest
 from opkernel.ops.kernel_types import FLOATS, REAL_NUMBERS
 from opkernel.types import DataType
 
 Array = np.ndarray[Any, Any]
+
+
+class _Share(NamedTuple):
+    """What the gradient's pixels [batch, height, width, channels] give, and to which pixels."""
+
+    values: Array
+    rows: Array
+    columns: Array
 
 
 def original_image_shape(c: InferenceContext) -> None:
@@ -27,11 +35,8 @@ def original_image_shape(c: InferenceContext) -> None:
 def nearest_neighbor_grad_shape(c: InferenceContext) -> None:
     """Input 0 with the height and width that input 1 holds."""
     images = c.with_rank(c.input(0), 4)
-    c.with_value(c.dim(c.with_rank(c.input(1), 1), 0), 2)
-    value = c.input_tensor(1)
-    for i in range(2):
-        dim = c.unknown_dim() if value is None else c.make_dim(int(value[i]))
-        images = c.replace_dim(images, i + 1, dim)
+    height, width = size_dims(c, 1)
+    images = c.replace_dim(c.replace_dim(images, 1, height), 2, width)
     c.set_output(0, images)
 
 
@@ -58,18 +63,33 @@ RESIZE_NEAREST_NEIGHBOR_GRAD = register_op(
 )
 
 
-def _gather(gradients: Array, places: Array, size: int, axis: int) -> Array:
-    """The sums of the slices that go to each of `size` places; `places` never decreases.
+def _collect(shares: Sequence[_Share], height: int, width: int, T: DataType) -> Array:
+    """Images of this size, each pixel of which is the sum of the shares that go to it.
 
-    Half and bfloat16 are added up in float, and given as float.
+    Half and bfloat16 round at each addition, so the order of these counts: pixel by pixel of the
+    gradient, and its shares one after the other.
     """
-    dtype = np.dtype(np.float32) if gradients.dtype.itemsize == 2 else gradients.dtype
-    if gradients.dtype.kind in "iu":
-        dtype = gradients.dtype
-    result = np.zeros((*gradients.shape[:axis], size, *gradients.shape[axis + 1 :]), dtype)
-    if gradients.size:
+    if T not in (DataType.DT_HALF, DataType.DT_BFLOAT16):
+        first, *others = (
+            _sums(_sums(share.values, share.rows, height, 1), share.columns, width, 2)
+            for share in shares
+        )
+        return sum(others, start=first)
+    values = np.stack([share.values for share in shares], axis=3)
+    rows = np.stack([share.rows for share in shares], axis=1)[:, np.newaxis]
+    columns = np.stack([share.columns for share in shares], axis=1)[np.newaxis]
+    images = np.zeros((values.shape[0], height, width, values.shape[-1]), values.dtype)
+    index: Any = (slice(None), rows, columns)
+    np.add.at(images, index, values)
+    return images
+
+
+def _sums(values: Array, places: Array, size: int, axis: int) -> Array:
+    """The sums of the slices that go to each of `size` places; `places` never decreases."""
+    result = np.zeros((*values.shape[:axis], size, *values.shape[axis + 1 :]), values.dtype)
+    if values.size:
         starts = np.flatnonzero(np.diff(places, prepend=-1))
-        sums = np.add.reduceat(gradients, starts, axis=axis, dtype=dtype)
+        sums = np.add.reduceat(values, starts, axis=axis, dtype=values.dtype)
         result[(slice(None),) * axis + (places[starts],)] = sums
     return result
 
@@ -93,23 +113,21 @@ def resize_bilinear_grad(
 ) -> Callable[[Any, Any], Any]:
     """Shares are computed in float and rounded to the type of the image before they add up."""
     check_alignment(align_corners, half_pixel_centers)
-    dtype = T.numpy_dtype
 
-    def shares(size: int, output: int, weight_shape: tuple[int, ...]) -> list[tuple[Array, Array]]:
+    def neighbours(size: int, output: int, *shape: int) -> list[tuple[Array, Array]]:
         at = linear(size, output, align_corners, half_pixel_centers)
-        upper_weight = at.fraction.reshape(weight_shape)
+        upper_weight = at.fraction.reshape(shape)
         return [(at.lower, 1 - upper_weight), (at.upper, upper_weight)]
 
     def kernel(grads: Any, original_image: Any) -> Any:
         _check(grads, original_image)
         height, width = original_image.shape[1:3]
-        total: Any = 0
-        for rows, row_weights in shares(height, grads.shape[1], (-1, 1, 1)):
-            of_rows = grads * row_weights
-            for columns, column_weights in shares(width, grads.shape[2], (-1, 1)):
-                share = (of_rows * column_weights).astype(dtype)
-                total = total + _gather(_gather(share, rows, height, 1), columns, width, 2)
-        return total.astype(dtype)
+        shares = [
+            _Share((grads * row_weights * column_weights).astype(T.numpy_dtype), rows, columns)
+            for rows, row_weights in neighbours(height, grads.shape[1], -1, 1, 1)
+            for columns, column_weights in neighbours(width, grads.shape[2], -1, 1)
+        ]
+        return _collect(shares, height, width, T)
 
     return kernel
 
@@ -131,10 +149,11 @@ def resize_bicubic_grad(
         for axis, size in ((1, original_image.shape[1]), (2, original_image.shape[2])):
             at = cubic(size, grads.shape[axis], align_corners, half_pixel_centers)
             weights = at.weights.reshape(4, -1, *(1,) * (3 - axis))
-            result = sum(
-                _gather(result * weight, indices, size, axis)
+            first, *others = (
+                _sums(result * weight, indices, size, axis)
                 for indices, weight in zip(at.indices, weights, strict=True)
             )
+            result = sum(others, start=first)
         return result
 
     return kernel
@@ -159,11 +178,10 @@ def resize_nearest_neighbor_grad(
         if min(new_size) <= 0:
             raise InvalidArgumentError(f"shape_t's elements must be positive, got {new_size}")
         check_allocation((grads.shape[0], *new_size, grads.shape[3]), T)
-        result = grads
-        for axis in (1, 2):
-            output = grads.shape[axis]
-            at = nearest(new_size[axis - 1], output, align_corners, half_pixel_centers)
-            result = _gather(result, at, new_size[axis - 1], axis)
-        return result.astype(T.numpy_dtype)
+        rows, columns = (
+            nearest(new_size[i], grads.shape[i + 1], align_corners, half_pixel_centers)
+            for i in range(2)
+        )
+        return _collect([_Share(grads, rows, columns)], *new_size, T)
 
     return kernel

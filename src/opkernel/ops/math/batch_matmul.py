@@ -14,11 +14,10 @@ from opkernel.opdef import OpHandle, register_op
 from opkernel.opdef.common_shapes import batch_matmul_shape, batch_matmul_v2_shape
 from opkernel.opdef.inference_context import ShapeFn
 from opkernel.ops.kernel_types import COMPLEX, FLOATS, WIDE_INDEX
+from opkernel.ops.math.matmul import NARROW_FLOATS, narrowed
 from opkernel.types import DataType
 
 Product = Callable[[Any, Any], Any]
-
-_NARROW_FLOATS = (DataType.DT_BFLOAT16, DataType.DT_HALF)
 
 
 def _declare(name: str, types: dict[str, str], how: str, shape_fn: ShapeFn) -> OpHandle:
@@ -108,7 +107,7 @@ def _product(
     check: Callable[[Any, Any], None], adj_x: bool, adj_y: bool, T: DataType, xp: Any
 ) -> Product:
     """The function of the inputs; half and bfloat16 accumulate in float."""
-    narrow = T in _NARROW_FLOATS
+    narrow = T in NARROW_FLOATS
     accumulator = np.dtype(np.float32) if narrow else T.numpy_dtype
 
     def product(x: Any, y: Any) -> Any:
@@ -120,7 +119,7 @@ def _product(
         x, y = x.astype(accumulator, copy=False), y.astype(accumulator, copy=False)
         x, y = _adjoint(x, xp) if adj_x else x, _adjoint(y, xp) if adj_y else y
         result = xp.matmul(x, y)
-        return result.astype(T.numpy_dtype) if narrow else result
+        return narrowed(result, T) if narrow else result
 
     return product
 

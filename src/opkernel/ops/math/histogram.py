@@ -44,14 +44,11 @@ Values outside the range count in the first or in the last part.
 @register_kernel(HISTOGRAM_FIXED_WIDTH, device="CPU", types={"T": REAL_NUMBERS, "dtype": INDEX})
 def histogram_fixed_width(values: Any, value_range: Any, nbins: Any, *, dtype: DataType) -> Any:
     _check(values, value_range, nbins)
-    low, high = value_range
-    count = int(nbins)
-    (size,) = check_allocation((count,), dtype)
-    step = np.float64(high - low) / count
-    places = ((np.maximum(np.ravel(values), low) - low).astype(np.float64) / step).clip(
-        max=size - 1
-    )
-    return np.bincount(places.astype(np.int32), minlength=size).astype(dtype.numpy_dtype)
+    low, high = value_range.astype(np.float64)  # first, as integers may overflow
+    (size,) = check_allocation((int(nbins),), dtype)
+    places = (np.ravel(values).astype(np.float64) - low) / ((high - low) / size)
+    bins = np.fmin(np.fmax(places, 0), size - 1)
+    return np.bincount(bins.astype(np.int32), minlength=size).astype(dtype.numpy_dtype)
 
 
 def _check(values: Any, value_range: Any, nbins: Any) -> None:

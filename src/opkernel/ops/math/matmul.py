@@ -15,7 +15,7 @@ from opkernel.opdef.common_shapes import matmul_shape
 from opkernel.ops.kernel_types import COMPLEX, FLOATS, WIDE_INDEX
 from opkernel.types import DataType
 
-_NARROW_FLOATS = (DataType.DT_BFLOAT16, DataType.DT_HALF)
+NARROW_FLOATS = (DataType.DT_BFLOAT16, DataType.DT_HALF)
 
 _MATMUL_ATTR_TYPES = (
     "bfloat16, half, float, double, int32, int64, uint8, uint16, uint32, uint64, "
@@ -44,17 +44,27 @@ _MATMUL_TYPES = (*FLOATS, *WIDE_INDEX, *COMPLEX)
 def matmul(
     *, transpose_a: bool, transpose_b: bool, T: DataType, xp: Any
 ) -> Callable[[Any, Any], Any]:
-    """The type half, and bfloat16, accumulate in float."""
-    narrow = T in _NARROW_FLOATS
+    """Half and bfloat16 accumulate in float."""
+    narrow = T in NARROW_FLOATS
 
     def product(a: Any, b: Any) -> Any:
         check_matrices(a, b, transpose_a, transpose_b)
         a, b = a.T if transpose_a else a, b.T if transpose_b else b
         if narrow:
-            return xp.matmul(a.astype(np.float32), b.astype(np.float32)).astype(T.numpy_dtype)
+            return narrowed(xp.matmul(a.astype(np.float32), b.astype(np.float32)), T)
         return xp.matmul(a, b)
 
     return product
+
+
+def narrowed(product: Any, dtype: DataType) -> Any:
+    """A product that was accumulated in float, as half or bfloat16.
+
+    Half rounds to the nearest value; bfloat16 drops the lower bits (FloatToBFloat16).
+    """
+    if dtype == DataType.DT_BFLOAT16:
+        product = (product.view(np.uint32) & np.uint32(0xFFFF0000)).view(np.float32)
+    return product.astype(dtype.numpy_dtype)
 
 
 def check_matrices(a: Any, b: Any, transpose_a: bool, transpose_b: bool) -> None:

@@ -4,6 +4,7 @@ Source: TensorFlow core/ops/nn_ops.cc, core/kernels/topk_op.cc, in_topk_op.h, nt
 """
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,7 @@ import numpy as np
 from opkernel.errors import InvalidArgumentError
 from opkernel.kernel import register_kernel
 from opkernel.opdef import InferenceContext, register_op
+from opkernel.ops.int32_attr import int32_attr
 from opkernel.ops.kernel_types import INDEX, REAL_NUMBERS, WIDE_INDEX
 from opkernel.types import DataType
 
@@ -254,9 +256,11 @@ def _in_top_k(predictions: Any, targets: Any, k: int, xp: Any) -> Any:
 _IN_TOP_K_HOST = ["predictions", "targets", "precision"]
 
 
-@register_kernel(IN_TOP_K, device="CPU", types={"T": INDEX}, host_memory=_IN_TOP_K_HOST)
-def in_top_k(predictions: Any, targets: Any, *, k: int, xp: Any) -> Any:
-    return _in_top_k(predictions, targets, k, xp)
+@register_kernel(
+    IN_TOP_K, device="CPU", types={"T": INDEX}, host_memory=_IN_TOP_K_HOST, factory=True
+)
+def in_top_k(*, k: int, xp: Any) -> Callable[[Any, Any], Any]:
+    return partial(_in_top_k, k=int32_attr("k", k), xp=xp)
 
 
 @register_kernel(IN_TOP_K_V2, device="CPU", types={"T": INDEX}, host_memory=[*_IN_TOP_K_HOST, "k"])

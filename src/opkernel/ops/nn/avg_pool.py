@@ -22,7 +22,6 @@ from opkernel.opdef.common_shapes import (
 from opkernel.ops.kernel_types import FLOATS
 from opkernel.ops.nn.convolution import sizes_from_tensor
 from opkernel.ops.nn.geometry import check_rank
-from opkernel.ops.nn.narrow_products import NARROW_FLOATS
 from opkernel.ops.nn.pooling import Pool, check_channels_last, pool_from_attrs
 from opkernel.ops.nn.window_reductions import reduce_windows, window_sizes
 from opkernel.ops.nn.windows import Array, Geometry, overlaps
@@ -94,19 +93,25 @@ def _refuse_depth(pool: Pool) -> None:
         raise UnimplementedError("Non-spatial pooling is not yet supported.")
 
 
-def _mean(x: Array, geometry: Geometry, sums: Array) -> Array:
-    """The sums over windows, divided by how many elements each sees."""
-    if geometry.is_padded:
-        return sums / window_sizes(geometry, x.shape[1:-1]).astype(sums.dtype)
-    return np.divide(sums, sums.dtype.type(math.prod(geometry.window)), out=sums)
+def _mean(x: Array, geometry: Geometry, sums: Array, counted: int = 2**31) -> Array:
+    """The sums over windows, divided by how many elements each sees, `counted` at most."""
+    if not geometry.is_padded:
+        count = min(math.prod(geometry.window), counted)
+        return np.divide(sums, sums.dtype.type(count), out=sums)
+    counts = np.minimum(window_sizes(geometry, x.shape[1:-1]), counted)
+    return sums / counts.astype(sums.dtype)
 
 
-def _rounded_sums(x: Array, geometry: Geometry) -> Array:
-    """Sums in the type of the input, one element of the window after the other."""
+_COUNTED = {DataType.DT_HALF: 2048, DataType.DT_BFLOAT16: 256}
+"""As far as a narrow float can count: TensorFlow counts elements in the type of the images."""
+
+
+def _narrow_mean(x: Array, geometry: Geometry) -> Array:
+    """The mean in the type of the images, one element of the window after the other."""
     sums = np.zeros((x.shape[0], *geometry.output, x.shape[-1]), x.dtype)
     for _, windows, elements in overlaps(geometry, x.shape[1:-1]):
         sums[windows] += x[elements]
-    return sums
+    return _mean(x, geometry, sums, _COUNTED[as_dtype(x.dtype)])
 
 
 @register_kernel(AVG_POOL, device="CPU", types={"T": FLOATS}, factory=True)
@@ -121,8 +126,8 @@ def avg_pool(
         check_rank("tensor_in", x, 4)
         _refuse_depth(pool)
         geometry = pool.geometry(x.shape)
-        if as_dtype(x.dtype) in NARROW_FLOATS:
-            return _mean(x, geometry, _rounded_sums(x, geometry))
+        if as_dtype(x.dtype) in _COUNTED:
+            return _narrow_mean(x, geometry)
         return _mean(x, geometry, reduce_windows(x, geometry, np.add, 0))
 
     return pooled
@@ -228,8 +233,7 @@ def _flat_start(values: Array, shape: tuple[int, ...]) -> Array:
     out = allocate(shape, as_dtype(values.dtype))
     if values.size > out.size:
         raise InvalidArgumentError(
-            f"Output only has {out.size} elements but computation requested would use "
-            f"{values.size}"
+            f"Output only has {out.size} elements but computation requested would use {values.size}"
         )
     out.fill(0)
     out.reshape(-1)[: values.size] = values.reshape(-1)

@@ -29,7 +29,7 @@ IMAGES = "data_format: {'NHWC', 'NCHW'} = 'NHWC'"
 VOLUMES = "data_format: {'NHWC', 'NCHW', 'NDHWC', 'NCDHW'} = 'NHWC'"
 T_AND_U = ("T: {half, bfloat16, float}", "U: {float}")
 
-_MIXED_TYPES = {
+_MIXED_TYPES: dict[str, DataType | Sequence[DataType]] = {
     "T": (DataType.DT_BFLOAT16, DataType.DT_HALF, DataType.DT_FLOAT),
     "U": DataType.DT_FLOAT,
 }

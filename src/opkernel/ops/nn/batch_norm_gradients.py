@@ -13,6 +13,7 @@ from opkernel.errors import InvalidArgumentError
 from opkernel.kernel import register_kernel
 from opkernel.opdef import OpHandle, register_op
 from opkernel.opdef.common_shapes import fused_batch_norm_grad_shape
+from opkernel.opdef.tensor_format import TensorFormat
 from opkernel.ops.nn.batch_norm import (
     IMAGES,
     T_AND_U,
@@ -23,7 +24,7 @@ from opkernel.ops.nn.batch_norm import (
 )
 from opkernel.types import DataType
 
-_MIXED_TYPES = {
+_MIXED_TYPES: dict[str, DataType | Sequence[DataType]] = {
     "T": (DataType.DT_BFLOAT16, DataType.DT_HALF, DataType.DT_FLOAT),
     "U": DataType.DT_FLOAT,
 }
@@ -78,6 +79,10 @@ def _gradient(epsilon: float, data_format: str, is_training: bool, xp: Any) -> C
         if x.size == 0:
             zeros = xp.zeros_like(scale)
             return xp.zeros_like(x), zeros, xp.zeros_like(scale), unused, unused
+        if not is_training and channels.format is not TensorFormat.NHWC:
+            raise InvalidArgumentError(
+                "The implementation of FusedBatchNormGrad with is_training=False only supports NHWC"
+            )
         dy, wide_x = (t.astype(scale.dtype, copy=False) for t in (y_backprop, x))
         inverse_deviation = 1 / xp.sqrt(variance + epsilon)
         centered = wide_x - channels.spread(mean, x)
@@ -113,9 +118,7 @@ def _check(
         check_length(name, vector, count)
 
 
-def _kernel(
-    *, epsilon: float, data_format: str, is_training: bool, xp: Any
-) -> Callable[..., Any]:
+def _kernel(*, epsilon: float, data_format: str, is_training: bool, xp: Any) -> Callable[..., Any]:
     return _gradient(epsilon, data_format, is_training, xp)
 
 

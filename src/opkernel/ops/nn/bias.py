@@ -3,6 +3,7 @@
 Source: TensorFlow core/ops/nn_ops.cc, core/kernels/bias_op.cc.
 """
 
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -46,9 +47,7 @@ BIAS_ADD_GRAD = register_op(
 )
 
 
-@register_kernel(
-    BIAS_ADD, device="CPU", types={"T": NUMBERS}, kind="elementwise", factory=True
-)
+@register_kernel(BIAS_ADD, device="CPU", types={"T": NUMBERS}, kind="elementwise", factory=True)
 def bias_add(*, data_format: str, xp: Any) -> Callable[[Any, Any], Any]:
     return _channels_first(xp) if data_format == "NCHW" else _channels_last(xp)
 
@@ -92,15 +91,29 @@ def _refuse(value: Any, bias: Any, axis: int) -> None:
 
 @register_kernel(BIAS_ADD_GRAD, device="CPU", types={"T": NUMBERS}, factory=True)
 def bias_add_grad(*, data_format: str, T: DataType, xp: Any) -> Callable[[Any], Any]:
-    """The types half and bfloat16 accumulate in float; integers wrap around."""
-    accumulator = np.dtype(np.float32) if T in _NARROW else T.numpy_dtype
+    """Integers wrap around. Half and bfloat16 are rounded where TensorFlow rounds them.
 
-    def sums(out_backprop: Any) -> Any:
-        rank = out_backprop.ndim
-        if rank < 2:
+    Half is added up in float; bfloat16 is not, except inside of one image of NCHW.
+    """
+    dtype = T.numpy_dtype
+    in_float = np.dtype(np.float32) if T in _NARROW else dtype
+    over_rows = in_float if T == DataType.DT_HALF else dtype
+
+    def channels_last(x: Any) -> Any:
+        return xp.sum(
+            x.reshape(math.prod(x.shape[:-1]), x.shape[-1]), axis=0, dtype=over_rows
+        ).astype(dtype)
+
+    def channels_first(x: Any) -> Any:
+        of_images = xp.sum(x, axis=tuple(range(2, x.ndim)), dtype=in_float).astype(dtype)
+        return xp.sum(of_images, axis=0, dtype=dtype)
+
+    sums = channels_first if data_format == "NCHW" else channels_last
+
+    def kernel(out_backprop: Any) -> Any:
+        if out_backprop.ndim < 2:
             shape = list(out_backprop.shape)
             raise InvalidArgumentError(f"Input tensor must be at least 2D: {shape}")
-        axes = (0, *range(2, rank)) if data_format == "NCHW" else tuple(range(rank - 1))
-        return xp.sum(out_backprop, axis=axes, dtype=accumulator).astype(T.numpy_dtype)
+        return sums(out_backprop)
 
-    return sums
+    return kernel

@@ -221,6 +221,4 @@ for _label in ("", "custom", "eigen_tensor"):
         (OLD_BACKPROP_INPUT, old_backprop_input, _NO_BFLOAT16),
         (OLD_BACKPROP_FILTER, old_backprop_filter, _WIDE if _label else _NO_BFLOAT16),
     ):
-        register_kernel(_op, device="CPU", types={"T": _types}, label=_label, factory=True)(
-            _kernel
-        )
+        register_kernel(_op, device="CPU", types={"T": _types}, label=_label, factory=True)(_kernel)

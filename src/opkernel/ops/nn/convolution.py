@@ -146,16 +146,13 @@ def check_unit_dilations(windows: Windows) -> None:
         )
 
 
-def _convolve_groups(
-    x: Array, filters: Array, geometry: Geometry, finish: Finish | None
-) -> Array:
+def _convolve_groups(x: Array, filters: Array, geometry: Geometry, finish: Finish | None) -> Array:
     """The convolution of as many groups of channels as the filter's channels fit into the input."""
     *window, depth, out_depth = filters.shape
     groups = x.shape[-1] // depth
     if out_depth % groups:
         raise InvalidArgumentError(
-            "output depth must be evenly divisible by number of groups: "
-            f"{out_depth} vs {groups}"
+            f"output depth must be evenly divisible by number of groups: {out_depth} vs {groups}"
         )
     if depth == 1 and len(window) == 2:
         by_channel = filters.reshape(*window, groups, out_depth // groups)

@@ -82,9 +82,7 @@ def softmax_cross_entropy(features: Any, labels: Any, *, xp: Any) -> tuple[Any, 
     return loss, exponentials / sums - labels
 
 
-@register_kernel(
-    SPARSE_SOFTMAX_CROSS_ENTROPY, device="CPU", types={"T": FLOATS, "Tlabels": INDEX}
-)
+@register_kernel(SPARSE_SOFTMAX_CROSS_ENTROPY, device="CPU", types={"T": FLOATS, "Tlabels": INDEX})
 def sparse_softmax_cross_entropy(features: Any, labels: Any, *, xp: Any) -> tuple[Any, Any]:
     _check_sparse(features, labels)
     if features.size == 0:

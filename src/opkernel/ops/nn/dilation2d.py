@@ -3,14 +3,15 @@
 Source: TensorFlow core/ops/nn_ops.cc, core/kernels/dilation_ops.cc.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
 from opkernel.errors import InvalidArgumentError, UnimplementedError
 from opkernel.kernel import allocate, register_kernel
-from opkernel.opdef import InferenceContext, OpHandle, register_op
-from opkernel.opdef.common_shapes import get_windowed_output_size_from_dims, unchanged_shape
+from opkernel.opdef import DimensionHandle, InferenceContext, OpHandle, register_op
+from opkernel.opdef.common_shapes import unchanged_shape
 from opkernel.opdef.windowed_output import Padding, get_windowed_output_size_verbose
 from opkernel.ops.kernel_types import REAL_NUMBERS
 from opkernel.ops.nn.geometry import check_length, check_rank, check_shape
@@ -19,3 +20,213 @@ from opkernel.ops.nn.windows import Array, Geometry, overlaps
 from opkernel.types import as_dtype
 
 __all__ = ["DILATION2D"]
+
+
+@dataclass(frozen=True, slots=True)
+class _Rule:
+    """How the filter slides: steps and gaps of rows and columns. A rate need not be positive."""
+
+    strides: tuple[int, ...]
+    rates: tuple[int, ...]
+    padding: Padding
+
+    def geometry(self, spatial: Sequence[int], window: Sequence[int]) -> Geometry:
+        """Where the windows lie; InvalidArgumentError where they do not fit."""
+        along = [
+            get_windowed_output_size_verbose(
+                spatial[i],
+                window[i] + (window[i] - 1) * (self.rates[i] - 1),
+                1,
+                self.strides[i],
+                self.padding,
+            )
+            for i in (0, 1)
+        ]
+        return Geometry(
+            tuple(window),
+            self.strides,
+            self.rates,
+            tuple((found.padding_before, found.padding_after) for found in along),
+            tuple(found.size for found in along),
+        )
+
+
+def _dilation2d_shape(c: InferenceContext) -> None:
+    image, filter_ = c.with_rank(c.input(0), 4), c.with_rank(c.input(1), 3)
+    strides, rates = c.get_attr("strides"), c.get_attr("rates")
+    for name, values in (("stride", strides), ("rates", rates)):
+        if len(values) != 4:
+            raise InvalidArgumentError(
+                f"Dilation2D requires the {name} attribute to contain 4 values, "
+                f"but got: {len(values)}"
+            )
+    sizes = [c.dim(image, 1), c.dim(image, 2), c.dim(filter_, 0), c.dim(filter_, 1)]
+    space: list[DimensionHandle | int | None] = [None, None]
+    if all(c.value_known(size) for size in sizes):
+        c.merge(c.dim(image, 3), c.dim(filter_, 2))
+        rule = _Rule(
+            tuple(strides[1:3]), tuple(rates[1:3]), Padding.from_string(c.get_attr("padding"))
+        )
+        values = [c.value(size) for size in sizes]
+        space = [*rule.geometry(values[:2], values[2:]).output]
+    c.set_output(0, c.make_shape([c.dim(image, 0), *space, c.dim(filter_, 2)]))
+
+
+def _copied_filter_shape(c: InferenceContext) -> None:
+    c.set_output(0, c.input(1))
+
+
+def _declare(
+    name: str,
+    inputs: Sequence[str],
+    output: str,
+    shape_fn: Callable[[InferenceContext], None],
+    doc: str,
+) -> OpHandle:
+    return register_op(
+        name,
+        inputs=inputs,
+        outputs=[output],
+        attrs=[
+            "T: realnumbertype",
+            "strides: list(int) >= 4",
+            "rates: list(int) >= 4",
+            "padding: {'SAME', 'VALID'}",
+        ],
+        shape_fn=shape_fn,
+        doc=doc,
+    )
+
+
+DILATION2D = _declare(
+    "Dilation2D",
+    ["input: T", "filter: T"],
+    "output: T",
+    _dilation2d_shape,
+    "For each window of images, the maximum of the sums of its elements and those of a filter "
+    "[rows, columns, channels].",
+)
+BACKPROP_INPUT = _declare(
+    "Dilation2DBackpropInput",
+    ["input: T", "filter: T", "out_backprop: T"],
+    "in_backprop: T",
+    unchanged_shape,
+    "The gradient of Dilation2D by its input.",
+)
+BACKPROP_FILTER = _declare(
+    "Dilation2DBackpropFilter",
+    ["input: T", "filter: T", "out_backprop: T"],
+    "filter_backprop: T",
+    _copied_filter_shape,
+    "The gradient of Dilation2D by its filter.",
+)
+
+
+def _rule(strides: Sequence[int], rates: Sequence[int], padding: str) -> _Rule:
+    for name, values in (("stride", strides), ("rates", rates)):
+        check_length(name, values, 4)
+        if values[0] != 1 or values[3] != 1:
+            raise UnimplementedError(f"{name} is only supported across spatial dimensions.")
+    return _Rule(tuple(strides[1:3]), tuple(rates[1:3]), Padding.from_string(padding))
+
+
+def _checked_geometry(x: Array, filters: Array, rule: _Rule) -> Geometry:
+    check_rank("input", x, 4)
+    check_rank("filter", filters, 3)
+    if x.shape[3] != filters.shape[2]:
+        raise InvalidArgumentError(
+            f"input and filter must have the same depth: {x.shape[3]} vs {filters.shape[2]}"
+        )
+    return rule.geometry(x.shape[1:3], filters.shape[:2])
+
+
+@register_kernel(DILATION2D, device="CPU", types={"T": REAL_NUMBERS}, factory=True)
+def dilation2d(
+    *, strides: list[int], rates: list[int], padding: str
+) -> Callable[[Array, Array], Array]:
+    """Sums that are NaN, or not above the least finite value, count as absent."""
+    rule = _rule(strides, rates, padding)
+
+    def dilated(x: Array, filters: Array) -> Array:
+        geometry = _checked_geometry(x, filters, rule)
+        out = allocate((len(x), *geometry.output, x.shape[3]), as_dtype(x.dtype))
+        out.fill(lowest(x.dtype))
+        for offset, windows, elements in overlaps(geometry, x.shape[1:3]):
+            np.fmax(out[windows], x[elements] + filters[offset], out=out[windows])
+        return out
+
+    return dilated
+
+
+def _largest_terms(x: Array, filters: Array, geometry: Geometry) -> Array:
+    """The number of the filter element whose sum is the first largest of each window, or -1."""
+    shape = (len(x), *geometry.output, x.shape[3])
+    best, chosen = np.full(shape, lowest(x.dtype), x.dtype), np.full(shape, -1)
+    for offset, windows, elements in overlaps(geometry, x.shape[1:3]):
+        sums = x[elements] + filters[offset]
+        better = sums > best[windows]
+        np.copyto(best[windows], sums, where=better)
+        np.copyto(chosen[windows], offset[0] * geometry.window[1] + offset[1], where=better)
+    return chosen
+
+
+def _gradient_parts(
+    x: Array, filters: Array, gradient: Array, rule: _Rule
+) -> tuple[Geometry, Array]:
+    """The geometry, and `_largest_terms`, of arrays whose shapes are checked."""
+    geometry = _checked_geometry(x, filters, rule)
+    check_rank("out_backprop", gradient, 4)
+    check_shape("out_backprop", gradient.shape, (len(x), *geometry.output, x.shape[3]))
+    return geometry, _largest_terms(x, filters, geometry)
+
+
+@register_kernel(BACKPROP_INPUT, device="CPU", types={"T": REAL_NUMBERS}, factory=True)
+def backprop_input(
+    *, strides: list[int], rates: list[int], padding: str
+) -> Callable[[Array, Array, Array], Array]:
+    """A window without a largest sum gives its gradient to its first element."""
+    rule = _rule(strides, rates, padding)
+
+    def gradient_by_input(x: Array, filters: Array, gradient: Array) -> Array:
+        geometry, chosen = _gradient_parts(x, filters, gradient, rule)
+        zero = gradient.dtype.type(0)
+        out = np.zeros(x.shape, gradient.dtype)
+        for offset, windows, elements in overlaps(geometry, x.shape[1:3]):
+            here = chosen[windows] == offset[0] * geometry.window[1] + offset[1]
+            out[elements] += np.where(here, gradient[windows], zero)
+        if x.size and (chosen < 0).any():
+            first = [
+                np.maximum(np.arange(count) * stride - before, 0)
+                for count, stride, (before, _) in zip(
+                    geometry.output, geometry.strides, geometry.padding, strict=True
+                )
+            ]
+            inside = [np.flatnonzero(f < size) for f, size in zip(first, x.shape[1:3], strict=True)]
+            everything = slice(None)
+            missing = np.where(chosen < 0, gradient, zero)[(everything, *np.ix_(*inside))]
+            places = [f[i] for f, i in zip(first, inside, strict=True)]
+            np.add.at(out, (everything, *np.ix_(*places)), missing)
+        return out
+
+    return gradient_by_input
+
+
+@register_kernel(BACKPROP_FILTER, device="CPU", types={"T": REAL_NUMBERS}, factory=True)
+def backprop_filter(
+    *, strides: list[int], rates: list[int], padding: str
+) -> Callable[[Array, Array, Array], Array]:
+    """A window without a largest sum gives its gradient to the first element of the filter."""
+    rule = _rule(strides, rates, padding)
+
+    def gradient_by_filter(x: Array, filters: Array, gradient: Array) -> Array:
+        geometry, chosen = _gradient_parts(x, filters, gradient, rule)
+        out = np.zeros(filters.shape, gradient.dtype)
+        if out.size:
+            np.maximum(chosen, 0, out=chosen)
+            for offset in np.ndindex(*geometry.window):
+                here = chosen == offset[0] * geometry.window[1] + offset[1]
+                shares = np.where(here, gradient, gradient.dtype.type(0))
+                out[offset] = shares.sum(axis=(0, 1, 2), dtype=gradient.dtype)
+        return out
+
+    return gradient_by_filter

@@ -14,6 +14,7 @@ from opkernel.errors import InvalidArgumentError
 from opkernel.kernel import register_kernel
 from opkernel.opdef import InferenceContext, register_op
 from opkernel.opdef.common_shapes import unchanged_shape
+from opkernel.ops.math.elementwise import flush_subnormals
 from opkernel.ops.nn.activation_gradients import check_same_shape
 
 _ATTRS = ["num_bits: int = 8", "narrow_range: bool = false"]
@@ -136,7 +137,8 @@ class _Grid(NamedTuple):
         first, last = bounds
         scale = (high - low) / (last - first)
         zero = first - low / scale
-        zero = xp.where(zero < first, first, xp.where(zero > last, last, _round(zero, xp)))
+        whole = xp.where(zero == zero, xp.floor(zero + 0.5), 0)
+        zero = xp.where(zero < first, first, xp.where(zero > last, last, whole))
         zero = zero.astype(np.float32)
         return _Grid((first - zero) * scale, (last - zero) * scale, scale)
 
@@ -152,16 +154,9 @@ class _Grid(NamedTuple):
         return (inputs >= self.low) & (inputs <= self.high)
 
 
-def _round(x: Any, xp: Any) -> Any:
-    """Halves away from 0, of numbers that are not negative."""
-    return xp.floor(x + 0.5)
-
-
 def _bounds(num_bits: int, narrow_range: bool) -> tuple[int, int]:
     if not 2 <= num_bits <= 16:
-        raise InvalidArgumentError(
-            f"num_bits must be between 2 and 16, inclusive, got {num_bits}"
-        )
+        raise InvalidArgumentError(f"num_bits must be between 2 and 16, inclusive, got {num_bits}")
     return int(narrow_range), 2**num_bits - 1
 
 
@@ -214,6 +209,7 @@ def _quantize(rank: int, num_bits: int, narrow_range: bool, xp: Any) -> Callable
 
     def kernel(inputs: Any, low: Any, high: Any) -> Any:
         _check_range(rank, inputs, low, high)
+        low, high = (flush_subnormals(limit, xp) for limit in (low, high))
         outputs = _Grid.nudged(low, high, bounds, xp).quantize(inputs, xp)
         return xp.where((low == 0) & (high == 0), xp.zeros_like(inputs), outputs)
 
@@ -231,6 +227,7 @@ def _gradient(rank: int, num_bits: int, narrow_range: bool, xp: Any) -> Callable
                 f"{list(gradients.shape)} and {list(inputs.shape)}"
             )
         _check_range(rank, inputs, low, high)
+        low, high = (flush_subnormals(limit, xp) for limit in (low, high))
         grid = _Grid.nudged(low, high, bounds, xp)
         is_empty = (low == 0) & (high == 0)
         axes = tuple(range(inputs.ndim - rank))

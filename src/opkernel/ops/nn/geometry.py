@@ -150,7 +150,9 @@ def spatial_attr(
     return spatial
 
 
-def check_rank(name: str, array: np.ndarray[tuple[int, ...], np.dtype[np.generic]], rank: int) -> None:
+def check_rank(
+    name: str, array: np.ndarray[tuple[int, ...], np.dtype[np.generic]], rank: int
+) -> None:
     """Refuse an input that has not `rank` dimensions."""
     if array.ndim != rank:
         raise InvalidArgumentError(

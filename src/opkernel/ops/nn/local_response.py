@@ -55,7 +55,7 @@ LRN_GRAD = register_op(
 
 
 def _check_radius(radius: int) -> None:
-    if not 0 <= radius <= _MAX_INT:
+    if not 0 <= radius < _MAX_INT:
         raise InvalidArgumentError(f"depth_radius = {radius} larger than int max, or negative")
 
 
@@ -104,12 +104,14 @@ def lrn_grad(
         squares = input_image * input_image
         norm = sum(_shifted(squares, d, 0, xp) for d in neighbours(squares)) * alpha + bias
         power = norm**-beta
-        damping = output_image * (-2 * alpha * beta)
+        number = input_image.dtype.type
+        damping = output_image * (number(-2) * number(alpha) * number(beta))
         total = xp.zeros_like(input_grads)
         for d in neighbours(input_image):
             slope = _shifted(damping, d, 0, xp) * input_image / _shifted(norm, d, 1, xp)
             slope = slope + power if d == 0 else slope
-            total = total + slope * _shifted(input_grads, d, 0, xp)
+            grads = _shifted(input_grads, d, 0, xp)
+            total = total + xp.where(grads == 0, grads, slope * grads)
         return total
 
     return kernel

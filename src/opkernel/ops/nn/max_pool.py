@@ -18,6 +18,7 @@ from opkernel.opdef.common_shapes import (
     max_pool_v2_shape,
     pool3d_shape,
 )
+from opkernel.opdef.windowed_output import Padding
 from opkernel.ops.kernel_types import REAL_NUMBERS
 from opkernel.ops.nn.narrow_products import NARROW_FLOATS
 from opkernel.ops.nn.pooling import Pool, check_channels_last, pool_from_attrs, sizes_in_tensor
@@ -111,7 +112,7 @@ def check_depth_windows(pool: Pool, channels: int) -> None:
             "Depthwise max pooling requires the depth window to evenly divide the input depth and "
             f"to equal the depth stride, got {pool.depth}, {channels} and {pool.depth_stride}"
         )
-    if any(map(any, pool.windows.paddings)):
+    if pool.windows.padding is Padding.EXPLICIT:
         raise UnimplementedError("Depthwise max pooling does not support explicit padding.")
 
 

@@ -49,9 +49,7 @@ def _declare(
     )
 
 
-def _forward_shape(
-    pool_shape: ShapeFunction, like_input: int, like_output: int
-) -> ShapeFunction:
+def _forward_shape(pool_shape: ShapeFunction, like_input: int, like_output: int) -> ShapeFunction:
     """The shape of the pooling, where two inputs have the shapes of its input and output."""
 
     def shape(c: InferenceContext) -> None:

@@ -58,6 +58,14 @@ class TensorList(Variant):
     def __len__(self) -> int:
         return len(self.elements)
 
+    @property
+    def type_name(self) -> str:
+        """The name of the type in files."""
+        return _TYPE_NAME
+
+    def __str__(self) -> str:
+        return "TensorList"
+
     def __repr__(self) -> str:
         return f"TensorList({self.element_dtype.string}{self.element_shape}, {len(self)} elements)"
 

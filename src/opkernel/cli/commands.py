@@ -1,0 +1,26 @@
+"""The `opkernel` command and what it consists of."""
+
+import click
+
+import opkernel
+from opkernel.cli.exit_status import Commands
+from opkernel.cli.kernels import kernels
+from opkernel.cli.ops import ops
+from opkernel.cli.run import run
+from opkernel.cli.show import show
+
+__all__ = ["commands"]
+
+
+@click.group(
+    cls=Commands,
+    context_settings={"help_option_names": ["-h", "--help"]},
+    epilog="Exit status: 0 done, 1 the run or check failed, 2 wrong use.",
+)
+@click.version_option(opkernel.__version__, prog_name="opkernel")
+def commands() -> None:
+    """Run and inspect TensorFlow graphs without TensorFlow."""
+
+
+for _command in (run, show, ops, kernels):
+    commands.add_command(_command)

@@ -1,0 +1,148 @@
+"""`--input NAME=VALUE`: what is fed, from files or from the command line itself."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from opkernel.cli.exit_status import WrongUse
+from opkernel.errors import DataLossError, InvalidArgumentError, OpError
+from opkernel.graph import FileKind, Tensor, file_kind
+from opkernel.types import DataType
+
+__all__ = ["feed_value", "split_feed"]
+
+_MAX_SHOWN = 40
+
+
+def split_feed(text: str) -> tuple[str, str]:
+    """The name and the value of NAME=VALUE.
+
+    Raises:
+        WrongUse: it has not this form.
+    """
+    name, equals, value = text.partition("=")
+    if not name or not equals:
+        raise WrongUse(f"--input {_shortened(text)}: expected NAME=VALUE or NAME=@FILE")
+    return name, value
+
+
+def feed_value(text: str, tensor: Tensor) -> Any:
+    """The value to feed for a tensor, of the tensor's type.
+
+    Args:
+        text: a value as JSON, `@file.npy`, or `@file.npz:KEY`; for a string tensor also the plain
+            text, or `@file` of any other kind for its bytes.
+        tensor: what it is fed for.
+
+    Raises:
+        WrongUse: it is neither JSON nor a file that exists.
+        InvalidArgumentError: the file holds no arrays, or the values do not fit the tensor's type.
+        DataLossError: the file is damaged.
+    """
+    if tensor.dtype is DataType.DT_INVALID:
+        raise InvalidArgumentError(
+            f"Cannot feed {tensor.name!r}: its type is unknown, as op {tensor.op.type!r} is not "
+            f"registered"
+        )
+    value = _from_file(text[1:], tensor) if text.startswith("@") else _from_json(text, tensor)
+    return value if _is_string(tensor) else _as_type_of(tensor, value)
+
+
+def _is_string(tensor: Tensor) -> bool:
+    return tensor.dtype.base is DataType.DT_STRING
+
+
+def _from_json(text: str, tensor: Tensor) -> Any:
+    """A value given as JSON; for a string tensor what is neither a JSON string nor list is text."""
+    try:
+        value = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        if _is_string(tensor):
+            return text
+        raise WrongUse(
+            f"--input {tensor.name}: {_shortened(text)} is neither JSON nor @FILE"
+        ) from error
+    return text if _is_string(tensor) and not isinstance(value, str | list) else value
+
+
+def _from_file(path: str, tensor: Tensor) -> Any:
+    stem, colon, key = path.partition(".npz:")
+    file = Path(f"{stem}.npz" if colon else path)
+    if not file.exists():
+        raise WrongUse(f"--input {tensor.name}: there is no file {file}")
+    kind = file_kind(file)
+    if kind is FileKind.NUMPY:
+        return _load(file, key, tensor)
+    if _is_string(tensor) and file.is_file():
+        return file.read_bytes()
+    raise InvalidArgumentError(f"{file} is {kind}, not NumPy arrays (.npy or .npz)")
+
+
+def _load(file: Path, key: str, tensor: Tensor) -> Any:
+    try:
+        loaded = np.load(file, allow_pickle=False)
+        if isinstance(loaded, np.ndarray):
+            return loaded
+        with loaded:
+            return loaded[key if key in loaded else _key_for(tensor, file, key, loaded.files)]
+    except (OpError, WrongUse):
+        raise
+    except Exception as error:  # zipfile, zlib and NumPy have many for a damaged file
+        raise DataLossError(f"Cannot read arrays from {file}: {error}") from error
+
+
+def _key_for(tensor: Tensor, file: Path, key: str, keys: list[str]) -> str:
+    """The array of an .npz to feed where none of that key is there: the only one, or by its name."""
+    fitting = [one for one in keys if len(keys) == 1 or one in (tensor.name, tensor.op.name)]
+    if not key and len(fitting) == 1:
+        return fitting[0]
+    choice = ", ".join(keys) or "no arrays"
+    asked = f"has no array {key!r}" if key else "needs a key, as in @FILE.npz:KEY"
+    raise WrongUse(f"--input {tensor.name}: {file} {asked}; it holds {choice}")
+
+
+def _as_type_of(tensor: Tensor, value: Any) -> np.ndarray[Any, Any]:
+    """The value as an array of the tensor's type, where no more than digits of floats are lost."""
+    dtype = tensor.dtype.base
+    try:
+        source = np.asarray(value)
+        if source.dtype.kind == "V":
+            return _as_raw(source, dtype.numpy_dtype)
+        with np.errstate(all="ignore"):
+            array = np.asarray(value, dtype.numpy_dtype)
+    except (ValueError, TypeError, OverflowError) as error:
+        raise _unfit(tensor, str(error)) from error
+    if source.dtype == object:
+        raise _unfit(tensor, "it has null among its values, or numbers too large")
+    rounded = "biufc" if dtype.is_complex else "biuf" if dtype.is_floating else ""
+    if source.dtype.kind in "biufc" and source.dtype.kind not in rounded:
+        _check_equal(tensor, source, array)
+    return array
+
+
+def _as_raw(source: np.ndarray[Any, Any], dtype: np.dtype[Any]) -> np.ndarray[Any, Any]:
+    """Values of a type that NumPy lacks, such as bfloat16, which .npy files hold as raw bytes."""
+    if dtype.isbuiltin == 1 or source.dtype.itemsize != dtype.itemsize:
+        raise TypeError(f"an array of {source.dtype} has another type")
+    return source.view(dtype)
+
+
+def _check_equal(tensor: Tensor, source: np.ndarray[Any, Any], array: np.ndarray[Any, Any]) -> None:
+    """Raise InvalidArgumentError where values changed when they were converted."""
+    with np.errstate(all="ignore"):
+        changed = array.astype(source.dtype) != source
+    if changed.any():
+        raise _unfit(tensor, f"{source[changed].flat[0]} ({source.dtype}) does not fit")
+
+
+def _unfit(tensor: Tensor, reason: str) -> InvalidArgumentError:
+    return InvalidArgumentError(
+        f"Cannot feed this value for tensor {tensor.name!r} of type {tensor.dtype.base.tf_name}: "
+        f"{reason}"
+    )
+
+
+def _shortened(text: str) -> str:
+    return repr(text if len(text) <= _MAX_SHOWN else f"{text[: _MAX_SHOWN - 3]}...")

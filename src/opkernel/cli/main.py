@@ -1,0 +1,21 @@
+"""The entry point of the `opkernel` command."""
+
+import signal
+
+__all__ = ["main"]
+
+
+def main() -> None:
+    """Run the command line.
+
+    Until everything is loaded Ctrl-C ends the process at once: NumPy does not survive a
+    KeyboardInterrupt while it is imported.
+    """
+    is_ours = signal.getsignal(signal.SIGINT) is signal.default_int_handler
+    if is_ours:
+        signal.signal(signal.SIGINT, signal.SIG_DFL)
+    from opkernel.cli.commands import commands
+
+    if is_ours:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+    commands()

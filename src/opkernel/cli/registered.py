@@ -1,0 +1,41 @@
+"""What is registered: ops by names that need not be exact, and values in the words of specs."""
+
+import difflib
+
+from opkernel.errors import NotFoundError
+from opkernel.opdef import global_op_registry, summarize_attr_value
+from opkernel.ops.catalogue import MODULE_OF_OP
+from opkernel.proto import AttrValue, OpDef
+from opkernel.types import DataType
+
+__all__ = ["find_op", "listed_values", "no_such_op", "value_text"]
+
+
+def find_op(name: str) -> OpDef | None:
+    """The op of a name; None where there is none."""
+    try:
+        return global_op_registry().look_up_op_def(name)
+    except NotFoundError:
+        return None
+
+
+def no_such_op(name: str) -> NotFoundError:
+    """The error for a name that no op has; it tells the ops with names like it."""
+    registered = [op.name for op in global_op_registry().get_registered_ops()]
+    by_lower = {op.lower(): op for op in (*MODULE_OF_OP, *registered)}
+    close = [by_lower[match] for match in difflib.get_close_matches(name.lower(), by_lower)]
+    hint = f"; perhaps you mean {' or '.join(close)}" if close else ""
+    return NotFoundError(f"there is no op {name!r}{hint}")
+
+
+def value_text(value: AttrValue) -> str:
+    """The value of an attr, types as specs name them: `float`."""
+    is_type = value.WhichOneof("value") == "type"
+    return DataType(value.type).string if is_type else summarize_attr_value(value)
+
+
+def listed_values(values: AttrValue.ListValue) -> list[str | int]:
+    """The values that a constraint allows: types as specs name them, ints, bools or strings."""
+    types = [DataType(number).string for number in values.type]
+    strings = [text.decode("utf-8", "backslashreplace") for text in values.s]
+    return [*types, *strings, *values.i, *values.b]

@@ -1,0 +1,130 @@
+"""What was computed, as text, as JSON, and in an .npz file."""
+
+import shutil
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import click
+import numpy as np
+
+from opkernel.cli.exit_status import WrongUse
+from opkernel.errors import InvalidArgumentError, UnavailableError
+from opkernel.types import DataType
+
+__all__ = ["Result", "check_writable", "write_npz"]
+
+_MAX_SHOWN = 200
+_FILE_WIDTH = 100
+_NUMPY_OWN = 1
+"""What `dtype.isbuiltin` is for the types that come with NumPy."""
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """The value of a fetched tensor."""
+
+    name: str
+    dtype: DataType
+    array: np.ndarray[Any, Any]
+
+    @property
+    def heading(self) -> str:
+        """Its name, type and shape: `y:0  float32[4,10]`."""
+        shape = ",".join(map(str, self.array.shape))
+        return f"{click.style(self.name, bold=True)}  {self.dtype.tf_name}[{shape}]"
+
+    def text(self) -> str:
+        """Its values, abridged where they are many."""
+        width = shutil.get_terminal_size().columns if sys.stdout.isatty() else _FILE_WIDTH
+        return np.array2string(
+            self._plain(), threshold=_MAX_SHOWN, precision=6, max_line_width=width
+        )
+
+    def as_json(self) -> dict[str, Any]:
+        """Its type, shape and values; what is no number in JSON is spelled as a string."""
+        shape = list(self.array.shape)
+        return {"dtype": self.dtype.tf_name, "shape": shape, "value": _json(self._plain())}
+
+    def stored(self) -> np.ndarray[Any, Any]:
+        """Its values in a type that .npz files can hold without pickle.
+
+        Strings become fixed-width bytes; the types that NumPy lacks become float32 or int8, which
+        hold all of their values.
+
+        Raises:
+            InvalidArgumentError: it holds resources or variants.
+        """
+        if self.dtype is DataType.DT_STRING:
+            return self.array.astype(np.bytes_)
+        if self.array.dtype == object:
+            raise InvalidArgumentError(
+                f"{self.name} is of type {self.dtype.tf_name}, which .npz files cannot hold"
+            )
+        return self._plain()
+
+    def _plain(self) -> np.ndarray[Any, Any]:
+        """Its values in a type of NumPy's own."""
+        names = self.array.dtype.names  # there is one where the type is quantised
+        array = self.array if names is None else self.array[names[0]]
+        if array.dtype.isbuiltin == _NUMPY_OWN:
+            return array
+        return array.astype(np.float32 if self.dtype.is_floating else np.int8)
+
+
+def check_writable(path: Path) -> None:
+    """Raise WrongUse where results could not be written, before they are computed."""
+    if path.suffix != ".npz":
+        raise WrongUse(f"--output {path}: results are written as .npz")
+    if not path.parent.is_dir():
+        raise WrongUse(f"--output {path}: there is no directory {path.parent}")
+
+
+def write_npz(path: Path, results: Sequence[Result]) -> None:
+    """Write one array for each result, under the name of its tensor.
+
+    Raises:
+        InvalidArgumentError: a result holds resources or variants.
+        UnavailableError: the file cannot be written.
+    """
+    arrays = {result.name: result.stored() for result in results}
+    for result in results:
+        if result.dtype is DataType.DT_STRING and _ends_in_zero_byte(result.array):
+            click.echo(
+                f"Warning: {path} drops the zero bytes that end strings of {result.name}", err=True
+            )
+    try:
+        with path.open("wb") as file:
+            np.savez(file, **arrays)  # type: ignore[arg-type]  # typed as if all were its flag
+    except OSError as error:
+        raise UnavailableError(f"Cannot write {path}: {error.strerror or error}") from error
+
+
+def _ends_in_zero_byte(strings: np.ndarray[Any, Any]) -> bool:
+    return any(value.endswith(b"\0") for value in strings.flat)
+
+
+def _json(array: np.ndarray[Any, Any]) -> Any:
+    if array.dtype == object:
+        return _texts(array.tolist())
+    if array.dtype.kind == "c":
+        return array.astype(np.str_).tolist()
+    if array.dtype.kind != "f" or np.isfinite(array).all():
+        return array.tolist()
+    values = array.astype(object)
+    for is_special, spelling in (
+        (np.isnan(array), "NaN"),
+        (np.isposinf(array), "Infinity"),
+        (np.isneginf(array), "-Infinity"),
+    ):
+        values[is_special] = spelling
+    return values.tolist()
+
+
+def _texts(value: Any) -> Any:
+    """Strings as text, what is not UTF-8 in them escaped; resources and variants as their repr."""
+    if isinstance(value, list):
+        return [_texts(item) for item in value]
+    return value.decode("utf-8", "backslashreplace") if isinstance(value, bytes) else repr(value)

@@ -1,0 +1,160 @@
+"""`opkernel show`: what a model file is, takes, gives, and needs."""
+
+import math
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import click
+
+from opkernel.cli.output import counted, json_option, print_json, print_table
+from opkernel.cli.progress import progress
+from opkernel.cli.signature import graph_inputs, graph_outputs
+from opkernel.errors import NotFoundError
+from opkernel.graph import Graph, Tensor, file_kind, load_graph
+from opkernel.kernel import get_registered_kernels_for_op, kernel_def_available
+from opkernel.opdef import add_defaults_to_node_def
+from opkernel.proto import NodeDef
+from opkernel.runtime import CPU
+from opkernel.runtime.control_flow import LOOP_OPS, STRUCTURAL_OPS
+from opkernel.types import DataType, TensorShape
+
+__all__ = ["show"]
+
+
+@click.command()
+@click.argument("model", type=click.Path(exists=True, path_type=Path))
+@json_option
+def show(model: Path, as_json: bool) -> None:
+    """Show what MODEL takes, gives and needs.
+
+    Names the kind of the file, the producer, inputs and outputs with types and shapes, the ops
+    and which of them cannot run yet, and the size of the weights.
+    """
+    with progress(f"Loading {model.name}"):
+        kind = file_kind(model)
+        graph = load_graph(model, allow_unregistered=True)
+        facts = {
+            "file": str(model),
+            "kind": str(kind),
+            "file_bytes": model.stat().st_size,
+            **_facts(graph),
+        }
+    if as_json:
+        print_json(facts)
+    else:
+        _print(facts)
+
+
+def _facts(graph: Graph) -> dict[str, Any]:
+    nodes = list(_all_nodes(graph))
+    return {
+        "producer": graph.graph_def_versions.producer,
+        "nodes": len(graph.get_operations()),
+        "functions": len(graph.function_library),
+        "weight_bytes": sum(_constant_bytes(node) for node in nodes if node.op == "Const"),
+        "inputs": [_described(tensor) for tensor in graph_inputs(graph)],
+        "outputs": [_described(tensor) for tensor in graph_outputs(graph)],
+        "ops": dict(Counter(node.op for node in nodes).most_common()),
+        "not_runnable": _not_runnable(graph, nodes),
+    }
+
+
+def _all_nodes(graph: Graph) -> Iterator[NodeDef]:
+    """The nodes of a graph and of its functions."""
+    for op in graph.get_operations():
+        yield op.node_def
+    for function in graph.function_library.values():
+        yield from function.node_def
+
+
+def _not_runnable(graph: Graph, nodes: list[NodeDef]) -> dict[str, str]:
+    """The ops of nodes that cannot run, each with the reason of the first of its nodes."""
+    reasons: dict[str, str] = {}
+    for node in nodes:
+        reason = None if node.op in reasons else _reason_not_to_run(graph, node)
+        if reason is not None:
+            reasons[node.op] = reason
+    return reasons
+
+
+def _reason_not_to_run(graph: Graph, node: NodeDef) -> str | None:
+    if node.op in LOOP_OPS:
+        return "loops of TensorFlow 1 do not run yet"
+    if node.op in STRUCTURAL_OPS or node.op in graph.function_library:
+        return None
+    try:
+        op_def = graph.op_registry.look_up_op_def(node.op)
+    except NotFoundError:
+        return "unknown op"
+    slim = _without_tensors(node)
+    add_defaults_to_node_def(slim, op_def)
+    if kernel_def_available(CPU.device_type, slim):
+        return None
+    types = {
+        name: value for name, value in slim.attr.items() if value.WhichOneof("value") == "type"
+    }
+    if not get_registered_kernels_for_op(node.op).kernel or not types:
+        return "no CPU kernel"
+    of = ", ".join(f"{name} = {DataType(types[name].type).string}" for name in sorted(types))
+    return f"no CPU kernel for {of}"
+
+
+def _without_tensors(node: NodeDef) -> NodeDef:
+    """A copy of a node without its weights."""
+    slim = NodeDef(name=node.name, op=node.op)
+    for name, value in node.attr.items():
+        if not value.HasField("tensor"):
+            slim.attr[name].CopyFrom(value)
+    return slim
+
+
+def _constant_bytes(node: NodeDef) -> int:
+    """The size of a constant: of its elements, or of its strings."""
+    tensor = node.attr["value"].tensor
+    if tensor.dtype == DataType.DT_STRING:
+        return sum(map(len, tensor.string_val))
+    shape = TensorShape.from_proto(tensor.tensor_shape)
+    return math.prod(shape.as_list()) * DataType(tensor.dtype).size
+
+
+def _described(tensor: Tensor) -> dict[str, Any]:
+    shape = tensor.shape
+    dims = None if shape.rank is None else shape.as_list()
+    return {"name": tensor.name, "dtype": tensor.dtype.tf_name, "shape": dims}
+
+
+def _print(facts: dict[str, Any]) -> None:
+    missing: dict[str, str] = facts["not_runnable"]
+    click.echo(f"{facts['file']}: {facts['kind']}, {_size(facts['file_bytes'])}")
+    click.echo(
+        f"{counted(facts['nodes'], 'node')}, {counted(facts['functions'], 'function')}, "
+        f"{_size(facts['weight_bytes'])} of weights, producer version {facts['producer']}"
+    )
+    for what in ("inputs", "outputs"):
+        rows = [(t["name"], t["dtype"], _shape(t["shape"])) for t in facts[what]]
+        click.echo()
+        print_table(what.capitalize(), ("tensor", "type", "shape"), rows)
+    rows = [(op, count, missing.get(op, "")) for op, count in facts["ops"].items()]
+    click.echo()
+    print_table("Ops", ("op", "nodes", "not runnable"), rows)
+    if missing:
+        click.echo(f"\nNot runnable yet: {', '.join(sorted(missing))}")
+    else:
+        click.echo("\nEvery op can run.")
+
+
+def _shape(dims: list[int | None] | None) -> str:
+    """A shape as TensorFlow writes it: `[?,784]`."""
+    if dims is None:
+        return "<unknown>"
+    return f"[{','.join('?' if dim is None else str(dim) for dim in dims)}]"
+
+
+def _size(number: int) -> str:
+    """A number of bytes for people: `437.5 kB`."""
+    if number < 1000:
+        return f"{number} bytes"
+    thousands = number / 1000
+    return f"{thousands:,.1f} kB" if thousands < 1000 else f"{thousands / 1000:,.1f} MB"

@@ -1,0 +1,54 @@
+"""The parts of an OpDef: kinds of attrs, attrs by name, arguments that are lists.
+
+Source: TensorFlow core/framework/op_def_util.cc.
+"""
+
+from opkernel.errors import InvalidArgumentError
+from opkernel.proto import AttrValue, OpDef
+from opkernel.types import DataType
+
+__all__ = ["FIELD_OF_KIND", "attr_type_of", "find_attr", "find_dtype", "is_list_arg"]
+
+FIELD_OF_KIND = {
+    "string": "s",
+    "int": "i",
+    "float": "f",
+    "bool": "b",
+    "type": "type",
+    "shape": "shape",
+    "tensor": "tensor",
+    "func": "func",
+}
+"""The kinds of attrs, and the field of AttrValue, and of its list, that holds each."""
+
+_KIND_OF_FIELD = {field: kind for kind, field in FIELD_OF_KIND.items()}
+
+
+def find_attr(op_def: OpDef, name: str) -> OpDef.AttrDef | None:
+    """The first attr of that name, or None."""
+    return next((attr for attr in op_def.attr if attr.name == name), None)
+
+
+def is_list_arg(arg: OpDef.ArgDef) -> bool:
+    """Whether an argument stands for a list of tensors (`N * T` or a type list)."""
+    return bool(arg.number_attr or arg.type_list_attr)
+
+
+def find_dtype(name: str) -> DataType | None:
+    """The type of a name such as "float", or None."""
+    try:
+        return DataType.from_string(name)
+    except InvalidArgumentError:
+        return None
+
+
+def attr_type_of(value: AttrValue) -> str:
+    """The attr type that a value shows by itself; for attrs that the op does not declare.
+
+    What is not set counts as a string, an empty list as one of strings.
+    """
+    field = value.WhichOneof("value") or "s"
+    if field != "list":
+        return _KIND_OF_FIELD.get(field, "string")
+    fields = [descriptor.name for descriptor, _ in value.list.ListFields()] or ["s"]
+    return f"list({_KIND_OF_FIELD[fields[0]]})"

@@ -1,0 +1,175 @@
+"""EditDistance: Levenshtein distances of the sequences of two sparse tensors.
+
+Source: TensorFlow core/ops/array_ops.cc, core/kernels/edit_distance_op.cc.
+"""
+
+import math
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from opkernel.errors import InternalError, InvalidArgumentError
+from opkernel.kernel import check_allocation, register_kernel
+from opkernel.opdef import InferenceContext, register_op
+from opkernel.opdef.common_shapes import unknown_shape
+from opkernel.ops.kernel_types import POD_OR_STRING
+from opkernel.types import DataType, TensorShape
+
+_RANKS = (2, 1, 1, 2, 1, 1)
+
+
+def edit_distance_shape(c: InferenceContext) -> None:
+    """The larger of both shapes without the last dimension, which the sequences run along."""
+    for index, rank in enumerate(_RANKS):
+        c.with_rank(c.input(index), rank)
+    hypothesis, truth = c.input_tensor(2), c.input_tensor(5)
+    if hypothesis is None or truth is None:
+        unknown_shape(c)
+        return
+    if hypothesis.size != truth.size:
+        raise InvalidArgumentError(
+            "Num elements of hypothesis_shape does not match truth_shape: "
+            f"{hypothesis.size} vs. {truth.size}"
+        )
+    sizes = zip(hypothesis.tolist()[:-1], truth.tolist()[:-1], strict=True)
+    c.set_output(0, c.make_shape([max(pair) for pair in sizes]))
+
+
+EDIT_DISTANCE = register_op(
+    "EditDistance",
+    inputs=[
+        "hypothesis_indices: int64",
+        "hypothesis_values: T",
+        "hypothesis_shape: int64",
+        "truth_indices: int64",
+        "truth_values: T",
+        "truth_shape: int64",
+    ],
+    outputs=["output: float"],
+    attrs=["normalize: bool = true", "T: type"],
+    shape_fn=edit_distance_shape,
+    doc="How many changes each sequence is away from the true one, over its length if `normalize`.",
+)
+
+
+@register_kernel(EDIT_DISTANCE, device="CPU", types={"T": POD_OR_STRING})
+def edit_distance(
+    hypothesis_indices: Any,
+    hypothesis_values: Any,
+    hypothesis_shape: Any,
+    truth_indices: Any,
+    truth_values: Any,
+    truth_shape: Any,
+    *,
+    normalize: bool,
+) -> Any:
+    _check(hypothesis_indices, hypothesis_values, hypothesis_shape, "hypothesis")
+    _check(truth_indices, truth_values, truth_shape, "truth")
+    shape = _output_shape(hypothesis_shape, truth_shape)
+    output = np.zeros(math.prod(shape), np.float32)
+    strides = [math.prod(shape[i + 1 :]) for i in range(len(shape))]
+    hypotheses = _sequences(hypothesis_indices, hypothesis_values)
+    truths = _sequences(truth_indices, truth_values)
+    for group, hypothesis, truth in _pairs(hypotheses, truths):
+        place = sum(map(int.__mul__, group, strides))
+        if not 0 <= place < len(output):
+            raise InternalError(
+                f"Got an inner product {place} which would require writing to outside of the "
+                f"buffer for the output tensor (max elements {len(output)})"
+            )
+        output[place] = _distance(hypothesis, truth, normalize)
+    return output.reshape(shape)
+
+
+def _check(indices: Any, values: Any, shape: Any, name: str) -> None:
+    """Raise InvalidArgumentError unless these make a sparse tensor of rank 2 or more."""
+    for part, tensor, rank in (("indices", indices, 2), ("values", values, 1), ("shape", shape, 1)):
+        if tensor.ndim != rank:
+            kind = "matrix" if rank == 2 else "vector"
+            raise InvalidArgumentError(
+                f"{name}_{part} should be a {kind}, but got shape: {TensorShape(tensor.shape)}"
+            )
+    rows, columns = indices.shape
+    for part, length, size, what in (
+        ("values", len(values), rows, "rows"),
+        ("shape", len(shape), columns, "cols"),
+    ):
+        if length != size:
+            raise InvalidArgumentError(
+                f"Expected {name}_{part}.NumElements == #{what}({name}_indices), their shapes are: "
+                f"[{length}] and {TensorShape(indices.shape)}"
+            )
+    if len(shape) < 2:
+        raise InvalidArgumentError(
+            f"Input SparseTensors must have rank at least 2, but {name}_shape rank is: {len(shape)}"
+        )
+
+
+def _output_shape(hypothesis_shape: Any, truth_shape: Any) -> tuple[int, ...]:
+    if len(hypothesis_shape) != len(truth_shape):
+        raise InvalidArgumentError(
+            "Expected truth and hypothesis to have matching ranks, but their shapes are: "
+            f"[{len(truth_shape)}] and [{len(hypothesis_shape)}]"
+        )
+    pairs = zip(TensorShape(hypothesis_shape), TensorShape(truth_shape), strict=True)
+    shape = TensorShape([max(pair) for pair in pairs][:-1])
+    if shape.num_elements() == 0:
+        raise InvalidArgumentError(f"Got output shape {shape} which has 0 elements")
+    return check_allocation(shape, DataType.DT_FLOAT)
+
+
+_Group = tuple[int, ...]
+
+
+def _sequences(indices: Any, values: Any) -> Iterator[tuple[_Group, Any]]:
+    """The runs of values whose indices differ in the last dimension only."""
+    if not len(values):
+        return
+    groups = indices[:, :-1]
+    starts = np.flatnonzero((groups[1:] != groups[:-1]).any(axis=1)) + 1
+    for run, start in zip(np.split(values, starts), [0, *starts.tolist()], strict=True):
+        yield tuple(groups[start].tolist()), run
+
+
+def _pairs(
+    hypotheses: Iterator[tuple[_Group, Any]], truths: Iterator[tuple[_Group, Any]]
+) -> Iterator[tuple[_Group, Any, Any]]:
+    """The sequences of both, side by side where they belong to the same group."""
+    nothing: tuple[None, list[Any]] = (None, [])
+    hypothesis, truth = next(hypotheses, nothing), next(truths, nothing)
+    while hypothesis[0] is not None or truth[0] is not None:
+        takes_hypothesis = truth[0] is None or (
+            hypothesis[0] is not None and hypothesis[0] <= truth[0]
+        )
+        takes_truth = hypothesis[0] is None or (truth[0] is not None and truth[0] <= hypothesis[0])
+        group = (hypothesis if takes_hypothesis else truth)[0]
+        assert group is not None
+        yield group, hypothesis[1] if takes_hypothesis else [], truth[1] if takes_truth else []
+        if takes_hypothesis:
+            hypothesis = next(hypotheses, nothing)
+        if takes_truth:
+            truth = next(truths, nothing)
+
+
+def _distance(hypothesis: Any, truth: Any, normalize: bool) -> float:
+    """The distance; over the length of the truth if `normalize`, infinite for an empty truth."""
+    if not len(truth):
+        return math.inf if normalize else len(hypothesis)
+    changes = levenshtein_distance(hypothesis, truth)
+    return changes / len(truth) if normalize else changes
+
+
+def levenshtein_distance(first: Any, second: Any) -> int:
+    """The least number of insertions, deletions and replacements that make one of the other.
+
+    Row by row of the table of distances of all prefixes; along a row the cheapest chain of
+    insertions is a running minimum.
+    """
+    columns = np.arange(len(second) + 1)
+    row = columns
+    for at, value in enumerate(first, start=1):
+        replaced = row[:-1] + (second != value)
+        best = np.concatenate(([at], np.minimum(replaced, row[1:] + 1)))
+        row = np.minimum.accumulate(best - columns) + columns
+    return int(row[-1])

@@ -1,0 +1,67 @@
+"""Fingerprint: a hash of each row of a tensor.
+
+Source: TensorFlow core/ops/array_ops.cc, core/kernels/fingerprint_op.cc.
+"""
+
+from typing import Any
+
+import numpy as np
+
+from opkernel.errors import InvalidArgumentError
+from opkernel.kernel import register_kernel
+from opkernel.opdef import InferenceContext, register_op
+from opkernel.opdef.fingerprint import fingerprint64
+from opkernel.types import DataType, TensorShape
+
+_METHOD, _SIZE = b"farmhash64", 8
+
+
+def fingerprint_shape(c: InferenceContext) -> None:
+    """The bytes of a hash for each row of the input."""
+    c.with_rank_at_least(c.input(0), 1)
+    c.with_rank(c.input(1), 0)
+    method = c.input_tensor(1)
+    if method is not None and method.item() != _METHOD:
+        raise InvalidArgumentError(f"Unsupported method: {_text(method)}")
+    size = c.unknown_dim() if method is None else c.make_dim(_SIZE)
+    c.set_output(0, c.matrix(c.dim(c.input(0), 0), size))
+
+
+def _text(method: Any) -> str:
+    text: str = method.item().decode("utf-8", "surrogateescape")
+    return text
+
+
+FINGERPRINT = register_op(
+    "Fingerprint",
+    inputs=["data: T", "method: string"],
+    outputs=["fingerprint: uint8"],
+    attrs=["T: type"],
+    shape_fn=fingerprint_shape,
+    doc="The hash of each row of `data` by `method`, which is farmhash64, as bytes.",
+)
+
+
+@register_kernel(FINGERPRINT, device="CPU")
+def fingerprint(data: Any, method: Any, *, T: DataType) -> Any:
+    if data.ndim < 1:
+        raise InvalidArgumentError("`data` should have at least one dimension: []")
+    if method.ndim:
+        raise InvalidArgumentError(
+            f"`method` should be a scalar string: {TensorShape(method.shape)}"
+        )
+    if method.item() != _METHOD:
+        raise InvalidArgumentError(f"Unsupported fingerprint method: {_text(method)}")
+    if not (T.can_memcpy or T is DataType.DT_STRING):
+        raise InvalidArgumentError(f"Data type not supported: {T.string}")
+    if T is not DataType.DT_STRING:
+        return _hashes([row.tobytes() for row in data])
+    hashes = _hashes(data.reshape(-1))
+    if data.size == len(data):
+        return hashes
+    return _hashes([row.tobytes() for row in hashes.reshape(*data.shape, _SIZE)])
+
+
+def _hashes(strings: Any) -> Any:
+    """The fingerprints of strings, little-endian, a row each."""
+    return np.array([fingerprint64(s) for s in strings], "<u8").view(np.uint8).reshape(-1, _SIZE)

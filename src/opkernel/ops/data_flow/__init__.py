@@ -1,0 +1,1 @@
+"""Ops that route tensors by data: partitions and stitches."""

@@ -1,0 +1,64 @@
+"""DynamicPartition: the rows of a tensor, sorted into several by number.
+
+Source: TensorFlow core/ops/data_flow_ops.cc, core/kernels/dynamic_partition_op.cc.
+"""
+
+from typing import Any
+
+import numpy as np
+
+from opkernel.errors import InvalidArgumentError
+from opkernel.kernel import register_kernel
+from opkernel.opdef import InferenceContext, register_op
+from opkernel.opdef.common_shapes import unknown_shape
+from opkernel.ops.kernel_types import ALL
+from opkernel.types import TensorShape
+
+
+def dynamic_partition_shape(c: InferenceContext) -> None:
+    """Any number of rows each, of the shape of `data` after that of `partitions`."""
+    data, partitions = c.input(0), c.input(1)
+    if not c.rank_known(partitions):
+        unknown_shape(c)
+        return
+    c.merge_prefix(data, partitions)
+    row = c.subshape(data, c.rank(partitions))
+    output = c.concatenate(c.vector(c.unknown_dim()), row)
+    for index in range(c.num_outputs()):
+        c.set_output(index, output)
+
+
+DYNAMIC_PARTITION = register_op(
+    "DynamicPartition",
+    inputs=["data: T", "partitions: int32"],
+    outputs=["outputs: num_partitions * T"],
+    attrs=["num_partitions: int >= 1", "T: type"],
+    shape_fn=dynamic_partition_shape,
+    doc="Output i holds the parts of `data` where `partitions`, the leading dimensions, is i.",
+)
+
+
+@register_kernel(DYNAMIC_PARTITION, device="CPU", types={"T": ALL})
+def dynamic_partition(data: Any, partitions: Any, *, num_partitions: int) -> list[Any]:
+    rank = partitions.ndim
+    if data.shape[:rank] != partitions.shape:
+        raise InvalidArgumentError(
+            "data.shape must start with partitions.shape, got data.shape = "
+            f"{TensorShape(data.shape)}, partitions.shape = {TensorShape(partitions.shape)}"
+        )
+    numbers = partitions.reshape(-1)
+    _check_numbers(partitions, num_partitions)
+    order = np.argsort(numbers, kind="stable")
+    rows = data.reshape(numbers.size, *data.shape[rank:])[order]
+    ends = np.cumsum(np.bincount(numbers, minlength=num_partitions))
+    return np.split(rows, ends[:-1])
+
+
+def _check_numbers(partitions: Any, num_partitions: int) -> None:
+    wrong = (partitions < 0) | (partitions >= num_partitions)
+    if wrong.any():
+        at = np.unravel_index(np.argmax(wrong), partitions.shape)
+        place = f"[{','.join(map(str, at))}]" if at else ""
+        raise InvalidArgumentError(
+            f"partitions{place} = {np.asarray(partitions)[at]} is not in [0, {num_partitions})"
+        )

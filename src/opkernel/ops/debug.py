@@ -1,0 +1,88 @@
+"""The debugger's nodes in graphs that were saved with it: DebugIdentity and its later versions.
+
+Without `debug_urls` they pass their input on, and that is all that they do here.
+Source: TensorFlow core/ops/debug_ops.cc, core/kernels/debug_ops.h.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+from opkernel.errors import UnimplementedError
+from opkernel.kernel import forward_input, register_kernel
+from opkernel.opdef import register_op
+from opkernel.opdef.common_shapes import unchanged_shape
+
+_URLS = "debug_urls: list(string) = []"
+
+DEBUG_IDENTITY = register_op(
+    "DebugIdentity",
+    inputs=["input: T"],
+    outputs=["output: T"],
+    attrs=[
+        "T: type",
+        "device_name: string = ''",
+        "tensor_name: string = ''",
+        _URLS,
+        "gated_grpc: bool = false",
+    ],
+    shape_fn=unchanged_shape,
+    allows_uninitialized_input=True,
+    doc="`input`, which a debugger may be shown.",
+)
+
+DEBUG_IDENTITY_V2 = register_op(
+    "DebugIdentityV2",
+    inputs=["input: T"],
+    outputs=["output: T"],
+    attrs=[
+        "T: type",
+        "tfdbg_context_id: string = ''",
+        "op_name: string = ''",
+        "output_slot: int = -1",
+        "tensor_debug_mode: int = -1",
+        _URLS,
+        "circular_buffer_size: int = 1000",
+        "tfdbg_run_id: string = ''",
+    ],
+    shape_fn=unchanged_shape,
+    is_stateful=True,
+    doc="`input`, which a debugger may be shown.",
+)
+
+DEBUG_IDENTITY_V3 = register_op(
+    "DebugIdentityV3",
+    inputs=["input: T"],
+    outputs=["output: T"],
+    attrs=[
+        "T: type",
+        "device_name: string = ''",
+        "tensor_name: string = ''",
+        "io_of_node: string = ''",
+        "is_input: bool = false",
+        "io_index: int = -1",
+        _URLS,
+        "gated_grpc: bool = false",
+    ],
+    shape_fn=unchanged_shape,
+    is_stateful=True,
+    allows_uninitialized_input=True,
+    doc="`input`, which a debugger may be shown.",
+)
+
+
+def debug_identity(*, debug_urls: list[str]) -> Callable[[Any], Any]:
+    """The kernel of them all."""
+    if debug_urls:
+        raise UnimplementedError(f"Debug nodes do not publish tensors; debug_urls is {debug_urls}")
+    return forward_input
+
+
+for _op in (DEBUG_IDENTITY, DEBUG_IDENTITY_V2):
+    register_kernel(_op, device="CPU", kind="view", factory=True)(debug_identity)
+register_kernel(
+    DEBUG_IDENTITY_V3,
+    device="DEFAULT",
+    host_memory=["input", "output"],
+    kind="view",
+    factory=True,
+)(debug_identity)

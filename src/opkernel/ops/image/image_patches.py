@@ -1,0 +1,104 @@
+"""ExtractImagePatches: the windows that slide over images, laid out along the channels.
+
+Source: TensorFlow core/ops/array_ops.cc, core/kernels/extract_image_patches_op.cc.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+from opkernel.errors import InvalidArgumentError, OutOfRangeError, UnimplementedError
+from opkernel.kernel import check_allocation, register_kernel
+from opkernel.opdef import UNKNOWN_DIM, InferenceContext, register_op
+from opkernel.opdef.windowed_output import Padding, get_windowed_output_size_verbose
+from opkernel.ops.array.zeros import zeros
+from opkernel.ops.kernel_types import NUMBERS
+from opkernel.ops.nn.windows import Geometry, overlaps
+from opkernel.types import DataType, TensorShape
+
+_ATTRS = ("ksizes", "strides", "rates")
+_MAX_INT32 = 2**31 - 1
+_TYPES = (
+    "bfloat16, half, float, double, int8, int16, int32, int64, uint8, uint16, uint32, uint64, "
+    "complex64, complex128, bool"
+)
+
+
+def extract_image_patches_shape(c: InferenceContext) -> None:
+    """For each window its elements, and their channels, along the last dimension."""
+    images = c.with_rank(c.input(0), 4)
+    for name in _ATTRS:
+        length = len(c.get_attr(name))
+        if length != 4:
+            raise InvalidArgumentError(
+                f"ExtractImagePatches requires the {name} attribute to contain 4 values, "
+                f"but got: {length}"
+            )
+    ksizes, strides, rates = (c.get_attr(name)[1:3] for name in _ATTRS)
+    depth = c.multiply(c.dim(images, 3), ksizes[0] * ksizes[1])
+    sizes = [c.value(c.dim(images, axis)) for axis in (1, 2)]
+    output = [UNKNOWN_DIM, UNKNOWN_DIM]
+    if UNKNOWN_DIM not in sizes:
+        padding = Padding.from_string(c.get_attr("padding"))
+        output = [
+            get_windowed_output_size_verbose(*along, padding).size
+            for along in zip(sizes, ksizes, rates, strides, strict=True)
+        ]
+    c.set_output(0, c.make_shape([c.dim(images, 0), *output, depth]))
+
+
+EXTRACT_IMAGE_PATCHES = register_op(
+    "ExtractImagePatches",
+    inputs=["images: T"],
+    outputs=["patches: T"],
+    attrs=[
+        "ksizes: list(int) >= 4",
+        "strides: list(int) >= 4",
+        "rates: list(int) >= 4",
+        f"T: {{{_TYPES}}}",
+        "padding: {'SAME', 'VALID'}",
+    ],
+    shape_fn=extract_image_patches_shape,
+    doc="The windows of size `ksizes` of the images, `strides` apart, each as a row of channels.",
+)
+
+
+@register_kernel(EXTRACT_IMAGE_PATCHES, device="CPU", types={"T": NUMBERS}, factory=True)
+def extract_image_patches(
+    *, ksizes: list[int], strides: list[int], rates: list[int], padding: str, T: DataType
+) -> Callable[[Any], Any]:
+    window, steps, dilations = (
+        _spatial(name, values)
+        for name, values in zip(_ATTRS, (ksizes, strides, rates), strict=True)
+    )
+    kind = Padding.from_string(padding)
+
+    def extract(images: Any) -> Any:
+        if images.ndim != 4:
+            raise InvalidArgumentError(f"input must be 4-dimensional{TensorShape(images.shape)}")
+        spatial = images.shape[1:3]
+        along = [
+            get_windowed_output_size_verbose(*args, kind)
+            for args in zip(spatial, window, dilations, steps, strict=True)
+        ]
+        paddings = tuple((found.padding_before, found.padding_after) for found in along)
+        output = tuple(found.size for found in along)
+        geometry = Geometry(window, steps, dilations, paddings, output)
+        batch, depth = images.shape[0], images.shape[3]
+        shape = check_allocation((batch, *output, *window, depth), T)
+        patches: Any = zeros(shape, T)
+        for offset, windows, elements in overlaps(geometry, spatial):
+            patches[windows][(..., *offset, slice(None))] = images[elements]
+        return patches.reshape(batch, *output, window[0] * window[1] * depth)
+
+    return extract
+
+
+def _spatial(name: str, values: list[int]) -> tuple[int, int]:
+    """The entries of an attr for rows and columns; those for batch and channels are 1."""
+    if max(values) > _MAX_INT32:
+        raise InvalidArgumentError(f"Attr {name} has value {max(values)} out of range for an int32")
+    if values[0] != 1 or values[3] != 1:
+        raise UnimplementedError(f"Only support {name} across space.")
+    if values[1] < 1 or values[2] < 1:
+        raise OutOfRangeError(f"{name} is out of range.")
+    return values[1], values[2]

@@ -1,0 +1,128 @@
+"""Ops that tell something: Print, PrintV2, Timestamp.
+
+Source: TensorFlow core/ops/logging_ops.cc, core/kernels/logging_ops.cc.
+"""
+
+import logging
+import sys
+import threading
+import time
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from opkernel.errors import InvalidArgumentError, PermissionDeniedError
+from opkernel.kernel import register_kernel
+from opkernel.opdef import InferenceContext, register_op
+from opkernel.opdef.common_shapes import scalar_shape, unchanged_shape
+from opkernel.opdef.tensor_summary import summarize_values
+from opkernel.ops.int32_attr import int32_attr
+from opkernel.types import DataType, TensorShape
+
+PRINT = register_op(
+    "Print",
+    inputs=["input: T", "data: U"],
+    outputs=["output: T"],
+    attrs=[
+        "T: type",
+        "U: list(type) >= 0",
+        "message: string = ''",
+        "first_n: int = -1",
+        "summarize: int = 3",
+    ],
+    shape_fn=unchanged_shape,
+    is_stateful=True,
+    doc="`input`; prints `message` and `summarize` values of each of `data`, `first_n` times.",
+)
+
+
+@register_kernel(PRINT, device="CPU", kind="view", factory=True)
+def print_(
+    *, U: list[DataType], message: str, first_n: int, summarize: int
+) -> Callable[[Any, list[Any]], Any]:
+    int32_attr("summarize", summarize)
+    turns = iter(range(int32_attr("first_n", first_n)))
+    lock = threading.Lock()
+
+    def is_silent() -> bool:
+        with lock:
+            return first_n >= 0 and next(turns, None) is None
+
+    def tell(tensor: Any, data: list[Any]) -> Any:
+        if not is_silent():
+            parts = [
+                f"[{summarize_values(np.asarray(item), dtype, summarize)}]"
+                for item, dtype in zip(data, U, strict=True)
+            ]
+            _write(sys.stderr, f"{message}{''.join(parts)}\n")
+        return tensor
+
+    return tell
+
+
+def print_v2_shape(c: InferenceContext) -> None:
+    """No outputs; the input is a scalar."""
+    if c.rank_known(c.input(0)) and c.rank(c.input(0)) != 0:
+        raise InvalidArgumentError(f"input must be a scalar, but has rank: {c.rank(c.input(0))}")
+
+
+PRINT_V2 = register_op(
+    "PrintV2",
+    inputs=["input: string"],
+    attrs=["output_stream: string = 'stderr'", "end: string = '\\n'"],
+    shape_fn=print_v2_shape,
+    is_stateful=True,
+    doc="Prints a string, and `end`, to `output_stream`.",
+)
+
+_logger = logging.getLogger("opkernel")
+
+_STREAMS: dict[str, Callable[[str], None]] = {
+    "stdout": lambda text: _write(sys.stdout, text),
+    "stderr": lambda text: _write(sys.stderr, text),
+    "log(info)": _logger.info,
+    "log(warning)": _logger.warning,
+    "log(error)": _logger.error,
+}
+
+
+@register_kernel(PRINT_V2, device="CPU", factory=True)
+def print_v2(*, output_stream: str, end: str) -> Callable[[Any], None]:
+    if output_stream.startswith("file://"):
+        raise PermissionDeniedError(
+            f"PrintV2 would write to {output_stream!r}; graphs may not write to files"
+        )
+    write = _STREAMS.get(output_stream)
+    if write is None:
+        raise InvalidArgumentError(
+            f"Unknown output stream: {output_stream}, Valid streams are: {' '.join(_STREAMS)}"
+        )
+
+    def tell(text: Any) -> None:
+        if text.ndim:
+            raise InvalidArgumentError(
+                f"Input is expected to be scalar, but got {TensorShape(text.shape)}"
+            )
+        write(text.item().decode("utf-8", "backslashreplace") + end)
+
+    return tell
+
+
+def _write(stream: Any, text: str) -> None:
+    stream.write(text.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace"))
+    stream.flush()
+
+
+TIMESTAMP = register_op(
+    "Timestamp",
+    outputs=["ts: double"],
+    shape_fn=scalar_shape,
+    is_stateful=True,
+    doc="The seconds since the epoch, at the time that the op runs.",
+)
+
+
+@register_kernel(TIMESTAMP, device="CPU")
+def timestamp() -> Any:
+    return np.float64(time.time())

@@ -1,0 +1,1 @@
+"""Ops on tensors of strings, which are object arrays of bytes."""

@@ -1,0 +1,123 @@
+"""Strings one by one: StringJoin, StringLength, StringLower, StringUpper.
+
+Source: TensorFlow core/ops/string_ops.cc, core/kernels/string_join_op.cc, string_length_op.cc,
+string_lower_op.cc, string_upper_op.cc.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from opkernel.errors import InvalidArgumentError
+from opkernel.kernel import register_kernel
+from opkernel.opdef import InferenceContext, OpHandle, register_op
+from opkernel.opdef.common_shapes import unchanged_shape
+from opkernel.ops.strings.elements import map_strings, strings_like
+from opkernel.types import TensorShape
+
+
+def string_join_shape(c: InferenceContext) -> None:
+    """The shape of all inputs that are no scalars."""
+    shape = c.unknown_shape()
+    ranks = [c.rank(c.input(i)) for i in range(c.num_inputs())]
+    if not any(ranks):
+        shape = c.scalar()
+    for i, rank in enumerate(ranks):
+        if rank > 0:
+            shape = c.merge(shape, c.input(i))
+    c.set_output(0, shape)
+
+
+STRING_JOIN = register_op(
+    "StringJoin",
+    inputs=["inputs: N * string"],
+    outputs=["output: string"],
+    attrs=["N: int >= 0", "separator: string = ''"],
+    shape_fn=string_join_shape,
+    doc="The strings of all inputs at each place, one after the other, `separator` between them.",
+)
+
+
+@register_kernel(STRING_JOIN, device="CPU", factory=True)
+def string_join(*, separator: str) -> Callable[[list[Any]], Any]:
+    glue = separator.encode("utf-8", "surrogateescape")
+
+    def join(inputs: list[Any]) -> Any:
+        shape: tuple[int, ...] = ()
+        for tensor in inputs:
+            if tensor.ndim and shape not in ((), tensor.shape):
+                raise InvalidArgumentError(
+                    "Input shapes do not match: "
+                    f"{TensorShape(shape)} vs. {TensorShape(tensor.shape)}"
+                )
+            shape = tensor.shape or shape
+        columns = [np.broadcast_to(tensor, shape).flat for tensor in inputs]
+        rows = zip(*columns, strict=True) if columns else [()]
+        return strings_like(shape, [glue.join(row) for row in rows])
+
+    return join
+
+
+STRING_LENGTH = register_op(
+    "StringLength",
+    inputs=["input: string"],
+    outputs=["output: int32"],
+    attrs=["unit: {'BYTE', 'UTF8_CHAR'} = 'BYTE'"],
+    shape_fn=unchanged_shape,
+    doc="The length of each string, in bytes or characters.",
+)
+
+_CONTINUATION_BYTES = bytes(range(0x80, 0xC0))
+
+
+@register_kernel(STRING_LENGTH, device="CPU", factory=True)
+def string_length(*, unit: str) -> Callable[[Any], Any]:
+    length = len if unit == "BYTE" else _count_characters
+
+    def lengths(tensor: Any) -> Any:
+        found = np.fromiter(map(length, tensor.flat), np.int32, tensor.size)
+        return found.reshape(tensor.shape)
+
+    return lengths
+
+
+def _count_characters(text: bytes) -> int:
+    """The bytes that begin a character; the text need not be valid."""
+    return len(text.translate(None, _CONTINUATION_BYTES))
+
+
+def _declare_case_op(
+    name: str, doc: str, of_bytes: Callable[[bytes], bytes], of_text: Callable[[str], str]
+) -> OpHandle:
+    op = register_op(
+        name,
+        inputs=["input: string"],
+        outputs=["output: string"],
+        attrs=["encoding: string = ''"],
+        shape_fn=unchanged_shape,
+        doc=f"{doc}: those of ASCII, or all where `encoding` is utf-8.",
+    )
+
+    def convert_utf8(text: bytes) -> bytes:
+        """Converted up to the first NUL, where TensorFlow's conversion ends the string."""
+        return of_text(text.partition(b"\0")[0].decode("utf-8", "replace")).encode()
+
+    @register_kernel(op, device="CPU", factory=True)
+    def convert(*, encoding: str) -> Callable[[Any], Any]:
+        if encoding not in ("", "utf-8"):
+            raise InvalidArgumentError(
+                f"only utf-8 or '' (no encoding) is supported, received {encoding}"
+            )
+        function = convert_utf8 if encoding else of_bytes
+        return lambda tensor: map_strings(function, tensor)
+
+    return op
+
+
+STRING_LOWER = _declare_case_op(
+    "StringLower", "Each string with its letters in lower case", bytes.lower, str.lower
+)
+STRING_UPPER = _declare_case_op(
+    "StringUpper", "Each string with its letters in upper case", bytes.upper, str.upper
+)

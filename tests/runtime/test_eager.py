@@ -1,0 +1,60 @@
+"""Eager calls: what a cached kernel must not outlive."""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import opkernel
+from opkernel import raw_ops
+from opkernel.errors import InvalidArgumentError, NotFoundError
+from opkernel.opdef import unknown_shape
+
+
+def declare(kernel: Callable[..., Any], inputs: list[str]) -> None:
+    """Declare the op and its kernel, as a notebook's cell does each time it is run."""
+    op = opkernel.register_op(
+        "EagerTestOp", inputs=inputs, outputs=["y: float"], shape_fn=unknown_shape
+    )
+    opkernel.register_kernel(op, device="CPU")(kernel)
+
+
+def test_an_op_and_its_kernel_may_be_declared_anew() -> None:
+    declare(lambda x: x + 1, ["x: float"])
+    assert raw_ops.EagerTestOp(x=1.0) == 2
+    declare(lambda x: x + 2, ["x: float"])
+    assert raw_ops.EagerTestOp(x=1.0) == 3
+    declare(lambda a, b: a * b, ["a: float", "b: float"])
+    assert raw_ops.EagerTestOp(a=3.0, b=4.0) == 12
+
+
+def test_types_follow_from_the_arrays() -> None:
+    assert raw_ops.AddV2(x=np.float64(1), y=2).dtype == np.float64
+    assert raw_ops.AddV2(x=1, y=2).dtype == np.int32
+    with pytest.raises(InvalidArgumentError, match="'y' was expected to be a float tensor"):
+        raw_ops.AddV2(x=np.float32(1), y=np.float64(1))
+
+
+def test_arguments_are_those_of_the_op() -> None:
+    with pytest.raises(InvalidArgumentError, match="AddV2 is missing its argument 'y'"):
+        raw_ops.AddV2(x=1)
+    with pytest.raises(InvalidArgumentError, match="unexpected argument 'z'"):
+        raw_ops.AddV2(x=1, y=2, z=3)
+
+
+def test_errors_name_the_op_and_what_it_was_given() -> None:
+    with pytest.raises(InvalidArgumentError, match=r"inputs float32\[2\], float32\[3\]"):
+        raw_ops.AddV2(x=np.ones(2, np.float32), y=np.ones(3, np.float32))
+
+
+def test_every_op_of_the_catalogue_is_listed_before_it_is_loaded() -> None:
+    assert {"MatMul", "Conv2D"} <= set(dir(raw_ops))
+    with pytest.raises(AttributeError, match="no op 'NoSuchOp'"):
+        raw_ops.NoSuchOp  # noqa: B018  # the attribute is what is tested
+
+
+def test_an_op_without_a_kernel() -> None:
+    opkernel.register_op("EagerTestBare", outputs=["y: float"], shape_fn=unknown_shape)
+    with pytest.raises(NotFoundError, match="No registered 'EagerTestBare' OpKernel for CPU"):
+        raw_ops.EagerTestBare()
