@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 import opkernel
+from opkernel.types import dtype_names
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -62,3 +63,8 @@ def test_the_installed_version_is_the_modules():
 def test_types_stand_under_the_names_of_the_python_api(name):
     assert getattr(opkernel, name).tf_name == name
     assert name in opkernel.__all__
+
+
+def test_every_type_of_the_types_room_has_a_name():
+    names = {"bool" if name == "bool_" else name for name in dtype_names.__all__}
+    assert names <= set(opkernel.__all__)

@@ -45,6 +45,7 @@ __all__ = [
     "UnavailableError",
     "UnimplementedError",
     "UnknownError",
+    "as_op_error",
 ]
 
 
@@ -196,3 +197,18 @@ class UnauthenticatedError(OpError):
     """The request has no valid credentials."""
 
     code = Code.UNAUTHENTICATED
+
+
+def as_op_error(error: Exception) -> OpError:
+    """An exception of a kernel as an OpError of the code that fits; OpErrors stay themselves."""
+    if isinstance(error, OpError):
+        return error
+    if isinstance(error, MemoryError):
+        kind: type[OpError] = ResourceExhaustedError
+    elif isinstance(error, NotImplementedError):
+        kind = UnimplementedError
+    elif isinstance(error, ValueError | TypeError | IndexError | OverflowError):
+        kind = InvalidArgumentError
+    else:
+        kind = InternalError
+    return kind(f"{type(error).__name__}: {error}")

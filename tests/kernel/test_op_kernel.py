@@ -144,6 +144,14 @@ def test_an_error_of_a_constructor_names_the_node(ops: Ops) -> None:
     assert (raised.value.node, raised.value.op) == ("n", "Scale")
 
 
+def test_another_exception_of_a_constructor_becomes_one_of_ours(ops: Ops) -> None:
+    def wrong(*, offset: float) -> Any:
+        raise ValueError(f"no kernel for {offset}")
+
+    with pytest.raises(InvalidArgumentError, match=r"ValueError: no kernel for 0.5 \(node 'n'\)"):
+        ops.make(wrong, factory=True)
+
+
 def test_an_attr_that_the_node_lacks(ops: Ops) -> None:
     class Wrong(OpKernel):
         def __init__(self, construction: OpKernelConstruction) -> None:

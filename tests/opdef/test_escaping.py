@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from opkernel.opdef.escaping import c_escape, c_unescape
+from opkernel.opdef.escaping import c_escape, c_unescape, utf8_safe_c_escape
 
 
 @pytest.mark.parametrize(
@@ -21,6 +21,11 @@ from opkernel.opdef.escaping import c_escape, c_unescape
 def test_escapes_all_but_printable_ascii(value, text):
     assert c_escape(value) == text
     assert c_unescape(text) == value
+
+
+def test_utf8_safe_escapes_leave_other_letters() -> None:
+    assert utf8_safe_c_escape('é"\n'.encode()) == r"é\"\n"
+    assert utf8_safe_c_escape(b"\xff") == "\udcff"
 
 
 @pytest.mark.parametrize(

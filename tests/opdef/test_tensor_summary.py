@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from opkernel.opdef.tensor_summary import summarize_tensor, tensor_byte_size
+from opkernel.opdef.tensor_summary import summarize_tensor, summarize_values, tensor_byte_size
 from opkernel.proto import TensorProto, TensorShapeProto
 from opkernel.types import DataType, ResourceHandle, tensor_to_proto
 
@@ -57,6 +57,13 @@ def test_a_resource():
 def test_empty_variants():
     text = "Tensor<type: variant shape: [2] values: <[empty]> <[empty]>>"
     assert summarize_tensor(proto(DataType.DT_VARIANT, [2])) == text
+
+
+def test_number_of_values():
+    rows = np.array([[1, 2], [3, 4]], np.int32)
+    assert summarize_values(rows, DataType.DT_INT32, -1) == "[1 2][3 4]"
+    assert summarize_values(rows, DataType.DT_INT32, 0) == "..."
+    assert summarize_values(rows != 0, DataType.DT_BOOL, 0) == ""
 
 
 def test_what_cannot_or_should_not_be_decoded():

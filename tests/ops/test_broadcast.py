@@ -88,3 +88,10 @@ def test_broadcast_args_refuse():
         raw_ops.BroadcastArgs(s0=[2, 3], s1=[4])
     with pytest.raises(InvalidArgumentError, match=r"In\[1\] must be a vector.\[\]"):
         raw_ops.BroadcastGradientArgs(s0=[2], s1=2)
+
+
+def test_tile_gives_new_memory_where_a_view_could_repeat():
+    column = np.arange(3).reshape(3, 1, 1, 1)
+    result = raw_ops.Tile(input=column, multiples=np.array([1, 2, 3, 1]))
+    assert result.flags.c_contiguous
+    assert not np.shares_memory(result, column)

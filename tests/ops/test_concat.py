@@ -75,3 +75,8 @@ def test_pack_refuses():
         raw_ops.Pack(values=[A, A], axis=3)
     with pytest.raises(InvalidArgumentError, match=r"\[2,2\] != values\[1\].shape = \[2,1\]"):
         raw_ops.Pack(values=[A, B])
+
+
+def test_the_axis_that_numpy_takes_for_none():
+    with pytest.raises(InvalidArgumentError, match=r"in the range \[-1, 1\), but got -2147483648"):
+        raw_ops.ConcatV2(values=[np.arange(2), np.arange(2)], axis=np.int32(-(2**31)))

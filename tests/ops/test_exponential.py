@@ -26,6 +26,17 @@ def test_integers_have_no_negative_powers():
         raw_ops.Pow(x=i32([1]), y=i32([-1]))
 
 
+@pytest.mark.parametrize("dtype", [np.float16, np.float32, np.float64])
+def test_cubes(dtype):
+    x = np.array([-2, -0.5, -0.0, 1.5, INF, -INF, NAN], dtype)
+    result = raw_ops.Pow(x=x, y=dtype(3))
+    assert result.dtype == dtype
+    expected = [-8, -0.125, -0.0, 3.375, INF, -INF, NAN]
+    np.testing.assert_array_equal(result, np.array(expected, dtype), strict=True)
+    assert np.signbit(result[2])
+    assert raw_ops.Pow(x=dtype(-2), y=np.array([3, 2], dtype)).tolist() == [-8, 4]
+
+
 def test_powers_of_complex_zero():
     result = raw_ops.Pow(x=c64([0, 0]), y=c64([0, 2]))
     assert np.isnan(result[0])

@@ -93,3 +93,14 @@ def test_lin_space_ends_where_it_is_told_to():
     assert raw_ops.LinSpace(start=start, stop=stop, num=1).tolist() == [start]
     with pytest.raises(InvalidArgumentError, match="Requires num > 0: 0"):
         raw_ops.LinSpace(start=start, stop=stop, num=0)
+
+
+def test_a_range_of_all_numbers_is_a_matter_of_memory():
+    with pytest.raises(ResourceExhaustedError):
+        raw_ops.Range(start=np.int64(0), limit=np.int64(2**63 - 1), delta=np.int64(1))
+
+
+def test_a_range_without_end():
+    for dtype in (np.float16, np.float32):
+        with pytest.raises(InvalidArgumentError, match=r"Requires \(\(limit - start\) / delta\)"):
+            raw_ops.Range(start=dtype(1), limit=dtype(np.inf), delta=dtype(1))

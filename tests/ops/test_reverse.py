@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from opkernel import raw_ops
-from opkernel.errors import InvalidArgumentError
+from opkernel.errors import InvalidArgumentError, UnimplementedError
 
 TENSOR = np.arange(24).reshape(2, 3, 4)
 
@@ -70,3 +70,8 @@ def test_reverse_sequence_refuses(arguments, message):
     defaults = {"seq_lengths": [1, 1], "seq_dim": 1, "batch_dim": 0}
     with pytest.raises(InvalidArgumentError, match=message):
         raw_ops.ReverseSequence(input=TENSOR, **defaults | arguments)
+
+
+def test_a_rank_of_9():
+    with pytest.raises(UnimplementedError, match="rank > 8"):
+        raw_ops.ReverseV2(tensor=np.zeros((1,) * 9), axis=[0])

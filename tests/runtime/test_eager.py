@@ -58,3 +58,34 @@ def test_an_op_without_a_kernel() -> None:
     opkernel.register_op("EagerTestBare", outputs=["y: float"], shape_fn=unknown_shape)
     with pytest.raises(NotFoundError, match="No registered 'EagerTestBare' OpKernel for CPU"):
         raw_ops.EagerTestBare()
+
+
+@pytest.mark.parametrize("op", ["AddV2", "BitwiseAnd", "Less", "Div", "Maximum"])
+def test_operands_that_do_not_fit_are_told_as_tensorflow_does(op: str) -> None:
+    x, y = np.ones((2, 3), np.int32), np.ones((4, 1, 2), np.int32)
+    with pytest.raises(InvalidArgumentError, match=r"Incompatible shapes: \[2,3\] vs. \[4,1,2\]"):
+        getattr(raw_ops, op)(x=x, y=y)
+
+
+def test_negative_powers_of_integers_are_told_as_tensorflow_does() -> None:
+    with pytest.raises(InvalidArgumentError, match=r"^Pow: Integers to negative integer powers"):
+        raw_ops.Pow(x=np.arange(3), y=np.arange(3) - 1)
+
+
+@pytest.mark.parametrize("value", [10**12, 5, None, 1.5])
+def test_only_bytes_and_text_are_strings(value: Any) -> None:
+    array = np.array([value], object)
+    with pytest.raises(InvalidArgumentError, match="expected bytes or text, got"):
+        opkernel.runtime.execute("Identity", {"input": array}, {"T": opkernel.string})
+
+
+@pytest.mark.filterwarnings("error")
+def test_attrs_out_of_range_warn_of_nothing() -> None:
+    result = raw_ops.LeakyReluGrad(gradients=np.float16(1), features=np.float16(-1), alpha=3e38)
+    assert result == np.inf
+
+
+def test_text_in_an_array_of_objects_is_encoded() -> None:
+    text = np.array(["é", b"e"], object)
+    assert raw_ops.StringLength(input=text).tolist() == [2, 1]
+    assert raw_ops.StringLength(input=[]).tolist() == []

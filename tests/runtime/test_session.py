@@ -144,9 +144,11 @@ def test_the_session_stays_usable_after_an_error(graph: Graph) -> None:
 
 def test_a_closed_session_refuses_to_run(graph: Graph) -> None:
     with opkernel.Session(graph) as session:
-        pass
+        double = session.make_callable("double:0", ["x:0"])
     with pytest.raises(FailedPreconditionError, match="closed Session"):
         session.run("double:0", {"x:0": [1.0]})
+    with pytest.raises(FailedPreconditionError, match="closed Session"):
+        double([1.0])
 
 
 def test_a_tensor_over_the_memory_limit_is_refused_before_it_is_allocated() -> None:
@@ -234,3 +236,15 @@ def test_threads_that_ask_at_once_share_one_plan(graph: Graph) -> None:
     with ThreadPoolExecutor(8) as pool:
         plans = list(pool.map(lambda _: session.plan("squared:0", ["x:0"]), range(32)))
     assert len(set(map(id, plans))) == 1
+
+
+def test_feeds_of_strings_are_bytes_to_kernels() -> None:
+    graph = Graph()
+    text = graph.create_op("Placeholder", [], name="text", attrs={"dtype": DataType.DT_STRING})
+    graph.create_op("StringLength", [text.outputs[0]], name="length")
+    session = opkernel.Session(graph)
+    for value in (["é", b"e"], np.array(["é", "e"]), np.array(["é", b"e"], object)):
+        assert session.run("length:0", {"text:0": value}).tolist() == [2, 1]
+    for wrong in (5, [None], np.array([10**12], object)):
+        with pytest.raises(InvalidArgumentError, match="expected bytes or text"):
+            session.run("length:0", {"text:0": wrong})

@@ -53,8 +53,13 @@ def check_allocation(shape: Iterable[int], dtype: DataType) -> tuple[int, ...]:
     sizes = tuple(int(size) for size in shape)
     if any(size < 0 for size in sizes):
         raise InvalidArgumentError(f"Dimensions must be >= 0, got shape {list(sizes)}")
-    if math.prod(size or 1 for size in sizes) > _MAX_ELEMENTS:  # NumPy counts an empty shape so
+    counted = math.prod(size or 1 for size in sizes)  # NumPy counts an empty shape so
+    if counted > _MAX_ELEMENTS:
         raise InvalidArgumentError(f"Shape {list(sizes)} would have more than 2**63 - 1 elements")
+    if 0 in sizes and counted * dtype.numpy_dtype.itemsize > _MAX_ELEMENTS:
+        raise InvalidArgumentError(
+            f"NumPy has no arrays of shape {list(sizes)}, empty ones neither"
+        )
     size_bytes = math.prod(sizes) * max(dtype.size, 1)
     if size_bytes > _limit_bytes.get():
         raise ResourceExhaustedError(

@@ -6,7 +6,7 @@ construct. Source: CreateOpKernel in TensorFlow core/framework/op_kernel.cc.
 
 import numpy as np
 
-from opkernel.errors import OpError
+from opkernel.errors import as_op_error
 from opkernel.kernel.construction import OpKernelConstruction
 from opkernel.kernel.device import Device
 from opkernel.kernel.lookup import find_kernel_registration
@@ -42,7 +42,8 @@ def create_op_kernel(
         NotFoundError: the op is not registered, or has no kernel for this device and these attrs.
         InvalidArgumentError: the node does not fit its op, or two kernels fit it equally well.
         UnimplementedError: graphs of this version may no longer use the op.
-        OpError: what the kernel's constructor raises, with the node's name.
+        OpError: what the kernel's constructor raises (other exceptions become one), with the
+            node's name.
     """
     ops = global_op_registry() if op_registry is None else op_registry
     op_def = ops.look_up_op_def(node_def.op)
@@ -56,10 +57,11 @@ def create_op_kernel(
     construction = OpKernelConstruction(
         device, properties, input_memory, output_memory, graph_def_version
     )
+    check_op_deprecation(op_def, graph_def_version)
     try:
-        check_op_deprecation(op_def, graph_def_version)
         with np.errstate(all="ignore"):  # as kernels run: an attr may be NaN or out of range
             return registration.factory(construction)
-    except OpError as error:
-        error.add_node(node_def.name, node_def.op)
-        raise
+    except Exception as error:
+        raised = as_op_error(error)
+        raised.add_node(node_def.name, node_def.op)
+        raise raised from (None if raised is error else error)

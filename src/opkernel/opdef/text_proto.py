@@ -79,7 +79,8 @@ def _describe(field: FieldDescriptor) -> _Field:
         field.name,
         field.cpp_type,
         _is_repeated(field),
-        entry is not None and entry.GetOptions().map_entry,
+        # Asking for options that are not there would import descriptor_pb2, which takes long.
+        entry is not None and entry.has_options and entry.GetOptions().map_entry,
         field.type == FieldDescriptor.TYPE_BYTES,
         field.containing_oneof.name if field.containing_oneof else None,
         {v.name: v.number for v in field.enum_type.values} if field.enum_type else {},

@@ -283,6 +283,8 @@ MODULE_OF_OP: dict[str, str] = {
     "Round": "math.rounding",
     "Rsqrt": "math.exponential",
     "RsqrtGrad": "math.unary_gradients",
+    "ScaleAndTranslate": "image.scale_and_translate",
+    "ScaleAndTranslateGrad": "image.scale_and_translate",
     "ScatterNd": "array.scatter",
     "ScatterNdNonAliasingAdd": "array.scatter",
     "SegmentMax": "math.segment",

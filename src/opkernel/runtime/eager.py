@@ -23,7 +23,7 @@ from opkernel.opdef import add_defaults_to_node_def, attr_from_python, find_attr
 from opkernel.proto import NodeDef, OpDef
 from opkernel.runtime.device import CPU
 from opkernel.runtime.error_report import at_node
-from opkernel.runtime.feeds import external_of
+from opkernel.runtime.feeds import external_of, holds_bytes, string_array
 from opkernel.runtime.step import RunStep
 from opkernel.types import DataType, as_dtype
 
@@ -168,30 +168,23 @@ def _array(value: Any, dtype: DataType, name: str) -> Any:
     """A value as an array of `dtype`; arrays of another type are refused, as TensorFlow does."""
     wanted = dtype.numpy_dtype
     if isinstance(value, np.ndarray | np.generic):
-        if value.dtype == wanted:
+        if value.dtype == wanted and (dtype != DataType.DT_STRING or holds_bytes(value)):
             return value
-        if value.dtype == dtype.as_numpy_dtype:
+        if dtype != DataType.DT_STRING and value.dtype == dtype.as_numpy_dtype:
             return np.asarray(value).view(wanted)
         if not (dtype == DataType.DT_STRING and value.dtype.kind in "SUO"):
             raise InvalidArgumentError(
                 f"input '{name}' was expected to be a {dtype.string} tensor but is a "
                 f"{_type_of(value).string} tensor"
             )
-    if dtype == DataType.DT_STRING:
-        return _string_array(value)
     try:
+        if dtype == DataType.DT_STRING:
+            return string_array(value)
         return np.asarray(value, dtype=wanted)
     except (ValueError, TypeError, OverflowError) as error:
         raise InvalidArgumentError(
             f"cannot convert '{name}' to a {dtype.string} tensor: {error}"
         ) from error
-
-
-def _string_array(value: Any) -> np.ndarray[Any, Any]:
-    source = np.asarray(value, dtype=object)
-    array = np.empty(source.shape, dtype=object)
-    array.reshape(-1)[:] = [v.encode() if isinstance(v, str) else bytes(v) for v in source.flat]
-    return array
 
 
 def _kernel(op_def: OpDef, attrs: Mapping[str, Any]) -> OpKernel:

@@ -6,22 +6,16 @@ InvalidArgumentError: MatMul: Matrix size-incompatible: In[0]: [2,3], In[1]: [5,
 
 import re
 from types import TracebackType
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 
-from opkernel.errors import (
-    InternalError,
-    InvalidArgumentError,
-    OpError,
-    ResourceExhaustedError,
-    UnimplementedError,
-)
+from opkernel.errors import InvalidArgumentError, OpError, as_op_error
 from opkernel.graph import Operation
 from opkernel.runtime.plan import CompiledPlan
 from opkernel.types import as_dtype
 
-__all__ = ["at_node", "describe_value", "op_error", "report"]
+__all__ = ["at_node", "describe_value", "raise_reported", "report"]
 
 _NOT_BROADCAST = re.compile(
     r"could not be broadcast together|cannot be broadcast to a single shape"
@@ -33,30 +27,30 @@ _NEGATIVE_POWER = "Integers to negative integer powers are not allowed"
 def report(error: Exception) -> OpError:
     """The error to raise for an exception that left a plan: an OpError that names the node."""
     found = _failing_node(error.__traceback__)
-    translated = op_error(error)
+    translated = _translate(error)
     if found is not None:
         op, inputs = found
         translated.add_node(op.name, op.type, inputs)
     return translated
 
 
-def op_error(error: Exception) -> OpError:
-    """An exception of a kernel as an OpError of the code that fits; OpErrors stay themselves."""
-    if isinstance(error, OpError):
-        return error
-    if isinstance(error, MemoryError):
-        kind: type[OpError] = ResourceExhaustedError
-    elif isinstance(error, NotImplementedError):
-        kind = UnimplementedError
-    elif isinstance(error, ValueError | TypeError | IndexError | OverflowError):
-        kind = InvalidArgumentError
-    else:
-        kind = InternalError
-    return kind(_ufunc_message(str(error)) or f"{type(error).__name__}: {error}")
+def raise_reported(error: Exception) -> NoReturn:
+    """Raise what `report` makes of an exception, with the exception itself as its cause."""
+    raised = report(error)
+    raise raised from (None if raised is error else error)
+
+
+def _translate(error: Exception) -> OpError:
+    """An exception of a kernel as an OpError; of a ufunc's, with TensorFlow's message.
+
+    Plans call ufuncs as they are, so nothing else could say it.
+    """
+    message = None if isinstance(error, OpError) else _ufunc_message(str(error))
+    return as_op_error(error) if message is None else InvalidArgumentError(message)
 
 
 def _ufunc_message(text: str) -> str | None:
-    """What TensorFlow says where a ufunc, which plans call as it is, refuses its operands."""
+    """What TensorFlow says where a ufunc refuses its operands."""
     if _NOT_BROADCAST.search(text):
         shapes = dict.fromkeys(_SHAPE.findall(text.replace(" ", "")))
         return "Incompatible shapes: " + " vs. ".join(f"[{s.rstrip(',')}]" for s in shapes)
@@ -65,7 +59,7 @@ def _ufunc_message(text: str) -> str | None:
 
 def at_node(error: Exception, name: str, op: str, inputs: list[Any]) -> OpError:
     """The exception of a kernel that was called outside a plan, as `report` would tell it."""
-    translated = op_error(error)
+    translated = _translate(error)
     translated.add_node(name, op, [describe_value(value) for value in inputs])
     return translated
 

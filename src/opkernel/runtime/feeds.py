@@ -9,7 +9,7 @@ from opkernel.errors import InvalidArgumentError
 from opkernel.graph import Tensor
 from opkernel.types import DataType
 
-__all__ = ["Feed", "external", "external_of"]
+__all__ = ["Feed", "external", "external_of", "holds_bytes", "string_array"]
 
 
 class Feed:
@@ -31,17 +31,22 @@ class Feed:
         function for speed: it runs at every step.
         """
         numpy_dtype, accepted = self.numpy_dtype, self._shape
+        is_string = self._dtype == DataType.DT_STRING
 
         def convert(value: Any) -> Any:
             nonlocal accepted
-            if type(value) is np.ndarray and value.dtype == numpy_dtype:
+            if (
+                type(value) is np.ndarray
+                and (value.dtype is numpy_dtype or value.dtype == numpy_dtype)
+                and (not is_string or holds_bytes(value))
+            ):
                 array = value.view()
             else:
                 array = self._converted(value)
             if array.shape != accepted:
                 self._check(array.shape)
                 accepted = array.shape  # mostly that of the next step, too
-            array.setflags(write=False)
+            array.setflags(False)  # type: ignore[call-arg]  # the keyword doubles its time
             return array
 
         return convert
@@ -67,7 +72,7 @@ class Feed:
             )
         try:
             if self._dtype == DataType.DT_STRING:
-                return _strings(value)
+                return string_array(value)
             array = np.asarray(value, dtype=self._accepted(value))
         except (ValueError, TypeError, OverflowError) as error:
             raise InvalidArgumentError(
@@ -88,10 +93,19 @@ class Feed:
         return self.numpy_dtype
 
 
-def _strings(value: Any) -> np.ndarray[Any, Any]:
-    """An object array of bytes; text is encoded as UTF-8."""
+def holds_bytes(array: Any) -> bool:
+    """Whether an object array is a string tensor as kernels know it, without text or numbers."""
+    return set(map(type, array.ravel().tolist())) <= {bytes}
+
+
+def string_array(value: Any) -> np.ndarray[Any, Any]:
+    """An object array of bytes; text is encoded as UTF-8.
+
+    Raises:
+        TypeError: an element is neither bytes nor text.
+    """
     source = np.asarray(value)
-    if source.dtype.kind not in "OSU":
+    if source.size and source.dtype.kind not in "OSU":
         raise TypeError(f"expected bytes or text, got an array of {source.dtype}")
     if source.dtype.kind in "SU" and not isinstance(value, np.ndarray):
         source = np.asarray(value, dtype=object)

@@ -36,16 +36,19 @@ class CompiledPlan:
     Attributes:
         run: the compiled function.
         source: its text.
+        uses_step: whether any node looks at the step; if none does, any step will do.
     """
 
-    __slots__ = ("_lines", "_nodes", "run", "source")
+    __slots__ = ("_lines", "_nodes", "run", "source", "uses_step")
 
     def __init__(
         self,
         parts: Sequence[Part],
         names: dict[str, Any],
         nodes: Sequence[tuple[Operation, list[str]]],
+        uses_step: bool,
     ) -> None:
+        self.uses_step = uses_step
         self.source = "\n".join(part.text for part in parts)
         self._nodes = nodes
         self._lines: dict[str, list[int]] = {}
@@ -97,4 +100,4 @@ def compile_plan(
         else:
             writer.kernel(op, kernels.kernel(op))
     parts = writer.finish(parameters, fetches)
-    return CompiledPlan(parts, writer.globals, writer.nodes)
+    return CompiledPlan(parts, writer.globals, writer.nodes, writer.uses_step)

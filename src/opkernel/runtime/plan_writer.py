@@ -40,6 +40,7 @@ class PlanWriter:
 
     def __init__(self) -> None:
         self.nodes: list[tuple[Operation, list[str]]] = []
+        self.uses_step = False
         self.globals: dict[str, Any] = {"DEAD": DEAD, "check_alive": check_alive}
         self._names = Names(["step", "plan", "__plan__", *self.globals])
         self._bound: dict[int, str] = {}
@@ -80,6 +81,7 @@ class PlanWriter:
         inputs = [self.value(t) for t in op.inputs] if arguments is None else arguments
         outputs = [(i,) for i in range(len(op.outputs))]
         self._assign(op, f"{function}({', '.join(['step', *inputs])})", outputs, flat=True)
+        self.uses_step = True
         if may_be_dead:
             self._maybe_dead.update(self._values[op.name, i] for (i,) in outputs)
 

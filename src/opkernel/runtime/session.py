@@ -21,7 +21,7 @@ from opkernel.errors import FailedPreconditionError, InvalidArgumentError
 from opkernel.graph import Graph, Tensor, get_default_graph, install_runtime
 from opkernel.kernel import allocation_limit
 from opkernel.runtime.constants import constant_value
-from opkernel.runtime.error_report import report
+from opkernel.runtime.error_report import raise_reported
 from opkernel.runtime.feeds import Feed
 from opkernel.runtime.fetches import FetchPlan
 from opkernel.runtime.functions import FunctionLibraryRuntime
@@ -64,8 +64,7 @@ class _Executable:
         try:
             return self.answer(self.run(step, *values))
         except Exception as error:
-            raised = report(error)
-            raise raised from (None if raised is error else error)
+            raise_reported(error)
 
 
 class Session:
@@ -127,16 +126,27 @@ class Session:
     ) -> Callable[..., Any]:
         """A function that takes the values of `feed_list` in order and returns the fetches.
 
-        It does the work of `run` on names and structures once, not at every call.
+        It does the work of `run` on names and structures once, not at every call; changes of the
+        graph after that do not reach it.
+
+        Raises:
+            InvalidArgumentError, NotFoundError, FailedPreconditionError: as `run` does; the
+                function raises them too.
         """
         executable = self._executable(fetches, tuple(feed_list or ()))
-        feeds, count, step = executable.feeds, len(executable.feeds), executable.step
+        feeds, run, answer = executable.feeds, executable.run, executable.answer
+        count = len(feeds)
+        any_step = None if executable.plan.uses_step else RunStep()
 
         def call(*values: Any) -> Any:
-            if len(values) != count:
+            if self._closed or len(values) != count:
+                self._check_open()
                 raise InvalidArgumentError(f"Expected {count} feed values, got {len(values)}")
-            converted = [feed(value) for feed, value in zip(feeds, values)]  # noqa: B905  # checked
-            return step(converted, RunStep())
+            try:
+                converted = [feed(value) for feed, value in zip(feeds, values)]  # noqa: B905  # as many
+                return answer(run(any_step or RunStep(), *converted))
+            except Exception as error:
+                raise_reported(error)
 
         return call
 
@@ -172,11 +182,14 @@ class Session:
 
     def _executable(self, fetches: Any, feeds: tuple[Any, ...]) -> _Executable:
         """The plan for fetches and feeds, from the cache where it is there."""
-        if self._closed:
-            raise FailedPreconditionError("Attempted to use a closed Session.")
+        self._check_open()
         key = _key(fetches), feeds, self.graph.edits
         executable = self._executables.get(key)
         return self._compile_once(key, fetches, feeds) if executable is None else executable
+
+    def _check_open(self) -> None:
+        if self._closed:
+            raise FailedPreconditionError("Attempted to use a closed Session.")
 
     def _compile_once(self, key: Hashable, fetches: Any, feeds: tuple[Any, ...]) -> _Executable:
         """Compile what another thread has not compiled meanwhile; drop what edits made stale."""

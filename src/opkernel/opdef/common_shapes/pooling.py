@@ -54,20 +54,7 @@ def avg_pool_shape(c: InferenceContext) -> None:
     data_format, image = _images(c)
     strides, ksize = c.get_attr("strides"), c.get_attr("ksize")
     _check_lengths("AvgPool requires the {} attribute", strides, ksize, 4)
-    dims = dimensions_from_shape(c, image, data_format)
-    padding = Padding.from_string(c.get_attr("padding"))
-    space = [
-        get_windowed_output_size_from_dims(
-            c,
-            dims.space[i],
-            data_format.pick(ksize, letter),
-            data_format.pick(strides, letter),
-            padding,
-        )
-        for i, letter in enumerate("HW")
-    ]
-    output = make_shape_from_format(c, data_format, dims.batch, space, dims.channels)
-    c.set_output(0, output)
+    c.set_output(0, _slide_over_space(c, data_format, image, "HW", ksize, strides))
 
 
 def max_pool_shape(c: InferenceContext) -> None:
@@ -132,20 +119,27 @@ def pool3d_shape(c: InferenceContext) -> None:
     data_format = data_format_attr(c)
     strides, ksize = c.get_attr("strides"), c.get_attr("ksize")
     _check_lengths("Pool3D ops require the {} attribute", strides, ksize, 5)
-    dims = dimensions_from_shape(c, volume, data_format, 3)
+    c.set_output(0, _slide_over_space(c, data_format, volume, "DHW", ksize, strides))
+
+
+def _slide_over_space(
+    c: InferenceContext,
+    data_format: TensorFormat,
+    images: ShapeHandle,
+    letters: str,
+    ksize: Sequence[int],
+    strides: Sequence[int],
+) -> ShapeHandle:
+    """The images with as many rows and so on, named by `letters`, as windows fit in them."""
+    dims = dimensions_from_shape(c, images, data_format, len(letters))
     padding = Padding.from_string(c.get_attr("padding"))
     space = [
         get_windowed_output_size_from_dims(
-            c,
-            dims.space[i],
-            data_format.pick(ksize, letter),
-            data_format.pick(strides, letter),
-            padding,
+            c, dim, data_format.pick(ksize, letter), data_format.pick(strides, letter), padding
         )
-        for i, letter in enumerate("DHW")
+        for dim, letter in zip(dims.space, letters, strict=True)
     ]
-    output = make_shape_from_format(c, data_format, dims.batch, space, dims.channels)
-    c.set_output(0, output)
+    return make_shape_from_format(c, data_format, dims.batch, space, dims.channels)
 
 
 def _images(c: InferenceContext) -> tuple[TensorFormat, ShapeHandle]:

@@ -113,8 +113,8 @@ def range_size(start: Any, limit: Any, delta: Any) -> int:
     if isinstance(delta, int):
         size: float = -(-abs(limit - start) // abs(delta))
     else:
-        size = np.ceil(np.abs((limit - start) / delta))
-    if not float(size) <= _INT64_MAX:
+        size = float(np.ceil(np.abs((limit - start) / delta)))
+    if not size <= _INT64_MAX:
         raise InvalidArgumentError(f"Requires ((limit - start) / delta) <= {_INT64_MAX}")
     return int(size)
 

@@ -9,6 +9,7 @@ from opkernel.errors import FailedPreconditionError, InvalidArgumentError
 from opkernel.kernel import register_kernel
 from opkernel.opdef import InferenceContext, OpHandle, register_op
 from opkernel.ops.kernel_types import FLOATS
+from opkernel.ops.math.elementwise import flush_subnormals
 
 
 def colorspace_shape(c: InferenceContext) -> None:
@@ -51,6 +52,7 @@ def _smaller(a: Any, b: Any, xp: Any) -> Any:
 def rgb_to_hsv(images: Any, *, xp: Any) -> Any:
     """Each step is rounded to the type of the images, here and in HSVToRGB."""
     _check(images)
+    images = flush_subnormals(images, xp)
     number = images.dtype.type
     red, green, blue = (images[..., i] for i in range(3))
     value = _larger(_larger(red, green, xp), blue, xp)

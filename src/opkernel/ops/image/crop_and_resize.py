@@ -88,11 +88,12 @@ def samples(starts: Any, ends: Any, size: int, crop: int, xp: Any) -> Samples:
     is_inside = (places >= 0) & (places <= size - 1)
     places = xp.where(is_inside, places, xp.zeros_like(places))
     floor = xp.floor(places)
+    fraction = places - floor
     return Samples(
-        floor.astype(np.int64),
-        xp.ceil(places).astype(np.int64),
-        xp.floor(places.astype(np.float64) + 0.5).astype(np.int64),
-        places - floor,
+        floor.astype(np.int32),
+        xp.ceil(places).astype(np.int32),
+        floor.astype(np.int32) + (fraction >= 0.5),
+        fraction,
         is_inside,
     )
 

@@ -144,7 +144,7 @@ def _slopes(image: Any, box_ind: Any, rows: Samples, columns: Samples) -> tuple[
         index = box_ind[:, None, None], row[:, :, None], column[:, None, :]
         return np.asarray(image[index], np.float32)
 
-    def mixed(first: Array, second: Array, fraction: Array) -> Array:
+    def mixed(first: Array, second: Array, fraction: Array) -> Any:
         return (1 - fraction) * first + fraction * second
 
     top_left, top_right = (pixels(rows.lower, c) for c in (columns.lower, columns.upper))

@@ -11,12 +11,12 @@ from opkernel.kernel import check_allocation, register_kernel
 from opkernel.opdef import UNKNOWN_DIM, InferenceContext, register_op
 from opkernel.opdef.windowed_output import Padding, get_windowed_output_size_verbose
 from opkernel.ops.array.zeros import zeros
+from opkernel.ops.int32_attr import int32_attr
 from opkernel.ops.kernel_types import NUMBERS
 from opkernel.ops.nn.windows import Geometry, overlaps
 from opkernel.types import DataType, TensorShape
 
 _ATTRS = ("ksizes", "strides", "rates")
-_MAX_INT32 = 2**31 - 1
 _TYPES = (
     "bfloat16, half, float, double, int8, int16, int32, int64, uint8, uint16, uint32, uint64, "
     "complex64, complex128, bool"
@@ -95,8 +95,8 @@ def extract_image_patches(
 
 def _spatial(name: str, values: list[int]) -> tuple[int, int]:
     """The entries of an attr for rows and columns; those for batch and channels are 1."""
-    if max(values) > _MAX_INT32:
-        raise InvalidArgumentError(f"Attr {name} has value {max(values)} out of range for an int32")
+    for value in values:
+        int32_attr(name, value)
     if values[0] != 1 or values[3] != 1:
         raise UnimplementedError(f"Only support {name} across space.")
     if values[1] < 1 or values[2] < 1:

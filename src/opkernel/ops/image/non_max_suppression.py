@@ -4,6 +4,7 @@ Source: TensorFlow core/ops/image_ops.cc, core/kernels/image/non_max_suppression
 """
 
 from collections.abc import Callable, Sequence
+from heapq import heapify, heappop, heappush
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -16,6 +17,7 @@ from opkernel.types import DataType
 Array = np.ndarray[Any, Any]
 
 _TYPES = (DataType.DT_HALF, DataType.DT_FLOAT)
+_MAX_COORDINATE = 1e9  # below it, no area is infinite and no overlap undefined
 _FLOATS = "{half, float} = DT_FLOAT"
 _DOC = """Indices of boxes, best score first, none of which overlaps a better one too much.
 
@@ -159,58 +161,89 @@ def _check_boxes(boxes: Any, scores: Any) -> None:
 
 
 def _select(boxes: Any, scores: Any, limits: _Limits) -> _Selection:
-    """The best box, then the best of those left, and so on; of equal ones the first.
-
-    Each box that is selected suppresses those left at once: the best of them is then the next.
-    """
+    """The best box, then the best of those left, and so on; of equal ones the first."""
     limits.check()
     _check_boxes(boxes, scores)
     if limits.max_output_size < 0:
         raise InvalidArgumentError("output size must be non-negative")
-    left = np.flatnonzero(scores > limits.score_threshold)
-    current = scores[left]
     corners = _corners(boxes.astype(np.float32))
-    selected: list[int] = []
-    selected_scores = []
-    while len(selected) < limits.max_output_size and len(left):
-        best = int(current.argmax())
-        selected.append(left[best])
-        selected_scores.append(current[best])
-        left, current = np.delete(left, best), np.delete(current, best)
-        overlap = _overlap(corners[left], corners[selected[-1]]).astype(scores.dtype)
-        current = _suppressed(current, overlap, limits)
-        keep = current > limits.score_threshold
-        if limits.soft_nms_sigma == 0:
-            keep &= ~(overlap > limits.iou_threshold)
-        left, current = left[keep], current[keep]
+    candidates = np.flatnonzero(scores > limits.score_threshold)
+    scores_stay = limits.soft_nms_sigma == 0 and np.abs(corners).max(initial=0) < _MAX_COORDINATE
+    select = _select_by_sorting if scores_stay else _select_by_queue
+    selected, selected_scores = select(corners, scores, candidates, limits)
     return _Selection(np.asarray(selected, np.int32), np.asarray(selected_scores, scores.dtype))
 
 
-def _suppressed(scores: Array, overlap: Array, limits: _Limits) -> Any:
-    """The scores after a box was selected that overlaps so much with them."""
+def _select_by_sorting(
+    corners: Array, scores: Array, candidates: Array, limits: _Limits
+) -> tuple[list[int], Any]:
+    """For scores that do not change: each box selected strikes out those left, all at once."""
+    left = candidates[np.argsort(-scores[candidates], kind="stable")]
+    boxes = corners[:, left]
+    selected: list[int] = []
+    while len(selected) < limits.max_output_size and len(left):
+        selected.append(left[0])
+        overlap = _overlap(boxes[:, 1:], boxes[:, 0]).astype(scores.dtype)
+        keep = np.flatnonzero(overlap <= limits.iou_threshold) + 1
+        left, boxes = left[keep], boxes[:, keep]
+    return selected, scores[selected]
+
+
+def _select_by_queue(
+    corners: Array, scores: Array, candidates: Array, limits: _Limits
+) -> tuple[list[int], list[Any]]:
+    """For scores that may change: a box is compared when it is the best of the queue.
+
+    A score may rise, if it is below 0; so it counts that a box is not compared any earlier. Where
+    its score changed it goes back into the queue, with the number of boxes it was compared to.
+    """
+    queue = [(-scores[i], i, scores[i], 0) for i in candidates]
+    heapify(queue)
+    selected: list[int] = []
+    selected_scores = []
+    while len(selected) < limits.max_output_size and queue:
+        _, box, score, compared = heappop(queue)
+        others = corners[:, selected[compared:][::-1]]
+        overlaps = _overlap(others, corners[:, box]).astype(scores.dtype)
+        new_score = _reduced(score, overlaps, limits)
+        if new_score == score:
+            selected.append(box)
+            selected_scores.append(score)
+        elif new_score > limits.score_threshold:
+            heappush(queue, (-new_score, box, new_score, len(selected)))
+    return selected, selected_scores
+
+
+def _reduced(score: Any, overlaps: Array, limits: _Limits) -> Any:
+    """The score of a box that overlaps so much with those selected; -inf to drop the box."""
     sigma = limits.soft_nms_sigma
     if sigma > 0:
-        decay = scores.dtype.type(-0.5) / scores.dtype.type(sigma)
-        return scores * np.exp(decay * overlap * overlap)
-    return scores * (overlap == overlap)  # an overlap that is no number takes away all
+        decay = score.dtype.type(-0.5) / score.dtype.type(sigma)
+        weights = np.exp(decay * overlaps * overlaps)
+    else:
+        weights = (overlaps <= limits.iou_threshold).astype(score.dtype)
+    running = np.multiply.accumulate(np.concatenate([[score], weights]), dtype=score.dtype)
+    is_dropped = (running[1:] <= limits.score_threshold).any()
+    if sigma == 0:
+        is_dropped |= (overlaps > limits.iou_threshold).any()
+    return -np.inf if is_dropped else running[-1]
 
 
 def _corners(boxes: Array) -> Array:
-    """[y, x] of the lower corner, then of the upper one."""
-    first, second = boxes[:, :2], boxes[:, 2:]
+    """y, x of the lower corner, y, x of the upper one, and the area; a row each."""
+    first, second = boxes[:, :2].T, boxes[:, 2:].T
     lower = np.where(second < first, second, first)
     upper = np.where(first < second, second, first)
-    return np.concatenate([lower, upper], axis=1)
+    return np.concatenate([lower, upper, np.prod(upper - lower, axis=0, keepdims=True)])
 
 
 def _overlap(boxes: Array, box: Array) -> Array:
     """The intersection of each box with one, as a part of their union; 0 for empty boxes."""
-    sides = np.minimum(boxes[:, 2:], box[2:]) - np.maximum(boxes[:, :2], box[:2])
-    intersection = np.maximum(sides, 0).prod(axis=1)
-    areas = (boxes[:, 2:] - boxes[:, :2]).prod(axis=1)
-    area = (box[2:] - box[:2]).prod()
-    is_empty = (areas <= 0) | (area <= 0)
-    return np.where(is_empty, np.float32(0), intersection / (areas + area - intersection))
+    height = np.minimum(boxes[2], box[2]) - np.maximum(boxes[0], box[0])
+    width = np.minimum(boxes[3], box[3]) - np.maximum(boxes[1], box[1])
+    intersection = np.maximum(height, 0) * np.maximum(width, 0)
+    is_empty = (boxes[4] <= 0) | (box[4] <= 0)
+    return np.where(is_empty, np.float32(0), intersection / (boxes[4] + box[4] - intersection))
 
 
 @register_kernel(NMS, device="CPU")

@@ -33,7 +33,7 @@ def size_dims(c: InferenceContext, size_input: int) -> list[DimensionHandle]:
     value = c.input_tensor(size_input)
     if value is None:
         return [c.unknown_dim(), c.unknown_dim()]
-    return [c.make_dim(int(v)) for v in value]
+    return [c.make_dim(int(v)) for v in np.asarray(value)]
 
 
 def sized_image_shape(
@@ -119,9 +119,23 @@ def _output_size(images: Any, size: Any, dtype: DataType) -> tuple[int, int]:
     return height, width
 
 
-def _column(values: Any, axis: int, rank: int = 4) -> Any:
-    """A vector in the shape that is broadcast along `axis`."""
-    return values.reshape(-1, *(1,) * (rank - 1 - axis))
+def _spread(values: Any, axis: int, channels: int) -> Any:
+    """A vector in a shape that is broadcast along `axis` of images.
+
+    Along the width it is repeated for each channel, lest the innermost loop be over a few channels.
+    """
+    column = values.reshape(-1, *(1,) * (3 - axis))
+    return np.repeat(column, channels, axis=1) if axis == 2 else column
+
+
+def _between(lower: Any, upper: Any, fraction: Any, xp: Any) -> Any:
+    """The mean of both, `fraction` of the way to `upper`; may overwrite `upper`."""
+    if xp is not np:
+        return lower + (upper - lower) * fraction
+    upper -= lower
+    upper *= fraction
+    upper += lower
+    return upper
 
 
 @register_kernel(
@@ -134,7 +148,8 @@ def resize_bilinear(
 
     def interpolate(x: Any, at: Linear, axis: int) -> Any:
         lower, upper = (xp.take(x, xp.asarray(i), axis=axis) for i in (at.lower, at.upper))
-        return lower + (upper - lower) * xp.asarray(_column(at.fraction, axis))
+        fraction = xp.asarray(_spread(at.fraction, axis, x.shape[3]))
+        return _between(lower, upper, fraction, xp)
 
     def kernel(images: Any, size: Any) -> Any:
         height, width = _output_size(images, size, DataType.DT_FLOAT)
@@ -158,14 +173,11 @@ def resize_bicubic(
     check_alignment(align_corners, half_pixel_centers)
 
     def interpolate(x: Any, at: Cubic, axis: int) -> Any:
-        terms = (
-            xp.take(x, xp.asarray(indices), axis=axis) * xp.asarray(_column(weights, axis))
-            for indices, weights in zip(at.indices, at.weights, strict=True)
-        )
-        first, *others = terms
-        for term in others:
-            first = first + term
-        return first
+        total: Any = 0
+        for indices, weights in zip(at.indices, at.weights, strict=True):
+            pixels = xp.take(x, xp.asarray(indices), axis=axis)
+            total = total + pixels * xp.asarray(_spread(weights, axis, x.shape[3]))
+        return total
 
     def kernel(images: Any, size: Any) -> Any:
         height, width = _output_size(images, size, DataType.DT_FLOAT)
@@ -205,7 +217,8 @@ def resize_area(*, align_corners: bool) -> Callable[[Any, Any], Any]:
         for axis, output in ((2, width), (1, height)):
             at = area(images.shape[axis], output, align_corners)
             covered = covered * scale(images.shape[axis], output, align_corners)
-            parts = np.take(result, at.indices, axis=axis) * _column(at.weights, axis)
+            parts = np.take(result, at.indices, axis=axis)
+            parts *= _spread(at.weights, axis, images.shape[3])
             result = np.add.reduceat(parts, at.starts, axis=axis)
         return result * (1 / covered)
 

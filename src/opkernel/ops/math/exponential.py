@@ -41,8 +41,6 @@ _PAIR_SPEC = f"half, bfloat16, float, double, {COMPLEX_SPEC}"
 XLOGY = binary_op("Xlogy", _PAIR_SPEC, "`x * log(y)`; 0 where `x` is 0.")
 XLOG1PY = binary_op("Xlog1py", _PAIR_SPEC, "`x * log1p(y)`; 0 where `x` is 0.")
 
-_WIDE_FLOATS = (DataType.DT_FLOAT, DataType.DT_DOUBLE)
-_NARROW_FLOATS = (DataType.DT_BFLOAT16, DataType.DT_HALF)
 _SIGNED = (DataType.DT_INT8, DataType.DT_INT16, DataType.DT_INT32, DataType.DT_INT64)
 
 register_ufunc(EXP, np.exp, _TYPES)
@@ -51,8 +49,7 @@ register_ufunc(LOG1P, np.log1p, FLOATS)
 register_ufunc(SQRT, np.sqrt, _TYPES)
 register_ufunc(LOG, np.log, COMPLEX)
 register_flushed(LOG, np.log, FLOATS)
-register_flushed(POW, np.power, _WIDE_FLOATS)
-register_ufunc(POW, np.power, (*_NARROW_FLOATS, *_SIGNED))  # of integers it refuses negative powers
+register_ufunc(POW, np.power, _SIGNED)  # of integers it refuses negative powers
 
 
 def complex_log1p(x: Any, *, xp: Any) -> Any:
@@ -77,6 +74,17 @@ def sigmoid(x: Any, *, xp: Any) -> Any:
     return 1 / power
 
 
+def power(x: Any, y: Any, *, xp: Any) -> Any:
+    """`x ** y`; the cube, which the tanh form of gelu takes, as the product that it is.
+
+    The power of a negative base is some 60 times slower.
+    """
+    x, y = flush_subnormals(x, xp), flush_subnormals(y, xp)
+    if xp is np and y.ndim == 0 and y == 3:
+        return x * x * x
+    return xp.power(x, y)
+
+
 def complex_pow(x: Any, y: Any, *, xp: Any) -> Any:
     power = xp.exp(y * xp.log(x))
     return xp.where((x == 0) & (y.real > 0), xp.zeros_like(power), power)
@@ -99,6 +107,7 @@ register_body(LOG1P, complex_log1p, COMPLEX)
 register_body(RSQRT, rsqrt, FLOATS)
 register_body(RSQRT, complex_rsqrt, COMPLEX)
 register_body(SIGMOID, sigmoid, _TYPES)
+register_body(POW, power, FLOATS)
 register_body(POW, complex_pow, COMPLEX)
 register_body(XLOGY, xlogy, _TYPES)
 register_body(XLOG1PY, xlog1py, FLOATS)

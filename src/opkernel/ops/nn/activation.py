@@ -75,19 +75,27 @@ def leaky_relu(*, alpha: float, T: DataType, xp: Any) -> Callable[[Any], Any]:
     """The slope is rounded to the type of the features."""
     slope = float(T.numpy_dtype.type(alpha))
 
-    def leak(features: Any, *, xp: Any) -> Any:
+    def choose(features: Any, *, xp: Any) -> Any:
         return xp.where(features > 0, features, features * slope)
 
-    return kernel_of_body(leak, T, xp)
+    def larger(features: Any, *, xp: Any) -> Any:
+        return xp.maximum(features, features * slope)
+
+    return kernel_of_body(larger if 0 < slope <= 1 else choose, T, xp)
 
 
 def elu(features: Any, *, xp: Any) -> Any:
-    return xp.where(features < 0, xp.expm1(features), features)
+    return xp.maximum(features, 0) + _exp_minus_1(features, xp)
 
 
 def selu(features: Any, *, xp: Any) -> Any:
-    below = xp.expm1(features) * (SELU_SCALE * SELU_ALPHA)
-    return xp.where(features < 0, below, features * SELU_SCALE)
+    below = _exp_minus_1(features, xp) * (SELU_SCALE * SELU_ALPHA)
+    return xp.maximum(features, 0) * SELU_SCALE + below
+
+
+def _exp_minus_1(features: Any, xp: Any) -> Any:
+    """exp(features) - 1 below 0, and 0 elsewhere."""
+    return xp.exp(xp.minimum(features, 0)) - 1
 
 
 def softplus(features: Any, *, xp: Any) -> Any:

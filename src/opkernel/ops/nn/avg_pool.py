@@ -20,8 +20,7 @@ from opkernel.opdef.common_shapes import (
     pool3d_shape,
 )
 from opkernel.ops.kernel_types import FLOATS
-from opkernel.ops.nn.convolution import sizes_from_tensor
-from opkernel.ops.nn.geometry import check_rank
+from opkernel.ops.nn.geometry import check_rank, sizes_from_tensor
 from opkernel.ops.nn.pooling import Pool, check_channels_last, pool_from_attrs
 from opkernel.ops.nn.window_reductions import reduce_windows, window_sizes
 from opkernel.ops.nn.windows import Array, Geometry, overlaps
@@ -95,11 +94,12 @@ def _refuse_depth(pool: Pool) -> None:
 
 def _mean(x: Array, geometry: Geometry, sums: Array, counted: int = 2**31) -> Array:
     """The sums over windows, divided by how many elements each sees, `counted` at most."""
-    if not geometry.is_padded:
-        count = min(math.prod(geometry.window), counted)
-        return np.divide(sums, sums.dtype.type(count), out=sums)
-    counts = np.minimum(window_sizes(geometry, x.shape[1:-1]), counted)
-    return sums / counts.astype(sums.dtype)
+    counts: Array | int = math.prod(geometry.window)
+    if geometry.is_padded:
+        counts = window_sizes(geometry, x.shape[1:-1])
+    divisor = np.minimum(counts, counted).astype(sums.dtype)
+    np.divide(sums, divisor, out=sums)
+    return sums
 
 
 _COUNTED = {DataType.DT_HALF: 2048, DataType.DT_BFLOAT16: 256}

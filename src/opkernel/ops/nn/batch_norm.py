@@ -163,9 +163,9 @@ class _Normalise:
     def __call__(self, x: Any, scale: Any, offset: Any, mean: Any, variance: Any) -> Any:
         self.check(x, scale, offset, mean, variance)
         if x.size == 0:
-            undefined = self.xp.full(scale.shape, np.nan, dtype=scale.dtype)
-            zeros = self.xp.zeros_like(scale)
-            return self.xp.zeros_like(x), undefined, undefined, zeros, zeros
+            undefined = (self.xp.full(scale.shape, np.nan, dtype=scale.dtype) for _ in range(2))
+            zeros = (self.xp.zeros_like(scale) for _ in range(2))
+            return (self.xp.zeros_like(x), *undefined, *zeros)
         wide = x.astype(scale.dtype) if x.dtype != scale.dtype else x
         compute = self.train if self.is_training else self.infer
         y, *statistics = compute(wide, scale, offset, mean, variance)

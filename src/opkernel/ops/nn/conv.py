@@ -10,6 +10,7 @@ from opkernel.errors import InvalidArgumentError, UnimplementedError
 from opkernel.kernel import register_kernel
 from opkernel.opdef import register_op
 from opkernel.opdef.common_shapes import conv_shape
+from opkernel.ops.int32_attr import int32_attr
 from opkernel.ops.kernel_types import FLOATS
 from opkernel.ops.nn.convolution import (
     check_filter,
@@ -55,7 +56,8 @@ def conv(
     groups: int,
 ) -> Callable[[Array, Array], Array]:
     """Channels last and without groups, as in TensorFlow."""
-    if groups != 1:
+    int32_attr("batch_dims", batch_dims)
+    if int32_attr("groups", groups) != 1:
         raise UnimplementedError("Grouped/Depthwise Convolutions are not supported yet.")
     layout = "NHWC" if data_format == "CHANNELS_LAST" else "NCHW"
 

@@ -17,12 +17,12 @@ from opkernel.ops.nn.convolution import (
     check_unit_dilations,
     convolution,
     convolve_volumes,
-    sizes_from_tensor,
 )
 from opkernel.ops.nn.geometry import (
     Windows,
     check_length,
     check_rank,
+    sizes_from_tensor,
     spatial_attr,
     windows_from_attrs,
 )

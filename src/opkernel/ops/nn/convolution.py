@@ -13,15 +13,14 @@ from opkernel.errors import InvalidArgumentError, UnimplementedError
 from opkernel.kernel import allocate
 from opkernel.ops.nn.channelwise import convolve_channelwise
 from opkernel.ops.nn.geometry import Windows, check_rank
-from opkernel.ops.nn.narrow_products import NARROW_FLOATS, product_for
-from opkernel.ops.nn.windows import (
-    Array,
-    Geometry,
+from opkernel.ops.nn.im2col import (
     convolve,
     convolve_backprop_filter,
     convolve_backprop_input,
     correlate_gradient,
 )
+from opkernel.ops.nn.narrow_products import NARROW_FLOATS, product_for
+from opkernel.ops.nn.windows import Array, Geometry
 from opkernel.types import as_dtype
 
 __all__ = [
@@ -32,7 +31,6 @@ __all__ = [
     "convolution",
     "convolve_images",
     "convolve_volumes",
-    "sizes_from_tensor",
 ]
 
 Finish = Callable[[Array], object]
@@ -41,20 +39,6 @@ Finish = Callable[[Array], object]
 def _widened(x: Array) -> Array:
     """The array in the type that sums of its products are computed in: narrow floats in float."""
     return x.astype(np.float32) if as_dtype(x.dtype) in NARROW_FLOATS else x
-
-
-def sizes_from_tensor(name: str, tensor: Array) -> tuple[int, ...]:
-    """A shape given as a vector.
-
-    Raises:
-        InvalidArgumentError: it is no vector, or a size is negative.
-    """
-    if tensor.ndim != 1:
-        raise InvalidArgumentError(f"{name} input must be 1-dim, not {tensor.ndim}")
-    sizes = tuple(tensor.tolist())
-    if any(size < 0 for size in sizes):
-        raise InvalidArgumentError(f"elements of {name} must be >= 0, not {list(sizes)}")
-    return sizes
 
 
 def convolution(
@@ -226,7 +210,7 @@ def backprop_filter(
         InvalidArgumentError: the shapes are not those of one convolution, or it has groups.
     """
     geometry = _backprop_geometry(op, x.shape, filter_shape, gradient, windows)
-    compute = convolve_backprop_filter
-    if len(windows.strides) == 3 and not _all_finite(x, gradient):
-        compute = correlate_gradient  # in whose order TensorFlow computes with volumes
+    # Of volumes TensorFlow computes the gradient in the order of `correlate_gradient`.
+    poisoned = len(windows.strides) == 3 and not _all_finite(x, gradient)
+    compute = correlate_gradient if poisoned else convolve_backprop_filter
     return compute(x, filter_shape, gradient, geometry, product_for(x.dtype))

@@ -11,18 +11,19 @@ from opkernel.errors import InvalidArgumentError, UnimplementedError
 from opkernel.kernel import allocate, register_kernel
 from opkernel.opdef import InferenceContext, OpHandle, register_op
 from opkernel.opdef.common_shapes import depthwise_conv2d_native_shape_with_explicit_padding
+from opkernel.ops.int32_attr import int32_attr
 from opkernel.ops.kernel_types import FLOATS
 from opkernel.ops.nn.channelwise import (
     convolve_channelwise,
     convolve_channelwise_backprop_filter,
     convolve_channelwise_backprop_input,
 )
-from opkernel.ops.nn.convolution import sizes_from_tensor
 from opkernel.ops.nn.geometry import (
     Windows,
     check_length,
     check_rank,
     check_shape,
+    sizes_from_tensor,
     spatial_attr,
     windows_from_attrs,
 )
@@ -110,6 +111,8 @@ def depthwise_conv2d(
 ) -> Callable[[Array, Array], Array]:
     """Images in layout NHWC only and windows without gaps, as in TensorFlow."""
     windows = _windows(strides, padding, explicit_paddings, data_format)
+    for dilation in dilations:
+        int32_attr("dilations", dilation)
 
     def convolved(x: Array, filters: Array) -> Array:
         if any(dilation != 1 for dilation in dilations):

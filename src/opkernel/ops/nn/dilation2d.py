@@ -180,6 +180,17 @@ def _gradient_parts(
     return geometry, _largest_terms(x, filters, geometry)
 
 
+def _give_to_first_elements(out: Array, gradient: Array, geometry: Geometry) -> None:
+    """Add the gradient of each window to the first element that it has in the input."""
+    images, rows, columns, channels = np.nonzero(gradient)
+    first_rows = np.maximum(rows * geometry.strides[0] - geometry.padding[0][0], 0)
+    first_columns = np.maximum(columns * geometry.strides[1] - geometry.padding[1][0], 0)
+    inside = (first_rows < out.shape[1]) & (first_columns < out.shape[2])
+    places = (images, first_rows, first_columns, channels)
+    values = gradient[images, rows, columns, channels]
+    np.add.at(out, tuple(place[inside] for place in places), values[inside])
+
+
 @register_kernel(BACKPROP_INPUT, device="CPU", types={"T": REAL_NUMBERS}, factory=True)
 def backprop_input(
     *, strides: list[int], rates: list[int], padding: str
@@ -194,18 +205,7 @@ def backprop_input(
         for offset, windows, elements in overlaps(geometry, x.shape[1:3]):
             here = chosen[windows] == offset[0] * geometry.window[1] + offset[1]
             out[elements] += np.where(here, gradient[windows], zero)
-        if x.size and (chosen < 0).any():
-            first = [
-                np.maximum(np.arange(count) * stride - before, 0)
-                for count, stride, (before, _) in zip(
-                    geometry.output, geometry.strides, geometry.padding, strict=True
-                )
-            ]
-            inside = [np.flatnonzero(f < size) for f, size in zip(first, x.shape[1:3], strict=True)]
-            everything = slice(None)
-            missing = np.where(chosen < 0, gradient, zero)[(everything, *np.ix_(*inside))]
-            places = [f[i] for f, i in zip(first, inside, strict=True)]
-            np.add.at(out, (everything, *np.ix_(*places)), missing)
+        _give_to_first_elements(out, np.where(chosen < 0, gradient, zero), geometry)
         return out
 
     return gradient_by_input

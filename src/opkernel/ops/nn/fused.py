@@ -200,7 +200,7 @@ def fused_matmul(
         wide = [array.astype(np.float32, copy=False) for array in (a, b, *args)]
         left = wide[0].T if transpose_a else wide[0]
         right = wide[1].T if transpose_b else wide[1]
-        result = np.matmul(left, right)
+        result: Array = np.matmul(left, right)
         add_bias = _affine(wide[2:], 0, result.shape[1])
         if left.shape[1]:  # nothing is added to the product of empty matrices
             add_bias(result)

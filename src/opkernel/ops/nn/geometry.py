@@ -10,8 +10,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
-import numpy as np
-
 from opkernel.errors import InvalidArgumentError, OpError
 from opkernel.opdef.tensor_format import TensorFormat
 from opkernel.opdef.windowed_output import (
@@ -20,19 +18,19 @@ from opkernel.opdef.windowed_output import (
     get_explicit_padding_for_dim,
     get_windowed_output_size_verbose,
 )
-from opkernel.ops.nn.windows import Geometry
-from opkernel.types import DataType
+from opkernel.ops.int32_attr import int32_attr
+from opkernel.ops.nn.windows import Array, Geometry
 
 __all__ = [
     "Windows",
     "check_length",
     "check_rank",
     "check_shape",
+    "sizes_from_tensor",
     "spatial_attr",
     "windows_from_attrs",
 ]
 
-_MAX_INT32 = 2**31 - 1
 _LETTERS = "DHW"
 
 
@@ -122,8 +120,7 @@ def check_length(name: str, values: Sequence[int], length: int) -> None:
     if len(values) != length:
         raise InvalidArgumentError(f"Sliding window {name} field must specify {length} dimensions")
     for value in values:
-        if not -_MAX_INT32 - 1 <= value <= _MAX_INT32:
-            raise InvalidArgumentError(f"Attr {name} has value {value} out of range for an int32")
+        int32_attr(name, value)
 
 
 def spatial_attr(
@@ -150,9 +147,7 @@ def spatial_attr(
     return spatial
 
 
-def check_rank(
-    name: str, array: np.ndarray[tuple[int, ...], np.dtype[np.generic]], rank: int
-) -> None:
+def check_rank(name: str, array: Array, rank: int) -> None:
     """Refuse an input that has not `rank` dimensions."""
     if array.ndim != rank:
         raise InvalidArgumentError(
@@ -166,3 +161,17 @@ def check_shape(name: str, actual: Sequence[int], expected: Sequence[int]) -> No
         raise InvalidArgumentError(
             f"Expected {name} shape to be {list(expected)}, but got {list(actual)}"
         )
+
+
+def sizes_from_tensor(name: str, tensor: Array) -> tuple[int, ...]:
+    """A shape given as a vector.
+
+    Raises:
+        InvalidArgumentError: it is no vector, or a size is negative.
+    """
+    if tensor.ndim != 1:
+        raise InvalidArgumentError(f"{name} input must be 1-dim, not {tensor.ndim}")
+    sizes = tuple(tensor.tolist())
+    if any(size < 0 for size in sizes):
+        raise InvalidArgumentError(f"elements of {name} must be >= 0, not {list(sizes)}")
+    return sizes

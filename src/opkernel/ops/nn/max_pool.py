@@ -36,7 +36,8 @@ _IMAGE_LAYOUTS = "data_format: {'NHWC', 'NCHW', 'NCHW_VECT_C'} = 'NHWC'"
 
 def _with_argmax_shape(c: InferenceContext) -> None:
     max_pool_shape(c)
-    c.set_output(1, c.output(0))
+    maxima = c.output(0)
+    c.set_output(1, c.unknown_shape() if maxima is None else maxima)
 
 
 MAX_POOL = register_op(
@@ -250,7 +251,8 @@ def _in_packets(shape: tuple[int, ...]) -> Array:
     size = math.prod(shape)
     first = np.arange(size) // 8 * 8
     inside = (first + 8 <= size) & (first // shape[-1] == (first + 7) // shape[-1])
-    return inside.reshape(shape)
+    mask: Array = inside.reshape(shape)
+    return mask
 
 
 def _maxima_after_nan(x: Array, geometry: Geometry) -> Array:

@@ -55,7 +55,9 @@ def _forward_shape(pool_shape: ShapeFunction, like_input: int, like_output: int)
     def shape(c: InferenceContext) -> None:
         pool_shape(c)
         c.merge(c.input(0), c.input(like_input))
-        c.merge(c.input(like_output), c.output(0))
+        pooled = c.output(0)
+        if pooled is not None:
+            c.merge(c.input(like_output), pooled)
 
     return shape
 

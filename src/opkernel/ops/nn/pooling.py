@@ -55,7 +55,8 @@ class Pool:
 
     def output_shape(self, shape: Sequence[int]) -> tuple[int, ...]:
         """The shape of what windows over space make of an input of this shape."""
-        return (shape[0], *self.geometry(shape).output, shape[-1])
+        along = self.geometry(shape).output  # first, as it checks the rank
+        return (shape[0], *along, shape[-1])
 
     def refuse_depth(self, op: str) -> None:
         """Refuse windows over the channels."""

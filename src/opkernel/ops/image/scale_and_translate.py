@@ -1,0 +1,194 @@
+"""Resampling of images with a kernel of one's choice, scaled and moved.
+
+Source: TensorFlow core/ops/image_ops.cc, core/kernels/image/scale_and_translate_op.cc.
+"""
+
+from collections.abc import Callable
+from functools import lru_cache
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from opkernel.errors import InvalidArgumentError
+from opkernel.kernel import check_allocation, register_kernel
+from opkernel.opdef import register_op
+from opkernel.ops.image.resize import check_size, resize_shape
+from opkernel.ops.image.resize_gradients import original_image_shape
+from opkernel.ops.image.sampling_kernels import SAMPLING_KERNELS, SamplingKernel
+from opkernel.ops.kernel_types import REAL_NUMBERS
+from opkernel.types import DataType
+
+Array = np.ndarray[Any, Any]
+
+_REMEMBERED = 64
+_SMALLEST_TOTAL = 1000 * np.finfo(np.float32).tiny
+_ATTRS = ("kernel_type: string = 'lanczos3'", "antialias: bool = true")
+_DOC = """
+    scale: By how much height and width grow.
+    translation: Where the first row and column go, in pixels of the new image.
+    kernel_type: lanczos1, lanczos3, lanczos5, gaussian, box, triangle, keyscubic, mitchellcubic.
+    antialias: Widen the kernel where the image shrinks.
+    """
+
+SCALE_AND_TRANSLATE = register_op(
+    "ScaleAndTranslate",
+    inputs=["images: T", "size: int32", "scale: float", "translation: float"],
+    outputs=["resized_images: float"],
+    attrs=[
+        "T: {int8, uint8, int16, uint16, int32, int64, bfloat16, half, float, double}",
+        *_ATTRS,
+    ],
+    shape_fn=resize_shape,
+    doc=f"""Resample images; pixels from outside the image are 0.
+
+    images: [batch, height, width, channels].
+    size: The new height and width.{_DOC}""",
+)
+SCALE_AND_TRANSLATE_GRAD = register_op(
+    "ScaleAndTranslateGrad",
+    inputs=["grads: T", "original_image: T", "scale: float", "translation: float"],
+    outputs=["output: T"],
+    attrs=["T: {float}", *_ATTRS],
+    shape_fn=original_image_shape,
+    doc=f"""The gradient of ScaleAndTranslate by its images, of `original_image`'s size.
+    {_DOC}""",
+)
+
+
+class _Taps(NamedTuple):
+    """Which old pixels each new pixel is made of, along one dimension; ordered by new pixel."""
+
+    old: Array
+    new: Array
+    weights: Array
+
+    def by_old(self) -> "_Taps":
+        """Without those of weight 0, ordered by old pixel, which is now the new one."""
+        order = np.argsort(self.old, kind="stable")
+        order = order[self.weights[order] != 0]
+        return _Taps(self.new[order], self.old[order], self.weights[order])
+
+
+@lru_cache(_REMEMBERED)
+def _taps(
+    size: int, output: int, scale: float, translation: float, kernel: SamplingKernel, widen: bool
+) -> _Taps:
+    """All spans of old pixels are of one length, up to the edge; weights fill their beginning.
+
+    Positions are computed in float, as in the original: their rounding decides on the edge.
+    """
+    step = np.float32(1) / np.float32(scale)
+    stretch = np.maximum(step, np.float32(1)) if widen else np.float32(1)
+    reach = np.float32(kernel.radius) * stretch
+    pixels = np.arange(output, dtype=np.float32) + np.float32(0.5)
+    position = pixels * step + -step * np.float32(translation)
+    is_inside = (position >= 0) & (position <= size)
+    half = np.float32(0.5)
+    first, last = (
+        np.clip(np.where(is_inside, edge, 0), 0, size - 1).astype(np.intp)
+        for edge in (np.ceil(position - reach - half), np.floor(position + reach - half))
+    )
+    span = int(min(2 * np.ceil(reach) + 1, size))
+    check_allocation((output, span), DataType.DT_FLOAT)
+    old = first[:, np.newaxis] + np.arange(span)
+    distance = old.astype(np.float32) + half - position[:, np.newaxis]
+    weights = kernel.weights(np.abs(distance * (np.float32(1) / stretch))).astype(np.float32)
+    weights[(old > last[:, np.newaxis]) | ~is_inside[:, np.newaxis]] = 0
+    total = weights.sum(axis=1, keepdims=True)
+    is_safe = np.abs(total) >= _SMALLEST_TOTAL
+    weights = np.where(is_safe, weights * (1 / np.where(is_safe, total, 1)), np.float32(0))
+    new = np.broadcast_to(np.arange(output)[:, np.newaxis], old.shape)
+    exists = old < size
+    return _Taps(old[exists], new[exists], weights[exists])
+
+
+def _resample(images: Array, taps: _Taps, size: int, axis: int) -> Array:
+    """Images of another size along an axis; 0 where no pixel contributes."""
+    result = np.zeros((*images.shape[:axis], size, *images.shape[axis + 1 :]), np.float32)
+    if taps.new.size:
+        starts = np.flatnonzero(np.diff(taps.new, prepend=-1))
+        parts = np.take(images, taps.old, axis=axis)
+        parts *= taps.weights.reshape(-1, *(1,) * (3 - axis))
+        result[(slice(None),) * axis + (taps.new[starts],)] = np.add.reduceat(parts, starts, axis)
+    return result
+
+
+def _pair(values: Any) -> tuple[float, float]:
+    """The two numbers of a vector, for the height and for the width."""
+    if values.ndim != 1:
+        raise InvalidArgumentError(f"t must be 1-dimensional{list(values.shape)}")
+    if values.size != 2:
+        raise InvalidArgumentError(f"t must have two elements{list(values.shape)}")
+    return float(values[0]), float(values[1])
+
+
+def _factors(scale: Any, translation: Any) -> list[tuple[float, float]]:
+    """Scale and translation of the height, and of the width."""
+    scales = _pair(scale)
+    if not min(scales) > 0:
+        raise InvalidArgumentError("Scale must be greater than zero.")
+    return list(zip(scales, _pair(translation), strict=True))
+
+
+def _sampling_kernel(kernel_type: str) -> SamplingKernel:
+    if kernel_type not in SAMPLING_KERNELS:
+        raise InvalidArgumentError(f"Unrecognized kernel type: {kernel_type}")
+    return SAMPLING_KERNELS[kernel_type]
+
+
+@register_kernel(
+    SCALE_AND_TRANSLATE,
+    device="CPU",
+    types={"T": REAL_NUMBERS},
+    host_memory=["size", "scale", "translation"],
+    factory=True,
+)
+def scale_and_translate(*, kernel_type: str, antialias: bool) -> Callable[..., Any]:
+    sampling = _sampling_kernel(kernel_type)
+
+    def kernel(images: Any, size: Any, scale: Any, translation: Any) -> Any:
+        if images.ndim != 4:
+            raise InvalidArgumentError(f"input must be 4-dimensional{list(images.shape)}")
+        sizes = check_size(size)
+        if min(sizes) <= 0:
+            raise InvalidArgumentError("output dimensions must be positive")
+        if images.shape[3] == 0:
+            raise InvalidArgumentError("image must have at least one channel")
+        if 0 in images.shape[1:3]:
+            raise InvalidArgumentError("input image must be of non-zero size")
+        check_allocation((images.shape[0], *sizes, images.shape[3]), DataType.DT_FLOAT)
+        result = images.astype(np.float32)
+        for axis, output, factors in zip((1, 2), sizes, _factors(scale, translation), strict=True):
+            taps = _taps(images.shape[axis], output, *factors, sampling, antialias)
+            result = _resample(result, taps, output, axis)
+        return result
+
+    return kernel
+
+
+@register_kernel(
+    SCALE_AND_TRANSLATE_GRAD,
+    device="CPU",
+    types={"T": DataType.DT_FLOAT},
+    host_memory=["scale", "translation"],
+    factory=True,
+)
+def scale_and_translate_grad(*, kernel_type: str, antialias: bool) -> Callable[..., Any]:
+    sampling = _sampling_kernel(kernel_type)
+
+    def kernel(grads: Any, original_image: Any, scale: Any, translation: Any) -> Any:
+        if grads.ndim != 4:
+            raise InvalidArgumentError(f"input_grad must be 4-dimensional{list(grads.shape)}")
+        if original_image.ndim != 4:
+            shape = list(original_image.shape)
+            raise InvalidArgumentError(f"original_image must be 4-dimensional{shape}")
+        if 0 in (*grads.shape[1:3], *original_image.shape[1:3]):
+            raise InvalidArgumentError("image dimensions must be positive")
+        result = grads
+        for axis, factors in zip((1, 2), _factors(scale, translation), strict=True):
+            size = original_image.shape[axis]
+            taps = _taps(size, grads.shape[axis], *factors, sampling, antialias)
+            result = _resample(result, taps.by_old(), size, axis)
+        return result
+
+    return kernel

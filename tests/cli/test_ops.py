@@ -1,0 +1,63 @@
+import json
+
+import pytest
+from tests.cli.conftest import Command
+
+
+def test_one_op_in_full(command: Command):
+    (op,) = json.loads(command("ops", "MatMul", "--json").output)
+    assert op["op"] == "MatMul"
+    assert op["inputs"] == [{"name": "a", "type": "T"}, {"name": "b", "type": "T"}]
+    assert op["outputs"] == [{"name": "product", "type": "T"}]
+    assert op["attrs"][0] == {"name": "transpose_a", "type": "bool", "default": "false"}
+    assert {"float", "bfloat16", "int32"} <= set(op["attrs"][2]["allowed"])
+    assert op["is_stateful"] is False
+    assert op["kernels"] == ["CPU"]
+
+
+def test_one_op_as_a_table(command: Command):
+    lines = command("ops", "ConcatV2").output.splitlines()
+    assert lines[0].startswith("ConcatV2: ")
+    assert [line.split() for line in lines[1:-1]] == [
+        ["name", "type", "default", "minimum", "allowed"],
+        ["input", "values", "N", "*", "T"],
+        ["input", "axis", "Tidx"],
+        ["output", "output", "T"],
+        ["attr", "N", "int", "2"],
+        ["attr", "T", "type"],
+        ["attr", "Tidx", "type", "int32", "int32,", "int64"],
+    ]
+    assert lines[-1] == "Kernels: CPU"
+
+
+@pytest.mark.parametrize(
+    ("pattern", "found"),
+    [
+        ("matmul", {"MatMul", "BatchMatMul", "BatchMatMulV2", "BatchMatMulV3"}),
+        ("Arg*", {"ArgMax", "ArgMin"}),
+        ("Add?2", {"AddV2"}),
+    ],
+)
+def test_patterns(command: Command, pattern: str, found: set[str]):
+    done = command("ops", pattern, "--json")
+    names = [op["op"] for op in json.loads(done.output)]
+    assert found <= set(names)
+    assert names == sorted(names)
+    assert all("matmul" in name.lower() or "*" in pattern or "?" in pattern for name in names)
+
+
+def test_all_ops(command: Command):
+    lines = command("ops").output.splitlines()
+    assert lines[0].endswith(" ops")
+    assert lines[1].split() == ["op", "inputs", "outputs", "kernels"]
+    assert int(lines[0].split()[0].replace(",", "")) == len(lines) - 2 > 100
+
+
+def test_no_such_op(command: Command):
+    done = command("ops", "MatMull")
+    assert done.exit_code == 1
+    assert done.output == (
+        "Error: NOT_FOUND: there is no op 'MatMull'; perhaps you mean MatMul or BatchMatMul or "
+        "SparseMatMul\n"
+    )
+    assert command("ops", "0").exit_code == 1

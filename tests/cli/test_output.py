@@ -1,0 +1,75 @@
+import json
+
+import pytest
+
+from opkernel.cli.output import counted, print_json, print_table, printable
+from opkernel.cli.progress import progress, time_limit
+from opkernel.errors import DeadlineExceededError
+
+
+def test_json_has_a_line_for_each_item(capsys: pytest.CaptureFixture[str]):
+    print_json({"a": [1, 2], "b": {}})
+    printed = capsys.readouterr().out
+    assert printed == '{\n  "a": [1, 2],\n  "b": {}\n}\n'
+    print_json([{"a": 1}, {"a": 2}])
+    assert capsys.readouterr().out == '[\n  {"a": 1},\n  {"a": 2}\n]\n'
+
+
+@pytest.mark.parametrize("empty", [[], {}])
+def test_empty_json(capsys: pytest.CaptureFixture[str], empty):
+    print_json(empty)
+    assert json.loads(capsys.readouterr().out) == empty
+
+
+def test_tables_are_aligned_and_leave_out_empty_columns(capsys: pytest.CaptureFixture[str]):
+    print_table("Things", ("name", "empty", "value"), [("a", "", 1), ("longer", "", "[x]")])
+    assert capsys.readouterr().out == ("Things\n  name    value\n  a       1\n  longer  [x]\n")
+
+
+def test_a_table_without_rows_keeps_its_columns(capsys: pytest.CaptureFixture[str]):
+    print_table("Nothing", ("name", "value"), [])
+    assert capsys.readouterr().out == "Nothing\n  name  value\n"
+
+
+def test_tables_on_a_terminal_are_wrapped_to_its_width(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr("sys.stdout.isatty", lambda: True)
+    monkeypatch.setenv("COLUMNS", "40")
+    monkeypatch.setenv("TERM", "dumb")
+    print_table("Wide", ("name", "value"), [("[bold]a[/bold]", "v " * 40)])
+    lines = capsys.readouterr().out.splitlines()
+    assert "Wide" in lines[0]
+    assert max(map(len, lines)) <= 40
+    assert "[bold]a[/bold]" in lines[3], "text is no markup"
+
+
+def test_control_characters_are_escaped():
+    assert printable("plain é") == "plain é"
+    assert printable("\x1b[2J\r\n\udcff") == "\\x1b[2J\\r\n\\udcff"
+
+
+def test_counted():
+    assert [counted(n, "node") for n in (0, 1, 2345)] == ["0 nodes", "1 node", "2,345 nodes"]
+
+
+def test_long_work_is_announced_on_terminals(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr("opkernel.cli.progress._TICK_S", 0.01)
+    with progress("Waiting"), pytest.raises(DeadlineExceededError), time_limit(0.1):
+        while True:
+            pass
+    assert capsys.readouterr().err == "", "it is no terminal"
+    monkeypatch.setattr("sys.stderr.isatty", lambda: True)
+    with progress("Waiting"), pytest.raises(DeadlineExceededError), time_limit(0.1):
+        while True:
+            pass
+    shown = capsys.readouterr().err
+    assert shown.startswith("\rWaiting ... 0 s")
+    assert shown.endswith(f"\r{' ' * len('Waiting ... 0 s')}\r"), "the line is cleared"
+
+
+def test_no_time_limit():
+    with time_limit(None):
+        pass

@@ -1,0 +1,180 @@
+"""The convolution engines against the definition, written as loops over windows."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from opkernel.errors import ResourceExhaustedError
+from opkernel.kernel import allocation_limit
+from opkernel.ops.nn import im2col
+from opkernel.ops.nn.channelwise import (
+    convolve_channelwise,
+    convolve_channelwise_backprop_filter,
+    convolve_channelwise_backprop_input,
+)
+from opkernel.ops.nn.im2col import (
+    convolve,
+    convolve_backprop_filter,
+    convolve_backprop_input,
+    correlate_gradient,
+)
+from opkernel.ops.nn.windows import Geometry, clipped, meetings
+
+
+def pairs_of(geometry, spatial):
+    """Each window with each of its elements in the input: (window, offset, element)."""
+    for window in np.ndindex(*geometry.output):
+        for offset in np.ndindex(*geometry.window):
+            element = tuple(
+                w * s + o * d - p[0]
+                for w, s, o, d, p in zip(
+                    window,
+                    geometry.strides,
+                    offset,
+                    geometry.dilations,
+                    geometry.padding,
+                    strict=True,
+                )
+            )
+            if all(0 <= e < size for e, size in zip(element, spatial, strict=True)):
+                yield window, offset, element
+
+
+def defined_convolution(x, filters, geometry):
+    out = np.zeros((len(x), *geometry.output, filters.shape[-1]))
+    for window, offset, element in pairs_of(geometry, x.shape[1:-1]):
+        out[(slice(None), *window)] += x[(slice(None), *element)] @ filters[offset]
+    return out
+
+
+def defined_channelwise(x, filters, geometry):
+    out = np.zeros((len(x), *geometry.output, *filters.shape[-2:]))
+    for window, offset, element in pairs_of(geometry, x.shape[1:-1]):
+        out[(slice(None), *window)] += x[(slice(None), *element)][..., None] * filters[offset]
+    return out.reshape(*out.shape[:3], -1)
+
+
+@st.composite
+def cases(draw, rank):
+    """An input, a window and a geometry with any stride, dilation and padding."""
+    small = st.integers(1, 3)
+    window, strides, dilations, paddings, output, spatial = [], [], [], [], [], []
+    for _ in range(rank):
+        size, count, stride, dilation = (
+            draw(st.integers(1, 6)),
+            draw(small),
+            draw(small),
+            draw(small),
+        )
+        padding = draw(st.tuples(st.integers(0, 3), st.integers(0, 3)))
+        room = size + sum(padding) - (count - 1) * dilation - 1
+        if room < 0:
+            padding = (padding[0] - room, padding[1])
+            room = 0
+        window.append(count)
+        strides.append(stride)
+        dilations.append(dilation)
+        paddings.append(padding)
+        output.append(room // stride + 1)
+        spatial.append(size)
+    batch, channels = draw(st.integers(1, 2)), draw(st.integers(1, 3))
+    geometry = Geometry(
+        tuple(window), tuple(strides), tuple(dilations), tuple(paddings), tuple(output)
+    )
+    rng = np.random.default_rng(draw(st.integers(0, 99)))
+    return rng.standard_normal((batch, *spatial, channels)), geometry, rng
+
+
+def inner(a, b):
+    return float((a * b).sum())
+
+
+@given(st.one_of(cases(rank=1), cases(rank=2), cases(rank=3)))
+def test_convolution_and_its_gradients(case):
+    x, geometry, rng = case
+    filters = rng.standard_normal((*geometry.window, x.shape[-1], 2))
+    found = convolve(x, filters, geometry)
+    np.testing.assert_allclose(found, defined_convolution(x, filters, geometry), atol=1e-12)
+    # A gradient is the adjoint: <g, conv(x', f)> = <backprop(g), x'> for every x'.
+    gradient = rng.standard_normal(found.shape)
+    by_input = convolve_backprop_input(x.shape, filters, gradient, geometry)
+    other = rng.standard_normal(x.shape)
+    expected = inner(gradient, defined_convolution(other, filters, geometry))
+    assert inner(by_input, other) == pytest.approx(expected, abs=1e-9)
+    other = rng.standard_normal(filters.shape)
+    expected = inner(gradient, defined_convolution(x, other, geometry))
+    for backprop_filter in (convolve_backprop_filter, correlate_gradient):
+        by_filter = backprop_filter(x, filters.shape, gradient, geometry)
+        assert inner(by_filter, other) == pytest.approx(expected, abs=1e-9)
+
+
+@given(cases(rank=2), st.integers(1, 2))
+def test_channelwise_convolution_and_its_gradients(case, multiplier):
+    x, geometry, rng = case
+    filters = rng.standard_normal((*geometry.window, x.shape[-1], multiplier))
+    found = convolve_channelwise(x, filters, geometry)
+    np.testing.assert_allclose(found, defined_channelwise(x, filters, geometry), atol=1e-12)
+    gradient = rng.standard_normal(found.shape)
+    by_input = convolve_channelwise_backprop_input(x.shape, filters, gradient, geometry)
+    other = rng.standard_normal(x.shape)
+    expected = inner(gradient, defined_channelwise(other, filters, geometry))
+    assert inner(by_input, other) == pytest.approx(expected, abs=1e-9)
+    by_filter = convolve_channelwise_backprop_filter(x, filters.shape, gradient, geometry)
+    other = rng.standard_normal(filters.shape)
+    expected = inner(gradient, defined_channelwise(x, other, geometry))
+    assert inner(by_filter, other) == pytest.approx(expected, abs=1e-9)
+
+
+@given(cases(rank=2), st.integers(1, 400))
+def test_tiles_of_any_size_give_the_same(case, tile_bytes):
+    x, geometry, rng = case
+    filters = rng.standard_normal((*geometry.window, x.shape[-1], 2))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(im2col, "_TILE_BYTES", tile_bytes)
+        found = convolve(x, filters, geometry)
+        gradient = convolve_backprop_input(x.shape, filters, found, geometry)
+    np.testing.assert_allclose(found, defined_convolution(x, filters, geometry), atol=1e-12)
+    whole = convolve_backprop_input(x.shape, filters, found, geometry)
+    np.testing.assert_allclose(gradient, whole, atol=1e-12)
+
+
+def test_inputs_that_are_views():
+    rng = np.random.default_rng(0)
+    x = rng.standard_normal((1, 3, 4, 5)).transpose(0, 3, 2, 1)
+    x.flags.writeable = False
+    filters = rng.standard_normal((2, 3, 2, 2)).swapaxes(1, 2)[..., ::-1]
+    geometry = Geometry((2, 2), (1, 1), (1, 1), ((0, 0), (0, 0)), (4, 3))
+    expected = defined_convolution(x, filters, geometry)
+    np.testing.assert_allclose(convolve(x, filters, geometry), expected, atol=1e-12)
+    pointwise = Geometry((1, 1), (1, 1), (1, 1), ((0, 0), (0, 0)), (5, 4))
+    expected = defined_convolution(x, filters[:1, :1], pointwise)
+    np.testing.assert_allclose(convolve(x, filters[:1, :1], pointwise), expected, atol=1e-12)
+
+
+def test_results_are_finished_in_place():
+    x, filters = np.ones((2, 4, 4, 1)), np.ones((3, 3, 1, 2))
+    geometry = Geometry((3, 3), (1, 1), (1, 1), ((0, 0), (0, 0)), (2, 2))
+    found = convolve(x, filters, geometry, finish=lambda tile: np.add(tile, [0, 1], out=tile))
+    assert found.tolist() == [[[[9, 10]] * 2] * 2] * 2
+
+
+def test_padding_is_within_the_allocation_limit():
+    geometry = Geometry((1, 1), (1, 1), (1, 1), ((0, 10**12), (0, 0)), (1, 1))
+    with allocation_limit(10**6), pytest.raises(ResourceExhaustedError, match="OOM"):
+        convolve(np.ones((1, 1, 1, 1)), np.ones((1, 1, 1, 1)), geometry)
+
+
+@given(st.integers(-9, 9), st.integers(1, 4), st.integers(0, 5), st.integers(0, 9))
+def test_clipped(first, step, count, size):
+    which, where = clipped(first, step, count, size)
+    places = [first + i * step for i in range(count)]
+    inside = [i for i, place in enumerate(places) if 0 <= place < size]
+    assert list(range(count))[which] == inside
+    assert list(range(size))[where] == [places[i] for i in inside]
+
+
+def test_meetings_of_a_window_much_larger_than_the_input():
+    found = list(meetings(-(10**9), 2, 2, 3, 2 * 10**9, 1))
+    assert [at - 10**9 for at, _, _ in found] == [-2, -1, 0, 1, 2]
+    assert found[2] == (10**9, slice(0, 2), slice(0, 3, 2))
