@@ -109,7 +109,8 @@ def test_any_file_is_fed_to_a_string_tensor_as_its_bytes(
 
 def test_npz_keys(command: Command, model: Path, tmp_path: Path):
     path = tmp_path / "feeds.npz"
-    np.savez(path, **{"feed:n": np.int32(1), "n:0": np.int32(2)})
+    arrays: dict[str, Any] = {"feed:n": np.int32(1), "n:0": np.int32(2)}
+    np.savez(path, **arrays)
     assert fed(command, model, "n", f"@{path}:feed:n") == 1
     assert fed(command, model, "n", f"@{path}") == 2, "the array under the tensor's own name"
     missing = refusal(command, model, "n", f"@{path}:nope", 2)

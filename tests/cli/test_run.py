@@ -185,6 +185,15 @@ def test_a_timeout_ends_a_loop(command: Command, text_model: TextModel):
     )
 
 
+def test_ctrl_c_ends_with_130(command: Command, model: Path, monkeypatch: pytest.MonkeyPatch):
+    def interrupt(*arguments: object, **options: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("opkernel.cli.run.load_graph", interrupt)
+    done = command("run", model)
+    assert (done.exit_code, done.output) == (130, "")
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [

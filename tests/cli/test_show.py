@@ -77,7 +77,7 @@ def test_what_cannot_run_is_listed_with_the_reason(
     ("op", "dtype", "reason"),
     [
         ("CliPartial", "DT_FLOAT", None),
-        ("CliPartial", "DT_INT32", "no CPU kernel for T = int32"),
+        ("CliPartial", "DT_INT32", "no CPU kernel for T = int32, hidden = float"),
         ("CliBare", "DT_FLOAT", "no CPU kernel"),
     ],
 )

@@ -1,5 +1,7 @@
 """What is known of shapes before a graph runs, and the values that shape functions get."""
 
+from typing import Any
+
 import numpy as np
 import pytest
 from tests.graph.builders import REGISTRY, const, identity, node, parse
@@ -90,7 +92,7 @@ class TestShapesFromValues:
     ) -> None:
         asked = []
 
-        def evaluate(tensor: Tensor) -> np.ndarray | None:
+        def evaluate(tensor: Tensor, known: Any) -> np.ndarray | None:
             asked.append(tensor.name)
             return np.array([4, 4], np.int32) if tensor.op.type == "AddV2" else None
 
@@ -104,7 +106,7 @@ class TestShapesFromValues:
     def test_what_is_fed_or_has_state_is_not_evaluated(
         self, graph: Graph, monkeypatch: pytest.MonkeyPatch, source: str
     ) -> None:
-        def evaluate(tensor: Tensor) -> None:
+        def evaluate(tensor: Tensor, known: Any) -> None:
             raise AssertionError(tensor)
 
         monkeypatch.setattr("opkernel.graph.runtime_hooks._hooks.evaluate_constant", evaluate)

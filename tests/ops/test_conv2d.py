@@ -173,9 +173,10 @@ def test_gradient_by_filter():
 
 
 def test_gradients_in_half_round_each_sum():
-    # 2048 + 1 is 2048 in half; the sum in float would be 4096.
-    ones = np.ones((1, 1, 4096, 1), np.float16)
-    assert by_filter(ones, [1, 1, 1, 1], ones).item() == 2048
+    # 2048 + 1 is 2048 in half; the sum in float would be 2052.
+    x = np.array([2048, 1, 1, 1, 1], np.float16).repeat(2).reshape(1, 1, 5, 2)
+    ones = np.ones((1, 1, 5, 1), np.float16)
+    assert by_filter(x, [1, 1, 2, 1], ones).ravel().tolist() == [2048, 2048]
 
 
 def test_gradients_of_nothing_are_zero():

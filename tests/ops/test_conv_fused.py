@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from opkernel import raw_ops
 from opkernel.errors import InvalidArgumentError, UnimplementedError
 from opkernel.runtime import execute
 from opkernel.types import float32
@@ -92,3 +93,17 @@ def test_matmul(dtype):
 def test_nothing_is_added_to_the_product_of_empty_matrices():
     a, b = np.ones((2, 0), np.float32), np.ones((0, 2), np.float32)
     assert fused_matmul(a, b, BIAS, fused_ops=["BiasAdd"]).tolist() == [[0, 0], [0, 0]]
+
+
+@pytest.mark.parametrize(
+    ("mode", "expected"), [("REFLECT", [2, 1, 2, 3, 2]), ("SYMMETRIC", [1, 1, 2, 3, 3])]
+)
+def test_mirror_image_and_convolution(mode, expected):
+    x = np.array([1, 2, 3], np.float32).reshape(1, 1, 3, 1)
+    paddings = np.array([[0, 0], [0, 0], [1, 1], [0, 0]], np.int32)
+    attrs = {"mode": mode, "strides": [1, 1, 1, 1], "padding": "VALID"}
+    one = np.ones((1, 1, 1, 1), np.float32)
+    found = raw_ops.FusedPadConv2D(input=x, paddings=paddings, filter=one, **attrs)
+    assert found.ravel().tolist() == expected
+    with pytest.raises(InvalidArgumentError, match="paddings must be"):
+        raw_ops.FusedPadConv2D(input=x, paddings=paddings * 4, filter=one, **attrs)

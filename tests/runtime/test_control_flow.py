@@ -226,3 +226,8 @@ def test_version_1_loops_say_that_they_are_not_run_yet() -> None:
     graph.create_op("Enter", [x], name="enter", attrs={"frame_name": "f"})
     with pytest.raises(UnimplementedError, match="enter"):
         opkernel.Session(graph).run("enter:0", {"x:0": 1.0})
+    merge = graph.create_op("Merge", [[x, x]], name="merge")
+    back = graph.create_op("NextIteration", [merge.outputs[0]], name="back")
+    merge._update_input(1, back.outputs[0])
+    with pytest.raises(UnimplementedError, match="TensorFlow 1 control flow"):
+        opkernel.Session(graph).run("back:0", {"x:0": 1.0})

@@ -15,6 +15,7 @@ from opkernel.errors import DeadlineExceededError
 __all__ = ["progress", "time_limit"]
 
 _TICK_S = 0.5
+_AGAIN_S = 1.0
 
 
 @contextmanager
@@ -57,7 +58,7 @@ def time_limit(seconds: float | None) -> Iterator[None]:
         raise DeadlineExceededError(f"Timed out after {seconds:g} s")
 
     earlier = signal.signal(signal.SIGALRM, stop)
-    signal.setitimer(signal.ITIMER_REAL, seconds)
+    signal.setitimer(signal.ITIMER_REAL, seconds, _AGAIN_S)  # the first may go unheard
     try:
         yield
     finally:

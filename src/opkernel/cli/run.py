@@ -41,12 +41,7 @@ _DAY_S = 86400.0
     metavar="FILE.npz",
     help="Write the results here, one array for each fetch under its tensor name.",
 )
-@click.option(
-    "--timeout",
-    type=float,
-    metavar="SECONDS",
-    help="Give up after this time.",
-)
+@click.option("--timeout", type=float, metavar="SECONDS", help="Give up after this time.")
 @json_option
 def run(
     model: Path,

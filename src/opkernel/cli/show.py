@@ -72,11 +72,27 @@ def _all_nodes(graph: Graph) -> Iterator[NodeDef]:
 def _not_runnable(graph: Graph, nodes: list[NodeDef]) -> dict[str, str]:
     """The ops of nodes that cannot run, each with the reason of the first of its nodes."""
     reasons: dict[str, str] = {}
+    examined = set()
     for node in nodes:
-        reason = None if node.op in reasons else _reason_not_to_run(graph, node)
+        kind = node.op, _attr_key(node)
+        if node.op in reasons or kind in examined:
+            continue
+        examined.add(kind)
+        reason = _reason_not_to_run(graph, node)
         if reason is not None:
             reasons[node.op] = reason
     return reasons
+
+
+def _attr_key(node: NodeDef) -> frozenset[tuple[str, bytes]]:
+    """Equal for nodes of an op that the same kernel fits."""
+    return frozenset(
+        [
+            (name, value.SerializeToString())
+            for name, value in node.attr.items()
+            if not value.HasField("tensor")
+        ]
+    )
 
 
 def _reason_not_to_run(graph: Graph, node: NodeDef) -> str | None:

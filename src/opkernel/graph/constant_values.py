@@ -32,6 +32,7 @@ _MAX_FOLDED = 100
 _PLACEHOLDERS = frozenset({"Placeholder", "PlaceholderV2", "PlaceholderWithDefault"})
 _CONTROL_FLOW = frozenset({"Enter", "Exit", "Merge", "NextIteration", "Switch"})
 _NOT_CONSTANT = _PLACEHOLDERS | _CONTROL_FLOW | {f"Ref{name}" for name in _CONTROL_FLOW}
+_TELL_SHAPES = frozenset({"Gather", "GatherV2", "Rank", "Shape", "ShapeN", "Size", "StridedSlice"})
 _INTEGERS = (DataType.DT_INT32, DataType.DT_INT64)
 
 Array = np.ndarray[Any, Any]
@@ -52,8 +53,8 @@ class ConstantValues:
         """The value of a tensor that depends on constants alone; None where it is not known."""
         if tensor not in self._values:
             value = self._fold(tensor)
-            if value is None and _is_computed_from_constants(tensor.op):
-                value = evaluate_constant(tensor)
+            if value is None:
+                value = self._evaluate(tensor)
             if value is not None and value.size > _MAX_KEPT:
                 return value
             self._values[tensor] = value
@@ -80,6 +81,30 @@ class ConstantValues:
         if value is None or value.ndim > 1 or value.dtype.kind not in "iu":
             return _of_length(self._handle_of(tensor))
         return _shape_from_values(value)
+
+    def _evaluate(self, tensor: Tensor) -> Array | None:
+        """The value that a few foldable operations compute from constants and static shapes.
+
+        The walk ends soon, so that asking of every node of a graph takes linear time.
+        """
+        known: dict[Tensor, Array] = {}
+        seen = {tensor.op}
+        waiting = [tensor.op]
+        while waiting:
+            op = waiting.pop()
+            if not _is_foldable(op) or len(seen) > _MAX_FOLDED:
+                return None
+            for source in op.inputs:
+                value = None if source in known else self._fold_by_shape(source)
+                if value is not None:
+                    known[source] = value
+                elif source not in known and source.op not in seen:
+                    seen.add(source.op)
+                    waiting.append(source.op)
+        return evaluate_constant(tensor, known)
+
+    def _fold_by_shape(self, tensor: Tensor) -> Array | None:
+        return self._fold(tensor) if tensor.op.type in _TELL_SHAPES else None
 
     def _fold(self, tensor: Tensor) -> Array | None:
         """The value as far as static shapes tell it; of constants, what they hold."""
@@ -195,27 +220,14 @@ _SHAPE_RULES: dict[str, Callable[[ConstantValues, Tensor, int], ShapeHandle | No
 }
 
 
-def _is_computed_from_constants(op: Operation) -> bool:
-    """Whether a few operations without state or control flow compute it from constants.
-
-    The walk ends soon, so that asking of every node of a graph takes linear time.
-    """
-    seen = {op}
-    waiting = [op]
-    while waiting:
-        current = waiting.pop()
-        registration = current._signature.registration
-        if (
-            registration is None
-            or registration.op_def.is_stateful
-            or current.type in _NOT_CONSTANT
-            or len(seen) > _MAX_FOLDED
-        ):
-            return False
-        sources = [source for source in current._edges[::2] if source not in seen]
-        seen.update(sources)
-        waiting += sources
-    return True
+def _is_foldable(op: Operation) -> bool:
+    """Whether an operation always gives the same for the same inputs."""
+    registration = op._signature.registration
+    return (
+        registration is not None
+        and not registration.op_def.is_stateful
+        and op.type not in _NOT_CONSTANT
+    )
 
 
 def _dim(size: int) -> DimensionHandle:

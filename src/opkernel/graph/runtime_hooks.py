@@ -18,7 +18,9 @@ if TYPE_CHECKING:
 __all__ = ["evaluate_constant", "install_runtime", "run_fetches"]
 
 Run = Callable[["Graph", Any, Mapping[Any, Any] | None], Any]
-EvaluateConstant = Callable[["Tensor"], "np.ndarray[Any, Any] | None"]
+EvaluateConstant = Callable[
+    ["Tensor", Mapping["Tensor", "np.ndarray[Any, Any]"]], "np.ndarray[Any, Any] | None"
+]
 
 
 @dataclass(slots=True)
@@ -37,8 +39,8 @@ def install_runtime(
 
     Args:
         run: `run(graph, fetches, feed_dict)` in the default session.
-        evaluate_constant: the value of a tensor that depends on constants alone, or None where it
-            depends on more or is too much work; used by shape inference.
+        evaluate_constant: the value of a tensor that depends on constants and the given values
+            alone, or None where it cannot be computed; used by shape inference.
     """
     _hooks.run = run or _hooks.run
     _hooks.evaluate_constant = evaluate_constant or _hooks.evaluate_constant
@@ -62,6 +64,8 @@ def run_fetches(
     return _hooks.run(graph, fetches, feed_dict)
 
 
-def evaluate_constant(tensor: "Tensor") -> "np.ndarray[Any, Any] | None":
-    """The value of a tensor that depends on constants alone; None where it is not known."""
-    return None if _hooks.evaluate_constant is None else _hooks.evaluate_constant(tensor)
+def evaluate_constant(
+    tensor: "Tensor", known: Mapping["Tensor", "np.ndarray[Any, Any]"]
+) -> "np.ndarray[Any, Any] | None":
+    """The value of a tensor that depends on constants and `known` alone; None if none is found."""
+    return None if _hooks.evaluate_constant is None else _hooks.evaluate_constant(tensor, known)

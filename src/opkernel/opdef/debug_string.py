@@ -9,6 +9,7 @@ from typing import Any
 from google.protobuf.descriptor import Descriptor, FieldDescriptor
 
 from opkernel.opdef.escaping import c_escape
+from opkernel.opdef.field_label import is_repeated
 from opkernel.opdef.number_text import double_text, float_text
 
 __all__ = ["short_debug_string"]
@@ -24,7 +25,7 @@ def _fields_text(message: Any) -> Iterator[str]:
         entry = field.message_type
         if entry is not None and entry.GetOptions().map_entry:
             yield from _map_text(field, entry, value)
-        elif field.is_repeated:
+        elif is_repeated(field):
             for element in value:
                 yield _field_text(field, element)
         else:

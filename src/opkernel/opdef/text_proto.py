@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 from google.protobuf.descriptor import Descriptor, FieldDescriptor
 
 from opkernel.opdef.escaping import c_unescape
+from opkernel.opdef.field_label import is_repeated
 from opkernel.proto import message_class
 
 __all__ = ["TextProtoError", "merge_text"]
@@ -66,19 +67,12 @@ def _fields(descriptor: Descriptor) -> dict[str, _Field]:
     return {field.name: _describe(field) for field in descriptor.fields}
 
 
-def _is_repeated(field: Any) -> bool:
-    """Whether the field is a list or a map; protobuf before 6 says so only by its label."""
-    if hasattr(field, "is_repeated"):
-        return bool(field.is_repeated)
-    return bool(field.label == field.LABEL_REPEATED)
-
-
 def _describe(field: FieldDescriptor) -> _Field:
     entry = field.message_type
     return _Field(
         field.name,
         field.cpp_type,
-        _is_repeated(field),
+        is_repeated(field),
         # Asking for options that are not there would import descriptor_pb2, which takes long.
         entry is not None and entry.has_options and entry.GetOptions().map_entry,
         field.type == FieldDescriptor.TYPE_BYTES,

@@ -3,6 +3,7 @@
 Source: EvaluateConstantTensor in TensorFlow core/common_runtime/eval_const_tensor.cc.
 """
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -22,18 +23,21 @@ _MAX_NODES = 100
 _MAX_BYTES = 10 << 20
 
 
-def constant_value(tensor: Tensor) -> np.ndarray[Any, Any] | None:
-    """The value of a tensor, if a few stateless nodes compute it from constants; else None."""
+def constant_value(
+    tensor: Tensor, known: Mapping[Tensor, np.ndarray[Any, Any]]
+) -> np.ndarray[Any, Any] | None:
+    """The value of a tensor, if a few stateless nodes compute it from constants and `known`."""
     try:
-        order = prune_and_order([tensor], [], ())
+        feeds = list(known)
+        order = prune_and_order([tensor], [], feeds)
         if len(order) > _MAX_NODES or any(op.op_def.is_stateful for op in order):
             return None
         graph = tensor.graph
         version = graph.graph_def_versions.producer
         kernels = KernelCache(version, graph.op_registry)
         library = FunctionLibraryRuntime(graph, version)
-        plan = compile_plan([], [tensor], [], kernels, library)
+        plan = compile_plan(feeds, [tensor], [], kernels, library)
         with np.errstate(all="ignore"), allocation_limit(_MAX_BYTES):
-            return np.asarray(plan.run(RunStep())[0])
+            return np.asarray(plan.run(RunStep(), *known.values())[0])
     except (OpError, ValueError, TypeError, IndexError, MemoryError):
         return None  # the step that runs the node will say what is wrong

@@ -2,8 +2,9 @@
 
 from collections.abc import Collection, Iterable
 
-from opkernel.errors import InvalidArgumentError
+from opkernel.errors import InvalidArgumentError, OpError, UnimplementedError
 from opkernel.graph import Operation, Tensor
+from opkernel.graph.structural_ops import NEXT_ITERATION_OPS
 
 __all__ = ["prune_and_order"]
 
@@ -21,6 +22,7 @@ def prune_and_order(
 
     Raises:
         InvalidArgumentError: the operations depend on each other in a cycle.
+        UnimplementedError: the cycle is a loop of TensorFlow 1 control flow.
     """
     fed = {(tensor.op.name, tensor.value_index) for tensor in feeds}
     roots = [*targets, *(t.op for t in fetches if (t.op.name, t.value_index) not in fed)]
@@ -37,7 +39,7 @@ def prune_and_order(
             stack.append((op, True))
             for needed in reversed(_needed_by(op, fed)):
                 if done.get(needed.name) is False:
-                    raise _cycle(needed)
+                    raise _cycle(needed, [waiting for waiting, started in stack if started])
                 if needed.name not in done:
                     stack.append((needed, False))
     return order
@@ -59,7 +61,15 @@ def _needed_by(op: Operation, fed: Collection[tuple[str, int]]) -> list[Operatio
     return [*producers, *controls]
 
 
-def _cycle(op: Operation) -> InvalidArgumentError:
+def _cycle(op: Operation, waiting: list[Operation]) -> OpError:
+    """The error for an operation that waits for itself; `waiting` are all that wait, in order."""
+    cycle = waiting[waiting.index(op) :]
+    if any(member.type in NEXT_ITERATION_OPS for member in cycle):
+        return UnimplementedError(
+            f"Loops of TensorFlow 1 control flow are not executed yet (node {op.name!r})",
+            node=op.name,
+            op=op.type,
+        )
     return InvalidArgumentError(
         f"The graph has a cycle through node {op.name!r} ({op.type})", node=op.name, op=op.type
     )

@@ -66,7 +66,9 @@ def tile(*, T: DataType, xp: Any) -> Callable[[Any, Any], Any]:
             )
         blocks = tensor.reshape([n for size in shape for n in (1, size)])
         repeated = [n for pair in zip(counts, shape, strict=True) for n in pair]
-        return xp.reshape(xp.broadcast_to(blocks, repeated), sizes, copy=True)
+        result = xp.reshape(xp.broadcast_to(blocks, repeated), sizes)
+        is_view = all(count == 1 or size == 1 for count, size in zip(counts, shape, strict=True))
+        return xp.asarray(result, copy=True) if is_view else result
 
     return tiled
 

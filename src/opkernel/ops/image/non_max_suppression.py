@@ -12,6 +12,7 @@ import numpy as np
 from opkernel.errors import InvalidArgumentError
 from opkernel.kernel import check_allocation, register_kernel
 from opkernel.opdef import DimensionHandle, InferenceContext, OpHandle, register_op
+from opkernel.ops.math.elementwise import flush_subnormals
 from opkernel.types import DataType
 
 Array = np.ndarray[Any, Any]
@@ -162,11 +163,13 @@ def _check_boxes(boxes: Any, scores: Any) -> None:
 
 def _select(boxes: Any, scores: Any, limits: _Limits) -> _Selection:
     """The best box, then the best of those left, and so on; of equal ones the first."""
+    limits = _Limits(*(flush_subnormals(np.asarray(limit), np) for limit in limits))
     limits.check()
     _check_boxes(boxes, scores)
     if limits.max_output_size < 0:
         raise InvalidArgumentError("output size must be non-negative")
-    corners = _corners(boxes.astype(np.float32))
+    corners = box_corners(boxes.astype(np.float32))
+    scores = flush_subnormals(scores, np)
     candidates = np.flatnonzero(scores > limits.score_threshold)
     scores_stay = limits.soft_nms_sigma == 0 and np.abs(corners).max(initial=0) < _MAX_COORDINATE
     select = _select_by_sorting if scores_stay else _select_by_queue
@@ -183,7 +186,7 @@ def _select_by_sorting(
     selected: list[int] = []
     while len(selected) < limits.max_output_size and len(left):
         selected.append(left[0])
-        overlap = _overlap(boxes[:, 1:], boxes[:, 0]).astype(scores.dtype)
+        overlap = box_overlap(boxes[:, 1:], boxes[:, 0]).astype(scores.dtype)
         keep = np.flatnonzero(overlap <= limits.iou_threshold) + 1
         left, boxes = left[keep], boxes[:, keep]
     return selected, scores[selected]
@@ -204,7 +207,7 @@ def _select_by_queue(
     while len(selected) < limits.max_output_size and queue:
         _, box, score, compared = heappop(queue)
         others = corners[:, selected[compared:][::-1]]
-        overlaps = _overlap(others, corners[:, box]).astype(scores.dtype)
+        overlaps = box_overlap(others, corners[:, box]).astype(scores.dtype)
         new_score = _reduced(score, overlaps, limits)
         if new_score == score:
             selected.append(box)
@@ -229,7 +232,7 @@ def _reduced(score: Any, overlaps: Array, limits: _Limits) -> Any:
     return -np.inf if is_dropped else running[-1]
 
 
-def _corners(boxes: Array) -> Array:
+def box_corners(boxes: Array) -> Array:
     """y, x of the lower corner, y, x of the upper one, and the area; a row each."""
     first, second = boxes[:, :2].T, boxes[:, 2:].T
     lower = np.where(second < first, second, first)
@@ -237,7 +240,7 @@ def _corners(boxes: Array) -> Array:
     return np.concatenate([lower, upper, np.prod(upper - lower, axis=0, keepdims=True)])
 
 
-def _overlap(boxes: Array, box: Array) -> Array:
+def box_overlap(boxes: Array, box: Array) -> Array:
     """The intersection of each box with one, as a part of their union; 0 for empty boxes."""
     height = np.minimum(boxes[2], box[2]) - np.maximum(boxes[0], box[0])
     width = np.minimum(boxes[3], box[3]) - np.maximum(boxes[1], box[1])

@@ -125,7 +125,7 @@ def _pair(values: Any) -> tuple[float, float]:
 def _factors(scale: Any, translation: Any) -> list[tuple[float, float]]:
     """Scale and translation of the height, and of the width."""
     scales = _pair(scale)
-    if not min(scales) > 0:
+    if not all(factor > 0 for factor in scales):
         raise InvalidArgumentError("Scale must be greater than zero.")
     return list(zip(scales, _pair(translation), strict=True))
 

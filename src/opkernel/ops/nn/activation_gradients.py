@@ -57,10 +57,12 @@ SOFTPLUS_GRAD = _gradient_op("SoftplusGrad")
 SOFTSIGN_GRAD = _gradient_op("SoftsignGrad")
 
 
-def _register(op: OpHandle, body: Callable[..., Any], types: Types = FLOATS) -> None:
+def _register(
+    op: OpHandle, body: Callable[..., Any], types: Types = FLOATS, *, in_float: bool = True
+) -> None:
     @register_kernel(op, device="CPU", types={"T": types}, kind="elementwise", factory=True)
     def make(*, T: DataType, xp: Any) -> Callable[[Any, Any], Any]:
-        return _checked(op.name, kernel_of_body(body, T, xp))
+        return _checked(op.name, kernel_of_body(body, T, xp, in_float=in_float))
 
 
 def _checked(op: str, kernel: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
@@ -96,11 +98,11 @@ def selu_grad(gradients: Any, outputs: Any, *, xp: Any) -> Any:
 
 
 def softplus_grad(gradients: Any, features: Any, *, xp: Any) -> Any:
-    return gradients / (xp.exp(-features) + 1)
+    return gradients / (xp.exp(-features) + features.dtype.type(1))
 
 
 def softsign_grad(gradients: Any, features: Any, *, xp: Any) -> Any:
-    root = xp.abs(features) + 1
+    root = xp.abs(features) + features.dtype.type(1)
     return gradients / (root * root)
 
 
@@ -108,8 +110,9 @@ _register(RELU_GRAD, relu_grad, REAL_NUMBERS)
 _register(RELU6_GRAD, relu6_grad, REAL_NUMBERS)
 _register(ELU_GRAD, elu_grad)
 _register(SELU_GRAD, selu_grad)
-_register(SOFTPLUS_GRAD, softplus_grad)
-_register(SOFTSIGN_GRAD, softsign_grad)
+# The divisors overflow in half.
+_register(SOFTPLUS_GRAD, softplus_grad, in_float=False)
+_register(SOFTSIGN_GRAD, softsign_grad, in_float=False)
 
 
 @register_kernel(

@@ -21,6 +21,7 @@ from opkernel.opdef.common_shapes import (
 )
 from opkernel.ops.kernel_types import FLOATS
 from opkernel.ops.nn.geometry import check_rank, sizes_from_tensor
+from opkernel.ops.nn.narrow_products import NARROW_FLOATS
 from opkernel.ops.nn.pooling import Pool, check_channels_last, pool_from_attrs
 from opkernel.ops.nn.window_reductions import reduce_windows, window_sizes
 from opkernel.ops.nn.windows import Array, Geometry, overlaps
@@ -92,13 +93,23 @@ def _refuse_depth(pool: Pool) -> None:
         raise UnimplementedError("Non-spatial pooling is not yet supported.")
 
 
-def _mean(x: Array, geometry: Geometry, sums: Array, counted: int = 2**31) -> Array:
+def _sums(x: Array, geometry: Geometry) -> Array:
+    """The sums over windows; in narrow types one element of the window after the other."""
+    if as_dtype(x.dtype) not in NARROW_FLOATS:
+        return reduce_windows(x, geometry, np.add, 0)
+    sums = np.zeros((x.shape[0], *geometry.output, x.shape[-1]), x.dtype)
+    for _, windows, elements in overlaps(geometry, x.shape[1:-1]):
+        sums[windows] += x[elements]
+    return sums
+
+
+def _mean(x: Array, geometry: Geometry, counted: int = 2**31) -> Array:
     """The sums over windows, divided by how many elements each sees, `counted` at most."""
     counts: Array | int = math.prod(geometry.window)
     if geometry.is_padded:
         counts = window_sizes(geometry, x.shape[1:-1])
-    divisor = np.minimum(counts, counted).astype(sums.dtype)
-    np.divide(sums, divisor, out=sums)
+    sums = _sums(x, geometry)
+    np.divide(sums, np.minimum(counts, counted).astype(x.dtype), out=sums)
     return sums
 
 
@@ -106,29 +117,19 @@ _COUNTED = {DataType.DT_HALF: 2048, DataType.DT_BFLOAT16: 256}
 """As far as a narrow float can count: TensorFlow counts elements in the type of the images."""
 
 
-def _narrow_mean(x: Array, geometry: Geometry) -> Array:
-    """The mean in the type of the images, one element of the window after the other."""
-    sums = np.zeros((x.shape[0], *geometry.output, x.shape[-1]), x.dtype)
-    for _, windows, elements in overlaps(geometry, x.shape[1:-1]):
-        sums[windows] += x[elements]
-    return _mean(x, geometry, sums, _COUNTED[as_dtype(x.dtype)])
-
-
 @register_kernel(AVG_POOL, device="CPU", types={"T": FLOATS}, factory=True)
 def avg_pool(
-    *, ksize: list[int], strides: list[int], padding: str, data_format: str
+    *, T: DataType, ksize: list[int], strides: list[int], padding: str, data_format: str
 ) -> Callable[[Array], Array]:
     """Images in layout NHWC only, as in TensorFlow."""
     check_channels_last("AvgPoolingOp", data_format)
     pool = pool_from_attrs(ksize, strides, padding)
+    counted = _COUNTED.get(T, 2**31)
 
     def pooled(x: Array) -> Array:
         check_rank("tensor_in", x, 4)
         _refuse_depth(pool)
-        geometry = pool.geometry(x.shape)
-        if as_dtype(x.dtype) in _COUNTED:
-            return _narrow_mean(x, geometry)
-        return _mean(x, geometry, reduce_windows(x, geometry, np.add, 0))
+        return _mean(x, pool.geometry(x.shape), counted)
 
     return pooled
 
@@ -142,12 +143,7 @@ def avg_pool_3d(
     pool = pool_from_attrs(ksize, strides, padding, rank=5)
     pool.refuse_depth("Pooling")
 
-    def pooled(x: Array) -> Array:
-        geometry = pool.geometry(x.shape)
-        sums = reduce_windows(x.astype(np.float32, copy=False), geometry, np.add, 0)
-        return _mean(x, geometry, sums).astype(x.dtype, copy=False)
-
-    return pooled
+    return lambda x: _mean(x, pool.geometry(x.shape))
 
 
 class _Spans:

@@ -130,6 +130,7 @@ class _Grid(NamedTuple):
     low: Any
     high: Any
     scale: Any
+    inverse_scale: Any
 
     @staticmethod
     def nudged(low: Any, high: Any, bounds: tuple[int, int], xp: Any) -> "_Grid":
@@ -140,14 +141,15 @@ class _Grid(NamedTuple):
         whole = xp.where(zero == zero, xp.floor(zero + 0.5), 0)
         zero = xp.where(zero < first, first, xp.where(zero > last, last, whole))
         zero = zero.astype(np.float32)
-        return _Grid((first - zero) * scale, (last - zero) * scale, scale)
+        # Not 1 / scale: it is rounded otherwise, which 16 bits show.
+        inverse_scale = (last - first) / (high - low)
+        return _Grid((first - zero) * scale, (last - zero) * scale, scale, inverse_scale)
 
     def quantize(self, inputs: Any, xp: Any) -> Any:
         """Each input as the nearest value of the grid."""
-        inverse = 1 / self.scale
-        zero = xp.floor(-self.low * inverse + 0.5)
+        zero = xp.floor(-self.low * self.inverse_scale + 0.5)
         shifted = xp.maximum(xp.minimum(inputs, self.high), self.low) - self.low
-        return xp.floor(shifted * inverse - zero + 0.5) * self.scale
+        return xp.floor(shifted * self.inverse_scale - zero + 0.5) * self.scale
 
     def contains(self, inputs: Any) -> Any:
         """Which inputs are in the range."""

@@ -82,9 +82,15 @@ def lrn(
         squares = (image * image).astype(np.float32, copy=False)
         sums = xp.matmul(squares, _near(image.shape[-1], depth_radius, xp))
         norm = sums.astype(image.dtype, copy=False) * alpha + bias
-        return image * norm**-beta
+        return image * _power(norm, -beta, xp)
 
     return kernel
+
+
+def _power(norm: Any, exponent: float, xp: Any) -> Any:
+    """A power; NaN for -inf, as for other negative numbers, unless the exponent is whole."""
+    power = norm**exponent
+    return power if exponent.is_integer() else xp.where(norm < 0, norm.dtype.type(np.nan), power)
 
 
 @register_kernel(LRN_GRAD, device="CPU", types=_TYPES, factory=True)

@@ -3,9 +3,9 @@
 Where TensorFlow does not widen these types (gradients of convolutions, three-dimensional
 convolutions), Eigen rounds after every term, which shows wherever terms cancel. Columns that fill
 packets of 8 are computed in two steps, product and sum, each of them rounded; the columns that are
-left over with one rounding of both. Large products are computed in float: there Eigen cuts the
-terms into blocks by cache size and number of threads, so that no order is the true one, and float
-is nearer to what was meant.
+left over with one rounding of both. Long sums and single rows are computed in float: there Eigen
+adds up several parts, as many as the caches and the number of threads make, so that float is
+nearest to all of them.
 
 Source: Eigen src/Core/products/GeneralBlockPanelKernel.h, arch/Default/Half.h.
 """
@@ -23,6 +23,7 @@ NARROW_FLOATS = (DataType.DT_HALF, DataType.DT_BFLOAT16)
 _PACKET = 8
 STEPWISE_LIMIT = 1 << 20
 """Multiplications up to which each is rounded; each takes about 10 ns."""
+_LONG_SUM = 256
 
 
 def add_product(total: Array, a: Array, b: Array, dtype: np.dtype[np.generic]) -> Array:
@@ -34,15 +35,16 @@ def add_product(total: Array, a: Array, b: Array, dtype: np.dtype[np.generic]) -
 def _narrow_matmul(a: Array, b: Array, out: Array) -> None:
     """`out = a @ b`."""
     wide_a, wide_b = a.astype(np.float32), b.astype(np.float32)
-    if out.size * a.shape[1] > STEPWISE_LIMIT:
+    rows, terms = a.shape
+    if rows == 1 or terms > _LONG_SUM or out.size * terms > STEPWISE_LIMIT:
         out[...] = wide_a @ wide_b
         return
     packed = out.shape[1] // _PACKET * _PACKET
     total = np.zeros(out.shape, np.float32)
     for left, right in zip(wide_a.T, wide_b, strict=True):
-        terms = np.multiply.outer(left, right)
-        terms[:, :packed] = terms[:, :packed].astype(out.dtype)
-        total = (total + terms).astype(out.dtype).astype(np.float32)
+        term = np.multiply.outer(left, right)
+        term[:, :packed] = term[:, :packed].astype(out.dtype)
+        total = (total + term).astype(out.dtype).astype(np.float32)
     out[...] = total
 
 
