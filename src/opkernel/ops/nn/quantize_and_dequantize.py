@@ -1,0 +1,224 @@
+"""Quantisation there and back: floats rounded to the values that a range of integers stands for.
+
+Unlike FakeQuant* the range is that of the tensor unless it is given, and 0 stays exactly 0: the
+scale is set by one end of the range, and the other end moves.
+
+Source: TensorFlow core/ops/array_ops.cc, core/kernels/quantize_and_dequantize_op.{h,cc}.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from opkernel.errors import InvalidArgumentError
+from opkernel.kernel import register_kernel
+from opkernel.opdef import InferenceContext, OpHandle, register_op
+from opkernel.types import DataType
+
+Array = np.ndarray[Any, Any]
+
+_TYPES = (DataType.DT_FLOAT, DataType.DT_DOUBLE)
+_MAX_BITS = 62
+
+
+def quantize_and_dequantize_shape(c: InferenceContext) -> None:
+    """Input 0; the range is scalars, or vectors as long as the dimension `axis`."""
+    axis = c.get_attr("axis")
+    minimum = c.merge(c.with_rank(c.input(1), 0 if axis == -1 else 1), c.input(2))
+    if axis < -1:
+        raise InvalidArgumentError(f"axis should be at least -1, got {axis}")
+    if axis != -1:
+        inputs = c.with_rank_at_least(c.input(0), axis + 1)
+        c.merge(c.dim(inputs, axis), c.dim(minimum, 0))
+    if c.num_inputs() == 4:
+        c.with_rank(c.input(3), 0)
+    c.set_output(0, c.input(0))
+
+
+def _declare(version: int, num_bits: Sequence[str], attrs: Sequence[str]) -> OpHandle:
+    return register_op(
+        f"QuantizeAndDequantizeV{version}",
+        inputs=["input: T", "input_min: T", "input_max: T", *num_bits],
+        outputs=["output: T"],
+        attrs=attrs,
+        shape_fn=quantize_and_dequantize_shape,
+        doc="""Round to the values that integers of `num_bits` bits can stand for.
+
+        input_min, input_max: The range, where `range_given`; else it is that of `input`.
+        signed_input: The integers are signed.
+        narrow_range: Of the signed integers, the lowest is left out.
+        axis: Each slice along this dimension has a range of its own; -1 for one range.
+        """,
+    )
+
+
+_T = "T: {bfloat16, half, float, double}"
+_NARROW_AXIS = ("narrow_range: bool = false", "axis: int = -1")
+_ATTRS = (
+    "signed_input: bool = true",
+    "num_bits: int = 8",
+    "range_given: bool = false",
+    _T,
+    "round_mode: {'HALF_TO_EVEN', 'HALF_UP'} = 'HALF_TO_EVEN'",
+    *_NARROW_AXIS,
+)
+QUANTIZE_AND_DEQUANTIZE_V2 = _declare(2, (), _ATTRS)
+QUANTIZE_AND_DEQUANTIZE_V3 = _declare(
+    3,
+    ["num_bits: int32"],
+    ["signed_input: bool = true", "range_given: bool = true", _T, *_NARROW_AXIS],
+)
+QUANTIZE_AND_DEQUANTIZE_V4 = _declare(4, (), _ATTRS)
+
+
+class _Integers(NamedTuple):
+    """The integers that stand for the values."""
+
+    low: int
+    high: int
+
+    @classmethod
+    def of(cls, num_bits: int, signed: bool, narrow: bool) -> "_Integers":
+        """Those of so many bits.
+
+        Raises:
+            InvalidArgumentError: it is no sensible number of bits.
+        """
+        if not 0 < num_bits < _MAX_BITS + (not signed):
+            raise InvalidArgumentError(
+                f"num_bits is out of range: {num_bits} with signed_input_ {int(signed)}"
+            )
+        if not signed:
+            return cls(0, 2**num_bits - 1)
+        return cls(-(2 ** (num_bits - 1)) + narrow, 2 ** (num_bits - 1) - 1)
+
+
+class _Range(NamedTuple):
+    """The lowest and the highest value of each slice, in a shape to be broadcast."""
+
+    low: Array
+    high: Array
+
+    def scaled_to(self, integers: _Integers) -> tuple["_Range", Array, Array]:
+        """The range with one end moved, how many integers there are for 1, and the inverse."""
+        number = self.low.dtype.type
+        low, high = number(integers.low), number(integers.high)
+        unlimited = np.finfo(number).max
+        from_low = np.where(low * self.low > 0, low / self.low, unlimited)
+        from_high = np.where(high * self.high > 0, high / self.high, unlimited)
+        by_low = from_low < from_high
+        step = np.where(by_low, self.low / low, self.high / high)
+        moved = _Range(
+            np.where(by_low, self.low, low * step), np.where(by_low, high * step, self.high)
+        )
+        return moved, np.where(by_low, from_low, from_high), step
+
+
+def _range_of(tensor: Array, axis: int) -> _Range:
+    """The range of the values of each slice; NaN counts for nothing."""
+    others = tuple(i for i in range(tensor.ndim) if i != axis)
+    low, high = (f.reduce(tensor, axis=others, keepdims=True) for f in (np.fmin, np.fmax))
+    return _Range(np.asarray(low), np.asarray(high))
+
+
+def _given_range(tensor: Array, low: Array, high: Array, axis: int) -> _Range:
+    if axis != -1:
+        for name, end in (("min", low), ("max", high)):
+            if end.ndim != 1:
+                raise InvalidArgumentError(
+                    f"Shape must be rank 1 for input_{name}_tensor when the axis is specified"
+                )
+            if end.size != tensor.shape[axis]:
+                raise InvalidArgumentError(
+                    f"input_{name}_tensor has {end.size} elements for {tensor.shape[axis]} slices"
+                )
+        shape = [-1 if i == axis else 1 for i in range(tensor.ndim)]
+        low, high = low.reshape(shape), high.reshape(shape)
+    elif low.size != 1 or high.size != 1:
+        raise InvalidArgumentError("input_min and input_max must have one element")
+    else:
+        low, high = low.reshape(()), high.reshape(())
+    if (low > high).any():
+        at = np.argmax(low > high)
+        raise InvalidArgumentError(
+            f"Invalid range: input_min {low.flat[at]:g} > input_max {high.flat[at]:g}"
+        )
+    return _Range(np.asarray(low), np.asarray(high))
+
+
+def _round_trip(
+    tensor: Array, given: _Range | None, axis: int, integers: _Integers, half_up: bool
+) -> Array:
+    """The values rounded; those beyond a given range become its ends."""
+    if tensor.size == 0:
+        return tensor.copy()
+    limits, scale, step = (given or _range_of(tensor, axis)).scaled_to(integers)
+    if given is not None:
+        tensor = np.maximum(np.minimum(tensor, limits.high), limits.low)
+    scaled = tensor * scale
+    rounded = np.floor(scaled + tensor.dtype.type(0.5)) if half_up else np.rint(scaled)
+    result: Array = rounded * step
+    return result
+
+
+def _check_axis(axis: int) -> None:
+    if axis < -1:
+        raise InvalidArgumentError(f"Axis must be at least -1. Found {axis}")
+
+
+def quantize_and_dequantize(
+    *,
+    signed_input: bool,
+    num_bits: int,
+    range_given: bool,
+    round_mode: str,
+    narrow_range: bool,
+    axis: int,
+) -> Callable[[Any, Any, Any], Any]:
+    """A given range is scalars here, so that there is none along an axis."""
+    _check_axis(axis)
+    integers = _Integers.of(num_bits, signed_input, narrow_range)
+
+    def kernel(tensor: Any, input_min: Any, input_max: Any) -> Any:
+        if axis >= tensor.ndim:
+            raise InvalidArgumentError(
+                f"Shape must be at least rank {axis + 1} but is rank {tensor.ndim}"
+            )
+        given = None
+        if range_given:
+            for name, end in (("min", input_min), ("max", input_max)):
+                if end.ndim:
+                    raise InvalidArgumentError(f"input_{name} must be a scalar.")
+            given = _given_range(tensor, input_min, input_max, axis)
+        return _round_trip(tensor, given, axis, integers, round_mode == "HALF_UP")
+
+    return kernel
+
+
+for _op in (QUANTIZE_AND_DEQUANTIZE_V2, QUANTIZE_AND_DEQUANTIZE_V4):
+    register_kernel(_op, device="CPU", types={"T": _TYPES}, factory=True)(quantize_and_dequantize)
+
+
+@register_kernel(QUANTIZE_AND_DEQUANTIZE_V3, device="CPU", types={"T": _TYPES}, factory=True)
+def quantize_and_dequantize_v3(
+    *, signed_input: bool, range_given: bool, narrow_range: bool, axis: int
+) -> Callable[[Any, Any, Any, Any], Any]:
+    _check_axis(axis)
+
+    def kernel(tensor: Any, input_min: Any, input_max: Any, num_bits: Any) -> Any:
+        if axis >= tensor.ndim:
+            raise InvalidArgumentError(
+                f"Axis requested is larger than input dimensions. Axis: {axis} "
+                f"Input Dimensions: {tensor.ndim}"
+            )
+        if num_bits.ndim:
+            raise InvalidArgumentError(
+                "Invalid shape. The `num_bits` tensor should be a scalar. "
+                f"Got dimensions: {num_bits.ndim}"
+            )
+        integers = _Integers.of(int(num_bits), signed_input, narrow_range)
+        given = _given_range(tensor, input_min, input_max, axis) if range_given else None
+        return _round_trip(tensor, given, axis, integers, half_up=False)
+
+    return kernel
