@@ -4,6 +4,7 @@ Run after a change of a schema: `python tools/generate_proto.py` (needs the `dev
 With `--check` nothing is written and the exit status says whether the shipped files are current.
 """
 
+import keyword
 import sys
 import tempfile
 from collections.abc import Iterator
@@ -77,9 +78,13 @@ def _message(message: DescriptorProto, scope: str, indent: str) -> Iterator[str]
 def _fields(
     message: DescriptorProto, maps: dict[str, DescriptorProto], indent: str
 ) -> Iterator[str]:
-    """Scalars can be assigned; messages and containers are only read and filled in place."""
-    arguments = ["self"] + ["*"] * bool(message.field)
-    for field in message.field:
+    """Scalars can be assigned; messages and containers are only read and filled in place.
+
+    A field that is named like a keyword (`from`) is left to `getattr`.
+    """
+    fields = [field for field in message.field if not keyword.iskeyword(field.name)]
+    arguments = ["self"] + ["*"] * bool(fields)
+    for field in fields:
         kind = _field_type(field, maps)
         if kind in ("float", "bool", "str", "bytes", "int"):
             arguments.append(f"{field.name}: {kind} = ...")

@@ -400,7 +400,7 @@ def test_fused_batch_norm_with_side_input_and_activation(infer):
         outputs=6,
         attrs=attrs,
     )
-    assert back == "[d0_0,d0_1,d0_2,d2_0];[d2_0];[d2_0];[0];[0];in0"
+    assert back == "[d0_0,d0_1,d0_2,d2_0];[d2_0];[d2_0];[0];[0];[d0_0,d0_1,d0_2,d0_3]"
     with pytest.raises(InvalidArgumentError, match="must be divisible by 4, but is 6"):
         infer(
             common_shapes.fused_batch_norm_ex_shape,

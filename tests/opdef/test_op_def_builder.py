@@ -47,11 +47,14 @@ def test_functions_are_held_beside_the_op_def():
     def constructor(op_def):
         op_def.output_arg[0].experimental_full_type.type_id = 1
 
+    def forward(input_types, infer_function_rets):
+        return input_types[0]
+
     builder = OpDefBuilder("A").output("a: int32").set_shape_fn(unknown_shape)
-    data = builder.set_type_constructor(constructor).set_forward_type_fn(max).finalize()
+    data = builder.set_type_constructor(constructor).set_forward_type_fn(forward).finalize()
     assert data.shape_inference_fn is unknown_shape
     assert data.type_constructor is constructor
-    assert data.forward_type_fn is max
+    assert data.forward_type_fn is forward
     assert data.op_def.output_arg[0].experimental_full_type.type_id == 1
     assert not data.is_function_op
 

@@ -9,11 +9,16 @@ from opkernel.opdef import (
     summarize_op_def,
     unknown_shape,
 )
+from opkernel.proto import FullTypeDef
 
 
 @pytest.fixture
 def registry():
     return OpRegistry()
+
+
+def no_types(input_types, infer_function_rets):
+    return FullTypeDef()
 
 
 def test_the_whole_declaration(registry):
@@ -31,7 +36,7 @@ def test_the_whole_declaration(registry):
         is_distributed_communication=True,
         deprecated=(9, "Use less"),
         type_constructor=lambda op_def: None,
-        forward_type_fn=max,
+        forward_type_fn=no_types,
         registry=registry,
     )
     assert (handle.name, repr(handle)) == ("Everything", "<op Everything>")
@@ -45,7 +50,7 @@ def test_the_whole_declaration(registry):
     assert handle.op_def.input_arg[0].description == "The first."
     assert handle.op_def.deprecation.version == 9
     assert handle.registration.shape_inference_fn is unknown_shape
-    assert handle.registration.forward_type_fn is max
+    assert handle.registration.forward_type_fn is no_types
     assert registry.look_up("Everything") is handle.registration
 
 
@@ -84,7 +89,7 @@ def test_another_module_may_not(registry):
     with pytest.raises(AlreadyExistsError) as caught:
         exec(code, theirs)
     assert str(caught.value) == (
-        f"Op with name Mine: 'theirs' declares it, but '{__name__}' has declared it already"
+        f"Op with name Mine: 'theirs' declares it, but '{__name__}' declares it already"
     )
     assert registry.owner("Mine") == __name__
 

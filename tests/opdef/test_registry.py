@@ -173,6 +173,31 @@ def test_the_validator_may_refuse(registry):
         registry.look_up("A")
 
 
+def test_a_selection_holds_what_was_asked_for_and_system_ops():
+    selected = global_op_registry().select(["MatMul", "Relu"])
+    names = {op.name for op in selected.get_registered_ops()}
+    assert names >= {"MatMul", "Relu", "NoOp", "_Arg", "_Retval", "_Send", "_Recv"}
+    assert "Add" not in names
+    with pytest.raises(NotFoundError, match="'Add'"):
+        selected.look_up("Add")
+    with pytest.raises(NotFoundError, match="'Nope'"):
+        global_op_registry().select(["Nope"])
+
+
+def test_unregistered_ops_are_gone_and_may_come_from_elsewhere(registry):
+    declare(registry, "Gone")
+    registry.look_up("Gone")
+    assert set(registry.owners()) == {"Gone"}
+    registry.unregister("Gone")
+    assert registry.names() == []
+    with pytest.raises(NotFoundError):
+        registry.look_up("Gone")
+    with pytest.raises(NotFoundError):
+        registry.unregister("Gone")
+    registry.register(OpRegistrationData(OpDef(name="Gone")))
+    assert registry.owners() == {}
+
+
 # -- the loader -----------------------------------------------------------------------------------
 
 
@@ -203,6 +228,23 @@ def test_the_loader_may_look_ops_up(registry):
 
     registry.set_loader(load)
     assert registry.look_up("Outer").op_def.name == "Outer"
+
+
+def test_what_the_loader_knows_gives_way_to_a_registration(registry):
+    known = OpRegistrationData(OpDef(name="Known"))
+    registry.set_loader({"Known": known}.get, names=lambda: ["Known"])
+    assert registry.look_up("Known") is known
+    assert registry.get_op_registration_data() == [known]
+    declare(registry, "Known", inputs=["x: float"])
+    assert [arg.name for arg in registry.look_up("Known").op_def.input_arg] == ["x"]
+    assert [op.name for op in registry.get_registered_ops()] == ["Known"]
+
+
+def test_what_the_loader_would_register_is_not_for_others(registry):
+    registry.set_loader(lambda name: None, owner={"Taken": "some.module"}.get)
+    with pytest.raises(AlreadyExistsError, match=r"Taken.*some\.module"):
+        declare(registry, "Taken")
+    declare(registry, "Free")
 
 
 def test_other_threads_may_register_while_the_loader_runs(registry):

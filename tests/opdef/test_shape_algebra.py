@@ -79,8 +79,10 @@ def test_with_rank_keeps_the_handle_or_refines_an_unknown_one():
     assert A.debug_string(A.with_rank(A.unknown_shape(), 2)) == "[?,?]"
     with pytest.raises(InvalidArgumentError, match=r"^Shape must be rank 1 but is rank 2$"):
         A.with_rank(known, 1)
-    with pytest.raises(InvalidArgumentError, match="Rank must be >= 0, got -1"):
+    with pytest.raises(InvalidArgumentError, match="Shape must be rank -1 but is rank 2"):
         A.with_rank(known, -1)
+    unknown = A.unknown_shape()
+    assert A.with_rank(unknown, -1) is unknown
     with pytest.raises(InvalidArgumentError, match="Rank cannot exceed kint32max"):
         A.with_rank(A.unknown_shape(), 2**31)
 

@@ -14,7 +14,9 @@ from opkernel.types import DataType
 
 __all__ = ["HeldShapes"]
 
-_Combine: TypeAlias = Callable[[ShapeHandle, ShapeHandle], ShapeHandle]
+_Held: TypeAlias = Sequence[ShapeAndType]
+_Combine: TypeAlias = Callable[[_Held | None, _Held], list[ShapeAndType] | None]
+"""What old and new come to; None where they do not match, or nothing is learned."""
 
 
 class HeldShapes(ShapeAlgebra):
@@ -45,6 +47,10 @@ class HeldShapes(ShapeAlgebra):
         """What the shape function said that the resource or variant at an output holds."""
         return self._output_handles.get(index)
 
+    def held_by_outputs(self) -> Iterable[tuple[int, list[ShapeAndType]]]:
+        """The outputs of which the shape function said what they hold, with that."""
+        return self._output_handles.items()
+
     def set_output_handle_shapes_and_types(
         self, index: int, shapes_and_types: Sequence[ShapeAndType]
     ) -> None:
@@ -55,30 +61,30 @@ class HeldShapes(ShapeAlgebra):
         self, index: int, shapes_and_types: Sequence[ShapeAndType]
     ) -> bool:
         """Refine what an input holds; whether anything was learned."""
-        return self._update_input_handles(index, shapes_and_types, _merge_or_keep)
+        return self._update_input_handles(index, shapes_and_types, _merged)
 
     def relax_input_handle_shapes_and_merge_types(
         self, index: int, shapes_and_types: Sequence[ShapeAndType]
     ) -> bool:
-        """Keep of what an input holds that which holds of these too; whether it changed."""
-        return self._update_input_handles(index, shapes_and_types, self.relax)
+        """Keep of what an input holds that which holds of these too; whether their types agree."""
+        return self._update_input_handles(index, shapes_and_types, _relaxed)
 
     def merge_output_handle_shapes_and_types(
         self, index: int, shapes_and_types: Sequence[ShapeAndType]
     ) -> bool:
         """Refine what an output holds; whether anything was learned."""
-        return self._update_output_handles(index, shapes_and_types, _merge_or_keep)
+        return self._update_output_handles(index, shapes_and_types, _merged)
 
     def relax_output_handle_shapes_and_merge_types(
         self, index: int, shapes_and_types: Sequence[ShapeAndType]
     ) -> bool:
-        """Keep of what an output holds that which holds of these too; whether it changed."""
-        return self._update_output_handles(index, shapes_and_types, self.relax)
+        """Keep of what an output holds that which holds of these too; whether their types agree."""
+        return self._update_output_handles(index, shapes_and_types, _relaxed)
 
     def _update_input_handles(
         self, index: int, new: Sequence[ShapeAndType], combine: _Combine
     ) -> bool:
-        updated = _combine_shapes_and_types(self.input_handle_shapes_and_types(index), new, combine)
+        updated = combine(self.input_handle_shapes_and_types(index), new)
         if updated is not None:
             self.set_input_handle_shapes_and_types(index, updated)
         return updated is not None
@@ -86,7 +92,7 @@ class HeldShapes(ShapeAlgebra):
     def _update_output_handles(
         self, index: int, new: Sequence[ShapeAndType], combine: _Combine
     ) -> bool:
-        updated = _combine_shapes_and_types(self._output_handles.get(index), new, combine)
+        updated = combine(self._output_handles.get(index), new)
         if updated is not None:
             self._output_handles[index] = updated
         return updated is not None
@@ -100,19 +106,30 @@ def _merge_or_keep(old: ShapeHandle, new: ShapeHandle) -> ShapeHandle:
         return old
 
 
-def _combine_shapes_and_types(
-    old: Sequence[ShapeAndType] | None, new: Sequence[ShapeAndType], combine: _Combine
-) -> list[ShapeAndType] | None:
-    """Old and new combined, or None if that changes nothing or they do not match."""
+def _merged(old: _Held | None, new: _Held) -> list[ShapeAndType] | None:
     if old is None:
         return list(new)
-    if len(old) != len(new):
+    if not _types_agree(old, new):
         return None
     updated, refined = [], False
     for was, now in zip(old, new, strict=True):
-        if was.dtype not in (now.dtype, DataType.DT_INVALID):
-            return None
-        shape = combine(was.shape, now.shape)
+        shape = _merge_or_keep(was.shape, now.shape)
         refined |= shape is not was.shape or was.dtype != now.dtype
         updated.append(ShapeAndType(shape, now.dtype, was.full_type))
     return updated if refined else None
+
+
+def _relaxed(old: _Held | None, new: _Held) -> list[ShapeAndType] | None:
+    """What holds of both; full types do not outlast it."""
+    if old is None:
+        return list(new)
+    if not _types_agree(old, new):
+        return None
+    pairs = zip(old, new, strict=True)
+    return [ShapeAndType(ShapeAlgebra.relax(was.shape, now.shape), now.dtype) for was, now in pairs]
+
+
+def _types_agree(old: _Held, new: _Held) -> bool:
+    return len(old) == len(new) and all(
+        was.dtype in (now.dtype, DataType.DT_INVALID) for was, now in zip(old, new, strict=True)
+    )

@@ -14,6 +14,7 @@ from typing import Any, TypeAlias, overload
 from opkernel.errors import InvalidArgumentError, NotFoundError
 from opkernel.opdef.attr_value import attr_to_python
 from opkernel.opdef.declarations import attr_type_of, find_attr, is_list_arg
+from opkernel.opdef.full_type import specialize_type
 from opkernel.opdef.held_shapes import HeldShapes
 from opkernel.opdef.node_def import name_ranges_for_node
 from opkernel.opdef.shape_algebra import ShapeAlgebra, make_shape_handle
@@ -25,7 +26,7 @@ from opkernel.opdef.shape_handles import (
 )
 from opkernel.opdef.shape_tensors import Array, integers, shape_from_tensor
 from opkernel.opdef.versions import GRAPH_DEF_VERSION
-from opkernel.proto import NodeDef, OpDef
+from opkernel.proto import FullTypeDef, NodeDef, OpDef
 from opkernel.types import DataType, PartialTensorShape, TensorShape
 
 __all__ = ["InferenceContext", "InputShape", "ShapeFn"]
@@ -39,6 +40,9 @@ HeldTensor: TypeAlias = ShapeAndType | tuple[InputShape, DataType]
 Ranges: TypeAlias = dict[str, tuple[int, int]]
 
 _MISSING = object()
+_PLAIN_KINDS = ("i", "b", "f")
+"""The fields of an AttrValue that hold the Python value itself."""
+_MAX_COUNTS = 4096
 
 
 class InferenceContext(HeldShapes):
@@ -92,19 +96,17 @@ class InferenceContext(HeldShapes):
 
     def _count_outputs(self) -> int:
         """Number of outputs, from the declaration; checks the number of inputs on the way."""
-        op_def = self.op_def
-        if any(map(is_list_arg, op_def.input_arg)):
+        inputs, outputs = _counts_of(self.op_def)
+        if inputs < 0:
             inputs = max((stop for _, stop in self._name_ranges()[0].values()), default=0)
-        else:
-            inputs = len(op_def.input_arg)
         if inputs != len(self._inputs):
             raise InvalidArgumentError(
                 f"Wrong number of inputs passed: {len(self._inputs)} while {inputs} expected "
                 "based on NodeDef"
             )
-        if any(map(is_list_arg, op_def.output_arg)):
-            return max((stop for _, stop in self._name_ranges()[1].values()), default=0)
-        return len(op_def.output_arg)
+        if outputs < 0:
+            outputs = max((stop for _, stop in self._name_ranges()[1].values()), default=0)
+        return outputs
 
     def _name_ranges(self) -> tuple[Ranges, Ranges]:
         if self._ranges is None:
@@ -180,6 +182,14 @@ class InferenceContext(HeldShapes):
         """Whether the shape function asked for what is known of this input's value as a shape."""
         return index in self._requested_as_shape
 
+    @property
+    def requests(self) -> set[tuple[int, bool]]:
+        """All inputs whose values the shape function asked for, and whether it did as shapes."""
+        if not self._requested_tensors and not self._requested_as_shape:
+            return set()
+        tensors = {(index, False) for index in self._requested_tensors}
+        return tensors | {(index, True) for index in self._requested_as_shape}
+
     def set_input_tensors(self, tensors: Sequence[Array | None]) -> None:
         """Give the values of constant inputs, once it is known which were requested."""
         self._input_tensors = tensors
@@ -193,6 +203,10 @@ class InferenceContext(HeldShapes):
     def num_outputs(self) -> int:
         """The number of outputs of the node, each tensor of a list counted."""
         return len(self._outputs)
+
+    def outputs(self) -> list[ShapeHandle | None]:
+        """The shapes set for all outputs, None where none was."""
+        return list(self._outputs)
 
     @overload
     def output(self, which: int) -> ShapeHandle | None: ...
@@ -249,14 +263,19 @@ class InferenceContext(HeldShapes):
             return self._attrs[name]
         except KeyError:
             pass
-        declared = find_attr(self.op_def, name)
         node_attrs = self.node_def.attr
         if name in node_attrs:
             message = node_attrs[name]
-        elif declared is not None and declared.HasField("default_value"):
-            message = declared.default_value
+            kind = message.WhichOneof("value")
+            if kind in _PLAIN_KINDS:
+                value = self._attrs[name] = getattr(message, kind)
+                return value
+            declared = find_attr(self.op_def, name)
         else:
-            return default
+            declared = find_attr(self.op_def, name)
+            if declared is None or not declared.HasField("default_value"):
+                return default
+            message = declared.default_value
         type_ = attr_type_of(message) if declared is None else declared.type
         value = self._attrs[name] = attr_to_python(message, type_)
         return value
@@ -365,6 +384,32 @@ class InferenceContext(HeldShapes):
                 f"[-{input_rank}, {input_rank})"
             )
         return DimensionHandle(value + input_rank if value < 0 else value)
+
+    def ret_types(self) -> FullTypeDef:
+        """The full types that the op declares for its outputs, with the node's attrs filled in.
+
+        Raises:
+            InvalidArgumentError, UnimplementedError: as `specialize_type`.
+        """
+        return specialize_type(self.node_def, self.op_def)
+
+
+_counts: dict[int, tuple[OpDef, int, int]] = {}
+"""By identity of an OpDef, which is kept so that no other takes its place: `_counts_of` it."""
+
+
+def _counts_of(op_def: OpDef) -> tuple[int, int]:
+    """The numbers of inputs and outputs of an op; -1 where the attrs of a node decide."""
+    known = _counts.get(id(op_def))
+    if known is None:
+        if len(_counts) >= _MAX_COUNTS:
+            _counts.clear()
+        inputs, outputs = (
+            -1 if any(map(is_list_arg, args)) else len(args)
+            for args in (op_def.input_arg, op_def.output_arg)
+        )
+        known = _counts[id(op_def)] = op_def, inputs, outputs
+    return known[1:]
 
 
 def _handle(shape: InputShape) -> ShapeHandle:

@@ -3,20 +3,27 @@
 Source: TensorFlow core/framework/op_def_builder.cc.
 """
 
+import dataclasses
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Self, TypeAlias
+from typing import TYPE_CHECKING, Self, TypeAlias
 
 from opkernel.errors import InvalidArgumentError
 from opkernel.opdef.spec import SpecError, parse_arg_spec, parse_attr_spec, parse_doc_name
-from opkernel.proto import OpDef, OpDeprecation
+from opkernel.proto import FullTypeDef, OpDef, OpDeprecation
 from opkernel.types import DataType
 
 if TYPE_CHECKING:
     from opkernel.opdef.inference_context import InferenceContext
 
-__all__ = ["OpDefBuilder", "OpRegistrationData", "OpShapeInferenceFn", "OpTypeConstructor"]
+__all__ = [
+    "FunctionTypeInferrer",
+    "OpDefBuilder",
+    "OpRegistrationData",
+    "OpShapeInferenceFn",
+    "OpTypeConstructor",
+    "TypeInferenceFn",
+]
 
 OpShapeInferenceFn: TypeAlias = Callable[["InferenceContext"], None]
 """Sets the shapes of an op's outputs, or raises InvalidArgumentError."""
@@ -24,13 +31,16 @@ OpShapeInferenceFn: TypeAlias = Callable[["InferenceContext"], None]
 OpTypeConstructor: TypeAlias = Callable[[OpDef], None]
 """Completes the full types of an OpDef when it is built."""
 
-ForwardTypeFn: TypeAlias = Callable[..., Any]
-"""Infers the full type of a node's outputs from those of its inputs."""
+FunctionTypeInferrer: TypeAlias = Callable[[str, Sequence[FullTypeDef]], FullTypeDef]
+"""Infers the full types of the results of the function in an attr from those of its arguments."""
+
+TypeInferenceFn: TypeAlias = Callable[[Sequence[FullTypeDef], FunctionTypeInferrer], FullTypeDef]
+"""Infers full types from those of a node's inputs: a TFT_PRODUCT, or unset where none follows."""
 
 _CONTROL_OUTPUT = re.compile(r"[A-Za-z][A-Za-z0-9_]*")
 
 
-@dataclass
+@dataclasses.dataclass
 class OpRegistrationData:
     """What is known of an op: its declaration, and the functions that infer from it.
 
@@ -38,15 +48,19 @@ class OpRegistrationData:
         op_def: The declaration; shared, and not to be changed.
         shape_inference_fn: Infers output shapes; None where there is none to call.
         type_constructor: Completes the full types of the declaration.
-        forward_type_fn: Infers full types of outputs from those of inputs.
+        forward_type_fn: Infers the full types of outputs from those of inputs.
+        reverse_type_fn: Infers the full types of the node that gives one of the inputs.
+        reverse_type_input: The number of that input.
         is_function_op: Whether the op is a function of a library and not a registered op.
     """
 
     op_def: OpDef
     shape_inference_fn: OpShapeInferenceFn | None = None
     type_constructor: OpTypeConstructor | None = None
-    forward_type_fn: ForwardTypeFn | None = None
+    forward_type_fn: TypeInferenceFn | None = None
     is_function_op: bool = False
+    reverse_type_fn: TypeInferenceFn | None = None
+    reverse_type_input: int = 0
 
 
 class OpDefBuilder:
@@ -149,20 +163,20 @@ class OpDefBuilder:
             self._data.shape_inference_fn = fn
         return self
 
-    def set_type_constructor(self, fn: OpTypeConstructor) -> Self:
+    def set_type_constructor(self, fn: OpTypeConstructor | None) -> Self:
         """Set the function that completes the declaration's full types."""
-        if self._data.type_constructor is not None:
-            self._errors.append(f"SetTypeConstructor called twice for Op {self.name}")
-        else:
-            self._data.type_constructor = fn
+        self._data.type_constructor = fn
         return self
 
-    def set_forward_type_fn(self, fn: ForwardTypeFn) -> Self:
-        """Set the function that infers the full types of outputs."""
-        if self._data.forward_type_fn is not None:
-            self._errors.append(f"SetForwardTypeFn called twice for Op {self.name}")
-        else:
-            self._data.forward_type_fn = fn
+    def set_forward_type_fn(self, fn: TypeInferenceFn | None) -> Self:
+        """Set the function that infers the full types of outputs from those of inputs."""
+        self._data.forward_type_fn = fn
+        return self
+
+    def set_reverse_type_fn(self, input_number: int, fn: TypeInferenceFn | None) -> Self:
+        """Set the function that infers, from the inputs' types, what an input's node must give."""
+        self._data.reverse_type_fn = fn
+        self._data.reverse_type_input = input_number
         return self
 
     def allow_attr_type_any(self) -> Self:
@@ -183,12 +197,7 @@ class OpDefBuilder:
             self._data.type_constructor(op_def)
         if errors:
             raise InvalidArgumentError("\n".join(errors))
-        return OpRegistrationData(
-            op_def,
-            self._data.shape_inference_fn,
-            self._data.type_constructor,
-            self._data.forward_type_fn,
-        )
+        return dataclasses.replace(self._data, op_def=op_def)
 
     def _parse_specs(self, op_def: OpDef) -> list[str]:
         """Read all specs into `op_def`; the result are the errors."""

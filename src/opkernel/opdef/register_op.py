@@ -7,16 +7,16 @@ from dataclasses import dataclass
 from types import FrameType
 
 from opkernel.opdef.op_def_builder import (
-    ForwardTypeFn,
     OpDefBuilder,
     OpRegistrationData,
     OpShapeInferenceFn,
     OpTypeConstructor,
+    TypeInferenceFn,
 )
 from opkernel.opdef.registry import OpRegistry, global_op_registry
 from opkernel.proto import OpDef
 
-__all__ = ["OpHandle", "register_op"]
+__all__ = ["OpHandle", "declaring_frame", "register_op"]
 
 
 @dataclass(frozen=True)
@@ -32,7 +32,7 @@ class _Declaration:
     flags: dict[str, bool]
     deprecated: tuple[int, str] | None
     type_constructor: OpTypeConstructor | None
-    forward_type_fn: ForwardTypeFn | None
+    forward_type_fn: TypeInferenceFn | None
 
     def builder(self) -> OpDefBuilder:
         builder = OpDefBuilder(self.name).set_shape_fn(self.shape_fn).doc(self.doc)
@@ -60,13 +60,15 @@ class OpHandle:
     Attributes:
         name: The op's name.
         owner: The module that declares the op.
+        site: The file and line of the declaration.
     """
 
-    __slots__ = ("_declaration", "_lock", "_registration", "name", "owner")
+    __slots__ = ("_declaration", "_lock", "_registration", "name", "owner", "site")
 
-    def __init__(self, declaration: _Declaration, owner: str) -> None:
+    def __init__(self, declaration: _Declaration, declared_in: FrameType) -> None:
         self.name = declaration.name
-        self.owner = owner
+        self.owner = str(declared_in.f_globals.get("__name__", ""))
+        self.site = (declared_in.f_code.co_filename, declared_in.f_lineno)
         self._declaration = declaration
         self._registration: OpRegistrationData | None = None
         self._lock = threading.Lock()
@@ -111,7 +113,7 @@ def register_op(
     is_distributed_communication: bool = False,
     deprecated: tuple[int, str] | None = None,
     type_constructor: OpTypeConstructor | None = None,
-    forward_type_fn: ForwardTypeFn | None = None,
+    forward_type_fn: TypeInferenceFn | None = None,
     registry: OpRegistry | None = None,
 ) -> OpHandle:
     """Declare an op. Nothing is parsed before the op is first looked up or used.
@@ -158,24 +160,24 @@ def register_op(
         type_constructor,
         forward_type_fn,
     )
-    handle = OpHandle(declaration, _declaring_module(sys._getframe(1)))
+    handle = OpHandle(declaration, declaring_frame(sys._getframe(1)))
     (registry or global_op_registry()).declare(handle)
     return handle
 
 
-def _declaring_module(caller: FrameType) -> str:
-    """The module that is being imported, or else the one that the caller is in.
+def declaring_frame(caller: FrameType) -> FrameType:
+    """The frame of the module that is being imported, or else the caller's.
 
-    A module may declare a family of its ops through a function of another module.
+    A module may declare a family of its ops or kernels through a function of another module.
     """
     frame: FrameType | None = caller
     while frame is not None:
         if frame.f_code.co_name == "<module>":
             spec = frame.f_globals.get("__spec__")
             if getattr(spec, "_initializing", False):
-                return str(frame.f_globals["__name__"])
+                return frame
         frame = frame.f_back
-    return str(caller.f_globals.get("__name__", ""))
+    return caller
 
 
 def _specs(specs: Iterable[str], what: str) -> tuple[str, ...]:

@@ -7,7 +7,9 @@ An op comes in by one of two doors:
 - `declare` takes a declaration that already has a name (`register_op` uses it). It is built and
   checked when the op is first looked up, so that importing a module with a hundred ops is cheap.
 
-What neither has is asked of the loader, which may import the module that declares the op.
+What neither has is asked of the loader, which may import the module that declares the op, or
+tell what it knows of an op that nobody registers. Such an op gives way to a registration of its
+name at any time.
 
 Every public method may be called from any thread. The lock is not held while the loader runs:
 it imports modules, and a module that another thread imports may be waiting to register its ops.
@@ -16,9 +18,9 @@ Source: TensorFlow core/framework/op.cc.
 """
 
 import importlib
-import platform
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from types import ModuleType
 from typing import Protocol, TypeAlias
 
 from opkernel.errors import AlreadyExistsError, NotFoundError, OpError
@@ -28,6 +30,7 @@ from opkernel.opdef.validate import validate_op_def
 from opkernel.proto import OpDef, OpList
 
 __all__ = [
+    "SYSTEM_OPS",
     "OpDeclaration",
     "OpListOpRegistry",
     "OpRegistry",
@@ -36,8 +39,18 @@ __all__ = [
 ]
 
 Factory: TypeAlias = Callable[[], OpRegistrationData]
+Loader: TypeAlias = Callable[[str], OpRegistrationData | None]
+"""Asked for an op that is missing: it registers the op, or returns it, or does neither."""
+
 Watcher: TypeAlias = Callable[[OpError | None, OpDef], OpError | None]
 """Sees each op that comes in, with the error if it is refused; what it returns is the outcome."""
+
+
+SYSTEM_OPS = frozenset(
+    {"NoOp", "_Arg", "_ArrayToList", "_DeviceArg", "_DeviceRetval", "_ListToArray", "_Recv"}
+    | {"_Retval", "_Send"}
+)
+"""Ops that the runtime puts into graphs by itself; a selection of ops always holds them."""
 
 
 class OpRegistryInterface(Protocol):
@@ -61,16 +74,27 @@ class OpDeclaration(Protocol):
     def owner(self) -> str:
         """The module that declares the op; it alone may declare it anew."""
 
+    @property
+    def site(self) -> tuple[str, int]:
+        """The file and line of the declaration."""
+
     def build(self) -> OpRegistrationData:
         """Build the op; raises InvalidArgumentError where its specs are wrong."""
 
 
 def _not_registered(name: str) -> NotFoundError:
+    import platform  # slow to import, and needed here alone
+
     return NotFoundError(
         f"Op type not registered '{name}' in binary running on {platform.node()}. Make sure the "
         "Op and Kernel are registered in the binary running in this process: import the module "
         "that registers them first."
     )
+
+
+def _nobody(name: str) -> str | None:
+    """No module is known to register the op."""
+    return None
 
 
 class OpRegistry:
@@ -87,7 +111,9 @@ class OpRegistry:
         self._is_initialized = False  # from the first look-up on nothing is deferred
         self._watcher: Watcher | None = None
         self._validator: Callable[[OpRegistry], None] | None = None
-        self._loader: Callable[[str], None] | None = None
+        self._loader: Loader | None = None
+        self._loadable: Callable[[], Iterable[str]] = tuple
+        self._owner_to_load: Callable[[str], str | None] = _nobody
 
     @staticmethod
     def global_() -> "OpRegistry":
@@ -119,13 +145,13 @@ class OpRegistry:
         """
         name = declaration.name
         with self._lock:
-            before = self._declared.get(name)
-            if before is None and name in self._registered:
+            if name not in self._declared and name in self._registered:
                 raise AlreadyExistsError(f"Op with name {name}")
-            if before is not None and before.owner != declaration.owner:
+            before = self.owner(name) or self._owner_to_load(name)
+            if before not in (None, declaration.owner):
                 raise AlreadyExistsError(
-                    f"Op with name {name}: '{declaration.owner}' declares it, but "
-                    f"'{before.owner}' has declared it already"
+                    f"Op with name {name}: '{declaration.owner}' declares it, but '{before}' "
+                    "declares it already"
                 )
             self._declared[name] = declaration
             self._registered.pop(name, None)
@@ -134,6 +160,28 @@ class OpRegistry:
         """The module that declares an op; None for ops that came as data, and unknown ones."""
         declaration = self._declared.get(name)
         return None if declaration is None else declaration.owner
+
+    def site(self, name: str) -> tuple[str, int] | None:
+        """The file and line at which an op is declared; None for ops that came as data."""
+        declaration = self._declared.get(name)
+        return None if declaration is None else declaration.site
+
+    def owners(self) -> dict[str, str]:
+        """The modules that declare ops, by op; those of ops that came as data are not known."""
+        with self._lock:
+            return {name: declaration.owner for name, declaration in self._declared.items()}
+
+    def unregister(self, name: str) -> None:
+        """Forget an op.
+
+        Raises:
+            NotFoundError: it is not registered.
+        """
+        with self._lock:
+            if name not in self._registered and name not in self._declared:
+                raise _not_registered(name)
+            self._registered.pop(name, None)
+            self._declared.pop(name, None)
 
     def look_up(self, name: str) -> OpRegistrationData:
         """The op of that name; loads the module that declares it where the loader knows one.
@@ -145,8 +193,8 @@ class OpRegistry:
         found = self._registered.get(name) if self._is_initialized else None
         found = found or self._find(name)
         if found is None and self._loader is not None:
-            self._loader(name)
-            found = self._find(name)
+            known = self._loader(name)
+            found = self._find(name) or known
         if found is None:
             raise _not_registered(name)
         return found
@@ -159,8 +207,15 @@ class OpRegistry:
         """Whether an op of that name is registered already; loads nothing."""
         return self._find(name) is not None
 
+    def names(self) -> list[str]:
+        """The names of all ops in order; builds none."""
+        loadable = self._loadable()
+        with self._lock:
+            self._process_deferred()
+            return sorted({*self._registered, *self._declared, *loadable})
+
     def export(self, include_internal: bool = False) -> OpList:
-        """All registered ops by name; those that begin with `_` only if `include_internal`."""
+        """All ops by name; those that begin with `_` only if `include_internal`."""
         ops = [
             data.op_def
             for name, data in self._all()
@@ -169,16 +224,27 @@ class OpRegistry:
         return OpList(op=ops)
 
     def get_registered_ops(self) -> list[OpDef]:
-        """The declarations of all registered ops, by name."""
+        """The declarations of all ops, by name."""
         return [data.op_def for _, data in self._all()]
 
     def get_op_registration_data(self) -> list[OpRegistrationData]:
-        """All registered ops, by name."""
+        """All ops, by name: those that are registered and those that the loader knows."""
         return [data for _, data in self._all()]
 
     def debug_string(self, include_internal: bool = False) -> str:
         """The summaries of what `export` gives, one a line."""
         return "".join(f"{summarize_op_def(op)}\n" for op in self.export(include_internal).op)
+
+    def select(self, names: Iterable[str]) -> "OpRegistry":
+        """A registry of these ops and of `SYSTEM_OPS`: all that a list of graphs needs, say.
+
+        Raises:
+            NotFoundError: one of them is not registered.
+        """
+        selected = OpRegistry()
+        for name in sorted({*names, *SYSTEM_OPS}):
+            selected.register(self.look_up(name))
+        return selected
 
     def process_registrations(self) -> None:
         """Run what is deferred and build what is declared.
@@ -219,9 +285,20 @@ class OpRegistry:
         """Have `validator` check the registry at the first look-up; it raises to refuse it."""
         self._validator = validator
 
-    def set_loader(self, loader: Callable[[str], None] | None) -> None:
-        """Have `loader` called with the name of an op that is looked up and not registered."""
+    def set_loader(
+        self,
+        loader: Loader | None,
+        names: Callable[[], Iterable[str]] = tuple,
+        owner: Callable[[str], str | None] = _nobody,
+    ) -> None:
+        """Have `loader` called with the name of an op that is looked up and not registered.
+
+        `names` gives the ops that it knows, for those who ask for all ops. `owner` tells, without
+        loading anything, the module that the loader would have register an op; no other may.
+        """
         self._loader = loader
+        self._loadable = names
+        self._owner_to_load = owner
 
     def _find(self, name: str) -> OpRegistrationData | None:
         """The op if it is registered, without asking the loader."""
@@ -239,9 +316,10 @@ class OpRegistry:
         return self._registered.get(name)
 
     def _all(self) -> list[tuple[str, OpRegistrationData]]:
+        loaded = {name: self.look_up(name) for name in self._loadable()}
         with self._lock:
             self.process_registrations()
-            return sorted(self._registered.items(), key=lambda item: item[0])
+            return sorted({**loaded, **self._registered}.items(), key=lambda item: item[0])
 
     def _process_deferred(self) -> bool:
         """Run the deferred factories; the result is whether this was still to be done."""
@@ -278,16 +356,46 @@ def _as_factory(op: OpRegistrationData | OpDefBuilder | Factory) -> Factory:
     return op.finalize if isinstance(op, OpDefBuilder) else op
 
 
-def load_from_catalogue(name: str) -> None:
+def _catalogue() -> ModuleType:
+    """The catalogue's loader. It stands on a floor above and is known here by its name alone."""
+    return importlib.import_module("opkernel.ops.loader")
+
+
+def load_from_catalogue(name: str) -> OpRegistrationData | None:
     """Import the module that declares the op `name` and registers its kernels, if there is one.
 
-    The catalogue stands on a floor above; it is known here by its name alone.
+    Returns:
+        What is known of an op that no module declares.
     """
-    importlib.import_module("opkernel.ops.loader").load_op(name)
+    known: OpRegistrationData | None = _catalogue().load_op(name)
+    return known
+
+
+def load_plugins() -> None:
+    """Load the kernel libraries that are installed. They are known here by their room's name."""
+    importlib.import_module("opkernel.plugins").load_plugins()
+
+
+def _load_op(name: str) -> OpRegistrationData | None:
+    known = load_from_catalogue(name)
+    if known is None and _owner_in_catalogue(name) is None:
+        load_plugins()
+    return known
+
+
+def _loadable_ops() -> Iterable[str]:
+    load_plugins()
+    names: frozenset[str] = _catalogue().all_op_names()
+    return names
+
+
+def _owner_in_catalogue(name: str) -> str | None:
+    owner: str | None = _catalogue().module_of_op(name)
+    return owner
 
 
 _GLOBAL = OpRegistry()
-_GLOBAL.set_loader(load_from_catalogue)
+_GLOBAL.set_loader(_load_op, names=_loadable_ops, owner=_owner_in_catalogue)
 
 
 def global_op_registry() -> OpRegistry:

@@ -39,8 +39,8 @@ def run_shape_fn(registration: OpRegistrationData, context: InferenceContext) ->
         node = context.node_def
         message = f"{error.message}{_describe(context)}"
         raise type(error)(message, node=node.name, op=node.op) from error
-    for i in range(context.num_outputs()):
-        if context.output(i) is None:
+    for i, shape in enumerate(context.outputs()):
+        if shape is None:
             context.set_output(i, ShapeHandle())
 
 

@@ -99,9 +99,16 @@ class ShapeAlgebra(DimensionAlgebra):
 
     @staticmethod
     def dim(shape: ShapeHandle, index: int) -> DimensionHandle:
-        """Dimension `index`, from the end if negative; a new unknown one if the rank is unknown."""
+        """Dimension `index`, from the end if negative; a new unknown one if the rank is unknown.
+
+        Raises:
+            InvalidArgumentError: the shape has no such dimension.
+        """
         dims = shape.dims
-        return DimensionHandle() if dims is None else dims[index]
+        try:
+            return DimensionHandle() if dims is None else dims[index]
+        except IndexError:
+            raise InvalidArgumentError(f"Shape {shape} has no dimension {index}") from None
 
     @staticmethod
     def fully_defined(shape: ShapeHandle) -> bool:
@@ -146,15 +153,18 @@ class ShapeAlgebra(DimensionAlgebra):
     def with_rank(shape: ShapeHandle, rank: int) -> ShapeHandle:
         """The shape itself if it has this rank; if its rank is unknown, a new one that has.
 
+        A shape of unknown rank has the rank `UNKNOWN_RANK`.
+
         Raises:
             InvalidArgumentError: the shape has another rank.
         """
         if shape.dims is None:
+            if rank == UNKNOWN_RANK:
+                return shape
             _check_rank(rank)
             return ShapeHandle(tuple([DimensionHandle() for _ in range(rank)]))
         if len(shape.dims) == rank:
             return shape
-        _check_rank(rank)
         raise InvalidArgumentError(f"Shape must be rank {rank} but is rank {len(shape.dims)}")
 
     @staticmethod

@@ -11,6 +11,7 @@ from opkernel.proto import NodeDef, OpDef
 __all__ = [
     "format_node_def_for_error",
     "format_node_name_for_error",
+    "summarize_args",
     "summarize_attrs",
     "summarize_node_def",
     "summarize_op_def",
@@ -29,14 +30,15 @@ def summarize_op_def(op_def: OpDef) -> str:
     """`Op<name=Add; signature=x:T, y:T -> z:T; attr=T:type,allowed=[DT_FLOAT, DT_INT32]>`."""
     parts = [
         f"Op<name={op_def.name}",
-        f"signature={_args_text(op_def.input_arg)} -> {_args_text(op_def.output_arg)}",
+        f"signature={summarize_args(op_def.input_arg)} -> {summarize_args(op_def.output_arg)}",
         *(f"attr={_attr_text(attr)}" for attr in op_def.attr),
         *(f"{flag}=true" for flag in _FLAGS if getattr(op_def, flag)),
     ]
     return "; ".join(parts) + ">"
 
 
-def _args_text(args: Iterable[OpDef.ArgDef]) -> str:
+def summarize_args(args: Iterable[OpDef.ArgDef]) -> str:
+    """`x:T, y:N*float`."""
     return ", ".join([_arg_text(arg) for arg in args])
 
 

@@ -17,7 +17,6 @@ from opkernel.types import (
     DataType,
     OpaqueVariant,
     PartialTensorShape,
-    ResourceHandle,
     TensorShape,
     tensor_from_proto,
 )
@@ -111,21 +110,9 @@ def element_text(value: Any, dtype: DataType) -> str:
     if dtype is DataType.DT_STRING:
         return utf8_safe_c_escape(value)
     if dtype is DataType.DT_RESOURCE:
-        return _resource_text(value)
+        return f"<{value.summarize_value()}>"
     if dtype is DataType.DT_VARIANT:
         return "<[empty]>" if value == OpaqueVariant() else f"<{value}>"
     if dtype is DataType.DT_DOUBLE:
         return double_text(float(value))
     return float_text(float(value)) if dtype.is_floating else str(int(value))
-
-
-def _resource_text(handle: ResourceHandle) -> str:
-    held = ",".join(
-        f"DType enum: {int(entry.dtype)}, Shape: {entry.shape}"
-        for entry in handle.dtypes_and_shapes
-    )
-    return (
-        f'<ResourceHandle(name="{handle.name}", device="{handle.device}", '
-        f'container="{handle.container}", type="{handle.maybe_type_name}", '
-        f'dtype and shapes : "[ {held} ]")>'
-    )

@@ -81,21 +81,27 @@ def _describe(field: FieldDescriptor) -> _Field:
     )
 
 
-def merge_text(text: str, message: Any) -> None:
+def merge_text(text: str, message: Any, *, ignore_unknown: bool = True) -> None:
     """Set the fields of `message` that `text` spells. Time is linear in the text.
+
+    Args:
+        text: the text.
+        message: what is set.
+        ignore_unknown: let words that name no field stand for nothing, as TensorFlow does.
 
     Raises:
         TextProtoError: the text breaks the grammar, gives a field a value of another kind or out
             of range, sets a singular field or a oneof twice, or nests too deeply.
     """
-    _Reader(text).read_message(message, "", _MAX_NESTING)
+    _Reader(text, ignore_unknown).read_message(message, "", _MAX_NESTING)
 
 
 class _Reader:
     """A position in the text, and one method for each thing that can stand there."""
 
-    def __init__(self, text: str) -> None:
+    def __init__(self, text: str, ignore_unknown: bool) -> None:
         self._text = text
+        self._ignore_unknown = ignore_unknown
         self._at = 0
 
     def read_message(
@@ -116,6 +122,8 @@ class _Reader:
             has_colon = self._take_char(":")
             field = fields.get(name)
             if field is None:
+                if not self._ignore_unknown:
+                    raise TextProtoError(f"there is no field {name}")
                 continue
             if name in seen and not may_repeat:
                 raise TextProtoError(f"{name} is set twice")

@@ -3,6 +3,12 @@
 from opkernel.types import dtype_names
 from opkernel.types.dtype import REF_OFFSET, DataType, as_dtype
 from opkernel.types.dtype_names import *  # noqa: F403  # its __all__ is the list
+from opkernel.types.python_values import (
+    array_from_python,
+    can_become,
+    dtype_of_array,
+    natural_dtype,
+)
 from opkernel.types.resource_handle import (
     DtypeAndShape,
     ResourceHandle,
@@ -41,6 +47,10 @@ __all__ = [
     "REF_OFFSET",
     "DataType",
     "as_dtype",
+    "array_from_python",
+    "can_become",
+    "dtype_of_array",
+    "natural_dtype",
     "DtypeAndShape",
     "ResourceHandle",
     "MAX_DIMENSIONS",

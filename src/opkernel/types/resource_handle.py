@@ -75,3 +75,30 @@ class ResourceHandle:
                 for entry in self.dtypes_and_shapes
             ],
         )
+
+    @property
+    def is_ref_counting(self) -> bool:
+        """Whether the handle owns the resource; otherwise it only names it."""
+        return self.resource is not None
+
+    def summarize_value(self) -> str:
+        """The handle as summaries of tensors show it."""
+        return (
+            f'ResourceHandle(name="{self.name}", device="{self.device}", '
+            f'container="{self.container}", type="{self.maybe_type_name}", '
+            f'dtype and shapes : "[ {self._dtypes_and_shapes_text()} ]")'
+        )
+
+    def debug_string(self) -> str:
+        """The handle as log lines show it."""
+        return (
+            f"device: {self.device} container: {self.container} name: {self.name} "
+            f"hash_code: {self.hash_code:#x} maybe_type_name {self.maybe_type_name}, "
+            f"dtype and shapes : [ {self._dtypes_and_shapes_text()} ]"
+        )
+
+    def _dtypes_and_shapes_text(self) -> str:
+        return ",".join(
+            f"DType enum: {int(entry.dtype)}, Shape: {entry.shape}"
+            for entry in self.dtypes_and_shapes
+        )

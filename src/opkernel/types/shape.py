@@ -6,6 +6,7 @@ elements are counted from the first dimension on: [0, 2**62, 4] is a shape, [2**
 and nothing is counted beyond an unknown size.
 """
 
+import operator
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Self, SupportsIndex
 
@@ -36,7 +37,7 @@ class TensorShape(tuple[int, ...]):
     __slots__ = ()
 
     def __new__(cls, sizes: Iterable[SupportsIndex] = ()) -> Self:  # noqa: D102  # the class says it
-        self = super().__new__(cls, (size.__index__() for size in sizes))
+        self = super().__new__(cls, (operator.index(size) for size in sizes))
         for size in self:
             if size < 0:
                 raise InvalidArgumentError(
@@ -294,7 +295,7 @@ def _size_from_text(text: str) -> int | None:
 
 
 def _size_or_none(size: SupportsIndex | None) -> int | None:
-    index = None if size is None else size.__index__()
+    index = None if size is None else operator.index(size)
     return None if index == -1 else index
 
 

@@ -25,6 +25,7 @@ from opkernel.proto import (
     VariantTensorDataProto,
 )
 from opkernel.types.dtype import DataType, as_dtype
+from opkernel.types.python_values import array_from_python
 from opkernel.types.resource_handle import ResourceHandle
 from opkernel.types.shape import TensorShape
 from opkernel.types.variant_value import OpaqueVariant, Variant, variant_from_proto
@@ -286,7 +287,7 @@ def _extend(values: _Array, count: int, dtype: DataType) -> _Array:
 def _as_tensor(value: npt.ArrayLike, dtype: DataType | None) -> tuple[_Array, DataType]:
     """The array to write, and its type."""
     if not isinstance(value, np.ndarray | np.generic):
-        value = _from_python(value, dtype)
+        value = array_from_python(value, None if dtype is None else dtype.base)
     array = np.asarray(value)
     found = _dtype_of(array)
     wanted = found if dtype is None else dtype.base
@@ -304,31 +305,6 @@ def _dtype_of(array: _Array) -> DataType:
     if isinstance(first, Variant):
         return DataType.DT_VARIANT
     return as_dtype(array.dtype)
-
-
-def _from_python(value: npt.ArrayLike, dtype: DataType | None) -> _Array:
-    """The array of a Python value: of `dtype`, or of the type that TensorFlow gives it."""
-    try:
-        array = np.asarray(value)
-        if array.dtype.kind in "SU":
-            return np.asarray(value, object)  # which keeps zeros at the end of bytes
-        if dtype is None:
-            return _narrow(array)
-        if array.size and array.dtype.kind in "fc" and dtype.numpy_dtype.kind in "iub":
-            raise TypeError(f"values of type {array.dtype}")
-        return np.asarray(value, dtype.numpy_dtype)
-    except (TypeError, ValueError, OverflowError) as error:
-        kind = "tensor" if dtype is None else f"{dtype} tensor"
-        raise InvalidArgumentError(f"Cannot make a {kind} of {value!r:.200}: {error}") from None
-
-
-def _narrow(array: _Array) -> _Array:
-    """Python's floats as float32, its ints as int32 where they fit."""
-    if array.dtype == np.float64:
-        return array.astype(np.float32)
-    if array.dtype == np.int64 and np.array_equal(array, array.astype(np.int32)):
-        return array.astype(np.int32)
-    return array
 
 
 def _as_bytes(element: object) -> bytes:

@@ -18,6 +18,7 @@ from opkernel.opdef.common_shapes.arrays import (
     slice_shape,
 )
 from opkernel.opdef.common_shapes.convolution import (
+    conv2d_backprop_filter_with_bias_shape,
     conv2d_backprop_input_shape,
     conv2d_shape,
     conv2d_shape_with_explicit_padding,
@@ -114,6 +115,7 @@ __all__ = [
     "check_format_constraints_on_shape",
     "concat_shape",
     "concat_v2_shape",
+    "conv2d_backprop_filter_with_bias_shape",
     "conv2d_backprop_input_shape",
     "conv2d_shape",
     "conv2d_shape_with_explicit_padding",

@@ -77,7 +77,7 @@ def quantized_concat_v2_shape(c: InferenceContext, num_inputs_to_concat: int) ->
 def _concat_shape(c: InferenceContext, shapes: Sequence[ShapeHandle], axis_index: int) -> None:
     c.with_rank(c.input(axis_index), 0)
     axis_tensor = c.input_tensor(axis_index)
-    if axis_tensor is None:
+    if axis_tensor is None or not shapes:
         c.set_output(0, _concat_on_unknown_axis(c, shapes))
         return
     axis = int(axis_tensor.reshape(-1)[0])

@@ -19,9 +19,14 @@ from opkernel.opdef.common_shapes.windows import (
 from opkernel.opdef.inference_context import InferenceContext
 from opkernel.opdef.shape_handles import UNKNOWN_DIM, DimensionHandle
 from opkernel.opdef.tensor_format import FilterTensorFormat, TensorFormat
-from opkernel.opdef.windowed_output import Padding
+from opkernel.opdef.windowed_output import (
+    Padding,
+    check_valid_padding,
+    get_explicit_padding_for_dim,
+)
 
 __all__ = [
+    "conv2d_backprop_filter_with_bias_shape",
     "conv2d_backprop_input_shape",
     "conv2d_shape",
     "conv2d_shape_with_explicit_padding",
@@ -63,6 +68,11 @@ def _conv2d_shape(c: InferenceContext, supports_explicit_padding: bool) -> None:
         channels_in = c.multiply(channels_in, inner)
     _check_groups(dims.channels, channels_in, channels_out)
     padding, paddings = padding_attrs(c, data_format, "HW", supports_explicit_padding)
+    padding_list = c.find_attr("padding_list", [])
+    if padding_list and not supports_explicit_padding:  # of quantised convolutions
+        padding, data_format = Padding.EXPLICIT, TensorFormat.NHWC
+        check_valid_padding(padding, padding_list, 4, data_format)
+        paddings = [get_explicit_padding_for_dim(padding_list, data_format, x) for x in "HW"]
     filter_space = [c.dim(filter_, filter_format.spatial_index(i)) for i in range(2)]
     windows = _Windows(dilations, strides, padding, paddings)
     space = _slide(c, data_format, dims.space, filter_space, windows)
@@ -197,12 +207,15 @@ def conv3d_shape(c: InferenceContext) -> None:
     """Volumes * filter [d, h, w, in, out] -> volumes; padding VALID or SAME."""
     volume, filter_ = c.with_rank(c.input(0), 5), c.with_rank(c.input(1), 5)
     data_format = data_format_attr(c)
-    dilations = _int_list_attr(c, "dilations", 5, "Conv3D requires the dilation attribute to")
+    dilations = [*_int_list_attr(c, "dilations", 5, "Conv3D requires the dilation attribute to")]
     strides = _int_list_attr(c, "strides", 5, "Conv3D requires the stride attribute to")
     dims = dimensions_from_shape(c, volume, data_format, 3)
     _check_groups(dims.channels, c.dim(filter_, 3), c.dim(filter_, 4))
     padding = Padding.from_string(c.get_attr("padding"))
     filter_space = [c.dim(filter_, i) for i in range(3)]
+    # As in TensorFlow, rows are dilated by what stands at the place of columns, and these as rows.
+    rows, columns = data_format.index("H", 3), data_format.index("W", 3)
+    dilations[rows], dilations[columns] = dilations[columns], dilations[rows]
     windows = _Windows(dilations, strides, padding, [(0, 0)] * 3)
     space = _slide(c, data_format, dims.space, filter_space, windows)
     output = ImageDims(dims.batch, space, c.dim(filter_, 4))
@@ -235,6 +248,14 @@ def _depthwise_conv2d_native_shape(c: InferenceContext, supports_explicit_paddin
     space = _slide(c, data_format, dims.space, filter_space, windows)
     output = ImageDims(dims.batch, space, channels)
     c.set_output(0, shape_from_dimensions(c, output, data_format))
+
+
+def conv2d_backprop_filter_with_bias_shape(c: InferenceContext) -> None:
+    """Input 1 holds the shape of the filter; the bias has a value for each channel of input 0."""
+    images = c.with_rank(c.input(0), 4)
+    channels_first = c.find_attr("data_format") == "NCHW"
+    c.set_output(1, c.vector(c.dim(images, 1 if channels_first else 3)))
+    c.set_output(0, c.with_rank(c.make_shape_from_shape_tensor(1), 4))
 
 
 def conv2d_backprop_input_shape(c: InferenceContext) -> None:

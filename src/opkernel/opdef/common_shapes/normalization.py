@@ -40,9 +40,9 @@ def bias_add_grad_shape(c: InferenceContext) -> None:
 
 def fused_batch_norm_shape(c: InferenceContext) -> None:
     """Input 0, and four vectors with one element for each channel."""
+    data_format = data_format_attr(c)
     rank = 5 if c.get_attr("data_format") in ("NDHWC", "NCDHW") else 4
     images = c.with_rank(c.input(0), rank)
-    data_format = data_format_attr(c)
     # Mean and variance are empty while training, unless they are averaged with the old ones.
     averages = c.find_attr("exponential_avg_factor", 1.0) != 1.0
     statistics_given = not c.get_attr("is_training") or averages
@@ -75,10 +75,11 @@ def fused_batch_norm_ex_shape(c: InferenceContext) -> None:
 
 def fused_batch_norm_grad_shape(c: InferenceContext) -> None:
     """The gradient of the images, those of scale and offset, and two empty vectors."""
+    data_format = data_format_attr(c)
     rank = 5 if c.get_attr("data_format") in ("NDHWC", "NCDHW") else 4
     gradient = c.with_rank(c.input(0), rank)
     images = c.with_rank(c.input(1), rank)
-    axis = data_format_attr(c).feature_index(rank)
+    axis = data_format.feature_index(rank)
     channels = c.merge(c.dim(gradient, axis), c.dim(images, axis))
     for i in range(2, 5):
         channels = c.merge(channels, c.dim(c.with_rank(c.input(i), 1), 0))
@@ -93,4 +94,7 @@ def fused_batch_norm_grad_ex_shape(c: InferenceContext) -> None:
     """As `fused_batch_norm_grad_shape`, and the gradient of the side input, if there is one."""
     fused_batch_norm_grad_shape(c)
     if c.get_attr("num_side_inputs"):
-        c.set_output(5, c.input(0))
+        gradient, images = c.with_rank(c.input(0), 4), c.with_rank(c.input(1), 4)
+        axis = data_format_attr(c).feature_index(4)
+        channels = c.merge(c.dim(gradient, axis), c.dim(images, axis))
+        c.set_output(5, c.replace_dim(gradient, axis, channels))

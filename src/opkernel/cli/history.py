@@ -1,0 +1,96 @@
+"""`opkernel history`: the successive definitions of ops in a file."""
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+from opkernel.cli.op_sources import ops_of_target
+from opkernel.cli.output import counted, json_option, print_json, print_table
+from opkernel.cli.progress import progress
+from opkernel.opdef import (
+    OpHistory,
+    OpSetComparison,
+    op_differences,
+    read_op_history,
+    refused_steps,
+    write_op_history,
+)
+
+__all__ = ["history"]
+
+
+@click.command()
+@click.argument("file", type=click.Path(dir_okay=False, path_type=Path))
+@click.option(
+    "--add", "target", metavar="TARGET", help="Add the ops of a module, Python file or OpList."
+)
+@click.option(
+    "--out",
+    type=click.Path(dir_okay=False, path_type=Path),
+    metavar="FILE",
+    help="Where to write the history: binary for .pb, packed for .gz and .xz.",
+)
+@click.option(
+    "--refused", is_flag=True, help="List the recorded changes that the rules of `check` refuse."
+)
+@json_option
+def history(file: Path, target: str | None, out: Path | None, refused: bool, as_json: bool) -> None:
+    """Show how ops changed, from the history in FILE.
+
+    FILE is an OpList, text or binary, in which the definitions of each op follow one another,
+    oldest first. With --add, ops that are new or changed are appended, after the checks of
+    `opkernel check`; FILE need not exist then. Nothing is written but to --out.
+    """
+    with progress(f"Reading {file.name}"):
+        ops = OpHistory() if target is not None and not file.exists() else read_op_history(file)
+    if target is not None:
+        _print_added(ops.add(ops_of_target(target).ops.newest()), as_json)
+    elif refused:
+        _print_rows("refused change", _refused(ops), as_json)
+    elif out is None:
+        _print_rows("op", _rows(ops), as_json)
+    if out is not None:
+        write_op_history(ops, out)
+
+
+def _rows(ops: OpHistory) -> list[dict[str, Any]]:
+    return [
+        {"op": op, "definitions": len(ops[op]), "last change": "; ".join(_last_change(ops, op))}
+        for op in ops
+    ]
+
+
+def _last_change(ops: OpHistory, op: str) -> list[str]:
+    if len(ops[op]) < 2:
+        return []
+    before, now = (revision.op_def for revision in ops[op][-2:])
+    return list(op_differences(before, now))
+
+
+def _refused(ops: OpHistory) -> list[dict[str, Any]]:
+    return [
+        {
+            "op": change.op,
+            "definition": list(ops[change.op]).index(revision) + 1,
+            "line": revision.line,
+            "rule": change.rule.value,
+            "change": change.fact,
+        }
+        for revision, change in refused_steps(ops)
+    ]
+
+
+def _print_added(found: OpSetComparison, as_json: bool) -> None:
+    rows: list[dict[str, Any]] = [{"op": op, "is": "new"} for op in found.added]
+    rows += [{"op": op, "is": "changed"} for op in found.changed]
+    _print_rows("new definition", rows, as_json)
+
+
+def _print_rows(what: str, rows: list[dict[str, Any]], as_json: bool) -> None:
+    if as_json:
+        print_json(rows)
+    elif rows:
+        print_table(counted(len(rows), what), tuple(rows[0]), [tuple(row.values()) for row in rows])
+    else:
+        click.echo(counted(0, what))

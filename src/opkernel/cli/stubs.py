@@ -1,0 +1,67 @@
+"""`opkernel stubs`: ops as typed functions, for type checkers and editors."""
+
+from pathlib import Path
+
+import click
+
+from opkernel.cli.op_sources import OpSource, ops_of_target
+from opkernel.cli.output import counted
+from opkernel.opdef import global_op_registry, stub_text
+from opkernel.ops.api_defs import python_api_def
+from opkernel.ops.catalogue import MODULE_OF_OP
+from opkernel.proto import OpDef
+
+__all__ = ["stubs"]
+
+
+@click.command()
+@click.argument("targets", nargs=-1, metavar="[MODULE]...")
+@click.option(
+    "--out",
+    type=click.Path(file_okay=False, path_type=Path),
+    metavar="DIR",
+    help="The folder for the stubs; it can be put on MYPYPATH. They are printed without it.",
+)
+def stubs(targets: tuple[str, ...], out: Path | None) -> None:
+    """Write typing stubs of ops.
+
+    MODULE is a module or Python file that registers ops, or a file that holds an OpList. Its stub
+    has a function for each op, as `opkernel.raw_ops` has; a module offers them itself after
+    `from opkernel.raw_ops import __getattr__`. Without a MODULE the stub is that of the ops in
+    opkernel's catalogue, opkernel/raw_ops.pyi.
+    """
+    files = dict(map(_stub_of_target, targets)) if targets else dict([_stub_of_catalogue()])
+    for path, ops in files.items():
+        title = f"The ops of {_module_name(path)}. Written by `opkernel stubs`"
+        text = stub_text(ops, title, python_api_def)
+        if out is None:
+            click.echo(text if len(files) == 1 else f"# {path.as_posix()}\n{text}")
+        else:
+            file = out / path
+            file.parent.mkdir(parents=True, exist_ok=True)
+            file.write_text(text, encoding="utf-8")
+            click.echo(f"{file}: {counted(len(ops), 'op')}")
+
+
+def _stub_of_catalogue() -> tuple[Path, list[OpDef]]:
+    registry = global_op_registry()
+    return Path("opkernel/raw_ops.pyi"), [registry.look_up_op_def(name) for name in MODULE_OF_OP]
+
+
+def _stub_of_target(target: str) -> tuple[Path, list[OpDef]]:
+    source = ops_of_target(target)
+    return _path(source), source.ops.newest()
+
+
+def _path(source: OpSource) -> Path:
+    """Where the stub of a module is looked for, from the folder that is on the path."""
+    if source.module is None:
+        return Path(f"{source.file.name.partition('.')[0]}.pyi")
+    path = Path(*source.module.name.split("."))
+    is_package = source.file.name == "__init__.py"
+    return path / "__init__.pyi" if is_package else path.with_suffix(".pyi")
+
+
+def _module_name(path: Path) -> str:
+    parts = path.with_suffix("").parts
+    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
