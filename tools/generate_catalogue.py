@@ -1,4 +1,4 @@
-"""Write `opkernel/ops/catalogue.py`: which module registers which op.
+"""Write `opkernel/ops/catalogue.py`: where each op, kernel and shape function stands.
 
 Run after an op was added: `python tools/generate_catalogue.py`. With `--check` nothing is written
 and the exit status says whether the file is current.
@@ -10,40 +10,61 @@ import sys
 from pathlib import Path
 
 import opkernel.ops
+import opkernel.ops.declared
 from opkernel.opdef import global_op_registry
 
 ROOT = Path(__file__).resolve().parent.parent
 CATALOGUE = ROOT / "src" / "opkernel" / "ops" / "catalogue.py"
+PREFIX = "opkernel.ops."
+
+
+def import_all() -> None:
+    """Import every module of the catalogue, so that all ops of it are registered."""
+    global_op_registry().set_loader(None)  # it knows where ops stood when it was last written
+    for module in pkgutil.walk_packages(opkernel.ops.__path__, PREFIX):
+        importlib.import_module(module.name)
 
 
 def modules_of_ops() -> dict[str, str]:
-    """The module of each op, found by importing every module of the catalogue."""
+    """The module of each op that a module registers."""
     registry = global_op_registry()
-    prefix = "opkernel.ops."
-    for module in pkgutil.walk_packages(opkernel.ops.__path__, prefix):
-        importlib.import_module(module.name)
     owners = {op.name: registry.owner(op.name) or "" for op in registry.get_registered_ops()}
     return {
-        name: owner.removeprefix(prefix)
+        name: owner.removeprefix(PREFIX)
         for name, owner in sorted(owners.items())
-        if owner.startswith(prefix)
+        if owner.startswith(PREFIX)
     }
 
 
-def text(modules: dict[str, str]) -> str:
+def modules_of_shape_fns() -> dict[str, str]:
+    """The module of each shape function of an op that no module registers."""
+    modules: dict[str, str] = {}
+    for module in pkgutil.walk_packages(opkernel.ops.declared.__path__, f"{PREFIX}declared."):
+        for op in getattr(importlib.import_module(module.name), "SHAPE_FNS", {}):
+            if op in modules or global_op_registry().owner(op) is not None:
+                raise SystemExit(f"{module.name}: the shape function of {op} stands elsewhere, too")
+            modules[op] = module.name.removeprefix(PREFIX)
+    return dict(sorted(modules.items()))
+
+
+def text() -> str:
+    tables = {"MODULE_OF_OP": modules_of_ops(), "MODULE_OF_SHAPE_FN": modules_of_shape_fns()}
     lines = [
-        '"""Which module of `opkernel.ops` registers an op. Written by tools/generate_catalogue.py."""',
+        '"""Where ops and shape functions stand. Written by tools/generate_catalogue.py.',
         "",
-        "MODULE_OF_OP: dict[str, str] = {",
-        *(f'    "{op}": "{module}",' for op, module in modules.items()),
-        "}",
-        "",
+        "`MODULE_OF_OP` is for ops that a module of `opkernel.ops` registers, `MODULE_OF_SHAPE_FN` for",
+        "those that are known by their declaration alone.",
+        '"""',
     ]
-    return "\n".join(lines)
+    for name, modules in tables.items():
+        entries = [f'    "{op}": "{module}",' for op, module in modules.items()]
+        lines += ["", f"{name}: dict[str, str] = {{", *entries, "}"]
+    return "\n".join([*lines, ""])
 
 
 def main() -> int:
-    new = text(modules_of_ops())
+    import_all()
+    new = text()
     if "--check" in sys.argv[1:]:
         return 0 if CATALOGUE.read_text() == new else 1
     CATALOGUE.write_text(new)

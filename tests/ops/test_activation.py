@@ -132,7 +132,7 @@ def test_large_arrays_are_computed_like_small_ones():
 
 def test_types_without_kernels():
     with pytest.raises(NotFoundError, match="Relu"):
-        run("Relu", np.zeros(4, np.int8), T=DataType.DT_QINT8)
+        run("Relu", np.zeros(4, DataType.DT_QINT8.as_numpy_dtype))
     with pytest.raises(InvalidArgumentError, match="not in the list of allowed values"):
         run("LeakyRelu", np.zeros(4, np.int32))
 

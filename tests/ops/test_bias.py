@@ -55,7 +55,7 @@ def test_what_does_not_fit(value, bias, data_format, message):
 
 def test_quantised_types_have_no_kernel():
     with pytest.raises(NotFoundError):
-        add(np.zeros((2, 2), np.int8), np.zeros(2, np.int8), T=qint8)
+        add(np.zeros((2, 2), qint8.as_numpy_dtype), np.zeros(2, qint8.as_numpy_dtype))
 
 
 def test_gradient_sums_all_but_the_channels():

@@ -17,7 +17,7 @@ LOWEST = np.finfo(np.float32).min
 
 
 def reduce(op, x, axes, **attrs):
-    return getattr(raw_ops, op)(input=x, reduction_indices=i32(axes), **attrs)
+    return getattr(raw_ops, op)(input=x, axis=i32(axes), **attrs)
 
 
 @pytest.mark.parametrize(
@@ -50,10 +50,10 @@ def test_axes_and_keep_dims(axes, keep_dims, shape):
     x = np.ones((2, 3, 4), np.float32)
     axes = np.array(axes, np.int64)
     for op in ("Sum", "Mean", "Max"):
-        result = getattr(raw_ops, op)(input=x, reduction_indices=axes, keep_dims=keep_dims)
+        result = getattr(raw_ops, op)(input=x, axis=axes, keep_dims=keep_dims)
         assert np.shape(result) == shape
         assert result.dtype == np.float32
-    assert raw_ops.Any(input=x > 0, reduction_indices=axes, keep_dims=keep_dims).shape == shape
+    assert raw_ops.Any(input=x > 0, axis=axes, keep_dims=keep_dims).shape == shape
 
 
 @pytest.mark.parametrize(

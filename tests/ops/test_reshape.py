@@ -55,7 +55,7 @@ def test_reshape_of_elements_in_order_is_no_copy():
     [([], (3,)), ([0], (3, 1)), ([-1], (1, 3)), ([0, -1], (3,)), ([0, 0], (3, 1))],
 )
 def test_squeeze(dims, shape):
-    assert raw_ops.Squeeze(input=np.zeros((1, 3, 1)), squeeze_dims=dims).shape == shape
+    assert raw_ops.Squeeze(input=np.zeros((1, 3, 1)), axis=dims).shape == shape
 
 
 @pytest.mark.parametrize(
@@ -68,14 +68,14 @@ def test_squeeze(dims, shape):
 )
 def test_squeeze_refuses(dims, message):
     with pytest.raises(InvalidArgumentError, match=message):
-        raw_ops.Squeeze(input=np.zeros((1, 3, 1)), squeeze_dims=dims)
+        raw_ops.Squeeze(input=np.zeros((1, 3, 1)), axis=dims)
 
 
 @pytest.mark.parametrize(
     ("dim", "shape"), [(0, (1, 2, 3)), (1, (2, 1, 3)), (-1, (2, 3, 1)), ([-3], (1, 2, 3))]
 )
 def test_expand_dims(dim, shape):
-    assert raw_ops.ExpandDims(input=MATRIX, dim=dim).shape == shape
+    assert raw_ops.ExpandDims(input=MATRIX, axis=dim).shape == shape
 
 
 @pytest.mark.parametrize(
@@ -88,4 +88,4 @@ def test_expand_dims(dim, shape):
 )
 def test_expand_dims_refuses(dim, message):
     with pytest.raises(InvalidArgumentError, match=message):
-        raw_ops.ExpandDims(input=MATRIX, dim=dim)
+        raw_ops.ExpandDims(input=MATRIX, axis=dim)

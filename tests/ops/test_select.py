@@ -16,10 +16,10 @@ NAN, INF = np.nan, np.inf
 
 def test_select_chooses_elements_rows_or_all():
     t, e = f32([[1, 2], [3, 4]]), f32([[5, 6], [7, 8]])
-    one = raw_ops.Select(condition=np.array([[True, False], [False, True]]), t=t, e=e)
+    one = raw_ops.Select(condition=np.array([[True, False], [False, True]]), x=t, y=e)
     assert one.tolist() == [[1, 6], [7, 4]]
-    assert raw_ops.Select(condition=np.array([True, False]), t=t, e=e).tolist() == [[1, 2], [7, 8]]
-    assert raw_ops.Select(condition=np.bool_(False), t=t, e=e).tolist() == e.tolist()
+    assert raw_ops.Select(condition=np.array([True, False]), x=t, y=e).tolist() == [[1, 2], [7, 8]]
+    assert raw_ops.Select(condition=np.bool_(False), x=t, y=e).tolist() == e.tolist()
 
 
 @pytest.mark.parametrize(
@@ -34,7 +34,7 @@ def test_select_chooses_elements_rows_or_all():
 )
 def test_select_does_not_broadcast(condition, t, e, message):
     with pytest.raises(InvalidArgumentError, match=message):
-        raw_ops.Select(condition=np.ones(condition, bool), t=np.ones(t), e=np.ones(e))
+        raw_ops.Select(condition=np.ones(condition, bool), x=np.ones(t), y=np.ones(e))
 
 
 def test_select_v2_broadcasts():
@@ -47,17 +47,17 @@ def test_select_v2_broadcasts():
 
 def test_where():
     x = f32([[0, NAN], [-0.0, 2]])
-    result = raw_ops.Where(input=x)
+    result = raw_ops.Where(condition=x)
     assert result.dtype == np.int64
     assert result.tolist() == [[0, 1], [1, 1]]
-    assert raw_ops.Where(input=np.zeros((2, 0, 3), bool)).shape == (0, 3)
+    assert raw_ops.Where(condition=np.zeros((2, 0, 3), bool)).shape == (0, 3)
 
 
 def test_what_where_refuses():
     with pytest.raises(InvalidArgumentError, match="Unhandled input dimensions: 0"):
-        raw_ops.Where(input=np.bool_(True))
+        raw_ops.Where(condition=np.bool_(True))
     with pytest.raises(UnimplementedError):
-        raw_ops.Where(input=f16([1]))
+        raw_ops.Where(condition=f16([1]))
 
 
 def test_clip_takes_nan_for_no_bound():

@@ -12,7 +12,7 @@ def sizes_of(parts):
 
 
 def test_split_makes_views_that_are_the_tensor_again_side_by_side():
-    parts = raw_ops.Split(split_dim=-1, value=MATRIX, num_split=3)
+    parts = raw_ops.Split(axis=-1, value=MATRIX, num_split=3)
     assert sizes_of(parts) == [(2, 2)] * 3
     assert all(np.shares_memory(part, MATRIX) for part in parts)
     np.testing.assert_array_equal(np.concatenate(parts, 1), MATRIX)
@@ -28,14 +28,12 @@ def test_split_makes_views_that_are_the_tensor_again_side_by_side():
 )
 def test_split_refuses(split_dim, num_split, message):
     with pytest.raises(InvalidArgumentError, match=message):
-        raw_ops.Split(split_dim=split_dim, value=MATRIX, num_split=num_split)
+        raw_ops.Split(axis=split_dim, value=MATRIX, num_split=num_split)
 
 
-def split_v(sizes, split_dim=1):
+def split_v(sizes, axis=1):
     sizes = np.array(sizes, np.int64)
-    return raw_ops.SplitV(
-        value=MATRIX, size_splits=sizes, split_dim=split_dim, num_split=len(sizes)
-    )
+    return raw_ops.SplitV(value=MATRIX, size_splits=sizes, axis=axis, num_split=len(sizes))
 
 
 def test_split_v_fills_in_the_size_that_is_minus_one():

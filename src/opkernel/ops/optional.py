@@ -10,10 +10,11 @@ import numpy as np
 
 from opkernel.errors import InvalidArgumentError
 from opkernel.kernel import register_kernel
-from opkernel.opdef import InferenceContext, ShapeAndType, register_op
+from opkernel.opdef import InferenceContext, ShapeAndType, full_type, register_op
 from opkernel.opdef.common_shapes import scalar_shape
+from opkernel.opdef.full_type import FullTypeId
 from opkernel.ops.tensor_list.element_arithmetic import sum_of_elements, zeros_like_element
-from opkernel.proto import OpDef, VariantTensorDataProto
+from opkernel.proto import VariantTensorDataProto
 from opkernel.types import (
     DataType,
     OpaqueVariant,
@@ -28,8 +29,6 @@ from opkernel.types import (
 __all__ = ["Optional"]
 
 _TYPE_NAME = "tensorflow::data::Optional"
-_TFT_VAR, _TFT_PRODUCT, _TFT_FOR_EACH = 1, 3, 20  # core/framework/full_type.proto
-_TFT_TENSOR, _TFT_OPTIONAL = 1000, 1002
 
 
 class Optional(Variant):
@@ -127,21 +126,13 @@ def _optional_of(handle: Any, op: str) -> Optional:
     return value
 
 
-def _optional_type(op_def: OpDef) -> None:
-    """Declare the output to be an optional of tensors of `Toutput_types`."""
-    full_type = op_def.output_arg[0].experimental_full_type
-    full_type.type_id = _TFT_OPTIONAL
-    each = full_type.args.add(type_id=_TFT_FOR_EACH)
-    each.args.add(type_id=_TFT_PRODUCT)
-    each.args.add(type_id=_TFT_TENSOR).args.add(type_id=_TFT_VAR, s="Toutput_types")
-    each.args.add(type_id=_TFT_VAR, s="Toutput_types")
-
-
 def optional_from_value_shape(c: InferenceContext) -> None:
     """A scalar that holds what the inputs are."""
     scalar_shape(c)
-    held = zip(range(c.num_inputs()), c.get_attr("Toutput_types"), strict=True)
-    c.set_output_handle_shapes_and_types(0, [ShapeAndType(c.input(i), dtype) for i, dtype in held])
+    optional_type = c.ret_types().args[0]
+    dtypes = c.get_attr("Toutput_types")
+    held = [ShapeAndType(c.input(i), dtype, optional_type) for i, dtype in enumerate(dtypes)]
+    c.set_output_handle_shapes_and_types(0, held)
 
 
 OPTIONAL_FROM_VALUE = register_op(
@@ -150,7 +141,7 @@ OPTIONAL_FROM_VALUE = register_op(
     outputs=["optional: variant"],
     attrs=["Toutput_types: list(type) >= 1"],
     shape_fn=optional_from_value_shape,
-    type_constructor=_optional_type,
+    type_constructor=full_type.variadic_tensor_container(FullTypeId.TFT_OPTIONAL, "Toutput_types"),
     doc="An optional that has tensors for its value.",
 )
 OPTIONAL_NONE = register_op(

@@ -9,13 +9,19 @@ from typing import Any
 
 from opkernel.errors import InvalidArgumentError
 from opkernel.kernel import forward_input, register_kernel
-from opkernel.opdef import InferenceContext, OpHandle, register_op
+from opkernel.opdef import InferenceContext, OpHandle, TypeInferenceFn, full_type, register_op
 from opkernel.opdef.common_shapes import unchanged_shape
 from opkernel.ops.kernel_types import POD
 from opkernel.types import PartialTensorShape, TensorShape
 
 
-def _declare(name: str, doc: str, *attrs: str, is_stateful: bool = False) -> OpHandle:
+def _declare(
+    name: str,
+    doc: str,
+    *attrs: str,
+    is_stateful: bool = False,
+    forward_type_fn: TypeInferenceFn | None = None,
+) -> OpHandle:
     """An op of one input and one output that are the same tensor."""
     return register_op(
         name,
@@ -24,11 +30,12 @@ def _declare(name: str, doc: str, *attrs: str, is_stateful: bool = False) -> OpH
         attrs=["T: type", *attrs],
         shape_fn=unchanged_shape,
         is_stateful=is_stateful,
+        forward_type_fn=forward_type_fn,
         doc=doc,
     )
 
 
-IDENTITY = _declare("Identity", "`input`, unchanged.")
+IDENTITY = _declare("Identity", "`input`, unchanged.", forward_type_fn=full_type.replicate_input())
 STOP_GRADIENT = _declare("StopGradient", "`input`; gradients take it for a constant.")
 PREVENT_GRADIENT = _declare(
     "PreventGradient", "`input`; asking for its gradient is an error.", "message: string = ''"

@@ -25,7 +25,7 @@ from opkernel.ops.kernel_types import INDEX, NUMBERS, POD, POD_OR_STRING, REAL_N
 from opkernel.types import DataType, TensorShape
 
 _Shape = tuple[int, ...]
-_ScatterAt = Callable[[Any, Any, Any], None]
+ScatterAt = Callable[[Any, Any, Any], None]
 _MAX_INDEX_DEPTH = 7
 _POLICY = "bad_indices_policy: string = ''"
 
@@ -115,13 +115,13 @@ def scatter_nd(*, T: DataType, bad_indices_policy: str) -> Callable[[Any, Any, A
         _check_not_empty(shape.size, indices, updates)
         _check_scatter_nd(sizes, indices.shape, updates.shape)
         output = zeros(sizes, T)
-        _scatter(np.add.at, output, indices, updates, policy)
+        scatter_slices(np.add.at, output, indices, updates, policy)
         return output
 
     return scatter
 
 
-def _register(op: OpHandle, types: Sequence[DataType], scatter_at: _ScatterAt) -> None:
+def _register(op: OpHandle, types: Sequence[DataType], scatter_at: ScatterAt) -> None:
     """A TensorScatter op by what it does with the slices of the output and the updates."""
 
     def make(*, bad_indices_policy: str) -> Callable[[Any, Any, Any], Any]:
@@ -132,7 +132,7 @@ def _register(op: OpHandle, types: Sequence[DataType], scatter_at: _ScatterAt) -
             _check_not_empty(tensor.size, indices, updates)
             _check_tensor_scatter(tensor.shape, indices.shape, updates.shape)
             output = np.array(tensor, order="C")
-            _scatter(scatter_at, output, indices, updates, policy)
+            scatter_slices(scatter_at, output, indices, updates, policy)
             return output
 
         return tensor_scatter
@@ -141,16 +141,16 @@ def _register(op: OpHandle, types: Sequence[DataType], scatter_at: _ScatterAt) -
     register_kernel(op, device="CPU", types={"T": types, "Tindices": INDEX}, factory=True)(make)
 
 
-def _set_at(output: Any, rows: Any, updates: Any) -> None:
+def set_at(output: Any, rows: Any, updates: Any) -> None:
     output[rows] = updates
 
 
-def _max_at(output: Any, rows: Any, updates: Any) -> None:
+def max_at(output: Any, rows: Any, updates: Any) -> None:
     """As Eigen: an update that is no number loses."""
     np.maximum.at(output, rows, _numbers_or(updates, -np.inf))
 
 
-def _min_at(output: Any, rows: Any, updates: Any) -> None:
+def min_at(output: Any, rows: Any, updates: Any) -> None:
     np.minimum.at(output, rows, _numbers_or(updates, np.inf))
 
 
@@ -160,11 +160,11 @@ def _numbers_or(updates: Any, other: float) -> Any:
     return np.where(np.isnan(updates), updates.dtype.type(other), updates)
 
 
-_register(TENSOR_SCATTER_UPDATE, POD_OR_STRING, _set_at)
+_register(TENSOR_SCATTER_UPDATE, POD_OR_STRING, set_at)
 _register(TENSOR_SCATTER_ADD, NUMBERS, np.add.at)
 _register(TENSOR_SCATTER_SUB, NUMBERS, np.subtract.at)
-_register(TENSOR_SCATTER_MAX, REAL_NUMBERS, _max_at)
-_register(TENSOR_SCATTER_MIN, REAL_NUMBERS, _min_at)
+_register(TENSOR_SCATTER_MAX, REAL_NUMBERS, max_at)
+_register(TENSOR_SCATTER_MIN, REAL_NUMBERS, min_at)
 
 
 @register_kernel(
@@ -182,7 +182,7 @@ def scatter_nd_non_aliasing_add(*, bad_indices_policy: str) -> Callable[[Any, An
                 f"Output must be at least 1-D, got shape: {TensorShape(tensor.shape)}"
             )
         output = np.array(tensor, order="C")
-        _scatter(np.add.at, output, indices, updates, policy)
+        scatter_slices(np.add.at, output, indices, updates, policy)
         return output
 
     return scatter_add
@@ -243,26 +243,35 @@ def _suffix_error(depth: int, shape: _Shape, outer: int, updates: _Shape) -> Inv
     )
 
 
-def _scatter(
-    scatter_at: _ScatterAt, output: Any, indices: Any, updates: Any, policy: BadIndicesPolicy
+def scatter_slices(
+    scatter_at: ScatterAt, output: Any, indices: Any, updates: Any, policy: BadIndicesPolicy
 ) -> None:
-    """Apply the updates to `output`, which is contiguous and the kernel's own."""
+    """Apply the updates to `output`, which is contiguous and the caller's own.
+
+    Raises:
+        InvalidArgumentError: shapes do not fit, or an index is bad; what stands before it is done.
+    """
     shape = output.shape
     depth = _checked_depth(output, indices, updates)
     if output.size == 0 or indices.size == 0:
         return
     rows = indices.reshape((-1, depth))
     slices = updates.reshape((len(rows), -1))
-    bad = find_bad_indices(rows, shape[:depth])
-    if bad is not None:
-        if policy is not BadIndicesPolicy.IGNORE:
-            raise bad_index_error(rows, bad, indices.shape[:-1], "shape", shape)
+    bad, error = find_bad_indices(rows, shape[:depth]), None
+    if bad is not None and policy is BadIndicesPolicy.IGNORE:
         rows, slices = rows[~bad], slices[~bad]
+    elif bad is not None:
+        error = bad_index_error(
+            rows, bad, indices.shape[: max(indices.ndim - 1, 1)], "shape", shape
+        )
+        rows, slices = rows[: np.argmax(bad)], slices[: np.argmax(bad)]
     flat = np.ravel_multi_index(tuple(rows.T), shape[:depth])
     if slices.shape[1] == 1:  # much the faster way where each slice is one element
         scatter_at(output.reshape(-1), flat, slices[:, 0])
     else:
         scatter_at(output.reshape((-1, slices.shape[1])), flat, slices)
+    if error is not None:
+        raise error
 
 
 def _checked_depth(output: Any, indices: Any, updates: Any) -> int:

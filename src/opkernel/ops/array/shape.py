@@ -10,13 +10,12 @@ import numpy as np
 
 from opkernel.errors import InvalidArgumentError
 from opkernel.kernel import register_kernel
-from opkernel.opdef import InferenceContext, register_op
+from opkernel.opdef import InferenceContext, full_type, register_op
 from opkernel.opdef.common_shapes import scalar_shape
+from opkernel.opdef.full_type import FullTypeId
 from opkernel.ops.kernel_types import INDEX
-from opkernel.proto import OpDef
 from opkernel.types import DataType
 
-_TFT_VAR, _TFT_SHAPE_TENSOR = 1, 1005  # core/framework/full_type.proto
 _OUT_TYPE = "out_type: {int32, int64} = DT_INT32"
 
 
@@ -27,20 +26,13 @@ def shape_shape(c: InferenceContext) -> None:
         c.set_output(i, c.vector(rank))
 
 
-def _shape_tensor_type(op_def: OpDef) -> None:
-    """The full type of the output: a tensor of `out_type` that holds a shape."""
-    full_type = op_def.output_arg[0].experimental_full_type
-    full_type.type_id = _TFT_SHAPE_TENSOR
-    full_type.args.add(type_id=_TFT_VAR, s="out_type")
-
-
 SHAPE = register_op(
     "Shape",
     inputs=["input: T"],
     outputs=["output: out_type"],
     attrs=["T: type", _OUT_TYPE],
     shape_fn=shape_shape,
-    type_constructor=_shape_tensor_type,
+    type_constructor=full_type.unary(FullTypeId.TFT_SHAPE_TENSOR, "out_type"),
     doc="The shape of `input`, as a vector.",
 )
 

@@ -109,6 +109,8 @@ def split_v_shape(c: InferenceContext) -> None:
 
 def _known_split_sizes(size_splits: Any, count: int, total: int) -> list[int]:
     """The sizes of the parts of a dimension of size `total`, -1 for what is not known."""
+    if size_splits.ndim != 1:
+        raise InvalidArgumentError(f"Shape must be rank 1 but is rank {size_splits.ndim}")
     sizes: list[int] = size_splits.tolist()
     if len(sizes) != count:
         raise InvalidArgumentError("Length of size_splits should be equal to num_outputs")

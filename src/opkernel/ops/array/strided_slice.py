@@ -7,6 +7,8 @@ from collections.abc import Callable
 from functools import lru_cache
 from typing import Any
 
+import numpy as np
+
 from opkernel.errors import InvalidArgumentError
 from opkernel.kernel import OpKernelConstruction, check_allocation, register_kernel
 from opkernel.opdef import InferenceContext, register_op
@@ -183,7 +185,7 @@ def tensor_strided_slice_update(
         index, expected = _applied(apply, begin, end, strides, tensor.shape)
         if T in FLOAT8 or T in QUANTIZED:
             raise InvalidArgumentError(f"Unsupported data type: {T.string}")
-        output = tensor.copy()
+        output = np.array(tensor)
         if 0 in expected:
             return output
         try:

@@ -61,6 +61,8 @@ def sparse_bincount_shape(c: InferenceContext) -> None:
     if size is None:
         c.set_output(0, c.unknown_shape())
         return
+    if size.ndim:
+        raise InvalidArgumentError(f"Shape must be rank 0 but is rank {size.ndim}")
     _check_size(int(size))
     dense_shape = c.input_tensor(2)
     if dense_shape is None:

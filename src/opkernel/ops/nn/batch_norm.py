@@ -277,6 +277,11 @@ def fused_batch_norm_ex(
     ) -> Any:
         y, *statistics = normalise(x, scale, offset, mean, variance)
         for side in side_input:
+            if side.shape != y.shape:
+                raise InvalidArgumentError(
+                    f"side_input shape must be equal to input shape: {list(side.shape)} != "
+                    f"{list(y.shape)}"
+                )
             y = y + side
         if activation_mode == "Relu":
             y = xp.maximum(y, y.dtype.type(0))

@@ -20,25 +20,26 @@ from opkernel.ops.nn.geometry import check_rank
 from opkernel.ops.nn.windows import Array
 from opkernel.types import DataType
 
-__all__ = ["FUSED_PAD_CONV2D"]
+__all__ = ["FUSED_PAD_CONV2D", "padded_convolution_shape"]
 
 
-def _padded_shape(c: InferenceContext) -> ShapeHandle:
-    """Input 0 with the padding that input 1 holds."""
-    image, paddings = c.with_rank(c.input(0), 4), c.with_rank(c.input(1), 2)
+def _padded_shape(c: InferenceContext, image: ShapeHandle, index: int) -> ShapeHandle:
+    """An image with the padding that an input holds."""
+    paddings = c.with_rank(c.input(index), 2)
     rows = c.value(c.dim(paddings, 0))
     if rows != 4:  # as in TensorFlow, -1 where it is not known
         raise InvalidArgumentError(f"Shape must be rank {rows} but is rank 4")
     c.merge(paddings, c.matrix(4, 2))
-    values = c.input_tensor(1)
+    values = c.input_tensor(index)
     if values is None:
         return c.unknown_shape_of_rank(4)
     sums = values.sum(axis=1).tolist()
     return c.make_shape([c.add(c.dim(image, i), both) for i, both in enumerate(sums)])
 
 
-def _fused_pad_conv2d_shape(c: InferenceContext) -> None:
-    padded, filter_ = _padded_shape(c), c.with_rank(c.input(2), 4)
+def padded_convolution_shape(c: InferenceContext, image: ShapeHandle, index: int) -> None:
+    """The convolution of an image, padded as input `index` says, with the filters after it."""
+    padded, filter_ = _padded_shape(c, image, index), c.with_rank(c.input(index + 1), 4)
     strides = c.get_attr("strides")
     if len(strides) != 4:
         raise InvalidArgumentError(
@@ -53,6 +54,10 @@ def _fused_pad_conv2d_shape(c: InferenceContext) -> None:
         for i in (1, 2)
     ]
     c.set_output(0, c.make_shape([c.dim(padded, 0), *space, c.dim(filter_, 3)]))
+
+
+def _fused_pad_conv2d_shape(c: InferenceContext) -> None:
+    padded_convolution_shape(c, c.with_rank(c.input(0), 4), 1)
 
 
 FUSED_PAD_CONV2D = register_op(

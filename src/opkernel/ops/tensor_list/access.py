@@ -9,7 +9,8 @@ import numpy as np
 
 from opkernel.errors import InvalidArgumentError
 from opkernel.kernel import check_allocation, register_kernel
-from opkernel.opdef import InferenceContext, register_op
+from opkernel.opdef import InferenceContext, full_type, register_op
+from opkernel.opdef.full_type import FullTypeId
 from opkernel.ops.tensor_list.element_shape import (
     ELEMENT_TYPES,
     allocated_zeros,
@@ -17,7 +18,6 @@ from opkernel.ops.tensor_list.element_shape import (
     read_element_shape,
 )
 from opkernel.ops.tensor_list.list_data import (
-    TFT_ARRAY,
     check_list_dtype,
     list_data,
     list_type,
@@ -98,6 +98,7 @@ TENSOR_LIST_SET_ITEM = register_op(
     attrs=["element_dtype: type", "resize_if_index_out_of_bounds: bool = false"],
     shape_fn=set_item_shape,
     type_constructor=list_type,
+    forward_type_fn=full_type.unary_container_add(FullTypeId.TFT_ARRAY, 0, 2, homogeneous=True),
     doc="The list with `item` for element `index`.",
 )
 
@@ -225,7 +226,9 @@ def _pushed(value: object, row: Any, element_dtype: DataType, at: int) -> Tensor
 def pop_back_shape(c: InferenceContext) -> None:
     """A list like that of input 0, and a tensor of the shape of its elements."""
     data = list_data(c)
-    if data is not None and (data.full_type is None or data.full_type.type_id != TFT_ARRAY):
+    if data is not None and (
+        data.full_type is None or data.full_type.type_id != FullTypeId.TFT_ARRAY
+    ):
         raise InvalidArgumentError("Input argument must be a list.")
     check_list_dtype(c)
     pass_list_on(c)

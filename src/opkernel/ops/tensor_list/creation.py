@@ -7,7 +7,8 @@ from typing import Any
 
 from opkernel.errors import InvalidArgumentError
 from opkernel.kernel import check_allocation, register_kernel
-from opkernel.opdef import InferenceContext, register_op
+from opkernel.opdef import InferenceContext, full_type, register_op
+from opkernel.opdef.full_type import FullTypeId
 from opkernel.ops.tensor_list.element_shape import ELEMENT_TYPES, partial_shape_of
 from opkernel.ops.tensor_list.list_data import list_type, set_new_list
 from opkernel.ops.tensor_list.persistent_list import PersistentList
@@ -86,6 +87,7 @@ TENSOR_LIST_FROM_TENSOR = register_op(
     attrs=_ATTRS,
     shape_fn=from_tensor_shape,
     type_constructor=list_type,
+    forward_type_fn=full_type.unary_container_create(FullTypeId.TFT_ARRAY, 0),
     doc="The list of the rows of `tensor`.",
 )
 

@@ -5,11 +5,10 @@ Source: TensorFlow core/ops/list_ops.cc.
 """
 
 from opkernel.errors import InvalidArgumentError
-from opkernel.opdef import InferenceContext, ShapeAndType, ShapeHandle
-from opkernel.proto import FullTypeDef, OpDef
+from opkernel.opdef import InferenceContext, ShapeAndType, ShapeHandle, full_type
+from opkernel.opdef.full_type import FullTypeId
 
 __all__ = [
-    "TFT_ARRAY",
     "check_list_dtype",
     "list_data",
     "list_type",
@@ -19,15 +18,8 @@ __all__ = [
     "set_new_list",
 ]
 
-_TFT_VAR, _TFT_TENSOR, TFT_ARRAY = 1, 1000, 1001  # core/framework/full_type.proto
-
-
-def list_type(op_def: OpDef) -> None:
-    """Declare the op's first output to be a list of tensors of `element_dtype`."""
-    full_type = op_def.output_arg[0].experimental_full_type
-    full_type.type_id = TFT_ARRAY
-    element = full_type.args.add(type_id=_TFT_TENSOR)
-    element.args.add(type_id=_TFT_VAR, s="element_dtype")
+list_type = full_type.unary_tensor_container(FullTypeId.TFT_ARRAY, "element_dtype")
+"""Declares the op's first output to be a list of tensors of `element_dtype`."""
 
 
 def list_data(c: InferenceContext, index: int = 0) -> ShapeAndType | None:
@@ -63,8 +55,8 @@ def read_shape(c: InferenceContext, shape_input: int) -> ShapeHandle:
 
 
 def set_list_data(c: InferenceContext, element_shape: ShapeHandle) -> None:
-    """Say that output 0 holds lists of tensors of type `element_dtype` and this shape."""
-    data = ShapeAndType(element_shape, c.get_attr("element_dtype"), FullTypeDef(type_id=TFT_ARRAY))
+    """Say that output 0, of `list_type`, holds lists of tensors of this shape."""
+    data = ShapeAndType(element_shape, c.get_attr("element_dtype"), c.ret_types().args[0])
     c.set_output_handle_shapes_and_types(0, [data])
 
 

@@ -1,0 +1,21 @@
+"""How the Python functions of ops differ from their OpDefs: `api_defs.pbtxt`, an ApiDefs message."""
+
+import functools
+from importlib import resources
+
+from opkernel.proto import ApiDef, ApiDefs
+
+__all__ = ["python_api_def"]
+
+
+def python_api_def(op: str) -> ApiDef | None:
+    """The ApiDef of an op for Python; None where its function is as its OpDef says."""
+    return _api_defs().get(op)
+
+
+@functools.cache
+def _api_defs() -> dict[str, ApiDef]:
+    from google.protobuf import text_format  # slow to import
+
+    text = resources.files(__package__).joinpath("api_defs.pbtxt").read_text()
+    return {op.graph_op_name: op for op in text_format.Parse(text, ApiDefs()).op}

@@ -1,0 +1,284 @@
+"""Shapes of quantised ops: those of the plain ops, and of the ranges of values.
+
+Source: TensorFlow core/ops/math_ops.cc, nn_ops.cc, array_ops.cc, image_ops.cc and
+FusedQuantizedConvShape in core/framework/common_shape_fns.cc.
+"""
+
+from functools import partial
+
+from opkernel.errors import InvalidArgumentError
+from opkernel.opdef import InferenceContext, OpShapeInferenceFn
+from opkernel.opdef.common_shapes import (
+    bias_add_shape,
+    broadcast_binary_op_shape,
+    concat_shape,
+    conv2d_shape,
+    conv2d_shape_with_explicit_padding,
+    depthwise_conv2d_native_shape,
+    depthwise_conv2d_native_shape_with_explicit_padding,
+    matmul_shape,
+    max_pool_shape,
+    pool3d_shape,
+    quantize_v2_shape,
+    quantized_avg_pool_shape,
+    quantized_concat_v2_shape,
+    quantized_conv2d_shape,
+    unchanged_shape,
+)
+from opkernel.ops.array.reshape import reshape_shape
+from opkernel.ops.declared.rules import check_ranks, check_ranks_at_most, check_scalars
+from opkernel.ops.image.resize import resize_shape
+
+__all__ = [
+    "SHAPE_FNS",
+    "quantized_convolution_shape",
+    "quantized_matmul_shape",
+]
+
+
+def _with_range(
+    shape_fn: OpShapeInferenceFn, *, scalars: tuple[int, ...] = (), vectors: tuple[int, ...] = ()
+) -> OpShapeInferenceFn:
+    """A shape function: as `shape_fn`, and a scalar range; these inputs are scalars or vectors."""
+
+    def with_range(c: InferenceContext) -> None:
+        shape_fn(c)
+        check_ranks(c, 1, *vectors)
+        check_scalars(c, *scalars)
+        _set_scalar_range(c)
+
+    return with_range
+
+
+def _set_scalar_range(c: InferenceContext) -> None:
+    c.set_output(1, c.scalar())
+    c.set_output(2, c.scalar())
+
+
+def quantized_convolution_shape(
+    c: InferenceContext,
+    convolution: OpShapeInferenceFn,
+    has_bias: bool,
+    requantizes: bool,
+    checks_output_range: bool = True,
+) -> None:
+    """Images, filter, perhaps a bias; the ranges of images and filter, perhaps that of the output.
+
+    The range of the filter, and that of an output that is not requantised, may be one for each
+    channel.
+    """
+    convolution(c)
+    if has_bias:
+        check_ranks(c, 1, 2)
+    first = 3 if has_bias else 2
+    _set_convolution_range(c, first, requantizes)
+    if requantizes and checks_output_range:
+        check_scalars(c, first + 4, first + 5)
+
+
+def _set_convolution_range(c: InferenceContext, first: int, requantizes: bool) -> None:
+    """Of two scalars, the range of the images, and two that may be vectors, that of the filter."""
+    check_scalars(c, first, first + 1)
+    check_ranks_at_most(c, 1, first + 2, first + 3)
+    if requantizes:
+        _set_scalar_range(c)
+    else:
+        c.set_output(1, c.input(first + 3))
+        c.set_output(2, c.input(first + 3))
+
+
+def _fused_convolution_shape(c: InferenceContext, convolution: OpShapeInferenceFn) -> None:
+    """As `quantized_convolution_shape`, where `fused_ops` names what else the op does."""
+    _check_counts(c, inputs=2, outputs=3)
+    convolution(c)
+    fused_ops = c.get_attr("fused_ops")
+    more_ranks = [rank for name, rank in (("BiasAdd", 1), ("Sum", 4)) if name in fused_ops]
+    first = 2 + len(more_ranks)
+    _check_counts(c, inputs=first + 4, outputs=3)
+    for i, rank in enumerate(more_ranks, 2):
+        check_ranks(c, rank, i)
+    _set_convolution_range(c, first, "Requantize" in fused_ops)
+
+
+def _check_counts(c: InferenceContext, inputs: int, outputs: int) -> None:
+    """An op whose attrs name the types of its inputs and outputs has at least so many."""
+    for noun, least, count in (
+        ("inputs", inputs, c.num_inputs()),
+        ("outputs", outputs, c.num_outputs()),
+    ):
+        if count < least:
+            raise InvalidArgumentError(f"Expected at least {least} {noun}, got {count}")
+
+
+def _matmul_of_many_shape(c: InferenceContext) -> None:
+    _check_counts(c, inputs=2, outputs=1)
+    matmul_shape(c)
+
+
+def quantized_matmul_shape(c: InferenceContext, requantizes: bool) -> None:
+    """Matrices, a bias, and the ranges of the matrices, perhaps that of the output."""
+    matmul_shape(c)
+    check_ranks(c, 1, 2)
+    check_scalars(c, *range(3, 9 if requantizes else 7))
+    if c.num_outputs() > 2:
+        _set_scalar_range(c)
+
+
+def _batch_norm_shape(c: InferenceContext) -> None:
+    """Images, and four vectors with a value for each channel; after each of them its range."""
+    images = c.with_rank(c.input(0), 4)
+    channels = c.dim(images, 3)
+    for i in range(1, 5):
+        channels = c.merge(channels, c.dim(c.with_rank(c.input(3 * i), 1), 0))
+    c.set_output(0, c.replace_dim(images, 3, channels))
+    _set_scalar_range(c)
+
+
+def _instance_norm_shape(c: InferenceContext) -> None:
+    check_ranks(c, 4, 0)
+    check_scalars(c, 1, 2)
+    unchanged_shape(c)
+    _set_scalar_range(c)
+
+
+def _quantized_concat_shape(c: InferenceContext) -> None:
+    """An axis, values, and as many minima and maxima."""
+    count = len(c.input("values"))
+    concat_shape(c, count)
+    check_scalars(c, *range(count + 1, c.num_inputs()))
+    _set_scalar_range(c)
+
+
+def _quantized_concat_v2_shape(c: InferenceContext) -> None:
+    """Values, an axis, and as many minima and maxima as values."""
+    count = len(c.input("values"))
+    quantized_concat_v2_shape(c, count)
+    check_scalars(c, *range(count + 1, 3 * count + 1))
+    _set_scalar_range(c)
+
+
+def _dequantize_shape(c: InferenceContext) -> None:
+    """Input 0; the range, inputs 1 and 2, is scalars or has a value for each of `axis`."""
+    axis = c.find_attr("axis", -1)
+    if axis < -1:
+        raise InvalidArgumentError(f"axis should be at least -1, got {axis}")
+    rank = c.rank(c.input(0))
+    if axis > rank:  # -1 where the rank is unknown
+        raise InvalidArgumentError(f"Axis must be less than input dimension({rank}), got {axis}")
+    unchanged_shape(c)
+    check_ranks(c, 0 if axis == -1 else 1, 1)
+    largest = c.with_rank(c.input(2), 0 if axis == -1 else 1)
+    if axis != -1:
+        values = c.with_rank_at_least(c.input(0), axis + 1)
+        c.merge(c.dim(largest, 0), c.dim(values, axis))
+
+
+def _quantize_and_dequantize_grad_shape(c: InferenceContext) -> None:
+    """The gradients of the input and of its range, which may have a value for each of `axis`."""
+    axis = c.get_attr("axis")
+    range_shape = c.merge(c.input(3), c.with_rank(c.input(2), 0 if axis == -1 else 1))
+    if axis < -1:
+        raise InvalidArgumentError(f"axis should be at least -1, got {axis}")
+    if axis != -1:
+        values = c.with_rank_at_least(c.input(0), axis + 1)
+        c.merge(c.dim(range_shape, 0), c.dim(values, axis))
+    c.set_output(0, c.merge(c.input(0), c.input(1)))
+    c.set_output(1, range_shape)
+    c.set_output(2, range_shape)
+
+
+def _requantization_range_shape(c: InferenceContext, rank: int) -> None:
+    """The range of input 0, scalars or vectors -> a scalar range."""
+    check_ranks(c, rank, 1, 2)
+    c.set_output(0, c.scalar())
+    c.set_output(1, c.scalar())
+
+
+def _custom_aggregator_shape(c: InferenceContext) -> None:
+    """Input 0, its range and a histogram."""
+    unchanged_shape(c)
+    _set_scalar_range(c)
+    c.set_output(3, c.vector(c.get_attr("num_bins")))
+
+
+_CONVOLUTIONS = (
+    "QuantizedConv2DAndRelu",
+    "QuantizedConv2DAndReluAndRequantize",
+    "QuantizedConv2DPerChannel",
+    "QuantizedConv2DWithBias",
+    "QuantizedConv2DWithBiasAndRelu",
+    "QuantizedConv2DWithBiasAndReluAndRequantize",
+    "QuantizedConv2DWithBiasAndRequantize",
+    "QuantizedConv2DWithBiasSignedSumAndReluAndRequantize",
+    "QuantizedConv2DWithBiasSumAndRelu",
+    "QuantizedConv2DWithBiasSumAndReluAndRequantize",
+)
+
+SHAPE_FNS: dict[str, OpShapeInferenceFn] = {
+    **{
+        name: partial(
+            quantized_convolution_shape,
+            convolution=conv2d_shape,
+            has_bias="WithBias" in name,
+            requantizes=name.endswith("Requantize"),
+        )
+        for name in _CONVOLUTIONS
+    },
+    **dict.fromkeys(
+        (
+            "QuantizedDepthwiseConv2D",
+            "QuantizedDepthwiseConv2DWithBias",
+            "QuantizedDepthwiseConv2DWithBiasAndRelu",
+            "QuantizedDepthwiseConv2DWithBiasAndReluAndRequantize",
+        ),
+        depthwise_conv2d_native_shape,
+    ),
+    **dict.fromkeys(
+        ("QuantizedMatMulWithBias", "QuantizedMatMulWithBiasAndRelu"),
+        partial(quantized_matmul_shape, requantizes=False),
+    ),
+    **dict.fromkeys(
+        (
+            "QuantizedMatMulWithBiasAndDequantize",
+            "QuantizedMatMulWithBiasAndReluAndRequantize",
+            "QuantizedMatMulWithBiasAndRequantize",
+        ),
+        partial(quantized_matmul_shape, requantizes=True),
+    ),
+    **dict.fromkeys(
+        ("QuantizeDownAndShrinkRange", "QuantizedRelu", "QuantizedRelu6"),
+        _with_range(unchanged_shape, scalars=(1, 2)),
+    ),
+    "CustomAggregator": _custom_aggregator_shape,
+    "Dequantize": _dequantize_shape,
+    "QuantizeAndDequantize": unchanged_shape,
+    "QuantizeAndDequantizeV4Grad": _quantize_and_dequantize_grad_shape,
+    "QuantizeV2": quantize_v2_shape,
+    "QuantizedAdd": _with_range(broadcast_binary_op_shape, scalars=(2, 3, 4, 5)),
+    "QuantizedAvgPool": quantized_avg_pool_shape,
+    "QuantizedBatchNormWithGlobalNormalization": _batch_norm_shape,
+    "QuantizedBiasAdd": _with_range(bias_add_shape, scalars=(2, 3, 4, 5)),
+    "QuantizedConcat": _quantized_concat_shape,
+    "QuantizedConcatV2": _quantized_concat_v2_shape,
+    "QuantizedConv2D": quantized_conv2d_shape,
+    "QuantizedConv2DAndRequantize": _with_range(conv2d_shape, scalars=(2, 3, 4, 5, 6, 7)),
+    "QuantizedInstanceNorm": _instance_norm_shape,
+    "QuantizedMatMul": _with_range(matmul_shape, scalars=(2, 3, 4, 5)),
+    "QuantizedMaxPool": _with_range(max_pool_shape, scalars=(1, 2)),
+    "QuantizedMul": _with_range(broadcast_binary_op_shape),
+    "QuantizedReluX": _with_range(unchanged_shape, scalars=(1, 2, 3)),
+    "QuantizedReshape": _with_range(reshape_shape, scalars=(2, 3)),
+    "QuantizedResizeBilinear": _with_range(resize_shape, scalars=(2, 3)),
+    "RequantizationRange": partial(_requantization_range_shape, rank=0),
+    "RequantizationRangePerChannel": partial(_requantization_range_shape, rank=1),
+    "Requantize": _with_range(unchanged_shape, scalars=(1, 2, 3, 4)),
+    "RequantizePerChannel": _with_range(unchanged_shape, vectors=(1, 2), scalars=(3, 4)),
+    "_FusedQuantizedConv2D": partial(
+        _fused_convolution_shape, convolution=conv2d_shape_with_explicit_padding
+    ),
+    "_FusedQuantizedDepthwiseConv2D": partial(
+        _fused_convolution_shape, convolution=depthwise_conv2d_native_shape_with_explicit_padding
+    ),
+    "_QuantizedMatMul": _matmul_of_many_shape,
+    "_QuantizedMaxPool3D": pool3d_shape,
+}

@@ -1,0 +1,26 @@
+"""Shapes of ops on resources of other kinds: locks, caches, pools of threads, and any at all.
+
+Source: TensorFlow core/ops/resource_variable_ops.cc, experimental_dataset_ops.cc, dataset_ops.cc.
+"""
+
+from opkernel.opdef import OpShapeInferenceFn, no_outputs, scalar_shape
+from opkernel.ops.declared.rules import fixed_shapes
+
+SHAPE_FNS: dict[str, OpShapeInferenceFn] = {
+    "AnonymousMemoryCache": fixed_shapes((), ()),
+    "ConsumeMutexLock": no_outputs,
+    "DeleteMemoryCache": no_outputs,
+    "DestroyResourceOp": no_outputs,
+    "DummyIterationCounter": scalar_shape,
+    "DummyMemoryCache": scalar_shape,
+    "ExperimentalThreadPoolHandle": scalar_shape,
+    "IsResourceHandleRefCounting": scalar_shape,
+    "MakeWeakResourceHandle": scalar_shape,
+    "MutexLock": scalar_shape,
+    "MutexV2": scalar_shape,
+    "ResourceCreateOp": no_outputs,
+    "ResourceInitializedOp": scalar_shape,
+    "ResourceUsingOp": no_outputs,
+    "StubResourceHandleOp": scalar_shape,
+    "ThreadPoolHandle": scalar_shape,
+}

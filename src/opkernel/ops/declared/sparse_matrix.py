@@ -1,0 +1,244 @@
+"""Shapes of ops on sparse matrices: variants whose handle data is the shape of the dense matrix.
+
+Source: TensorFlow core/ops/sparse_csr_matrix_ops.cc.
+"""
+
+from functools import partial
+
+from opkernel.errors import InvalidArgumentError, UnimplementedError
+from opkernel.opdef import (
+    DimensionHandle,
+    InferenceContext,
+    OpShapeInferenceFn,
+    ShapeAndType,
+    ShapeHandle,
+    broadcast_binary_op_output_shape,
+    validate_sparse_tensor,
+)
+from opkernel.ops.declared.rules import check_scalars, set_outputs
+from opkernel.types import DataType
+
+_MAX_RANK = 3
+
+
+def _held(c: InferenceContext, index: int) -> ShapeAndType:
+    """Shape and dtype of the matrix, or batch of matrices, in the variant at an input."""
+    c.with_rank(c.input(index), 0)
+    held = c.input_handle_shapes_and_types(index)
+    if held is None or len(held) != 1:
+        raise InvalidArgumentError(
+            f"Unable to access shape and type info from variant input {index}"
+        )
+    return held[0]
+
+
+def _known_rank(
+    c: InferenceContext, shape: ShapeHandle, name: str, smallest: int = 2
+) -> ShapeHandle:
+    """The shape of the operand `name`, of a known rank up to that of a batch of matrices."""
+    c.with_rank_at_most(c.with_rank_at_least(shape, smallest), _MAX_RANK)
+    if not c.rank_known(shape):
+        raise InvalidArgumentError(f"{name} has an unknown rank.")
+    return shape
+
+
+def _matrix(c: InferenceContext, index: int, name: str, smallest: int = 2) -> ShapeHandle:
+    return _known_rank(c, _held(c, index).shape, name, smallest)
+
+
+def _set_matrix(c: InferenceContext, shape: ShapeHandle, dtype: DataType) -> None:
+    """Output 0 is a variant that holds a matrix."""
+    c.set_output(0, c.scalar())
+    c.set_output_handle_shapes_and_types(0, [ShapeAndType(shape, dtype)])
+
+
+def _check_rank(c: InferenceContext, shape: ShapeHandle, of: str = "") -> None:
+    if c.rank(shape) not in (2, _MAX_RANK):
+        raise InvalidArgumentError(
+            f"Invalid rank{of}: {c.rank(shape)}.  Expected a known rank of either 2 or 3."
+        )
+
+
+# Making and taking apart
+
+
+def _from_sparse_tensor(c: InferenceContext) -> None:
+    validate_sparse_tensor(c, c.input(0), c.input(1), c.input(2))
+    rank = c.value(c.dim(c.input(0), 1))
+    shape = c.with_rank(c.make_shape_from_shape_tensor(2), rank)
+    _check_rank(c, shape)
+    _set_matrix(c, shape, c.get_attr("T"))
+
+
+def _from_dense(c: InferenceContext) -> None:
+    dense, indices = c.input(0), c.input(1)
+    _check_rank(c, dense, " of dense")
+    rank = c.rank(dense)
+    if c.rank(indices) != 2:
+        raise InvalidArgumentError(
+            f"indices must be a matrix; but its rank is not 2: {c.rank(indices)}"
+        )
+    columns = c.dim(indices, 1).value
+    if columns != rank:
+        raise InvalidArgumentError(
+            f"indices.shape[1] must match rank of dense; saw: {columns} vs. {rank}"
+        )
+    _set_matrix(c, dense, c.get_attr("T"))
+
+
+def _zeros(c: InferenceContext) -> None:
+    rank = c.num_elements(c.input(0)).value
+    shape = c.with_rank(c.make_shape_from_shape_tensor(0), rank)
+    _check_rank(c, shape)
+    _set_matrix(c, shape, c.get_attr("type"))
+
+
+def _to_sparse_tensor(c: InferenceContext) -> None:
+    rank = c.rank(_matrix(c, 0, "sparse_matrix", smallest=0))
+    set_outputs(c, [c.matrix(None, rank), c.vector(None), c.vector(rank)])
+
+
+def _to_dense(c: InferenceContext) -> None:
+    c.set_output(0, _matrix(c, 0, "sparse_matrix", smallest=0))
+
+
+def _components(c: InferenceContext) -> None:
+    shape = _held(c, 0).shape
+    c.with_rank_at_most(c.with_rank_at_least(shape, 2), _MAX_RANK)
+    if c.rank(c.input(1)) != 0:
+        raise InvalidArgumentError("index must be a scalar.")
+    _known_rank(c, shape, "csr_sparse_matrix")
+    row_ends = c.add(c.dim(shape, -2), 1)
+    set_outputs(c, [c.vector(row_ends), c.vector(None), c.vector(None)])
+
+
+def _nnz(c: InferenceContext) -> None:
+    shape = _matrix(c, 0, "sparse_matrix")
+    c.set_output(0, c.subshape(shape, 0, -2))
+
+
+# Arithmetic
+
+
+def _add(c: InferenceContext) -> None:
+    check_scalars(c, 2, 3)
+    _merged(c, "a", "b")
+
+
+def _softmax(c: InferenceContext) -> None:
+    _set_matrix(c, _matrix(c, 0, "logits"), _held(c, 0).dtype)
+
+
+def _merged(c: InferenceContext, first: str, second: str) -> None:
+    """Output 0 holds what both inputs hold; the operands are called `first` and `second`."""
+    a = _matrix(c, 0, first)
+    b = _matrix(c, 1, second)
+    _set_matrix(c, c.merge(a, b), _held(c, 1).dtype)
+
+
+def _multiply(c: InferenceContext) -> None:
+    a = _matrix(c, 0, "a", smallest=0)
+    b = _known_rank(c, c.input(1), "b", smallest=0)
+    if c.rank(b) == _MAX_RANK:
+        if c.rank(a) != _MAX_RANK:
+            raise UnimplementedError("rank of b is 3 but rank of a is not.")
+        if (c.dim(b, 1).value, c.dim(b, 2).value) != (1, 1):
+            raise UnimplementedError("b must be a scalar or shaped [batch_size, 1, 1]")
+        a = c.replace_dim(a, 0, c.merge(c.dim(a, 0), c.dim(b, 0)))
+    elif c.rank(b) != 0:
+        raise UnimplementedError("b must be a scalar or shaped [batch_size, 1, 1]")
+    _set_matrix(c, a, _held(c, 0).dtype)
+
+
+def _rows_and_columns(
+    c: InferenceContext, shape: ShapeHandle, operand: str
+) -> tuple[DimensionHandle, DimensionHandle]:
+    """Those of an operand, swapped if an attr asks for its transpose or its adjoint."""
+    transpose, adjoint = c.get_attr(f"transpose_{operand}"), c.get_attr(f"adjoint_{operand}")
+    if transpose and adjoint:
+        raise InvalidArgumentError(
+            f"Only one of adjoint_{operand} and transpose_{operand} may be true."
+        )
+    rows, columns = c.dim(shape, -2), c.dim(shape, -1)
+    return (columns, rows) if transpose or adjoint else (rows, columns)
+
+
+def _set_dense_product(c: InferenceContext, a: ShapeHandle, b: ShapeHandle) -> None:
+    rows, inner_a = _rows_and_columns(c, a, "a")
+    inner_b, columns = _rows_and_columns(c, b, "b")
+    batch = c.merge(c.subshape(a, 0, -2), c.subshape(b, 0, -2))
+    c.merge(inner_a, inner_b)
+    result = c.matrix(columns, rows) if c.get_attr("transpose_output") else c.matrix(rows, columns)
+    c.set_output(0, c.concatenate(batch, result))
+
+
+def _matmul(c: InferenceContext) -> None:
+    a = _matrix(c, 0, "a")
+    b = c.with_rank_at_most(c.with_rank_at_least(c.input(1), 2), _MAX_RANK)
+    _set_dense_product(c, a, b)
+
+
+def _mkl_matmul(c: InferenceContext) -> None:
+    a = c.with_rank(_held(c, 0).shape, 2)
+    _set_dense_product(c, a, c.with_rank(c.input(1), 2))
+
+
+def _sparse_matmul(c: InferenceContext) -> None:
+    a = _matrix(c, 0, "a")
+    b = _matrix(c, 1, "b")
+    rows, inner_a = _rows_and_columns(c, a, "a")
+    inner_b, columns = _rows_and_columns(c, b, "b")
+    batch = broadcast_binary_op_output_shape(c, c.subshape(a, 0, -2), c.subshape(b, 0, -2))
+    c.merge(inner_a, inner_b)
+    _set_matrix(c, c.concatenate(batch, c.matrix(rows, columns)), _held(c, 1).dtype)
+
+
+def _transpose(c: InferenceContext) -> None:
+    shape = _matrix(c, 0, "input")
+    matrix = c.matrix(c.dim(shape, -1), c.dim(shape, -2))
+    _set_matrix(c, c.concatenate(c.subshape(shape, 0, -2), matrix), _held(c, 0).dtype)
+
+
+# Decompositions
+
+
+def _square_matrix(c: InferenceContext) -> tuple[ShapeHandle, DimensionHandle]:
+    """The shape that input 0 holds and the size of its square matrices."""
+    shape = _matrix(c, 0, "Sparse matrix")
+    return shape, c.merge(c.dim(shape, -2), c.dim(shape, -1))
+
+
+def _ordering_amd(c: InferenceContext) -> None:
+    shape, _ = _square_matrix(c)
+    c.set_output(0, c.subshape(shape, 0, -1))
+
+
+def _cholesky(c: InferenceContext) -> None:
+    shape, size = _square_matrix(c)
+    permutation = c.with_rank_at_most(c.with_rank_at_least(c.input(1), 1), 2)
+    if not c.rank_known(permutation):
+        raise InvalidArgumentError("permutation has an unknown rank.")
+    c.merge(size, c.dim(permutation, -1))
+    # TensorFlow compares the batch dimensions with an unset shape: they are not checked.
+    _set_matrix(c, shape, _held(c, 0).dtype)
+
+
+SHAPE_FNS: dict[str, OpShapeInferenceFn] = {
+    "CSRSparseMatrixComponents": _components,
+    "CSRSparseMatrixToDense": _to_dense,
+    "CSRSparseMatrixToSparseTensor": _to_sparse_tensor,
+    "DenseToCSRSparseMatrix": _from_dense,
+    "SparseMatrixAdd": _add,
+    "SparseMatrixMatMul": _matmul,
+    "SparseMatrixMul": _multiply,
+    "SparseMatrixNNZ": _nnz,
+    "SparseMatrixOrderingAMD": _ordering_amd,
+    "SparseMatrixSoftmax": _softmax,
+    "SparseMatrixSoftmaxGrad": partial(_merged, first="softmax", second="grad_softmax"),
+    "SparseMatrixSparseCholesky": _cholesky,
+    "SparseMatrixSparseMatMul": _sparse_matmul,
+    "SparseMatrixTranspose": _transpose,
+    "SparseMatrixZeros": _zeros,
+    "SparseTensorToCSRSparseMatrix": _from_sparse_tensor,
+    "_MklNativeSparseMatrixMatMul": _mkl_matmul,
+}

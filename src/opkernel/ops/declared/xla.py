@@ -1,0 +1,223 @@
+"""Shapes of ops that wrap operations of the XLA compiler.
+
+Source: TensorFlow compiler/tf2xla/ops/xla_ops.cc, compiler/jit/ops/xla_ops.cc,
+core/tpu/ops/host_compute_ops.cc.
+"""
+
+from collections.abc import Sequence
+
+from opkernel.errors import InvalidArgumentError
+from opkernel.opdef import (
+    DimensionHandle,
+    InferenceContext,
+    OpShapeInferenceFn,
+    ShapeHandle,
+    einsum_shape,
+    explicit_shape,
+    no_outputs,
+    reduce_scatter_shape,
+    scalar_shape,
+    unchanged_shape,
+    unknown_shape,
+)
+from opkernel.ops.declared.rules import (
+    check_input_ranks,
+    defined_shape,
+    each_output_as_its_input,
+    set_outputs,
+)
+from opkernel.ops.declared.xla_dot import xla_dot_shape
+from opkernel.types import PartialTensorShape
+
+
+def _unchanged_rank(c: InferenceContext) -> None:
+    shape = c.input(0)
+    c.set_output(0, c.unknown_shape_of_rank(c.rank(shape)) if c.rank_known(shape) else shape)
+
+
+def _dynamic_slice(c: InferenceContext) -> None:
+    if not c.rank_known(c.input(2)):
+        _unchanged_rank(c)
+        return
+    if c.rank(c.input(2)) != 1:
+        raise InvalidArgumentError("size_indices must be a 1D tensor")
+    sizes = c.make_shape_from_shape_tensor(2)
+    if c.rank_known(sizes):
+        c.set_output(0, sizes)
+    else:
+        _unchanged_rank(c)
+
+
+def _pad(c: InferenceContext) -> None:
+    shape, value = c.input(0), c.input(1)
+    if shape.dims is None:
+        _unchanged_rank(c)
+        return
+    if c.rank(value) > 0:
+        raise InvalidArgumentError(
+            f"padding_value input must be scalar, found rank {c.rank(value)}"
+        )
+    paddings = [c.input_tensor(i) for i in (2, 3, 4)]
+    known = [padding for padding in paddings if padding is not None]
+    if len(known) < len(paddings):
+        _unchanged_rank(c)
+        return
+    for name, padding in zip(("low", "high", "interior"), known, strict=True):
+        if padding.shape != (len(shape.dims),):
+            raise InvalidArgumentError(
+                f"padding_{name} must be a 1D tensor of size {c.rank(shape)}"
+            )
+    rows = zip(*[padding.tolist() for padding in known], strict=True)
+    dims = [_padded(c, dim, *row) for dim, row in zip(shape.dims, rows, strict=True)]
+    c.set_output(0, c.make_shape(dims))
+
+
+def _padded(
+    c: InferenceContext, dim: DimensionHandle, low: int, high: int, interior: int
+) -> DimensionHandle:
+    if interior < 0:
+        raise InvalidArgumentError(
+            f"padding_interior must contain only non-negative values, found {interior}"
+        )
+    if not c.value_known(dim):
+        return c.unknown_dim()
+    size = dim.value + low + high + interior * max(dim.value - 1, 0)
+    if size < 0:
+        raise InvalidArgumentError(f"resulting padded dimension has negative size {size}")
+    return c.make_dim(size)
+
+
+def _kept(c: InferenceContext, shape: ShapeHandle, op: str) -> list[DimensionHandle]:
+    """The dimensions that the attr `dimensions_to_reduce` does not name."""
+    reduced: list[int] = c.get_attr("dimensions_to_reduce")
+    dims = shape.dims or ()
+    in_range = all(0 <= axis < len(dims) for axis in reduced)
+    if len(set(reduced)) != len(reduced) or not in_range:
+        raise InvalidArgumentError(f"Invalid dimensions_to_reduce argument to {op}")
+    return [dim for i, dim in enumerate(dims) if i not in reduced]
+
+
+def _reduce(c: InferenceContext) -> None:
+    shape = c.input(0)
+    if c.rank_known(shape):
+        shape = c.unknown_shape_of_rank(len(_kept(c, shape, "XlaReduce")))
+    c.set_output(0, shape)
+
+
+def _variadic_reduce(c: InferenceContext) -> None:
+    count = c.get_attr("N")
+    for i in range(count):
+        for j in range(count):
+            c.merge_input(i, c.input(j))
+    if not c.rank_known(c.input(0)):
+        each_output_as_its_input(c)
+        return
+    rank = len(_kept(c, c.input(0), "XlaVariadicReduce"))
+    set_outputs(c, [c.unknown_shape_of_rank(rank) for _ in range(count)])
+
+
+def _variadic_reduce_v2(c: InferenceContext) -> None:
+    inputs = c.input("inputs")
+    shape = inputs[0]
+    for other in inputs[1:]:
+        shape = c.merge(shape, other)
+    result = c.unknown_shape()
+    if c.rank_known(shape):
+        result = c.make_shape(_kept(c, shape, "XlaVariadicReduceV2"))
+    set_outputs(c, [result] * len(inputs))
+
+
+def _rng_bit_generator(c: InferenceContext) -> None:
+    _, state = check_input_ranks(c, 0, 1)
+    set_outputs(c, [state, c.make_shape_from_shape_tensor(2)])
+
+
+def _einsum(c: InferenceContext) -> None:
+    equation = c.get_attr("equation")
+    if "," not in equation:
+        raise InvalidArgumentError(f'Expected one "," in equation. Got: {equation}')
+    einsum_shape(c)
+
+
+def _defined_shape_of(attr: str) -> OpShapeInferenceFn:
+    """A shape function: output 0 has the shape of this attr, which must be defined."""
+    return lambda c: c.set_output(
+        0, c.make_shape_from_partial_shape(defined_shape(c.get_attr(attr)))
+    )
+
+
+def _set_shapes(c: InferenceContext, shapes: Sequence[PartialTensorShape]) -> None:
+    set_outputs(c, map(c.make_shape_from_partial_shape, shapes[: c.num_outputs()]))
+
+
+def _call_module(c: InferenceContext) -> None:
+    _set_shapes(c, c.get_attr("Sout"))
+
+
+def _custom_call_v2(c: InferenceContext) -> None:
+    shapes = [defined_shape(shape) for shape in c.get_attr("result_shapes")]
+    if len(shapes) != c.num_outputs():
+        raise InvalidArgumentError(
+            f"Unexpected number of result shapes: {len(shapes)} != {c.num_outputs()}"
+        )
+    _set_shapes(c, shapes)
+
+
+def _host_compute(c: InferenceContext) -> None:
+    if c.get_attr("shape_inference_graph").name:
+        unknown_shape(c)
+        return
+    shapes = c.get_attr("shapes")
+    if len(shapes) != c.num_outputs():
+        raise InvalidArgumentError(
+            f"_XlaHostCompute has {c.num_outputs()} outputs but 'shapes' attr has {len(shapes)} "
+            "elements"
+        )
+    _set_shapes(c, shapes)
+
+
+def _cluster_output(c: InferenceContext) -> None:
+    set_outputs(c, [c.input(0)] * c.num_outputs())
+
+
+_UNCHANGED = "AllReduce DynamicUpdateSlice ReducePrecision Scatter Sharding Sort"
+_UNCHANGED_RANK = "Conv ConvV2 ReduceWindow SelectAndScatter"
+_UNKNOWN = (
+    "BroadcastHelper Dequantize Gather If Launch LaunchV2 RemoveDynamicDimensionSize "
+    "SelfAdjointEig Send SendToHost SetBound SetDynamicDimensionSize Svd While"
+)
+_INTERNAL_UNKNOWN = (
+    "Compile HostComputeMlir RecvAtHost RecvAtHostV2 Run SendFromHost SendFromHostV2"
+)
+
+SHAPE_FNS: dict[str, OpShapeInferenceFn] = {
+    "AssignVariableXlaConcatND": no_outputs,
+    **{f"Xla{name}": unchanged_shape for name in _UNCHANGED.split()},
+    **{f"Xla{name}": _unchanged_rank for name in _UNCHANGED_RANK.split()},
+    **{f"Xla{name}": unknown_shape for name in _UNKNOWN.split()},
+    **{f"_Xla{name}": unknown_shape for name in _INTERNAL_UNKNOWN.split()},
+    "XlaCallModule": _call_module,
+    "XlaClusterOutput": _cluster_output,
+    "XlaCustomCall": _defined_shape_of("shape"),
+    "XlaCustomCallV2": _custom_call_v2,
+    "XlaDot": xla_dot_shape,
+    "XlaDotV2": xla_dot_shape,
+    "XlaDynamicSlice": _dynamic_slice,
+    "XlaEinsum": _einsum,
+    "XlaHostCompute": _host_compute,
+    "XlaKeyValueSort": each_output_as_its_input,
+    "XlaOptimizationBarrier": each_output_as_its_input,
+    "XlaPad": _pad,
+    "XlaRecv": _defined_shape_of("shape"),
+    "XlaRecvFromHost": explicit_shape,
+    "XlaReduce": _reduce,
+    "XlaReduceScatter": reduce_scatter_shape,
+    "XlaReplicaId": scalar_shape,
+    "XlaRngBitGenerator": _rng_bit_generator,
+    "XlaSpmdShardToFullShape": _defined_shape_of("full_shape"),
+    "XlaVariadicReduce": _variadic_reduce,
+    "XlaVariadicReduceV2": _variadic_reduce_v2,
+    "XlaVariadicSort": each_output_as_its_input,
+    "_XlaAotOnlyVarHandleOp": scalar_shape,
+    "_XlaMerge": unchanged_shape,
+}

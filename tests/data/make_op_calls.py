@@ -1,0 +1,244 @@
+"""Write op_calls.pb.xz: a graph of single op calls on constants, a few of each op of the catalogue.
+
+pip install tensorflow-cpu==2.21.0
+PYTHONPATH=src python tests/data/make_op_calls.py ../shared/vectors
+
+Most are recorded calls that TensorFlow accepted, eagerly and in a graph: small ones with various
+shapes. Calls on lists, optionals and functions are written out here.
+"""
+
+import base64
+import functools
+import json
+import lzma
+import sys
+from collections import defaultdict
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import tensorflow as tf
+
+from opkernel.opdef import attr_from_python, infer_attr_from_python
+from opkernel.ops.catalogue import MODULE_OF_OP
+from opkernel.proto import GraphDef, NodeDef
+from opkernel.types import DataType, PartialTensorShape, tensor_to_proto
+
+OUT = Path(__file__).parent / "op_calls.pb.xz"
+CALLS_PER_OP = 4
+MAX_BYTES = 2000  # of a recorded line
+MAX_ELEMENTS = 200
+
+
+def main() -> None:
+    calls: dict[str, list[tuple[Any, dict[str, Any]]]] = defaultdict(list)
+    graph = GraphDef()
+    for path in sorted(Path(sys.argv[1]).glob("*.jsonl.xz")):
+        with lzma.open(path, "rt") as lines:
+            if not path.name.startswith(("advisories", "sequences")):
+                for line in lines:
+                    consider(calls, line)
+    for op in sorted(calls):
+        for number, (_, call) in enumerate(calls[op]):
+            add_call(graph, f"recorded/{op}_{number}", call)
+    add_fused_calls(graph)
+    graph.MergeFromString(written_out().SerializeToString())
+    OUT.write_bytes(lzma.compress(graph.SerializeToString(deterministic=True)))
+
+
+def consider(calls: dict[str, list[tuple[Any, dict[str, Any]]]], line: str) -> None:
+    """Keep a call if it is small and its op has few calls, or none with such shapes yet."""
+    if len(line) > MAX_BYTES:
+        return
+    call = json.loads(line)
+    if "outputs" not in call or call["op"] not in MODULE_OF_OP:
+        return
+    shapes = [tuple(array["shape"]) for array in arrays(call["inputs"])]
+    sizes = [int(np.prod(shape)) for shape in shapes]
+    if not all(0 < size <= MAX_ELEMENTS for size in sizes):
+        return
+    kept = calls[call["op"]]
+    is_new = len(kept) < CALLS_PER_OP and all(shapes != other for other, _ in kept)
+    if is_new and fits_a_graph(call):
+        kept.append((shapes, call))
+
+
+def arrays(values: list[Any]) -> Iterator[dict[str, Any]]:
+    for value in values:
+        if isinstance(value, list):
+            yield from arrays(value)
+        else:
+            yield value
+
+
+def fits_a_graph(call: dict[str, Any]) -> bool:
+    """Whether TensorFlow's shape function accepts the call; eager calls do without."""
+    graph = GraphDef()
+    add_call(graph, "call", call)
+    graph_def = tf.compat.v1.GraphDef.FromString(graph.SerializeToString())
+    try:
+        with tf.Graph().as_default():
+            tf.import_graph_def(graph_def)
+    except ValueError:
+        return False
+    return True
+
+
+def add_call(graph: GraphDef, name: str, call: dict[str, Any]) -> None:
+    node = NodeDef(name=name, op=call["op"])
+    for key, value in call["attrs"].items():
+        node.attr[key].CopyFrom(attr_value(value))
+    for number, value in enumerate(arrays(call["inputs"])):
+        dtype = DataType.from_string(value["dtype"])
+        name = f"{node.name}/input_{number}"
+        node.input.append(add_constant(graph, name, array(value), dtype))
+    graph.node.append(node)
+
+
+def array(value: dict[str, Any]) -> Any:
+    if value["dtype"] == "string":
+        texts = [base64.b64decode(text) for text in value["values_b64"]]
+        return np.array([*texts, None], object)[:-1].reshape(value["shape"])
+    dtype = np.dtype(DataType.from_string(value["dtype"]).as_numpy_dtype)
+    return np.frombuffer(base64.b64decode(value["b64"]), dtype).reshape(value["shape"])
+
+
+def attr_value(value: dict[str, Any]) -> Any:
+    ((kind, recorded),) = value.items()
+    if kind.startswith("list("):
+        inner = kind.removeprefix("list(").removesuffix(")")
+        return attr_from_python([decoded(inner, item) for item in recorded], kind)
+    return attr_from_python(decoded(kind, recorded), kind)
+
+
+def decoded(kind: str, value: Any) -> Any:
+    if kind == "type":
+        return DataType.from_string(value)
+    if kind == "string":
+        return base64.b64decode(value)
+    if kind == "shape" and value is not None:
+        return PartialTensorShape([None if dim == -1 else dim for dim in value])
+    return array(value) if kind == "tensor" else value
+
+
+def add_fused_calls(graph: GraphDef) -> None:
+    """Calls of ops that only TensorFlow's optimiser writes into graphs."""
+    image, window = np.ones((1, 5, 5, 4), np.float32), np.ones((3, 3, 4, 2), np.float32)
+    matrix, bias = np.ones((2, 4), np.float32), np.ones(4, np.float32)
+    fused: dict[str, Any] = {"T": DataType.DT_FLOAT, "num_args": 1, "fused_ops": ["BiasAdd"]}
+    strides = {"strides": [1, 2, 1, 1], "padding": "SAME", "TArgs": [DataType.DT_FLOAT]}
+    scales = [np.ones(4, np.float32)] * 4
+    calls: list[tuple[str, list[Any], dict[str, Any]]] = [
+        ("_FusedMatMul", [matrix, matrix.T @ matrix, bias], fused),
+        ("_FusedConv2D", [image, window, bias[:2]], fused | strides),
+        ("_FusedBatchNormEx", [image, *scales], {"T": DataType.DT_FLOAT, "U": DataType.DT_FLOAT}),
+    ]
+    for op, inputs, attrs in calls:
+        node = NodeDef(name=f"fused/{op}", op=op)
+        for number, value in enumerate(inputs):
+            node.input.append(add_constant(graph, f"{node.name}/input_{number}", value))
+        for key, value in attrs.items():
+            node.attr[key].CopyFrom(infer_attr_from_python(value))
+        graph.node.append(node)
+
+
+def add_constant(graph: GraphDef, name: str, value: Any, dtype: DataType | None = None) -> str:
+    """Add a Const; the result is its name."""
+    tensor = tensor_to_proto(value, dtype)
+    constant = graph.node.add(name=name, op="Const")
+    constant.attr["dtype"].type = tensor.dtype
+    constant.attr["value"].tensor.CopyFrom(tensor)
+    return name
+
+
+def written_out() -> Any:
+    """Calls that are not recorded: on tensor lists, on optionals, of functions, of printers."""
+    tf.compat.v1.enable_control_flow_v2()
+    with tf.Graph().as_default() as graph:
+        call_tensor_lists()
+        call_optionals()
+        call_functions()
+        raw = tf.raw_ops
+        x = tf.constant([[1.0, 2.0, 3.0]])
+        raw.Print(input=x, data=[x], message="")
+        raw.PrintV2(input="", output_stream="stderr", end="")
+        raw.DeepCopy(x=x)
+        raw.ControlTrigger()
+        raw.GuaranteeConst(input=x)
+        raw.Timestamp()
+        raw.DebugIdentity(input=x, tensor_name="x:0")
+        raw.DebugIdentityV2(input=x)
+        raw.DebugIdentityV3(input=x)
+        raw.Const(value=tf.make_tensor_proto([[1, 2]]), dtype=tf.int32)
+    return graph.as_graph_def()
+
+
+def call_tensor_lists() -> None:
+    raw, shape = tf.raw_ops, tf.constant([2], tf.int32)
+    items = tf.constant([[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]])
+    full = raw.TensorListFromTensor(tensor=items, element_shape=shape)
+    empty = raw.EmptyTensorList(element_shape=shape, max_num_elements=9, element_dtype=tf.float32)
+    one = raw.TensorListPushBack(input_handle=empty, tensor=items[0])
+    raw.TensorListPopBack(input_handle=full, element_shape=shape, element_dtype=tf.float32)
+    raw.TensorListLength(input_handle=full)
+    raw.TensorListElementShape(input_handle=full, shape_type=tf.int32)
+    raw.TensorListReserve(element_shape=shape, num_elements=3, element_dtype=tf.float32)
+    raw.TensorListGetItem(input_handle=full, index=1, element_shape=shape, element_dtype=tf.float32)
+    raw.TensorListSetItem(input_handle=full, index=1, item=items[0])
+    raw.TensorListStack(input_handle=full, element_shape=shape, element_dtype=tf.float32)
+    raw.TensorListGather(
+        input_handle=full, indices=[2, 0], element_shape=shape, element_dtype=tf.float32
+    )
+    raw.TensorListScatter(tensor=items, indices=[2, 0, 1], element_shape=shape)
+    raw.TensorListScatterV2(tensor=items, indices=[2, 0, 1], element_shape=shape, num_elements=4)
+    raw.TensorListScatterIntoExistingList(input_handle=full, tensor=items, indices=[2, 0, 1])
+    raw.TensorListResize(input_handle=full, size=5)
+    raw.TensorListConcat(input_handle=full, element_dtype=tf.float32, element_shape=[2])
+    raw.TensorListConcatV2(
+        input_handle=full, element_shape=shape, leading_dims=[], element_dtype=tf.float32
+    )
+    raw.TensorListConcatLists(input_a=full, input_b=one, element_dtype=tf.float32)
+    raw.TensorListSplit(tensor=items, element_shape=[-1, 2], lengths=[1, 2])
+    batch = tf.stack([empty, one])
+    raw.TensorListPushBackBatch(input_handles=batch, tensor=items[:2])
+
+
+def call_optionals() -> None:
+    raw, types, shapes = tf.raw_ops, [tf.int32, tf.float32], [[2], None]
+    some = raw.OptionalFromValue(components=[tf.constant([1, 2]), tf.constant(3.0)])
+    raw.OptionalNone()
+    raw.OptionalHasValue(optional=some)
+    raw.OptionalGetValue(optional=some, output_types=types, output_shapes=shapes)
+
+
+def one_turn(function: Callable[[Any], Any], turn: Any, value: Any) -> tuple[Any, Any]:
+    return turn + 1, function(value)
+
+
+def call_functions() -> None:
+    """Conditionals, a switch and a loop, with state in them and without, and calls."""
+    x, number = tf.constant([[1.0, 2.0]]), tf.constant(2)
+
+    @tf.function
+    def double(value: Any) -> Any:
+        return value + value
+
+    def checked(value: Any) -> Any:
+        tf.raw_ops.Assert(condition=True, data=[value])
+        return value
+
+    @tf.function
+    def strict(value: Any) -> Any:
+        return checked(value)
+
+    double(x)
+    strict(x)
+    for branch in (tf.identity, checked):
+        tf.cond(number > 1, functools.partial(branch, x), lambda: x + 1.0)
+        tf.switch_case(number, [lambda: x, lambda: x + 1.0, functools.partial(branch, x)])
+        tf.while_loop(lambda i, _: i < 3, functools.partial(one_turn, branch), [number, x])
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,152 @@
+"""What a shape function says, whatever it is told, never contradicts what the kernel gives."""
+
+import functools
+import lzma
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import pytest
+
+from opkernel.graph import Graph, Operation, import_graph_def
+from opkernel.kernel import get_registered_kernels_for_op
+from opkernel.opdef import InferenceContext, ShapeHandle, global_op_registry, run_shape_fn
+from opkernel.ops.catalogue import MODULE_OF_OP
+from opkernel.proto import GraphDef
+from opkernel.runtime import Session
+
+CALLS = Path(__file__).parent.parent / "data" / "op_calls.pb.xz"
+# Of values alone they cannot be called, or give none: see the tests of graphs and of their own.
+WITHOUT_VALUES = {"Const", "Placeholder", "Enter", "Exit", "LoopCond", "Merge", "NextIteration"} | {
+    *("RefEnter", "RefExit", "RefMerge", "RefNextIteration", "RefSwitch", "Switch", "_SwitchN"),
+    *("NcclAllReduce", "Recv", "Send", "_HostRecv", "_HostSend", "_Recv", "_Send"),
+    *("_Arg", "_DeviceArg", "_DeviceRetval", "_Retval"),
+}
+# Run by the plan itself, on values.
+FUNCTIONAL = {"Case", "If", "PartitionedCall", "StatefulPartitionedCall", "While"} | {
+    *("StatelessCase", "StatelessIf", "StatelessWhile")
+}
+# TensorFlow 2.21 does the same: its rule takes something unknown (-1) for a size, or forgets a case.
+CONTRADICTS_ITSELF = {
+    "ApproxTopK": "refuses an operand of unknown rank",
+    "BatchToSpaceND": "refuses a block_shape of unknown rank",
+    "FusedPadConv2D": "refuses paddings of unknown shape",
+    "MatrixDiagV2": "counts diagonals of unknown number as -1",
+    "MatrixDiagV3": "counts diagonals of unknown number as -1",
+    "MaxPoolWithArgmax": "takes the depth of the window for that of the image",
+    "SoftmaxCrossEntropyWithLogits": "gives backprop the shape of labels that are broadcast",
+    "SpaceToBatchND": "refuses a block_shape of unknown rank",
+    "SplitV": "splits the last axis where the axis is unknown",
+}
+
+
+class Knowledge(NamedTuple):
+    """What a shape function is told: a shape for each input, values, and values as shapes."""
+
+    shapes: tuple[Any, ...]
+    values: tuple[Any, ...]
+    as_shapes: tuple[Any, ...]
+
+    def replace(self, field: str, index: int, item: Any) -> "Knowledge":
+        items = list(getattr(self, field))
+        items[index] = item
+        return self._replace(**{field: tuple(items)})
+
+
+@functools.cache
+def session() -> Session:
+    graph = Graph()
+    with graph.as_default():
+        import_graph_def(GraphDef.FromString(lzma.decompress(CALLS.read_bytes())), name="")
+    return Session(graph)
+
+
+@functools.cache
+def calls() -> dict[str, list[Operation]]:
+    found: dict[str, list[Operation]] = {}
+    for op in session().graph.get_operations():
+        if op.type != "Const":
+            found.setdefault(op.type, []).append(op)
+    return found
+
+
+def fully_known(values: list[Any]) -> Knowledge:
+    shapes = tuple(list(np.shape(value)) for value in values)
+    return Knowledge(shapes, tuple(values), tuple(map(as_shape, values)))
+
+
+def as_shape(value: Any) -> list[int] | None:
+    """The shape that a value may stand for, where it is one."""
+    array = np.asarray(value)
+    if array.ndim != 1 or array.dtype not in (np.int32, np.int64) or array.min(initial=0) < 0:
+        return None
+    return array.tolist()
+
+
+def with_one_thing_hidden(known: Knowledge) -> Iterator[Knowledge]:
+    for i, shape in enumerate(known.shapes):
+        untold = known.replace("values", i, None).replace("as_shapes", i, None)
+        yield untold
+        yield untold.replace("shapes", i, None)
+        for axis in range(len(shape)):
+            hidden = [*shape[:axis], None, *shape[axis + 1 :]]
+            yield untold.replace("shapes", i, hidden)
+        for element in range(len(known.as_shapes[i] or ())):
+            hidden = list(known.as_shapes[i])
+            hidden[element] = None
+            yield untold.replace("as_shapes", i, hidden)
+
+
+def ways_to_tell(known: Knowledge) -> Iterator[Knowledge]:
+    """Everything, everything but one thing, and nothing."""
+    yield known
+    yield from with_one_thing_hidden(known)
+    nothing = (None,) * len(known.shapes)
+    yield Knowledge(nothing, nothing, nothing)
+    yield known._replace(values=nothing, as_shapes=nothing)
+
+
+def inferred(op: Operation, told: Knowledge) -> list[ShapeHandle | None]:
+    registration = global_op_registry().look_up(op.type)
+    context = InferenceContext(
+        registration.op_def,
+        op.node_def,
+        [handle(shape) for shape in told.shapes],
+        [None if value is None else np.asarray(value) for value in told.values],
+        [None if shape is None else handle(shape) for shape in told.as_shapes],
+    )
+    run_shape_fn(registration, context)
+    return [context.output(i) for i in range(context.num_outputs())]
+
+
+def handle(shape: list[int | None] | None) -> ShapeHandle:
+    return ShapeHandle() if shape is None else InferenceContext.make_shape(shape)
+
+
+def agrees(shape: ShapeHandle | None, value: Any) -> bool:
+    assert shape is not None, "the shape function set no shape"
+    if shape.dims is None:
+        return True
+    sizes = [dim.value for dim in shape.dims]
+    real = np.shape(value)
+    return len(sizes) == len(real) and all(s in (-1, r) for s, r in zip(sizes, real, strict=True))
+
+
+def ops_that_run() -> list[str]:
+    """The ops of the catalogue that graphs of today may hold, and that compute something."""
+    with_kernels = {op for op in MODULE_OF_OP if get_registered_kernels_for_op(op).kernel}
+    op_defs = [global_op_registry().look_up_op_def(op) for op in MODULE_OF_OP]
+    gone = {op.name for op in op_defs if op.HasField("deprecation")}
+    not_alone = {op.name for op in op_defs if op.is_distributed_communication}
+    return sorted((with_kernels | FUNCTIONAL) - gone - not_alone - WITHOUT_VALUES)
+
+
+@pytest.mark.parametrize("name", [op for op in ops_that_run() if op not in CONTRADICTS_ITSELF])
+def test_the_shape_function_agrees_with_the_kernel(name: str) -> None:
+    for op in calls()[name]:
+        inputs, outputs = session().run([list(op.inputs), list(op.outputs)])
+        for told in ways_to_tell(fully_known(inputs)):
+            shapes = inferred(op, told)
+            wrong = [i for i, value in enumerate(outputs) if not agrees(shapes[i], value)]
+            assert not wrong, (op.name, told, shapes, [np.shape(value) for value in outputs])
