@@ -1,44 +1,66 @@
-"""Every registered op as a function: `opkernel.raw_ops.MatMul(a=..., b=..., transpose_a=True)`.
+"""Every op as a function: `opkernel.raw_ops.MatMul(a=..., b=..., transpose_a=True)`.
 
-Arguments are keywords only, named as in the OpDef: inputs take arrays or what NumPy makes arrays
-of; attrs that inputs determine, or that have defaults, may be left out. The op runs at once.
+Arguments are keywords only and named as in `tf.raw_ops`; the names of the OpDef are taken, too, with
+a `_` after words of Python. Inputs take arrays, or what NumPy makes arrays of; attrs that inputs determine are worked out from them, and
+those that have defaults may be left out.
+
+Inside `with graph.as_default():`, and where an input is a tensor of a graph, the call adds a node
+to the graph; ops need no kernel for that. Everywhere else the op runs at once.
 """
 
+import inspect
 import typing  # not `Any` from it: that is an op
 from collections.abc import Callable
 
 from opkernel.errors import NotFoundError
-from opkernel.opdef import global_op_registry
-from opkernel.ops.catalogue import MODULE_OF_OP
+from opkernel.graph import apply_op
+from opkernel.graph.default_graph import innermost_default
+from opkernel.graph.tensor import tensors_in
+from opkernel.opdef import bind_call, call_parameters, global_op_registry, op_docstring, python_name
+from opkernel.ops.api_defs import python_api_def
+from opkernel.proto import OpDef
 from opkernel.runtime.eager import execute
 
 __all__: list[str] = []
 
+_functions: dict[str, tuple[OpDef, Callable[..., typing.Any]]] = {}
 
-def _raw_op(name: str) -> Callable[..., typing.Any]:
-    op_def = global_op_registry().look_up_op_def(name)
+
+def _raw_op(op_def: OpDef) -> Callable[..., typing.Any]:
+    api_def = python_api_def(op_def.name)
+    parameters = call_parameters(op_def, api_def)
 
     def raw_op(**arguments: typing.Any) -> typing.Any:
-        arguments.pop("name", None)
-        now = global_op_registry().look_up_op_def(name)  # a notebook may declare it anew
-        inputs = {arg.name for arg in now.input_arg}
-        given = {key: value for key, value in arguments.items() if key in inputs}
-        attrs = {key: value for key, value in arguments.items() if key not in inputs}
-        return execute(name, given, attrs)
+        node_name = arguments.pop("name", None)
+        inputs, attrs = bind_call(op_def, parameters, arguments)
+        tensor = next(tensors_in([*arguments.values()]), None)
+        if tensor is not None or innermost_default() is not None:
+            values = {python_name(key): value for key, value in {**inputs, **attrs}.items()}
+            return apply_op(op_def.name, node_name, **values)
+        return execute(op_def.name, inputs, attrs)
 
-    raw_op.__name__ = raw_op.__qualname__ = name
-    raw_op.__doc__ = "\n\n".join(filter(None, (op_def.summary, op_def.description)))
+    keyword = inspect.Parameter.KEYWORD_ONLY
+    shown = [inspect.Parameter(p.name, keyword, default=p.default) for p in parameters]
+    shown.append(inspect.Parameter("name", keyword, default=None))
+    raw_op.__signature__ = inspect.Signature(shown)  # type: ignore[attr-defined]  # as `inspect` asks
+    raw_op.__name__ = raw_op.__qualname__ = op_def.name
+    raw_op.__doc__ = op_docstring(op_def, api_def)
     return raw_op
 
 
 def __getattr__(name: str) -> Callable[..., typing.Any]:
+    missing = AttributeError(f"module {__name__!r} has no op {name!r}")
+    if name.startswith("__"):
+        raise missing
     try:
-        function = globals()[name] = _raw_op(name)
+        op_def = global_op_registry().look_up_op_def(name)
     except NotFoundError:
-        raise AttributeError(f"module {__name__!r} has no op {name!r}") from None
-    return function
+        raise missing from None
+    known = _functions.get(name)
+    if known is None or known[0] is not op_def:  # a notebook may declare it anew
+        known = _functions[name] = op_def, _raw_op(op_def)
+    return known[1]
 
 
 def __dir__() -> list[str]:
-    registered = (op.name for op in global_op_registry().get_registered_ops())
-    return sorted({*MODULE_OF_OP, *registered})
+    return global_op_registry().names()

@@ -190,6 +190,26 @@ class TestInstantiation:
         assert (result.arg_types, result.ret_types) == ([float32], [float32])
         assert canonical_function_name("Twice", {"T": FLOAT}) == "Twice[T=float]"
 
+    def test_canonical_names(self) -> None:
+        def canonical(text: str) -> str:
+            function = text_format.Parse(f"name: 'F' {text}", NameAttrList())
+            return canonical_function_name(function.name, function.attr)
+
+        def attr(key: str, value: str) -> str:
+            return f"attr {{ key: '{key}' value {{ {value} }} }} "
+
+        types = attr("l", "list { type: [DT_INT32, DT_FLOAT] }") + attr("T", "type: DT_INT32")
+        types += attr("s", "s: 'x'")
+        inner = f"func {{ name: 'k' {types} }}"
+        outer = f"func {{ name: 'g' {attr('h', inner)} }}"
+        assert canonical(attr("f", outer)) == 'F[f=g[h=k[T=int32, l={int32, float}, s="x"]]]'
+        assert canonical(attr("s", "s: 'x'")) == "F[s=13942860475667539970]"  # Fingerprint64
+        assert canonical(attr("s", "list { s: ['x'] }")) == 'F[s=["x"]]'
+        assert (
+            canonical(attr("_executor", "s: 'X Y'") + attr("A", "i: 1")) == "F[A=1,_executor=X Y]"
+        )
+        assert canonical(attr("_executor", "s: ''") + attr("b", "b: true")) == "F[b=true]"
+
     def test_lists_become_nodes_of_their_own(self) -> None:
         attrs = {"T": FLOAT, "N": AttrValue(i=2)}
         result = instantiate_nodes(LISTS, attrs, REGISTRY.look_up_op_def)
@@ -363,3 +383,16 @@ class TestToFunction:
         x = graph.create_op("Placeholder", attrs={"dtype": float32}).outputs[0]
         with pytest.raises(OpError, match="twice"):
             graph_to_function_def(graph, "F", [x, x], [])
+
+
+def test_what_resources_hold_stands_in_the_signature():
+    graph = Graph()
+    with graph.as_default():
+        attrs = {"dtype": float32, "shape": [2, 3]}
+        variable = graph.create_op("VarHandleOp", [], attrs=attrs).outputs[0]
+        argument = graph.create_op("Identity", [variable]).outputs[0]
+        result = graph.create_op("Identity", [argument]).outputs[0]
+    function = graph_to_function_def(graph, "f", [argument], [result])
+    for arg in (function.signature.input_arg[0], function.signature.output_arg[0]):
+        (held,) = arg.handle_data
+        assert (held.dtype, [dim.size for dim in held.shape.dim]) == (float32, [2, 3])

@@ -396,7 +396,7 @@ class TestFunctions:
         graph = load(const("a") + node("f", "F", "a") + self.LIBRARY)
         assert graph.get_tensor_by_name("f:0").dtype == DataType.DT_FLOAT
         assert graph.function_library.find_gradient("F") == "G"
-        assert graph.create_op("F", [1.0]).outputs[0].shape.rank is None
+        assert graph.create_op("F", [1.0]).outputs[0].shape.as_list() == []
 
     def test_are_part_of_the_export(self) -> None:
         graph_def = load(self.LIBRARY).as_graph_def()

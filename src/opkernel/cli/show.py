@@ -8,17 +8,18 @@ from typing import Any
 
 import click
 
-from opkernel.cli.output import counted, json_option, print_json, print_table
+from opkernel.cli.output import counted, json_option, print_json, print_table, printable
 from opkernel.cli.progress import progress
+from opkernel.cli.shapes import shape_text
 from opkernel.cli.signature import graph_inputs, graph_outputs
-from opkernel.errors import NotFoundError
-from opkernel.graph import Graph, Tensor, file_kind, load_graph
+from opkernel.errors import NotFoundError, OpError
+from opkernel.graph import Graph, GraphShapes, Tensor, file_kind, load_graph
 from opkernel.kernel import get_registered_kernels_for_op, kernel_def_available
 from opkernel.opdef import add_defaults_to_node_def
 from opkernel.proto import NodeDef
 from opkernel.runtime import CPU
 from opkernel.runtime.control_flow import LOOP_OPS, STRUCTURAL_OPS
-from opkernel.types import DataType, TensorShape
+from opkernel.types import DataType, PartialTensorShape, TensorShape
 
 __all__ = ["show"]
 
@@ -49,16 +50,26 @@ def show(model: Path, as_json: bool) -> None:
 
 def _facts(graph: Graph) -> dict[str, Any]:
     nodes = list(_all_nodes(graph))
+    shapes, contradiction = _shapes(graph)
     return {
         "producer": graph.graph_def_versions.producer,
         "nodes": len(graph.get_operations()),
         "functions": len(graph.function_library),
         "weight_bytes": sum(_constant_bytes(node) for node in nodes if node.op == "Const"),
-        "inputs": [_described(tensor) for tensor in graph_inputs(graph)],
-        "outputs": [_described(tensor) for tensor in graph_outputs(graph)],
+        "inputs": [_described(tensor, shapes) for tensor in graph_inputs(graph)],
+        "outputs": [_described(tensor, shapes) for tensor in graph_outputs(graph)],
         "ops": dict(Counter(node.op for node in nodes).most_common()),
         "not_runnable": _not_runnable(graph, nodes),
+        **({} if contradiction is None else {"contradiction": contradiction}),
     }
+
+
+def _shapes(graph: Graph) -> tuple[GraphShapes | None, str | None]:
+    """The shapes of the graph; none, and the reason, where they contradict each other."""
+    try:
+        return graph.infer_shapes(), None
+    except OpError as error:
+        return None, error.message
 
 
 def _all_nodes(graph: Graph) -> Iterator[NodeDef]:
@@ -135,8 +146,8 @@ def _constant_bytes(node: NodeDef) -> int:
     return math.prod(shape.as_list()) * DataType(tensor.dtype).size
 
 
-def _described(tensor: Tensor) -> dict[str, Any]:
-    shape = tensor.shape
+def _described(tensor: Tensor, shapes: GraphShapes | None) -> dict[str, Any]:
+    shape = PartialTensorShape(None) if shapes is None else shapes[tensor]
     dims = None if shape.rank is None else shape.as_list()
     return {"name": tensor.name, "dtype": tensor.dtype.tf_name, "shape": dims}
 
@@ -149,23 +160,20 @@ def _print(facts: dict[str, Any]) -> None:
         f"{_size(facts['weight_bytes'])} of weights, producer version {facts['producer']}"
     )
     for what in ("inputs", "outputs"):
-        rows = [(t["name"], t["dtype"], _shape(t["shape"])) for t in facts[what]]
+        rows = [
+            (t["name"], t["dtype"], shape_text(PartialTensorShape(t["shape"]))) for t in facts[what]
+        ]
         click.echo()
         print_table(what.capitalize(), ("tensor", "type", "shape"), rows)
     rows = [(op, count, missing.get(op, "")) for op, count in facts["ops"].items()]
     click.echo()
     print_table("Ops", ("op", "nodes", "not runnable"), rows)
+    if "contradiction" in facts:
+        click.echo(f"\nThe shapes contradict each other: {printable(facts['contradiction'])}")
     if missing:
         click.echo(f"\nNot runnable yet: {', '.join(sorted(missing))}")
     else:
         click.echo("\nEvery op can run.")
-
-
-def _shape(dims: list[int | None] | None) -> str:
-    """A shape as TensorFlow writes it: `[?,784]`."""
-    if dims is None:
-        return "<unknown>"
-    return f"[{','.join('?' if dim is None else str(dim) for dim in dims)}]"
 
 
 def _size(number: int) -> str:

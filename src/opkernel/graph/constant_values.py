@@ -1,39 +1,58 @@
 """ConstantValues: the values that shape functions ask for, as far as the graph alone tells them.
 
 Two questions are answered: the value of a tensor that depends on constants alone, and the shape
-that a tensor holds as its value, in which some sizes may be unknown. What follows from constants
-and static shapes is worked out here; the rest is left to the runtime's evaluator.
+that a tensor holds as its value, in which some sizes may be unknown. Integers are followed element
+by element through the ops of `partial_values`; the rest is left to the runtime's evaluator.
+
+State: `_partial` holds what was found of integers and bools, `_values` of other types, and
+`_waiting` the edges whose inputs are being worked out.
 
 Source: TensorFlow core/common_runtime/eval_const_tensor.cc, shape_refiner.cc (ConstantPartialShape).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from opkernel.errors import InvalidArgumentError
+from opkernel.errors import OpError
+from opkernel.graph.edges import Edge, edges_of, is_head_of_loop
+from opkernel.graph.partial_elements import (
+    MAX_ELEMENTS,
+    PartialValue,
+    array_of,
+    is_complete,
+    is_tracked,
+    unknown_elements,
+    within_type,
+)
+from opkernel.graph.partial_values import SHAPE_RULES, VALUE_RULES
 from opkernel.graph.runtime_hooks import evaluate_constant
+from opkernel.graph.structural_ops import ARG_OPS
 from opkernel.opdef import DimensionHandle, ShapeHandle
-from opkernel.types import DataType, tensor_from_proto
+from opkernel.types import tensor_from_proto
 
 if TYPE_CHECKING:
     from opkernel.graph.operation import Operation
-    from opkernel.graph.tensor import Tensor
 
-__all__ = ["ConstantValues"]
+__all__ = ["ConstantValues", "is_foldable"]
 
-_MAX_DEPTH = 32
 _MAX_RANK = 254
-_MAX_KEPT = 1024
 _MAX_FOLDED = 100
 _PLACEHOLDERS = frozenset({"Placeholder", "PlaceholderV2", "PlaceholderWithDefault"})
 _CONTROL_FLOW = frozenset({"Enter", "Exit", "Merge", "NextIteration", "Switch"})
-_NOT_CONSTANT = _PLACEHOLDERS | _CONTROL_FLOW | {f"Ref{name}" for name in _CONTROL_FLOW}
-_TELL_SHAPES = frozenset({"Gather", "GatherV2", "Rank", "Shape", "ShapeN", "Size", "StridedSlice"})
-_INTEGERS = (DataType.DT_INT32, DataType.DT_INT64)
+_CALLS = frozenset({"PartitionedCall", "StatelessCase", "StatelessIf", "StatelessWhile"})
+_NOT_CONSTANT = (
+    _PLACEHOLDERS
+    | _CONTROL_FLOW
+    | {f"Ref{name}" for name in _CONTROL_FLOW}
+    | _CALLS  # they may take any time
+)
+_DATA_FIRST = frozenset({"Switch", "_SwitchN"})
+"""The ops of which the first input alone is passed on."""
+_FAILURES = (OpError, ArithmeticError, LookupError, TypeError, ValueError)
 
 Array = np.ndarray[Any, Any]
 
@@ -41,220 +60,207 @@ Array = np.ndarray[Any, Any]
 class ConstantValues:
     """Answers for the tensors of one graph; each is worked out once, unless it is large.
 
-    `handle_of` gives the shape handle of a tensor.
+    `shape_of` gives the shape handle of an output.
     """
 
-    def __init__(self, handle_of: Callable[[Tensor], ShapeHandle]) -> None:
-        self._handle_of = handle_of
-        self._values: dict[Tensor, Array | None] = {}
-        self._partial: dict[Tensor, ShapeHandle | None] = {}
+    def __init__(self, shape_of: Callable[[Edge], ShapeHandle]) -> None:
+        self._shape_of = shape_of
+        self._partial: dict[Edge, PartialValue | None] = {}
+        self._values: dict[Edge, Array | None] = {}
+        self._waiting: set[Edge] = set()
 
-    def value_of(self, tensor: Tensor) -> Array | None:
+    def value_of(self, edge: Edge) -> Array | None:
         """The value of a tensor that depends on constants alone; None where it is not known."""
-        if tensor not in self._values:
-            value = self._fold(tensor)
-            if value is None:
-                value = self._evaluate(tensor)
-            if value is not None and value.size > _MAX_KEPT:
+        if edge not in self._values:
+            value = self._find_value(edge)
+            if value is not None and value.size > MAX_ELEMENTS:
                 return value
-            self._values[tensor] = value
-        return self._values[tensor]
+            self._values[edge] = value
+        return self._values[edge]
 
-    def as_partial_shape(self, tensor: Tensor, depth: int = 0) -> ShapeHandle | None:
-        """The shape that a tensor holds; None where nothing is known of it.
+    def _find_value(self, edge: Edge) -> Array | None:
+        op, index = edge
+        if op.type == "Const":
+            return _constant(op)
+        dtype = op.output_types[index]
+        partial = self.partial_value_of(edge)
+        if partial is not None:
+            return partial.astype(dtype.numpy_dtype) if is_complete(partial) else None
+        for source in self._frontier(op) or ():
+            self.partial_value_of(source)
+        return self._evaluate(edge)
 
-        Raises:
-            InvalidArgumentError: the tensor cannot hold a shape.
-        """
-        if tensor not in self._partial:
-            if depth > _MAX_DEPTH:
+    def shape_held_by(self, edge: Edge) -> ShapeHandle | None:
+        """The shape that a tensor holds; None where nothing is known of it, or it holds none."""
+        value = self.partial_value_of(edge)
+        if value is None or value.ndim > 1 or value.size > _MAX_RANK:
+            return None
+        if value.ndim == 0:
+            return ShapeHandle() if value.item() == -1 else None
+        if is_complete(value) and min(value, default=0) < -1:
+            return None  # the shape function that reads the value will say what is wrong
+        return ShapeHandle(tuple([_dim(element) for element in value]))
+
+    def partial_value_of(self, edge: Edge) -> PartialValue | None:
+        """The elements of a tensor of integers or bools; None for others, and where it is large."""
+        if not is_tracked(edge[0].output_types[edge[1]]):
+            return None
+        stack = [edge]
+        try:
+            while stack:
+                missing = [] if stack[-1] in self._partial else self._work_out(stack[-1])
+                stack += missing
+                self._waiting.update(missing)
+                if not missing:
+                    self._waiting.discard(stack.pop())
+        finally:
+            self._waiting.difference_update(stack)
+        return self._partial[edge]
+
+    def learn(self, edge: Edge, value: PartialValue | None) -> None:
+        """Say what is known of a value; None that nothing is."""
+        if is_tracked(edge[0].output_types[edge[1]]):
+            self._partial[edge] = value
+        else:
+            self._values[edge] = value
+
+    def forget(self, ops: Iterable[Operation]) -> None:
+        """Drop what was found of the outputs of operations, which is stale."""
+        for op in ops:
+            for index in range(len(op.output_types)):
+                self._partial.pop((op, index), None)
+                self._values.pop((op, index), None)
+
+    def clear(self) -> None:
+        """Drop all that was found."""
+        self._partial.clear()
+        self._values.clear()
+
+    def _work_out(self, edge: Edge) -> list[Edge]:
+        """Find the value of an edge; or else what has to be worked out before it."""
+        op = edge[0]
+        inputs = _edges_of_rule(op)
+        missing = self._not_yet(inputs)
+        if missing:
+            return missing
+        value = self._by_rule(edge, inputs)
+        if value is None and op.type != "Const":
+            missing = self._not_yet(self._frontier(op) or ())
+            if missing:
+                return missing
+            constant = self._evaluate(edge)
+            if constant is not None and constant.size <= MAX_ELEMENTS:
+                value = array_of(constant)
+        self._partial[edge] = unknown_elements(self._shape_of(edge)) if value is None else value
+        return []
+
+    def _not_yet(self, edges: Iterable[Edge]) -> list[Edge]:
+        known, waiting = self._partial, self._waiting
+        return [edge for edge in edges if edge not in known and edge not in waiting]
+
+    def _by_rule(self, edge: Edge, inputs: Sequence[Edge]) -> PartialValue | None:
+        """What the rule of the op tells; None where there is none, or where it tells nothing."""
+        op, index = edge
+        try:
+            if inputs:
+                known = [self._partial.get(source) for source in inputs]
+                values = [value for value in known if value is not None]
+                complete = len(values) == len(inputs)
+                result = VALUE_RULES[op.type](op, index, values) if complete else None
+            elif op.type in SHAPE_RULES:
+                result = SHAPE_RULES[op.type](self._shape_of(edges_of(op)[index]))
+            elif op.type == "Const":
+                result = _small_constant(op)
+            else:
                 return None
-            self._partial[tensor] = self._work_out_shape(tensor, depth)
-        return self._partial[tensor]
+        except _FAILURES:
+            return None  # the op's own shape function or kernel will say what is wrong
+        return None if result is None else within_type(array_of(result), op.output_types[index])
 
-    def _work_out_shape(self, tensor: Tensor, depth: int) -> ShapeHandle | None:
-        rule = _SHAPE_RULES.get(tensor.op.type)
-        shape = None if rule is None or not tensor.op.inputs else rule(self, tensor, depth)
-        if shape is not None:
-            return shape
-        value = self.value_of(tensor)
-        if value is None or value.ndim > 1 or value.dtype.kind not in "iu":
-            return _of_length(self._handle_of(tensor))
-        return _shape_from_values(value)
+    def _evaluate(self, edge: Edge) -> Array | None:
+        """The value that a few foldable operations compute from constants and known integers."""
+        op, index = edge
+        frontier = self._frontier(op)
+        if frontier is None:
+            return None
+        known = {}
+        for source, output in frontier:
+            held = self._partial.get((source, output), self._values.get((source, output)))
+            if held is None or not is_complete(held):
+                return None
+            tensor = source.outputs[output]
+            known[tensor] = held.astype(tensor.dtype.numpy_dtype)
+        return evaluate_constant(op.outputs[index], known)
 
-    def _evaluate(self, tensor: Tensor) -> Array | None:
-        """The value that a few foldable operations compute from constants and static shapes.
+    def _frontier(self, op: Operation) -> list[Edge] | None:
+        """The integers that an operation is computed from by a few foldable operations.
 
-        The walk ends soon, so that asking of every node of a graph takes linear time.
+        None where it depends on more than these and constants. The walk ends soon, so that asking
+        of every node of a graph takes linear time.
         """
-        known: dict[Tensor, Array] = {}
-        seen = {tensor.op}
-        waiting = [tensor.op]
+        frontier: dict[Edge, None] = {}
+        seen, waiting = {op}, [op]
         while waiting:
             op = waiting.pop()
-            if not _is_foldable(op) or len(seen) > _MAX_FOLDED:
+            if not is_foldable(op) or len(seen) > _MAX_FOLDED:
                 return None
-            for source in op.inputs:
-                value = None if source in known else self._fold_by_shape(source)
-                if value is not None:
-                    known[source] = value
-                elif source not in known and source.op not in seen:
-                    seen.add(source.op)
-                    waiting.append(source.op)
-        return evaluate_constant(tensor, known)
-
-    def _fold_by_shape(self, tensor: Tensor) -> Array | None:
-        return self._fold(tensor) if tensor.op.type in _TELL_SHAPES else None
-
-    def _fold(self, tensor: Tensor) -> Array | None:
-        """The value as far as static shapes tell it; of constants, what they hold."""
-        op = tensor.op
-        if op.type == "Const" and "value" in op._node_def.attr:
-            return np.asarray(tensor_from_proto(op.node_def.attr["value"].tensor))
-        if not op.inputs:
-            return None
-        if op.type in ("StridedSlice", "Gather", "GatherV2"):
-            return self._fold_one_size(tensor)
-        dims = self._handle_of(op.inputs[tensor.value_index if op.type == "ShapeN" else 0]).dims
-        if dims is None or tensor.dtype not in _INTEGERS:
-            return None
-        sizes = [dim.value for dim in dims]
-        if op.type == "Rank":
-            return np.asarray(len(sizes), np.int32)
-        if op.type not in ("Shape", "ShapeN", "Size") or min(sizes, default=0) < 0:
-            return None
-        folded = int(np.prod(sizes, dtype=object)) if op.type == "Size" else sizes
-        return _as_integers(folded, tensor.dtype)
-
-    def _fold_one_size(self, tensor: Tensor) -> Array | None:
-        """One element of a Shape's output, of which the other sizes may be unknown."""
-        op = tensor.op
-        source = op.inputs[0].op
-        if source.type != "Shape" or not source.inputs:
-            return None
-        dims = self._handle_of(source.inputs[0]).dims
-        index = self._slice_index(op) if op.type == "StridedSlice" else self._gather_index(op)
-        if dims is None or index is None or not -len(dims) <= index < len(dims):
-            return None
-        size = dims[index].value
-        return _as_integers(size, tensor.dtype) if size >= 0 else None
-
-    def _slice_index(self, op: Operation) -> int | None:
-        """The element that a StridedSlice takes out of a vector; None if it is not just one."""
-        others = ("begin_mask", "end_mask", "ellipsis_mask", "new_axis_mask")
-        if op.get_attr("shrink_axis_mask") != 1 or any(op.get_attr(mask) for mask in others):
-            return None
-        return self._integer(op.inputs[1]) if len(op.inputs) == 4 else None
-
-    def _gather_index(self, op: Operation) -> int | None:
-        """The element that a Gather takes out of a vector; None if it is not just one."""
-        if self._handle_of(op.inputs[1]).dims != ():
-            return None
-        if op.type == "GatherV2" and self._integer(op.inputs[2]) != 0:
-            return None
-        return self._integer(op.inputs[1])
-
-    def _integer(self, tensor: Tensor) -> int | None:
-        """The value of a tensor of one integer; None where it is not known."""
-        value = self.value_of(tensor)
-        if value is None or value.size != 1 or value.dtype.kind not in "iu":
-            return None
-        return int(value.reshape(-1)[0])
-
-    # The rules of the ops that shapes are computed with; None where an op tells nothing.
-
-    def _of_cast(self, tensor: Tensor, depth: int) -> ShapeHandle | None:
-        (source,) = tensor.op.inputs
-        if source.dtype not in _INTEGERS or tensor.dtype not in _INTEGERS:
-            return None
-        return self.as_partial_shape(source, depth + 1)
-
-    def _of_shape(self, tensor: Tensor, depth: int) -> ShapeHandle | None:
-        shape = self._handle_of(tensor.op.inputs[tensor.value_index])
-        return None if shape.dims is None else shape
-
-    def _of_pack(self, tensor: Tensor, depth: int) -> ShapeHandle | None:
-        inputs = tensor.op.inputs
-        if len(inputs) > _MAX_RANK or any(self._handle_of(item).dims != () for item in inputs):
-            return None
-        sizes = [self._integer(item) for item in inputs]
-        return ShapeHandle(tuple([_dim(-1 if size is None else size) for size in sizes]))
-
-    def _of_concat(self, tensor: Tensor, depth: int) -> ShapeHandle | None:
-        inputs = tensor.op.inputs
-        parts = inputs[1:] if tensor.op.type == "Concat" else inputs[:-1]
-        dims: list[DimensionHandle] = []
-        for part in parts:
-            shape = self.as_partial_shape(part, depth + 1)
-            if shape is None or shape.dims is None or len(self._handle_of(part).dims or ()) != 1:
-                return None
-            dims += shape.dims
-            if len(dims) > _MAX_RANK:
-                return None
-        return ShapeHandle(tuple(dims))
-
-    def _of_slice(self, tensor: Tensor, depth: int) -> ShapeHandle | None:
-        op = tensor.op
-        inner = ("ellipsis_mask", "new_axis_mask", "shrink_axis_mask")
-        if any(op.get_attr(mask) for mask in inner) or len(op.inputs) != 4:
-            return None
-        source = self.as_partial_shape(op.inputs[0], depth + 1)
-        begin, end, stride = [self._integer(item) for item in op.inputs[1:]]
-        begin_open, end_open = op.get_attr("begin_mask") & 1, op.get_attr("end_mask") & 1
-        if source is None or source.dims is None or not stride:
-            return None
-        if (begin is None and not begin_open) or (end is None and not end_open):
-            return None
-        span = slice(None if begin_open else begin, None if end_open else end, stride)
-        return ShapeHandle(source.dims[span])
+            for source, index in edges_of(op):
+                if source.type in ARG_OPS or _has_rule(source, index):
+                    frontier[source, index] = None
+                elif source not in seen:
+                    seen.add(source)
+                    waiting.append(source)
+        return list(frontier)
 
 
-_SHAPE_RULES: dict[str, Callable[[ConstantValues, Tensor, int], ShapeHandle | None]] = {
-    "Cast": ConstantValues._of_cast,
-    "Concat": ConstantValues._of_concat,
-    "ConcatV2": ConstantValues._of_concat,
-    "Pack": ConstantValues._of_pack,
-    "Shape": ConstantValues._of_shape,
-    "ShapeN": ConstantValues._of_shape,
-    "StridedSlice": ConstantValues._of_slice,
-}
-
-
-def _is_foldable(op: Operation) -> bool:
+def is_foldable(op: Operation) -> bool:
     """Whether an operation always gives the same for the same inputs."""
     registration = op._signature.registration
     return (
         registration is not None
         and not registration.op_def.is_stateful
+        and not registration.is_function_op
         and op.type not in _NOT_CONSTANT
     )
 
 
-def _dim(size: int) -> DimensionHandle:
-    return DimensionHandle(size if size >= 0 else -1)
+def _has_rule(op: Operation, index: int) -> bool:
+    return (op.type in VALUE_RULES or op.type in SHAPE_RULES) and is_tracked(op.output_types[index])
 
 
-def _of_length(vector: ShapeHandle) -> ShapeHandle | None:
-    """What the static shape of a vector tells of the shape that it holds: its rank."""
-    if vector.dims is None or len(vector.dims) != 1 or not 0 <= vector.dims[0].value <= _MAX_RANK:
+def _edges_of_rule(op: Operation) -> list[Edge]:
+    """The inputs whose values the rule of an op takes; none where there is no rule."""
+    if op.type not in VALUE_RULES or is_head_of_loop(op):
+        return []
+    count = 1 if op.type in _DATA_FIRST else len(op._edges) // 2
+    edges = edges_of(op)[:count]
+    for source, index in edges:
+        if not is_tracked(source._signature.output_types[index]):
+            return []
+    return edges
+
+
+def _constant(op: Operation) -> Array | None:
+    """The value of a Const; None where it cannot be read, as the step that runs it will say."""
+    if "value" not in op._node_def.attr:
         return None
-    return ShapeHandle(tuple([DimensionHandle() for _ in range(vector.dims[0].value)]))
-
-
-def _shape_from_values(value: Array) -> ShapeHandle:
-    sizes = value.tolist()
-    if value.ndim == 0:
-        if sizes != -1:
-            raise InvalidArgumentError(f"Received value in scalar tensor should be -1, got {sizes}")
-        return ShapeHandle()
-    if len(sizes) > _MAX_RANK or min(sizes, default=0) < -1:
-        raise InvalidArgumentError(f"Not a valid shape: {sizes[: _MAX_RANK + 1]}")
-    return ShapeHandle(tuple([_dim(size) for size in sizes]))
-
-
-def _as_integers(value: int | list[int], dtype: DataType) -> Array | None:
-    """The array, unless the value is too large for its type."""
-    limit = np.iinfo(dtype.numpy_dtype).max
-    if max([value] if isinstance(value, int) else value, default=0) > limit:
+    try:
+        return np.asarray(tensor_from_proto(op._node_def.attr["value"].tensor))
+    except OpError:
         return None
-    return np.asarray(value, dtype.numpy_dtype)
+
+
+def _small_constant(op: Operation) -> PartialValue | None:
+    sizes = [dim.size for dim in op._node_def.attr["value"].tensor.tensor_shape.dim]
+    if np.prod(sizes, dtype=object) > MAX_ELEMENTS:
+        return None
+    value = _constant(op)
+    return None if value is None else array_of(value)
+
+
+def _dim(element: Any) -> DimensionHandle:
+    """The dimension of a size that a shape holds; unknown for -1."""
+    if isinstance(element, DimensionHandle):
+        return element
+    known = isinstance(element, int) and element >= 0
+    return DimensionHandle(element) if known else DimensionHandle()

@@ -8,22 +8,26 @@ Source: TensorFlow python/framework/op_def_library.py.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from opkernel.errors import InvalidArgumentError, OpError
 from opkernel.graph.operation import Operation, input_type_error, types_compatible
-from opkernel.graph.tensor import Tensor
+from opkernel.graph.tensor import Tensor, tensors_in
 from opkernel.opdef import (
+    CallInputs,
+    InputValues,
     OpRegistrationData,
     attr_from_python,
+    attr_to_python,
     infer_attr_from_python,
+    inferred_attr_names,
     is_list_arg,
     unknown_shape,
 )
 from opkernel.proto import AttrValue, NodeDef, OpDef
-from opkernel.types import DataType, as_dtype, tensor_to_proto
+from opkernel.types import DataType, as_dtype, dtype_of_array, natural_dtype, tensor_to_proto
 
 if TYPE_CHECKING:
     from opkernel.graph.graph import Graph
@@ -33,14 +37,15 @@ __all__ = ["NodeRequest", "as_tensor", "build_node"]
 
 @dataclass(slots=True)
 class NodeRequest:
-    """What the caller of `create_op` asked for."""
+    """What the caller asked for; `inputs` in a list, or by the names of the arguments."""
 
     op_type: str
-    inputs: list[Any]
+    inputs: list[Any] | dict[str, Any]
     attrs: dict[str, Any] = field(default_factory=dict)
     op_def: OpDef | None = None
     input_types: Sequence[Any] | None = None
     dtypes: Sequence[Any] | None = None
+    beside_refs: bool = False  # colocated with what gives its reference inputs
 
 
 def build_node(
@@ -48,13 +53,14 @@ def build_node(
 ) -> Operation:
     """An operation that is valid for its op, not yet part of the graph."""
     registration = _registration(graph, request)
-    inference = _AttrInference(name, registration.op_def, request)
-    tensors = [
-        as_tensor(graph, name, value, arg_name, dtype)
-        for value, arg_name, dtype in inference.arguments()
-    ]
+    try:
+        arguments = _Arguments(name, registration.op_def, request)
+        tensors = arguments.tensors(graph)
+    except OpError as error:
+        error.add_node(name, registration.op_def.name)
+        raise
     node = NodeDef(name=name, op=registration.op_def.name)
-    for attr, value in inference.attrs.items():
+    for attr, value in arguments.attrs.items():
         node.attr[attr].CopyFrom(value)
     op = Operation(graph, name, node, graph.version)
     op._edges = tuple(part for tensor in tensors for part in (tensor.op, tensor.value_index))
@@ -91,57 +97,76 @@ def _check_types(op: Operation, tensors: list[Tensor], request: NodeRequest) -> 
             )
 
 
-class _AttrInference:
-    """Works out the attrs of one node.
+class _Arguments:
+    """Works out the attrs of one node from its inputs.
 
     Attributes:
-        attrs: the attrs given and found so far.
+        attrs: the attrs given and found.
     """
 
     def __init__(self, name: str, op_def: OpDef, request: NodeRequest) -> None:
         self._name = name
         self._op_def = op_def
         self._declared = {attr.name: attr for attr in op_def.attr}
-        self._found_by: dict[str, str] = {}
         self.attrs = {attr: self._given(attr, v) for attr, v in request.attrs.items()}
-        self._groups = self._split(request.inputs)
-        self._infer_lengths()
-        self._infer_types()
+        kinds = {attr: self._declared[attr].type for attr in inferred_attr_names(op_def)}
+        given = {a: attr_to_python(self.attrs[a], k) for a, k in kinds.items() if a in self.attrs}
+        self._call = CallInputs(op_def, self._split(request.inputs), given, type_of_tensor)
+        for attr, value in self._call.attrs.items():
+            self.attrs.setdefault(attr, attr_from_python(value, kinds[attr]))
 
-    def arguments(self) -> Iterator[tuple[Any, str, DataType | None]]:
-        """Each input, flat: the value, the name of its argument, and the type wanted."""
-        for arg, values in self._groups:
-            is_list = is_list_arg(arg)
-            for index, value in enumerate(values):
-                label = f"{arg.name}_{index}" if is_list else arg.name
-                yield value, label, self._wanted_type(arg, index)
+    def tensors(self, graph: Graph) -> list[Tensor]:
+        """The inputs, flat; values become constants of the types wanted."""
+        tensors = []
+        for argument in self._call.arguments:
+            tensors.extend(self._tensors_of(argument, graph))
+        return tensors
+
+    def _tensors_of(self, argument: InputValues, graph: Graph) -> list[Tensor]:
+        arg, values, dtypes = argument
+        found = [type_of_tensor(value) for value in values]
+        for dtype, wanted in zip(found, dtypes, strict=True):
+            if dtype is not None and dtype.base != wanted.base and wanted:
+                types = [t or natural_dtype(value) for t, value in zip(found, values, strict=True)]
+                raise self._call.mismatch(argument, types)
+        is_list = is_list_arg(arg)
+        return [
+            as_tensor(graph, self._name, value, f"{arg.name}_{i}" if is_list else arg.name, dtype)
+            for i, (value, dtype) in enumerate(zip(values, dtypes, strict=True))
+        ]
 
     def _given(self, name: str, value: Any) -> AttrValue:
-        if isinstance(value, AttrValue):
-            return value
-        if name in self._declared:
+        if name not in self._declared:
+            if not name.startswith("_"):
+                raise InvalidArgumentError(f"'{self._op_def.name}' Op has no attr named '{name}'")
+            return infer_attr_from_python(value)
+        try:
             return attr_from_python(value, self._declared[name].type)
-        if not name.startswith("_"):
-            raise self._error(f"'{self._op_def.name}' Op has no attr named '{name}'")
-        return infer_attr_from_python(value)
+        except OpError as error:
+            raise InvalidArgumentError(
+                f"Attr '{name}' of '{self._op_def.name}' Op: {error.message}"
+            ) from error
 
-    def _split(self, inputs: list[Any]) -> list[tuple[OpDef.ArgDef, list[Any]]]:
+    def _split(self, inputs: list[Any] | dict[str, Any]) -> dict[str, Any]:
         """The inputs by argument."""
+        if isinstance(inputs, dict):
+            return inputs
         args = list(self._op_def.input_arg)
-        lists = [is_list_arg(arg) for arg in args]
         if len(inputs) == len(args) and all(
             isinstance(value, list | tuple)
-            for value, is_list in zip(inputs, lists, strict=True)
-            if is_list
+            for value, arg in zip(inputs, args, strict=True)
+            if is_list_arg(arg)
         ):
-            pairs = zip(args, inputs, lists, strict=True)
-            return [(arg, list(value) if is_list else [value]) for arg, value, is_list in pairs]
-        groups, start = [], 0
+            return {arg.name: value for arg, value in zip(args, inputs, strict=True)}
+        groups: dict[str, Any] = {}
+        start = 0
         for arg, length in zip(args, self._lengths(len(inputs)), strict=True):
-            groups.append((arg, inputs[start : start + length]))
+            group = inputs[start : start + length]
             start += length
-        if start != len(inputs) or any(len(v) < 1 for a, v in groups if not is_list_arg(a)):
-            raise self._error(
+            if group or is_list_arg(arg):
+                groups[arg.name] = group if is_list_arg(arg) else group[0]
+        if start != len(inputs) or len(groups) < len(args):
+            raise InvalidArgumentError(
                 f"'{self._op_def.name}' Op takes {len(args)} input arguments "
                 f"({', '.join(arg.name for arg in args)}), which do not match the "
                 f"{len(inputs)} inputs given"
@@ -164,60 +189,19 @@ class _AttrInference:
             return None
         return value.i if arg.number_attr else len(value.list.type)
 
-    def _infer_lengths(self) -> None:
-        for arg, values in self._groups:
-            if arg.number_attr:
-                self._set(arg, arg.number_attr, AttrValue(i=len(values)))
 
-    def _infer_types(self) -> None:
-        """Types follow from the tensors, then from defaults, then from the other values."""
-        for arg, values in self._groups:
-            for value in values:
-                if arg.type_attr and isinstance(value, Tensor):
-                    self._set(arg, arg.type_attr, AttrValue(type=value.dtype.base))
-        for arg, values in self._groups:
-            if arg.type_attr and values and arg.type_attr not in self.attrs:
-                default = self._declared[arg.type_attr].default_value
-                dtype = DataType(default.type) or _natural_type(values[0])
-                self._set(arg, arg.type_attr, AttrValue(type=dtype))
-            if arg.type_list_attr:
-                types = [_natural_type(value).base for value in values]
-                self._set(arg, arg.type_list_attr, AttrValue(list=AttrValue.ListValue(type=types)))
-
-    def _set(self, arg: OpDef.ArgDef, name: str, value: AttrValue) -> None:
-        known = self.attrs.setdefault(name, value)
-        if known == value:
-            self._found_by.setdefault(name, arg.name)
-            return
-        by = f"argument '{self._found_by[name]}'" if name in self._found_by else "the attr given"
-        raise self._error(
-            f"Input '{arg.name}' of '{self._op_def.name}' Op has {_described(value)} that does not "
-            f"match {_described(known)} of {by} (attr '{name}')"
-        )
-
-    def _wanted_type(self, arg: OpDef.ArgDef, index: int) -> DataType | None:
-        if arg.type_list_attr:
-            types = self.attrs[arg.type_list_attr].list.type
-            return DataType(types[index]) if index < len(types) else None
-        return DataType(self.attrs[arg.type_attr].type if arg.type_attr else arg.type)
-
-    def _error(self, message: str) -> InvalidArgumentError:
-        return InvalidArgumentError(
-            f"{message} (node '{self._name}')", node=self._name, op=self._op_def.name
-        )
-
-
-def _described(value: AttrValue) -> str:
-    kind = value.WhichOneof("value")
-    if kind == "type":
-        return f"type {DataType(value.type).string}"
-    if kind == "i":
-        return f"length {value.i}"
-    return f"types {[DataType(item).string for item in value.list.type]}"
+def type_of_tensor(value: Any) -> DataType | None:
+    """The type of a tensor of a graph, of a list with one in it, or of an array; else None."""
+    tensor = next(tensors_in(value), None)
+    return dtype_of_array(value) if tensor is None else tensor.dtype
 
 
 def as_tensor(graph: Graph, name: str, value: Any, arg_name: str, dtype: DataType | None) -> Tensor:
-    """The tensor itself, or a constant that holds the value."""
+    """The tensor itself, a list of tensors packed, or a constant that holds the value."""
+    if isinstance(value, list | tuple):
+        first = next(tensors_in(value), None)
+        if first is not None:
+            return _packed(graph, name, value, arg_name, first.dtype)
     convert = getattr(value, "_as_graph_element", None)
     value = convert() if convert is not None else value
     if isinstance(value, Tensor):
@@ -240,6 +224,11 @@ def as_tensor(graph: Graph, name: str, value: Any, arg_name: str, dtype: DataTyp
         return graph.create_op("Const", name=arg_name, attrs=attrs).outputs[0]
 
 
-def _natural_type(value: Any) -> DataType:
-    """The type of a tensor, or the one that a value has as a constant of its own."""
-    return value.dtype if isinstance(value, Tensor) else DataType(tensor_to_proto(value).dtype)
+def _packed(
+    graph: Graph, name: str, values: Sequence[Any], arg_name: str, dtype: DataType
+) -> Tensor:
+    """The tensor of a list that has tensors in it, at any depth."""
+    scope = f"{name}/{arg_name}"
+    items = [as_tensor(graph, scope, value, str(i), dtype) for i, value in enumerate(values)]
+    with graph._scopes.in_name(name):
+        return graph.create_op("Pack", [items], name=arg_name).outputs[0]

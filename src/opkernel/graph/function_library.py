@@ -17,6 +17,7 @@ from opkernel.proto import (
     GradientDef,
     NameAttrList,
     NodeDef,
+    OpDef,
 )
 
 __all__ = ["FunctionLibraryDefinition", "function_defs_equal"]
@@ -72,6 +73,10 @@ class FunctionLibraryDefinition(Mapping[str, FunctionDef]):
         if op_type in STRUCTURAL_OPS:
             return global_op_registry().look_up(op_type)
         return self.op_registry.look_up(op_type)
+
+    def look_up_op_def(self, name: str) -> OpDef:
+        """The OpDef of an op or function; raises as `look_up` does."""
+        return self.look_up(name).op_def
 
     def add_function(self, function: FunctionDef) -> None:
         """Add a function; to add an equal one again changes nothing.

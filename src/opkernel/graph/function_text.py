@@ -49,14 +49,9 @@ def print_attr_value(value: AttrValue) -> str:
         return "{" + ", ".join(DataType(number).string for number in value.list.type) + "}"
     if value.HasField("func"):
         attrs = value.func.attr
-        parts = ", ".join(f"{name}={_print_inner(attrs[name])}" for name in sorted(attrs))
+        parts = ", ".join(f"{name}={print_attr_value(attrs[name])}" for name in sorted(attrs))
         return f"{value.func.name}[{parts}]" if parts else value.func.name
     return summarize_attr_value(value)
-
-
-def _print_inner(value: AttrValue) -> str:
-    """An attr of a function in an attr; what it holds itself is summarised, however deep it is."""
-    return DataType(value.type).string if value.HasField("type") else summarize_attr_value(value)
 
 
 def _by_index(nodes: list[NodeDef], op_types: frozenset[str]) -> list[NodeDef]:

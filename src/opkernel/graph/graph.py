@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterable, Mapping, Sequence
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, ExitStack
 from typing import TYPE_CHECKING, Any
 
 from opkernel.errors import FailedPreconditionError, InvalidArgumentError, NotFoundError
@@ -18,14 +18,16 @@ from opkernel.graph.create_op import NodeRequest, build_node
 from opkernel.graph.default_graph import as_default, innermost_default
 from opkernel.graph.definition_site import capture_site
 from opkernel.graph.fanout import Fanout
+from opkernel.graph.full_type_inference import infer_full_types
 from opkernel.graph.function_library import FunctionLibraryDefinition
+from opkernel.graph.graph_shapes import GraphShapes, infer_shapes
 from opkernel.graph.names_in_use import NamesInUse
 from opkernel.graph.operation import COLOCATION_ATTR, NodeSignature, Operation
 from opkernel.graph.scopes import DeviceFunction, Scopes
 from opkernel.graph.shape_refiner import ShapeRefiner
 from opkernel.graph.signature import SignatureResolver
 from opkernel.graph.tensor import Tensor
-from opkernel.graph.tensor_name import is_valid_node_name, parse_tensor_name
+from opkernel.graph.tensor_name import is_valid_node_name, parse_input
 from opkernel.opdef import (
     GRAPH_DEF_VERSION,
     GRAPH_DEF_VERSION_MIN_CONSUMER,
@@ -101,7 +103,8 @@ class Graph:
         Args:
             op_type: the name of an op, or of a function of the library.
             inputs: the tensors, flat, or one entry for each input argument where a list argument
-                is a list. What is no tensor becomes a constant.
+                is a list. What is no tensor becomes a constant; a list of tensors in the place
+                of one is packed.
             dtypes: the types that the outputs should have, to be checked.
             input_types: the types to take the inputs as, where they are not those of the tensors.
             name: its name, made unique in the name scope; ending in a slash it is used as it
@@ -117,12 +120,20 @@ class Graph:
             FailedPreconditionError: the graph is finalized.
         """
         request = NodeRequest(op_type, list(inputs), dict(attrs or {}), op_def, input_types, dtypes)
+        return self._create(name or op_type, request, control_inputs)
+
+    def _create(
+        self, name: str, request: NodeRequest, control_inputs: Iterable[Any] = ()
+    ) -> Operation:
         with self._lock:
             self._check_not_finalized()
-            full_name = self._new_name(name or op_type)
+            full_name = self._new_name(name)
             op = build_node(self, full_name, request, [as_operation(c) for c in control_inputs])
             op._site = capture_site()
-            self._apply_scopes(op)
+            with ExitStack() as colocations:
+                for source in op._ref_sources() if request.beside_refs else ():
+                    colocations.enter_context(self.colocate_with(source))
+                self._apply_scopes(op)
             self._refiner.add_node(op)
             self._append([op])
             self._scopes.note_made(op)
@@ -258,7 +269,7 @@ class Graph:
         return op
 
     def _tensor_by_name(self, name: str) -> Tensor:
-        node, index = parse_tensor_name(name)
+        node, index = parse_input(name)
         op = self._by_name.get(node)
         if op is None or index < 0:
             raise NotFoundError(
@@ -295,6 +306,19 @@ class Graph:
 
     # The whole graph.
 
+    def infer_full_types(self) -> None:
+        """Infer the full types of all operations; they and the exported nodes carry them then.
+
+        Raises:
+            InvalidArgumentError: types contradict each other; the message names the node.
+            UnimplementedError: an op takes its types from a function that it calls.
+            FailedPreconditionError: the graph is finalized.
+        """
+        with self._lock:
+            self._check_not_finalized()
+            for op, full_type in infer_full_types(self).items():
+                op._node_def.experimental_type.CopyFrom(full_type)
+
     def finalize(self) -> None:
         """Make any further change an error."""
         self.finalized = True
@@ -313,8 +337,30 @@ class Graph:
             if add_shapes:
                 for node, op in zip(graph_def.node, self._operations, strict=True):
                     shapes = node.attr["_output_shapes"].list
+                    del shapes.shape[:]
                     shapes.shape.extend([tensor.shape.to_proto() for tensor in op.outputs])
             return graph_def
+
+    def infer_shapes(
+        self, inputs: Mapping[Any, Any] | None = None, *, update: bool = False
+    ) -> GraphShapes:
+        """Infer the shapes of the whole graph, through its loops and functions.
+
+        Args:
+            inputs: shapes of tensors, by tensor or by name (`x:0`); they are merged into what is
+                known of them.
+            update: let the tensors of the graph keep what was found as their shapes. Without it
+                the graph stays as it is.
+
+        Raises:
+            NotFoundError: a name in `inputs` is of no tensor.
+            InvalidArgumentError: a given shape is none, or shapes disagree.
+        """
+        with self._lock:
+            shapes = infer_shapes(self, inputs)
+            if update:
+                self._refiner.adopt(shapes._refiner)
+            return shapes
 
     # For operations, tensors and the importer.
 

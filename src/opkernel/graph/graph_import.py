@@ -18,7 +18,7 @@ from opkernel.graph.importer import GraphImporter, ImportOptions, Source
 from opkernel.graph.operation import Operation
 from opkernel.graph.producer_ops import remove_new_default_attrs
 from opkernel.graph.tensor import Tensor
-from opkernel.graph.tensor_name import CONTROL_SLOT, parse_tensor_name
+from opkernel.graph.tensor_name import CONTROL_SLOT, parse_input
 from opkernel.proto import DecodeError, GraphDef, OpList
 
 __all__ = ["import_graph_def"]
@@ -98,7 +98,7 @@ def _copy(graph_def: GraphDef) -> GraphDef:
 def _parse_key(key: str) -> tuple[str, int]:
     if not isinstance(key, str):
         raise InvalidArgumentError(f"A key of input_map must be a name, not {key!r}")
-    return parse_tensor_name(key)
+    return parse_input(key)
 
 
 def _as_source(graph: Graph, key: str, value: Any) -> Source:
@@ -137,7 +137,7 @@ def _element(
         if element not in importer.by_name:
             raise InvalidArgumentError(f"Requested return node '{element}' not found in graph def")
         return importer.by_name[element]
-    name, index = parse_tensor_name(element)
+    name, index = parse_input(element)
     found = sources.get((name, index))
     found = importer.find(name, index) if found is None else found
     if found is None or index == CONTROL_SLOT:

@@ -8,13 +8,12 @@ Source: TensorFlow core/common_runtime/graph_constructor.cc.
 
 from __future__ import annotations
 
-import gc
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from opkernel.errors import InvalidArgumentError, NotFoundError, OpError
+from opkernel.graph.garbage_collection import paused_garbage_collection
 from opkernel.graph.import_names import choose_names, follow_colocation, place
 from opkernel.graph.node_order import order_by_inputs
 from opkernel.graph.operation import (
@@ -25,7 +24,7 @@ from opkernel.graph.operation import (
 )
 from opkernel.graph.signature import SignatureResolver, unregistered_signature
 from opkernel.graph.tensor import Tensor
-from opkernel.graph.tensor_name import CONTROL_SLOT, is_valid_node_name, parse_tensor_name
+from opkernel.graph.tensor_name import CONTROL_SLOT, is_valid_node_name, parse_input
 from opkernel.graph.versions import FORWARD_COMPATIBLE_VERSIONS, check_versions, merge_versions
 from opkernel.opdef import GRAPH_DEF_VERSION, MAX_LIST_TENSORS, check_op_deprecation
 
@@ -96,7 +95,7 @@ class GraphImporter:
         self._graph._check_not_finalized()
         check_versions(self._graph_def.versions)
         try:
-            with _paused_garbage_collection():
+            with paused_garbage_collection():
                 self._check_prefix()
                 self._import_library()
                 self._index()
@@ -191,7 +190,7 @@ class GraphImporter:
 
     def _find_source(self, op: Operation, text: str) -> tuple[Operation, int]:
         """What an input that is not just the name of a node is connected to."""
-        name, index = parse_tensor_name(text)
+        name, index = parse_input(text)
         given = self._options.input_map.get((name, index))
         if given is not None:
             self.used.add((name, index))
@@ -300,15 +299,3 @@ def _check_inputs(op: Operation) -> bool:
 
 def _node_error(node: NodeDef, message: str) -> InvalidArgumentError:
     return InvalidArgumentError(f"Node '{node.name}': {message}", node=node.name, op=node.op)
-
-
-@contextmanager
-def _paused_garbage_collection() -> Iterator[None]:
-    """Keep the collector from looking at a million new objects again and again."""
-    was_enabled = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if was_enabled:
-            gc.enable()

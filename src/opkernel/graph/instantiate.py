@@ -24,6 +24,7 @@ from opkernel.opdef import (
     summarize_op_def,
 )
 from opkernel.opdef.attr_value_check import with_context
+from opkernel.opdef.fingerprint import fingerprint64
 from opkernel.proto import AttrValue, FunctionDef, NodeDef, OpDef
 from opkernel.types import DataType
 
@@ -31,6 +32,7 @@ __all__ = ["Instantiation", "canonical_function_name", "instantiate_nodes"]
 
 _INTS_ON_DEVICE = "experimental_ints_on_device"
 _UNIQUE_ID = "_resource_arg_unique_id"
+_EXECUTOR = "_executor"
 
 _MAY_HOLD_PLACEHOLDERS = (None, "placeholder", "func", "list")
 
@@ -82,9 +84,19 @@ def instantiate_nodes(function: FunctionDef, attrs: Attrs, look_up: LookUpOpDef)
 
 
 def canonical_function_name(name: str, attrs: Attrs) -> str:
-    """A name that tells instances of a function apart: `Square[T=float]`."""
-    parts = [f"{key}={print_attr_value(attrs[key])}" for key in sorted(attrs)]
-    return f"{name}[{','.join(parts)}]"
+    """A name that tells instances of a function apart: `Square[T=float]` (Canonicalize).
+
+    Strings stand there as their fingerprints, except the name of the executor, which is left out
+    where it is none.
+    """
+    texts = {key: _canonical_text(value) for key, value in attrs.items() if key != _EXECUTOR}
+    if _EXECUTOR in attrs and attrs[_EXECUTOR].s:
+        texts[_EXECUTOR] = attrs[_EXECUTOR].s.decode("utf-8", "surrogateescape")
+    return f"{name}[{','.join(f'{key}={texts[key]}' for key in sorted(texts))}]"
+
+
+def _canonical_text(value: AttrValue) -> str:
+    return str(fingerprint64(value.s)) if value.HasField("s") else print_attr_value(value)
 
 
 def _check_attrs(signature: OpDef, attrs: Attrs) -> None:

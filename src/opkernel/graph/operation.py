@@ -20,12 +20,12 @@ from opkernel.graph.runtime_hooks import run_fetches
 from opkernel.graph.tensor import Tensor
 from opkernel.graph.tensor_name import CONTROL_SLOT, format_input
 from opkernel.opdef import OpRegistrationData
-from opkernel.proto import AttrValue, NodeDef, OpDef
+from opkernel.opdef.full_type import full_type_of_node
+from opkernel.proto import AttrValue, FullTypeDef, NodeDef, OpDef
 from opkernel.types import DataType
 
 if TYPE_CHECKING:
     from opkernel.graph.graph import Graph
-    from opkernel.opdef import ShapeHandle
 
 __all__ = [
     "COLOCATION_ATTR",
@@ -82,7 +82,6 @@ class Operation:
         "_id",
         "_node_def",
         "_outputs",
-        "_shapes",
         "_signature",
         "_site",
         "_stale",
@@ -100,7 +99,6 @@ class Operation:
         self._control_inputs: tuple[Operation, ...] = ()
         self._outputs: tuple[Tensor, ...] | None = None
         self._fanout: list[tuple[Operation, int]] | None = None
-        self._shapes: tuple[ShapeHandle, ...] | None = None
         self._site: DefinitionSite | None = None
         self._stale = False
 
@@ -157,6 +155,19 @@ class Operation:
     def output_types(self) -> tuple[DataType, ...]:
         """The types of the outputs."""
         return self._signature.output_types
+
+    @property
+    def full_type(self) -> FullTypeDef | None:
+        """The full types of its outputs, a TFT_PRODUCT; None where none is known.
+
+        Those that the node carries, as after `Graph.infer_full_types`, or else what its op declares,
+        with the attrs filled in. To be read and not to be changed.
+
+        Raises:
+            InvalidArgumentError: the types that the op declares do not fit the attrs.
+        """
+        registration = self._signature.registration
+        return None if registration is None else full_type_of_node(self._node_def, registration)
 
     @property
     def control_inputs(self) -> tuple[Operation, ...]:
@@ -271,7 +282,8 @@ class Operation:
         changed.attr[name].CopyFrom(value)
         self._signature = self.graph._resolve(changed, len(self._edges) // 2)
         self._node_def = changed
-        self._outputs = self._shapes = None
+        self._outputs = None
+        self.graph._refiner.forget(self)
         self.graph.edits += 1
 
     def _check_input(self, index: int, tensor: Tensor) -> None:
@@ -282,12 +294,17 @@ class Operation:
 
     def _rewire(self, edges: tuple[Any, ...]) -> None:
         self._edges = edges
-        self._shapes = None
+        self.graph._refiner.forget(self)
         self._stale = True
         self.graph.edits += 1
 
     def _consumer_edges(self) -> list[tuple[Operation, int]]:
         return self.graph._consumer_edges(self)
+
+    def _ref_sources(self) -> list[Operation]:
+        """The operations that give the inputs which are references."""
+        types = zip(self._edges[::2], self._signature.input_types, strict=True)
+        return [source for source, dtype in types if dtype.is_ref]
 
     def _input_texts(self) -> list[str]:
         """The `input` field that its NodeDef should have."""

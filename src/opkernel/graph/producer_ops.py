@@ -1,17 +1,26 @@
-"""Attrs that the producer of a graph knew and this consumer does not.
+"""The ops that a graph uses, and the attrs that its producer knew and this consumer does not.
 
 Source: TensorFlow core/framework/graph_def_util.cc.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections import Counter
+from collections.abc import Callable, Iterator
 
 from opkernel.errors import NotFoundError
-from opkernel.opdef import OpRegistrationData, are_attr_values_equal
-from opkernel.proto import GraphDef, NodeDef, OpDef, OpList
+from opkernel.opdef import (
+    OpRegistrationData,
+    are_attr_values_equal,
+    remove_descriptions_from_op_list,
+)
+from opkernel.proto import GraphDef, NodeDef, OpList
 
-__all__ = ["remove_new_default_attrs", "stripped_op_list_for_graph", "without_descriptions"]
+__all__ = [
+    "ops_used_by_graph",
+    "remove_new_default_attrs",
+    "stripped_op_list_for_graph",
+]
 
 
 def remove_new_default_attrs(
@@ -49,19 +58,24 @@ def remove_new_default_attrs(
     return removed
 
 
+def ops_used_by_graph(graph_def: GraphDef) -> Counter[str]:
+    """How many nodes of a graph and of its functions are of which op; calls are not counted."""
+    functions = {function.signature.name for function in graph_def.library.function}
+    return Counter(node.op for node in _all_nodes(graph_def) if node.op not in functions)
+
+
 def stripped_op_list_for_graph(
     graph_def: GraphDef, look_up: Callable[[str], OpRegistrationData]
 ) -> OpList:
     """The ops that a graph and its functions use, ordered by name; ops not registered are left out."""
-    names = {node.op for node in _all_nodes(graph_def)}
-    names -= {function.signature.name for function in graph_def.library.function}
     ops = OpList()
-    for name in sorted(names):
+    for name in sorted(ops_used_by_graph(graph_def)):
         try:
             op_def = look_up(name).op_def
         except NotFoundError:
             continue
-        ops.op.append(without_descriptions(op_def))
+        ops.op.append(op_def)
+    remove_descriptions_from_op_list(ops)
     return ops
 
 
@@ -76,18 +90,3 @@ def _attrs_here(op_type: str, look_up: Callable[[str], OpRegistrationData]) -> s
         return {attr.name for attr in look_up(op_type).op_def.attr}
     except NotFoundError:
         return None
-
-
-def without_descriptions(op: OpDef) -> OpDef:
-    """A copy of an op without its texts (RemoveDescriptionsFromOpDef)."""
-    stripped = OpDef()
-    stripped.CopyFrom(op)
-    parts: Iterable[OpDef.ArgDef | OpDef.AttrDef] = (
-        *stripped.input_arg,
-        *stripped.output_arg,
-        *stripped.attr,
-    )
-    for part in (stripped, *parts):
-        part.description = ""
-    stripped.summary = ""
-    return stripped

@@ -3,6 +3,7 @@
 State: `_hooks`, set once by `install_runtime` when the runtime is imported.
 """
 
+import importlib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -67,5 +68,11 @@ def run_fetches(
 def evaluate_constant(
     tensor: "Tensor", known: Mapping["Tensor", "np.ndarray[Any, Any]"]
 ) -> "np.ndarray[Any, Any] | None":
-    """The value of a tensor that depends on constants and `known` alone; None if none is found."""
+    """The value of a tensor that depends on constants and `known` alone; None if none is found.
+
+    Loads the runtime, which stands on a floor above and is known here by its name alone, so that
+    shapes do not depend on what was imported before.
+    """
+    if _hooks.evaluate_constant is None:
+        importlib.import_module("opkernel.runtime")
     return None if _hooks.evaluate_constant is None else _hooks.evaluate_constant(tensor, known)

@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from opkernel.graph.device_name import DeviceName
+from opkernel.opdef import DeviceName
 
 if TYPE_CHECKING:
     from opkernel.graph.operation import Operation

@@ -1,43 +1,65 @@
 """ShapeRefiner: what is known of the shapes in a graph before it runs.
 
 Shapes are worked out node by node, a node's inputs first: at once for nodes that are made, for
-imported ones when a shape is first asked for. The back edge of a loop counts as unknown.
+imported ones when a shape is first asked for. Calls of functions are followed into the bodies. The
+back edge of a loop counts as unknown; `WholeGraphRefiner` does better.
 
-State: the shape handles of a node stand in `Operation._shapes`; `_handle_data` holds what the
-resources and variants among the outputs hold; `_active` are the nodes that wait for their inputs.
+State: `_shapes` holds the shape handles of the outputs of each node that was inferred, `_held` what
+the resources and variants among the outputs hold. The outputs of `_defined` are known from outside;
+`_active` are the nodes that wait for their inputs. `_asked` are the constants that the shape function
+of an op asked for before; the next node of the op gets them at once.
 
 Source: TensorFlow core/common_runtime/shape_refiner.cc.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from collections.abc import Set as AbstractSet
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from opkernel.errors import InvalidArgumentError, OpError
 from opkernel.graph.constant_values import ConstantValues
+from opkernel.graph.edges import Edge, edges_of
+from opkernel.graph.function_shapes import FunctionShapes, NoBodyError
 from opkernel.graph.operation import Operation
 from opkernel.graph.structural_ops import MERGE_OPS, NEXT_ITERATION_OPS
-from opkernel.graph.tensor import Tensor
+from opkernel.graph.tensor_facts import TensorFacts
 from opkernel.opdef import InferenceContext, ShapeHandle, run_shape_fn
+from opkernel.opdef.shape_algebra import ShapeAlgebra
+from opkernel.proto import NameAttrList, TensorShapeProto
 from opkernel.types import PartialTensorShape
 
 if TYPE_CHECKING:
     from opkernel.graph.graph import Graph
+    from opkernel.graph.tensor import Tensor
     from opkernel.opdef import ShapeAndType
 
-__all__ = ["ShapeRefiner"]
+__all__ = ["CALL_OPS", "ShapeRefiner", "merged_shape"]
+
+CALL_OPS = frozenset({"PartitionedCall", "StatefulPartitionedCall"})
+"""The ops that call the function in their attr `f`."""
+
+Requests: TypeAlias = AbstractSet[tuple[int, bool]]
+"""Inputs whose values a shape function asks for, and whether as shapes."""
 
 _OUTPUT_SHAPES = "_output_shapes"
+_NO_CALL_INFERENCE = "_disable_call_shape_inference"
 
 
 class ShapeRefiner:
     """Infers the shapes of a graph's tensors. Not safe under threads by itself."""
 
-    def __init__(self, graph: Graph) -> None:
+    def __init__(self, graph: Graph, functions: FunctionShapes | None = None) -> None:
+        """`functions` are those whose inferred bodies are shared; new ones if there are none."""
+        self.values = ConstantValues(self.shape_handle)
         self._graph = graph
-        self._handle_data: dict[tuple[Operation, int], list[ShapeAndType]] = {}
-        self._values = ConstantValues(self.handle_of)
+        self._functions = functions or FunctionShapes(self._refiner_of_body)
+        self._shapes: dict[Operation, tuple[ShapeHandle, ...]] = {}
+        self._held: dict[Edge, Sequence[ShapeAndType]] = {}
+        self._defined: set[Operation] = set()
         self._active: set[Operation] = set()
+        self._asked: dict[str, Requests] = {}
 
     def add_node(self, op: Operation) -> None:
         """Infer the shapes of a node's outputs, and before them those of all that it depends on.
@@ -47,31 +69,52 @@ class ShapeRefiner:
         """
         if op in self._active:
             return
+        shapes, active = self._shapes, self._active
         stack, entered = [op], []
         try:
             while stack:
                 top = stack[-1]
-                if top._shapes is None and top not in self._active:
-                    self._active.add(top)
+                if top not in shapes and top not in active:
+                    active.add(top)
                     entered.append(top)
                     stack += self._waiting_for(top)
                     if stack[-1] is not top:
                         continue
                 stack.pop()
-                if top._shapes is None:
+                if top not in shapes:
                     self._infer(top)
         finally:
-            self._active.difference_update(entered)
+            active.difference_update(entered)
 
-    def handle_of(self, tensor: Tensor) -> ShapeHandle:
+    def shape_handle(self, edge: Edge) -> ShapeHandle:
         """The shape handle of a tensor; a new one of unknown shape inside a cycle."""
-        self.add_node(tensor.op)
-        return _known_shape(tensor.op, tensor.value_index)
+        if edge[0] not in self._shapes:
+            self.add_node(edge[0])
+        return self._known_shape(edge)
+
+    def shapes(self, op: Operation) -> tuple[ShapeHandle, ...]:
+        """The shape handles of the outputs of an operation."""
+        self.add_node(op)
+        return self._shapes[op]
 
     def shape_of(self, tensor: Tensor) -> PartialTensorShape:
         """What is known of the shape of a tensor."""
-        dims = self.handle_of(tensor).dims
-        return PartialTensorShape(None if dims is None else [dim.value for dim in dims])
+        return ShapeAlgebra.as_partial_shape(self.shape_handle((tensor.op, tensor.value_index)))
+
+    def held_by(self, edge: Edge) -> Sequence[ShapeAndType] | None:
+        """What a resource or variant holds; None where that is not known."""
+        return self._held.get(edge)
+
+    def facts_of(self, edge: Edge) -> TensorFacts:
+        """All that is known of a tensor."""
+        shape = self.shape_handle(edge)
+        return TensorFacts(shape, self._held.get(edge), self.values.partial_value_of(edge))
+
+    def define(self, op: Operation, facts: TensorFacts) -> None:
+        """Say what is known of the one output of an operation, whatever its shape function says."""
+        self._set_facts(op, [facts])
+        self._defined.add(op)
+        self._merge_given_shapes(op, lenient=True)
 
     def set_shape(self, tensor: Tensor, shape: Any) -> None:
         """Add what the caller knows of a shape.
@@ -79,122 +122,226 @@ class ShapeRefiner:
         Raises:
             InvalidArgumentError: it disagrees with what is known.
         """
-        known = self.handle_of(tensor)
-        context = _context_for_merging(tensor.op)
-        given = context.make_shape_from_partial_shape(PartialTensorShape(shape))
-        shapes = list(tensor.op._shapes or ())
-        shapes[tensor.value_index] = context.merge(known, given)
-        tensor.op._shapes = tuple(shapes)
+        op, index = tensor.op, tensor.value_index
+        known = self.shape_handle((op, index))
+        merged = merged_shape(known, PartialTensorShape(shape))
+        if merged is not known:
+            shapes = list(self._shapes[op])
+            shapes[index] = merged
+            self._shapes[op] = tuple(shapes)
+            self.values.clear()
+
+    def forget(self, op: Operation) -> None:
+        """Drop what was inferred of an operation whose inputs or attrs were changed."""
+        self._shapes.pop(op, None)
+        self._forget_held([op])
+        self.values.clear()
+
+    def adopt(self, other: ShapeRefiner) -> None:
+        """Know what another refiner found about the same graph."""
+        self._shapes = dict(other._shapes)
+        self._held = dict(other._held)
+        self.values.clear()
+
+    def _forget_held(self, ops: Sequence[Operation]) -> None:
+        """Drop what the outputs of operations hold."""
+        for op in ops if self._held else ():
+            for index in range(len(op.output_types)):
+                self._held.pop((op, index), None)
+
+    def _refiner_of_body(self, graph: Graph) -> ShapeRefiner:
+        return type(self)(graph, self._functions)
 
     def _waiting_for(self, op: Operation) -> list[Operation]:
         """The producers of its inputs whose shapes are to be worked out first."""
-        waiting = [s for s in op._edges[::2] if s._shapes is None and s not in self._active]
-        if op.type in MERGE_OPS:
+        shapes, active = self._shapes, self._active
+        waiting = [s for s in op._edges[::2] if s not in shapes and s not in active]
+        if waiting and op.type in MERGE_OPS:
             return [source for source in waiting if source.type not in NEXT_ITERATION_OPS]
         return waiting
 
+    def _known_shape(self, edge: Edge) -> ShapeHandle:
+        known = self._shapes.get(edge[0])
+        return ShapeHandle() if known is None else known[edge[1]]
+
+    def _set_facts(self, op: Operation, facts: Sequence[TensorFacts]) -> None:
+        """Note what is known of the outputs of an operation."""
+        self._shapes[op] = tuple([one.shape for one in facts])
+        for index, one in enumerate(facts):
+            if one.held is not None:
+                self._held[op, index] = one.held
+            if one.value is not None:
+                self.values.learn((op, index), one.value)
+
     def _infer(self, op: Operation) -> None:
         registration = op._signature.registration
-        count = len(op._signature.output_types)
         if registration is None or registration.shape_inference_fn is None:
-            op._shapes = tuple([ShapeHandle() for _ in range(count)])
-            return
-        context = InferenceContext(
-            registration.op_def,
-            op.node_def,
-            [_known_shape(source, index) for source, index in _edges(op)],
-            handle_shapes=self._input_handle_data(op),
-            graph_def_version=self._graph.graph_def_versions.producer,
-        )
-        self._run(op, context)
-        shapes = [context.output(i) or ShapeHandle() for i in range(count)]
-        op._shapes = tuple(_merge_given_shapes(op, context, shapes))
-        for index in range(count):
-            data = context.output_handle_shapes_and_types(index)
-            if data is not None:
-                self._handle_data[op, index] = data
+            self._shapes[op] = tuple([ShapeHandle() for _ in op._signature.output_types])
+        elif not (registration.is_function_op or op.type in CALL_OPS) or not self._follow_call(op):
+            self._run(op, self.context_of(op))
+        self._merge_given_shapes(op)
 
-    def _run(self, op: Operation, context: InferenceContext) -> None:
-        """Run the shape function, again for as long as it asks for constants that are new to it."""
+    def context_of(self, op: Operation) -> InferenceContext:
+        """A context for the shape function of a registered operation."""
         registration = op._signature.registration
         assert registration is not None
-        asked: set[tuple[str, int]] = set()
+        known, edges = self._shapes, op._edges
+        shapes = [
+            known[edges[i]][edges[i + 1]] if edges[i] in known else ShapeHandle()
+            for i in range(0, len(edges), 2)
+        ]
+        held = [self._held.get(edge) for edge in edges_of(op)] if self._held else ()
+        producer = self._graph.graph_def_versions.producer
+        try:
+            return InferenceContext(
+                registration.op_def,
+                op.node_def,
+                shapes,
+                handle_shapes=held,
+                graph_def_version=producer,
+            )
+        except OpError as error:  # an input is missing
+            error.add_node(op.name, op.type)
+            raise
+
+    def _run(self, op: Operation, context: InferenceContext) -> None:
+        """Run the shape function and note what it says."""
+        self.run_shape_function(op, context)
+        self._shapes[op] = tuple([s or ShapeHandle() for s in context.outputs()])
+        for index, held in context.held_by_outputs():
+            self._held[op, index] = held
+
+    def run_shape_function(self, op: Operation, context: InferenceContext) -> None:
+        """Run the shape function, again for as long as it asks for constants that are new to it.
+
+        Raises:
+            InvalidArgumentError: the shapes break a rule of the op, or the function is at fault.
+        """
+        provided = self._asked.get(op.type, frozenset())
+        if provided:
+            self._provide_constants(op, context, provided)
         while True:
-            try:
-                run_shape_fn(registration, context)
-            except OpError:
-                if not self._provide_constants(op, context, asked):
-                    raise
-                continue
-            except (ValueError, TypeError, LookupError, ArithmeticError) as error:
-                raise InvalidArgumentError(
-                    f"The shape function of {op.type} failed: {error!r} (node '{op.name}')",
-                    node=op.name,
-                    op=op.type,
-                ) from error
-            if not self._provide_constants(op, context, asked):
-                return
+            failure = _failure_of(op, context)
+            new = context.requests - provided
+            provided |= new
+            if not new or not self._provide_constants(op, context, provided, new):
+                break
+        self._asked[op.type] = provided
+        if failure is not None:
+            raise failure
 
     def _provide_constants(
-        self, op: Operation, context: InferenceContext, asked: set[tuple[str, int]]
+        self, op: Operation, context: InferenceContext, asked: Requests, new: Requests = frozenset()
     ) -> bool:
-        """Give the context the constants that it asked for; whether any of them is known."""
+        """Give the context the constants that it asks for; whether any of the new ones is known."""
         values: list[Any] = [None] * context.num_inputs()
         shapes: list[Any] = [None] * context.num_inputs()
         learned = False
-        for index, (source, output) in enumerate(_edges(op)):
-            if source._shapes is None:
+        for index, edge in enumerate(edges_of(op)):
+            if edge[0] not in self._shapes:
                 continue
-            tensor = source.outputs[output]
-            if context.requested_input_tensor(index):
-                values[index] = self._values.value_of(tensor)
-                learned |= values[index] is not None and ("value", index) not in asked
-                asked.add(("value", index))
-            if context.requested_input_tensor_as_partial_shape(index):
-                shapes[index] = self._values.as_partial_shape(tensor)
-                learned |= shapes[index] is not None and ("shape", index) not in asked
-                asked.add(("shape", index))
+            if (index, False) in asked:
+                values[index] = self.values.value_of(edge)
+                learned |= values[index] is not None and (index, False) in new
+            if (index, True) in asked:
+                shapes[index] = self.values.shape_held_by(edge)
+                learned |= shapes[index] is not None and (index, True) in new
         context.set_input_tensors(values)
         context.set_input_tensors_as_shapes(shapes)
         return learned
 
-    def _input_handle_data(self, op: Operation) -> list[Any]:
-        if not self._handle_data:
-            return []
-        return [self._handle_data.get(edge) for edge in _edges(op)]
-
-
-def _edges(op: Operation) -> list[tuple[Operation, int]]:
-    edges = op._edges
-    return [(edges[i], edges[i + 1]) for i in range(0, len(edges), 2)]
-
-
-def _known_shape(source: Operation, index: int) -> ShapeHandle:
-    return ShapeHandle() if source._shapes is None else source._shapes[index]
-
-
-def _context_for_merging(op: Operation) -> InferenceContext:
-    inputs = [ShapeHandle() for _ in range(len(op._edges) // 2)]
-    return InferenceContext(op.op_def, op.node_def, inputs)
-
-
-def _merge_given_shapes(
-    op: Operation, context: InferenceContext, shapes: list[ShapeHandle]
-) -> list[ShapeHandle]:
-    """The shapes with those of the attr `_output_shapes` merged into them, where there is one."""
-    if _OUTPUT_SHAPES not in op._node_def.attr:
-        return shapes
-    given = op._node_def.attr[_OUTPUT_SHAPES].list.shape
-    merged = list(shapes)
-    for index, proto in enumerate(given[: len(shapes)]):
+    def _follow_call(self, op: Operation) -> bool:
+        """Infer a call through the body of its function; whether there is one."""
+        if _NO_CALL_INFERENCE in op._node_def.attr and op._node_def.attr[_NO_CALL_INFERENCE].b:
+            return False
         try:
-            shape = context.make_shape_from_shape_proto(proto)
-            merged[index] = context.merge(shapes[index], shape)
-        except InvalidArgumentError as error:
+            facts = [self.facts_of(edge) for edge in edges_of(op)]
+            results = self._functions.results(op.graph, _called_function(op), facts)
+        except NoBodyError:
+            return False
+        except OpError as error:
+            raise _in_call(error, op) from error
+        if len(results) != len(op.output_types):
+            return False
+        self._set_facts(op, results)
+        return True
+
+    def _merge_given_shapes(self, op: Operation, *, lenient: bool = False) -> None:
+        """Merge the shapes of the attr `_output_shapes` into those that were inferred.
+
+        With `lenient` those that disagree are left aside.
+        """
+        given = _given_shapes(op)
+        if given is None:
+            return
+        shapes = list(self._shapes[op])
+        if len(given) < len(shapes) and not lenient:
             raise InvalidArgumentError(
-                f"Node '{op.name}' has an _output_shapes attribute inconsistent with the GraphDef "
-                f"for output #{index}: {error.message}",
+                f"Node '{op.name}' has {len(shapes)} outputs but the _output_shapes attribute "
+                f"specifies shapes for {len(given)} outputs",
                 node=op.name,
                 op=op.type,
-            ) from error
-    return merged
+            )
+        for index, proto in enumerate(given[: len(shapes)]):
+            fault = "an invalid _output_shapes attribute for output"
+            try:
+                shape = ShapeAlgebra.make_shape_from_shape_proto(proto)
+                fault = "an _output_shapes attribute inconsistent with the GraphDef for output"
+                shapes[index] = ShapeAlgebra.merge(shapes[index], shape)
+            except InvalidArgumentError as error:
+                if not lenient:
+                    message = f"Node '{op.name}' has {fault} #{index}: {error.message}"
+                    raise InvalidArgumentError(message, node=op.name, op=op.type) from error
+        self._shapes[op] = tuple(shapes)
+
+
+def _given_shapes(op: Operation) -> Sequence[TensorShapeProto] | None:
+    """The attr `_output_shapes`; None where there is none, or one that is no list of shapes."""
+    attrs = op._node_def.attr
+    if _OUTPUT_SHAPES not in attrs:
+        return None
+    value = attrs[_OUTPUT_SHAPES]
+    if value.WhichOneof("value") != "list" or (value.list.ListFields() and not value.list.shape):
+        return None
+    return value.list.shape
+
+
+def _failure_of(op: Operation, context: InferenceContext) -> OpError | None:
+    """Run the shape function of an operation once; what it raised."""
+    registration = op._signature.registration
+    assert registration is not None
+    try:
+        run_shape_fn(registration, context)
+    except OpError as error:
+        return error
+    except Exception as error:  # whatever the author of the op did wrong
+        failure = InvalidArgumentError(
+            f"The shape function of {op.type} failed: {error!r} (node '{op.name}')",
+            node=op.name,
+            op=op.type,
+        )
+        failure.__cause__ = error
+        return failure
+    return None
+
+
+def _called_function(op: Operation) -> NameAttrList:
+    """The function that an operation calls, with the attrs to instantiate it with."""
+    if op.type in CALL_OPS:
+        return op._node_def.attr["f"].func
+    return NameAttrList(name=op.type, attr=op._node_def.attr)
+
+
+def merged_shape(known: ShapeHandle, given: PartialTensorShape) -> ShapeHandle:
+    """What is known of a shape, with what is given added.
+
+    Raises:
+        InvalidArgumentError: they disagree.
+    """
+    return ShapeAlgebra.merge(known, ShapeAlgebra.make_shape_from_partial_shape(given))
+
+
+def _in_call(error: OpError, op: Operation) -> OpError:
+    """The error of a function body, with the call that led to it."""
+    message = f"{error.message} (in the function that node '{op.name}' calls)"
+    return type(error)(message, node=error.node, op=error.op)

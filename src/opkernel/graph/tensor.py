@@ -5,7 +5,7 @@ Source: TensorFlow python/framework/tensor.py.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from opkernel.graph.runtime_hooks import run_fetches
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from opkernel.graph.graph import Graph
     from opkernel.graph.operation import Operation
 
-__all__ = ["Tensor"]
+__all__ = ["Tensor", "tensors_in"]
 
 
 class Tensor:
@@ -98,6 +98,18 @@ class Tensor:
 
     def __iter__(self) -> NoReturn:
         raise TypeError(_no_value(self, "a sequence"))
+
+
+def tensors_in(value: Any) -> Iterator[Tensor]:
+    """The tensor that a value is or stands for, or those in a list or tuple of any depth."""
+    if isinstance(value, list | tuple):
+        for item in value:
+            yield from tensors_in(item)
+        return
+    convert = getattr(value, "_as_graph_element", None)
+    element = value if convert is None else convert()
+    if isinstance(element, Tensor):
+        yield element
 
 
 def _no_value(tensor: Tensor, wanted: str) -> str:

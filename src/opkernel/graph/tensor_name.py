@@ -5,7 +5,7 @@ Source: TensorFlow core/graph/tensor_id.cc, core/graph/graph_constructor.cc (IsV
 
 import re
 
-__all__ = ["CONTROL_SLOT", "format_input", "is_valid_node_name", "parse_tensor_name"]
+__all__ = ["CONTROL_SLOT", "format_input", "is_valid_node_name", "parse_input", "parse_tensor_name"]
 
 CONTROL_SLOT = -1
 """The output index that stands for a control edge."""
@@ -23,14 +23,26 @@ def is_valid_node_name(name: str, *, allow_internal: bool = False) -> bool:
 
 
 def parse_tensor_name(text: str) -> tuple[str, int]:
+    """The node and output index of a name as TensorFlow's ParseTensorName gives them.
+
+    Of an index it keeps the lower 32 bits; one of more than 64 bits is part of the node's name.
+    """
+    node, index = parse_input(text)
+    if index >= 1 << 64:
+        return text, 0
+    return node, (index + (1 << 31)) % (1 << 32) - (1 << 31)
+
+
+def parse_input(text: str) -> tuple[str, int]:
     """The node and output index that the input of a node, a feed or a fetch names.
 
     `a` is output 0 of `a`, `a:1` its output 1, `^a` the control edge from it (CONTROL_SLOT).
-    What is no such name is the name of a node, which then does not exist.
+    What is no such name is the name of a node, which then does not exist. An index that is too
+    large for TensorFlow stays so, and finds no tensor.
     """
     node, colon, index = text.rpartition(":")
     if colon and index.isascii() and index.isdigit():
-        return node, int(index[:20])
+        return node, int((index.lstrip("0") or "0")[:21])
     if text.startswith("^"):
         return text[1:], CONTROL_SLOT
     return text, 0

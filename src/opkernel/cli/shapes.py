@@ -1,0 +1,132 @@
+"""`opkernel shapes`: the shape of every tensor of a model, and why it is unknown where it is."""
+
+import fnmatch
+import re
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+import click
+
+from opkernel.cli.exit_status import WrongUse
+from opkernel.cli.output import counted, json_option, print_json, print_table
+from opkernel.cli.progress import progress
+from opkernel.cli.signature import find_tensor
+from opkernel.errors import InvalidArgumentError, NotFoundError
+from opkernel.graph import Graph, GraphShapes, Tensor, load_graph, save_graph
+from opkernel.types import PartialTensorShape
+
+__all__ = ["shape_text", "shapes"]
+
+_SIZE = re.compile(r"\d+|\?|-1")
+
+
+@click.command()
+@click.argument("model", type=click.Path(exists=True, path_type=Path))
+@click.argument("pattern", required=False)
+@click.option(
+    "--input",
+    "inputs",
+    multiple=True,
+    metavar="NAME:SHAPE",
+    help="Take a tensor to have this shape: x:2,224,224,3, with ? for an unknown size; x: for a "
+    "scalar.",
+)
+@click.option(
+    "--write",
+    type=click.Path(dir_okay=False, writable=True, path_type=Path),
+    metavar="FILE",
+    help="Write the graph with the shapes in each node's attr _output_shapes, where graph viewers "
+    "look for them; as text where the name ends in .pbtxt.",
+)
+@json_option
+def shapes(
+    model: Path, pattern: str | None, inputs: tuple[str, ...], write: Path | None, as_json: bool
+) -> None:
+    """Show the shape of every tensor of MODEL, and where the unknown ones come from.
+
+    PATTERN is a part of the names of the tensors to show, or has shell wildcards.
+    """
+    pairs = [_split(text) for text in inputs]
+    if write is not None and not write.parent.is_dir():
+        raise WrongUse(f"--write {write}: there is no directory {write.parent}")
+    with progress(f"Loading {model.name}"):
+        graph = load_graph(model, allow_unregistered=True)
+    with progress(f"Inferring shapes of {model.name}"):
+        found = graph.infer_shapes(_given(graph, pairs))
+    shown = [tensor for tensor in found if _matches(tensor, pattern)]
+    if pattern is not None and not shown:
+        raise NotFoundError(f"there is no tensor {pattern!r} in {model}")
+    if write is not None:
+        save_graph(found.as_graph_def(), write)
+    if as_json:
+        print_json([_described(tensor, found) for tensor in shown])
+    else:
+        _print(found, shown, write)
+
+
+def _split(text: str) -> tuple[str, PartialTensorShape]:
+    """The name and the shape of NAME:SHAPE.
+
+    Raises:
+        WrongUse: it has not this form.
+    """
+    name, colon, sizes = text.rpartition(":")
+    parts = [part.strip() for part in sizes.split(",")] if sizes else []
+    if not name or not colon or not all(map(_SIZE.fullmatch, parts)):
+        raise WrongUse(f"--input {text!r}: expected NAME:SHAPE, as in x:2,224,224,3")
+    try:
+        dims = [None if part in ("?", "-1") else int(part) for part in parts]
+        return name, PartialTensorShape(dims)
+    except (InvalidArgumentError, ValueError) as error:
+        raise WrongUse(f"--input {text!r} is no shape: {error}") from error
+
+
+def _given(
+    graph: Graph, pairs: Iterable[tuple[str, PartialTensorShape]]
+) -> dict[Tensor, PartialTensorShape]:
+    given: dict[Tensor, PartialTensorShape] = {}
+    for name, shape in pairs:
+        tensor = find_tensor(graph, name, "inputs")
+        if tensor in given:
+            raise WrongUse(f"--input gives the shape of {tensor.name} twice")
+        given[tensor] = shape
+    return given
+
+
+def _matches(tensor: Tensor, pattern: str | None) -> bool:
+    if pattern is None:
+        return True
+    has_wildcards = any(character in pattern for character in "*?[")
+    return fnmatch.fnmatchcase(tensor.name, pattern if has_wildcards else f"*{pattern}*")
+
+
+def _described(tensor: Tensor, found: GraphShapes) -> dict[str, Any]:
+    shape = found[tensor]
+    return {
+        "name": tensor.name,
+        "op": tensor.op.type,
+        "dtype": tensor.dtype.tf_name,
+        "shape": None if shape.rank is None else shape.as_list(),
+        "unknown": found.why_unknown(tensor),
+    }
+
+
+def _print(found: GraphShapes, shown: list[Tensor], written: Path | None) -> None:
+    rows = []
+    for tensor in shown:
+        text = shape_text(found[tensor])
+        rows.append((tensor.name, tensor.dtype.tf_name, text, "; ".join(found.why_unknown(tensor))))
+    print_table("Tensors", ("tensor", "type", "shape", "unknown because of"), rows)
+    known, total = found.num_known, len(found)
+    percent = 1000 * known // total / 10 if total else 100  # rounded down: 100% means all
+    click.echo(f"\n{counted(total, 'tensor')}, {known:,} with a fully known shape ({percent:g}%)")
+    if written is not None:
+        click.echo(f"Wrote {written}")
+
+
+def shape_text(shape: PartialTensorShape) -> str:
+    """A shape as TensorFlow writes it: `[?,784]`."""
+    if shape.rank is None:
+        return "<unknown>"
+    return f"[{','.join('?' if size is None else str(size) for size in shape.as_list())}]"

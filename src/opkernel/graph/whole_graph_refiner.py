@@ -1,0 +1,280 @@
+"""WholeGraphRefiner: the shapes of a whole graph, its loops followed to a fixed point.
+
+A loop starts with what is known when it is entered. Its body tells what the next turn starts with;
+what does not hold of both is given up, until the body tells nothing new. So what is left holds at
+every turn. Conditionals give what their branches agree in.
+
+In a graph, a loop is what lies between a Merge with a back edge and the NextIteration that the edge
+comes from; loops that overlap are settled together.
+
+Sources: TensorFlow core/grappler/costs/graph_properties.cc (UpdateMerge, UpdateEnter, PropagateShapes).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from opkernel.errors import InvalidArgumentError, OpError
+from opkernel.graph.edges import Edge, edges_of, is_head_of_loop
+from opkernel.graph.function_shapes import FunctionShapes, NoBodyError
+from opkernel.graph.garbage_collection import paused_garbage_collection
+from opkernel.graph.node_order import order_by_inputs
+from opkernel.graph.operation import Operation
+from opkernel.graph.shape_refiner import ShapeRefiner, merged_shape
+from opkernel.graph.structural_ops import MERGE_OPS, NEXT_ITERATION_OPS
+from opkernel.graph.tensor_facts import Relaxation, TensorFacts
+from opkernel.opdef import ShapeHandle
+from opkernel.proto import NameAttrList
+from opkernel.types import PartialTensorShape
+
+if TYPE_CHECKING:
+    from opkernel.graph.graph import Graph
+
+__all__ = ["CONDITIONAL_OPS", "ENTER_OPS", "LOOP_OPS", "WholeGraphRefiner"]
+
+ENTER_OPS = frozenset({"Enter", "RefEnter"})
+"""The ops that lead into a loop."""
+LOOP_OPS = frozenset({"While", "StatelessWhile"})
+"""The ops that are loops."""
+CONDITIONAL_OPS = frozenset({"If", "StatelessIf", "Case", "StatelessCase"})
+"""The ops that call one of several functions."""
+
+_MAX_TURNS = 12
+"""After so many turns a loop is taken to change all that it can change."""
+
+
+class WholeGraphRefiner(ShapeRefiner):
+    """Infers all shapes of a graph that is not changed meanwhile."""
+
+    def __init__(
+        self,
+        graph: Graph,
+        functions: FunctionShapes | None = None,
+        given: Mapping[Edge, PartialTensorShape] | None = None,
+    ) -> None:
+        """`given` are shapes of tensors that the caller knows."""
+        super().__init__(graph, functions)
+        self._given = given or {}
+        self._relaxation = Relaxation()
+        self._heads: dict[Operation, TensorFacts] = {}
+        self._rules: dict[str, Callable[[Operation], None]] = {
+            **dict.fromkeys(MERGE_OPS, self._infer_merge),
+            **dict.fromkeys(ENTER_OPS, self._infer_enter),
+            **dict.fromkeys(LOOP_OPS, self._infer_while),
+            **dict.fromkeys(CONDITIONAL_OPS, self._infer_conditional),
+        }
+        self.order: list[Operation] = []
+
+    def infer_all(self) -> None:
+        """Infer every shape of the graph.
+
+        Raises:
+            InvalidArgumentError: the shapes of a node break a rule of its op, or a given shape
+                disagrees with what is known.
+        """
+        self.order = order_by_inputs(self._graph._operations)
+        with paused_garbage_collection():
+            done = 0
+            for start, stop in _loops(self.order):
+                self._infer_each(self.order[done:start])
+                self._settle(self.order[start:stop])
+                done = stop
+            self._infer_each(self.order[done:])
+
+    def facts_of(self, edge: Edge) -> TensorFacts:
+        """All that is known of a tensor, of a graph in which everything is inferred at once."""
+        if not self.order:
+            self.infer_all()
+        return super().facts_of(edge)
+
+    def _infer_each(self, ops: Sequence[Operation]) -> None:
+        for op in ops:
+            self._infer(op)
+
+    def _infer(self, op: Operation) -> None:
+        if op in self._defined:
+            return
+        super()._infer(op)
+        rule = self._rules.get(op._signature.op_type)
+        if rule is not None:
+            rule(op)
+            self._merge_given_shapes(op)
+        if self._given:
+            self._add_given(op)
+
+    def _add_given(self, op: Operation) -> None:
+        shapes = self._shapes[op]
+        for index, known in enumerate(shapes):
+            given = self._given.get((op, index))
+            if given is None:
+                continue
+            try:
+                merged = merged_shape(known, given)
+            except InvalidArgumentError as error:
+                raise InvalidArgumentError(
+                    f"The shape {given} that is given for '{op.name}:{index}' disagrees with "
+                    f"{known}, which is known of it: {error.message}",
+                    node=op.name,
+                    op=op.type,
+                ) from error
+            self._shapes[op] = (*shapes[:index], merged, *shapes[index + 1 :])
+            shapes = self._shapes[op]
+
+    # Loops in the graph.
+
+    def _settle(self, ops: Sequence[Operation]) -> None:
+        """Infer operations among which there are loops, until nothing changes any more."""
+        heads = [op for op in ops if is_head_of_loop(op)]
+        self._infer_each(ops)
+        changing = _downstream(heads, ops)
+        turn = 0
+        while self._next_turn(heads, give_up=turn >= _MAX_TURNS):
+            self.values.forget(changing)
+            self._forget_held(changing)
+            self._infer_each(changing)
+            turn += 1
+
+    def _next_turn(self, heads: Sequence[Operation], *, give_up: bool) -> bool:
+        """Let the heads of loops start with what the bodies tell, too; whether that is new."""
+        changed = False
+        for head in heads:
+            old = self._heads[head]
+            for edge in edges_of(head):
+                self._heads[head] = self._relaxed(self._heads[head], edge)
+            changed |= self._heads[head] is not old
+        if changed and give_up:
+            self._heads.update({head: TensorFacts(ShapeHandle()) for head in heads})
+        return changed
+
+    def _relaxed(self, facts: TensorFacts, edge: Edge) -> TensorFacts:
+        """What holds of the facts and of a tensor; values are left to `values`."""
+        return self._relaxation.facts(facts, self._shape_and_held(edge))
+
+    def _shape_and_held(self, edge: Edge) -> TensorFacts:
+        return TensorFacts(self._known_shape(edge), self._held.get(edge))
+
+    def _infer_merge(self, op: Operation) -> None:
+        """What the inputs agree in; of the head of a loop, what the entries and the state do."""
+        is_head = is_head_of_loop(op)
+        edges = edges_of(op)
+        if is_head:
+            edges = [edge for edge in edges if edge[0].type not in NEXT_ITERATION_OPS]
+        facts = self._heads.get(op) or (self._shape_and_held(edges[0]) if edges else None)
+        if facts is None:
+            return
+        for edge in edges:
+            facts = self._relaxed(facts, edge)
+        if is_head:
+            self._heads[op] = facts
+        self._set_first(op, facts)
+
+    def _infer_enter(self, op: Operation) -> None:
+        self._set_first(op, self._shape_and_held(edges_of(op)[0]))
+
+    def _set_first(self, op: Operation, facts: TensorFacts) -> None:
+        """Note what is known of the first output; the others stay as they are."""
+        self._shapes[op] = (facts.shape, *self._shapes[op][1:])
+        if facts.held is None:
+            self._held.pop((op, 0), None)
+        else:
+            self._held[op, 0] = facts.held
+
+    # Loops and conditionals that call functions.
+
+    def _infer_while(self, op: Operation) -> None:
+        """The fixed point of the loop's body, where there is one."""
+        body = op._node_def.attr["body"].func
+        relaxation = Relaxation()
+        state = [self.facts_of(edge) for edge in edges_of(op)]
+        for _ in range(_MAX_TURNS):
+            results = self._try_call(op, body, state)
+            if results is None or len(results) != len(state):
+                return
+            new = [relaxation.facts(*pair) for pair in zip(state, results, strict=True)]
+            if all(a is b for a, b in zip(state, new, strict=True)):
+                break
+            state = new
+        else:
+            state = [TensorFacts(ShapeHandle()) for _ in state]
+        self._set_facts(op, self._with_declared_shapes(op, state))
+
+    def _infer_conditional(self, op: Operation) -> None:
+        """What the branches that may be taken agree in, where they are known."""
+        chosen, *arguments = edges_of(op)
+        facts = [self.facts_of(edge) for edge in arguments]
+        agreed: list[TensorFacts] | None = None
+        for branch in _branches(op, self.values.value_of(chosen)):
+            results = self._try_call(op, branch, facts)
+            if results is None or len(results) != len(op.output_types):
+                return
+            pairs = zip(agreed or results, results, strict=True)
+            agreed = [self._relaxation.facts(*pair) for pair in pairs]
+        self._set_facts(op, self._with_declared_shapes(op, agreed or []))
+
+    def _try_call(
+        self, op: Operation, function: NameAttrList, arguments: Sequence[TensorFacts]
+    ) -> list[TensorFacts] | None:
+        """The results of a function; None where it cannot be inferred, as it may never run."""
+        try:
+            return self._functions.results(op.graph, function, arguments)
+        except (NoBodyError, OpError):
+            return None
+
+    def _with_declared_shapes(
+        self, op: Operation, facts: Sequence[TensorFacts]
+    ) -> list[TensorFacts]:
+        """The facts with the attr `output_shapes` merged into them; it counts where they differ."""
+        attr = op._node_def.attr
+        declared = attr["output_shapes"].list.shape if "output_shapes" in attr else ()
+        if len(declared) != len(facts):
+            return list(facts)
+        merged = []
+        for one, proto in zip(facts, declared, strict=True):
+            given = PartialTensorShape.from_proto(proto)
+            try:
+                merged.append(TensorFacts(merged_shape(one.shape, given), one.held, one.value))
+            except InvalidArgumentError:
+                merged.append(TensorFacts(merged_shape(ShapeHandle(), given)))
+        return merged
+
+
+def _branches(op: Operation, chosen: np.ndarray[Any, Any] | None) -> list[NameAttrList]:
+    """The functions of which a conditional may call one; just that one where the choice is known."""
+    attr = op._node_def.attr
+    if "branches" in attr:
+        branches = list(attr["branches"].list.func)
+    else:
+        branches = [attr["else_branch"].func, attr["then_branch"].func]
+    if chosen is None:
+        return branches
+    if "branches" not in attr:
+        return [branches[bool(chosen if chosen.ndim == 0 else chosen.size)]]
+    index = int(chosen)
+    return [branches[index if 0 <= index < len(branches) else -1]]
+
+
+def _loops(order: Sequence[Operation]) -> Iterator[tuple[int, int]]:
+    """The ranges of the order in which there are loops; loops that overlap are in one range."""
+    heads = [(position, op) for position, op in enumerate(order) if is_head_of_loop(op)]
+    if not heads:
+        return
+    ends = {op: position for position, op in enumerate(order) if op.type in NEXT_ITERATION_OPS}
+    start, stop = heads[0][0], 0
+    for position, op in heads:
+        if position >= stop > 0:
+            yield start, stop
+            start = position
+        stop = max(stop, position + 1, *[ends[s] + 1 for s in op._edges[::2] if s in ends])
+    yield start, stop
+
+
+def _downstream(heads: Sequence[Operation], ops: Sequence[Operation]) -> list[Operation]:
+    """Those of some ordered operations that depend on the heads of loops."""
+    reached = set(heads)
+    for op in ops:
+        if not reached.isdisjoint(op._edges[::2]):
+            reached.add(op)
+    return [op for op in ops if op in reached]
