@@ -15,7 +15,6 @@ from opkernel.kernel.lookup import (
     log_all_registered_kernels,
     no_supported_device_error,
     supported_device_types_for_node,
-    validate_kernel_registrations,
 )
 from opkernel.kernel.op_kernel import OpKernel
 from opkernel.kernel.registry import KernelRegistration, KernelRegistry
@@ -184,6 +183,94 @@ def test_kernel_def_available():
     assert not kernel_def_available("GPU", node(), registry=registry)
 
 
+class TestAgain:
+    """Kernels that were found before are found again, until the kernels of the op change."""
+
+    def test_nodes_that_differ_in_what_counts_are_told_apart(self):
+        registry = registry_of(
+            kernel(T="float"), kernel(T="int32"), kernel("GPU"), kernel(T="float", label="x")
+        )
+        for _ in range(2):
+            assert found(registry, T=FLOAT) == "K0"
+            assert found(registry, T=INT32) == "K1"
+            assert found(registry, "GPU", T=FLOAT) == "K2"
+            assert found(registry, T=FLOAT, _kernel=AttrValue(s=b"x")) == "K3"
+            with pytest.raises(NotFoundError):
+                found(registry, T=STRING)
+
+    def test_a_kernel_registered_later_counts(self):
+        registry = registry_of(kernel())
+        assert found(registry, T=FLOAT) == "K0"
+        better = KernelRegistration(kernel(T="float", priority=1), "better", OpKernel)
+        registry.register(better)
+        assert found(registry, T=FLOAT) == "better"
+        assert found(registry, T=INT32) == "K0"
+        registry.unregister(better)
+        assert found(registry, T=FLOAT) == "K0"
+        registry.register(KernelRegistration(kernel(), "rival", OpKernel))
+        with pytest.raises(InvalidArgumentError, match="at the same priority"):
+            found(registry, T=FLOAT)
+
+    def test_more_kinds_of_nodes_than_are_kept(self):
+        registry = registry_of(kernel(T="float"))
+        for count in range(1100):
+            types = AttrValue(list=AttrValue.ListValue(type=[DataType.DT_FLOAT] * count))
+            assert found(registry, T=types) == "K0"
+
+    def test_the_cost_does_not_grow_with_the_registry(self):
+        registry = registry_of(
+            *(kernel(op=f"Op{i}") for i in range(500)),
+            *(kernel(label=f"label{i}") for i in range(500)),
+            kernel(T="float"),
+            kernel(T="int32"),
+        )
+        looked_at = []
+        candidates = registry.candidates
+
+        def counted(*key):
+            looked_at.append(len(candidates(*key)))
+            return candidates(*key)
+
+        registry.candidates = counted
+        assert found(registry, T=FLOAT) == "K1000"
+        assert found(registry, T=FLOAT) == "K1000"
+        assert looked_at == [2]
+
+
+class TestLastLoader:
+    """It is called where no kernel fits, and only there."""
+
+    def registry(self, brought):
+        registry = registry_of(kernel(T=[DataType.DT_FLOAT]))
+        calls: list[None] = []
+
+        def load():
+            if not calls:
+                registry.register(KernelRegistration(brought, "Brought", OpKernel))
+            calls.append(None)
+
+        registry.set_loader(None, last=load)
+        return registry, calls
+
+    def test_brings_a_kernel_for_other_types(self):
+        registry, calls = self.registry(kernel(T=[DataType.DT_INT32]))
+        assert found(registry, T=FLOAT) == "K0"
+        assert calls == []
+        assert found(registry, T=INT32) == "Brought"
+        assert found(registry, T=INT32) == "Brought"
+        assert len(calls) == 1
+
+    def test_brings_nothing_that_fits(self):
+        registry, _ = self.registry(kernel("TPU"))
+        assert not kernel_def_available("GPU", node(T=FLOAT), registry=registry)
+        assert found(registry, "TPU", T=FLOAT) == "Brought"
+
+    def test_who_lists_the_kernels_of_an_op_sees_all(self):
+        registry, _ = self.registry(kernel("TPU"))
+        listed = get_registered_kernels_for_op("A", registry=registry).kernel
+        assert [one.device_type for one in listed] == ["TPU", "CPU"]
+
+
 class TestSupportedDeviceTypes:
     def supported(self, registry, types, node_def=None):
         node_def = node(T=FLOAT) if node_def is None else node_def
@@ -209,6 +296,11 @@ class TestSupportedDeviceTypes:
         assert self.supported(KernelRegistry(), ["CPU"], valid) == []
         with pytest.raises(InvalidArgumentError, match="'float' do not match 0 inputs"):
             self.supported(KernelRegistry(), ["CPU"])
+
+    def test_devices_for_tracing_are_just_other_device_types(self):
+        registry = registry_of(kernel("DEFAULT"), kernel("XLA_CPU_JIT", priority=2))
+        types = ["CPU", "XLA_GPU_JIT", "XLA_CPU_JIT"]
+        assert self.supported(registry, types) == [("XLA_CPU_JIT", 2), ("CPU", 0)]
 
     def test_ambiguity_is_an_error(self):
         with pytest.raises(InvalidArgumentError, match="at the same priority"):
@@ -247,33 +339,6 @@ class TestListing:
         assert sorted(caplog.messages) == [
             'OpKernel (\'op: "A" device_type: "CPU"\')',
             'OpKernel (\'op: "A" device_type: "GPU"\')',
-        ]
-
-
-class TestValidateKernelRegistrations:
-    def test_disjoint_kernels_are_fine(self):
-        registry = registry_of(
-            kernel(T="float"),
-            kernel(T=["int32", "int64"], host=["x"]),
-            kernel(priority=1),
-            kernel(label="x"),
-            kernel("GPU"),
-        )
-        validate_kernel_registrations(ops(), registry=registry)
-
-    def test_unknown_host_memory_args(self):
-        with pytest.raises(InvalidArgumentError, match="HostMemory arg 'zzz' not found in OpDef: "):
-            validate_kernel_registrations(ops(), registry=registry_of(kernel(host=["x", "zzz"])))
-
-    def test_kernels_that_a_node_could_not_choose_between(self):
-        registry = registry_of(kernel(T=["float", "half"]), kernel(T=["half", "int32"], U="bool"))
-        with pytest.raises(InvalidArgumentError, match=r"at the same priority.*\(K1\).*\(K0\)"):
-            validate_kernel_registrations(ops(), registry=registry)
-
-    def test_an_unknown_op_is_logged(self, caplog):
-        validate_kernel_registrations(OpRegistry(), registry=registry_of(kernel()))
-        assert caplog.messages == [
-            'OpKernel (\'op: "A" device_type: "CPU"\') for unknown op: A',
         ]
 
 

@@ -13,34 +13,20 @@ from opkernel.errors import (
     ResourceExhaustedError,
 )
 from opkernel.kernel import (
+    AllocatorAttributes,
     KernelRegistry,
     OpKernel,
     OpKernelConstruction,
     OpKernelContext,
+    Step,
     allocation_limit,
     create_op_kernel,
     register_kernel,
 )
 from opkernel.opdef import NodeDefBuilder, OpRegistry, register_op, unknown_shape
 from opkernel.proto import NodeDef
+from opkernel.runtime import CPU
 from opkernel.types import float32, int32
-
-
-class Cpu:
-    """The device of these kernels."""
-
-    name = "/job:localhost/replica:0/task:0/device:CPU:0"
-    device_type = "CPU"
-    array_namespace = np
-
-
-class OneStep:
-    """A step that is never stopped."""
-
-    step_id = 1
-
-    def check(self) -> None:
-        """Go on."""
 
 
 class Ops:
@@ -69,12 +55,12 @@ class Ops:
 
     def make(self, kernel: Any, **options: Any) -> OpKernel:
         self.register(kernel, **options)
-        return create_op_kernel(Cpu(), self.node(), op_registry=self.ops, registry=self.kernels)
+        return create_op_kernel(CPU, self.node(), op_registry=self.ops, registry=self.kernels)
 
     def run(self, kernel: Any, **options: Any) -> list[Any]:
         made = self.make(kernel, **options)
         inputs = [np.float32(2), np.array([1, 2], np.float32), np.array([3], np.float32)]
-        return OpKernelContext(made, inputs, OneStep()).run()
+        return OpKernelContext(made, inputs, Step()).run()
 
 
 @pytest.fixture
@@ -152,6 +138,21 @@ def test_another_exception_of_a_constructor_becomes_one_of_ours(ops: Ops) -> Non
         ops.make(wrong, factory=True)
 
 
+def test_a_constructor_sees_types_and_takes_memory(ops: Ops) -> None:
+    class Looks(OpKernel):
+        def __init__(self, construction: OpKernelConstruction) -> None:
+            super().__init__(construction)
+            assert (construction.input_type(2), construction.output_type(2)) == (float32, int32)
+            assert (construction.num_inputs, construction.num_outputs) == (3, 3)
+            for attr in (None, AllocatorAttributes(on_host=True)):
+                assert construction.allocate_temp(int32, [2, 3], attr).shape == (2, 3)
+            allocator = construction.get_allocator(AllocatorAttributes(on_host=True))
+            temp = construction.allocate_temp(int32, [2], AllocatorAttributes(on_host=True))
+            assert allocator.requested_size(temp) == 8
+
+    ops.make(Looks)
+
+
 def test_an_attr_that_the_node_lacks(ops: Ops) -> None:
     class Wrong(OpKernel):
         def __init__(self, construction: OpKernelConstruction) -> None:
@@ -164,7 +165,7 @@ def test_an_attr_that_the_node_lacks(ops: Ops) -> None:
 
 def context(ops: Ops, kernel: Any = Scale) -> OpKernelContext:
     inputs = [np.float32(2), np.array([1, 2], np.float32), np.array([3], np.float32)]
-    return OpKernelContext(ops.make(kernel), inputs, OneStep())
+    return OpKernelContext(ops.make(kernel), inputs, Step())
 
 
 class TestContext:
@@ -234,4 +235,4 @@ def test_a_function_for_an_op_that_comes_later_is_checked_when_its_kernel_is_mad
     early = register_kernel("Scale", device="CPU", registry=kernels, op_registry=OpRegistry())
     early(lambda factor: factor)
     with pytest.raises(InvalidArgumentError, match="must take 2 positional parameters"):
-        create_op_kernel(Cpu(), ops.node(), op_registry=ops.ops, registry=kernels)
+        create_op_kernel(CPU, ops.node(), op_registry=ops.ops, registry=kernels)

@@ -3,7 +3,7 @@ import time
 
 import pytest
 
-from opkernel.errors import NotFoundError
+from opkernel.errors import InvalidArgumentError, NotFoundError
 from opkernel.kernel.kernel_def import KernelDefBuilder
 from opkernel.kernel.op_kernel import OpKernel
 from opkernel.kernel.registry import (
@@ -11,11 +11,27 @@ from opkernel.kernel.registry import (
     KernelRegistry,
     global_kernel_registry,
 )
+from opkernel.proto import AttrValue, NodeDef
+from opkernel.types import DataType
 
 
-def kernel(class_name, op="A", device="CPU", label="", owner=""):
-    kernel_def = KernelDefBuilder(op).device(device).label(label).build()
-    return KernelRegistration(kernel_def, class_name, OpKernel, owner)
+def kernel(
+    class_name,
+    op="A",
+    device="CPU",
+    label="",
+    owner="",
+    types=None,
+    priority=0,
+    host_memory="",
+    is_system=False,
+):
+    builder = KernelDefBuilder(op).device(device).label(label).priority(priority)
+    if types is not None:
+        builder.type_constraint("T", types)
+    if host_memory:
+        builder.host_memory(host_memory)
+    return KernelRegistration(builder.build(), class_name, OpKernel, owner, is_system)
 
 
 def names(registrations):
@@ -46,24 +62,131 @@ def test_kernels_are_found_by_op_device_and_label_newest_first():
     ]
 
 
-def test_the_same_module_replaces_its_kernel():
-    registry = KernelRegistry()
-    registry.register(kernel("old", owner="notebook"))
-    registry.register(kernel("elsewhere", owner="plugin"))
-    assert registry.version == 0
-    registry.register(kernel("new", owner="notebook"))
-    assert registry.version == 1
-    assert names(registry.candidates("A", "CPU", "")) == ["new", "elsewhere"]
+class TestReplacing:
+    """A module that registers a kernel again, as a notebook's cell that is run twice does."""
+
+    def after(self, *registrations):
+        registry = KernelRegistry()
+        for one in registrations:
+            registry.register(one)
+        assert names(registry.candidates("A", "CPU", "")) == [
+            one.class_name for one in registry.registrations_for("A")
+        ]
+        return names(registry.registrations_for("A"))
+
+    def test_the_same_declaration_from_the_same_module(self):
+        old, other = kernel("old", owner="notebook"), kernel("elsewhere", owner="plugin")
+        assert self.after(old, other, kernel("new", owner="notebook")) == ["new", "elsewhere"]
+
+    def test_the_same_constraints_with_other_memory(self):
+        new = kernel("new", owner="notebook", host_memory="x")
+        assert self.after(kernel("old", owner="notebook"), new) == ["new"]
+
+    def test_the_same_name_for_some_of_the_same_types(self):
+        old = kernel("add", owner="notebook", types=["float"])
+        wider = kernel("add", owner="notebook", types=["float", "double"], priority=1)
+        assert self.after(old, wider) == ["add"]
+
+    def test_the_same_name_for_other_types_is_another_kernel(self):
+        one, two = (kernel("add", owner="notebook", types=[t]) for t in ("float", "int32"))
+        assert self.after(one, two) == ["add", "add"]
+
+    def test_another_priority_by_another_name_is_another_kernel(self):
+        fallback = kernel("plain", owner="plugin")
+        assert self.after(fallback, kernel("fast", owner="plugin", priority=1)) == ["fast", "plain"]
+
+    def test_unknown_owners_replace_nothing(self):
+        assert self.after(kernel("a"), kernel("a")) == ["a", "a"]
+
+    def test_the_same_registration_twice_is_one(self):
+        one = kernel("a")
+        assert self.after(one, one) == ["a"]
+
+    def test_other_labels_and_devices_stay(self):
+        registry = KernelRegistry()
+        for one in [
+            kernel("a", owner="notebook"),
+            kernel("a", owner="notebook", label="x"),
+            kernel("a", owner="notebook", device="GPU"),
+        ]:
+            registry.register(one)
+        assert len(registry.registrations_for("A")) == 3
 
 
-def test_another_declaration_or_an_unknown_owner_replaces_nothing():
-    registry = KernelRegistry()
-    registry.register(kernel("a", owner="notebook"))
-    registry.register(kernel("b", owner="notebook", label="x"))
-    registry.register(kernel("c"))
-    registry.register(kernel("d"))
-    assert registry.version == 0
-    assert names(registry.registrations_for("A")) == ["d", "c", "b", "a"]
+class TestVersion:
+    """It changes where kernels that were found may be stale, and no other time."""
+
+    def test_before_the_first_lookup_nothing_is_stale(self):
+        registry = KernelRegistry()
+        registry.register(kernel("a", owner="m"))
+        registry.register(kernel("a", owner="m"))
+        assert (registry.version, registry.version_of("A")) == (0, 0)
+
+    def test_after_it_each_change_counts(self):
+        registry = KernelRegistry()
+        first = kernel("a", owner="m")
+        registry.register(first)
+        registry.candidates("A", "CPU", "")
+        registry.register(kernel("b", op="B"))
+        assert registry.version == 0
+        registry.unregister(first)
+        assert (registry.version, registry.version_of("A"), registry.version_of("B")) == (1, 1, 0)
+        registry.register(kernel("a", owner="m"))
+        assert (registry.version, registry.version_of("A")) == (2, 2)
+
+    def test_what_a_loader_registers_for_a_lookup_does_not_count(self):
+        registry = KernelRegistry()
+        registry.set_loader(lambda op: registry.register(kernel("loaded", op=op)))
+        assert names(registry.candidates("A", "CPU", "")) == ["loaded"]
+        assert registry.version == 0
+
+
+class TestSelect:
+    def registry(self):
+        registry = KernelRegistry()
+        for one in [
+            kernel("float", types=["float"]),
+            kernel("int", types=["int32"]),
+            kernel("gpu", device="GPU", types=["float"]),
+            kernel("labelled", label="x"),
+            kernel("system", op="_Send", is_system=True),
+            kernel("other", op="B"),
+        ]:
+            registry.register(one)
+        return registry
+
+    def node(self, **attrs):
+        return NodeDef(name="n", op="A", attr={"T": AttrValue(type=DataType.DT_FLOAT), **attrs})
+
+    def test_what_the_nodes_can_have_on_any_device_and_the_systems_own(self):
+        selected = self.registry().select([self.node()])
+        assert sorted(names(selected.registrations())) == ["float", "gpu", "system"]
+        assert names(selected.candidates("A", "CPU", "")) == ["float"]
+
+    def test_labels(self):
+        selected = self.registry().select([self.node(_kernel=AttrValue(s=b"x"))])
+        assert sorted(names(selected.registrations())) == ["labelled", "system"]
+
+    def test_without_nodes(self):
+        assert names(self.registry().select([]).registrations()) == ["system"]
+
+    def test_kernels_are_loaded(self):
+        registry = KernelRegistry()
+        registry.set_loader(
+            lambda op: registry.register(kernel(op, op=op, is_system=op == "_Recv"))
+        )
+        assert sorted(names(registry.select([self.node()]).registrations())) == ["A", "_Recv"]
+
+    def test_of_the_real_kernels(self):
+        nodes = [NodeDef(name="n", op="Relu", attr={"T": AttrValue(type=DataType.DT_FLOAT)})]
+        selected = global_kernel_registry().select(nodes)
+        ops = {one.kernel_def.op for one in selected.registrations()}
+        assert {"Relu", "NoOp", "_Arg", "_Retval"} <= ops
+        assert "Conv2D" not in ops
+
+    def test_a_node_without_the_attr(self):
+        with pytest.raises(InvalidArgumentError, match="constraint on attr 'T' not in NodeDef"):
+            self.registry().select([NodeDef(name="n", op="A")])
 
 
 def test_unregister():
@@ -72,7 +195,6 @@ def test_unregister():
     registry.register(first)
     registry.register(second)
     registry.unregister(second)
-    assert registry.version == 1
     assert names(registry.candidates("A", "CPU", "")) == ["first"]
     assert names(registry.registrations_for("A")) == ["first"]
     with pytest.raises(NotFoundError, match="'A' OpKernel 'second' is not registered"):

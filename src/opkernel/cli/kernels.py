@@ -1,5 +1,6 @@
-"""`opkernel kernels`: for which devices and types an op can run."""
+"""`opkernel kernels`: for which devices and types an op can run, and for which it cannot."""
 
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 import click
@@ -7,29 +8,43 @@ import click
 from opkernel.cli.output import counted, json_option, print_json, print_table
 from opkernel.cli.registered import find_op, listed_values, no_such_op
 from opkernel.kernel import get_all_registered_kernels, get_registered_kernels_for_op
+from opkernel.kernel.lookup import DEFAULT_DEVICE_TYPE, SYMBOLIC_DEVICE_TYPES
 from opkernel.ops.loader import load_all_ops
-from opkernel.proto import KernelDef
-from opkernel.runtime.control_flow import STRUCTURAL_OPS
+from opkernel.proto import KernelDef, OpDef
+from opkernel.types import ALL_TYPES, DataType
 
 __all__ = ["kernels"]
 
 
 @click.command()
 @click.argument("op", default="")
+@click.option("--device", default="", metavar="TYPE", help="Show one device type, such as CPU.")
+@click.option("--gaps", is_flag=True, help="Show the types that ops allow and no kernel takes.")
 @json_option
-def kernels(op: str, as_json: bool) -> None:
-    """List the kernels of OP, or of all ops."""
-    rows = [_row(kernel) for kernel in _kernels_of(op)]
+def kernels(op: str, device: str, gaps: bool, as_json: bool) -> None:
+    """List the kernels of OP, or of all ops.
+
+    For one op it is shown, too, which of the types that the op allows have a kernel on which
+    device: `yes`, `default` by the kernel that serves all devices, `label` by a kernel that a node
+    must ask for, and `-` for a gap.
+    """
+    found = _kernels_of(op)
+    if gaps:
+        _print_gaps(_gaps(found, device), as_json)
+        return
+    rows = [_row(kernel) for kernel in found if device in ("", kernel.device_type)]
     rows.sort(key=lambda row: (row["op"], row["device"], row["label"], -row["priority"]))
     if as_json:
         print_json(rows)
-    elif rows:
+        return
+    if rows:
         columns = ("op", "device", "types", "host memory", "label", "priority")
         print_table(counted(len(rows), "kernel"), columns, [_cells(row) for row in rows])
-    elif op in STRUCTURAL_OPS:
-        click.echo(f"{op} has no kernel: it is part of how graphs are run.")
     else:
-        click.echo(f"{op} has no kernel yet.")
+        kind = f"{device} kernel" if device else "kernel"
+        click.echo(f"{op} has no {kind} yet." if op else f"No op has a {kind} yet.")
+    if op:
+        _print_matrices(op, found, device)
 
 
 def _kernels_of(op: str) -> list[KernelDef]:
@@ -63,3 +78,97 @@ def _cells(row: dict[str, Any]) -> tuple[str, ...]:
         row["label"],
         str(row["priority"] or ""),
     )
+
+
+# The matrix of types and devices.
+
+
+def _print_matrices(op: str, found: Sequence[KernelDef], device: str) -> None:
+    """Print a table for each type attr of an op: its types down, the devices across."""
+    op_def = find_op(op)
+    if op_def is None or not found:
+        return
+    devices = _devices(found, device)
+    for attr in _type_attrs(op_def):
+        rows = [
+            (dtype.string, *(_served_by(found, name, attr.name, dtype) for name in devices))
+            for dtype in _allowed_types(attr)
+        ]
+        click.echo()
+        if any("-" in row for row in rows) or _is_constrained(found, attr.name):
+            gaps = sum("-" in row for row in rows)
+            title = f"{attr.name}: {counted(len(rows), 'type')}, {counted(gaps, 'gap')}"
+            print_table(title, ("type", *devices), rows)
+        else:
+            click.echo(f"{attr.name}: each of {counted(len(rows), 'type')} on {', '.join(devices)}")
+
+
+def _devices(found: Iterable[KernelDef], device: str) -> list[str]:
+    """The devices to show: the one asked for, or those that the kernels are for."""
+    if device:
+        return [device]
+    return sorted({kernel.device_type for kernel in found})
+
+
+def _type_attrs(op_def: OpDef) -> list[OpDef.AttrDef]:
+    return [attr for attr in op_def.attr if attr.type in ("type", "list(type)")]
+
+
+def _allowed_types(attr: OpDef.AttrDef) -> list[DataType]:
+    """The types that an op allows for an attr; all that there are where it does not say."""
+    if attr.HasField("allowed_values"):
+        return [DataType(number) for number in attr.allowed_values.list.type]
+    return sorted(ALL_TYPES)
+
+
+def _is_constrained(found: Iterable[KernelDef], attr: str) -> bool:
+    return any(constraint.name == attr for kernel in found for constraint in kernel.constraint)
+
+
+def _served_by(found: Iterable[KernelDef], device: str, attr: str, dtype: DataType) -> str:
+    """How a type of an attr is served on a device, with the right types of the other attrs."""
+    fitting = [kernel for kernel in found if _takes(kernel, attr, dtype)]
+    own = [kernel for kernel in fitting if kernel.device_type == device]
+    if any(not kernel.label for kernel in own):
+        return "yes"
+    default = [kernel for kernel in fitting if kernel.device_type == DEFAULT_DEVICE_TYPE]
+    if device not in SYMBOLIC_DEVICE_TYPES and any(not kernel.label for kernel in default):
+        return "default"
+    return "label" if own else "-"
+
+
+def _takes(kernel: KernelDef, attr: str, dtype: DataType) -> bool:
+    constraints = [c for c in kernel.constraint if c.name == attr]
+    return all(dtype in c.allowed_values.list.type for c in constraints)
+
+
+# Gaps.
+
+
+def _gaps(found: Iterable[KernelDef], device: str) -> list[dict[str, Any]]:
+    """The types without a kernel, for each op, device and type attr that has any."""
+    by_op: dict[str, list[KernelDef]] = {}
+    for kernel in found:
+        by_op.setdefault(kernel.op, []).append(kernel)
+    return [row for op in sorted(by_op) for row in _gaps_of(op, by_op[op], device)]
+
+
+def _gaps_of(op: str, found: Sequence[KernelDef], device: str) -> Iterator[dict[str, Any]]:
+    op_def = find_op(op)
+    for name in _devices(found, device):
+        for attr in () if op_def is None else _type_attrs(op_def):
+            types = _allowed_types(attr)
+            missing = [t.string for t in types if _served_by(found, name, attr.name, t) == "-"]
+            if missing:
+                yield {"op": op, "device": name, "attr": attr.name, "missing": missing}
+
+
+def _print_gaps(rows: Sequence[dict[str, Any]], as_json: bool) -> None:
+    if as_json:
+        print_json(rows)
+    elif rows:
+        columns = ("op", "device", "attr", "types without a kernel")
+        cells = [(r["op"], r["device"], r["attr"], ", ".join(r["missing"])) for r in rows]
+        print_table(counted(len(rows), "gap"), columns, cells)
+    else:
+        click.echo("No gaps.")

@@ -1,12 +1,45 @@
 """What a kernel is: its registration, its construction, its computation."""
 
-from opkernel.kernel.allocation import allocate, allocation_limit, check_allocation
+from opkernel.kernel.allocation import (
+    allocate,
+    allocating_from,
+    allocation_limit,
+    check_allocation,
+)
+from opkernel.kernel.allocation_ledger import AllocatorStats, AllocRecord
+from opkernel.kernel.allocator import Allocator, AllocatorMemoryType, CpuAllocator, cpu_allocator
+from opkernel.kernel.allocator_attributes import AllocatorAttributes
+from opkernel.kernel.arg_lists import OpInputList, OpMutableInputList, OpOutputList
+from opkernel.kernel.async_op_kernel import AsyncOpKernel, CoroutineKernel
+from opkernel.kernel.cancellation import (
+    INVALID_TOKEN,
+    CancellationManager,
+    CancellationToken,
+    Deadline,
+    register_cancellation_callback,
+)
+from opkernel.kernel.collective import (
+    CollectiveDone,
+    CollectiveExecutor,
+    CollectiveMember,
+    CollectiveParams,
+    CollectiveType,
+)
 from opkernel.kernel.construction import OpKernelConstruction
+from opkernel.kernel.container_info import ContainerInfo
 from opkernel.kernel.context import OpKernelContext
+from opkernel.kernel.context_params import (
+    NEVER_FORWARD,
+    NO_RESERVATION,
+    ContextParams,
+    FrameAndIter,
+)
 from opkernel.kernel.create import create_op_kernel
-from opkernel.kernel.device import Device, Step
+from opkernel.kernel.deferred_ops import DeferredOps
+from opkernel.kernel.device import Device
 from opkernel.kernel.function_kernel import FunctionKernel, Kind, forward_input
 from opkernel.kernel.kernel_def import KernelDefBuilder, Name
+from opkernel.kernel.local_collective_executor import LocalCollectiveExecutor
 from opkernel.kernel.lookup import (
     find_kernel_def,
     find_kernel_registration,
@@ -17,15 +50,104 @@ from opkernel.kernel.lookup import (
     kernels_registered_for_op,
     log_all_registered_kernels,
     supported_device_types_for_node,
-    validate_kernel_registrations,
 )
+from opkernel.kernel.memory_record import MemoryRecord
 from opkernel.kernel.memory_types import MemoryType, memory_types_for_node
 from opkernel.kernel.op_kernel import Arg, NodeProperties, OpKernel
-from opkernel.kernel.register_kernel import register_kernel
+from opkernel.kernel.ref_counted import RefCounted
+from opkernel.kernel.register_kernel import OpKernelFactory, register_kernel
 from opkernel.kernel.registry import KernelRegistration, KernelRegistry, global_kernel_registry
+from opkernel.kernel.rendezvous import (
+    DoneCallback,
+    LocalRendezvous,
+    Rendezvous,
+    RendezvousArgs,
+)
+from opkernel.kernel.rendezvous_key import ParsedKey, create_key, parse_key
+from opkernel.kernel.resource_access import (
+    ResourceContext,
+    create_resource,
+    delete_resource,
+    lookup_or_create_resource,
+    lookup_resource,
+    lookup_resources,
+    validate_device,
+)
+from opkernel.kernel.resource_base import ResourceBase, TypeIndex
+from opkernel.kernel.resource_handle import (
+    ANONYMOUS_NAME,
+    handle_from_input,
+    make_ref_counting_handle,
+    make_resource_handle,
+    tensor_of_handle,
+    validate_type,
+)
+from opkernel.kernel.resource_mgr import ResourceMgr, ScopedStepContainer
+from opkernel.kernel.step import Step
+from opkernel.kernel.tensor_ref import TensorRef
+from opkernel.kernel.tracking_allocator import AllocatedSizes, TrackingAllocator
+from opkernel.kernel.validate_registrations import validate_kernel_registrations
 
 __all__ = [
+    "AllocatorStats",
+    "AllocRecord",
+    "Allocator",
+    "AllocatorMemoryType",
+    "CpuAllocator",
+    "cpu_allocator",
+    "INVALID_TOKEN",
+    "CancellationManager",
+    "CancellationToken",
+    "Deadline",
+    "register_cancellation_callback",
+    "CollectiveDone",
+    "CollectiveExecutor",
+    "CollectiveMember",
+    "CollectiveParams",
+    "CollectiveType",
+    "LocalCollectiveExecutor",
+    "ContainerInfo",
+    "RefCounted",
+    "DoneCallback",
+    "LocalRendezvous",
+    "Rendezvous",
+    "RendezvousArgs",
+    "ParsedKey",
+    "create_key",
+    "parse_key",
+    "ResourceContext",
+    "create_resource",
+    "delete_resource",
+    "lookup_or_create_resource",
+    "lookup_resource",
+    "lookup_resources",
+    "validate_device",
+    "ResourceBase",
+    "TypeIndex",
+    "ANONYMOUS_NAME",
+    "handle_from_input",
+    "make_ref_counting_handle",
+    "make_resource_handle",
+    "tensor_of_handle",
+    "validate_type",
+    "ResourceMgr",
+    "ScopedStepContainer",
+    "AllocatedSizes",
+    "TrackingAllocator",
+    "TensorRef",
+    "MemoryRecord",
+    "FrameAndIter",
+    "ContextParams",
+    "NO_RESERVATION",
+    "NEVER_FORWARD",
+    "OpOutputList",
+    "OpMutableInputList",
+    "OpInputList",
+    "AllocatorAttributes",
+    "CoroutineKernel",
+    "AsyncOpKernel",
     "Arg",
+    "DeferredOps",
     "Device",
     "FunctionKernel",
     "KernelDefBuilder",
@@ -38,8 +160,10 @@ __all__ = [
     "OpKernel",
     "OpKernelConstruction",
     "OpKernelContext",
+    "OpKernelFactory",
     "Step",
     "allocate",
+    "allocating_from",
     "allocation_limit",
     "check_allocation",
     "create_op_kernel",

@@ -4,19 +4,31 @@ A model file is data: it must not make the process take more memory than its use
 whose output may be much larger than their inputs ask here before they allocate.
 """
 
-import math
+from __future__ import annotations
+
 import os
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
-from typing import Any
+from math import prod
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from opkernel.errors import InvalidArgumentError, ResourceExhaustedError
 from opkernel.types import DataType
 
-__all__ = ["allocate", "allocation_limit", "check_allocation"]
+if TYPE_CHECKING:
+    from opkernel.kernel.allocator import Allocator
+
+__all__ = [
+    "allocate",
+    "allocating_from",
+    "allocation_limit",
+    "allocation_policy",
+    "check_allocation",
+    "current_allocation_limit",
+]
 
 _MAX_ELEMENTS = 2**63 - 1
 
@@ -29,18 +41,38 @@ def _default_limit() -> int:
         return 8 << 30
 
 
-_DEFAULT_LIMIT_BYTES = _default_limit()
-_limit_bytes: ContextVar[int] = ContextVar("allocation_limit", default=_DEFAULT_LIMIT_BYTES)
+_policy: ContextVar[tuple[int, Allocator | None]] = ContextVar(
+    "allocation_policy", default=(_default_limit(), None)
+)
+"""The limit for one tensor, in bytes, and the allocator to ask if there is one."""
+
+allocation_policy = _policy.get
+"""The limit for one tensor of this thread, in bytes, and the allocator to ask if there is one."""
 
 
 @contextmanager
 def allocation_limit(limit_bytes: int) -> Iterator[None]:
     """Within the block, no kernel of this thread allocates a tensor of more than `limit_bytes`."""
-    token = _limit_bytes.set(limit_bytes)
+    token = _policy.set((limit_bytes, _policy.get()[1]))
     try:
         yield
     finally:
-        _limit_bytes.reset(token)
+        _policy.reset(token)
+
+
+def current_allocation_limit() -> int:
+    """How many bytes the kernels of this thread may take for one tensor."""
+    return _policy.get()[0]
+
+
+@contextmanager
+def allocating_from(allocator: Allocator) -> Iterator[None]:
+    """Within the block, `allocate` takes the memory of this thread's tensors from `allocator`."""
+    token = _policy.set((_policy.get()[0], allocator))
+    try:
+        yield
+    finally:
+        _policy.reset(token)
 
 
 def check_allocation(shape: Iterable[int], dtype: DataType) -> tuple[int, ...]:
@@ -53,22 +85,32 @@ def check_allocation(shape: Iterable[int], dtype: DataType) -> tuple[int, ...]:
     sizes = tuple(int(size) for size in shape)
     if any(size < 0 for size in sizes):
         raise InvalidArgumentError(f"Dimensions must be >= 0, got shape {list(sizes)}")
-    counted = math.prod(size or 1 for size in sizes)  # NumPy counts an empty shape so
+    counted = prod(size or 1 for size in sizes)  # NumPy counts an empty shape so
     if counted > _MAX_ELEMENTS:
         raise InvalidArgumentError(f"Shape {list(sizes)} would have more than 2**63 - 1 elements")
     if 0 in sizes and counted * dtype.numpy_dtype.itemsize > _MAX_ELEMENTS:
         raise InvalidArgumentError(
             f"NumPy has no arrays of shape {list(sizes)}, empty ones neither"
         )
-    size_bytes = math.prod(sizes) * max(dtype.size, 1)
-    if size_bytes > _limit_bytes.get():
+    size_bytes = prod(sizes) * max(dtype.size, 1)
+    limit = _policy.get()[0]
+    if size_bytes > limit:
         raise ResourceExhaustedError(
             f"OOM when allocating tensor with shape{list(sizes)} and type {dtype.string}: "
-            f"{size_bytes} bytes are more than the limit of {_limit_bytes.get()}"
+            f"{size_bytes} bytes are more than the limit of {limit}"
         )
     return sizes
 
 
 def allocate(shape: Sequence[int], dtype: DataType) -> np.ndarray[Any, Any]:
     """An uninitialised array, within the allocation limit (`check_allocation`)."""
-    return np.empty(check_allocation(shape, dtype), dtype.numpy_dtype)
+    limit, allocator = allocation_policy()
+    if allocator is not None:
+        return allocator.allocate(shape, dtype)
+    kind = dtype.numpy_dtype
+    if 0 < prod(shape) * kind.itemsize <= limit:  # all is well, most likely
+        try:
+            return np.empty(shape, kind)
+        except (ValueError, TypeError):
+            pass  # the check says what is wrong
+    return np.empty(check_allocation(shape, dtype), kind)

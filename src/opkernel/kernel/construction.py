@@ -3,25 +3,45 @@
 Source: TensorFlow core/framework/op_kernel.h.
 """
 
+from __future__ import annotations
+
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from opkernel.errors import InvalidArgumentError, NotFoundError, OpError
+from opkernel.errors import NotFoundError, OpError
 from opkernel.kernel.allocation import allocate
+from opkernel.kernel.allocator_attributes import AllocatorAttributes
 from opkernel.kernel.device import Device
 from opkernel.kernel.memory_types import MemoryType
 from opkernel.kernel.op_kernel import NodeProperties
+from opkernel.kernel.status_reporting import StatusReporting
 from opkernel.opdef import attr_to_python, attr_type_of, find_attr
 from opkernel.proto import NodeDef, OpDef
 from opkernel.types import DataType
 
+if TYPE_CHECKING:
+    from opkernel.kernel.allocator import Allocator
+    from opkernel.kernel.resource_mgr import ResourceMgr
+
 __all__ = ["OpKernelConstruction"]
 
 
-class OpKernelConstruction:
-    """The node, its types, its device and its attrs, for the constructor of a kernel."""
+class OpKernelConstruction(StatusReporting):
+    """The node, its types, its device and its attrs, for the constructor of a kernel.
+
+    An error may be raised, or recorded by `set_status` and `ctx_failure`: either way there is no
+    kernel.
+
+    Attributes:
+        device: The device that the kernel will run on.
+        properties: The node, its op, its types and arguments.
+        input_memory_types: Where the inputs live.
+        output_memory_types: Where the outputs live.
+        graph_def_version: The version of GraphDef whose rules count.
+        function_library: Instantiates functions; None where there is none.
+    """
 
     def __init__(
         self,
@@ -30,12 +50,15 @@ class OpKernelConstruction:
         input_memory_types: Sequence[MemoryType],
         output_memory_types: Sequence[MemoryType],
         graph_def_version: int,
+        function_library: Any = None,
     ) -> None:
         self.device = device
         self.properties = properties
         self.input_memory_types = tuple(input_memory_types)
         self.output_memory_types = tuple(output_memory_types)
         self.graph_def_version = graph_def_version
+        self.function_library = function_library
+        self.status: OpError | None = None
 
     @property
     def device_type(self) -> str:
@@ -46,6 +69,20 @@ class OpKernelConstruction:
     def array_namespace(self) -> Any:
         """The array namespace of the device's tensors: `numpy` on the CPU."""
         return self.device.array_namespace
+
+    @property
+    def resource_manager(self) -> ResourceMgr | None:
+        """The resources of the device."""
+        return self.device.resource_manager
+
+    @property
+    def env(self) -> Any:
+        """The clock and the files that kernels may use."""
+        return self.device.env
+
+    def get_allocator(self, attr: AllocatorAttributes | None = None) -> Allocator:
+        """The allocator of the device for memory of the given kind."""
+        return self.device.get_allocator(attr or AllocatorAttributes())
 
     @property
     def node_def(self) -> NodeDef:
@@ -67,6 +104,24 @@ class OpKernelConstruction:
         """The types of the flat list of outputs."""
         return self.properties.output_types
 
+    def input_type(self, index: int) -> DataType:
+        """The type of the input at `index`."""
+        return self.properties.input_types[index]
+
+    def output_type(self, index: int) -> DataType:
+        """The type of the output at `index`."""
+        return self.properties.output_types[index]
+
+    @property
+    def num_inputs(self) -> int:
+        """The number of input tensors."""
+        return len(self.input_types)
+
+    @property
+    def num_outputs(self) -> int:
+        """The number of output tensors."""
+        return len(self.output_types)
+
     def has_attr(self, name: str) -> bool:
         """Whether the node has the attr `name`."""
         return name in self.node_def.attr
@@ -84,32 +139,26 @@ class OpKernelConstruction:
         declared = find_attr(self.op_def, name)
         return attr_to_python(value, attr_type_of(value) if declared is None else declared.type)
 
-    def requires(self, condition: object, error: str | OpError) -> None:
-        """Raise `error` (a message stands for an InvalidArgumentError) unless `condition` holds."""
-        if not condition:
-            raise InvalidArgumentError(error) if isinstance(error, str) else error
-
     def match_signature(
         self, expected_inputs: Sequence[DataType], expected_outputs: Sequence[DataType]
     ) -> None:
         """Raise InvalidArgumentError unless the node has exactly these input and output types."""
-        if (self.input_types, self.output_types) != (
-            tuple(expected_inputs),
-            tuple(expected_outputs),
-        ):
-            have, want = (
-                f"{_types(inputs)}->{_types(outputs)}"
-                for inputs, outputs in (
-                    (self.input_types, self.output_types),
-                    (expected_inputs, expected_outputs),
-                )
-            )
-            raise InvalidArgumentError(f"Signature mismatch, have: {have} expected: {want}")
+        self.properties.match_signature(expected_inputs, expected_outputs)
 
-    def allocate_temp(self, dtype: DataType, shape: Sequence[int]) -> np.ndarray[Any, Any]:
-        """An uninitialised array for the kernel's own use."""
-        return allocate(shape, dtype)
+    def allocate_temp(
+        self, dtype: DataType, shape: Sequence[int], attr: AllocatorAttributes | None = None
+    ) -> np.ndarray[Any, Any]:
+        """An uninitialised array for the kernel's own use.
 
+        Args:
+            dtype: its type.
+            shape: its sizes.
+            attr: the memory that it needs; any of the device's if None.
 
-def _types(types: Sequence[DataType]) -> str:
-    return ", ".join(dtype.string for dtype in types)
+        Raises:
+            InvalidArgumentError: a size is negative, or there are too many elements.
+            ResourceExhaustedError: the array would be larger than the limit.
+        """
+        if attr is None:
+            return allocate(shape, dtype)
+        return self.get_allocator(attr).allocate(shape, dtype)

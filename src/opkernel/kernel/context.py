@@ -1,129 +1,92 @@
 """OpKernelContext: one computation of a kernel, its inputs, its outputs, its step.
 
+Its parts stand in modules of their own: `context_inputs`, `context_outputs`, `forwarding`,
+`context_services` and `status_reporting`.
+
 Source: TensorFlow core/framework/op_kernel.h.
 """
 
 from collections.abc import Callable, Sequence
 from typing import Any
 
-import numpy as np
-
-from opkernel.errors import InternalError, InvalidArgumentError, OpError
-from opkernel.kernel.allocation import allocate
-from opkernel.kernel.device import Step
+from opkernel.errors import InternalError, OpError
+from opkernel.kernel.context_params import ContextParams
+from opkernel.kernel.context_services import ContextServices
+from opkernel.kernel.forwarding import ContextForwarding
+from opkernel.kernel.memory_record import MemoryRecord
 from opkernel.kernel.op_kernel import Arg, OpKernel
-from opkernel.types import DataType
+from opkernel.kernel.status_reporting import StatusReporting
+from opkernel.kernel.step import Step
 
-__all__ = ["OpKernelContext"]
+__all__ = ["OpKernelContext", "function_of_step"]
+
+_PARAMS = ContextParams()
+_new = object.__new__
 
 
-class OpKernelContext:
+class OpKernelContext(ContextForwarding, ContextServices, StatusReporting):
     """What `OpKernel.compute` works on.
 
-    Inputs are arrays (NumPy scalars for rank 0) and are never written to. An argument is named by
-    its flat index, or by its name in the OpDef; a list argument is read with `input_list`.
+    Inputs are arrays (NumPy scalars for rank 0) and are never written to, but for those that were
+    forwarded. An argument is named by its flat index, or by its name in the OpDef.
+
+    Attributes:
+        kernel: The kernel that computes.
+        inputs: The input tensors, flat.
+        outputs: The output tensors, flat; None where they are not set yet.
+        step: The step that the computation belongs to.
+        params: What the executor says of this computation alone.
+        memory: The record of what is allocated, where the step tracks that.
     """
 
-    __slots__ = ("_error", "inputs", "kernel", "outputs", "step")
+    __slots__ = ("inputs", "kernel", "memory", "outputs", "params", "step")
 
-    def __init__(self, kernel: OpKernel, inputs: Sequence[Any], step: Step) -> None:
+    def __init__(
+        self,
+        kernel: OpKernel,
+        inputs: Sequence[Any],
+        step: Step,
+        params: ContextParams = _PARAMS,
+    ) -> None:
         self.kernel = kernel
         self.inputs = inputs
         self.step = step
-        self.outputs: list[Any] = [None] * len(kernel.properties.output_types)
-        self._error: OpError | None = None
-
-    @property
-    def num_inputs(self) -> int:
-        """The number of input tensors."""
-        return len(self.inputs)
-
-    @property
-    def num_outputs(self) -> int:
-        """The number of output tensors."""
-        return len(self.outputs)
-
-    def input(self, which: int | str) -> Any:
-        """An input tensor, by index or by the name of an argument that is not a list."""
-        return self.inputs[self._single(which, self.kernel.input_range)]
-
-    def input_list(self, name: str) -> list[Any]:
-        """The tensors of the list argument `name`."""
-        start, stop = self.kernel.input_range(name)
-        return list(self.inputs[start:stop])
-
-    def input_dtype(self, which: int | str) -> DataType:
-        """The type of an input."""
-        return self.kernel.input_types[self._single(which, self.kernel.input_range)]
-
-    def expected_output_dtype(self, which: int | str) -> DataType:
-        """The type that an output must have."""
-        return self.kernel.output_types[self._single(which, self.kernel.output_range)]
-
-    def set_output(self, which: int | str, tensor: Any) -> None:
-        """Set an output tensor, by index or by name.
-
-        Raises:
-            InternalError: the tensor's type is not the one that the node declares.
-        """
-        index = self._single(which, self.kernel.output_range)
-        expected = self.kernel.output_types[index]
-        if not isinstance(tensor, np.ndarray | np.generic):
-            tensor = np.asarray(tensor, expected.numpy_dtype)
-        elif tensor.dtype != expected.numpy_dtype:
-            raise InternalError(
-                f"output {index} must be {expected.string}, the kernel set {tensor.dtype}"
-            )
-        self.outputs[index] = tensor
-
-    def set_output_list(self, name: str, tensors: Sequence[Any]) -> None:
-        """Set the tensors of the list argument `name`."""
-        start, stop = self.kernel.output_range(name)
-        if len(tensors) != stop - start:
-            raise InternalError(f"output '{name}' takes {stop - start} tensors, got {len(tensors)}")
-        for index, tensor in enumerate(tensors, start):
-            self.set_output(index, tensor)
-
-    def allocate_output(self, which: int | str, shape: Sequence[int]) -> np.ndarray[Any, Any]:
-        """An uninitialised array, set as the output; the kernel fills it."""
-        index = self._single(which, self.kernel.output_range)
-        array = allocate(shape, self.kernel.output_types[index])
-        self.outputs[index] = array
-        return array
-
-    def allocate_temp(self, dtype: DataType, shape: Sequence[int]) -> np.ndarray[Any, Any]:
-        """An uninitialised array for use during this computation."""
-        return allocate(shape, dtype)
-
-    def requires(self, condition: object, error: str | OpError) -> None:
-        """Raise `error` (a message stands for an InvalidArgumentError) unless `condition` holds."""
-        if not condition:
-            raise InvalidArgumentError(error) if isinstance(error, str) else error
-
-    def set_status(self, error: OpError | None) -> None:
-        """Record an error without leaving `compute`; the first one counts."""
-        if self._error is None:
-            self._error = error
-
-    @property
-    def status(self) -> OpError | None:
-        """The recorded error, or None where all is well."""
-        return self._error
+        self.outputs: list[Any] = [*kernel.unset_outputs]
+        self.params = params
+        self.memory = MemoryRecord() if step.track_allocations or step.log_memory else None
+        self.status: OpError | None = None
 
     def run(self) -> list[Any]:
         """Compute the kernel and return its outputs, flat.
 
         Raises:
             OpError: as the kernel raised or recorded it.
-            InternalError: the kernel left an output unset.
+            InternalError: the kernel left an output unset that is required.
         """
         self.kernel.compute(self)
-        if self._error is not None:
-            raise self._error
-        for index, output in enumerate(self.outputs):
+        return self.finish()
+
+    def finish(self) -> list[Any]:
+        """The outputs of a computation that is over; raises as `run` does."""
+        if self.status is not None:
+            raise self.status
+        outputs = self.outputs
+        for output in outputs:
             if output is None:
+                self._check_required_outputs()
+        return outputs
+
+    def _check_required_outputs(self) -> None:
+        for index, output in enumerate(self.outputs):
+            if output is None and self.output_required(index):
                 raise InternalError(f"the kernel did not set output {index}")
-        return self.outputs
+
+    def set_record_memory_consumption(self, record: bool) -> None:
+        """Record temporary and persistent memory, though the step does not ask for it; or do not."""
+        if record and self.memory is None:
+            self.memory = MemoryRecord()
+        elif not record and not self.step.track_allocations:
+            self.memory = None
 
     def inputs_by_arg(self) -> list[Any]:
         """The inputs, one entry an argument: a tensor, or a list of them."""
@@ -140,16 +103,43 @@ class OpKernelContext:
             else:
                 self.set_output(arg.start, value)
 
-    def _single(self, which: int | str, find: Callable[[str], tuple[int, int]]) -> int:
-        """The flat index of an argument that is not a list."""
-        if isinstance(which, int):
-            return which
-        start, stop = find(which)
-        if stop != start + 1:
-            raise InvalidArgumentError(
-                f"'{which}' is a list of {stop - start} tensors where one is asked for"
-            )
-        return start
+    def match_signature(
+        self, expected_inputs: Sequence[Any], expected_outputs: Sequence[Any]
+    ) -> None:
+        """Raise InvalidArgumentError unless the node has exactly these input and output types."""
+        self.kernel.properties.match_signature(expected_inputs, expected_outputs)
+
+    def _reports_by_callback(self) -> bool:
+        return self.kernel.reports_by_callback
+
+
+def function_of_step(kernel: OpKernel) -> Callable[[Step, Sequence[Any]], list[Any]]:
+    """A kernel as a function of the step and the flat inputs, which gives the outputs.
+
+    It does what `OpKernelContext(kernel, inputs, step).run()` does. The constructor and `finish` are
+    written out, since calling them would take a third of the time that a small kernel takes.
+    """
+    compute, unset_outputs = kernel.compute, kernel.unset_outputs
+
+    def run(step: Step, inputs: Sequence[Any]) -> list[Any]:
+        ctx = _new(OpKernelContext)
+        ctx.kernel = kernel
+        ctx.inputs = inputs
+        ctx.step = step
+        ctx.outputs = outputs = [*unset_outputs]
+        ctx.params = _PARAMS
+        ctx.memory = MemoryRecord() if step.track_allocations or step.log_memory else None
+        ctx.status = None
+        compute(ctx)
+        if ctx.status is None:
+            for output in outputs:
+                if output is None:
+                    break
+            else:
+                return outputs
+        return ctx.finish()
+
+    return run
 
 
 def _of_arg(tensors: Sequence[Any], arg: Arg) -> Any:

@@ -4,6 +4,8 @@ Look up the op, validate the node, find the registration, resolve types and memo
 construct. Source: CreateOpKernel in TensorFlow core/framework/op_kernel.cc.
 """
 
+from typing import Any
+
 import numpy as np
 
 from opkernel.errors import as_op_error
@@ -33,6 +35,7 @@ def create_op_kernel(
     op_registry: OpRegistry | None = None,
     registry: KernelRegistry | None = None,
     graph_def_version: int = GRAPH_DEF_VERSION,
+    function_library: Any = None,
 ) -> OpKernel:
     """Construct the kernel of a node on a device.
 
@@ -55,13 +58,15 @@ def create_op_kernel(
     )
     properties = NodeProperties.of(node_def, op_def, input_types, output_types)
     construction = OpKernelConstruction(
-        device, properties, input_memory, output_memory, graph_def_version
+        device, properties, input_memory, output_memory, graph_def_version, function_library
     )
     check_op_deprecation(op_def, graph_def_version)
     try:
         with np.errstate(all="ignore"):  # as kernels run: an attr may be NaN or out of range
-            return registration.factory(construction)
+            kernel = registration.factory(construction)
+        construction.requires_ok(construction.status)
     except Exception as error:
         raised = as_op_error(error)
         raised.add_node(node_def.name, node_def.op)
         raise raised from (None if raised is error else error)
+    return kernel

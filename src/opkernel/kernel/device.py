@@ -1,11 +1,18 @@
-"""What a kernel sees of the device that it runs on, and of the step that it runs in.
+"""What a kernel sees of the device that it runs on.
 
-The runtime fulfils these protocols; a kernel gets at them through its construction and context.
+The runtime fulfils this protocol; a kernel gets at it through its construction and context.
 """
 
-from typing import Any, Protocol
+from __future__ import annotations
 
-__all__ = ["Device", "Step"]
+from typing import TYPE_CHECKING, Any, Protocol
+
+if TYPE_CHECKING:
+    from opkernel.kernel.allocator import Allocator
+    from opkernel.kernel.allocator_attributes import AllocatorAttributes
+    from opkernel.kernel.resource_mgr import ResourceMgr
+
+__all__ = ["Device"]
 
 
 class Device(Protocol):
@@ -23,16 +30,17 @@ class Device(Protocol):
     def array_namespace(self) -> Any:
         """The array API namespace that kernels get as `xp`: `numpy` on the CPU."""
 
-
-class Step(Protocol):
-    """One execution of a graph."""
+    @property
+    def resource_manager(self) -> ResourceMgr | None:
+        """The resources of the device, which all sessions share."""
 
     @property
-    def step_id(self) -> int:
-        """A number that no other step of the process has."""
+    def env(self) -> Any:
+        """The clock and the files that kernels may use."""
 
-    def check(self) -> None:
-        """Raise CancelledError or DeadlineExceededError where the step is to stop.
+    @property
+    def intra_op_pool(self) -> Any:
+        """The threads that a kernel may spread its work over: a `concurrent.futures.Executor`."""
 
-        Loops, and kernels that take long, call it from time to time.
-        """
+    def get_allocator(self, attr: AllocatorAttributes) -> Allocator:
+        """The allocator for memory of the given kind."""

@@ -19,6 +19,7 @@ from typing import Any, Literal
 import numpy as np
 
 from opkernel.errors import InvalidArgumentError
+from opkernel.kernel.async_op_kernel import CoroutineKernel
 from opkernel.kernel.construction import OpKernelConstruction
 from opkernel.kernel.context import OpKernelContext
 from opkernel.kernel.op_kernel import OpKernel
@@ -33,6 +34,7 @@ place only and the result is new memory; `view`, the result may share memory wit
 
 _FILLED_IN = frozenset({"xp", "construction"})
 _VARIADIC = 0x04 | 0x08  # CO_VARARGS | CO_VARKEYWORDS
+_COROUTINE = 0x80  # CO_COROUTINE
 
 
 def forward_input(tensor: Any) -> Any:
@@ -55,6 +57,8 @@ class FunctionKernelFactory:
     def __call__(self, construction: OpKernelConstruction) -> OpKernel:
         """The kernel for a node."""
         self.check(construction.op_def)
+        if isinstance(self.function, FunctionType) and self.function.__code__.co_flags & _COROUTINE:
+            return CoroutineFunctionKernel(construction, self)
         return FunctionKernel(construction, self)
 
     @property
@@ -144,11 +148,32 @@ class FunctionKernel(OpKernel):
         self.function = factory.bind(construction)
         self.kind: Kind = "view" if self.function is forward_input else factory.kind
 
+    @property
+    def is_expensive(self) -> bool:
+        """Whether the kernel is worth a thread of its own; a view never is."""
+        return self.kind != "view" and super().is_expensive
+
     def compute(self, ctx: OpKernelContext) -> None:
         """Call the function on the inputs and set its results as the outputs."""
-        result = self.function(*ctx.inputs_by_arg())
-        outputs = len(self.properties.output_args)
-        if outputs == 1:
-            ctx.set_outputs_by_arg([result])
-        else:
-            ctx.set_outputs_by_arg(() if outputs == 0 else result)
+        _set_outputs(ctx, self.function(*ctx.inputs_by_arg()))
+
+
+class CoroutineFunctionKernel(CoroutineKernel):
+    """A kernel made from an `async def` function."""
+
+    def __init__(self, construction: OpKernelConstruction, factory: FunctionKernelFactory) -> None:
+        super().__init__(construction)
+        self.function = factory.bind(construction)
+
+    async def compute_coroutine(self, ctx: OpKernelContext) -> None:
+        """Await the function's result on the inputs and set it as the outputs."""
+        _set_outputs(ctx, await self.function(*ctx.inputs_by_arg()))
+
+
+def _set_outputs(ctx: OpKernelContext, result: Any) -> None:
+    """Set what a function returned as the outputs."""
+    outputs = len(ctx.kernel.properties.output_args)
+    if outputs == 1:
+        ctx.set_outputs_by_arg([result])
+    else:
+        ctx.set_outputs_by_arg(() if outputs == 0 else result)

@@ -15,6 +15,9 @@ from opkernel.types import DataType, as_dtype
 __all__ = [
     "KernelDefBuilder",
     "Name",
+    "constraint_holds",
+    "constraints_overlap",
+    "kernel_label",
     "summarize_kernel_def",
     "violated_constraint",
 ]
@@ -130,18 +133,25 @@ def violated_constraint(kernel_def: KernelDef, node_def: NodeDef) -> int | None:
     Source: KernelAttrsMatch in TensorFlow's kernel_def_util.cc.
     """
     for index, constraint in enumerate(kernel_def.constraint):
-        field = _allowed_field(kernel_def, constraint)
-        if constraint.name not in node_def.attr:
-            raise InvalidArgumentError(
-                f"OpKernel '{kernel_def.op}' has constraint on attr '{constraint.name}' not in "
-                f"NodeDef '[{summarize_attrs(node_def)}]', "
-                f"KernelDef: '{summarize_kernel_def(kernel_def)}'"
-            )
-        allowed = getattr(constraint.allowed_values.list, field)
-        values = _constrained_values(kernel_def, constraint.name, field, node_def)
-        if any(value not in allowed for value in values):
+        if not constraint_holds(kernel_def, constraint, node_def):
             return index
     return None
+
+
+def constraint_holds(
+    kernel_def: KernelDef, constraint: KernelDef.AttrConstraint, node_def: NodeDef
+) -> bool:
+    """Whether a node's attrs satisfy one constraint of a kernel; raises as `violated_constraint`."""
+    field = _allowed_field(kernel_def, constraint)
+    if constraint.name not in node_def.attr:
+        raise InvalidArgumentError(
+            f"OpKernel '{kernel_def.op}' has constraint on attr '{constraint.name}' not in "
+            f"NodeDef '[{summarize_attrs(node_def)}]', "
+            f"KernelDef: '{summarize_kernel_def(kernel_def)}'"
+        )
+    allowed = getattr(constraint.allowed_values.list, field)
+    values = _constrained_values(kernel_def, constraint.name, field, node_def)
+    return all(value in allowed for value in values)
 
 
 def _allowed_field(kernel_def: KernelDef, constraint: KernelDef.AttrConstraint) -> str:
@@ -178,6 +188,26 @@ def _constrained_values(
             f"NodeDef '[{summarize_attrs(node_def)}]'"
         ) from None
     return list(value.list.type) if field == "type" else [getattr(value, field)]
+
+
+def kernel_label(node_def: NodeDef) -> str:
+    """The label in the node's attr `_kernel`; none where the attr is not a string."""
+    if "_kernel" not in node_def.attr:
+        return ""
+    return node_def.attr["_kernel"].s.decode("utf-8", "surrogateescape")
+
+
+def constraints_overlap(a: KernelDef, b: KernelDef) -> bool:
+    """Whether some values of the constrained attrs satisfy both kernels.
+
+    An empty list(type) attr satisfies every constraint; kernels that meet only there do not count.
+    """
+    conditions: dict[str, set[object]] = {}
+    for constraint in (*a.constraint, *b.constraint):
+        allowed = constraint.allowed_values.list
+        values: set[object] = {*allowed.type, *allowed.s, *allowed.i, *allowed.b}
+        conditions[constraint.name] = conditions.get(constraint.name, values) & values
+    return all(conditions.values())
 
 
 def summarize_kernel_def(kernel_def: KernelDef) -> str:

@@ -10,11 +10,10 @@ Source: TensorFlow core/framework/op_kernel.cc.
 
 import logging
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from itertools import combinations
 from typing import NamedTuple
 
 from opkernel.errors import InvalidArgumentError, NotFoundError, OpError
-from opkernel.kernel.kernel_def import summarize_kernel_def, violated_constraint
+from opkernel.kernel.kernel_def import kernel_label, summarize_kernel_def, violated_constraint
 from opkernel.kernel.registry import (
     KernelRegistration,
     KernelRegistry,
@@ -26,13 +25,13 @@ from opkernel.opdef import (
     global_op_registry,
     summarize_attr_value,
     summarize_attrs,
-    summarize_op_def,
     validate_node_def,
 )
-from opkernel.proto import KernelDef, KernelList, NodeDef, OpDef
+from opkernel.proto import KernelDef, KernelList, NodeDef
 
 __all__ = [
     "DEFAULT_DEVICE_TYPE",
+    "SYMBOLIC_DEVICE_TYPES",
     "find_kernel_def",
     "find_kernel_registration",
     "get_all_registered_kernels",
@@ -44,13 +43,12 @@ __all__ = [
     "log_all_registered_kernels",
     "no_supported_device_error",
     "supported_device_types_for_node",
-    "validate_kernel_registrations",
 ]
 
 DEFAULT_DEVICE_TYPE = "DEFAULT"
 """Kernels registered for this device type serve every device type that has no kernel itself."""
 
-_SYMBOLIC_DEVICE_TYPES = frozenset({"XLA_CPU_JIT", "XLA_GPU_JIT", "XLA_TPU_JIT"})
+SYMBOLIC_DEVICE_TYPES = frozenset({"XLA_CPU_JIT", "XLA_GPU_JIT", "XLA_TPU_JIT"})
 """Devices that only trace: their kernels are translations, and no other kernel will do."""
 
 _log = logging.getLogger(__name__)
@@ -172,34 +170,6 @@ def log_all_registered_kernels(*, registry: KernelRegistry | None = None) -> Non
         _log.info("OpKernel ('%s')", summarize_kernel_def(one.kernel_def))
 
 
-def validate_kernel_registrations(
-    op_registry: OpRegistryInterface, *, registry: KernelRegistry | None = None
-) -> None:
-    """Check the kernels registered so far against the ops and against each other.
-
-    Kernels of unknown ops are only warned of in the log: their ops may be registered yet.
-
-    Raises:
-        InvalidArgumentError: a HostMemory argument is not in its OpDef, or two kernels of equal
-            priority can fit the same node. Names all such kernels.
-    """
-    kernels = _registry(registry)
-    problems: list[str] = []
-    for op in dict.fromkeys(one.kernel_def.op for one in kernels.registrations()):
-        registrations = kernels.registrations_for(op)
-        problems += _ambiguities(registrations)
-        try:
-            op_def = op_registry.look_up_op_def(op)
-        except NotFoundError:
-            for one in registrations:
-                text = summarize_kernel_def(one.kernel_def)
-                _log.warning("OpKernel ('%s') for unknown op: %s", text, op)
-            continue
-        problems += _unknown_host_memory_args(registrations, op_def)
-    if problems:
-        raise InvalidArgumentError("\n".join(problems))
-
-
 def no_supported_device_error(
     node_def: NodeDef, device_types: Iterable[str], *, registry: KernelRegistry | None = None
 ) -> InvalidArgumentError:
@@ -221,8 +191,30 @@ def _registry(registry: KernelRegistry | None) -> KernelRegistry:
 def _match(
     kernels: KernelRegistry, device_type: str, node_def: NodeDef
 ) -> tuple[KernelRegistration | None, list[_Mismatch]]:
-    """The kernel for a node, or None, and the kernels that its attrs ruled out."""
-    label = _label(node_def)
+    """The kernel for a node, or None, and the kernels that its attrs ruled out.
+
+    A kernel that was found before is found again without a look at the constraints.
+    """
+    choices = kernels.choices(node_def.op)
+    key = choices.key(device_type, node_def)
+    known = choices.get(key)
+    if known is not None:
+        return known, []
+    found, mismatches = _choose(kernels, device_type, node_def)
+    if found is not None:
+        choices.keep(key, found)
+        return found, mismatches
+    kernels.load_last()
+    if kernels.choices(node_def.op) is not choices:  # more kernels than before
+        return _match(kernels, device_type, node_def)
+    return None, mismatches
+
+
+def _choose(
+    kernels: KernelRegistry, device_type: str, node_def: NodeDef
+) -> tuple[KernelRegistration | None, list[_Mismatch]]:
+    """The kernel for a node by the rules, or None, and the kernels that its attrs ruled out."""
+    label = kernel_label(node_def)
     mismatches: list[_Mismatch] = []
     candidates = kernels.candidates(node_def.op, device_type, label)
     best: KernelRegistration | None = None
@@ -231,7 +223,7 @@ def _match(
             raise _ambiguous("", " at the same priority", node_def, best, one)
         if best is None or best.kernel_def.priority < one.kernel_def.priority:
             best = one
-    if best is not None or device_type in _SYMBOLIC_DEVICE_TYPES:
+    if best is not None or device_type in SYMBOLIC_DEVICE_TYPES:
         return best, mismatches
     defaults = kernels.candidates(node_def.op, DEFAULT_DEVICE_TYPE, label)
     for one in _fitting(defaults, node_def, mismatches):
@@ -239,13 +231,6 @@ def _match(
             raise _ambiguous("Default ", "", node_def, best, one)
         best = one
     return best, mismatches
-
-
-def _label(node_def: NodeDef) -> str:
-    """The label in the node's attr `_kernel`; none where the attr is not a string."""
-    if "_kernel" not in node_def.attr:
-        return ""
-    return node_def.attr["_kernel"].s.decode("utf-8", "surrogateescape")
 
 
 def _fitting(
@@ -302,39 +287,3 @@ def _described(kernel_def: KernelDef) -> str:
         for constraint in kernel_def.constraint
     ]
     return "; ".join(parts)
-
-
-def _ambiguities(registrations: Iterable[KernelRegistration]) -> Iterator[str]:
-    """A sentence for each two kernels of an op that some node could not choose between."""
-    for first, second in combinations(registrations, 2):
-        a, b = first.kernel_def, second.kernel_def
-        if first.key == second.key and a.priority == b.priority and _overlap(a, b):
-            yield (
-                f"Multiple OpKernel registrations of '{a.op}' at the same priority match the same "
-                f"nodes: '{summarize_kernel_def(a)}' ({first.class_name}) and "
-                f"'{summarize_kernel_def(b)}' ({second.class_name})"
-            )
-
-
-def _overlap(a: KernelDef, b: KernelDef) -> bool:
-    """Whether some values of the constrained attrs satisfy both kernels.
-
-    An empty list(type) attr satisfies every constraint; kernels that meet only there do not count.
-    """
-    conditions: dict[str, set[object]] = {}
-    for constraint in (*a.constraint, *b.constraint):
-        allowed = constraint.allowed_values.list
-        values: set[object] = {*allowed.type, *allowed.s, *allowed.i, *allowed.b}
-        conditions[constraint.name] = conditions.get(constraint.name, values) & values
-    return all(conditions.values())
-
-
-def _unknown_host_memory_args(
-    registrations: Iterable[KernelRegistration], op_def: OpDef
-) -> Iterator[str]:
-    """A sentence for each HostMemory argument that the op does not have."""
-    known = {arg.name for arg in (*op_def.input_arg, *op_def.output_arg)}
-    for one in registrations:
-        for name in one.kernel_def.host_memory_arg:
-            if name not in known:
-                yield f"HostMemory arg '{name}' not found in OpDef: {summarize_op_def(op_def)}"

@@ -5,19 +5,23 @@ Source: TensorFlow core/framework/op_kernel.h.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from collections.abc import Coroutine, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
 
 from opkernel.errors import InvalidArgumentError
 from opkernel.kernel.memory_types import MemoryType
 from opkernel.opdef import is_list_arg, name_ranges_for_node
 from opkernel.proto import NodeDef, OpDef
-from opkernel.types import DataType
+from opkernel.types import DataType, TensorShape
 
 if TYPE_CHECKING:
+    from opkernel.kernel.async_op_kernel import AsyncOpKernel
     from opkernel.kernel.construction import OpKernelConstruction
     from opkernel.kernel.context import OpKernelContext
+    from opkernel.kernel.device import Device
 
 __all__ = ["Arg", "NodeProperties", "OpKernel"]
 
@@ -59,23 +63,99 @@ class NodeProperties:
         )
         return cls(op_def, node_def, tuple(input_types), tuple(output_types), inputs, outputs)
 
+    def match_signature(
+        self, expected_inputs: Sequence[DataType], expected_outputs: Sequence[DataType]
+    ) -> None:
+        """Raise InvalidArgumentError unless the node has these input and output types.
+
+        A reference counts as what it refers to where an input is expected by value.
+        """
+        fits = self.output_types == tuple(expected_outputs) and _types_compatible(
+            expected_inputs, self.input_types
+        )
+        if not fits:
+            have, want = (
+                f"{_types_text(inputs)}->{_types_text(outputs)}"
+                for inputs, outputs in (
+                    (self.input_types, self.output_types),
+                    (expected_inputs, expected_outputs),
+                )
+            )
+            raise InvalidArgumentError(f"Signature mismatch, have: {have} expected: {want}")
+
+
+def _types_compatible(expected: Sequence[DataType], actual: Sequence[DataType]) -> bool:
+    """Whether tensors of the actual types may be given where others are expected."""
+    return len(expected) == len(actual) and all(
+        want in (have, have.base) for want, have in zip(expected, actual, strict=True)
+    )
+
+
+def _types_text(types: Sequence[DataType]) -> str:
+    return ", ".join(dtype.string for dtype in types)
+
 
 class OpKernel:
     """A kernel: constructed once for a node, then computed once a step, from many threads.
 
-    Subclasses take an OpKernelConstruction, read their attrs from it, and override `compute`.
-    A synchronous kernel never blocks on what another kernel is to do.
+    Subclasses take an OpKernelConstruction, read their attrs from it, and override `compute`, which
+    may be `async def`. A synchronous kernel never blocks on what another kernel is to do: threads
+    may be few, and all of them may be waiting; kernels that wait are AsyncOpKernels.
+
+    Args:
+        construction: what the kernel is made from.
+        custom_def: a node to go by instead of the graph's, for kernels that rewrite theirs.
+        is_deferred: the kernel's work goes on after `compute` has returned.
+
+    Attributes:
+        forwards_inputs: Whether `compute` may take over buffers of inputs (`forward_input`); the
+            executor then hands it the last reference to them.
+        reports_by_callback: Whether errors go through a callback, as in `compute_async`.
     """
 
-    def __init__(self, construction: OpKernelConstruction) -> None:
+    forwards_inputs: ClassVar[bool] = False
+    reports_by_callback: ClassVar[bool] = False
+
+    def __init__(
+        self,
+        construction: OpKernelConstruction,
+        *,
+        custom_def: NodeDef | None = None,
+        is_deferred: bool = False,
+    ) -> None:
         self.properties: NodeProperties = construction.properties
+        if custom_def is not None:
+            self.properties = replace(self.properties, node_def=custom_def)
+        self.device: Device = construction.device
         self.input_memory_types: tuple[MemoryType, ...] = construction.input_memory_types
         self.output_memory_types: tuple[MemoryType, ...] = construction.output_memory_types
         self.graph_def_version = construction.graph_def_version
+        self.is_deferred = is_deferred
+        self.num_inputs = len(self.properties.input_types)
+        self.num_outputs = len(self.properties.output_types)
+        self.output_dtypes = tuple([t.base.numpy_dtype for t in self.properties.output_types])
+        self.unset_outputs = (None,) * self.num_outputs
 
-    def compute(self, ctx: OpKernelContext) -> None:
-        """Compute the outputs of one step from the inputs in `ctx`."""
+    def compute(self, ctx: OpKernelContext) -> Coroutine[Any, Any, None] | None:
+        """Compute the outputs of one step from the inputs in `ctx`; may be `async def`."""
         raise NotImplementedError(f"{type(self).__name__} does not override compute")
+
+    def as_async(self) -> AsyncOpKernel | None:
+        """The kernel itself if it is asynchronous; None for all others."""
+        return None
+
+    @property
+    def is_expensive(self) -> bool:
+        """Whether the kernel is worth a thread of its own; others run where they become ready.
+
+        Kernels of accelerators only start work there.
+        """
+        return self.device.device_type not in ("GPU", "DEFAULT")
+
+    @property
+    def const_tensor(self) -> Any:
+        """The value of a kernel that always gives the same tensor; None for all others."""
+        return None
 
     @property
     def node_def(self) -> NodeDef:
@@ -111,15 +191,13 @@ class OpKernel:
         """The types of the flat list of outputs."""
         return self.properties.output_types
 
-    @property
-    def num_inputs(self) -> int:
-        """The number of input tensors."""
-        return len(self.properties.input_types)
+    def input_type(self, index: int) -> DataType:
+        """The type of the input at `index`."""
+        return self.properties.input_types[index]
 
-    @property
-    def num_outputs(self) -> int:
-        """The number of output tensors."""
-        return len(self.properties.output_types)
+    def output_type(self, index: int) -> DataType:
+        """The type of the output at `index`."""
+        return self.properties.output_types[index]
 
     def input_range(self, name: str) -> tuple[int, int]:
         """The range `[start, stop)` of the input argument `name` in the flat list of inputs."""
@@ -129,10 +207,33 @@ class OpKernel:
         """The range `[start, stop)` of the output argument `name` in the flat list of outputs."""
         return _range(self, name, self.properties.output_args, "output")
 
-    @property
-    def const_tensor(self) -> Any:
-        """The value of a kernel that always gives the same tensor; None for all others."""
-        return None
+    def make_shape(self, value: Any) -> TensorShape:
+        """The shape that a vector of int32 or int64 holds (OpKernel::MakeShape).
+
+        Raises:
+            InvalidArgumentError: the value is no such vector, or holds a negative size.
+        """
+        array = np.asarray(value)
+        if array.ndim != 1:
+            raise InvalidArgumentError(f"shape must be a vector of {{int32,int64}}, got {array!r}")
+        if array.dtype not in (np.int32, np.int64):
+            raise InvalidArgumentError(
+                f"shape must be a vector of {{int32,int64}}, got elements of type {array.dtype}"
+            )
+        return TensorShape(array.tolist())
+
+    def trace_string(self, ctx: OpKernelContext, *, verbose: bool = False) -> str:
+        """What a profiler shows of a computation: `name:Op`, with the shapes of inputs if verbose."""
+        name = f"{self.name}:{self.type_string}"
+        return f"{name}#{self.shape_trace_string(ctx)}#" if verbose else name
+
+    def shape_trace_string(self, ctx: OpKernelContext) -> str:
+        """The types and shapes of the inputs: `shape=(float[2,3];int32[])`."""
+        described = [
+            f"{dtype.string}[{','.join(map(str, np.shape(value)))}]"
+            for dtype, value in zip(self.input_types, ctx.inputs, strict=True)
+        ]
+        return f"shape=({';'.join(described)})"
 
 
 def _range(kernel: OpKernel, name: str, args: tuple[Arg, ...], what: str) -> tuple[int, int]:

@@ -1,25 +1,38 @@
 """`register_kernel`: the verb that makes a function or a class the kernel of an op."""
 
+import sys
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, TypeVar
+from typing import Any, Protocol, TypeVar, runtime_checkable
 
 from opkernel.errors import NotFoundError
+from opkernel.kernel.async_op_kernel import as_coroutine_kernel
+from opkernel.kernel.construction import OpKernelConstruction
 from opkernel.kernel.function_kernel import FunctionKernelFactory, Kind, callable_name
 from opkernel.kernel.kernel_def import KernelDefBuilder
 from opkernel.kernel.op_kernel import OpKernel
 from opkernel.kernel.registry import KernelRegistration, KernelRegistry, global_kernel_registry
 from opkernel.opdef import OpHandle, OpRegistry, global_op_registry
+from opkernel.opdef.register_op import declaring_frame
+from opkernel.proto import KernelDef
 from opkernel.types import DataType
 
-__all__ = ["register_kernel"]
+__all__ = ["OpKernelFactory", "register_kernel"]
 
-_K = TypeVar("_K", bound=Callable[..., Any])
+_K = TypeVar("_K", bound="Callable[..., Any] | OpKernelFactory")
+
+
+@runtime_checkable
+class OpKernelFactory(Protocol):
+    """Makes kernels. What it needs for that it may get when the first one is asked for."""
+
+    def create(self, construction: OpKernelConstruction) -> OpKernel:
+        """The kernel for a node."""
 
 
 def register_kernel(
-    op: str | OpHandle,
+    op: str | OpHandle | KernelDefBuilder,
     *,
-    device: str,
+    device: str = "",
     types: Mapping[str, DataType | Sequence[DataType]] | None = None,
     attrs: Mapping[str, str | int | bool | Sequence[str] | Sequence[int]] | None = None,
     host_memory: Sequence[str] = (),
@@ -27,13 +40,17 @@ def register_kernel(
     priority: int = 0,
     kind: Kind = "opaque",
     factory: bool = False,
+    system: bool = False,
     registry: KernelRegistry | None = None,
     op_registry: OpRegistry | None = None,
 ) -> Callable[[_K], _K]:
-    """Register the decorated function or OpKernel class as a kernel of `op` on `device`.
+    """Register the decorated function, OpKernel class or OpKernelFactory as a kernel of `op`.
+
+    What the kernel declares is given by keywords, or by a chain of calls as in TensorFlow:
+    `register_kernel(Name("Cast").device("GPU").type_constraint("SrcT", float32))`.
 
     Args:
-        op: the op, as `register_op` returned it or by name.
+        op: the op, as `register_op` returned it or by name; or the chain.
         device: the device type, such as `CPU`.
         types: for attrs of type `type` or `list(type)`, the types that the kernel takes; an attr
             that is not named is not constrained.
@@ -43,37 +60,65 @@ def register_kernel(
         priority: of several kernels that fit a node, the one of the highest priority is taken.
         kind: what the runtime may assume of a function (`Kind`).
         factory: the function takes only attrs and returns the function of the inputs.
+        system: graphs get the op from the runtime itself; every selection keeps the kernel.
         registry: where to register; the global registry by default.
         op_registry: where `op` is looked up to check the function; the global one by default.
 
     Raises:
         InvalidArgumentError: the function's parameters do not fit the op's inputs and attrs. For
             an op that is not registered yet the check is made when a kernel is constructed.
+        TypeError: the kernel's declaration lacks a device, or is given both ways.
 
     Source: TensorFlow's REGISTER_KERNEL_BUILDER, core/framework/op_kernel.h.
     """
-    op_name = op if isinstance(op, str) else op.name
-    builder = KernelDefBuilder(op_name).device(device).label(label).priority(priority)
+    if isinstance(op, KernelDefBuilder):
+        if device or types or attrs or host_memory or label or priority:
+            raise TypeError(
+                "what a kernel declares is given by keywords or by a chain, not by both"
+            )
+        kernel_def = op.build()
+    else:
+        name = op if isinstance(op, str) else op.name
+        kernel_def = _kernel_def(name, device, types, attrs, host_memory, label, priority)
+    if not kernel_def.device_type:
+        raise TypeError(f"the kernel of {kernel_def.op} lacks a device")
+    target = global_kernel_registry() if registry is None else registry
+    owner = str(declaring_frame(sys._getframe(1)).f_globals.get("__name__", ""))
+
+    def register(kernel: _K) -> _K:
+        make: Callable[[OpKernelConstruction], OpKernel]
+        named: Callable[..., Any]
+        if isinstance(kernel, type) and issubclass(kernel, OpKernel):
+            make, named = as_coroutine_kernel(kernel), kernel
+        elif isinstance(kernel, OpKernelFactory) and not isinstance(kernel, type):
+            make, named = kernel.create, type(kernel)
+        else:
+            make = FunctionKernelFactory(kernel, kind, factory)
+            _check(make, op if isinstance(op, OpHandle) else kernel_def.op, op_registry)
+            named = kernel
+        target.register(KernelRegistration(kernel_def, callable_name(named), make, owner, system))
+        return kernel
+
+    return register
+
+
+def _kernel_def(
+    op: str,
+    device: str,
+    types: Mapping[str, DataType | Sequence[DataType]] | None,
+    attrs: Mapping[str, str | int | bool | Sequence[str] | Sequence[int]] | None,
+    host_memory: Sequence[str],
+    label: str,
+    priority: int,
+) -> KernelDef:
+    builder = KernelDefBuilder(op).device(device).label(label).priority(priority)
     for attr, allowed in (types or {}).items():
         builder.type_constraint(attr, allowed)
     for attr, values in (attrs or {}).items():
         builder.attr_constraint(attr, values)
     for argument in host_memory:
         builder.host_memory(argument)
-    kernel_def = builder.build()
-    target = global_kernel_registry() if registry is None else registry
-
-    def register(kernel: _K) -> _K:
-        if isinstance(kernel, type) and issubclass(kernel, OpKernel):
-            make: Callable[..., OpKernel] = kernel
-        else:
-            make = FunctionKernelFactory(kernel, kind, factory)
-            _check(make, op, op_registry)
-        owner = getattr(kernel, "__module__", None) or ""
-        target.register(KernelRegistration(kernel_def, callable_name(kernel), make, owner))
-        return kernel
-
-    return register
+    return builder.build()
 
 
 def _check(

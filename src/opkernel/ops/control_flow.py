@@ -1,18 +1,26 @@
 """Control flow: conditionals, loops and calls of functions, and TensorFlow 1's switches and frames.
 
 The runtime executes these ops itself (`opkernel.runtime.control_flow`); here is what they are.
-Source: TensorFlow core/ops/control_flow_ops.cc, core/ops/functional_ops.cc.
+Plans do not call their kernels (but for NoOp and ControlTrigger); these say which types and memory
+the ops take on each device, and serve executors that run one kernel a node.
+Source: TensorFlow core/ops/control_flow_ops.cc, core/ops/functional_ops.cc, core/kernels/
+control_flow_ops.cc, core/kernels/functional_ops.cc.
 """
 
-from opkernel.errors import InvalidArgumentError
-from opkernel.kernel import register_kernel
-from opkernel.opdef import InferenceContext, register_op
+import numpy as np
+
+from opkernel.errors import InvalidArgumentError, UnimplementedError
+from opkernel.kernel import OpKernel, OpKernelContext, forward_input, register_kernel
+from opkernel.opdef import InferenceContext, full_type, register_op
 from opkernel.opdef.common_shapes import (
     no_outputs,
     unchanged_shape,
     unchanged_shape_with_rank,
     unknown_shape,
 )
+from opkernel.opdef.full_type import FullTypeId
+from opkernel.ops.kernel_types import ALL, POD, QUANTIZED
+from opkernel.types import DataType
 
 
 def _pass_handle_data(c: InferenceContext, outputs: int) -> bool:
@@ -94,23 +102,87 @@ def _declared_shapes(c: InferenceContext) -> bool:
     return True
 
 
+class Switch(OpKernel):
+    """Sets the output that `pred` chooses; the other one stays unset, which makes it dead."""
+
+    def compute(self, ctx: OpKernelContext) -> None:
+        pred = np.asarray(ctx.input(1))
+        if pred.ndim:
+            raise InvalidArgumentError(
+                f"The second input must be a scalar, but it has shape {list(pred.shape)}"
+            )
+        _pass_on(ctx, 0, int(bool(pred)))
+
+
+class SwitchN(OpKernel):
+    """Sets the output of number `output_index`, the last where there is none; others are dead."""
+
+    def compute(self, ctx: OpKernelContext) -> None:
+        index = np.asarray(ctx.input(1))
+        if index.ndim:
+            raise InvalidArgumentError(
+                f"The second input must be a scalar, but it has shape {list(index.shape)}"
+            )
+        _pass_on(ctx, 0, int(index) if 0 <= index < self.num_outputs else self.num_outputs - 1)
+
+
+class Merge(OpKernel):
+    """Passes on the first input that is alive, and its index; sets nothing where none is."""
+
+    def compute(self, ctx: OpKernelContext) -> None:
+        for index in range(self.num_inputs):
+            if ctx.has_input(index):
+                _pass_on(ctx, index, 0)
+                ctx.set_output(1, np.int32(index))
+                return
+
+
+class PassOnRef(OpKernel):
+    """Passes on a reference."""
+
+    def compute(self, ctx: OpKernelContext) -> None:
+        _pass_on(ctx, 0, 0)
+
+
+class RunByExecutor(OpKernel):
+    """The kernel of ops that call functions: it is the executor that runs them."""
+
+    def compute(self, ctx: OpKernelContext) -> None:
+        raise UnimplementedError(f"{self.type_string} is run by the executor, not by a kernel")
+
+
+def _pass_on(ctx: OpKernelContext, source: int, output: int) -> None:
+    """Set an output to an input: to the reference where it is one."""
+    if ctx.kernel.output_type(output).is_ref:
+        ctx.forward_ref_input_to_ref_output(source, output)
+    else:
+        ctx.set_output(output, ctx.input(source))
+
+
 NO_OP = register_op("NoOp", shape_fn=no_outputs, doc="Does nothing; others may wait for it.")
-register_op("ControlTrigger", shape_fn=no_outputs, doc="Does nothing, even where inputs are dead.")
+CONTROL_TRIGGER = register_op(
+    "ControlTrigger", shape_fn=no_outputs, doc="Does nothing, even where inputs are dead."
+)
 
 
-@register_kernel(NO_OP, device="DEFAULT")
+@register_kernel(NO_OP, device="DEFAULT", system=True)
+@register_kernel(CONTROL_TRIGGER, device="DEFAULT")
 def no_op() -> None:
     """Nothing."""
 
 
+_merge_type = full_type.tuple_func([full_type.merge(), full_type.tensor(FullTypeId.TFT_INT32)])
+
 for _prefix in ("", "Ref"):
     _data, _output = ("data: Ref(T)", "Ref(T)") if _prefix else ("data: T", "T")
+    _passed_on_type = None if _prefix else full_type.replicate_input()
     register_op(
         f"{_prefix}Switch",
         inputs=[_data, "pred: bool"],
         outputs=[f"output_false: {_output}", f"output_true: {_output}"],
         attrs=["T: type"],
         shape_fn=switch_shape,
+        forward_type_fn=None if _prefix else full_type.replicate_input(0, 2),
         allows_uninitialized_input=bool(_prefix),
         doc="Passes `data` on to `output_true` or `output_false`, as `pred` says.",
     )
@@ -120,6 +192,7 @@ for _prefix in ("", "Ref"):
         outputs=[f"output: {_output}", "value_index: int32"],
         attrs=["T: type", "N: int >= 1"],
         shape_fn=merge_shape,
+        forward_type_fn=None if _prefix else _merge_type,
         doc="Passes on whichever input is alive, and its index.",
     )
     register_op(
@@ -133,6 +206,7 @@ for _prefix in ("", "Ref"):
             "parallel_iterations: int = 10",
         ],
         shape_fn=unchanged_shape if _prefix else enter_shape,
+        forward_type_fn=_passed_on_type,
         doc="Passes `data` into the loop whose frame is `frame_name`.",
     )
     for _name, _doc in (
@@ -145,6 +219,7 @@ for _prefix in ("", "Ref"):
             outputs=[f"output: {_output}"],
             attrs=["T: type"],
             shape_fn=unchanged_shape,
+            forward_type_fn=_passed_on_type,
             doc=_doc,
         )
 
@@ -229,3 +304,54 @@ for _name in ("PartitionedCall", "StatefulPartitionedCall"):
         is_distributed_communication=_name.startswith("Stateful"),
         doc="f(args).",
     )
+
+_ON_HOST = (DataType.DT_INT32, DataType.DT_STRING, DataType.DT_RESOURCE)
+"""The types whose tensors pass through control flow in host memory."""
+_PLAIN = (*(dtype for dtype in POD if dtype not in _ON_HOST), DataType.DT_VARIANT)
+_VALUES = (*_PLAIN, *QUANTIZED)
+_REFS = tuple(dtype for dtype in _VALUES if dtype != DataType.DT_VARIANT)
+
+for _op, _kernel, _tensors, _always_on_host, _types, _types_on_host in (
+    ("Switch", Switch, ("data", "output_false", "output_true"), ("pred",), _VALUES, _ON_HOST),
+    ("RefSwitch", Switch, ("data", "output_false", "output_true"), ("pred",), _REFS, _ON_HOST[:2]),
+    ("_SwitchN", SwitchN, ("data", "outputs"), ("output_index",), _VALUES, _ON_HOST),
+    ("Merge", Merge, ("inputs", "output"), ("value_index",), _VALUES, _ON_HOST),
+    ("RefMerge", Merge, ("inputs", "output"), ("value_index",), _REFS, _ON_HOST),
+    ("Enter", forward_input, ("data", "output"), (), _VALUES, _ON_HOST),
+    ("RefEnter", PassOnRef, ("data", "output"), (), _REFS, _ON_HOST[:2]),
+    ("Exit", forward_input, ("data", "output"), (), _VALUES, _ON_HOST),
+    ("RefExit", PassOnRef, ("data", "output"), (), _REFS, _ON_HOST),
+    ("NextIteration", forward_input, ("data", "output"), (), _PLAIN, _ON_HOST),
+    ("RefNextIteration", PassOnRef, ("data", "output"), (), _PLAIN, _ON_HOST),
+):
+    if "Switch" in _op:
+        register_kernel(
+            _op, device="CPU", types={"T": (*ALL, *QUANTIZED)}, host_memory=_always_on_host
+        )(_kernel)
+    elif _op != "NextIteration":
+        register_kernel(_op, device="CPU")(_kernel)
+    register_kernel(_op, device="DEFAULT", types={"T": _types}, host_memory=_always_on_host)(
+        _kernel
+    )
+    register_kernel(
+        _op,
+        device="DEFAULT",
+        types={"T": _types_on_host},
+        host_memory=(*_tensors, *_always_on_host),
+    )(_kernel)
+
+register_kernel("LoopCond", device="CPU")(forward_input)
+register_kernel("LoopCond", device="DEFAULT", host_memory=("input", "output"))(forward_input)
+
+for _op, _on_host in {
+    "If": ("cond",),
+    "StatelessIf": ("cond",),
+    "Case": ("branch_index",),
+    "StatelessCase": ("branch_index",),
+    "While": (),
+    "StatelessWhile": (),
+    "PartitionedCall": (),
+    "StatefulPartitionedCall": (),
+}.items():
+    register_kernel(_op, device="CPU")(RunByExecutor)
+    register_kernel(_op, device="DEFAULT", host_memory=_on_host)(RunByExecutor)

@@ -11,6 +11,7 @@ import numpy as np
 from opkernel.errors import OpError
 from opkernel.graph import Tensor
 from opkernel.kernel import allocation_limit
+from opkernel.runtime.device import CPU
 from opkernel.runtime.functions import FunctionLibraryRuntime
 from opkernel.runtime.kernels import KernelCache
 from opkernel.runtime.plan import compile_plan
@@ -35,7 +36,7 @@ def constant_value(
         graph = tensor.graph
         version = graph.graph_def_versions.producer
         kernels = KernelCache(version, graph.op_registry)
-        library = FunctionLibraryRuntime(graph, version)
+        library = FunctionLibraryRuntime(graph, version, CPU)
         plan = compile_plan(feeds, [tensor], [], kernels, library)
         with np.errstate(all="ignore"), allocation_limit(_MAX_BYTES):
             return np.asarray(plan.run(RunStep(), *known.values())[0])

@@ -1,25 +1,71 @@
 """Devices of this process."""
 
-from dataclasses import dataclass
+from __future__ import annotations
+
+import os
+import time
+from functools import cached_property
 from types import ModuleType
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-__all__ = ["CPU", "LocalDevice"]
+from opkernel.kernel import Allocator, AllocatorAttributes, ResourceMgr, cpu_allocator
+
+if TYPE_CHECKING:
+    from concurrent.futures import ThreadPoolExecutor
+
+__all__ = ["CPU", "Env", "LocalDevice"]
 
 
-@dataclass(frozen=True, slots=True)
+class Env:
+    """The clock of the machine."""
+
+    def now_micros(self) -> int:
+        """Microseconds since the epoch."""
+        return time.time_ns() // 1000
+
+    def sleep_for_microseconds(self, micros: int) -> None:
+        """Do nothing for a while."""
+        time.sleep(micros / 1e6)
+
+
 class LocalDevice:
-    """A device of this process (fulfils `opkernel.kernel.Device`)."""
+    """A device of this process (fulfils `opkernel.kernel.Device`).
 
-    device_type: str
-    array_namespace: ModuleType
-    index: int = 0
+    Attributes:
+        device_type: The type that kernels are registered for.
+        array_namespace: The array library of its tensors.
+        index: Its number among the devices of its type.
+        name: Its full name.
+        env: The clock of the machine.
+    """
 
-    @property
-    def name(self) -> str:
-        """The full name of the device."""
-        return f"/job:localhost/replica:0/task:0/device:{self.device_type}:{self.index}"
+    def __init__(self, device_type: str, array_namespace: ModuleType, index: int = 0) -> None:
+        self.device_type = device_type
+        self.array_namespace = array_namespace
+        self.index = index
+        self.name = f"/job:localhost/replica:0/task:0/device:{device_type}:{index}"
+        self.env = Env()
+
+    def __repr__(self) -> str:
+        return f"<device {self.name}>"
+
+    @cached_property
+    def resource_manager(self) -> ResourceMgr:
+        """The resources of the device."""
+        return ResourceMgr()
+
+    @cached_property
+    def intra_op_pool(self) -> ThreadPoolExecutor:
+        """Threads that kernels spread their work over, as many as there are processors."""
+        from concurrent.futures import ThreadPoolExecutor  # slow to import
+
+        return ThreadPoolExecutor(os.cpu_count() or 1, thread_name_prefix="opkernel intra-op")
+
+    def get_allocator(self, attr: AllocatorAttributes) -> Allocator:
+        """The allocator for memory of the given kind: all memory of the CPU is of every kind."""
+        return cpu_allocator()
 
 
 CPU = LocalDevice("CPU", np)

@@ -5,6 +5,7 @@ InvalidArgumentError: MatMul: Matrix size-incompatible: In[0]: [2,3], In[1]: [5,
 """
 
 import re
+from collections.abc import Iterable
 from types import TracebackType
 from typing import Any, NoReturn
 
@@ -73,6 +74,12 @@ def describe_value(value: Any) -> str:
     return f"{kind}[{shape}]"
 
 
+def _described(values: Iterable[Any]) -> list[str]:
+    """Descriptions of inputs, some of which may stand in lists."""
+    flat = [v for value in values for v in (value if isinstance(value, list) else [value])]
+    return [describe_value(value) for value in flat]
+
+
 def _failing_node(traceback: TracebackType | None) -> tuple[Operation, list[str]] | None:
     """The node of the innermost plan on the stack, and descriptions of its inputs."""
     found = None
@@ -84,6 +91,6 @@ def _failing_node(traceback: TracebackType | None) -> tuple[Operation, list[str]
             if at is not None:
                 op, names = at
                 values = {**frame.f_globals, **frame.f_locals}
-                found = op, [describe_value(values[name]) for name in names if name in values]
+                found = op, _described(values[name] for name in names if name in values)
         traceback = traceback.tb_next
     return found

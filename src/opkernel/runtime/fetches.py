@@ -11,6 +11,7 @@ from typing import Any
 from opkernel.errors import InvalidArgumentError
 from opkernel.graph import Graph, Operation, Tensor
 from opkernel.runtime.feeds import external_of
+from opkernel.runtime.references import fetched_value
 
 __all__ = ["FetchPlan"]
 
@@ -35,9 +36,9 @@ class FetchPlan:
     def answer(self) -> Build:
         """What turns the values of `tensors` into the answer, in the form of the fetches."""
         if self._build is _first:
-            finish = external_of(self.tensors[0].dtype)
+            finish = _external(self.tensors[0])
             return lambda values: finish(values[0])
-        finishes = [external_of(tensor.dtype) for tensor in self.tensors]
+        finishes = [_external(tensor) for tensor in self.tensors]
         build = self._build
         return lambda values: build([f(v) for f, v in zip(finishes, values, strict=True)])
 
@@ -76,6 +77,14 @@ class FetchPlan:
         if position == len(self.tensors):
             self.tensors.append(tensor)
         return position
+
+
+def _external(tensor: Tensor) -> Callable[[Any], Any]:
+    """What turns the value of a tensor into what the caller gets."""
+    finish = external_of(tensor.dtype.base)
+    if not tensor.dtype.is_ref:
+        return finish
+    return lambda given: finish(fetched_value(given, tensor.name))
 
 
 def _first(values: Sequence[Any]) -> Any:

@@ -6,10 +6,11 @@ from typing import Any
 
 from opkernel.errors import NotFoundError
 from opkernel.graph import FunctionBody, Graph, Operation, instantiate_function
-from opkernel.kernel import Step
+from opkernel.kernel import Device, Step, global_kernel_registry
 from opkernel.proto import NameAttrList
 from opkernel.runtime.kernels import KernelCache
 from opkernel.runtime.plan import CompiledPlan, compile_plan
+from opkernel.runtime.sanitizer import Sanitizer
 
 __all__ = ["FunctionLibraryRuntime", "PlannedFunction"]
 
@@ -43,12 +44,26 @@ class PlannedFunction:
 
 
 class FunctionLibraryRuntime:
-    """The functions of one graph for one session, one PlannedFunction per name and attrs."""
+    """The functions of one graph for one session, one PlannedFunction per name and attrs.
 
-    def __init__(self, graph: Graph, graph_def_version: int) -> None:
+    Once a registered kernel has changed, new plans get functions that are compiled anew; the kernels
+    that have not changed stay, with their state.
+    """
+
+    def __init__(
+        self,
+        graph: Graph,
+        graph_def_version: int,
+        device: Device,
+        sanitizer: Sanitizer | None = None,
+    ) -> None:
         self._graph = graph
         self._version = graph_def_version
+        self._device = device
+        self._sanitizer = sanitizer
         self._functions: dict[bytes, PlannedFunction] = {}
+        self._bodies: dict[bytes, tuple[FunctionBody, KernelCache]] = {}
+        self._kernels_version = 0
         self._lock = threading.Lock()
 
     def functions(self, op: Operation, attr: str) -> Sequence[PlannedFunction]:
@@ -72,7 +87,11 @@ class FunctionLibraryRuntime:
         if reference.name not in self._graph.function_library:
             raise NotFoundError(f"Function {reference.name} is not defined.")
         key = reference.SerializeToString(deterministic=True)
+        version = global_kernel_registry().version
         with self._lock:
+            if self._kernels_version != version:
+                self._kernels_version = version
+                self._functions.clear()
             function = self._functions.get(key)
             if function is None:
                 function = self._functions[key] = PlannedFunction(self, reference)
@@ -80,14 +99,27 @@ class FunctionLibraryRuntime:
 
     def compile(self, reference: NameAttrList) -> CompiledPlan:
         """Compile a function's body: its arguments are fed, its results fetched."""
-        body = instantiate_function(self._graph.function_library, reference)
+        body, kernels = self._body(reference)
         return compile_plan(
             body.inputs,
             body.outputs,
             [*body.control_ret_nodes, *_stateful(body)],
-            KernelCache(self._version, body.graph.op_registry),
+            kernels,
             self,
+            self._sanitizer,
         )
+
+    def _body(self, reference: NameAttrList) -> tuple[FunctionBody, KernelCache]:
+        """The body of a function, and the kernels of its nodes, which keep their state."""
+        key = reference.SerializeToString(deterministic=True)
+        with self._lock:
+            known = self._bodies.get(key)
+        if known is None:
+            body = instantiate_function(self._graph.function_library, reference)
+            made = body, KernelCache(self._version, body.graph.op_registry, self._device)
+            with self._lock:
+                known = self._bodies.setdefault(key, made)
+        return known
 
 
 def _stateful(body: FunctionBody) -> list[Operation]:

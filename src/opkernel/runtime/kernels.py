@@ -3,7 +3,7 @@
 import threading
 
 from opkernel.graph import Operation
-from opkernel.kernel import Device, OpKernel, create_op_kernel
+from opkernel.kernel import Device, OpKernel, create_op_kernel, global_kernel_registry
 from opkernel.opdef import OpRegistry
 from opkernel.runtime.device import CPU
 
@@ -11,7 +11,7 @@ __all__ = ["KernelCache"]
 
 
 class KernelCache:
-    """Makes each node's kernel when it is first asked for.
+    """Makes each node's kernel when it is first asked for, anew where a kernel of its op changed.
 
     The lock is held while a kernel is made, so that there is one for each node; it may be taken
     again by the same thread.
@@ -23,7 +23,7 @@ class KernelCache:
         self._version = graph_def_version
         self._op_registry = op_registry
         self._device = device
-        self._kernels: dict[str, OpKernel] = {}
+        self._kernels: dict[str, tuple[int, OpKernel]] = {}
         self._lock = threading.RLock()
 
     def kernel(self, op: Operation) -> OpKernel:
@@ -32,13 +32,16 @@ class KernelCache:
         Raises:
             NotFoundError: no kernel is registered for the node.
         """
+        version = global_kernel_registry().version_of(op.type)
         with self._lock:
-            kernel = self._kernels.get(op.name)
-            if kernel is None or kernel.node_def is not op.node_def:  # an attr was set since
-                kernel = self._kernels[op.name] = create_op_kernel(
+            made_at, kernel = self._kernels.get(op.name, (version, None))
+            if kernel is None or made_at != version or kernel.node_def is not op.node_def:
+                # The kernel was registered anew, or an attr was set.
+                kernel = create_op_kernel(
                     self._device,
                     op.node_def,
                     op_registry=self._op_registry,
                     graph_def_version=self._version,
                 )
+                self._kernels[op.name] = version, kernel
         return kernel

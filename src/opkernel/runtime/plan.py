@@ -24,6 +24,7 @@ from opkernel.runtime.kernels import KernelCache
 from opkernel.runtime.plan_source import Part
 from opkernel.runtime.plan_writer import PlanWriter
 from opkernel.runtime.prune import prune_and_order
+from opkernel.runtime.sanitizer import Sanitizer
 
 __all__ = ["CompiledPlan", "compile_plan"]
 
@@ -80,8 +81,11 @@ def compile_plan(
     targets: Sequence[Operation],
     kernels: KernelCache,
     library: FunctionLibrary,
+    sanitizer: Sanitizer | None = None,
 ) -> CompiledPlan:
     """Compile what is needed to compute `fetches` and run `targets`, given values for `feeds`.
+
+    With a `sanitizer` each kernel runs under its watch.
 
     Raises:
         NotFoundError: a needed node has no kernel.
@@ -98,6 +102,10 @@ def compile_plan(
         elif function is not None:
             writer.call(op, writer.bind(function, function.name))
         else:
-            writer.kernel(op, kernels.kernel(op))
+            kernel = kernels.kernel(op)
+            if sanitizer is None or kernel.const_tensor is not None:
+                writer.kernel(op, kernel)
+            else:
+                writer.call(op, writer.bind(sanitizer.runner(op, kernel), op.type))
     parts = writer.finish(parameters, fetches)
     return CompiledPlan(parts, writer.globals, writer.nodes, writer.uses_step)

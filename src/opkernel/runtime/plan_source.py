@@ -42,7 +42,8 @@ class Names:
 class Statement:
     """One statement of the plan: its text, the locals it reads and sets, the node it computes.
 
-    The last line of `text` may be followed by a deletion and the comment.
+    The last line of `text` may be followed by a deletion and the comment. Where there is a
+    `before`, the locals that die are deleted between it and the text.
     """
 
     text: str
@@ -50,6 +51,7 @@ class Statement:
     sets: Sequence[str]
     node: int
     comment: str = ""
+    before: str = ""
 
 
 @dataclass(slots=True)
@@ -112,12 +114,22 @@ def _with_deletions(
     statement: Statement, index: int, last_read: dict[str, int], kept: set[str]
 ) -> str:
     """The statement's text, followed by the deletion of what nothing reads after it."""
-    dead = dict.fromkeys(n for n in statement.reads if last_read[n] == index and n not in kept)
-    dead |= dict.fromkeys(n for n in statement.sets if n not in last_read and n not in kept)
+    read = dict.fromkeys(n for n in statement.reads if last_read[n] == index and n not in kept)
+    unread = dict.fromkeys(n for n in statement.sets if n not in last_read and n not in kept)
     text = statement.text
+    if statement.before:
+        text = "; ".join([statement.before, *_deletion(read), text])
+        dead = unread
+    else:
+        dead = read | unread
     if dead:
-        text += ("\n" if "\n" in text else "; ") + f"del {', '.join(dead)}"
+        text += ("\n" if "\n" in text else "; ") + _deletion(dead)[0]
     return f"{text}  # {statement.comment}" if statement.comment else text
+
+
+def _deletion(names: Iterable[str]) -> list[str]:
+    """The statement that deletes locals, if there are any."""
+    return [f"del {', '.join(names)}"] if names else []
 
 
 def _function(

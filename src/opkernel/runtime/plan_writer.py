@@ -11,8 +11,10 @@ from typing import Any
 
 from opkernel.errors import InvalidArgumentError
 from opkernel.graph import Operation, Tensor
-from opkernel.kernel import FunctionKernel, OpKernel, OpKernelContext, Step, forward_input
+from opkernel.kernel import FunctionKernel, OpKernel, forward_input
+from opkernel.kernel.context import function_of_step
 from opkernel.runtime.plan_source import Names, Part, Statement, write_parts
+from opkernel.runtime.references import function_of_references
 
 __all__ = ["DEAD", "PlanWriter"]
 
@@ -89,8 +91,12 @@ class PlanWriter:
         """A node that is computed by its kernel."""
         if kernel.const_tensor is not None:
             self._constant(op, kernel.const_tensor)
+        elif any(tensor.dtype.is_ref for tensor in op.inputs):
+            self._call_with_tuple(op, function_of_references(kernel))
+        elif kernel.forwards_inputs:
+            self._forwarding_kernel(op, kernel)
         elif not isinstance(kernel, FunctionKernel):
-            self.call(op, self.bind(_runner(kernel), op.type))
+            self._call_with_tuple(op, function_of_step(kernel))
         elif kernel.function is forward_input:
             self.forward(op)
         else:
@@ -141,6 +147,24 @@ class PlanWriter:
         ]
         lists = [arg.is_list for arg in kernel.properties.output_args]
         self._assign(op, f"{function}({', '.join(arguments)})", outputs, flat=False, lists=lists)
+
+    def _call_with_tuple(self, op: Operation, function: Callable[..., Sequence[Any]]) -> None:
+        """A node that is computed by a function of the step and of a tuple of its inputs."""
+        inputs = "".join(f"{self.value(tensor)}, " for tensor in op.inputs)
+        self.call(op, self.bind(function, op.type), [f"({inputs})"])
+
+    def _forwarding_kernel(self, op: Operation, kernel: OpKernel) -> None:
+        """A kernel that may take over buffers of inputs: it gets the last references to them."""
+        box = self._local(f"{op.name}_inputs")
+        function = self.bind(function_of_step(kernel), op.type)
+        outputs = [(i,) for i in range(len(op.outputs))]
+        inputs = ", ".join(self.value(tensor) for tensor in op.inputs)
+        self.uses_step = True
+        self._assign(op, f"{function}(step, {box})", outputs, flat=True)
+        statement = self._statements[-1]
+        statement.before = f"{box} = [{inputs}]"
+        statement.sets = [*statement.sets, box]
+        self.nodes[-1] = op, [box]
 
     def _constant(self, op: Operation, value: Any) -> None:
         name = self.bind(value, op.name)
@@ -233,15 +257,6 @@ def _pattern(names: Sequence[Sequence[str]], lists: Sequence[bool], flat: bool) 
     if len(items) == 1 and not flat:
         return items[0]
     return f"({', '.join(items)}{',' if len(items) == 1 else ''})" if items else ""
-
-
-def _runner(kernel: OpKernel) -> Callable[..., Sequence[Any]]:
-    """A kernel that is a class, as a function of the step and the inputs."""
-
-    def run(step: Step, *inputs: Any) -> Sequence[Any]:
-        return OpKernelContext(kernel, inputs, step).run()
-
-    return run
 
 
 def _function_name(kernel: FunctionKernel) -> str:

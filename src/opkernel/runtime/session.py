@@ -2,11 +2,13 @@
 
 Each combination of feeds and fetches is compiled once to a plan and kept; a step then converts the
 fed values, runs the plan's function and builds the answer. A session may be used from many threads.
+After a kernel is registered anew the next step has it; steps under way finish with what they began.
 Source: TensorFlow python/client/session.py, core/common_runtime/direct_session.cc.
 """
 
 from __future__ import annotations
 
+import itertools
 import threading
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -19,18 +21,21 @@ import numpy as np
 
 from opkernel.errors import FailedPreconditionError, InvalidArgumentError
 from opkernel.graph import Graph, Tensor, get_default_graph, install_runtime
-from opkernel.kernel import allocation_limit
+from opkernel.kernel import CollectiveExecutor, allocation_limit, global_kernel_registry
 from opkernel.runtime.constants import constant_value
+from opkernel.runtime.device import LocalDevice
 from opkernel.runtime.error_report import raise_reported
 from opkernel.runtime.feeds import Feed
 from opkernel.runtime.fetches import FetchPlan
 from opkernel.runtime.functions import FunctionLibraryRuntime
 from opkernel.runtime.kernels import KernelCache
 from opkernel.runtime.plan import CompiledPlan, compile_plan
+from opkernel.runtime.sanitizer import Sanitizer
 from opkernel.runtime.step import RunStep
 
 __all__ = ["RunOptions", "Session"]
 
+_session_numbers = itertools.count(1)
 _default_sessions: ContextVar[tuple[Session, ...]] = ContextVar("default_sessions", default=())
 
 
@@ -65,6 +70,8 @@ class _Executable:
             return self.answer(self.run(step, *values))
         except Exception as error:
             raise_reported(error)
+        finally:
+            step.end()
 
 
 class Session:
@@ -77,20 +84,34 @@ class Session:
         graph: the graph; the default graph where not given.
         memory_limit_bytes: no single tensor may be larger; half of the machine's memory where not
             given.
+        sanitize: watch the kernels: a step fails with InternalError where one writes to an input or
+            beside its memory, leaves an output unwritten, or breaks what its op declares. Slow.
+        collective_executor: where the groups of collective ops meet; all sessions of the process
+            meet in one where not given.
     """
 
     def __init__(
-        self, graph: Graph | None = None, *, memory_limit_bytes: int | None = None
+        self,
+        graph: Graph | None = None,
+        *,
+        memory_limit_bytes: int | None = None,
+        sanitize: bool = False,
+        collective_executor: CollectiveExecutor | None = None,
     ) -> None:
         self.graph = get_default_graph() if graph is None else graph
         self._memory_limit_bytes = memory_limit_bytes
         self._executables: dict[Hashable, _Executable] = {}
         self._lock = threading.RLock()
         self._closed = False
-        self._edits = self.graph.edits
+        self._registry = global_kernel_registry()
+        self._compiled_at = self._versions()
         version = self.graph.graph_def_versions.producer
-        self._kernels = KernelCache(version, self.graph.op_registry)
-        self._library = FunctionLibraryRuntime(self.graph, version)
+        self._device = LocalDevice("CPU", np)  # of its own: so are its variables
+        self._kernels = KernelCache(version, self.graph.op_registry, self._device)
+        self._sanitizer = Sanitizer() if sanitize else None
+        self._library = FunctionLibraryRuntime(self.graph, version, self._device, self._sanitizer)
+        self._handle = f"session_{next(_session_numbers)}"
+        self._collective_executor = collective_executor
 
     def run(
         self,
@@ -119,7 +140,7 @@ class Session:
         executable = self._executable(fetches, tuple(feeds))
         values = [feed(v) for feed, v in zip(executable.feeds, feeds.values(), strict=True)]
         timeout_in_ms = 0 if options is None else options.timeout_in_ms
-        return executable.step(values, RunStep(timeout_in_ms / 1000 or None))
+        return executable.step(values, self._new_step(timeout_in_ms / 1000 or None))
 
     def make_callable(
         self, fetches: Any, feed_list: Sequence[Any] | None = None
@@ -127,7 +148,7 @@ class Session:
         """A function that takes the values of `feed_list` in order and returns the fetches.
 
         It does the work of `run` on names and structures once, not at every call; changes of the
-        graph after that do not reach it.
+        graph and of registered kernels after that do not reach it.
 
         Raises:
             InvalidArgumentError, NotFoundError, FailedPreconditionError: as `run` does; the
@@ -136,7 +157,7 @@ class Session:
         executable = self._executable(fetches, tuple(feed_list or ()))
         feeds, run, answer = executable.feeds, executable.run, executable.answer
         count = len(feeds)
-        any_step = None if executable.plan.uses_step else RunStep()
+        any_step = None if executable.plan.uses_step else self._new_step()
 
         def call(*values: Any) -> Any:
             if self._closed or len(values) != count:
@@ -144,14 +165,20 @@ class Session:
                 raise InvalidArgumentError(f"Expected {count} feed values, got {len(values)}")
             try:
                 converted = [feed(value) for feed, value in zip(feeds, values)]  # noqa: B905  # as many
-                return answer(run(any_step or RunStep(), *converted))
+                if any_step is not None:
+                    return answer(run(any_step, *converted))
+                return executable.step(converted, self._new_step())
             except Exception as error:
                 raise_reported(error)
 
         return call
 
     def plan(self, fetches: Any, feeds: Sequence[Any] = ()) -> CompiledPlan:
-        """The compiled plan for fetches and feeds; its `source` is the model as Python text."""
+        """What runs the fetches, given the feeds: mostly a compiled plan.
+
+        The `source` of a plan is the model as Python text, that of the dataflow executor a list of
+        the nodes, loop by loop.
+        """
         return self._executable(fetches, tuple(feeds)).plan
 
     def close(self) -> None:
@@ -159,6 +186,7 @@ class Session:
         with self._lock:
             self._closed = True
             self._executables.clear()
+        self._device.resource_manager.clear()
 
     @contextmanager
     def as_default(self) -> Iterator[Self]:
@@ -183,19 +211,29 @@ class Session:
     def _executable(self, fetches: Any, feeds: tuple[Any, ...]) -> _Executable:
         """The plan for fetches and feeds, from the cache where it is there."""
         self._check_open()
-        key = _key(fetches), feeds, self.graph.edits
+        key = _key(fetches), feeds, self.graph.edits, self._registry.version
         executable = self._executables.get(key)
         return self._compile_once(key, fetches, feeds) if executable is None else executable
+
+    def _versions(self) -> tuple[int, int]:
+        """What changes where plans become stale: the graph was edited, or a kernel replaced."""
+        return self.graph.edits, self._registry.version
+
+    def _new_step(self, timeout_s: float | None = None) -> RunStep:
+        return RunStep(
+            timeout_s, self._device.resource_manager, self._handle, self._collective_executor
+        )
 
     def _check_open(self) -> None:
         if self._closed:
             raise FailedPreconditionError("Attempted to use a closed Session.")
 
     def _compile_once(self, key: Hashable, fetches: Any, feeds: tuple[Any, ...]) -> _Executable:
-        """Compile what another thread has not compiled meanwhile; drop what edits made stale."""
+        """Compile what another thread has not compiled meanwhile; drop what has become stale."""
         with self._lock:
-            if self._edits != self.graph.edits:
-                self._edits = self.graph.edits
+            versions = self._versions()
+            if self._compiled_at != versions:
+                self._compiled_at = versions
                 self._executables.clear()
             executable = self._executables.get(key)
             if executable is None:
@@ -209,9 +247,16 @@ class Session:
         if len({tensor.name for tensor in tensors}) != len(tensors):
             raise InvalidArgumentError("Tensors to be fed are given more than once")
         plan = compile_plan(
-            tensors, fetch_plan.tensors, fetch_plan.targets, self._kernels, self._library
+            tensors,
+            fetch_plan.tensors,
+            fetch_plan.targets,
+            self._kernels,
+            self._library,
+            self._sanitizer,
         )
         run: Callable[..., Sequence[Any]] = np.errstate(all="ignore")(plan.run)
+        if self._sanitizer is not None:
+            run = self._sanitizer.watched(run)
         if self._memory_limit_bytes is not None:
             run = allocation_limit(self._memory_limit_bytes)(run)
         converters = tuple(Feed(tensor).converter() for tensor in tensors)

@@ -1,0 +1,182 @@
+"""`opkernel explain`: why a node of a model has its kernel, its device and its memory."""
+
+import difflib
+from pathlib import Path
+from typing import Any
+
+import click
+
+from opkernel.cli.kernel_choice import Candidate, KernelChoice, Port
+from opkernel.cli.output import json_option, print_json, print_table, printable
+from opkernel.cli.progress import progress
+from opkernel.errors import NotFoundError
+from opkernel.graph import Graph, load_graph
+from opkernel.kernel import MemoryType
+from opkernel.kernel.lookup import DEFAULT_DEVICE_TYPE
+from opkernel.opdef import add_defaults_to_node_def
+from opkernel.proto import NodeDef
+from opkernel.runtime import CPU
+from opkernel.runtime.control_flow import STRUCTURAL_OPS
+
+__all__ = ["explain"]
+
+
+@click.command()
+@click.argument("model", type=click.Path(exists=True, path_type=Path))
+@click.argument("node")
+@click.option("--device", default=CPU.device_type, metavar="TYPE", help="The device to run it on.")
+@json_option
+def explain(model: Path, node: str, device: str, as_json: bool) -> None:
+    """Explain why NODE of MODEL has its kernel, device and memory, and what would change that.
+
+    A node of a function is named with the function: FUNCTION/NODE.
+    """
+    with progress(f"Loading {model.name}"):
+        graph = load_graph(model, allow_unregistered=True)
+    node_def = _find_node(graph, node)
+    ops = graph.function_library
+    add_defaults_to_node_def(node_def, ops.look_up_op_def(node_def.op))
+    choice = KernelChoice(node_def, ops, device)
+    run_by = _run_by(graph, node_def.op)
+    facts = {
+        "node": node,
+        "op": node_def.op,
+        "requested_device": node_def.device,
+        "device": device,
+        "run_by": run_by,
+        "kernel": None if choice.chosen is None else choice.chosen.registration.class_name,
+        "error": choice.error,
+        "kernels": [_candidate_facts(choice, one) for one in choice.candidates],
+        "inputs": [_port_facts(port) for port in choice.inputs],
+        "outputs": [_port_facts(port) for port in choice.outputs],
+        "changes": choice.changes() if run_by == "kernel" else [],
+    }
+    if as_json:
+        print_json(facts)
+    else:
+        _print(facts)
+
+
+def _find_node(graph: Graph, name: str) -> NodeDef:
+    """A copy of the node, without its weights.
+
+    Raises:
+        NotFoundError: there is none of this name; the message names the nearest.
+    """
+    nodes = {op.name: op.node_def for op in graph.get_operations()}
+    if name not in nodes:
+        for function in graph.function_library.values():
+            nodes.update({f"{function.signature.name}/{n.name}": n for n in function.node_def})
+    if name not in nodes:
+        close = difflib.get_close_matches(name, nodes)
+        hint = f"; perhaps you mean {' or '.join(close)}" if close else ""
+        raise NotFoundError(f"the graph has no node {name!r}{hint}")
+    found = nodes[name]
+    slim = NodeDef(name=found.name, op=found.op, input=found.input, device=found.device)
+    for attr, value in found.attr.items():
+        if not value.HasField("tensor"):
+            slim.attr[attr].CopyFrom(value)
+    return slim
+
+
+def _run_by(graph: Graph, op: str) -> str:
+    """What runs a node in a session: its kernel, the executor, or a function."""
+    if op in graph.function_library:
+        return "function"
+    return "executor" if op in STRUCTURAL_OPS else "kernel"
+
+
+def _candidate_facts(choice: KernelChoice, one: Candidate) -> dict[str, Any]:
+    kernel = one.kernel_def
+    return {
+        "kernel": one.registration.class_name,
+        "module": one.registration.owner,
+        "device": kernel.device_type,
+        "label": kernel.label,
+        "priority": kernel.priority,
+        "host_memory": list(kernel.host_memory_arg),
+        "chosen": one.is_chosen,
+        "fits": not one.failing,
+        "verdict": choice.verdict(one),
+        "conditions": [
+            {
+                "subject": condition.subject,
+                "allowed": list(condition.allowed),
+                "value": condition.value,
+                "holds": condition.holds,
+                **({"error": condition.error} if condition.error else {}),
+            }
+            for condition in one.conditions
+        ],
+    }
+
+
+def _port_facts(port: Port) -> dict[str, Any]:
+    memory = "host" if port.memory == MemoryType.HOST_MEMORY else "device"
+    return {"name": port.name, "dtype": port.dtype.string, "memory": memory, "reason": port.reason}
+
+
+def _print(facts: dict[str, Any]) -> None:
+    click.secho(printable(f"{facts['node']}: {facts['op']} on {facts['device']}"), bold=True)
+    click.echo(printable(_summary(facts)))
+    if facts["requested_device"]:
+        click.echo(
+            f"The node asks for {printable(facts['requested_device'])}; "
+            f"sessions run every node on {CPU.device_type}."
+        )
+    for one in facts["kernels"]:
+        click.echo()
+        click.echo(printable("\n".join(_kernel_lines(one))))
+    for what in ("inputs", "outputs"):
+        rows = [(p["name"], p["dtype"], p["memory"], p["reason"]) for p in facts[what]]
+        if rows:
+            click.echo()
+            print_table(what.capitalize(), ("name", "type", "memory", "why"), rows)
+    if facts["changes"]:
+        click.echo("\nWhat would change the kernel:")
+        click.echo(printable("\n".join(f"  {change}" for change in facts["changes"])))
+
+
+def _summary(facts: dict[str, Any]) -> str:
+    """A sentence on what runs the node."""
+    op, kernel = facts["op"], facts["kernel"]
+    run_by = facts["run_by"]
+    if run_by == "function":
+        return f"{op} is a function of the graph: its body is run."
+    if run_by == "executor":
+        return f"{op} is part of how graphs are run: the executor does its work, no kernel."
+    if kernel is not None:
+        return f"It has the kernel {kernel}."
+    if not facts["kernels"]:
+        return f"It has no kernel: none is registered for {op}."
+    if any(one["fits"] for one in facts["kernels"]):
+        return f"It has no kernel: {facts['error'].splitlines()[0]}"
+    if len(facts["kernels"]) == 1:
+        return f"It has no kernel: the only one of {op} does not fit."
+    return f"It has no kernel: none of the {len(facts['kernels'])} kernels of {op} fits."
+
+
+def _kernel_lines(one: dict[str, Any]) -> list[str]:
+    """A kernel with what it asks for, a line each."""
+    facts = [one["module"]] if one["module"] else []
+    facts += [f"priority {one['priority']}"] if one["priority"] else []
+    lines = [f"{one['kernel']}{' (' + ', '.join(facts) + ')' if facts else ''}: {one['verdict']}"]
+    for condition in one["conditions"]:
+        mark = "ok" if condition["holds"] else "no"
+        lines.append(
+            f"  {mark}  {condition['subject']} = {condition['value'] or 'none'}{_wanted(condition)}"
+        )
+        if "error" in condition:
+            lines.append(f"      {condition['error']}")
+    return lines
+
+
+def _wanted(condition: dict[str, Any]) -> str:
+    """What a kernel takes, where it is not just what the node has."""
+    allowed = [str(value) or "none" for value in condition["allowed"]]
+    if allowed == [condition["value"] or "none"]:
+        return ""
+    if allowed == [DEFAULT_DEVICE_TYPE] and condition["holds"]:
+        return " (serves every device that has no kernel itself)"
+    is_it = "" if condition["holds"] else "not "
+    return f" ({is_it}{'one of ' if len(allowed) > 1 else ''}{', '.join(allowed)})"

@@ -1,0 +1,157 @@
+"""Kernels whose work ends after their call has returned: by a callback, or as a coroutine.
+
+Source: AsyncOpKernel in TensorFlow core/framework/op_kernel.h.
+"""
+
+from __future__ import annotations
+
+import inspect
+import logging
+import threading
+import time
+from collections.abc import Callable
+from typing import Any, ClassVar
+
+from opkernel.errors import (
+    CancelledError,
+    DeadlineExceededError,
+    InternalError,
+    OpError,
+    as_op_error,
+)
+from opkernel.kernel.context import OpKernelContext
+from opkernel.kernel.event_loop import start_coroutine
+from opkernel.kernel.op_kernel import OpKernel
+
+__all__ = ["AsyncOpKernel", "CoroutineKernel", "DoneCallback", "as_coroutine_kernel"]
+
+_LOGGER = logging.getLogger("opkernel.kernel")
+
+
+class DoneCallback:
+    """What an asynchronous kernel calls, from any thread, exactly once, when it is done.
+
+    A second call raises InternalError. A callback that is dropped without having been called ends
+    the computation with InternalError: nobody could call it any more.
+    """
+
+    __slots__ = ("_callback", "_ctx", "_is_called", "_lock")
+
+    def __init__(self, ctx: OpKernelContext, callback: Callable[[], None]) -> None:
+        self._ctx = ctx
+        self._callback = callback
+        self._is_called = False
+        self._lock = threading.Lock()
+
+    def __call__(self) -> None:
+        """Say that the computation is over."""
+        with self._lock:
+            is_first, self._is_called = not self._is_called, True
+        if not is_first:
+            error = InternalError(f"{self._kernel} called done twice")
+            _LOGGER.error("%s", error.message)
+            raise error
+        self._callback()
+
+    def __del__(self) -> None:
+        if not self._is_called:
+            self._is_called = True
+            error = InternalError(f"{self._kernel} will never call done: it let go of the callback")
+            _LOGGER.error("%s", error.message)
+            self._ctx.set_status(error)
+            self._callback()
+
+    @property
+    def _kernel(self) -> str:
+        kernel = self._ctx.kernel
+        return f"{kernel.type_string} (node '{kernel.name}')"
+
+
+class AsyncOpKernel(OpKernel):
+    """A kernel that waits for something: it starts its work, returns, and calls `done` at the end.
+
+    `compute_async` sets the outputs, or the status, before it calls `done`, and touches neither the
+    context nor itself afterwards. Kernels that may wait for long register with the context's
+    cancellation manager.
+    """
+
+    reports_by_callback: ClassVar[bool] = True
+
+    def compute_async(self, ctx: OpKernelContext, done: Callable[[], None]) -> None:
+        """Start the computation; `done` is to be called when it is over, by any thread."""
+        raise NotImplementedError(f"{type(self).__name__} does not override compute_async")
+
+    def as_async(self) -> AsyncOpKernel:
+        """The kernel itself."""
+        return self
+
+    def start(self, ctx: OpKernelContext, done: Callable[[], None]) -> None:
+        """Start the computation, as executors do: what `compute_async` raises is its status."""
+        callback = DoneCallback(ctx, done)
+        try:
+            self.compute_async(ctx, callback)
+        except Exception as error:  # what a kernel of a user raises may be anything
+            ctx.set_status(_status_of(error))
+            callback()
+
+    def compute(self, ctx: OpKernelContext) -> None:
+        """Start the computation and wait for its end.
+
+        Raises:
+            DeadlineExceededError: the step ran out of time.
+        """
+        is_over = threading.Event()
+        self.start(ctx, is_over.set)
+        deadline = ctx.deadline
+        in_time = is_over.wait(None if deadline is None else max(deadline - time.monotonic(), 0))
+        is_late = deadline is not None and time.monotonic() >= deadline
+        if not in_time or (is_late and isinstance(ctx.status, CancelledError)):
+            error = DeadlineExceededError(f"Timed out while {self.type_string} was waiting")
+            if ctx.cancellation_manager is not None:
+                ctx.cancellation_manager.start_cancel(error)
+            raise error
+
+
+class CoroutineKernel(AsyncOpKernel):
+    """A kernel that is written as a coroutine; what it raises is its status."""
+
+    reports_by_callback: ClassVar[bool] = False
+
+    async def compute_coroutine(self, ctx: OpKernelContext) -> None:
+        """Compute the outputs; runs on the event loop of the process."""
+        raise NotImplementedError(f"{type(self).__name__} does not override compute_coroutine")
+
+    def compute_async(self, ctx: OpKernelContext, done: Callable[[], None]) -> None:
+        """Run the coroutine on the event loop, and call `done` when it has ended."""
+
+        def finish(error: BaseException | None) -> None:
+            if error is not None:
+                ctx.set_status(_status_of(error))
+            done()
+
+        start_coroutine(self.compute_coroutine(ctx), finish)
+
+
+def _status_of(error: BaseException) -> OpError:
+    """What a kernel raised as an OpError, with the exception itself as its cause."""
+    if not isinstance(error, Exception):
+        return InternalError(f"{type(error).__name__}: {error}")
+    status = as_op_error(error)
+    if status is not error:
+        status.__cause__ = error
+    return status
+
+
+def as_coroutine_kernel(kernel: type[OpKernel]) -> type[OpKernel]:
+    """The class, or one that runs its `async def compute` as a coroutine."""
+    compute: Any = kernel.compute
+    if issubclass(kernel, AsyncOpKernel) or not inspect.iscoroutinefunction(compute):
+        return kernel
+    namespace = {
+        "compute_coroutine": compute,
+        "compute": CoroutineKernel.compute,
+        "__module__": kernel.__module__,
+        "__qualname__": kernel.__qualname__,
+        "__doc__": kernel.__doc__,
+    }
+    return type(kernel.__name__, (kernel, CoroutineKernel), namespace)

@@ -1,0 +1,1 @@
+"""What groups of devices compute together."""

@@ -1,0 +1,50 @@
+"""NcclAllReduce, of which TensorFlow has a kernel for GPUs alone.
+
+Source: TensorFlow core/ops/nccl_ops.cc, core/kernels/nccl_ops.cc.
+"""
+
+from opkernel.errors import InvalidArgumentError
+from opkernel.kernel import CollectiveType, OpKernelConstruction, OpKernelContext, register_kernel
+from opkernel.opdef import register_op, unchanged_shape
+from opkernel.ops.collective.kernel import MERGE_OPS, CollectiveKernel, Instance
+
+NCCL_ALL_REDUCE = register_op(
+    "NcclAllReduce",
+    inputs=["input: T"],
+    outputs=["data: T"],
+    attrs=[
+        "reduction: {'min', 'max', 'prod', 'sum'}",
+        "T: {half, float, double, int32, int64}",
+        "num_devices: int",
+        "shared_name: string",
+    ],
+    shape_fn=unchanged_shape,
+    is_stateful=True,
+    doc="The inputs of all `num_devices` nodes of one `shared_name`, reduced to one.",
+)
+
+_REDUCTIONS = {
+    "max": MERGE_OPS["Max"],
+    "min": MERGE_OPS["Min"],
+    "prod": MERGE_OPS["Mul"],
+    "sum": MERGE_OPS["Add"],
+}
+
+
+@register_kernel(NCCL_ALL_REDUCE, device="CPU")
+class NcclAllReduce(CollectiveKernel):
+    """The inputs of all members merged into one."""
+
+    collective_type = CollectiveType.REDUCTION_COLLECTIVE
+
+    def __init__(self, construction: OpKernelConstruction) -> None:
+        super().__init__(construction)
+        self.merge_op = _REDUCTIONS[construction.get_attr("reduction")]
+        num_devices = construction.get_attr("num_devices")
+        if num_devices <= 0:
+            raise InvalidArgumentError(f"num_devices must be positive but is {num_devices}")
+        shared_name = construction.get_attr("shared_name")
+        self._instance = Instance(num_devices, f"NcclAllReduce {shared_name}", shared_name)
+
+    def instance(self, ctx: OpKernelContext) -> Instance:
+        return self._instance

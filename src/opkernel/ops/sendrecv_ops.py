@@ -1,0 +1,128 @@
+"""Sending tensors from one part of a graph to another, through the rendezvous of the step.
+
+Source: TensorFlow core/ops/sendrecv_ops.cc, core/kernels/sendrecv_ops.cc.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+from opkernel.errors import InternalError, OpError
+from opkernel.kernel import (
+    AsyncOpKernel,
+    FrameAndIter,
+    OpKernel,
+    OpKernelConstruction,
+    OpKernelContext,
+    ParsedKey,
+    Rendezvous,
+    RendezvousArgs,
+    create_key,
+    parse_key,
+    register_kernel,
+)
+from opkernel.opdef import no_outputs, register_op, unknown_shape
+
+_ROOT = FrameAndIter()
+
+
+class _Key:
+    """The key under which a node sends or receives, in each iteration another."""
+
+    def __init__(self, construction: OpKernelConstruction) -> None:
+        get_attr = construction.get_attr
+        self._names = (
+            get_attr("send_device"),
+            get_attr("send_device_incarnation"),
+            get_attr("recv_device"),
+            get_attr("tensor_name"),
+        )
+        self._outside_loops = parse_key(create_key(*self._names))
+        # A copy between memories happens within one call of a function, others between steps.
+        self._is_of_call = construction.has_attr("_hostmem_sendrecv") and bool(
+            get_attr("_hostmem_sendrecv")
+        )
+
+    def at(self, ctx: OpKernelContext) -> ParsedKey:
+        """The key of this computation."""
+        frame_iter = ctx.frame_iter
+        if self._is_of_call and ctx.call_frame is not None:
+            frame_iter = FrameAndIter(id(ctx.call_frame), 0)
+        if frame_iter == _ROOT:
+            return self._outside_loops
+        return parse_key(create_key(*self._names, frame_iter))
+
+
+def _rendezvous(ctx: OpKernelContext) -> Rendezvous:
+    if ctx.rendezvous is None:
+        raise InternalError("Op kernel context needs to provide a rendezvous.")
+    return ctx.rendezvous
+
+
+class Send(OpKernel):
+    """Hands its input over, dead or alive; does not wait for the receiver."""
+
+    def __init__(self, construction: OpKernelConstruction) -> None:
+        super().__init__(construction)
+        self._key = _Key(construction)
+
+    def compute(self, ctx: OpKernelContext) -> None:
+        args = RendezvousArgs(ctx.op_device_context, ctx.input_alloc_attr(0))
+        value = ctx.input(0) if ctx.has_input(0) else None
+        _rendezvous(ctx).send(self._key.at(ctx), args, value, ctx.is_input_dead)
+
+
+class Recv(AsyncOpKernel):
+    """Gives what was sent, when it is there; leaves the output unset where that is dead."""
+
+    def __init__(self, construction: OpKernelConstruction) -> None:
+        super().__init__(construction)
+        self._key = _Key(construction)
+
+    def compute_async(self, ctx: OpKernelContext, done: Callable[[], None]) -> None:
+        def receive(
+            error: OpError | None, _: RendezvousArgs, __: RendezvousArgs, value: Any, is_dead: bool
+        ) -> None:
+            try:
+                if error is None and not is_dead:
+                    ctx.set_output(0, value)
+            except OpError as wrong:  # the sender and the receiver disagree about the type
+                error = wrong
+            if error is not None:
+                ctx.set_status(error)
+            done()
+
+        args = RendezvousArgs(
+            ctx.op_device_context, ctx.output_alloc_attr(0), ctx.cancellation_manager
+        )
+        _rendezvous(ctx).recv_async(self._key.at(ctx), args, receive)
+
+
+_ATTRS = (
+    "tensor_name: string",
+    "send_device: string",
+    "send_device_incarnation: int",
+    "recv_device: string",
+    "client_terminated: bool = false",
+)
+
+for _prefix, _on_host in (("", ()), ("_", ()), ("_Host", ("tensor",))):
+    register_op(
+        f"{_prefix}Send",
+        inputs=["tensor: T"],
+        attrs=["T: type", *_ATTRS],
+        shape_fn=no_outputs,
+        is_stateful=True,
+        doc="Hands a tensor over to the node that receives it.",
+    )
+    register_op(
+        f"{_prefix}Recv",
+        outputs=["tensor: tensor_type"],
+        attrs=["tensor_type: type", *_ATTRS],
+        shape_fn=unknown_shape,
+        is_stateful=True,
+        is_distributed_communication=True,
+        doc="Gives the tensor that another node sends.",
+    )
+    for _name, _kernel in ((f"{_prefix}Send", Send), (f"{_prefix}Recv", Recv)):
+        register_kernel(_name, device="CPU", system=True)(_kernel)
+        register_kernel(_name, device="DEFAULT", host_memory=_on_host, system=True)(_kernel)

@@ -1,0 +1,210 @@
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.cli.conftest import Command
+
+from opkernel.graph import Graph, graph_to_function_def
+from opkernel.kernel import Name, OpKernel, global_kernel_registry, register_kernel
+from opkernel.opdef import register_op, unchanged_shape
+from opkernel.types import DataType
+
+OP = "ExplainedInTests"
+
+
+@pytest.fixture(autouse=True)
+def _op() -> Iterator[None]:
+    register_op(
+        OP,
+        inputs=["x: T", "sizes: int32"],
+        outputs=["y: T"],
+        attrs=["T: type", "mode: string = 'same'"],
+        shape_fn=unchanged_shape,
+    )
+    chains = {
+        "Plain": Name(OP)
+        .device("CPU")
+        .type_constraint("T", ["half", "float"])
+        .host_memory("sizes"),
+        "Better": Name(OP).device("CPU").type_constraint("T", ["float"]).priority(1),
+        "Labelled": Name(OP).device("CPU").type_constraint("T", ["float"]).label("fast"),
+        "OfMode": Name(OP).device("CPU").attr_constraint("mode", ["valid", "full"]).priority(2),
+        "ForGpu": Name(OP).device("GPU"),
+        "ForAll": Name(OP).device("DEFAULT").type_constraint("T", "float"),
+    }
+    for name, chain in chains.items():
+        register_kernel(chain)(type(name, (OpKernel,), {}))
+    yield
+    registry = global_kernel_registry()
+    for one in registry.registrations_for(OP):
+        registry.unregister(one)
+
+
+@pytest.fixture
+def model(tmp_path: Path) -> Path:
+    graph = Graph()
+
+    def placeholder(dtype: DataType) -> Any:
+        return graph.create_op("Placeholder", attrs={"dtype": dtype}).outputs[0]
+
+    x, sizes = placeholder(DataType.DT_FLOAT), placeholder(DataType.DT_INT32)
+    graph.create_op(OP, [x, sizes], name="float")
+    graph.create_op(OP, [placeholder(DataType.DT_HALF), sizes], name="half")
+    graph.create_op(OP, [placeholder(DataType.DT_STRING), sizes], name="string")
+    graph.create_op(OP, [x, sizes], name="wrong_label", attrs={"_kernel": "slow"})
+    with graph.device("/device:GPU:0"):
+        graph.create_op(OP, [x, sizes], name="on/gpu")
+    graph.create_op("Switch", [x, placeholder(DataType.DT_BOOL)], name="switch")
+    graph.create_op("Enter", [x], name="enter", attrs={"frame_name": "f"})
+    graph.create_op("VariableV2", name="variable", attrs={"shape": [], "dtype": DataType.DT_FLOAT})
+    inner = Graph(function_library=graph.function_library)
+    a = inner.create_op("Placeholder", name="a", attrs={"dtype": DataType.DT_FLOAT}).outputs[0]
+    negative = inner.create_op("Neg", [a], name="negative").outputs[0]
+    graph.function_library.add_function(graph_to_function_def(inner, "f", [a], [negative]))
+    graph.create_op("f", [x], name="call")
+    file = tmp_path / "model.pb"
+    file.write_bytes(graph.as_graph_def().SerializeToString())
+    return file
+
+
+def explained(command: Command, *arguments: Any) -> dict[str, Any]:
+    done = command("explain", *map(str, arguments), "--json")
+    assert done.exit_code == 0, done.output
+    facts: dict[str, Any] = json.loads(done.output)
+    return facts
+
+
+def verdicts(facts: dict[str, Any]) -> dict[str, str]:
+    return {one["kernel"]: one["verdict"] for one in facts["kernels"]}
+
+
+def failing(facts: dict[str, Any], kernel: str) -> list[str]:
+    (one,) = [one for one in facts["kernels"] if one["kernel"] == kernel]
+    return [condition["subject"] for condition in one["conditions"] if not condition["holds"]]
+
+
+def test_what_became_of_each_kernel(command: Command, model: Path) -> None:
+    facts = explained(command, model, "float")
+    assert facts["kernel"] == "Better"
+    assert verdicts(facts) == {
+        "Better": "chosen",
+        "Plain": "fits, but Better has a higher priority",
+        "ForAll": "fits, but the kernel for CPU goes before",
+        "Labelled": "does not fit",
+        "OfMode": "does not fit",
+        "ForGpu": "does not fit",
+    }
+    assert failing(facts, "Labelled") == ["label"]
+    assert failing(facts, "OfMode") == ["mode"]
+    assert failing(facts, "ForGpu") == ["device"]
+
+
+def test_what_would_change_it(command: Command, model: Path) -> None:
+    assert sorted(explained(command, model, "float")["changes"]) == [
+        "Register Plain at a priority above 1.",
+        "Run it on GPU: it gets ForGpu.",
+        "Set mode to valid or another value that it takes: it gets OfMode.",
+        "Set the attr _kernel to 'fast': it gets Labelled.",
+    ]
+    assert "Cast x to float: it gets Better." in explained(command, model, "half")["changes"]
+
+
+def test_no_kernel(command: Command, model: Path) -> None:
+    facts = explained(command, model, "string")
+    assert facts["kernel"] is None
+    assert set(verdicts(facts).values()) == {"does not fit"}
+    assert failing(facts, "Plain") == ["T"]
+    assert failing(facts, "Labelled") == ["label", "T"]
+    assert "Cast x to float or another type that it takes: it gets Plain." in facts["changes"]
+    assert "No registered 'ExplainedInTests' OpKernel for CPU devices" in facts["error"]
+    text = command("explain", str(model), "string").output
+    assert text.startswith(
+        f"string: {OP} on CPU\nIt has no kernel: none of the 6 kernels of {OP} fits.\n"
+    )
+    assert "  no  T = string (not one of half, float)\n" in text
+
+
+def test_a_label_that_no_kernel_has(command: Command, model: Path) -> None:
+    facts = explained(command, model, "wrong_label")
+    assert facts["kernel"] is None
+    assert failing(facts, "Plain") == failing(facts, "Labelled") == ["label"]
+    assert "Drop the attr _kernel: it gets Plain." in facts["changes"]
+
+
+def test_memory(command: Command, model: Path) -> None:
+    half = explained(command, model, "half")
+    assert half["inputs"] == [
+        {"name": "x", "dtype": "half", "memory": "device", "reason": ""},
+        {"name": "sizes", "dtype": "int32", "memory": "host", "reason": "the kernel asks for it"},
+    ]
+    string = explained(command, model, "string")
+    assert [port["reason"] for port in string["inputs"]] == [
+        "as every string",
+        "as every int32 without a kernel",
+    ]
+
+
+def test_another_device(command: Command, model: Path) -> None:
+    facts = explained(command, model, "float", "--device", "GPU")
+    assert facts["kernel"] == "ForGpu"
+    assert verdicts(facts)["ForAll"] == "fits, but the kernel for GPU goes before"
+    facts = explained(command, model, "float", "--device", "TPU")
+    assert facts["kernel"] == "ForAll"
+    facts = explained(command, model, "float", "--device", "XLA_CPU_JIT")
+    assert facts["kernel"] is None
+
+
+def test_the_text(command: Command, model: Path) -> None:
+    lines = command("explain", str(model), "on/gpu").output.splitlines()
+    assert lines[:8] == [
+        f"on/gpu: {OP} on CPU",
+        "It has the kernel Better.",
+        "The node asks for /device:GPU:0; sessions run every node on CPU.",
+        "",
+        f"Better ({__name__}, priority 1): chosen",
+        "  ok  device = CPU",
+        "  ok  T = float",
+        "",
+    ]
+    assert "  no  label = none (not fast)" in lines
+    assert "  ok  device = CPU (serves every device that has no kernel itself)" in lines
+    assert "What would change the kernel:" in lines
+
+
+@pytest.mark.parametrize(
+    ("node", "run_by", "text"),
+    [
+        ("switch", "executor", "Switch is part of how graphs are run"),
+        ("call", "function", "f is a function of the graph: its body is run."),
+        ("variable", "kernel", "It has no kernel: none is registered for VariableV2."),
+        ("f/negative", "kernel", "It has the kernel "),
+    ],
+)
+def test_what_runs_a_node(command: Command, model: Path, node: str, run_by: str, text: str) -> None:
+    assert explained(command, model, node)["run_by"] == run_by
+    assert text in command("explain", str(model), node).output
+
+
+def test_two_kernels_to_choose_from(command: Command, model: Path) -> None:
+    register_kernel(Name(OP).device("CPU").priority(2))(type("Rival", (OpKernel,), {}))
+    register_kernel(Name(OP).device("CPU").priority(2))(OpKernel)
+    register_kernel(Name(OP).device("CPU").priority(2).type_constraint("T", "float"))(
+        type("Other", (OpKernel,), {})
+    )
+    facts = explained(command, model, "float")
+    assert facts["kernel"] is None
+    assert verdicts(facts)["Other"] == "fits, and so does another"
+    assert "Unregister Other, or register it at another priority." in facts["changes"]
+    assert "It has no kernel: Multiple OpKernel registrations match" in (
+        command("explain", str(model), "float").output
+    )
+
+
+def test_no_such_node(command: Command, model: Path) -> None:
+    done = command("explain", str(model), "flaot")
+    assert done.exit_code == 1
+    assert done.output == (
+        "Error: NOT_FOUND: the graph has no node 'flaot'; perhaps you mean float\n"
+    )

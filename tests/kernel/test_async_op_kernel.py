@@ -1,0 +1,189 @@
+"""Kernels that end after their call has returned: by callback, and as coroutines."""
+
+import asyncio
+import gc
+import threading
+from typing import Any
+
+import numpy as np
+import pytest
+from tests.kernel.kernels import make_kernel
+
+from opkernel.errors import DeadlineExceededError, InternalError, InvalidArgumentError
+from opkernel.kernel import AsyncOpKernel, OpKernel, OpKernelContext, Step
+
+FLOATS = {"inputs": ["x: float"], "outputs": ["y: float"]}
+
+
+def context(kernel, step=None):
+    return OpKernelContext(make_kernel(kernel, **FLOATS), [np.float32(3)], step or Step())
+
+
+class Twice(AsyncOpKernel):
+    """Computes on a thread of its own."""
+
+    def compute_async(self, ctx, done):
+        def work():
+            ctx.set_output(0, np.float32(2 * ctx.input(0)))
+            done()
+
+        threading.Thread(target=work).start()
+
+
+class TestCallbacks:
+    def test_compute_waits_for_the_end(self):
+        assert context(Twice).run() == [6]
+
+    def test_start_returns_at_once(self):
+        class Waits(AsyncOpKernel):
+            def compute_async(self, ctx, done):
+                waiting.append((ctx, done))
+
+        waiting: list[Any] = []
+        ended = []
+        ctx = context(Waits)
+        assert ctx.kernel.as_async() is ctx.kernel
+        ctx.kernel.start(ctx, lambda: ended.append(True))
+        assert not ended
+        waiting[0][0].set_output(0, np.float32(1))
+        waiting.pop()[1]()
+        assert ended
+        assert ctx.finish() == [1]
+
+    def test_what_is_raised_ends_the_computation(self):
+        class Raises(AsyncOpKernel):
+            def compute_async(self, ctx, done):
+                raise KeyError("lost")
+
+        with pytest.raises(InternalError, match="KeyError: 'lost'") as caught:
+            context(Raises).run()
+        assert isinstance(caught.value.__cause__, KeyError)
+
+    def test_done_twice_is_an_error(self):
+        class Done(AsyncOpKernel):
+            def compute_async(self, ctx, done):
+                ctx.set_output(0, np.float32(1))
+                done()
+                with pytest.raises(InternalError, match=r"Test \(node 'n'\) called done twice"):
+                    done()
+
+        assert context(Done).run() == [1]
+
+    def test_a_callback_that_is_lost_is_an_error(self):
+        class Forgets(AsyncOpKernel):
+            def compute_async(self, ctx, done):
+                """Let go of the callback."""
+
+        ctx = context(Forgets)
+        ended = threading.Event()
+        ctx.kernel.start(ctx, ended.set)
+        gc.collect()
+        assert ended.wait(10)
+        with pytest.raises(InternalError, match="will never call done"):
+            ctx.finish()
+
+    def test_errors_go_through_the_callback(self):
+        class Checks(AsyncOpKernel):
+            def compute_async(self, ctx, done):
+                if not ctx.requires_async(ctx.input(0) < 0, "x must be negative", done):
+                    return
+                raise AssertionError("not reached")
+
+        with pytest.raises(InvalidArgumentError, match="x must be negative"):
+            context(Checks).run()
+
+    def test_the_synchronous_form_is_refused(self):
+        class Checks(AsyncOpKernel):
+            def compute_async(self, ctx, done):
+                ctx.requires(False, "x must be negative")
+
+        with pytest.raises(InternalError, match="Use requires_async in AsyncOpKernel"):
+            context(Checks).run()
+
+    def test_a_deadline_ends_the_waiting(self):
+        class Hangs(AsyncOpKernel):
+            def compute_async(self, ctx, done):
+                kept.append(done)
+
+        class Over(Step):
+            deadline = 0.0
+
+        kept: list[Any] = []
+        with pytest.raises(DeadlineExceededError, match="Test"):
+            context(Hangs, Over()).run()
+        kept.pop()()
+
+
+class TestCoroutines:
+    def test_a_class(self):
+        class Sleeps(OpKernel):
+            async def compute(self, ctx):
+                await asyncio.sleep(0.001)
+                ctx.set_output(0, np.float32(2 * ctx.input(0)))
+
+        assert context(Sleeps).run() == [6]
+        assert context(Sleeps).kernel.as_async() is not None
+
+    def test_a_function(self):
+        async def sleeps(x):
+            await asyncio.sleep(0.001)
+            return np.float32(x + 1)
+
+        assert context(sleeps).run() == [4]
+
+    def test_many_wait_at_once(self):
+        class Meet(OpKernel):
+            async def compute(self, ctx):
+                arrived.append(self)
+                while len(arrived) < 20:
+                    await asyncio.sleep(0.001)
+                ctx.set_output(0, ctx.input(0))
+
+        arrived = []
+        contexts = [context(Meet) for _ in range(20)]
+        ended = [threading.Event() for _ in contexts]
+        for ctx, event in zip(contexts, ended, strict=True):
+            ctx.kernel.start(ctx, event.set)
+        assert all(event.wait(10) for event in ended)
+        assert [ctx.finish() for ctx in contexts] == [[3]] * 20
+
+    def test_what_is_raised_is_the_status(self):
+        class Raises(OpKernel):
+            async def compute(self, ctx):
+                ctx.requires(False, "x must be negative")
+
+        with pytest.raises(InvalidArgumentError, match="x must be negative"):
+            context(Raises).run()
+
+
+class TestConstruction:
+    def test_an_error_that_is_recorded_refuses_the_kernel(self):
+        class Refuses(OpKernel):
+            def __init__(self, construction):
+                super().__init__(construction)
+                construction.ctx_failure("no such thing")
+
+        with pytest.raises(InvalidArgumentError, match=r"no such thing.*'n'"):
+            make_kernel(Refuses, **FLOATS)
+
+    def test_what_a_kernel_tells(self):
+        kernel = make_kernel(Twice, **FLOATS)
+        ctx = OpKernelContext(kernel, [np.ones((2, 3), np.float32)], Step())
+        assert kernel.is_expensive
+        assert kernel.trace_string(ctx) == "n:Test"
+        assert kernel.trace_string(ctx, verbose=True) == "n:Test#shape=(float[2,3])#"
+        assert list(kernel.make_shape(np.array([2, 3]))) == [2, 3]
+        with pytest.raises(InvalidArgumentError, match="must be a vector"):
+            kernel.make_shape(np.int32(3))
+        with pytest.raises(InvalidArgumentError, match="-1"):
+            kernel.make_shape(np.array([2, -1]))
+
+    def test_a_kernel_may_go_by_a_node_of_its_own(self):
+        class Renamed(OpKernel):
+            def __init__(self, construction):
+                node = type(construction.node_def)()
+                node.CopyFrom(construction.node_def)
+                node.name = "mine"
+                super().__init__(construction, custom_def=node)
+
+        assert make_kernel(Renamed, **FLOATS).name == "mine"
