@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
-PAGES = ["README.md", "docs/tour.md", "docs/adding_an_op.md"]
+PAGES = ["README.md", "docs/tour.md", "docs/adding_an_op.md", "docs/kernels.md"]
 BLOCK = re.compile(r"^```python\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
 

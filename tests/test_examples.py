@@ -4,12 +4,57 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 ROOT = Path(__file__).resolve().parent.parent
+KERNELS = {
+    "all_reduce": """\
+[[6.0, 60.0], [6.0, 60.0], [6.0, 60.0], [6.0, 60.0]]
+alone: nobody else came in time
+[[6.0, 60.0], [6.0, 60.0], [6.0, 60.0], [6.0, 60.0]]
+""",
+    "attrs": """\
+count=3, scale=0.5, verbose=False, mode=linear, dtype=float, shape=[?,2], table=7, sizes=[1, 2], names=['a']
+refused: Described: count must be >= 0, got -1 (node 'Described')
+""",
+    "coroutine": """\
+4.0
+waited
+refused: Delay: the service takes no negative numbers (node 'Delay', inputs float32[])
+""",
+    "forwarding": """\
+first computes in new memory
+second computes in input 0
+[-0.333  0.     0.429]
+first computes in new memory
+second computes in new memory
+[-0.333  0.     0.429]
+fed: [-1.0, 0.0, 3.0]
+""",
+    "labelled": "default: 10000.0\nlabelled: 9998.6\n",
+    "lists": """\
+[[1, 2], [11, 22], [16, 27]]
+refused: RunningSums: Inputs to operation of type RunningSums must have the same size and shape.  Input 0: [2] != input 1: [1] (node 'RunningSums', inputs int32[2], int32[1])
+""",
+    "ref_variable": """\
+refused: MyAssignAdd: Attempting to use uninitialized value v (node 'add', inputs TensorRef, float32[2])
+after assign: [1. 2.] [-1. -2.]
+after add: [2. 4.] [-2. -4.]
+after add: [3. 6.] [-3. -6.]
+""",
+    "resource_counter": """\
+a and b, 10 steps each on 10 threads, then a: 21
+c, which shares with nobody: 1 2
+a in another session: 1
+""",
+    "zero_out": "[[5, 0], [0, 0]]\n",
+}
 
 
-def test_the_digits_demo_recognises_what_tensorflow_recognises():
+def run(script: str) -> str:
+    """What a script prints."""
     done = subprocess.run(
-        [sys.executable, "examples/digits/demo.py"],
+        [sys.executable, script],
         capture_output=True,
         text=True,
         check=False,
@@ -17,4 +62,13 @@ def test_the_digits_demo_recognises_what_tensorflow_recognises():
         env={"PYTHONPATH": str(ROOT / "src")},
     )
     assert done.returncode == 0, done.stderr
-    assert "357 of 360 held-out images recognised (99.2%)" in done.stdout
+    return done.stdout
+
+
+def test_the_digits_demo_recognises_what_tensorflow_recognises() -> None:
+    assert "357 of 360 held-out images recognised (99.2%)" in run("examples/digits/demo.py")
+
+
+@pytest.mark.parametrize("name", sorted(path.stem for path in ROOT.glob("examples/kernels/*.py")))
+def test_a_kernel_prints_what_it_computes(name: str) -> None:
+    assert run(f"examples/kernels/{name}.py") == KERNELS[name]

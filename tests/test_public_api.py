@@ -13,7 +13,7 @@ from opkernel.types import dtype_names
 ROOT = Path(__file__).resolve().parent.parent
 
 VERBS = ["load_graph", "import_graph_def", "register_kernel", "register_op"]
-CLASSES = ["DataType", "Graph", "InferenceContext", "OpKernel", "OpKernelConstruction"]
+CLASSES = ["DataType", "Graph", "InferenceContext", "Name", "OpKernel", "OpKernelConstruction"]
 CLASSES += ["OpKernelContext", "Operation", "PartialTensorShape", "Session", "TensorShape"]
 
 # Costly to import, or a back end that need not be there.

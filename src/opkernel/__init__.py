@@ -13,18 +13,22 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from opkernel import errors as errors
     from opkernel import raw_ops as raw_ops
+    from opkernel import testing as testing
     from opkernel.graph import Graph as Graph
     from opkernel.graph import Operation as Operation
     from opkernel.graph import Tensor as Tensor
     from opkernel.graph import import_graph_def as import_graph_def
     from opkernel.graph import load_graph as load_graph
     from opkernel.graph import save_graph as save_graph
+    from opkernel.kernel import Name as Name
     from opkernel.kernel import OpKernel as OpKernel
     from opkernel.kernel import OpKernelConstruction as OpKernelConstruction
     from opkernel.kernel import OpKernelContext as OpKernelContext
     from opkernel.kernel import register_kernel as register_kernel
     from opkernel.opdef import InferenceContext as InferenceContext
     from opkernel.opdef import register_op as register_op
+    from opkernel.plugins import API_VERSION as API_VERSION
+    from opkernel.plugins import load_library as load_library
     from opkernel.runtime import RunOptions as RunOptions
     from opkernel.runtime import Session as Session
     from opkernel.types import DataType as DataType
@@ -70,8 +74,16 @@ __version__ = "0.1.0"
 
 _NAMES_OF_ROOM = {
     "graph": ["Graph", "Operation", "Tensor", "import_graph_def", "load_graph", "save_graph"],
-    "kernel": ["OpKernel", "OpKernelConstruction", "OpKernelContext", "register_kernel"],
+    "kernel": [
+        "AsyncOpKernel",
+        "Name",
+        "OpKernel",
+        "OpKernelConstruction",
+        "OpKernelContext",
+        "register_kernel",
+    ],
     "opdef": ["InferenceContext", "register_op"],
+    "plugins": ["API_VERSION", "load_library"],
     "runtime": ["RunOptions", "Session"],
     "types": ["DataType", "PartialTensorShape", "TensorShape"],
 }
@@ -112,7 +124,7 @@ _DTYPES = [
     "uint64",
     "variant",
 ]
-_MODULES = ["errors", "raw_ops"]
+_MODULES = ["errors", "raw_ops", "testing"]
 _ROOM_OF_NAME = {name: room for room, names in _NAMES_OF_ROOM.items() for name in names}
 _ROOM_OF_NAME |= dict.fromkeys(_DTYPES, "types")
 

@@ -1,7 +1,10 @@
 import json
+from pathlib import Path
 
 import pytest
 from tests.cli.conftest import Command
+
+from opkernel.proto import GraphDef, NodeDef
 
 
 def test_one_op_in_full(command: Command):
@@ -49,8 +52,8 @@ def test_patterns(command: Command, pattern: str, found: set[str]):
 def test_all_ops(command: Command):
     lines = command("ops").output.splitlines()
     assert lines[0].endswith(" ops")
-    assert lines[1].split() == ["op", "inputs", "outputs", "kernels"]
-    assert int(lines[0].split()[0].replace(",", "")) == len(lines) - 2 > 100
+    assert lines[1].split() == ["op", "kernels", "signature"]
+    assert int(lines[0].split()[0].replace(",", "")) == len(lines) - 2 > 1000
 
 
 def test_no_such_op(command: Command):
@@ -60,4 +63,33 @@ def test_no_such_op(command: Command):
         "Error: NOT_FOUND: there is no op 'MatMull'; perhaps you mean MatMul or BatchMatMul or "
         "SparseMatMul\n"
     )
-    assert command("ops", "0").exit_code == 1
+    assert command("ops", "nothing*like").exit_code == 1
+
+
+def test_ops_without_kernels_are_known(command: Command):
+    (op,) = json.loads(command("ops", "SparseMatrixSparseCholesky", "--json").output)
+    assert [arg["name"] for arg in op["inputs"]] == ["input", "permutation"]
+
+
+def test_internal_ops_are_listed_when_asked_for(command: Command):
+    assert "_Arg" not in command("ops").output
+    assert "_Arg  " in command("ops", "_A").output
+
+
+def test_what_models_need(command: Command, tmp_path: Path):
+    """The ops of all nodes, those of functions too, and which of them are not known."""
+    graph = GraphDef(node=[NodeDef(name="a", op="NoOp"), NodeDef(name="f", op="MyFunction")])
+    function = graph.library.function.add()
+    function.signature.name = "MyFunction"
+    function.node_def.add(name="x", op="NeverHeardOf")
+    first, second = tmp_path / "first.pb", tmp_path / "second.pb"
+    first.write_bytes(graph.SerializeToString())
+    second.write_bytes(GraphDef(node=[NodeDef(name="b", op="NoOp")]).SerializeToString())
+    done = command("ops", "--needed-by", str(first), str(second))
+    assert [line.split() for line in done.output.splitlines()] == [
+        ["2", "ops"],
+        ["op", "nodes", "kernels"],
+        ["NeverHeardOf", "1", "unknown", "op"],
+        ["NoOp", "2", "CPU"],
+    ]
+    assert command("ops", "--needed-by", str(first), "gone.pb").exit_code == 2

@@ -14,10 +14,9 @@ from opkernel.graph import (
     canonical_function_name,
     instantiate_nodes,
     print_instantiated,
-    without_descriptions,
 )
-from opkernel.opdef import OpRegistry
-from opkernel.proto import AttrValue, FunctionDef, FunctionDefLibrary, GraphDef
+from opkernel.opdef import OpRegistry, remove_descriptions_from_op_def
+from opkernel.proto import AttrValue, FunctionDef, FunctionDefLibrary, GraphDef, OpDef
 
 Query = dict[str, Any]
 
@@ -35,8 +34,8 @@ def refusal(error: OpError) -> dict[str, Any]:
     return {"ok": False, "error_code": error.code.name, "error_text": str(error)}
 
 
-def import_graph(registries: Registries, query: Query) -> Any:
-    """The graph as TensorFlow's sessions read it, with the source and sink that they add."""
+def imported(registries: Registries, query: Query) -> Graph:
+    """The graph of a query as TensorFlow's sessions read it."""
     graph = Graph(registries.ops)
     options = ImportOptions(
         validate_nodes=False,
@@ -49,6 +48,12 @@ def import_graph(registries: Registries, query: Query) -> Any:
     importer = GraphImporter(graph, graph_def, options)
     importer.prepare()
     importer.commit()
+    return graph
+
+
+def import_graph(registries: Registries, query: Query) -> Any:
+    """The graph as TensorFlow's sessions read it, with the source and sink that they add."""
+    graph = imported(registries, query)
     exported = graph.as_graph_def()
     exported.ClearField("versions")
     ops = graph.get_operations()
@@ -103,7 +108,8 @@ def function_library(registries: Registries, query: Query) -> Any:
 
 
 def _look_up(library: FunctionLibraryDefinition, name: str) -> Any:
-    op_def = without_descriptions(library.look_up(name).op_def)
+    op_def = OpDef.FromString(library.look_up(name).op_def.SerializeToString())
+    remove_descriptions_from_op_def(op_def)
     return OK | {"op_def": text_format.MessageToString(op_def, as_one_line=True)}
 
 

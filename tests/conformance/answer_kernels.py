@@ -2,7 +2,8 @@
 
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
+from functools import partial
+from itertools import count
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,7 @@ from google.protobuf import text_format
 import answer_graphs
 import opkernel  # noqa: F401  # connects the global registries with the catalogue of ops
 from opkernel.errors import NotFoundError, OpError
+from opkernel.graph import Graph
 from opkernel.kernel.create import create_op_kernel
 from opkernel.kernel.kernel_def import KernelDefBuilder
 from opkernel.kernel.lookup import (
@@ -27,6 +29,8 @@ from opkernel.kernel.registry import (
 )
 from opkernel.opdef import GRAPH_DEF_VERSION, OpDefBuilder, OpRegistry, global_op_registry
 from opkernel.proto import KernelDef, NodeDef
+from opkernel.runtime import LocalDevice
+from opkernel.runtime.memory_types import ensure_memory_types, validate_memory_types
 from opkernel.types import DataType
 
 Query = dict[str, Any]
@@ -52,19 +56,6 @@ def kernel_def_build(request: dict[str, Any]) -> Any:
     except OpError as error:
         return refusal(error)
     return {"kernel_def": _text(builder.build())}
-
-
-@dataclass(frozen=True)
-class CpuLikeDevice:
-    """A device of any type, for kernels that are constructed and never run."""
-
-    device_type: str
-    array_namespace: Any = np
-
-    @property
-    def name(self) -> str:
-        """The device's full name."""
-        return f"/job:localhost/replica:0/task:0/device:{self.device_type}:0"
 
 
 class Registries:
@@ -132,7 +123,7 @@ def kernels_registered(registries: Registries, query: Query) -> Any:
 
 def create_kernel(registries: Registries, query: Query) -> Any:
     kernel = create_op_kernel(
-        CpuLikeDevice(query["device_type"]),
+        LocalDevice(query["device_type"], np),
         _node_def(query),
         op_registry=registries.ops,
         registry=registries.kernels,
@@ -165,6 +156,35 @@ def memory_types(registries: Registries, query: Query) -> Any:
     return {"status": OK, "input": _memory(inputs), "output": _memory(outputs)}
 
 
+def validate_graph(registries: Registries, query: Query) -> Any:
+    graph = answer_graphs.imported(registries, query)
+    validate = partial(validate_memory_types, query["device_type"])
+    return {"import": OK, "status": _checked(validate, graph, registries)}
+
+
+def ensure_graph(registries: Registries, query: Query) -> Any:
+    graph = answer_graphs.imported(registries, query)
+    device_type = query["device_type"]
+    ensure = partial(ensure_memory_types, device_type, query["device_name"])
+    status = _checked(partial(ensure, tensor_numbers=count()), graph, registries)
+    exported = graph.as_graph_def()
+    exported.ClearField("versions")
+    return {
+        "import": OK,
+        "status": status,
+        "graph_def": _text(exported),
+        "validate_after": _checked(partial(validate_memory_types, device_type), graph, registries),
+    }
+
+
+def _checked(check: Callable[..., None], graph: Graph, registries: Registries) -> Any:
+    try:
+        check(graph, registry=registries.kernels)
+    except OpError as error:
+        return refusal(error)
+    return OK
+
+
 ANSWER_OF: dict[str, Callable[[Registries, Query], Any]] = {
     "FindKernelDef": find_kernel_def,
     "SupportedDeviceTypesForNode": supported_device_types,
@@ -172,6 +192,8 @@ ANSWER_OF: dict[str, Callable[[Registries, Query], Any]] = {
     "CreateOpKernel": create_kernel,
     "LookUpOp": look_up_op,
     "MemoryTypesForNode": memory_types,
+    "ValidateMemoryTypes": validate_graph,
+    "EnsureMemoryTypes": ensure_graph,
     **answer_graphs.ANSWER_OF,
 }
 

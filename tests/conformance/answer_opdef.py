@@ -1,6 +1,7 @@
 """Answers about op declarations, attr values and the op registry."""
 
 import re
+import warnings
 from typing import Any
 
 from google.protobuf import text_format
@@ -14,8 +15,15 @@ from opkernel.opdef import (
     are_attr_values_equal,
     attr_value_has_type,
     attr_value_hash,
+    check_op_deprecation,
     has_placeholder,
+    op_def_added_defaults_unchanged,
+    op_def_attr_defaults_unchanged,
+    op_def_compatible,
+    op_def_equal,
     parse_attr_value,
+    remove_descriptions_from_op_def,
+    remove_non_deprecation_descriptions_from_op_def,
     summarize_attr_value,
     summarize_op_def,
     validate_attr_value,
@@ -82,6 +90,40 @@ def op_validate(request: dict[str, Any]) -> Any:
 
 def _checked(op_def: OpDef) -> dict[str, Any]:
     return {"validate": status_of(validate_op_def, op_def), "summary": summarize_op_def(op_def)}
+
+
+def op_compat(request: dict[str, Any]) -> Any:
+    """How a changed op compares with what it was."""
+    ops = {what: op_builder(op).finalize().op_def for what, op in request.items()}
+    old, new = ops["old"], ops["new"]
+    answer = {
+        "compatible": status_of(op_def_compatible, old, new),
+        "attr_defaults_unchanged": status_of(op_def_attr_defaults_unchanged, old, new),
+        "equal": op_def_equal(old, new),
+        **{f"{what}_op_def": one_line(op_def) for what, op_def in ops.items()},
+    }
+    if "penultimate" in ops:
+        penultimate = ops["penultimate"]
+        added = status_of(op_def_added_defaults_unchanged, old, penultimate, new)
+        answer["added_defaults_unchanged"] = added
+    return answer
+
+
+def op_deprecation(request: dict[str, Any]) -> Any:
+    """Whether graphs of a version may use an op."""
+    op_def = op_builder(request["op"]).finalize().op_def
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)
+        return {"status": status_of(check_op_deprecation, op_def, request["version"])}
+
+
+def op_strip(request: dict[str, Any]) -> Any:
+    """An op without its documentation."""
+    op_def = op_builder(request["op"]).finalize().op_def
+    remove_non_deprecation_descriptions_from_op_def(op_def)
+    kept = one_line(op_def)
+    remove_descriptions_from_op_def(op_def)
+    return {"remove_non_deprecation": kept, "remove_descriptions": one_line(op_def)}
 
 
 def attr_parse(request: dict[str, Any]) -> Any:

@@ -191,8 +191,9 @@ def shape_infer(request: dict[str, Any]) -> Any:
     try:
         registration = global_op_registry().look_up(request["op"])
     except NotFoundError as error:
-        # An op that TensorFlow has and the catalogue lacks, and one that nobody has, look alike.
-        return {**UNSUPPORTED, "lookup": refusal(error)}
+        return {"lookup": refusal(error)}
+    if registration.shape_inference_fn is None:
+        return UNSUPPORTED
     try:
         node_def = test_node(request, registration.op_def)
         validate_node_def(node_def, registration.op_def)

@@ -18,9 +18,13 @@ WHOLE_AREAS = [
     "ctx_ops",
     "dtype",
     "kernel_def_build",
+    "names",
     "node_build",
     "node_validate",
     "op_build",
+    "op_compat",
+    "op_gen",
+    "op_misc",
     "op_validate",
     "registry",
 ]

@@ -3,11 +3,19 @@
 import click
 
 import opkernel
+from opkernel.cli.check import check
+from opkernel.cli.check_ops import check_ops
+from opkernel.cli.doctor import doctor
 from opkernel.cli.exit_status import Commands
+from opkernel.cli.explain import explain
+from opkernel.cli.history import history
 from opkernel.cli.kernels import kernels
+from opkernel.cli.new import new
 from opkernel.cli.ops import ops
 from opkernel.cli.run import run
+from opkernel.cli.shapes import shapes
 from opkernel.cli.show import show
+from opkernel.cli.stubs import stubs
 
 __all__ = ["commands"]
 
@@ -22,5 +30,18 @@ def commands() -> None:
     """Run and inspect TensorFlow graphs without TensorFlow."""
 
 
-for _command in (run, show, ops, kernels):
+for _command in (
+    run,
+    show,
+    shapes,
+    ops,
+    kernels,
+    explain,
+    check,
+    check_ops,
+    history,
+    stubs,
+    new,
+    doctor,
+):
     commands.add_command(_command)

@@ -1,30 +1,48 @@
 """`opkernel ops`: which ops there are, and what they take and give."""
 
 import fnmatch
+from collections import Counter
 from collections.abc import Iterable
+from pathlib import Path
 from typing import Any
 
 import click
 
 from opkernel.cli.output import counted, json_option, print_json, print_table
 from opkernel.cli.registered import find_op, listed_values, no_such_op, value_text
+from opkernel.graph import load_graph_def, ops_used_by_graph
 from opkernel.kernel import get_registered_kernels_for_op
 from opkernel.opdef import global_op_registry
-from opkernel.ops.loader import load_all_ops
 from opkernel.proto import OpDef
+from opkernel.runtime.control_flow import STRUCTURAL_OPS
 from opkernel.types import DataType
 
 __all__ = ["ops"]
 
 
 @click.command()
-@click.argument("pattern", default="*")
+@click.argument("patterns", nargs=-1, metavar="[PATTERN]")
+@click.option(
+    "--needed-by",
+    "models",
+    multiple=True,
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    metavar="MODEL...",
+    help="List the ops that these graphs use, and in how many nodes.",
+)
 @json_option
-def ops(pattern: str, as_json: bool) -> None:
-    """List the registered ops.
+def ops(patterns: tuple[str, ...], models: tuple[Path, ...], as_json: bool) -> None:
+    """List the ops that are known.
 
-    PATTERN is the name of an op, to see it in full, or a part of names, or has shell wildcards.
+    PATTERN is the name of an op, to see it in full, or a part of names, or has shell wildcards. Ops
+    whose names begin with an underscore are listed where it does, too.
     """
+    if models:
+        _print_needed([*models, *map(_more_models, patterns)], as_json)
+        return
+    if len(patterns) > 1:
+        raise click.UsageError(f"there is one PATTERN at most; got {' '.join(patterns)}")
+    pattern = patterns[0] if patterns else "*"
     op = find_op(pattern)
     rows = [_row(op) for op in ([op] if op is not None else _matching(pattern))]
     if not rows:
@@ -36,18 +54,40 @@ def ops(pattern: str, as_json: bool) -> None:
     else:
         print_table(
             counted(len(rows), "op"),
-            ("op", "inputs", "outputs", "kernels"),
-            [
-                (r["op"], _args(r["inputs"]), _args(r["outputs"]), _words(r["kernels"]))
-                for r in rows
-            ],
+            ("op", "kernels", "signature"),
+            [(row["op"], _words(row["kernels"]), _signature(row)) for row in rows],
         )
 
 
+def _more_models(text: str) -> Path:
+    """What stands behind the first model is no pattern, but further models."""
+    if not Path(text).is_file():
+        raise click.UsageError(f"there is no file '{text}'")
+    return Path(text)
+
+
+def _print_needed(models: Iterable[Path], as_json: bool) -> None:
+    used: Counter[str] = Counter()
+    for model in models:
+        used += ops_used_by_graph(load_graph_def(model))
+    rows: list[dict[str, Any]] = [
+        {"op": name, "nodes": count, "known": find_op(name) is not None, "kernels": _devices(name)}
+        for name, count in sorted(used.items())
+    ]
+    if as_json:
+        print_json(rows)
+        return
+    print_table(
+        counted(len(rows), "op"),
+        ("op", "nodes", "kernels"),
+        [(r["op"], r["nodes"], _words(r["kernels"]) if r["known"] else "unknown op") for r in rows],
+    )
+
+
 def _matching(pattern: str) -> list[OpDef]:
-    load_all_ops()
-    found = [op for op in global_op_registry().get_registered_ops() if _matches(op.name, pattern)]
-    return sorted(found, key=lambda op: op.name)
+    include_internal = pattern.startswith("_")
+    known = global_op_registry().export(include_internal).op
+    return [op for op in known if _matches(op.name, pattern)]
 
 
 def _matches(name: str, pattern: str) -> bool:
@@ -56,8 +96,14 @@ def _matches(name: str, pattern: str) -> bool:
     return pattern.lower() in name.lower()
 
 
+def _devices(op: str) -> list[str]:
+    """The devices that an op can run on."""
+    if op in STRUCTURAL_OPS:
+        return ["CPU"]
+    return sorted({kernel.device_type for kernel in get_registered_kernels_for_op(op).kernel})
+
+
 def _row(op: OpDef) -> dict[str, Any]:
-    kernels = get_registered_kernels_for_op(op.name).kernel
     return {
         "op": op.name,
         "summary": op.summary,
@@ -65,7 +111,7 @@ def _row(op: OpDef) -> dict[str, Any]:
         "outputs": [_arg(arg) for arg in op.output_arg],
         "attrs": [_attr(attr) for attr in op.attr],
         "is_stateful": op.is_stateful,
-        "kernels": sorted({kernel.device_type for kernel in kernels}),
+        "kernels": _devices(op.name),
     }
 
 
@@ -89,6 +135,10 @@ def _attr(attr: OpDef.AttrDef) -> dict[str, Any]:
 
 def _args(args: Iterable[dict[str, str]]) -> str:
     return ", ".join(f"{arg['name']}: {arg['type']}" for arg in args)
+
+
+def _signature(row: dict[str, Any]) -> str:
+    return " -> ".join(filter(None, (_args(row["inputs"]), _args(row["outputs"]) or "nothing")))
 
 
 def _words(words: Iterable[object]) -> str:

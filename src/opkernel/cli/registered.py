@@ -4,7 +4,6 @@ import difflib
 
 from opkernel.errors import NotFoundError
 from opkernel.opdef import global_op_registry, summarize_attr_value
-from opkernel.ops.catalogue import MODULE_OF_OP
 from opkernel.proto import AttrValue, OpDef
 from opkernel.types import DataType
 
@@ -21,8 +20,8 @@ def find_op(name: str) -> OpDef | None:
 
 def no_such_op(name: str) -> NotFoundError:
     """The error for a name that no op has; it tells the ops with names like it."""
-    registered = [op.name for op in global_op_registry().get_registered_ops()]
-    by_lower = {op.lower(): op for op in (*MODULE_OF_OP, *registered)}
+    registered = [op.name for op in global_op_registry().export().op]
+    by_lower = {op.lower(): op for op in registered}
     close = [by_lower[match] for match in difflib.get_close_matches(name.lower(), by_lower)]
     hint = f"; perhaps you mean {' or '.join(close)}" if close else ""
     return NotFoundError(f"there is no op {name!r}{hint}")

@@ -41,6 +41,7 @@ _DAY_S = 86400.0
     metavar="FILE.npz",
     help="Write the results here, one array for each fetch under its tensor name.",
 )
+@click.option("--sanitize", is_flag=True, help="Watch what kernels do to memory; slow.")
 @click.option("--timeout", type=float, metavar="SECONDS", help="Give up after this time.")
 @json_option
 def run(
@@ -48,6 +49,7 @@ def run(
     inputs: tuple[str, ...],
     fetches: tuple[str, ...],
     output: Path | None,
+    sanitize: bool,
     timeout: float | None,
     as_json: bool,
 ) -> None:
@@ -68,7 +70,7 @@ def run(
             graph = load_graph(model, allow_unregistered=True)
             feeds = _feeds(graph, pairs)
         with progress(f"Running {model.name}"):
-            results = _results(graph, feeds, fetches)
+            results = _results(graph, feeds, fetches, sanitize)
     if output is not None:
         write_npz(output, results)
     if as_json:
@@ -87,12 +89,14 @@ def _feeds(graph: Graph, pairs: Sequence[tuple[str, str]]) -> dict[Tensor, Any]:
     return feeds
 
 
-def _results(graph: Graph, feeds: dict[Tensor, Any], names: Sequence[str]) -> list[Result]:
+def _results(
+    graph: Graph, feeds: dict[Tensor, Any], names: Sequence[str], sanitize: bool
+) -> list[Result]:
     """The values of the tensors fetched; operations without outputs are run and give none."""
     fetches = [_fetch(graph, name) for name in names] or graph_outputs(graph)
     if not fetches:
         raise WrongUse("the graph has no outputs of its own: name with --fetch what to compute")
-    with Session(graph) as session:
+    with Session(graph, sanitize=sanitize) as session:
         values = session.run(fetches, feeds)
     return [
         Result(fetch.name, fetch.dtype.base, _array(value, fetch.dtype.base))

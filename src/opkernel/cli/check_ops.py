@@ -1,0 +1,197 @@
+"""`opkernel test`: test the kernels of ops on calls that are drawn from the ops' declarations."""
+
+from __future__ import annotations
+
+import fnmatch
+import importlib
+import os
+import sys
+import tempfile
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from opkernel.cli.exit_status import WrongUse
+from opkernel.cli.output import counted, json_option, print_json, printable
+from opkernel.cli.registered import find_op, no_such_op
+from opkernel.errors import FailedPreconditionError, InvalidArgumentError, OpError
+from opkernel.kernel import global_kernel_registry
+from opkernel.ops.loader import load_all_ops
+
+if TYPE_CHECKING:
+    from opkernel.testing import OpReport
+
+__all__ = ["check_ops"]
+
+
+@click.command("test")
+@click.argument("modules", nargs=-1, metavar="[MODULE]...")
+@click.option(
+    "--op",
+    "patterns",
+    multiple=True,
+    metavar="OP",
+    help="An op to test; may have shell wildcards. Give it once for each.",
+)
+@click.option(
+    "--calls",
+    type=click.IntRange(1),
+    default=100,
+    show_default=True,
+    help="How many calls to run for each op.",
+)
+@click.option(
+    "--save",
+    type=click.Path(file_okay=False, path_type=Path),
+    metavar="DIR",
+    help="Write each failing call here, as a GraphDef and as a pytest file.",
+)
+@json_option
+def check_ops(
+    modules: tuple[str, ...],
+    patterns: tuple[str, ...],
+    calls: int,
+    save: Path | None,
+    as_json: bool,
+) -> None:
+    """Test the kernels of ops, with nothing but the ops' declarations.
+
+    Calls that an op's shape function accepts are drawn, and every kernel of the op is run on them:
+    it must give the declared types and the inferred shapes, the same result twice, and that of the
+    op's other kernels, and must not write to its inputs. The smallest failing call is printed.
+
+    MODULE is a module or Python file that registers kernels; without --op all its ops are tested.
+    """
+    from opkernel.testing import examine_op  # of no use to the other commands
+
+    names = [_import(module) for module in modules]
+    ops = _ops(names, patterns)
+    reports = []
+    with tempfile.TemporaryDirectory() as folder:
+        os.environ.setdefault("HYPOTHESIS_STORAGE_DIRECTORY", folder)  # else it is made here
+        for op in ops:
+            report = examine_op(op, max_examples=calls)
+            reports.append(report)
+            saved = _save(report, save, names) if save is not None else ""
+            if not as_json:
+                _print(report, max(map(len, ops)), saved)
+    if as_json:
+        print_json([_row(report) for report in reports])
+    else:
+        _print_sum(reports)
+    if any(r.failure for r in reports) or not any(r.ran for r in reports):
+        raise click.exceptions.Exit(1)
+
+
+def _import(target: str) -> str:
+    """Import a module by its name or file; the result is its name."""
+    path = Path(target)
+    is_file = path.suffix == ".py" and path.is_file()
+    sys.path.insert(0, str(path.resolve().parent if is_file else Path.cwd()))
+    name = path.stem if is_file else target
+    if not is_file and not all(part.isidentifier() for part in target.split(".")):
+        raise WrongUse(f"there is no module or file '{target}'")
+    try:
+        importlib.import_module(name)
+    except ModuleNotFoundError as error:
+        if error.name is not None and (name == error.name or name.startswith(f"{error.name}.")):
+            raise WrongUse(f"there is no module or file '{target}'") from error
+        raise FailedPreconditionError(f"importing '{target}' failed: {error}") from error
+    except Exception as error:  # what a module of a user raises may be anything
+        why = f"{type(error).__name__}: {error}"
+        raise FailedPreconditionError(f"importing '{target}' failed: {why}") from error
+    return name
+
+
+def _ops(modules: Sequence[str], patterns: Sequence[str]) -> list[str]:
+    """The ops to test: those that patterns name, else those that modules have kernels for."""
+    if not modules and not patterns:
+        raise WrongUse("name what to test: --op OP, or a MODULE that registers kernels")
+    if patterns:
+        found = dict.fromkeys(op for pattern in patterns for op in _matching(pattern))
+    else:
+        found = dict.fromkeys(_ops_with_kernels(modules))
+    if not found:
+        raise WrongUse(f"{', '.join(modules)} registers no kernel")
+    return sorted(found)
+
+
+def _matching(pattern: str) -> Iterable[str]:
+    if not any(character in pattern for character in "*?["):
+        if find_op(pattern) is None:
+            raise no_such_op(pattern)
+        return [pattern]
+    load_all_ops()
+    known = {one.kernel_def.op for one in global_kernel_registry().registrations()}
+    found = fnmatch.filter(known, pattern)
+    if not found:
+        raise no_such_op(pattern)
+    return found
+
+
+def _ops_with_kernels(modules: Sequence[str]) -> Iterable[str]:
+    for registration in global_kernel_registry().registrations():
+        owner = registration.owner
+        if any(owner == module or owner.startswith(f"{module}.") for module in modules):
+            yield registration.kernel_def.op
+
+
+def _save(report: OpReport, folder: Path, modules: Sequence[str]) -> str:
+    """Write a failure; the result says where, or why not."""
+    from opkernel.testing import save_failure
+
+    if report.failure is None:
+        return ""
+    try:
+        files = save_failure(report.failure, folder, modules)
+    except (InvalidArgumentError, OSError) as error:
+        return f"cannot be saved: {error.message if isinstance(error, OpError) else error}"
+    return f"saved as {' and '.join(map(str, files))}"
+
+
+def _print(report: OpReport, width: int, saved: str) -> None:
+    status = {"failed": "FAILED", "passed": "ok", "untested": "-"}[_status(report)]
+    click.echo(f"{status:<7} {report.op:<{width}}  {_details(report)}".rstrip())
+    if report.failure is not None:
+        lines = printable(str(report.failure)).splitlines()
+        click.echo("\n".join(f"    {line}" for line in [*lines, *([saved] if saved else [])]))
+
+
+def _details(report: OpReport) -> str:
+    if report.skipped:
+        return f"not tested: {report.skipped}"
+    if report.failure is not None:
+        return ""
+    drawn = counted(report.draws, "call")
+    if not report.ran:
+        return f"not tested: its kernels refused all {drawn} that were drawn"
+    refused = f", {report.draws - report.ran:,} more refused" if report.draws > report.ran else ""
+    return f"{counted(report.kernels, 'kernel')}, {counted(report.ran, 'call')}{refused}"
+
+
+def _print_sum(reports: Sequence[OpReport]) -> None:
+    kinds = [_status(report) for report in reports]
+    counts = {"passed": "passed", "failed": "failed", "untested": "not tested"}
+    parts = [f"{kinds.count(kind):,} {text}" for kind, text in counts.items() if kind in kinds]
+    click.echo(f"{counted(len(reports), 'op')}: {', '.join(parts)}")
+
+
+def _status(report: OpReport) -> str:
+    if report.failure is not None:
+        return "failed"
+    return "passed" if report.ran and not report.skipped else "untested"
+
+
+def _row(report: OpReport) -> dict[str, Any]:
+    return {
+        "op": report.op,
+        "status": _status(report),
+        "kernels": report.kernels,
+        "calls": report.ran,
+        "refused": report.draws - report.ran,
+        "seconds": round(report.seconds, 3),
+        "failure": None if report.failure is None else str(report.failure),
+        "skipped": report.skipped,
+    }

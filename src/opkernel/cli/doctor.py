@@ -1,0 +1,118 @@
+"""`opkernel doctor`: what opkernel runs on, and how its plugins fare."""
+
+import platform
+from importlib.metadata import version
+from typing import Any
+
+import click
+import numpy as np
+from google.protobuf.internal import api_implementation
+
+import opkernel
+from opkernel.cli.output import counted, json_option, print_json, print_table, printable
+from opkernel.errors import InvalidArgumentError
+from opkernel.kernel import validate_kernel_registrations
+from opkernel.kernel.allocation import current_allocation_limit
+from opkernel.opdef import global_op_registry
+from opkernel.plugins import API_VERSION, Plugin, contents_of, load_plugins
+from opkernel.runtime import CPU
+
+__all__ = ["doctor"]
+
+
+@click.command()
+@json_option
+@click.pass_context
+def doctor(context: click.Context, as_json: bool) -> None:
+    """Report the environment and all plugins.
+
+    Every plugin is loaded. Exit status 1 says that one is broken, was refused, or has kernels that
+    no node, or no single one of which a node, could take.
+    """
+    plugins = [_row(plugin) for plugin in load_plugins()]
+    problems = _problems_of_kernels()
+    environment = _environment()
+    if as_json:
+        print_json({"environment": environment, "plugins": plugins, "problems": problems})
+    else:
+        _print(environment, plugins, problems)
+    if problems or any(plugin["error"] for plugin in plugins):
+        context.exit(1)
+
+
+def _environment() -> dict[str, Any]:
+    return {
+        "opkernel": opkernel.__version__,
+        "api": API_VERSION,
+        "python": platform.python_version(),
+        "platform": platform.platform(),
+        "numpy": np.__version__,
+        "blas": _blas(),
+        "ml_dtypes": version("ml_dtypes"),
+        "protobuf": version("protobuf"),
+        "protobuf_implementation": api_implementation.Type(),
+        "memory_limit": current_allocation_limit(),
+        "devices": [CPU.name],
+    }
+
+
+def _blas() -> str:
+    """The library that NumPy multiplies matrices with."""
+    built: Any = np.show_config(mode="dicts")
+    found = built.get("Build Dependencies", {}).get("blas", {})
+    return " ".join(str(found[key]) for key in ("name", "version") if found.get(key)) or "unknown"
+
+
+def _row(plugin: Plugin) -> dict[str, Any]:
+    contents = contents_of(plugin)
+    is_well = plugin.error is None
+    return {
+        "plugin": plugin.name,
+        "version": plugin.version,
+        "api": plugin.api,
+        "found": plugin.found,
+        "ops": sorted(contents.ops) if is_well else [],
+        "kernels": len(contents.kernels) if is_well else 0,
+        "milliseconds": round(plugin.seconds * 1e3, 1),
+        "error": plugin.problem,
+    }
+
+
+def _problems_of_kernels() -> list[str]:
+    """What is wrong with the kernels that are registered, a sentence for each."""
+    try:
+        validate_kernel_registrations(global_op_registry())
+    except InvalidArgumentError as error:
+        return error.message.splitlines()
+    return []
+
+
+def _print(environment: dict[str, Any], plugins: list[dict[str, Any]], problems: list[str]) -> None:
+    shown = {
+        **environment,
+        "memory_limit": f"{environment['memory_limit'] / 2**30:.1f} GiB for one tensor",
+        "devices": ", ".join(environment["devices"]),
+    }
+    rows = [(name.replace("_", " "), value) for name, value in shown.items()]
+    print_table("Environment", ("name", "value"), rows)
+    if plugins:
+        columns = ("plugin", "version", "api", "found", "ops", "kernels", "ms", "state")
+        print_table(counted(len(plugins), "plugin"), columns, map(_cells, plugins))
+    else:
+        click.echo("No plugins")
+    told = [f"Plugin '{row['plugin']}': {row['error']}" for row in plugins if row["error"]]
+    for problem in (*told, *problems):
+        click.echo(printable(f"Problem: {problem}"))
+
+
+def _cells(row: dict[str, Any]) -> tuple[object, ...]:
+    return (
+        row["plugin"],
+        row["version"],
+        row["api"],
+        row["found"],
+        len(row["ops"]),
+        row["kernels"],
+        row["milliseconds"],
+        "broken" if row["error"] else "well",
+    )

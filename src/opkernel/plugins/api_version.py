@@ -1,0 +1,52 @@
+"""The version of opkernel's API for kernel libraries, and which plugins it is safe to load."""
+
+import os
+import re
+
+from opkernel.errors import FailedPreconditionError, InvalidArgumentError
+from opkernel.plugins.plugin import Plugin
+
+__all__ = ["API_VERSION", "check_api_version"]
+
+API_VERSION = "1.0"
+"""`docs/plugins.md` says what it covers. The first number changes when a plugin that worked may
+cease to, the second when something is added that plugins can use."""
+
+_UNSAFE = "OPKERNEL_LOAD_UNSAFE_PLUGINS"
+
+
+def check_api_version(plugin: Plugin) -> None:
+    """Refuse a plugin that was built for another API, unless the user takes the risk.
+
+    Raises:
+        FailedPreconditionError: this opkernel lacks what the plugin was built for, or the plugin
+            does not say what that is.
+        InvalidArgumentError: what it says is no version.
+    """
+    if os.environ.get(_UNSAFE) == "1":
+        return
+    if not plugin.api:
+        problem = "does not say which version of opkernel's API it was built for"
+    elif not _is_safe(plugin.api):
+        problem = f"was built for version {plugin.api} of opkernel's API"
+    else:
+        return
+    raise FailedPreconditionError(
+        f"Plugin '{plugin.name}' {problem}; this opkernel has version {API_VERSION} "
+        f"({_UNSAFE}=1 loads it all the same)"
+    )
+
+
+def _is_safe(built_for: str) -> bool:
+    """Whether all that the plugin was built for is here, and still means the same."""
+    major, minor = _numbers(built_for)
+    own_major, own_minor = _numbers(API_VERSION)
+    return major == own_major and minor <= own_minor
+
+
+def _numbers(version: str) -> tuple[int, int]:
+    """The two numbers of `1.2`; `1` is `1.0`."""
+    found = re.fullmatch(r"(\d{1,9})(?:\.(\d{1,9}))?", version, re.ASCII)
+    if found is None:
+        raise InvalidArgumentError(f"'{version}' is no version of an API, such as '{API_VERSION}'")
+    return int(found[1]), int(found[2] or 0)

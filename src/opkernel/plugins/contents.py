@@ -1,0 +1,69 @@
+"""What a plugin has brought: modules, the ops that they declare, and kernels."""
+
+import sys
+from dataclasses import dataclass
+
+from opkernel.kernel import KernelRegistration, global_kernel_registry
+from opkernel.opdef import global_op_registry
+from opkernel.plugins.plugin import FOLDERS_PACKAGE, Plugin
+
+__all__ = ["Contents", "contents_of", "remove_contents"]
+
+
+@dataclass(frozen=True)
+class Contents:
+    """What a plugin has brought.
+
+    Attributes:
+        modules: The names of its modules that are imported.
+        ops: The names of the ops that they declare.
+        kernels: The kernels that come from them, and all kernels of those ops.
+    """
+
+    modules: frozenset[str]
+    ops: frozenset[str]
+    kernels: frozenset[KernelRegistration]
+
+
+def contents_of(plugin: Plugin) -> Contents:
+    """What the packages of a plugin have brought so far."""
+    packages = _packages(plugin)
+    owners = global_op_registry().owners()
+    ops = frozenset(op for op, owner in owners.items() if _is_in(owner, packages))
+    kernels = global_kernel_registry().registrations()
+    return Contents(
+        modules=frozenset(module for module in list(sys.modules) if _is_in(module, packages)),
+        ops=ops,
+        kernels=frozenset(
+            one for one in kernels if one.kernel_def.op in ops or _is_in(one.owner, packages)
+        ),
+    )
+
+
+def remove_contents(plugin: Plugin, *, but: Contents) -> None:
+    """Take back what a plugin has brought since it had brought `but`."""
+    contents = contents_of(plugin)
+    for kernel in contents.kernels - but.kernels:
+        global_kernel_registry().unregister(kernel)
+    for op in contents.ops - but.ops:
+        global_op_registry().unregister(op)
+    for module in contents.modules - but.modules:  # to be run again at the next attempt
+        sys.modules.pop(module, None)
+
+
+def _packages(plugin: Plugin) -> list[str]:
+    """The packages whose modules are the plugin's."""
+    if plugin.folder is not None:
+        return [f"{FOLDERS_PACKAGE}.{plugin.name}"]
+    return [_package_of(module) for module in plugin.modules]
+
+
+def _package_of(module: str) -> str:
+    """The package that a module is in; the module itself, if that package is not one plugin's."""
+    parent = module.rpartition(".")[0]
+    is_namespace = getattr(sys.modules.get(parent), "__file__", None) is None
+    return module if is_namespace else parent
+
+
+def _is_in(module: str, packages: list[str]) -> bool:
+    return any(f"{module}.".startswith(f"{package}.") for package in packages)

@@ -1,0 +1,126 @@
+"""Which plugins there are, read without running any of them.
+
+What is wrong with one of them is kept as its error.
+"""
+
+import importlib.metadata
+import os
+import re
+import tomllib
+from collections.abc import Iterable
+from importlib.metadata import EntryPoint
+from pathlib import Path
+from typing import Any
+
+from opkernel.errors import InvalidArgumentError, NotFoundError
+from opkernel.plugins.plugin import FOLDERS_PACKAGE, Plugin
+
+__all__ = [
+    "ENTRY_POINT_GROUP",
+    "find_plugins",
+    "plugin_of_file",
+    "plugins_in_folder",
+    "plugins_installed",
+]
+
+ENTRY_POINT_GROUP = "opkernel.plugins"
+_PATH = "OPKERNEL_PLUGIN_PATH"
+_FILE = "plugin.toml"
+_NAME = re.compile(r"[A-Za-z]\w*(-\w+)*", re.ASCII)
+_API_KEYWORD = re.compile(r"opkernel-api=([^\s,]+)")
+
+
+def find_plugins() -> list[Plugin]:
+    """The plugins in the order in which they are loaded.
+
+    First come the folders of `OPKERNEL_PLUGIN_PATH` in their order, the plugins of each by the
+    names of their sub-folders; then those that are installed, by name.
+    """
+    folders = filter(None, os.environ.get(_PATH, "").split(os.pathsep))
+    return [
+        *(plugin for folder in folders for plugin in _plugins_on_path(Path(folder))),
+        *plugins_installed(),
+    ]
+
+
+def plugins_in_folder(folder: Path) -> list[Plugin]:
+    """The plugin that a folder is, or else those that its sub-folders are."""
+    folder = folder.resolve()
+    if (folder / _FILE).exists():
+        return [_plugin_of_folder(folder)]
+    return [_plugin_of_folder(one) for one in sorted(folder.iterdir()) if (one / _FILE).exists()]
+
+
+def plugin_of_file(file: Path, api: str) -> Plugin:
+    """A single Python file as a plugin."""
+    file = file.resolve()
+    modules = _module_names(file.stem, [file.stem])
+    return Plugin(file.stem, str(file), modules, api=api, folder=file.parent)
+
+
+def plugins_installed() -> list[Plugin]:
+    """The plugins that installed distributions have as entry points."""
+    try:
+        found = importlib.metadata.entry_points(group=ENTRY_POINT_GROUP)
+    except Exception as error:  # the metadata of any distribution may be broken
+        return [_broken("entry points", "installed distributions", error)]
+    return [_plugin_of_entry_point(one) for one in sorted(found, key=lambda e: (e.name, e.value))]
+
+
+def _plugins_on_path(folder: Path) -> Iterable[Plugin]:
+    try:
+        return plugins_in_folder(folder)
+    except OSError as error:
+        cannot_read = NotFoundError(f"{_PATH} names '{folder}': {error.strerror}")
+        return [_broken(folder.name, str(folder), cannot_read)]
+
+
+def _plugin_of_folder(folder: Path) -> Plugin:
+    try:
+        stated = tomllib.loads((folder / _FILE).read_text(encoding="utf-8"))
+        name = _text(stated, "name")
+        modules = _module_names(name, stated.get("modules"))
+        version, api = _text(stated, "version"), _text(stated, "api")
+    except (OSError, ValueError) as error:  # what is not TOML, and InvalidArgumentError too
+        wrong = InvalidArgumentError(f"'{folder / _FILE}': {error}")
+        return _broken(folder.name, str(folder), wrong)
+    return Plugin(name, str(folder), modules, version, api, folder)
+
+
+def _text(stated: dict[str, Any], key: str) -> str:
+    value = stated.get(key)
+    if not isinstance(value, str) or not value:
+        raise InvalidArgumentError(f"'{key}' must be a string that is not empty, not {value!r}")
+    return value
+
+
+def _module_names(plugin: str, modules: object) -> tuple[str, ...]:
+    """The names by which the modules of a folder are imported."""
+    if not _NAME.fullmatch(plugin):
+        raise InvalidArgumentError(f"'{plugin}' is no name: letters, digits, _ and - make one")
+    if not isinstance(modules, list) or not modules:
+        raise InvalidArgumentError(f"'modules' must be a list of modules, not {modules!r}")
+    for module in modules:
+        if not isinstance(module, str) or not all(p.isidentifier() for p in module.split(".")):
+            raise InvalidArgumentError(f"'modules' must name modules; {module!r} is none")
+    return tuple(f"{FOLDERS_PACKAGE}.{plugin}.{module}" for module in modules)
+
+
+def _plugin_of_entry_point(entry_point: EntryPoint) -> Plugin:
+    name, distribution = entry_point.name, entry_point.dist
+    if distribution is None:  # those that `entry_points` finds have one
+        return Plugin(name, "installed", (entry_point.value,))
+    try:
+        found = f"{distribution.name} {distribution.version}"
+        if entry_point.attr or not entry_point.module:
+            raise InvalidArgumentError(f"entry point '{name}' must name a module, not an object")
+        keywords = distribution.metadata.get_all("Keywords") or []
+        stated = _API_KEYWORD.search(",".join(map(str, keywords)))
+    except Exception as error:  # the metadata may be broken in many ways
+        return _broken(name, entry_point.value, error)
+    api = stated[1] if stated else ""
+    return Plugin(name, found, (entry_point.module,), distribution.version, api)
+
+
+def _broken(name: str, found: str, error: Exception) -> Plugin:
+    return Plugin(name, found, error=error)

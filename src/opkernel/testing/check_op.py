@@ -1,0 +1,304 @@
+"""Test kernels with calls drawn from their op's declaration.
+
+    check_op("ZeroOut")                                                     # in a pytest test
+    check_op("Gather", inputs={"indices": arrays(np.int32, 3, elements=integers(0, 1))})
+
+Calls that the shape function accepts are drawn, and every kernel of the op is computed on them
+(`check_kernels` says what is checked). What fails is made as small as possible.
+
+Needs hypothesis: `pip install opkernel[test]`.
+"""
+
+import contextlib
+import importlib.util
+import io
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from opkernel.errors import (
+    DeadlineExceededError,
+    FailedPreconditionError,
+    OpError,
+    UnimplementedError,
+)
+from opkernel.kernel import KernelRegistration, KernelRegistry, global_kernel_registry
+from opkernel.opdef import OpRegistry, global_op_registry
+from opkernel.testing.check_kernels import Checker
+from opkernel.testing.op_call import CheckFailure, OpCall, read_op_call
+from opkernel.testing.run_op import local_device_types
+from opkernel.testing.tolerance import Tolerance
+from opkernel.types import DataType
+
+__all__ = ["OpReport", "check_op", "check_saved_call", "examine_op", "save_failure"]
+
+_DRAWS_FOR_ONE = 5
+"""How many calls are drawn, at most, for each that a kernel is to take."""
+
+_CANNOT_BE_DRAWN = frozenset({DataType.DT_RESOURCE, DataType.DT_VARIANT})
+
+
+@dataclass
+class OpReport:
+    """What came of testing an op.
+
+    Attributes:
+        op: The op.
+        kernels: How many kernels it has for the devices here.
+        draws: How many calls were drawn that the shape function accepts.
+        ran: How many of them a kernel took; all others were refused with an OpError.
+        seconds: How long it took.
+        failure: The smallest failure that was found.
+        skipped: Why nothing was drawn; empty where calls were.
+    """
+
+    op: str
+    kernels: int = 0
+    draws: int = 0
+    ran: int = 0
+    seconds: float = 0.0
+    failure: CheckFailure | None = None
+    skipped: str = ""
+
+
+def check_op(
+    op: str,
+    *,
+    inputs: Mapping[str, Any] | None = None,
+    attrs: Mapping[str, Any] | None = None,
+    max_examples: int = 100,
+    devices: Sequence[str] | None = None,
+    tolerance: Tolerance | None = None,
+    registry: KernelRegistry | None = None,
+    op_registry: OpRegistry | None = None,
+) -> OpReport:
+    """Test all kernels of an op on drawn calls.
+
+    Args:
+        op: The op's name.
+        inputs: For input arguments whose values follow a rule that the shape function does not
+            know: a hypothesis strategy of arrays, or an array. For a list argument also a list.
+        attrs: For attrs likewise.
+        max_examples: How many calls to draw.
+        devices: The device types whose kernels are tested; all of this process if None.
+        tolerance: By how much results of two kernels may differ; as `TOLERANCES` says if None.
+        registry: Where the kernels are found; the global registry if None.
+        op_registry: Where the op is found; the global registry if None.
+
+    Raises:
+        CheckFailure: An AssertionError, with the smallest call that was found.
+        NotFoundError: There is no such op.
+        FailedPreconditionError: hypothesis is not installed, the op has no kernel here, it has
+            inputs that cannot be drawn, or its kernels refused all calls.
+    """
+    report = examine_op(
+        op,
+        inputs=inputs,
+        attrs=attrs,
+        max_examples=max_examples,
+        devices=devices,
+        tolerance=tolerance,
+        registry=registry,
+        op_registry=op_registry,
+    )
+    if report.failure is not None:
+        raise report.failure
+    if report.skipped or not report.ran:
+        why = report.skipped or f"its kernels refused all {report.draws} calls that were drawn"
+        raise FailedPreconditionError(f"{op} was not tested: {why}")
+    return report
+
+
+def examine_op(
+    op: str,
+    *,
+    inputs: Mapping[str, Any] | None = None,
+    attrs: Mapping[str, Any] | None = None,
+    max_examples: int = 100,
+    devices: Sequence[str] | None = None,
+    tolerance: Tolerance | None = None,
+    registry: KernelRegistry | None = None,
+    op_registry: OpRegistry | None = None,
+) -> OpReport:
+    """What `check_op` finds, as a report; arguments are those of `check_op`.
+
+    Raises:
+        NotFoundError: There is no such op.
+        FailedPreconditionError: hypothesis is not installed.
+    """
+    if importlib.util.find_spec("hypothesis") is None:
+        raise FailedPreconditionError(
+            "testing ops needs hypothesis: pip install 'opkernel[test]', or pip install hypothesis"
+        )
+    checker = _checker(registry, op_registry, devices, tolerance)
+    registration = checker.op_registry.look_up(op)
+    report = OpReport(op, len(checker.kernels(op)))
+    report.skipped = _why_not(checker, op, inputs or {})
+    if not report.skipped:
+        from opkernel.testing.draw_calls import CallSource  # needs hypothesis, which is optional
+
+        kernel_defs = [one.kernel_def for one in checker.kernels(op) if _is_drawable(one)]
+        source = CallSource(registration, kernel_defs, inputs or {}, attrs or {})
+        start = time.perf_counter()
+        _hunt(source, checker, report, max_examples)
+        report.seconds = time.perf_counter() - start
+    return report
+
+
+def check_saved_call(
+    path: str | Path,
+    *,
+    registry: KernelRegistry | None = None,
+    op_registry: OpRegistry | None = None,
+) -> None:
+    """Check the kernels of an op on a call that `opkernel test --save` wrote.
+
+    Raises:
+        CheckFailure: An AssertionError: a kernel breaks a rule.
+    """
+    checker = _checker(registry, op_registry, None, None)
+    checker.check(read_op_call(path, checker.op_registry))
+
+
+def save_failure(
+    failure: CheckFailure, folder: Path, modules: Sequence[str] = ()
+) -> tuple[Path, Path]:
+    """Write a failing call to `folder`: as a GraphDef in text, and as a pytest file that runs it.
+
+    Args:
+        failure: The failure.
+        folder: Where to write; made if it is not there.
+        modules: The modules that register the op and its kernels, for the pytest file to import.
+
+    Raises:
+        InvalidArgumentError: an input is of a type that no GraphDef can hold.
+    """
+    from google.protobuf import text_format  # slow to import
+
+    name = _file_name(failure.call.node_def.op)
+    graph = text_format.MessageToString(failure.call.graph_def())
+    folder.mkdir(parents=True, exist_ok=True)
+    call, case = folder / f"{name}.pbtxt", folder / f"test_{name}.py"
+    call.write_text(graph)
+    case.write_text(_case_text(failure, call.name, name, modules))
+    return call, case
+
+
+def _case_text(failure: CheckFailure, call: str, name: str, modules: Sequence[str]) -> str:
+    imports = "".join(f"import {module}  # noqa: F401  # registers the op\n" for module in modules)
+    lines = "\n".join(f"# {line}".rstrip() for line in str(failure).splitlines())
+    return f'''"""A call of {failure.call.node_def.op} that a kernel failed on; `opkernel test` found it."""
+
+from pathlib import Path
+
+{imports}from opkernel.testing import check_saved_call
+
+{lines}
+
+
+def test_{name}() -> None:
+    check_saved_call(Path(__file__).with_name("{call}"))
+'''
+
+
+def _file_name(op: str) -> str:
+    """`MatMul` -> `mat_mul`."""
+    parts = [f"_{c.lower()}" if c.isupper() else c for c in op]
+    name = "".join(c if c.isalnum() or c == "_" else "_" for c in "".join(parts))
+    return name.strip("_")
+
+
+def _checker(
+    registry: KernelRegistry | None,
+    op_registry: OpRegistry | None,
+    devices: Sequence[str] | None,
+    tolerance: Tolerance | None,
+) -> Checker:
+    return Checker(
+        global_op_registry() if op_registry is None else op_registry,
+        global_kernel_registry() if registry is None else registry,
+        tuple(local_device_types() if devices is None else devices),
+        tolerance,
+    )
+
+
+def _why_not(checker: Checker, op: str, inputs: Mapping[str, Any]) -> str:
+    """Why calls of an op cannot be drawn; empty where they can."""
+    kernels = checker.kernels(op)
+    if not any(map(_is_drawable, kernels)):
+        kind = "of values that can be drawn " if kernels else ""
+        return f"it has no kernel {kind}for {', '.join(checker.devices)}"
+    op_def = checker.op_registry.look_up_op_def(op)
+    if op_def.is_distributed_communication:
+        return "it waits for other devices, and a call by itself has none"
+    for arg in op_def.input_arg:
+        if DataType(arg.type) in _CANNOT_BE_DRAWN and arg.name not in inputs:
+            kind = DataType(arg.type).string
+            return f"values for '{arg.name}', a {kind}, cannot be drawn: give them as inputs"
+    return ""
+
+
+def _is_drawable(registration: KernelRegistration) -> bool:
+    """Whether a kernel takes other tensors than resources and variants."""
+    allowed = [c.allowed_values.list.type for c in registration.kernel_def.constraint]
+    return not any(types and _CANNOT_BE_DRAWN.issuperset(types) for types in allowed)
+
+
+class _Enough(BaseException):
+    """Ends the drawing; hypothesis takes what is no Exception for no failure."""
+
+
+def _hunt(source: Any, checker: Checker, report: OpReport, max_examples: int) -> None:
+    """Draw calls and check them, until enough were taken, or one fails; that is made small."""
+    from hypothesis import HealthCheck, Phase, given, settings
+    from hypothesis.errors import Flaky, Unsatisfiable
+
+    from opkernel.testing.draw_calls import op_calls
+
+    @settings(
+        max_examples=max_examples * _DRAWS_FOR_ONE,
+        database=None,
+        deadline=None,
+        derandomize=True,
+        print_blob=False,
+        report_multiple_bugs=False,
+        phases=(Phase.generate, Phase.shrink),
+        suppress_health_check=list(HealthCheck),
+    )
+    @given(op_calls(source))
+    def check(call: OpCall) -> None:
+        _check_one(checker, call, report)
+        if report.ran == max_examples and report.failure is None:
+            raise _Enough
+
+    try:
+        with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()):
+            check()
+    except CheckFailure as failure:
+        vars(failure).pop("__notes__", None)  # hypothesis shows the call; the message does, too
+        report.failure = failure  # the smallest
+    except (_Enough, Flaky):  # flaky: a failure that does not come again; it is in the report
+        pass
+    except (Unsatisfiable, UnimplementedError) as error:
+        if not report.draws:
+            report.skipped = str(error) if isinstance(error, OpError) else "no call was found"
+
+
+def _check_one(checker: Checker, call: OpCall, report: OpReport) -> None:
+    """Check a call and count it."""
+    try:
+        taken = checker.check(call) > 0
+    except CheckFailure as failure:
+        if not isinstance(failure.__cause__, DeadlineExceededError):
+            report.failure = failure
+            raise
+        if call.registration.op_def.is_stateful:
+            report.skipped = f"it waits for others: {failure.what}"
+        else:
+            report.failure = failure
+        raise _Enough from failure  # to make it smaller would take too long
+    if report.failure is None:  # else it is being made small
+        report.draws += 1
+        report.ran += taken

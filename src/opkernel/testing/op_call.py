@@ -1,0 +1,170 @@
+"""OpCall: one node with the values of its inputs, as text, as a GraphDef, and from one."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from opkernel.errors import InvalidArgumentError, OpError
+from opkernel.graph import load_graph_def
+from opkernel.opdef import (
+    InferenceContext,
+    OpRegistrationData,
+    OpRegistry,
+    in_out_types_for_node,
+    run_shape_fn,
+    summarize_attr_value,
+)
+from opkernel.proto import GraphDef, NodeDef
+from opkernel.testing.run_op import graph_def_version_for
+from opkernel.types import DataType, tensor_from_proto, tensor_to_proto
+
+__all__ = ["CheckFailure", "OpCall", "read_op_call", "shapes_of_outputs"]
+
+_MAX_ELEMENTS = 24
+
+
+class CheckFailure(AssertionError):
+    """A kernel, or the shape function, breaks a rule.
+
+    Attributes:
+        call: The call on which it does.
+        what: The rule and the fact.
+    """
+
+    def __init__(self, call: "OpCall", what: str) -> None:
+        super().__init__(f"{what}\n{call}")
+        self.call = call
+        self.what = what
+
+
+@dataclass(frozen=True, repr=False)
+class OpCall:
+    """A call of an op.
+
+    Attributes:
+        registration: The op.
+        node_def: The node, with all attrs and a name for each input.
+        inputs: The input tensors, flat; of inputs by reference, what they refer to.
+    """
+
+    registration: OpRegistrationData
+    node_def: NodeDef
+    inputs: tuple[Any, ...]
+
+    @property
+    def input_types(self) -> list[DataType]:
+        """The types of the inputs."""
+        return in_out_types_for_node(self.node_def, self.registration.op_def)[0]
+
+    def infer_shapes(self, *, with_values: bool = True) -> list[tuple[int, ...] | None]:
+        """The shapes that the shape function gives the outputs; -1 for sizes that it leaves open.
+
+        Raises:
+            OpError: it refuses the inputs.
+            CheckFailure: it raises something else.
+        """
+        values = [np.asarray(v) for v in self.inputs] if with_values else ()
+        shapes = [np.shape(v) for v in self.inputs]
+        try:
+            return shapes_of_outputs(self.registration, self.node_def, shapes, values)
+        except OpError:
+            raise
+        except Exception as error:
+            what = f"the shape function raises {type(error).__name__}: {error}"
+            raise CheckFailure(self, what) from error
+
+    def __repr__(self) -> str:
+        return f"<a call of {self.node_def.op}>"
+
+    def __str__(self) -> str:
+        """The call in a few lines: `Op`, its inputs with their values, its attrs."""
+        op_def = self.registration.op_def
+        types = self.input_types
+        lines = [
+            f"  {name}: {dtype.string}{list(np.shape(value))} = {_values_text(value)}"
+            for name, dtype, value in zip(self.node_def.input, types, self.inputs, strict=True)
+        ]
+        attrs = [
+            f"  {name} = {_attr_text(value)}" for name, value in sorted(self.node_def.attr.items())
+        ]
+        return "\n".join([op_def.name, *lines, *attrs])
+
+    def graph_def(self) -> GraphDef:
+        """The node in a graph, with a Const for each input.
+
+        Raises:
+            InvalidArgumentError: an input is of a type that no constant has.
+        """
+        graph = GraphDef()
+        graph.versions.producer = graph_def_version_for(self.registration.op_def)
+        for name, dtype, value in zip(
+            self.node_def.input, self.input_types, self.inputs, strict=True
+        ):
+            constant = graph.node.add(name=name, op="Const")
+            constant.attr["dtype"].type = dtype.base
+            constant.attr["value"].tensor.CopyFrom(tensor_to_proto(value, dtype.base))
+        graph.node.append(self.node_def)
+        return graph
+
+
+def shapes_of_outputs(
+    registration: OpRegistrationData,
+    node_def: NodeDef,
+    shapes: Sequence[Sequence[int | None] | None],
+    values: Sequence[Any] = (),
+) -> list[tuple[int, ...] | None]:
+    """What a shape function makes of shapes and values, as `OpCall.infer_shapes` gives it."""
+    context = InferenceContext(
+        registration.op_def,
+        node_def,
+        shapes,
+        values,
+        [_as_shape(value) for value in values],
+        graph_def_version=graph_def_version_for(registration.op_def),
+    )
+    run_shape_fn(registration, context)
+    return [
+        None if shape is None or shape.dims is None else tuple(dim.value for dim in shape.dims)
+        for shape in context.outputs()
+    ]
+
+
+def read_op_call(path: str | Path, op_registry: OpRegistry) -> OpCall:
+    """The call that a file holds, as `OpCall.graph_def` wrote it.
+
+    Raises:
+        InvalidArgumentError: there is not one node whose inputs are constants.
+    """
+    graph = load_graph_def(path)
+    constants = {node.name: node for node in graph.node if node.op == "Const"}
+    fed = {name for node in graph.node for name in node.input}
+    calls = [node for node in graph.node if node.name not in fed]
+    if len(calls) != 1 or not set(calls[0].input) <= set(constants):
+        raise InvalidArgumentError(f"{path}: expected one node whose inputs are constants")
+    (node,) = calls
+    inputs = [tensor_from_proto(constants[name].attr["value"].tensor) for name in node.input]
+    return OpCall(op_registry.look_up(node.op), node, tuple(inputs))
+
+
+def _as_shape(value: Any) -> list[int] | None:
+    """The shape that a value may stand for, where it is one."""
+    if value is None or value.ndim != 1 or value.dtype not in (np.int32, np.int64):
+        return None
+    return None if value.min(initial=0) < 0 else value.tolist()
+
+
+def _values_text(value: Any) -> str:
+    array = np.asarray(value)
+    if array.size <= _MAX_ELEMENTS:
+        return str(array.tolist())
+    return np.array2string(array.reshape(-1), threshold=8, separator=", ")
+
+
+def _attr_text(value: Any) -> str:
+    try:
+        return summarize_attr_value(value)
+    except OpError:
+        return str(value)

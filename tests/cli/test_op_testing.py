@@ -1,0 +1,147 @@
+"""`opkernel test`: what it prints, what it saves, how it ends."""
+
+import importlib.util
+import json
+import subprocess
+import sys
+
+import pytest
+
+from opkernel.kernel import global_kernel_registry
+
+MODULE = """
+import numpy as np
+import opkernel
+from opkernel.opdef import unchanged_shape
+
+GOOD, BAD = (
+    opkernel.register_op(name, inputs=["x: float"], outputs=["y: float"], shape_fn=unchanged_shape)
+    for name in ("CliGood", "CliBad")
+)
+
+@opkernel.register_kernel(GOOD, device="CPU")
+def good(x):
+    return x + np.float32(1)
+
+@opkernel.register_kernel(BAD, device="CPU")
+def bad(x):
+    return x + np.float32(1) if x.ndim < 2 else np.float32(0)
+"""
+
+
+@pytest.fixture
+def module(tmp_path, monkeypatch):
+    """A file that registers an op with a right kernel and one with a wrong one."""
+    path = tmp_path / "cli_test_ops.py"
+    path.write_text(MODULE)
+    monkeypatch.setattr(sys, "path", list(sys.path))
+    monkeypatch.delitem(sys.modules, "cli_test_ops", raising=False)
+    return path
+
+
+def test_ops_by_name(command):
+    result = command("test", "--op", "Relu", "--op", "LogicalA*", "--calls", 5)
+    assert result.exit_code == 0
+    assert result.output.splitlines() == [
+        "ok      LogicalAnd  1 kernel, 5 calls",
+        "ok      Relu        1 kernel, 5 calls",
+        "2 ops: 2 passed",
+    ]
+
+
+def test_the_ops_of_a_module_and_a_failing_call(command, module, tmp_path):
+    result = command("test", module, "--calls", 40, "--save", tmp_path / "found")
+    assert result.exit_code == 1
+    lines = [line.strip() for line in result.output.splitlines()]
+    assert lines[0] == "FAILED  CliBad"
+    assert "the kernel bad (CPU) gives output 0 the shape [], where the shape" in lines[1]
+    assert lines[2] == "CliBad"
+    assert lines[3].startswith("x: float[")
+    assert lines[4].startswith("saved as ")
+    assert lines[5:] == ["ok      CliGood  1 kernel, 40 calls", "2 ops: 1 passed, 1 failed"]
+    assert sorted(path.name for path in (tmp_path / "found").iterdir()) == [
+        "cli_bad.pbtxt",
+        "test_cli_bad.py",
+    ]
+
+
+def test_the_saved_case_fails_under_pytest_until_the_kernel_is_right(command, module, tmp_path):
+    command("test", module, "--op", "CliBad", "--save", tmp_path)
+
+    def run_case():
+        return subprocess.run(
+            [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "test_cli_bad.py"],
+            cwd=tmp_path,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+
+    failed = run_case()
+    assert failed.returncode == 1
+    assert "the kernel bad (CPU) gives output 0 the shape []" in failed.stdout
+    module.write_text(MODULE.replace("if x.ndim < 2 else np.float32(0)", ""))
+    assert run_case().returncode == 0
+
+
+def test_json(command):
+    result = command("test", "--op", "Relu", "--op", "TensorListLength", "--calls", 3, "--json")
+    rows = json.loads(result.output)
+    assert [(row["op"], row["status"], row["calls"]) for row in rows] == [
+        ("Relu", "passed", 3),
+        ("TensorListLength", "untested", 0),
+    ]
+    assert "a variant, cannot be drawn" in rows[1]["skipped"]
+
+
+def test_nothing_tested_is_no_success(command):
+    result = command("test", "--op", "TensorListLength")
+    assert result.exit_code == 1
+    assert "not tested: values for 'input_handle'" in result.output
+
+
+@pytest.mark.parametrize(
+    ("arguments", "what", "status"),
+    [
+        ([], "name what to test", 2),
+        (["--op", "Rleu"], "there is no op 'Rleu'; perhaps you mean", 1),
+        (["--op", "Nothing*"], "there is no op 'Nothing*'", 1),
+        (["no_such_module"], "there is no module or file 'no_such_module'", 2),
+        (["json"], "json registers no kernel", 2),
+        (["--op", "Relu", "--calls", "0"], "0 is not in the range", 2),
+    ],
+)
+def test_wrong_use(command, arguments, what, status):
+    result = command("test", *arguments)
+    assert (result.exit_code, what in result.output) == (status, True), result.output
+
+
+def test_a_module_that_fails_to_import(command, tmp_path, monkeypatch):
+    monkeypatch.setattr(sys, "path", list(sys.path))
+    path = tmp_path / "cli_broken.py"
+    path.write_text("1 / 0")
+    result = command("test", path)
+    assert result.exit_code == 1
+    assert "division by zero" in result.output
+
+
+def test_without_hypothesis(command, monkeypatch):
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
+    result = command("test", "--op", "Relu")
+    assert result.exit_code == 1
+    assert "pip install 'opkernel[test]'" in result.output
+
+
+def test_run_with_a_sanitizer(command, model):
+    result = command("run", model, "--input", "x=[[1, 2, 3]]", "--fetch", "x_out", "--sanitize")
+    assert result.exit_code == 0
+    assert "[1. 2. 3.]" in result.output
+
+
+@pytest.fixture(autouse=True)
+def _forget_kernels():
+    kernels = global_kernel_registry()
+    yield
+    for registration in kernels.registrations():
+        if registration.kernel_def.op in ("CliGood", "CliBad"):
+            kernels.unregister(registration)

@@ -1,0 +1,323 @@
+"""Plugins are loaded when something is missing, and what is wrong with one stays with it."""
+
+import importlib
+import logging
+import os
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+import pytest
+from tests.plugins.conftest import Plugins, op
+
+import opkernel
+from opkernel.errors import (
+    AlreadyExistsError,
+    FailedPreconditionError,
+    InvalidArgumentError,
+    NotFoundError,
+)
+from opkernel.kernel import get_registered_kernels_for_op
+from opkernel.opdef import global_op_registry
+from opkernel.plugins import contents_of, load_plugins
+
+SOURCES = Path(__file__).resolve().parents[2] / "src"
+GPU_KERNEL = """
+import opkernel
+opkernel.register_kernel("MatMul", device="PLUGIN_DEVICE", types={"T": opkernel.float32})(
+    lambda a, b: a @ b
+)
+"""
+
+
+def problem_of(name: str) -> str:
+    (found,) = [plugin for plugin in load_plugins() if plugin.name == name]
+    return found.problem
+
+
+def knows(name: str) -> bool:
+    try:
+        global_op_registry().look_up(name)
+    except NotFoundError:
+        return False
+    return True
+
+
+def run(code: str, plugins: Plugins) -> str:
+    """What a process of its own prints, with the same plugins."""
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        env={**os.environ, "PYTHONPATH": f"{SOURCES}{os.pathsep}{plugins.site}"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout + done.stderr
+
+
+BROKEN = {
+    "syntax": "def",
+    "raises": "raise ValueError('no luck')",
+    "exits": "import sys; sys.exit(3)",
+    "lacks": "import a_module_that_nobody_has",
+    "spec": op("PluginBadSpec").replace("x: T", "x:: T"),
+}
+
+
+class TestLazily:
+    def test_an_op_is_found_in_a_folder_and_in_an_installed_package(self, plugins: Plugins):
+        plugins.put("doubles", op("PluginInFolder"))
+        plugins.install("plugin_installed", op("PluginInstalled"))
+        assert opkernel.raw_ops.PluginInFolder(x=21) == 42
+        assert opkernel.raw_ops.PluginInstalled(x=[1.5]).tolist() == [3.0]
+
+    def test_what_is_known_loads_no_plugin(self, plugins: Plugins):
+        plugins.put("loud", "print('loaded')")
+        code = """
+import sys, opkernel
+print(opkernel.raw_ops.AddV2(x=1, y=2))
+graph = opkernel.Graph()
+with graph.as_default():
+    x = graph.create_op("Placeholder", attrs={"dtype": opkernel.float32}).outputs[0]
+    y = graph.create_op("MatMul", [x, x]).outputs[0]
+print(opkernel.Session(graph).run(y, {x: [[2.0]]}))
+print([m for m in sys.modules if m in ("opkernel.plugins", "importlib.metadata")])
+try:
+    opkernel.raw_ops.NobodyHasThis
+except AttributeError:
+    print("missing")
+"""
+        assert run(code, plugins).splitlines() == ["3", "[[4.]]", "[]", "loaded", "missing"]
+
+    def test_a_kernel_that_nobody_has_loads_them(self, plugins: Plugins):
+        plugins.put("device", GPU_KERNEL)
+        code = """
+from opkernel.kernel import find_kernel_def
+from opkernel.opdef import NodeDefBuilder
+node = NodeDefBuilder("m", "MatMul").attr("T", 1).fake_input().fake_input().finalize()
+print(find_kernel_def("CPU", node).device_type)
+print(find_kernel_def("PLUGIN_DEVICE", node).device_type)
+"""
+        assert run(code, plugins).split() == ["CPU", "PLUGIN_DEVICE"]
+
+    def test_who_lists_all_ops_or_the_kernels_of_one_sees_theirs(self, plugins: Plugins):
+        plugins.put("listed", op("PluginListed") + GPU_KERNEL)
+        assert "PluginListed" in global_op_registry().names()
+        kernels = get_registered_kernels_for_op("MatMul").kernel
+        assert "PLUGIN_DEVICE" in {kernel.device_type for kernel in kernels}
+        (plugin,) = load_plugins()
+        assert contents_of(plugin).ops == {"PluginListed"}
+        assert len(contents_of(plugin).kernels) == 2
+
+    def test_modules_of_a_folder_import_each_other(self, plugins: Plugins):
+        plugins.put("one", "from . import shared", shared=op("PluginSharedOne"))
+        plugins.put("two", "from .shared import *", shared=op("PluginSharedTwo"))
+        assert knows("PluginSharedOne")
+        assert knows("PluginSharedTwo")
+        assert "shared" not in sys.modules
+
+
+class TestApiVersion:
+    @pytest.mark.parametrize("api", ["1.0", "1"])
+    def test_a_safe_one(self, plugins: Plugins, api: str):
+        plugins.put("safe", op("PluginSafe"), api=api)
+        assert knows("PluginSafe")
+
+    @pytest.mark.parametrize("api", ["2.0", "0.9", "1.1"])
+    def test_another_is_refused_before_it_runs(self, plugins: Plugins, api: str):
+        plugins.put("unsafe", op("PluginUnsafe"), api=api)
+        assert not knows("PluginUnsafe")
+        assert problem_of("unsafe").startswith(
+            f"FailedPreconditionError: Plugin 'unsafe' was built for version {api} of opkernel's "
+            "API; this opkernel has version 1.0"
+        )
+        assert "opkernel_plugins.unsafe" not in sys.modules
+
+    def test_an_installed_one_that_says_nothing_is_refused(self, plugins: Plugins):
+        plugins.install("plugin_silent", op("PluginSilent"), keywords="")
+        assert not knows("PluginSilent")
+        assert "does not say which version" in problem_of("plugin_silent")
+
+    def test_what_is_no_version_is_refused(self, plugins: Plugins):
+        plugins.put("odd", op("PluginOdd"), api="one")
+        assert "'one' is no version" in problem_of("odd")
+
+    def test_the_user_may_take_the_risk(self, plugins: Plugins, monkeypatch):
+        monkeypatch.setenv("OPKERNEL_LOAD_UNSAFE_PLUGINS", "1")
+        plugins.put("risky", op("PluginRisky"), api="2.0")
+        assert knows("PluginRisky")
+
+
+class TestBrokenOnes:
+    @pytest.mark.parametrize("name", BROKEN)
+    def test_they_break_nothing_else(self, plugins: Plugins, name: str, caplog):
+        plugins.put("a_before", op("PluginBefore"))
+        plugins.put(name, BROKEN[name])
+        plugins.put("z_after", op("PluginAfter"))
+        with caplog.at_level(logging.WARNING):
+            assert knows("PluginBefore")
+            assert knows("PluginAfter")
+            assert not knows("PluginBadSpec")
+        assert f"Plugin '{name}' is not loaded" in caplog.text
+        names = {op_def.name for op_def in global_op_registry().get_registered_ops()}
+        assert {"PluginBefore", "PluginAfter", "MatMul"} <= names
+
+    def test_the_error_tells_the_line(self, plugins: Plugins):
+        folder = plugins.put("raises", "x = 1\nraise ValueError('no luck')")
+        assert problem_of("raises") == f"ValueError: no luck ({folder / 'ops.py'}, line 2)"
+
+    def test_importing_opkernel_needs_no_plugin_to_be_well(self, plugins: Plugins):
+        plugins.put("raises", BROKEN["raises"])
+        assert run("import opkernel; print(opkernel.raw_ops.Neg(x=1))", plugins) == "-1\n"
+
+    def test_nothing_of_them_stays(self, plugins: Plugins):
+        broken = op("PluginHalf") + GPU_KERNEL + "\nfrom . import more\nraise ValueError"
+        plugins.put("half", broken, more=op("PluginMore"))
+        assert not knows("PluginHalf")
+        assert not knows("PluginMore")
+        assert not get_registered_kernels_for_op("PluginHalf").kernel
+        kernels = get_registered_kernels_for_op("MatMul").kernel
+        assert "PLUGIN_DEVICE" not in {kernel.device_type for kernel in kernels}
+        assert "opkernel_plugins.half.more" not in sys.modules
+
+    def test_an_op_that_another_plugin_has(self, plugins: Plugins):
+        plugins.put("first", op("PluginTwice"))
+        plugins.put("second", op("PluginOther") + op("PluginTwice"))
+        assert opkernel.raw_ops.PluginTwice(x=1) == 2
+        assert not knows("PluginOther")
+        assert problem_of("second").startswith("AlreadyExistsError: Op with name PluginTwice")
+        assert "second/ops.py, line" in problem_of("second").replace(os.sep, "/")
+
+    def test_an_op_of_the_catalogue(self, plugins: Plugins):
+        plugins.put("thief", op("MatMul"))
+        assert problem_of("thief").startswith("AlreadyExistsError: Op with name MatMul")
+        assert opkernel.raw_ops.MatMul(a=[[2.0]], b=[[3.0]]) == 6
+
+    def test_two_folders_of_one_name(self, plugins: Plugins):
+        plugins.put("a", op("PluginOfA"))
+        other = plugins.put("b", op("PluginOfB"))
+        (other / "plugin.toml").write_text(
+            'name = "a"\nversion = "2"\napi = "1.0"\nmodules = ["ops"]'
+        )
+        assert knows("PluginOfA")
+        assert not knows("PluginOfB")
+        assert [bool(plugin.error) for plugin in load_plugins()] == [False, True]
+
+
+class TestLookingUpWhileImported:
+    def test_an_op_of_a_plugin_that_comes_later(self, plugins: Plugins):
+        early = op("PluginEarly") + "\nlater = opkernel.raw_ops.PluginLate(x=4)"
+        plugins.put("a_early", early)
+        plugins.put("b_late", op("PluginLate"))
+        assert knows("PluginEarly")
+        assert sys.modules["opkernel_plugins.a_early.ops"].later == 8
+        assert [plugin.problem for plugin in load_plugins()] == ["", ""]
+
+    def test_an_op_that_nobody_has(self, plugins: Plugins):
+        plugins.put("asks", "import opkernel\nhas = hasattr(opkernel.raw_ops, 'PluginNobody')")
+        assert not knows("PluginNobody")
+        assert sys.modules["opkernel_plugins.asks.ops"].has is False
+
+    def test_its_own_op_and_kernels(self, plugins: Plugins):
+        plugins.put(
+            "itself", op("PluginItself") + "\nassert opkernel.raw_ops.PluginItself(x=1) == 2"
+        )
+        assert knows("PluginItself")
+
+
+class TestThreads:
+    SLOW = "import time\ntime.sleep({})\n"
+
+    def all_of(self, *targets) -> None:
+        threads = [threading.Thread(target=target, daemon=True) for target in targets]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join(timeout=30)
+        assert not any(thread.is_alive() for thread in threads)
+
+    def test_all_wait_for_the_one_that_loads(self, plugins: Plugins):
+        runs = plugins.folder / "runs"
+        count = f"with open({str(runs)!r}, 'a') as runs: runs.write('x')\n"
+        plugins.put("slow", count + self.SLOW.format(0.2) + op("PluginSlow"))
+        found: list[bool] = []
+        self.all_of(*[lambda: found.append(knows("PluginSlow"))] * 8)
+        assert found == [True] * 8
+        assert runs.read_text() == "x"
+
+    def test_an_import_that_a_plugin_waits_for_does_not_wait_for_it(self, plugins: Plugins):
+        ask = "import opkernel\nhasattr(opkernel.raw_ops, 'PluginNobody')\n"
+        plugins.install("plugin_asking", self.SLOW.format(0.2) + ask + op("PluginAsking"))
+        needs = self.SLOW.format(0.1) + "import plugin_asking\n"
+        plugins.put("needs", needs + op("PluginNeeds"))
+        self.all_of(load_plugins, lambda: importlib.import_module("plugin_asking"))
+        assert knows("PluginAsking")
+        assert knows("PluginNeeds")
+
+    def test_many_threads_asking_for_everything(self, plugins: Plugins):
+        for number in range(5):
+            plugins.put(f"plugin{number}", self.SLOW.format(0.01) + op(f"PluginMany{number}"))
+        asked = [lambda i=i: knows(f"PluginMany{i}") for i in range(5)]
+        listing = [global_op_registry().names, lambda: get_registered_kernels_for_op("MatMul")]
+        self.all_of(*asked, *listing, *asked)
+        assert [plugin.problem for plugin in load_plugins()] == [""] * 5
+
+
+class TestLoadLibrary:
+    def test_a_folder(self, plugins: Plugins, tmp_path, monkeypatch):
+        monkeypatch.delenv("OPKERNEL_PLUGIN_PATH")
+        folder = plugins.put("explicit", op("PluginExplicit"))
+        (plugin,) = opkernel.load_library(folder)
+        assert plugin.name == "explicit"
+        assert contents_of(plugin).ops == {"PluginExplicit"}
+        assert opkernel.load_library(plugins.folder) == [plugin]
+        assert plugin in load_plugins()
+
+    def test_a_python_file(self, plugins: Plugins, tmp_path):
+        file = tmp_path / "zero_out.py"
+        file.write_text(op("PluginZeroOut"))
+        opkernel.load_library(str(file))
+        assert opkernel.raw_ops.PluginZeroOut(x=2) == 4
+
+    def test_a_module(self, plugins: Plugins):
+        (plugins.site / "plugin_module.py").write_text(op("PluginModule"))
+        (plugin,) = opkernel.load_library("plugin_module")
+        assert contents_of(plugin).ops == {"PluginModule"}
+
+    def test_an_installed_plugin_is_checked(self, plugins: Plugins):
+        plugins.install("plugin_of_future", op("PluginOfFuture"), keywords="opkernel-api=3.0")
+        with pytest.raises(FailedPreconditionError, match=r"version 3\.0"):
+            opkernel.load_library("plugin_of_future")
+        assert "plugin_of_future" not in sys.modules
+
+    def test_what_the_process_finds_anyhow(self, plugins: Plugins):
+        folder = plugins.put("found", op("PluginFound"))
+        (found,) = load_plugins()
+        assert opkernel.load_library(folder) == [found]
+
+    def test_errors_are_raised(self, plugins: Plugins, tmp_path):
+        with pytest.raises(NotFoundError, match=r"nowhere/at\.all"):
+            opkernel.load_library("nowhere/at.all")
+        with pytest.raises(NotFoundError, match="no kernel library"):
+            opkernel.load_library(tmp_path)
+        with pytest.raises(FailedPreconditionError, match=r"ModuleNotFoundError.*nobody_has_this"):
+            opkernel.load_library("nobody_has_this")
+        with pytest.raises(FailedPreconditionError, match=r"version 7\.0 .* version 1\.0"):
+            opkernel.load_library(plugins.put("future", "", api="7.0"))
+        with pytest.raises(AlreadyExistsError, match="MatMul"):
+            opkernel.load_library(plugins.put("thief", op("MatMul")))
+        (tmp_path / "not a name.py").write_text("")
+        with pytest.raises(InvalidArgumentError, match="no name"):
+            opkernel.load_library(tmp_path / "not a name.py")
+
+    def test_one_that_failed_can_be_mended_and_loaded(self, plugins: Plugins):
+        folder = plugins.put(
+            "mended", "from . import more\nraise ValueError", more=op("PluginMended")
+        )
+        with pytest.raises(FailedPreconditionError, match="ValueError"):
+            opkernel.load_library(folder)
+        (folder / "ops.py").write_text("from . import more  # a different size")
+        opkernel.load_library(folder)
+        assert opkernel.raw_ops.PluginMended(x=2) == 4
