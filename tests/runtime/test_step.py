@@ -107,6 +107,18 @@ def test_sessions_do_not_share_resources():
     assert [run_kernel(Counts) for _ in range(2)] == [1, 1]
 
 
+def test_kernels_know_where_their_nodes_were_defined():
+    files: list[str] = []
+
+    class Asks(OpKernel):
+        def compute(self, ctx):
+            files.extend(frame.filename for frame in ctx.stack_trace)
+            ctx.set_output(0, np.float32(1))
+
+    run_kernel(Asks)
+    assert __file__ in files
+
+
 def test_a_closed_session_stays_closed():
     session = Session(opkernel.Graph())
     session.close()

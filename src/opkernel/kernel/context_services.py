@@ -166,7 +166,10 @@ class ContextServices:
     @property
     def stack_trace(self) -> Any:
         """Where the node was defined; None where nobody knows."""
-        return self.params.stack_trace
+        find = self.kernel.node_traceback
+        if self.params.stack_trace is not None or find is None:
+            return self.params.stack_trace
+        return find()
 
     # The device
 

@@ -5,7 +5,7 @@ Source: TensorFlow core/framework/op_kernel.h.
 
 from __future__ import annotations
 
-from collections.abc import Coroutine, Sequence
+from collections.abc import Callable, Coroutine, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -111,10 +111,12 @@ class OpKernel:
         forwards_inputs: Whether `compute` may take over buffers of inputs (`forward_input`); the
             executor then hands it the last reference to them.
         reports_by_callback: Whether errors go through a callback, as in `compute_async`.
+        node_traceback: Tells where the node was defined, where that is known.
     """
 
     forwards_inputs: ClassVar[bool] = False
     reports_by_callback: ClassVar[bool] = False
+    node_traceback: Callable[[], Any] | None = None
 
     def __init__(
         self,

@@ -43,5 +43,6 @@ class KernelCache:
                     op_registry=self._op_registry,
                     graph_def_version=self._version,
                 )
+                kernel.node_traceback = lambda: op.traceback
                 self._kernels[op.name] = version, kernel
         return kernel

@@ -32,7 +32,7 @@ def _fractional_pool_shape(c: InferenceContext) -> None:
 
 
 def _pooled(c: InferenceContext, dim: DimensionHandle, ratio: float, i: int) -> DimensionHandle:
-    if ratio < 1:
+    if not ratio >= 1:  # NaN is not
         raise InvalidArgumentError(f"pooling_ratio should be larger than 1, got {ratio}")
     if not c.value_known(dim):
         return c.unknown_dim()
