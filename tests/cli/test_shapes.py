@@ -103,13 +103,13 @@ def test_the_shapes_are_written(command: Command, dense: Path, tmp_path: Path):
 def test_wrong_use(command: Command, dense: Path, arguments: list[str], status: int, message: str):
     done = command("shapes", dense, *arguments)
     assert done.exit_code == status
-    assert message in done.stderr
+    assert message in done.output
 
 
 def test_files_that_are_no_graph(command: Command, tmp_path: Path):
     done = command("shapes", DATA / "saved_model.pb")
     assert done.exit_code == 1
-    assert "not a GraphDef" in done.stderr
+    assert "not a GraphDef" in done.output
 
 
 def test_ops_that_are_not_registered(command: Command, text_model: Callable[[str], Path]):
@@ -132,7 +132,7 @@ def test_a_contradiction(command: Command, text_model: Callable[[str], Path]):
     path = text_model(f'{shapes} node {{ name: "s" op: "AddV2" input: "a" input: "b" {dtype} }}')
     done = command("shapes", path)
     assert done.exit_code == 1
-    assert "must be equal, but are 2 and 3 for '{{node s}}" in done.stderr
+    assert "must be equal, but are 2 and 3 for '{{node s}}" in done.output
     shown = command("show", path)
     assert shown.exit_code == 0
     assert "The shapes contradict each other: " in shown.output

@@ -105,4 +105,4 @@ def test_stubs_are_printed(command: Command, plugin: Path) -> None:
 def test_no_such_module(command: Command) -> None:
     done = command("stubs", "no_such_module")
     assert done.exit_code == 2
-    assert "no_such_module" in done.stderr
+    assert "no_such_module" in done.output
