@@ -8,7 +8,7 @@ import pytest
 
 import opkernel
 import opkernel.types
-from opkernel.errors import DeadlineExceededError, InvalidArgumentError, UnimplementedError
+from opkernel.errors import DeadlineExceededError, InvalidArgumentError
 from opkernel.graph import Graph, Tensor, graph_to_function_def
 from opkernel.proto import NameAttrList
 from opkernel.types import DataType
@@ -218,16 +218,3 @@ def test_fetching_a_dead_tensor_is_an_error() -> None:
     assert session.run("only_false:0", {"p:0": False, "x:0": 3.0}) == 7
     with pytest.raises(InvalidArgumentError, match="only_false:0"):
         session.run("only_false:0", {"p:0": True, "x:0": 3.0})
-
-
-def test_version_1_loops_say_that_they_are_not_run_yet() -> None:
-    graph = Graph()
-    x = placeholder(graph, "x", FLOAT)
-    graph.create_op("Enter", [x], name="enter", attrs={"frame_name": "f"})
-    with pytest.raises(UnimplementedError, match="enter"):
-        opkernel.Session(graph).run("enter:0", {"x:0": 1.0})
-    merge = graph.create_op("Merge", [[x, x]], name="merge")
-    back = graph.create_op("NextIteration", [merge.outputs[0]], name="back")
-    merge._update_input(1, back.outputs[0])
-    with pytest.raises(UnimplementedError, match="TensorFlow 1 control flow"):
-        opkernel.Session(graph).run("back:0", {"x:0": 1.0})

@@ -1,6 +1,7 @@
 """Sessions: fetches, feeds, pruning, callables, errors, threads."""
 
 import gc
+import traceback
 import weakref
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, NamedTuple
@@ -10,12 +11,16 @@ import pytest
 
 import opkernel
 from opkernel.errors import (
+    DataLossError,
     FailedPreconditionError,
     InvalidArgumentError,
     NotFoundError,
+    OpError,
     ResourceExhaustedError,
 )
 from opkernel.graph import Graph
+from opkernel.kernel import global_kernel_registry, register_kernel
+from opkernel.opdef import OpRegistry, register_op, unknown_shape
 from opkernel.types import DataType
 
 FLOAT = DataType.DT_FLOAT
@@ -248,3 +253,30 @@ def test_feeds_of_strings_are_bytes_to_kernels() -> None:
     for wrong in (5, [None], np.array([10**12], object)):
         with pytest.raises(InvalidArgumentError, match="expected bytes or text"):
             session.run("length:0", {"text:0": wrong})
+
+
+@pytest.mark.parametrize("is_async", [False, True])
+def test_the_cause_and_the_traceback_of_an_error_are_kept(is_async: bool) -> None:
+    def read() -> None:
+        try:
+            raise KeyError("key")
+        except KeyError as error:
+            raise DataLossError("the file is damaged") from error
+
+    async def read_later() -> None:
+        raise KeyError("key")
+
+    ops = OpRegistry()
+    register_op("TestReads", outputs=["y: float"], shape_fn=unknown_shape, registry=ops)
+    kernel = read_later if is_async else read
+    register_kernel("TestReads", device="CPU", op_registry=ops)(kernel)
+    graph = Graph(op_registry=ops)
+    graph.create_op("TestReads", [], name="reads")
+    with opkernel.Session(graph) as session, pytest.raises(OpError, match="'reads'") as caught:
+        session.run("reads:0")
+    for registration in global_kernel_registry().registrations_for("TestReads"):
+        global_kernel_registry().unregister(registration)
+    cause = caught.value.__cause__
+    assert isinstance(cause, KeyError)
+    functions = [frame.name for frame in traceback.extract_tb(cause.__traceback__)]
+    assert functions[-1] == kernel.__name__

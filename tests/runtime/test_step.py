@@ -7,8 +7,10 @@ import pytest
 
 import opkernel
 from opkernel.errors import CancelledError, DeadlineExceededError, FailedPreconditionError
+from opkernel.graph import graph_to_function_def
 from opkernel.kernel import AsyncOpKernel, OpKernel, ResourceBase
 from opkernel.opdef import register_op, scalar_shape
+from opkernel.proto import NameAttrList
 from opkernel.runtime import RunOptions, Session
 from opkernel.runtime.step import RunStep
 
@@ -23,11 +25,11 @@ class Note(ResourceBase):
         self.ended.append(True)
 
 
-def run_kernel(kernel, options=None):
+def run_kernel(kernel, options=None, graph=None):
     """One step of a graph with one node whose kernel is this class."""
     register_op("StepTest", outputs=["y: float"], is_stateful=True, shape_fn=scalar_shape)
     opkernel.register_kernel("StepTest", device="CPU")(kernel)
-    graph = opkernel.Graph()
+    graph = graph or opkernel.Graph()
     with graph.as_default():
         tensor = graph.create_op("StepTest", []).outputs[0]
     with Session(graph) as session:
@@ -119,8 +121,78 @@ def test_kernels_know_where_their_nodes_were_defined():
     assert __file__ in files
 
 
+def test_kernels_may_call_functions_of_the_graph():
+    class Calls(OpKernel):
+        def __init__(self, construction):
+            super().__init__(construction)
+            self.function = construction.function_library.instantiate(NameAttrList(name="twice"))
+
+        def compute(self, ctx):
+            assert ctx.function_library is not None
+            (result,) = self.function(ctx.step, np.float32(3))
+            ctx.set_output(0, result)
+
+    body = opkernel.Graph()
+    with body.as_default():
+        x = body.create_op("Placeholder", attrs={"dtype": opkernel.float32}).outputs[0]
+        y = body.create_op("AddV2", [x, x]).outputs[0]
+    graph = opkernel.Graph()
+    graph.function_library.add_function(graph_to_function_def(body, "twice", [x], [y]))
+    assert run_kernel(Calls, graph=graph) == 6
+
+
 def test_a_closed_session_stays_closed():
     session = Session(opkernel.Graph())
     session.close()
     with pytest.raises(FailedPreconditionError, match="closed"):
         session.run([])
+
+
+def test_deferred_work_is_done_before_the_answer_is_made():
+    class Fills(OpKernel):
+        def __init__(self, construction):
+            super().__init__(construction, is_deferred=True)
+
+        def compute(self, ctx):
+            out = ctx.allocate_output(0, [])
+            begin, end = ctx.inc_num_deferred_ops_function(), ctx.dec_num_deferred_ops_function()
+
+            def work():
+                out[...] = 42
+                end()
+
+            begin()
+            threading.Timer(0.05, work).start()
+
+    assert run_kernel(Fills) == 42
+
+
+def test_closing_a_session_cancels_its_steps():
+    waiting = threading.Event()
+
+    class Waits(AsyncOpKernel):
+        def compute_async(self, ctx, done):
+            def give_up():
+                ctx.set_status(ctx.cancellation_manager.status or CancelledError("told"))
+                done()
+
+            manager = ctx.cancellation_manager
+            assert manager.register_callback(manager.get_cancellation_token(), give_up)
+            waiting.set()
+
+    register_op("StepTest", outputs=["y: float"], is_stateful=True, shape_fn=scalar_shape)
+    opkernel.register_kernel("StepTest", device="CPU")(Waits)
+    graph = opkernel.Graph()
+    with graph.as_default():
+        tensor = graph.create_op("StepTest", []).outputs[0]
+    session = Session(graph)
+
+    def close():
+        assert waiting.wait(10)
+        session.close()
+
+    closer = threading.Thread(target=close)
+    closer.start()
+    with pytest.raises(CancelledError):
+        session.run(tensor, options=RunOptions(timeout_in_ms=20_000))
+    closer.join()

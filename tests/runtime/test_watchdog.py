@@ -45,14 +45,15 @@ class WaitsRightly(AsyncOpKernel):
         threading.Timer(0.5, done).start()
 
 
+@pytest.mark.parametrize("options", [{}, {"executor_type": "DATAFLOW"}, {"inter_op_threads": 1}])
 @pytest.mark.parametrize(
     ("op", "reported"), [("Waits", ["the_Waits"]), ("Works", []), ("WaitsRightly", [])]
 )
-def test_who_is_reported(op, reported):
+def test_who_is_reported(op, reported, options):
     found: list[BlockedKernel] = []
     tensor = graph_of(op)
     with BlockedKernelWatchdog(after_s=0.2, report=found.append):
-        assert Session(tensor.graph).run(tensor) == 1
+        assert Session(tensor.graph, **options).run(tensor) == 1
     assert [blocked.node for blocked in found] == reported
     for blocked in found:
         assert "threading.Event().wait(0.5)" in blocked.stack

@@ -18,7 +18,7 @@ from opkernel.kernel import get_registered_kernels_for_op, kernel_def_available
 from opkernel.opdef import add_defaults_to_node_def
 from opkernel.proto import NodeDef
 from opkernel.runtime import CPU
-from opkernel.runtime.control_flow import LOOP_OPS, STRUCTURAL_OPS
+from opkernel.runtime.control_flow import STRUCTURAL_OPS
 from opkernel.types import DataType, PartialTensorShape, TensorShape
 
 __all__ = ["show"]
@@ -107,8 +107,6 @@ def _attr_key(node: NodeDef) -> frozenset[tuple[str, bytes]]:
 
 
 def _reason_not_to_run(graph: Graph, node: NodeDef) -> str | None:
-    if node.op in LOOP_OPS:
-        return "loops of TensorFlow 1 do not run yet"
     if node.op in STRUCTURAL_OPS or node.op in graph.function_library:
         return None
     try:

@@ -1,7 +1,15 @@
 """Execution: from a graph to numbers."""
 
+from opkernel.runtime.dataflow import DataflowExecutor
 from opkernel.runtime.device import CPU, LocalDevice
 from opkernel.runtime.eager import execute
+from opkernel.runtime.executors import (
+    Executor,
+    ExecutorArgs,
+    ExecutorFactory,
+    register_executor,
+    registered_executors,
+)
 from opkernel.runtime.memory_types import (
     ensure_memory_types,
     memory_type_for_output,
@@ -17,6 +25,10 @@ __all__ = [
     "BlockedKernel",
     "BlockedKernelWatchdog",
     "CompiledPlan",
+    "DataflowExecutor",
+    "Executor",
+    "ExecutorArgs",
+    "ExecutorFactory",
     "LocalDevice",
     "OpSegment",
     "RunOptions",
@@ -24,6 +36,8 @@ __all__ = [
     "ensure_memory_types",
     "execute",
     "memory_type_for_output",
+    "register_executor",
+    "registered_executors",
     "should_own_kernel",
     "validate_memory_types",
 ]

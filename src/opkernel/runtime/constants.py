@@ -37,7 +37,7 @@ def constant_value(
         version = graph.graph_def_versions.producer
         kernels = KernelCache(version, graph.op_registry)
         library = FunctionLibraryRuntime(graph, version, CPU)
-        plan = compile_plan(feeds, [tensor], [], kernels, library)
+        plan = compile_plan(order, feeds, [tensor], kernels, library)
         with np.errstate(all="ignore"), allocation_limit(_MAX_BYTES):
             return np.asarray(plan.run(RunStep(), *known.values())[0])
     except (OpError, ValueError, TypeError, IndexError, MemoryError):

@@ -8,12 +8,13 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from opkernel.errors import InternalError, UnimplementedError
+from opkernel.errors import InternalError, InvalidArgumentError, UnimplementedError
 from opkernel.graph import Operation
 from opkernel.kernel import Step
+from opkernel.runtime.control_flow_ops import LOOP_OPS
 from opkernel.runtime.plan_writer import DEAD, PlanWriter
 
-__all__ = ["LOOP_OPS", "STRUCTURAL_OPS", "Function", "FunctionLibrary"]
+__all__ = ["STRUCTURAL_OPS", "Function", "FunctionLibrary", "switch", "switch_n"]
 
 
 class Function(Protocol):
@@ -23,7 +24,7 @@ class Function(Protocol):
     def name(self) -> str:
         """The name of the FunctionDef."""
 
-    def __call__(self, step: Step, *arguments: Any) -> tuple[Any, ...]:
+    def __call__(self, step: Step, *arguments: Any) -> Sequence[Any]:
         """Run the function; the results are its outputs, flat."""
 
 
@@ -60,7 +61,31 @@ def merge(*tensors: Any) -> tuple[Any, Any]:
 
 def switch(step: Step, data: Any, predicate: Any) -> tuple[Any, Any]:
     """The data on the side that the predicate chooses, DEAD on the other."""
-    return (DEAD, data) if truth(predicate) else (data, DEAD)
+    return (DEAD, data) if _scalar(predicate) else (data, DEAD)
+
+
+def switch_n(outputs: int) -> Callable[[Step, Any, Any], tuple[Any, ...]]:
+    """A switch between several outputs, of which the last stands for all indices out of range."""
+
+    def choose(step: Step, data: Any, index: Any) -> tuple[Any, ...]:
+        chosen = int(_scalar(index))
+        chosen = chosen if 0 <= chosen < outputs else outputs - 1
+        return tuple([data if output == chosen else DEAD for output in range(outputs)])
+
+    return choose
+
+
+def _scalar(tensor: Any) -> Any:
+    """What a switch goes by.
+
+    Raises:
+        InvalidArgumentError: it is not a scalar.
+    """
+    if tensor.ndim:
+        raise InvalidArgumentError(
+            f"The second input must be a scalar, but it has shape {list(tensor.shape)}"
+        )
+    return tensor[()]
 
 
 def _call(writer: PlanWriter, op: Operation, library: FunctionLibrary) -> None:
@@ -114,14 +139,8 @@ def _switch(writer: PlanWriter, op: Operation, library: FunctionLibrary) -> None
 
 
 def _switch_n(writer: PlanWriter, op: Operation, library: FunctionLibrary) -> None:
-    branches = len(op.outputs)
-
-    def switch_n(step: Step, data: Any, index: Any) -> tuple[Any, ...]:
-        chosen = int(index)
-        chosen = chosen if 0 <= chosen < branches else branches - 1
-        return tuple(data if branch == chosen else DEAD for branch in range(branches))
-
-    writer.call(op, writer.bind(switch_n, "switch_n"), may_be_dead=True)
+    function = switch_n(len(op.outputs))
+    writer.call(op, writer.bind(function, "switch_n"), may_be_dead=True)
 
 
 def _merge(writer: PlanWriter, op: Operation, library: FunctionLibrary) -> None:
@@ -134,7 +153,8 @@ def _no_op(writer: PlanWriter, op: Operation, library: FunctionLibrary) -> None:
 
 def _loop_op(writer: PlanWriter, op: Operation, library: FunctionLibrary) -> None:
     raise UnimplementedError(
-        f"{op.type}: loops of TensorFlow 1 control flow are not executed yet (node {op.name!r})",
+        f"{op.type}: plans do not run loops of TensorFlow 1, the dataflow executor does (node "
+        f"{op.name!r})",
         node=op.name,
         op=op.type,
     )
@@ -146,9 +166,6 @@ def _argument(writer: PlanWriter, op: Operation, library: FunctionLibrary) -> No
     )
 
 
-LOOP_OPS = frozenset({"Enter", "Exit", "LoopCond", "NextIteration"})
-"""The ops of TensorFlow 1 loops, which no plan executes yet."""
-
 STRUCTURAL_OPS: dict[str, Emitter] = {
     **dict.fromkeys(LOOP_OPS, _loop_op),
     "_Arg": _argument,
@@ -156,6 +173,7 @@ STRUCTURAL_OPS: dict[str, Emitter] = {
     "_Retval": lambda writer, op, library: writer.forward(op),
     "_SwitchN": _switch_n,
     "Case": _case,
+    "ControlTrigger": lambda writer, op, library: None,  # the order is all; it is never dead
     "If": _if,
     "Merge": _merge,
     "NoOp": _no_op,

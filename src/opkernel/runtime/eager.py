@@ -15,6 +15,7 @@ from opkernel.kernel import (
     FunctionKernel,
     OpKernel,
     OpKernelContext,
+    ScopedStepContainer,
     create_op_kernel,
     global_kernel_registry,
 )
@@ -36,8 +37,20 @@ from opkernel.types import DataType, array_from_python, dtype_of_array, natural_
 
 __all__ = ["execute"]
 
+_step_container = ScopedStepContainer(0, CPU.resource_manager.cleanup)
 _kernels: dict[Hashable, OpKernel] = {}
 _MAX_KERNELS = 4096
+
+
+class _EagerStep(RunStep):
+    """The step of one call. Resources of a step outlive it: all calls share one container."""
+
+    __slots__ = ()
+
+    @property
+    def step_container(self) -> ScopedStepContainer:  # type: ignore[override]  # as RunStep
+        """The container of all calls."""
+        return _step_container
 
 
 def execute(op_name: str, inputs: Mapping[str, Any], attrs: Mapping[str, Any]) -> Any:
@@ -68,7 +81,7 @@ def execute(op_name: str, inputs: Mapping[str, Any], attrs: Mapping[str, Any]) -
             outputs = _run(kernel, values, flat)
         except Exception as error:
             raised = at_node(error, kernel.name, op_name, flat)
-            raise raised from (None if raised is error else error)
+            raise raised from (error.__cause__ if raised is error else error)
     return _answer(op_def, kernel, outputs)
 
 
@@ -151,7 +164,9 @@ def _new_kernel(op_def: OpDef, attrs: Mapping[str, Any]) -> OpKernel:
 def _run(kernel: OpKernel, values: Sequence[Any], flat: Sequence[Any]) -> Sequence[Any]:
     """The flat outputs of a kernel."""
     if not isinstance(kernel, FunctionKernel):
-        return OpKernelContext(kernel, flat, RunStep()).run()
+        if kernel.properties.op_def.is_stateful:  # it may keep what the caller may change
+            flat = [np.copy(value) for value in flat]
+        return OpKernelContext(kernel, flat, _EagerStep()).run()
     result = kernel.function(*values)
     args = kernel.properties.output_args
     results = (result,) if len(args) == 1 else (result or ())

@@ -38,7 +38,7 @@ def report(error: Exception) -> OpError:
 def raise_reported(error: Exception) -> NoReturn:
     """Raise what `report` makes of an exception, with the exception itself as its cause."""
     raised = report(error)
-    raise raised from (None if raised is error else error)
+    raise raised from (error.__cause__ if raised is error else error)
 
 
 def _translate(error: Exception) -> OpError:

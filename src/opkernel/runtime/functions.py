@@ -8,8 +8,9 @@ from opkernel.errors import NotFoundError
 from opkernel.graph import FunctionBody, Graph, Operation, instantiate_function
 from opkernel.kernel import Device, Step, global_kernel_registry
 from opkernel.proto import NameAttrList
+from opkernel.runtime.executors import Executor, ExecutorArgs, new_executor
+from opkernel.runtime.inter_op_pool import InterOpPool
 from opkernel.runtime.kernels import KernelCache
-from opkernel.runtime.plan import CompiledPlan, compile_plan
 from opkernel.runtime.sanitizer import Sanitizer
 
 __all__ = ["FunctionLibraryRuntime", "PlannedFunction"]
@@ -25,22 +26,21 @@ class PlannedFunction:
         self.name = reference.name
         self._runtime = runtime
         self._reference = reference
-        self._plan: CompiledPlan | None = None
+        self._plan: Executor | None = None
         self._lock = threading.RLock()
 
     @property
-    def plan(self) -> CompiledPlan:
+    def plan(self) -> Executor:
         """The compiled body."""
         with self._lock:  # two plans would have two kernels for one stateful node
             if self._plan is None:
                 self._plan = self._runtime.compile(self._reference)
             return self._plan
 
-    def __call__(self, step: Step, *arguments: Any) -> tuple[Any, ...]:
+    def __call__(self, step: Step, *arguments: Any) -> Sequence[Any]:
         """Run the function; the results are its outputs, flat."""
         plan = self._plan or self.plan
-        outputs: tuple[Any, ...] = plan.run(step, *arguments)
-        return outputs
+        return plan.run(step, *arguments)
 
 
 class FunctionLibraryRuntime:
@@ -56,11 +56,15 @@ class FunctionLibraryRuntime:
         graph_def_version: int,
         device: Device,
         sanitizer: Sanitizer | None = None,
+        executor_type: str = "",
+        inter_op_pool: InterOpPool | None = None,
     ) -> None:
         self._graph = graph
         self._version = graph_def_version
         self._device = device
         self._sanitizer = sanitizer
+        self._executor_type = executor_type
+        self._inter_op_pool = inter_op_pool
         self._functions: dict[bytes, PlannedFunction] = {}
         self._bodies: dict[bytes, tuple[FunctionBody, KernelCache]] = {}
         self._kernels_version = 0
@@ -97,17 +101,19 @@ class FunctionLibraryRuntime:
                 function = self._functions[key] = PlannedFunction(self, reference)
         return function
 
-    def compile(self, reference: NameAttrList) -> CompiledPlan:
+    def compile(self, reference: NameAttrList) -> Executor:
         """Compile a function's body: its arguments are fed, its results fetched."""
         body, kernels = self._body(reference)
-        return compile_plan(
+        args = ExecutorArgs(
             body.inputs,
             body.outputs,
             [*body.control_ret_nodes, *_stateful(body)],
             kernels,
             self,
             self._sanitizer,
+            self._inter_op_pool,
         )
+        return new_executor(self._executor_type, args)
 
     def _body(self, reference: NameAttrList) -> tuple[FunctionBody, KernelCache]:
         """The body of a function, and the kernels of its nodes, which keep their state."""
@@ -116,7 +122,7 @@ class FunctionLibraryRuntime:
             known = self._bodies.get(key)
         if known is None:
             body = instantiate_function(self._graph.function_library, reference)
-            made = body, KernelCache(self._version, body.graph.op_registry, self._device)
+            made = body, KernelCache(self._version, body.graph.op_registry, self._device, self)
             with self._lock:
                 known = self._bodies.setdefault(key, made)
         return known

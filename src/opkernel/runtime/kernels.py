@@ -1,6 +1,7 @@
 """The kernels of a graph's nodes, made once and kept for all its plans."""
 
 import threading
+from typing import Any
 
 from opkernel.graph import Operation
 from opkernel.kernel import Device, OpKernel, create_op_kernel, global_kernel_registry
@@ -18,8 +19,13 @@ class KernelCache:
     """
 
     def __init__(
-        self, graph_def_version: int, op_registry: OpRegistry, device: Device = CPU
+        self,
+        graph_def_version: int,
+        op_registry: OpRegistry,
+        device: Device = CPU,
+        function_library: Any = None,
     ) -> None:
+        self._function_library = function_library
         self._version = graph_def_version
         self._op_registry = op_registry
         self._device = device
@@ -42,6 +48,7 @@ class KernelCache:
                     op.node_def,
                     op_registry=self._op_registry,
                     graph_def_version=self._version,
+                    function_library=self._function_library,
                 )
                 kernel.node_traceback = lambda: op.traceback
                 self._kernels[op.name] = version, kernel

@@ -14,19 +14,19 @@ is in no loop gives DEAD on one side; what depends on it is guarded, and Merge p
 """
 
 import itertools
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from types import FrameType
 from typing import Any
 
 from opkernel.graph import Operation, Tensor
+from opkernel.kernel import Step
 from opkernel.runtime.control_flow import STRUCTURAL_OPS, FunctionLibrary
 from opkernel.runtime.kernels import KernelCache
 from opkernel.runtime.plan_source import Part
 from opkernel.runtime.plan_writer import PlanWriter
-from opkernel.runtime.prune import prune_and_order
 from opkernel.runtime.sanitizer import Sanitizer
 
-__all__ = ["CompiledPlan", "compile_plan"]
+__all__ = ["CompiledPlan", "compile_node", "compile_plan"]
 
 _plan_numbers = itertools.count(1)
 
@@ -76,25 +76,31 @@ class CompiledPlan:
 
 
 def compile_plan(
+    order: Sequence[Operation],
     feeds: Sequence[Tensor],
     fetches: Sequence[Tensor],
-    targets: Sequence[Operation],
     kernels: KernelCache,
     library: FunctionLibrary,
     sanitizer: Sanitizer | None = None,
 ) -> CompiledPlan:
-    """Compile what is needed to compute `fetches` and run `targets`, given values for `feeds`.
+    """Compile what computes `fetches` by running `order`, given values for `feeds`.
 
-    With a `sanitizer` each kernel runs under its watch.
+    Args:
+        order: The operations, inputs before consumers, as `prune_and_order` gives them.
+        feeds: The parameters of the plan.
+        fetches: Its results.
+        kernels: The kernels of the operations.
+        library: The functions that they call.
+        sanitizer: Watches the kernels, where given.
 
     Raises:
         NotFoundError: a needed node has no kernel.
-        InvalidArgumentError: a needed node is invalid, or the graph has a cycle.
+        InvalidArgumentError: a needed node is invalid.
         UnimplementedError: the graph needs something that plans cannot do.
     """
     writer = PlanWriter()
     parameters = [writer.parameter(tensor) for tensor in feeds]
-    for op in prune_and_order(fetches, targets, feeds):
+    for op in order:
         emit = STRUCTURAL_OPS.get(op.type)
         function = None if emit else library.function_of(op)
         if emit is not None:
@@ -109,3 +115,24 @@ def compile_plan(
                 writer.call(op, writer.bind(sanitizer.runner(op, kernel), op.type))
     parts = writer.finish(parameters, fetches)
     return CompiledPlan(parts, writer.globals, writer.nodes, writer.uses_step)
+
+
+def compile_node(
+    op: Operation, library: FunctionLibrary
+) -> Callable[[Step, Sequence[Any]], tuple[Any, ...]]:
+    """A node that the plan turns into Python of its own, as a function of the step and its inputs."""
+    writer = PlanWriter()
+    positions = {tensor.name: index for index, tensor in enumerate(op.inputs)}
+    parameters = [writer.parameter(op.inputs[index]) for index in positions.values()]
+    emit = STRUCTURAL_OPS.get(op.type)
+    function = None if emit else library.function_of(op)
+    if emit is not None:
+        emit(writer, op, library)
+    elif function is not None:
+        writer.call(op, writer.bind(function, function.name))
+    parts = writer.finish(parameters, op.outputs)
+    run = CompiledPlan(parts, writer.globals, writer.nodes, writer.uses_step).run
+    if len(positions) == len(op.inputs):
+        return lambda step, inputs: run(step, *inputs)
+    chosen = list(positions.values())
+    return lambda step, inputs: run(step, *[inputs[index] for index in chosen])

@@ -2,14 +2,43 @@
 
 from collections.abc import Collection, Iterable
 
-from opkernel.errors import InvalidArgumentError, OpError, UnimplementedError
+from opkernel.errors import InvalidArgumentError
 from opkernel.graph import Operation, Tensor
-from opkernel.graph.structural_ops import NEXT_ITERATION_OPS
+from opkernel.runtime.control_flow_ops import MERGE_OPS, NEXT_ITERATION_OPS
 
-__all__ = ["prune_and_order"]
+__all__ = ["Needs", "prune_and_order"]
 
 _STAND_FOR_FEEDS = frozenset({"Placeholder", "PlaceholderV2", "_Arg"})
 """Ops that do nothing but stand for a fed value; to wait for one that is fed is to wait for nothing."""
+
+
+class Needs:
+    """What operations wait for where certain tensors are fed."""
+
+    def __init__(self, feeds: Collection[Tensor]) -> None:
+        self._fed = {(tensor.op.name, tensor.value_index) for tensor in feeds}
+
+    def is_fed(self, tensor: Tensor) -> bool:
+        """Whether a value for the tensor is given."""
+        return (tensor.op.name, tensor.value_index) in self._fed
+
+    def sources(self, op: Operation) -> list[Operation]:
+        """The producers of inputs that are not fed, and the control inputs."""
+        if not self._fed:
+            return [*(t.op for t in op.inputs), *op.control_inputs]
+        return [*(t.op for t in op.inputs if not self.is_fed(t)), *self.controls(op)]
+
+    def controls(self, op: Operation) -> list[Operation]:
+        """The control inputs.
+
+        An operation whose output is fed still runs for those that wait for it by a control edge,
+        unless it does nothing but stand for the feed.
+        """
+        return [
+            control
+            for control in op.control_inputs
+            if control.type not in _STAND_FOR_FEEDS or (control.name, 0) not in self._fed
+        ]
 
 
 def prune_and_order(
@@ -18,16 +47,26 @@ def prune_and_order(
     """The operations that `fetches` and `targets` need, inputs before consumers.
 
     What lies behind a fed tensor is not needed. The order is that of a depth-first walk, so it is
-    the same for the same graph.
+    the same for the same graph. In a loop of TensorFlow 1, a NextIteration comes after the Merge
+    that it leads back to.
 
     Raises:
         InvalidArgumentError: the operations depend on each other in a cycle.
-        UnimplementedError: the cycle is a loop of TensorFlow 1 control flow.
     """
-    fed = {(tensor.op.name, tensor.value_index) for tensor in feeds}
-    roots = [*targets, *(t.op for t in fetches if (t.op.name, t.value_index) not in fed)]
+    needs = Needs(feeds)
+    roots = [*targets, *(t.op for t in fetches if not needs.is_fed(t))]
     order: list[Operation] = []
     done: dict[str, bool] = {}  # False while an operation's inputs are still being walked
+    while roots:
+        roots = _walk(roots, needs, order, done)
+    return order
+
+
+def _walk(
+    roots: list[Operation], needs: Needs, order: list[Operation], done: dict[str, bool]
+) -> list[Operation]:
+    """Put what `roots` need in order; what was found at the other ends of back edges."""
+    behind_back_edges: list[Operation] = []
     stack = [(op, False) for op in reversed(roots)]
     while stack:
         op, inputs_done = stack.pop()
@@ -37,39 +76,17 @@ def prune_and_order(
         elif op.name not in done:
             done[op.name] = False
             stack.append((op, True))
-            for needed in reversed(_needed_by(op, fed)):
+            sources = needs.sources(op)
+            if op.type in MERGE_OPS:
+                behind_back_edges += [s for s in sources if s.type in NEXT_ITERATION_OPS]
+                sources = [s for s in sources if s.type not in NEXT_ITERATION_OPS]
+            for needed in reversed(sources):
                 if done.get(needed.name) is False:
-                    raise _cycle(needed, [waiting for waiting, started in stack if started])
+                    raise InvalidArgumentError(
+                        f"The graph has a cycle through node {needed.name!r} ({needed.type})",
+                        node=needed.name,
+                        op=needed.type,
+                    )
                 if needed.name not in done:
                     stack.append((needed, False))
-    return order
-
-
-def _needed_by(op: Operation, fed: Collection[tuple[str, int]]) -> list[Operation]:
-    """What an operation waits for: the producers of its inputs that are not fed, and its controls.
-
-    Another operation whose output is fed still runs for those that wait for it by a control edge.
-    """
-    if not fed:
-        return [*(t.op for t in op.inputs), *op.control_inputs]
-    producers = [t.op for t in op.inputs if (t.op.name, t.value_index) not in fed]
-    controls = [
-        control
-        for control in op.control_inputs
-        if control.type not in _STAND_FOR_FEEDS or (control.name, 0) not in fed
-    ]
-    return [*producers, *controls]
-
-
-def _cycle(op: Operation, waiting: list[Operation]) -> OpError:
-    """The error for an operation that waits for itself; `waiting` are all that wait, in order."""
-    cycle = waiting[waiting.index(op) :]
-    if any(member.type in NEXT_ITERATION_OPS for member in cycle):
-        return UnimplementedError(
-            f"Loops of TensorFlow 1 control flow are not executed yet (node {op.name!r})",
-            node=op.name,
-            op=op.type,
-        )
-    return InvalidArgumentError(
-        f"The graph has a cycle through node {op.name!r} ({op.type})", node=op.name, op=op.type
-    )
+    return behind_back_edges

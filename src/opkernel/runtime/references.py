@@ -12,7 +12,7 @@ from opkernel.errors import FailedPreconditionError
 from opkernel.kernel import OpKernel, Step, TensorRef
 from opkernel.kernel.context import function_of_step
 
-__all__ = ["fetched_value", "function_of_references"]
+__all__ = ["dereferenced", "fetched_value", "function_of_references"]
 
 
 def function_of_references(kernel: OpKernel) -> Callable[[Step, Sequence[Any]], Sequence[Any]]:
@@ -23,20 +23,24 @@ def function_of_references(kernel: OpKernel) -> Callable[[Step, Sequence[Any]], 
     reference that was assigned nothing yet, unless the op allows that.
     """
     run = function_of_step(kernel)
+    return lambda step, inputs: run(step, dereferenced(kernel, inputs))
+
+
+def dereferenced(kernel: OpKernel, inputs: Sequence[Any]) -> list[Any]:
+    """The inputs of a kernel, with the values of the references that it takes by value.
+
+    Raises:
+        FailedPreconditionError: as `function_of_references` says.
+    """
     allows_uninitialized = kernel.properties.op_def.allows_uninitialized_input
-
-    def run_on_references(step: Step, inputs: Sequence[Any]) -> Sequence[Any]:
-        values = list(inputs)
-        for index, given in enumerate(values):
-            if isinstance(given, TensorRef):
-                tensor = _tensor(given)
-                if tensor is None and not allows_uninitialized:
-                    raise _uninitialized(kernel.requested_input(index))
-                if not kernel.input_types[index].is_ref:
-                    values[index] = tensor
-        return run(step, values)
-
-    return run_on_references
+    values = list(inputs)
+    for index, given in enumerate(values):
+        if isinstance(given, TensorRef):
+            if not (allows_uninitialized or given.is_initialized):
+                raise _uninitialized(kernel.requested_input(index))
+            if not kernel.input_types[index].is_ref:  # a kernel that writes has the array alone
+                values[index] = _tensor(given)
+    return values
 
 
 def fetched_value(given: Any, name: str) -> Any:

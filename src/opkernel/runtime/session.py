@@ -19,17 +19,23 @@ from typing import Any, Self
 
 import numpy as np
 
-from opkernel.errors import FailedPreconditionError, InvalidArgumentError
+from opkernel.errors import CancelledError, FailedPreconditionError, InvalidArgumentError
 from opkernel.graph import Graph, Tensor, get_default_graph, install_runtime
-from opkernel.kernel import CollectiveExecutor, allocation_limit, global_kernel_registry
+from opkernel.kernel import (
+    CancellationManager,
+    CollectiveExecutor,
+    allocation_limit,
+    global_kernel_registry,
+)
 from opkernel.runtime.constants import constant_value
 from opkernel.runtime.device import LocalDevice
 from opkernel.runtime.error_report import raise_reported
+from opkernel.runtime.executors import Executor, ExecutorArgs, new_executor
 from opkernel.runtime.feeds import Feed
 from opkernel.runtime.fetches import FetchPlan
 from opkernel.runtime.functions import FunctionLibraryRuntime
+from opkernel.runtime.inter_op_pool import InterOpPool
 from opkernel.runtime.kernels import KernelCache
-from opkernel.runtime.plan import CompiledPlan, compile_plan
 from opkernel.runtime.sanitizer import Sanitizer
 from opkernel.runtime.step import RunStep
 
@@ -59,7 +65,7 @@ class _Executable:
     gives the results the form of the fetches.
     """
 
-    plan: CompiledPlan
+    plan: Executor
     feeds: tuple[Callable[[Any], Any], ...]
     run: Callable[..., Sequence[Any]]
     answer: Callable[[Sequence[Any]], Any]
@@ -67,11 +73,12 @@ class _Executable:
     def step(self, values: Sequence[Any], step: RunStep) -> Any:
         """Run one step on converted values."""
         try:
-            return self.answer(self.run(step, *values))
+            results = self.run(step, *values)
         except Exception as error:
             raise_reported(error)
         finally:
-            step.end()
+            step.end()  # and with it the work of deferred kernels
+        return self.answer(results)
 
 
 class Session:
@@ -88,6 +95,9 @@ class Session:
             beside its memory, leaves an output unwritten, or breaks what its op declares. Slow.
         collective_executor: where the groups of collective ops meet; all sessions of the process
             meet in one where not given.
+        executor_type: the registered name of the executor; the default one where not given.
+        inter_op_threads: so many threads compute expensive kernels side by side; where it is 0, the
+            thread that runs a step computes all.
     """
 
     def __init__(
@@ -97,6 +107,8 @@ class Session:
         memory_limit_bytes: int | None = None,
         sanitize: bool = False,
         collective_executor: CollectiveExecutor | None = None,
+        executor_type: str = "",
+        inter_op_threads: int = 0,
     ) -> None:
         self.graph = get_default_graph() if graph is None else graph
         self._memory_limit_bytes = memory_limit_bytes
@@ -107,11 +119,21 @@ class Session:
         self._compiled_at = self._versions()
         version = self.graph.graph_def_versions.producer
         self._device = LocalDevice("CPU", np)  # of its own: so are its variables
-        self._kernels = KernelCache(version, self.graph.op_registry, self._device)
         self._sanitizer = Sanitizer() if sanitize else None
-        self._library = FunctionLibraryRuntime(self.graph, version, self._device, self._sanitizer)
+        self._executor_type = executor_type
+        self._inter_op_pool = InterOpPool(inter_op_threads) if inter_op_threads else None
+        self._library = FunctionLibraryRuntime(
+            self.graph,
+            version,
+            self._device,
+            self._sanitizer,
+            executor_type,
+            self._inter_op_pool,
+        )
+        self._kernels = KernelCache(version, self.graph.op_registry, self._device, self._library)
         self._handle = f"session_{next(_session_numbers)}"
         self._collective_executor = collective_executor
+        self._cancellation = CancellationManager()
 
     def run(
         self,
@@ -173,7 +195,7 @@ class Session:
 
         return call
 
-    def plan(self, fetches: Any, feeds: Sequence[Any] = ()) -> CompiledPlan:
+    def plan(self, fetches: Any, feeds: Sequence[Any] = ()) -> Executor:
         """What runs the fetches, given the feeds: mostly a compiled plan.
 
         The `source` of a plan is the model as Python text, that of the dataflow executor a list of
@@ -182,10 +204,13 @@ class Session:
         return self._executable(fetches, tuple(feeds)).plan
 
     def close(self) -> None:
-        """Free the session's plans; it cannot run any more."""
+        """Cancel the steps under way and free the session's plans; it cannot run any more."""
         with self._lock:
             self._closed = True
             self._executables.clear()
+        self._cancellation.start_cancel(CancelledError("Session has been closed."))
+        if self._inter_op_pool is not None:
+            self._inter_op_pool.shutdown()
         self._device.resource_manager.clear()
 
     @contextmanager
@@ -221,7 +246,12 @@ class Session:
 
     def _new_step(self, timeout_s: float | None = None) -> RunStep:
         return RunStep(
-            timeout_s, self._device.resource_manager, self._handle, self._collective_executor
+            timeout_s,
+            self._device.resource_manager,
+            self._handle,
+            self._collective_executor,
+            self._library,
+            self._cancellation,
         )
 
     def _check_open(self) -> None:
@@ -246,14 +276,16 @@ class Session:
         tensors = [tensor for tensor in fed if isinstance(tensor, Tensor)]
         if len({tensor.name for tensor in tensors}) != len(tensors):
             raise InvalidArgumentError("Tensors to be fed are given more than once")
-        plan = compile_plan(
+        args = ExecutorArgs(
             tensors,
             fetch_plan.tensors,
             fetch_plan.targets,
             self._kernels,
             self._library,
             self._sanitizer,
+            self._inter_op_pool,
         )
+        plan = new_executor(self._executor_type, args)
         run: Callable[..., Sequence[Any]] = np.errstate(all="ignore")(plan.run)
         if self._sanitizer is not None:
             run = self._sanitizer.watched(run)

@@ -1,8 +1,10 @@
 """One execution of a graph: its number, its deadline, its cancellation, what its kernels share."""
 
+import copy
 import itertools
 import threading
 import time
+from typing import Any
 
 from opkernel.errors import CancelledError, DeadlineExceededError, OpError
 from opkernel.kernel import (
@@ -27,8 +29,14 @@ _lock = threading.Lock()
 class _Services:
     """What kernels of a step may call on; made when the first of them does."""
 
-    def __init__(self, step_id: int, deadline: float | None, resources: ResourceMgr | None) -> None:
-        self.cancellation_manager = CancellationManager()
+    def __init__(
+        self,
+        step_id: int,
+        deadline: float | None,
+        resources: ResourceMgr | None,
+        parent: CancellationManager | None,
+    ) -> None:
+        self.cancellation_manager = CancellationManager(parent)
         self.deferred_ops = DeferredOps()
         self.rendezvous = LocalRendezvous()
         self.step_container = ScopedStepContainer(
@@ -59,14 +67,18 @@ class RunStep(Step):
         resource_manager: The resources that steps share; None for those of the device.
         session_handle: The name of the session.
         collective_executor: Where groups meet; all of the process meet in one if None.
+        function_library: Gives the functions of the graph that the step runs.
+        cancellation: What cancels the step, too: that of the session.
     """
 
     collective_executor: CollectiveExecutor = LocalCollectiveExecutor()
 
     __slots__ = (
         "_cancelled",
+        "_parent",
         "_services",
         "deadline",
+        "function_library",
         "log_memory",
         "resource_manager",
         "session_handle",
@@ -81,15 +93,19 @@ class RunStep(Step):
         resource_manager: ResourceMgr | None = None,
         session_handle: str = "",
         collective_executor: CollectiveExecutor | None = None,
+        function_library: Any = None,
+        cancellation: CancellationManager | None = None,
     ) -> None:
         self.step_id = next(_step_ids)
         self.start_time_usecs = time.time_ns() // 1000
         self.deadline = None if timeout_s is None else time.monotonic() + timeout_s
         self.resource_manager = resource_manager
         self.session_handle = session_handle
+        self.function_library = function_library
         if collective_executor is not None:
             self.collective_executor = collective_executor
         self.track_allocations = self.log_memory = False  # slots: each context reads them
+        self._parent = cancellation
         self._cancelled: OpError | None = None
         self._services: _Services | None = None
 
@@ -122,9 +138,13 @@ class RunStep(Step):
             services.cancellation_manager.start_cancel(self._cancelled)
 
     def check(self) -> None:
-        """Raise CancelledError or DeadlineExceededError where the step is to stop."""
+        """Raise where the step is to stop: what it was cancelled with, or that it is late."""
         if self._cancelled is not None:
             raise self._cancelled
+        if self._services is not None:
+            reason = self._services.cancellation_manager.status
+            if reason is not None:
+                raise copy.copy(reason)
         if self.deadline is not None and time.monotonic() > self.deadline:
             raise DeadlineExceededError("Timed out: the step ran longer than its timeout")
 
@@ -148,7 +168,7 @@ class RunStep(Step):
             services = self._services
             if services is not None:
                 return services
-            services = _Services(self.step_id, self.deadline, self.resource_manager)
+            services = _Services(self.step_id, self.deadline, self.resource_manager, self._parent)
             self._services = services
         if self._cancelled is not None:
             services.cancellation_manager.start_cancel(self._cancelled)

@@ -19,6 +19,7 @@ from typing import Self
 
 from opkernel.graph import Operation
 from opkernel.kernel import AsyncOpKernel
+from opkernel.runtime.dataflow import node_of_frame
 from opkernel.runtime.plan import CompiledPlan
 
 __all__ = ["BlockedKernel", "BlockedKernelWatchdog"]
@@ -127,7 +128,7 @@ class BlockedKernelWatchdog:
 
 
 def _node_of(frame: FrameType | None) -> Operation | None:
-    """The node whose synchronous kernel a stack is in; that of the innermost plan."""
+    """The node whose synchronous kernel a stack is in; that of the innermost plan or executor."""
     while frame is not None:
         if frame.f_code is AsyncOpKernel.compute.__code__:
             return None
@@ -135,6 +136,9 @@ def _node_of(frame: FrameType | None) -> Operation | None:
         if plan is not None:
             at = plan.node_at(frame.f_code.co_filename, frame.f_lineno)
             return None if at is None else at[0]
+        op = node_of_frame(frame)
+        if op is not None:
+            return op
         frame = frame.f_back
     return None
 

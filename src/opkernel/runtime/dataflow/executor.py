@@ -1,0 +1,63 @@
+"""DataflowExecutor: a graph, for certain feeds and fetches, ready to be run by dataflow."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from opkernel.kernel import Step
+from opkernel.runtime.dataflow.graph_view import GraphView
+from opkernel.runtime.dataflow.node_item import NodeItem
+from opkernel.runtime.dataflow.run import DataflowRun
+from opkernel.runtime.inter_op_pool import InterOpPool
+
+__all__ = ["DataflowExecutor"]
+
+
+class DataflowExecutor:
+    """Runs a graph node by node; used from any thread.
+
+    Args:
+        view: The graph.
+        pool: Threads for expensive kernels, where given.
+
+    Attributes:
+        uses_step: Whether any node looks at the step: one may.
+    """
+
+    uses_step = True
+
+    def __init__(self, view: GraphView, pool: InterOpPool | None = None) -> None:
+        self._view = view
+        self._pool = pool
+
+    def run(self, step: Step, *feeds: Any) -> Sequence[Any]:
+        """Run one step; the fetched values.
+
+        Raises:
+            OpError: the first that a node raised.
+            InvalidArgumentError: a fetch is dead.
+        """
+        return DataflowRun(self._view, step, self._pool).run(feeds)
+
+    def run_counting(self, step: Step, *feeds: Any) -> tuple[Sequence[Any], dict[str, int]]:
+        """Run one step; the fetched values, and how many times each node was computed, by name.
+
+        Constants outside loops are not computed: steps begin with them. Dead nodes do not count.
+        """
+        counts: dict[str, int] = {}
+        return DataflowRun(self._view, step, self._pool, counts).run(feeds), counts
+
+    @property
+    def source(self) -> str:
+        """The nodes as text, loop by loop, with what each waits for."""
+        lines = ["# Run by the dataflow executor, node by node as inputs arrive."]
+        for frame in self._view.frames.values():
+            lines.append(f"loop {frame.name!r}:" if frame.name else "graph:")
+            lines += [f"    {_described(item)}" for item in frame.items if item.op.type]
+        return "\n".join(lines) + "\n"
+
+
+def _described(item: NodeItem) -> str:
+    op = item.op
+    inputs = [tensor.name for tensor in op.inputs]
+    inputs += [f"^{control.name}" for control in op.control_inputs]
+    return f"{op.name!r} = {op.type}({', '.join(map(repr, inputs))})"

@@ -1,0 +1,285 @@
+"""Frames and iterations: what a step of the dataflow executor has computed so far.
+
+A frame is one execution of a loop, an iteration one turn of it; the root frame has one iteration.
+Source: TensorFlow core/common_runtime/propagator_state.cc, pending_counts.h.
+"""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from opkernel.runtime.dataflow.node_item import FrameInfo, Kind, NodeItem
+from opkernel.runtime.plan_writer import DEAD
+
+__all__ = ["Frame", "Frames", "Iteration"]
+
+
+class Iteration:
+    """One turn of a loop.
+
+    Attributes:
+        frame: The execution of the loop that it is of.
+        number: Its number, from 0.
+        slots: The inputs that have arrived; of a Merge the first that was alive, and its index.
+        pending: What each node still waits for. Of a Merge the last bit says that no input that is
+            alive has arrived.
+        dead: How many dead inputs, data and control, have arrived for a node, where some have.
+        outstanding: The number of nodes that are ready or being computed.
+        children: The executions of loops inside that are under way.
+    """
+
+    __slots__ = ("children", "dead", "frame", "number", "outstanding", "pending", "slots")
+
+    def __init__(self, frame: Frame, number: int) -> None:
+        self.frame = frame
+        self.number = number
+        self.slots = frame.info.slots[:]
+        self.pending = frame.info.pending[:]
+        self.dead: dict[int, int] = {}
+        self.outstanding = 0
+        self.children: dict[str, Frame] = {}
+
+
+class Frame:
+    """One execution of a loop, or of the whole graph.
+
+    Attributes:
+        info: What all executions share.
+        id: A number that tells executions apart, and is the same in all parts of a graph.
+        outer: The iteration that the loop was entered from; None for the root frame.
+        last: The number of the last iteration that was begun.
+        iterations: Those that are under way.
+        missing_enters: The number of Enters that have not been run.
+        exits: How many times an Exit has led a value out.
+        dead_exits: The Exits that were dead in the last iteration.
+        postponed: What the next iteration starts with, when fewer are under way.
+        invariants: What every iteration starts with.
+    """
+
+    __slots__ = (
+        "dead_exits",
+        "exits",
+        "id",
+        "info",
+        "invariants",
+        "iterations",
+        "last",
+        "missing_enters",
+        "outer",
+        "postponed",
+    )
+
+    def __init__(self, info: FrameInfo, outer: Iteration | None = None) -> None:
+        self.info = info
+        self.outer = outer
+        self.id: int = 0 if outer is None else _hash(outer.frame.id, outer.number, info.name)
+        self.last = 0
+        self.missing_enters = info.enters
+        self.exits = 0
+        self.dead_exits: list[NodeItem] = []
+        self.postponed: list[tuple[NodeItem, Any]] = []
+        self.invariants: list[tuple[NodeItem, Any]] = []
+        self.iterations = {0: Iteration(self, 0)}
+
+
+class Frames:
+    """All that is under way in a step, and what is ready; for one thread.
+
+    Attributes:
+        root: The iteration of the root frame.
+        ready: The nodes that may be computed, each with its iteration.
+        unfinished: The last iterations of loops that ended without a value for each Exit; a few.
+    """
+
+    def __init__(self, root: FrameInfo) -> None:
+        self.root = Frame(root).iterations[0]
+        self.ready: list[tuple[NodeItem, Iteration]] = []
+        self.unfinished: list[Iteration] = []
+
+    def hand_on_simply(self, item: NodeItem, outputs: Sequence[Any], iteration: Iteration) -> None:
+        """As `hand_on` where `NodeItem.is_simple` holds, and much faster."""
+        slots, pending, ready = iteration.slots, iteration.pending, self.ready
+        before = len(ready)
+        for output, edges in zip(outputs, item.edges, strict=True):
+            for slot, number, consumer in edges:
+                slots[slot] = output
+                count = pending[number] = pending[number] - 1
+                if not count:
+                    ready.append((consumer, iteration))
+        for _, number, consumer in item.controls:
+            count = pending[number] = pending[number] - 1
+            if not count:
+                ready.append((consumer, iteration))
+        more = len(ready) - before - 1
+        if more:
+            iteration.outstanding += more
+            if not iteration.outstanding:
+                self.clean_up(iteration)
+
+    def hand_on(
+        self, item: NodeItem, outputs: Sequence[Any], iteration: Iteration, is_dead: bool = False
+    ) -> None:
+        """Take the outputs of a node that is done; `is_dead`: it was not run, and all are dead."""
+        kind = item.kind
+        if kind == Kind.ENTER:
+            self._enter(item, outputs[0], iteration)
+        elif kind == Kind.EXIT:
+            outer = iteration.frame.outer
+            assert outer is not None  # checked when the graph was
+            if not is_dead:
+                iteration.frame.exits += 1
+                self.activate(item, outputs, outer)
+            elif iteration.number == iteration.frame.last:
+                iteration.frame.dead_exits.append(item)
+        elif kind != Kind.NEXT_ITERATION:
+            self.activate(item, outputs, iteration, is_dead)
+        elif not is_dead:
+            self._next_iteration(item, outputs, iteration)
+        iteration.outstanding -= 1
+        if not iteration.outstanding:
+            self.clean_up(iteration)
+
+    def activate(
+        self,
+        item: NodeItem,
+        outputs: Sequence[Any],
+        iteration: Iteration,
+        is_dead: bool = False,
+    ) -> None:
+        """Give outputs to their consumers in an iteration; those that have all become ready."""
+        slots, pending, dead = iteration.slots, iteration.pending, iteration.dead
+        before = len(self.ready)
+        for output, edges in zip(outputs, item.edges, strict=True):
+            for slot, number, consumer in edges:
+                if consumer.kind == Kind.MERGE:
+                    is_ready = self._merge(item, output, slot, consumer, iteration)
+                else:
+                    slots[slot] = output
+                    if output is DEAD:
+                        dead[number] = dead.get(number, 0) + 1
+                    pending[number] -= 1
+                    is_ready = not pending[number]
+                if is_ready:
+                    self.ready.append((consumer, iteration))
+        for _, number, consumer in item.controls:
+            if consumer.kind == Kind.MERGE:
+                count = pending[number] = pending[number] - 2
+                is_ready = not count or (count == 1 and _all_dead(consumer, dead))
+            else:
+                if is_dead:
+                    dead[number] = dead.get(number, 0) + 1
+                pending[number] -= 1
+                is_ready = not pending[number]
+            if is_ready:
+                self.ready.append((consumer, iteration))
+        iteration.outstanding += len(self.ready) - before
+
+    def clean_up(self, iteration: Iteration) -> None:
+        """Drop an iteration in which nothing is left to do, and those that waited for its end."""
+        frame = iteration.frame
+        if frame.outer is None:
+            return
+        found: Iteration | None = iteration
+        while found is not None and _is_done(found):
+            iteration, number = found, found.number
+            del frame.iterations[number]
+            if frame.postponed:
+                self._begin_iteration(frame)
+            found = frame.iterations.get(number + 1)
+        if not frame.iterations:
+            self._end(iteration)
+
+    def iterations(self) -> Iterator[Iteration]:
+        """All that are under way, outer ones first."""
+        waiting = [self.root]
+        while waiting:
+            iteration = waiting.pop()
+            yield iteration
+            for frame in iteration.children.values():
+                waiting += frame.iterations.values()
+
+    def _merge(
+        self, item: NodeItem, output: Any, slot: int, merge: NodeItem, iteration: Iteration
+    ) -> bool:
+        """Give a Merge one of its inputs; whether it is ready now."""
+        count = iteration.pending[merge.id]
+        if output is not DEAD:
+            if count & 1:
+                iteration.pending[merge.id] = count - 1
+                iteration.slots[merge.start] = output, merge.function[slot - merge.start]
+            return count == 1
+        iteration.dead[merge.id] = iteration.dead.get(merge.id, 0) + 1
+        # A loop that is not entered has no next turn either, so that a dead Enter is enough.
+        return count == 1 and (item.kind == Kind.ENTER or _all_dead(merge, iteration.dead))
+
+    def _enter(self, item: NodeItem, value: Any, iteration: Iteration) -> None:
+        info = item.enters
+        assert info is not None
+        frame = iteration.children.get(info.name)
+        if frame is None:
+            frame = iteration.children[info.name] = Frame(info, iteration)
+        frame.missing_enters -= 1
+        if item.is_constant:
+            frame.invariants.append((item, value))
+            for number in range(frame.last + 1):
+                self.activate(item, (value,), frame.iterations[number], value is DEAD)
+        else:
+            self.activate(item, (value,), frame.iterations[0], value is DEAD)
+        if not frame.missing_enters:
+            first = frame.iterations.get(0)
+            if first is not None and not first.outstanding:
+                self.clean_up(first)
+
+    def _next_iteration(self, item: NodeItem, outputs: Sequence[Any], iteration: Iteration) -> None:
+        frame = iteration.frame
+        if iteration.number < frame.last:
+            following = frame.iterations[iteration.number + 1]
+        elif len(frame.iterations) < frame.info.parallel_iterations:
+            following = self._begin_iteration(frame)
+        else:
+            frame.postponed.append((item, outputs))
+            return
+        self.activate(item, outputs, following)
+
+    def _begin_iteration(self, frame: Frame) -> Iteration:
+        frame.last += 1
+        iteration = frame.iterations[frame.last] = Iteration(frame, frame.last)
+        frame.dead_exits.clear()
+        postponed, frame.postponed = frame.postponed, []
+        for item, outputs in postponed:
+            self.activate(item, outputs, iteration)
+        for item, value in frame.invariants:
+            self.activate(item, (value,), iteration, value is DEAD)
+        return iteration
+
+    def _end(self, last: Iteration) -> None:
+        """Take a loop that is over out of the iteration that it was entered from."""
+        frame = last.frame
+        if frame.exits + len(frame.dead_exits) < frame.info.exits and len(self.unfinished) < 10:
+            self.unfinished.append(last)
+        outer = frame.outer
+        assert outer is not None
+        del outer.children[frame.info.name]
+        for item in frame.dead_exits:
+            self.activate(item, (DEAD,), outer, is_dead=True)
+        if not outer.outstanding:
+            self.clean_up(outer)
+
+
+def _all_dead(merge: NodeItem, dead: dict[int, int]) -> bool:
+    return dead.get(merge.id, 0) == merge.stop - merge.start
+
+
+def _is_done(iteration: Iteration) -> bool:
+    if iteration.outstanding or iteration.children:
+        return False
+    frame = iteration.frame
+    if iteration.number == 0:
+        return not frame.missing_enters
+    return iteration.number - 1 not in frame.iterations
+
+
+def _hash(outer_id: int, iteration: int, name: str) -> int:
+    return zlib.crc32(f"{outer_id};{iteration};{name}".encode())

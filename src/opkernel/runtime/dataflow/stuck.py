@@ -1,0 +1,74 @@
+"""What a step waits for: told where it ran out of time, was cancelled, or cannot finish."""
+
+from collections.abc import Iterable
+
+from opkernel.graph.edges import is_head_of_loop
+from opkernel.runtime.control_flow_ops import NEXT_ITERATION_OPS
+from opkernel.runtime.dataflow.frames import Iteration
+from opkernel.runtime.dataflow.node_item import Kind, NodeItem
+
+__all__ = ["describe_waiting", "missing_inputs"]
+
+_MAX_SHOWN = 5
+
+
+def describe_waiting(items: Iterable[NodeItem]) -> str:
+    """The nodes whose kernels were started and are not done: `waiting for _Recv (node 'r')`."""
+    names = [f"{item.op.type} (node {item.name!r})" for item in items]
+    return f"waiting for {_listed(names)}" if names else ""
+
+
+def missing_inputs(iterations: Iterable[Iteration]) -> str:
+    """The nodes that were not run, what they lack, and in which turn of which loop.
+
+    Nodes that only wait for others of these are left out.
+    """
+    found = [text for iteration in iterations for text in _stuck(iteration)]
+    return _listed(found, "; ")
+
+
+def _stuck(iteration: Iteration) -> list[str]:
+    """What is stuck in an iteration."""
+    info = iteration.frame.info
+    stuck = {
+        item.name
+        for item in info.items
+        if iteration.pending[item.id] > 0 and not _has_run(item, iteration)
+    }
+    found = []
+    for item in info.items:
+        if item.name not in stuck or not item.op.inputs:
+            continue
+        lacks = _lacks(item, iteration)
+        # What a head of a loop lacks was to come from the turn before.
+        is_head = item.kind == Kind.MERGE and is_head_of_loop(item.op)
+        if lacks and (is_head or not all(name.partition(":")[0] in stuck for name in lacks)):
+            what = f"{item.op.type} (node {item.name!r}) waits" if item.op.type else "fetches wait"
+            found.append(f"{what} for {', '.join(lacks)}{_place(iteration)}")
+    return found
+
+
+def _has_run(item: NodeItem, iteration: Iteration) -> bool:
+    """Whether a node that is not waiting for all its inputs was ready nevertheless: a dead Merge."""
+    return item.kind == Kind.MERGE and bool(iteration.dead.get(item.id))
+
+
+def _lacks(item: NodeItem, iteration: Iteration) -> list[str]:
+    """The inputs that have not arrived; of the head of a loop those that may still do so."""
+    slots = iteration.slots[item.start : item.stop]
+    found = [t for t, value in zip(item.op.inputs, slots, strict=True) if value is None]
+    if item.kind == Kind.MERGE and is_head_of_loop(item.op):
+        is_first = iteration.number == 0
+        found = [t for t in found if (t.op.type in NEXT_ITERATION_OPS) is not is_first]
+    return [tensor.name for tensor in found]
+
+
+def _place(iteration: Iteration) -> str:
+    name = iteration.frame.info.name
+    return f" in turn {iteration.number} of the loop {name!r}" if name else ""
+
+
+def _listed(texts: list[str], separator: str = ", ") -> str:
+    shown = separator.join(texts[:_MAX_SHOWN])
+    more = len(texts) - _MAX_SHOWN
+    return f"{shown}{separator}and {more} more" if more > 0 else shown

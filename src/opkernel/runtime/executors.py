@@ -1,0 +1,189 @@
+"""Executors by name: what makes a graph ready to be run, for certain feeds and fetches.
+
+| name | what runs the graph |
+|---|---|
+| DEFAULT, or none | the compiled plan where it can; else, or with a pool, the dataflow executor |
+| SINGLE_THREADED_EXECUTOR | the compiled plan; graphs that TensorFlow's refuses are refused |
+| COMPILED_PLAN | the compiled plan |
+| DATAFLOW | the dataflow executor |
+
+Source: TensorFlow core/common_runtime/executor_factory.cc, single_threaded_executor.cc.
+"""
+
+import threading
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Protocol
+
+from opkernel.errors import (
+    AlreadyExistsError,
+    FailedPreconditionError,
+    NotFoundError,
+    UnimplementedError,
+)
+from opkernel.graph import Operation, Tensor
+from opkernel.runtime.control_flow import STRUCTURAL_OPS, FunctionLibrary
+from opkernel.runtime.control_flow_ops import LOOP_OPS, LOW_LEVEL_CONTROL_FLOW, TRANSFER_OPS
+from opkernel.runtime.dataflow import DataflowExecutor, GraphView
+from opkernel.runtime.inter_op_pool import InterOpPool
+from opkernel.runtime.kernels import KernelCache
+from opkernel.runtime.plan import compile_plan
+from opkernel.runtime.prune import prune_and_order
+from opkernel.runtime.sanitizer import Sanitizer
+
+__all__ = [
+    "Executor",
+    "ExecutorArgs",
+    "ExecutorFactory",
+    "new_executor",
+    "register_executor",
+    "registered_executors",
+]
+
+
+class Executor(Protocol):
+    """A graph that is ready to be run."""
+
+    @property
+    def run(self) -> Callable[..., Sequence[Any]]:
+        """Runs one step: `run(step, *feeds)` gives the fetches."""
+
+    @property
+    def uses_step(self) -> bool:
+        """Whether any node looks at the step; if none does, any step will do."""
+
+    @property
+    def source(self) -> str:
+        """What is run, as text."""
+
+
+@dataclass(frozen=True)
+class ExecutorArgs:
+    """What an executor is made from.
+
+    Attributes:
+        feeds: The tensors that `run` gets values for.
+        fetches: The tensors that it computes.
+        targets: The operations that it runs.
+        kernels: The kernels of the nodes.
+        library: The functions that nodes call.
+        sanitizer: Watches the kernels, where given.
+        pool: Threads for expensive kernels, where given.
+    """
+
+    feeds: Sequence[Tensor]
+    fetches: Sequence[Tensor]
+    targets: Sequence[Operation]
+    kernels: KernelCache
+    library: FunctionLibrary
+    sanitizer: Sanitizer | None = None
+    pool: InterOpPool | None = None
+
+    @cached_property
+    def order(self) -> list[Operation]:
+        """The operations that are needed, inputs before consumers."""
+        return prune_and_order(self.fetches, self.targets, self.feeds)
+
+
+ExecutorFactory = Callable[[ExecutorArgs], Executor]
+
+_factories: dict[str, ExecutorFactory] = {}
+_lock = threading.Lock()
+
+
+def register_executor(name: str, factory: ExecutorFactory) -> None:
+    """Have sessions find an executor by name.
+
+    Raises:
+        AlreadyExistsError: another one has this name.
+    """
+    with _lock:
+        if _factories.setdefault(name, factory) is not factory:
+            raise AlreadyExistsError(f"An executor of type {name!r} is registered already")
+
+
+def registered_executors() -> list[str]:
+    """The names of the executors."""
+    return sorted(_factories)
+
+
+def new_executor(name: str, args: ExecutorArgs) -> Executor:
+    """What the executor of that name makes of a graph; of no name, the default one.
+
+    Raises:
+        NotFoundError: no executor has this name; or a needed node has no kernel.
+        InvalidArgumentError: a needed node is invalid, or the graph has a cycle.
+        UnimplementedError, FailedPreconditionError: the graph needs what the executor cannot do.
+    """
+    factory = _factories.get(name or "DEFAULT")
+    if factory is None:
+        raise NotFoundError(
+            f"No executor factory registered for the given executor type: {name}. "
+            f"Registered are {', '.join(registered_executors())}"
+        )
+    return factory(args)
+
+
+def _compiled_plan(args: ExecutorArgs) -> Executor:
+    return compile_plan(
+        args.order, args.feeds, args.fetches, args.kernels, args.library, args.sanitizer
+    )
+
+
+def _dataflow(args: ExecutorArgs) -> Executor:
+    view = GraphView(
+        args.order, args.feeds, args.fetches, args.kernels, args.library, args.sanitizer
+    )
+    return DataflowExecutor(view, args.pool)
+
+
+def _default(args: ExecutorArgs) -> Executor:
+    needs_dataflow = args.pool is not None or any(
+        op.type in LOOP_OPS or _is_asynchronous(op, args) for op in args.order
+    )
+    return _dataflow(args) if needs_dataflow else _compiled_plan(args)
+
+
+def _is_asynchronous(op: Operation, args: ExecutorArgs) -> bool:
+    """Whether a node may wait for others, which a plan would not get to meanwhile."""
+    if op.type in STRUCTURAL_OPS or args.library.function_of(op) is not None:
+        return False
+    return args.kernels.kernel(op).as_async() is not None
+
+
+def _single_threaded(args: ExecutorArgs) -> Executor:
+    for op in args.order:
+        _check_single_threaded(op)
+    return _compiled_plan(args)
+
+
+def _check_single_threaded(op: Operation) -> None:
+    for dtype in op.output_types:
+        if dtype.is_ref:
+            raise UnimplementedError(
+                "Single-threaded executor does not support reference-typed edges.  But saw type "
+                f"{dtype.string} in outputs of node {op.name}"
+            )
+    if op.type in LOW_LEVEL_CONTROL_FLOW:
+        raise FailedPreconditionError(
+            "Single-threaded executor does not support low level control flow, but saw control "
+            f"flow node {op.name}.  Perhaps your graph contains old-style control flow primitives? "
+            "Try using tf.compat.v1.enable_control_flow_v2()."
+        )
+    if op.type in TRANSFER_OPS:
+        raise UnimplementedError(
+            "Single-threaded executor does not support partitioned graphs.  But saw send/recv "
+            f"node {op.name}"
+        )
+    if op.op_def.is_distributed_communication and op.type not in STRUCTURAL_OPS:
+        raise UnimplementedError(
+            "Single-threaded executor does not support collective ops.  But saw collective node "
+            f"{op.name}"
+        )
+
+
+register_executor("DEFAULT", _default)
+register_executor("SINGLE_THREADED_EXECUTOR", _single_threaded)
+register_executor("COMPILED_PLAN", _compiled_plan)
+register_executor("DATAFLOW", _dataflow)
