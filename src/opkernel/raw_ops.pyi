@@ -216,6 +216,59 @@ def Assert(
 ) -> opkernel.graph.Operation | None:
     """Fails unless `condition` is true; the error tells `summarize` values of each of `data`."""
 
+def Assign(
+    *,
+    ref: _Input,
+    value: _Input,
+    validate_shape: bool = True,
+    use_locking: bool = True,
+    name: str | None = None,
+) -> _Tensor:
+    """Gives the variable a value; with `validate_shape` it must be of the shape it has."""
+
+def AssignAdd(
+    *,
+    ref: _Input,
+    value: _Input,
+    use_locking: bool = False,
+    name: str | None = None,
+) -> _Tensor:
+    """Adds to the variable."""
+
+def AssignAddVariableOp(
+    *,
+    resource: _Input,
+    value: _Input,
+    name: str | None = None,
+) -> opkernel.graph.Operation | None:
+    """Adds to the variable."""
+
+def AssignSub(
+    *,
+    ref: _Input,
+    value: _Input,
+    use_locking: bool = False,
+    name: str | None = None,
+) -> _Tensor:
+    """Subtracts from the variable."""
+
+def AssignSubVariableOp(
+    *,
+    resource: _Input,
+    value: _Input,
+    name: str | None = None,
+) -> opkernel.graph.Operation | None:
+    """Subtracts from the variable."""
+
+def AssignVariableOp(
+    *,
+    resource: _Input,
+    value: _Input,
+    validate_shape: bool = False,
+    name: str | None = None,
+) -> opkernel.graph.Operation | None:
+    """Gives the variable a value; with `validate_shape` it must be of the shape it has."""
+
 def Atan(
     *,
     x: _Input,
@@ -1052,6 +1105,14 @@ def Cosh(
 ) -> _Tensor:
     """The hyperbolic cosine of `x`."""
 
+def CountUpTo(
+    *,
+    ref: _Input,
+    limit: int,
+    name: str | None = None,
+) -> _Tensor:
+    """The value of the variable, which is then one more; an error once it is `limit`."""
+
 def CropAndResize(
     *,
     image: _Input,
@@ -1256,6 +1317,22 @@ def DepthwiseConv2dNativeBackpropInput(
 ) -> _Tensor:
     """The gradient of DepthwiseConv2dNative by its input, whose shape is given."""
 
+def DestroyResourceOp(
+    *,
+    resource: _Input,
+    ignore_lookup_error: bool = True,
+    name: str | None = None,
+) -> opkernel.graph.Operation | None:
+    """Takes the resource out of its container; one that its handles own stays."""
+
+def DestroyTemporaryVariable(
+    *,
+    ref: _Input,
+    var_name: str | bytes,
+    name: str | None = None,
+) -> _Tensor:
+    """The last value of the temporary variable `var_name`, which is then no more."""
+
 def Diag(
     *,
     diagonal: _Input,
@@ -1311,6 +1388,13 @@ def Dilation2DBackpropInput(
     name: str | None = None,
 ) -> _Tensor:
     """The gradient of Dilation2D by its input."""
+
+def DisableCopyOnRead(
+    *,
+    resource: _Input,
+    name: str | None = None,
+) -> opkernel.graph.Operation | None:
+    """Checks that the variable exists. Reads never copy here."""
 
 def Div(
     *,
@@ -1951,6 +2035,13 @@ def IsNan(
     name: str | None = None,
 ) -> _Tensor:
     """Whether `x` is not a number."""
+
+def IsVariableInitialized(
+    *,
+    ref: _Input,
+    name: str | None = None,
+) -> _Tensor:
+    """Whether the tensor was assigned a value."""
 
 def L2Loss(
     *,
@@ -2887,6 +2978,14 @@ def Rank(
 ) -> _Tensor:
     """The number of dimensions of `input`."""
 
+def ReadVariableOp(
+    *,
+    resource: _Input,
+    dtype: _Type,
+    name: str | None = None,
+) -> _Tensor:
+    """The tensor that the variable has now."""
+
 def Real(
     *,
     input: _Input,
@@ -2947,6 +3046,13 @@ def RefExit(
 ) -> _Tensor:
     """Passes `data` out of its loop."""
 
+def RefIdentity(
+    *,
+    input: _Input,
+    name: str | None = None,
+) -> _Tensor:
+    """The same reference."""
+
 class _RefMergeOutputs(typing.NamedTuple):
     output: _Tensor
     value_index: _Tensor
@@ -2964,6 +3070,14 @@ def RefNextIteration(
     name: str | None = None,
 ) -> _Tensor:
     """Passes `data` on to the next turn of its loop."""
+
+def RefSelect(
+    *,
+    index: _Input,
+    inputs: collections.abc.Sequence[_Input],
+    name: str | None = None,
+) -> _Tensor:
+    """The reference of number `index`."""
 
 class _RefSwitchOutputs(typing.NamedTuple):
     output_false: _Tensor
@@ -3084,6 +3198,169 @@ def ResizeNearestNeighborGrad(
 ) -> _Tensor:
     """The gradient of ResizeNearestNeighbor by its images, which have the height and width `size`."""
 
+def ResourceCountUpTo(
+    *,
+    resource: _Input,
+    limit: int,
+    T: _Type,
+    name: str | None = None,
+) -> _Tensor:
+    """The value of the variable, which is then one more; an error once it is `limit`."""
+
+def ResourceGather(
+    *,
+    resource: _Input,
+    indices: _Input,
+    dtype: _Type,
+    batch_dims: int = 0,
+    validate_indices: bool = True,
+    name: str | None = None,
+) -> _Tensor:
+    """The slices of the variable along dimension `batch_dims` that `indices` name."""
+
+def ResourceGatherNd(
+    *,
+    resource: _Input,
+    indices: _Input,
+    dtype: _Type,
+    name: str | None = None,
+) -> _Tensor:
+    """The slices of the variable at the index vectors that the last dimension of `indices` holds."""
+
+def ResourceScatterAdd(
+    *,
+    resource: _Input,
+    indices: _Input,
+    updates: _Input,
+    name: str | None = None,
+) -> opkernel.graph.Operation | None:
+    """Adds `updates` to the rows of the variable that `indices` name."""
+
+def ResourceScatterDiv(
+    *,
+    resource: _Input,
+    indices: _Input,
+    updates: _Input,
+    name: str | None = None,
+) -> opkernel.graph.Operation | None:
+    """Divides the rows by `updates` of the variable that `indices` name."""
+
+def ResourceScatterMax(
+    *,
+    resource: _Input,
+    indices: _Input,
+    updates: _Input,
+    name: str | None = None,
+) -> opkernel.graph.Operation | None:
+    """Takes the larger of `updates` and the rows of the variable that `indices` name."""
+
+def ResourceScatterMin(
+    *,
+    resource: _Input,
+    indices: _Input,
+    updates: _Input,
+    name: str | None = None,
+) -> opkernel.graph.Operation | None:
+    """Takes the smaller of `updates` and the rows of the variable that `indices` name."""
+
+def ResourceScatterMul(
+    *,
+    resource: _Input,
+    indices: _Input,
+    updates: _Input,
+    name: str | None = None,
+) -> opkernel.graph.Operation | None:
+    """Multiplies the rows by `updates` of the variable that `indices` name."""
+
+def ResourceScatterNdAdd(
+    *,
+    ref: _Input,
+    indices: _Input,
+    updates: _Input,
+    use_locking: bool = True,
+    bad_indices_policy: str | bytes = '',
+    name: str | None = None,
+) -> opkernel.graph.Operation | None:
+    """Adds `updates` to the slices of the variable that `indices` name."""
+
+def ResourceScatterNdMax(
+    *,
+    ref: _Input,
+    indices: _Input,
+    updates: _Input,
+    use_locking: bool = True,
+    bad_indices_policy: str | bytes = '',
+    name: str | None = None,
+) -> opkernel.graph.Operation | None:
+    """Takes the larger of `updates` and the slices of the variable that `indices` name."""
+
+def ResourceScatterNdMin(
+    *,
+    ref: _Input,
+    indices: _Input,
+    updates: _Input,
+    use_locking: bool = True,
+    bad_indices_policy: str | bytes = '',
+    name: str | None = None,
+) -> opkernel.graph.Operation | None:
+    """Takes the smaller of `updates` and the slices of the variable that `indices` name."""
+
+def ResourceScatterNdSub(
+    *,
+    ref: _Input,
+    indices: _Input,
+    updates: _Input,
+    use_locking: bool = True,
+    bad_indices_policy: str | bytes = '',
+    name: str | None = None,
+) -> opkernel.graph.Operation | None:
+    """Subtracts `updates` from the slices of the variable that `indices` name."""
+
+def ResourceScatterNdUpdate(
+    *,
+    ref: _Input,
+    indices: _Input,
+    updates: _Input,
+    use_locking: bool = True,
+    bad_indices_policy: str | bytes = '',
+    name: str | None = None,
+) -> opkernel.graph.Operation | None:
+    """Puts `updates` in the place of the slices of the variable that `indices` name."""
+
+def ResourceScatterSub(
+    *,
+    resource: _Input,
+    indices: _Input,
+    updates: _Input,
+    name: str | None = None,
+) -> opkernel.graph.Operation | None:
+    """Subtracts `updates` from the rows of the variable that `indices` name."""
+
+def ResourceScatterUpdate(
+    *,
+    resource: _Input,
+    indices: _Input,
+    updates: _Input,
+    name: str | None = None,
+) -> opkernel.graph.Operation | None:
+    """Puts `updates` in the place of the rows of the variable that `indices` name."""
+
+def ResourceStridedSliceAssign(
+    *,
+    ref: _Input,
+    begin: _Input,
+    end: _Input,
+    strides: _Input,
+    value: _Input,
+    begin_mask: int = 0,
+    end_mask: int = 0,
+    ellipsis_mask: int = 0,
+    new_axis_mask: int = 0,
+    shrink_axis_mask: int = 0,
+    name: str | None = None,
+) -> opkernel.graph.Operation | None:
+    """Writes `value`, broadcast, to where StridedSlice would take its result from."""
+
 def Reverse(
     *,
     tensor: _Input,
@@ -3180,6 +3457,56 @@ def ScaleAndTranslateGrad(
 ) -> _Tensor:
     """The gradient of ScaleAndTranslate by its images, of `original_image`'s size."""
 
+def ScatterAdd(
+    *,
+    ref: _Input,
+    indices: _Input,
+    updates: _Input,
+    use_locking: bool = False,
+    name: str | None = None,
+) -> _Tensor:
+    """As ResourceScatterAdd, on the variable that `ref` refers to."""
+
+def ScatterDiv(
+    *,
+    ref: _Input,
+    indices: _Input,
+    updates: _Input,
+    use_locking: bool = False,
+    name: str | None = None,
+) -> _Tensor:
+    """As ResourceScatterDiv, on the variable that `ref` refers to."""
+
+def ScatterMax(
+    *,
+    ref: _Input,
+    indices: _Input,
+    updates: _Input,
+    use_locking: bool = False,
+    name: str | None = None,
+) -> _Tensor:
+    """As ResourceScatterMax, on the variable that `ref` refers to."""
+
+def ScatterMin(
+    *,
+    ref: _Input,
+    indices: _Input,
+    updates: _Input,
+    use_locking: bool = False,
+    name: str | None = None,
+) -> _Tensor:
+    """As ResourceScatterMin, on the variable that `ref` refers to."""
+
+def ScatterMul(
+    *,
+    ref: _Input,
+    indices: _Input,
+    updates: _Input,
+    use_locking: bool = False,
+    name: str | None = None,
+) -> _Tensor:
+    """As ResourceScatterMul, on the variable that `ref` refers to."""
+
 def ScatterNd(
     *,
     indices: _Input,
@@ -3190,6 +3517,39 @@ def ScatterNd(
 ) -> _Tensor:
     """Zeros of `shape` to which `updates` are added at `indices`."""
 
+def ScatterNdAdd(
+    *,
+    ref: _Input,
+    indices: _Input,
+    updates: _Input,
+    use_locking: bool = False,
+    bad_indices_policy: str | bytes = '',
+    name: str | None = None,
+) -> _Tensor:
+    """As ResourceScatterNdAdd, on the variable that `ref` refers to."""
+
+def ScatterNdMax(
+    *,
+    ref: _Input,
+    indices: _Input,
+    updates: _Input,
+    use_locking: bool = False,
+    bad_indices_policy: str | bytes = '',
+    name: str | None = None,
+) -> _Tensor:
+    """As ResourceScatterNdMax, on the variable that `ref` refers to."""
+
+def ScatterNdMin(
+    *,
+    ref: _Input,
+    indices: _Input,
+    updates: _Input,
+    use_locking: bool = False,
+    bad_indices_policy: str | bytes = '',
+    name: str | None = None,
+) -> _Tensor:
+    """As ResourceScatterNdMin, on the variable that `ref` refers to."""
+
 def ScatterNdNonAliasingAdd(
     *,
     input: _Input,
@@ -3199,6 +3559,48 @@ def ScatterNdNonAliasingAdd(
     name: str | None = None,
 ) -> _Tensor:
     """`input` plus `updates` at `indices`."""
+
+def ScatterNdSub(
+    *,
+    ref: _Input,
+    indices: _Input,
+    updates: _Input,
+    use_locking: bool = False,
+    bad_indices_policy: str | bytes = '',
+    name: str | None = None,
+) -> _Tensor:
+    """As ResourceScatterNdSub, on the variable that `ref` refers to."""
+
+def ScatterNdUpdate(
+    *,
+    ref: _Input,
+    indices: _Input,
+    updates: _Input,
+    use_locking: bool = True,
+    bad_indices_policy: str | bytes = '',
+    name: str | None = None,
+) -> _Tensor:
+    """As ResourceScatterNdUpdate, on the variable that `ref` refers to."""
+
+def ScatterSub(
+    *,
+    ref: _Input,
+    indices: _Input,
+    updates: _Input,
+    use_locking: bool = False,
+    name: str | None = None,
+) -> _Tensor:
+    """As ResourceScatterSub, on the variable that `ref` refers to."""
+
+def ScatterUpdate(
+    *,
+    ref: _Input,
+    indices: _Input,
+    updates: _Input,
+    use_locking: bool = True,
+    name: str | None = None,
+) -> _Tensor:
+    """As ResourceScatterUpdate, on the variable that `ref` refers to."""
 
 def SegmentMax(
     *,
@@ -3701,6 +4103,71 @@ def Squeeze(
 ) -> _Tensor:
     """`input` without the dimensions `squeeze_dims`, or without all dimensions of size 1."""
 
+def Stack(
+    *,
+    elem_type: _Type,
+    stack_name: str | bytes = '',
+    name: str | None = None,
+) -> _Tensor:
+    """A new stack of the step."""
+
+def StackClose(
+    *,
+    handle: _Input,
+    name: str | None = None,
+) -> opkernel.graph.Operation | None:
+    """Empties the stack, which takes no elements any more."""
+
+def StackCloseV2(
+    *,
+    handle: _Input,
+    name: str | None = None,
+) -> opkernel.graph.Operation | None:
+    """Empties the stack, which takes no elements any more."""
+
+def StackPop(
+    *,
+    handle: _Input,
+    elem_type: _Type,
+    name: str | None = None,
+) -> _Tensor:
+    """Takes the last element from the stack."""
+
+def StackPopV2(
+    *,
+    handle: _Input,
+    elem_type: _Type,
+    name: str | None = None,
+) -> _Tensor:
+    """Takes the last element from the stack."""
+
+def StackPush(
+    *,
+    handle: _Input,
+    elem: _Input,
+    swap_memory: bool = False,
+    name: str | None = None,
+) -> _Tensor:
+    """Puts `elem` on the stack; the output is `elem`."""
+
+def StackPushV2(
+    *,
+    handle: _Input,
+    elem: _Input,
+    swap_memory: bool = False,
+    name: str | None = None,
+) -> _Tensor:
+    """Puts `elem` on the stack; the output is `elem`."""
+
+def StackV2(
+    *,
+    max_size: _Input,
+    elem_type: _Type,
+    stack_name: str | bytes = '',
+    name: str | None = None,
+) -> _Tensor:
+    """A new stack of the step."""
+
 def StatefulPartitionedCall(
     *,
     args: collections.abc.Sequence[_Input],
@@ -3768,6 +4235,22 @@ def StridedSlice(
     name: str | None = None,
 ) -> _Tensor:
     """`input[begin:end:strides]`, one entry an index; the masks have one bit an entry."""
+
+def StridedSliceAssign(
+    *,
+    ref: _Input,
+    begin: _Input,
+    end: _Input,
+    strides: _Input,
+    value: _Input,
+    begin_mask: int = 0,
+    end_mask: int = 0,
+    ellipsis_mask: int = 0,
+    new_axis_mask: int = 0,
+    shrink_axis_mask: int = 0,
+    name: str | None = None,
+) -> _Tensor:
+    """Writes `value`, broadcast, to where StridedSlice would take its result from."""
 
 def StridedSliceGrad(
     *,
@@ -3877,6 +4360,360 @@ def TanhGrad(
     name: str | None = None,
 ) -> _Tensor:
     """`dy * (1 - y * y)`, for `y = tanh(x)`."""
+
+def TemporaryVariable(
+    *,
+    shape: _Shape,
+    dtype: _Type,
+    var_name: str | bytes = '',
+    name: str | None = None,
+) -> _Tensor:
+    """A reference to a tensor of this step alone."""
+
+def TensorArray(
+    *,
+    size: _Input,
+    dtype: _Type,
+    dynamic_size: bool = False,
+    clear_after_read: bool = True,
+    tensor_array_name: str | bytes = '',
+    element_shape: _Shape = None,
+    name: str | None = None,
+) -> _Tensor:
+    """As TensorArrayV3, where the handle is a reference to a vector of two strings."""
+
+def TensorArrayClose(
+    *,
+    handle: _Input,
+    name: str | None = None,
+) -> opkernel.graph.Operation | None:
+    """Gives up the elements before the step ends."""
+
+def TensorArrayCloseV2(
+    *,
+    handle: _Input,
+    name: str | None = None,
+) -> opkernel.graph.Operation | None:
+    """Gives up the elements before the step ends."""
+
+def TensorArrayCloseV3(
+    *,
+    handle: _Input,
+    name: str | None = None,
+) -> opkernel.graph.Operation | None:
+    """Gives up the elements before the step ends."""
+
+class _TensorArrayConcatOutputs(typing.NamedTuple):
+    value: _Tensor
+    lengths: _Tensor
+
+def TensorArrayConcat(
+    *,
+    handle: _Input,
+    flow_in: _Input,
+    dtype: _Type,
+    element_shape_except0: _Shape = None,
+    name: str | None = None,
+) -> _TensorArrayConcatOutputs:
+    """All elements one after the other, and the length of each."""
+
+class _TensorArrayConcatV2Outputs(typing.NamedTuple):
+    value: _Tensor
+    lengths: _Tensor
+
+def TensorArrayConcatV2(
+    *,
+    handle: _Input,
+    flow_in: _Input,
+    dtype: _Type,
+    element_shape_except0: _Shape = None,
+    name: str | None = None,
+) -> _TensorArrayConcatV2Outputs:
+    """All elements one after the other, and the length of each."""
+
+class _TensorArrayConcatV3Outputs(typing.NamedTuple):
+    value: _Tensor
+    lengths: _Tensor
+
+def TensorArrayConcatV3(
+    *,
+    handle: _Input,
+    flow_in: _Input,
+    dtype: _Type,
+    element_shape_except0: _Shape = None,
+    name: str | None = None,
+) -> _TensorArrayConcatV3Outputs:
+    """All elements one after the other, and the length of each."""
+
+def TensorArrayGather(
+    *,
+    handle: _Input,
+    indices: _Input,
+    flow_in: _Input,
+    dtype: _Type,
+    element_shape: _Shape = None,
+    name: str | None = None,
+) -> _Tensor:
+    """The elements at `indices` as the rows of one tensor."""
+
+def TensorArrayGatherV2(
+    *,
+    handle: _Input,
+    indices: _Input,
+    flow_in: _Input,
+    dtype: _Type,
+    element_shape: _Shape = None,
+    name: str | None = None,
+) -> _Tensor:
+    """The elements at `indices` as the rows of one tensor."""
+
+def TensorArrayGatherV3(
+    *,
+    handle: _Input,
+    indices: _Input,
+    flow_in: _Input,
+    dtype: _Type,
+    element_shape: _Shape = None,
+    name: str | None = None,
+) -> _Tensor:
+    """The elements at `indices` as the rows of one tensor."""
+
+def TensorArrayGrad(
+    *,
+    handle: _Input,
+    flow_in: _Input,
+    source: str | bytes,
+    name: str | None = None,
+) -> _Tensor:
+    """The array for the gradients of an array's elements; one for each `source`."""
+
+def TensorArrayGradV2(
+    *,
+    handle: _Input,
+    flow_in: _Input,
+    source: str | bytes,
+    name: str | None = None,
+) -> _Tensor:
+    """The array for the gradients of an array's elements; one for each `source`."""
+
+class _TensorArrayGradV3Outputs(typing.NamedTuple):
+    grad_handle: _Tensor
+    flow_out: _Tensor
+
+def TensorArrayGradV3(
+    *,
+    handle: _Input,
+    flow_in: _Input,
+    source: str | bytes,
+    name: str | None = None,
+) -> _TensorArrayGradV3Outputs:
+    """The array for the gradients of an array's elements; one for each `source`."""
+
+class _TensorArrayGradWithShapeOutputs(typing.NamedTuple):
+    grad_handle: _Tensor
+    flow_out: _Tensor
+
+def TensorArrayGradWithShape(
+    *,
+    handle: _Input,
+    flow_in: _Input,
+    shape_to_prepend: _Input,
+    source: str | bytes,
+    name: str | None = None,
+) -> _TensorArrayGradWithShapeOutputs:
+    """As TensorArrayGradV3, where gradients have `shape_to_prepend` before their shapes."""
+
+def TensorArrayPack(
+    *,
+    handle: _Input,
+    flow_in: _Input,
+    dtype: _Type,
+    element_shape: _Shape = None,
+    name: str | None = None,
+) -> _Tensor:
+    """All elements as the rows of one tensor."""
+
+def TensorArrayRead(
+    *,
+    handle: _Input,
+    index: _Input,
+    flow_in: _Input,
+    dtype: _Type,
+    name: str | None = None,
+) -> _Tensor:
+    """The element `index`."""
+
+def TensorArrayReadV2(
+    *,
+    handle: _Input,
+    index: _Input,
+    flow_in: _Input,
+    dtype: _Type,
+    name: str | None = None,
+) -> _Tensor:
+    """The element `index`."""
+
+def TensorArrayReadV3(
+    *,
+    handle: _Input,
+    index: _Input,
+    flow_in: _Input,
+    dtype: _Type,
+    name: str | None = None,
+) -> _Tensor:
+    """The element `index`."""
+
+def TensorArrayScatter(
+    *,
+    handle: _Input,
+    indices: _Input,
+    value: _Input,
+    flow_in: _Input,
+    name: str | None = None,
+) -> _Tensor:
+    """Writes the rows of `value`."""
+
+def TensorArrayScatterV2(
+    *,
+    handle: _Input,
+    indices: _Input,
+    value: _Input,
+    flow_in: _Input,
+    name: str | None = None,
+) -> _Tensor:
+    """Writes the rows of `value`."""
+
+def TensorArrayScatterV3(
+    *,
+    handle: _Input,
+    indices: _Input,
+    value: _Input,
+    flow_in: _Input,
+    name: str | None = None,
+) -> _Tensor:
+    """Writes the rows of `value`."""
+
+def TensorArraySize(
+    *,
+    handle: _Input,
+    flow_in: _Input,
+    name: str | None = None,
+) -> _Tensor:
+    """The number of elements."""
+
+def TensorArraySizeV2(
+    *,
+    handle: _Input,
+    flow_in: _Input,
+    name: str | None = None,
+) -> _Tensor:
+    """The number of elements."""
+
+def TensorArraySizeV3(
+    *,
+    handle: _Input,
+    flow_in: _Input,
+    name: str | None = None,
+) -> _Tensor:
+    """The number of elements."""
+
+def TensorArraySplit(
+    *,
+    handle: _Input,
+    value: _Input,
+    lengths: _Input,
+    flow_in: _Input,
+    name: str | None = None,
+) -> _Tensor:
+    """Writes `value` cut into lengths."""
+
+def TensorArraySplitV2(
+    *,
+    handle: _Input,
+    value: _Input,
+    lengths: _Input,
+    flow_in: _Input,
+    name: str | None = None,
+) -> _Tensor:
+    """Writes `value` cut into lengths."""
+
+def TensorArraySplitV3(
+    *,
+    handle: _Input,
+    value: _Input,
+    lengths: _Input,
+    flow_in: _Input,
+    name: str | None = None,
+) -> _Tensor:
+    """Writes `value` cut into lengths."""
+
+def TensorArrayUnpack(
+    *,
+    handle: _Input,
+    value: _Input,
+    flow_in: _Input,
+    name: str | None = None,
+) -> _Tensor:
+    """Writes all rows of `value`."""
+
+def TensorArrayV2(
+    *,
+    size: _Input,
+    dtype: _Type,
+    element_shape: _Shape = None,
+    dynamic_size: bool = False,
+    clear_after_read: bool = True,
+    tensor_array_name: str | bytes = '',
+    name: str | None = None,
+) -> _Tensor:
+    """As TensorArrayV3, where the handle is a vector of two strings."""
+
+class _TensorArrayV3Outputs(typing.NamedTuple):
+    handle: _Tensor
+    flow: _Tensor
+
+def TensorArrayV3(
+    *,
+    size: _Input,
+    dtype: _Type,
+    element_shape: _Shape = None,
+    dynamic_size: bool = False,
+    clear_after_read: bool = True,
+    identical_element_shapes: bool = False,
+    tensor_array_name: str | bytes = '',
+    name: str | None = None,
+) -> _TensorArrayV3Outputs:
+    """A new array of `size` tensors, for this step. The flow orders the ops on the array."""
+
+def TensorArrayWrite(
+    *,
+    handle: _Input,
+    index: _Input,
+    value: _Input,
+    flow_in: _Input,
+    name: str | None = None,
+) -> _Tensor:
+    """Writes the element `index`."""
+
+def TensorArrayWriteV2(
+    *,
+    handle: _Input,
+    index: _Input,
+    value: _Input,
+    flow_in: _Input,
+    name: str | None = None,
+) -> _Tensor:
+    """Writes the element `index`."""
+
+def TensorArrayWriteV3(
+    *,
+    handle: _Input,
+    index: _Input,
+    value: _Input,
+    flow_in: _Input,
+    name: str | None = None,
+) -> _Tensor:
+    """Writes the element `index`."""
 
 class _TensorListConcatOutputs(typing.NamedTuple):
     tensor: _Tensor
@@ -4319,6 +5156,53 @@ def UpperBound(
     name: str | None = None,
 ) -> _Tensor:
     """For each value the first place in its row of `sorted_inputs` with something larger."""
+
+def VarHandleOp(
+    *,
+    dtype: _Type,
+    shape: _Shape,
+    container: str | bytes = '',
+    shared_name: str | bytes = '',
+    debug_name: str | bytes = '',
+    allowed_devices: collections.abc.Sequence[str | bytes] = ...,
+    name: str | None = None,
+) -> _Tensor:
+    """A handle to the variable of that name and container, which need not exist yet."""
+
+def VarIsInitializedOp(
+    *,
+    resource: _Input,
+    name: str | None = None,
+) -> _Tensor:
+    """Whether the variable exists and was assigned a value."""
+
+def Variable(
+    *,
+    shape: _Shape,
+    dtype: _Type,
+    container: str | bytes = '',
+    shared_name: str | bytes = '',
+    name: str | None = None,
+) -> _Tensor:
+    """A reference to a tensor that outlives steps."""
+
+def VariableShape(
+    *,
+    input: _Input,
+    out_type: _Type = ...,
+    name: str | None = None,
+) -> _Tensor:
+    """The shape of the variable's tensor."""
+
+def VariableV2(
+    *,
+    shape: _Shape,
+    dtype: _Type,
+    container: str | bytes = '',
+    shared_name: str | bytes = '',
+    name: str | None = None,
+) -> _Tensor:
+    """A reference to a tensor that outlives steps."""
 
 def Where(
     *,

@@ -9,8 +9,19 @@ import numpy as np
 import pytest
 from tests.kernel.kernels import make_kernel
 
-from opkernel.errors import DeadlineExceededError, InternalError, InvalidArgumentError
-from opkernel.kernel import AsyncOpKernel, OpKernel, OpKernelContext, Step
+from opkernel.errors import (
+    CancelledError,
+    DeadlineExceededError,
+    InternalError,
+    InvalidArgumentError,
+)
+from opkernel.kernel import (
+    AsyncOpKernel,
+    CancellationManager,
+    OpKernel,
+    OpKernelContext,
+    Step,
+)
 
 FLOATS = {"inputs": ["x: float"], "outputs": ["y: float"]}
 
@@ -69,6 +80,24 @@ class TestCallbacks:
 
         assert context(Done).run() == [1]
 
+    def test_what_is_raised_after_done_is_not_lost(self, caplog):
+        class Done(AsyncOpKernel):
+            def compute_async(self, ctx, done):
+                ctx.set_output(0, np.float32(1))
+                done()
+                raise KeyError("late")
+
+        class DoneTwice(AsyncOpKernel):
+            def compute_async(self, ctx, done):
+                done()
+                done()
+
+        with pytest.raises(KeyError, match="late"):
+            context(Done).run()
+        with pytest.raises(InternalError, match="called done twice"):
+            context(DoneTwice).run()
+        assert len(caplog.records) == 1
+
     def test_a_callback_that_is_lost_is_an_error(self):
         class Forgets(AsyncOpKernel):
             def compute_async(self, ctx, done):
@@ -89,8 +118,21 @@ class TestCallbacks:
                     return
                 raise AssertionError("not reached")
 
-        with pytest.raises(InvalidArgumentError, match="x must be negative"):
+        with pytest.raises(InvalidArgumentError, match="x must be negative") as caught:
             context(Checks).run()
+        assert __file__ in caught.value.__notes__[0]
+
+    def test_a_status_goes_through_the_callback(self):
+        class Checks(AsyncOpKernel):
+            def compute_async(self, ctx, done):
+                assert ctx.requires_ok_async(None, done)
+                if not ctx.requires_ok_async(InvalidArgumentError("wrong"), done):
+                    return
+                raise AssertionError("not reached")
+
+        with pytest.raises(InvalidArgumentError, match="wrong") as caught:
+            context(Checks).run()
+        assert __file__ in caught.value.__notes__[0]
 
     def test_the_synchronous_form_is_refused(self):
         class Checks(AsyncOpKernel):
@@ -154,6 +196,60 @@ class TestCoroutines:
 
         with pytest.raises(InvalidArgumentError, match="x must be negative"):
             context(Raises).run()
+
+    @pytest.mark.parametrize("error", [KeyboardInterrupt, SystemExit, asyncio.CancelledError])
+    def test_nothing_that_is_raised_ends_the_loop(self, error):
+        async def raises(x):
+            raise error
+
+        async def sleeps(x):
+            await asyncio.sleep(0.001)
+            return x
+
+        code = CancelledError if error is asyncio.CancelledError else InternalError
+        with pytest.raises(code):
+            context(raises).run()
+        assert context(sleeps).run() == [3]
+
+    def test_is_cancelled_with_the_step(self):
+        async def waits(x):
+            begun.set()
+            try:
+                await asyncio.sleep(1000)
+            finally:
+                ended.set()
+
+        begun, ended, over = threading.Event(), threading.Event(), threading.Event()
+        step = Step()
+        step.cancellation_manager = CancellationManager()
+        ctx = context(waits, step)
+        ctx.kernel.start(ctx, over.set)
+        assert begun.wait(10)
+        assert not over.is_set()
+        step.cancellation_manager.start_cancel()
+        assert over.wait(10)
+        assert ended.is_set()
+        with pytest.raises(CancelledError, match="was cancelled"):
+            ctx.finish()
+
+    def test_does_not_begin_in_a_step_that_was_cancelled(self):
+        async def runs(x):
+            raise AssertionError("not reached")
+
+        step = Step()
+        step.cancellation_manager = CancellationManager()
+        step.cancellation_manager.start_cancel()
+        with pytest.raises(CancelledError, match="was cancelled"):
+            context(runs, step).run()
+
+    def test_leaves_nothing_with_the_manager(self):
+        async def runs(x):
+            return x
+
+        step = Step()
+        step.cancellation_manager = CancellationManager()
+        assert context(runs, step).run() == [3]
+        assert not step.cancellation_manager._callbacks
 
 
 class TestConstruction:

@@ -147,6 +147,12 @@ def test_a_device_is_needed(op, kernels):
         register_kernel(op, registry=kernels)
 
 
+def test_what_is_no_kernel_is_refused(kernels):
+    with pytest.raises(TypeError, match="a kernel of Twice must be callable, not 5"):
+        register_kernel("Twice", device="CPU", registry=kernels)(5)  # type: ignore[type-var]
+    assert kernels.registrations() == []
+
+
 def test_system_kernels_are_marked(kernels):
     register_kernel("Twice", device="CPU", system=True, registry=kernels)(Twice)
     assert kernels.registrations()[0].is_system

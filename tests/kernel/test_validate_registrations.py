@@ -76,6 +76,13 @@ def test_kernels_that_a_node_could_not_choose_between():
         )
 
 
+def test_priorities_do_not_count_among_default_kernels():
+    default = Name("A").device("DEFAULT")
+    with pytest.raises(InvalidArgumentError, match=r"of 'A' match the same nodes.*\(K1\).*\(K0\)"):
+        validate(default, Name("A").device("DEFAULT").priority(1))
+    validate(default, Name("A").device("DEFAULT").label("x").priority(1))
+
+
 def test_everything_wrong_is_named():
     with pytest.raises(InvalidArgumentError) as error:
         validate(on_cpu().host_memory("zzz").type_constraint("V", "float"), on_cpu())

@@ -13,15 +13,16 @@ from opkernel.graph import Graph, Operation, import_graph_def
 from opkernel.kernel import get_registered_kernels_for_op
 from opkernel.opdef import InferenceContext, ShapeHandle, global_op_registry, run_shape_fn
 from opkernel.ops.catalogue import MODULE_OF_OP
-from opkernel.proto import GraphDef
+from opkernel.proto import GraphDef, OpDef
 from opkernel.runtime import Session
+from opkernel.types import DataType
 
 CALLS = Path(__file__).parent.parent / "data" / "op_calls.pb.xz"
 # Of values alone they cannot be called, or give none: see the tests of graphs and of their own.
 WITHOUT_VALUES = {"Const", "Placeholder", "Enter", "Exit", "LoopCond", "Merge", "NextIteration"} | {
     *("RefEnter", "RefExit", "RefMerge", "RefNextIteration", "RefSwitch", "Switch", "_SwitchN"),
     *("NcclAllReduce", "Recv", "Send", "_HostRecv", "_HostSend", "_Recv", "_Send"),
-    *("_Arg", "_DeviceArg", "_DeviceRetval", "_Retval"),
+    *("_Arg", "_DeviceArg", "_DeviceRetval", "_Retval", "TensorArrayConcatV2"),
 }
 # Run by the plan itself, on values.
 FUNCTIONAL = {"Case", "If", "PartitionedCall", "StatefulPartitionedCall", "While"} | {
@@ -138,8 +139,14 @@ def ops_that_run() -> list[str]:
     with_kernels = {op for op in MODULE_OF_OP if get_registered_kernels_for_op(op).kernel}
     op_defs = [global_op_registry().look_up_op_def(op) for op in MODULE_OF_OP]
     gone = {op.name for op in op_defs if op.HasField("deprecation")}
-    not_alone = {op.name for op in op_defs if op.is_distributed_communication}
+    not_alone = {op.name for op in op_defs if op.is_distributed_communication or has_state(op)}
     return sorted((with_kernels | FUNCTIONAL) - gone - not_alone - WITHOUT_VALUES)
+
+
+def has_state(op: OpDef) -> bool:
+    """Whether an op works on a resource, or on what a reference refers to."""
+    args = [*op.input_arg, *op.output_arg]
+    return any(arg.is_ref or arg.type == DataType.DT_RESOURCE for arg in args)
 
 
 @pytest.mark.parametrize("name", [op for op in ops_that_run() if op not in CONTRADICTS_ITSELF])

@@ -33,20 +33,23 @@ class DoneCallback:
 
     A second call raises InternalError. A callback that is dropped without having been called ends
     the computation with InternalError: nobody could call it any more.
+
+    Attributes:
+        is_called: Whether it has been called.
     """
 
-    __slots__ = ("_callback", "_ctx", "_is_called", "_lock")
+    __slots__ = ("_callback", "_ctx", "_lock", "is_called")
 
     def __init__(self, ctx: OpKernelContext, callback: Callable[[], None]) -> None:
         self._ctx = ctx
         self._callback = callback
-        self._is_called = False
+        self.is_called = False
         self._lock = threading.Lock()
 
     def __call__(self) -> None:
         """Say that the computation is over."""
         with self._lock:
-            is_first, self._is_called = not self._is_called, True
+            is_first, self.is_called = not self.is_called, True
         if not is_first:
             error = InternalError(f"{self._kernel} called done twice")
             _LOGGER.error("%s", error.message)
@@ -54,8 +57,8 @@ class DoneCallback:
         self._callback()
 
     def __del__(self) -> None:
-        if not self._is_called:
-            self._is_called = True
+        if not self.is_called:
+            self.is_called = True
             error = InternalError(f"{self._kernel} will never call done: it let go of the callback")
             _LOGGER.error("%s", error.message)
             self._ctx.set_status(error)
@@ -86,11 +89,17 @@ class AsyncOpKernel(OpKernel):
         return self
 
     def start(self, ctx: OpKernelContext, done: Callable[[], None]) -> None:
-        """Start the computation, as executors do: what `compute_async` raises is its status."""
+        """Start the computation, as executors do: what `compute_async` raises is its status.
+
+        Raises:
+            Exception: what it raises after it has called `done`, which is too late for a status.
+        """
         callback = DoneCallback(ctx, done)
         try:
             self.compute_async(ctx, callback)
         except Exception as error:  # what a kernel of a user raises may be anything
+            if callback.is_called:
+                raise
             ctx.set_status(_status_of(error))
             callback()
 
@@ -113,7 +122,10 @@ class AsyncOpKernel(OpKernel):
 
 
 class CoroutineKernel(AsyncOpKernel):
-    """A kernel that is written as a coroutine; what it raises is its status."""
+    """A kernel that is written as a coroutine; what it raises is its status.
+
+    Where the step is cancelled, or its time is up, so is the coroutine.
+    """
 
     reports_by_callback: ClassVar[bool] = False
 
@@ -129,7 +141,7 @@ class CoroutineKernel(AsyncOpKernel):
                 ctx.set_status(_status_of(error))
             done()
 
-        start_coroutine(self.compute_coroutine(ctx), finish)
+        start_coroutine(self.compute_coroutine(ctx), finish, ctx.cancellation_manager)
 
 
 def _status_of(error: BaseException) -> OpError:

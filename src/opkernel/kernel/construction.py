@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from opkernel.errors import NotFoundError, OpError
+from opkernel.errors import InvalidArgumentError, NotFoundError, OpError
 from opkernel.kernel.allocation import allocate
 from opkernel.kernel.allocator_attributes import AllocatorAttributes
 from opkernel.kernel.device import Device
 from opkernel.kernel.memory_types import MemoryType
 from opkernel.kernel.op_kernel import NodeProperties
 from opkernel.kernel.status_reporting import StatusReporting
-from opkernel.opdef import attr_to_python, attr_type_of, find_attr
+from opkernel.opdef import attr_to_python, attr_type_of, attr_value_has_type, find_attr
 from opkernel.proto import NodeDef, OpDef
 from opkernel.types import DataType
 
@@ -126,17 +126,28 @@ class OpKernelConstruction(StatusReporting):
         """Whether the node has the attr `name`."""
         return name in self.node_def.attr
 
-    def get_attr(self, name: str) -> Any:
+    def get_attr(self, name: str, attr_type: str | None = None) -> Any:
         """The value of the attr `name` as `attr_to_python` gives it.
+
+        Args:
+            name: the attr's name.
+            attr_type: the type that the kernel takes, such as `list(int)`, or `int32` and
+                `list(int32)` for integers of 32 bits; as the op declares it if None.
 
         Raises:
             NotFoundError: the node has no such attr.
-            InvalidArgumentError: the attr's value is not of the type that the op declares.
+            InvalidArgumentError: the attr's value is not of that type.
         """
         if name not in self.node_def.attr:
             raise NotFoundError(f"No attr named '{name}' in NodeDef:")
         value = self.node_def.attr[name]
         declared = find_attr(self.op_def, name)
+        if attr_type is not None:
+            is_int32 = attr_type in ("int32", "list(int32)")
+            wanted = attr_type.replace("int32", "int") if is_int32 else attr_type
+            attr_value_has_type(value, wanted)
+            found = attr_to_python(value, wanted)
+            return _as_int32(name, found) if is_int32 else found
         return attr_to_python(value, attr_type_of(value) if declared is None else declared.type)
 
     def match_signature(
@@ -162,3 +173,11 @@ class OpKernelConstruction(StatusReporting):
         if attr is None:
             return allocate(shape, dtype)
         return self.get_allocator(attr).allocate(shape, dtype)
+
+
+def _as_int32(name: str, found: Any) -> Any:
+    """An int, or a list of them, if all fit into 32 bits."""
+    for value in found if isinstance(found, list) else [found]:
+        if not -(2**31) <= value < 2**31:
+            raise InvalidArgumentError(f"Attr {name} has value {value} out of range for an int32")
+    return found

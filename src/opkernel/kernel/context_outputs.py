@@ -31,6 +31,7 @@ __all__ = ["ContextOutputs"]
 
 _LOGGER = logging.getLogger("opkernel.memory")
 _ANY_MEMORY = AllocatorAttributes()
+_empty = np.empty
 
 
 class ContextOutputs:
@@ -138,21 +139,22 @@ class ContextOutputs:
             ResourceExhaustedError: the array would be larger than the limit.
         """
         index: Any = which if which.__class__ is int else self.output_index(which)
-        limit, allocator = allocation_policy()
         if attr is None and self.params.output_attr_array is not None:
             attr = self.params.output_attr_array[index]
-        if allocator is None and attr is None and self.memory is None:  # `allocate`, written out
-            kind = self.kernel.output_dtypes[index]
-            size = kind.itemsize
-            for extent in shape:
-                size *= extent
-            if 0 < size <= limit:
-                try:
-                    array = self.outputs[index] = np.empty(shape, kind)
-                except (ValueError, TypeError):
-                    pass  # `allocate` says what is wrong
-                else:
-                    return array
+        elif attr is None and self.memory is None:  # `allocate`, written out
+            limit, allocator = allocation_policy()
+            if allocator is None:
+                kind = self.kernel.output_dtypes[index]
+                size = kind.itemsize
+                for extent in shape:
+                    size *= extent
+                if 0 < size <= limit:
+                    try:
+                        array = self.outputs[index] = _empty(shape, kind)
+                    except (ValueError, TypeError):
+                        pass  # `allocate` says what is wrong
+                    else:
+                        return array
         array = self._allocate(self.kernel.output_types[index], shape, attr)
         self.outputs[index] = array
         return array

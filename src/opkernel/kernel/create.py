@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from opkernel.errors import as_op_error
+from opkernel.errors import InternalError, as_op_error
 from opkernel.kernel.construction import OpKernelConstruction
 from opkernel.kernel.device import Device
 from opkernel.kernel.lookup import find_kernel_registration
@@ -65,8 +65,13 @@ def create_op_kernel(
         with np.errstate(all="ignore"):  # as kernels run: an attr may be NaN or out of range
             kernel = registration.factory(construction)
         construction.requires_ok(construction.status)
+        if getattr(kernel, "properties", None) is None:
+            raise InternalError(
+                f"{registration.class_name} made {type(kernel).__name__}, and no kernel: does its "
+                "__init__ call that of OpKernel?"
+            )
     except Exception as error:
         raised = as_op_error(error)
         raised.add_node(node_def.name, node_def.op)
-        raise raised from (None if raised is error else error)
+        raise raised from (error.__cause__ if raised is error else error)
     return kernel

@@ -10,11 +10,12 @@ the OpKernelConstruction itself. The result is the one output, or a tuple with o
 argument, a list argument as a list.
 """
 
+import inspect
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
-from types import FunctionType
-from typing import Any, Literal
+from types import FunctionType, MethodType
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
@@ -34,7 +35,6 @@ place only and the result is new memory; `view`, the result may share memory wit
 
 _FILLED_IN = frozenset({"xp", "construction"})
 _VARIADIC = 0x04 | 0x08  # CO_VARARGS | CO_VARKEYWORDS
-_COROUTINE = 0x80  # CO_COROUTINE
 
 
 def forward_input(tensor: Any) -> Any:
@@ -57,18 +57,16 @@ class FunctionKernelFactory:
     def __call__(self, construction: OpKernelConstruction) -> OpKernel:
         """The kernel for a node."""
         self.check(construction.op_def)
-        if isinstance(self.function, FunctionType) and self.function.__code__.co_flags & _COROUTINE:
-            return CoroutineFunctionKernel(construction, self)
-        return FunctionKernel(construction, self)
+        function = self.bind(construction)
+        if _is_coroutine(function):
+            return CoroutineFunctionKernel(construction, function)
+        return FunctionKernel(construction, function, self.kind)
 
     @property
     def keywords(self) -> tuple[str, ...]:
         """The names of the function's keyword-only parameters."""
-        if not isinstance(self.function, FunctionType):
-            return ()
-        code = self.function.__code__
-        start = code.co_argcount
-        return code.co_varnames[start : start + code.co_kwonlyargcount]
+        parameters = _parameters(self.function)
+        return () if parameters is None else parameters.keywords
 
     def bind(self, construction: OpKernelConstruction) -> Callable[..., Any]:
         """The function of the inputs, with the node's attrs filled in.
@@ -88,19 +86,18 @@ class FunctionKernelFactory:
     def check(self, op_def: OpDef) -> None:
         """Raise InvalidArgumentError unless the function's signature fits the op.
 
-        Ufuncs are checked by their number of inputs; other callables that are not Python
-        functions cannot be checked.
+        Ufuncs are checked by their number of inputs; other callables that are no Python functions,
+        decorated or not, and no methods cannot be checked.
         """
         attrs = {attr.name for attr in op_def.attr}
-        wrong = [name for name in self.keywords if name not in attrs | _FILLED_IN]
+        parameters = _parameters(self.function)
         expected = 0 if self.is_maker else len(op_def.input_arg)
+        fits, wrong = True, []
         if isinstance(self.function, np.ufunc):
             fits = self.function.nin == expected
-        elif isinstance(self.function, FunctionType):
-            code = self.function.__code__
-            fits = code.co_argcount == expected and not code.co_flags & _VARIADIC
-        else:
-            fits = True
+        elif parameters is not None:
+            fits = len(parameters.positional) == expected and not parameters.is_variadic
+            wrong = [name for name in parameters.keywords if name not in attrs | _FILLED_IN]
         if fits and not wrong:
             return
         inputs = ", ".join(arg.name for arg in op_def.input_arg)
@@ -129,24 +126,55 @@ def callable_name(function: Callable[..., Any]) -> str:
     return str(name)
 
 
+class _Parameters(NamedTuple):
+    """The names of a function's parameters, and whether it takes any number of others."""
+
+    positional: tuple[str, ...]
+    keywords: tuple[str, ...]
+    is_variadic: bool
+
+
+def _parameters(function: Callable[..., Any]) -> _Parameters | None:
+    """The parameters of a Python function or method, behind its decorators; None for others."""
+    inner: Any = inspect.unwrap(function)
+    num_bound = 0
+    if isinstance(inner, MethodType):
+        inner, num_bound = inspect.unwrap(inner.__func__), 1
+    if not isinstance(inner, FunctionType):
+        return None
+    code = inner.__code__
+    names, start = code.co_varnames, code.co_argcount
+    return _Parameters(
+        names[num_bound:start],
+        names[start : start + code.co_kwonlyargcount],
+        bool(code.co_flags & _VARIADIC),
+    )
+
+
+def _is_coroutine(function: Callable[..., Any]) -> bool:
+    """Whether what a call returns is to be awaited."""
+    called = getattr(function, "__call__", None)  # noqa: B004  # of an object, its method
+    return inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(called)
+
+
 def _described(function: Callable[..., Any]) -> str:
     """The name and parameters of a function, for messages."""
-    name = callable_name(function)
-    if not isinstance(function, FunctionType):
+    name, parameters = callable_name(function), _parameters(function)
+    if parameters is None:
         return name
-    code = function.__code__
-    names = code.co_varnames
-    keywords = names[code.co_argcount : code.co_argcount + code.co_kwonlyargcount]
-    return f"{name}({', '.join([*names[: code.co_argcount], *(['*'] if keywords else []), *keywords])})"
+    keywords = parameters.keywords
+    return f"{name}({', '.join([*parameters.positional, *(['*'] if keywords else []), *keywords])})"
 
 
 class FunctionKernel(OpKernel):
     """A kernel made from a function; `function` takes one positional argument an input argument."""
 
-    def __init__(self, construction: OpKernelConstruction, factory: FunctionKernelFactory) -> None:
+    def __init__(
+        self, construction: OpKernelConstruction, function: Callable[..., Any], kind: Kind
+    ) -> None:
         super().__init__(construction)
-        self.function = factory.bind(construction)
-        self.kind: Kind = "view" if self.function is forward_input else factory.kind
+        self.function = function
+        self.kind: Kind = "view" if function is forward_input else kind
 
     @property
     def is_expensive(self) -> bool:
@@ -161,9 +189,9 @@ class FunctionKernel(OpKernel):
 class CoroutineFunctionKernel(CoroutineKernel):
     """A kernel made from an `async def` function."""
 
-    def __init__(self, construction: OpKernelConstruction, factory: FunctionKernelFactory) -> None:
+    def __init__(self, construction: OpKernelConstruction, function: Callable[..., Any]) -> None:
         super().__init__(construction)
-        self.function = factory.bind(construction)
+        self.function = function
 
     async def compute_coroutine(self, ctx: OpKernelContext) -> None:
         """Await the function's result on the inputs and set it as the outputs."""

@@ -2,6 +2,7 @@
 
 import sys
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any, Protocol, TypeVar, runtime_checkable
 
 from opkernel.errors import NotFoundError
@@ -67,7 +68,8 @@ def register_kernel(
     Raises:
         InvalidArgumentError: the function's parameters do not fit the op's inputs and attrs. For
             an op that is not registered yet the check is made when a kernel is constructed.
-        TypeError: the kernel's declaration lacks a device, or is given both ways.
+        TypeError: the kernel's declaration lacks a device, or is given both ways; or what is
+            decorated is no kernel.
 
     Source: TensorFlow's REGISTER_KERNEL_BUILDER, core/framework/op_kernel.h.
     """
@@ -91,7 +93,9 @@ def register_kernel(
         if isinstance(kernel, type) and issubclass(kernel, OpKernel):
             make, named = as_coroutine_kernel(kernel), kernel
         elif isinstance(kernel, OpKernelFactory) and not isinstance(kernel, type):
-            make, named = kernel.create, type(kernel)
+            make, named = partial(_create, kernel), type(kernel)
+        elif not callable(kernel):
+            raise TypeError(f"a kernel of {kernel_def.op} must be callable, not {kernel!r}")
         else:
             make = FunctionKernelFactory(kernel, kind, factory)
             _check(make, op if isinstance(op, OpHandle) else kernel_def.op, op_registry)
@@ -100,6 +104,14 @@ def register_kernel(
         return kernel
 
     return register
+
+
+def _create(factory: OpKernelFactory, construction: OpKernelConstruction) -> OpKernel:
+    """The kernel that a factory makes; one with an `async def compute` runs as a coroutine."""
+    kernel = factory.create(construction)
+    if isinstance(kernel, OpKernel):
+        kernel.__class__ = as_coroutine_kernel(type(kernel))
+    return kernel
 
 
 def _kernel_def(

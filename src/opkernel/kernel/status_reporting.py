@@ -61,7 +61,11 @@ class StatusReporting:
 
     def requires_ok_async(self, error: OpError | None, done: Callable[[], None]) -> bool:
         """Record `error` and call `done` if there is one (OP_REQUIRES_OK_ASYNC)."""
-        return self.requires_async(error is None, error or "", done)
+        if error is None:
+            return True
+        self._fail(error, logging.DEBUG)
+        done()
+        return False
 
     def ctx_failure(self, error: str | OpError) -> None:
         """Record an error, with the file and line of the caller as a note on it (CtxFailure)."""

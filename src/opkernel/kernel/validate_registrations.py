@@ -11,6 +11,7 @@ from typing import Any
 
 from opkernel.errors import InvalidArgumentError, NotFoundError
 from opkernel.kernel.kernel_def import constraints_overlap, summarize_kernel_def
+from opkernel.kernel.lookup import DEFAULT_DEVICE_TYPE
 from opkernel.kernel.registry import (
     KernelRegistration,
     KernelRegistry,
@@ -73,9 +74,12 @@ def _ambiguities(registrations: Sequence[KernelRegistration]) -> Iterator[str]:
     """A sentence for each two kernels of an op that some node could not choose between."""
     for first, second in combinations(registrations, 2):
         a, b = first.kernel_def, second.kernel_def
-        if first.key == second.key and a.priority == b.priority and constraints_overlap(a, b):
+        is_default = a.device_type == DEFAULT_DEVICE_TYPE  # priorities do not count among these
+        is_level = is_default or a.priority == b.priority
+        if first.key == second.key and is_level and constraints_overlap(a, b):
+            how = "" if is_default else " at the same priority"
             yield (
-                f"Multiple OpKernel registrations of '{a.op}' at the same priority match the same "
+                f"Multiple OpKernel registrations of '{a.op}'{how} match the same "
                 f"nodes: '{summarize_kernel_def(a)}' ({first.class_name}) and "
                 f"'{summarize_kernel_def(b)}' ({second.class_name})"
             )

@@ -25,14 +25,14 @@ from opkernel.ops.int32_attr import int32_attr
 from opkernel.ops.kernel_types import ALL, FLOAT8, QUANTIZED
 from opkernel.types import DataType, PartialTensorShape, TensorShape
 
-_MASKS = [
+MASK_ATTRS = [
     "begin_mask: int = 0",
     "end_mask: int = 0",
     "ellipsis_mask: int = 0",
     "new_axis_mask: int = 0",
     "shrink_axis_mask: int = 0",
 ]
-_TYPES = (*ALL, *FLOAT8, *QUANTIZED)
+SLICE_TYPES = (*ALL, *FLOAT8, *QUANTIZED)
 _CACHED_SPECS = 64
 
 _Vector = tuple[int, ...]
@@ -74,7 +74,7 @@ STRIDED_SLICE = register_op(
     "StridedSlice",
     inputs=["input: T", "begin: Index", "end: Index", "strides: Index"],
     outputs=["output: T"],
-    attrs=["T: type", "Index: {int16, int32, int64}", *_MASKS],
+    attrs=["T: type", "Index: {int16, int32, int64}", *MASK_ATTRS],
     shape_fn=strided_slice_shape,
     doc="`input[begin:end:strides]`, one entry an index; the masks have one bit an entry.",
 )
@@ -98,7 +98,7 @@ def _applied(apply: _Apply, begin: Any, end: Any, strides: Any, shape: _Vector) 
 @register_kernel(
     STRIDED_SLICE,
     device="CPU",
-    types={"T": _TYPES},
+    types={"T": SLICE_TYPES},
     host_memory=["begin", "end", "strides"],
     kind="view",
     factory=True,
@@ -123,7 +123,7 @@ STRIDED_SLICE_GRAD = register_op(
     "StridedSliceGrad",
     inputs=["shape: Index", "begin: Index", "end: Index", "strides: Index", "dy: T"],
     outputs=["output: T"],
-    attrs=["T: type", "Index: {int32, int64}", *_MASKS],
+    attrs=["T: type", "Index: {int32, int64}", *MASK_ATTRS],
     shape_fn=strided_slice_grad_shape,
     doc="Zeros of `shape` with `dy` where StridedSlice takes its result from.",
 )
@@ -132,7 +132,7 @@ STRIDED_SLICE_GRAD = register_op(
 @register_kernel(
     STRIDED_SLICE_GRAD,
     device="CPU",
-    types={"T": _TYPES},
+    types={"T": SLICE_TYPES},
     host_memory=["shape", "begin", "end", "strides"],
     factory=True,
 )
@@ -163,31 +163,28 @@ TENSOR_STRIDED_SLICE_UPDATE = register_op(
     "TensorStridedSliceUpdate",
     inputs=["input: T", "begin: Index", "end: Index", "strides: Index", "value: T"],
     outputs=["output: T"],
-    attrs=["T: type", "Index: {int32, int64}", *_MASKS],
+    attrs=["T: type", "Index: {int32, int64}", *MASK_ATTRS],
     shape_fn=unchanged_shape,
     doc="`input` with `value`, broadcast, where StridedSlice takes its result from.",
 )
 
 
-@register_kernel(
-    TENSOR_STRIDED_SLICE_UPDATE,
-    device="CPU",
-    types={"T": _TYPES},
-    host_memory=["begin", "end", "strides"],
-    factory=True,
-)
-def tensor_strided_slice_update(
-    *, T: DataType, construction: OpKernelConstruction
-) -> Callable[[Any, Any, Any, Any, Any], Any]:
+def slice_assigner(
+    T: DataType, construction: OpKernelConstruction
+) -> Callable[[Any, Any, Any, Any, Any], None]:
+    """For the masks of a node, what writes a value to where StridedSlice takes its result from.
+
+    The function takes the array to write to, begin, end, strides and the value. It raises
+    InvalidArgumentError where the value cannot be broadcast, or the type is not supported.
+    """
     apply = _cached_spec(_masks_of(construction))
 
-    def update(tensor: Any, begin: Any, end: Any, strides: Any, value: Any) -> Any:
-        index, expected = _applied(apply, begin, end, strides, tensor.shape)
+    def assign(output: Any, begin: Any, end: Any, strides: Any, value: Any) -> None:
+        index, expected = _applied(apply, begin, end, strides, output.shape)
         if T in FLOAT8 or T in QUANTIZED:
             raise InvalidArgumentError(f"Unsupported data type: {T.string}")
-        output = np.array(tensor)
         if 0 in expected:
-            return output
+            return
         try:
             output[index] = value
         except ValueError:
@@ -195,6 +192,25 @@ def tensor_strided_slice_update(
                 f"Cannot broadcast input shape {TensorShape(value.shape)} into final shape "
                 f"{TensorShape(expected)}"
             ) from None
+
+    return assign
+
+
+@register_kernel(
+    TENSOR_STRIDED_SLICE_UPDATE,
+    device="CPU",
+    types={"T": SLICE_TYPES},
+    host_memory=["begin", "end", "strides"],
+    factory=True,
+)
+def tensor_strided_slice_update(
+    *, T: DataType, construction: OpKernelConstruction
+) -> Callable[[Any, Any, Any, Any, Any], Any]:
+    assign = slice_assigner(T, construction)
+
+    def update(tensor: Any, begin: Any, end: Any, strides: Any, value: Any) -> Any:
+        output = np.array(tensor)
+        assign(output, begin, end, strides, value)
         return output
 
     return update

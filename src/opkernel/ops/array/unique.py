@@ -32,8 +32,9 @@ def unique_shape(c: InferenceContext) -> None:
     c.set_output(0, found)
     c.set_output(1, c.input(0))
     if c.num_outputs() > 2:
-        c.set_output(2, found)
-    c.with_rank(c.input(0), 1)
+        c.set_output(2, found)  # TensorFlow does not check the rank of this op's input
+    else:
+        c.with_rank(c.input(0), 1)
 
 
 def unique_v2_shape(c: InferenceContext) -> None:

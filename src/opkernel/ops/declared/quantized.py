@@ -1,7 +1,6 @@
 """Shapes of quantised ops: those of the plain ops, and of the ranges of values.
 
-Source: TensorFlow core/ops/math_ops.cc, nn_ops.cc, array_ops.cc, image_ops.cc and
-FusedQuantizedConvShape in core/framework/common_shape_fns.cc.
+Source: TensorFlow core/ops/math_ops.cc, nn_ops.cc, array_ops.cc and image_ops.cc.
 """
 
 from functools import partial
@@ -13,9 +12,9 @@ from opkernel.opdef.common_shapes import (
     broadcast_binary_op_shape,
     concat_shape,
     conv2d_shape,
-    conv2d_shape_with_explicit_padding,
     depthwise_conv2d_native_shape,
-    depthwise_conv2d_native_shape_with_explicit_padding,
+    fused_quantized_conv2d_shape,
+    fused_quantized_depthwise_conv2d_shape,
     matmul_shape,
     max_pool_shape,
     pool3d_shape,
@@ -25,8 +24,9 @@ from opkernel.opdef.common_shapes import (
     quantized_conv2d_shape,
     unchanged_shape,
 )
+from opkernel.opdef.common_shapes.quantized import set_quantized_range
 from opkernel.ops.array.reshape import reshape_shape
-from opkernel.ops.declared.rules import check_ranks, check_ranks_at_most, check_scalars
+from opkernel.ops.declared.rules import check_ranks, check_scalars
 from opkernel.ops.image.resize import resize_shape
 
 __all__ = [
@@ -71,47 +71,17 @@ def quantized_convolution_shape(
     if has_bias:
         check_ranks(c, 1, 2)
     first = 3 if has_bias else 2
-    _set_convolution_range(c, first, requantizes)
+    set_quantized_range(c, first, requantizes)
     if requantizes and checks_output_range:
         check_scalars(c, first + 4, first + 5)
 
 
-def _set_convolution_range(c: InferenceContext, first: int, requantizes: bool) -> None:
-    """Of two scalars, the range of the images, and two that may be vectors, that of the filter."""
-    check_scalars(c, first, first + 1)
-    check_ranks_at_most(c, 1, first + 2, first + 3)
-    if requantizes:
-        _set_scalar_range(c)
-    else:
-        c.set_output(1, c.input(first + 3))
-        c.set_output(2, c.input(first + 3))
-
-
-def _fused_convolution_shape(c: InferenceContext, convolution: OpShapeInferenceFn) -> None:
-    """As `quantized_convolution_shape`, where `fused_ops` names what else the op does."""
-    _check_counts(c, inputs=2, outputs=3)
-    convolution(c)
-    fused_ops = c.get_attr("fused_ops")
-    more_ranks = [rank for name, rank in (("BiasAdd", 1), ("Sum", 4)) if name in fused_ops]
-    first = 2 + len(more_ranks)
-    _check_counts(c, inputs=first + 4, outputs=3)
-    for i, rank in enumerate(more_ranks, 2):
-        check_ranks(c, rank, i)
-    _set_convolution_range(c, first, "Requantize" in fused_ops)
-
-
-def _check_counts(c: InferenceContext, inputs: int, outputs: int) -> None:
-    """An op whose attrs name the types of its inputs and outputs has at least so many."""
-    for noun, least, count in (
-        ("inputs", inputs, c.num_inputs()),
-        ("outputs", outputs, c.num_outputs()),
-    ):
-        if count < least:
-            raise InvalidArgumentError(f"Expected at least {least} {noun}, got {count}")
-
-
 def _matmul_of_many_shape(c: InferenceContext) -> None:
-    _check_counts(c, inputs=2, outputs=1)
+    """Attrs name the types of the inputs and outputs; there may be too few."""
+    if c.num_inputs() < 2 or c.num_outputs() < 1:
+        raise InvalidArgumentError(
+            f"Expected at least 2 inputs and 1 output, got {c.num_inputs()} and {c.num_outputs()}"
+        )
     matmul_shape(c)
 
 
@@ -273,12 +243,8 @@ SHAPE_FNS: dict[str, OpShapeInferenceFn] = {
     "RequantizationRangePerChannel": partial(_requantization_range_shape, rank=1),
     "Requantize": _with_range(unchanged_shape, scalars=(1, 2, 3, 4)),
     "RequantizePerChannel": _with_range(unchanged_shape, vectors=(1, 2), scalars=(3, 4)),
-    "_FusedQuantizedConv2D": partial(
-        _fused_convolution_shape, convolution=conv2d_shape_with_explicit_padding
-    ),
-    "_FusedQuantizedDepthwiseConv2D": partial(
-        _fused_convolution_shape, convolution=depthwise_conv2d_native_shape_with_explicit_padding
-    ),
+    "_FusedQuantizedConv2D": fused_quantized_conv2d_shape,
+    "_FusedQuantizedDepthwiseConv2D": fused_quantized_depthwise_conv2d_shape,
     "_QuantizedMatMul": _matmul_of_many_shape,
     "_QuantizedMaxPool3D": pool3d_shape,
 }

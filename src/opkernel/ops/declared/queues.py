@@ -1,4 +1,4 @@
-"""Shapes of ops on queues, barriers, accumulators of gradients, and stacks.
+"""Shapes of ops on queues, barriers and accumulators of gradients.
 
 Source: TensorFlow core/ops/data_flow_ops.cc.
 """
@@ -19,7 +19,7 @@ from opkernel.ops.declared.input_ranks import (
     checked_scalar,
     checked_unknown,
 )
-from opkernel.ops.declared.rules import fixed_shapes, outputs_as_inputs
+from opkernel.ops.declared.rules import fixed_shapes
 
 _HANDLE = fixed_shapes((2,))
 
@@ -97,12 +97,4 @@ SHAPE_FNS: dict[str, OpShapeInferenceFn] = {
     "ResourceAccumulatorSetGlobalStep": checked_no_outputs(".0"),
     "ResourceAccumulatorTakeGradient": checked_unknown(".0"),
     "ResourceConditionalAccumulator": _HANDLE,
-    "Stack": _HANDLE,
-    "StackClose": checked_no_outputs("h"),
-    "StackCloseV2": checked_no_outputs("h"),
-    "StackPop": unknown_shape,
-    "StackPopV2": unknown_shape,
-    "StackPush": outputs_as_inputs(1),
-    "StackPushV2": outputs_as_inputs(1),
-    "StackV2": _HANDLE,
 }

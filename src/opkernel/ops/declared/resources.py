@@ -10,7 +10,6 @@ SHAPE_FNS: dict[str, OpShapeInferenceFn] = {
     "AnonymousMemoryCache": fixed_shapes((), ()),
     "ConsumeMutexLock": no_outputs,
     "DeleteMemoryCache": no_outputs,
-    "DestroyResourceOp": no_outputs,
     "DummyIterationCounter": scalar_shape,
     "DummyMemoryCache": scalar_shape,
     "ExperimentalThreadPoolHandle": scalar_shape,

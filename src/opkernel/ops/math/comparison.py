@@ -15,7 +15,6 @@ from opkernel.opdef import InferenceContext, OpHandle, register_op
 from opkernel.opdef.common_shapes import (
     broadcast_binary_op_output_shape,
     broadcast_binary_op_shape,
-    merge_both_inputs_shape_fn,
     unchanged_shape,
 )
 from opkernel.ops.kernel_types import POD_OR_STRING, REAL_NUMBERS
@@ -84,12 +83,18 @@ EQUAL = _declare_equality("Equal", np.equal, "Whether `x == y`.", False)
 NOT_EQUAL = _declare_equality("NotEqual", np.not_equal, "Whether `x != y`.", True)
 
 
+def approximate_equal_shape(c: InferenceContext) -> None:
+    """That of `x`, with which the shape of `y` must agree."""
+    c.merge(c.input(0), c.input(1))
+    c.set_output(0, c.input(0))
+
+
 APPROXIMATE_EQUAL = register_op(
     "ApproximateEqual",
     inputs=["x: T", "y: T"],
     outputs=["z: bool"],
     attrs=["T: numbertype", "tolerance: float = 0.00001"],
-    shape_fn=merge_both_inputs_shape_fn,
+    shape_fn=approximate_equal_shape,
     is_commutative=True,
     doc="Whether `x` and `y`, of the same shape, differ by less than `tolerance`.",
 )

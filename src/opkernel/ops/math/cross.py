@@ -15,9 +15,10 @@ def cross_shape(c: InferenceContext) -> None:
     """Two inputs [..., 3] of one shape, which is the result's."""
     a = c.with_rank_at_least(c.input(0), 1)
     b = c.with_rank_at_least(c.input(1), 1)
-    if c.rank_known(a):
-        c.with_value(c.dim(a, -1), 3)
-    c.set_output(0, c.merge(a, b))
+    both = c.merge(a, b)
+    if c.rank_known(both):
+        c.with_value(c.dim(both, -1), 3)
+    c.set_output(0, both)
 
 
 _TYPES = "float, double, int32, uint8, int16, int8, int64, bfloat16, uint16, half, uint32, uint64"

@@ -1,0 +1,83 @@
+"""What the versions of the ops on tensor arrays differ in.
+
+The handle of the first is a reference to a vector of two strings, that of the second such a vector,
+that of the third a resource, which knows the shape that all elements have.
+"""
+
+from collections.abc import Sequence
+
+from opkernel.kernel import OpKernelContext
+from opkernel.opdef import (
+    InferenceContext,
+    OpShapeInferenceFn,
+    ShapeHandle,
+    register_op,
+    unknown_shape,
+)
+from opkernel.ops.declared.input_ranks import check_handle
+from opkernel.ops.step_resources import resource_of_step
+from opkernel.ops.tensor_array.tensor_array import TensorArray
+
+__all__ = ["array_of", "check_handle_and_indices", "declare", "element_shape_of"]
+
+_HANDLES = {"": "handle: Ref(string)", "V2": "handle: string", "V3": "handle: resource"}
+
+
+def declare(
+    method: str,
+    version: str,
+    *,
+    inputs: Sequence[str],
+    outputs: Sequence[str],
+    attrs: Sequence[str],
+    shape_fn: OpShapeInferenceFn,
+    doc: str,
+    gone_from: int | None = None,
+) -> str:
+    """Declare an op on tensor arrays; the handle is the first of its inputs.
+
+    Args:
+        method: what the op does.
+        version: its version.
+        inputs: the other inputs.
+        outputs: the outputs.
+        attrs: the attrs.
+        shape_fn: the shape function; the first version says nothing of shapes.
+        doc: what the op does.
+        gone_from: the version of GraphDefs from which on there is no such op.
+
+    Returns:
+        The name of the op.
+    """
+    name = f"TensorArray{method}{version}"
+    register_op(
+        name,
+        inputs=[_HANDLES[version], *inputs],
+        outputs=outputs,
+        attrs=attrs,
+        shape_fn=shape_fn if version else unknown_shape,
+        is_stateful=version == "V3",
+        deprecated=None if gone_from is None else (gone_from, f"Use TensorArray{method}V3"),
+        doc=doc,
+    )
+    return name
+
+
+def check_handle_and_indices(c: InferenceContext, flow: int) -> ShapeHandle:
+    """The shape of the indices at input 1, after a check of the handle and the flow."""
+    c.with_rank(c.input(0), 1)
+    indices = c.with_rank(c.input(1), 1)
+    check_handle(c, c.input(0))
+    c.with_rank(c.input(flow), 0)
+    return indices
+
+
+def element_shape_of(c: InferenceContext) -> ShapeHandle | None:
+    """The shape of the elements, if the handle knows it."""
+    held = c.input_handle_shapes_and_types(0)
+    return held[0].shape if held else None
+
+
+def array_of(ctx: OpKernelContext) -> TensorArray:
+    """The array whose handle is input 0, with one more reference; raises as `resource_of_step`."""
+    return resource_of_step(ctx, TensorArray)

@@ -1,0 +1,229 @@
+"""Writing to tensor arrays: one element, some, or all.
+
+Source: TensorFlow core/ops/data_flow_ops.cc, core/kernels/tensor_array_ops.cc.
+"""
+
+from typing import Any
+
+import numpy as np
+
+from opkernel.errors import InvalidArgumentError
+from opkernel.kernel import OpKernel, OpKernelContext, register_kernel
+from opkernel.opdef import InferenceContext, OpShapeInferenceFn, scalar_shape
+from opkernel.ops.declared.input_ranks import check_inputs, checked_scalar
+from opkernel.ops.kernel_types import ALL
+from opkernel.ops.step_resources import InexpensiveKernel
+from opkernel.ops.tensor_array.tensor_array import TensorArray
+from opkernel.ops.tensor_array.versions import (
+    array_of,
+    check_handle_and_indices,
+    declare,
+    element_shape_of,
+)
+from opkernel.ops.tensor_list.rows import rows_of
+from opkernel.types import TensorShape
+
+
+def write_shape(c: InferenceContext) -> None:
+    """The flow; the value must be of the shape that the elements are known to have."""
+    check_inputs(c, "h0.0")
+    element = element_shape_of(c)
+    if element is not None:
+        c.merge(element, c.input(2))
+    scalar_shape(c)
+
+
+def scatter_v2_shape(c: InferenceContext) -> None:
+    """The flow."""
+    check_handle_and_indices(c, flow=3)
+    scalar_shape(c)
+
+
+def scatter_shape(c: InferenceContext) -> None:
+    """The flow; the rows of the value must be of the shape that elements are known to have."""
+    indices = check_handle_and_indices(c, flow=3)
+    value, _ = c.merge_prefix(c.input(2), indices)
+    element = element_shape_of(c)
+    if element is not None:
+        c.merge(element, c.subshape(value, 1))
+    scalar_shape(c)
+
+
+_split_shape = checked_scalar("h.10")
+_WRITE = ["index: int32", "value: T", "flow_in: float"]
+_SCATTER = ["indices: int32", "value: T", "flow_in: float"]
+_SPLIT = ["value: T", "lengths: int64", "flow_in: float"]
+
+
+def _declare(
+    method: str,
+    version: str,
+    inputs: list[str],
+    shape_fn: OpShapeInferenceFn,
+    doc: str,
+    gone_from: int | None = None,
+) -> str:
+    return declare(
+        method,
+        version,
+        inputs=inputs,
+        outputs=["flow_out: float"],
+        attrs=["T: type"],
+        shape_fn=shape_fn,
+        doc=doc,
+        gone_from=gone_from,
+    )
+
+
+_WRITES = [
+    _declare("Write", version, _WRITE, shape_fn, "Writes the element `index`.", gone)
+    for version, shape_fn, gone in (
+        ("", write_shape, 16),
+        ("V2", checked_scalar("h0.0"), 26),
+        ("V3", write_shape, None),
+    )
+]
+_SCATTERS = [
+    _declare("Scatter", version, _SCATTER, shape_fn, "Writes the rows of `value`.", gone)
+    for version, shape_fn, gone in (
+        ("", scatter_shape, 19),
+        ("V2", scatter_v2_shape, 26),
+        ("V3", scatter_shape, None),
+    )
+]
+_SPLITS = [
+    _declare("Split", version, _SPLIT, _split_shape, "Writes `value` cut into lengths.", gone)
+    for version, gone in (("", 16), ("V2", 26), ("V3", None))
+]
+_UNPACK = _declare(
+    "Unpack", "", ["value: T", "flow_in: float"], scalar_shape, "Writes all rows of `value`.", 20
+)
+
+
+class Write(InexpensiveKernel):
+    """Writes one element."""
+
+    def compute(self, ctx: OpKernelContext) -> None:
+        index, value = ctx.input(1), ctx.input(2)
+        ctx.set_output(0, ctx.input(3))
+        if index.ndim:
+            raise InvalidArgumentError(
+                f"TensorArray index must be scalar, but had shape: {TensorShape(index.shape)}"
+            )
+        with array_of(ctx) as array:
+            _check_dtype(array, ctx)
+            array.write([int(index)], [value])
+
+
+class Scatter(OpKernel):
+    """Writes rows of a tensor as elements."""
+
+    def compute(self, ctx: OpKernelContext) -> None:
+        indices, value = ctx.input(1), ctx.input(2)
+        ctx.set_output(0, ctx.input(3))
+        with array_of(ctx) as array:
+            _check_rows(array, ctx, value)
+            if indices.ndim != 1:
+                raise InvalidArgumentError(
+                    "Expected indices to be a vector, but received shape: "
+                    f"{TensorShape(indices.shape)}"
+                )
+            if len(value) != indices.size:
+                raise InvalidArgumentError(
+                    "Expected len(indices) == values.shape[0], but saw: "
+                    f"{indices.size} vs. {len(value)}"
+                )
+            last = int(indices.max()) if indices.size else -1
+            size = array.size()
+            if last >= size and not array.has_dynamic_size:
+                raise InvalidArgumentError(
+                    f"Max scatter index must be < array size ({last} vs. {size})"
+                )
+            array.write(indices.tolist(), rows_of(value))
+
+
+class Unpack(OpKernel):
+    """Writes all rows of a tensor as the elements."""
+
+    def compute(self, ctx: OpKernelContext) -> None:
+        value = ctx.input(1)
+        ctx.set_output(0, ctx.input(2))
+        with array_of(ctx) as array:
+            _check_rows(array, ctx, value)
+            size = array.size()
+            if array.has_dynamic_size:
+                size = max(size, len(value))
+            if len(value) != size:
+                raise InvalidArgumentError(
+                    "Input value must have first dimension equal to the array size "
+                    f"({len(value)} vs. {size})"
+                )
+            array.mark_size(size)
+            array.write(range(size), rows_of(value))
+
+
+class Split(OpKernel):
+    """Writes parts of a tensor, one after the other, as the elements."""
+
+    def compute(self, ctx: OpKernelContext) -> None:
+        value, lengths = ctx.input(1), ctx.input(2)
+        ctx.set_output(0, ctx.input(3))
+        with array_of(ctx) as array:
+            _check_lengths(value, lengths)
+            count, size = lengths.size, array.size()
+            if array.has_dynamic_size:
+                size = max(size, count)
+            if size != count:
+                raise InvalidArgumentError(
+                    f"TensorArray's size is not equal to the size of lengths ({size} vs. {count}), "
+                    "and the TensorArray is not marked as dynamically resizeable"
+                )
+            _check_dtype(array, ctx)
+            array.mark_size(size)
+            parts = np.split(value, np.cumsum(lengths)[:-1]) if count else []
+            array.write(range(count), parts)
+
+
+for _ops, _kernel in (
+    (_WRITES, Write),
+    (_SCATTERS, Scatter),
+    (_SPLITS, Split),
+    ([_UNPACK], Unpack),
+):
+    for _op in _ops:
+        register_kernel(_op, device="CPU", types={"T": ALL})(_kernel)
+
+
+def _check_dtype(array: TensorArray, ctx: OpKernelContext) -> None:
+    dtype = ctx.input_dtype("value")
+    if dtype != array.dtype:
+        raise InvalidArgumentError(
+            f"TensorArray dtype is {array.dtype.string} but Op is trying to write dtype "
+            f"{dtype.string}."
+        )
+
+
+def _check_rows(array: TensorArray, ctx: OpKernelContext, value: Any) -> None:
+    _check_dtype(array, ctx)
+    if value.ndim == 0:
+        raise InvalidArgumentError(
+            "Input value for unpack must be at least a vector but received shape: []"
+        )
+
+
+def _check_lengths(value: Any, lengths: Any) -> None:
+    """Raise InvalidArgumentError unless the lengths add up to that of the value."""
+    if lengths.ndim != 1:
+        raise InvalidArgumentError(
+            f"Expected lengths to be a vector, received shape: {TensorShape(lengths.shape)}"
+        )
+    if value.ndim == 0:
+        raise InvalidArgumentError("Expected value to be at least a vector, but received shape: []")
+    if lengths.size and lengths.min() < 0:
+        raise InvalidArgumentError(f"Expected lengths to be >= 0, got {lengths.tolist()}")
+    total = sum(lengths.tolist())
+    if total != len(value):
+        raise InvalidArgumentError(
+            "Expected sum of lengths to be equal to values.shape[0], but sum of lengths is "
+            f"{total} and value's shape is: {TensorShape(value.shape)}"
+        )

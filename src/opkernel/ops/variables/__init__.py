@@ -1,0 +1,1 @@
+"""Variables: tensors that outlive steps, behind resource handles or, as in TensorFlow 1, references."""

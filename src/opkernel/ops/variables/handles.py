@@ -1,0 +1,244 @@
+"""Handles of variables: making them, asking what they name, and destroying it.
+
+Source: TensorFlow core/ops/resource_variable_ops.cc, core/kernels/resource_variable_ops.cc.
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from opkernel.errors import InvalidArgumentError, NotFoundError, OpError
+from opkernel.kernel import (
+    ANONYMOUS_NAME,
+    OpKernel,
+    OpKernelConstruction,
+    OpKernelContext,
+    delete_resource,
+    handle_from_input,
+    make_ref_counting_handle,
+    make_resource_handle,
+    register_kernel,
+    tensor_of_handle,
+)
+from opkernel.opdef import (
+    InferenceContext,
+    ShapeAndType,
+    no_outputs,
+    register_op,
+    scalar_shape,
+)
+from opkernel.ops.kernel_types import INDEX
+from opkernel.ops.variables.var import Var, known_variable, variable_of
+from opkernel.types import DataType, DtypeAndShape, PartialTensorShape
+
+# Making handles
+
+
+def _set_handle(
+    c: InferenceContext, index: int, shape: PartialTensorShape, dtype: DataType
+) -> None:
+    """The output is a handle to one variable."""
+    c.set_output(index, c.scalar())
+    held = ShapeAndType(c.make_shape_from_partial_shape(shape), dtype)
+    c.set_output_handle_shapes_and_types(index, [held])
+
+
+def var_handle_shape(c: InferenceContext) -> None:
+    """A handle to a variable of the attrs `shape` and `dtype`."""
+    _set_handle(c, 0, c.get_attr("shape"), c.get_attr("dtype"))
+
+
+def var_handles_shape(c: InferenceContext) -> None:
+    """Handles to variables of the attrs `shapes` and `dtypes`."""
+    n, dtypes, shapes = c.get_attr("N"), c.get_attr("dtypes"), c.get_attr("shapes")
+    _check_counts(n, {"dtypes": dtypes, "shapes": shapes})
+    for i, (shape, dtype) in enumerate(zip(shapes, dtypes, strict=True)):
+        _set_handle(c, i, shape, dtype)
+
+
+def _check_counts(n: int, lists: dict[str, Sequence[Any]]) -> None:
+    for kind, values in lists.items():
+        if len(values) != n:
+            raise InvalidArgumentError(
+                f"Mismatched number of {kind} (n={n}, num {kind}={len(values)})"
+            )
+
+
+register_op(
+    "VarHandleOp",
+    outputs=["resource: resource"],
+    attrs=[
+        "container: string = ''",
+        "shared_name: string = ''",
+        "debug_name: string = ''",
+        "dtype: type",
+        "shape: shape",
+        "allowed_devices: list(string) = []",
+    ],
+    shape_fn=var_handle_shape,
+    is_stateful=True,
+    doc="A handle to the variable of that name and container, which need not exist yet.",
+)
+register_op(
+    "_VarHandlesOp",
+    outputs=["resources: N * resource"],
+    attrs=[
+        "containers: list(string)",
+        "shared_names: list(string)",
+        "N: int >= 0",
+        "dtypes: list(type)",
+        "shapes: list(shape)",
+    ],
+    shape_fn=var_handles_shape,
+    is_stateful=True,
+    doc="Handles to variables, as VarHandleOp gives one.",
+)
+
+
+def _named_handle(
+    construction: OpKernelConstruction, container: str, name: str, of: DtypeAndShape
+) -> Any:
+    """The tensor of a handle to the variable of a name."""
+    manager = construction.resource_manager
+    if manager is None:
+        raise InvalidArgumentError(f"Device {construction.device.name} has no resource manager")
+    container = container or manager.default_container
+    return tensor_of_handle(make_resource_handle(container, name, construction.device, Var, [of]))
+
+
+@register_kernel("VarHandleOp", device="CPU")
+class VarHandleOp(OpKernel):
+    """Gives one handle, made once; under the anonymous name a new variable at each step."""
+
+    def __init__(self, construction: OpKernelConstruction) -> None:
+        super().__init__(construction)
+        name, container = (construction.get_attr(name) for name in ("shared_name", "container"))
+        self.of = DtypeAndShape(construction.get_attr("dtype"), construction.get_attr("shape"))
+        self.debug_name: str = construction.get_attr("debug_name")
+        self.handle = None
+        if name != ANONYMOUS_NAME:
+            self.handle = _named_handle(construction, container, name, self.of)
+
+    def compute(self, ctx: OpKernelContext) -> None:
+        ctx.set_output(0, self._anonymous() if self.handle is None else self.handle)
+
+    def _anonymous(self) -> Any:
+        variable = Var(self.of.dtype, debug_name=self.debug_name)
+        handle = make_ref_counting_handle(variable, self.device, dtypes_and_shapes=[self.of])
+        return tensor_of_handle(handle)
+
+
+@register_kernel("_VarHandlesOp", device="CPU")
+class VarHandlesOp(OpKernel):
+    """Gives handles that were made once."""
+
+    def __init__(self, construction: OpKernelConstruction) -> None:
+        super().__init__(construction)
+        lists = {
+            name: construction.get_attr(name)
+            for name in ("containers", "shared_names", "dtypes", "shapes")
+        }
+        _check_counts(construction.get_attr("N"), lists)
+        self.handles = [
+            _named_handle(construction, container, name, DtypeAndShape(dtype, shape))
+            for container, name, dtype, shape in zip(*lists.values(), strict=True)
+        ]
+
+    def compute(self, ctx: OpKernelContext) -> None:
+        ctx.set_output_list("resources", self.handles)
+
+
+# Asking
+
+
+def variable_shape_shape(c: InferenceContext) -> None:
+    """A vector, whose length is the rank of the variable."""
+    held = c.input_handle_shapes_and_types(0)
+    known = held[0].shape if held else c.unknown_shape()
+    c.set_output(0, c.vector(c.rank(known) if c.rank_known(known) else None))
+
+
+register_op(
+    "VarIsInitializedOp",
+    inputs=["resource: resource"],
+    outputs=["is_initialized: bool"],
+    shape_fn=scalar_shape,
+    is_stateful=True,
+    doc="Whether the variable exists and was assigned a value.",
+)
+register_op(
+    "VariableShape",
+    inputs=["input: resource"],
+    outputs=["output: out_type"],
+    attrs=["out_type: {int32, int64} = DT_INT32"],
+    shape_fn=variable_shape_shape,
+    is_stateful=True,
+    doc="The shape of the variable's tensor.",
+)
+
+
+@register_kernel("VarIsInitializedOp", device="CPU")
+class VarIsInitializedOp(OpKernel):
+    """Whether there is such a variable, and it has a value."""
+
+    def compute(self, ctx: OpKernelContext) -> None:
+        try:
+            variable = variable_of(ctx)
+        except OpError:
+            ctx.set_output(0, np.bool_(False))
+            return
+        with variable:
+            ctx.set_output(0, np.bool_(variable.is_initialized))
+
+
+@register_kernel("VariableShape", device="CPU", types={"out_type": INDEX})
+class VariableShape(OpKernel):
+    """The shape that the variable has now."""
+
+    def compute(self, ctx: OpKernelContext) -> None:
+        with variable_of(ctx) as variable:
+            ctx.set_output(0, np.array(variable.tensor_ref.tensor.shape, self.output_dtypes[0]))
+
+
+# Destroying
+
+register_op(
+    "DestroyResourceOp",
+    inputs=["resource: resource"],
+    attrs=["ignore_lookup_error: bool = true"],
+    shape_fn=no_outputs,
+    is_stateful=True,
+    doc="Takes the resource out of its container; one that its handles own stays.",
+)
+register_op(
+    "DisableCopyOnRead",
+    inputs=["resource: resource"],
+    shape_fn=no_outputs,
+    is_stateful=True,
+    doc="Checks that the variable exists. Reads never copy here.",
+)
+
+
+@register_kernel("DestroyResourceOp", device="CPU")
+class DestroyResourceOp(OpKernel):
+    """Deletes what the handle names."""
+
+    def __init__(self, construction: OpKernelConstruction) -> None:
+        super().__init__(construction)
+        self.ignore_lookup_error: bool = construction.get_attr("ignore_lookup_error")
+
+    def compute(self, ctx: OpKernelContext) -> None:
+        try:
+            delete_resource(ctx, handle_from_input(ctx.input(0)))
+        except NotFoundError:
+            if not self.ignore_lookup_error:
+                raise
+
+
+@register_kernel("DisableCopyOnRead", device="CPU")
+class DisableCopyOnRead(OpKernel):
+    """TensorFlow leaves a mode here that variables of this runtime never enter."""
+
+    def compute(self, ctx: OpKernelContext) -> None:
+        known_variable(ctx).unref()
