@@ -199,16 +199,22 @@ class UnauthenticatedError(OpError):
     code = Code.UNAUTHENTICATED
 
 
+_KIND_OF_EXCEPTION: tuple[tuple[tuple[type[Exception], ...], type[OpError]], ...] = (
+    ((MemoryError,), ResourceExhaustedError),
+    ((NotImplementedError,), UnimplementedError),
+    ((StopIteration,), OutOfRangeError),
+    ((TimeoutError,), DeadlineExceededError),
+    ((FileNotFoundError,), NotFoundError),
+    ((PermissionError,), PermissionDeniedError),
+    ((ValueError, TypeError, IndexError, OverflowError), InvalidArgumentError),
+)
+
+
 def as_op_error(error: Exception) -> OpError:
     """An exception of a kernel as an OpError of the code that fits; OpErrors stay themselves."""
     if isinstance(error, OpError):
         return error
-    if isinstance(error, MemoryError):
-        kind: type[OpError] = ResourceExhaustedError
-    elif isinstance(error, NotImplementedError):
-        kind = UnimplementedError
-    elif isinstance(error, ValueError | TypeError | IndexError | OverflowError):
-        kind = InvalidArgumentError
-    else:
-        kind = InternalError
-    return kind(f"{type(error).__name__}: {error}")
+    for types, kind in _KIND_OF_EXCEPTION:
+        if isinstance(error, types):
+            return kind(f"{type(error).__name__}: {error}")
+    return InternalError(f"{type(error).__name__}: {error}")

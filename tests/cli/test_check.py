@@ -324,7 +324,7 @@ def test_a_module_outside_of_any_repository(command, tmp_path):
 def test_modules_that_cannot_be_imported(command, scale, code, message):
     scale.write_text(code)
     done = command("check", "checked_ops", "--against", "main")
-    assert done.exit_code == 1
+    assert done.exit_code == 2
     assert "FAILED_PRECONDITION: Importing 'checked_ops' failed: " in done.output
     assert message in done.output
     scale.write_text(OPS)
@@ -335,7 +335,7 @@ def test_an_old_module_that_cannot_be_imported(command, scale):
     git("commit", "-q", "-a", "-m", "broken")
     scale.write_text(OPS)
     done = command("check", "checked_ops", "--against", "HEAD")
-    assert done.exit_code == 1
+    assert done.exit_code == 2
     place = os.path.join("src", "checked_ops", "scale.py")
     assert "Importing 'checked_ops' at HEAD failed: ZeroDivisionError" in done.output
     assert f"({place}, line 1)" in done.output

@@ -58,7 +58,7 @@ def model(tmp_path: Path) -> Path:
         graph.create_op(OP, [x, sizes], name="on/gpu")
     graph.create_op("Switch", [x, placeholder(DataType.DT_BOOL)], name="switch")
     graph.create_op("Enter", [x], name="enter", attrs={"frame_name": "f"})
-    graph.create_op("VariableV2", name="variable", attrs={"shape": [], "dtype": DataType.DT_FLOAT})
+    graph.create_op("InfeedDequeue", name="infeed", attrs={"shape": [], "dtype": DataType.DT_FLOAT})
     inner = Graph(function_library=graph.function_library)
     a = inner.create_op("Placeholder", name="a", attrs={"dtype": DataType.DT_FLOAT}).outputs[0]
     negative = inner.create_op("Neg", [a], name="negative").outputs[0]
@@ -178,7 +178,7 @@ def test_the_text(command: Command, model: Path) -> None:
     [
         ("switch", "executor", "Switch is part of how graphs are run"),
         ("call", "function", "f is a function of the graph: its body is run."),
-        ("variable", "kernel", "It has no kernel: none is registered for VariableV2."),
+        ("infeed", "kernel", "It has no kernel: none is registered for InfeedDequeue."),
         ("f/negative", "kernel", "It has the kernel "),
     ],
 )

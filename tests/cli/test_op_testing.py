@@ -66,12 +66,13 @@ def test_the_ops_of_a_module_and_a_failing_call(command, module, tmp_path):
 
 
 def test_the_saved_case_fails_under_pytest_until_the_kernel_is_right(command, module, tmp_path):
-    command("test", module, "--op", "CliBad", "--save", tmp_path)
+    cases = tmp_path / "cases"
+    command("test", module, "--op", "CliBad", "--save", cases)
 
     def run_case():
         return subprocess.run(
             [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "test_cli_bad.py"],
-            cwd=tmp_path,
+            cwd=cases,
             capture_output=True,
             text=True,
             check=False,

@@ -106,3 +106,9 @@ def test_no_such_module(command: Command) -> None:
     done = command("stubs", "no_such_module")
     assert done.exit_code == 2
     assert "no_such_module" in done.output
+
+
+def test_a_module_without_ops(command: Command) -> None:
+    done = command("stubs", "json")
+    assert done.exit_code == 2
+    assert "'json' registers no ops" in done.output

@@ -39,6 +39,7 @@ MODULE_OF_AREA = {
     "ctx_ops": "answer_shapes",
     "kernel_def_build": "answer_kernels",
     "runtime": "answer_kernels",
+    "session": "answer_sessions",
     "op_call": "answer_op_calls",
     "op_sequence": "answer_op_calls",
 }

@@ -8,6 +8,7 @@ import numpy as np
 from opkernel.errors import FailedPreconditionError, OpError
 from opkernel.kernel import get_registered_kernels_for_op
 from opkernel.opdef import global_op_registry
+from opkernel.runtime.device import CPU
 from opkernel.runtime.eager import execute
 from opkernel.types import DataType, PartialTensorShape, as_dtype
 
@@ -20,7 +21,11 @@ def op_call(request: dict[str, Any]) -> dict[str, Any]:
 
 
 def op_sequence(request: dict[str, Any]) -> dict[str, Any]:
-    """Run recorded calls in order; later ones are given what earlier ones bound to names."""
+    """Run recorded calls in order; later ones are given what earlier ones bound to names.
+
+    A sequence starts without the resources that others made.
+    """
+    CPU.resource_manager.clear()
     bound: dict[str, Any] = {}
     answers = []
     for step in request["steps"]:

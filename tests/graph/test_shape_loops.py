@@ -276,6 +276,8 @@ class TestConditionals:
         assert dims(graph, known) == expected
         unknown = op(graph, "StatelessCase", placeholder(graph, [], int32), [x], **attrs)
         assert dims(graph, unknown) == [None, 8]
+        no_index = op(graph, "StatelessCase", constant(graph, [index, 0]), [x], **attrs)
+        assert dims(graph, no_index) == [None, 8]
 
     def test_a_branch_that_cannot_run_is_left_aside(self, graph: Graph) -> None:
         """It may stand behind a condition that never holds."""

@@ -88,6 +88,21 @@ class TestResult:
         assert shapes.num_known == 0
         assert graph.infer_shapes({x: [2, 3]}).num_known == 4
 
+    def test_holds_the_names_of_tensors_too(self, graph: Graph) -> None:
+        x = placeholder(graph, [None, 3], name="x")
+        shapes = graph.infer_shapes()
+        keys: list[object] = ["x:0", "x:1", "y:0", "x", x.op]
+        assert [key in shapes for key in keys] == [True, False, False, False, False]
+        assert shapes.get("x:0") == shapes[x]
+        assert shapes.get("y:0") is None
+
+    def test_a_shape_that_no_tensor_can_have(self, graph: Graph) -> None:
+        big = op(graph, "Fill", np.array([2**62, 4]), np.float32(1), name="big")
+        for ask in (lambda: big.shape, lambda: graph.infer_shapes()[big]):
+            with pytest.raises(InvalidArgumentError, match="'big:0' can have no such shape") as e:
+                ask()
+            assert (e.value.node, e.value.op) == ("big", "Fill")
+
     def test_is_written_into_the_nodes(self, graph: Graph) -> None:
         x = placeholder(graph, [None, 3], name="x")
         op(graph, "Relu", x, name="y")

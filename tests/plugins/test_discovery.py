@@ -67,7 +67,6 @@ def test_a_folder_that_is_not_there(plugins: Plugins, monkeypatch):
         ('name = "x"\nversion = "1"\napi = "1.0"\nmodules = "ops"', "'modules' must be a list"),
         ('name = "x"\nversion = "1"\napi = "1.0"\nmodules = ["..ops"]', "'..ops' is none"),
         ('name = "x"\nversion = "1"\napi = 1\nmodules = ["ops"]', "'api' must be a string"),
-        ('name = "x"\nversion = "1"\nmodules = ["ops"]', "'api' must be a string"),
         (b"\xff", "can't decode"),
     ],
 )

@@ -140,6 +140,11 @@ class TestApiVersion:
         assert not knows("PluginSilent")
         assert "does not say which version" in problem_of("plugin_silent")
 
+    def test_a_folder_that_says_nothing_is_refused(self, plugins: Plugins):
+        plugins.put("silent", op("PluginSilent"), api=None)
+        assert not knows("PluginSilent")
+        assert "does not say which version" in problem_of("silent")
+
     def test_what_is_no_version_is_refused(self, plugins: Plugins):
         plugins.put("odd", op("PluginOdd"), api="one")
         assert "'one' is no version" in problem_of("odd")
@@ -147,7 +152,9 @@ class TestApiVersion:
     def test_the_user_may_take_the_risk(self, plugins: Plugins, monkeypatch):
         monkeypatch.setenv("OPKERNEL_LOAD_UNSAFE_PLUGINS", "1")
         plugins.put("risky", op("PluginRisky"), api="2.0")
+        plugins.put("risky_silent", op("PluginRiskySilent"), api=None)
         assert knows("PluginRisky")
+        assert knows("PluginRiskySilent")
 
 
 class TestBrokenOnes:

@@ -144,3 +144,18 @@ def test_what_a_kernel_raises_tells_the_node_and_its_inputs(ops):
 
     with pytest.raises(InternalError, match=r"lost.*float32\[2\]"):
         run_op("Copy", [np.array([1, 2], np.float32)], **ops.options)
+
+
+def test_the_cause_that_a_kernel_gives_is_kept(ops):
+    ops.op()
+
+    @ops.kernel()
+    def reads(x):
+        try:
+            raise KeyError("key")
+        except KeyError as error:
+            raise DataLossError("the file is damaged") from error
+
+    with pytest.raises(DataLossError) as caught:
+        run_op("Copy", [np.array([3], np.float32)], **ops.options)
+    assert isinstance(caught.value.__cause__, KeyError)

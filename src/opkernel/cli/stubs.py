@@ -4,6 +4,7 @@ from pathlib import Path
 
 import click
 
+from opkernel.cli.exit_status import WrongUse
 from opkernel.cli.op_sources import OpSource, ops_of_target
 from opkernel.cli.output import counted
 from opkernel.opdef import global_op_registry, stub_text
@@ -50,6 +51,8 @@ def _stub_of_catalogue() -> tuple[Path, list[OpDef]]:
 
 def _stub_of_target(target: str) -> tuple[Path, list[OpDef]]:
     source = ops_of_target(target)
+    if not source.ops:
+        raise WrongUse(f"'{target}' registers no ops")
     return _path(source), source.ops.newest()
 
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
-from opkernel.errors import InvalidArgumentError
-from opkernel.graph.edges import Edge
+from opkernel.errors import InvalidArgumentError, OpError
 from opkernel.graph.tensor import Tensor
 from opkernel.graph.unknown_shapes import UnknownShapes
 from opkernel.graph.whole_graph_refiner import WholeGraphRefiner
@@ -42,12 +41,13 @@ class GraphShapes(Mapping[Tensor, PartialTensorShape]):
             NotFoundError: the graph has no tensor of this name.
             InvalidArgumentError: it has more elements than any tensor can have.
         """
-        op, index = self._edge(tensor)
-        try:
-            return ShapeAlgebra.as_partial_shape(self._refiner.shape_handle((op, index)))
-        except InvalidArgumentError as error:
-            message = f"'{op.name}:{index}' can have no such shape: {error.message}"
-            raise InvalidArgumentError(message, node=op.name, op=op.type) from error
+        return self._refiner.shape_of(self._tensor(tensor))
+
+    def get(self, tensor: Any, default: Any = None) -> Any:
+        """What is known of the shape of a tensor, `default` where the graph has no such tensor."""
+        if tensor not in self:
+            return default
+        return self[tensor]
 
     def __iter__(self) -> Iterator[Tensor]:
         for op in self._refiner.order:
@@ -57,7 +57,11 @@ class GraphShapes(Mapping[Tensor, PartialTensorShape]):
         return sum(len(op.output_types) for op in self._refiner.order)
 
     def __contains__(self, tensor: object) -> bool:
-        return isinstance(tensor, Tensor) and tensor.graph is self._graph
+        try:
+            self._tensor(tensor)
+        except OpError:
+            return False
+        return True
 
     @property
     def num_known(self) -> int:
@@ -72,7 +76,8 @@ class GraphShapes(Mapping[Tensor, PartialTensorShape]):
         """
         if self._unknown is None:
             self._unknown = UnknownShapes(self._refiner)
-        return self._unknown.sources_of(self._refiner.shape_handle(self._edge(tensor)))
+        found = self._tensor(tensor)
+        return self._unknown.sources_of(self._refiner.shape_handle((found.op, found.value_index)))
 
     def as_graph_def(self) -> GraphDef:
         """The graph as a message, in which every node has its shapes as the attr `_output_shapes`."""
@@ -83,10 +88,10 @@ class GraphShapes(Mapping[Tensor, PartialTensorShape]):
             shapes.shape.extend(map(ShapeAlgebra.shape_handle_to_proto, self._refiner.shapes(op)))
         return graph_def
 
-    def _edge(self, tensor: Tensor | str) -> Edge:
+    def _tensor(self, tensor: object) -> Tensor:
         found = self._graph.as_graph_element(tensor, allow_operation=False)
         assert isinstance(found, Tensor)
-        return found.op, found.value_index
+        return found
 
 
 def infer_shapes(graph: Graph, inputs: Mapping[Any, Any] | None = None) -> GraphShapes:

@@ -98,8 +98,18 @@ class ShapeRefiner:
         return self._shapes[op]
 
     def shape_of(self, tensor: Tensor) -> PartialTensorShape:
-        """What is known of the shape of a tensor."""
-        return ShapeAlgebra.as_partial_shape(self.shape_handle((tensor.op, tensor.value_index)))
+        """What is known of the shape of a tensor.
+
+        Raises:
+            InvalidArgumentError: it has more elements than any tensor can have.
+        """
+        op = tensor.op
+        shape = self.shape_handle((op, tensor.value_index))
+        try:
+            return ShapeAlgebra.as_partial_shape(shape)
+        except InvalidArgumentError as error:
+            message = f"'{tensor.name}' can have no such shape: {error.message}"
+            raise InvalidArgumentError(message, node=op.name, op=op.type) from error
 
     def held_by(self, edge: Edge) -> Sequence[ShapeAndType] | None:
         """What a resource or variant holds; None where that is not known."""

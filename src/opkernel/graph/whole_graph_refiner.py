@@ -252,6 +252,8 @@ def _branches(op: Operation, chosen: np.ndarray[Any, Any] | None) -> list[NameAt
         return branches
     if "branches" not in attr:
         return [branches[bool(chosen if chosen.ndim == 0 else chosen.size)]]
+    if chosen.ndim > 0:  # the op refuses it when it runs
+        return branches
     index = int(chosen)
     return [branches[index if 0 <= index < len(branches) else -1]]
 

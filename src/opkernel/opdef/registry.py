@@ -240,7 +240,10 @@ class OpRegistry:
 
         Raises:
             NotFoundError: one of them is not registered.
+            TypeError: a string stands where a list of names is wanted.
         """
+        if isinstance(names, str):
+            raise TypeError(f"names is a list of ops, not the string {names!r}")
         selected = OpRegistry()
         for name in sorted({*names, *SYSTEM_OPS}):
             selected.register(self.look_up(name))

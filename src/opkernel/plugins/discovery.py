@@ -80,7 +80,8 @@ def _plugin_of_folder(folder: Path) -> Plugin:
         stated = tomllib.loads((folder / _FILE).read_text(encoding="utf-8"))
         name = _text(stated, "name")
         modules = _module_names(name, stated.get("modules"))
-        version, api = _text(stated, "version"), _text(stated, "api")
+        version = _text(stated, "version")
+        api = _text(stated, "api") if "api" in stated else ""  # not safe, but not broken
     except (OSError, ValueError) as error:  # what is not TOML, and InvalidArgumentError too
         wrong = InvalidArgumentError(f"'{folder / _FILE}': {error}")
         return _broken(folder.name, str(folder), wrong)

@@ -36,6 +36,7 @@ from opkernel.runtime.step import RunStep
 from opkernel.testing.op_call import CheckFailure, OpCall
 from opkernel.testing.run_op import graph_def_version_for, local_device, local_device_types
 from opkernel.testing.tolerance import Tolerance, difference
+from opkernel.types import DataType
 
 __all__ = ["Checker"]
 
@@ -202,10 +203,12 @@ class _KernelCheck:
         for with_values in (True, False):
             shapes = self._call.infer_shapes(with_values=with_values)
             for index, (shape, value) in enumerate(zip(shapes, outputs, strict=True)):
-                if value is not None and not _fits(shape, _tensor(value)):
+                if self._kernel.output_types[index] == DataType.DT_RESOURCE:
+                    continue  # some are still declared as the vectors that handles once were
+                if value is not None and not _fits(shape, value.shape):
                     told = "" if with_values else ", told the shapes of the inputs alone,"
                     self._fail(
-                        f"gives output {index} the shape {list(np.shape(_tensor(value)))}, where "
+                        f"gives output {index} the shape {list(value.shape)}, where "
                         f"the shape function{told} says {_shape_text(shape)}"
                     )
         self._check_owned(inputs, outputs)
@@ -368,10 +371,9 @@ def _is_opaque(value: Any) -> bool:
     return value.dtype.hasobject and not all(isinstance(v, bytes) for v in value.ravel().tolist())
 
 
-def _fits(shape: tuple[int, ...] | None, value: Any) -> bool:
+def _fits(shape: tuple[int, ...] | None, sizes: tuple[int, ...]) -> bool:
     if shape is None:
         return True
-    sizes = np.shape(value)
     return len(shape) == len(sizes) and all(
         told in (-1, size) for told, size in zip(shape, sizes, strict=True)
     )

@@ -12,6 +12,8 @@ Needs hypothesis: `pip install opkernel[test]`.
 import contextlib
 import importlib.util
 import io
+import os
+import sys
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -182,16 +184,35 @@ def save_failure(
     folder.mkdir(parents=True, exist_ok=True)
     call, case = folder / f"{name}.pbtxt", folder / f"test_{name}.py"
     call.write_text(graph)
-    case.write_text(_case_text(failure, call.name, name, modules))
+    roots = dict.fromkeys(root for module in modules if (root := _root_of(module, folder)))
+    case.write_text(_case_text(failure, call.name, name, modules, list(roots)))
     return call, case
 
 
-def _case_text(failure: CheckFailure, call: str, name: str, modules: Sequence[str]) -> str:
-    imports = "".join(f"import {module}  # noqa: F401  # registers the op\n" for module in modules)
+def _root_of(module: str, folder: Path) -> str | None:
+    """The path from `folder` to where a module is imported from; None if it is installed."""
+    file = getattr(sys.modules.get(module), "__file__", None)
+    if file is None:
+        return None
+    path = Path(file).resolve()
+    root = (path.parent if path.name == "__init__.py" else path).parents[module.count(".")]
+    return None if "site-packages" in root.parts else os.path.relpath(root, folder.resolve())
+
+
+def _case_text(
+    failure: CheckFailure, call: str, name: str, modules: Sequence[str], roots: Sequence[str]
+) -> str:
+    imports = "".join(
+        [
+            *(f"sys.path.append(str(Path(__file__).parent / {root!r}))\n" for root in roots),
+            *(f"import {module}  # noqa: E402, F401  # registers the op\n" for module in modules),
+        ]
+    )
+    header = "import sys\n" if roots else ""
     lines = "\n".join(f"# {line}".rstrip() for line in str(failure).splitlines())
     return f'''"""A call of {failure.call.node_def.op} that a kernel failed on; `opkernel test` found it."""
 
-from pathlib import Path
+{header}from pathlib import Path
 
 {imports}from opkernel.testing import check_saved_call
 

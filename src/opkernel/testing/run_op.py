@@ -162,7 +162,7 @@ def run_kernel(
             outputs = ctx.run()
     except Exception as error:
         raised = at_node(error, kernel.name, kernel.type_string, tensors)
-        raise raised from (None if raised is error else error)
+        raise raised from (error.__cause__ if raised is error else error)
     return OpResult(outputs, ctx, kernel)
 
 

@@ -78,6 +78,8 @@ from opkernel.opdef.common_shapes.pooling import (
     pool3d_shape,
 )
 from opkernel.opdef.common_shapes.quantized import (
+    fused_quantized_conv2d_shape,
+    fused_quantized_depthwise_conv2d_shape,
     quantize_v2_shape,
     quantized_avg_pool_shape,
     quantized_conv2d_shape,
@@ -134,6 +136,8 @@ __all__ = [
     "fused_batch_norm_grad_shape",
     "fused_batch_norm_shape",
     "fused_batch_norm_v3_shape",
+    "fused_quantized_conv2d_shape",
+    "fused_quantized_depthwise_conv2d_shape",
     "gather_nd_shape",
     "get_windowed_output_size_from_dims",
     "get_windowed_output_size_from_dims_v2",

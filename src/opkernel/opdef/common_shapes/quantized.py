@@ -4,12 +4,24 @@ Source: TensorFlow core/framework/common_shape_fns.cc.
 """
 
 from opkernel.errors import InvalidArgumentError
-from opkernel.opdef.common_shapes.convolution import conv2d_shape
+from opkernel.opdef.common_shapes.convolution import (
+    conv2d_shape,
+    conv2d_shape_with_explicit_padding,
+    depthwise_conv2d_native_shape_with_explicit_padding,
+)
 from opkernel.opdef.common_shapes.elementwise import unchanged_shape
 from opkernel.opdef.common_shapes.pooling import avg_pool_shape
 from opkernel.opdef.inference_context import InferenceContext
+from opkernel.opdef.op_def_builder import OpShapeInferenceFn
 
-__all__ = ["quantize_v2_shape", "quantized_avg_pool_shape", "quantized_conv2d_shape"]
+__all__ = [
+    "fused_quantized_conv2d_shape",
+    "fused_quantized_depthwise_conv2d_shape",
+    "quantize_v2_shape",
+    "quantized_avg_pool_shape",
+    "quantized_conv2d_shape",
+    "set_quantized_range",
+]
 
 
 def quantized_conv2d_shape(c: InferenceContext) -> None:
@@ -19,6 +31,54 @@ def quantized_conv2d_shape(c: InferenceContext) -> None:
         c.with_rank(c.input(i), 0)
     c.set_output(1, c.scalar())
     c.set_output(2, c.scalar())
+
+
+def fused_quantized_conv2d_shape(c: InferenceContext) -> None:
+    """As `conv2d_shape_with_explicit_padding`; the attr `fused_ops` names what else the op does.
+
+    `BiasAdd` and `Sum` each take one more input behind the filter. The ranges of the images and of
+    the filter follow; with `Requantize` outputs 1 and 2 are scalars.
+    """
+    _fused_shape(c, conv2d_shape_with_explicit_padding)
+
+
+def fused_quantized_depthwise_conv2d_shape(c: InferenceContext) -> None:
+    """As `fused_quantized_conv2d_shape`, of a depthwise convolution."""
+    _fused_shape(c, depthwise_conv2d_native_shape_with_explicit_padding)
+
+
+def _fused_shape(c: InferenceContext, convolution: OpShapeInferenceFn) -> None:
+    _check_counts(c, inputs=2)
+    convolution(c)
+    fused_ops = c.get_attr("fused_ops")
+    more_ranks = [rank for name, rank in (("BiasAdd", 1), ("Sum", 4)) if name in fused_ops]
+    first = 2 + len(more_ranks)
+    _check_counts(c, inputs=first + 4)
+    for i, rank in enumerate(more_ranks, 2):
+        c.with_rank(c.input(i), rank)
+    set_quantized_range(c, first, requantizes="Requantize" in fused_ops)
+
+
+def _check_counts(c: InferenceContext, inputs: int) -> None:
+    """Attrs name the types of the inputs and outputs; there may be too few."""
+    for noun, least, count in (("inputs", inputs, c.num_inputs()), ("outputs", 3, c.num_outputs())):
+        if count < least:
+            raise InvalidArgumentError(f"Expected at least {least} {noun}, got {count}")
+
+
+def set_quantized_range(c: InferenceContext, first: int, requantizes: bool) -> None:
+    """A part of convolutions: inputs from `first` on are the ranges of the images and the filter.
+
+    That of the images is two scalars. That of the filter may be one for each channel; so is then
+    that of an output which is not requantised.
+    """
+    for i in (first, first + 1):
+        c.with_rank(c.input(i), 0)
+    for i in (first + 2, first + 3):
+        c.with_rank_at_most(c.input(i), 1)
+    output = c.scalar() if requantizes else c.input(first + 3)
+    c.set_output(1, output)
+    c.set_output(2, output)
 
 
 def quantized_avg_pool_shape(c: InferenceContext) -> None:
