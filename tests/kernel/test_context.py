@@ -211,6 +211,10 @@ class TestForwarding:
         assert ctx.forward_input_to_output_with_shape(0, 0, [4]) is None
         assert ctx.forward_input_or_allocate_temp([0], int32, [4]) is not None
 
+    def test_a_kernel_without_outputs_may_work_in_its_inputs_buffer(self):
+        ctx = context([np.ones(4, np.float32)], ["a: float"], outputs=[])
+        assert ctx.forward_input(0, NO_RESERVATION, float32, [4]) is not None
+
     @pytest.mark.parametrize(
         ("forward_from", "taken"),
         [

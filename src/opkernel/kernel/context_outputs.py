@@ -81,6 +81,8 @@ class ContextOutputs:
                     f"the kernel set {tensor.dtype}"
                 )
         except AttributeError:
+            if tensor is None:
+                raise InternalError(f"the kernel set output {index} to None") from None
             tensor = np.asarray(tensor, expected)
         if self.memory is not None:
             self.memory.record_output(tensor)

@@ -161,11 +161,11 @@ class ContextForwarding(ContextInputs, ContextOutputs):
         memory_type: MemoryType | None,
         attr: AllocatorAttributes | None,
     ) -> bool:
-        if memory_type is None:
+        if memory_type is None and output_index >= 0:
             memory_type = self.kernel.output_memory_types[output_index]
         if attr is None:
             attr = self.output_alloc_attr(output_index) if output_index >= 0 else None
-        is_same = self.kernel.input_memory_types[input_index] is memory_type
+        is_same = memory_type in (None, self.kernel.input_memory_types[input_index])
         given = self.params.input_alloc_attrs
         if attr is None or given is None:
             return is_same

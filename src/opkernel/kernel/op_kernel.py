@@ -111,11 +111,14 @@ class OpKernel:
         forwards_inputs: Whether `compute` may take over buffers of inputs (`forward_input`); the
             executor then hands it the last reference to them.
         reports_by_callback: Whether errors go through a callback, as in `compute_async`.
+        is_trusted: Whether it gives what its op declares without being checked: the kernels of the
+            catalogue are tested against TensorFlow's.
         node_traceback: Tells where the node was defined, where that is known.
     """
 
     forwards_inputs: ClassVar[bool] = False
     reports_by_callback: ClassVar[bool] = False
+    is_trusted: bool = False
     node_traceback: Callable[[], Any] | None = None
 
     def __init__(

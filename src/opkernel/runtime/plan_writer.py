@@ -9,7 +9,9 @@ was not run, for what depends on it by a control edge alone.
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from opkernel.errors import InvalidArgumentError
+import numpy as np
+
+from opkernel.errors import InternalError, InvalidArgumentError
 from opkernel.graph import Operation, Tensor
 from opkernel.kernel import FunctionKernel, OpKernel, forward_input
 from opkernel.kernel.context import function_of_step
@@ -35,6 +37,12 @@ def check_alive(tensor: Any, name: str) -> None:
         raise InvalidArgumentError(
             f"The tensor returned for {name} was not valid: it is on a branch that was not taken"
         )
+
+
+def check_type(tensor: Any, wanted: np.dtype[Any], index: int) -> None:
+    """Raise InternalError where a function kernel gave an output of another type than declared."""
+    if tensor.dtype != wanted:
+        raise InternalError(f"output {index} must be {wanted}, the kernel gave {tensor.dtype}")
 
 
 class PlanWriter:
@@ -147,6 +155,20 @@ class PlanWriter:
         ]
         lists = [arg.is_list for arg in kernel.properties.output_args]
         self._assign(op, f"{function}({', '.join(arguments)})", outputs, flat=False, lists=lists)
+        if not kernel.is_trusted and not isinstance(kernel.function, np.ufunc):
+            self._check_types(kernel)
+
+    def _check_types(self, kernel: FunctionKernel) -> None:
+        """Have the last statement check that what it sets is of the types that the op declares."""
+        statement = self._statements[-1]
+        for index, (name, dtype) in enumerate(
+            zip(statement.sets, kernel.output_dtypes, strict=False)
+        ):
+            wanted, check = self.bind(dtype, str(dtype)), self.bind(check_type, "check_type")
+            test = f"{name}.dtype is {wanted} or {check}({name}, {wanted}, {index})"
+            if name in self._maybe_dead:
+                test = f"{name} is DEAD or {test}"
+            statement.text += f"; {test}"
 
     def _call_with_tuple(self, op: Operation, function: Callable[..., Sequence[Any]]) -> None:
         """A node that is computed by a function of the step and of a tuple of its inputs."""

@@ -34,7 +34,7 @@ from opkernel.proto import NodeDef
 from opkernel.runtime.sanitizer import GuardedMemory, fingerprint, wrong_output
 from opkernel.runtime.step import RunStep
 from opkernel.testing.op_call import CheckFailure, OpCall
-from opkernel.testing.run_op import graph_def_version_for, local_device, local_device_types
+from opkernel.testing.run_op import graph_def_version_for, local_device_types, new_device
 from opkernel.testing.tolerance import Tolerance, difference
 from opkernel.types import DataType
 
@@ -119,7 +119,7 @@ class Checker:
         with _naming(call, _name(registration)), warnings.catch_warnings():
             warnings.simplefilter("ignore")  # that the op is deprecated
             return create_op_kernel(
-                local_device("CPU" if device_type == DEFAULT_DEVICE_TYPE else device_type),
+                new_device("CPU" if device_type == DEFAULT_DEVICE_TYPE else device_type),
                 node,
                 op_registry=self.op_registry,
                 registry=only,

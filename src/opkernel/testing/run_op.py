@@ -29,7 +29,7 @@ from opkernel.opdef import (
     infer_attr_from_python,
 )
 from opkernel.proto import NodeDef, OpDef
-from opkernel.runtime import CPU
+from opkernel.runtime import CPU, LocalDevice
 from opkernel.runtime.error_report import at_node
 from opkernel.runtime.feeds import string_array
 from opkernel.runtime.step import RunStep
@@ -41,6 +41,7 @@ __all__ = [
     "graph_def_version_for",
     "local_device",
     "local_device_types",
+    "new_device",
     "make_kernel",
     "node_of",
     "run_kernel",
@@ -172,6 +173,11 @@ def local_device(device_type: str) -> Device:
     if device is None:
         raise NotFoundError(f"there is no {device_type} here; there is {', '.join(_DEVICES)}")
     return device
+
+
+def new_device(device_type: str) -> Device:
+    """A device like `local_device`, without resources: variables of other calls are not there."""
+    return LocalDevice(device_type, local_device(device_type).array_namespace)
 
 
 def local_device_types() -> list[str]:

@@ -95,7 +95,7 @@ def _bind_kernel(item: NodeItem, kernel: OpKernel, sanitizer: Sanitizer | None) 
     elif kernel.as_async() is not None:
         item.kind, item.kernel = Kind.ASYNC, kernel
         item.is_transfer = item.op.type in TRANSFER_OPS
-    elif isinstance(kernel, FunctionKernel):
+    elif isinstance(kernel, FunctionKernel) and kernel.is_trusted:
         _bind_function(item, kernel)
     elif item.op.type in TRANSFER_OPS or item.frame.name:
         item.kind, item.kernel = Kind.KERNEL, kernel
