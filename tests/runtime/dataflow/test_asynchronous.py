@@ -161,6 +161,15 @@ def test_a_kernel_that_ignores_its_cancellation_is_named_and_left():
     begun.pop()()  # too late to matter
 
 
+@pytest.fixture
+def interruptible():
+    """Interrupts raise KeyboardInterrupt, as they do unless whoever started the tests ignores them."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+@pytest.mark.usefixtures("interruptible")
 def test_an_interrupt_from_the_keyboard_leaves_the_session_usable():
     b = Builder()
     x = b.placeholder("x")
