@@ -33,6 +33,10 @@ def edges(graph) -> dict[str, tuple[list[str], set[str], list[list[str]]]]:
     }
 
 
+KNOWN_HERE_ALONE = {"bert_tiny": 24}
+"""How many tensors of a model have sizes that TensorFlow's refiner does not follow."""
+
+
 def shapes(graph) -> dict[str, list[int | None] | None]:
     return {
         tensor.name: None if tensor.shape.rank is None else list(tensor.shape.as_list())
@@ -58,6 +62,8 @@ def test_shapes(tf: ModuleType, path: Path) -> None:
     own = shapes(load_graph(path))
     theirs = shapes(tensorflow_graph(tf, path.read_bytes()))
     assert {name: own[name] for name in theirs if not tells(own[name], theirs[name])} == {}
+    beyond = [name for name in theirs if own[name] != theirs[name]]
+    assert len(beyond) == KNOWN_HERE_ALONE.get(path.parent.name, 0), beyond
 
 
 def tells(shape: list[int | None] | None, other: list[int | None] | None) -> bool:

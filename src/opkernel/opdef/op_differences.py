@@ -4,18 +4,10 @@ from collections.abc import Iterator
 
 from opkernel.opdef.attr_value_check import are_attr_values_equal
 from opkernel.opdef.attr_value_text import dtype_text, summarize_attr_value
-from opkernel.opdef.summary import summarize_args
+from opkernel.opdef.summary import OP_FLAGS, summarize_args
 from opkernel.proto import AttrValue, OpDef
 
 __all__ = ["op_differences"]
-
-_FLAGS = (
-    "is_commutative",
-    "is_aggregate",
-    "is_stateful",
-    "allows_uninitialized_input",
-    "is_distributed_communication",
-)
 
 
 def op_differences(old: OpDef, new: OpDef) -> Iterator[str]:
@@ -28,7 +20,7 @@ def op_differences(old: OpDef, new: OpDef) -> Iterator[str]:
         earlier, later = summarize_args(before), summarize_args(now)
         if earlier != later:
             yield f"{what} ({earlier}) -> ({later})"
-    for flag in _FLAGS:
+    for flag in OP_FLAGS:
         if getattr(old, flag) != getattr(new, flag):
             yield f"{flag} {'set' if getattr(new, flag) else 'cleared'}"
     if old.deprecation.version != new.deprecation.version:

@@ -9,6 +9,7 @@ from opkernel.opdef.attr_value_text import dtype_text, summarize_attr_value
 from opkernel.proto import NodeDef, OpDef
 
 __all__ = [
+    "OP_FLAGS",
     "format_node_def_for_error",
     "format_node_name_for_error",
     "summarize_args",
@@ -17,7 +18,7 @@ __all__ = [
     "summarize_op_def",
 ]
 
-_FLAGS = (
+OP_FLAGS = (
     "is_commutative",
     "is_aggregate",
     "is_stateful",
@@ -32,7 +33,7 @@ def summarize_op_def(op_def: OpDef) -> str:
         f"Op<name={op_def.name}",
         f"signature={summarize_args(op_def.input_arg)} -> {summarize_args(op_def.output_arg)}",
         *(f"attr={_attr_text(attr)}" for attr in op_def.attr),
-        *(f"{flag}=true" for flag in _FLAGS if getattr(op_def, flag)),
+        *(f"{flag}=true" for flag in OP_FLAGS if getattr(op_def, flag)),
     ]
     return "; ".join(parts) + ">"
 
