@@ -23,6 +23,7 @@ NAMES = {
     "control_edges",
     "dead_branches",
     "function_inlining",
+    "functions_of_parts",
     "fusion",
     "fusion_onednn",
     "identities",

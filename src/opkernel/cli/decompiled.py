@@ -405,9 +405,8 @@ def _kernel_of_closure(function: Any) -> OpKernel | None:
     """The kernel that a function of the step calls."""
     if not isinstance(function, FunctionType):
         return None
-    cells = inspect.getclosurevars(function).nonlocals
-    kernel = cells.get("kernel")
-    return kernel if isinstance(kernel, OpKernel) else None
+    cells = inspect.getclosurevars(function).nonlocals.values()
+    return next((cell for cell in cells if isinstance(cell, OpKernel)), None)
 
 
 def _is_part(function: FunctionType) -> bool:

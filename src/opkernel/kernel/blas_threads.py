@@ -10,10 +10,16 @@ from __future__ import annotations
 import ctypes
 import sys
 import threading
+from collections.abc import Callable
 from functools import cache
 from typing import Any
 
-__all__ = ["one_blas_thread"]
+__all__ = ["MATRIX_PRODUCTS", "one_blas_thread"]
+
+MATRIX_PRODUCTS = frozenset(
+    {"BatchMatMul", "BatchMatMulV2", "BatchMatMulV3", "Einsum", "MatMul", "_FusedMatMul"}
+)
+"""Ops of which a small one spends a good part of its time on holding BLAS, unless it is held."""
 
 _PREFIXES = ("scipy_openblas", "openblas")
 _SUFFIXES = ("64_", "_64", "")
@@ -40,12 +46,16 @@ class _OneBlasThread:
     """While anyone is within the block, products are computed by the threads that ask for them.
 
     It holds for the whole process. Where NumPy has another BLAS than OpenBLAS nothing happens.
+
+    Attributes:
+        users: How many blocks there are at this moment.
     """
 
     def __init__(self) -> None:
+        self.users = 0
         self._lock = threading.Lock()
-        self._users = 0
         self._before = 1
+        self._set_threads: Callable[[int], object] = int
 
     @property
     def holds(self) -> bool:
@@ -53,22 +63,24 @@ class _OneBlasThread:
         return _openblas() is not None
 
     def __enter__(self) -> None:
-        functions = _openblas()
-        if functions is not None:
-            with self._lock:
-                if not self._users:
-                    self._before = functions[0]()
-                    if self._before != 1:
-                        functions[1](1)
-                self._users += 1
+        with self._lock:
+            if not self.users:
+                self._hold()
+            self.users += 1
 
     def __exit__(self, *error: object) -> None:
+        with self._lock:
+            self.users -= 1
+            if not self.users and self._before != 1:
+                self._set_threads(self._before)
+
+    def _hold(self) -> None:
         functions = _openblas()
         if functions is not None:
-            with self._lock:
-                self._users -= 1
-                if not self._users and self._before != 1:
-                    functions[1](self._before)
+            get, self._set_threads = functions
+            self._before = get()
+            if self._before != 1:
+                self._set_threads(1)
 
 
 one_blas_thread = _OneBlasThread()

@@ -122,7 +122,8 @@ def function_of_step(
     written out, since calling them would take a third of the time that a small kernel takes.
     `compute` stands in for the kernel's own where given.
     """
-    compute, unset_outputs = compute or kernel.compute, kernel.unset_outputs
+    is_own, unset_outputs = compute is None, kernel.unset_outputs
+    compute = compute or kernel.compute
 
     def run(step: Step, inputs: Sequence[Any]) -> list[Any]:
         ctx = _new(OpKernelContext)
@@ -142,7 +143,7 @@ def function_of_step(
                 return outputs
         return ctx.finish()
 
-    return run
+    return kernel.shortcut(run) if is_own else run
 
 
 def _of_arg(tensors: Sequence[Any], arg: Arg) -> Any:

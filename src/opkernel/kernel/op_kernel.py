@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from opkernel.kernel.construction import OpKernelConstruction
     from opkernel.kernel.context import OpKernelContext
     from opkernel.kernel.device import Device
+    from opkernel.kernel.step import Step
 
 __all__ = ["Arg", "NodeProperties", "OpKernel", "args_of_node"]
 
@@ -155,6 +156,15 @@ class OpKernel:
     def as_async(self) -> AsyncOpKernel | None:
         """The kernel itself if it is asynchronous; None for all others."""
         return None
+
+    def shortcut(
+        self, run: Callable[[Step, Sequence[Any]], list[Any]]
+    ) -> Callable[[Step, Sequence[Any]], list[Any]]:
+        """What runs the kernel in a step on its inputs: `run`, which makes a context for it.
+
+        A small kernel that mostly needs no context may stand in front of it.
+        """
+        return run
 
     @property
     def is_expensive(self) -> bool:

@@ -124,6 +124,7 @@ _BUILT_IN = (
     "control_edges",
     "dead_branches",
     "function_inlining",
+    "functions_of_parts",
     "fusion",
     "identities",
     "layout",

@@ -4,13 +4,15 @@ Sources: TensorFlow core/kernels/functional_ops.cc, core/kernels/control_flow_op
 """
 
 from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any, Protocol
 
 import numpy as np
 
 from opkernel.graph import Operation
 from opkernel.graph.control_flow_ops import LOW_LEVEL_CONTROL_FLOW
-from opkernel.kernel import Step
+from opkernel.kernel import MATRIX_PRODUCTS, Step, one_blas_thread
+from opkernel.proto import FunctionDef
 from opkernel.runtime.plan_control_flow import scalar_of, switch_index
 from opkernel.runtime.plan_writer import DEAD, PlanWriter
 
@@ -32,6 +34,10 @@ class Function(Protocol):
     @property
     def name(self) -> str:
         """The name of the FunctionDef."""
+
+    @property
+    def definition(self) -> FunctionDef:
+        """The function, as it is in the library."""
 
     @property
     def plan(self) -> Any:
@@ -128,13 +134,17 @@ def _while(writer: PlanWriter, op: Operation, library: FunctionLibrary) -> None:
     writer.call_function(op, loop, inputs)
 
 
-def _while_loop(condition: Callable[..., Any], body: Callable[..., Any]) -> Callable[..., Any]:
+def _while_loop(condition: Function, body: Function) -> Callable[..., Any]:
     """A loop as a function of the step and the loop variables."""
+    multiplies = any(node.op in MATRIX_PRODUCTS for node in body.definition.node_def)
+    hold: AbstractContextManager[None] = one_blas_thread if multiplies else nullcontext()
 
-    def loop(step: Step, *variables: Any) -> Sequence[Any]:
-        while truth(condition(step, *variables)[0]):
-            step.check()
-            variables = body(step, *variables)
+    def loop(step: Step, *start: Any) -> Sequence[Any]:
+        variables: Sequence[Any] = start
+        with hold:
+            while truth(condition(step, *variables)[0]):
+                step.check()
+                variables = body(step, *variables)
         return variables
 
     return loop

@@ -11,6 +11,7 @@ import numpy as np
 
 from opkernel.errors import InvalidArgumentError
 from opkernel.graph import Operation, Tensor
+from opkernel.kernel import MATRIX_PRODUCTS, one_blas_thread
 from opkernel.runtime.elementwise import BIG
 from opkernel.runtime.kernel_watcher import KernelWatcher
 from opkernel.runtime.plan_elementwise import GroupedNodes, NodesOfGroups
@@ -264,11 +265,15 @@ class ControlFlowWriter(PlanWriter):
             self._state(variable.start.op, f"{name} = {self._as_number(start)}", [start], [name])
             if start in self._numbers:
                 self._numbers.add(name)
+        before = len(self.nodes)
         condition, path = self._inside(partial(self._loop_condition, item, write))
         test = self.value(item.test.outputs[0])
         body, _ = self._inside(partial(self._loop_body, item, write))
         node = self._node(item.test)
-        self._block.append(While(test, self._locals([test]), condition, body, path, node))
+        loop = While(test, self._locals([test]), condition, body, path, node)
+        if any(op.type in MATRIX_PRODUCTS for op, _ in self.nodes[before:]):
+            loop.within = self.bind(one_blas_thread, "one_blas_thread")
+        self._block.append(loop)
         self.uses_step = True
         self.items(item.after, write)
 

@@ -95,7 +95,10 @@ class TextWriter:
         leave: Line = (f"if not {item.test}: break", item.node)
         check: Line = ("; ".join(["step.check()", *self.deletions(item.body_dies)]), item.node)
         turn = [*condition, leave, check, *self.block(item.body)]
-        return [("while True:", -1), *_indented(turn), *self._deleting(item.dies)]
+        loop: list[Line] = [("while True:", -1), *_indented(turn)]
+        if item.within:
+            loop = [(f"with {item.within}:", -1), *_indented(loop)]
+        return loop + self._deleting(item.dies)
 
     def _deleting(self, names: Sequence[str]) -> list[Line]:
         return [(text, -1) for text in self.deletions(names)]

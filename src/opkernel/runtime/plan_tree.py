@@ -70,6 +70,7 @@ class While:
         node: The node that tests.
         body_dies: The locals that only the way out would need.
         dies: The locals that nothing reads after the loop.
+        within: The context manager that it runs within, if there is one.
     """
 
     test: str
@@ -80,6 +81,7 @@ class While:
     node: int
     body_dies: Sequence[str] = ()
     dies: Sequence[str] = ()
+    within: str = ""
 
     @property
     def variables(self) -> Sequence[str]:

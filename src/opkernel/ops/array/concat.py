@@ -42,30 +42,47 @@ CONCAT_V2 = register_op(
 )
 
 
-@register_kernel(CONCAT, device="CPU", types={"T": _CONCAT_TYPES}, host_memory=["concat_dim"])
-def concat(concat_dim: Any, values: list[Any], *, xp: Any) -> Any:
-    return _concatenated(values, concat_dim, "concat_dim", xp)
+@register_kernel(
+    CONCAT,
+    device="CPU",
+    types={"T": _CONCAT_TYPES},
+    host_memory=["concat_dim"],
+    factory=True,
+)
+def concat(*, xp: Any) -> Callable[[Any, list[Any]], Any]:
+    concatenated = _concatenation("concat_dim", xp)
+    return lambda concat_dim, values: concatenated(values, concat_dim)
 
 
-@register_kernel(CONCAT_V2, device="CPU", types={"T": _CONCAT_TYPES}, host_memory=["axis"])
-def concat_v2(values: list[Any], axis: Any, *, xp: Any) -> Any:
-    return _concatenated(values, axis, "axis", xp)
+@register_kernel(
+    CONCAT_V2, device="CPU", types={"T": _CONCAT_TYPES}, host_memory=["axis"], factory=True
+)
+def concat_v2(*, xp: Any) -> Callable[[list[Any], Any], Any]:
+    return _concatenation("axis", xp)
 
 
-def _concatenated(values: list[Any], axis: Any, axis_name: str, xp: Any) -> Any:
-    if axis.shape not in ((), (1,)):  # old graphs write a scalar as a vector
+def _concatenation(axis_name: str, xp: Any) -> Callable[[list[Any], Any], Any]:
+    def concatenated(values: list[Any], axis: Any) -> Any:
+        place, rank = int(_scalar(axis, axis_name) if axis.ndim else axis), values[0].ndim
+        if not -rank <= place < rank:  # NumPy takes -2**31 for "flatten"
+            raise _out_of_range(place, rank)
+        try:
+            return xp.concatenate(values, axis=place)
+        except (ValueError, TypeError):
+            _check_concat([value.shape for value in values], place)
+            raise
+
+    return concatenated
+
+
+def _scalar(axis: Any, axis_name: str) -> Any:
+    """The number in a vector, as old graphs write it."""
+    if axis.shape != (1,):
         raise InvalidArgumentError(
             f"{axis_name} tensor should be a scalar integer, but got shape "
             f"{TensorShape(axis.shape)}"
         )
-    place, rank = axis.item() if axis.ndim else int(axis), values[0].ndim
-    if not -rank <= place < rank:  # NumPy takes -2**31 for "flatten"
-        raise _out_of_range(place, rank)
-    try:
-        return xp.concatenate(values, axis=place)
-    except (ValueError, TypeError):
-        _check_concat([value.shape for value in values], place)
-        raise
+    return axis[0]
 
 
 def _out_of_range(axis: int, rank: int) -> InvalidArgumentError:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -92,14 +91,11 @@ def product(a: Array, b: Array, finish: Finish | None = None) -> Array:
 
 def small_product(a: Array, b: Array, multiplications: int) -> Array:
     """The product of two matrices with at most `SMALL_PRODUCT` multiplications."""
-    multiply = a.dot if a.dtype.kind in "fc" else partial(np.matmul, a)  # begins twice as fast
-    result: Array
-    if _is_tiny(len(a), b.shape[1], multiplications):
-        result = multiply(b)
-    else:
-        with one_blas_thread:
-            result = multiply(b)
-    return result
+    if one_blas_thread.users or _is_tiny(len(a), b.shape[1], multiplications):
+        result: Array = a.dot(b) if a.dtype.kind in "fc" else np.matmul(a, b)  # begins later
+        return result
+    with one_blas_thread:
+        return small_product(a, b, multiplications)
 
 
 def _parts(rows: int, columns: int, count: int) -> list[tuple[slice, slice]]:

@@ -165,15 +165,14 @@ class Read(ElementKernel):
         super().__init__(construction)
         self.dtype: DataType = construction.get_attr("dtype")
 
-    def compute(self, ctx: OpKernelContext) -> None:
-        index = ctx.inputs[1]
+    def access(self, array: TensorArray, inputs: Sequence[Any]) -> Any:
+        index = inputs[1]
         if index.ndim:
             raise InvalidArgumentError(
                 f"TensorArray index must be scalar, but had shape: {TensorShape(index.shape)}"
             )
-        array = self.array(ctx)
         _check_dtype(array, self.dtype)
-        ctx.set_output(0, array.read_element(int(index)))
+        return array.read_element(int(index))
 
 
 class Gather(OpKernel):

@@ -5,10 +5,10 @@ that of the third a resource, which knows the shape that all elements have.
 """
 
 import weakref
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
-from opkernel.kernel import OpKernelContext, TensorRef
+from opkernel.kernel import OpKernelContext, Step, TensorRef
 from opkernel.opdef import (
     InferenceContext,
     OpShapeInferenceFn,
@@ -21,6 +21,8 @@ from opkernel.ops.step_resources import InexpensiveKernel, resource_of_step
 from opkernel.ops.tensor_array.tensor_array import TensorArray
 
 __all__ = ["ElementKernel", "array_of", "check_handle_and_indices", "declare", "element_shape_of"]
+
+_Run = Callable[[Step, Sequence[Any]], list[Any]]
 
 _HANDLES = {"": "handle: Ref(string)", "V2": "handle: string", "V3": "handle: resource"}
 
@@ -101,3 +103,29 @@ class ElementKernel(InexpensiveKernel):
             if not isinstance(handle, TensorRef):
                 self._last = weakref.ref(handle), weakref.ref(array)
         return array
+
+    def access(self, array: TensorArray, inputs: Sequence[Any]) -> Any:
+        """Do the work, given the array; what output 0 is.
+
+        Raises:
+            InvalidArgumentError: it cannot be done.
+        """
+        raise NotImplementedError
+
+    def compute(self, ctx: OpKernelContext) -> None:
+        """Do the work on the array whose handle is input 0."""
+        ctx.set_output(0, self.access(self.array(ctx), ctx.inputs))
+
+    def shortcut(self, run: _Run) -> _Run:
+        """Without a context where the array is that of the last time."""
+
+        def access(step: Step, inputs: Sequence[Any]) -> list[Any]:
+            last = self._last
+            if last is None or last[0]() is not inputs[0] or step.track_allocations:
+                return run(step, inputs)
+            array = last[1]()
+            if array is None or not array.ref_count:
+                return run(step, inputs)
+            return [self.access(array, inputs)]
+
+        return access

@@ -3,6 +3,7 @@
 Source: TensorFlow core/ops/data_flow_ops.cc, core/kernels/tensor_array_ops.cc.
 """
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -108,16 +109,15 @@ class Write(ElementKernel):
         super().__init__(construction)
         self.dtype = self.input_types[2]
 
-    def compute(self, ctx: OpKernelContext) -> None:
-        _, index, value, flow = ctx.inputs
-        ctx.set_output(0, flow)
+    def access(self, array: TensorArray, inputs: Sequence[Any]) -> Any:
+        _, index, value, flow = inputs
         if index.ndim:
             raise InvalidArgumentError(
                 f"TensorArray index must be scalar, but had shape: {TensorShape(index.shape)}"
             )
-        array = self.array(ctx)
         _check_dtype(array, self.dtype)
         array.write_element(int(index), value)
+        return flow
 
 
 class Scatter(OpKernel):
