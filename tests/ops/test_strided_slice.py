@@ -4,6 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as npst
 
+import opkernel
 from opkernel import raw_ops
 from opkernel.errors import InvalidArgumentError
 
@@ -60,6 +61,25 @@ def test_a_slice_of_strings_is_an_array_whatever_its_rank():
     words = np.array([b"a", b"b\0"], object)
     assert strided(words, slice(1, None)).tolist() == [b"b\0"]
     assert strided(words, -1) == b"b\0"
+
+
+def test_a_session_takes_the_slice_of_each_shape_and_of_bounds_as_they_are_at_each_step():
+    graph = opkernel.Graph()
+    x, begin, end, strides = (
+        graph.create_op("Placeholder", [], name=name, attrs={"dtype": dtype}).outputs[0]
+        for name, dtype in zip("xbes", [opkernel.float32, *[opkernel.int32] * 3], strict=True)
+    )
+    graph.create_op("StridedSlice", [x, begin, end, strides], name="y")
+    buffer = np.array([0], np.int32)
+    locked = buffer.view()
+    locked.setflags(write=False)
+    feeds = {"e:0": np.array([9], np.int32), "s:0": np.array([1], np.int32), "b:0": locked}
+    with opkernel.Session(graph) as session:
+        for size, start in [(4, 0), (4, 0), (6, 0), (4, 2), (4, 3)]:
+            buffer[0] = start
+            vector = np.arange(size, dtype=np.float32)
+            found = session.run("y:0", feeds | {"x:0": vector})
+            np.testing.assert_array_equal(found, vector[start:])
 
 
 def test_it_is_a_view():

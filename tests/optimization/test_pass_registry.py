@@ -22,6 +22,7 @@ NAMES = {
     "constant_folding",
     "control_edges",
     "dead_branches",
+    "entered_constants",
     "function_inlining",
     "functions_of_parts",
     "fusion",

@@ -8,7 +8,7 @@ from opkernel.graph.operation import Operation
 from opkernel.graph.structural_ops import PLACEHOLDER_OPS
 from opkernel.graph.tensor import Tensor
 
-__all__ = ["Needs", "prune_and_order"]
+__all__ = ["DataNeeds", "Needs", "prune_and_order"]
 
 
 class Needs:
@@ -42,8 +42,20 @@ class Needs:
         ]
 
 
+class DataNeeds(Needs):
+    """What the values of outputs depend on, which is no control input."""
+
+    def sources(self, op: Operation) -> list[Operation]:
+        """The producers of inputs that are not fed."""
+        edges = zip(op._edges[::2], op._edges[1::2], strict=True)
+        return [edge[0] for edge in edges if edge not in self._fed]
+
+
 def prune_and_order(
-    fetches: Iterable[Tensor], targets: Iterable[Operation], feeds: Collection[Tensor]
+    fetches: Iterable[Tensor],
+    targets: Iterable[Operation],
+    feeds: Collection[Tensor],
+    kind: type[Needs] = Needs,
 ) -> list[Operation]:
     """The operations that `fetches` and `targets` need, inputs before consumers.
 
@@ -51,10 +63,15 @@ def prune_and_order(
     the same for the same graph. In a loop of TensorFlow 1, a NextIteration comes after the Merge
     that it leads back to.
 
+    Args:
+        fetches, targets: what is needed.
+        feeds: the tensors that are given.
+        kind: says what an operation needs.
+
     Raises:
         InvalidArgumentError: the operations depend on each other in a cycle.
     """
-    needs = Needs(feeds)
+    needs = kind(feeds)
     roots = [*targets, *(t.op for t in fetches if not needs.is_fed(t))]
     order: list[Operation] = []
     done: dict[str, bool] = {}  # False while an operation's inputs are still being walked

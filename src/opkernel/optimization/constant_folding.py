@@ -11,7 +11,7 @@ from opkernel.graph.runtime_hooks import evaluate_constants
 from opkernel.optimization.graph_editor import GraphEditor
 from opkernel.optimization.pass_registry import Grouping, register_optimization
 
-__all__ = ["constant_folding", "fold_constants"]
+__all__ = ["constant_folding", "fold_constants", "may_fold"]
 
 _MAX_BYTES = 10 << 20
 """Larger results are not kept, as in TensorFlow."""
@@ -84,13 +84,14 @@ def _foldable(
         if op.type == "Const":
             if op not in editor.feeds:
                 constants.add(op)
-        elif _may_fold(op, editor, constants) and (consider is None or consider(op)):
+        elif may_fold(op, editor, constants) and (consider is None or consider(op)):
             constants.add(op)
             folded[op] = None
     return folded
 
 
-def _may_fold(op: Operation, editor: GraphEditor, constants: set[Operation]) -> bool:
+def may_fold(op: Operation, editor: GraphEditor, constants: set[Operation]) -> bool:
+    """Whether an operation may be computed once, given those that are or may be constants."""
     if not op._edges or not constants.issuperset(op._edges[::2]):
         return False
     if op.type in _NOT_FOLDED or op.type[:1] == "_" or op.op_def.is_stateful:

@@ -58,7 +58,9 @@ def _join(editor: GraphEditor, split: Operation, functions: dict[int, Operation]
     """Split what the function gives."""
     axis, value = split.inputs
     first = next(iter(functions.values()))
-    whole = editor.add(first.type, [value], f"{first.name}/whole", editor.attrs(first), split.device)
+    whole = editor.add(
+        first.type, [value], f"{first.name}/whole", editor.attrs(first), split.device
+    )
     whole._add_control_inputs([*split.control_inputs])
     parts = editor.add(
         "Split", [axis, whole.outputs[0]], f"{first.name}/parts", editor.attrs(split), split.device

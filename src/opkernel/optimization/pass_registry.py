@@ -123,6 +123,7 @@ _BUILT_IN = (
     "constant_folding",
     "control_edges",
     "dead_branches",
+    "entered_constants",
     "function_inlining",
     "functions_of_parts",
     "fusion",

@@ -14,7 +14,7 @@ import numpy as np
 from opkernel.errors import OpError
 from opkernel.graph import Graph, Operation, Tensor
 from opkernel.graph.control_flow_ops import LOOP_OPS, LOW_LEVEL_CONTROL_FLOW
-from opkernel.graph.prune import prune_and_order
+from opkernel.graph.prune import DataNeeds, prune_and_order
 from opkernel.kernel import FunctionKernel, OpKernel, allocation_limit, create_op_kernel
 from opkernel.kernel.context import OpKernelContext
 from opkernel.runtime.control_flow import FUNCTIONAL_OPS
@@ -49,7 +49,7 @@ def constant_values(
     graph = tensors[0].graph
     nothing: list[Array | None] = [None for _ in tensors]
     try:
-        order = prune_and_order(tensors, [], list(known))
+        order = prune_and_order(tensors, [], list(known), DataNeeds)
     except OpError:  # a cycle
         return nothing
     if max_nodes is not None and len(order) > max_nodes:

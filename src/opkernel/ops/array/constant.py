@@ -50,8 +50,11 @@ class ConstantOp(OpKernel):
             raise InvalidArgumentError(
                 f"Type mismatch between value ({value.dtype}) and dtype ({expected.string})"
             )
-        self._value = value.view()
-        self._value.flags.writeable = False
+        self._value = value
+        locked: Any = value
+        while isinstance(locked, np.ndarray):  # what it is a view of, too
+            locked.flags.writeable = False
+            locked = locked.base
 
     @property
     def const_tensor(self) -> Any:

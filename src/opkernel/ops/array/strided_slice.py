@@ -111,12 +111,32 @@ def _applied(apply: _Apply, begin: Any, end: Any, strides: Any, shape: _Vector) 
 def strided_slice_kernel(
     *, construction: OpKernelConstruction
 ) -> Callable[[Any, Any, Any, Any], Any]:
+    """The index of the last call stays: mostly the next one has the same constants and shape."""
     apply = _cached_spec(construction)
+    last: tuple[Any, ...] = (None,) * 5
 
     def slice_of(tensor: Any, begin: Any, end: Any, strides: Any) -> Any:
-        return tensor[_applied(apply, begin, end, strides, tensor.shape).array_index]
+        nonlocal last
+        known_begin, known_end, known_strides, shape, index = last
+        if (
+            begin is not known_begin
+            or end is not known_end
+            or strides is not known_strides
+            or tensor.shape != shape
+        ):
+            index = _applied(apply, begin, end, strides, tensor.shape).array_index
+            if all(map(_cannot_change, (begin, end, strides))):
+                last = begin, end, strides, tensor.shape, index
+        return tensor[index]
 
     return slice_of
+
+
+def _cannot_change(vector: Any) -> bool:
+    """Whether nobody can write to an array, nor to one that it is a view of."""
+    while isinstance(vector, np.ndarray) and not vector.flags.writeable:
+        vector = vector.base
+    return not isinstance(vector, np.ndarray)
 
 
 def strided_slice_grad_shape(c: InferenceContext) -> None:

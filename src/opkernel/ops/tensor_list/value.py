@@ -78,9 +78,12 @@ class TensorList(Variant):
         dims = self.element_shape.dims
         if dims is None or dims == shape:
             return True
-        return len(dims) == len(shape) and all(
-            want in (None, got) for want, got in zip(dims, shape, strict=True)
-        )
+        if len(dims) != len(shape):
+            return False
+        for want, got in zip(dims, shape, strict=True):  # no generator: each turn of a loop asks
+            if want is not None and want != got:
+                return False
+        return True
 
     def check_dtype(self, op_dtype: DataType) -> None:
         """Raise InvalidArgumentError unless the elements are of the type that the op works on."""
