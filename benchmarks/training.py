@@ -1,6 +1,6 @@
 """How many training steps a second: the network of examples/training, beside TensorFlow.
 
-    python benchmarks/training.py [--tensorflow PYTHON_WITH_TENSORFLOW] [--batches 1 10 50]
+    python benchmarks/training.py [--tensorflow PYTHON_WITH_TENSORFLOW] [--batches 1 10 64]
 
 Each contender trains in a process of its own, with a Session and the threads that it chooses itself;
 they take turns of a quarter of a second. Prints the median steps a second for each size of batches.
@@ -19,8 +19,8 @@ ROUNDS = 9
 _WORKER = """
 import importlib, sys, time
 sys.path.insert(0, sys.argv[1])
-from drawn_digits import images_and_labels
-images, labels = images_and_labels(max(map(int, sys.argv[3:])), seed=1)
+from digits import images_and_labels
+images, labels = images_and_labels("training")
 network = importlib.import_module(sys.argv[2]).Network()
 for line in sys.stdin:
     size, steps = int(line), 0
@@ -37,9 +37,9 @@ for line in sys.stdin:
 class Worker:
     """A process that trains when asked."""
 
-    def __init__(self, python: str, module: str, batches: list[int]) -> None:
+    def __init__(self, python: str, module: str) -> None:
         self.process = subprocess.Popen(
-            [python, "-c", _WORKER, str(EXAMPLE), module, *map(str, batches)],
+            [python, "-c", _WORKER, str(EXAMPLE), module],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
@@ -63,11 +63,11 @@ class Worker:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--tensorflow", metavar="PYTHON")
-    parser.add_argument("--batches", type=int, nargs="+", default=[1, 10, 50])
+    parser.add_argument("--batches", type=int, nargs="+", default=[1, 10, 64])
     options = parser.parse_args()
-    workers = {"opkernel": Worker(sys.executable, "train", options.batches)}
+    workers = {"opkernel": Worker(sys.executable, "network")}
     if options.tensorflow:
-        workers["TensorFlow"] = Worker(options.tensorflow, "train_tensorflow", options.batches)
+        workers["TensorFlow"] = Worker(options.tensorflow, "train_tensorflow")
     for batch in options.batches:
         speeds: dict[str, list[float]] = {name: [] for name in workers}
         for _ in range(ROUNDS):

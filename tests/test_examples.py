@@ -5,7 +5,10 @@ import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
+
+import opkernel
 
 ROOT = Path(__file__).resolve().parent.parent
 KERNELS = {
@@ -90,11 +93,17 @@ from a file: [4. 5.]
 
 
 def test_training_follows_tensorflow(tmp_path: Path) -> None:
-    curve = tmp_path / "loss.svg"
-    printed = run("examples/training/train.py", "--steps", "60", "--curve", str(curve))
-    found = re.search(r"60 steps: loss (\S+) to (\S+)\n.*TensorFlow's: (\S+)\n", printed)
+    curve, graph = tmp_path / "loss.svg", tmp_path / "trained.pb"
+    options = ["--steps", "50", "--curve", str(curve), "--save", str(graph)]
+    printed = run("examples/training/train.py", *options)
+    recognised = re.findall(r"(\d+) of 360 held-out images recognised", printed)
+    assert list(map(int, recognised)) == pytest.approx([278, 312], abs=3)
+    found = re.search(r"50 steps: loss (\S+) to (\S+)\n.*first 50 steps: (\S+)\n", printed)
     assert found is not None, printed
     first, last, difference = map(float, found.groups())
-    assert (first, last) == pytest.approx((2.3381, 1.5178), abs=1e-3)
+    assert (first, last) == pytest.approx((2.4585, 1.4014), abs=1e-3)
     assert difference < 1e-4
     assert curve.read_text().count("<polyline") == 2
+    images = np.load(ROOT / "examples/digits/images.npy")
+    digits = opkernel.Session(opkernel.load_graph(graph)).run("digit:0", {"images:0": images})
+    assert digits.tolist()[-4:] == [7, 0, 5, 3]

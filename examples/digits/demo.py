@@ -1,7 +1,8 @@
 """Classify handwritten digits with a network that TensorFlow trained, without TensorFlow.
 
-    python examples/digits/demo.py
+    python examples/digits/demo.py [GRAPH]
 
+Another graph has the same placeholder and results as `digits.pb`: `../training/train.py --save` writes one.
 Ends with status 1 if fewer than 97 of 100 held-out images are recognised.
 """
 
@@ -36,11 +37,12 @@ def print_images(images: np.ndarray, captions: Iterable[str]) -> None:
 
 
 def main() -> int:
+    path = sys.argv[1] if len(sys.argv) > 1 else FOLDER / "digits.pb"
     held_out = np.load(FOLDER / "test_images.npz")
     images, labels = held_out["images"], held_out["labels"]
 
     start = time.perf_counter()
-    graph = opkernel.load_graph(FOLDER / "digits.pb")
+    graph = opkernel.load_graph(path)
     with opkernel.Session(graph) as session:
         feeds = {"images:0": images[..., np.newaxis].astype(np.float32)}
         digits, probabilities = session.run(["digit:0", "probabilities:0"], feeds)
