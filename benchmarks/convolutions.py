@@ -68,6 +68,11 @@ def random(*shape: int) -> Array:
     return np.random.default_rng(0).random(shape, np.float32)
 
 
+def constant(array: Array) -> Array:
+    """The array as a Const of a frozen network has it: kernels prepare such filters once."""
+    return np.frombuffer(array.tobytes(), array.dtype).reshape(array.shape)
+
+
 def padded_slices(x: Array, window: int, stride: int) -> Iterator[Array]:
     """What the elements of windows see, one after the other, of images padded as for SAME."""
     size = -(-x.shape[1] // stride)
@@ -84,7 +89,8 @@ def convolution(
     batch: int, size: int, channels: int, depth: int, window: int, stride: int
 ) -> tuple[float, Contenders]:
     """The operations of a convolution, and the kernel beside a matrix product."""
-    x, filters = random(batch, size, size, channels), random(window, window, channels, depth)
+    x = random(batch, size, size, channels)
+    filters = constant(random(window, window, channels, depth))
     positions = batch * (-(-size // stride)) ** 2
     rows, matrix = random(positions, filters[..., 0].size), filters.reshape(-1, depth)
     kernel = conv2d(strides=[1, stride, stride, 1], dilations=[1] * 4, **ATTRS)

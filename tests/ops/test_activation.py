@@ -97,6 +97,20 @@ def test_gradient_is_the_slope(op):
     np.testing.assert_allclose(run(f"{op}Grad", 2 + x, forward), (2 + x) * slope, rtol=1e-7)
 
 
+def test_gradients_at_values_that_are_not_finite():
+    gradients = np.array([2, 2, 2, INF, INF], np.float32)
+    forward = np.array([-0.5, NAN, 3, -1, 0], np.float32)
+    expected = {
+        "EluGrad": [1, 2, 2, NAN, INF],
+        "SeluGrad": [2.5161986, 2.1014020, 2.1014020, INF, INF],
+    }
+    for op, values in expected.items():
+        np.testing.assert_allclose(run(op, gradients, forward), values, rtol=1e-6)
+    for alpha, values in ((0.25, [0.5, 0.5, 2, INF, INF]), (0.0, [0, 0, 2, NAN, NAN])):
+        found = run("LeakyReluGrad", gradients, forward, alpha=alpha)
+        np.testing.assert_array_equal(found, values)
+
+
 def test_flat_parts_pass_nothing_but_nan():
     gradients = np.array([1, 1, 1, INF, NAN, 1], np.float32)
     features = np.array([0, 6, 3, -1, -1, NAN], np.float32)
@@ -121,11 +135,12 @@ def test_gradients_do_not_broadcast(op):
 def test_scalars_and_empty_tensors():
     assert run("Relu", np.float32(-2)) == 0
     assert np.ndim(run("Elu", np.float32(-2))) == 0
+    assert run("SeluGrad", np.float32(2), np.float32(-0.5)) == pytest.approx(2.5161986)
     assert run("Selu", np.zeros((0, 3), np.float32)).shape == (0, 3)
 
 
 def test_large_arrays_are_computed_like_small_ones():
-    x = np.linspace(-4, 4, 50_001, dtype=np.float32)
+    x = np.linspace(-4, 4, 300_001, dtype=np.float32)
     parts = [run("Softsign", part) for part in np.array_split(x, 7)]
     np.testing.assert_array_equal(run("Softsign", x), np.concatenate(parts))
 

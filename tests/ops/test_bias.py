@@ -69,6 +69,14 @@ def test_gradient_sums_all_but_the_channels():
         raw_ops.BiasAddGrad(out_backprop=np.zeros(3, np.float32))
 
 
+@pytest.mark.parametrize("dtype", [np.float32, np.int32])
+@pytest.mark.parametrize("channels", [1, 3, 600])
+def test_gradient_of_many_rows(channels, dtype):
+    x = np.arange(1, 1 + 9 * 1003 * channels, dtype=dtype).reshape(9, 1003, channels) % 7
+    expected = [sum(int(value) for value in x[..., i].ravel()) for i in range(channels)]
+    assert raw_ops.BiasAddGrad(out_backprop=x).tolist() == expected
+
+
 def test_where_narrow_sums_are_rounded():
     half = np.full((3000, 1), 1, np.float16)
     assert raw_ops.BiasAddGrad(out_backprop=half).tolist() == [3000]

@@ -163,6 +163,13 @@ def test_gradient_by_input():
     assert stepping[0, :, :, 0].tolist() == [[1, 2, 10], [3, 4, 30], [100, 200, 1000]]
 
 
+def test_gradient_by_input_multiplies_no_padding():
+    filters = counting(3, 3, 1, 1) + 1
+    filters[0, 1] = INF
+    found = by_input([1, 3, 3, 1], filters, np.ones((1, 3, 3, 1), np.float32), padding="SAME")
+    assert found.reshape(3, 3).tolist() == [[INF] * 3, [INF] * 3, [24, 39, 28]]
+
+
 def test_gradient_by_filter():
     x = counting(1, 3, 3, 1)
     gradient = np.array([[1, 10], [100, 1000]], np.float32).reshape(1, 2, 2, 1)

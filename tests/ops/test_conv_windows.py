@@ -13,8 +13,8 @@ from opkernel.ops.nn.channelwise import (
     convolve_channelwise_backprop_filter,
     convolve_channelwise_backprop_input,
 )
-from opkernel.ops.nn.im2col import (
-    convolve,
+from opkernel.ops.nn.im2col import convolve
+from opkernel.ops.nn.im2col_gradients import (
     convolve_backprop_filter,
     convolve_backprop_input,
     correlate_gradient,

@@ -6,6 +6,7 @@ import pytest
 
 from opkernel import raw_ops
 from opkernel.errors import InvalidArgumentError, UnimplementedError
+from opkernel.ops.nn import window_reductions
 from opkernel.types import int32
 
 NAN, INF = np.nan, np.inf
@@ -145,6 +146,37 @@ def test_gradient_goes_to_the_first_largest():
         orig_input=x, orig_output=y, grad=line(1, 10, 100, 1000), **sizes, padding="VALID"
     )
     np.testing.assert_array_equal(same, found)
+
+
+def test_gradient_is_that_of_the_chosen_element_alone():
+    values = [1, 1, -INF, -INF, 1, 0, -INF, -INF, NAN, 2, 3, NAN, 5, 4, 7, 7]
+    x = np.array(values, np.float32).reshape(1, 4, 4, 1)
+    y = np.zeros((1, 2, 2, 1), np.float32)
+    for a, b, c, d in ((1, 2, 3, 4), (INF, -1, NAN, -INF)):
+        gradient = np.array([a, b, c, d], np.float32).reshape(y.shape)
+        found = raw_ops.MaxPoolGrad(orig_input=x, orig_output=y, grad=gradient, **SQUARE)
+        expected = [[a, 0, b, 0], [0, 0, 0, 0], [c, 0, 0, 0], [0, 0, d, 0]]
+        np.testing.assert_array_equal(found.reshape(4, 4), expected)
+
+
+def test_gradients_of_overlapping_windows_are_added():
+    x = np.array([1, 3, 3, NAN, 2, 3, 5, 4, 7], np.float32).reshape(1, 3, 3, 1)
+    gradient = np.arange(1, 10, dtype=np.float32).reshape(x.shape)
+    attrs = {**SQUARE, "strides": [1, 1, 1, 1]}
+    found = raw_ops.MaxPoolGrad(orig_input=x, orig_output=x, grad=gradient, **attrs)
+    assert found.ravel().tolist() == [0, 3, 3, 4, 0, 0, 7, 0, 28]
+
+
+@pytest.mark.parametrize("tile_bytes", [1, 500, 4000, 1 << 20])
+def test_images_and_lines_are_pooled_in_tiles_of_any_size(tile_bytes, monkeypatch):
+    monkeypatch.setattr(window_reductions, "_TILE_BYTES", tile_bytes)
+    x = np.random.default_rng(0).integers(-99, 99, (5, 11, 4, 3)).astype(np.float32)
+    attrs = {"ksize": [1, 3, 2, 1], "strides": [1, 2, 2, 1], "padding": "VALID"}
+    windows = np.lib.stride_tricks.sliding_window_view(x, (3, 2), (1, 2))[:, ::2, ::2]
+    np.testing.assert_array_equal(
+        raw_ops.MaxPool(input=x, **attrs), windows.max((-2, -1)), strict=True
+    )
+    np.testing.assert_allclose(raw_ops.AvgPool(value=x, **attrs), windows.mean((-2, -1)), rtol=1e-6)
 
 
 def test_gradient_wraps_around():

@@ -154,3 +154,10 @@ def test_l2_loss():
     assert raw_ops.L2Loss(t=f32([[1, 2], [3, 4]])) == 15
     assert raw_ops.L2Loss(t=np.ones(4096, np.float16)) == 2048
     assert raw_ops.L2Loss(t=f32([])) == 0
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float16, np.complex64])
+def test_a_sum_over_no_axes_keeps_the_sign_of_zero(dtype):
+    found = reduce("Sum", np.array([-0.0, 1.5], dtype), [])
+    assert found.dtype == dtype
+    assert np.signbit(found.real).tolist() == [True, False]

@@ -61,3 +61,15 @@ def test_the_input_is_not_written_to():
     logits = np.arange(6, dtype=np.float32).reshape(3, 2).T
     logits.flags.writeable = False
     np.testing.assert_allclose(softmax(logits).sum(axis=1), [1, 1], rtol=1e-6)
+
+
+def test_many_rows_and_rows_that_are_not_finite():
+    logits = np.random.default_rng(0).normal(size=(3, 70, 40)).astype(np.float32) * 10
+    logits[0, 0, 3], logits[1, 1, 4], logits[2, 2, :] = NAN, -INF, -INF
+    result = softmax(logits)
+    with np.errstate(invalid="ignore"):
+        exact = np.exp(logits.astype(np.float64) - logits.max(-1, keepdims=True))
+    np.testing.assert_allclose(result, exact / exact.sum(-1, keepdims=True), rtol=1e-5)
+    assert np.isnan(result[0, 0]).all()
+    assert np.isnan(result[2, 2]).all()
+    assert result[1, 1, 4] == 0

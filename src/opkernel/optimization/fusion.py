@@ -11,9 +11,12 @@ Source: TensorFlow core/grappler/optimizers/remapper.cc.
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 from typing import Any
 
-from opkernel.graph import Operation
+from opkernel.graph import Operation, Tensor
+from opkernel.optimization.gelu import find_gelu
 from opkernel.optimization.graph_editor import GraphEditor
 from opkernel.optimization.pass_registry import Grouping, register_optimization
 from opkernel.types import DataType
@@ -36,7 +39,9 @@ _ACTIVATIONS = {
 
 @register_optimization(Grouping.POST_PLACEMENT, 78)
 def fusion_onednn(editor: GraphEditor) -> None:
-    """Fuse depthwise convolutions, and tensors added, as TensorFlow does where it has oneDNN."""
+    """Fuse depthwise convolutions, tensors added, and GELU, as TensorFlow does with oneDNN."""
+    for op in editor.operations():
+        _fuse_gelu(editor, op)
     for op in editor.operations():
         bias = _bias_of(editor, op)
         if bias is not None:
@@ -100,12 +105,10 @@ def _fuse(
     editor: GraphEditor, source: Operation, bias: Operation, addition: Operation | None
 ) -> None:
     """Have the last of the operations do what all of them do."""
-    chain, names, args = [source, bias], ["BiasAdd"], [bias.inputs[1]]
+    chain, names, attrs = [source, bias], ["BiasAdd"], {}
     if addition is not None:
         chain.append(addition)
         names.append("Add")
-        args += [tensor for tensor in addition.inputs if tensor.op is not bias]
-    attrs = _attrs(editor, source) | {"num_args": len(args)}
     following = editor.only_consumer(chain[-1])
     if following is not None:
         activation = following[0]
@@ -114,10 +117,33 @@ def _fuse(
             names.append(activation.type)
             if activation.type == "LeakyRelu":
                 attrs["leakyrelu_alpha"] = activation._node_def.attr["alpha"].f
-    attrs["fused_ops"] = names
+    args = [] if addition is None else [t for t in addition.inputs if t.op is not bias]
+    _become_fused(editor, chain, names, args, attrs)
+
+
+def _fuse_gelu(editor: GraphEditor, op: Operation) -> None:
+    """Fuse a GELU that an operation is part of with the matrix product and the bias before it."""
+    gelu = find_gelu(editor, op)
+    if gelu is not None and gelu.x.op.type == "BiasAdd":
+        bias, source = gelu.x.op, gelu.x.op.inputs[0].op
+        if source.type == "MatMul" and _bias_of(editor, source) is bias:
+            _become_fused(editor, [source, bias, *gelu.chain], ["BiasAdd", gelu.name])
+
+
+def _become_fused(
+    editor: GraphEditor,
+    chain: Sequence[Operation],
+    names: list[str],
+    args: Sequence[Tensor] = (),
+    attrs: Mapping[str, Any] = MappingProxyType({}),
+) -> None:
+    """Have the last of a chain do what all of them do: a product, its bias, and what follows."""
+    source, bias, *_ = chain
+    *others, last = chain
+    args = [bias.inputs[1], *args]
+    attrs = {**_attrs(editor, source), **attrs, "num_args": len(args), "fused_ops": names}
     if source.type == "Conv2D":
         attrs |= {"TArgs": [source.output_types[0]] * len(args), "filter_format": "HWIO"}
-    *others, last = chain
     editor.become(last, f"_Fused{source.type}", [*source.inputs, *args], attrs)
     last._add_control_inputs([control for op in others for control in op.control_inputs])
     editor.note(last, f"does {' and '.join([source.type, *names])} at once")

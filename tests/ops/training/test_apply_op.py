@@ -65,6 +65,23 @@ def test_adam_over_two_steps() -> None:
     )
 
 
+def test_large_variables_step_as_small_ones_do() -> None:
+    count = 150_001
+    var, accum = variable(*[1, -2] * count), variable(*[0.5, 0] * count)
+    for _ in range(2):
+        raw_ops.ResourceApplyMomentum(
+            var=var,
+            accum=accum,
+            lr=0.1,
+            grad=floats(*[1, 2] * count),
+            momentum=0.9,
+            use_nesterov=True,
+        )
+    assert_values(
+        [var, accum], [[0.46204999, -2.92200017] * count, [2.30500007, 3.79999995] * count]
+    )
+
+
 def test_ftrl_sets_what_is_small_to_zero() -> None:
     var, accum, linear = variable(0.3, -0.2, 0.05), variable(0.1, 0.2, 0.3), variable(0, 0.4, -0.01)
     raw_ops.ResourceApplyFtrl(

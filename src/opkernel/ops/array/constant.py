@@ -17,6 +17,7 @@ from opkernel.kernel import (
 )
 from opkernel.opdef import InferenceContext, register_op
 from opkernel.opdef.common_shapes import explicit_shape
+from opkernel.ops.constant_operands import is_constant
 from opkernel.types import TensorShape
 
 _LAST_VERSION_WITH_SCALAR_AS_UNKNOWN = 21
@@ -50,11 +51,7 @@ class ConstantOp(OpKernel):
             raise InvalidArgumentError(
                 f"Type mismatch between value ({value.dtype}) and dtype ({expected.string})"
             )
-        self._value = value
-        locked: Any = value
-        while isinstance(locked, np.ndarray):  # what it is a view of, too
-            locked.flags.writeable = False
-            locked = locked.base
+        self._value = _unchangeable(value)
 
     @property
     def const_tensor(self) -> Any:
@@ -64,6 +61,14 @@ class ConstantOp(OpKernel):
     def compute(self, ctx: OpKernelContext) -> None:
         """Set the value as the output."""
         ctx.set_output(0, self._value)
+
+
+def _unchangeable(value: Any) -> Any:
+    """The value in memory that nobody can write to, for kernels to remember what they make of it."""
+    if value.size and not value.dtype.hasobject and not is_constant(value):
+        value = np.frombuffer(value.tobytes(), value.dtype).reshape(value.shape)
+    value.flags.writeable = False
+    return value
 
 
 def placeholder_shape(c: InferenceContext) -> None:

@@ -21,6 +21,7 @@ from opkernel.ops.array.strided_slice_spec import (
     strided_slice,
 )
 from opkernel.ops.array.zeros import zeros
+from opkernel.ops.constant_operands import is_constant
 from opkernel.ops.int32_attr import int32_attr
 from opkernel.ops.kernel_types import ALL, FLOAT8, QUANTIZED
 from opkernel.types import DataType, PartialTensorShape, TensorShape
@@ -125,18 +126,11 @@ def strided_slice_kernel(
             or tensor.shape != shape
         ):
             index = _applied(apply, begin, end, strides, tensor.shape).array_index
-            if all(map(_cannot_change, (begin, end, strides))):
+            if all(map(is_constant, (begin, end, strides))):
                 last = begin, end, strides, tensor.shape, index
         return tensor[index]
 
     return slice_of
-
-
-def _cannot_change(vector: Any) -> bool:
-    """Whether nobody can write to an array, nor to one that it is a view of."""
-    while isinstance(vector, np.ndarray) and not vector.flags.writeable:
-        vector = vector.base
-    return not isinstance(vector, np.ndarray)
 
 
 def strided_slice_grad_shape(c: InferenceContext) -> None:

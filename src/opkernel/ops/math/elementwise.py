@@ -36,9 +36,8 @@ FLOATS_SPEC = "bfloat16, half, float, double"
 COMPLEX_SPEC = "complex64, complex128"
 
 _NARROW = frozenset({DataType.DT_BFLOAT16, DataType.DT_HALF})
-_BLOCK = 1 << 14
-_SHARED_BLOCK = 1 << 16  # with smaller ones threads wait for each other between the steps
-_SHARED_FROM = 1 << 18
+_BLOCK = 1 << 16  # with smaller ones threads wait for each other between the steps
+_IN_BLOCKS_FROM = 1 << 18  # below, what lies between the steps stays in the cache anyway
 _TINY = float(np.finfo(np.float32).tiny)
 _TINY_DOUBLE = float(np.finfo(np.float64).tiny)
 
@@ -140,25 +139,19 @@ def _in_blocks(function: Callable[..., Any]) -> Callable[..., Any]:
     def blockwise(*inputs: Any) -> Any:
         first = inputs[0]
         size = first.size
-        if size <= _BLOCK or any(tensor.shape != first.shape for tensor in inputs):
+        if size < _IN_BLOCKS_FROM or any(tensor.shape != first.shape for tensor in inputs):
             return function(*inputs)
-        block = _BLOCK if size < _SHARED_FROM else _SHARED_BLOCK
         flat = [tensor.reshape(-1) for tensor in inputs]
-        head = function(*[tensor[:block] for tensor in flat])
+        head = function(*[tensor[:_BLOCK] for tensor in flat])
         result = np.empty(first.shape, head.dtype)
         whole = result.reshape(-1)
-        whole[:block] = head
+        whole[:_BLOCK] = head
 
         def compute(start: int) -> None:
-            piece = slice(start, start + block)
+            piece = slice(start, start + _BLOCK)
             whole[piece] = function(*[tensor[piece] for tensor in flat])
 
-        starts = range(block, size, block)
-        if size < _SHARED_FROM:
-            for start in starts:
-                compute(start)
-        else:
-            shard(compute, starts)
+        shard(compute, range(_BLOCK, size, _BLOCK))
         return result
 
     return blockwise

@@ -48,9 +48,12 @@ def matmul(
     """Half and bfloat16 accumulate in float."""
     multiply = product if xp is np else xp.matmul
     narrow = T in NARROW_FLOATS
+    may_be_constant = xp is np and T == DataType.DT_FLOAT and not transpose_b
 
     def kernel(a: Any, b: Any) -> Any:
         check_matrices(a, b, transpose_a, transpose_b)
+        if may_be_constant:
+            return product(a.T if transpose_a else a, b, operand=b)
         a, b = a.T if transpose_a else a, b.T if transpose_b else b
         if narrow:
             return narrowed(multiply(a.astype(np.float32), b.astype(np.float32)), T)

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from opkernel.kernel import allocate, intra_op_threads, one_blas_thread, shard
+from opkernel.ops.math.panels import multiply_by_panels, panels_of, parts_of_panels
 from opkernel.types import as_dtype
 
 __all__ = [
@@ -62,13 +63,16 @@ def cut(size: int, parts: int, multiple: int = 1) -> list[slice]:
     return [slice(start, min(start + step, size)) for start in range(0, size, step)]
 
 
-def product(a: Array, b: Array, finish: Finish | None = None) -> Array:
+def product(
+    a: Array, b: Array, finish: Finish | None = None, operand: Array | None = None
+) -> Array:
     """The product of two matrices.
 
     Args:
         a: `[m, k]`.
         b: `[k, n]`.
         finish: changes parts of the result in place, while they are in the cache.
+        operand: `b`, if it is what the kernel was given, and so perhaps a constant.
     """
     (rows, terms), columns = a.shape, b.shape[1]
     count = rows * terms * columns
@@ -78,6 +82,10 @@ def product(a: Array, b: Array, finish: Finish | None = None) -> Array:
             finish(result, (slice(None), slice(None)))
         return result
     out = allocate((rows, columns), as_dtype(a.dtype))
+    panels = None if operand is None else panels_of(operand, rows)
+    if panels is not None:
+        _product_by_panels(a, panels, out, finish)
+        return out
 
     def compute(where: tuple[slice, slice]) -> None:
         part = out[where]
@@ -87,6 +95,16 @@ def product(a: Array, b: Array, finish: Finish | None = None) -> Array:
 
     shard(compute, _parts(rows, columns, threads_for(count)))
     return out
+
+
+def _product_by_panels(a: Array, panels: Array, out: Array, finish: Finish | None) -> None:
+    def compute(part: tuple[Array, slice]) -> None:
+        some, columns = part
+        multiply_by_panels(a, some, out[:, columns])
+        if finish is not None:
+            finish(out[:, columns], (slice(0, len(out)), columns))
+
+    shard(compute, parts_of_panels(panels, threads_for(out.size * a.shape[1])))
 
 
 def small_product(a: Array, b: Array, multiplications: int) -> Array:

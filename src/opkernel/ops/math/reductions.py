@@ -107,7 +107,7 @@ def _fold_in(
         return _float_sum(dtype, keep_dims)
     if xp is np:
         reduce: Any = (np.add if name == "sum" else np.multiply).reduce
-        return lambda x, axes: reduce(x, axes, dtype, None, keep_dims)
+        return lambda x, axes: reduce(x, axes, dtype, None, keep_dims) if axes else x.astype(dtype)
     function = getattr(xp, name)
     return lambda x, axes: function(x, axis=axes, dtype=dtype, keepdims=keep_dims)
 
@@ -117,7 +117,9 @@ def _float_sum(dtype: np.dtype[Any], keep_dims: bool) -> Reduce:
     reduce: Any = np.add.reduce
 
     def total(x: Any, axes: tuple[int, ...]) -> Any:
-        start, stop = min(axes, default=0), max(axes, default=x.ndim) + 1
+        if not axes:
+            return x.astype(dtype)  # NumPy would add to 0, and lose the sign of -0.0
+        start, stop = min(axes), max(axes) + 1
         is_run = stop - start == len(axes) and stop < x.ndim
         if not is_run or x.size < _BLAS_FROM or x.dtype != dtype or not x.flags.c_contiguous:
             return reduce(x, axes, dtype, None, keep_dims)

@@ -4,7 +4,7 @@ Source: TensorFlow core/ops/nn_ops.cc, core/kernels/relu_op_functor.h, softplus_
 """
 
 from collections.abc import Callable, Sequence
-from functools import partial
+from functools import cache, partial
 from typing import Any
 
 import numpy as np
@@ -55,7 +55,13 @@ SOFTSIGN = _activation("Softsign", "features / (abs(features) + 1).")
 @register_kernel(RELU, device="CPU", types={"T": REAL_NUMBERS}, kind="elementwise", factory=True)
 def relu(*, T: DataType, xp: Any) -> Callable[[Any], Any]:
     """One call of the namespace's maximum; NaN stays NaN."""
-    return partial(xp.maximum, T.numpy_dtype.type(0))
+    return partial(xp.maximum, _zero(T) if xp is np else T.numpy_dtype.type(0))
+
+
+@cache
+def _zero(dtype: DataType) -> Any:
+    """An array of rank 0: NumPy takes it faster than a number."""
+    return np.zeros((), dtype.numpy_dtype)
 
 
 @register_kernel(RELU6, device="CPU", types={"T": REAL_NUMBERS}, kind="elementwise", factory=True)

@@ -10,6 +10,8 @@ Source: TensorFlow core/ops/nn_ops.cc, core/kernels/relu_op_functor.h, softplus_
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import numpy as np
+
 from opkernel.errors import InvalidArgumentError
 from opkernel.kernel import register_kernel
 from opkernel.opdef import OpHandle, register_op
@@ -89,10 +91,17 @@ def relu6_grad(gradients: Any, features: Any, *, xp: Any) -> Any:
 
 
 def elu_grad(gradients: Any, outputs: Any, *, xp: Any) -> Any:
+    if xp is np:  # the same; a choice takes ten times as long
+        return (np.fmin(outputs, 0) + 1) * gradients
     return xp.where(outputs < 0, (outputs + 1) * gradients, gradients)
 
 
 def selu_grad(gradients: Any, outputs: Any, *, xp: Any) -> Any:
+    if xp is np:  # as in Elu
+        below = outputs < 0
+        slope = (np.fmin(outputs, 0) + _SELU_SCALE_ALPHA) * below
+        slope += np.multiply(~below, SELU_SCALE, dtype=slope.dtype)
+        return slope * gradients
     below = gradients * (outputs + _SELU_SCALE_ALPHA)
     return xp.where(outputs < 0, below, gradients * SELU_SCALE)
 
@@ -122,6 +131,9 @@ def leaky_relu_grad(*, alpha: float, T: DataType, xp: Any) -> Callable[[Any, Any
     slope = float(T.numpy_dtype.type(alpha))
 
     def body(gradients: Any, features: Any, *, xp: Any) -> Any:
-        return xp.where(_is_positive(features, xp), gradients, gradients * slope)
+        positive = _is_positive(features, xp)
+        if xp is np and 0 <= slope <= 1:  # the same; a choice takes ten times as long
+            return gradients * np.maximum(positive, features.dtype.type(slope))
+        return xp.where(positive, gradients, gradients * slope)
 
     return _checked(LEAKY_RELU_GRAD.name, kernel_of_body(body, T, xp))

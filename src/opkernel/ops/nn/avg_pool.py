@@ -154,7 +154,9 @@ class _Spans:
 
     Attributes:
         lengths: how many elements each window gives its gradient to.
-        meetings: windows, and the element of each that is at one offset in it, last offset first.
+        meetings: windows, and the elements of these that are at one offset in them, last offset
+            first. The windows are neighbours, since they begin to reach to an offset, and end to,
+            one after the other.
     """
 
     def __init__(self, count: int, size: int, window: int, stride: int, before: int) -> None:
@@ -168,10 +170,18 @@ class _Spans:
         whole = window + np.minimum(place, 0)
         self.lengths = np.where(start + window > size, np.minimum(size - start, window), whole)
         first, last = start - place, start - place + self.lengths
-        self.meetings = []
+        self.meetings: list[tuple[slice, slice]] = []
         for offset in range(first.min(initial=window), last.max(initial=0))[::-1]:
             windows = np.flatnonzero((first <= offset) & (offset < last))
-            self.meetings.append((windows, place[windows] + offset))
+            if windows.size:
+                begin, end = int(windows[0]), int(windows[-1])
+                elements = slice(int(place[begin]) + offset, int(place[end]) + offset + 1, stride)
+                self.meetings.append((slice(begin, end + 1), elements))
+
+
+_small_spans = functools.lru_cache(maxsize=64)(_Spans)
+_SMALL_WINDOW = 64
+"""The size of windows up to which their spans are kept."""
 
 
 def _share_out(gradient: Array, spatial: Sequence[int], pool: Pool) -> Array:
@@ -180,8 +190,9 @@ def _share_out(gradient: Array, spatial: Sequence[int], pool: Pool) -> Array:
     The number of windows is that of the gradient, whatever the sizes ask for, as in TensorFlow.
     """
     geometry = pool.windows.geometry(spatial, pool.ksize)
+    spans = _small_spans if max(pool.ksize) <= _SMALL_WINDOW else _Spans
     axes = [
-        _Spans(
+        spans(
             gradient.shape[i + 1], size, pool.ksize[i], geometry.strides[i], geometry.padding[i][0]
         )
         for i, size in enumerate(spatial)
@@ -193,7 +204,7 @@ def _share_out(gradient: Array, spatial: Sequence[int], pool: Pool) -> Array:
     out.fill(0)
     for found in itertools.product(*(axis.meetings for axis in axes)):
         windows, elements = zip(*found, strict=True)
-        out[(slice(None), *np.ix_(*elements))] += shares[(slice(None), *np.ix_(*windows))]
+        out[(slice(None), *elements)] += shares[(slice(None), *windows)]
     return out
 
 

@@ -189,7 +189,8 @@ class _Normalise:
         centered = x - self.channels.spread(batch_mean, x)
         batch_variance = self.channels.sums(centered * centered) / count
         factor = scale / self.xp.sqrt(batch_variance + self.epsilon)
-        y = centered * self.channels.spread(factor, x) + self.channels.spread(offset, x)
+        y = centered * self.channels.spread(factor, x)
+        y += self.channels.spread(offset, x)
         unbiased = batch_variance * (count / max(count - 1, 1))
         return (
             y,

@@ -88,13 +88,16 @@ def _gradient(epsilon: float, data_format: str, is_training: bool, xp: Any) -> C
         centered = wide_x - channels.spread(mean, x)
         offset_backprop = channels.sums(dy)
         products = channels.sums(dy * centered)
-        dx = dy
+        factor = channels.spread(scale * inverse_deviation, x)
         if is_training:
             count = x.size // scale.size
             slope = inverse_deviation * inverse_deviation * (products / count)
+            centered *= channels.spread(slope, x)
             dx = dy - channels.spread(offset_backprop / count, x)
-            dx = dx - centered * channels.spread(slope, x)
-        dx = dx * channels.spread(scale * inverse_deviation, x)
+            dx -= centered
+            dx *= factor
+        else:
+            dx = dy * factor
         scale_backprop = products * inverse_deviation
         return dx.astype(x.dtype, copy=False), scale_backprop, offset_backprop, unused, unused
 

@@ -14,14 +14,15 @@ from opkernel.kernel import allocate
 from opkernel.ops.math.products import Finish
 from opkernel.ops.nn.channelwise import convolve_channelwise
 from opkernel.ops.nn.geometry import Windows, check_rank
-from opkernel.ops.nn.im2col import (
-    convolve,
+from opkernel.ops.nn.im2col import convolve
+from opkernel.ops.nn.im2col_gradients import (
     convolve_backprop_filter,
     convolve_backprop_input,
     correlate_gradient,
 )
 from opkernel.ops.nn.narrow_products import NARROW_FLOATS, product_for
 from opkernel.ops.nn.windows import Array, Geometry
+from opkernel.ops.nn.winograd import convolve_3x3
 from opkernel.types import as_dtype
 
 __all__ = [
@@ -95,7 +96,13 @@ def convolve_images(
             f"The op was given the format: {windows.data_format.value}"
         )
     check_filter(filters)
-    compute = convolve if x.shape[-1] == filters.shape[-2] else _convolve_groups
+    if x.shape[-1] != filters.shape[-2]:
+        compute = _convolve_groups
+    else:
+        result = convolve_3x3(x, filters, geometry, finish)
+        if result is not None:
+            return result
+        compute = convolve
     return compute(_widened(x), _widened(filters), geometry, finish).astype(x.dtype, copy=False)
 
 

@@ -87,12 +87,16 @@ def sparse_softmax_cross_entropy(features: Any, labels: Any, *, xp: Any) -> tupl
     _check_sparse(features, labels)
     if features.size == 0:
         return xp.zeros(labels.shape, dtype=features.dtype), xp.zeros_like(features)
+    shifted, exponentials, sums = shifted_exponentials(features, xp)
     if xp is np:
         _check_labels(labels, features.shape[1])
-    shifted, exponentials, sums = shifted_exponentials(features, xp)
+        at_label = np.arange(len(labels)), labels
+        backprop = exponentials / sums
+        backprop[at_label] -= features.dtype.type(1)
+        return np.log(sums[:, 0]) - shifted[at_label], backprop
     is_label = labels[:, None] == xp.arange(features.shape[1], dtype=labels.dtype)
-    at_label = xp.sum(xp.where(is_label, shifted, xp.zeros_like(shifted)), axis=1)
-    loss = xp.log(sums[:, 0]) - at_label
+    label_logits = xp.sum(xp.where(is_label, shifted, xp.zeros_like(shifted)), axis=1)
+    loss = xp.log(sums[:, 0]) - label_logits
     return loss, exponentials / sums - is_label.astype(features.dtype)
 
 

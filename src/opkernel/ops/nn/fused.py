@@ -230,7 +230,7 @@ def fused_matmul(
         if not left.shape[1]:  # nothing is added to the product of empty matrices
             empty: Array = np.matmul(left, right)
             return empty
-        return product(left, right, finish=finish)
+        return product(left, right, finish, None if transpose_b else b)
 
     if T == DataType.DT_FLOAT:
         return fused

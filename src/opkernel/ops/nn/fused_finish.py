@@ -6,14 +6,16 @@ Source: TensorFlow core/kernels/conv_ops_fused_impl.h, matmul_op_fused.cc, core/
 (Add, GeluExact and GeluApproximate, which only its builds with oneDNN compute).
 """
 
+import math
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from opkernel.errors import InvalidArgumentError, UnimplementedError
+from opkernel.kernel import scratch
 from opkernel.ops.math.products import Finish
-from opkernel.ops.math.special.error_functions import erf_float
+from opkernel.ops.math.special.error_functions import ERF_FLOAT
 from opkernel.ops.nn.geometry import check_rank, check_shape
 from opkernel.ops.nn.windows import Array
 
@@ -22,11 +24,15 @@ __all__ = ["Fusion", "parse_fusion"]
 _Activation = Callable[[Array, float], object]
 """Changes an array in place, given the slope of LeakyRelu."""
 
-_BLOCK = 1 << 16
+_BLOCK = 1 << 18
 """Elements; smaller blocks have threads wait for each other between the steps."""
 _FEW = 4096
 _INFINITY = np.float32(np.inf)
-_ZERO, _SIX = np.float32(0), np.float32(6)
+_ZERO, _HALF, _ONE, _SIX = (np.float32(value) for value in (0, 0.5, 1, 6))
+_LINEAR = np.float32(math.sqrt(2 / math.pi))
+_CUBIC = np.float32(0.044715 * math.sqrt(2 / math.pi))
+_GELU_EXACT = [np.float32(c * 0.5 ** (i + 0.5)) for i, c in enumerate(ERF_FLOAT)]
+"""erf(x / sqrt(2)) = tanh(x * p(x**2)): the coefficients of p."""
 
 
 def _elu(x: Array, _: float) -> None:
@@ -45,23 +51,36 @@ def _sigmoid(x: Array, _: float) -> None:
 
 
 def _gelu_exact(x: Array, _: float) -> None:
-    """`x / 2 * (1 + erf(x / sqrt(2)))`."""
-    share = erf_float(x * np.float32(np.sqrt(0.5)), xp=np)
-    share += 1
-    share *= np.float32(0.5)
-    np.multiply(x, share, out=x)
+    """`x / 2 * (1 + erf(x / sqrt(2)))`, with erf as `erf_float` computes it."""
+    square, share = _powers(x)
+    np.multiply(square, _GELU_EXACT[-1], out=share)
+    for coefficient in _GELU_EXACT[-2:0:-1]:
+        np.add(share, coefficient, out=share)
+        np.multiply(share, square, out=share)
+    np.add(share, _GELU_EXACT[0], out=share)
+    _weigh_by_tanh(x, share)
 
 
 def _gelu_approximate(x: Array, _: float) -> None:
     """`x / 2 * (1 + tanh(sqrt(2 / pi) * (x + 0.044715 * x ** 3)))`."""
-    scale = np.sqrt(2 / np.pi)
-    share = x * x
-    share *= np.float32(0.044715 * scale)
-    share += np.float32(scale)
-    share *= x
+    square, share = _powers(x)
+    np.multiply(square, _CUBIC, out=share)
+    np.add(share, _LINEAR, out=share)
+    _weigh_by_tanh(x, share)
+
+
+def _powers(x: Array) -> tuple[Array, Array]:
+    """The square of an array, and an array of its shape; both are this thread's scratch memory."""
+    square = scratch("squares", x.shape, x.dtype)
+    return np.multiply(x, x, out=square), scratch("shares", x.shape, x.dtype)
+
+
+def _weigh_by_tanh(x: Array, share: Array) -> None:
+    """`x *= (1 + tanh(x * share)) / 2`."""
+    np.multiply(share, x, out=share)
     np.tanh(share, out=share)
-    share += 1
-    share *= np.float32(0.5)
+    np.add(share, _ONE, out=share)
+    np.multiply(share, _HALF, out=share)
     np.multiply(x, share, out=x)
 
 

@@ -10,22 +10,19 @@ Source of the meaning: TensorFlow core/kernels/conv_2d.h, conv_3d.h (Eigen Spati
 """
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import lru_cache
 
 import numpy as np
 
 from opkernel.kernel import allocate, scratch, shard
+from opkernel.ops.math.panels import multiply_by_panels, panels_of, parts_of_panels
 from opkernel.ops.math.products import Finish, cut, threads_for
-from opkernel.ops.nn.windows import Array, Geometry, clipped, spread, windows_of
+from opkernel.ops.nn.windows import Array, Geometry, clipped, windows_of
 from opkernel.types import as_dtype
 
-__all__ = [
-    "convolve",
-    "convolve_backprop_filter",
-    "convolve_backprop_input",
-    "correlate_gradient",
-]
+__all__ = ["Index", "Product", "convolve", "rows_of_windows", "tiles"]
 
 Product = Callable[..., object]
 """`product(a, b, out=)`: a product of matrices."""
@@ -40,10 +37,10 @@ _FEW_ROWS = 64
 _COST = 16
 """What it takes to copy, or to finish, one element, in multiplications of matrix products."""
 
-_Index = tuple[slice, ...]
+Index = tuple[slice, ...]
 
 
-def _tiles(positions: Sequence[int], row_bytes: int, tile_bytes: int = _TILE_BYTES) -> list[_Index]:
+def tiles(positions: Sequence[int], row_bytes: int, tile_bytes: int = _TILE_BYTES) -> list[Index]:
     """Indices that cut `[batch, *output]` into contiguous tiles of about `tile_bytes`.
 
     An index has a slice for each of the first dimensions; the dimensions after it are whole.
@@ -60,7 +57,7 @@ def _tiles(positions: Sequence[int], row_bytes: int, tile_bytes: int = _TILE_BYT
     ]
 
 
-def _rows(x: Array, geometry: Geometry, index: _Index) -> Array:
+def rows_of_windows(x: Array, geometry: Geometry, index: Index) -> Array:
     """The windows of a tile, one row `[window * channels]` for each.
 
     They are in the scratch memory of this thread, until it gathers the next tile.
@@ -73,32 +70,37 @@ def _rows(x: Array, geometry: Geometry, index: _Index) -> Array:
     return rows.reshape(-1, math.prod(geometry.window) * x.shape[-1])
 
 
-def _windows_of_tile(x: Array, geometry: Geometry, index: _Index) -> Array:
+def _windows_of_tile(x: Array, geometry: Geometry, index: Index) -> Array:
     """A view `[batch, *output, *window, channels]` of the windows of a tile."""
     images, *spatial = index
-    whole = [slice(0, count) for count in geometry.output[len(spatial) :]]
-    spatial += whole
-    inside = replace(
-        geometry,
-        padding=((0, 0),) * len(spatial),
-        output=tuple([piece.stop - piece.start for piece in spatial]),
-    )
-    to, at, sizes = [], [], []
-    for axis, piece in enumerate(spatial):
-        first = piece.start * geometry.strides[axis] - geometry.padding[axis][0]
-        reach = (geometry.window[axis] - 1) * geometry.dilations[axis] + 1
-        size = (piece.stop - piece.start - 1) * geometry.strides[axis] + reach
-        stored, taken = clipped(first, 1, size, x.shape[axis + 1])
-        to.append(stored)
-        at.append(taken)
-        sizes.append(size)
-    seen = x[(images, *at)]
-    if list(seen.shape[1:-1]) == sizes:
-        return windows_of(seen, inside)
+    pieces = tuple([(piece.start, piece.stop) for piece in spatial])
+    tile, stored, taken, sizes = _places_of_tile(geometry, x.shape[1:-1], pieces)
+    seen = x[(images, *taken)]
+    if seen.shape[1:-1] == sizes:
+        return windows_of(seen, tile)
     padded = scratch("padded tile", (len(seen), *sizes, x.shape[-1]), x.dtype)
     padded.fill(0)
-    padded[(slice(None), *to)] = seen
-    return windows_of(padded, inside)
+    padded[(slice(None), *stored)] = seen
+    return windows_of(padded, tile)
+
+
+@lru_cache(maxsize=1024)
+def _places_of_tile(
+    geometry: Geometry, sizes: tuple[int, ...], pieces: tuple[tuple[int, int], ...]
+) -> tuple[Geometry, Index, Index, tuple[int, ...]]:
+    """Of a tile: its geometry, where in it what it sees of the input goes, where that is, its sizes."""
+    whole = [(0, count) for count in geometry.output[len(pieces) :]]
+    ranges = [range(*piece) for piece in (*pieces, *whole)]
+    stored, taken, reached = [], [], []
+    for axis, windows in enumerate(ranges):
+        first = windows.start * geometry.strides[axis] - geometry.padding[axis][0]
+        reach = (geometry.window[axis] - 1) * geometry.dilations[axis] + 1
+        reached.append((len(windows) - 1) * geometry.strides[axis] + reach)
+        to, at = clipped(first, 1, reached[axis], sizes[axis])
+        stored.append(to)
+        taken.append(at)
+    tile = replace(geometry, padding=((0, 0),) * len(ranges), output=tuple(map(len, ranges)))
+    return tile, tuple(stored), tuple(taken), tuple(reached)
 
 
 def convolve(
@@ -126,125 +128,28 @@ def convolve(
         if finish is not None:
             finish(out, whole)
         return out
+    count, row_bytes = math.prod(out.shape[:-1]), len(matrix) * x.itemsize
+    panels = panels_of(filters, count) if product is np.matmul else None
+    multiply = product if panels is None else multiply_by_panels
 
-    def compute(rows: Array, index: _Index, channels: slice) -> None:
+    def compute(rows: Array, index: Index, factor: Array, channels: slice) -> None:
         where = (*index, *whole[len(index) : -1], channels)
-        product(rows, matrix[:, channels], out=out[index].reshape(-1, depth)[:, channels])
+        multiply(rows, factor, out=out[index].reshape(-1, depth)[:, channels])
         if finish is not None:
             finish(out[where], where)
 
-    count, row_bytes = math.prod(out.shape[:-1]), len(matrix) * x.itemsize
     copied = 0 if geometry.is_pointwise else count * len(matrix)
     parts = threads_for(out.size * (len(matrix) + _COST) + copied * _COST)
-    if parts > 1 and count < parts * _FEW_ROWS and count * row_bytes <= _TILE_BYTES:
-        rows = _rows(x, geometry, whole[:1])
-        shard(lambda channels: compute(rows, whole[:1], channels), cut(depth, parts, 16))
+    is_cut = parts > 1 and count < parts * _FEW_ROWS and count * row_bytes <= _TILE_BYTES
+    if panels is not None or is_cut:
+        factors = [(matrix[:, some], some) for some in cut(depth, parts, 16)]
+        factors = factors if panels is None else parts_of_panels(panels, parts)
+        rows = rows_of_windows(x, geometry, whole[:1])
+        shard(lambda factor: compute(rows, whole[:1], *factor), factors)
         return out
     tile_bytes = min(_TILE_BYTES, -(-count * row_bytes // parts))
     shard(
-        lambda index: compute(_rows(x, geometry, index), index, slice(0, depth)),
-        _tiles(out.shape[:-1], row_bytes, tile_bytes),
+        lambda index: compute(rows_of_windows(x, geometry, index), index, matrix, slice(0, depth)),
+        tiles(out.shape[:-1], row_bytes, tile_bytes),
     )
     return out
-
-
-def convolve_backprop_input(
-    input_shape: Sequence[int],
-    filters: Array,
-    gradient: Array,
-    geometry: Geometry,
-    product: Product = np.matmul,
-) -> Array:
-    """The gradient of `convolve` by its input, given that by its output.
-
-    Each window's share is one row of a matrix product. Where windows overlap, the rows are added
-    up in the order of the windows.
-    """
-    depth, channels = gradient.shape[-1], input_shape[-1]
-    out = allocate(geometry.padded_shape(input_shape), as_dtype(gradient.dtype))
-    out.fill(0)
-    if out.size and gradient.size and filters.size:
-        matrix = filters.reshape(-1, depth).T
-        offsets = list(np.ndindex(*geometry.window))[::-1]
-
-        def compute(images: slice) -> None:
-            part, of_part = out[images], gradient[images]
-            for index in _tiles(of_part.shape[:-1], len(matrix.T) * out.itemsize):
-                tile = of_part[index]
-                shares = np.empty((*tile.shape[:-1], *geometry.window, channels), out.dtype)
-                product(tile.reshape(-1, depth), matrix, out=shares.reshape(-1, len(matrix.T)))
-                for offset in offsets:
-                    part[_places(index, offset, geometry)] += shares[(..., *offset, slice(None))]
-
-        shard(compute, cut(len(gradient), threads_for(gradient.size * len(matrix.T))))
-    return np.ascontiguousarray(out[geometry.inner(input_shape)])
-
-
-def convolve_backprop_filter(
-    x: Array,
-    filter_shape: Sequence[int],
-    gradient: Array,
-    geometry: Geometry,
-    product: Product = np.matmul,
-) -> Array:
-    """The gradient of `convolve` by its filters, given that by its output."""
-    depth = filter_shape[-1]
-    out = allocate(filter_shape, as_dtype(x.dtype))
-    out.fill(0)
-    if out.size and gradient.size and x.size:
-        parts = cut(len(x), threads_for(gradient.size * (out.size // depth)))
-        totals = [out, *(np.zeros_like(out) for _ in parts[1:])]
-
-        def compute(part: tuple[slice, Array]) -> None:
-            images, total = part[0], part[1].reshape(-1, depth)
-            share = np.empty_like(total)
-            for index, rows in _all_rows(x[images], geometry):
-                product(rows.T, gradient[images][index].reshape(-1, depth), out=share)
-                np.add(total, share, out=total)
-
-        shard(compute, list(zip(parts, totals, strict=True)))
-        for total in totals[1:]:
-            out += total
-    return out
-
-
-def correlate_gradient(
-    x: Array,
-    filter_shape: Sequence[int],
-    gradient: Array,
-    geometry: Geometry,
-    product: Product = np.matmul,
-) -> Array:
-    """`convolve_backprop_filter` as a sum over the elements of the input, not over the windows.
-
-    The same, unless there are values that are not finite: here each input element is multiplied by
-    each filter element, by zero where no window has the two.
-    """
-    *window, channels, depth = filter_shape
-    laid_out, places = spread(gradient, geometry, x.shape[1:-1])
-    out = np.zeros((channels, math.prod(window) * depth), x.dtype)
-    share = np.empty_like(out)
-    for index, rows in _all_rows(laid_out, places):
-        product(x[index].reshape(-1, channels).T, rows, out=share)
-        out += share
-    turned = np.flip(out.reshape(channels, *window, depth), tuple(range(1, len(window) + 1)))
-    return np.ascontiguousarray(np.moveaxis(turned, 0, -2))
-
-
-def _all_rows(x: Array, geometry: Geometry) -> Iterator[tuple[_Index, Array]]:
-    """The windows of an input tile by tile: where, and one row for each."""
-    row_bytes = math.prod(geometry.window) * x.shape[-1] * x.itemsize
-    for index in _tiles((x.shape[0], *geometry.output), row_bytes):
-        yield index, _rows(x, geometry, index)
-
-
-def _places(index: _Index, offset: Sequence[int], geometry: Geometry) -> _Index:
-    """Where, in the padded input, the windows of a tile have their element at `offset`."""
-    spatial = [*index[1:], *(slice(0, count) for count in geometry.output[len(index) - 1 :])]
-    places = [index[0]]
-    for where, at, stride, dilation in zip(
-        spatial, offset, geometry.strides, geometry.dilations, strict=True
-    ):
-        first, last = (i * stride + at * dilation for i in (where.start, where.stop - 1))
-        places.append(slice(first, last + 1, stride))
-    return tuple(places)

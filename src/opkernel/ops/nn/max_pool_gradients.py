@@ -21,7 +21,7 @@ from opkernel.ops.kernel_types import REAL_NUMBERS
 from opkernel.ops.nn.geometry import check_rank, check_shape
 from opkernel.ops.nn.max_pool import check_depth_windows
 from opkernel.ops.nn.pooling import Pool, check_channels_last, pool_from_attrs, sizes_in_tensor
-from opkernel.ops.nn.window_reductions import argmax_windows, scatter_to_chosen
+from opkernel.ops.nn.window_reductions import first_equal, scatter_to_largest
 from opkernel.ops.nn.windows import Array, Geometry, overlaps
 from opkernel.types import DataType
 
@@ -158,8 +158,7 @@ def _max_pool_grad(x: Array, y: Array, gradient: Array, pool: Pool) -> Array:
     pool.refuse_depth("MaxPoolingGrad")
     geometry = _checked_geometry(x, y, pool)
     check_shape("grad", gradient.shape, y.shape)
-    _, chosen = argmax_windows(x, geometry)
-    return scatter_to_chosen(chosen, gradient, x.shape, geometry)
+    return scatter_to_largest(x, gradient, geometry)
 
 
 def _max_pool_grad_grad(x: Array, y: Array, gradient: Array, pool: Pool) -> Array:
@@ -169,11 +168,8 @@ def _max_pool_grad_grad(x: Array, y: Array, gradient: Array, pool: Pool) -> Arra
     geometry = _checked_geometry(x, y, pool)
     check_shape("grad", gradient.shape, x.shape)
     out = np.zeros(y.shape, gradient.dtype)
-    missing = np.ones(y.shape, np.bool_)
-    for _, windows, elements in overlaps(geometry, x.shape[1:-1]):
-        found = missing[windows] & (x[elements] == y[windows])
+    for found, windows, elements in first_equal(x, y, geometry):
         np.copyto(out[windows], gradient[elements], where=found)
-        missing[windows] &= ~found
     return out
 
 

