@@ -9,8 +9,16 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 
-__all__ = ["clean_environment", "interleaved", "report", "seconds_a_call", "wall_seconds"]
+__all__ = [
+    "clean_environment",
+    "interleaved",
+    "medians",
+    "report",
+    "seconds_a_call",
+    "wall_seconds",
+]
 
 
 def clean_environment() -> dict[str, str]:
@@ -41,11 +49,16 @@ def interleaved(
     contenders: Mapping[str, Callable[[], object]], rounds: int = 9
 ) -> dict[str, float]:
     """The median seconds a call of each contender; every round measures each of them once."""
-    times: dict[str, list[float]] = {name: [] for name in contenders}
+    return medians({name: partial(seconds_a_call, f) for name, f in contenders.items()}, rounds)
+
+
+def medians(measurements: Mapping[str, Callable[[], float]], rounds: int = 9) -> dict[str, float]:
+    """The median of what each measurement tells; every round makes each of them once."""
+    found: dict[str, list[float]] = {name: [] for name in measurements}
     for _ in range(rounds):
-        for name, function in contenders.items():
-            times[name].append(seconds_a_call(function))
-    return {name: statistics.median(found) for name, found in times.items()}
+        for name, measure in measurements.items():
+            found[name].append(measure())
+    return {name: statistics.median(values) for name, values in found.items()}
 
 
 def wall_seconds(commands: Mapping[str, Sequence[str]], rounds: int = 7) -> dict[str, float]:

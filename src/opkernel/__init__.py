@@ -44,6 +44,7 @@ if TYPE_CHECKING:
     from opkernel.opdef import register_op as register_op
     from opkernel.optimization import Grouping as Grouping
     from opkernel.optimization import optimization_passes as optimization_passes
+    from opkernel.optimization import optimize_functions as optimize_functions
     from opkernel.optimization import optimize_graph as optimize_graph
     from opkernel.optimization import register_optimization as register_optimization
     from opkernel.plugins import API_VERSION as API_VERSION
@@ -131,6 +132,7 @@ _NAMES_OF_ROOM = {
     "optimization": [
         "Grouping",
         "optimization_passes",
+        "optimize_functions",
         "optimize_graph",
         "register_optimization",
     ],

@@ -98,3 +98,26 @@ def test_a_name_that_is_not_there(command, dense, tmp_path):
     result = command("optimize", dense, "-o", tmp_path / "out.pb", "--fetch", "z")
     assert result.exit_code == 1
     assert "z" in result.output
+
+
+def test_functions_are_written_optimized_too(command, tmp_path):
+    x = opkernel.TensorSpec([], FLOAT)
+
+    @opkernel.function(input_signature=[x])
+    def body(x):
+        return x * (opkernel.constant(1.0) + opkernel.constant(1.0))
+
+    graph = opkernel.Graph()
+    with graph.as_default():
+        start = opkernel.placeholder(FLOAT, [], name="x")
+        (y,) = opkernel.while_loop(lambda x: x < 10.0, lambda x: (body(x),), [start])
+        graph.create_op("Identity", [y], name="y")
+    opkernel.save_graph(graph, tmp_path / "loop.pb")
+    out = tmp_path / "out.pb"
+    report = json.loads(command("optimize", tmp_path / "loop.pb", "-o", out, "--json").output)
+    assert report["passes"]["constant_folding"] == 1
+    assert report["passes"]["function_inlining"] == 1
+    assert "AddV2" in report["ops"]["before"]
+    assert "AddV2" not in report["ops"]["after"]
+    with opkernel.Session(opkernel.load_graph(out), optimize=False) as session:
+        assert session.run("y:0", {"x:0": 3.0}) == 12

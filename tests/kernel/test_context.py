@@ -24,6 +24,8 @@ from opkernel.kernel import (
     Step,
     TensorRef,
     allocation_limit,
+    is_recycled,
+    recycled,
 )
 from opkernel.kernel.context import function_of_step
 from opkernel.types import float32, int32
@@ -214,6 +216,12 @@ class TestForwarding:
     def test_a_kernel_without_outputs_may_work_in_its_inputs_buffer(self):
         ctx = context([np.ones(4, np.float32)], ["a: float"], outputs=[])
         assert ctx.forward_input(0, NO_RESERVATION, float32, [4]) is not None
+
+    def test_the_memory_of_large_results_is_taken_for_good(self):
+        ctx = context([recycled((8 << 20,), np.dtype(np.float32))], ["a: float"])
+        assert is_recycled(ctx.inputs[0])
+        assert ctx.forward_input(0, NO_RESERVATION, float32, [8 << 20]) is not None
+        assert not is_recycled(ctx.inputs[0])
 
     @pytest.mark.parametrize(
         ("forward_from", "taken"),

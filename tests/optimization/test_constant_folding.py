@@ -84,6 +84,25 @@ def test_what_has_state_is_a_placeholder_or_too_large_stays(op, inputs, attrs):
     assert op in ops_of(optimized(b, b.op("Identity", tensor), "constant_folding"))
 
 
+def test_control_flow_and_internal_ops_stay():
+    b = Builder()
+    x = b.placeholder("x")
+    switch = b.operation("Switch", b.constant(1.0), b.op("Less", x, x))
+    passed = b.op("Neg", switch.outputs[0])
+    summed = b.op("_UnaryOpsComposition", b.constant(0.5),
+                  op_names=["Exp", "Neg"], name="internal")  # fmt: skip
+    graph = optimized(b, [passed, b.op("Identity", summed)], "constant_folding")
+    assert {"Switch", "Neg", "_UnaryOpsComposition"} <= set(ops_of(graph))
+
+
+def test_results_up_to_ten_mebibytes_are_kept():
+    for rows, is_kept in ((10 << 8, True), ((10 << 8) + 1, False)):
+        b = Builder()
+        shape = b.constant(np.array([rows, 1024], "i4"))
+        filled = b.op("Identity", b.op("Fill", shape, b.constant(np.float32(1))))
+        assert (ops_of(optimized(b, filled, "constant_folding")) == []) == is_kept
+
+
 def test_what_fails_stays_and_fails_in_the_step():
     b = Builder()
     wrong = b.op("FloorDiv", b.constant(1), b.constant(0), name="wrong")

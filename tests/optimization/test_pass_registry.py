@@ -22,16 +22,20 @@ NAMES = {
     "constant_folding",
     "control_edges",
     "dead_branches",
+    "debug_stripper",
     "entered_constants",
     "function_inlining",
     "functions_of_parts",
     "fusion",
     "fusion_onednn",
     "identities",
+    "input_folding",
     "layout",
     "loop_invariants",
     "shape_materialization",
+    "shape_specialization",
     "transposes",
+    "while_invariants",
 }
 
 
@@ -83,6 +87,21 @@ def test_a_pass_may_add_functions_to_the_library():
     edited = editor()
     registry.run_grouping(Grouping.PRE_PLACEMENT, edited)
     assert list(edited.graph.function_library) == ["twice"]
+
+
+def test_a_pass_on_request_runs_where_it_is_named_alone():
+    ran = []
+
+    def seldom(editor):
+        ran.append("seldom")
+
+    registry = OptimizationPassRegistry()
+    registry.register(Grouping.PRE_PLACEMENT, 1, seldom, on_request=True)
+    registry.run_grouping(Grouping.PRE_PLACEMENT, editor())
+    registry.run_grouping(Grouping.PRE_PLACEMENT, editor(), {"others"})
+    assert not ran
+    registry.run_grouping(Grouping.PRE_PLACEMENT, editor(), {"seldom"})
+    assert ran == ["seldom"]
 
 
 def test_names_are_unique_and_passes_can_be_taken_out():

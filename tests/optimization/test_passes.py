@@ -344,6 +344,62 @@ def test_a_tensor_of_perhaps_another_shape_is_not():
     check_same(b, y, {x: np.ones((4, 3), "f4"), z: np.ones((1, 3), "f4")})
 
 
+def exact_gelu(b, x):
+    return b.op(
+        "Mul",
+        b.op("Mul", b.constant(0.5), x),
+        b.op("AddV2", b.constant(1.0), b.op("Erf", b.op("Mul", x, b.constant(0.5**0.5)))),
+    )
+
+
+def exact_gelu_with_a_division(b, x):
+    erf = b.op("Erf", b.op("RealDiv", x, b.constant(2**0.5)))
+    twice = b.op("Mul", b.op("AddV2", erf, b.constant(1.0)), x)
+    return b.op("Mul", twice, b.constant(0.5))
+
+
+def near_gelu(b, x):
+    cubic = b.op("Mul", b.constant(0.044715), b.op("Pow", x, b.constant(3.0)))
+    argument = b.op("Mul", b.constant((2 / np.pi) ** 0.5), b.op("AddV2", x, cubic))
+    share = b.op("AddV2", b.constant(1.0), b.op("Tanh", argument))
+    return b.op("Mul", b.op("Mul", b.constant(0.5), x), share)
+
+
+@pytest.mark.parametrize(
+    ("gelu", "name"),
+    [
+        (exact_gelu, "GeluExact"),
+        (exact_gelu_with_a_division, "GeluExact"),
+        (near_gelu, "GeluApproximate"),
+    ],
+)
+def test_gelu_is_found_in_its_arithmetic_and_fused(gelu, name):
+    b = Builder()
+    x = image(b, None, 3)
+    product = b.op("BiasAdd", b.op("MatMul", x, floats(b, 3, 5)), floats(b, 5))
+    y = gelu(b, product)
+    graph = optimized(b, y)
+    assert ops_of(graph) == ["_FusedMatMul"]
+    (fused,) = (op for op in graph.operations if op.type == "_FusedMatMul")
+    assert fused.get_attr("fused_ops") == [b"BiasAdd", name.encode()]
+    value = np.random.default_rng(0).normal(size=(7, 3)).astype("f4")
+    check_same(b, y, {x: value})
+    kept = optimized(b, [y, product])
+    assert ops_of(kept).count("_FusedMatMul") == 1
+    assert len(ops_of(kept)) > 1
+    check_same(b, [y, product], {x: value})
+
+
+def test_what_is_almost_gelu_is_computed_as_it_stands():
+    b = Builder()
+    x = image(b, None, 3)
+    product = b.op("BiasAdd", b.op("MatMul", x, floats(b, 3, 5)), floats(b, 5))
+    erf = b.op("Erf", b.op("Mul", product, b.constant(0.7)))
+    y = b.op("Mul", b.op("Mul", b.constant(0.5), product), b.op("AddV2", b.constant(1.0), erf))
+    assert "Erf" in ops_of(optimized(b, y))
+    check_same(b, y, {x: np.ones((2, 3), "f4")})
+
+
 # Loops, branches and functions
 
 

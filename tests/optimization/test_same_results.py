@@ -13,8 +13,8 @@ from tests.runtime.dataflow.test_functions import define
 
 import opkernel
 from opkernel.graph import Operation, Tensor
-from opkernel.optimization import optimization_passes
-from opkernel.types import PartialTensorShape
+from opkernel.optimization import optimization_passes, optimize_functions, optimize_graph
+from opkernel.types import DataType, PartialTensorShape
 
 NAMES = sorted(one.name for one in optimization_passes())
 MODELS = [
@@ -81,7 +81,8 @@ class RandomGraph:
 
     def grow(self) -> None:
         kinds = "unary binary constant transpose reshape pack matmul shape waits counts cond loop"
-        kind = self.pick([*kinds.split(), "unary", "constant", "call", "if", "while"])
+        kinds += " unary constant call if while chain chain moved image dead checked"
+        kind = self.pick(kinds.split())
         self.made.append(getattr(self, f"_{kind}")())
 
     def _unary(self):
@@ -185,21 +186,103 @@ class RandomGraph:
 
     def _while(self):
         number = len(self.made)
-        types = [INT32, FLOAT]
+        types, turns = [INT32, FLOAT, FLOAT], self.pick([0, 1, 2])
         go_on = define(
-            self.b, f"go_on_{number}", types, lambda g, i, x: [g.op("Less", i, g.constant(2))]
+            self.b,
+            f"go_on_{number}",
+            types,
+            lambda g, i, x, w: [g.op("Less", i, g.op("Mul", g.constant(turns), g.constant(1)))],
         )
         turn = define(
             self.b,
             f"turn_{number}",
             types,
-            lambda g, i, x: [
+            lambda g, i, x, w: [
                 g.op("AddV2", i, g.op("AddV2", g.constant(0), g.constant(1))),
-                g.op("Tanh", g.op("Mul", g.op("Identity", x), g.constant(1.0))),
+                g.op("Tanh", g.op("Sub", g.op("Identity", x), g.op("Tanh", g.op("Neg", w)))),
+                g.op("Identity", w),
             ],
         )
-        inputs = [self.b.constant(0), self.value()]
-        return self.b.operation("StatelessWhile", inputs, cond=go_on, body=turn, T=types).outputs[1]
+        inputs = [self.b.constant(0), self.value(), self.value()]
+        loop = self.b.operation("StatelessWhile", inputs, cond=go_on, body=turn, T=types)
+        return self.pick(loop.outputs[1:])
+
+    def _chain(self):
+        """What a shorter chain computes, never of a number that a Floor behind it cuts off."""
+        b, x = self.b, self.tanh(self.value())
+        one, sure = b.constant(1.0), b.op("Square", x)
+        chains = {
+            "AddN": lambda: b.op("AddN", [x, x, x]),
+            "factor": lambda: b.op("AddV2", b.op("Mul", x, sure), b.op("Mul", self.value(), x)),
+            "negated": lambda: b.op(self.pick(["AddV2", "Sub"]), x, b.op("Neg", self.value())),
+            "log1p": lambda: b.op("Log", b.op("AddV2", sure, one)),
+            "expm1": lambda: b.op("Sub", b.op("Exp", x), one),
+            "root": lambda: b.op(
+                "Pow", b.op("AddV2", sure, one), b.constant(self.pick([0.5, -0.5]))
+            ),
+            "Max": lambda: b.op("Max", b.op("Exp", x), b.constant([2], "i4"), keep_dims=True),
+            "not": lambda: self.cast(
+                b.op("LogicalNot", b.op("Equal", self.value(), self.value())), FLOAT
+            ),
+        }
+        whole = b.op("Mul", self.value(), chains[self.pick(sorted(chains))]())
+        return b.op("Mul", self.tanh(whole), b.constant(0.7))
+
+    def tanh(self, x):
+        return self.b.op("Tanh", x)
+
+    def cast(self, x, dtype):
+        return self.b.op("Cast", x, SrcT=x.dtype, DstT=dtype)
+
+    def _moved(self):
+        b, x, last = self.b, self.value(), self.b.constant(-1)
+        bounds = [b.constant(np.array(part, "i4")) for part in ([0, 0, 2], [2, 3, 5], [1, 1, 1])]
+        moves = {
+            "cast": lambda: self.cast(self.cast(x, DataType.DT_DOUBLE), FLOAT),
+            "bitcast": lambda: b.op("Bitcast", b.op("Bitcast", x, type=INT32), type=FLOAT),
+            "concat": lambda: b.op(
+                "StridedSlice",
+                b.op("ConcatV2", [b.op("ConcatV2", [x, self.value()], last), x], b.constant(2)),
+                *bounds,
+            ),
+            "matmul": lambda: b.op(
+                "BatchMatMulV2", x, b.op("Transpose", x, b.constant([0, 2, 1], "i4"))
+            ),
+        }
+        return self.tanh(moves[self.pick(sorted(moves))]())
+
+    def _image(self):
+        """Scaled, padded, convolved with constant filters."""
+        b = self.b
+        x = b.op("Reshape", self.value(), b.constant([2, 3, 3, 1], "i4"))
+        x = b.op(self.pick(["Mul", "RealDiv"]), x, b.constant(self.pick([2.0, 0.3, 1e10])))
+        before = self.pick([0, 1])
+        around = [before, 1 - before]
+        x = b.op("Pad", x, b.constant([[0, 0], around, around, [0, 0]], "i4"))
+        filters = b.constant(np.arange(4).reshape(2, 2, 1, 1) / 4, "f4")
+        op = self.pick(["Conv2D", "DepthwiseConv2dNative"])
+        y = b.op(op, x, filters, strides=[1, 1, 1, 1], padding="VALID")
+        return self.tanh(b.op("Reshape", y, b.constant([2, 3, 3], "i4")))
+
+    def _dead(self):
+        """A conditional with a predicate that is known, perhaps within another."""
+        b, number = self.b, self.pick([1.0, 2.0])
+        known = self.pick(
+            [lambda: b.constant(True), lambda: b.op("Less", b.constant(1.0), b.constant(number))]
+        )
+
+        def inner(x):
+            return b.cond(known(), lambda x: [b.op("Neg", x)], lambda x: [b.op("Tanh", x)], [x])
+
+        if self.draw(st.booleans()):
+            return b.cond(self.p, inner, lambda x: [x], [self.value()])[0]
+        return inner(self.value())[0]
+
+    def _checked(self):
+        checked = self.b.op("CheckNumerics", self.tanh(self.value()), message="wrong")
+        is_right = self.b.op("LogicalOr", self.p, self.b.constant(True))
+        asserted = self.b.operation("Assert", is_right, [checked], T=[FLOAT])
+        return self.b.operation("Neg", checked, after=[asserted]).outputs[0]
 
 
 @given(st.data())
@@ -213,3 +296,19 @@ def test_random_graphs_give_the_same_with_all_passes_and_with_some(data):
     feeds = {random.x: x, random.p: random.pick([True, False])}
     for passes in (set(NAMES), *data.draw(st.lists(st.sampled_from(CHOICES), max_size=4))):
         check_same(random.b, fetches, feeds, *passes, rtol=1e-4)
+    check_written(random.b.graph, fetches, feeds)
+
+
+def check_written(graph, fetches, feeds):
+    """No pass fails, and the graph that is written with its functions gives the same, too."""
+    result = optimize_functions(optimize_graph(graph, fetches, list(feeds)))
+    written = opkernel.Graph()
+    with written.as_default():
+        opkernel.import_graph_def(result.as_graph_def(), name="")
+    named = {tensor.name: value for tensor, value in feeds.items()}
+    with opkernel.Session(graph, optimize=False) as session:
+        expected = session.run(fetches, feeds)
+    with opkernel.Session(written, optimize=False) as session:
+        found = session.run([tensor.name for tensor in fetches], named)
+    for value, want in zip(found, expected, strict=True):
+        np.testing.assert_allclose(value, want, rtol=1e-4, atol=1e-4)

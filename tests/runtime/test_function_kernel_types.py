@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import opkernel
-from opkernel.errors import InternalError, OpError
+from opkernel.errors import InternalError, InvalidArgumentError
 from opkernel.opdef import register_op, unknown_shape
 from opkernel.runtime import Session
 
@@ -21,6 +21,11 @@ def run(kernel, executor_type="", outputs=("y: float",)):
         return session.run([*op.outputs, "next:0"], {x: np.array([1, 2], np.float32)})
 
 
+def unpacks_too_much(x):
+    a, b, c = x
+    return a + b + c
+
+
 @pytest.mark.parametrize("executor_type", ["", "DATAFLOW"])
 class TestTypes:
     def test_the_declared_type_passes(self, executor_type):
@@ -31,8 +36,19 @@ class TestTypes:
             run(lambda x: x.astype(np.float64), executor_type)
 
     def test_no_array_names_the_node(self, executor_type):
-        with pytest.raises(OpError, match="'mine'"):
+        with pytest.raises(InternalError, match=r"the kernel set .*output.* to None.*'mine'"):
             run(lambda x: None, executor_type)
+
+    def test_an_error_of_the_kernel_itself_stays_what_it_is(self, executor_type):
+        with pytest.raises(InternalError, match=r"AttributeError: 'NoneType' .*'dtype'"):
+            run(lambda x: getattr(None, "dtype"), executor_type)  # noqa: B009  # mypy knows it fails
+        with pytest.raises(InvalidArgumentError, match=r"ValueError: .*unpack"):
+            run(unpacks_too_much, executor_type)
+
+    @pytest.mark.parametrize("given", [None, 5, (), (np.float32(1),), (np.float32(1),) * 3])
+    def test_another_number_of_outputs_is_the_fault_of_the_kernel(self, executor_type, given):
+        with pytest.raises(InternalError, match=r"output.*'mine'"):
+            run(lambda x: given, executor_type, ["y: float", "z: float"])
 
     def test_each_output_is_checked(self, executor_type):
         outputs = ["y: float", "n: int32"]

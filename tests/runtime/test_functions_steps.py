@@ -238,6 +238,30 @@ class TestRecursion:
     def test_a_depth_of_two_hundred_calls(self):
         assert run(runtime_of(*self.FACTORIAL), "Factorial", {}, np.int32(100)) == [0]
 
+    def test_what_functions_call_is_looked_through_once(self, monkeypatch):
+        """Or chains of functions would take time that grows with the square of their length."""
+        looked_through: list[str] = []
+        look = FunctionLibraryDefinition.reachable_definitions
+
+        def reachable_definitions(library, *args):
+            found = look(library, *args)
+            looked_through.extend(found)
+            return found
+
+        monkeypatch.setattr(
+            FunctionLibraryDefinition, "reachable_definitions", reachable_definitions
+        )
+        count = 40
+        chain = [
+            define(f"F{n}(x: float) -> (y: float)", [f"y = F{n + 1}(x)"], y="y:y:0")
+            for n in range(count)
+        ]
+        last = define(f"F{count}(x: float) -> (y: float)", ["y = Neg[T=float](x)"], y="y:y:0")
+        graph = graph_of(library_of(*chain, last), "x = Placeholder[dtype=float]()", "y = F0(x)")
+        with Session(graph) as session:
+            assert session.run("y:0", {"x:0": 1.0}) == -1
+        assert count < len(looked_through) < 3 * count
+
     def test_recursion_without_end_is_an_error_of_the_step(self):
         endless = define("Endless(x: float) -> (y: float)", ["y = Endless(x)"], y="y:y:0")
         library = library_of(endless)

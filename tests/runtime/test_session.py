@@ -19,8 +19,9 @@ from opkernel.errors import (
     ResourceExhaustedError,
 )
 from opkernel.graph import Graph
-from opkernel.kernel import global_kernel_registry, register_kernel
+from opkernel.kernel import OpKernel, global_kernel_registry, register_kernel
 from opkernel.opdef import OpRegistry, register_op, unknown_shape
+from opkernel.proto import GraphDef
 from opkernel.types import DataType
 
 FLOAT = DataType.DT_FLOAT
@@ -178,6 +179,78 @@ def test_many_threads_may_run_one_session(graph: Graph) -> None:
         assert list(pool.map(run, range(200))) == [4.0 * n * n for n in range(200)]
 
 
+def test_many_threads_may_make_and_call_callables_of_one_session(graph: Graph) -> None:
+    """Some call one that all share, some make their own, while others run steps."""
+    with opkernel.Session(graph) as session:
+        shared = session.make_callable(["squared:0", "double:0"], ["x:0"])
+
+        def work(number: int) -> list[Any]:
+            own = session.make_callable("squared:0", ["x:0"] if number % 2 else ["double:0"])
+            found: list[Any] = []
+            for turn in range(20):
+                x = floats(number, turn)
+                squared, double = shared(x)
+                run = session.run("double:0", {"x:0": x})
+                found.append([squared, double**2, run**2, own(x if number % 2 else double)])
+            return found
+
+        with ThreadPoolExecutor(8) as pool:
+            for number, found in enumerate(pool.map(work, range(16))):
+                for turn, arrays in enumerate(found):
+                    for array in arrays:
+                        np.testing.assert_array_equal(array, [4 * number**2, 4 * turn**2])
+
+
+def test_a_kernel_that_cannot_be_constructed_fails_the_steps_that_need_it(graph: Graph) -> None:
+    made = []
+
+    class Darth(OpKernel):
+        """Fails when it is constructed."""
+
+        def __init__(self, construction: Any) -> None:
+            super().__init__(construction)
+            made.append(construction)
+            raise InvalidArgumentError("I am your father.")
+
+    op = register_op("Darth", inputs=["x: float"], outputs=["y: float"], shape_fn=unknown_shape)
+    register_kernel(op, device="CPU")(Darth)
+    graph.create_op("Darth", [graph.get_tensor_by_name("double:0")], name="vader")
+    with opkernel.Session(graph) as session:
+        for count in (1, 2):
+            with pytest.raises(InvalidArgumentError, match=r"I am your father\.") as raised:
+                session.run("vader:0", {"x:0": [1.0]})
+            assert (raised.value.node, raised.value.op) == ("vader", "Darth")
+            assert len(made) == count
+        with pytest.raises(InvalidArgumentError, match=r"I am your father\."):
+            session.make_callable("vader:0", ["x:0"])
+        np.testing.assert_array_equal(session.run("squared:0", {"x:0": [3.0]}), [36])
+
+
+@pytest.mark.parametrize(
+    ("fetches", "feed", "message"),
+    [
+        ({"double:0"}, "x:0", "Fetch argument {'double:0'} has invalid type set"),
+        (["double:0", {"a": bytearray(b"x")}], "x:0", "Fetch argument .* invalid type bytearray"),
+        ("double:0", ["x:0"], r"Feed argument \['x:0'\] has invalid type list"),
+    ],
+)
+def test_what_is_no_feed_or_fetch_is_named(
+    graph: Graph, fetches: Any, feed: Any, message: str
+) -> None:
+    with opkernel.Session(graph) as session, pytest.raises(TypeError, match=message):
+        session.make_callable(fetches, [feed])
+
+
+@pytest.mark.parametrize("given", [3, "RunMetadata", opkernel.RunOptions(), GraphDef()])
+def test_what_is_no_run_metadata_is_refused_before_the_step(graph: Graph, given: Any) -> None:
+    with opkernel.Session(graph) as session:
+        message = f"run_metadata must be a RunMetadata, not a {type(given).__name__}"
+        with pytest.raises(TypeError, match=message):
+            session.run("double:0", {"x:0": [1.0]}, run_metadata=given)
+        with pytest.raises(TypeError, match=message):
+            session.make_callable("double:0", ["x:0"])([1.0], run_metadata=given)
+
+
 def test_the_plan_is_readable_python(graph: Graph) -> None:
     source = opkernel.Session(graph).plan("squared:0", ["x:0"]).source
     assert source.splitlines() == [
@@ -206,7 +279,7 @@ def test_a_long_graph_is_cut_into_functions_and_gives_the_same() -> None:
         tensor = graph.create_op("AddV2", [tensor, one]).outputs[0]
     session = opkernel.Session(graph)
     assert session.run(tensor, {"x:0": 0.5}) == 4500.5
-    assert session.plan(tensor, ["x:0"]).source.count("def ") == 4
+    assert session.plan(tensor, ["x:0"]).source.count("def ") == 6
 
 
 def test_a_graph_that_was_changed_after_a_run_is_compiled_anew(graph: Graph) -> None:

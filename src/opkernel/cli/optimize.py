@@ -1,7 +1,7 @@
 """`opkernel optimize`: write a model that computes the same with less work."""
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,8 +15,14 @@ from opkernel.cli.progress import progress
 from opkernel.cli.signature import find_tensor, graph_outputs
 from opkernel.errors import NotFoundError
 from opkernel.graph import Graph, Operation, Tensor, load_graph, save_graph
-from opkernel.optimization import OptimizationPass, OptimizedGraph, optimization_passes
+from opkernel.optimization import (
+    OptimizationPass,
+    OptimizedGraph,
+    optimization_passes,
+    optimize_functions,
+)
 from opkernel.optimization import optimize_graph as _optimize_graph
+from opkernel.proto import FunctionDef
 
 __all__ = ["optimize"]
 
@@ -46,6 +52,7 @@ __all__ = ["optimize"]
     help="A tensor that will be fed, besides the placeholders; what is behind it is left out.",
 )
 @click.option("--passes", metavar="A,B", help="Run these passes alone.")
+@click.option("--with", "further", metavar="A,B", help="Run these too, which run on request only.")
 @click.option("--without", metavar="A,B", help="Do not run these passes.")
 @click.option("--verbose", "-v", is_flag=True, help="Print what was done to each node.")
 @json_option
@@ -55,15 +62,16 @@ def optimize(
     fetches: tuple[str, ...],
     feeds: tuple[str, ...],
     passes: str | None,
+    further: str | None,
     without: str | None,
     verbose: bool,
     as_json: bool,
 ) -> None:
     """Write what MODEL computes as a graph that does it with less work.
 
-    What is fed and fetched keeps its name. Results change by rounding at most.
+    What is fed and fetched keeps its name, functions theirs. Results change by rounding at most.
     """
-    chosen = _chosen(passes, without)
+    chosen = _chosen(passes, further, without)
     if not output.parent.is_dir():
         raise WrongUse(f"--output {output}: there is no directory {output.parent}")
     with progress(f"Loading {model.name}"):
@@ -78,20 +86,18 @@ def optimize(
         report.print(verbose)
 
 
-def _chosen(passes: str | None, without: str | None) -> list[OptimizationPass]:
+def _chosen(passes: str | None, further: str | None, without: str | None) -> list[OptimizationPass]:
     """The passes to be run, in order."""
     registry = optimization_passes()
-    wanted, unwanted = (_names(text) for text in (passes, without))
-    for option, names in (("--passes", wanted), ("--without", unwanted)):
+    wanted, more, unwanted = (_names(text) for text in (passes, further, without))
+    for option, names in (("--passes", wanted), ("--with", more), ("--without", unwanted)):
         try:
             registry.check_names(names)
         except NotFoundError as error:
             raise WrongUse(f"{option}: {error.message}") from error
-    return [
-        one
-        for one in registry
-        if (passes is None or one.name in wanted) and one.name not in unwanted
-    ]
+    if passes is None:
+        wanted = [one.name for one in registry if not one.on_request]
+    return [one for one in registry if one.name in {*wanted, *more} - {*unwanted}]
 
 
 def _names(text: str | None) -> list[str]:
@@ -104,13 +110,15 @@ def _optimized(
     elements = [_element(graph, name) for name in fetches] or graph_outputs(graph)
     if not elements:
         raise WrongUse("the graph has no outputs of its own: name with --fetch what is asked for")
-    return _optimize_graph(
+    names = {one.name for one in passes}
+    optimized = _optimize_graph(
         graph,
         [element for element in elements if isinstance(element, Tensor)],
         [find_tensor(graph, name, "inputs") for name in feeds],
         [element for element in elements if isinstance(element, Operation)],
-        passes={one.name for one in passes},
+        passes=names,
     )
+    return optimize_functions(optimized, names)
 
 
 def _element(graph: Graph, name: str) -> Tensor | Operation:
@@ -134,11 +142,12 @@ class _Report:
 
     @property
     def _before(self) -> Counter[str]:
-        return Counter(op.type for op in self.graph.get_operations())
+        return _ops(self.graph.get_operations(), self.graph.function_library)
 
     @property
     def _after(self) -> Counter[str]:
-        return Counter(op.type for op in self.optimized.operations)
+        operations, library = self.optimized.operations, self.optimized.graph.function_library
+        return _ops(operations, library.reachable_definitions([op.node_def for op in operations]))
 
     @property
     def _changes_of_pass(self) -> Counter[str]:
@@ -171,3 +180,9 @@ class _Report:
         for change in self.optimized.changes if verbose else ():
             click.echo(printable(f"{change.pass_name}: {change.node} {change.what}"))
         click.echo(f"written to {self.output}")
+
+
+def _ops(operations: Sequence[Operation], library: Mapping[str, FunctionDef]) -> Counter[str]:
+    """How many nodes of each op there are, in the graph and in functions."""
+    nodes = [node.op for function in library.values() for node in function.node_def]
+    return Counter([*nodes, *[op.type for op in operations]])

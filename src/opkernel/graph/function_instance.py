@@ -13,7 +13,7 @@ from opkernel.errors import InvalidArgumentError
 from opkernel.graph.importer import GraphImporter, ImportOptions
 from opkernel.graph.instantiate import instantiate_nodes
 from opkernel.graph.operation import Operation
-from opkernel.graph.structural_ops import ARG_OPS, RETVAL_OPS
+from opkernel.graph.structural_ops import ARG_OPS, RETVAL_OPS, STRUCTURAL_OPS
 from opkernel.graph.tensor import Tensor
 from opkernel.proto import AttrValue, FunctionDef, GraphDef, NameAttrList
 from opkernel.types import DataType
@@ -22,6 +22,9 @@ if TYPE_CHECKING:
     from opkernel.graph.graph import Graph
 
 __all__ = ["FunctionBody", "instantiate_into"]
+
+_RUN_ON_DEMAND = STRUCTURAL_OPS | {"Placeholder"}
+"""Ops with state that run where something needs them, and for nothing else."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -61,6 +64,16 @@ class FunctionBody:
     def outputs(self) -> tuple[Tensor, ...]:
         """The tensors that are the results."""
         return tuple([node.inputs[0] for node in self.ret_nodes])
+
+    @property
+    def targets(self) -> tuple[Operation, ...]:
+        """What runs for its effects, whether or not a result needs it."""
+        stateful = [
+            op
+            for op in self.graph.get_operations()
+            if op.op_def.is_stateful and op.type not in _RUN_ON_DEMAND
+        ]
+        return (*self.control_ret_nodes, *stateful)
 
 
 def instantiate_into(

@@ -51,6 +51,9 @@ class FunctionLibraryDefinition(Mapping[str, FunctionDef]):
     def __len__(self) -> int:
         return len(self._functions)
 
+    def __contains__(self, name: object) -> bool:  # asked of each node, mostly in vain
+        return name in self._functions
+
     def get_function(self, name: str) -> FunctionDef:
         """The function of a name.
 
@@ -161,6 +164,14 @@ class FunctionLibraryDefinition(Mapping[str, FunctionDef]):
         other._registrations.update(self._registrations)
         other._gradients.update(self._gradients)
         return other
+
+    def joined_with(self, other: FunctionLibraryDefinition) -> FunctionLibraryDefinition:
+        """A library with the functions of both; of two with one name that of the other library."""
+        joined = self.copy()
+        joined._functions.update(other._functions)
+        joined._registrations.update(other._registrations)
+        joined._gradients.update(other._gradients)
+        return joined
 
     def adopt(self, other: FunctionLibraryDefinition) -> None:
         """Hold what another library holds."""

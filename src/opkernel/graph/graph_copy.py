@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from opkernel.graph.graph import Graph
 from opkernel.graph.operation import Operation
 from opkernel.graph.structural_ops import PLACEHOLDER_OPS
 from opkernel.graph.tensor import Tensor
-from opkernel.types import PartialTensorShape
+from opkernel.graph.tensor_facts import TensorFacts
+from opkernel.opdef.shape_algebra import ShapeAlgebra
 
 __all__ = ["copy_operations"]
 
@@ -17,9 +18,9 @@ __all__ = ["copy_operations"]
 def copy_operations(
     graph: Graph,
     ops: Iterable[Operation],
-    feeds: Collection[Tensor] = (),
+    feeds: Sequence[Tensor] = (),
     *,
-    feeds_have_shapes: bool = True,
+    feed_facts: Sequence[TensorFacts] | None = None,
 ) -> tuple[Graph, dict[Tensor, Tensor]]:
     """A graph of copies of `ops`, with the same names.
 
@@ -33,7 +34,7 @@ def copy_operations(
         ops: operations; what they take is among them, or fed. Control inputs that are not among
             them are dropped.
         feeds: tensors that get a Placeholder in the copy, of the same name where it is free.
-        feeds_have_shapes: whether what is fed has the shape that is known of the tensor.
+        feed_facts: what is known of what will be fed; None for what the graph knows of the tensors.
 
     Returns:
         The new graph, and for each feed the tensor that stands for it.
@@ -45,9 +46,15 @@ def copy_operations(
         kept = [op for op in ops if op not in stand_ins]
         copies = {op: _copy(op, copied, number) for number, op in enumerate(kept)}
         copied._append(list(copies.values()))
-        if feeds_have_shapes and all(tensor.op in stand_ins for tensor in feeds):
-            copied._refiner.adopt_copies(graph._refiner, copies)
-        fed = {tensor: _stand_in(tensor, copied, feeds_have_shapes) for tensor in feeds}
+        if feed_facts is None:
+            if all(tensor.op in stand_ins for tensor in feeds):
+                copied._refiner.adopt_copies(graph._refiner, copies)
+            shapes = [graph._refiner.shape_handle((t.op, t.value_index)) for t in feeds]
+            feed_facts = [TensorFacts(shape) for shape in shapes]
+        fed = {
+            tensor: _stand_in(tensor, copied, facts)
+            for tensor, facts in zip(feeds, feed_facts, strict=True)
+        }
         sources = {(t.op, t.value_index): (s.op, s.value_index) for t, s in fed.items()}
         for op, copy in copies.items():
             edges = op._edges
@@ -69,7 +76,7 @@ def _copy(op: Operation, graph: Graph, number: int) -> Operation:
     return copy
 
 
-def _stand_in(tensor: Tensor, graph: Graph, has_shape: bool) -> Tensor:
+def _stand_in(tensor: Tensor, graph: Graph, facts: TensorFacts) -> Tensor:
     """The placeholder of a fed tensor in the copy."""
     op = tensor.op
     name = op.name if len(op.outputs) == 1 else f"{op.name}_{tensor.value_index}"
@@ -78,7 +85,9 @@ def _stand_in(tensor: Tensor, graph: Graph, has_shape: bool) -> Tensor:
         name=graph.unique_name(name, mark_as_used=False) + "/",  # as it stands, in no scope
         attrs={
             "dtype": tensor.dtype.base,
-            "shape": tensor.shape if has_shape else PartialTensorShape(None),
+            "shape": ShapeAlgebra.as_partial_shape(facts.shape),
         },
     )
+    if facts.held is not None or facts.items is not None:
+        graph._refiner.define(placeholder, facts)
     return placeholder.outputs[0]

@@ -1,7 +1,9 @@
 """GraphRewriter: takes operations out of a graph, puts others in, and leads edges elsewhere.
 
-Changes are noted and made all at once by `commit`, in time linear in the graph, so that a pass may
-change thousands of nodes. Until then operations keep the edges that they had.
+Changes are noted and made all at once by `commit`, in time linear in the graph, which puts operations
+in order again. Until then operations keep the edges that they had: this is for changes that are planned
+on the graph as it was, such as inlining. Whoever wants to see each change as soon as it is made, and
+leaves what nobody needs where it is, takes the `GraphEditor` of optimisation passes.
 
 State: `_replaced` says what consumers of an output take instead, or, by CONTROL_SLOT, what those that wait
 for the operation wait for; that may be replaced, too.

@@ -36,6 +36,7 @@ def graph_to_function_def(
     outputs: Sequence[Tensor] | None = None,
     *,
     body: Iterable[Operation] | None = None,
+    input_names: Sequence[str] | None = None,
     output_names: Sequence[str] | None = None,
     control_outputs: Mapping[str, Operation] | None = None,
     attrs: Mapping[str, AttrValue] | None = None,
@@ -55,6 +56,7 @@ def graph_to_function_def(
             attrs and its shape are kept. The `_Arg` nodes of the graph, by their index, if None.
         outputs: its results, inputs among them; what the `_Retval` nodes take, if None.
         body: its nodes; all but those that give the inputs, and `_Arg` and `_Retval` nodes, if None.
+        input_names: the names of the arguments; made from those of the nodes if there are none.
         output_names: the names of the results; made from those of the nodes if there are none.
         control_outputs: what has to run though no result depends on it, by name.
         attrs: the attrs of the function itself, such as `_noinline`.
@@ -73,7 +75,7 @@ def graph_to_function_def(
     function = writer.function
     function.signature.description = description
     labels = writer.name_outputs(outputs, output_names)
-    writer.add_inputs(given_inputs)
+    writer.add_inputs(given_inputs, input_names)
     writer.add_body(graph.get_operations() if body is None else body, skip_ends=body is None)
     if copy_placeholder_attrs:
         writer.declare_attrs()
@@ -137,6 +139,11 @@ class _Names:
         first_letter = re.search(r"[a-z]", normal)
         return self.unique(normal[first_letter.start() :] if first_letter else "unknown")
 
+    def keep(self, name: str) -> str:
+        """A name as it is; results may have it, too."""
+        self._counts.setdefault(name, 0)
+        return name
+
     def use(self, name: str) -> str:
         """A name as it is; InvalidArgumentError where it is taken."""
         if name in self._counts:
@@ -173,14 +180,14 @@ class _FunctionWriter:
             )
         return [self._names.use(name) for name in names]
 
-    def add_inputs(self, inputs: Sequence[Tensor]) -> None:
+    def add_inputs(self, inputs: Sequence[Tensor], names: Sequence[str] | None) -> None:
         """Add the arguments."""
         for number, tensor in enumerate(inputs):
             op, index = tensor.op, tensor.value_index
             self._graph._check_own(op, "function input")
             if (op, index) in self._texts:
                 raise InvalidArgumentError(f"'{tensor.name}' is an input of the function twice")
-            label = self._names.argument(op.name)
+            label = self._names.keep(names[number]) if names else self._names.argument(op.name)
             self._texts[op, index] = self._node_names[op] = label
             self.function.signature.input_arg.append(self._declaration(label, tensor))
             self._keep_attrs(number, op)

@@ -9,8 +9,8 @@ Source: TensorFlow core/common_runtime/inline_function_utils.cc.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Container, Sequence
+from dataclasses import dataclass, field, replace
 from enum import Enum
 from typing import TYPE_CHECKING
 
@@ -118,6 +118,7 @@ def expand_inline_functions(
     graph: Graph,
     options: ExpandInlineFunctionsOptions = ExpandInlineFunctionsOptions(),
     consider: Callable[[Operation, FunctionBody], bool] | None = None,
+    fetchable: Container[Operation] = (),
 ) -> bool:
     """Inline the calls of a graph, once: calls in the inlined bodies stay.
 
@@ -128,6 +129,7 @@ def expand_inline_functions(
         graph: the graph.
         options: how calls are inlined.
         consider: says which calls may be inlined, of those that can be.
+        fetchable: calls in whose place something that gives their results stays, under their name.
 
     Returns:
         Whether any call was inlined.
@@ -141,6 +143,8 @@ def expand_inline_functions(
         body = _body_of_call(library, op, bodies)
         is_multi_device = op.type in _PARTITIONED_CALLS
         how = options.multi_device_options if is_multi_device else options.native_options
+        if op in fetchable:
+            how = replace(how, keep_caller_node=KeepCallerNode.FETCHABLE)
         try:
             if body is not None and (consider is None or consider(op, body)):
                 validate_inlining(op, body, how)

@@ -6,7 +6,8 @@ Source: TensorFlow core/common_runtime/graph_constructor.cc.
 from __future__ import annotations
 
 import heapq
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
+from types import MappingProxyType
 
 from opkernel.errors import InvalidArgumentError
 from opkernel.graph.control_flow_ops import LOOP_HEAD_OPS, NEXT_ITERATION_OPS
@@ -14,8 +15,12 @@ from opkernel.graph.operation import Operation
 
 __all__ = ["order_by_inputs"]
 
+_NOTHING: Mapping[Operation, Sequence[Operation]] = MappingProxyType({})
 
-def order_by_inputs(ops: list[Operation]) -> list[Operation]:
+
+def order_by_inputs(
+    ops: list[Operation], behind: Mapping[Operation, Sequence[Operation]] = _NOTHING
+) -> list[Operation]:
     """The operations with each after its inputs; as far as that leaves a choice, as they stand.
 
     Edges from NextIteration to Merge may lead back. Takes linear time where the operations stand in
@@ -24,15 +29,18 @@ def order_by_inputs(ops: list[Operation]) -> list[Operation]:
     Args:
         ops: linked operations, each with its position as its number. They may have inputs that are
             not among them; those do not count.
+        behind: others that an operation comes after.
 
     Raises:
         InvalidArgumentError: operations depend on each other in a cycle.
     """
     if all(
-        source._id < op._id or not _is_among(ops, source) for op in ops for source in _awaited(op)
+        source._id < op._id or not _is_among(ops, source)
+        for op in ops
+        for source in (*_awaited(op), *behind.get(op, ()))
     ):
         return ops
-    pending, dependents = _count_pending(ops)
+    pending, dependents = _count_pending(ops, behind)
     ready = [position for position, count in enumerate(pending) if count == 0]
     order = []
     while ready:
@@ -47,12 +55,14 @@ def order_by_inputs(ops: list[Operation]) -> list[Operation]:
     return order
 
 
-def _count_pending(ops: list[Operation]) -> tuple[list[int], list[list[int]]]:
+def _count_pending(
+    ops: list[Operation], behind: Mapping[Operation, Sequence[Operation]]
+) -> tuple[list[int], list[list[int]]]:
     """How many edges each operation waits for, and which operations wait for each."""
     pending = [0] * len(ops)
     dependents: list[list[int]] = [[] for _ in ops]
     for op in ops:
-        for source in _awaited(op):
+        for source in (*_awaited(op), *behind.get(op, ())):
             if _is_among(ops, source):
                 pending[op._id] += 1
                 dependents[source._id].append(op._id)

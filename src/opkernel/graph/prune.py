@@ -64,7 +64,8 @@ def prune_and_order(
     that it leads back to.
 
     Args:
-        fetches, targets: what is needed.
+        fetches: tensors that are needed.
+        targets: operations that are.
         feeds: the tensors that are given.
         kind: says what an operation needs.
 

@@ -5,9 +5,10 @@ imported ones when a shape is first asked for. Calls of functions are followed i
 back edge of a loop counts as unknown; `WholeGraphRefiner` does better.
 
 State: `_shapes` holds the shape handles of the outputs of each node that was inferred, `_held` what
-the resources and variants among the outputs hold. The outputs of `_defined` are known from outside;
-`_active` are the nodes that wait for their inputs. `_asked` are the constants that the shape function
-of an op asked for before; the next node of the op gets them at once.
+the resources and variants among the outputs hold, `_items` what holds of all tensors of lists. The
+outputs of `_defined` are known from outside; `_active` are the nodes that wait for their inputs.
+`_asked` are the constants that the shape function of an op asked for before; the next node of the op
+gets them at once.
 
 Source: TensorFlow core/common_runtime/shape_refiner.cc.
 """
@@ -57,6 +58,7 @@ class ShapeRefiner:
         self._functions = functions or FunctionShapes(self._refiner_of_body)
         self._shapes: dict[Operation, tuple[ShapeHandle, ...]] = {}
         self._held: dict[Edge, Sequence[ShapeAndType]] = {}
+        self._items: dict[Edge, TensorFacts] = {}
         self._defined: set[Operation] = set()
         self._active: set[Operation] = set()
         self._asked: dict[str, Requests] = {}
@@ -111,6 +113,15 @@ class ShapeRefiner:
             message = f"'{tensor.name}' can have no such shape: {error.message}"
             raise InvalidArgumentError(message, node=op.name, op=op.type) from error
 
+    def known_shapes(self) -> dict[Edge, PartialTensorShape]:
+        """The shapes of which something was found out by now."""
+        return {
+            (op, index): ShapeAlgebra.as_partial_shape(shape)
+            for op, shapes in self._shapes.items()
+            for index, shape in enumerate(shapes)
+            if shape.dims is not None
+        }
+
     def held_by(self, edge: Edge) -> Sequence[ShapeAndType] | None:
         """What a resource or variant holds; None where that is not known."""
         return self._held.get(edge)
@@ -118,7 +129,8 @@ class ShapeRefiner:
     def facts_of(self, edge: Edge) -> TensorFacts:
         """All that is known of a tensor."""
         shape = self.shape_handle(edge)
-        return TensorFacts(shape, self._held.get(edge), self.values.partial_value_of(edge))
+        value = self.values.partial_value_of(edge)
+        return TensorFacts(shape, self._held.get(edge), value, self._items.get(edge))
 
     def define(self, op: Operation, facts: TensorFacts) -> None:
         """Say what is known of the one output of an operation, whatever its shape function says."""
@@ -151,6 +163,7 @@ class ShapeRefiner:
         """Know what another refiner found about the same graph."""
         self._shapes = dict(other._shapes)
         self._held = dict(other._held)
+        self._items = dict(other._items)
         self.values.clear()
 
     def adopt_copies(self, other: ShapeRefiner, copies: Mapping[Operation, Operation]) -> None:
@@ -165,9 +178,10 @@ class ShapeRefiner:
 
     def _forget_held(self, ops: Sequence[Operation]) -> None:
         """Drop what the outputs of operations hold."""
-        for op in ops if self._held else ():
+        for op in ops if self._held or self._items else ():
             for index in range(len(op.output_types)):
                 self._held.pop((op, index), None)
+                self._items.pop((op, index), None)
 
     def _refiner_of_body(self, graph: Graph) -> ShapeRefiner:
         return type(self)(graph, self._functions)
@@ -190,6 +204,8 @@ class ShapeRefiner:
         for index, one in enumerate(facts):
             if one.held is not None:
                 self._held[op, index] = one.held
+            if one.items is not None:
+                self._items[op, index] = one.items
             if one.value is not None:
                 self.values.learn((op, index), one.value)
 

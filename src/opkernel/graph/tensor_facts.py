@@ -15,7 +15,15 @@ import numpy as np
 from opkernel.graph.partial_elements import PartialValue, array_of
 from opkernel.opdef import DimensionHandle, ShapeAndType, ShapeHandle
 
-__all__ = ["FactsKey", "Relaxation", "Renaming", "TensorFacts", "key_of_facts"]
+__all__ = [
+    "NO_ITEMS",
+    "ZERO_ITEMS",
+    "FactsKey",
+    "Relaxation",
+    "Renaming",
+    "TensorFacts",
+    "key_of_facts",
+]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -26,11 +34,19 @@ class TensorFacts:
         shape: its shape.
         held: what it holds, if it is a resource or variant of which that is known.
         value: its elements, if it is small and of integers or bools.
+        items: what holds of all tensors of the list that it is, if that is known.
     """
 
     shape: ShapeHandle
     held: Sequence[ShapeAndType] | None = None
     value: PartialValue | None = None
+    items: TensorFacts | None = None
+
+
+NO_ITEMS = TensorFacts(ShapeHandle())
+"""What holds of all tensors of a list that has none."""
+ZERO_ITEMS = TensorFacts(ShapeHandle())
+"""What holds of those of a list in which none was set: they will be zeros, of whatever shape."""
 
 
 class Relaxation:
@@ -44,9 +60,22 @@ class Relaxation:
         shape = self.shape(old.shape, new.shape)
         held = self._held(old.held, new.held)
         value = _relax_value(old.value, new.value)
-        if shape is old.shape and held is old.held and value is old.value:
+        items = self.items(old.items, new.items)
+        if shape is old.shape and held is old.held and value is old.value and items is old.items:
             return old
-        return TensorFacts(shape, held, value)
+        return TensorFacts(shape, held, value, items)
+
+    def items(self, old: TensorFacts | None, new: TensorFacts | None) -> TensorFacts | None:
+        """What holds of the tensors of both lists; `old` itself where `new` adds no possibility."""
+        if old is None or new is None:
+            return None
+        if old is new or new is NO_ITEMS:
+            return old
+        if old is NO_ITEMS:
+            return new
+        if new is ZERO_ITEMS:
+            return _without_value(old)
+        return _without_value(new) if old is ZERO_ITEMS else self.facts(old, new)
 
     def shape(self, old: ShapeHandle, new: ShapeHandle) -> ShapeHandle:
         """What holds of both shapes; `old` itself where `new` adds no possibility."""
@@ -77,6 +106,10 @@ class Relaxation:
             ShapeAndType(shape, entry.dtype, entry.full_type)
             for shape, entry in zip(shapes, old, strict=True)
         ]
+
+
+def _without_value(facts: TensorFacts) -> TensorFacts:
+    return facts if facts.value is None else TensorFacts(facts.shape, facts.held, None, facts.items)
 
 
 def _relax_value(old: PartialValue | None, new: PartialValue | None) -> PartialValue | None:
@@ -116,7 +149,10 @@ def key_of_facts(arguments: Sequence[TensorFacts]) -> tuple[FactsKey, list[Dimen
             held = tuple([(of_shape(entry.shape), entry.dtype) for entry in facts.held])
         value = facts.value
         elements = None if value is None else (value.shape, *map(of_dim, value.flat))
-        return of_shape(facts.shape), held, elements
+        return of_shape(facts.shape), held, elements, of_items(facts.items)
+
+    def of_items(items: TensorFacts | None) -> object:
+        return items if items in (None, NO_ITEMS, ZERO_ITEMS) else of_facts(items)
 
     key = tuple([of_facts(facts) for facts in arguments])
     return key, list(numbers)
@@ -137,7 +173,10 @@ class Renaming:
             renamed = np.empty(value.size, dtype=object)
             renamed[:] = [self._dim(e) if isinstance(e, DimensionHandle) else e for e in value.flat]
             value = renamed.reshape(value.shape)
-        return TensorFacts(self._shape(facts.shape), held, value)
+        items = facts.items
+        if items not in (None, NO_ITEMS, ZERO_ITEMS):
+            items = self.facts(items)
+        return TensorFacts(self._shape(facts.shape), held, value, items)
 
     def _shape(self, shape: ShapeHandle) -> ShapeHandle:
         if shape.dims is None:

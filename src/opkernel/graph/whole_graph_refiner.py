@@ -12,16 +12,23 @@ Sources: TensorFlow core/grappler/costs/graph_properties.cc (UpdateMerge, Update
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
 from opkernel.errors import InvalidArgumentError, OpError
-from opkernel.graph.control_flow_ops import ENTER_OPS, LOOP_HEAD_OPS, NEXT_ITERATION_OPS
+from opkernel.graph.control_flow_ops import (
+    ENTER_OPS,
+    EXIT_OPS,
+    LOOP_HEAD_OPS,
+    NEXT_ITERATION_OPS,
+    SWITCH_OPS,
+)
 from opkernel.graph.edges import Edge, edges_of, is_head_of_loop
 from opkernel.graph.function_shapes import FunctionShapes, NoBodyError
 from opkernel.graph.garbage_collection import paused_garbage_collection
+from opkernel.graph.list_items import LIST_MAKERS, LIST_USERS, PASSING_ON, with_items
 from opkernel.graph.node_order import order_by_inputs
 from opkernel.graph.operation import Operation
 from opkernel.graph.shape_refiner import ShapeRefiner, merged_shape
@@ -40,6 +47,7 @@ LOOP_OPS = frozenset({"While", "StatelessWhile"})
 CONDITIONAL_OPS = frozenset({"If", "StatelessIf", "Case", "StatelessCase"})
 """The ops that call one of several functions."""
 
+_OF_LISTS = LIST_MAKERS | LIST_USERS | PASSING_ON
 _MAX_TURNS = 12
 """After so many turns a loop is taken to change all that it can change."""
 
@@ -66,14 +74,34 @@ class WholeGraphRefiner(ShapeRefiner):
         }
         self.order: list[Operation] = []
 
-    def infer_all(self) -> None:
-        """Infer every shape of the graph.
+    @classmethod
+    def settle(cls, graph: Graph, needed: Collection[Operation] | None = None) -> Self:
+        """Infer all shapes of a graph, with what its own refiner knows or was told of arguments.
+
+        Args:
+            graph: the graph.
+            needed: the operations that count; all if None.
+
+        Raises:
+            InvalidArgumentError: the shapes of a node break a rule of its op.
+        """
+        own = graph._refiner
+        refiner = cls(graph, given=own.known_shapes())
+        for op in own._defined:
+            refiner.define(op, own.facts_of((op, 0)))
+        refiner.infer_all(needed)
+        return refiner
+
+    def infer_all(self, needed: Collection[Operation] | None = None) -> None:
+        """Infer every shape of the graph, or of those operations that are needed.
 
         Raises:
             InvalidArgumentError: the shapes of a node break a rule of its op, or a given shape
                 disagrees with what is known.
         """
-        self.order = order_by_inputs(self._graph._operations)
+        self.order = _order(self._graph._operations)
+        if needed is not None:
+            self.order = [op for op in self.order if op in needed]
         with paused_garbage_collection():
             done = 0
             for start, stop in _loops(self.order):
@@ -88,6 +116,15 @@ class WholeGraphRefiner(ShapeRefiner):
             self.infer_all()
         return super().facts_of(edge)
 
+    def facts_of_arguments(self, op: Operation) -> list[TensorFacts]:
+        """What is known, but for values, of what an operation gives to functions at all calls."""
+        facts = [self._facts_but_value(edge) for edge in edges_of(op)]
+        if op.type not in LOOP_OPS:
+            return facts[1:] if op.type in CONDITIONAL_OPS else facts
+        relaxation = Relaxation()
+        results = [self._facts_but_value((op, index)) for index in range(len(facts))]
+        return [relaxation.facts(*pair) for pair in zip(facts, results, strict=True)]
+
     def _infer_each(self, ops: Sequence[Operation]) -> None:
         for op in ops:
             self._infer(op)
@@ -100,8 +137,18 @@ class WholeGraphRefiner(ShapeRefiner):
         if rule is not None:
             rule(op)
             self._merge_given_shapes(op)
+        elif op._signature.op_type in _OF_LISTS:
+            self._follow_list(op)
         if self._given:
             self._add_given(op)
+
+    def _follow_list(self, op: Operation) -> None:
+        """Note what is known of the tensors of a list."""
+        edges = edges_of(op)
+        if op.type in LIST_MAKERS or edges[0] in self._items:
+            inputs = [self.facts_of(edge) for edge in edges]
+            outputs = [self.facts_of((op, index)) for index in range(len(op.output_types))]
+            self._set_facts(op, with_items(op.type, inputs, outputs, self._relaxation))
 
     def _add_given(self, op: Operation) -> None:
         shapes = self._shapes[op]
@@ -149,10 +196,12 @@ class WholeGraphRefiner(ShapeRefiner):
 
     def _relaxed(self, facts: TensorFacts, edge: Edge) -> TensorFacts:
         """What holds of the facts and of a tensor; values are left to `values`."""
-        return self._relaxation.facts(facts, self._shape_and_held(edge))
+        return self._relaxation.facts(facts, self._facts_but_value(edge))
 
-    def _shape_and_held(self, edge: Edge) -> TensorFacts:
-        return TensorFacts(self._known_shape(edge), self._held.get(edge))
+    def _facts_but_value(self, edge: Edge) -> TensorFacts:
+        return TensorFacts(
+            self._known_shape(edge), self._held.get(edge), None, self._items.get(edge)
+        )
 
     def _infer_merge(self, op: Operation) -> None:
         """What the inputs agree in; of the head of a loop, what the entries and the state do."""
@@ -160,7 +209,7 @@ class WholeGraphRefiner(ShapeRefiner):
         edges = edges_of(op)
         if is_head:
             edges = [edge for edge in edges if edge[0].type not in NEXT_ITERATION_OPS]
-        facts = self._heads.get(op) or (self._shape_and_held(edges[0]) if edges else None)
+        facts = self._heads.get(op) or (self._facts_but_value(edges[0]) if edges else None)
         if facts is None:
             return
         for edge in edges:
@@ -170,15 +219,16 @@ class WholeGraphRefiner(ShapeRefiner):
         self._set_first(op, facts)
 
     def _infer_enter(self, op: Operation) -> None:
-        self._set_first(op, self._shape_and_held(edges_of(op)[0]))
+        self._set_first(op, self._facts_but_value(edges_of(op)[0]))
 
     def _set_first(self, op: Operation, facts: TensorFacts) -> None:
         """Note what is known of the first output; the others stay as they are."""
         self._shapes[op] = (facts.shape, *self._shapes[op][1:])
-        if facts.held is None:
-            self._held.pop((op, 0), None)
-        else:
+        self._forget_held([op])
+        if facts.held is not None:
             self._held[op, 0] = facts.held
+        if facts.items is not None:
+            self._items[op, 0] = facts.items
 
     # Loops and conditionals that call functions.
 
@@ -254,6 +304,36 @@ def _branches(op: Operation, chosen: np.ndarray[Any, Any] | None) -> list[NameAt
         return branches
     index = int(chosen)
     return [branches[index if 0 <= index < len(branches) else -1]]
+
+
+def _order(ops: list[Operation]) -> list[Operation]:
+    """The operations inputs first, and those of a loop behind all that enters it, before its results."""
+    try:
+        return order_by_inputs(ops, {**_before_enters(ops), **_before_exits(ops)})
+    except InvalidArgumentError:  # what is no loop may have an Exit in a cycle
+        return order_by_inputs(ops)
+
+
+def _before_enters(ops: Sequence[Operation]) -> dict[Operation, list[Operation]]:
+    """For each Enter what gives the values that enter its loop."""
+    entering: dict[bytes, list[Operation]] = {}
+    enters = [op for op in ops if op.type in ENTER_OPS and op._edges]
+    for op in enters:
+        entering.setdefault(op._node_def.attr["frame_name"].s, []).append(op._edges[0])
+    return {op: entering[op._node_def.attr["frame_name"].s] for op in enters}
+
+
+def _before_exits(ops: Sequence[Operation]) -> dict[Operation, list[Operation]]:
+    """For each Exit what ends a turn of its loop."""
+    turns: dict[Operation, list[Operation]] = {}
+    for op in ops:
+        if op.type in SWITCH_OPS and op._edges:
+            head, condition = op._edges[::2]
+            ends = [s for s in head._edges[::2] if s.type in NEXT_ITERATION_OPS]
+            turns.setdefault(condition, []).extend(ends)
+    exits = [op for op in ops if op.type in EXIT_OPS and op._edges]
+    switches = {op: op._edges[0] for op in exits if op._edges[0].type in SWITCH_OPS}
+    return {op: turns.get(switch._edges[2], []) for op, switch in switches.items()}
 
 
 def _loops(order: Sequence[Operation]) -> Iterator[tuple[int, int]]:

@@ -68,6 +68,7 @@ from opkernel.kernel.lookup import (
 from opkernel.kernel.memory_record import MemoryRecord
 from opkernel.kernel.memory_types import MemoryType, memory_types_for_node
 from opkernel.kernel.op_kernel import Arg, NodeProperties, OpKernel
+from opkernel.kernel.recycling import forget_recycled, is_recycled, recycled
 from opkernel.kernel.ref_counted import RefCounted
 from opkernel.kernel.register_kernel import OpKernelFactory, register_kernel
 from opkernel.kernel.registry import KernelRegistration, KernelRegistry, global_kernel_registry
@@ -201,6 +202,7 @@ __all__ = [
     "create_op_kernel",
     "find_kernel_def",
     "find_kernel_registration",
+    "forget_recycled",
     "forward_input",
     "get_all_registered_kernels",
     "get_filtered_registered_kernels",
@@ -208,11 +210,13 @@ __all__ = [
     "global_kernel_registry",
     "intra_op_parallelism",
     "intra_op_threads",
+    "is_recycled",
     "kernel_def_available",
     "kernels_registered_for_op",
     "log_all_registered_kernels",
     "memory_types_for_node",
     "one_blas_thread",
+    "recycled",
     "register_kernel",
     "scratch",
     "shard",

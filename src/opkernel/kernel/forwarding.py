@@ -21,6 +21,7 @@ from opkernel.kernel.context_inputs import ContextInputs
 from opkernel.kernel.context_outputs import ContextOutputs
 from opkernel.kernel.context_params import NEVER_FORWARD, NO_RESERVATION
 from opkernel.kernel.memory_types import MemoryType
+from opkernel.kernel.recycling import forget
 from opkernel.types import DataType
 
 __all__ = ["ContextForwarding"]
@@ -63,9 +64,10 @@ class ContextForwarding(ContextInputs, ContextOutputs):
             None where the buffer may not be taken: the input is a reference, of another type, size
             or memory, is used elsewhere, may not be written to, or is reserved for another output.
         """
-        if _references(self.inputs, input_index) > _OURS:
-            return None
+        others = _references(self.inputs, input_index) - _OURS
         array = self.inputs[input_index]
+        if others > 0 and not (others == 1 and forget(array)):
+            return None
         if not isinstance(array, np.ndarray):
             return None
         if array.base is not None or not array.flags.writeable or not array.flags.c_contiguous:

@@ -11,7 +11,7 @@ argument, a list argument as a list.
 """
 
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, partial
 from types import FunctionType, MethodType
@@ -19,7 +19,7 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
-from opkernel.errors import InvalidArgumentError
+from opkernel.errors import InternalError, InvalidArgumentError
 from opkernel.kernel.async_op_kernel import CoroutineKernel
 from opkernel.kernel.construction import OpKernelConstruction
 from opkernel.kernel.context import OpKernelContext
@@ -211,5 +211,9 @@ def _set_outputs(ctx: OpKernelContext, result: Any) -> None:
     outputs = len(ctx.kernel.properties.output_args)
     if outputs == 1:
         ctx.set_outputs_by_arg([result])
-    else:
+    elif outputs == 0 or isinstance(result, Sequence):
         ctx.set_outputs_by_arg(() if outputs == 0 else result)
+    else:
+        raise InternalError(
+            f"{outputs} outputs expected, the kernel gave a {type(result).__name__}"
+        )

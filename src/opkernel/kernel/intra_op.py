@@ -18,16 +18,20 @@ import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
-from queue import SimpleQueue
+from queue import Empty, SimpleQueue
 from typing import Any, Generic, TypeVar
 
 import numpy as np
 
 from opkernel.kernel.blas_threads import one_blas_thread
+from opkernel.kernel.recycling import forget_recycled
 
 __all__ = ["intra_op_parallelism", "intra_op_threads", "shard"]
 
 _Part = TypeVar("_Part")
+
+_IDLE_S = 5
+"""After so long without work, helpers have the process let go of memory that it keeps for results."""
 
 
 def _default_threads() -> int:
@@ -152,7 +156,13 @@ class _Helpers:
     def _serve(self) -> None:
         np.seterr(all="ignore")  # as for all kernels
         while True:
-            self._calls.get().help()
+            try:
+                work = self._calls.get(timeout=_IDLE_S)
+            except Empty:
+                forget_recycled()
+                work = self._calls.get()
+            work.help()
+            del work
 
     def forget(self) -> None:
         """After a fork the child has none of the threads."""

@@ -67,7 +67,8 @@ def form_of_node(
 
 
 def _attrs_key(node_def: NodeDef) -> Hashable:
-    return frozenset([(name, _value_key(value)) for name, value in node_def.attr.items()])
+    attrs = node_def.attr
+    return frozenset([(name, _value_key(attrs[name])) for name in attrs])
 
 
 def _value_key(value: AttrValue) -> str | bytes:

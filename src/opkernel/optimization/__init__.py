@@ -1,5 +1,6 @@
 """Optimisation: passes that edit a graph so that it computes the same with less work."""
 
+from opkernel.optimization.function_bodies import optimize_functions
 from opkernel.optimization.graph_editor import Change, GraphEditor
 from opkernel.optimization.optimize import OptimizedGraph, optimize_graph
 from opkernel.optimization.pass_registry import (
@@ -18,6 +19,7 @@ __all__ = [
     "OptimizationPassRegistry",
     "OptimizedGraph",
     "optimization_passes",
+    "optimize_functions",
     "optimize_graph",
     "register_optimization",
 ]

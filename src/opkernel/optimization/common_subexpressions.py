@@ -99,7 +99,7 @@ def equivalent_operations(
     for op in order:
         if not _may_be_double(op) or (consider is not None and not consider(op)):
             continue
-        candidates = first.setdefault((op._signature, _inputs(op, kept)), [])
+        candidates = first.setdefault((op.type, _inputs(op, kept)), [])
         attrs = dict(op._node_def.attr)
         same = next((c for c in candidates if dict(c._node_def.attr) == attrs), None)
         if same is None:

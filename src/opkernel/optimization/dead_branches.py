@@ -1,4 +1,6 @@
-"""Dead branches: an If or Case whose choice is known calls the branch that is chosen.
+"""Dead branches: where the choice is known, an If or Case calls the branch that is chosen.
+
+The branches of TensorFlow 1, made of Switch and Merge, are those of `dead_switches`.
 
 Source: TensorFlow core/grappler/optimizers/function_optimizer.cc, loop_optimizer.cc.
 """
@@ -8,6 +10,11 @@ from __future__ import annotations
 import numpy as np
 
 from opkernel.graph import Operation
+from opkernel.optimization.dead_switches import (
+    known_choice,
+    pass_by_switches,
+    waits_of_choice,
+)
 from opkernel.optimization.graph_editor import GraphEditor
 from opkernel.optimization.pass_registry import Grouping, register_optimization
 from opkernel.proto import NameAttrList
@@ -24,20 +31,22 @@ _CALLS = {
 
 @register_optimization(Grouping.PRE_PLACEMENT, 5)
 def dead_branches(editor: GraphEditor) -> None:
-    """Call the branch of an If or Case directly where it is known which one is taken."""
+    """Take the branch directly of which it is known that it is taken."""
     for op in editor.operations():
         if op.type in _CALLS and op not in editor.feeds:
             branch = _branch(editor, op)
             if branch is not None:
-                attrs = op._node_def.attr
+                attrs, waits_for = op._node_def.attr, waits_of_choice(editor, op.inputs[0])
                 call = {"Tin": attrs["Tin"], "Tout": attrs["Tout"], "f": branch}
                 editor.become(op, _CALLS[op.type], op.inputs[1:], call)
+                op._add_control_inputs(waits_for)
                 editor.note(op, f"always calls {branch.name!r}")
+    pass_by_switches(editor)
 
 
 def _branch(editor: GraphEditor, op: Operation) -> NameAttrList | None:
     """The function that is always called."""
-    value, attrs = editor.free_value(op.inputs[0]), op._node_def.attr
+    value, attrs = known_choice(editor, op.inputs[0]), op._node_def.attr
     if value is None:
         return None
     if op.type.endswith("If"):

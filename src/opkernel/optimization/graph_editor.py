@@ -3,6 +3,9 @@
 Operations are never taken out: those that no result needs any more are cut off after each pass, and
 left out at the end. `operations` gives those that are needed now. A preserved operation keeps its
 name and its outputs, its op may change; all others may go.
+
+Each change is made at once, in time that does not depend on the size of the graph, and passes see it;
+a `GraphRewriter` makes many at once, and cleans up.
 """
 
 from __future__ import annotations
@@ -124,7 +127,8 @@ class GraphEditor:
 
     def free_value(self, tensor: Tensor) -> np.ndarray[Any, Any] | None:
         """The value of a Const that waits for nothing, so that it may be dropped."""
-        return None if tensor.op.control_inputs else self.value(tensor)
+        value = self.value(tensor)
+        return None if value is None or tensor.op.control_inputs else value
 
     def shape(self, tensor: Tensor) -> PartialTensorShape:
         """What is known of the shape of a tensor."""
@@ -176,6 +180,16 @@ class GraphEditor:
         if any(source.type in LOW_LEVEL_CONTROL_FLOW for source in sources):
             return False
         return not any(c.type in LOW_LEVEL_CONTROL_FLOW for c, _ in self.graph._consumer_edges(op))
+
+    def part(self, op: Operation, index: int, *types: str) -> Operation | None:
+        """What gives an input of `op`, where it is of one of these types and `op` may do its work, too.
+
+        Nothing else needs it, it waits for nothing, and is on the same device.
+        """
+        inner: Operation = op._edges[2 * index]
+        if inner.type not in types or inner.device != op.device or inner.control_inputs:
+            return None
+        return inner if self.only_consumer(inner) is not None and self.may_bypass(inner) else None
 
     def redirect(self, tensor: Tensor, by: Tensor) -> list[Operation]:
         """Have all who take a tensor take another, which has the same value; those who took it."""

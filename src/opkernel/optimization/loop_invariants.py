@@ -14,17 +14,39 @@ from opkernel.graph.control_flow_ops import LOW_LEVEL_CONTROL_FLOW
 from opkernel.optimization.graph_editor import GraphEditor
 from opkernel.optimization.pass_registry import Grouping, register_optimization
 
-__all__ = ["loop_invariants"]
+__all__ = ["cannot_fail", "loop_invariants"]
 
 _UNARY = frozenset(
-    {"Abs", "Cast", "Cos", "Exp", "Floor", "Identity", "LogicalNot", "Neg", "Relu", "Rsqrt"}
-    | {"Shape", "Sigmoid", "Sign", "Sin", "Size", "Sqrt", "Square", "Tanh"}
+    {"Abs", "Cast", "Ceil", "Cos", "Elu", "Erf", "Exp", "Floor", "Identity", "LeakyRelu", "Log"}
+    | {
+        "Log1p",
+        "LogicalNot",
+        "Neg",
+        "Rank",
+        "Reciprocal",
+        "Relu",
+        "Relu6",
+        "Rint",
+        "Round",
+        "Rsqrt",
+    }
+    | {"Selu", "Shape", "Sigmoid", "Sign", "Sin", "Size", "Softplus", "Sqrt", "Square", "Tanh"}
 )
 """Ops that take any tensor of their types."""
 _OTHERS = frozenset(
-    {"Add", "AddV2", "BatchMatMulV2", "BiasAdd", "Equal", "Greater", "GreaterEqual", "Less"}
-    | {"LessEqual", "LogicalAnd", "LogicalOr", "MatMul", "Maximum", "Minimum", "Mul", "NotEqual"}
-    | {"RealDiv", "SquaredDifference", "Sub", "Transpose"}
+    {"Add", "AddV2", "BatchMatMulV2", "BiasAdd", "ConcatV2", "Equal", "ExpandDims", "Greater"}
+    | {
+        "GreaterEqual",
+        "Less",
+        "LessEqual",
+        "LogicalAnd",
+        "LogicalOr",
+        "LogSoftmax",
+        "MatMul",
+        "Max",
+    }
+    | {"Maximum", "Mean", "Min", "Minimum", "Mul", "NotEqual", "Pack", "Prod", "RealDiv", "Reshape"}
+    | {"SelectV2", "Softmax", "SquaredDifference", "Squeeze", "Sub", "Sum", "Transpose"}
 )
 """Ops that take tensors of certain shapes, which are known to be right."""
 
@@ -81,7 +103,7 @@ def _moved(editor: GraphEditor, op: Operation, inputs: list[_Invariant]) -> _Inv
     """The copy of an operation before the loop."""
     enters = [one.enter for one in inputs if one.enter is not None]
     frames = {enter._node_def.attr["frame_name"].s for enter in enters}
-    if len(frames) != 1 or op in editor.preserved or not _cannot_fail(editor, op):
+    if len(frames) != 1 or op in editor.preserved or not cannot_fail(editor, op):
         return None
     outside = [
         _before_loop(editor, one.outside[tensor.value_index])
@@ -103,7 +125,8 @@ def _before_loop(editor: GraphEditor, tensor: Tensor) -> Tensor:
     return editor.add("Const", (), f"{op.name}/invariant", attrs, op.device).outputs[0]
 
 
-def _cannot_fail(editor: GraphEditor, op: Operation) -> bool:
+def cannot_fail(editor: GraphEditor, op: Operation) -> bool:
+    """Whether an operation may run though nobody will need what it gives."""
     if op.type in _UNARY:
         return True
     tensors = [*op.inputs, *op.outputs]

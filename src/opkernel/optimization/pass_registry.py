@@ -44,6 +44,7 @@ class OptimizationPass(NamedTuple):
         name: what its switch is called; passes of the same phase run in the order of their names.
         run: edits a graph.
         doc: what it does, in a sentence.
+        on_request: whether it runs only where it is asked for by name.
     """
 
     grouping: Grouping
@@ -51,6 +52,7 @@ class OptimizationPass(NamedTuple):
     name: str
     run: Callable[[GraphEditor], None]
     doc: str
+    on_request: bool = False
 
 
 class OptimizationPassRegistry:
@@ -60,7 +62,13 @@ class OptimizationPassRegistry:
         self._passes: list[OptimizationPass] = []
         self._lock = threading.Lock()
 
-    def register(self, grouping: Grouping, phase: int, run: Callable[[GraphEditor], None]) -> None:
+    def register(
+        self,
+        grouping: Grouping,
+        phase: int,
+        run: Callable[[GraphEditor], None],
+        on_request: bool = False,
+    ) -> None:
         """Add a pass, named after its function, whose docstring's first line says what it does.
 
         Raises:
@@ -71,7 +79,7 @@ class OptimizationPassRegistry:
         with self._lock:
             if any(known.name == name for known in self._passes):
                 raise AlreadyExistsError(f"An optimization pass {name!r} is registered already")
-            one = OptimizationPass(grouping, phase, name, run, doc)
+            one = OptimizationPass(grouping, phase, name, run, doc, on_request)
             self._passes = sorted([*self._passes, one], key=lambda known: known[:3])
 
     def __iter__(self) -> Iterator[OptimizationPass]:
@@ -95,13 +103,14 @@ class OptimizationPassRegistry:
         Args:
             grouping: which.
             editor: the graph.
-            enabled: the names of the passes to be run; all if None.
+            enabled: the names of the passes to be run; all but those on request if None.
 
         Raises:
             OpError: a pass failed.
         """
         for one in self:
-            if one.grouping == grouping and (enabled is None or one.name in enabled):
+            runs = not one.on_request if enabled is None else one.name in enabled
+            if runs and one.grouping == grouping:
                 editor.begin(one.name)
                 one.run(editor)
                 editor.end()
@@ -123,15 +132,19 @@ _BUILT_IN = (
     "constant_folding",
     "control_edges",
     "dead_branches",
+    "debug_stripper",
     "entered_constants",
     "function_inlining",
     "functions_of_parts",
     "fusion",
     "identities",
+    "input_folding",
     "layout",
     "loop_invariants",
     "shape_materialization",
+    "shape_specialization",
     "transposes",
+    "while_invariants",
 )
 """The modules of this room that hold passes."""
 
@@ -146,16 +159,16 @@ def optimization_passes() -> OptimizationPassRegistry:
 
 
 def register_optimization(
-    grouping: Grouping, phase: int
+    grouping: Grouping, phase: int, *, on_request: bool = False
 ) -> Callable[[Callable[[GraphEditor], None]], Callable[[GraphEditor], None]]:
-    """Register the decorated function as a pass.
+    """Register the decorated function as a pass, which runs by itself unless it is `on_request`.
 
     Raises:
         AlreadyExistsError: there is a pass of this name.
     """
 
     def register(run: Callable[[GraphEditor], None]) -> Callable[[GraphEditor], None]:
-        _registry.register(grouping, phase, run)
+        _registry.register(grouping, phase, run, on_request)
         return run
 
     return register

@@ -32,9 +32,9 @@ def _neutral(number: float, *, commutes: bool, only_integers: bool = False) -> R
     def rule(editor: GraphEditor, op: Operation) -> Tensor | None:
         if only_integers and not op.output_types[0].is_integer:
             return None
+        inputs = op.inputs
         for index in (1, 0) if commutes else (1,):
-            value = editor.free_value(op.inputs[index])
-            tensor = op.inputs[1 - index]
+            value, tensor = editor.free_value(inputs[index]), inputs[1 - index]
             if value is not None and _is_all(value, number) and keeps_shape(editor, tensor, value):
                 return tensor
         return None
@@ -44,7 +44,9 @@ def _neutral(number: float, *, commutes: bool, only_integers: bool = False) -> R
 
 def _is_all(value: Array, number: float) -> bool:
     """Whether all elements are a number; zeros have to have its sign."""
-    if value.dtype.kind not in "biuf" or not value.size or (value != number).any():
+    if value.dtype.kind not in "biuf" or not value.size or value.item(0) != number:
+        return False
+    if (value != number).any():
         return False
     return value.dtype.kind != "f" or bool((np.signbit(value) == np.signbit(number)).all())
 
@@ -110,6 +112,33 @@ def _slice(editor: GraphEditor, op: Operation) -> Tensor | None:
     return _same_shape(editor, op)
 
 
+def _strided_slice(editor: GraphEditor, op: Operation) -> Tensor | None:
+    """All of a tensor: by steps of one, and of the same shape."""
+    attrs, strides = op._node_def.attr, editor.free_value(op.inputs[3])
+    if strides is None or (strides != 1).any() or any(attrs[mask].i for mask in _MASKS):
+        return None
+    return _same_shape(editor, op)
+
+
+_MASKS = ("ellipsis_mask", "new_axis_mask", "shrink_axis_mask")
+"""What makes dimensions of a StridedSlice others than those of its input."""
+
+
+def _select(editor: GraphEditor, op: Operation) -> Tensor | None:
+    """What is selected everywhere."""
+    value = editor.free_value(op.inputs[0])
+    if value is None or not value.size or (value.all() != value.any()):
+        return None
+    chosen = op.inputs[1 if value.all() else 2]
+    dims = editor.dims(chosen)
+    return chosen if dims is not None and dims == editor.dims(op.outputs[0]) else None
+
+
+def _undivided(editor: GraphEditor, op: Operation) -> Tensor | None:
+    """The only part of a tensor, which there is of a Split in one."""
+    return None if editor.shape(op.outputs[0]).rank is None else op.inputs[1]
+
+
 def _alone(editor: GraphEditor, op: Operation) -> Tensor | None:
     """The only one of the tensors that are added."""
     return op.inputs[0] if len(op._edges) == 2 else None
@@ -152,7 +181,12 @@ _RULES: dict[str, Rule] = {
     "ReverseV2": _of_no_axes,
     "Slice": _slice,
     "Squeeze": _same_shape,
+    "Select": _select,
+    "SelectV2": _select,
+    "Split": _undivided,
+    "StridedSlice": _strided_slice,
     "Sub": _neutral(0, commutes=False),
+    "Sum": _of_no_axes,
     "Tile": _whole(1, 1),
     "TruncateDiv": _neutral(1, commutes=False, only_integers=True),
 }

@@ -17,7 +17,7 @@ from opkernel.optimization.graph_editor import GraphEditor
 from opkernel.optimization.pass_registry import Grouping, register_optimization
 from opkernel.types import DataType
 
-__all__ = ["shape_materialization"]
+__all__ = ["replace_by_value", "shape_materialization"]
 
 _OF_SHAPES = frozenset({"Shape", "ShapeN", "Size", "Rank"})
 _MAX_ELEMENTS = 1024
@@ -56,10 +56,11 @@ def _materialize(editor: GraphEditor, op: Operation) -> None:
         except OpError:  # the step that runs the node will say what is wrong
             continue
         if value is not None and value.size <= _MAX_ELEMENTS:
-            _replace(editor, tensor, np.asarray(value, tensor.dtype.numpy_dtype))
+            replace_by_value(editor, tensor, np.asarray(value, tensor.dtype.numpy_dtype))
 
 
-def _replace(editor: GraphEditor, tensor: Tensor, value: np.ndarray[Any, Any]) -> None:
+def replace_by_value(editor: GraphEditor, tensor: Tensor, value: np.ndarray[Any, Any]) -> None:
+    """Have all who take a tensor take a constant, which is there when the tensor would be."""
     op = tensor.op
     if len(op.outputs) == 1:
         editor.become_constant(op, value)

@@ -1,24 +1,29 @@
 """Which nodes may wait for others, so that whoever runs them must be able to run others meanwhile."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 from weakref import WeakKeyDictionary
 
 from opkernel.graph import FunctionLibraryDefinition, Operation
 from opkernel.kernel import AsyncOpKernel, FunctionKernelFactory, global_kernel_registry
-from opkernel.runtime.control_flow import FUNCTIONAL_OPS, STRUCTURAL_OPS
+from opkernel.proto import FunctionDef
+from opkernel.runtime.control_flow import FUNCTIONAL_OPS, STRUCTURAL_OPS, FunctionLibrary
 from opkernel.runtime.kernels import KernelCache
 
 __all__ = ["any_asynchronous"]
 
-_never_wait: WeakKeyDictionary[FunctionLibraryDefinition, tuple[int, frozenset[str]]] = (
+_never_wait: WeakKeyDictionary[FunctionLibrary, tuple[int, dict[str, FunctionDef]]] = (
     WeakKeyDictionary()
 )
 """Functions of which nothing waits, whatever they call, and the version of the kernels they had."""
 
 
-def any_asynchronous(ops: Iterable[Operation], kernels: KernelCache) -> bool:
+def any_asynchronous(
+    ops: Iterable[Operation], kernels: KernelCache, library: FunctionLibrary
+) -> bool:
     """Whether any of these operations, or of the functions that they call, may wait.
+
+    What is known of a function holds for all graphs whose nodes call functions of `library`.
 
     Raises:
         NotFoundError: an operation has no kernel. In functions such operations are passed over:
@@ -30,20 +35,35 @@ def any_asynchronous(ops: Iterable[Operation], kernels: KernelCache) -> bool:
             calls.append(op)
         elif op.type not in STRUCTURAL_OPS and kernels.kernel(op).as_async() is not None:
             return True
-    return bool(calls) and _any_call_waits(calls)
+    return bool(calls) and _any_call_waits(calls, library)
 
 
-def _any_call_waits(calls: Sequence[Operation]) -> bool:
+class _Known:
+    """The names of functions of a library that are known: no others of these names."""
+
+    def __init__(
+        self, known: Mapping[str, FunctionDef], library: FunctionLibraryDefinition
+    ) -> None:
+        self._known = known
+        self._library = library
+
+    def __contains__(self, name: object) -> bool:
+        return isinstance(name, str) and self._known.get(name) is self._library[name]
+
+
+def _any_call_waits(calls: Sequence[Operation], library: FunctionLibrary) -> bool:
     """Whether an op may wait in the functions that nodes call, or in those that these call."""
-    library, version = calls[0].graph.function_library, global_kernel_registry().version
-    known_at, never_wait = _never_wait.get(library, (version, frozenset()))
+    definitions, version = calls[0].graph.function_library, global_kernel_registry().version
+    known_at, known = _never_wait.get(library, (version, {}))
     if known_at != version:
-        never_wait = frozenset()
-    reached = library.reachable_definitions((op.node_def for op in calls), never_wait)
+        known = {}
+    without = _Known(known, definitions)
+    reached = definitions.reachable_definitions((op.node_def for op in calls), without)
     ops = {node.op for name in reached for node in reached[name].node_def} - STRUCTURAL_OPS
     if any(map(_has_asynchronous_kernel, ops)):
         return True
-    _never_wait[library] = version, never_wait.union(reached) if reached else never_wait
+    known.update({name: reached[name] for name in reached})
+    _never_wait[library] = version, known
     return False
 
 

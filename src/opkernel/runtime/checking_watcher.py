@@ -23,6 +23,7 @@ class CheckingWatcher(KernelWatcher):
 
     def __init__(self, inner: KernelWatcher | None = None) -> None:
         self._inner = inner
+        self.may_branch = inner is None
 
     def runner(self, op: Operation, kernel: OpKernel) -> Runner:
         """The function that checks the step and runs the kernel of a node."""

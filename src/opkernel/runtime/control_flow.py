@@ -9,8 +9,9 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from opkernel.graph import Operation
+from opkernel.graph import FunctionLibraryDefinition, Operation
 from opkernel.graph.control_flow_ops import LOW_LEVEL_CONTROL_FLOW
+from opkernel.graph.tensor_facts import TensorFacts
 from opkernel.kernel import MATRIX_PRODUCTS, Step, one_blas_thread
 from opkernel.proto import FunctionDef
 from opkernel.runtime.plan_control_flow import scalar_of, switch_index
@@ -47,6 +48,9 @@ class Function(Protocol):
     def runtime(self) -> Any:
         """Gives the functions that it calls."""
 
+    def for_arguments(self, facts: Sequence[TensorFacts]) -> "Function":
+        """The function with a plan for arguments of which this is known; it may be itself."""
+
     def __call__(self, step: Step, *arguments: Any) -> Sequence[Any]:
         """Run the function; the results are its outputs, flat."""
 
@@ -59,6 +63,9 @@ class FunctionLibrary(Protocol):
 
     def function_of(self, op: Operation) -> Function | None:
         """The function that a node calls by having its name as op; None for all other nodes."""
+
+    def add_functions(self, library: FunctionLibraryDefinition) -> None:
+        """Know the functions, too, that a pass has added to a copy of the library."""
 
 
 Emitter = Callable[[PlanWriter, Operation, FunctionLibrary], None]

@@ -11,7 +11,13 @@ from typing import Any, NoReturn
 
 import numpy as np
 
-from opkernel.errors import InvalidArgumentError, OpError, ResourceExhaustedError, as_op_error
+from opkernel.errors import (
+    InternalError,
+    InvalidArgumentError,
+    OpError,
+    ResourceExhaustedError,
+    as_op_error,
+)
 from opkernel.graph import Operation
 from opkernel.runtime.plan import CompiledPlan
 from opkernel.types import as_dtype
@@ -28,7 +34,7 @@ _NEGATIVE_POWER = "Integers to negative integer powers are not allowed"
 def report(error: Exception) -> OpError:
     """The error to raise for an exception that left a plan: an OpError that names the node."""
     found = _failing_node(error.__traceback__)
-    translated = _translate(error)
+    translated = _wrong_outputs(error) or _translate(error)
     if found is not None:
         op, inputs = found
         translated.add_node(op.name, op.type, inputs)
@@ -50,6 +56,21 @@ def _translate(error: Exception) -> OpError:
         return ResourceExhaustedError(f"Functions call each other too deeply: {error}")
     message = None if isinstance(error, OpError) else _ufunc_message(str(error))
     return as_op_error(error) if message is None else InvalidArgumentError(message)
+
+
+def _wrong_outputs(error: Exception) -> OpError | None:
+    """What is to be said where a plan stumbles over what a kernel gave; None for all other errors."""
+    traceback = error.__traceback__
+    while traceback is not None and traceback.tb_next is not None:
+        traceback = traceback.tb_next
+    if traceback is None or CompiledPlan.of_frame(traceback.tb_frame) is None:
+        return None
+    if isinstance(error, AttributeError) and error.name == "dtype":
+        given = "None" if error.obj is None else f"a {type(error.obj).__name__}"
+        return InternalError(f"the kernel set an output to {given}")
+    if isinstance(error, TypeError | ValueError) and "unpack" in str(error):
+        return InternalError(f"the kernel gave other outputs than its op has: {error}")
+    return None
 
 
 def _ufunc_message(text: str) -> str | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Literal
@@ -28,6 +28,13 @@ from opkernel.runtime.optimized_args import Passes, optimized_args
 from opkernel.runtime.placement import LocalDevices
 from opkernel.runtime.sanitizer import Sanitizer
 from opkernel.runtime.session_state import LocalSessionState
+from opkernel.runtime.shape_specialization import (
+    Shapes,
+    ShapeSpecializer,
+    is_on,
+    specializer,
+    with_shaped_functions,
+)
 from opkernel.runtime.step import RunStep
 from opkernel.runtime.watched_functions import WatchedFunctions
 
@@ -52,6 +59,7 @@ class Executable:
         run: The executor's function, made quiet and limited.
         answer: Gives the results the form of the fetches.
         kept: The nodes whose tensors the session keeps after a step.
+        shapes: Has plans for feeds whose shapes repeat, where that gains anything.
     """
 
     args: ExecutorArgs
@@ -60,6 +68,13 @@ class Executable:
     run: Callable[..., Sequence[Any]]
     answer: Callable[[Sequence[Any]], Any]
     kept: Sequence[str]
+    shapes: ShapeSpecializer | None = None
+
+    def executor_for(self, shapes: Shapes | None) -> Executor:
+        """What runs feeds of these shapes once they have come a few times."""
+        if shapes is None or self.shapes is None:
+            return self.executor
+        return self.shapes.executor_for(shapes)
 
     def step(self, values: Sequence[Any], step: RunStep) -> Any:
         """Run one step on converted values."""
@@ -152,9 +167,15 @@ class Executables:
             InvalidArgumentError, NotFoundError: a feed or fetch does not fit the graph, or a node
                 cannot be run.
             FailedPreconditionError: the session was finalized, and did not have it.
+            TypeError: a feed or fetch is no tensor, operation, name or structure of them.
         """
         key = _key(fetches), feeds, self._graph.edits, self._registry.version, variant
-        executable = self._made.get(key)
+        try:
+            executable = self._made.get(key)
+        except TypeError:
+            _refuse_unhashable("Fetch", _leaves(fetches))
+            _refuse_unhashable("Feed", feeds)
+            raise
         return self._make_once(key, fetches, feeds, variant) if executable is None else executable
 
     def for_graph(self, graph: Graph) -> Executables:
@@ -239,8 +260,10 @@ class Executables:
         if variant != "partial":
             args = optimized_args(args, self._passes)
         executor_type = "DATAFLOW" if variant == "partial" else params.executor_type
-        executor = new_executor(executor_type, args)
-        run = executor.run
+        has_shapes = not variant and is_on(self._passes)
+        executor = new_executor(executor_type, with_shaped_functions(args) if has_shapes else args)
+        shapes = self._specializer(executor, args) if has_shapes else None
+        run = executor.run if shapes is None else shapes.runner()
         return Executable(
             args,
             executor,
@@ -248,7 +271,17 @@ class Executables:
             self.limited(run if params.sanitizer is None else params.sanitizer.watched(run)),
             fetch_plan.answer(),
             fetch_plan.kept,
+            shapes,
         )
+
+    def _specializer(self, executor: Executor, args: ExecutorArgs) -> ShapeSpecializer | None:
+        """What has plans for shapes that repeat, for as long as the graph and its kernels stay."""
+        versions = self._versions()
+
+        def may_compile() -> bool:
+            return not self._is_finalized and self._versions() == versions
+
+        return specializer(executor, args, self._params.executor_type, self._passes, may_compile)
 
     def limited(self, run: Callable[..., Any]) -> Callable[..., Any]:
         """A function that runs kernels: quiet, and limited as the session wants it."""
@@ -287,6 +320,27 @@ def _check_references(args: ExecutorArgs) -> None:
                     node=op.name,
                     op=op.type,
                 )
+
+
+def _leaves(fetches: Any) -> Iterator[Any]:
+    """What stands in a structure of fetches."""
+    if isinstance(fetches, list | tuple | Mapping):
+        for one in fetches.values() if isinstance(fetches, Mapping) else fetches:
+            yield from _leaves(one)
+    else:
+        yield fetches
+
+
+def _refuse_unhashable(what: str, given: Iterable[Any]) -> None:
+    """Raise TypeError for the first of some feeds or fetches that can be none."""
+    for one in given:
+        try:
+            hash(one)
+        except TypeError:
+            raise TypeError(
+                f"{what} argument {one!r} has invalid type {type(one).__name__}, must be a Tensor, an "
+                "Operation, or the name of one"
+            ) from None
 
 
 def _key(fetches: Any) -> Hashable:

@@ -7,6 +7,8 @@
 | COMPILED_PLAN | the compiled plan |
 | DATAFLOW | the dataflow executor |
 
+With the default one a plan may run its branches side by side (`branches`).
+
 Source: TensorFlow core/common_runtime/executor_factory.cc, single_threaded_executor.cc.
 """
 
@@ -26,12 +28,13 @@ from opkernel.graph import Operation, Tensor
 from opkernel.graph.control_flow_ops import LOW_LEVEL_CONTROL_FLOW, TRANSFER_OPS
 from opkernel.graph.prune import prune_and_order
 from opkernel.runtime.asynchronous import any_asynchronous
+from opkernel.runtime.branches.candidates import may_branch
 from opkernel.runtime.control_flow import STRUCTURAL_OPS, FunctionLibrary
 from opkernel.runtime.dataflow import DataflowExecutor, GraphView
 from opkernel.runtime.inter_op_pool import InterOpPool
 from opkernel.runtime.kernel_watcher import KernelWatcher
 from opkernel.runtime.kernels import KernelCache
-from opkernel.runtime.plan import compile_plan
+from opkernel.runtime.plan import CompiledPlan, compile_plan
 from opkernel.runtime.raising import NotRaisedError
 
 __all__ = [
@@ -127,7 +130,7 @@ def new_executor(name: str, args: ExecutorArgs) -> Executor:
     return factory(args)
 
 
-def _compiled_plan(args: ExecutorArgs) -> Executor:
+def _compiled_plan(args: ExecutorArgs) -> CompiledPlan:
     return compile_plan(
         args.order, args.feeds, args.fetches, args.kernels, args.library, args.watcher
     )
@@ -140,12 +143,18 @@ def _dataflow(args: ExecutorArgs) -> Executor:
 
 
 def _default(args: ExecutorArgs) -> Executor:
-    if args.pool is not None or any_asynchronous(args.order, args.kernels):
+    if args.pool is not None or any_asynchronous(args.order, args.kernels, args.library):
         return _dataflow(args)
     try:
-        return _compiled_plan(args)
+        plan = _compiled_plan(args)
     except NotRaisedError:
         return _dataflow(args)
+    is_plain = args.watcher is None or args.watcher.may_branch
+    if is_plain and may_branch(args.order, args.kernels):
+        from opkernel.runtime.branches.branching_plan import BranchingPlan  # most graphs have none
+
+        return BranchingPlan(plan, args)
+    return plan
 
 
 def _single_threaded(args: ExecutorArgs) -> Executor:

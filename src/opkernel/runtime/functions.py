@@ -79,6 +79,8 @@ class FunctionLibraryRuntime:
         inter_op_pool: threads for expensive kernels, where given.
         devices: all devices that functions may be instantiated on; `device` alone if empty.
         optimize: the optimisation passes that run on bodies before they are compiled.
+
+    Functions that passes add are known to the runtime alone: the library is the user's.
     """
 
     def __init__(
@@ -99,6 +101,7 @@ class FunctionLibraryRuntime:
         self.inter_op_pool = inter_op_pool
         self.optimize = optimize
         self._library = library
+        self._added = FunctionLibraryDefinition(library.op_registry)
         self._devices = {one.name: one for one in (device, *devices)}
         self._state_handle = ""
         self._original = self
@@ -253,10 +256,24 @@ class FunctionLibraryRuntime:
         """The functions that are found where no other library is given."""
         return self._library
 
+    def known_functions(self) -> FunctionLibraryDefinition:
+        """The functions of the library, and those that passes have added; not to be changed."""
+        return self._library.joined_with(self._added) if self._added else self._library
+
+    def add_functions(self, library: FunctionLibraryDefinition) -> None:
+        """Know the functions, too, that a pass has added to a copy of the library.
+
+        Raises:
+            InvalidArgumentError: another one of such a name was added before.
+        """
+        with self._lock:
+            for name in library.keys() - self._library.keys():
+                self._added.add_function(library[name])
+
     def is_stateful(self, name: str) -> bool:
         """Whether the function, or op, of a name has state; false where there is none."""
         try:
-            return self._library.look_up(name).op_def.is_stateful
+            return self.known_functions().look_up(name).op_def.is_stateful
         except NotFoundError:
             return False
 
@@ -267,7 +284,7 @@ class FunctionLibraryRuntime:
             NotFoundError: there is neither function nor kernel.
             InvalidArgumentError: the node, or the function, breaks a rule.
         """
-        if node_def.op in self._library:
+        if self._is_function(node_def.op):
             return create_call_op(self.instantiate(node_def.op, node_def.attr), node_def)
         return create_op_kernel(
             self.device,
@@ -286,6 +303,7 @@ class FunctionLibraryRuntime:
         library = FunctionLibraryDefinition(registry) if skip_library else self._library.copy()
         other = copy.copy(self)
         other._library = library
+        other._added = FunctionLibraryDefinition(registry)
         other._original = other
         other._forget_functions()
         return other
@@ -304,7 +322,7 @@ class FunctionLibraryRuntime:
 
         A SymbolicGradient calls the gradient of the function in its attr `f`.
         """
-        if op.type not in self._library and op.type != GRADIENT_OP:
+        if not self._is_function(op.type) and op.type != GRADIENT_OP:
             return None
         return self._instantiate(NameAttrList(name=op.type, attr=op.node_def.attr), _OPTIONS)
 
@@ -342,7 +360,10 @@ class FunctionLibraryRuntime:
             name = self._library.find_gradient(forward) or forward
             if name not in self._library:
                 return _NO_FUNCTION
-        return self._library.get_function(name)
+        return self._added.get(name) or self._library.get_function(name)
+
+    def _is_function(self, name: str) -> bool:
+        return name in self._library or name in self._added
 
     # Variants.
 

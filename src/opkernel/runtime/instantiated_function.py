@@ -3,7 +3,8 @@
 Plans call it as `function(step, *arguments)` with nothing between them and the function's own plan.
 
 State: `_run` is what a call runs: first what compiles the body, then the plan, and at last, when the
-handle was released, what refuses. `_made` is the body with its kernels, which `renewed` shares.
+handle was released, what refuses. `_made` is the body with its kernels, which `renewed` shares, and the
+`_variants` for arguments of which `_facts` are known.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ import copy
 import itertools
 import threading
 from collections.abc import Callable, Hashable, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from opkernel.errors import NotFoundError
@@ -23,13 +25,15 @@ from opkernel.graph import (
     instantiate_function,
 )
 from opkernel.graph.function_library import GRADIENT_OP
-from opkernel.graph.structural_ops import STRUCTURAL_OPS
+from opkernel.graph.tensor_facts import FactsKey, TensorFacts, key_of_facts
 from opkernel.kernel import FunctionRunOptions, Step
+from opkernel.opdef import ShapeHandle
 from opkernel.proto import FunctionDef, NameAttrList
 from opkernel.runtime.executors import Executor, ExecutorArgs, new_executor
 from opkernel.runtime.function_step import FunctionStep
 from opkernel.runtime.kernels import KernelCache
 from opkernel.runtime.optimized_args import optimized_args
+from opkernel.runtime.shaped_functions import ShapedFunctions
 
 if TYPE_CHECKING:
     from opkernel.runtime.functions import FunctionLibraryRuntime
@@ -38,6 +42,8 @@ __all__ = ["InstantiatedFunction"]
 
 _numbers = itertools.count()
 _NO_OPTIONS = FunctionRunOptions()
+_MAX_VARIANTS = 8
+"""A function that calls itself on ever larger arguments has no more plans of its own for them."""
 
 
 class InstantiatedFunction:
@@ -73,6 +79,8 @@ class InstantiatedFunction:
         self._reference = reference
         self._executor_type = executor_type
         self._made: list[tuple[FunctionBody, KernelCache]] = []  # one, once it is made
+        self._facts: Sequence[TensorFacts] = ()
+        self._variants: dict[FactsKey, InstantiatedFunction] = {}
         self._plan: Executor | None = None
         self._frame_plan: Executor | None = None
         self._run: Callable[..., Sequence[Any]] = self._compile_and_run
@@ -90,7 +98,7 @@ class InstantiatedFunction:
         with self._lock:
             plan = self._frame_plan
             if plan is None:
-                targets = [*self.body.ret_nodes, *self._targets()]
+                targets = [*self.body.ret_nodes, *self.body.targets]
                 plan = self._frame_plan = self._new_executor([], [], targets)
         plan.run(step)
 
@@ -110,7 +118,7 @@ class InstantiatedFunction:
         with self._lock:  # two plans would have two kernels for one stateful node
             if self._plan is None:
                 body = self.body
-                self._plan = self._new_executor(body.inputs, body.outputs, self._targets())
+                self._plan = self._new_executor(body.inputs, body.outputs, body.targets)
             return self._plan
 
     def check_alive(self) -> None:
@@ -130,8 +138,24 @@ class InstantiatedFunction:
         """The same handle with plans that are still to be made, of the kernels as they are now."""
         other = copy.copy(self)
         other._plan = other._frame_plan = None
+        other._variants = {}
         other._run = other._compile_and_run
         return other
+
+    def for_arguments(self, facts: Sequence[TensorFacts]) -> InstantiatedFunction:
+        """The function with a plan for arguments of which this is known, and the same kernels.
+
+        It is the function itself where nothing is known, or there are enough such plans.
+        """
+        if all(one.shape.dims is None and one.held is None for one in facts):
+            return self
+        key, _ = key_of_facts(facts)
+        variant = self._variants.get(key)
+        if variant is None and len(self._variants) < _MAX_VARIANTS:
+            made = self.renewed()
+            made._facts = facts
+            variant = self._variants.setdefault(key, made)
+        return variant or self
 
     def _compile_and_run(self, step: Step, *arguments: Any) -> Sequence[Any]:
         with self._lock:
@@ -159,8 +183,7 @@ class InstantiatedFunction:
             if not self._made:
                 self.check_alive()
                 runtime = self.runtime
-                library = runtime.get_function_library_definition()
-                body = self._new_body(library)
+                body = self._new_body(runtime.known_functions())
                 registry = body.graph.op_registry
                 kernels = KernelCache(runtime.graph_def_version, registry, runtime.device, runtime)
                 self._made.append((body, kernels))
@@ -172,16 +195,6 @@ class InstantiatedFunction:
 
             return symbolic_gradient_body(library, self._reference)
         return instantiate_function(library, self.definition, self._reference.attr)
-
-    def _targets(self) -> list[Operation]:
-        """What runs for its effects, whether or not a result needs it."""
-        body = self.body
-        stateful = [
-            op
-            for op in body.graph.get_operations()
-            if op.op_def.is_stateful and op.type not in _RUN_ON_DEMAND
-        ]
-        return [*body.control_ret_nodes, *stateful]
 
     def _new_executor(
         self, feeds: Sequence[Tensor], fetches: Sequence[Tensor], targets: Sequence[Operation]
@@ -196,9 +209,10 @@ class InstantiatedFunction:
             watcher=runtime.watcher,
             pool=runtime.inter_op_pool,
         )
-        args = optimized_args(args, runtime.optimize, feeds_have_shapes=False)
+        facts = self._facts
+        if len(facts) != len(feeds):
+            facts = [TensorFacts(ShapeHandle()) for _ in feeds]
+        args = optimized_args(args, runtime.optimize, feed_facts=facts)
+        if self._facts:
+            args = replace(args, library=ShapedFunctions(runtime, args.order))
         return new_executor(self._executor_type or runtime.executor_type, args)
-
-
-_RUN_ON_DEMAND = STRUCTURAL_OPS | {"Placeholder"}
-"""Ops with state that run where something needs them, and for nothing else."""

@@ -32,7 +32,13 @@ class CallWatcher(Protocol):
 
 
 class KernelWatcher:
-    """Watches kernels; asked once for each node, when a graph is made ready to be run."""
+    """Watches kernels; asked once for each node, when a graph is made ready to be run.
+
+    Attributes:
+        may_branch: Whether the kernels of one step may run side by side under its watch.
+    """
+
+    may_branch: bool = False
 
     def runner(self, op: Operation, kernel: OpKernel) -> Runner | None:
         """The function that runs the kernel of a node under watch; None: it runs unwatched."""

@@ -118,7 +118,7 @@ def compile_plan(
         InvalidArgumentError: a needed node is invalid.
         NotRaisedError: there is no form for the control flow of the graph.
     """
-    return _Compiler(order, kernels, library, watcher, in_groups).plan(feeds, fetches)
+    return _Compiler(order, feeds, kernels, library, watcher, in_groups).plan(fetches)
 
 
 class _Compiler:
@@ -131,13 +131,16 @@ class _Compiler:
     def __init__(
         self,
         order: Sequence[Operation],
+        feeds: Sequence[Tensor],
         kernels: KernelCache,
         library: FunctionLibrary,
         watcher: KernelWatcher | None,
         in_groups: bool,
     ) -> None:
         self._in_groups = in_groups and watcher is None
-        self._order = order
+        self._order, self._feeds = order, feeds
+        types = {dtype for op in order for dtype in op.output_types}
+        self._has_references = any(t.is_ref for t in types.union(feed.dtype for feed in feeds))
         self._kernels = kernels
         self._library = library
         self._watcher = watcher
@@ -148,9 +151,10 @@ class _Compiler:
         for op in order:
             self._bind(op)
 
-    def plan(self, feeds: Sequence[Tensor], fetches: Sequence[Tensor]) -> CompiledPlan:
-        """The plan for certain feeds and fetches."""
-        arrangement = self._arrange(feeds, fetches)
+    def plan(self, fetches: Sequence[Tensor]) -> CompiledPlan:
+        """The plan for certain fetches."""
+        feeds = self._feeds
+        arrangement = self._arrange(fetches)
         read = {key_of(tensor) for op in self._order for tensor in op.inputs}
         read.update(map(key_of, fetches))
         constants = {(op.name, 0) for op, _ in self._constants}
@@ -167,10 +171,10 @@ class _Compiler:
         parts = writer.finish(parameters, fetches, arrangement.fetched_in)
         return CompiledPlan(parts, writer.globals, writer.nodes, writer.uses_step)
 
-    def _arrange(self, feeds: Sequence[Tensor], fetches: Sequence[Tensor]) -> Arrangement:
+    def _arrange(self, fetches: Sequence[Tensor]) -> Arrangement:
         """The operations as a program; as they are, where there is no control flow."""
         if any(op.type in LOW_LEVEL_CONTROL_FLOW for op in self._order):
-            return arrange(self._order, feeds, fetches, self._aliases, self._is_written)
+            return arrange(self._order, self._feeds, fetches, self._aliases, self._is_written)
         written = [op for op in self._order if op.name in self._write]
         return Arrangement(written, [ALWAYS] * len(fetches), [])
 
@@ -201,7 +205,9 @@ class _Compiler:
                 self._aliases[key_of(output)] = op.inputs[0]
 
     def _bind_kernel(self, op: Operation, kernel: OpKernel) -> None:
-        is_by_value = not any(tensor.dtype.is_ref for tensor in op.inputs)
+        is_by_value = not (
+            self._has_references and any(tensor.dtype.is_ref for tensor in op.inputs)
+        )
         watcher = self._watcher if kernel.const_tensor is None else None
         run = compute = None
         if watcher is not None:
@@ -218,7 +224,7 @@ class _Compiler:
             for output, tensor in zip(op.outputs, op.inputs, strict=True):
                 self._aliases[key_of(output)] = tensor
         else:
-            self._write[op.name] = lambda writer: writer.kernel(op, kernel)
+            self._write[op.name] = lambda writer: writer.kernel(op, kernel, is_by_value=is_by_value)
             pointwise = pointwise_function(kernel) if self._in_groups else None
             if pointwise is not None and is_by_value and kernel.is_trusted:
                 self._pointwise[op.name] = pointwise

@@ -83,8 +83,12 @@ class _Lifetimes:
         self, names: Iterable[str], path: Path, later: tuple[Collection[str], ...]
     ) -> list[str]:
         """The names that are bound on a path and not needed later."""
-        return [
-            name
-            for name in names
-            if not any(name in needed for needed in later) and self._bound_on[name] <= path
-        ]
+        dying = []
+        for name in names:
+            for needed in later:
+                if name in needed:
+                    break
+            else:
+                if self._bound_on[name] <= path:
+                    dying.append(name)
+        return dying

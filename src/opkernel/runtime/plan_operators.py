@@ -4,6 +4,8 @@ NumPy's numbers have arithmetic of their own behind the operators, with the resu
 twenty times as fast; for arrays the operators are the ufuncs.
 """
 
+from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -11,7 +13,7 @@ import numpy as np
 from opkernel.kernel import FunctionKernel
 from opkernel.types import DataType
 
-__all__ = ["as_number", "operator_of"]
+__all__ = ["BY_KEYWORD", "as_number", "is_ufunc", "operator_of", "ufunc_of"]
 
 _ARITHMETIC: dict[Any, str] = {
     np.add: "{} + {}",
@@ -25,6 +27,9 @@ _ARITHMETIC: dict[Any, str] = {
     np.not_equal: "{} != {}",
 }
 _LOGIC: dict[Any, str] = {np.logical_and: "{} & {}", np.logical_or: "{} | {}", np.equal: "{} == {}"}
+
+BY_KEYWORD = (np.maximum, np.minimum)
+"""Ufuncs that want to be told by keyword where to write their result."""
 
 _INTEGERS = frozenset(
     {
@@ -49,6 +54,20 @@ def operator_of(kernel: FunctionKernel) -> str | None:
     if dtype in _NUMBERS:
         return _ARITHMETIC.get(kernel.function)
     return _LOGIC.get(kernel.function) if dtype == DataType.DT_BOOL else None
+
+
+def ufunc_of(function: Callable[..., Any]) -> tuple[Callable[..., Any], tuple[Any, ...]]:
+    """The ufunc that a function is with its first operands filled in, and these; else itself."""
+    if isinstance(function, partial) and isinstance(function.func, np.ufunc):
+        return (function, ()) if function.keywords else (function.func, function.args)
+    return function, ()
+
+
+def is_ufunc(kernel: FunctionKernel) -> bool:
+    """Whether a kernel is a ufunc, which gives arrays of its own."""
+    if kernel.kind != "elementwise" or kernel.num_outputs != 1:
+        return False
+    return isinstance(ufunc_of(kernel.function)[0], np.ufunc)
 
 
 def as_number(value: Any) -> Any:

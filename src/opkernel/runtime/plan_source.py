@@ -15,7 +15,7 @@ from opkernel.runtime.plan_tree import Block, Branches, Item, Path, Statement, W
 
 __all__ = ["Part", "write_parts"]
 
-_LINES_A_PART = 2000  # compiling time and memory grow faster than linearly beyond
+_LINES_A_PART = 1200  # compiling time and memory grow faster than linearly beyond
 _MAX_DEPTH = 10  # of blocks in one function: Python allows 20 loops
 
 
@@ -103,6 +103,8 @@ class _CuttingWriter(TextWriter):
 
     def item(self, item: Item) -> list[Line]:
         """The lines of one statement; its blocks share the lines that it may have."""
+        if isinstance(item, Statement):
+            return super().item(item)
         limit = self._lines
         self._lines = limit // max(len(_blocks(item)), 1)
         lines = super().item(item)
@@ -111,16 +113,19 @@ class _CuttingWriter(TextWriter):
 
     def unbound(self, block: Block, parameters: Collection[str]) -> list[Line]:
         """What makes the locals None that a function may hand on without having set them."""
+        if not self._conditional:
+            return []
         names = {name: None for name, is_set in mentions(block) if is_set}
-        known = {*parameters, *self._inside.difference(self._handed_on)}
-        unset = [name for name in names if name in self._conditional and name not in known]
+        unset = [name for name in names if name in self._conditional and name not in parameters]
+        unset = [n for n in unset if n not in self._inside or n in self._handed_on]
         return [(f"{' = '.join([*unset, 'None'])}", -1)] if unset else []
 
     def _call(self, chunk: Block, lines: list[Line]) -> Line:
         """A call of a new function for some statements."""
         (start, _), (_, end) = self._places[id(chunk[0])], self._places[id(chunk[-1])]
-        own = list(dict.fromkeys(name for name, is_set in mentions(chunk) if is_set))
-        taken = self._taken(chunk, start)
+        mentioned = mentions(chunk)
+        own = list(dict.fromkeys([name for name, is_set in mentioned if is_set]))
+        taken = self._taken(mentioned, start)
         last = chunk[-1]
         turn = last.sets if isinstance(last, Statement) and last.is_turn else ()
         dying, lasting = set(_dying(chunk)), {*turn, *self._kept}
@@ -135,13 +140,13 @@ class _CuttingWriter(TextWriter):
         dead = self.deletions(name for name in taken if name in dying and name not in lasting)
         return "; ".join([f"{tuple_text(given)} = {call}" if given else call, *dead]), -1
 
-    def _taken(self, chunk: Block, start: int) -> list[str]:
-        """The locals that some statements, which begin at a place, want from before.
+    def _taken(self, mentioned: Sequence[tuple[str, bool]], start: int) -> list[str]:
+        """The locals that statements which mention some, and begin at a place, want from before.
 
         These are what they read before they set it, and what other branches have set.
         """
         first: dict[str, bool] = {}
-        for name, is_set in mentions(chunk):
+        for name, is_set in mentioned:
             first.setdefault(name, is_set)
         return [
             name
@@ -152,12 +157,16 @@ class _CuttingWriter(TextWriter):
     def _number(self, block: Block, numbers: Iterator[int]) -> None:
         """Note where each statement begins and ends, and where each local is mentioned."""
         for item in block:
-            start = next(numbers)
-            for inner in _blocks(item):
-                self._number(inner, numbers)
-            end = next(numbers)
+            start = end = next(numbers)
+            names = item.reads
+            if isinstance(item, Statement):
+                names = [*names, *item.sets]
+            else:
+                for inner in _blocks(item):
+                    self._number(inner, numbers)
+                end = next(numbers)
             self._places[id(item)] = start, end
-            for name in (*item.reads, *(item.sets if isinstance(item, Statement) else ())):
+            for name in names:
                 self._first_mention.setdefault(name, end)
                 self._last_mention[name] = end
 
@@ -177,10 +186,12 @@ def _chunks(items: Sequence[tuple[Item, list[Line]]]) -> Iterator[tuple[Block, l
 
 
 def _set_on_branches(block: Block) -> Iterator[str]:
-    """The locals that are set on some branch."""
+    """The locals that are set on some branch and outlive it."""
     for item in block:
         if isinstance(item, Branches):
-            yield from (name for name, is_set in mentions([item]) if is_set)
+            for branch in item.branches:
+                inside = {name for name, is_set in mentions(branch.block) if is_set}
+                yield from inside.difference(_dying(branch.block))
         for inner in _blocks(item):
             yield from _set_on_branches(inner)
 

@@ -15,6 +15,7 @@ __all__ = ["Line", "Names", "TextWriter", "tuple_text"]
 
 _NOT_IDENTIFIER = re.compile(r"[^A-Za-z0-9_]+")
 _MAX_NAME = 60
+_IDENTIFIER = re.compile(rf"[A-Za-z](?:[A-Za-z0-9_]{{0,{_MAX_NAME - 2}}}[A-Za-z0-9])?")
 
 Line = tuple[str, int]
 """A line of text, and the number of its node; -1 for none."""
@@ -29,9 +30,11 @@ class Names:
 
     def unique(self, hint: str) -> str:
         """An identifier like `hint` that was not given out before."""
-        name = _NOT_IDENTIFIER.sub("_", hint)[-_MAX_NAME:].strip("_") or "t"
-        if name[0].isdigit():
-            name = "t" + name
+        name = hint
+        if not _IDENTIFIER.fullmatch(hint):
+            name = _NOT_IDENTIFIER.sub("_", hint)[-_MAX_NAME:].strip("_") or "t"
+            if name[0].isdigit():
+                name = "t" + name
         base, count = name, self._next.get(name, 0)
         while name in self._taken:
             count += 1
@@ -66,20 +69,25 @@ class TextWriter:
     def deletions(self, names: Iterable[str]) -> list[str]:
         """The statements that let go of locals, if there are any."""
         names = list(names)
+        if not names:
+            return []
         deleted = [name for name in names if name not in self._cleared]
         cleared = [f"{name} = None" for name in names if name in self._cleared]
         return [f"del {', '.join(deleted)}", *cleared] if deleted else cleared
 
     def _statement(self, item: Statement) -> str:
-        texts = [item.text]
+        text = item.text
+        if item.places:
+            text = next((item.places[name] for name in item.dies if name in item.places), text)
+        texts = [text]
         if item.before:
             read = [name for name in item.dies if name in item.reads]
             unread = [name for name in item.dies if name not in item.reads]
-            texts = [item.before, *self.deletions(read), item.text, *self.deletions(unread)]
+            texts = [item.before, *self.deletions(read), text, *self.deletions(unread)]
         else:
             texts += self.deletions(item.dies)
-        text = "; ".join(texts)
-        return f"{text}  # {item.comment}" if item.comment else text
+        line = "; ".join(texts)
+        return f"{line}  # {item.comment}" if item.comment else line
 
     def _branches(self, item: Branches) -> list[Line]:
         lines: list[Line] = []

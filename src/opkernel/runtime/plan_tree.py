@@ -6,7 +6,7 @@ it is set on, so that it is known to be set wherever these are taken.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 __all__ = ["Block", "Branch", "Branches", "Item", "Path", "Statement", "While", "mentions"]
@@ -21,7 +21,8 @@ class Statement:
 
     Where there is a `before`, the locals that die are deleted between it and the text. `is_turn`:
     it gives the variables of a loop the values for the next turn. `dies` are the locals that
-    nothing reads after it; `plan_lifetimes` finds them.
+    nothing reads after it; `plan_lifetimes` finds them. `places` are locals that may take its result
+    where they die, each with the text that writes into it.
     """
 
     text: str
@@ -32,6 +33,7 @@ class Statement:
     before: str = ""
     is_turn: bool = False
     dies: Sequence[str] = ()
+    places: Mapping[str, str] | None = None
 
 
 @dataclass(slots=True)
@@ -94,18 +96,20 @@ Item = Statement | Branches | While
 Block = list[Item]
 
 
-def mentions(block: Block) -> Iterator[tuple[str, bool]]:
+def mentions(block: Block) -> list[tuple[str, bool]]:
     """The locals that a block mentions, in order; each with whether it is set there."""
+    found: list[tuple[str, bool]] = []
     for item in block:
         if isinstance(item, Statement):
-            yield from ((name, False) for name in item.reads)
-            yield from ((name, True) for name in item.sets)
+            found += [(name, False) for name in item.reads]
+            found += [(name, True) for name in item.sets]
         elif isinstance(item, Branches):
-            yield from ((name, False) for name in item.reads)
+            found += [(name, False) for name in item.reads]
             for branch in item.branches:
-                yield from mentions(branch.block)
+                found += mentions(branch.block)
         else:
-            yield from ((name, False) for name in item.variables)
-            yield from mentions(item.condition)
-            yield from ((name, False) for name in item.reads)
-            yield from mentions(item.body)
+            found += [(name, False) for name in item.variables]
+            found += mentions(item.condition)
+            found += [(name, False) for name in item.reads]
+            found += mentions(item.body)
+    return found

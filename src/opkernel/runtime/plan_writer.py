@@ -19,7 +19,8 @@ from opkernel.graph import Operation, Tensor
 from opkernel.kernel import FunctionKernel, OpKernel
 from opkernel.kernel.context import function_of_step
 from opkernel.runtime.kernel_watcher import Computer, KernelWatcher
-from opkernel.runtime.plan_operators import as_number, operator_of
+from opkernel.runtime.plan_forwarding import ArraysOfPlan
+from opkernel.runtime.plan_operators import BY_KEYWORD, as_number, is_ufunc, operator_of, ufunc_of
 from opkernel.runtime.plan_text import Names
 from opkernel.runtime.plan_tree import Block, Path, Statement
 from opkernel.runtime.raising import Key, key_of
@@ -72,6 +73,7 @@ class PlanWriter:
         self._fed: set[Key] = set()
         self._numbers: set[str] = set()
         self._number_of: dict[str, str] = {}
+        self._arrays = ArraysOfPlan()
         self._announced: dict[Key, str] = {}
         self._block: Block = []
         self._path: Path = frozenset()
@@ -88,6 +90,7 @@ class PlanWriter:
         name = self._values.setdefault((op.name, 0), self.bind(value, op.name))
         if not value.ndim:
             self._numbers.add(name)
+        self._arrays.constant(name, value)
 
     def value(self, tensor: Tensor) -> str:
         """The name that holds a tensor."""
@@ -131,9 +134,9 @@ class PlanWriter:
             function = f"{self.bind(partial(partial, watcher.call), 'watched')}({function})"
         self.call(op, function, arguments)
 
-    def kernel(self, op: Operation, kernel: OpKernel) -> None:
-        """A node that is computed by its kernel."""
-        if any(tensor.dtype.is_ref for tensor in op.inputs):
+    def kernel(self, op: Operation, kernel: OpKernel, *, is_by_value: bool) -> None:
+        """A node that is computed by its kernel; `is_by_value`: no input is a reference."""
+        if not is_by_value:
             self._call_with_tuple(op, function_of_references(kernel))
         elif kernel.forwards_inputs:
             self.forwarding_kernel(op, kernel)
@@ -168,13 +171,41 @@ class PlanWriter:
     def _function_kernel(self, op: Operation, kernel: FunctionKernel) -> None:
         inputs = [self.value(tensor) for tensor in op.inputs]
         is_number = self._numbers.issuperset(inputs)
-        operator = operator_of(kernel)
+        has_array = self._arrays.has_array(inputs)
+        operator = None if has_array else operator_of(kernel)
         if operator is not None:
             operands = map(self._as_number, inputs) if is_number else inputs
-            statement = self._assign(op, operator.format(*operands), [(0,)], flat=False)
-            self._numbers.update(statement.sets if is_number else ())
-            return
-        function = self.bind(kernel.function, _function_name(kernel))
+            target = self._output(op, 0)
+            text = f"{target} = {operator.format(*operands)}"
+            self._state(op, text, inputs, [target], inputs)
+            if is_number:
+                self._numbers.add(target)
+        elif has_array and kernel.is_trusted and is_ufunc(kernel):
+            self._ufunc_of_arrays(op, kernel, inputs)
+        else:
+            self._call_function_kernel(op, kernel, inputs, is_number)
+
+    def _ufunc_of_arrays(self, op: Operation, kernel: FunctionKernel, inputs: list[str]) -> None:
+        """A ufunc, which may write its result over an input that dies."""
+        target = self._output(op, 0)
+        places = self._arrays.compute(target, kernel, inputs)
+        text = f"{target} = {self._expression(kernel, inputs)}"
+        statement = self._state(op, text, inputs, [target], inputs, shares=False)
+        if places:
+            out = "out=" if ufunc_of(kernel.function)[0] in BY_KEYWORD else ""
+            statement.places = {name: f"{text[:-1]}, {out}{name})" for name in places}
+
+    def _expression(self, kernel: FunctionKernel, arguments: list[str]) -> str:
+        """The call of a kernel's function."""
+        called, filled_in = ufunc_of(kernel.function)
+        function = self._bound.get(id(called)) or self.bind(called, _function_name(kernel))
+        if filled_in:
+            arguments = [*(self.bind(value, "operand") for value in filled_in), *arguments]
+        return f"{function}({', '.join(arguments)})"
+
+    def _call_function_kernel(
+        self, op: Operation, kernel: FunctionKernel, inputs: list[str], is_number: bool
+    ) -> None:
         arguments = [
             f"[{', '.join(inputs[arg.start : arg.stop])}]" if arg.is_list else inputs[arg.start]
             for arg in kernel.properties.input_args
@@ -184,7 +215,7 @@ class PlanWriter:
             for arg in kernel.properties.output_args
         ]
         lists = [arg.is_list for arg in kernel.properties.output_args]
-        expression = f"{function}({', '.join(arguments)})"
+        expression = self._expression(kernel, arguments)
         statement = self._assign(op, expression, outputs, flat=False, lists=lists)
         if is_number and kernel.kind == "elementwise":
             self._numbers.update(statement.sets)
@@ -260,17 +291,33 @@ class PlanWriter:
         return name
 
     def _state(
-        self, op: Operation, text: str, reads: Iterable[str], sets: Sequence[str]
+        self,
+        op: Operation,
+        text: str,
+        reads: Iterable[str],
+        sets: Sequence[str],
+        inputs: list[str] | None = None,
+        *,
+        shares: bool = True,
     ) -> Statement:
-        """Add a statement."""
+        """Add a statement.
+
+        `inputs` are the names that hold the inputs, if these are known; `shares`: what it sets may
+        refer to what it reads.
+        """
+        if shares:
+            self._arrays.share(reads)
         comment = "" if sets and sets[0] == op.name else repr(op.name)
-        statement = Statement(text, self._locals(reads), sets, self._node(op), comment)
+        node = self._node(op, inputs)
+        statement = Statement(text, self._locals(reads), sets, node, comment)
         self._block.append(statement)
         return statement
 
-    def _node(self, op: Operation) -> int:
+    def _node(self, op: Operation, inputs: list[str] | None = None) -> int:
         """A number for a node, by which lines of the plan refer to it."""
-        self.nodes.append((op, [self._name(tensor) or "" for tensor in op.inputs]))
+        if inputs is None:
+            inputs = [self._name(tensor) or "" for tensor in op.inputs]
+        self.nodes.append((op, inputs))
         return len(self.nodes) - 1
 
     def _locals(self, names: Iterable[str]) -> list[str]:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from opkernel.errors import InvalidArgumentError, ResourceExhaustedError
 from opkernel.graph import Operation
@@ -38,12 +38,18 @@ class Recorder:
         self._lock = threading.Lock()
         self._costs: dict[int, _Costs] = {}
 
-    def begin(self, options: RunOptions) -> Recording:
-        """Begin with a step.
+    def begin(self, options: RunOptions, run_metadata: Any = None) -> Recording:
+        """Begin with a step, which `finish` will write to a RunMetadata where one is given.
 
         Raises:
             InvalidArgumentError: the session does not allow what is asked for.
+            TypeError: there is no writing to `run_metadata`.
         """
+        kind = getattr(run_metadata, "DESCRIPTOR", None)
+        if run_metadata is not None and getattr(kind, "name", "") != "RunMetadata":
+            raise TypeError(
+                f"run_metadata must be a RunMetadata, not a {type(run_metadata).__name__}"
+            )
         if options.output_partition_graphs and self.config.disable_output_partition_graphs:
             raise InvalidArgumentError(
                 "RunOptions.output_partition_graphs() is not supported when "

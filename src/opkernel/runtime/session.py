@@ -26,7 +26,7 @@ from opkernel.errors import (
     ResourceExhaustedError,
 )
 from opkernel.graph import Graph, get_default_graph, install_runtime
-from opkernel.kernel import CancellationManager, CollectiveExecutor
+from opkernel.kernel import CancellationManager, CollectiveExecutor, forget_recycled
 from opkernel.kernel.allocation import current_allocation_limit
 from opkernel.proto import Message
 from opkernel.runtime.constants import constant_values
@@ -41,6 +41,7 @@ from opkernel.runtime.run_options import AnyRunOptions, RunOptions
 from opkernel.runtime.sanitizer import Sanitizer
 from opkernel.runtime.session_config import AnyConfig, SessionConfig
 from opkernel.runtime.session_state import LocalSessionState
+from opkernel.runtime.shape_specialization import Shapes
 from opkernel.runtime.step import RunStep, SessionServices
 
 if TYPE_CHECKING:
@@ -130,6 +131,7 @@ class Session:
             None,
             self._cancellation,
             config.log_memory,
+            config.inter_op_parallelism_threads < 0,
         )
         self._timeout_s = config.operation_timeout_in_ms / 1000 or None
         self._set_graph(get_default_graph() if graph is None else graph)
@@ -235,14 +237,16 @@ class Session:
         self._check_open()
         return self._partial_runs.go_on(handle, fetches, feed_dict or {})
 
-    def plan(self, fetches: Any, feeds: Sequence[Any] = ()) -> Executor:
-        """What runs the fetches, given the feeds: mostly a compiled plan.
+    def plan(
+        self, fetches: Any, feeds: Sequence[Any] = (), shapes: Shapes | None = None
+    ) -> Executor:
+        """What runs the fetches, given the feeds, or feeds of these shapes where they repeat.
 
         The `source` of a plan is the model as Python text, that of the dataflow executor a list of
         the nodes, loop by loop.
         """
         self._check_open()
-        return self._executables.find(fetches, tuple(feeds)).executor
+        return self._executables.find(fetches, tuple(feeds)).executor_for(shapes)
 
     # The session.
 
@@ -274,6 +278,7 @@ class Session:
         self._pools.close()
         self._state.clear()
         self._devices.close()
+        forget_recycled()
 
     @staticmethod
     def reset(containers: Sequence[str] = ()) -> None:
@@ -350,7 +355,7 @@ class Session:
         """Run one step with options."""
         chosen = RunOptions.of(options)
         pool = self._pools.choose(chosen.inter_op_thread_pool)
-        recording = self._recorder.begin(chosen)
+        recording = self._recorder.begin(chosen, run_metadata)
         timeout_s = chosen.timeout_in_ms / 1000 if chosen.timeout_in_ms > 0 else self._timeout_s
         can_stop = timeout_s is not None or chosen.cancellation_manager is not None
         variant: Variant = "stoppable" if can_stop else ""
@@ -358,8 +363,10 @@ class Session:
             fetches, tuple(feeds), variant if recording.collector is None else "traced"
         )
         values = [feed(v) for feed, v in zip(executable.feeds, feeds.values(), strict=True)]
-        library = executable.args.library
-        step = RunStep(timeout_s, self._services, pool, library, recording.collector)
+        services, library = self._services, executable.args.library
+        if chosen.inter_op_thread_pool < 0:
+            services = replace(services, run_all_kernels_inline=True)
+        step = RunStep(timeout_s, services, pool, library, recording.collector)
         with step.cancelled_by(chosen.cancellation_manager):
             try:
                 answer = executable.step(values, step)

@@ -18,13 +18,13 @@ __all__ = ["AnyConfig", "SessionConfig", "SessionMetadata"]
 _SWITCHES = {
     "arithmetic_optimization": ("arithmetic", "transposes"),
     "common_subgraph_elimination": ("common_subexpressions",),
-    "constant_folding": ("constant_folding", "batch_norm_folding"),
+    "constant_folding": ("constant_folding", "batch_norm_folding", "input_folding"),
     "dependency_optimization": ("control_edges", "identities"),
     "function_optimization": ("dead_branches", "function_inlining"),
     "layout_optimizer": ("layout",),
-    "loop_optimization": ("loop_invariants",),
+    "loop_optimization": ("loop_invariants", "while_invariants"),
     "remapping": ("fusion", "fusion_onednn"),
-    "shape_optimization": ("shape_materialization",),
+    "shape_optimization": ("shape_materialization", "shape_specialization"),
 }
 """Our passes by TensorFlow's switches, the fields of RewriterConfig."""
 
@@ -59,7 +59,8 @@ class SessionConfig:
         device_count: How many devices there are by type; one CPU where nothing is said of it.
         intra_op_parallelism_threads: So many threads may work on one kernel; 0 for one a processor.
         inter_op_parallelism_threads: So many threads compute expensive kernels side by side. Where
-            it is 0 or less the thread that runs a step computes all.
+            it is 0, branches of a graph run on the threads of kernels where that is faster; where it
+            is negative, the thread that runs a step computes all nodes.
         use_per_session_threads: These threads are the session's own; otherwise all sessions with
             this number share them.
         session_inter_op_thread_pool: The pools that steps choose from, where there are several.
@@ -167,12 +168,13 @@ def _passes(options: GraphOptions) -> Passes:
     switches = options.rewrite_options
     if level == OptimizerOptions.L0 or switches.disable_meta_optimizer:
         return False
-    off: set[str] = set()
+    wanted = switches.debug_stripper == RewriterConfig.ON
+    off = set() if wanted else {"debug_stripper"}
     for switch, passes in _SWITCHES.items():
         if getattr(switches, switch) == RewriterConfig.OFF:
             off.update(passes)
-    if not off:
+    if off == {"debug_stripper"}:
         return True
-    from opkernel.optimization import optimization_passes  # only where a switch is off
+    from opkernel.optimization import optimization_passes  # only where a switch is set
 
     return frozenset(one.name for one in optimization_passes()) - off

@@ -51,6 +51,7 @@ class SessionServices:
         function_library: Gives the functions of the graph.
         cancellation_manager: Its cancellation cancels all steps.
         log_memory: Whether what kernels allocate is logged.
+        run_all_kernels_inline: Whether all kernels run on the thread that runs the step.
     """
 
     handle: str = ""
@@ -61,6 +62,7 @@ class SessionServices:
     function_library: Any = None
     cancellation_manager: CancellationManager | None = None
     log_memory: bool = False
+    run_all_kernels_inline: bool = False
 
 
 _NO_SESSION = SessionServices()
@@ -180,6 +182,11 @@ class RunStep(Step):
     def collective_executor(self) -> CollectiveExecutor:  # type: ignore[override]  # read-only
         """Where groups of collective ops meet."""
         return self._session.collective_executor or _PROCESS_WIDE
+
+    @property
+    def run_all_kernels_inline(self) -> bool:  # type: ignore[override]  # read-only
+        """Whether all kernels run on the thread that runs the step."""
+        return self._session.run_all_kernels_inline
 
     @property
     def function_library(self) -> Any:

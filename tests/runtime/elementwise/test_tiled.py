@@ -214,3 +214,48 @@ def test_groups_in_loops_and_branches() -> None:
     value = floats(200_000)
     grouped, alone = both(y, {x: value, n: np.int32(5)})
     np.testing.assert_array_equal(grouped, alone)
+
+
+@pytest.mark.parametrize("bound", [0.25, -np.inf, np.inf, np.nan, 0.0])
+@pytest.mark.parametrize("number_first", [False, True])
+@pytest.mark.parametrize("op", ["Maximum", "Minimum"])
+def test_extremes_with_a_number(op: str, number_first: bool, bound: float) -> None:
+    x, number = placeholder("x"), np.float32(bound)
+    operands = (number, x) if number_first else (x, number)
+    extreme = getattr(raw_ops, op)(x=operands[0], y=operands[1])
+    y = raw_ops.Relu(features=raw_ops.AddV2(x=raw_ops.Mul(x=extreme, y=x), y=np.float32(1)))
+    value = floats(200_001)
+    value[:4] = np.nan, np.inf, -np.inf, 0.25
+    grouped, one_by_one = both(y, {x: value})
+    np.testing.assert_array_equal(grouped, one_by_one)
+
+
+def test_several_results_of_several_types() -> None:
+    x, c = placeholder("x"), placeholder("c", opkernel.float64)
+    a = raw_ops.Mul(x=x, y=x)
+    b = raw_ops.Sub(x=raw_ops.AddV2(x=a, y=x), y=a)
+    d = raw_ops.Exp(x=raw_ops.Neg(x=b))
+    e = raw_ops.Tanh(x=raw_ops.Mul(x=raw_ops.AddV2(x=c, y=c), y=raw_ops.Sin(x=c)))
+    f = raw_ops.Mul(x=e, y=raw_ops.Sub(x=e, y=c))
+    g = raw_ops.Less(x=d, y=a)
+    feeds = {x: floats(300_000), c: floats(300_000).astype(np.float64)}
+    for fetches in ([a, d, g], [d, b, f], [f, a, g, d], [e, f]):
+        grouped, one_by_one = both(fetches, feeds)
+        for ours, theirs in zip(grouped, one_by_one, strict=True):
+            np.testing.assert_array_equal(ours, theirs)
+
+
+def test_large_results_do_not_change_when_the_next_is_computed() -> None:
+    x = placeholder("x")
+    y = raw_ops.AddV2(x=raw_ops.Mul(x=raw_ops.AddV2(x=x, y=x), y=x), y=np.float32(1))
+    y = raw_ops.Sub(x=y, y=x)
+    value = floats(1 << 23)
+    with opkernel.Session(get_default_graph()) as session:
+        first = session.run(y, {x: value})
+        row = session.run(y, {x: value + 1})[5:9]
+        again = session.run(y, {x: value})
+        session.run(y, {x: value + 2})
+    np.testing.assert_array_equal(first, again)
+    np.testing.assert_array_equal(first, (value + value) * value + 1 - value)
+    value = value[5:9] + 1
+    np.testing.assert_array_equal(row, (value + value) * value + 1 - value)

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import math
 import sys
-from collections.abc import Collection, Sequence
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Callable, Collection, Sequence
+from functools import cache
+from operator import itemgetter
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from opkernel.kernel import intra_op_threads, shard
+from opkernel.kernel import intra_op_threads, is_recycled, recycled, scratch, shard
 from opkernel.runtime.elementwise.layout import TILE, Cut, Rows, Shape, broadcast, choose_rows
 from opkernel.runtime.elementwise.pointwise import PointwiseFunction
 
@@ -23,8 +24,7 @@ _PARTS_A_THREAD = 2
 _MOST_LAYOUTS = 16
 
 
-@dataclass(frozen=True, slots=True)
-class Step:
+class Step(NamedTuple):
     """A node of the group; `inputs` are numbers of values: the group's inputs, then the steps."""
 
     function: PointwiseFunction
@@ -68,7 +68,7 @@ class TiledFunction:
             layout = self._remember(shapes, self._layout(shapes))
         if layout is None:
             return self._nothing
-        owned = [i for i in self._dying if _references(inputs, i) <= _OURS]
+        owned = [i for i in self._dying if _is_owned(inputs, i)]
         try:
             results = layout.run(inputs, owned)
         except Exception:  # to be raised again by the node that it is of
@@ -117,11 +117,57 @@ class TiledFunction:
         return [i for i in self._inputs(value) if i >= self._num_inputs]
 
 
+_Program = tuple[list[tuple[Callable[..., Any], Callable[..., Any]]], list[np.dtype[Any]]]
+"""What is called, each with what picks its operands of all tiles; the types of the buffers."""
+
+
+class _Places:
+    """The places of buffers: those of results, which are lent for some time, and others.
+
+    Args:
+        first: The first place of the others.
+
+    Attributes:
+        dtypes: The types of the others.
+    """
+
+    def __init__(self, first: int) -> None:
+        self.dtypes: list[np.dtype[Any]] = []
+        self._first = first
+        self._lent: dict[int, tuple[np.dtype[Any], int]] = {}
+        self._free: list[int] = []
+
+    def lend(self, place: int, dtype: np.dtype[Any], until: int) -> None:
+        """Have a place used up to the step that gives the result which belongs there."""
+        self._lent[place] = dtype, until
+        self._free.append(place)
+
+    def free(self, place: int) -> None:
+        """A place whose value is not read any more."""
+        self._free.append(place)
+
+    def take(self, place: int) -> None:
+        """The result belongs there from here on."""
+        if place in self._free:
+            self._free.remove(place)
+
+    def find(self, dtype: np.dtype[Any], until: int) -> int:
+        """A free place for a value of a type that is read up to a step, or a new one."""
+        for place in reversed(self._free):  # of what died last: fewer tiles to have in the cache
+            its_dtype, its_end = self._lent.get(place) or (self.dtypes[place - self._first], until)
+            if its_dtype == dtype and its_end >= until:
+                self._free.remove(place)
+                return place
+        self.dtypes.append(dtype)
+        return self._first + len(self.dtypes) - 1
+
+
 class _Layout:
     """How a TiledFunction computes inputs of certain shapes; `has_run`: it did so before.
 
     Steps whose result is smaller than the whole are computed first, in one piece. `_program` are the
     others; the values that they read and write are numbered anew: operands, results, buffers.
+    A result is a buffer before it is computed, unless it takes over the memory of an input.
     """
 
     def __init__(
@@ -142,9 +188,9 @@ class _Layout:
         ]
         self._results = [self._num_inputs + number for number in function._results]
         self._tiled_results = [value for value in self._results if value in set(tiled)]
-        self._buffers: list[np.dtype[Any]] = []
+        self._tiled, self._inputs_of = tiled, function._inputs
         self._last_read = {i: value for value in tiled for i in function._inputs(value)}
-        self._program = self._allocate(tiled, function._inputs)
+        self._program = cache(self._allocate)
         self.has_run = False
 
     def run(self, inputs: Sequence[Any], owned: Sequence[int]) -> tuple[Any, ...] | None:
@@ -161,11 +207,12 @@ class _Layout:
         operands = [cut.view(values[i]) for i, cut in self._cuts.items()]
         if any(operand is None for operand in operands):
             return None
+        owned = owned if self.has_run else ()
         for value in self._tiled_results:
-            values[value] = self._new_result(value, values, owned if self.has_run else ())
+            values[value] = self._new_result(value, values, owned)
         shape = self._rows.count, *self._rows.row
         results = [values[value].reshape(shape) for value in self._tiled_results]
-        self._compute(operands, results)
+        self._compute(operands, results, self._program(not owned))
         self.has_run = True
         return tuple([values[value] for value in self._results])
 
@@ -186,14 +233,15 @@ class _Layout:
                 )
             ):
                 return array
-        return np.empty(self._whole, dtype)
+        return recycled(self._whole, dtype)
 
-    def _compute(self, operands: Sequence[Any], results: Sequence[Any]) -> None:
+    def _compute(self, operands: Sequence[Any], results: Sequence[Any], program: _Program) -> None:
         """Compute the results from the operands, both being cut into rows."""
-        rows, cuts, program = self._rows, list(self._cuts.values()), self._program
+        rows, cuts, (calls, dtypes) = self._rows, list(self._cuts.values()), program
 
         def part(bounds: tuple[int, int]) -> None:
-            buffers = [np.empty((rows.per_tile, *rows.row), dtype) for dtype in self._buffers]
+            shape = rows.per_tile, *rows.row
+            buffers = [scratch(f"tile {i}", shape, t) for i, t in enumerate(dtypes)]
             for start in range(*bounds, rows.per_tile):
                 stop = min(start + rows.per_tile, bounds[1])
                 tiles = [
@@ -202,8 +250,8 @@ class _Layout:
                 ]
                 tiles += [result[start:stop] for result in results]
                 tiles += [buffer[: stop - start] for buffer in buffers]
-                for into, reads, writes in program:
-                    into(*[tiles[i] for i in reads], out=tiles[writes])
+                for into, operands_of in calls:
+                    into(*operands_of(tiles))
 
         shard(part, self._parts())
 
@@ -215,32 +263,48 @@ class _Layout:
         ends = [tiles * i // parts * self._rows.per_tile for i in range(parts)]
         return list(zip(ends, [*ends[1:], self._rows.count], strict=True))
 
-    def _allocate(
-        self, tiled: Sequence[int], inputs_of: Any
-    ) -> list[tuple[Any, tuple[int, ...], int]]:
-        """What each step that is computed by tiles reads and writes, buffers being used again."""
-        place = {value: i for i, value in enumerate([*self._cuts, *self._tiled_results])}
-        first_buffer = len(place)
-        free: list[int] = []
-        program = []
-        for value in tiled:
-            function, inputs = self._steps[value - self._num_inputs].function, inputs_of(value)
-            reads = tuple([place[i] for i in inputs])
-            dead = {i for i in inputs if self._last_read[i] == value}
-            free += {place[i] for i in dead if place[i] >= first_buffer}
-            if value not in place:
-                place[value] = self._buffer(free, function.dtype, first_buffer)
-            program.append((function.into, reads, place[value]))
-        return program
+    def _allocate(self, lends: bool) -> _Program:
+        """What each step that is computed by tiles reads and writes, buffers being used again.
 
-    def _buffer(self, free: list[int], dtype: np.dtype[Any], first_buffer: int) -> int:
-        """A free buffer of a type, or a new one."""
-        for place in free:
-            if self._buffers[place - first_buffer] == dtype:
-                free.remove(place)
-                return place
-        self._buffers.append(dtype)
-        return first_buffer + len(self._buffers) - 1
+        Args:
+            lends: whether results are buffers until they are computed.
+        """
+        place = {value: i for i, value in enumerate([*self._cuts, *self._tiled_results])}
+        buffers = _Places(len(place))
+        if lends:
+            for value in self._tiled_results:
+                buffers.lend(place[value], self._dtype(value), value)
+        calls: list[tuple[Callable[..., Any], Callable[..., Any]]] = []
+        for value in self._tiled:
+            inputs = self._inputs_of(value)
+            reads = [place[i] for i in inputs]
+            for i in {i for i in inputs if self._last_read[i] == value}:
+                if i not in self._cuts and i not in self._tiled_results:
+                    buffers.free(place[i])
+            if value in place:
+                buffers.take(place[value])
+            else:
+                until = self._last_read.get(value, value)
+                place[value] = buffers.find(self._dtype(value), until)
+            into = self._function(value).writer([self._is_number(i) for i in inputs])
+            calls.append((into, itemgetter(*reads, place[value])))
+        return calls, buffers.dtypes
+
+    def _function(self, value: int) -> PointwiseFunction:
+        return self._steps[value - self._num_inputs].function
+
+    def _dtype(self, value: int) -> np.dtype[Any]:
+        return self._function(value).dtype
+
+    def _is_number(self, value: int) -> bool:
+        """Whether a value is an operand of one element, the same for all tiles."""
+        cut = self._cuts.get(value)
+        return cut is not None and not cut.has_rows and math.prod(cut.shape) == 1
+
+
+def _is_owned(inputs: Sequence[Any], index: int) -> bool:
+    """Whether the plan has the only reference to an input that counts."""
+    return _references(inputs, index) <= _OURS + is_recycled(inputs[index])
 
 
 def _references(inputs: Sequence[Any], index: int) -> int:

@@ -1,0 +1,111 @@
+"""Products and powers: fewer factors, and cheaper ones.
+
+Each rule looks at one operation; true where it changed it.
+
+Source: TensorFlow core/grappler/optimizers/arithmetic_optimizer.cc, constant_folding.cc.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from opkernel.graph import Operation, Tensor
+from opkernel.optimization.graph_editor import GraphEditor
+from opkernel.optimization.redundant_ops import keeps_shape
+
+__all__ = ["combined_factors", "is_moderate", "power"]
+
+Array = np.ndarray[Any, Any]
+
+_LARGEST_FACTOR = 2.0**32
+"""Factors are combined while what they are multiplied with neither overflows nor loses digits."""
+_NOT_NEGATIVE = frozenset({"Abs", "Exp", "Sigmoid", "Square", "SquaredDifference"})
+"""Ops that give no negative numbers, nor -0.0."""
+_KEEP_SIGN = {"Add": 2, "AddV2": 2, "Max": 1, "Maximum": 2, "Mean": 1, "Min": 1, "Minimum": 2}
+_KEEP_SIGN |= {"Identity": 1, "Mul": 2, "RealDiv": 2, "Reshape": 1, "Sqrt": 1, "Sum": 1}
+"""Ops that give none where so many of their inputs are none."""
+_MAX_STEPS = 4
+
+
+def is_moderate(value: Array) -> bool:
+    """Whether to multiply with a value neither overflows nor loses digits, but for extreme numbers."""
+    sizes = np.abs(value.astype(np.float64))
+    return bool(((sizes <= _LARGEST_FACTOR) & (sizes >= 1 / _LARGEST_FACTOR)).all())
+
+
+def power(editor: GraphEditor, op: Operation) -> bool:
+    """x^2 and x^3 are products, x^-1 is 1 / x, x^(1/2) a root; they round a little differently.
+
+    Of -0.0 and -inf the root is not that power.
+    """
+    base, exponent = op.inputs
+    value = editor.free_value(exponent)
+    if value is None or not base.dtype.is_floating or not keeps_shape(editor, base, value):
+        return False
+    attrs = {"T": base.dtype.base}
+    simple = next((op_type for e, op_type in _POWERS.items() if (value == e).all()), None)
+    if simple is not None and (simple not in _ROOTS or _is_not_negative(editor, base, _MAX_STEPS)):
+        editor.become(op, simple, [base], attrs)
+        editor.note(op, f"is a {simple}")
+        return True
+    if (value == 3).all():
+        square = editor.add("Square", [base], f"{op.name}/square", attrs, op.device)
+        editor.become(op, "Mul", [square.outputs[0], base], attrs)
+        editor.note(op, "is a product")
+        return True
+    return False
+
+
+_POWERS = {2: "Square", -1: "Reciprocal", 0.5: "Sqrt", -0.5: "Rsqrt"}
+_ROOTS = frozenset({"Rsqrt", "Sqrt"})
+
+
+def _is_not_negative(editor: GraphEditor, tensor: Tensor, steps: int) -> bool:
+    """Whether a tensor has no negative elements, nor -0.0."""
+    op, value = tensor.op, editor.value(tensor)
+    if value is not None:
+        return not np.signbit(value).any()
+    if op.type in _NOT_NEGATIVE:
+        return True
+    count = _KEEP_SIGN.get(op.type, 0) if steps else 0
+    return bool(count) and all(
+        _is_not_negative(editor, one, steps - 1) for one in op.inputs[:count]
+    )
+
+
+def combined_factors(editor: GraphEditor, op: Operation) -> bool:
+    """(x * c) * d is x * (c * d), which rounds once instead of twice."""
+    constant, inner = _split(editor, op)
+    if constant is None or inner is None or inner.op.type != "Mul":
+        return False
+    first, x = _split(editor, inner.op)
+    if first is None or x is None or editor.only_consumer(inner.op) is None:
+        return False
+    if inner.op in editor.feeds or inner.op.device != op.device:
+        return False
+    if op.output_types[0].is_floating:
+        if not (is_moderate(constant) and is_moderate(first)):
+            return False
+    elif not op.output_types[0].is_integer:
+        return False
+    product = np.asarray(constant * first, constant.dtype)
+    if product.size > max(constant.size, first.size):
+        return False
+    controls = [*inner.op.control_inputs]
+    factor = editor.constant(product, op.output_types[0], f"{op.name}/factor", op.device)
+    editor.become(op, "Mul", [x, factor], {"T": op.output_types[0]})
+    op._add_control_inputs(controls)
+    editor.note(op, f"multiplies as {inner.op.name!r} does, too")
+    return True
+
+
+def _split(editor: GraphEditor, op: Operation) -> tuple[Array | None, Tensor | None]:
+    """The constant input of a product, and the other one."""
+    inputs = op.inputs
+    for index in (0, 1):
+        value = editor.free_value(inputs[index])
+        if value is not None:
+            return value, inputs[1 - index]
+    return None, None
