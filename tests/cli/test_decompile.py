@@ -46,15 +46,14 @@ def run(program: Path, feeds: dict[str, Any], *flags: str) -> dict[str, Any]:
         return dict(found)
 
 
-STRAIGHT = ("mlp", "conv_mix", "bert_tiny", "mobilenet_v2")
-PROGRAMS = [
-    *((model, flag) for model in STRAIGHT for flag in ([], ["--numpy"])),
-    ("v1_control_flow", []),
-    ("lstm_lowered", []),
-]
-
-
-@pytest.mark.parametrize(("model", "flag"), PROGRAMS)
+@pytest.mark.parametrize("flag", [[], ["--numpy"]])
+@pytest.mark.parametrize(
+    "model",
+    [
+        *("bert_tiny", "conv_mix", "functional_control_flow", "lstm_lowered", "mlp"),
+        *("mobilenet_v2", "v1_control_flow"),
+    ],
+)
 def test_programs_of_models(command: Command, tmp_path: Path, model: str, flag: list[str]) -> None:
     if not (MODELS / model).exists():
         pytest.skip("the models are not here")
@@ -93,7 +92,7 @@ def test_it_is_printed_where_no_file_is_named(command: Command, tmp_path: Path) 
     printed = done(
         command, "decompile", str(tmp_path / "small.pbtxt"), "--fetch", "relu", "--numpy"
     )
-    assert re.search(r"^def plan\(step, x\):$", printed.stdout, re.MULTILINE)
+    assert re.search(r"^def plan\(x\):$", printed.stdout, re.MULTILINE)
     assert "FETCHES = ['relu:0']" in printed.stdout
 
 
@@ -101,4 +100,4 @@ def test_ops_without_numpy_source_are_named(command: Command, tmp_path: Path) ->
     (tmp_path / "strange.pbtxt").write_text(STRANGE)
     failed = command("decompile", tmp_path / "strange.pbtxt", "--numpy")
     assert failed.exit_code == 1
-    assert "op Lgamma with NumPy alone, op Digamma with NumPy alone" in failed.output
+    assert "with NumPy alone for op Lgamma, op Digamma" in failed.output
