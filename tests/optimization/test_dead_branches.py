@@ -181,3 +181,25 @@ def test_merges_with_other_inputs_alive_stay():
         with opkernel.Session(b.graph) as session:
             assert session.run([y, "y:1"], {x: 3.0, p: value}) == [9, index]
     assert b.constant(1).dtype == INT32
+
+
+@pytest.mark.parametrize("value", [True, False])
+def test_a_merge_that_waits_for_both_branches_waits_for_the_one_that_is_taken(value):
+    b = Builder()
+    x, p = b.placeholder("x"), b.placeholder("p", opkernel.bool)
+    switches = [b.operation("Switch", x, b.constant(value)), b.operation("Switch", x, p)]
+    ends = []
+    for switch in switches:
+        dead, alive = switch.outputs
+        merge = b.operation("Merge", [b.op("Neg", dead), b.op("Exp", alive)])
+        for merged in merge.inputs:
+            merge._add_control_input(b.operation("NoOp", after=[merged.op]))
+        ends.append(merge.outputs[0])
+    uncertain = b.operation("NoOp", after=[ends[1].op.inputs[0].op])
+    known = b.operation("Merge", [switches[0].outputs[0], switches[0].outputs[1]])
+    known._add_control_input(uncertain)
+    ends.append(known.outputs[0])
+    check_same(b, ends, {x: 1.0, p: True}, "dead_branches")
+    check_same(b, ends, {x: 1.0, p: False})
+    kept = [op.type for op in optimized(b, ends, "dead_branches").operations]
+    assert kept.count("Merge") == 2

@@ -59,13 +59,14 @@ def pass_by_switches(editor: GraphEditor) -> None:
     sides = {op: side for op in switches if (side := _side(editor, op)) is not None}
     if not sides:
         return
-    dead = _dead_operations(order, sides)
+    dead, uncertain = _dead_operations(order, sides), _uncertain_operations(order, sides)
     merges = [op for op in order if op.type == "Merge" and op not in dead]
     alive = {op: [t for t in op.inputs if not _is_dead(t, sides, dead)] for op in merges}
     for op, tensors in alive.items():
         is_loop = any(source.type in NEXT_ITERATION_OPS for source in op._edges[::2])
-        if len(tensors) == 1 < len(op.inputs) and not is_loop:
-            _pass_by_merge(editor, op, tensors[0])
+        controls = [control for control in op.control_inputs if control not in dead]
+        if len(tensors) == 1 < len(op.inputs) and not is_loop and uncertain.isdisjoint(controls):
+            _pass_by_merge(editor, op, tensors[0], controls)
     for op, side in sides.items():
         if op not in dead:
             _pass_by_switch(editor, op, side)
@@ -96,6 +97,18 @@ def _dead_operations(order: list[Operation], sides: Mapping[Operation, int]) -> 
     return dead
 
 
+def _uncertain_operations(
+    order: list[Operation], sides: Mapping[Operation, int]
+) -> set[Operation]:
+    """The operations that may turn out to be dead; a Merge does not mind if it waits for such."""
+    found: set[Operation] = set()
+    for op in order:
+        is_choice = op.type in SWITCH_OPS and op not in sides
+        if is_choice or not found.isdisjoint((*op._edges[::2], *op.control_inputs)):
+            found.add(op)
+    return found
+
+
 def _is_dead(tensor: Tensor, sides: Mapping[Operation, int], dead: set[Operation]) -> bool:
     return tensor.op in dead or sides.get(tensor.op, tensor.value_index) != tensor.value_index
 
@@ -109,8 +122,10 @@ def _pass_by_switch(editor: GraphEditor, op: Operation, side: int) -> None:
         editor.note(op, f"always takes side {side}")
 
 
-def _pass_by_merge(editor: GraphEditor, op: Operation, alive: Tensor) -> None:
-    """Give the only input that may be alive, and its number."""
+def _pass_by_merge(
+    editor: GraphEditor, op: Operation, alive: Tensor, controls: list[Operation]
+) -> None:
+    """Give the only input that may be alive, and its number, once `controls` have run."""
     index = np.array(op.inputs.index(alive), np.int32)
     attrs: dict[str, Any] = {"T": alive.dtype.base}
     passed = editor.add("Identity", [alive], f"{op.name}/taken", attrs, op.device).outputs[0]
@@ -120,4 +135,5 @@ def _pass_by_merge(editor: GraphEditor, op: Operation, alive: Tensor) -> None:
     attrs = {"T": [alive.dtype.base, DataType.DT_INT32]}
     editor.redirect(op.outputs[0], passed)
     editor.become(op, "IdentityN", [passed, number], attrs)
+    op._set_control_inputs(controls)
     editor.note(op, f"always gives {alive.name}")
