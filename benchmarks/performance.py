@@ -61,6 +61,16 @@ PARTS = {
         "Bounds: 1.3 x the speed of the plan, 1.1 x for transposes, 0.95 x where branches do not pay.",
         ("branches.py",),
     ),
+    "shapes": Part(
+        "Plans for shapes that repeat",
+        "Models of unknown batch and their gradients, by the general plan and one for the shapes of "
+        "their case.",
+        ("shapes_that_repeat.py",),
+        with_tensorflow=False,
+    ),
+    "training": Part(
+        "Training", "The network of examples/training, with Adam, in batches.", ("training.py",)
+    ),
     "plan_building": Part(
         "Building plans",
         "Bounds: 20,000 nodes a second whatever the size; 100 ms for the first step of 1,000 nodes.",

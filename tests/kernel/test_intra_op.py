@@ -1,5 +1,7 @@
 """shard: one kernel's work on several threads, without waiting for helpers that are busy."""
 
+import os
+import signal
 import threading
 import time
 
@@ -109,6 +111,32 @@ def test_blas_is_held_to_the_calling_thread():
         assert get() == 2
     finally:
         put(before)
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="the system does not fork")
+@pytest.mark.filterwarnings("ignore:.*multi-threaded.*:DeprecationWarning")
+def test_a_forked_process_may_hold_blas_whatever_threads_did_meanwhile():
+    is_over = threading.Event()
+
+    def hold():
+        while not is_over.is_set():
+            with one_blas_thread:
+                pass
+
+    thread = threading.Thread(target=hold)
+    thread.start()
+    try:
+        for _ in range(10):
+            child = os.fork()
+            if child == 0:
+                signal.alarm(10)
+                with one_blas_thread:
+                    users = one_blas_thread.users
+                os._exit(0 if (users, one_blas_thread.users) == (1, 0) else 1)
+            assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+    finally:
+        is_over.set()
+        thread.join()
 
 
 def test_threads_are_at_least_one():

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 from tests.optimization.optimizing import check_same, ops_of, optimized
-from tests.runtime.dataflow.loop_builders import FLOAT, INT32, Builder
+from tests.runtime.dataflow.loop_builders import BOOL, FLOAT, INT32, Builder
 from tests.runtime.dataflow.test_functions import define
 
 import opkernel
@@ -186,7 +186,7 @@ def test_merges_with_other_inputs_alive_stay():
 @pytest.mark.parametrize("value", [True, False])
 def test_a_merge_that_waits_for_both_branches_waits_for_the_one_that_is_taken(value):
     b = Builder()
-    x, p = b.placeholder("x"), b.placeholder("p", opkernel.bool)
+    x, p = b.placeholder("x"), b.placeholder("p", BOOL)
     switches = [b.operation("Switch", x, b.constant(value)), b.operation("Switch", x, p)]
     ends = []
     for switch in switches:

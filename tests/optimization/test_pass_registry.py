@@ -104,6 +104,23 @@ def test_a_pass_on_request_runs_where_it_is_named_alone():
     assert ran == ["seldom"]
 
 
+def test_a_pass_about_certain_ops_runs_where_one_of_them_is_needed():
+    ran = []
+
+    def about_negatives(editor):
+        ran.append("ran")
+
+    registry = OptimizationPassRegistry()
+    registry.register(Grouping.PRE_PLACEMENT, 1, about_negatives, ops=["Neg", "Abs"])
+    b = Builder()
+    x = b.placeholder("x")
+    kept, left = b.op("Exp", x), b.op("Neg", x)
+    registry.run_grouping(Grouping.PRE_PLACEMENT, GraphEditor(b.graph, [kept.op]))
+    assert not ran
+    registry.run_grouping(Grouping.PRE_PLACEMENT, GraphEditor(b.graph, [left.op]))
+    assert ran == ["ran"]
+
+
 def test_names_are_unique_and_passes_can_be_taken_out():
     registry = OptimizationPassRegistry()
 

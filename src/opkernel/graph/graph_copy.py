@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from opkernel.graph.edges import Edge
 from opkernel.graph.graph import Graph
 from opkernel.graph.operation import Operation
 from opkernel.graph.structural_ops import PLACEHOLDER_OPS
@@ -56,18 +57,31 @@ def copy_operations(
             for tensor, facts in zip(feeds, feed_facts, strict=True)
         }
         sources = {(t.op, t.value_index): (s.op, s.value_index) for t, s in fed.items()}
+        fed_ops = {tensor.op for tensor in feeds}
         for op, copy in copies.items():
-            edges = op._edges
-            ends: list[Any] = []
-            for position in range(0, len(edges), 2):
-                source = edges[position], edges[position + 1]
-                ends += sources.get(source) or (copies[source[0]], source[1])
+            ends = list(op._edges)
+            if fed_ops.isdisjoint(ends):
+                ends[::2] = [copies[source] for source in ends[::2]]
+            else:
+                _lead(copy, ends, sources, copies)
             copy._edges = tuple(ends)
-            copy._control_inputs = tuple([copies[c] for c in op._control_inputs if c in copies])
-            copy._stale = len(copy._control_inputs) < len(op._control_inputs) or not (
-                sources.keys().isdisjoint(zip(edges[::2], edges[1::2], strict=True))
-            )
+            if op._control_inputs:
+                copy._control_inputs = tuple([copies[c] for c in op._control_inputs if c in copies])
+                copy._stale |= len(copy._control_inputs) < len(op._control_inputs)
     return copied, fed
+
+
+def _lead(
+    copy: Operation,
+    ends: list[Any],
+    sources: Mapping[Edge, Edge],
+    copies: Mapping[Operation, Operation],
+) -> None:
+    """Lead the edges of an original to copies, or to what is fed in their place."""
+    for position in range(0, len(ends), 2):
+        source = ends[position], ends[position + 1]
+        copy._stale |= source in sources
+        ends[position : position + 2] = sources.get(source) or (copies[source[0]], source[1])
 
 
 def _copy(op: Operation, graph: Graph, number: int) -> Operation:
@@ -80,9 +94,11 @@ def _stand_in(tensor: Tensor, graph: Graph, facts: TensorFacts) -> Tensor:
     """The placeholder of a fed tensor in the copy."""
     op = tensor.op
     name = op.name if len(op.outputs) == 1 else f"{op.name}_{tensor.value_index}"
+    if name in graph._by_name:
+        name = graph.unique_name(name, mark_as_used=False)
     placeholder = graph.create_op(
         "Placeholder",
-        name=graph.unique_name(name, mark_as_used=False) + "/",  # as it stands, in no scope
+        name=f"{name}/",  # as it stands, in no scope
         attrs={
             "dtype": tensor.dtype.base,
             "shape": ShapeAlgebra.as_partial_shape(facts.shape),

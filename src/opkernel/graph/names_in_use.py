@@ -28,7 +28,6 @@ class NamesInUse:
 
     def mark(self, name: str) -> None:
         """Count a name as used."""
-        self._update()
         self._counts.setdefault(name.lower(), 1)
 
     def unique(self, name: str, *, mark_as_used: bool) -> str:

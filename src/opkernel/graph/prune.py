@@ -16,6 +16,7 @@ class Needs:
 
     def __init__(self, feeds: Collection[Tensor]) -> None:
         self._fed = {(tensor.op, tensor.value_index) for tensor in feeds}
+        self._fed_ops = {tensor.op for tensor in feeds}
 
     def is_fed(self, tensor: Tensor) -> bool:
         """Whether a value for the tensor is given."""
@@ -23,10 +24,10 @@ class Needs:
 
     def sources(self, op: Operation) -> list[Operation]:
         """The producers of inputs that are not fed, and the control inputs."""
-        edges = op._edges
-        if not self._fed:
-            return [*edges[::2], *op._control_inputs]
-        ends = zip(edges[::2], edges[1::2], strict=True)
+        sources = [*op._edges[::2], *op._control_inputs]
+        if self._fed_ops.isdisjoint(sources):
+            return sources
+        ends = zip(op._edges[::2], op._edges[1::2], strict=True)
         return [*(end[0] for end in ends if end not in self._fed), *self.controls(op)]
 
     def controls(self, op: Operation) -> list[Operation]:
@@ -75,37 +76,44 @@ def prune_and_order(
     needs = kind(feeds)
     roots = [*targets, *(t.op for t in fetches if not needs.is_fed(t))]
     order: list[Operation] = []
-    done: dict[str, bool] = {}  # False while an operation's inputs are still being walked
+    done: dict[Operation, bool] = {}  # False while an operation's inputs are still being walked
     while roots:
         roots = _walk(roots, needs, order, done)
     return order
 
 
 def _walk(
-    roots: list[Operation], needs: Needs, order: list[Operation], done: dict[str, bool]
+    roots: list[Operation], needs: Needs, order: list[Operation], done: dict[Operation, bool]
 ) -> list[Operation]:
-    """Put what `roots` need in order; what was found at the other ends of back edges."""
+    """Put what `roots` need in order; what was found at the other ends of back edges.
+
+    An operation stays on the stack while its inputs are walked. Other places where it stands there are
+    below: an input that needed it would close a cycle.
+    """
     behind_back_edges: list[Operation] = []
-    stack = [(op, False) for op in reversed(roots)]
+    stack = roots[::-1]
     while stack:
-        op, inputs_done = stack.pop()
-        if inputs_done:
-            done[op.name] = True
-            order.append(op)
-        elif op.name not in done:
-            done[op.name] = False
-            stack.append((op, True))
-            sources = needs.sources(op)
-            if op.type in MERGE_OPS:
-                behind_back_edges += [s for s in sources if s.type in NEXT_ITERATION_OPS]
-                sources = [s for s in sources if s.type not in NEXT_ITERATION_OPS]
-            for needed in reversed(sources):
-                if done.get(needed.name) is False:
-                    raise InvalidArgumentError(
-                        f"The graph has a cycle through node {needed.name!r} ({needed.type})",
-                        node=needed.name,
-                        op=needed.type,
-                    )
-                if needed.name not in done:
-                    stack.append((needed, False))
+        op = stack[-1]
+        is_done = done.get(op)
+        if is_done is not None:
+            stack.pop()
+            if not is_done:
+                done[op] = True
+                order.append(op)
+            continue
+        done[op] = False
+        sources = needs.sources(op)
+        if op._signature.op_type in MERGE_OPS:
+            behind_back_edges += [s for s in sources if s.type in NEXT_ITERATION_OPS]
+            sources = [s for s in sources if s.type not in NEXT_ITERATION_OPS]
+        for needed in reversed(sources):
+            is_done = done.get(needed)
+            if is_done is None:
+                stack.append(needed)
+            elif not is_done:
+                raise InvalidArgumentError(
+                    f"The graph has a cycle through node {needed.name!r} ({needed.type})",
+                    node=needed.name,
+                    op=needed.type,
+                )
     return behind_back_edges

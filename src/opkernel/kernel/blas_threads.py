@@ -8,6 +8,7 @@ threads of their own (`shard`), and hold BLAS to the calling thread meanwhile.
 from __future__ import annotations
 
 import ctypes
+import os
 import sys
 import threading
 from collections.abc import Callable
@@ -70,9 +71,28 @@ class _OneBlasThread:
 
     def __exit__(self, *error: object) -> None:
         with self._lock:
-            self.users -= 1
-            if not self.users and self._before != 1:
-                self._set_threads(self._before)
+            self.users = max(self.users - 1, 0)
+            if not self.users:
+                self._let_go()
+
+    def before_fork(self) -> None:
+        """No other thread may be changing the number while the process forks."""
+        self._lock.acquire()
+
+    def after_fork(self) -> None:
+        """Go on as before the fork."""
+        self._lock.release()
+
+    def after_fork_in_child(self) -> None:
+        """The child has none of the threads that are within a block."""
+        if self.users:
+            self.users = 0
+            self._let_go()
+        self._lock.release()
+
+    def _let_go(self) -> None:
+        if self._before != 1:
+            self._set_threads(self._before)
 
     def _hold(self) -> None:
         functions = _openblas()
@@ -84,3 +104,9 @@ class _OneBlasThread:
 
 
 one_blas_thread = _OneBlasThread()
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(
+        before=one_blas_thread.before_fork,
+        after_in_parent=one_blas_thread.after_fork,
+        after_in_child=one_blas_thread.after_fork_in_child,
+    )

@@ -51,7 +51,9 @@ class OpKernelConstruction(StatusReporting):
         output_memory_types: Sequence[MemoryType],
         graph_def_version: int,
         function_library: Any = None,
+        known_attrs: dict[str, Any] | None = None,
     ) -> None:
+        """`known_attrs` are values of attrs that `get_attr` found, or will, for nodes of one form."""
         self.device = device
         self.properties = properties
         self.input_memory_types = tuple(input_memory_types)
@@ -59,6 +61,7 @@ class OpKernelConstruction(StatusReporting):
         self.graph_def_version = graph_def_version
         self.function_library = function_library
         self.status: OpError | None = None
+        self._known_attrs = {} if known_attrs is None else known_attrs
 
     @property
     def device_type(self) -> str:
@@ -138,6 +141,8 @@ class OpKernelConstruction(StatusReporting):
             NotFoundError: the node has no such attr.
             InvalidArgumentError: the attr's value is not of that type.
         """
+        if attr_type is None and name in self._known_attrs:
+            return self._known_attrs[name]
         if name not in self.node_def.attr:
             raise NotFoundError(f"No attr named '{name}' in NodeDef:")
         value = self.node_def.attr[name]
@@ -148,7 +153,10 @@ class OpKernelConstruction(StatusReporting):
             attr_value_has_type(value, wanted)
             found = attr_to_python(value, wanted)
             return _as_int32(name, found) if is_int32 else found
-        return attr_to_python(value, attr_type_of(value) if declared is None else declared.type)
+        found = attr_to_python(value, attr_type_of(value) if declared is None else declared.type)
+        if isinstance(found, int | float | str) and not value.HasField("tensor"):
+            self._known_attrs[name] = found
+        return found
 
     def match_signature(
         self, expected_inputs: Sequence[DataType], expected_outputs: Sequence[DataType]

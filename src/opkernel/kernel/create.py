@@ -3,6 +3,7 @@
 Find the node's form (validity, registration, types, memory types), construct. Source: CreateOpKernel in TensorFlow core/framework/op_kernel.cc.
 """
 
+from collections.abc import Callable, Hashable
 from typing import Any
 
 import numpy as np
@@ -10,6 +11,7 @@ import numpy as np
 from opkernel.errors import InternalError, as_op_error
 from opkernel.kernel.construction import OpKernelConstruction
 from opkernel.kernel.device import Device
+from opkernel.kernel.function_kernel import FunctionKernelFactory
 from opkernel.kernel.node_form import form_of_node
 from opkernel.kernel.op_kernel import NodeProperties, OpKernel
 from opkernel.kernel.registry import KernelRegistry, global_kernel_registry
@@ -32,10 +34,12 @@ def create_op_kernel(
     registry: KernelRegistry | None = None,
     graph_def_version: int = GRAPH_DEF_VERSION,
     function_library: Any = None,
+    signature: Hashable | None = None,
 ) -> OpKernel:
     """Construct the kernel of a node on a device.
 
-    The node must have a value for every attr of its op (`add_defaults_to_node_def`).
+    The node must have a value for every attr of its op (`add_defaults_to_node_def`). Where there is
+    a `signature`, nodes that have the same one differ in nothing but names and the values of tensors.
 
     Raises:
         NotFoundError: the op is not registered, or has no kernel for this device and these attrs.
@@ -46,7 +50,7 @@ def create_op_kernel(
     """
     ops = global_op_registry() if op_registry is None else op_registry
     kernels = global_kernel_registry() if registry is None else registry
-    form = form_of_node(ops, device.device_type, node_def, kernels)
+    form = form_of_node(ops, device.device_type, node_def, kernels, signature)
     registration = form.registration
     construction = OpKernelConstruction(
         device,
@@ -62,11 +66,11 @@ def create_op_kernel(
         form.output_memory_types,
         graph_def_version,
         function_library,
+        form.attrs,
     )
     check_op_deprecation(form.op_def, graph_def_version)
     try:
-        with np.errstate(all="ignore"):  # as kernels run: an attr may be NaN or out of range
-            kernel = registration.factory(construction)
+        kernel = _construct(registration.factory, construction)
         construction.requires_ok(construction.status)
         if getattr(kernel, "properties", None) is None:
             raise InternalError(
@@ -79,3 +83,12 @@ def create_op_kernel(
         raise raised from (error.__cause__ if raised is error else error)
     kernel.is_trusted = registration.owner.startswith("opkernel.ops.")
     return kernel
+
+
+def _construct(
+    factory: Callable[[OpKernelConstruction], OpKernel], construction: OpKernelConstruction
+) -> OpKernel:
+    if isinstance(factory, FunctionKernelFactory) and not factory.is_maker:
+        return factory(construction)
+    with np.errstate(all="ignore"):  # as kernels run: an attr may be NaN or out of range
+        return factory(construction)

@@ -161,6 +161,10 @@ def _parameters(function: Callable[..., Any]) -> _Parameters | None:
 
 def _is_coroutine(function: Callable[..., Any]) -> bool:
     """Whether what a call returns is to be awaited."""
+    while isinstance(function, partial):
+        function = function.func
+    if isinstance(function, np.ufunc):
+        return False
     called = getattr(function, "__call__", None)  # noqa: B004  # of an object, its method
     return inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(called)
 

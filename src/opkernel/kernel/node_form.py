@@ -10,7 +10,8 @@ Forms stand beside the kernels that were found for the op (`Choices`), and are d
 from __future__ import annotations
 
 from collections.abc import Hashable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import Any
 
 from opkernel.kernel.lookup import find_kernel_registration
 from opkernel.kernel.memory_types import MemoryType, memory_types_for_node
@@ -32,7 +33,8 @@ __all__ = ["NodeForm", "form_of_node"]
 class NodeForm:
     """The kernel registration of nodes of an op with certain attrs, and what follows from both.
 
-    Types and memory types are one for each tensor.
+    Types and memory types are one for each tensor. `attrs` are the numbers, strings and types among
+    the attrs, as far as kernels have asked for them.
     """
 
     op_def: OpDef
@@ -43,14 +45,20 @@ class NodeForm:
     output_args: tuple[Arg, ...]
     input_memory_types: tuple[MemoryType, ...]
     output_memory_types: tuple[MemoryType, ...]
+    attrs: dict[str, Any] = field(default_factory=dict)
 
 
 def form_of_node(
-    op_registry: OpRegistry, device_type: str, node_def: NodeDef, registry: KernelRegistry
+    op_registry: OpRegistry,
+    device_type: str,
+    node_def: NodeDef,
+    registry: KernelRegistry,
+    signature: Hashable | None = None,
 ) -> NodeForm:
     """The form of a node.
 
-    The node must have a value for every attr of its op (`add_defaults_to_node_def`).
+    The node must have a value for every attr of its op (`add_defaults_to_node_def`). Where there is
+    a `signature`, nodes that have the same one have the same form.
 
     Raises:
         NotFoundError: the op is not registered, or has no kernel for this device and these attrs.
@@ -58,11 +66,16 @@ def form_of_node(
     """
     op_def = op_registry.look_up_op_def(node_def.op)
     forms = registry.choices(node_def.op).forms
+    form = None if signature is None else forms.get((device_type, signature))
+    if form is not None and form.op_def is op_def:
+        return form
     key = device_type, count_data_inputs(node_def), _attrs_key(node_def)
     form = forms.get(key)
     if form is None or form.op_def is not op_def:
         form = _form(op_registry, op_def, device_type, node_def, registry)
         forms.keep(key, form)
+    if signature is not None:
+        forms.keep((device_type, signature), form)
     return form
 
 

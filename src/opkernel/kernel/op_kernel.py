@@ -147,7 +147,7 @@ class OpKernel:
         self.num_inputs = len(self.properties.input_types)
         self.num_outputs = len(self.properties.output_types)
         self.output_dtypes = _numpy_dtypes(self.properties.output_types)
-        self.unset_outputs = (None,) * self.num_outputs
+        self.unset_outputs = _unset_outputs(self.num_outputs)
 
     def compute(self, ctx: OpKernelContext) -> Coroutine[Any, Any, None] | None:
         """Compute the outputs of one step from the inputs in `ctx`; may be `async def`."""
@@ -261,6 +261,11 @@ class OpKernel:
 @lru_cache
 def _numpy_dtypes(types: tuple[DataType, ...]) -> tuple[np.dtype[Any], ...]:
     return tuple([dtype.base.numpy_dtype for dtype in types])
+
+
+@lru_cache
+def _unset_outputs(count: int) -> tuple[None, ...]:
+    return (None,) * count
 
 
 def _range(kernel: OpKernel, name: str, args: tuple[Arg, ...], what: str) -> tuple[int, int]:

@@ -67,7 +67,7 @@ def arithmetic(editor: GraphEditor) -> None:
 
 def _involution(editor: GraphEditor, op: Operation) -> bool:
     """-(-x) is x."""
-    inner = op.inputs[0].op
+    inner = op._edges[0]
     if inner.type != op.type or inner.control_inputs:
         return False
     if not (editor.may_bypass(op) and editor.may_bypass(inner)):
@@ -78,7 +78,7 @@ def _involution(editor: GraphEditor, op: Operation) -> bool:
 
 def _idempotent(editor: GraphEditor, op: Operation) -> bool:
     """|(|x|)| is |x|."""
-    inner = op.inputs[0].op
+    inner = op._edges[0]
     if inner.type != op.type or not editor.may_bypass(op):
         return False
     editor.pass_on(op, op.inputs[0], f"repeats {inner.name!r}")
@@ -87,7 +87,7 @@ def _idempotent(editor: GraphEditor, op: Operation) -> bool:
 
 def _even(editor: GraphEditor, op: Operation) -> bool:
     """|-x| is |x|."""
-    inner = op.inputs[0].op
+    inner = op._edges[0]
     if inner.type != "Neg" or inner.control_inputs or not editor.may_bypass(inner):
         return False
     op._update_input(0, inner.inputs[0])

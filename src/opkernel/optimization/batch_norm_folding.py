@@ -30,7 +30,7 @@ _NORMALISATIONS = frozenset({"FusedBatchNorm", "FusedBatchNormV2", "FusedBatchNo
 _TYPES = frozenset({DataType.DT_FLOAT, DataType.DT_DOUBLE})
 
 
-@register_optimization(Grouping.POST_PLACEMENT, 40)
+@register_optimization(Grouping.POST_PLACEMENT, 40, ops=_FILTER_CHANNELS)
 def batch_norm_folding(editor: GraphEditor) -> None:
     """Fold scales and shifts of channels into the filters of convolutions and one bias."""
     for op in editor.operations():

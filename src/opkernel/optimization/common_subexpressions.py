@@ -7,6 +7,7 @@ from collections.abc import Callable, Hashable, Iterable, Sequence
 
 from opkernel.graph import Graph, Operation, Tensor
 from opkernel.graph.control_flow_ops import LOW_LEVEL_CONTROL_FLOW
+from opkernel.graph.operation import NodeSignature
 from opkernel.graph.tensor_name import format_input
 from opkernel.optimization.graph_editor import GraphEditor
 from opkernel.optimization.pass_registry import Grouping, register_optimization
@@ -96,12 +97,15 @@ def equivalent_operations(
     """
     kept: dict[Operation, Operation] = {}
     first: dict[Hashable, list[Operation]] = {}
+    may_be_double: dict[NodeSignature, bool] = {}
     for op in order:
-        if not _may_be_double(op) or (consider is not None and not consider(op)):
+        known = may_be_double.get(op._signature)
+        if known is None:
+            known = may_be_double[op._signature] = _may_be_double(op)
+        if not known or _is_large(op) or (consider is not None and not consider(op)):
             continue
         candidates = first.setdefault((op.type, _inputs(op, kept)), [])
-        attrs = dict(op._node_def.attr)
-        same = next((c for c in candidates if dict(c._node_def.attr) == attrs), None)
+        same = _with_attrs_of(op, candidates) if candidates else None
         if same is None:
             candidates.append(op)
         elif _controls(same, kept) == _controls(op, kept):
@@ -109,23 +113,34 @@ def equivalent_operations(
     return kept
 
 
+def _with_attrs_of(op: Operation, candidates: Sequence[Operation]) -> Operation | None:
+    attrs = dict(op._node_def.attr)
+    return next((c for c in candidates if dict(c._node_def.attr) == attrs), None)
+
+
 def _may_be_double(op: Operation) -> bool:
+    """Whether nodes of this op and these types are compared."""
     if op.type in _STAND_FOR_INPUTS or op.type in LOW_LEVEL_CONTROL_FLOW or op.op_def.is_stateful:
         return False
-    if op.type == "Const":
-        count = 1
-        for dim in op._node_def.attr["value"].tensor.tensor_shape.dim:
-            count *= dim.size
-        return count <= _MAX_CONSTANT_ELEMENTS
     return not any(dtype.is_ref for dtype in (*op.input_types, *op.output_types))
 
 
+def _is_large(op: Operation) -> bool:
+    """Whether it is a constant that is not compared."""
+    if op.type != "Const":
+        return False
+    count = 1
+    for dim in op._node_def.attr["value"].tensor.tensor_shape.dim:
+        count *= dim.size
+    return count > _MAX_CONSTANT_ELEMENTS
+
+
 def _inputs(op: Operation, kept: dict[Operation, Operation]) -> Hashable:
-    edges = op._edges
-    inputs = [(kept.get(edges[i], edges[i])._id, edges[i + 1]) for i in range(0, len(edges), 2)]
     if op.type == "Const":
         return op._node_def.attr["value"].SerializeToString(deterministic=True)
-    return tuple(sorted(inputs) if op.op_def.is_commutative else inputs)
+    edges = op._edges
+    inputs = [(kept.get(edges[i], edges[i])._id, edges[i + 1]) for i in range(0, len(edges), 2)]
+    return tuple(sorted(inputs) if len(inputs) > 1 and op.op_def.is_commutative else inputs)
 
 
 def _controls(op: Operation, kept: dict[Operation, Operation]) -> set[Operation]:

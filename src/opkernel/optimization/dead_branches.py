@@ -29,7 +29,7 @@ _CALLS = {
 }
 
 
-@register_optimization(Grouping.PRE_PLACEMENT, 5)
+@register_optimization(Grouping.PRE_PLACEMENT, 5, ops=[*_CALLS, "Switch", "_SwitchN"])
 def dead_branches(editor: GraphEditor) -> None:
     """Take the branch directly of which it is known that it is taken."""
     for op in editor.operations():

@@ -97,9 +97,7 @@ def _dead_operations(order: list[Operation], sides: Mapping[Operation, int]) -> 
     return dead
 
 
-def _uncertain_operations(
-    order: list[Operation], sides: Mapping[Operation, int]
-) -> set[Operation]:
+def _uncertain_operations(order: list[Operation], sides: Mapping[Operation, int]) -> set[Operation]:
     """The operations that may turn out to be dead; a Merge does not mind if it waits for such."""
     found: set[Operation] = set()
     for op in order:

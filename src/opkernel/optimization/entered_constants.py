@@ -16,12 +16,10 @@ from opkernel.optimization.pass_registry import Grouping, register_optimization
 __all__ = ["entered_constants"]
 
 
-@register_optimization(Grouping.POST_PLACEMENT, 15)
+@register_optimization(Grouping.POST_PLACEMENT, 15, ops=["Enter"])
 def entered_constants(editor: GraphEditor) -> None:
     """Put constants from before a loop into it where something there depends on constants alone."""
     order = editor.operations()
-    if not any(op.type == "Enter" for op in order):
-        return
     constants = {op for op in order if op not in editor.feeds and _is_constant(editor, op)}
     foldable = []
     for op in order:

@@ -23,7 +23,7 @@ _FUNCTIONS = frozenset(
 """Ops that compute each element by itself, cannot fail, and take time; of attr T alone."""
 
 
-@register_optimization(Grouping.POST_PLACEMENT, 55)
+@register_optimization(Grouping.POST_PLACEMENT, 55, ops=["Split"])
 def functions_of_parts(editor: GraphEditor) -> None:
     """Compute one function of a tensor where it is split and most parts go through that function."""
     for op in editor.operations():

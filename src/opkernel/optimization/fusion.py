@@ -37,7 +37,7 @@ _ACTIVATIONS = {
 }
 
 
-@register_optimization(Grouping.POST_PLACEMENT, 78)
+@register_optimization(Grouping.POST_PLACEMENT, 78, ops=["BiasAdd"])
 def fusion_onednn(editor: GraphEditor) -> None:
     """Fuse depthwise convolutions, tensors added, and GELU, as TensorFlow does with oneDNN."""
     for op in editor.operations():
@@ -50,7 +50,7 @@ def fusion_onednn(editor: GraphEditor) -> None:
                 _fuse(editor, op, bias, addition)
 
 
-@register_optimization(Grouping.POST_PLACEMENT, 80)
+@register_optimization(Grouping.POST_PLACEMENT, 80, ops=["BiasAdd"])
 def fusion(editor: GraphEditor) -> None:
     """Fuse convolutions and matrix products with their bias and activation."""
     for op in editor.operations():

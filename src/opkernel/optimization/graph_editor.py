@@ -42,7 +42,7 @@ class GraphEditor:
     Attributes:
         graph: the graph; nobody else uses it.
         preserved: the operations that are fed, fetched or targets; they keep their outputs.
-        feeds: those that are fed; they stay as they are.
+        feeds: those that stay as they are: what is fed, and what takes references.
         changes: what was done, in order.
     """
 
@@ -55,6 +55,7 @@ class GraphEditor:
         self.changes: list[Change] = []
         self._pass_name = ""
         self._order: list[Operation] = []
+        self._op_types: frozenset[str] | None = None
         self._ordered_at = -1
         self._values: dict[Operation, tuple[NodeDef, np.ndarray[Any, Any] | None]] = {}
         self._conditional: set[Operation] | None = None
@@ -86,8 +87,14 @@ class GraphEditor:
         """The operations that the preserved ones need, inputs before consumers."""
         if self._ordered_at != self.graph.edits:
             self._order = prune_and_order((), sorted(self.preserved, key=_number), ())
-            self._ordered_at = self.graph.edits
+            self._ordered_at, self._op_types = self.graph.edits, None
         return list(self._order)
+
+    def op_types(self) -> frozenset[str]:
+        """The ops of these operations."""
+        if self._ordered_at != self.graph.edits or self._op_types is None:
+            self._op_types = frozenset([op.type for op in self.operations()])
+        return self._op_types
 
     def consumers(self, tensor: Tensor) -> list[tuple[Operation, int]]:
         """The operations that take a tensor, and as which input."""
@@ -107,17 +114,17 @@ class GraphEditor:
 
     def value(self, tensor: Tensor) -> np.ndarray[Any, Any] | None:
         """The value of a Const, not to be written to; None of all other tensors."""
-        op = tensor.op
-        if op.type != "Const":
-            return None
-        node = op._node_def
-        known = self._values.get(op)
+        return self._value_of(tensor.op) if tensor.op.type == "Const" else None
+
+    def _value_of(self, const: Operation) -> np.ndarray[Any, Any] | None:
+        node = const._node_def
+        known = self._values.get(const)
         if known is None or known[0] is not node:
             try:
                 value = np.asarray(tensor_from_proto(node.attr["value"].tensor))
             except OpError:  # the step that runs the node will say what is wrong
                 value = None
-            known = self._values[op] = node, value
+            known = self._values[const] = node, value
         return known[1]
 
     def attrs(self, op: Operation) -> dict[str, Any]:
@@ -129,6 +136,13 @@ class GraphEditor:
         """The value of a Const that waits for nothing, so that it may be dropped."""
         value = self.value(tensor)
         return None if value is None or tensor.op.control_inputs else value
+
+    def free_input(self, op: Operation, index: int) -> np.ndarray[Any, Any] | None:
+        """`free_value` of an input, without making a Tensor of it: for rules that look at all nodes."""
+        source: Operation = op._edges[2 * index]
+        if source.type != "Const" or source._control_inputs:
+            return None
+        return self._value_of(source)
 
     def shape(self, tensor: Tensor) -> PartialTensorShape:
         """What is known of the shape of a tensor."""
@@ -170,11 +184,11 @@ class GraphEditor:
         self.changes.append(Change(self._pass_name, op.name, what))
 
     def may_bypass(self, op: Operation) -> bool:
-        """Whether the consumers of an operation may take something else, and it is not a feed.
+        """Whether the consumers of an operation may take something else, and it need not stay.
 
-        Not beside control flow, which goes by its nodes, and not where consumers mind references.
+        Not beside control flow, which goes by its nodes.
         """
-        if op in self.feeds or any(dtype.is_ref for dtype in op.input_types):
+        if op in self.feeds:
             return False
         sources = op._edges[::2]
         if any(source.type in LOW_LEVEL_CONTROL_FLOW for source in sources):

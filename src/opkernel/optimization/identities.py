@@ -9,7 +9,7 @@ __all__ = ["identities"]
 _PASS_ON = frozenset({"Identity", "Snapshot", "StopGradient", "PreventGradient"})
 
 
-@register_optimization(Grouping.PRE_PLACEMENT, 50)
+@register_optimization(Grouping.PRE_PLACEMENT, 50, ops=_PASS_ON)
 def identities(editor: GraphEditor) -> None:
     """Have operations take what an Identity passes on from where that gets it."""
     for op in editor.operations():

@@ -33,7 +33,7 @@ _PADDED = frozenset({"Conv2D", "DepthwiseConv2dNative"})
 _TYPES = frozenset({DataType.DT_FLOAT, DataType.DT_DOUBLE})
 
 
-@register_optimization(Grouping.POST_PLACEMENT, 38)
+@register_optimization(Grouping.POST_PLACEMENT, 38, ops=_RANK)
 def input_folding(editor: GraphEditor) -> None:
     """Fold what scales or pads the input of a convolution or product into that."""
     for op in editor.operations():

@@ -30,7 +30,7 @@ _BY_AXIS = ("strides", "ksize", "dilations")
 """Attrs with one number for each dimension."""
 
 
-@register_optimization(Grouping.POST_PLACEMENT, 34)
+@register_optimization(Grouping.POST_PLACEMENT, 34, ops=_TURNED)
 def layout(editor: GraphEditor) -> None:
     """Turn what works on channels-first images into what works on channels-last ones."""
     order = [op for op in editor.operations() if op.type in _TURNED and op not in editor.feeds]

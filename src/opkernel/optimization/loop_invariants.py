@@ -62,12 +62,10 @@ class _Invariant(NamedTuple):
     waits_for: tuple[Operation, ...]
 
 
-@register_optimization(Grouping.POST_PLACEMENT, 50)
+@register_optimization(Grouping.POST_PLACEMENT, 50, ops=["Enter"])
 def loop_invariants(editor: GraphEditor) -> None:
     """Compute before a loop what comes out the same in every turn of it."""
     order = editor.operations()
-    if not any(op.type == "Enter" for op in order):
-        return
     known: dict[Operation, _Invariant] = {}
     moved = []
     for op in order:

@@ -88,10 +88,22 @@ def optimize_graph(
     new_targets = [copied.get_operation_by_name(op.name) for op in targets]
     fed_ops = {tensor.op for tensor in new_feeds}
     preserved = {*fed_ops, *(tensor.op for tensor in new_fetches), *new_targets}
-    editor = GraphEditor(copied, preserved, fed_ops)
+    editor = GraphEditor(copied, preserved, fed_ops.union(_readers_of_references(copied)))
     with np.errstate(all="ignore"):  # as kernels run
         for grouping in Grouping:
             registry.run_grouping(grouping, editor, passes)
     return OptimizedGraph(
         copied, new_feeds, new_fetches, new_targets, editor.operations(), editor.changes
     )
+
+
+def _readers_of_references(graph: Graph) -> set[Operation]:
+    """The operations that take references: when they read the values, control edges say."""
+    operations = graph.get_operations()
+    signatures = {op._signature for op in operations}
+    types = {dtype for signature in signatures for dtype in signature.output_types}
+    references = {dtype for dtype in types if dtype.is_ref}
+    if not references:
+        return set()
+    givers = [op for op in operations if not references.isdisjoint(op.output_types)]
+    return {op for giver in givers for op, index in graph._consumer_edges(giver) if index >= 0}

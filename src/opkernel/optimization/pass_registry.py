@@ -8,7 +8,7 @@ Source: TensorFlow core/common_runtime/optimization_registry.cc.
 import enum
 import importlib
 import threading
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from typing import NamedTuple
 
 from opkernel.errors import AlreadyExistsError, NotFoundError
@@ -45,6 +45,7 @@ class OptimizationPass(NamedTuple):
         run: edits a graph.
         doc: what it does, in a sentence.
         on_request: whether it runs only where it is asked for by name.
+        ops: it runs only where one of these is needed; empty for wherever it is.
     """
 
     grouping: Grouping
@@ -53,6 +54,7 @@ class OptimizationPass(NamedTuple):
     run: Callable[[GraphEditor], None]
     doc: str
     on_request: bool = False
+    ops: frozenset[str] = frozenset()
 
 
 class OptimizationPassRegistry:
@@ -68,6 +70,7 @@ class OptimizationPassRegistry:
         phase: int,
         run: Callable[[GraphEditor], None],
         on_request: bool = False,
+        ops: Iterable[str] = (),
     ) -> None:
         """Add a pass, named after its function, whose docstring's first line says what it does.
 
@@ -79,7 +82,7 @@ class OptimizationPassRegistry:
         with self._lock:
             if any(known.name == name for known in self._passes):
                 raise AlreadyExistsError(f"An optimization pass {name!r} is registered already")
-            one = OptimizationPass(grouping, phase, name, run, doc, on_request)
+            one = OptimizationPass(grouping, phase, name, run, doc, on_request, frozenset(ops))
             self._passes = sorted([*self._passes, one], key=lambda known: known[:3])
 
     def __iter__(self) -> Iterator[OptimizationPass]:
@@ -110,7 +113,9 @@ class OptimizationPassRegistry:
         """
         for one in self:
             runs = not one.on_request if enabled is None else one.name in enabled
-            if runs and one.grouping == grouping:
+            if not runs or one.grouping != grouping:
+                continue
+            if not one.ops or not one.ops.isdisjoint(editor.op_types()):
                 editor.begin(one.name)
                 one.run(editor)
                 editor.end()
@@ -159,16 +164,18 @@ def optimization_passes() -> OptimizationPassRegistry:
 
 
 def register_optimization(
-    grouping: Grouping, phase: int, *, on_request: bool = False
+    grouping: Grouping, phase: int, *, on_request: bool = False, ops: Iterable[str] = ()
 ) -> Callable[[Callable[[GraphEditor], None]], Callable[[GraphEditor], None]]:
     """Register the decorated function as a pass, which runs by itself unless it is `on_request`.
+
+    With `ops` it runs only where the graph needs one of these.
 
     Raises:
         AlreadyExistsError: there is a pass of this name.
     """
 
     def register(run: Callable[[GraphEditor], None]) -> Callable[[GraphEditor], None]:
-        _registry.register(grouping, phase, run, on_request)
+        _registry.register(grouping, phase, run, on_request, ops)
         return run
 
     return register

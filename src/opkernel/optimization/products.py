@@ -77,8 +77,10 @@ def _is_not_negative(editor: GraphEditor, tensor: Tensor, steps: int) -> bool:
 
 def combined_factors(editor: GraphEditor, op: Operation) -> bool:
     """(x * c) * d is x * (c * d), which rounds once instead of twice."""
+    if {source.type for source in op._edges[::2]} != {"Const", "Mul"}:
+        return False
     constant, inner = _split(editor, op)
-    if constant is None or inner is None or inner.op.type != "Mul":
+    if constant is None or inner is None:
         return False
     first, x = _split(editor, inner.op)
     if first is None or x is None or editor.only_consumer(inner.op) is None:

@@ -32,11 +32,12 @@ def _neutral(number: float, *, commutes: bool, only_integers: bool = False) -> R
     def rule(editor: GraphEditor, op: Operation) -> Tensor | None:
         if only_integers and not op.output_types[0].is_integer:
             return None
-        inputs = op.inputs
         for index in (1, 0) if commutes else (1,):
-            value, tensor = editor.free_value(inputs[index]), inputs[1 - index]
-            if value is not None and _is_all(value, number) and keeps_shape(editor, tensor, value):
-                return tensor
+            value = editor.free_input(op, index)
+            if value is not None and _is_all(value, number):
+                tensor = op.inputs[1 - index]
+                if keeps_shape(editor, tensor, value):
+                    return tensor
         return None
 
     return rule

@@ -24,7 +24,7 @@ _MAX_ELEMENTS = 1024
 """No shape is larger, nor much that is computed from shapes."""
 
 
-@register_optimization(Grouping.POST_PLACEMENT, 10)
+@register_optimization(Grouping.POST_PLACEMENT, 10, ops=[*_OF_SHAPES, "Reshape"])
 def shape_materialization(editor: GraphEditor) -> None:
     """Replace shapes that are known, and what is computed from them, by constants."""
     of_shapes: set[Operation] = set()

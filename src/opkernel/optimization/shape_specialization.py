@@ -24,12 +24,9 @@ _FOLLOWED = ENTER_OPS | LOOP_OPS | LIST_USERS
 _READING = frozenset({"TensorListGetItem", "TensorListPopBack"})
 
 
-@register_optimization(Grouping.PRE_PLACEMENT, 1)
+@register_optimization(Grouping.PRE_PLACEMENT, 1, ops=_FOLLOWED)
 def shape_specialization(editor: GraphEditor) -> None:
     """Follow known shapes through loops and lists; a plan of its own for feeds that repeat."""
-    operations = editor.operations()
-    if not any(op.type in _FOLLOWED for op in operations):
-        return
     if any(editor.dims(op.outputs[0]) is None for op in editor.feeds):
         return
     try:
@@ -37,7 +34,7 @@ def shape_specialization(editor: GraphEditor) -> None:
     except OpError:  # the step that runs the node will say what is wrong
         return
     editor.graph._refiner.adopt(refiner)
-    for op in operations:
+    for op in editor.operations():
         if op.type in _READING and op not in editor.feeds:
             _materialize(editor, op.outputs[-1], refiner)
         elif op.type == "StatelessWhile" and op not in editor.feeds:

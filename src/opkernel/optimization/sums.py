@@ -38,6 +38,8 @@ def equal_terms(editor: GraphEditor, op: Operation) -> bool:
 
 def common_factor(editor: GraphEditor, op: Operation) -> bool:
     """The sum f * a + f * b is f * (a + b), where a and b have one shape; it rounds differently."""
+    if any(source.type != "Mul" for source in op._edges[::2]):
+        return False
     products = [editor.part(op, index, "Mul") for index in range(len(op.inputs))]
     pairs = [product.inputs for product in products if product is not None]
     if not 2 <= len(pairs) == len(products):
@@ -57,12 +59,11 @@ def common_factor(editor: GraphEditor, op: Operation) -> bool:
 
 def negated_term(editor: GraphEditor, op: Operation) -> bool:
     """The sum x + -y is x - y, -x + y is y - x, and x - -y is x + y, to the last bit."""
-    first, second = op.inputs
     dtype, subtracts = op.output_types[0], op.type == "Sub"
     if (negated := editor.part(op, 1, "Neg")) is not None:
-        inputs = [first, negated.inputs[0]]
+        inputs = [op.inputs[0], negated.inputs[0]]
     elif not subtracts and (negated := editor.part(op, 0, "Neg")) is not None:
-        inputs = [second, negated.inputs[0]]
+        inputs = [op.inputs[1], negated.inputs[0]]
     else:
         return False
     editor.become(op, "AddV2" if subtracts else "Sub", inputs, {"T": dtype})

@@ -37,7 +37,7 @@ _BINARY = frozenset(
 )
 
 
-@register_optimization(Grouping.POST_PLACEMENT, 36)
+@register_optimization(Grouping.POST_PLACEMENT, 36, ops=["Transpose"])
 def transposes(editor: GraphEditor) -> None:
     """Cancel transposes that undo each other, and move what lies between them."""
     order = editor.operations()

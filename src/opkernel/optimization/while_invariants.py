@@ -29,7 +29,7 @@ _MAX_INNER_LOOPS = 64
 """Loops within a loop are looked into so deep, and so many; a loop may be in its own body."""
 
 
-@register_optimization(Grouping.POST_PLACEMENT, 15)
+@register_optimization(Grouping.POST_PLACEMENT, 15, ops=_LOOPS)
 def while_invariants(editor: GraphEditor) -> None:
     """Compute before a While what comes out the same in every turn of it."""
     for op in _loops(editor):

@@ -1,6 +1,6 @@
 """Which nodes may wait for others, so that whoever runs them must be able to run others meanwhile."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 from weakref import WeakKeyDictionary
 
@@ -19,7 +19,7 @@ _never_wait: WeakKeyDictionary[FunctionLibrary, tuple[int, dict[str, FunctionDef
 
 
 def any_asynchronous(
-    ops: Iterable[Operation], kernels: KernelCache, library: FunctionLibrary
+    ops: Sequence[Operation], kernels: KernelCache, library: FunctionLibrary
 ) -> bool:
     """Whether any of these operations, or of the functions that they call, may wait.
 
@@ -29,12 +29,17 @@ def any_asynchronous(
         NotFoundError: an operation has no kernel. In functions such operations are passed over:
             nobody may ever get to them.
     """
-    calls = []
+    examples = {op.type: op for op in ops}
+    calling = {
+        name
+        for name, op in examples.items()
+        if name in FUNCTIONAL_OPS or name in op.graph.function_library
+    }
+    without_kernel = calling | STRUCTURAL_OPS
     for op in ops:
-        if op.type in FUNCTIONAL_OPS or op.type in op.graph.function_library:
-            calls.append(op)
-        elif op.type not in STRUCTURAL_OPS and kernels.kernel(op).as_async() is not None:
+        if op.type not in without_kernel and kernels.kernel(op).as_async() is not None:
             return True
+    calls = [op for op in ops if op.type in calling] if calling else []
     return bool(calls) and _any_call_waits(calls, library)
 
 

@@ -38,7 +38,8 @@ class KernelCache:
         self._version = graph_def_version
         self._op_registry = op_registry
         self._device_of = (lambda op: device) if device_of is None else device_of
-        self._kernels: dict[str, tuple[int, OpKernel]] = {}
+        self._kernels: dict[str, OpKernel] = {}
+        self._made_at: dict[str, int] = {}  # versions other than 0
         self._lock = threading.RLock()
 
     def kernel(self, op: Operation) -> OpKernel:
@@ -48,25 +49,38 @@ class KernelCache:
             NotFoundError: no kernel is registered for the node.
         """
         version = global_kernel_registry().version_of(op.type)
+        kernel = self._kernels.get(op.name)
+        if not version and kernel is not None and kernel.properties.node_def is op.node_def:
+            return kernel
         with self._lock:
-            made_at, kernel = self._kernels.get(op.name, (version, None))
+            kernel = self._kernels.get(op.name)
+            made_at = self._made_at.get(op.name, 0)
             if kernel is None or made_at != version or not _is_of(kernel, op):
                 # The kernel was registered anew, or an attr was set.
-                kernel = create_op_kernel(
-                    self._device_of(op),
-                    op.node_def,
-                    op_registry=self._op_registry,
-                    graph_def_version=self._version,
-                    function_library=self._function_library,
-                )
-                kernel.node_traceback = lambda: op.traceback
-                self._kernels[op.name] = version, kernel
+                kernel = self._kernels[op.name] = self._make(op)
+                if made_at != version:
+                    self._made_at[op.name] = version
+        return kernel
+
+    def _make(self, op: Operation) -> OpKernel:
+        node_def, registration = op.node_def, op._signature.registration
+        is_plain = registration is not None and len(node_def.attr) == len(registration.op_def.attr)
+        kernel = create_op_kernel(
+            self._device_of(op),
+            node_def,
+            op_registry=self._op_registry,
+            graph_def_version=self._version,
+            function_library=self._function_library,
+            signature=op._signature if is_plain else None,
+        )
+        if op._site is not None:
+            kernel.node_traceback = lambda: op.traceback
         return kernel
 
     def made(self) -> dict[str, OpKernel]:
         """The kernels that were made, by the names of their nodes."""
         with self._lock:
-            return {name: kernel for name, (_, kernel) in self._kernels.items()}
+            return dict(self._kernels)
 
 
 def _is_of(kernel: OpKernel, op: Operation) -> bool:

@@ -15,6 +15,7 @@ TensorFlow 1 becomes `if` and `while` statements (`raising`); what has no such f
 
 import itertools
 from collections.abc import Callable, Sequence
+from functools import partial
 from types import FrameType
 from typing import Any
 
@@ -35,7 +36,7 @@ from opkernel.runtime.kernels import KernelCache
 from opkernel.runtime.plan_control_flow import ControlFlowWriter
 from opkernel.runtime.plan_elementwise import NodesOfGroups
 from opkernel.runtime.plan_source import Part
-from opkernel.runtime.raising import ALWAYS, Arrangement, Key, arrange, key_of
+from opkernel.runtime.raising import ALWAYS, Arrangement, Key, arrange, key_of, keys_of_inputs
 
 __all__ = ["CompiledPlan", "compile_plan"]
 
@@ -57,18 +58,19 @@ class CompiledPlan:
         uses_step: whether any node looks at the step; if none does, any step will do.
     """
 
-    __slots__ = ("_lines", "_nodes", "run", "source", "uses_step")
+    __slots__ = ("_inputs", "_lines", "_nodes", "run", "source", "uses_step")
 
     def __init__(
         self,
         parts: Sequence[Part],
         names: dict[str, Any],
-        nodes: Sequence[tuple[Operation, list[str]]],
+        nodes: Sequence[Operation],
+        inputs: Sequence[Sequence[str]],
         uses_step: bool,
     ) -> None:
         self.uses_step = uses_step
         self.source = "\n".join(part.text for part in parts)
-        self._nodes = nodes
+        self._nodes, self._inputs = nodes, inputs
         self._lines: dict[str, list[int]] = {}
         number = next(_plan_numbers)
         names["__plan__"] = self
@@ -78,10 +80,10 @@ class CompiledPlan:
             exec(compile(part.text, file, "exec"), names)  # text is plan_source's own
         self.run = names["plan"]
 
-    def node_at(self, file: str, line: int) -> tuple[Operation, list[str]] | None:
+    def node_at(self, file: str, line: int) -> tuple[Operation, Sequence[str]] | None:
         """The node that a line of the plan computes, and the names that hold its inputs."""
         index = self._lines[file][line - 1]
-        return None if index < 0 else self._nodes[index]
+        return None if index < 0 else (self._nodes[index], self._inputs[index])
 
     @staticmethod
     def of_frame(frame: FrameType) -> "CompiledPlan | None":
@@ -124,8 +126,9 @@ def compile_plan(
 class _Compiler:
     """Finds out how each node is computed, and writes that.
 
-    `_write` has what writes the statements of a node, by the name of the operation; the others are
-    constants, or pass their inputs on.
+    `_computed` are the kernels of nodes that are calls of them, by the names of the operations;
+    `_write` has what writes the statements of other nodes. What is in neither is a constant, or passes
+    its inputs on.
     """
 
     def __init__(
@@ -139,7 +142,10 @@ class _Compiler:
     ) -> None:
         self._in_groups = in_groups and watcher is None
         self._order, self._feeds = order, feeds
-        types = {dtype for op in order for dtype in op.output_types}
+        examples = {op.type: op for op in order}
+        self._ops = examples.keys()
+        signatures = {op._signature for op in order}
+        types = {dtype for signature in signatures for dtype in signature.output_types}
         self._has_references = any(t.is_ref for t in types.union(feed.dtype for feed in feeds))
         self._kernels = kernels
         self._library = library
@@ -147,55 +153,80 @@ class _Compiler:
         self._aliases: dict[Key, Tensor] = {}
         self._constants: list[tuple[Operation, Any]] = []
         self._pointwise: dict[str, PointwiseFunction] = {}
+        self._computed: dict[str, OpKernel] = {}
         self._write: dict[str, Callable[[ControlFlowWriter], None]] = {}
+        binders = {name: self._binder(op) for name, op in examples.items()}
         for op in order:
-            self._bind(op)
+            binders[op.type](op)
 
     def plan(self, fetches: Sequence[Tensor]) -> CompiledPlan:
         """The plan for certain fetches."""
         feeds = self._feeds
         arrangement = self._arrange(fetches)
-        read = {key_of(tensor) for op in self._order for tensor in op.inputs}
-        read.update(map(key_of, fetches))
         constants = {(op.name, 0) for op, _ in self._constants}
         groups = NodesOfGroups(
             self._order, self._pointwise, self._aliases, constants, feeds, fetches
         )
         writer = ControlFlowWriter(
-            self._aliases, arrangement.predicates, read, groups, self._watcher
+            self._aliases, arrangement.predicates, self._read(fetches), groups, self._watcher
         )
         parameters = [writer.parameter(tensor) for tensor in feeds]
         for op, value in self._constants:
             writer.constant(op, value)
-        writer.items(arrangement.items, lambda op: self._write[op.name](writer))
+        writer.items(arrangement.items, partial(self._write_node, writer))
         parts = writer.finish(parameters, fetches, arrangement.fetched_in)
-        return CompiledPlan(parts, writer.globals, writer.nodes, writer.uses_step)
+        return CompiledPlan(
+            parts, writer.globals, writer.nodes, writer.node_inputs, writer.uses_step
+        )
 
     def _arrange(self, fetches: Sequence[Tensor]) -> Arrangement:
         """The operations as a program; as they are, where there is no control flow."""
-        if any(op.type in LOW_LEVEL_CONTROL_FLOW for op in self._order):
+        if self._ops & LOW_LEVEL_CONTROL_FLOW:
             return arrange(self._order, self._feeds, fetches, self._aliases, self._is_written)
-        written = [op for op in self._order if op.name in self._write]
+        written = [op for op in self._order if self._is_written(op)]
         return Arrangement(written, [ALWAYS] * len(fetches), [])
 
     def _is_written(self, op: Operation) -> bool:
-        return op.name in self._write
+        return op.name in self._computed or op.name in self._write
 
-    def _bind(self, op: Operation) -> None:
-        """Find out how a node is computed."""
-        if op.type in FUNCTIONAL_OPS:
-            emit = FUNCTIONAL_OPS[op.type]
-            self._write[op.name] = lambda writer: emit(writer, op, self._library)
-        elif op.type in _PASSING_ON:
-            self._bind_passing_on(op)
-        elif op.type in _NOTHING:
-            pass
-        elif (function := self._library.function_of(op)) is not None:
-            self._write[op.name] = lambda writer: writer.call_function(
-                op, writer.bind(function, function.name)
-            )
+    def _read(self, fetches: Sequence[Tensor]) -> set[Key]:
+        """The tensors that anything reads, where there are Merges, which are to know."""
+        if not self._ops & MERGE_OPS:
+            return set()
+        return {key for op in self._order for key in keys_of_inputs(op)}.union(map(key_of, fetches))
+
+    def _write_node(self, writer: ControlFlowWriter, op: Operation) -> None:
+        """Write the statements of a node."""
+        kernel = self._computed.get(op.name)
+        if kernel is None:
+            self._write[op.name](writer)
         else:
-            self._bind_kernel(op, self._kernels.kernel(op))
+            writer.kernel(op, kernel, is_by_value=True)
+
+    def _is_by_value(self, op: Operation) -> bool:
+        """Whether a node is given no references."""
+        return not (self._has_references and any(tensor.dtype.is_ref for tensor in op.inputs))
+
+    def _binder(self, op: Operation) -> Callable[[Operation], None]:
+        """What finds out how nodes of the op of this one are computed."""
+        if op.type in FUNCTIONAL_OPS:
+            return self._bind_functional
+        if op.type in _PASSING_ON:
+            return self._bind_passing_on
+        if op.type in _NOTHING:
+            return lambda op: None
+        return self._bind_kernel if self._library.function_of(op) is None else self._bind_call
+
+    def _bind_functional(self, op: Operation) -> None:
+        emit = FUNCTIONAL_OPS[op.type]
+        self._write[op.name] = lambda writer: emit(writer, op, self._library)
+
+    def _bind_call(self, op: Operation) -> None:
+        function = self._library.function_of(op)
+        assert function is not None
+        self._write[op.name] = lambda writer: writer.call_function(
+            op, writer.bind(function, function.name)
+        )
 
     def _bind_passing_on(self, op: Operation) -> None:
         if op.inputs[0].dtype.is_ref and not op.input_types[0].is_ref:
@@ -204,27 +235,31 @@ class _Compiler:
             for output in op.outputs:
                 self._aliases[key_of(output)] = op.inputs[0]
 
-    def _bind_kernel(self, op: Operation, kernel: OpKernel) -> None:
-        is_by_value = not (
-            self._has_references and any(tensor.dtype.is_ref for tensor in op.inputs)
-        )
-        watcher = self._watcher if kernel.const_tensor is None else None
-        run = compute = None
-        if watcher is not None:
-            run, compute = watcher.runner(op, kernel), watcher.computer(op, kernel)
-        if kernel.const_tensor is not None:
-            self._constants.append((op, kernel.const_tensor))
-        elif compute is not None and kernel.forwards_inputs and is_by_value:
-            self._write[op.name] = lambda writer: writer.forwarding_kernel(op, kernel, compute)
-        elif run is not None:
-            self._write[op.name] = lambda writer: writer.call(op, writer.bind(run, op.type))
+    def _bind_kernel(self, op: Operation) -> None:
+        kernel = self._kernels.kernel(op)
+        constant, is_by_value = kernel.const_tensor, self._is_by_value(op)
+        if constant is not None:
+            self._constants.append((op, constant))
+        elif self._watcher is not None and self._bind_watched(op, kernel, self._watcher):
+            pass
         elif (
             isinstance(kernel, FunctionKernel) and kernel.function is forward_input and is_by_value
         ):
             for output, tensor in zip(op.outputs, op.inputs, strict=True):
                 self._aliases[key_of(output)] = tensor
-        else:
-            self._write[op.name] = lambda writer: writer.kernel(op, kernel, is_by_value=is_by_value)
+        elif is_by_value:
+            self._computed[op.name] = kernel
             pointwise = pointwise_function(kernel) if self._in_groups else None
-            if pointwise is not None and is_by_value and kernel.is_trusted:
+            if pointwise is not None and kernel.is_trusted:
                 self._pointwise[op.name] = pointwise
+        else:
+            self._write[op.name] = lambda writer: writer.kernel(op, kernel, is_by_value=False)
+
+    def _bind_watched(self, op: Operation, kernel: OpKernel, watcher: KernelWatcher) -> bool:
+        """Whether a node is run by what watches it."""
+        run, compute = watcher.runner(op, kernel), watcher.computer(op, kernel)
+        if compute is not None and kernel.forwards_inputs and self._is_by_value(op):
+            self._write[op.name] = lambda writer: writer.forwarding_kernel(op, kernel, compute)
+        elif run is not None:
+            self._write[op.name] = lambda writer: writer.call(op, writer.bind(run, op.type))
+        return op.name in self._write

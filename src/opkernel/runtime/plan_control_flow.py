@@ -29,6 +29,7 @@ from opkernel.runtime.raising import (
     Key,
     Loop,
     Predicate,
+    key_of,
 )
 
 __all__ = ["ControlFlowWriter", "first_alive", "scalar_of", "switch_index"]
@@ -127,12 +128,14 @@ class ControlFlowWriter(PlanWriter):
         """
         for tensor, context in zip(fetches, fetched_in, strict=True):
             if context != ALWAYS:
-                value, reads = self._value_in(tensor, self._name(tensor) or "DEAD", context)
+                value, reads = self._value_in(
+                    tensor, self._name_at(key_of(tensor)) or "DEAD", context
+                )
                 check = self.bind(check_alive, "check_alive")
                 self._state(tensor.op, f"{check}({value}, {tensor.name!r})", reads, [])
-                self.nodes[-1] = tensor.op, []
+                self.node_inputs[-1] = []
         dead = self.bind(DEAD, "DEAD")
-        results = [self._name(tensor) or dead for tensor in fetches]
+        results = [self._name_at(key_of(tensor)) or dead for tensor in fetches]
         return write_parts(self._block, parameters, results, self._bound_on)
 
     def _inside(self, write: Callable[[], None], choices: Context = ALWAYS) -> tuple[Block, Path]:
@@ -147,8 +150,8 @@ class ControlFlowWriter(PlanWriter):
 
     def _group(self, item: GroupedNodes, write: Callable[[Operation], None]) -> None:
         """Element-wise nodes: together where they are big, else one by one."""
-        inputs = [self.value(tensor) for tensor in item.inputs]
-        sizes = [f"{self.value(tensor)}.size" for tensor in item.sized]
+        inputs = [self._value_at(key) for key in item.inputs]
+        sizes = [f"{self._value_at(key)}.size" for key in item.sized]
         targets = [self._set(op, 0) for op in item.results]
         call = f"{self.bind(item.function, 'tiled')}({', '.join(inputs)})"
         nothing = "None" if len(targets) == 1 else tuple_text(["None"] * len(targets))
@@ -271,7 +274,7 @@ class ControlFlowWriter(PlanWriter):
         body, _ = self._inside(partial(self._loop_body, item, write))
         node = self._node(item.test)
         loop = While(test, self._locals([test]), condition, body, path, node)
-        if any(op.type in MATRIX_PRODUCTS for op, _ in self.nodes[before:]):
+        if any(op.type in MATRIX_PRODUCTS for op in self.nodes[before:]):
             loop.within = self.bind(one_blas_thread, "one_blas_thread")
         self._block.append(loop)
         self.uses_step = True

@@ -8,7 +8,8 @@ if y is None:
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
+from functools import cached_property
 from itertools import chain
 from typing import Any
 
@@ -20,7 +21,7 @@ from opkernel.runtime.elementwise import (
     TiledFunction,
     find_groups,
 )
-from opkernel.runtime.raising import Key, key_of
+from opkernel.runtime.raising import Key, key_of, keys_of_inputs
 
 __all__ = ["GroupedNodes", "NodesOfGroups"]
 
@@ -34,7 +35,7 @@ class GroupedNodes:
     Attributes:
         ops: The nodes.
         function: What computes them together.
-        inputs: The tensors that it takes.
+        inputs: The keys of the tensors that it takes.
         sized: Those whose sizes say whether it is worthwhile.
         results: The nodes whose outputs it gives.
     """
@@ -42,24 +43,18 @@ class GroupedNodes:
     def __init__(
         self,
         group: ElementwiseGroup,
-        root_of: Callable[[Tensor], Key],
         readers: Mapping[Key, int],
         constants: Collection[Key],
         given: Collection[Key],
     ) -> None:
         self.ops = group.ops
-        tensors = [op.inputs for op in group.ops]
-        reads = [list(map(root_of, inputs)) for inputs in tensors]
-        every = list(chain.from_iterable(reads))
-        inside = Counter(every)
-        own = [(op.name, 0) for op in group.ops]
-        outside = dict(zip(every, chain.from_iterable(tensors), strict=True))
-        for key in own:
-            outside.pop(key, None)
+        inside = Counter(chain.from_iterable(group.reads))
+        own = {(op.name, 0): None for op in group.ops}
+        outside = [key for key in inside if key not in own]
         numbers = {key: number for number, key in enumerate([*outside, *own])}
         steps = [
             Step(function, tuple([numbers[key] for key in keys]))
-            for function, keys in zip(group.functions, reads, strict=True)
+            for function, keys in zip(group.functions, group.reads, strict=True)
         ]
         wanted = [i for i, key in enumerate(own) if readers.get(key, 0) > inside[key]]
         dying = [
@@ -67,10 +62,10 @@ class GroupedNodes:
             for i, key in enumerate(outside)
             if readers.get(key) == inside[key] and key[0] in group.block and key not in given
         ]
-        self.inputs = list(outside.values())
+        self.inputs = outside
         computed = [key for key in outside if key not in constants]
         most_read = sorted(computed, key=lambda key: -inside[key])
-        self.sized = [outside[key] for key in most_read[: len(self.ops) // _NODES_AN_INPUT]]
+        self.sized = most_read[: len(self.ops) // _NODES_AN_INPUT]
         self.results = [group.ops[i] for i in wanted]
         self.function = TiledFunction(len(outside), steps, wanted, dying)
 
@@ -102,38 +97,38 @@ class NodesOfGroups:
         self._constants = constants
         self._given = set(map(key_of, feeds))
         self._fetches = fetches
-        self._readers: Counter[Key] | None = None
 
     def find(self, items: Sequence[Any]) -> Sequence[Any]:
         """The items of a block, with groups in the place of their nodes."""
         if not self._functions:
             return items
-        found = find_groups(items, self._function_of, self._root_of, self._given)
+        found = find_groups(items, self._functions, self._roots, self._given)
         return [one for item in found for one in self._prepared(item)]
-
-    def _function_of(self, op: Operation) -> PointwiseFunction | None:
-        return self._functions.get(op.name)
 
     def _prepared(self, item: Any) -> Sequence[Any]:
         """A group as the plan needs it, or its nodes where nothing is computed that anybody wants."""
         if not isinstance(item, ElementwiseGroup):
             return (item,)
-        if self._readers is None:
-            self._readers = self._count_readers()
-        group = GroupedNodes(item, self._root_of, self._readers, self._constants, self._given)
+        group = GroupedNodes(item, self._readers, self._constants, self._given)
         return (group,) if group.results and group.sized else item.ops
 
-    def _root_of(self, tensor: Tensor) -> Key:
-        """Which output a tensor is another name for; of what is fed, the tensor itself."""
-        key = tensor.op.name, tensor.value_index
-        while key in self._aliases and key not in self._given:
-            key = key_of(self._aliases[key])
-        return key
+    @cached_property
+    def _roots(self) -> dict[Key, Key]:
+        """Of each tensor that is another name and not fed, which output it is another name for."""
+        roots: dict[Key, Key] = {}
+        for alias in self._aliases:
+            key, behind = alias, []
+            while key in self._aliases and key not in self._given and key not in roots:
+                behind.append(key)
+                key = key_of(self._aliases[key])
+            roots.update(dict.fromkeys(behind, roots.get(key, key)))
+        return roots
 
-    def _count_readers(self) -> Counter[Key]:
+    @cached_property
+    def _readers(self) -> Counter[Key]:
         """How often each tensor is read, other than to be passed on."""
-        readers = Counter(map(self._root_of, self._fetches))
+        read = list(map(key_of, self._fetches))
         for op in self._order:
             is_alias = (op.name, 0) in self._aliases  # of its first input
-            readers.update(map(self._root_of, op.inputs[1:] if is_alias else op.inputs))
-        return readers
+            read += keys_of_inputs(op)[is_alias:]
+        return Counter([self._roots.get(key, key) for key in read])

@@ -9,7 +9,16 @@ branch, is deleted on that branch only.
 
 from collections.abc import Collection, Iterable, Mapping
 
-from opkernel.runtime.plan_tree import Block, Branch, Branches, Path, Statement, While, mentions
+from opkernel.runtime.plan_tree import (
+    Block,
+    Branch,
+    Branches,
+    Path,
+    Statement,
+    While,
+    first_mentions,
+    names_set,
+)
 
 __all__ = ["mark_lifetimes"]
 
@@ -66,8 +75,8 @@ class _Lifetimes:
         return tested | found
 
     def _while(self, item: While, later: tuple[Collection[str], ...]) -> _Names:
-        inside = {name for name, is_set in mentions([item]) if is_set}
-        outside = {name: None for name, _ in mentions([item]) if name not in inside}
+        inside = names_set([item])
+        outside = {name: None for name in first_mentions([item]) if name not in inside}
         tested = dict.fromkeys(item.reads)
         body = self.block(item.body, item.path, (outside,))
         needed = (tested, body, outside, *later)

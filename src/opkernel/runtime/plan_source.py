@@ -11,7 +11,16 @@ from itertools import count
 
 from opkernel.runtime.plan_lifetimes import mark_lifetimes
 from opkernel.runtime.plan_text import Line, TextWriter, tuple_text
-from opkernel.runtime.plan_tree import Block, Branches, Item, Path, Statement, While, mentions
+from opkernel.runtime.plan_tree import (
+    Block,
+    Branches,
+    Item,
+    Path,
+    Statement,
+    While,
+    first_mentions,
+    names_set,
+)
 
 __all__ = ["Part", "write_parts"]
 
@@ -115,17 +124,18 @@ class _CuttingWriter(TextWriter):
         """What makes the locals None that a function may hand on without having set them."""
         if not self._conditional:
             return []
-        names = {name: None for name, is_set in mentions(block) if is_set}
-        unset = [name for name in names if name in self._conditional and name not in parameters]
+        unset = [
+            name
+            for name in names_set(block)
+            if name in self._conditional and name not in parameters
+        ]
         unset = [n for n in unset if n not in self._inside or n in self._handed_on]
         return [(f"{' = '.join([*unset, 'None'])}", -1)] if unset else []
 
     def _call(self, chunk: Block, lines: list[Line]) -> Line:
         """A call of a new function for some statements."""
         (start, _), (_, end) = self._places[id(chunk[0])], self._places[id(chunk[-1])]
-        mentioned = mentions(chunk)
-        own = list(dict.fromkeys([name for name, is_set in mentioned if is_set]))
-        taken = self._taken(mentioned, start)
+        own, taken = names_set(chunk), self._taken(chunk, start)
         last = chunk[-1]
         turn = last.sets if isinstance(last, Statement) and last.is_turn else ()
         dying, lasting = set(_dying(chunk)), {*turn, *self._kept}
@@ -134,23 +144,20 @@ class _CuttingWriter(TextWriter):
         name = f"part_{len(self.parts)}"
         lines = [*self.unbound(chunk, taken), *lines]
         self.parts.append(_function(name, taken, lines, given))
-        self._inside.update(set(own).difference(given))
+        self._inside.update(own.keys() - given)
         self._handed_on.update(taken)
         call = f"{name}({', '.join(['step', *taken])})"
-        dead = self.deletions(name for name in taken if name in dying and name not in lasting)
+        dead = self.deletions([name for name in taken if name in dying and name not in lasting])
         return "; ".join([f"{tuple_text(given)} = {call}" if given else call, *dead]), -1
 
-    def _taken(self, mentioned: Sequence[tuple[str, bool]], start: int) -> list[str]:
-        """The locals that statements which mention some, and begin at a place, want from before.
+    def _taken(self, chunk: Block, start: int) -> list[str]:
+        """The locals that statements which begin at a place want from before.
 
         These are what they read before they set it, and what other branches have set.
         """
-        first: dict[str, bool] = {}
-        for name, is_set in mentioned:
-            first.setdefault(name, is_set)
         return [
             name
-            for name, is_set in first.items()
+            for name, is_set in first_mentions(chunk).items()
             if not is_set or (name in self._conditional and self._first_mention[name] < start)
         ]
 
@@ -190,8 +197,7 @@ def _set_on_branches(block: Block) -> Iterator[str]:
     for item in block:
         if isinstance(item, Branches):
             for branch in item.branches:
-                inside = {name for name, is_set in mentions(branch.block) if is_set}
-                yield from inside.difference(_dying(branch.block))
+                yield from names_set(branch.block).keys() - _dying(branch.block)
         for inner in _blocks(item):
             yield from _set_on_branches(inner)
 

@@ -35,11 +35,12 @@ class Names:
             name = _NOT_IDENTIFIER.sub("_", hint)[-_MAX_NAME:].strip("_") or "t"
             if name[0].isdigit():
                 name = "t" + name
-        base, count = name, self._next.get(name, 0)
-        while name in self._taken:
-            count += 1
-            name = f"{base}_{count}"
-        self._next[base] = count
+        if name in self._taken:
+            base, count = name, self._next.get(name, 0)
+            while name in self._taken:
+                count += 1
+                name = f"{base}_{count}"
+            self._next[base] = count
         self._taken.add(name)
         return name
 
@@ -66,27 +67,28 @@ class TextWriter:
             return self._branches(item)
         return self._while(item)
 
-    def deletions(self, names: Iterable[str]) -> list[str]:
+    def deletions(self, names: Sequence[str]) -> list[str]:
         """The statements that let go of locals, if there are any."""
-        names = list(names)
-        if not names:
-            return []
         deleted = [name for name in names if name not in self._cleared]
-        cleared = [f"{name} = None" for name in names if name in self._cleared]
-        return [f"del {', '.join(deleted)}", *cleared] if deleted else cleared
+        found = [f"del {', '.join(deleted)}"] if deleted else []
+        if len(deleted) < len(names):
+            found += [f"{name} = None" for name in names if name in self._cleared]
+        return found
 
     def _statement(self, item: Statement) -> str:
-        text = item.text
+        line, dies = item.text, item.dies
         if item.places:
-            text = next((item.places[name] for name in item.dies if name in item.places), text)
-        texts = [text]
+            for name in dies:
+                if name in item.places:
+                    line = item.places[name]
+                    break
         if item.before:
-            read = [name for name in item.dies if name in item.reads]
-            unread = [name for name in item.dies if name not in item.reads]
-            texts = [item.before, *self.deletions(read), text, *self.deletions(unread)]
-        else:
-            texts += self.deletions(item.dies)
-        line = "; ".join(texts)
+            read = [name for name in dies if name in item.reads]
+            unread = [name for name in dies if name not in item.reads]
+            texts = [item.before, *self.deletions(read), line, *self.deletions(unread)]
+            line = "; ".join(texts)
+        elif dies:
+            line = "; ".join([line, *self.deletions(dies)])
         return f"{line}  # {item.comment}" if item.comment else line
 
     def _branches(self, item: Branches) -> list[Line]:

@@ -9,7 +9,17 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-__all__ = ["Block", "Branch", "Branches", "Item", "Path", "Statement", "While", "mentions"]
+__all__ = [
+    "Block",
+    "Branch",
+    "Branches",
+    "Item",
+    "Path",
+    "Statement",
+    "While",
+    "first_mentions",
+    "names_set",
+]
 
 Path = frozenset[tuple[int, int]]
 """The branches taken: predicates by their numbers, each with its branch."""
@@ -96,20 +106,43 @@ Item = Statement | Branches | While
 Block = list[Item]
 
 
-def mentions(block: Block) -> list[tuple[str, bool]]:
-    """The locals that a block mentions, in order; each with whether it is set there."""
-    found: list[tuple[str, bool]] = []
+def names_set(block: Block) -> dict[str, None]:
+    """The locals that a block sets, in order."""
+    found: dict[str, None] = {}
     for item in block:
         if isinstance(item, Statement):
-            found += [(name, False) for name in item.reads]
-            found += [(name, True) for name in item.sets]
+            for name in item.sets:
+                found[name] = None
         elif isinstance(item, Branches):
-            found += [(name, False) for name in item.reads]
             for branch in item.branches:
-                found += mentions(branch.block)
+                found.update(names_set(branch.block))
         else:
-            found += [(name, False) for name in item.variables]
-            found += mentions(item.condition)
-            found += [(name, False) for name in item.reads]
-            found += mentions(item.body)
+            found.update(names_set(item.condition))
+            found.update(names_set(item.body))
     return found
+
+
+def first_mentions(block: Block) -> dict[str, bool]:
+    """The locals that a block mentions, in order; each with whether it is set before it is read."""
+    found: dict[str, bool] = {}
+    _add_mentions(block, found)
+    return found
+
+
+def _add_mentions(block: Block, found: dict[str, bool]) -> None:
+    note = found.setdefault
+    for item in block:
+        if isinstance(item, While):
+            for name in item.variables:
+                note(name, False)
+            _add_mentions(item.condition, found)
+        for name in item.reads:
+            note(name, False)
+        if isinstance(item, Statement):
+            for name in item.sets:
+                note(name, True)
+        elif isinstance(item, Branches):
+            for branch in item.branches:
+                _add_mentions(branch.block, found)
+        else:
+            _add_mentions(item.body, found)

@@ -2,7 +2,8 @@
 
 State: `_values` maps each tensor to the name that holds it, which is a local of the plan or, for
 constants, a global; `_aliases` are the tensors that are other names for tensors; `globals` are the
-objects that the text refers to, `_bound` their names; `_announced` are the locals of outputs whose
+objects that the text refers to, `_bound` their names; `nodes` are those that lines refer to by number,
+`node_inputs` the names that hold their inputs; `_announced` are the locals of outputs whose
 nodes are still to be written; `_block` takes the statements, `_path` are the
 branches that it stands on, `_bound_on` those that each local is set on. `_numbers` are the names of
 what is believed to have rank 0, which only speed depends on.
@@ -23,7 +24,7 @@ from opkernel.runtime.plan_forwarding import ArraysOfPlan
 from opkernel.runtime.plan_operators import BY_KEYWORD, as_number, is_ufunc, operator_of, ufunc_of
 from opkernel.runtime.plan_text import Names
 from opkernel.runtime.plan_tree import Block, Path, Statement
-from opkernel.runtime.raising import Key, key_of
+from opkernel.runtime.raising import Key, key_of, keys_of_inputs
 from opkernel.runtime.references import function_of_references, referred_value
 
 __all__ = ["DEAD", "PlanWriter", "check_alive"]
@@ -62,7 +63,8 @@ class PlanWriter:
     """
 
     def __init__(self, aliases: Mapping[Key, Tensor], watcher: KernelWatcher | None = None) -> None:
-        self.nodes: list[tuple[Operation, list[str]]] = []
+        self.nodes: list[Operation] = []
+        self.node_inputs: list[Sequence[str]] = []
         self.uses_step = False
         self.globals: dict[str, Any] = {}
         self._aliases = aliases
@@ -94,13 +96,21 @@ class PlanWriter:
 
     def value(self, tensor: Tensor) -> str:
         """The name that holds a tensor."""
-        name = self._name(tensor)
-        assert name is not None, tensor.name
+        return self._value_at(key_of(tensor))
+
+    def _value_at(self, key: Key) -> str:
+        """The name that holds the tensor of a key."""
+        name = self._name_at(key)
+        assert name is not None, key
         return name
 
-    def _name(self, tensor: Tensor) -> str | None:
-        """As `value`; None for a tensor that is never computed."""
-        key = key_of(tensor)
+    def _inputs(self, op: Operation) -> list[str]:
+        """The names that hold the inputs of a node."""
+        values = self._values
+        return [values.get(key) or self._value_at(key) for key in keys_of_inputs(op)]
+
+    def _name_at(self, key: Key) -> str | None:
+        """As `_value_at`; None for a tensor that is never computed."""
         while key not in self._values:
             if key not in self._aliases:
                 return None
@@ -120,8 +130,8 @@ class PlanWriter:
 
         `function` is an expression; `arguments` stand in for the inputs where given.
         """
-        inputs = [self.value(t) for t in op.inputs] if arguments is None else arguments
-        outputs = [(i,) for i in range(len(op.outputs))]
+        inputs = self._inputs(op) if arguments is None else arguments
+        outputs = [(i,) for i in range(len(op.output_types))]
         self._assign(op, f"{function}({', '.join(['step', *inputs])})", outputs, flat=True)
         self.uses_step = True
 
@@ -148,7 +158,7 @@ class PlanWriter:
     def dereference(self, op: Operation) -> None:
         """A node of control flow that passes on the value of its first input, a reference."""
         self._assign(op, self._input(op, 0), [(0,)], flat=False)
-        for index in range(1, len(op.outputs)):
+        for index in range(1, len(op.output_types)):
             self._values.setdefault((op.name, index), self._values[op.name, 0])
 
     def _as_number(self, name: str) -> str:
@@ -169,9 +179,12 @@ class PlanWriter:
         return f"{self.bind(referred_value, 'referred_value')}({name}, {tensor.op.name!r})"
 
     def _function_kernel(self, op: Operation, kernel: FunctionKernel) -> None:
-        inputs = [self.value(tensor) for tensor in op.inputs]
-        is_number = self._numbers.issuperset(inputs)
+        inputs = self._inputs(op)
         has_array = self._arrays.has_array(inputs)
+        if has_array and kernel.is_trusted and is_ufunc(kernel):
+            self._ufunc_of_arrays(op, kernel, inputs)
+            return
+        is_number = self._numbers.issuperset(inputs)
         operator = None if has_array else operator_of(kernel)
         if operator is not None:
             operands = map(self._as_number, inputs) if is_number else inputs
@@ -180,8 +193,6 @@ class PlanWriter:
             self._state(op, text, inputs, [target], inputs)
             if is_number:
                 self._numbers.add(target)
-        elif has_array and kernel.is_trusted and is_ufunc(kernel):
-            self._ufunc_of_arrays(op, kernel, inputs)
         else:
             self._call_function_kernel(op, kernel, inputs, is_number)
 
@@ -232,7 +243,7 @@ class PlanWriter:
 
     def _call_with_tuple(self, op: Operation, function: Callable[..., Sequence[Any]]) -> None:
         """A node that is computed by a function of the step and of a tuple of its inputs."""
-        inputs = "".join(f"{self.value(tensor)}, " for tensor in op.inputs)
+        inputs = "".join(f"{name}, " for name in self._inputs(op))
         self.call(op, self.bind(function, op.type), [f"({inputs})"])
 
     def forwarding_kernel(
@@ -244,13 +255,13 @@ class PlanWriter:
         """
         box = self._local(f"{op.name}_inputs")
         function = self.bind(function_of_step(kernel, compute), op.type)
-        outputs = [(i,) for i in range(len(op.outputs))]
-        inputs = ", ".join(self.value(tensor) for tensor in op.inputs)
+        outputs = [(i,) for i in range(len(op.output_types))]
+        inputs = ", ".join(self._inputs(op))
         self.uses_step = True
         statement = self._assign(op, f"{function}(step, {box})", outputs, flat=True)
         statement.before = f"{box} = [{inputs}]"
         statement.sets = [*statement.sets, box]
-        self.nodes[-1] = op, [box]
+        self.node_inputs[-1] = [box]
 
     def _assign(
         self,
@@ -269,19 +280,20 @@ class PlanWriter:
         names = [[self._output(op, i) for i in group] for group in outputs]
         target = _pattern(names, list(lists) or [False] * len(names), flat)
         sets = [name for group in names for name in group]
-        reads = [self.value(tensor) for tensor in op.inputs]
+        reads = self._inputs(op)
         return self._state(op, f"{target} = {expression}" if target else expression, reads, sets)
 
     def _output(self, op: Operation, index: int) -> str:
         """The local that an output is assigned to; a fed output keeps its parameter."""
-        if (op.name, index) in self._announced:
-            return self._announced.pop((op.name, index))
-        if (op.name, index) in self._values:
+        key = op.name, index
+        if key in self._announced:
+            return self._announced.pop(key)
+        if key in self._values:
             return self._local(f"{op.name}_fed")
         return self._set(op, index)
 
     def _set(self, op: Operation, index: int) -> str:
-        hint = op.name if len(op.outputs) == 1 else f"{op.name}_{index}"
+        hint = op.name if len(op.output_types) == 1 else f"{op.name}_{index}"
         name = self._values[op.name, index] = self._local(hint)
         return name
 
@@ -316,8 +328,9 @@ class PlanWriter:
     def _node(self, op: Operation, inputs: list[str] | None = None) -> int:
         """A number for a node, by which lines of the plan refer to it."""
         if inputs is None:
-            inputs = [self._name(tensor) or "" for tensor in op.inputs]
-        self.nodes.append((op, inputs))
+            inputs = [self._name_at(key) or "" for key in keys_of_inputs(op)]
+        self.nodes.append(op)
+        self.node_inputs.append(inputs)
         return len(self.nodes) - 1
 
     def _locals(self, names: Iterable[str]) -> list[str]:

@@ -28,9 +28,9 @@ def computation(op: Operation, kernel: OpKernel, watcher: KernelWatcher | None) 
     run = None if watcher is None else watcher.runner(op, kernel)
     if run is not None:
         return lambda step, inputs, stats: run(step, *inputs)
-    if isinstance(kernel, FunctionKernel) and kernel.is_trusted:
-        return _function(kernel)
     has_references = any(tensor.dtype.is_ref for tensor in op.inputs)
+    if isinstance(kernel, FunctionKernel) and kernel.is_trusted and not has_references:
+        return _function(kernel)
 
     def compute(step: Step, inputs: Sequence[Any], stats: MemoryTaker | None) -> Sequence[Any]:
         if has_references:

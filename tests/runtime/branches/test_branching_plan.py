@@ -379,3 +379,16 @@ def test_many_threads_run_one_session_while_it_finds_out() -> None:
         for worker in workers:
             worker.join()
     assert not failures
+
+
+def test_what_is_measured_may_read_references() -> None:
+    graph, x, y = two_towers("BranchSleep")
+    with graph.as_default():
+        attrs = {"dtype": opkernel.float32, "shape": [4]}
+        v = graph.create_op("VariableV2", name="v", attrs=attrs).outputs[0]
+        graph.create_op("Assign", [v, x], name="assign")
+        total = graph.create_op("AddV2", [v, y]).outputs[0]
+    with opkernel.Session(graph) as session:
+        session.run("assign", {x: VALUE})
+        call = settled(session, total, x)
+        np.testing.assert_array_equal(call(2 * VALUE), 5 * VALUE + 9)

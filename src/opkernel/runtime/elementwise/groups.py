@@ -7,13 +7,13 @@ program goes on. So a group can be computed at one place, and one walk finds all
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from opkernel.graph import Operation, Tensor
+from opkernel.graph import Operation
 from opkernel.runtime.elementwise.pointwise import PointwiseFunction
-from opkernel.runtime.raising import Key
+from opkernel.runtime.raising import Key, keys_of_inputs
 
 __all__ = ["ElementwiseGroup", "find_groups"]
 
@@ -30,11 +30,13 @@ class ElementwiseGroup:
     Attributes:
         ops: The nodes.
         functions: What each is on tiles.
+        reads: The outputs that each reads.
         block: The names of all nodes that stand in the same block.
     """
 
     ops: list[Operation]
     functions: list[PointwiseFunction]
+    reads: list[list[Key]]
     block: Collection[str]
 
     @property
@@ -50,24 +52,24 @@ class ElementwiseGroup:
 
 def find_groups(
     items: Sequence[Any],
-    function_of: Callable[[Operation], PointwiseFunction | None],
-    root_of: Callable[[Tensor], Key],
+    functions: Mapping[str, PointwiseFunction],
+    roots: Mapping[Key, Key],
     fed: Collection[Key],
 ) -> list[Any]:
     """The items of a block, with a group in the place of its last node and without the others.
 
     Args:
         items: Operations and items of control flow, in order.
-        function_of: What a node is on tiles.
-        root_of: Which output a tensor is another name for.
+        functions: What the nodes are on tiles, by their names.
+        roots: Of tensors that are other names for outputs, these.
         fed: The tensors that are fed: nodes that give them are not computed for their value.
     """
-    finder = _Finder(root_of, {item.name for item in items if isinstance(item, Operation)})
+    finder = _Finder(roots, {item.name for item in items if isinstance(item, Operation)})
     for item in items:
         if not isinstance(item, Operation):
             finder.close_all()
             continue
-        function = function_of(item)
+        function = functions.get(item.name)
         if function is None or (item.name, 0) in fed:
             finder.pass_by(item)
         else:
@@ -76,9 +78,10 @@ def find_groups(
 
 
 def _replaced(items: Iterable[Any], group_of: dict[str, ElementwiseGroup]) -> Iterable[Any]:
+    worthwhile = {group for group in set(group_of.values()) if group.is_worthwhile}
     for item in items:
         group = group_of.get(item.name) if isinstance(item, Operation) else None
-        if group is None or not group.is_worthwhile:
+        if group is None or group not in worthwhile:
             yield item
         elif item is group.ops[-1]:
             yield group
@@ -90,23 +93,25 @@ class _Finder:
     `_open` are the groups that may still grow, by the names of their nodes; `group_of` all of them.
     """
 
-    def __init__(self, root_of: Callable[[Tensor], Key], block: Collection[str]) -> None:
+    def __init__(self, roots: Mapping[Key, Key], block: Collection[str]) -> None:
         self.group_of: dict[str, ElementwiseGroup] = {}
         self._open: dict[str, ElementwiseGroup] = {}
-        self._root_of = root_of
+        self._roots = roots
         self._block = block
 
     def add(self, op: Operation, function: PointwiseFunction) -> None:
         """A node that may be in a group: in that of its inputs, which becomes one."""
-        groups = self._groups_read(op)
+        reads = self._reads(op)
+        groups = self._groups_of(reads)
         if sum([len(group.ops) for group in groups]) >= _MOST:
             self._close(groups)
             groups = []
-        group = groups[0] if groups else ElementwiseGroup([], [], self._block)
+        group = groups[0] if groups else ElementwiseGroup([], [], [], self._block)
         for other in groups[1:]:
             self._merge(group, other)
         group.ops.append(op)
         group.functions.append(function)
+        group.reads.append(reads)
         self.group_of[op.name] = self._open[op.name] = group
 
     def pass_by(self, op: Operation) -> None:
@@ -114,15 +119,23 @@ class _Finder:
         if op.control_inputs:
             self.close_all()
         elif self._open:
-            self._close(self._groups_read(op))
+            self._close(self._groups_of(self._reads(op)))
 
     def close_all(self) -> None:
         """Let no group grow any more."""
         self._open.clear()
 
-    def _groups_read(self, op: Operation) -> list[ElementwiseGroup]:
-        found = [self._open.get(self._root_of(tensor)[0]) for tensor in op.inputs]
-        return list(dict.fromkeys([group for group in found if group is not None]))
+    def _reads(self, op: Operation) -> list[Key]:
+        return [self._roots.get(key, key) for key in keys_of_inputs(op)]
+
+    def _groups_of(self, reads: Iterable[Key]) -> list[ElementwiseGroup]:
+        """The groups that outputs come from."""
+        found: dict[ElementwiseGroup, None] = {}
+        for name, _ in reads:
+            group = self._open.get(name)
+            if group is not None:
+                found[group] = None
+        return list(found)
 
     def _close(self, groups: Iterable[ElementwiseGroup]) -> None:
         for group in groups:
@@ -132,5 +145,6 @@ class _Finder:
     def _merge(self, group: ElementwiseGroup, other: ElementwiseGroup) -> None:
         """Put two groups together; the nodes stay in order, for neither reads of the other."""
         group.ops[:0], group.functions[:0] = other.ops, other.functions
+        group.reads[:0] = other.reads
         for op in other.ops:
             self.group_of[op.name] = self._open[op.name] = group

@@ -8,7 +8,7 @@ What has no such form is left to the dataflow executor, whole graphs at a time.
 
 from opkernel.runtime.raising.arrange import Arrangement, arrange
 from opkernel.runtime.raising.contexts import ALWAYS, Context, Predicate
-from opkernel.runtime.raising.flow import Key, key_of
+from opkernel.runtime.raising.flow import Key, key_of, keys_of_inputs
 from opkernel.runtime.raising.items import (
     Choose,
     Conditional,
@@ -34,4 +34,5 @@ __all__ = [
     "Variable",
     "arrange",
     "key_of",
+    "keys_of_inputs",
 ]

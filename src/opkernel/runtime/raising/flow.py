@@ -9,7 +9,7 @@ from opkernel.graph.prune import Needs
 from opkernel.runtime.control_flow_info import ROOT, LoopFrame, control_flow_info
 from opkernel.runtime.raising.contexts import ALWAYS, Context, Predicate, all_of, both
 
-__all__ = ["Flow", "Key", "key_of"]
+__all__ = ["Flow", "Key", "key_of", "keys_of_inputs"]
 
 Key = tuple[str, int]
 """A tensor, as the name of its operation and its place among the outputs."""
@@ -18,6 +18,12 @@ Key = tuple[str, int]
 def key_of(tensor: Tensor) -> Key:
     """The name of a tensor's operation, and which of its outputs it is."""
     return tensor.op.name, tensor.value_index
+
+
+def keys_of_inputs(op: Operation) -> list[Key]:
+    """The keys of the tensors that an operation takes, which need not be made for it."""
+    edges = op._edges
+    return [(edges[i].name, edges[i + 1]) for i in range(0, len(edges), 2)]
 
 
 class Flow:
