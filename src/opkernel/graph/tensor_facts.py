@@ -8,7 +8,7 @@ stays the same through all further turns.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -28,7 +28,7 @@ __all__ = [
 
 @dataclass(frozen=True, slots=True, eq=False)
 class TensorFacts:
-    """What is known of a tensor.
+    """What is known of a tensor; nothing by default.
 
     Attributes:
         shape: its shape.
@@ -37,15 +37,15 @@ class TensorFacts:
         items: what holds of all tensors of the list that it is, if that is known.
     """
 
-    shape: ShapeHandle
+    shape: ShapeHandle = field(default_factory=ShapeHandle)
     held: Sequence[ShapeAndType] | None = None
     value: PartialValue | None = None
     items: TensorFacts | None = None
 
 
-NO_ITEMS = TensorFacts(ShapeHandle())
+NO_ITEMS = TensorFacts()
 """What holds of all tensors of a list that has none."""
-ZERO_ITEMS = TensorFacts(ShapeHandle())
+ZERO_ITEMS = TensorFacts()
 """What holds of those of a list in which none was set: they will be zeros, of whatever shape."""
 
 

@@ -191,7 +191,7 @@ class WholeGraphRefiner(ShapeRefiner):
                 self._heads[head] = self._relaxed(self._heads[head], edge)
             changed |= self._heads[head] is not old
         if changed and give_up:
-            self._heads.update({head: TensorFacts(ShapeHandle()) for head in heads})
+            self._heads.update({head: TensorFacts() for head in heads})
         return changed
 
     def _relaxed(self, facts: TensorFacts, edge: Edge) -> TensorFacts:
@@ -246,7 +246,7 @@ class WholeGraphRefiner(ShapeRefiner):
                 break
             state = new
         else:
-            state = [TensorFacts(ShapeHandle()) for _ in state]
+            state = [TensorFacts() for _ in state]
         self._set_facts(op, self._with_declared_shapes(op, state))
 
     def _infer_conditional(self, op: Operation) -> None:

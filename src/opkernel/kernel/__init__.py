@@ -11,7 +11,7 @@ from opkernel.kernel.allocator import Allocator, AllocatorMemoryType, CpuAllocat
 from opkernel.kernel.allocator_attributes import AllocatorAttributes
 from opkernel.kernel.arg_lists import OpInputList, OpMutableInputList, OpOutputList
 from opkernel.kernel.async_op_kernel import AsyncOpKernel, CoroutineKernel
-from opkernel.kernel.blas_threads import MATRIX_PRODUCTS, one_blas_thread
+from opkernel.kernel.blas_threads import MATRIX_PRODUCTS, one_blas_thread, openblas_functions
 from opkernel.kernel.cancellation import (
     INVALID_TOKEN,
     CancellationManager,
@@ -216,6 +216,7 @@ __all__ = [
     "log_all_registered_kernels",
     "memory_types_for_node",
     "one_blas_thread",
+    "openblas_functions",
     "recycled",
     "register_kernel",
     "scratch",

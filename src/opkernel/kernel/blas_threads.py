@@ -15,7 +15,7 @@ from collections.abc import Callable
 from functools import cache
 from typing import Any
 
-__all__ = ["MATRIX_PRODUCTS", "one_blas_thread"]
+__all__ = ["MATRIX_PRODUCTS", "one_blas_thread", "openblas_functions"]
 
 MATRIX_PRODUCTS = frozenset(
     {"BatchMatMul", "BatchMatMulV2", "BatchMatMulV3", "Einsum", "MatMul", "_FusedMatMul"}
@@ -27,8 +27,8 @@ _SUFFIXES = ("64_", "_64", "")
 
 
 @cache
-def _openblas() -> tuple[Any, Any] | None:
-    """OpenBLAS's functions to get and set the number of its threads, if NumPy uses OpenBLAS."""
+def openblas_functions(*names: str) -> tuple[Any, ...] | None:
+    """Functions of OpenBLAS, such as `get_num_threads`, if NumPy uses one that has them all."""
     module = sys.modules.get("numpy._core._multiarray_umath")
     try:
         library = ctypes.CDLL(getattr(module, "__file__", ""))  # finds the symbols of its BLAS, too
@@ -36,11 +36,15 @@ def _openblas() -> tuple[Any, Any] | None:
         return None
     for prefix in _PREFIXES:
         for suffix in _SUFFIXES:
-            get = getattr(library, f"{prefix}_get_num_threads{suffix}", None)
-            put = getattr(library, f"{prefix}_set_num_threads{suffix}", None)
-            if get is not None and put is not None:
-                return get, put
+            found = [getattr(library, f"{prefix}_{name}{suffix}", None) for name in names]
+            if None not in found:
+                return tuple(found)
     return None
+
+
+def _openblas() -> tuple[Any, ...] | None:
+    """The functions to get and to set the number of threads."""
+    return openblas_functions("get_num_threads", "set_num_threads")
 
 
 class _OneBlasThread:

@@ -20,6 +20,7 @@ from opkernel.graph import (
     instantiate_function,
 )
 from opkernel.graph.function_library import GRADIENT_OP
+from opkernel.graph.tensor_facts import TensorFacts
 from opkernel.optimization.graph_editor import Change
 from opkernel.optimization.optimize import OptimizedGraph, optimize_graph
 from opkernel.proto import FunctionDef, NodeDef
@@ -78,7 +79,7 @@ def _optimize(
             body.inputs,
             body.targets,
             passes=passes,
-            feeds_have_shapes=False,
+            feed_facts=[TensorFacts() for _ in body.inputs],
         )
     except OpError:  # whoever calls the function will learn what is wrong
         return []

@@ -14,7 +14,6 @@ from opkernel.graph import Graph, Operation, Tensor
 from opkernel.graph.graph_copy import copy_operations
 from opkernel.graph.prune import prune_and_order
 from opkernel.graph.tensor_facts import TensorFacts
-from opkernel.opdef import ShapeHandle
 from opkernel.optimization.graph_editor import Change, GraphEditor
 from opkernel.optimization.pass_registry import Grouping, optimization_passes
 from opkernel.proto import GraphDef
@@ -57,7 +56,6 @@ def optimize_graph(
     *,
     operations: Sequence[Operation] | None = None,
     passes: Collection[str] | None = None,
-    feeds_have_shapes: bool = True,
     feed_facts: Sequence[TensorFacts] | None = None,
 ) -> OptimizedGraph:
     """Optimise what computes `fetches` and runs `targets`, given values for `feeds`.
@@ -69,8 +67,7 @@ def optimize_graph(
         targets: operations that will be run.
         operations: those that are needed, inputs before consumers, where that is known.
         passes: the names of the passes to be run; all if None.
-        feeds_have_shapes: whether what is fed will have the shapes that the graph knows.
-        feed_facts: what is known of what will be fed instead, where something is.
+        feed_facts: what is known of what will be fed; the shapes that the graph knows if None.
 
     Raises:
         NotFoundError: there is no pass of a name given.
@@ -80,8 +77,6 @@ def optimize_graph(
     registry.check_names(passes or ())
     if operations is None:
         operations = prune_and_order(fetches, targets, feeds)
-    if feed_facts is None and not feeds_have_shapes:
-        feed_facts = [TensorFacts(ShapeHandle()) for _ in feeds]
     copied, fed = copy_operations(graph, operations, feeds, feed_facts=feed_facts)
     new_feeds = [fed[tensor] for tensor in feeds]
     new_fetches = [fed[t] if t in fed else copied.get_tensor_by_name(t.name) for t in fetches]

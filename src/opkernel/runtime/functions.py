@@ -273,7 +273,7 @@ class FunctionLibraryRuntime:
     def is_stateful(self, name: str) -> bool:
         """Whether the function, or op, of a name has state; false where there is none."""
         try:
-            return self.known_functions().look_up(name).op_def.is_stateful
+            return self._library_with(name).look_up(name).op_def.is_stateful
         except NotFoundError:
             return False
 
@@ -360,7 +360,11 @@ class FunctionLibraryRuntime:
             name = self._library.find_gradient(forward) or forward
             if name not in self._library:
                 return _NO_FUNCTION
-        return self._added.get(name) or self._library.get_function(name)
+        return self._library_with(name).get_function(name)
+
+    def _library_with(self, name: str) -> FunctionLibraryDefinition:
+        """Where a function that passes have added stands; for all other names the user's library."""
+        return self._added if name in self._added else self._library
 
     def _is_function(self, name: str) -> bool:
         return name in self._library or name in self._added

@@ -27,7 +27,6 @@ from opkernel.graph import (
 from opkernel.graph.function_library import GRADIENT_OP
 from opkernel.graph.tensor_facts import FactsKey, TensorFacts, key_of_facts
 from opkernel.kernel import FunctionRunOptions, Step
-from opkernel.opdef import ShapeHandle
 from opkernel.proto import FunctionDef, NameAttrList
 from opkernel.runtime.executors import Executor, ExecutorArgs, new_executor
 from opkernel.runtime.function_step import FunctionStep
@@ -211,7 +210,7 @@ class InstantiatedFunction:
         )
         facts = self._facts
         if len(facts) != len(feeds):
-            facts = [TensorFacts(ShapeHandle()) for _ in feeds]
+            facts = [TensorFacts() for _ in feeds]
         args = optimized_args(args, runtime.optimize, feed_facts=facts)
         if self._facts:
             args = replace(args, library=ShapedFunctions(runtime, args.order))

@@ -15,7 +15,6 @@ from opkernel.errors import UnimplementedError
 from opkernel.graph import Graph, Operation, Tensor
 from opkernel.graph.tensor_facts import TensorFacts
 from opkernel.kernel import FunctionKernel, OpKernel
-from opkernel.opdef import ShapeHandle
 from opkernel.runtime.executors import ExecutorArgs
 from opkernel.runtime.functions import FunctionLibraryRuntime
 from opkernel.runtime.instantiated_function import InstantiatedFunction
@@ -142,7 +141,7 @@ class _Compiler:
         """The plan of a function, or of the program."""
         kernels = self._kernels(self._graph if function is None else function.body.graph)
         args = ExecutorArgs(feeds, fetches, targets, kernels, self._library)
-        facts = None if function is None else [TensorFacts(ShapeHandle()) for _ in feeds]
+        facts = None if function is None else [TensorFacts() for _ in feeds]
         args = optimized_args(args, self._passes(), feed_facts=facts)
         plan = compile_plan(
             args.order, args.feeds, args.fetches, kernels, self._library, in_groups=False

@@ -10,13 +10,12 @@ long they are split, and the partial sums added up.
 from __future__ import annotations
 
 import ctypes
-import sys
 from functools import cache
 from typing import Any
 
 import numpy as np
 
-from opkernel.kernel import scratch
+from opkernel.kernel import openblas_functions, scratch
 from opkernel.ops.constant_operands import OncePerConstant, is_constant
 
 __all__ = [
@@ -42,12 +41,10 @@ _CORES = (b"SkylakeX", b"Cooperlake", b"SapphireRapids")
 @cache
 def _has_small_kernels() -> bool:
     """Whether NumPy's BLAS is an OpenBLAS that has such kernels."""
-    module = sys.modules.get("numpy._core._multiarray_umath")
-    try:
-        library = ctypes.CDLL(getattr(module, "__file__", ""))
-        core_name = library.scipy_openblas_get_corename64_
-    except (TypeError, OSError, AttributeError):
+    functions = openblas_functions("get_corename")
+    if functions is None:
         return False
+    (core_name,) = functions
     core_name.restype = ctypes.c_char_p
     return core_name() in _CORES
 
