@@ -31,6 +31,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent
 THIS_PYTHON = f"{sys.version_info[0]}.{sys.version_info[1]}"
 RUNTIME, DEV = "requirements.lock", "requirements-dev.lock"
+PYTEST = ["-m", "pytest", "-q"]
 
 # Name -> command, run with the environment's Python.
 TEST_STAGES = {
@@ -41,7 +42,7 @@ TEST_STAGES = {
         "-c",
         "from importlinter.cli import lint_imports_command as check; check(['--no-logo'])",
     ],
-    "tests": ["-m", "pytest", "-q"],
+    "tests": [*PYTEST, "--numprocesses=auto"],
 }
 DIGITS = "examples/digits"
 DEMO_COMMANDS = [
@@ -187,14 +188,14 @@ def tensorflow() -> bool:
     """The tests that compare with an installed TensorFlow."""
     environment = Environment("-tensorflow")
     environment.install(*_requirement_files("requirements-tensorflow.lock"), name="tensorflow")
-    return _stage("comparison", environment, ["-m", "pytest", "-q", "-m", "tensorflow"])
+    return _stage("comparison", environment, [*PYTEST, "-m", "tensorflow"])
 
 
 def lowest() -> bool:
     """The tests with the oldest release of each dependency that pyproject.toml allows."""
     environment = Environment("-lowest")
     environment.install(*_requirement_files("requirements-lowest.lock"), name="lowest")
-    return _stage("lowest versions", environment, ["-m", "pytest", "-q"])
+    return _stage("lowest versions", environment, TEST_STAGES["tests"])
 
 
 JOBS: dict[str, Callable[..., bool]] = {

@@ -46,6 +46,7 @@ from opkernel.runtime.step import RunStep
 
 SECONDS = float(os.environ.get("OPKERNEL_STRESS_SECONDS", "2"))
 THREADS = 16
+ROUNDS = 4  # what leaks does so in each of them; a cache that was not yet full does not
 FLOAT: dict[str, Any] = {
     "inputs": ["x: float"],
     "outputs": ["y: float"],
@@ -234,15 +235,22 @@ def objects() -> Counter[str]:
     return found
 
 
+def stress_and_count(seconds: float) -> tuple[Counter[str], int, Counter[str]]:
+    """What was done, how many blocks of memory it left, and how many objects of each type."""
+    before, blocks_before = objects(), sys.getallocatedblocks()
+    done = stress(seconds)
+    after, blocks_after = objects(), sys.getallocatedblocks()
+    return done, blocks_after - blocks_before, after - before
+
+
 @pytest.mark.usefixtures("_kernels")
 def test_no_update_is_lost_nobody_waits_and_nothing_is_left() -> None:
-    stress(1)  # what is loaded and kept once is there from now on
-    before, blocks_before = objects(), sys.getallocatedblocks()
-    done = stress(SECONDS)
-    after, blocks_after = objects(), sys.getallocatedblocks()
-    assert len(done) == 8, done
-    grown = {kind: count - before[kind] for kind, count in after.items() if count > before[kind]}
-    print(f"{sum(done.values())} actions: {dict(done)}")
-    print(f"{blocks_after - blocks_before:+d} blocks of memory; grown: {grown or 'nothing'}")
-    assert all(more < 50 for more in grown.values()), grown
-    assert blocks_after - blocks_before < 500
+    stress(1)  # what is loaded and kept once is there from now on, or after the next rounds
+    for _ in range(ROUNDS):
+        done, blocks, grown = stress_and_count(SECONDS)
+        print(f"{sum(done.values())} actions: {dict(done)}")
+        print(f"{blocks:+d} blocks of memory; grown: {dict(grown) or 'nothing'}")
+        assert len(done) == 8, done
+        if blocks < 500 and all(more < 50 for more in grown.values()):
+            return
+    raise AssertionError(f"each of {ROUNDS} rounds left something: {blocks} blocks, {grown}")
