@@ -48,7 +48,7 @@ def _args(args: Iterable[OpDef.ArgDef], ranges: Mapping[str, tuple[int, int]]) -
     return tuple([Arg(arg.name, *ranges[arg.name], is_list_arg(arg)) for arg in args])
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)  # not frozen: one is made for each kernel, and that takes four times as long
 class NodeProperties:
     """A node with its op and what follows from both: types and argument ranges."""
 

@@ -1,4 +1,4 @@
-"""Which nodes may wait for others, so that whoever runs them must be able to run others meanwhile."""
+"""Which calls may wait for other nodes, so that whoever runs them must run others meanwhile."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -8,9 +8,8 @@ from opkernel.graph import FunctionLibraryDefinition, Operation
 from opkernel.kernel import AsyncOpKernel, FunctionKernelFactory, global_kernel_registry
 from opkernel.proto import FunctionDef
 from opkernel.runtime.control_flow import FUNCTIONAL_OPS, STRUCTURAL_OPS, FunctionLibrary
-from opkernel.runtime.kernels import KernelCache
 
-__all__ = ["any_asynchronous"]
+__all__ = ["any_call_waits"]
 
 _never_wait: WeakKeyDictionary[FunctionLibrary, tuple[int, dict[str, FunctionDef]]] = (
     WeakKeyDictionary()
@@ -18,16 +17,11 @@ _never_wait: WeakKeyDictionary[FunctionLibrary, tuple[int, dict[str, FunctionDef
 """Functions of which nothing waits, whatever they call, and the version of the kernels they had."""
 
 
-def any_asynchronous(
-    ops: Sequence[Operation], kernels: KernelCache, library: FunctionLibrary
-) -> bool:
-    """Whether any of these operations, or of the functions that they call, may wait.
+def any_call_waits(ops: Sequence[Operation], library: FunctionLibrary) -> bool:
+    """Whether any of these operations calls a function that may wait.
 
     What is known of a function holds for all graphs whose nodes call functions of `library`.
-
-    Raises:
-        NotFoundError: an operation has no kernel. In functions such operations are passed over:
-            nobody may ever get to them.
+    Operations of functions that have no kernel are passed over: nobody may ever get to them.
     """
     examples = {op.type: op for op in ops}
     calling = {
@@ -35,12 +29,8 @@ def any_asynchronous(
         for name, op in examples.items()
         if name in FUNCTIONAL_OPS or name in op.graph.function_library
     }
-    without_kernel = calling | STRUCTURAL_OPS
-    for op in ops:
-        if op.type not in without_kernel and kernels.kernel(op).as_async() is not None:
-            return True
     calls = [op for op in ops if op.type in calling] if calling else []
-    return bool(calls) and _any_call_waits(calls, library)
+    return bool(calls) and _any_waits(calls, library)
 
 
 class _Known:
@@ -56,7 +46,7 @@ class _Known:
         return isinstance(name, str) and self._known.get(name) is self._library[name]
 
 
-def _any_call_waits(calls: Sequence[Operation], library: FunctionLibrary) -> bool:
+def _any_waits(calls: Sequence[Operation], library: FunctionLibrary) -> bool:
     """Whether an op may wait in the functions that nodes call, or in those that these call."""
     definitions, version = calls[0].graph.function_library, global_kernel_registry().version
     known_at, known = _never_wait.get(library, (version, {}))

@@ -27,14 +27,14 @@ from opkernel.errors import (
 from opkernel.graph import Operation, Tensor
 from opkernel.graph.control_flow_ops import LOW_LEVEL_CONTROL_FLOW, TRANSFER_OPS
 from opkernel.graph.prune import prune_and_order
-from opkernel.runtime.asynchronous import any_asynchronous
+from opkernel.runtime.asynchronous import any_call_waits
 from opkernel.runtime.branches.candidates import may_branch
 from opkernel.runtime.control_flow import STRUCTURAL_OPS, FunctionLibrary
 from opkernel.runtime.dataflow import DataflowExecutor, GraphView
 from opkernel.runtime.inter_op_pool import InterOpPool
 from opkernel.runtime.kernel_watcher import KernelWatcher
 from opkernel.runtime.kernels import KernelCache
-from opkernel.runtime.plan import CompiledPlan, compile_plan
+from opkernel.runtime.plan import CompiledPlan, KernelMayWaitError, compile_plan
 from opkernel.runtime.raising import NotRaisedError
 
 __all__ = [
@@ -130,9 +130,15 @@ def new_executor(name: str, args: ExecutorArgs) -> Executor:
     return factory(args)
 
 
-def _compiled_plan(args: ExecutorArgs) -> CompiledPlan:
+def _compiled_plan(args: ExecutorArgs, *, may_wait: bool = True) -> CompiledPlan:
     return compile_plan(
-        args.order, args.feeds, args.fetches, args.kernels, args.library, args.watcher
+        args.order,
+        args.feeds,
+        args.fetches,
+        args.kernels,
+        args.library,
+        args.watcher,
+        may_wait=may_wait,
     )
 
 
@@ -143,11 +149,11 @@ def _dataflow(args: ExecutorArgs) -> Executor:
 
 
 def _default(args: ExecutorArgs) -> Executor:
-    if args.pool is not None or any_asynchronous(args.order, args.kernels, args.library):
+    if args.pool is not None or any_call_waits(args.order, args.library):
         return _dataflow(args)
     try:
-        plan = _compiled_plan(args)
-    except NotRaisedError:
+        plan = _compiled_plan(args, may_wait=False)
+    except (KernelMayWaitError, NotRaisedError):
         return _dataflow(args)
     is_plain = args.watcher is None or args.watcher.may_branch
     if is_plain and may_branch(args.order, args.kernels):

@@ -19,6 +19,7 @@ from functools import partial
 from types import FrameType
 from typing import Any
 
+from opkernel.errors import UnimplementedError
 from opkernel.graph import Operation, Tensor
 from opkernel.graph.control_flow_ops import (
     ENTER_OPS,
@@ -38,7 +39,7 @@ from opkernel.runtime.plan_elementwise import NodesOfGroups
 from opkernel.runtime.plan_source import Part
 from opkernel.runtime.raising import ALWAYS, Arrangement, Key, arrange, key_of, keys_of_inputs
 
-__all__ = ["CompiledPlan", "compile_plan"]
+__all__ = ["CompiledPlan", "KernelMayWaitError", "compile_plan"]
 
 _PASSING_ON = SWITCH_OPS | ENTER_OPS | EXIT_OPS | NEXT_ITERATION_OPS | {"LoopCond"}
 """Ops whose outputs are their first input."""
@@ -49,16 +50,19 @@ _NOTHING = MERGE_OPS | {"ControlTrigger", "NoOp"}
 _plan_numbers = itertools.count(1)
 
 
+class KernelMayWaitError(UnimplementedError):
+    """A kernel is asynchronous: it may wait for nodes that a plan would run after it."""
+
+
 class CompiledPlan:
     """A graph compiled for certain feeds and fetches; `run(step, *feeds)` gives the fetches.
 
     Attributes:
         run: the compiled function.
-        source: its text.
         uses_step: whether any node looks at the step; if none does, any step will do.
     """
 
-    __slots__ = ("_inputs", "_lines", "_nodes", "run", "source", "uses_step")
+    __slots__ = ("_inputs", "_lines", "_nodes", "_texts", "run", "uses_step")
 
     def __init__(
         self,
@@ -69,7 +73,7 @@ class CompiledPlan:
         uses_step: bool,
     ) -> None:
         self.uses_step = uses_step
-        self.source = "\n".join(part.text for part in parts)
+        self._texts = [part.text for part in parts]
         self._nodes, self._inputs = nodes, inputs
         self._lines: dict[str, list[int]] = {}
         number = next(_plan_numbers)
@@ -79,6 +83,11 @@ class CompiledPlan:
             self._lines[file] = part.line_nodes
             exec(compile(part.text, file, "exec"), names)  # text is plan_source's own
         self.run = names["plan"]
+
+    @property
+    def source(self) -> str:
+        """Its text."""
+        return "\n".join(self._texts)
 
     def node_at(self, file: str, line: int) -> tuple[Operation, Sequence[str]] | None:
         """The node that a line of the plan computes, and the names that hold its inputs."""
@@ -103,6 +112,7 @@ def compile_plan(
     watcher: KernelWatcher | None = None,
     *,
     in_groups: bool = True,
+    may_wait: bool = True,
 ) -> CompiledPlan:
     """Compile what computes `fetches` by running `order`, given values for `feeds`.
 
@@ -114,13 +124,15 @@ def compile_plan(
         library: The functions that they call.
         watcher: Watches the kernels, where given.
         in_groups: Whether element-wise nodes are computed together where they are big.
+        may_wait: Whether the plan may wait for asynchronous kernels.
 
     Raises:
         NotFoundError: a needed node has no kernel.
         InvalidArgumentError: a needed node is invalid.
         NotRaisedError: there is no form for the control flow of the graph.
+        KernelMayWaitError: a kernel is asynchronous, and the plan may not wait.
     """
-    return _Compiler(order, feeds, kernels, library, watcher, in_groups).plan(fetches)
+    return _Compiler(order, feeds, kernels, library, watcher, in_groups, may_wait).plan(fetches)
 
 
 class _Compiler:
@@ -139,7 +151,9 @@ class _Compiler:
         library: FunctionLibrary,
         watcher: KernelWatcher | None,
         in_groups: bool,
+        may_wait: bool,
     ) -> None:
+        self._may_wait = may_wait
         self._in_groups = in_groups and watcher is None
         self._order, self._feeds = order, feeds
         examples = {op.type: op for op in order}
@@ -153,6 +167,7 @@ class _Compiler:
         self._aliases: dict[Key, Tensor] = {}
         self._constants: list[tuple[Operation, Any]] = []
         self._pointwise: dict[str, PointwiseFunction] = {}
+        self._pointwise_of: dict[tuple[int, int, int], PointwiseFunction | None] = {}
         self._computed: dict[str, OpKernel] = {}
         self._write: dict[str, Callable[[ControlFlowWriter], None]] = {}
         binders = {name: self._binder(op) for name, op in examples.items()}
@@ -237,6 +252,8 @@ class _Compiler:
 
     def _bind_kernel(self, op: Operation) -> None:
         kernel = self._kernels.kernel(op)
+        if not self._may_wait and kernel.as_async() is not None:
+            raise KernelMayWaitError(f"{op.type}: kernel is asynchronous", node=op.name, op=op.type)
         constant, is_by_value = kernel.const_tensor, self._is_by_value(op)
         if constant is not None:
             self._constants.append((op, constant))
@@ -249,11 +266,19 @@ class _Compiler:
                 self._aliases[key_of(output)] = tensor
         elif is_by_value:
             self._computed[op.name] = kernel
-            pointwise = pointwise_function(kernel) if self._in_groups else None
-            if pointwise is not None and kernel.is_trusted:
-                self._pointwise[op.name] = pointwise
+            if self._in_groups and kernel.is_trusted and isinstance(kernel, FunctionKernel):
+                self._note_pointwise(op, kernel)
         else:
             self._write[op.name] = lambda writer: writer.kernel(op, kernel, is_by_value=False)
+
+    def _note_pointwise(self, op: Operation, kernel: FunctionKernel) -> None:
+        """Note what a kernel is on tiles, if tiles are for it; looked up once for kernels alike."""
+        key = id(kernel.function), id(kernel.input_types), id(kernel.output_types)
+        if key not in self._pointwise_of:
+            self._pointwise_of[key] = pointwise_function(kernel)
+        pointwise = self._pointwise_of[key]
+        if pointwise is not None:
+            self._pointwise[op.name] = pointwise
 
     def _bind_watched(self, op: Operation, kernel: OpKernel, watcher: KernelWatcher) -> bool:
         """Whether a node is run by what watches it."""

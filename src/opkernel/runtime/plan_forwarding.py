@@ -46,19 +46,20 @@ class ArraysOfPlan:
         """Something else may refer to these values from here on."""
         self._own.difference_update(names)
 
-    def compute(self, name: str, kernel: FunctionKernel, inputs: Sequence[str]) -> list[str]:
+    def compute(self, name: str, kernel: FunctionKernel, inputs: Sequence[str]) -> Sequence[str]:
         """Note the result of a ufunc of arrays; the inputs that it may be written into.
 
         These have its shape and type, and are no one else's.
         """
         shape = self._shape_of(inputs)
-        places = [
-            place
-            for place, dtype in zip(inputs, kernel.input_types, strict=True)
-            if place in self._own
-            and self._shapes[place] == shape
-            and dtype == kernel.output_types[0]
-        ]
+        dtype = kernel.output_types[0]
+        places = tuple(
+            [
+                place
+                for place, of_place in zip(inputs, kernel.input_types, strict=True)
+                if place in self._own and self._shapes[place] == shape and of_place == dtype
+            ]
+        )
         self._shapes[name] = shape if len(shape) <= _LARGEST_SHAPE else frozenset([name])
         self._own.add(name)
         return places

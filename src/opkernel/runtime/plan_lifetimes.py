@@ -7,7 +7,7 @@ comes from outside of a loop dies behind the loop. A local that may be unbound, 
 branch, is deleted on that branch only.
 """
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from opkernel.runtime.plan_tree import (
     Block,
@@ -52,11 +52,11 @@ class _Lifetimes:
         return found
 
     def _statement(self, item: Statement, path: Path, later: tuple[Collection[str], ...]) -> _Names:
-        names = dict.fromkeys(item.reads)
         if item.is_turn:  # what it sets lives on, at the head of the loop
-            item.dies = self._dying(names, path, (item.sets, *later))
-            return names
-        names.update(dict.fromkeys(item.sets))
+            names = dict.fromkeys(item.reads)
+            later = (item.sets, *later)
+        else:
+            names = dict.fromkeys((*item.reads, *item.sets))
         item.dies = self._dying(names, path, later)
         return names
 
@@ -90,7 +90,7 @@ class _Lifetimes:
 
     def _dying(
         self, names: Iterable[str], path: Path, later: tuple[Collection[str], ...]
-    ) -> list[str]:
+    ) -> Sequence[str]:
         """The names that are bound on a path and not needed later."""
         dying = []
         for name in names:
@@ -100,4 +100,4 @@ class _Lifetimes:
             else:
                 if self._bound_on[name] <= path:
                     dying.append(name)
-        return dying
+        return tuple(dying)

@@ -94,8 +94,7 @@ class _CuttingWriter(TextWriter):
         self._lines = _LINES_A_PART  # that the block under way may have
         self._inside: set[str] = set()  # the locals that parts set and do not return
         self._handed_on: set[str] = set()  # those that parts are given
-        self._places: dict[int, tuple[int, int]] = {}  # of the statements, by their ids
-        self._first_mention: dict[str, int] = {}
+        self._first_mention: dict[str, int] = {}  # of those that are set on branches
         self._last_mention: dict[str, int] = {}
         self._number(block, count())
 
@@ -104,11 +103,20 @@ class _CuttingWriter(TextWriter):
         depth, limit = self._depth, self._lines
         is_deep = depth == _MAX_DEPTH
         self._depth = 1 if is_deep else depth + 1
-        items = [(item, self.item(item)) for item in block]
+        calls: list[Line] = []
+        chunk: Block = []
+        together: list[Line] = []
+        for item in block:
+            lines = self.item(item)
+            if chunk and len(together) + len(lines) > _LINES_A_PART:
+                calls.append(self._call(chunk, together))
+                chunk, together = [], []
+            chunk.append(item)
+            together += lines
         self._depth = depth
-        if sum(len(lines) for _, lines in items) <= limit and not is_deep:
-            return [line for _, lines in items for line in lines]
-        return [self._call(*chunk) for chunk in _chunks(items)]
+        if not calls and len(together) <= limit and not is_deep:
+            return together
+        return [*calls, self._call(chunk, together)] if chunk else []
 
     def item(self, item: Item) -> list[Line]:
         """The lines of one statement; its blocks share the lines that it may have."""
@@ -134,8 +142,7 @@ class _CuttingWriter(TextWriter):
 
     def _call(self, chunk: Block, lines: list[Line]) -> Line:
         """A call of a new function for some statements."""
-        (start, _), (_, end) = self._places[id(chunk[0])], self._places[id(chunk[-1])]
-        own, taken = names_set(chunk), self._taken(chunk, start)
+        own, taken, end = names_set(chunk), self._taken(chunk), chunk[-1].end
         last = chunk[-1]
         turn = last.sets if isinstance(last, Statement) and last.is_turn else ()
         dying, lasting = set(_dying(chunk)), {*turn, *self._kept}
@@ -150,11 +157,12 @@ class _CuttingWriter(TextWriter):
         dead = self.deletions([name for name in taken if name in dying and name not in lasting])
         return "; ".join([f"{tuple_text(given)} = {call}" if given else call, *dead]), -1
 
-    def _taken(self, chunk: Block, start: int) -> list[str]:
-        """The locals that statements which begin at a place want from before.
+    def _taken(self, chunk: Block) -> list[str]:
+        """The locals that statements want from before.
 
         These are what they read before they set it, and what other branches have set.
         """
+        start = chunk[0].start
         return [
             name
             for name, is_set in first_mentions(chunk).items()
@@ -163,33 +171,21 @@ class _CuttingWriter(TextWriter):
 
     def _number(self, block: Block, numbers: Iterator[int]) -> None:
         """Note where each statement begins and ends, and where each local is mentioned."""
+        conditional, first, last = self._conditional, self._first_mention, self._last_mention
         for item in block:
-            start = end = next(numbers)
+            item.start = item.end = next(numbers)
             names = item.reads
             if isinstance(item, Statement):
-                names = [*names, *item.sets]
+                names = (*names, *item.sets)
             else:
                 for inner in _blocks(item):
                     self._number(inner, numbers)
-                end = next(numbers)
-            self._places[id(item)] = start, end
+                item.end = next(numbers)
             for name in names:
-                self._first_mention.setdefault(name, end)
-                self._last_mention[name] = end
-
-
-def _chunks(items: Sequence[tuple[Item, list[Line]]]) -> Iterator[tuple[Block, list[Line]]]:
-    """Statements with their lines, put together to as many as a function may have."""
-    chunk: Block = []
-    together: list[Line] = []
-    for item, lines in items:
-        if chunk and len(together) + len(lines) > _LINES_A_PART:
-            yield chunk, together
-            chunk, together = [], []
-        chunk.append(item)
-        together += lines
-    if chunk:
-        yield chunk, together
+                last[name] = item.end
+            if not conditional.isdisjoint(names):
+                for name in conditional.intersection(names):
+                    first.setdefault(name, item.end)
 
 
 def _set_on_branches(block: Block) -> Iterator[str]:

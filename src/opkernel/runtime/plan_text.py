@@ -77,11 +77,10 @@ class TextWriter:
 
     def _statement(self, item: Statement) -> str:
         line, dies = item.text, item.dies
-        if item.places:
-            for name in dies:
-                if name in item.places:
-                    line = item.places[name]
-                    break
+        for name in item.places:
+            if name in dies:
+                line = f"{line[:-1]}, {item.out}{name})"
+                break
         if item.before:
             read = [name for name in dies if name in item.reads]
             unread = [name for name in dies if name not in item.reads]

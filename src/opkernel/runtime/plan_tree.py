@@ -1,12 +1,13 @@
 """The statements of a compiled plan, before they are text: a tree, as Python's are.
 
 `path` are the branches that a statement stands on; `bound_on` tells of each local the branches that
-it is set on, so that it is known to be set wherever these are taken.
+it is set on, so that it is known to be set wherever these are taken. `start` and `end` count the
+statements, where `plan_source` cuts them into functions.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 __all__ = [
@@ -31,8 +32,8 @@ class Statement:
 
     Where there is a `before`, the locals that die are deleted between it and the text. `is_turn`:
     it gives the variables of a loop the values for the next turn. `dies` are the locals that
-    nothing reads after it; `plan_lifetimes` finds them. `places` are locals that may take its result
-    where they die, each with the text that writes into it.
+    nothing reads after it; `plan_lifetimes` finds them. `places` are locals that may take the result
+    of the call that it is where they die: the last argument, behind `out`.
     """
 
     text: str
@@ -43,7 +44,10 @@ class Statement:
     before: str = ""
     is_turn: bool = False
     dies: Sequence[str] = ()
-    places: Mapping[str, str] | None = None
+    places: Sequence[str] = ()
+    out: str = ""
+    start: int = 0
+    end: int = 0
 
 
 @dataclass(slots=True)
@@ -67,6 +71,8 @@ class Branches:
     branches: list[Branch]
     node: int
     dies: Sequence[str] = ()
+    start: int = 0
+    end: int = 0
 
 
 @dataclass(slots=True)
@@ -94,6 +100,8 @@ class While:
     body_dies: Sequence[str] = ()
     dies: Sequence[str] = ()
     within: str = ""
+    start: int = 0
+    end: int = 0
 
     @property
     def variables(self) -> Sequence[str]:

@@ -104,10 +104,10 @@ class PlanWriter:
         assert name is not None, key
         return name
 
-    def _inputs(self, op: Operation) -> list[str]:
+    def _inputs(self, op: Operation) -> tuple[str, ...]:
         """The names that hold the inputs of a node."""
         values = self._values
-        return [values.get(key) or self._value_at(key) for key in keys_of_inputs(op)]
+        return tuple([values.get(key) or self._value_at(key) for key in keys_of_inputs(op)])
 
     def _name_at(self, key: Key) -> str | None:
         """As `_value_at`; None for a tensor that is never computed."""
@@ -196,17 +196,19 @@ class PlanWriter:
         else:
             self._call_function_kernel(op, kernel, inputs, is_number)
 
-    def _ufunc_of_arrays(self, op: Operation, kernel: FunctionKernel, inputs: list[str]) -> None:
+    def _ufunc_of_arrays(
+        self, op: Operation, kernel: FunctionKernel, inputs: Sequence[str]
+    ) -> None:
         """A ufunc, which may write its result over an input that dies."""
         target = self._output(op, 0)
         places = self._arrays.compute(target, kernel, inputs)
         text = f"{target} = {self._expression(kernel, inputs)}"
         statement = self._state(op, text, inputs, [target], inputs, shares=False)
         if places:
-            out = "out=" if ufunc_of(kernel.function)[0] in BY_KEYWORD else ""
-            statement.places = {name: f"{text[:-1]}, {out}{name})" for name in places}
+            statement.places = places
+            statement.out = "out=" if ufunc_of(kernel.function)[0] in BY_KEYWORD else ""
 
-    def _expression(self, kernel: FunctionKernel, arguments: list[str]) -> str:
+    def _expression(self, kernel: FunctionKernel, arguments: Sequence[str]) -> str:
         """The call of a kernel's function."""
         called, filled_in = ufunc_of(kernel.function)
         function = self._bound.get(id(called)) or self.bind(called, _function_name(kernel))
@@ -215,7 +217,7 @@ class PlanWriter:
         return f"{function}({', '.join(arguments)})"
 
     def _call_function_kernel(
-        self, op: Operation, kernel: FunctionKernel, inputs: list[str], is_number: bool
+        self, op: Operation, kernel: FunctionKernel, inputs: Sequence[str], is_number: bool
     ) -> None:
         arguments = [
             f"[{', '.join(inputs[arg.start : arg.stop])}]" if arg.is_list else inputs[arg.start]
@@ -308,7 +310,7 @@ class PlanWriter:
         text: str,
         reads: Iterable[str],
         sets: Sequence[str],
-        inputs: list[str] | None = None,
+        inputs: Sequence[str] | None = None,
         *,
         shares: bool = True,
     ) -> Statement:
@@ -325,17 +327,17 @@ class PlanWriter:
         self._block.append(statement)
         return statement
 
-    def _node(self, op: Operation, inputs: list[str] | None = None) -> int:
+    def _node(self, op: Operation, inputs: Sequence[str] | None = None) -> int:
         """A number for a node, by which lines of the plan refer to it."""
         if inputs is None:
-            inputs = [self._name_at(key) or "" for key in keys_of_inputs(op)]
+            inputs = tuple([self._name_at(key) or "" for key in keys_of_inputs(op)])
         self.nodes.append(op)
         self.node_inputs.append(inputs)
         return len(self.nodes) - 1
 
-    def _locals(self, names: Iterable[str]) -> list[str]:
+    def _locals(self, names: Iterable[str]) -> tuple[str, ...]:
         """Those of some names that are locals."""
-        return [name for name in names if name in self._bound_on]
+        return tuple([name for name in names if name in self._bound_on])
 
 
 def _pattern(names: Sequence[Sequence[str]], lists: Sequence[bool], flat: bool) -> str:

@@ -53,6 +53,7 @@ SOFTSIGN = _activation("Softsign", "features / (abs(features) + 1).")
 
 
 @register_kernel(RELU, device="CPU", types={"T": REAL_NUMBERS}, kind="elementwise", factory=True)
+@cache
 def relu(*, T: DataType, xp: Any) -> Callable[[Any], Any]:
     """One call of the namespace's maximum; NaN stays NaN."""
     return partial(xp.maximum, _zero(T) if xp is np else T.numpy_dtype.type(0))

@@ -126,7 +126,8 @@ class _Finder:
         self._open.clear()
 
     def _reads(self, op: Operation) -> list[Key]:
-        return [self._roots.get(key, key) for key in keys_of_inputs(op)]
+        keys, roots = keys_of_inputs(op), self._roots
+        return [roots.get(key, key) for key in keys] if roots else keys
 
     def _groups_of(self, reads: Iterable[Key]) -> list[ElementwiseGroup]:
         """The groups that outputs come from."""
