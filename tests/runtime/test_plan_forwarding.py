@@ -132,11 +132,11 @@ def test_in_loops() -> None:
 
 def test_plans_of_several_functions() -> None:
     y = first = raw_ops.AddV2(x=placeholder(), y=B)
-    for _ in range(2000):
+    for _ in range(900):
         y = raw_ops.Mul(x=raw_ops.AddV2(x=y, y=B), y=np.float32(0.5))
     y = raw_ops.Sub(x=y, y=first)
     expected = X + B
-    for _ in range(2000):
+    for _ in range(900):
         expected = (expected + B) * np.float32(0.5)
-    assert "part_2" in source(y)
+    assert "part_1" in source(y)
     np.testing.assert_array_equal(run(y), expected - (X + B))

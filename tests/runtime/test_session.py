@@ -271,17 +271,6 @@ def test_a_node_name_cannot_become_code() -> None:
     assert name not in session.plan("def:0", [f"{name}:0"]).source.replace(repr(name), "")
 
 
-def test_a_long_graph_is_cut_into_functions_and_gives_the_same() -> None:
-    graph = Graph()
-    tensor = graph.create_op("Placeholder", [], name="x", attrs={"dtype": FLOAT}).outputs[0]
-    one = graph.create_op("Const", [], attrs={"dtype": FLOAT, "value": np.float32(1)}).outputs[0]
-    for _ in range(4500):
-        tensor = graph.create_op("AddV2", [tensor, one]).outputs[0]
-    session = opkernel.Session(graph)
-    assert session.run(tensor, {"x:0": 0.5}) == 4500.5
-    assert session.plan(tensor, ["x:0"]).source.count("def ") == 6
-
-
 def test_a_graph_that_was_changed_after_a_run_is_compiled_anew(graph: Graph) -> None:
     session = opkernel.Session(graph)
     assert session.run("squared:0", {"x:0": [3.0]}) == [36]

@@ -34,7 +34,7 @@ from opkernel.runtime.dataflow import DataflowExecutor, GraphView
 from opkernel.runtime.inter_op_pool import InterOpPool
 from opkernel.runtime.kernel_watcher import KernelWatcher
 from opkernel.runtime.kernels import KernelCache
-from opkernel.runtime.plan import CompiledPlan, KernelMayWaitError, compile_plan
+from opkernel.runtime.plan import KernelMayWaitError, compile_plan
 from opkernel.runtime.raising import NotRaisedError
 
 __all__ = [
@@ -93,6 +93,12 @@ class ExecutorArgs:
 
 ExecutorFactory = Callable[[ExecutorArgs], Executor]
 
+_MOST_NODES = 4000
+"""Of a plan without control flow of TensorFlow 1: beyond that its tables fit no cache."""
+
+_NODES_A_PIECE = 1000
+"""What is compiled on its own where there are more: one function each."""
+
 _factories: dict[str, ExecutorFactory] = {}
 _lock = threading.Lock()
 
@@ -130,7 +136,14 @@ def new_executor(name: str, args: ExecutorArgs) -> Executor:
     return factory(args)
 
 
-def _compiled_plan(args: ExecutorArgs, *, may_wait: bool = True) -> CompiledPlan:
+def _compiled_plan(args: ExecutorArgs, *, may_wait: bool = True) -> Executor:
+    if len(args.order) > _MOST_NODES and _may_be_cut(args.order):
+        from opkernel.runtime.branches.staged_plan import StagedPlan  # for large graphs
+        from opkernel.runtime.branches.stages import Branch
+
+        pieces = range(0, len(args.order), _NODES_A_PIECE)
+        stages = [[Branch(args.order[start : start + _NODES_A_PIECE], 0.0)] for start in pieces]
+        return StagedPlan(stages, args, may_wait=may_wait)
     return compile_plan(
         args.order,
         args.feeds,
@@ -140,6 +153,14 @@ def _compiled_plan(args: ExecutorArgs, *, may_wait: bool = True) -> CompiledPlan
         args.watcher,
         may_wait=may_wait,
     )
+
+
+def _may_be_cut(order: Sequence[Operation]) -> bool:
+    """Whether any node may stand in another plan than the next: that takes values, and an order."""
+    signatures = {op._signature for op in order}
+    types = {dtype for signature in signatures for dtype in signature.output_types}
+    ops = {signature.op_type for signature in signatures}
+    return LOW_LEVEL_CONTROL_FLOW.isdisjoint(ops) and not any(dtype.is_ref for dtype in types)
 
 
 def _dataflow(args: ExecutorArgs) -> Executor:

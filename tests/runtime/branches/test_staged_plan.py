@@ -1,4 +1,4 @@
-"""Random graphs give the same in stages as node after node."""
+"""Random graphs give the same in stages, and in pieces, as node after node."""
 
 import random
 
@@ -11,7 +11,7 @@ from opkernel.graph.prune import Needs
 from opkernel.kernel import Step
 from opkernel.runtime.branches.candidates import is_independent
 from opkernel.runtime.branches.staged_plan import StagedPlan
-from opkernel.runtime.branches.stages import find_stages
+from opkernel.runtime.branches.stages import Branch, find_stages
 from opkernel.runtime.executors import ExecutorArgs, new_executor
 from opkernel.runtime.functions import FunctionLibraryRuntime
 from opkernel.runtime.kernels import KernelCache
@@ -64,6 +64,24 @@ def test_random_graphs(seed: int) -> None:
             for run in runs:
                 for got, wanted in zip(run(Step(), *values), expected, strict=True):
                     np.testing.assert_array_equal(got, wanted)
+
+
+@pytest.mark.parametrize("seed", range(GRAPHS))
+def test_random_graphs_in_pieces(seed: int) -> None:
+    choose = random.Random(seed)
+    graph, tensors = random_graph(choose)
+    feeds = [*tensors[:2], *choose.sample(tensors[2:], choose.randint(0, 2))]
+    fetches = choose.sample(tensors, choose.randint(1, 3))
+    library = FunctionLibraryRuntime(graph.function_library)
+    args = ExecutorArgs(feeds, fetches, [], KernelCache(0, graph.op_registry), library)
+    values = [np.array([choose.random(), choose.random()], np.float32) for _ in feeds]
+    expected = new_executor("DATAFLOW", args).run(Step(), *values)
+    size = choose.randint(1, 6)
+    pieces = [args.order[start : start + size] for start in range(0, len(args.order), size)]
+    staged = StagedPlan([[Branch(piece, 0.0)] for piece in pieces], args)
+    for _ in range(2):
+        for got, wanted in zip(staged.run(Step(), *values), expected, strict=True):
+            np.testing.assert_array_equal(got, wanted)
 
 
 def test_most_of_these_graphs_have_branches() -> None:

@@ -53,7 +53,7 @@ class BranchingPlan:
         run: Runs one step: `run(step, *feeds)` gives the fetches.
     """
 
-    def __init__(self, plan: CompiledPlan, args: ExecutorArgs) -> None:
+    def __init__(self, plan: Executor, args: ExecutorArgs) -> None:
         self.uses_step = plan.uses_step
         self._plan = plan
         self._args = args

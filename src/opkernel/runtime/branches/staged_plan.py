@@ -1,5 +1,6 @@
 """StagedPlan: compiled plans that run one after the other, some of them side by side.
 
+That is what becomes of graphs with branches that run side by side, and of those with very many nodes.
 Values go from plan to plan through the slots of a list; constants are in each plan that reads them.
 Branches run on the threads that kernels share their work out to (`shard`): nobody waits for a thread
 that has not begun, so that busy threads cost no more than what they would have saved.
@@ -9,17 +10,18 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from contextvars import Context, copy_context
-from typing import Any
+from itertools import chain
+from typing import Any, NamedTuple
 
 from opkernel.graph import Operation, Tensor
+from opkernel.graph.edges import Edge
 from opkernel.kernel import Step, shard
-from opkernel.runtime.branches.stages import Branch, Stage
+from opkernel.runtime.branches.stages import Stage
 from opkernel.runtime.control_flow import STRUCTURAL_OPS
 from opkernel.runtime.executors import ExecutorArgs
 from opkernel.runtime.plan import CompiledPlan, compile_plan
-from opkernel.runtime.raising import key_of
 
 __all__ = ["StagedPlan"]
 
@@ -38,6 +40,14 @@ class _PlanOfBranch:
         results = self.plan.run(step, *[slots[i] for i in self.inputs])
         for slot, result in zip(self._outputs, results, strict=True):
             slots[slot] = result
+
+
+class _Nodes(NamedTuple):
+    """The operations of a branch, the constants of others that they read, and what else they read."""
+
+    ops: list[Operation]
+    constants: list[Operation]
+    inputs: list[Edge]
 
 
 class _RunningStage:
@@ -103,22 +113,32 @@ class StagedPlan:
     Args:
         stages: The stages.
         args: The graph.
+        may_wait: Whether the plans may wait for asynchronous kernels.
+
+    Raises:
+        NotFoundError, InvalidArgumentError, KernelMayWaitError: as `compile_plan`.
 
     Attributes:
         uses_step: Whether any node looks at the step.
     """
 
-    def __init__(self, stages: Sequence[Stage], args: ExecutorArgs) -> None:
+    def __init__(
+        self, stages: Sequence[Stage], args: ExecutorArgs, *, may_wait: bool = True
+    ) -> None:
         self._args = args
-        self._is_fed = set(map(key_of, args.feeds))
-        self._slot_of = {key_of(tensor): slot for slot, tensor in enumerate(args.feeds)}
-        self._constants = {op.name for op in args.order if _is_constant(op, args)}
-        self._wanted = {key_of(t): t for t in args.fetches}
-        for stage in stages:
-            for branch in stage:
-                self._wanted.update((key_of(t), t) for t in self._inputs(branch.ops))
-        self._stages = [self._running(stage) for stage in stages]
-        self._results = [self._slot_of[key_of(tensor)] for tensor in args.fetches]
+        self._may_wait = may_wait
+        self._slot_of = {_edge(tensor): slot for slot, tensor in enumerate(args.feeds)}
+        self._fed = set(self._slot_of)
+        self._fed_ops = {op for op, _ in self._fed}
+        nodes = [[self._nodes(branch.ops) for branch in stage] for stage in stages]
+        fetched = list(map(_edge, args.fetches))
+        self._wanted: dict[Operation, set[int]] = {}
+        for op, index in chain(fetched, *(branch.inputs for stage in nodes for branch in stage)):
+            self._wanted.setdefault(op, set()).add(index)
+        self._stages = [
+            self._running(stage, of_stage) for stage, of_stage in zip(stages, nodes, strict=True)
+        ]
+        self._results = [self._slot_of[edge] for edge in fetched]
         self.uses_step = any(
             branch.plan.uses_step for stage in self._stages for branch in stage.branches
         )
@@ -147,7 +167,8 @@ class StagedPlan:
         """The texts of the plans."""
         texts = []
         for number, stage in enumerate(self._stages):
-            texts.append(f"# Stage {number}, of {len(stage.branches)} side by side\n")
+            width = len(stage.branches)
+            texts.append(f"# Stage {number}{f', of {width} side by side' if width > 1 else ''}\n")
             texts += [branch.plan.source for branch in stage.branches]
         return "\n".join(texts)
 
@@ -170,39 +191,53 @@ class StagedPlan:
 
         return run
 
-    def _running(self, stage: Stage) -> _RunningStage:
+    def _running(self, stage: Stage, nodes: Sequence[_Nodes]) -> _RunningStage:
         longest_first = sorted(range(len(stage)), key=lambda number: -stage[number].seconds)
-        return _RunningStage([self._compiled(branch) for branch in stage], longest_first)
+        return _RunningStage(list(map(self._compiled, nodes)), longest_first)
 
-    def _compiled(self, branch: Branch) -> _PlanOfBranch:
-        args, ops = self._args, branch.ops
-        own = {op.name for op in ops}
-        inputs = self._inputs(ops)
+    def _compiled(self, nodes: _Nodes) -> _PlanOfBranch:
+        args = self._args
         outputs = [
-            tensor
-            for op in ops
-            for tensor in op.outputs
-            if key_of(tensor) in self._wanted and key_of(tensor) not in self._is_fed
+            (op, index)
+            for op in nodes.ops
+            if op in self._wanted
+            for index in sorted(self._wanted[op])
+            if (op, index) not in self._fed
         ]
-        constants = dict.fromkeys(
-            t.op for op in ops for t in op.inputs if self._is_constant(t) and t.op.name not in own
-        )
         plan = compile_plan(
-            [*constants, *ops], inputs, outputs, args.kernels, args.library, args.watcher
+            [*nodes.constants, *nodes.ops],
+            [op.outputs[index] for op, index in nodes.inputs],
+            [op.outputs[index] for op, index in outputs],
+            args.kernels,
+            args.library,
+            args.watcher,
+            may_wait=self._may_wait,
         )
-        for tensor in outputs:
-            self._slot_of[key_of(tensor)] = len(self._slot_of)
-        slots = [[self._slot_of[key_of(t)] for t in tensors] for tensors in (inputs, outputs)]
+        for edge in outputs:
+            self._slot_of[edge] = len(self._slot_of)
+        slots = [[self._slot_of[edge] for edge in edges] for edges in (nodes.inputs, outputs)]
         return _PlanOfBranch(plan, *slots)
 
-    def _inputs(self, ops: Iterable[Operation]) -> list[Tensor]:
-        """What some operations take from others, constants aside."""
-        own = {op.name for op in ops}
-        tensors = {key_of(t): t for op in ops for t in op.inputs if not self._is_constant(t)}
-        return [t for key, t in tensors.items() if key[0] not in own or key in self._is_fed]
+    def _nodes(self, ops: list[Operation]) -> _Nodes:
+        own, fed_ops, outside = set(ops), self._fed_ops, dict[Edge, None]()
+        for op in ops:
+            edges = op._edges
+            for i in range(0, len(edges), 2):
+                source = edges[i]
+                if source not in own or (source in fed_ops and (source, edges[i + 1]) in self._fed):
+                    outside[source, edges[i + 1]] = None
+        constants = {
+            edge: edge[0]
+            for edge in outside
+            if edge not in self._fed and self._is_constant(edge[0])
+        }
+        return _Nodes(ops, [*constants.values()], [e for e in outside if e not in constants])
 
-    def _is_constant(self, tensor: Tensor) -> bool:
-        return tensor.op.name in self._constants and key_of(tensor) not in self._is_fed
+    def _is_constant(self, op: Operation) -> bool:
+        args = self._args
+        if op._edges or op.type in STRUCTURAL_OPS or args.library.function_of(op) is not None:
+            return False
+        return args.kernels.kernel(op).const_tensor is not None
 
     def _find_unused(self) -> None:
         """Have each stage let go of what no later one reads, feeds and results aside."""
@@ -213,7 +248,5 @@ class StagedPlan:
             seen |= read
 
 
-def _is_constant(op: Operation, args: ExecutorArgs) -> bool:
-    if op._edges or op.type in STRUCTURAL_OPS or args.library.function_of(op) is not None:
-        return False
-    return args.kernels.kernel(op).const_tensor is not None
+def _edge(tensor: Tensor) -> Edge:
+    return tensor.op, tensor.value_index
