@@ -1,6 +1,10 @@
 """Large arrays get the memory of dead ones, and never of one that anybody can see."""
 
 import gc
+import os
+import platform
+import subprocess
+import sys
 import weakref
 from collections.abc import Iterator
 from typing import Any
@@ -92,3 +96,26 @@ def test_what_is_forgotten_is_freed() -> None:
     forget_recycled()
     gc.collect()
     assert weak() is None
+
+
+_FAULTS = """
+import resource
+import numpy as np
+import opkernel.kernel
+def step():
+    arrays = [np.ones(1 << 18, np.float32) for _ in range(8)]
+step()
+step()
+before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
+for _ in range(10):
+    step()
+print(resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before)
+"""
+
+
+@pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="of glibc alone")
+def test_smaller_arrays_get_no_fresh_pages() -> None:
+    environment = {k: v for k, v in os.environ.items() if not k.startswith(("MALLOC_", "GLIBC_"))}
+    command = [sys.executable, "-c", _FAULTS]
+    output = subprocess.run(command, env=environment, check=True, capture_output=True).stdout
+    assert int(output) < 2048  # the pages of one step

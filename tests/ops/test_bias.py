@@ -84,3 +84,19 @@ def test_where_narrow_sums_are_rounded():
     assert raw_ops.BiasAddGrad(out_backprop=brain).tolist() == [256]
     in_one_image = brain.reshape(1, 1, 300)
     assert raw_ops.BiasAddGrad(out_backprop=in_one_image, data_format="NCHW").tolist() == [300]
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("shape", [(20000, 1), (3, 31, 67, 7), (400, 600), (2, 20000)])
+def test_gradients_of_many_positions(shape, dtype):
+    x = (np.arange(np.prod(shape)) % 17 - 8).astype(dtype).reshape(shape)  # sums are exact
+    found = raw_ops.BiasAddGrad(out_backprop=x)
+    assert found.dtype == dtype
+    np.testing.assert_array_equal(found, x.reshape(-1, shape[-1]).astype(np.int64).sum(0))
+
+
+def test_a_gradient_that_is_not_finite_shows_in_its_channel_alone():
+    x = np.ones((4096, 8), np.float32)
+    x[100, 2], x[7, 3], x[9, 4], x[4000, 4] = np.nan, np.inf, np.inf, -np.inf
+    expected = [4096, 4096, np.nan, np.inf, np.nan, 4096, 4096, 4096]
+    np.testing.assert_array_equal(raw_ops.BiasAddGrad(out_backprop=x), expected)

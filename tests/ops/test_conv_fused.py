@@ -49,6 +49,15 @@ def test_bias_and_activation(activation, expected):
     np.testing.assert_allclose(np.sort(found.ravel()), np.sort(expected), rtol=1e-6)
 
 
+@pytest.mark.parametrize("depth", [1, 3, 40, 300])
+def test_bias_of_many_positions(depth):
+    x = np.arange(64 * 96, dtype=np.float32).reshape(1, 64, 96, 1)
+    bias = np.arange(depth, dtype=np.float32) * 8
+    filters = np.ones((1, 1, 1, depth), np.float32)
+    found = fused_conv2d(bias, x=x, filters=filters, fused_ops=["BiasAdd"])
+    np.testing.assert_array_equal(found, x + bias)
+
+
 def test_batch_normalisation():
     scale, offset, mean, variance = np.array([[2, 3], [1, 2], [5, 6], [3, 15]], np.float32)
     found = fused_conv2d(

@@ -16,7 +16,7 @@ from opkernel.types import float32
 @pytest.fixture(autouse=True)
 def small_kernels(monkeypatch):
     """As on processors for which OpenBLAS has them."""
-    monkeypatch.setattr(panels, "_has_small_kernels", lambda: True)
+    monkeypatch.setattr(panels, "has_small_kernels", lambda: True)
 
 
 def constant(array):

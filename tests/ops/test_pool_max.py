@@ -159,6 +159,17 @@ def test_gradient_is_that_of_the_chosen_element_alone():
         np.testing.assert_array_equal(found.reshape(4, 4), expected)
 
 
+@pytest.mark.parametrize("dtype", [np.float16, ml_dtypes.bfloat16, np.float32, np.float64])
+def test_elements_that_are_not_chosen_get_zero_whatever_the_gradient_is(dtype):
+    x, gradient = line(1, 2, 4, 3, 5, 6, 8, 7, dtype=dtype), line(NAN, INF, -1, -INF, dtype=dtype)
+    attrs = {"ksize": [1, 1, 2, 1], "strides": [1, 1, 2, 1], "padding": "VALID"}
+    y = raw_ops.MaxPool(input=x, **attrs)
+    found = raw_ops.MaxPoolGrad(orig_input=x, orig_output=y, grad=gradient, **attrs)
+    expected = np.array([0, NAN, INF, 0, 0, -1, -INF, 0])
+    np.testing.assert_array_equal(found.ravel().astype(np.float64), expected)
+    assert not np.signbit(found.ravel()[[0, 3, 4, 7]]).any()
+
+
 def test_gradients_of_overlapping_windows_are_added():
     x = np.array([1, 3, 3, NAN, 2, 3, 5, 4, 7], np.float32).reshape(1, 3, 3, 1)
     gradient = np.arange(1, 10, dtype=np.float32).reshape(x.shape)

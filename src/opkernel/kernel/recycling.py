@@ -29,6 +29,9 @@ _MIN_BYTES = 32 << 20
 
 _MAX_BYTES = 256 << 20
 
+# Of glibc it is true once an array of that size was freed; until then each is fresh pages.
+np.empty(_MIN_BYTES - (64 << 10), np.uint8)
+
 
 class _Recycler:
     """Remembers arrays by their ids, those given out last at the end."""

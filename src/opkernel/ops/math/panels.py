@@ -1,22 +1,21 @@
 """Products of few rows by constant matrices, which are stored in panels.
 
 Before it multiplies, BLAS copies both matrices into an order of its own; for few rows that takes as
-long as the product, or longer. For products of up to 10**6 multiplications OpenBLAS has, on
-processors with AVX-512, kernels that take the matrices as they lie. So the constant is stored once more,
-as panels `[splits, panels, terms / splits, width]` that make products of that size; where the sums are
-long they are split, and the partial sums added up.
+long as the product, or longer. The kernels of `small_kernels` take the matrices as they lie. So the
+constant is stored once more, as panels `[splits, panels, terms / splits, width]` that make products of
+the size that they are for; where the sums are long they are split, and the partial sums added up.
 """
 
 from __future__ import annotations
 
-import ctypes
 from functools import cache
 from typing import Any
 
 import numpy as np
 
-from opkernel.kernel import openblas_functions, scratch
+from opkernel.kernel import scratch
 from opkernel.ops.constant_operands import OncePerConstant, is_constant
+from opkernel.ops.math.small_kernels import LARGEST, has_small_kernels
 
 __all__ = [
     "layout_of_panels",
@@ -28,36 +27,22 @@ __all__ = [
 
 Array = np.ndarray[Any, Any]
 
-_LARGEST = 10**6
-"""Multiplications up to which those kernels are used."""
 _ROWS = range(2, 65)
 """Of more rows the copies matter less."""
 _WIDTHS = (64, 32)
 _PARTS = 4
 """For each thread."""
-_CORES = (b"SkylakeX", b"Cooperlake", b"SapphireRapids")
-
-
-@cache
-def _has_small_kernels() -> bool:
-    """Whether NumPy's BLAS is an OpenBLAS that has such kernels."""
-    functions = openblas_functions("get_corename")
-    if functions is None:
-        return False
-    (core_name,) = functions
-    core_name.restype = ctypes.c_char_p
-    return core_name() in _CORES
 
 
 def layout_of_panels(rows: int, terms: int, columns: int) -> tuple[int, int] | None:
     """How often sums are split, and the panels' width; None where panels do not pay."""
-    if rows not in _ROWS or rows * terms * columns <= _LARGEST or not _has_small_kernels():
+    if rows not in _ROWS or rows * terms * columns <= LARGEST or not has_small_kernels():
         return None
     widths = [width for width in _WIDTHS if columns % width == 0]
     for width in widths:
-        if rows * terms * width <= _LARGEST:
+        if rows * terms * width <= LARGEST:
             return 1, width
-    least = -(-rows * terms * _WIDTHS[-1] // _LARGEST)
+    least = -(-rows * terms * _WIDTHS[-1] // LARGEST)
     splits = next((n for n in range(least, 2 * least) if terms % n == 0), None)
     return (splits, _WIDTHS[-1]) if widths and splits is not None else None
 

@@ -14,6 +14,7 @@ import numpy as np
 
 from opkernel.kernel import allocate, intra_op_threads, one_blas_thread, shard
 from opkernel.ops.math.panels import multiply_by_panels, panels_of, parts_of_panels
+from opkernel.ops.math.small_kernels import multiply
 from opkernel.types import as_dtype
 
 __all__ = [
@@ -33,8 +34,11 @@ Finish = Callable[[Array, tuple[slice, ...]], object]
 SMALL_PRODUCT = 1 << 18
 _TINY_WITH_VECTOR = 9000
 """Multiplications up to which OpenBLAS uses one thread; fewer where a matrix is a vector."""
-_SMALL = 8 << 20
-"""Multiplications of floats, about 80 us of one thread, up to which a second does not pay."""
+_SMALL = 20 << 20
+"""Multiplications of floats, about 200 us of one thread, up to which a second does not pay.
+
+It takes long to wake, and finds nothing in its own cache.
+"""
 _PART = 1 << 28
 """Multiplications in a part at most: a thread that is held up holds up no more than that."""
 _LANES = 64
@@ -89,7 +93,7 @@ def product(
 
     def compute(where: tuple[slice, slice]) -> None:
         part = out[where]
-        np.matmul(a[where[0]], b[:, where[1]], out=part)
+        multiply(a[where[0]], b[:, where[1]], part)
         if finish is not None:
             finish(part, where)
 

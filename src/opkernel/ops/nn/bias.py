@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from opkernel.errors import InvalidArgumentError
-from opkernel.kernel import register_kernel
+from opkernel.kernel import one_blas_thread, register_kernel
 from opkernel.opdef import register_op
 from opkernel.opdef.common_shapes import bias_add_grad_shape, bias_add_shape
 from opkernel.ops.kernel_types import NUMBERS
@@ -20,6 +20,8 @@ _DATA_FORMAT = "data_format: {'NHWC', 'NCHW'} = 'NHWC'"
 _NARROW = (DataType.DT_BFLOAT16, DataType.DT_HALF)
 _LANES = 512
 """Elements of a row up to which adding one takes about the same time."""
+_MANY = 1 << 14
+"""Elements from which on a product with ones begins late but is faster than adding."""
 
 BIAS_ADD = register_op(
     "BiasAdd",
@@ -104,7 +106,7 @@ def bias_add_grad(*, data_format: str, T: DataType, xp: Any) -> Callable[[Any], 
     def channels_last(x: Any) -> Any:
         rows = x.reshape(math.prod(x.shape[:-1]), x.shape[-1])
         if T not in _NARROW:
-            rows = _folded(rows, xp)
+            return _sum_of_rows(_folded(rows, xp), xp)
         return xp.sum(rows, axis=0, dtype=over_rows).astype(dtype, copy=False)
 
     def channels_first(x: Any) -> Any:
@@ -129,5 +131,12 @@ def _folded(rows: Any, xp: Any) -> Any:
     if together < 2 or count < 16 * together:
         return rows
     whole = count - count % together
-    sums = xp.sum(rows[:whole].reshape(-1, together * width), axis=0, dtype=rows.dtype)
+    sums = _sum_of_rows(rows[:whole].reshape(-1, together * width), xp)
     return xp.concat([sums.reshape(together, width), rows[whole:]])
+
+
+def _sum_of_rows(rows: Any, xp: Any) -> Any:
+    if xp is np and rows.dtype.char in "fd" and rows.size > _MANY:
+        with one_blas_thread:  # BLAS adds up several rows at a time
+            return np.ones(len(rows), rows.dtype) @ rows
+    return xp.sum(rows, axis=0, dtype=rows.dtype)

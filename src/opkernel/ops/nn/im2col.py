@@ -19,6 +19,8 @@ import numpy as np
 from opkernel.kernel import allocate, scratch, shard
 from opkernel.ops.math.panels import multiply_by_panels, panels_of, parts_of_panels
 from opkernel.ops.math.products import Finish, cut, threads_for
+from opkernel.ops.math.small_kernels import multiply
+from opkernel.ops.nn.line_convolution import convolve_by_lines
 from opkernel.ops.nn.windows import Array, Geometry, clipped, windows_of
 from opkernel.types import as_dtype
 
@@ -33,6 +35,9 @@ _TILE_BYTES = 4 << 20
 
 _FEW_ROWS = 64
 """Rows for each thread below which cutting the channels is faster: BLAS packs half of the filter."""
+
+_FEW_ELEMENTS = 512
+"""Elements of the input below which it takes longer to begin than to copy."""
 
 _COST = 16
 """What it takes to copy, or to finish, one element, in multiplications of matrix products."""
@@ -58,27 +63,52 @@ def tiles(positions: Sequence[int], row_bytes: int, tile_bytes: int = _TILE_BYTE
 
 
 def rows_of_windows(x: Array, geometry: Geometry, index: Index) -> Array:
-    """The windows of a tile, one row `[window * channels]` for each.
+    """The windows of a tile, one row `[window * channels]` for each, in some order in memory.
 
     They are in the scratch memory of this thread, until it gathers the next tile.
     """
     if geometry.is_pointwise:
         return x[index].reshape(-1, x.shape[-1])
-    windows = _windows_of_tile(x, geometry, index)
+    planar = _is_planar(x, geometry)
+    windows = _windows_of_tile(x, geometry, index, planar)
+    if planar:
+        first = x.ndim - 1  # axis of the elements of a window
+        windows = windows.transpose(*range(first, windows.ndim), *range(first))
     rows = scratch("rows of windows", windows.shape, x.dtype)
     np.copyto(rows, windows)
-    return rows.reshape(-1, math.prod(geometry.window) * x.shape[-1])
+    width = math.prod(geometry.window) * x.shape[-1]
+    return rows.reshape(width, -1).T if planar else rows.reshape(-1, width)
 
 
-def _windows_of_tile(x: Array, geometry: Geometry, index: Index) -> Array:
-    """A view `[batch, *output, *window, channels]` of the windows of a tile."""
+def _is_planar(x: Array, geometry: Geometry) -> bool:
+    """Whether windows are gathered as columns, channel by channel.
+
+    What takes time is to begin on a piece that lies together. Those are then parts of an image's line,
+    and otherwise lines of a window.
+    """
+    if geometry.strides[-1] > 1 or x.size < _FEW_ELEMENTS:
+        return False
+    channels: int = x.shape[-1]
+    return channels * geometry.window[-1] < geometry.output[-1]
+
+
+def _windows_of_tile(x: Array, geometry: Geometry, index: Index, planar: bool) -> Array:
+    """A view `[batch, *output, *window, channels]` of the windows of a tile.
+
+    In `planar` ones neighbours in a line are neighbours in memory, else the channels of a pixel.
+    """
     images, *spatial = index
     pieces = tuple([(piece.start, piece.stop) for piece in spatial])
     tile, stored, taken, sizes = _places_of_tile(geometry, x.shape[1:-1], pieces)
     seen = x[(images, *taken)]
-    if seen.shape[1:-1] == sizes:
+    channels = x.shape[-1]
+    if seen.shape[1:-1] == sizes and (channels == 1 or not planar):
         return windows_of(seen, tile)
-    padded = scratch("padded tile", (len(seen), *sizes, x.shape[-1]), x.dtype)
+    if planar:
+        planes = scratch("padded tile", (channels, len(seen), *sizes), x.dtype)
+        padded = planes.transpose(*range(1, planes.ndim), 0)
+    else:
+        padded = scratch("padded tile", (len(seen), *sizes, channels), x.dtype)
     padded.fill(0)
     padded[(slice(None), *stored)] = seen
     return windows_of(padded, tile)
@@ -108,7 +138,7 @@ def convolve(
     filters: Array,
     geometry: Geometry,
     finish: Finish | None = None,
-    product: Product = np.matmul,
+    product: Product = multiply,
 ) -> Array:
     """The convolution `[batch, *output, out]` of `x` with `filters`.
 
@@ -129,12 +159,15 @@ def convolve(
             finish(out, whole)
         return out
     count, row_bytes = math.prod(out.shape[:-1]), len(matrix) * x.itemsize
-    panels = panels_of(filters, count) if product is np.matmul else None
-    multiply = product if panels is None else multiply_by_panels
+    panels = panels_of(filters, count) if product is multiply else None
+    may_be_by_lines = panels is None and product is multiply
+    if may_be_by_lines and convolve_by_lines(x, filters, out, geometry, finish):
+        return out
+    into = product if panels is None else multiply_by_panels
 
     def compute(rows: Array, index: Index, factor: Array, channels: slice) -> None:
         where = (*index, *whole[len(index) : -1], channels)
-        multiply(rows, factor, out=out[index].reshape(-1, depth)[:, channels])
+        into(rows, factor, out=out[index].reshape(-1, depth)[:, channels])
         if finish is not None:
             finish(out[where], where)
 

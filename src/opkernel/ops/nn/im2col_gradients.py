@@ -15,6 +15,7 @@ import numpy as np
 
 from opkernel.kernel import allocate, scratch, shard
 from opkernel.ops.math.products import cut, threads_for
+from opkernel.ops.math.small_kernels import multiply, multiply_transposed
 from opkernel.ops.nn.im2col import Index, Product, convolve, rows_of_windows, tiles
 from opkernel.ops.nn.windows import Array, Geometry, spread, turned_geometry
 from opkernel.types import as_dtype
@@ -30,10 +31,10 @@ def convolve_backprop_input(
     filters: Array,
     gradient: Array,
     geometry: Geometry,
-    product: Product = np.matmul,
+    product: Product = multiply,
 ) -> Array:
     """The gradient of `convolve` by its input, given that by its output."""
-    if product is np.matmul and _is_best_turned(filters, gradient, geometry):
+    if product is multiply and _is_best_turned(filters, gradient, geometry):
         return _convolve_turned(input_shape, filters, gradient, geometry)
     padded = allocate(geometry.padded_shape(input_shape), as_dtype(gradient.dtype))
     padded.fill(0)
@@ -102,7 +103,7 @@ def convolve_backprop_filter(
     filter_shape: Sequence[int],
     gradient: Array,
     geometry: Geometry,
-    product: Product = np.matmul,
+    product: Product = multiply,
 ) -> Array:
     """The gradient of `convolve` by its filters, given that by its output."""
     depth = filter_shape[-1]
@@ -117,7 +118,11 @@ def convolve_backprop_filter(
         images, total = part[0], part[1].reshape(-1, depth)
         share = total
         for index, rows in _all_rows(x[images], geometry):
-            product(rows.T, gradient[images][index].reshape(-1, depth), out=share)
+            of_rows = gradient[images][index].reshape(-1, depth)
+            if product is multiply:
+                multiply_transposed(rows, of_rows, share)
+            else:
+                product(rows.T, of_rows, out=share)
             if share is total:
                 share = np.empty_like(total)
             else:
@@ -134,7 +139,7 @@ def correlate_gradient(
     filter_shape: Sequence[int],
     gradient: Array,
     geometry: Geometry,
-    product: Product = np.matmul,
+    product: Product = multiply,
 ) -> Array:
     """`convolve_backprop_filter` as a sum over the elements of the input, not over the windows.
 

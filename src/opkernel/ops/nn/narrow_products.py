@@ -14,6 +14,7 @@ from collections.abc import Callable
 
 import numpy as np
 
+from opkernel.ops.math.small_kernels import multiply
 from opkernel.ops.nn.windows import Array
 from opkernel.types import DataType, as_dtype
 
@@ -50,4 +51,4 @@ def _narrow_matmul(a: Array, b: Array, out: Array) -> None:
 
 def product_for(dtype: np.dtype[np.generic]) -> Callable[..., object]:
     """The function `product(a, b, out=)` for matrices of a type."""
-    return _narrow_matmul if as_dtype(dtype) in NARROW_FLOATS else np.matmul
+    return _narrow_matmul if as_dtype(dtype) in NARROW_FLOATS else multiply
