@@ -2,7 +2,7 @@
 
     python benchmarks/performance.py --tensorflow PYTHON_WITH_TENSORFLOW [--only PART ...]
 
-Takes an hour. What each part printed is kept in the folder of `models.CACHE`; `--only` measures some
+Takes a quarter of an hour. What each part printed is kept in the folder of `models.CACHE`; `--only` measures some
 parts anew (or none, if it names none) and writes the page with what is kept of the others.
 """
 

@@ -9,7 +9,7 @@ Source: TensorFlow python/framework/ops.py, core/graph/graph.h.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from traceback import StackSummary
 from typing import TYPE_CHECKING, Any
@@ -36,6 +36,7 @@ __all__ = [
     "Operation",
     "input_type_error",
     "types_compatible",
+    "types_given",
 ]
 
 COLOCATION_ATTR = "_class"
@@ -65,6 +66,12 @@ def types_compatible(expected: DataType, actual: DataType) -> bool:
     if expected == actual or DataType.DT_INVALID in (expected, actual):
         return True
     return not expected.is_ref and expected == actual.base
+
+
+def types_given(operations: Iterable[Operation]) -> set[DataType]:
+    """The types of all outputs of some operations."""
+    signatures = {op._signature for op in operations}
+    return {dtype for signature in signatures for dtype in signature.output_types}
 
 
 class Operation:

@@ -12,6 +12,7 @@ import numpy as np
 
 from opkernel.graph import Graph, Operation, Tensor
 from opkernel.graph.graph_copy import copy_operations
+from opkernel.graph.operation import types_given
 from opkernel.graph.prune import prune_and_order
 from opkernel.graph.tensor_facts import TensorFacts
 from opkernel.optimization.graph_editor import Change, GraphEditor
@@ -95,9 +96,7 @@ def optimize_graph(
 def _readers_of_references(graph: Graph) -> set[Operation]:
     """The operations that take references: when they read the values, control edges say."""
     operations = graph.get_operations()
-    signatures = {op._signature for op in operations}
-    types = {dtype for signature in signatures for dtype in signature.output_types}
-    references = {dtype for dtype in types if dtype.is_ref}
+    references = {dtype for dtype in types_given(operations) if dtype.is_ref}
     if not references:
         return set()
     givers = [op for op in operations if not references.isdisjoint(op.output_types)]

@@ -26,6 +26,7 @@ from opkernel.errors import (
 )
 from opkernel.graph import Operation, Tensor
 from opkernel.graph.control_flow_ops import LOW_LEVEL_CONTROL_FLOW, TRANSFER_OPS
+from opkernel.graph.operation import types_given
 from opkernel.graph.prune import prune_and_order
 from opkernel.runtime.asynchronous import any_call_waits
 from opkernel.runtime.branches.candidates import may_branch
@@ -157,10 +158,8 @@ def _compiled_plan(args: ExecutorArgs, *, may_wait: bool = True) -> Executor:
 
 def _may_be_cut(order: Sequence[Operation]) -> bool:
     """Whether any node may stand in another plan than the next: that takes values, and an order."""
-    signatures = {op._signature for op in order}
-    types = {dtype for signature in signatures for dtype in signature.output_types}
-    ops = {signature.op_type for signature in signatures}
-    return LOW_LEVEL_CONTROL_FLOW.isdisjoint(ops) and not any(dtype.is_ref for dtype in types)
+    ops = {op.type for op in order}
+    return LOW_LEVEL_CONTROL_FLOW.isdisjoint(ops) and not any(t.is_ref for t in types_given(order))
 
 
 def _dataflow(args: ExecutorArgs) -> Executor:

@@ -29,6 +29,7 @@ from opkernel.graph.control_flow_ops import (
     NEXT_ITERATION_OPS,
     SWITCH_OPS,
 )
+from opkernel.graph.operation import types_given
 from opkernel.kernel import FunctionKernel, OpKernel, forward_input
 from opkernel.runtime.control_flow import FUNCTIONAL_OPS, FunctionLibrary
 from opkernel.runtime.elementwise import PointwiseFunction, pointwise_function
@@ -158,9 +159,8 @@ class _Compiler:
         self._order, self._feeds = order, feeds
         examples = {op.type: op for op in order}
         self._ops = examples.keys()
-        signatures = {op._signature for op in order}
-        types = {dtype for signature in signatures for dtype in signature.output_types}
-        self._has_references = any(t.is_ref for t in types.union(feed.dtype for feed in feeds))
+        types = types_given(order).union(feed.dtype for feed in feeds)
+        self._has_references = any(dtype.is_ref for dtype in types)
         self._kernels = kernels
         self._library = library
         self._watcher = watcher
@@ -272,7 +272,10 @@ class _Compiler:
             self._write[op.name] = lambda writer: writer.kernel(op, kernel, is_by_value=False)
 
     def _note_pointwise(self, op: Operation, kernel: FunctionKernel) -> None:
-        """Note what a kernel is on tiles, if tiles are for it; looked up once for kernels alike."""
+        """Note what a kernel is on tiles, if tiles are for it; looked up once for kernels alike.
+
+        Kernels of one form share these objects, and keep them alive.
+        """
         key = id(kernel.function), id(kernel.input_types), id(kernel.output_types)
         if key not in self._pointwise_of:
             self._pointwise_of[key] = pointwise_function(kernel)

@@ -1,6 +1,7 @@
 """Random graphs give the same in stages, and in pieces, as node after node."""
 
 import random
+from typing import Any
 
 import numpy as np
 import pytest
@@ -42,20 +43,24 @@ def random_graph(choose: random.Random) -> tuple[Graph, list[Tensor]]:
     return graph, tensors
 
 
+def random_step(choose: random.Random) -> tuple[ExecutorArgs, list[np.ndarray[Any, Any]]]:
+    """A step of such a graph, and what is fed."""
+    graph, tensors = random_graph(choose)
+    feeds = [*tensors[:2], *choose.sample(tensors[2:], choose.randint(0, 2))]
+    fetches = choose.sample(tensors, choose.randint(1, 3))
+    library = FunctionLibraryRuntime(graph.function_library)
+    args = ExecutorArgs(feeds, fetches, [], KernelCache(0, graph.op_registry), library)
+    return args, [np.array([choose.random(), choose.random()], np.float32) for _ in feeds]
+
+
 @pytest.mark.parametrize("seed", range(GRAPHS))
 def test_random_graphs(seed: int) -> None:
     choose = random.Random(seed)
-    graph, tensors = random_graph(choose)
-    feeds = [*tensors[:2], *choose.sample(tensors[2:], choose.randint(0, 1))]
-    fetches = choose.sample(tensors, choose.randint(1, 3))
-    library = FunctionLibraryRuntime(graph.function_library)
-    kernels = KernelCache(0, graph.op_registry)
-    args = ExecutorArgs(feeds, fetches, [], kernels, library)
-    values = [np.array([choose.random(), choose.random()], np.float32) for _ in feeds]
+    args, values = random_step(choose)
     expected = new_executor("COMPILED_PLAN", args).run(Step(), *values)
     for _ in range(4):
         seconds = {op.name: choose.choice([0, 0, 1e-3, 2e-3]) for op in args.order}
-        sources = Needs(feeds).sources
+        sources = Needs(args.feeds).sources
         stages = find_stages(args.order, sources, seconds, is_independent, threads=3)
         assert not stages or any(len(stage) > 1 for stage in stages)
         if stages:
@@ -69,12 +74,7 @@ def test_random_graphs(seed: int) -> None:
 @pytest.mark.parametrize("seed", range(GRAPHS))
 def test_random_graphs_in_pieces(seed: int) -> None:
     choose = random.Random(seed)
-    graph, tensors = random_graph(choose)
-    feeds = [*tensors[:2], *choose.sample(tensors[2:], choose.randint(0, 2))]
-    fetches = choose.sample(tensors, choose.randint(1, 3))
-    library = FunctionLibraryRuntime(graph.function_library)
-    args = ExecutorArgs(feeds, fetches, [], KernelCache(0, graph.op_registry), library)
-    values = [np.array([choose.random(), choose.random()], np.float32) for _ in feeds]
+    args, values = random_step(choose)
     expected = new_executor("DATAFLOW", args).run(Step(), *values)
     size = choose.randint(1, 6)
     pieces = [args.order[start : start + size] for start in range(0, len(args.order), size)]

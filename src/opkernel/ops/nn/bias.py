@@ -18,7 +18,7 @@ from opkernel.types import DataType
 
 _DATA_FORMAT = "data_format: {'NHWC', 'NCHW'} = 'NHWC'"
 _NARROW = (DataType.DT_BFLOAT16, DataType.DT_HALF)
-_LANES = 512
+LANES = 512
 """Elements of a row up to which adding one takes about the same time."""
 _MANY = 1 << 14
 """Elements from which on a product with ones begins late but is faster than adding."""
@@ -127,7 +127,7 @@ def bias_add_grad(*, data_format: str, T: DataType, xp: Any) -> Callable[[Any], 
 def _folded(rows: Any, xp: Any) -> Any:
     """Fewer rows with the same sum: short rows are added up several at a time."""
     count, width = rows.shape
-    together = _LANES // max(width, 1)
+    together = LANES // max(width, 1)
     if together < 2 or count < 16 * together:
         return rows
     whole = count - count % together

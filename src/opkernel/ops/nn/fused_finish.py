@@ -17,6 +17,7 @@ from opkernel.errors import InvalidArgumentError, UnimplementedError
 from opkernel.kernel import scratch
 from opkernel.ops.math.products import Finish
 from opkernel.ops.math.special.error_functions import ERF_FLOAT
+from opkernel.ops.nn.bias import LANES
 from opkernel.ops.nn.geometry import check_rank, check_shape
 from opkernel.ops.nn.windows import Array
 
@@ -28,8 +29,6 @@ _Activation = Callable[[Array, float], object]
 _BLOCK = 1 << 18
 """Elements; smaller blocks have threads wait for each other between the steps."""
 _FEW = 4096
-_LANES = 512
-"""Elements of a row up to which adding one takes about the same time."""
 _INFINITY = np.float32(np.inf)
 _ZERO, _HALF, _ONE, _SIX = (np.float32(value) for value in (0, 0.5, 1, 6))
 _LINEAR = np.float32(math.sqrt(2 / math.pi))
@@ -185,8 +184,8 @@ def parse_fusion(
 def _add_bias(bias: Array, x: Array, channels: slice) -> None:
     """Add a bias to some channels, a short one to several positions at a time."""
     depth = len(bias)
-    if x.size > _FEW and x.shape[-1] == depth <= _LANES // 2 and x.flags.c_contiguous:
-        together = _LANES // depth
+    if x.size > _FEW and x.shape[-1] == depth <= LANES // 2 and x.flags.c_contiguous:
+        together = LANES // depth
         if x.size % (together * depth) == 0:
             x = x.reshape(-1, together * depth)
             bias, channels = np.tile(bias, together), slice(None)

@@ -16,7 +16,7 @@ import numpy as np
 from opkernel.kernel import scratch, shard
 from opkernel.ops.math.products import Finish, cut, threads_for
 from opkernel.ops.math.small_kernels import LARGEST, has_small_kernels
-from opkernel.ops.nn.windows import Array, Geometry, windows_of
+from opkernel.ops.nn.windows import Array, Geometry, pad, windows_of
 
 __all__ = ["convolve_by_lines"]
 
@@ -77,12 +77,7 @@ def _lines_together(geometry: Geometry, filter_shape: tuple[int, ...]) -> int:
 
 def _gathered(x: Array, geometry: Geometry) -> Array:
     """What windows see of each line of the padded input: `[batch, lines, *output[1:], seen]`."""
-    if geometry.is_padded:
-        padded = scratch("padded tile", geometry.padded_shape(x.shape), x.dtype)
-        padded.fill(0)
-        padded[geometry.inner(x.shape)] = x
-    else:
-        padded = x
+    padded = pad(x, geometry, in_scratch=True)
     windows = windows_of(padded, _of_lines(geometry, padded.shape[1]))
     lines = scratch("rows of windows", windows.shape, x.dtype)
     np.copyto(lines, windows)

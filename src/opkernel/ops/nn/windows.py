@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.lib.stride_tricks import as_strided
 
-from opkernel.kernel import allocate
+from opkernel.kernel import allocate, scratch
 from opkernel.types import as_dtype
 
 __all__ = [
@@ -77,11 +77,15 @@ class Geometry:
         return (slice(None), *(slice(before, before + size) for size, (before, _) in spatial))
 
 
-def pad(x: Array, geometry: Geometry, value: float = 0) -> Array:
+def pad(x: Array, geometry: Geometry, value: float = 0, *, in_scratch: bool = False) -> Array:
     """The input with its padding; the input itself where there is none."""
     if not geometry.is_padded:
         return x
-    padded = allocate(geometry.padded_shape(x.shape), as_dtype(x.dtype))
+    shape = geometry.padded_shape(x.shape)
+    if in_scratch:
+        padded = scratch("padded tile", shape, x.dtype)
+    else:
+        padded = allocate(shape, as_dtype(x.dtype))
     padded.fill(value)
     padded[geometry.inner(x.shape)] = x
     return padded

@@ -49,7 +49,7 @@ def pointwise_function(kernel: OpKernel) -> PointwiseFunction | None:
         return None
     if kernel.num_outputs != 1 or not _are_numbers(kernel.input_types + kernel.output_types):
         return None
-    if True in [arg.is_list for arg in kernel.properties.input_args]:
+    if any(arg.is_list for arg in kernel.properties.input_args):
         return None
     function, dtype = kernel.function, kernel.output_dtypes[0]
     if isinstance(function, np.ufunc):
