@@ -5,6 +5,7 @@
     python3 dev.py test [STAGE...]   install, then lint, types, floors and tests (or some of them)
     python3 dev.py tensorflow        compare with a real TensorFlow, in an environment of its own
     python3 dev.py lowest            the tests with the oldest dependencies that are allowed
+    python3 dev.py campaigns         two minutes each of seeded random attacks (tools/campaigns)
 
 Environments stand in `.venv*` and are filled from the `requirements*.lock` files. A second call
 finds them up to date and starts at once. With `uv` on the PATH it does the installing.
@@ -198,11 +199,22 @@ def lowest() -> bool:
     return _stage("lowest versions", environment, TEST_STAGES["tests"])
 
 
+def campaigns() -> bool:
+    """Random attacks on all of it, the same ones at every run; then calls that TensorFlow judges."""
+    environment, judge = Environment(), Environment("-tensorflow")
+    environment.install(*_requirement_files(RUNTIME, DEV), name="dev")
+    judge.install(*_requirement_files("requirements-tensorflow.lock"), name="tensorflow")
+    attack = ["-m", "tools.campaigns", "--seconds", "120", "--cases", "8000"]
+    done = _stage("campaigns", environment, attack)
+    return _stage("campaign against TensorFlow", judge, [*attack, "tensorflow"]) and done
+
+
 JOBS: dict[str, Callable[..., bool]] = {
     "demo": demo,
     "test": test,
     "tensorflow": tensorflow,
     "lowest": lowest,
+    "campaigns": campaigns,
 }
 
 

@@ -18,9 +18,10 @@ from typing import Any
 import numpy as np
 from measure import clean_environment, interleaved
 
-from opkernel.ops.nn.conv2d import conv2d
-from opkernel.ops.nn.depthwise_conv2d import depthwise_conv2d
+from opkernel import kernel_function
 from opkernel.ops.nn.max_pool import max_pool
+from opkernel.state.lasting_values import note_lasting
+from opkernel.types import float32
 
 Array = np.ndarray[Any, Any]
 Contenders = dict[str, Callable[[], object]]
@@ -69,8 +70,9 @@ def random(*shape: int) -> Array:
 
 
 def constant(array: Array) -> Array:
-    """The array as a Const of a frozen network has it: kernels prepare such filters once."""
-    return np.frombuffer(array.tobytes(), array.dtype).reshape(array.shape)
+    """The array, known to be constant as that of a Const: kernels prepare such filters once."""
+    note_lasting(array)
+    return array
 
 
 def padded_slices(x: Array, window: int, stride: int) -> Iterator[Array]:
@@ -93,7 +95,7 @@ def convolution(
     filters = constant(random(window, window, channels, depth))
     positions = batch * (-(-size // stride)) ** 2
     rows, matrix = random(positions, filters[..., 0].size), filters.reshape(-1, depth)
-    kernel = conv2d(strides=[1, stride, stride, 1], dilations=[1] * 4, **ATTRS)
+    kernel = kernel_function("Conv2D", T=float32, strides=[1, stride, stride, 1], padding="SAME")
     operations = 2 * positions * filters.size
     return operations, {"kernel": lambda: kernel(x, filters), "reference": lambda: rows @ matrix}
 
@@ -103,7 +105,8 @@ def depthwise(
 ) -> tuple[float, Contenders]:
     """The operations of a depthwise convolution, and the kernel beside a sum of products."""
     x, filters = random(batch, size, size, channels), random(window, window, channels, 1)
-    kernel = depthwise_conv2d(strides=[1, stride, stride, 1], dilations=[1] * 4, **ATTRS)
+    strides = [1, stride, stride, 1]
+    kernel = kernel_function("DepthwiseConv2dNative", T=float32, strides=strides, padding="SAME")
     weights = filters.reshape(-1, channels)
 
     def in_numpy() -> Array:

@@ -33,7 +33,7 @@ def counting_loop() -> tuple[Graph, Tensor, Tensor]:
     def constant(value: Any, dtype: Any, pivot: Any = None) -> Tensor:
         const = make("Const", dtype=dtype, value=np.asarray(value, dtype.numpy_dtype))
         if pivot is not None:
-            const._add_control_input(pivot)
+            const.add_control_input(pivot)
         output: Tensor = const.outputs[0]
         return output
 
@@ -51,7 +51,7 @@ def counting_loop() -> tuple[Graph, Tensor, Tensor]:
         make("AddV2", make("Mul", x, half).outputs[0], one).outputs[0],
     ]
     for merge, result in zip(merges, results, strict=True):
-        merge._update_input(1, make("NextIteration", result).outputs[0])
+        merge.update_input(1, make("NextIteration", result).outputs[0])
     exits = [make("Exit", switch.outputs[0]).outputs[0] for switch in switches]
     return graph, n, exits[1]
 

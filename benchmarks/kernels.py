@@ -24,13 +24,14 @@ from measure import clean_environment, interleaved, rerun_in_clean_environment
 
 import opkernel
 from opkernel.graph import Graph
-from opkernel.kernel import OpKernel, OpKernelContext, register_kernel
+from opkernel.kernel import KernelContract, OpKernel, OpKernelContext, register_kernel
 from opkernel.opdef import register_op, unchanged_shape
 from opkernel.types import float32
 
 CHAIN = 100
 BOUNDS = {"ufunc": 0.1, "function": 0.35, "class": 2.0, "class that allocates": 3.5}
 CHEAPER = 30
+CLAIMS = KernelContract(outputs_as_declared=True)  # what claims nothing is checked at every call
 OPS = {
     "ufunc": "BenchmarkUfunc",
     "function": "BenchmarkFunction",
@@ -72,13 +73,13 @@ def declare(name: str) -> str:
 register_kernel(declare("BenchmarkUfunc"), device="CPU")(np.add)
 
 
-@register_kernel(declare("BenchmarkFunction"), device="CPU")
+@register_kernel(declare("BenchmarkFunction"), device="CPU", contract=CLAIMS, kind="view")
 def hand_on(a: Any, b: Any) -> Any:
     """Hand the first input on."""
     return a
 
 
-@register_kernel(declare("BenchmarkClass"), device="CPU")
+@register_kernel(declare("BenchmarkClass"), device="CPU", contract=CLAIMS)
 class HandOn(OpKernel):
     """Reads its inputs and sets its output."""
 
@@ -89,7 +90,7 @@ class HandOn(OpKernel):
         ctx.set_output(0, a)
 
 
-@register_kernel(declare("BenchmarkAllocatingClass"), device="CPU")
+@register_kernel(declare("BenchmarkAllocatingClass"), device="CPU", contract=CLAIMS)
 class Allocates(OpKernel):
     """Reads its inputs and allocates its output."""
 

@@ -121,7 +121,7 @@ class Loop:
         dtype = as_dtype(array.dtype)
         const = self.graph.create_op("Const", [], attrs={"dtype": dtype, "value": array})
         if self.pivot is not None:
-            const._add_control_input(self.pivot)
+            const.add_control_input(self.pivot)
         return const.outputs[0]
 
     def weights(self, *shape: int) -> Tensor:
@@ -150,7 +150,7 @@ class Loop:
         results = [self.op("AddV2", inside[0], self.constant(1)), *body(*inside, *outer[1:])]
         self.pivot = None
         for merge, result in zip(merges, results, strict=True):
-            merge[0].op._update_input(1, self.op("NextIteration", result))
+            merge[0].op.update_input(1, self.op("NextIteration", result))
         return [self.op("Exit", switch[0]) for switch in switches][1:]
 
 

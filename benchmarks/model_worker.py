@@ -47,7 +47,7 @@ def by_tensorflow(path: Path, feeds: list[str], fetch: str) -> tuple[Run, Run]:
 def by_opkernel(path: Path, feeds: list[str], fetch: str) -> tuple[Run, Run, Run]:
     """`run(feeds)`, `callable(*values)` and `profile(feeds)` of opkernel's Session."""
     import opkernel
-    from opkernel.runtime.tracing import profile_of
+    from opkernel.runtime.traces import profile_of
 
     graph = opkernel.load_graph(path)
     session = opkernel.Session(graph)

@@ -68,6 +68,12 @@ PARTS = {
         ("shapes_that_repeat.py",),
         with_tensorflow=False,
     ),
+    "weights": Part(
+        "Weights from variables",
+        "Bound: 1.1 x the time with constants; the last of each assigns the weights before each step.",
+        ("weights.py",),
+        with_tensorflow=False,
+    ),
     "training": Part(
         "Training", "The network of examples/training, with Adam, in batches.", ("training.py",)
     ),

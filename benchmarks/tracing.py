@@ -15,7 +15,7 @@ from dispatch import CHAIN, chain_graph
 from measure import rerun_in_clean_environment
 
 import opkernel
-from opkernel.runtime.tracing import profile_of
+from opkernel.runtime.traces import profile_of
 
 BOUND_US = 10.0
 ROUNDS = 100

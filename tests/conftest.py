@@ -9,6 +9,11 @@ from types import ModuleType
 
 import pytest
 from hypothesis import settings
+from hypothesis.internal.conjecture import providers
+
+# Whoever imports TensorFlow first: its plain kernels are the reference.
+os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
+os.environ.setdefault("TF_ENABLE_ONEDNN_OPTS", "0")
 
 ROOT = Path(__file__).resolve().parent.parent
 SHARED = ROOT.parent / "shared"
@@ -16,6 +21,12 @@ SHARED = ROOT.parent / "shared"
 # The same examples at every run, and no verdict about the speed of a busy machine.
 settings.register_profile("repeatable", derandomize=True, deadline=None)
 settings.load_profile("repeatable")
+
+# Hypothesis also tries the constants of all modules that are loaded, so that examples would depend on the
+# tests that ran before in the process. No setting keeps it from that.
+if hasattr(providers, "_local_constants"):
+    _no_constants = providers._local_constants
+    providers._get_local_constants = lambda: _no_constants
 
 _REASONS_TO_SKIP = {
     "tensorflow": None
@@ -37,8 +48,6 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 @pytest.fixture(scope="session")
 def tf() -> ModuleType:
     """TensorFlow itself, without its start-up messages; for tests marked `tensorflow`."""
-    os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
-    os.environ.setdefault("TF_ENABLE_ONEDNN_OPTS", "0")  # the plain kernels are the reference
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         return importlib.import_module("tensorflow")

@@ -16,8 +16,11 @@ PAGES = [
     "docs/kernels.md",
     "docs/functions.md",
     "docs/gradients.md",
+    "docs/graph_editing.md",
     "docs/optimization.md",
+    "docs/providers.md",
     "docs/sessions.md",
+    "docs/devices.md",
     "docs/tracing.md",
 ]
 BLOCK = re.compile(r"^```python\n(.*?)^```$", re.MULTILINE | re.DOTALL)

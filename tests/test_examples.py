@@ -55,7 +55,7 @@ a in another session: 1
 }
 
 
-def run(script: str, *arguments: str) -> str:
+def run(script: str, *arguments: str, **environment: str) -> str:
     """What a script prints."""
     done = subprocess.run(
         [sys.executable, script, *arguments],
@@ -63,7 +63,7 @@ def run(script: str, *arguments: str) -> str:
         text=True,
         check=False,
         cwd=ROOT,
-        env={"PYTHONPATH": str(ROOT / "src")},
+        env={"PYTHONPATH": str(ROOT / "src"), **environment},
     )
     assert done.returncode == 0, done.stderr
     return done.stdout
@@ -76,6 +76,15 @@ def test_the_digits_demo_recognises_what_tensorflow_recognises() -> None:
 @pytest.mark.parametrize("name", sorted(path.stem for path in ROOT.glob("examples/kernels/*.py")))
 def test_a_kernel_prints_what_it_computes(name: str) -> None:
     assert run(f"examples/kernels/{name}.py") == KERNELS[name]
+
+
+def test_a_provider_of_kernels() -> None:
+    assert "2 passed" in run("-m", "pytest", "-q", "-p", "no:cacheprovider", "examples/provider")
+    here = {"OPKERNEL_PLUGIN_PATH": str(ROOT / "examples")}
+    model, *options = "examples/digits/digits.pb", "--provider", "blocked"
+    assert "blocked computes it" in run(
+        "-m", "opkernel", "explain", model, "MatMul", *options, **here
+    )
 
 
 def test_newton_finds_roots() -> None:

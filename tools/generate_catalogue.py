@@ -1,4 +1,4 @@
-"""Write `opkernel/ops/catalogue.py`: where each op, kernel and shape function stands.
+"""Write `opkernel/ops/catalogue.txt`: where each op, kernel and shape function stands, and the ops' traits.
 
 Run after an op was added: `python tools/generate_catalogue.py`. With `--check` nothing is written
 and the exit status says whether the file is current.
@@ -14,7 +14,7 @@ import opkernel.ops.declared
 from opkernel.opdef import global_op_registry
 
 ROOT = Path(__file__).resolve().parent.parent
-CATALOGUE = ROOT / "src" / "opkernel" / "ops" / "catalogue.py"
+CATALOGUE = ROOT / "src" / "opkernel" / "ops" / "catalogue.txt"
 PREFIX = "opkernel.ops."
 
 
@@ -47,19 +47,19 @@ def modules_of_shape_fns() -> dict[str, str]:
     return dict(sorted(modules.items()))
 
 
+def traits_of_ops() -> dict[str, str]:
+    """What each op declares, be it registered or not."""
+    registry = global_op_registry()
+    traits = {op: registry.traits(op).words() for op in modules_of_ops()}
+    for module in pkgutil.walk_packages(opkernel.ops.declared.__path__, f"{PREFIX}declared."):
+        traits |= getattr(importlib.import_module(module.name), "TRAITS", {})
+    return traits
+
+
 def text() -> str:
-    tables = {"MODULE_OF_OP": modules_of_ops(), "MODULE_OF_SHAPE_FN": modules_of_shape_fns()}
-    lines = [
-        '"""Where ops and shape functions stand. Written by tools/generate_catalogue.py.',
-        "",
-        "`MODULE_OF_OP` is for ops that a module of `opkernel.ops` registers, `MODULE_OF_SHAPE_FN` for",
-        "those that are known by their declaration alone.",
-        '"""',
-    ]
-    for name, modules in tables.items():
-        entries = [f'    "{op}": "{module}",' for op, module in modules.items()]
-        lines += ["", f"{name}: dict[str, str] = {{", *entries, "}"]
-    return "\n".join([*lines, ""])
+    modules, traits = modules_of_ops() | modules_of_shape_fns(), traits_of_ops()
+    lines = [f"{op} {modules[op]} {traits.get(op, '')}".rstrip() for op in sorted(modules)]
+    return "".join(f"{line}\n" for line in lines)
 
 
 def main() -> int:

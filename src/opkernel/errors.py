@@ -26,6 +26,8 @@ from collections.abc import Sequence
 from enum import IntEnum
 from typing import ClassVar
 
+from opkernel.foreign_text import terminal_text
+
 __all__ = [
     "AbortedError",
     "AlreadyExistsError",
@@ -46,6 +48,7 @@ __all__ = [
     "UnimplementedError",
     "UnknownError",
     "as_op_error",
+    "write_to_input",
 ]
 
 
@@ -75,7 +78,8 @@ class OpError(Exception):
     """An error with a status code; raised by everything in opkernel that can fail.
 
     `message` is the text; `node` and `op` are the names of the node and op that failed, where
-    the error came from running or checking one.
+    the error came from running or checking one. `str` gives the message as a terminal may have it:
+    what a model has put into it steers none.
     """
 
     code: ClassVar[Code]
@@ -87,7 +91,7 @@ class OpError(Exception):
         self.op = op
 
     def __str__(self) -> str:
-        return self.message
+        return terminal_text(self.message, keep="\n\t")
 
     def add_node(self, node: str, op: str, inputs: Sequence[str] = ()) -> None:
         """Say, in the message too, at which node it happened, unless it names one already.
@@ -214,7 +218,22 @@ def as_op_error(error: Exception) -> OpError:
     """An exception of a kernel as an OpError of the code that fits; OpErrors stay themselves."""
     if isinstance(error, OpError):
         return error
+    write = write_to_input(error)
+    if write is not None:
+        return InternalError(f"the kernel {write}")
     for types, kind in _KIND_OF_EXCEPTION:
         if isinstance(error, types):
             return kind(f"{type(error).__name__}: {error}")
     return InternalError(f"{type(error).__name__}: {error}")
+
+
+def write_to_input(error: BaseException | None) -> str | None:
+    """What an error says of a kernel that writes to what it was given; None where it says nothing.
+
+    Executors give kernels arrays to read, and NumPy refuses to write to them.
+    """
+    if not isinstance(error, ValueError) or isinstance(error, OpError):
+        return None
+    if "read-only" not in str(error):
+        return None
+    return f"writes to an input: {error}; it must declare forwarding (forwards_inputs), or copy"

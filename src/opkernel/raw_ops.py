@@ -15,12 +15,12 @@ from collections.abc import Callable
 
 from opkernel.errors import NotFoundError
 from opkernel.graph import apply_op
-from opkernel.graph.default_graph import innermost_default
-from opkernel.graph.tensor import tensors_in
+from opkernel.graph.core.default_graph import innermost_default
+from opkernel.graph.core.tensor import tensors_in
 from opkernel.opdef import bind_call, call_parameters, global_op_registry, op_docstring, python_name
 from opkernel.ops.api_defs import python_api_def
 from opkernel.proto import OpDef
-from opkernel.runtime.eager import execute
+from opkernel.runtime.calls.eager import execute
 
 __all__: list[str] = []
 

@@ -1,13 +1,22 @@
 import json
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 from tests.cli.conftest import Command
 
+from opkernel.device.local_device import CPU
 from opkernel.graph import Graph, graph_to_function_def
-from opkernel.kernel import Name, OpKernel, global_kernel_registry, register_kernel
+from opkernel.kernel import (
+    KernelProvider,
+    Name,
+    OpKernel,
+    global_kernel_registry,
+    register_kernel,
+    register_provider,
+    unregister_provider,
+)
 from opkernel.opdef import register_op, unchanged_shape
 from opkernel.types import DataType
 
@@ -163,7 +172,7 @@ def test_the_text(command: Command, model: Path) -> None:
     assert lines[:8] == [
         f"on/gpu: {OP} on CPU",
         "It has the kernel Better.",
-        "The node asks for /device:GPU:0; sessions run every node on CPU.",
+        f"Sessions run it on {CPU.name}: it asks for /device:GPU:0; kernels: CPU.",
         "",
         f"Better ({__name__}, priority 1): chosen",
         "  ok  device = CPU",
@@ -210,3 +219,86 @@ def test_no_such_node(command: Command, model: Path) -> None:
     assert done.output == (
         "Error: NOT_FOUND: the graph has no node 'flaot'; perhaps you mean float\n"
     )
+
+
+@pytest.fixture
+def product(tmp_path: Path) -> Path:
+    """A model with a product of matrices, and with the negative of one."""
+    graph = Graph()
+    attrs = {"dtype": DataType.DT_FLOAT, "shape": [2, 2]}
+    x = graph.create_op("Placeholder", name="x", attrs=attrs).outputs[0]
+    graph.create_op("MatMul", [x, x], name="product")
+    graph.create_op("Neg", [x], name="negative")
+    file = tmp_path / "product.pb"
+    file.write_bytes(graph.as_graph_def().SerializeToString())
+    return file
+
+
+def asked(facts: dict[str, Any]) -> dict[str, str]:
+    return {one["name"]: one["verdict"] for one in facts["providers"]}
+
+
+def test_who_computes_a_node(command: Command, product: Path) -> None:
+    facts = explained(command, product, "product")
+    assert facts["provider"] == "blas"
+    assert asked(facts) == {"blas": "chosen", "numpy": "not asked: blas computes it"}
+    assert [one["prepares"] for one in facts["providers"]] == [["b"], []]
+    assert "The provider blas computes it." in command("explain", str(product), "product").output
+    facts = explained(command, product, "product", "--provider", "numpy")
+    assert facts["provider"] == "numpy"
+    assert asked(facts) == {"numpy": "chosen", "blas": "not among those to be asked"}
+    facts = explained(command, product, "negative")
+    assert asked(facts) == {"blas": "has no kernel of Neg", "numpy": "chosen"}
+
+
+def test_why_a_provider_does_not_compute_a_node(command: Command, product: Path) -> None:
+    class Provider(KernelProvider):
+        is_here = True
+        shapes: ClassVar[list[str]] = []
+
+        def is_available(self) -> bool:
+            return self.is_here
+
+        def supports(self, node: Any, shapes: Any) -> bool:
+            self.shapes.extend(map(str, shapes))
+            return False
+
+    refusing, narrow, absent = (Provider(f"p{i}", 90 - i) for i in range(3))
+
+    for one, types in ((refusing, ["float"]), (narrow, ["half"])):
+        register_kernel(
+            Name("MatMul").device("CPU").type_constraint("T", types), registry=one.kernels
+        )(type("Kernel", (OpKernel,), {}))
+    absent.is_here = False
+    for one in (refusing, narrow, absent):
+        register_provider(one)
+    try:
+        facts = explained(command, product, "product")
+    finally:
+        for one in (refusing, narrow, absent):
+            unregister_provider(one.name)
+    assert facts["provider"] == "blas"
+    assert asked(facts) == {
+        "p0": "does not support it",
+        "p1": "its kernel is not for T = float",
+        "blas": "chosen",
+        "numpy": "not asked: blas computes it",
+        "p2": "not available here",
+    }
+    assert Provider.shapes == ["[2,2]", "[2,2]"]
+
+
+def test_providers_of_a_run(command: Command, product: Path) -> None:
+    x = ("--input", "x=[[1, 2], [3, 4]]", "--fetch", "product", "--json")
+    results = [
+        json.loads(command("run", str(product), *x, *providers).output)
+        for providers in (
+            (),
+            ("--provider", "numpy"),
+            ("--provider", "numpy", "--provider", "blas"),
+        )
+    ]
+    assert results[0] == results[1] == results[2]
+    done = command("run", str(product), *x, "--provider", "nimpy")
+    assert done.exit_code == 1
+    assert "There is no kernel provider 'nimpy'; there are blas, numpy" in done.output

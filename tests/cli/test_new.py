@@ -13,7 +13,7 @@ def test_a_package_whose_tests_pass(command: Command, tmp_path: Path):
     done = command("new", "row_norm", "--into", tmp_path)
     assert done.exit_code == 0
     written = [line for line in done.output.splitlines() if line.startswith(str(tmp_path))]
-    assert len(written) == 6
+    assert len(written) == 7
     folder = tmp_path / "row_norm"
     tests = subprocess.run(
         [sys.executable, "-W", "error", "-m", "pytest", "-q", "-p", "no:cacheprovider"],
@@ -24,7 +24,7 @@ def test_a_package_whose_tests_pass(command: Command, tmp_path: Path):
         check=False,
     )
     assert tests.returncode == 0, tests.stdout
-    assert "6 passed" in tests.stdout
+    assert "8 passed" in tests.stdout
 
 
 @pytest.mark.parametrize("check", [["check", "--select", "E,F,I,UP,B,D1"], ["format", "--check"]])

@@ -26,7 +26,16 @@ def good(x):
 @opkernel.register_kernel(BAD, device="CPU")
 def bad(x):
     return x + np.float32(1) if x.ndim < 2 else np.float32(0)
+
+@opkernel.register_gradient(GOOD)
+def gradient(op, grad):
+    return grad
 """
+
+
+WRONG_GRADIENT = MODULE.replace(
+    "    return grad", "    return opkernel.gradients.nodes.Mul(grad, 77)"
+)
 
 
 @pytest.fixture
@@ -43,8 +52,8 @@ def test_ops_by_name(command):
     result = command("test", "--op", "Relu", "--op", "LogicalA*", "--calls", 5)
     assert result.exit_code == 0
     assert result.output.splitlines() == [
-        "ok      LogicalAnd  1 kernel, 5 calls",
-        "ok      Relu        1 kernel, 5 calls",
+        "ok      LogicalAnd  1 kernel, 5 calls; gradient not checked: none is registered",
+        "ok      Relu        1 kernel, 5 calls; gradient ok, 1 call",
         "2 ops: 2 passed",
     ]
 
@@ -58,7 +67,10 @@ def test_the_ops_of_a_module_and_a_failing_call(command, module, tmp_path):
     assert lines[2] == "CliBad"
     assert lines[3].startswith("x: float[")
     assert lines[4].startswith("saved as ")
-    assert lines[5:] == ["ok      CliGood  1 kernel, 40 calls", "2 ops: 1 passed, 1 failed"]
+    assert lines[5:] == [
+        "ok      CliGood  1 kernel, 40 calls; gradient ok, 8 calls",
+        "2 ops: 1 passed, 1 failed",
+    ]
     assert sorted(path.name for path in (tmp_path / "found").iterdir()) == [
         "cli_bad.pbtxt",
         "test_cli_bad.py",
@@ -83,6 +95,21 @@ def test_the_saved_case_fails_under_pytest_until_the_kernel_is_right(command, mo
     assert "the kernel bad (CPU) gives output 0 the shape []" in failed.stdout
     module.write_text(MODULE.replace("if x.ndim < 2 else np.float32(0)", ""))
     assert run_case().returncode == 0
+
+
+def test_a_wrong_gradient(command, module, tmp_path):
+    cases = tmp_path / "cases"
+    module.write_text(WRONG_GRADIENT)
+    result = command("test", module, "--op", "CliGood", "--save", cases)
+    assert result.exit_code == 1
+    lines = [line.strip() for line in result.output.splitlines()]
+    assert lines[0] == "FAILED  CliGood"
+    assert lines[1].startswith("the gradient of input 0 ('x') is ")
+    assert "finite differences of 0.008 give" in lines[1]
+    assert lines[2:4] == ["CliGood", "x: float[] = 0.14361000061035156"]
+    assert lines[-1] == "1 op: 1 failed"
+    case = (cases / "test_cli_good.py").read_text()
+    assert "the gradient of input 0 ('x') is " in case
 
 
 def test_json(command):

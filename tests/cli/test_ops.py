@@ -4,6 +4,8 @@ from pathlib import Path
 import pytest
 from tests.cli.conftest import Command
 
+import opkernel
+from opkernel.opdef import unknown_shape
 from opkernel.proto import GraphDef, NodeDef
 
 
@@ -21,7 +23,7 @@ def test_one_op_in_full(command: Command):
 def test_one_op_as_a_table(command: Command):
     lines = command("ops", "ConcatV2").output.splitlines()
     assert lines[0].startswith("ConcatV2: ")
-    assert [line.split() for line in lines[1:-1]] == [
+    assert [line.split() for line in lines[1:-2]] == [
         ["name", "type", "default", "minimum", "allowed"],
         ["input", "values", "N", "*", "T"],
         ["input", "axis", "Tidx"],
@@ -30,7 +32,31 @@ def test_one_op_as_a_table(command: Command):
         ["attr", "T", "type"],
         ["attr", "Tidx", "type", "int32", "int32,", "int64"],
     ]
+    assert lines[-2].startswith("Traits: cannot_fail, ")
     assert lines[-1] == "Kernels: CPU"
+
+
+@pytest.mark.parametrize(
+    ("op", "traits"),
+    [
+        ("Neg", {"pointwise", "cannot_fail", "involution"}),
+        ("While", {"calls=while"}),
+        ("SparseMatrixSparseCholesky", set()),
+        ("OpsTestTraits", {"pointwise", "even"}),
+    ],
+)
+def test_what_passes_may_assume(command: Command, op: str, traits: set[str]):
+    opkernel.register_op(
+        "OpsTestTraits",
+        inputs=["x: float"],
+        outputs=["y: float"],
+        shape_fn=unknown_shape,
+        traits="pointwise even",
+    )
+    (row,) = json.loads(command("ops", op, "--json").output)
+    assert traits <= set(row["traits"])
+    assert bool(traits) is bool(row["traits"])
+    assert f"Traits: {', '.join(row['traits']) or 'none'}\n" in command("ops", op).output
 
 
 @pytest.mark.parametrize(

@@ -1,14 +1,11 @@
 import json
-import signal
 import time
-from contextlib import suppress
 
 import click
 import pytest
 
-from opkernel.cli.output import counted, print_json, print_table, printable
-from opkernel.cli.progress import progress, time_limit
-from opkernel.errors import DeadlineExceededError
+from opkernel.cli.output import counted, echo, one_line, print_json, print_table, shown
+from opkernel.cli.progress import progress
 
 
 def test_json_has_a_line_for_each_item(capsys: pytest.CaptureFixture[str]):
@@ -48,9 +45,18 @@ def test_tables_on_a_terminal_are_wrapped_to_its_width(
     assert "[bold]a[/bold]" in lines[3], "names are no markup"
 
 
-def test_control_characters_are_escaped():
-    assert printable("plain é") == "plain é"
-    assert printable("\x1b[2J\r\n\udcff") == "\\x1b[2J\\r\n\\udcff"
+def test_what_steers_terminals_is_escaped(capsys: pytest.CaptureFixture[str]):
+    echo("plain é")
+    echo("\x1b[2J\r\n\udcff\x9b\u202e\u2028\0\x7f")
+    echo("a", one_line("b\nc"))
+    assert capsys.readouterr().out == (
+        "plain é\n\\x1b[2J\\r\n\\udcff\\x9b\\u202e\\u2028\\x00\\x7f\nab\\nc\n"
+    )
+
+
+def test_only_our_colours_reach_terminals():
+    assert shown(shown("\x1b[2J", bold=True), "\x1b[0m") == "\x1b[1m\\x1b[2J\x1b[0m\\x1b[0m"
+    assert shown(f"{shown('a', fg='red')}") == "\\x1b[31ma\\x1b[0m", "it is a str like others now"
 
 
 def test_counted():
@@ -70,29 +76,6 @@ def test_long_work_is_announced_on_terminals(
     assert capsys.readouterr().err == "", "it is no terminal"
     monkeypatch.setattr("sys.stderr.isatty", lambda: True)
     wait()
-    shown = capsys.readouterr().err
-    assert shown.startswith("\rWaiting ... 0 s")
-    assert shown.endswith(f"\r{' ' * len('Waiting ... 0 s')}\r"), "the line is cleared"
-
-
-def test_a_time_limit_interrupts_python():
-    with pytest.raises(DeadlineExceededError, match=r"Timed out after 0\.05 s"), time_limit(0.05):
-        time.sleep(60)
-    assert signal.getitimer(signal.ITIMER_REAL) == (0.0, 0.0)
-
-
-def test_a_time_limit_is_not_lost_where_errors_are_caught(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr("opkernel.cli.progress._AGAIN_S", 0.05)
-
-    def hear_the_second() -> None:
-        with suppress(DeadlineExceededError):
-            time.sleep(60)
-        time.sleep(60)
-
-    with pytest.raises(DeadlineExceededError), time_limit(0.05):
-        hear_the_second()
-
-
-def test_no_time_limit():
-    with time_limit(None):
-        pass
+    printed = capsys.readouterr().err
+    assert printed.startswith("\rWaiting ... 0 s")
+    assert printed.endswith(f"\r{' ' * len('Waiting ... 0 s')}\r"), "the line is cleared"

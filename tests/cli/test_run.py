@@ -1,4 +1,5 @@
 import json
+import re
 from collections.abc import Callable
 from pathlib import Path
 
@@ -202,10 +203,8 @@ def test_many_values_are_abridged(command: Command, model: Path, tmp_path: Path)
 def test_a_timeout_ends_a_loop(command: Command, text_model: TextModel):
     done = command("run", text_model(ENDLESS), "--timeout", "0.2")
     assert done.exit_code == 1
-    assert done.output == (
-        "Error: DEADLINE_EXCEEDED: StatelessWhile: Timed out after 0.2 s "
-        "(node 'loop', inputs int32[])\n"
-    )
+    told = r"Error: DEADLINE_EXCEEDED: \w+: Timed out.* \(node '\w+', inputs int32\[\]\)\n"
+    assert re.fullmatch(told, done.output)
 
 
 def test_ctrl_c_ends_with_130(command: Command, model: Path, monkeypatch: pytest.MonkeyPatch):
@@ -226,7 +225,7 @@ def test_ctrl_c_ends_with_130(command: Command, model: Path, monkeypatch: pytest
         (["--input", "nope=1"], "'nope', does not exist in the graph. The inputs of the graph: x:"),
         (
             ["--input", "x=[1,2]", "--fetch", "x_out"],
-            r"Cannot feed value of shape (2,) for Tensor 'x:0', which has shape (None, 3)",
+            r"Cannot feed value of shape (2,) for Tensor 'x:0', which has shape (?, 3)",
         ),
     ],
 )
@@ -264,7 +263,7 @@ def test_wrong_use_ends_with_2(command: Command, model: Path, arguments, message
 def test_a_graph_without_outputs(command: Command, text_model: TextModel):
     done = command("run", text_model('node { name: "init" op: "NoOp" }'))
     assert done.exit_code == 2
-    assert "name with --fetch what to compute" in done.output
+    assert "name with --fetch what is asked for" in done.output
 
 
 def test_resources_do_not_fit_into_npz(command: Command, text_model: TextModel, tmp_path: Path):

@@ -112,3 +112,22 @@ def test_a_module_without_ops(command: Command) -> None:
     done = command("stubs", "json")
     assert done.exit_code == 2
     assert "'json' registers no ops" in done.output
+
+
+@pytest.mark.parametrize(
+    "op",
+    [
+        'name: "Wrong" attr { name: "T" type: "ty+e" }',
+        'name: "Wrong" input_arg { name: "x" type_attr: "T" }',
+        'name: "Wrong" input_arg { name: "x" type: DT_FLOAT number_attr: "N" }',
+        'name: "no op" attr { name: "T" type: "type" }',
+    ],
+)
+def test_ops_that_break_the_rules_of_declarations_are_refused(
+    command: Command, tmp_path: Path, op: str
+):
+    file = tmp_path / "ops.pbtxt"
+    file.write_text(f"op {{ {op} }}")
+    done = command("stubs", file)
+    assert done.exit_code == 1
+    assert done.output.startswith("Error: INVALID_ARGUMENT: ")

@@ -16,7 +16,7 @@ from opkernel.graph import (
     print_instantiated,
 )
 from opkernel.opdef import OpRegistry, remove_descriptions_from_op_def
-from opkernel.optimization.common_subexpressions import optimize_cse
+from opkernel.optimization.algebra.common_subexpressions import optimize_cse
 from opkernel.proto import AttrValue, FunctionDef, FunctionDefLibrary, GraphDef, OpDef
 
 Query = dict[str, Any]
@@ -60,7 +60,7 @@ def import_graph(registries: Registries, query: Query) -> Any:
     ops = graph.get_operations()
     edges = sum(len(op.inputs) + len(op.control_inputs) for op in ops)
     roots = sum(not op.inputs and not op.control_inputs for op in ops)
-    leaves = sum(not op._consumer_edges() for op in ops)
+    leaves = sum(not op.consumer_edges() for op in ops)
     return {
         "status": OK,
         "graph_def": text_format.MessageToString(exported, as_one_line=True),

@@ -13,24 +13,24 @@ import answer_graphs
 import opkernel  # noqa: F401  # connects the global registries with the catalogue of ops
 from opkernel.errors import NotFoundError, OpError
 from opkernel.graph import Graph
-from opkernel.kernel.create import create_op_kernel
-from opkernel.kernel.kernel_def import KernelDefBuilder
-from opkernel.kernel.lookup import (
-    find_kernel_registration,
-    kernels_registered_for_op,
-    supported_device_types_for_node,
-)
-from opkernel.kernel.memory_types import MemoryType, memory_types_for_node
 from opkernel.kernel.op_kernel import OpKernel
-from opkernel.kernel.registry import (
+from opkernel.kernel.registry.create import create_op_kernel
+from opkernel.kernel.registry.kernel_def import KernelDefBuilder
+from opkernel.kernel.registry.kernel_registry import (
     KernelRegistration,
     KernelRegistry,
     global_kernel_registry,
 )
+from opkernel.kernel.registry.lookup import (
+    find_kernel_registration,
+    kernels_registered_for_op,
+    supported_device_types_for_node,
+)
+from opkernel.kernel.registry.memory_types import MemoryType, memory_types_for_node
 from opkernel.opdef import GRAPH_DEF_VERSION, OpDefBuilder, OpRegistry, global_op_registry
 from opkernel.proto import KernelDef, NodeDef
 from opkernel.runtime import LocalDevice
-from opkernel.runtime.memory_types import ensure_memory_types, validate_memory_types
+from opkernel.runtime.placement.memory_types import ensure_memory_types, validate_memory_types
 from opkernel.types import DataType
 
 Query = dict[str, Any]

@@ -5,11 +5,11 @@ from typing import Any
 
 import numpy as np
 
+from opkernel.device.local_device import CPU
 from opkernel.errors import FailedPreconditionError, OpError
 from opkernel.kernel import get_registered_kernels_for_op
 from opkernel.opdef import global_op_registry
-from opkernel.runtime.device import CPU
-from opkernel.runtime.eager import execute
+from opkernel.runtime.calls.eager import execute
 from opkernel.types import DataType, PartialTensorShape, as_dtype
 
 UNSUPPORTED = {"unsupported": True}

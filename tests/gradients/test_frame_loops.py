@@ -31,7 +31,7 @@ class FrameLoop:
         self.variables = [raw_ops.Identity(input=switch.output_true) for switch in switches]
         following = body(self, *self.variables)
         for merge, value in zip(self.merges, following, strict=True):
-            merge.output.op._update_input(1, raw_ops.NextIteration(data=value))
+            merge.output.op.update_input(1, raw_ops.NextIteration(data=value))
         self.results = [raw_ops.Exit(data=switch.output_false) for switch in switches]
 
     def _enter(self, tensor, is_constant=False):

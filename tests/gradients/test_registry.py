@@ -2,6 +2,8 @@
 
 import importlib
 import pkgutil
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -64,7 +66,7 @@ def test_a_module_may_register_its_gradient_again():
 
 
 def test_gradients_of_others_are_not_replaced():
-    with pytest.raises(AlreadyExistsError, match=r"Tanh .*'opkernel.ops.math.gradients"):
+    with pytest.raises(AlreadyExistsError, match=r"Tanh .*'opkernel.ops.math\."):
         register_gradient("Tanh")(lambda op, grad: grad)
 
 
@@ -78,7 +80,7 @@ def test_a_node_may_ask_for_another_gradient():
         assert y.op.get_attr("_gradient_op_type") == b"TwiceTheGradient"
         assert gradient_function_of(z.op) is look_up_gradient("Identity")
         np.testing.assert_array_equal(Session(graph).run(opkernel.gradients(z, x))[0], [2, 2])
-        y.op._node_def.attr["_gradient_op_type"].s = b"Nobody"
+        y.op.attr["_gradient_op_type"].s = b"Nobody"
         with pytest.raises(NotFoundError, match=r"'Identity' \(op type: Nobody\)"):
             opkernel.gradients(y, x)
 
@@ -108,13 +110,42 @@ def test_gradient_functions_give_tensors():
             opkernel.gradients(y, x)
 
 
+def modules_of_ops():
+    return [module.name for module in pkgutil.walk_packages(opkernel.ops.__path__, "opkernel.ops.")]
+
+
 def test_gradients_of_the_catalogue_stand_where_they_are_looked_for():
-    """In `gradients` beside the module of the op, under its name."""
-    found = list(pkgutil.walk_packages(opkernel.ops.__path__, "opkernel.ops."))
-    modules = [module.name for module in found if ".gradients." in module.name]
-    assert len(modules) > 50
+    """With the op, or in `gradients` beside its module under its name."""
+    modules = set(modules_of_ops()) - {"opkernel.ops.without_gradient"}
     for module in modules:
         importlib.import_module(module)
     owners = {op: e.owner for op, e in registry._entries.items() if e.owner in modules}
-    assert len(owners) > 200
+    assert len(owners) > 250
     assert {op: module_of_gradient(op) for op in owners} == owners
+
+
+def test_ops_load_nothing_of_gradients_before_one_is_asked_for():
+    modules = [module for module in modules_of_ops() if ".gradient" not in module]
+    imports = "\n".join([f"import {module}" for module in modules])
+    loaded = "sorted(name for name in sys.modules if name.startswith('opkernel.gradients.'))"
+    program = f"import sys\n{imports}\nprint(*{loaded})"
+    run = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=True
+    )
+    assert run.stdout.split() == ["opkernel.gradients.registry"]
+
+
+@pytest.mark.parametrize("first", ["opkernel.gradients", "opkernel"])
+def test_the_room_is_the_function_whatever_is_asked_for_first(first):
+    program = (
+        f"import {first}\nimport opkernel\nfunction = opkernel.gradients\n"
+        "import opkernel.gradients as room\nfrom opkernel import gradients as again\n"
+        "assert function is room is again\n"
+        "with opkernel.Graph().as_default() as graph:\n"
+        "    x = opkernel.constant(3.0)\n"
+        "    print(*opkernel.Session(graph).run(function(x * x, x)))\n"
+    )
+    run = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=True
+    )
+    assert run.stdout == "6.0\n"

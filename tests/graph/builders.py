@@ -2,7 +2,13 @@
 
 from google.protobuf import text_format
 
-from opkernel.opdef import InferenceContext, OpRegistry, register_op, unknown_shape
+from opkernel.opdef import (
+    InferenceContext,
+    OpRegistry,
+    global_op_registry,
+    register_op,
+    unknown_shape,
+)
 from opkernel.opdef.common_shapes import (
     broadcast_binary_op_shape,
     no_outputs,
@@ -58,7 +64,7 @@ def make_registry() -> OpRegistry:
         ]
         register_op(
             name, inputs=split[0], outputs=split[1], attrs=split[2],
-            shape_fn=shape_fn, registry=registry, **flags,
+            shape_fn=shape_fn, traits=global_op_registry().traits(name), registry=registry, **flags,
         )  # fmt: skip
 
     op("Const", "", "output: dtype", "value: tensor; dtype: type", const_shape)

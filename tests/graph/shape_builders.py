@@ -45,7 +45,7 @@ def dims(graph: Graph, tensor: Tensor, inputs: Any = None) -> Shape:
 
 def known_dims(graph: Graph, *tensors: Tensor) -> list[tuple[DimensionHandle, ...]]:
     """The dimensions of tensors in one inference; an unknown one may be that of another."""
-    refiner = graph.infer_shapes()._refiner
+    refiner = graph.infer_shapes().refiner
     shapes = [refiner.shape_handle((tensor.op, tensor.value_index)) for tensor in tensors]
     return [shape.dims for shape in shapes if shape.dims is not None]
 
@@ -62,7 +62,7 @@ def v1_loop(
         results = body(*[op(graph, "Identity", s.outputs[1]) for s in switches])
         results = [results] if isinstance(results, Tensor) else results
         for merge, result in zip(merges, results, strict=True):
-            merge._update_input(1, op(graph, "NextIteration", result))
+            merge.update_input(1, op(graph, "NextIteration", result))
         return [op(graph, "Exit", s.outputs[0]) for s in switches]
 
 

@@ -36,7 +36,7 @@ def test_a_value_is_read_before_what_changes_it_afterwards(kind: str, executor: 
     result = USERS[kind](b, y)
     for op in b.graph.get_operations():
         if y in op.inputs:
-            op._add_control_input(changed)
+            op.add_control_input(changed)
     with opkernel.Session(b.graph, executor_type=executor) as session:
         session.run(first.name)
         np.testing.assert_array_equal(session.run(result), [-1, -2])

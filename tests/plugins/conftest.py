@@ -10,7 +10,7 @@ import pytest
 from opkernel.plugins import Contents, contents_of, load_plugins, loading
 from opkernel.plugins.contents import remove_contents
 
-NOTHING = Contents(frozenset(), frozenset(), frozenset())
+NOTHING = Contents(*[frozenset()] * 5)
 
 OP = """
 import opkernel

@@ -12,13 +12,19 @@ import pytest
 from tests.plugins.conftest import Plugins, op
 
 import opkernel
+from opkernel.device.device_factory import device_factory, device_types
+from opkernel.device.local_device import CpuFactory
 from opkernel.errors import (
     AlreadyExistsError,
     FailedPreconditionError,
     InvalidArgumentError,
     NotFoundError,
 )
-from opkernel.kernel import get_registered_kernels_for_op
+from opkernel.kernel import (
+    choose_providers,
+    get_registered_kernels_for_op,
+    registered_providers,
+)
 from opkernel.opdef import global_op_registry
 from opkernel.plugins import contents_of, load_plugins
 
@@ -328,3 +334,135 @@ class TestLoadLibrary:
         (folder / "ops.py").write_text("from . import more  # a different size")
         opkernel.load_library(folder)
         assert opkernel.raw_ops.PluginMended(x=2) == 4
+
+
+PROVIDER = """
+import numpy as np
+from opkernel.kernel import KernelProvider, register_kernel, register_provider
+
+provider = register_provider(KernelProvider("of_plugin", priority={priority}))
+register_kernel("Neg", device="CPU", registry=provider.kernels)(lambda x: np.full(x.shape, 7, x.dtype))
+"""
+
+
+class TestProviders:
+    CODE = """
+import opkernel
+graph = opkernel.Graph()
+with graph.as_default():
+    y = opkernel.raw_ops.Neg(x=opkernel.constant(1.0))
+with opkernel.Session(graph, optimize=False, providers={names}) as session:
+    print(session.run(y))
+"""
+
+    def test_it_is_loaded_where_somebody_names_it(self, plugins: Plugins):
+        plugins.put("provides", PROVIDER.format(priority=-1))
+        assert run(self.CODE.format(names=None), plugins) == "-1.0\n"
+        assert run(self.CODE.format(names=["of_plugin"]), plugins) == "7.0\n"
+        plugins.install("provides_too", PROVIDER.format(priority=-1).replace("of_plugin", "other"))
+        assert run(self.CODE.format(names=["other"]), plugins) == "7.0\n"
+
+    def test_once_loaded_its_priority_counts(self, plugins: Plugins):
+        plugins.put("provides", PROVIDER.format(priority=1))
+        code = "from opkernel.plugins import load_plugins\nload_plugins()\n" + self.CODE
+        assert run(code.format(names=None), plugins) == "7.0\n"
+
+    def test_that_of_a_plugin_that_fails_is_taken_back(self, plugins: Plugins):
+        plugins.put("provides", PROVIDER.format(priority=1) + "raise ValueError('no luck')")
+        assert "no luck" in problem_of("provides")
+        assert "of_plugin" not in [one.name for one in registered_providers()]
+        with pytest.raises(NotFoundError, match="no kernel provider 'of_plugin'"):
+            choose_providers(["of_plugin"])
+
+
+TOY = (SOURCES.parent / "examples/device/toy_device.py").read_text()
+
+
+class TestDeviceTypes:
+    CODE = """
+import sys
+import opkernel
+from opkernel.device.device_factory import device_types
+graph = opkernel.Graph()
+with graph.as_default():
+    x = opkernel.placeholder(opkernel.float32, name="x")
+    with graph.device({device!r}):
+        y = opkernel.raw_ops.Neg(x=x, name="y")
+config = opkernel.SessionConfig(device_count={counts})
+{run}
+print(device_types())
+"""
+    SESSION = """
+with opkernel.Session(graph, config=config) as session:
+    print(session.run(y, {x: 1.0}), len(session.list_devices()))
+"""
+    LATER = """
+with opkernel.Session(graph, config=config) as session:
+    with graph.as_default(), graph.device("/device:TOY:0"):
+        z = opkernel.raw_ops.Neg(x=y)
+    print(session.run(z, {x: 1.0}), len(session.list_devices()))
+"""
+    DIRECT = """
+session = opkernel.DirectSession(config)
+session.create(graph.as_graph_def())
+print(session.run({"x": 1.0}, ["y:0"])[0], len(session.list_devices()))
+"""
+    PLACED = """
+from opkernel.runtime.placement.device_set import DeviceSet
+from opkernel.runtime.placement.placer import place_with_reasons
+placed = place_with_reasons(graph.get_operations(), DeviceSet.of_session({}))
+print(placed[-1].device.name.rpartition("device:")[2])
+"""
+    CHECKED = """
+from opkernel.testing import check_device
+check_device("TOY")
+"""
+
+    @pytest.mark.parametrize(
+        ("device", "counts", "run_it", "printed"),
+        [
+            ("/device:TOY:0", {}, SESSION, "-1.0 2\n['CPU', 'TOY']\n"),
+            ("/device:TOY:1", {"TOY": 2}, SESSION, "-1.0 3\n['CPU', 'TOY']\n"),
+            ("", {"TOY": 1}, SESSION, "-1.0 2\n['CPU', 'TOY']\n"),
+            ("", {}, LATER, "1.0 2\n['CPU', 'TOY']\n"),
+            ("/device:TOY:0", {}, DIRECT, "-1.0 2\n['CPU', 'TOY']\n"),
+            ("/device:TOY:0", {}, PLACED, "TOY:0\n['CPU', 'TOY']\n"),
+            ("", {}, CHECKED, "['CPU', 'TOY']\n"),
+            ("/device:CPU:1", {"CPU": 2, "TOY": 0}, SESSION, "-1.0 2\n['CPU']\n"),
+        ],
+    )
+    def test_it_is_loaded_where_somebody_names_it(
+        self,
+        device: str,
+        counts: dict[str, int],
+        run_it: str,
+        printed: str,
+        plugins: Plugins,
+    ):
+        plugins.put("toy", TOY)
+        code = self.CODE.format(device=device, counts=counts, run=run_it)
+        assert run(code, plugins) == printed
+
+    def test_a_type_that_no_plugin_brings(self, plugins: Plugins):
+        plugins.put("doubles", op("PluginBesideDevices"))
+        with pytest.raises(NotFoundError, match="No device factory is registered for 'TOY'"):
+            device_factory("TOY")
+        assert knows("PluginBesideDevices")
+        graph = opkernel.Graph()
+        with graph.as_default(), graph.device("/device:TOY:0"):
+            y = opkernel.raw_ops.Neg(x=opkernel.constant(1.0))
+        strict = opkernel.SessionConfig(allow_soft_placement=False)
+        refused = pytest.raises(
+            InvalidArgumentError, match="assigned to /device:TOY:0 but available"
+        )
+        with opkernel.Session(graph, config=strict) as session, refused:
+            session.run(y)
+        with opkernel.Session(graph) as session:
+            assert session.run(y) == -1
+
+    def test_those_of_a_plugin_that_fails_are_taken_back(self, plugins: Plugins):
+        takes_cpu = 'register_device_factory("CPU", ToyFactory(), priority=100)\n'
+        plugins.put("toy", TOY + takes_cpu + "raise ValueError('no luck')")
+        assert "no luck" in problem_of("toy")
+        assert device_types() == ["CPU"]
+        assert type(device_factory("CPU")) is CpuFactory

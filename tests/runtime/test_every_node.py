@@ -144,7 +144,7 @@ class Steps:
 
     def resources(self) -> str:
         """What steps have left behind."""
-        return self.session._devices.all[0].resource_manager.debug_string()
+        return self.session._devices.client_device.resource_manager.debug_string()
 
     def kernels(self) -> list[OpKernel]:
         """All kernels that a step runs."""

@@ -1,6 +1,7 @@
 """Graphs of very many nodes are compiled piece by piece."""
 
 import asyncio
+import re
 from typing import Any
 
 import numpy as np
@@ -42,6 +43,22 @@ def test_a_long_graph_is_cut_into_functions_and_gives_the_same() -> None:
     assert session.run(["n4499:0", "n10:0", "one:0", "x:0"], {"x:0": 0.5}) == [4500.5, 11.5, 1, 0.5]
     assert session.run(["n4499:0", "n10:0"], {"x:0": 0.5, "n2000:0": 1.0}) == [2500, 11.5]
     assert session.plan("n4499:0", ["x:0"]).source.count("def ") == 5
+
+
+def test_nodes_may_be_called_as_the_functions_that_a_plan_is_cut_into() -> None:
+    graph = Graph()
+    with graph.as_default():
+        first = tensor = opkernel.placeholder(opkernel.float32, name="part_1")
+        one = opkernel.constant(np.float32(1), name="part_0")
+        for number in range(2500):
+            tensor = graph.create_op("AddV2", [tensor, one], name=f"n{number}").outputs[0]
+        graph.create_op("AddV2", [tensor, first], name="part_2")
+    session = opkernel.Session(graph, optimize=False)
+    assert session.run("part_2:0", {"part_1:0": 0.5}) == 2501
+    source = session.plan("part_2:0", ["part_1:0"]).source
+    functions = re.findall(r"^def (\w+)", source, re.MULTILINE)
+    assert len(functions) > 2
+    assert not {"part_0", "part_1", "part_2"} & {*functions}
 
 
 def test_an_error_in_a_long_graph_names_its_node() -> None:

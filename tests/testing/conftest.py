@@ -4,9 +4,12 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from tests.runtime.placement.conftest import toy
 
 from opkernel.kernel import KernelRegistry, register_kernel
 from opkernel.opdef import OpRegistry, register_op, unchanged_shape
+
+__all__ = ["Ops", "ops", "toy"]
 
 
 class Ops:

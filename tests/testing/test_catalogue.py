@@ -9,12 +9,18 @@ import numpy as np
 import pytest
 
 from opkernel.graph import Graph, Operation, import_graph_def
-from opkernel.kernel import get_registered_kernels_for_op, global_kernel_registry
+from opkernel.kernel import (
+    REFERENCE,
+    get_registered_kernels_for_op,
+    global_kernel_registry,
+    registered_providers,
+)
 from opkernel.opdef import global_op_registry
 from opkernel.ops.catalogue import MODULE_OF_OP
+from opkernel.ops.loader import load_all_ops
 from opkernel.proto import GraphDef
 from opkernel.runtime import Session
-from opkernel.testing import OpCall, examine_op
+from opkernel.testing import OpCall, check_provider_on_call, examine_op
 from opkernel.testing.check_kernels import Checker
 
 CALLS = Path(__file__).parent.parent / "data" / "op_calls.pb.xz"
@@ -76,8 +82,12 @@ def test_kernels_keep_the_rules_on_recorded_calls(
     for op in recorded().get(name, ()):
         if not registration.op_def.HasField("deprecation"):
             inputs = tuple(map(as_array, session().run(list(op.inputs))))
-            taken = checker.check(OpCall(registration, op.node_def, inputs))
+            call = OpCall(registration, op.node_def, inputs)
+            taken = checker.check(call)
             assert taken or any("func" in attr.type for attr in registration.op_def.attr)
+            for provider in registered_providers():
+                if provider.name != REFERENCE and provider.kernels.registrations_for(name):
+                    assert check_provider_on_call(provider, call)
 
 
 @pytest.mark.parametrize("name", DRAWN)
@@ -90,3 +100,24 @@ def test_kernels_keep_the_rules_on_drawn_calls(name: str) -> None:
 @pytest.mark.parametrize("name", CONTRADICTS_ITSELF)
 def test_what_contradicts_itself_is_found(name: str) -> None:
     assert any(examine_op(name, max_examples=300 * tries).failure for tries in (1, 4))
+
+
+def test_element_wise_kernels_give_parts_for_parts() -> None:
+    """All that claim it: what they compute of parts of their inputs are parts of the whole."""
+    load_all_ops()
+    registrations = global_kernel_registry().registrations()
+    claiming = {one.kernel_def.op for one in registrations if one.contract.elementwise}
+    assert len(claiming) > 90
+    reports = [examine_op(name, max_examples=10) for name in sorted(claiming)]
+    assert [str(report.failure) for report in reports if report.failure is not None] == []
+    assert sum(report.ran > 5 for report in reports) > 90
+
+
+def test_kernels_of_the_catalogue_claim_that_their_outputs_are_as_declared() -> None:
+    load_all_ops()
+    unclaimed = [
+        f"{one.owner}: {one.class_name}"
+        for one in global_kernel_registry().registrations()
+        if one.owner.startswith("opkernel.") and not one.contract.outputs_as_declared
+    ]
+    assert unclaimed == []

@@ -230,8 +230,3 @@ def test_constants_carry_the_names_of_the_python_api():
         assert constant.tf_name == tf_name
     assert ok.half is ok.float16
     assert ok.double is ok.float64
-
-
-def test_every_name_of_the_room_is_listed():
-    assert len(set(ok.__all__)) == len(ok.__all__)
-    assert all(hasattr(ok, name) for name in ok.__all__)

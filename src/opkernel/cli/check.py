@@ -9,7 +9,7 @@ from opkernel.cli.check_formats import FORMATS
 from opkernel.cli.check_report import CheckReport, Finding
 from opkernel.cli.exit_status import WrongUse
 from opkernel.cli.op_sources import OpSource, earlier_ops, ops_of_target
-from opkernel.cli.output import printable
+from opkernel.cli.output import echo
 from opkernel.cli.progress import progress
 from opkernel.errors import OpError
 from opkernel.graph import load_graph_def
@@ -69,9 +69,9 @@ def check(
             target = ops_of_target(target_name)
             before = earlier_ops(reference, target)
         except OpError as error:  # status 1 is for graphs that break
-            raise WrongUse(printable(f"{error.code.name}: {error.message}")) from error
+            raise WrongUse(f"{error.code.name}: {error.message}") from error
         report = _report(target, before, models)
-    click.echo(FORMATS[format_name](report), nl=False)
+    echo(FORMATS[format_name](report), nl=False)
     if report.breaks_graphs or (strict and report.findings):
         context.exit(1)
 

@@ -1,15 +1,13 @@
 """The result of `opkernel check` as text, JSON, Markdown or SARIF."""
 
-import json
 from collections.abc import Callable, Mapping
 from itertools import groupby
 from typing import Any
 
-import click
-
 from opkernel.cli.check_report import CheckReport, Finding
 from opkernel.cli.check_sarif import as_sarif
-from opkernel.cli.output import counted, printable
+from opkernel.cli.output import counted, one_line, shown
+from opkernel.foreign_text import json_text, markdown_cell, markdown_code
 
 __all__ = ["FORMATS"]
 
@@ -39,16 +37,16 @@ def _hit_texts(report: CheckReport, finding: Finding) -> list[str]:
 
 def _as_text(report: CheckReport) -> str:
     title = f"{report.target} against {report.reference}: {report.verdict}"
-    lines = [click.style(printable(title), bold=True), f"  {report.summary}"]
+    lines: list[str] = [shown(title, bold=True), f"  {report.summary}"]
     for (op, place), findings in groupby(report.findings, lambda f: (f.op, f.place)):
-        lines += ["", f"{printable(place)}: {click.style(printable(op), bold=True)}"]
+        lines += ["", shown(one_line(place), ": ", shown(one_line(op), bold=True))]
         for finding in findings:
             color = "red" if finding.rule.breaks_graphs else "yellow"
-            level = click.style(_level(finding), fg=color)
-            lines.append(f"  {level}[{finding.rule.value}] {printable(finding.fact)}")
-            lines.append(f"    {printable(finding.impact)}")
-            lines += [f"    {printable(hit)}" for hit in _hit_texts(report, finding)]
-    return "\n".join(lines) + "\n"
+            level = shown(_level(finding), fg=color)
+            lines.append(shown("  ", level, f"[{finding.rule.value}] {finding.fact}"))
+            lines.append(f"    {finding.impact}")
+            lines += [f"    {hit}" for hit in _hit_texts(report, finding)]
+    return shown(*lines, "", sep="\n")
 
 
 def _as_json(report: CheckReport) -> str:
@@ -62,7 +60,7 @@ def _as_json(report: CheckReport) -> str:
         "findings": [_finding_as_json(finding) for finding in report.findings],
         "graphs": report.graphs,
     }
-    return json.dumps(value, indent=2) + "\n"
+    return json_text(value, indent=2) + "\n"
 
 
 def _finding_as_json(finding: Finding) -> dict[str, Any]:
@@ -79,8 +77,9 @@ def _finding_as_json(finding: Finding) -> dict[str, Any]:
 
 
 def _as_markdown(report: CheckReport) -> str:
+    target, reference = markdown_code(report.target), markdown_code(report.reference)
     lines = [
-        f"### `{report.target}` against `{report.reference}`: {report.verdict}",
+        f"### {target} against {reference}: {report.verdict}",
         "",
         f"{report.summary}.",
     ]
@@ -90,20 +89,12 @@ def _as_markdown(report: CheckReport) -> str:
         mark = "❌" if finding.rule.breaks_graphs else "⚠️"
         cells = (
             mark,
-            f"`{finding.op}`<br>{_escaped(finding.place)}",
-            f"{_escaped(finding.fact)}<br>`{finding.rule.value}`",
-            "<br>".join(map(_escaped, (finding.impact, *_hit_texts(report, finding)))),
+            f"{markdown_code(finding.op)}<br>{markdown_cell(finding.place)}",
+            f"{markdown_cell(finding.fact)}<br>`{finding.rule.value}`",
+            "<br>".join(map(markdown_cell, (finding.impact, *_hit_texts(report, finding)))),
         )
         lines.append(f"| {' | '.join(cells)} |")
     return "\n".join(lines) + "\n"
-
-
-def _escaped(text: str) -> str:
-    """Text as it is, in a cell of a table."""
-    text = text.replace("\\", "\\\\").replace("&", "&amp;").replace("<", "&lt;")
-    for sign in "|*_`[]":
-        text = text.replace(sign, f"\\{sign}")
-    return text.replace("\n", " ")
 
 
 FORMATS: Mapping[str, Callable[[CheckReport], str]] = {

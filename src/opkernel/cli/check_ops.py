@@ -1,4 +1,4 @@
-"""`opkernel test`: test the kernels of ops on calls that are drawn from the ops' declarations."""
+"""`opkernel test`: test the kernels and gradients of ops on calls that are drawn from the ops' declarations."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from opkernel.cli.exit_status import WrongUse
-from opkernel.cli.output import counted, json_option, print_json, printable
+from opkernel.cli.output import counted, echo, json_option, one_line, print_json
 from opkernel.cli.registered import find_op, no_such_op
 from opkernel.errors import FailedPreconditionError, InvalidArgumentError, OpError
 from opkernel.kernel import global_kernel_registry
@@ -56,11 +56,12 @@ def check_ops(
     save: Path | None,
     as_json: bool,
 ) -> None:
-    """Test the kernels of ops, with nothing but the ops' declarations.
+    """Test the kernels and gradients of ops, with nothing but the ops' declarations.
 
     Calls that an op's shape function accepts are drawn, and every kernel of the op is run on them:
     it must give the declared types and the inferred shapes, the same result twice, and that of the
-    op's other kernels, and must not write to its inputs. The smallest failing call is printed.
+    op's other kernels, and must not write to its inputs. A gradient that is registered must agree
+    with finite differences at a fifth as many calls. The smallest failing call is printed.
 
     MODULE is a module or Python file that registers kernels; without --op all its ops are tested.
     """
@@ -153,29 +154,33 @@ def _save(report: OpReport, folder: Path, modules: Sequence[str]) -> str:
 
 def _print(report: OpReport, width: int, saved: str) -> None:
     status = {"failed": "FAILED", "passed": "ok", "untested": "-"}[_status(report)]
-    click.echo(f"{status:<7} {report.op:<{width}}  {_details(report)}".rstrip())
+    echo(f"{status:<7} {one_line(report.op):<{width}}  {_details(report)}".rstrip())
     if report.failure is not None:
-        lines = printable(str(report.failure)).splitlines()
-        click.echo("\n".join(f"    {line}" for line in [*lines, *([saved] if saved else [])]))
+        lines = str(report.failure).split("\n")
+        echo("\n".join(f"    {line}" for line in [*lines, *([saved] if saved else [])]))
 
 
 def _details(report: OpReport) -> str:
-    if report.skipped:
-        return f"not tested: {report.skipped}"
     if report.failure is not None:
         return ""
-    drawn = counted(report.draws, "call")
-    if not report.ran:
-        return f"not tested: its kernels refused all {drawn} that were drawn"
+    if report.why_untested:
+        return f"not tested: {report.why_untested}"
     refused = f", {report.draws - report.ran:,} more refused" if report.draws > report.ran else ""
-    return f"{counted(report.kernels, 'kernel')}, {counted(report.ran, 'call')}{refused}"
+    kernels = f"{counted(report.kernels, 'kernel')}, {counted(report.ran, 'call')}{refused}"
+    return f"{kernels}; gradient {_gradient(report)}"
+
+
+def _gradient(report: OpReport) -> str:
+    if report.gradient_skipped:
+        return f"not checked: {report.gradient_skipped}"
+    return f"ok, {counted(report.gradients, 'call')}"
 
 
 def _print_sum(reports: Sequence[OpReport]) -> None:
     kinds = [_status(report) for report in reports]
     counts = {"passed": "passed", "failed": "failed", "untested": "not tested"}
     parts = [f"{kinds.count(kind):,} {text}" for kind, text in counts.items() if kind in kinds]
-    click.echo(f"{counted(len(reports), 'op')}: {', '.join(parts)}")
+    echo(f"{counted(len(reports), 'op')}: {', '.join(parts)}")
 
 
 def _status(report: OpReport) -> str:
@@ -193,5 +198,7 @@ def _row(report: OpReport) -> dict[str, Any]:
         "refused": report.draws - report.ran,
         "seconds": round(report.seconds, 3),
         "failure": None if report.failure is None else str(report.failure),
-        "skipped": report.skipped,
+        "skipped": report.why_untested,
+        "gradient_calls": report.gradients,
+        "gradient_skipped": report.gradient_skipped,
     }

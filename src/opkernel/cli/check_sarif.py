@@ -1,14 +1,15 @@
 """The result of `opkernel check` in SARIF 2.1.0, which code hosts show beside the code."""
 
-import json
+import os
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
 import opkernel
 from opkernel.cli.check_report import CheckReport, Finding
+from opkernel.foreign_text import json_text, sarif_message
 from opkernel.opdef import CompatibilityRule
-from opkernel.opdef.fingerprint import fingerprint64
+from opkernel.opdef.core.fingerprint import fingerprint64
 
 __all__ = ["as_sarif"]
 
@@ -52,7 +53,7 @@ def as_sarif(report: CheckReport) -> str:
         "columnKind": "unicodeCodePoints",
         "results": [_result(report, finding, root) for finding in report.findings],
     }
-    return json.dumps({"$schema": _SCHEMA, "version": "2.1.0", "runs": [run]}, indent=2) + "\n"
+    return json_text({"$schema": _SCHEMA, "version": "2.1.0", "runs": [run]}, indent=2) + "\n"
 
 
 def _root() -> Path:
@@ -84,7 +85,7 @@ def _result(report: CheckReport, finding: Finding, root: Path) -> dict[str, Any]
         "ruleId": finding.rule.value,
         "ruleIndex": _RULES.index(finding.rule),
         "level": _level(finding.rule),
-        "message": {"text": text},
+        "message": {"text": sarif_message(text)},
         "locations": [
             {"physicalLocation": place, "logicalLocations": [{"name": finding.op, "kind": "type"}]}
         ],
@@ -95,5 +96,5 @@ def _result(report: CheckReport, finding: Finding, root: Path) -> dict[str, Any]
 
 def _artifact(file: Path, root: Path) -> dict[str, str]:
     if file.is_relative_to(root):
-        return {"uri": quote(file.relative_to(root).as_posix()), "uriBaseId": _ROOT}
+        return {"uri": quote(os.fsencode(file.relative_to(root).as_posix())), "uriBaseId": _ROOT}
     return {"uri": file.as_uri()}

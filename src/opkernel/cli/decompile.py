@@ -2,18 +2,17 @@
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, cast
 
 import click
-import numpy as np
 
-from opkernel.cli import decompiled
+from opkernel import decompile as decompiled
 from opkernel.cli.exit_status import WrongUse
+from opkernel.cli.output import echo, one_line
 from opkernel.cli.progress import progress
-from opkernel.cli.results import check_writable
+from opkernel.cli.results import check_writable, write_arrays
 from opkernel.cli.signature import find_tensor, graph_inputs, graph_outputs
 from opkernel.graph import Graph, Tensor, load_graph
-from opkernel.graph.prune import prune_and_order
+from opkernel.graph.edit.prune import prune_and_order
 
 __all__ = ["decompile"]
 
@@ -62,13 +61,13 @@ def decompile(
             given, wanted, f"{model.name} as Python.", with_numpy_only=with_numpy_only
         )
     if output is None or weights is None:
-        click.echo(program.source, nl=False)
+        echo(program.source, nl=False)
         return
-    output.write_text(program.source)
-    click.echo(f"written to {output}")
+    output.write_text(program.source, encoding="utf-8")
+    echo(f"written to {one_line(output)}")
     if program.weights:
-        np.savez(weights, **cast(Any, program.weights))  # the names are no options of savez
-        click.echo(f"written to {weights}")
+        write_arrays(weights, program.weights)
+        echo(f"written to {one_line(weights)}")
 
 
 def _needed_inputs(graph: Graph, wanted: Sequence[Tensor]) -> list[Tensor]:

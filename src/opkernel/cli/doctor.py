@@ -9,13 +9,13 @@ import numpy as np
 from google.protobuf.internal import api_implementation
 
 import opkernel
-from opkernel.cli.output import counted, json_option, print_json, print_table, printable
+from opkernel.cli.output import counted, echo, json_option, print_json, print_table
+from opkernel.device.allocation import current_allocation_limit
+from opkernel.device.device_mgr import new_devices
 from opkernel.errors import InvalidArgumentError
-from opkernel.kernel import validate_kernel_registrations
-from opkernel.kernel.allocation import current_allocation_limit
+from opkernel.kernel import registered_providers, validate_kernel_registrations
 from opkernel.opdef import global_op_registry
-from opkernel.plugins import API_VERSION, Plugin, contents_of, load_plugins
-from opkernel.runtime import CPU
+from opkernel.plugins import API_VERSION, Contents, Plugin, contents_of, load_plugins
 
 __all__ = ["doctor"]
 
@@ -52,7 +52,8 @@ def _environment() -> dict[str, Any]:
         "protobuf": version("protobuf"),
         "protobuf_implementation": api_implementation.Type(),
         "memory_limit": current_allocation_limit(),
-        "devices": [CPU.name],
+        "devices": [device.name for device in new_devices({})],
+        "kernel_providers": [one.name for one in registered_providers() if one.is_available()],
     }
 
 
@@ -72,10 +73,16 @@ def _row(plugin: Plugin) -> dict[str, Any]:
         "api": plugin.api,
         "found": plugin.found,
         "ops": sorted(contents.ops) if is_well else [],
-        "kernels": len(contents.kernels) if is_well else 0,
+        "kernels": _number_of_kernels(contents) if is_well else 0,
         "milliseconds": round(plugin.seconds * 1e3, 1),
         "error": plugin.problem,
     }
+
+
+def _number_of_kernels(contents: Contents) -> int:
+    """How many kernels a plugin has brought, those of its providers included."""
+    of_providers = [one.kernels.registrations() for one in contents.providers]
+    return len(contents.kernels) + sum(map(len, of_providers))
 
 
 def _problems_of_kernels() -> list[str]:
@@ -92,6 +99,7 @@ def _print(environment: dict[str, Any], plugins: list[dict[str, Any]], problems:
         **environment,
         "memory_limit": f"{environment['memory_limit'] / 2**30:.1f} GiB for one tensor",
         "devices": ", ".join(environment["devices"]),
+        "kernel_providers": ", ".join(environment["kernel_providers"]),
     }
     rows = [(name.replace("_", " "), value) for name, value in shown.items()]
     print_table("Environment", ("name", "value"), rows)
@@ -99,10 +107,10 @@ def _print(environment: dict[str, Any], plugins: list[dict[str, Any]], problems:
         columns = ("plugin", "version", "api", "found", "ops", "kernels", "ms", "state")
         print_table(counted(len(plugins), "plugin"), columns, map(_cells, plugins))
     else:
-        click.echo("No plugins")
+        echo("No plugins")
     told = [f"Plugin '{row['plugin']}': {row['error']}" for row in plugins if row["error"]]
     for problem in (*told, *problems):
-        click.echo(printable(f"Problem: {problem}"))
+        echo(f"Problem: {problem}")
 
 
 def _cells(row: dict[str, Any]) -> tuple[object, ...]:

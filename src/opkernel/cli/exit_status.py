@@ -4,11 +4,13 @@ What the command line alone gets wrong is wrong use; what fails with this model,
 failure. Both are told in one message on standard error, without a traceback.
 """
 
+import importlib
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import click
 
-from opkernel.cli.output import printable
+from opkernel.cli.output import shown
 from opkernel.errors import OpError
 
 __all__ = ["INTERRUPTED", "Commands", "WrongUse"]
@@ -17,18 +19,60 @@ INTERRUPTED = 130
 """The status of a command that Ctrl-C ended: 128 + SIGINT, as shells count."""
 
 
-class _Failure(click.ClickException):
+class _Told(click.ClickException):
+    """What ends a command with a message, which may have names from files in it."""
+
+    def format_message(self) -> str:
+        """The message as the terminal gets it."""
+        return shown(self.message)
+
+
+class _Failure(_Told):
     exit_code = 1
 
 
-class WrongUse(click.ClickException):
+class WrongUse(_Told):
     """The command line asks for something that no model could do."""
 
     exit_code = 2
 
 
 class Commands(click.Group):
-    """A group of commands whose OpErrors end them with status 1."""
+    """A group of commands whose OpErrors end them with status 1.
+
+    Args:
+        modules: The module of `opkernel.cli` that has each command; loaded when the command, or what
+            all of them do, is asked for.
+        prepare: Adds to a command what all of them take.
+    """
+
+    def __init__(
+        self,
+        *args: Any,
+        modules: Mapping[str, str],
+        prepare: Callable[[click.Command], None],
+        **options: Any,
+    ) -> None:
+        not_loaded: Any = dict.fromkeys(modules)
+        super().__init__(*args, **{**options, "commands": not_loaded})
+        self._modules = modules
+        self._prepare = prepare
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """The command of a name; None where there is none."""
+        module = self._modules.get(cmd_name)
+        if module is None:
+            return None
+        found: click.Command = getattr(importlib.import_module(f"opkernel.cli.{module}"), module)
+        self._prepare(found)
+        return found
+
+    def make_context(self, *args: Any, **extra: Any) -> click.Context:
+        """Parse what stands before the command."""
+        try:
+            return super().make_context(*args, **extra)
+        except (click.NoSuchOption, click.BadOptionUsage) as error:
+            raise click.UsageError(shown(error.format_message()), error.ctx) from error
 
     def invoke(self, ctx: click.Context) -> Any:
         """Run the command that was asked for."""
@@ -38,9 +82,18 @@ class Commands(click.Group):
             path = (error.ctx or ctx).command_path
             raise WrongUse(f"{error.format_message()} (try '{path} --help')") from error
         except OpError as error:
-            message = f"{error.code.name}: {error.message}"
-            raise _Failure(printable(message)) from error
+            raise _Failure(f"{error.code.name}: {error.message}") from error
+        except BrokenPipeError:  # click ends silently where nobody reads on
+            raise
+        except OSError as error:
+            raise _Failure(_text_of(error)) from error
         except MemoryError as error:
             raise _Failure(f"RESOURCE_EXHAUSTED: out of memory: {error}") from error
         except KeyboardInterrupt:
             raise click.exceptions.Exit(INTERRUPTED) from None
+
+
+def _text_of(error: OSError) -> str:
+    """What the system says of a file, with its name."""
+    reason = error.strerror or str(error)
+    return f"{error.filename}: {reason}" if error.filename is not None else reason

@@ -1,22 +1,30 @@
 """`opkernel explain`: why a node of a model has its kernel, its device and its memory."""
 
 import difflib
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 import click
 
 from opkernel.cli.kernel_choice import Candidate, KernelChoice, Port
-from opkernel.cli.output import json_option, print_json, print_table, printable
+from opkernel.cli.output import echo, json_option, one_line, print_json, print_table, shown
+from opkernel.cli.place import device_counts
 from opkernel.cli.progress import progress
-from opkernel.errors import NotFoundError
+from opkernel.cli.provider_choice import asked_providers
+from opkernel.device.local_device import LocalDevice
+from opkernel.errors import NotFoundError, OpError
 from opkernel.graph import Graph, load_graph
-from opkernel.kernel import MemoryType
-from opkernel.kernel.lookup import DEFAULT_DEVICE_TYPE
+from opkernel.kernel import REFERENCE, MemoryType, choose_providers, default_providers
+from opkernel.kernel.registry.lookup import DEFAULT_DEVICE_TYPE
 from opkernel.opdef import add_defaults_to_node_def
 from opkernel.proto import NodeDef
 from opkernel.runtime import CPU
-from opkernel.runtime.control_flow import STRUCTURAL_OPS
+from opkernel.runtime.placement.device_set import DeviceSet
+from opkernel.runtime.placement.placer import place_with_reasons
+from opkernel.runtime.plan.functional_ops import STRUCTURAL_OPS
+from opkernel.types import PartialTensorShape
 
 __all__ = ["explain"]
 
@@ -24,9 +32,30 @@ __all__ = ["explain"]
 @click.command()
 @click.argument("model", type=click.Path(exists=True, path_type=Path))
 @click.argument("node")
-@click.option("--device", default=CPU.device_type, metavar="TYPE", help="The device to run it on.")
+@click.option("--device", default="", metavar="TYPE", help="The device to run it on.")
+@click.option(
+    "--device-count",
+    "counts",
+    multiple=True,
+    metavar="TYPE=N",
+    help="So many devices of a type; one CPU where nothing is said of it.",
+)
+@click.option(
+    "--provider",
+    "names",
+    multiple=True,
+    metavar="NAME",
+    help="As for `run`: who computes the kernels; several are asked in turn.",
+)
 @json_option
-def explain(model: Path, node: str, device: str, as_json: bool) -> None:
+def explain(
+    model: Path,
+    node: str,
+    device: str,
+    counts: tuple[str, ...],
+    names: Sequence[str],
+    as_json: bool,
+) -> None:
     """Explain why NODE of MODEL has its kernel, device and memory, and what would change that.
 
     A node of a function is named with the function: FUNCTION/NODE.
@@ -35,17 +64,25 @@ def explain(model: Path, node: str, device: str, as_json: bool) -> None:
         graph = load_graph(model, allow_unregistered=True)
     node_def = _find_node(graph, node)
     ops = graph.function_library
+    place, why = _place(graph, node, device_counts(counts))
+    device = device or (CPU.device_type if place is None else place.device_type)
     add_defaults_to_node_def(node_def, ops.look_up_op_def(node_def.op))
+    providers = choose_providers(names) if names else default_providers()
     choice = KernelChoice(node_def, ops, device)
     run_by = _run_by(graph, node_def.op)
+    asked = asked_providers(choice, providers, _shapes(graph, node)) if run_by == "kernel" else []
     facts = {
         "node": node,
         "op": node_def.op,
         "requested_device": node_def.device,
         "device": device,
+        "placed_on": None if place is None else place.name,
+        "placed_because": why,
         "run_by": run_by,
         "kernel": None if choice.chosen is None else choice.chosen.registration.class_name,
         "error": choice.error,
+        "provider": next((one.name for one in asked if one.is_chosen), None),
+        "providers": [asdict(one) for one in asked],
         "kernels": [_candidate_facts(choice, one) for one in choice.candidates],
         "inputs": [_port_facts(port) for port in choice.inputs],
         "outputs": [_port_facts(port) for port in choice.outputs],
@@ -77,6 +114,24 @@ def _find_node(graph: Graph, name: str) -> NodeDef:
         if not value.HasField("tensor"):
             slim.attr[attr].CopyFrom(value)
     return slim
+
+
+def _shapes(graph: Graph, name: str) -> list[PartialTensorShape] | None:
+    """What is known of the shapes of a node's inputs; None for a node of a function."""
+    found = [op for op in graph.get_operations() if op.name == name]
+    return [tensor.shape for tensor in found[0].inputs] if found else None
+
+
+def _place(graph: Graph, name: str, counts: Mapping[str, int]) -> tuple[LocalDevice | None, str]:
+    """Where a node is in a session with soft placement, and why; or why it is nowhere."""
+    devices = DeviceSet.of_session(counts, allow_soft_placement=True)
+    try:
+        for op, device, reason in place_with_reasons(graph.get_operations(), devices):
+            if op.name == name:
+                return device, reason
+    except OpError as error:
+        return None, error.message
+    return None, "nodes of functions run where the function is called"
 
 
 def _run_by(graph: Graph, op: str) -> str:
@@ -117,24 +172,30 @@ def _port_facts(port: Port) -> dict[str, Any]:
 
 
 def _print(facts: dict[str, Any]) -> None:
-    click.secho(printable(f"{facts['node']}: {facts['op']} on {facts['device']}"), bold=True)
-    click.echo(printable(_summary(facts)))
-    if facts["requested_device"]:
-        click.echo(
-            f"The node asks for {printable(facts['requested_device'])}; "
-            f"sessions run every node on {CPU.device_type}."
-        )
+    heading = f"{facts['node']}: {facts['op']} on {facts['device']}"
+    echo(shown(one_line(heading), bold=True))
+    echo(_summary(facts))
+    where = facts["placed_on"] or "no device of its own"
+    echo(f"Sessions run it on {where}: {facts['placed_because']}.")
     for one in facts["kernels"]:
-        click.echo()
-        click.echo(printable("\n".join(_kernel_lines(one))))
+        echo()
+        echo("\n".join(_kernel_lines(one)))
+    if facts["providers"]:
+        asked = [
+            (p["name"], p["priority"], p["verdict"], ", ".join(p["prepares"]))
+            for p in facts["providers"]
+        ]
+        echo()
+        columns = ("name", "priority", "asked for the kernel", "prepares")
+        print_table("Providers", columns, asked, ("priority",))
     for what in ("inputs", "outputs"):
         rows = [(p["name"], p["dtype"], p["memory"], p["reason"]) for p in facts[what]]
         if rows:
-            click.echo()
+            echo()
             print_table(what.capitalize(), ("name", "type", "memory", "why"), rows)
     if facts["changes"]:
-        click.echo("\nWhat would change the kernel:")
-        click.echo(printable("\n".join(f"  {change}" for change in facts["changes"])))
+        echo("\nWhat would change the kernel:")
+        echo("\n".join(f"  {change}" for change in facts["changes"]))
 
 
 def _summary(facts: dict[str, Any]) -> str:
@@ -146,7 +207,9 @@ def _summary(facts: dict[str, Any]) -> str:
     if run_by == "executor":
         return f"{op} is part of how graphs are run: the executor does its work, no kernel."
     if kernel is not None:
-        return f"It has the kernel {kernel}."
+        provider = facts["provider"]
+        told = "" if provider in (REFERENCE, None) else f" The provider {provider} computes it."
+        return f"It has the kernel {kernel}.{told}"
     if not facts["kernels"]:
         return f"It has no kernel: none is registered for {op}."
     if any(one["fits"] for one in facts["kernels"]):

@@ -1,19 +1,20 @@
 """`--input NAME=VALUE`: what is fed, from files or from the command line itself."""
 
-import json
-from pathlib import Path
+import os
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
 
 from opkernel.cli.exit_status import WrongUse
 from opkernel.errors import DataLossError, InvalidArgumentError, OpError
-from opkernel.graph import FileKind, Tensor, file_kind
+from opkernel.graph import Tensor
 from opkernel.types import DataType
 
 __all__ = ["feed_value", "split_feed"]
 
 _MAX_SHOWN = 40
+_NPY_MAGIC = b"\x93NUMPY"
 
 
 def split_feed(text: str) -> tuple[str, str]:
@@ -56,6 +57,8 @@ def _is_string(tensor: Tensor) -> bool:
 
 def _from_json(text: str, tensor: Tensor) -> Any:
     """A value given as JSON; for a string tensor what is neither a JSON string nor list is text."""
+    import json  # slow to import
+
     try:
         value = json.loads(text)
     except (ValueError, RecursionError) as error:
@@ -69,18 +72,29 @@ def _from_json(text: str, tensor: Tensor) -> Any:
 
 def _from_file(path: str, tensor: Tensor) -> Any:
     stem, colon, key = path.partition(".npz:")
-    file = Path(f"{stem}.npz" if colon else path)
-    if not file.exists():
+    file = f"{stem}.npz" if colon else path
+    if not os.path.exists(file):
         raise WrongUse(f"--input {tensor.name}: there is no file {file}")
+    if _is_npy(file):
+        return _load(file, key, tensor)
+    from opkernel.graph import FileKind, file_kind  # for all but single arrays
+
     kind = file_kind(file)
     if kind is FileKind.NUMPY:
         return _load(file, key, tensor)
-    if _is_string(tensor) and file.is_file():
-        return file.read_bytes()
+    if _is_string(tensor) and os.path.isfile(file):
+        with open(file, "rb") as stored:
+            return stored.read()
     raise InvalidArgumentError(f"{file} is {kind}, not NumPy arrays (.npy or .npz)")
 
 
-def _load(file: Path, key: str, tensor: Tensor) -> Any:
+def _is_npy(path: str) -> bool:
+    with suppress(OSError), open(path, "rb") as file:
+        return file.read(len(_NPY_MAGIC)) == _NPY_MAGIC
+    return False
+
+
+def _load(file: str, key: str, tensor: Tensor) -> Any:
     try:
         loaded = np.load(file, allow_pickle=False)
         if isinstance(loaded, np.ndarray):
@@ -93,7 +107,7 @@ def _load(file: Path, key: str, tensor: Tensor) -> Any:
         raise DataLossError(f"Cannot read arrays from {file}: {error}") from error
 
 
-def _key_for(tensor: Tensor, file: Path, key: str, keys: list[str]) -> str:
+def _key_for(tensor: Tensor, file: str, key: str, keys: list[str]) -> str:
     """The array of an .npz to feed where none of that key is there: the only one, or by its name."""
     fitting = [one for one in keys if len(keys) == 1 or one in (tensor.name, tensor.op.name)]
     if not key and len(fitting) == 1:

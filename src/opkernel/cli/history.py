@@ -6,7 +6,7 @@ from typing import Any
 import click
 
 from opkernel.cli.op_sources import ops_of_target
-from opkernel.cli.output import counted, json_option, print_json, print_table
+from opkernel.cli.output import counted, echo, json_option, print_json, print_table
 from opkernel.cli.progress import progress
 from opkernel.opdef import (
     OpHistory,
@@ -93,4 +93,4 @@ def _print_rows(what: str, rows: list[dict[str, Any]], as_json: bool) -> None:
     elif rows:
         print_table(counted(len(rows), what), tuple(rows[0]), [tuple(row.values()) for row in rows])
     else:
-        click.echo(counted(0, what))
+        echo(counted(0, what))

@@ -7,13 +7,14 @@ from opkernel.cli.registered import listed_values, value_text
 from opkernel.errors import OpError
 from opkernel.kernel import (
     KernelRegistration,
+    KernelRegistry,
     MemoryType,
     find_kernel_registration,
     global_kernel_registry,
     memory_types_for_node,
 )
-from opkernel.kernel.kernel_def import constraint_holds, kernel_label
-from opkernel.kernel.lookup import DEFAULT_DEVICE_TYPE, SYMBOLIC_DEVICE_TYPES
+from opkernel.kernel.registry.kernel_def import constraint_holds, kernel_label
+from opkernel.kernel.registry.lookup import DEFAULT_DEVICE_TYPE, SYMBOLIC_DEVICE_TYPES
 from opkernel.opdef import OpRegistryInterface, in_out_types_for_node, name_ranges_for_node
 from opkernel.proto import KernelDef, NodeDef
 from opkernel.types import DataType
@@ -96,16 +97,21 @@ class KernelChoice:
             found = find_kernel_registration(device_type, node_def)
         except OpError as error:
             self.error = error.message
-        registrations = global_kernel_registry().registrations_for(node_def.op)
-        candidates = [
-            Candidate(one, list(self._conditions(one.kernel_def)), one is found)
-            for one in registrations
-        ]
         self.candidates = sorted(
-            candidates, key=lambda one: (not one.is_chosen, len(one.failing), one.registration.key)
+            self.candidates_of(global_kernel_registry(), found),
+            key=lambda one: (not one.is_chosen, len(one.failing), one.registration.key),
         )
         self.chosen = next((one for one in self.candidates if one.is_chosen), None)
         self.inputs, self.outputs = self._ports(ops)
+
+    def candidates_of(
+        self, registry: KernelRegistry, chosen: KernelRegistration | None = None
+    ) -> list[Candidate]:
+        """The kernels of the op in a registry, and what they ask of the node."""
+        return [
+            Candidate(one, list(self._conditions(one.kernel_def)), one is chosen)
+            for one in registry.registrations_for(self.node_def.op)
+        ]
 
     def verdict(self, one: Candidate) -> str:
         """What became of a kernel in the choice."""

@@ -5,10 +5,10 @@ from typing import Any
 
 import click
 
-from opkernel.cli.output import counted, json_option, print_json, print_table
+from opkernel.cli.output import counted, echo, json_option, one_line, print_json, print_table
 from opkernel.cli.registered import find_op, listed_values, no_such_op
 from opkernel.kernel import get_all_registered_kernels, get_registered_kernels_for_op
-from opkernel.kernel.lookup import DEFAULT_DEVICE_TYPE, SYMBOLIC_DEVICE_TYPES
+from opkernel.kernel.registry.lookup import DEFAULT_DEVICE_TYPE, SYMBOLIC_DEVICE_TYPES
 from opkernel.ops.loader import load_all_ops
 from opkernel.proto import KernelDef, OpDef
 from opkernel.types import ALL_TYPES, DataType
@@ -42,7 +42,7 @@ def kernels(op: str, device: str, gaps: bool, as_json: bool) -> None:
         print_table(counted(len(rows), "kernel"), columns, [_cells(row) for row in rows])
     else:
         kind = f"{device} kernel" if device else "kernel"
-        click.echo(f"{op} has no {kind} yet." if op else f"No op has a {kind} yet.")
+        echo(f"{one_line(op)} has no {kind} yet." if op else f"No op has a {kind} yet.")
     if op:
         _print_matrices(op, found, device)
 
@@ -94,13 +94,13 @@ def _print_matrices(op: str, found: Sequence[KernelDef], device: str) -> None:
             (dtype.string, *(_served_by(found, name, attr.name, dtype) for name in devices))
             for dtype in _allowed_types(attr)
         ]
-        click.echo()
+        echo()
         if any("-" in row for row in rows) or _is_constrained(found, attr.name):
             gaps = sum("-" in row for row in rows)
             title = f"{attr.name}: {counted(len(rows), 'type')}, {counted(gaps, 'gap')}"
             print_table(title, ("type", *devices), rows)
         else:
-            click.echo(f"{attr.name}: each of {counted(len(rows), 'type')} on {', '.join(devices)}")
+            echo(f"{attr.name}: each of {counted(len(rows), 'type')} on {', '.join(devices)}")
 
 
 def _devices(found: Iterable[KernelDef], device: str) -> list[str]:
@@ -171,4 +171,4 @@ def _print_gaps(rows: Sequence[dict[str, Any]], as_json: bool) -> None:
         cells = [(r["op"], r["device"], r["attr"], ", ".join(r["missing"])) for r in rows]
         print_table(counted(len(rows), "gap"), columns, cells)
     else:
-        click.echo("No gaps.")
+        echo("No gaps.")

@@ -18,4 +18,4 @@ def main() -> None:
 
     if is_ours:
         signal.signal(signal.SIGINT, signal.default_int_handler)
-    commands()
+    commands(obj=True)  # a process of its own

@@ -10,6 +10,7 @@ import click
 
 from opkernel.cli.exit_status import WrongUse
 from opkernel.cli.new_package import new_package, op_name
+from opkernel.cli.output import echo, one_line
 from opkernel.ops.loader import all_op_names
 
 __all__ = ["new"]
@@ -26,7 +27,7 @@ __all__ = ["new"]
 )
 @click.option("--force", is_flag=True, help="Write into a folder that is there already.")
 def new(name: str, into: Path, force: bool) -> None:
-    """Write a package with an op, its shape function, a kernel and tests.
+    """Write a package with an op, its shape function, a kernel, its gradient and tests.
 
     NAME is the package's, in lower case: `row_norm` has the op RowNorm. Once it is installed,
     opkernel finds the op by itself.
@@ -40,10 +41,10 @@ def new(name: str, into: Path, force: bool) -> None:
             file = folder / path
             file.parent.mkdir(parents=True, exist_ok=True)
             file.write_text(text, encoding="utf-8")
-            click.echo(file)
+            echo(one_line(file))
     except OSError as error:
         raise WrongUse(f"cannot write '{error.filename}': {error.strerror}") from error
-    click.echo(f"Next: cd {folder} && pip install -e '.[test]' && pytest")
+    echo(f"Next: cd {one_line(folder)} && pip install -e '.[test]' && pytest")
 
 
 def _check_name(name: str) -> None:

@@ -70,16 +70,17 @@ Once it is installed, opkernel finds it by itself:
     >>> opkernel.raw_ops.$op(x=[[3.0, 4.0]])
     array([5.], dtype=float32)
 
-`src/$package/ops.py` says what the op is, `src/$package/kernels.py` how it is computed.
+`src/$package/ops.py` says what the op is, `src/$package/kernels.py` how it is computed,
+`src/$package/gradients.py` what its gradient is.
 """
 
 _INIT = '''\
 """The op $op, for opkernel; importing this registers it."""
 
-from $package import kernels
+from $package import gradients, kernels
 from $package.ops import $constant
 
-__all__ = ["$constant", "kernels"]
+__all__ = ["$constant", "gradients", "kernels"]
 '''
 
 _OPS = '''\
@@ -129,11 +130,29 @@ def row_lengths(x: Any, *, squared: bool, xp: Any) -> Any:
     return total if squared else xp.sqrt(total)
 '''
 
+_GRADIENTS = '''\
+"""The gradient of $op. An op without one says so instead: `no_gradient($constant)`."""
+
+import opkernel.gradients as g
+
+from $package.ops import $constant
+
+__all__ = ["row_lengths_gradient"]
+
+
+@g.register_gradient($constant)
+def row_lengths_gradient(op: g.Operation, grad: g.Tensor) -> g.Gradients:
+    """Each element over the length of its row; twice the element where that is squared."""
+    (x,), (y,) = op.inputs, op.outputs
+    slope = g.nodes.Mul(grad, 2) if op.get_attr("squared") else g.nodes.RealDiv(grad, y)
+    return g.nodes.Mul(x, g.nodes.ExpandDims(slope, -1))
+'''
+
 _TEST = """\
 import numpy as np
 import pytest
 from opkernel import errors
-from opkernel.testing import assert_outputs, check_op, expect_shapes, run_op
+from opkernel.testing import assert_outputs, check_gradient, check_op, expect_shapes, run_op
 
 from $package import $constant
 
@@ -162,8 +181,14 @@ def test_only_matrices_have_rows():
         expect_shapes($constant.name, [[3]], [[]])
 
 
+@pytest.mark.parametrize("squared", [False, True])
+def test_gradient(squared):
+    check_gradient($constant.name, [ROWS + 1], {"squared": squared})
+
+
 def test_every_kernel_keeps_the_rules():
-    check_op($constant.name)
+    report = check_op($constant.name)
+    assert report.gradients, report.gradient_skipped
 """
 
 _FILES = {
@@ -172,5 +197,6 @@ _FILES = {
     "src/$package/__init__.py": _INIT,
     "src/$package/ops.py": _OPS,
     "src/$package/kernels.py": _KERNELS,
+    "src/$package/gradients.py": _GRADIENTS,
     "tests/test_$package.py": _TEST,
 }

@@ -8,13 +8,14 @@ from typing import Any
 
 import click
 
-from opkernel.cli.output import counted, json_option, print_json, print_table
+from opkernel.cli.output import counted, echo, json_option, print_json, print_table
 from opkernel.cli.registered import find_op, listed_values, no_such_op, value_text
+from opkernel.device.device_factory import device_types
 from opkernel.graph import load_graph_def, ops_used_by_graph
 from opkernel.kernel import get_registered_kernels_for_op
 from opkernel.opdef import global_op_registry
 from opkernel.proto import OpDef
-from opkernel.runtime.control_flow import STRUCTURAL_OPS
+from opkernel.runtime.plan.functional_ops import STRUCTURAL_OPS
 from opkernel.types import DataType
 
 __all__ = ["ops"]
@@ -99,7 +100,7 @@ def _matches(name: str, pattern: str) -> bool:
 def _devices(op: str) -> list[str]:
     """The devices that an op can run on."""
     if op in STRUCTURAL_OPS:
-        return ["CPU"]
+        return sorted(device_types())
     return sorted({kernel.device_type for kernel in get_registered_kernels_for_op(op).kernel})
 
 
@@ -111,6 +112,7 @@ def _row(op: OpDef) -> dict[str, Any]:
         "outputs": [_arg(arg) for arg in op.output_arg],
         "attrs": [_attr(attr) for attr in op.attr],
         "is_stateful": op.is_stateful,
+        "traits": global_op_registry().traits(op.name).words().split(),
         "kernels": _devices(op.name),
     }
 
@@ -157,4 +159,5 @@ def _print_one(row: dict[str, Any]) -> None:
         for part in row[f"{kind}s"]
     ]
     print_table(": ".join(filter(None, (row["op"], row["summary"]))), columns, parts)
-    click.echo(f"Kernels: {_words(row['kernels']) or 'none'}")
+    echo(f"Traits: {_words(row['traits']) or 'none'}")
+    echo(f"Kernels: {_words(row['kernels']) or 'none'}")

@@ -2,7 +2,6 @@
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -10,9 +9,9 @@ from typing import Any
 import click
 
 from opkernel.cli.exit_status import WrongUse
-from opkernel.cli.output import counted, json_option, print_json, print_table, printable
+from opkernel.cli.output import counted, echo, json_option, one_line, print_json, print_table
 from opkernel.cli.progress import progress
-from opkernel.cli.signature import find_tensor, graph_outputs
+from opkernel.cli.signature import find_fetches, find_tensor
 from opkernel.errors import NotFoundError
 from opkernel.graph import Graph, Operation, Tensor, load_graph, save_graph
 from opkernel.optimization import (
@@ -107,9 +106,7 @@ def _names(text: str | None) -> list[str]:
 def _optimized(
     graph: Graph, fetches: Sequence[str], feeds: Sequence[str], passes: Sequence[OptimizationPass]
 ) -> OptimizedGraph:
-    elements = [_element(graph, name) for name in fetches] or graph_outputs(graph)
-    if not elements:
-        raise WrongUse("the graph has no outputs of its own: name with --fetch what is asked for")
+    elements = find_fetches(graph, fetches)
     names = {one.name for one in passes}
     optimized = _optimize_graph(
         graph,
@@ -119,16 +116,6 @@ def _optimized(
         passes=names,
     )
     return optimize_functions(optimized, names)
-
-
-def _element(graph: Graph, name: str) -> Tensor | Operation:
-    """What a name asks for: a tensor, or an operation that gives none."""
-    if ":" not in name:
-        with suppress(NotFoundError):
-            operation = graph.get_operation_by_name(name)
-            if not operation.outputs:
-                return operation
-    return find_tensor(graph, name, "outputs")
 
 
 @dataclass(frozen=True)
@@ -178,8 +165,8 @@ class _Report:
         if changed:
             print_table("nodes by op", ("op", "before", "after"), changed, ("before", "after"))
         for change in self.optimized.changes if verbose else ():
-            click.echo(printable(f"{change.pass_name}: {change.node} {change.what}"))
-        click.echo(f"written to {self.output}")
+            echo(one_line(f"{change.pass_name}: {change.node} {change.what}"))
+        echo(f"written to {one_line(self.output)}")
 
 
 def _ops(operations: Sequence[Operation], library: Mapping[str, FunctionDef]) -> Counter[str]:

@@ -1,22 +1,59 @@
-"""How commands print: tables for people, JSON for programs."""
+"""How commands print: text and tables for people, JSON for programs.
 
-import json
+All that a command prints goes through `echo`, which lets nothing pass that steers the terminal. Colours
+are put on by `shown`, on text that it has escaped.
+"""
+
 import sys
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 import click
 
-__all__ = ["counted", "json_option", "print_json", "print_table", "printable", "size_text"]
+from opkernel.foreign_text import json_text, terminal_text
+
+__all__ = [
+    "TerminalText",
+    "counted",
+    "echo",
+    "json_option",
+    "one_line",
+    "print_json",
+    "print_table",
+    "rewrite_line",
+    "shown",
+    "size_text",
+]
 
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 
 
-def printable(text: str) -> str:
-    """The text with control characters escaped: names in files must not steer the terminal."""
-    if text.isprintable():
-        return text
-    return "".join(c if c.isprintable() or c == "\n" else repr(c)[1:-1] for c in text)
+class TerminalText(str):
+    """Text that a terminal may have as it stands; only `shown` makes it."""
+
+    __slots__ = ()
+
+
+def shown(*parts: object, sep: str = "", **style: Any) -> TerminalText:
+    """The parts, escaped where they were not made here, as one; in the colours of `click.style`."""
+    texts = [p if isinstance(p, TerminalText) else terminal_text(str(p)) for p in parts]
+    text = sep.join(texts)
+    return TerminalText(click.style(text, **style) if style else text)
+
+
+def one_line(text: object) -> TerminalText:
+    """A name: it stands on the line that it is put on."""
+    return TerminalText(terminal_text(str(text), keep=""))
+
+
+def echo(*parts: object, err: bool = False, nl: bool = True) -> None:
+    """Print the parts, and the end of the line."""
+    click.echo(shown(*parts), err=err, nl=nl)
+
+
+def rewrite_line(text: str) -> None:
+    """Print over the line that standard error is at."""
+    click.echo(f"\r{shown(text)}", nl=False, err=True)
 
 
 def counted(number: int, what: str) -> str:
@@ -37,12 +74,12 @@ def print_json(value: Mapping[str, Any] | Sequence[Any]) -> None:
     is_mapping = isinstance(value, Mapping)
     items: Iterable[str]
     if isinstance(value, Mapping):
-        items = (f"{json.dumps(key)}: {json.dumps(item)}" for key, item in value.items())
+        items = (f"{json_text(key)}: {json_text(item)}" for key, item in value.items())
     else:
-        items = map(json.dumps, value)
+        items = map(json_text, value)
     opening, closing = "{}" if is_mapping else "[]"
     lines = ",\n".join(f"  {item}" for item in items)
-    click.echo(f"{opening}\n{lines}\n{closing}" if lines else f"{opening}{closing}")
+    echo(f"{opening}\n{lines}\n{closing}" if lines else f"{opening}{closing}")
 
 
 def print_table(
@@ -55,7 +92,7 @@ def print_table(
 
     A column that is empty in every row is left out. The columns `numbers` are aligned to the right.
     """
-    cells = [[printable(str(cell)) for cell in row] for row in rows]
+    cells: list[list[str]] = [[*map(one_line, row)] for row in rows]
     used = [any(column) for column in zip(*cells, strict=True)] if cells else [True] * len(columns)
     header, *lines = (
         [cell for cell, is_used in zip(row, used, strict=True) if is_used]
@@ -77,7 +114,7 @@ def _print_plain(
     ]
     line = "  ".join(["", *formats])
     lines = [line.format(*row) for row in (header, *rows)]
-    click.echo("\n".join([title, *(line.rstrip() for line in lines)]))
+    echo("\n".join([title, *(line.rstrip() for line in lines)]))
 
 
 def _print_drawn(
@@ -88,7 +125,7 @@ def _print_drawn(
     from rich.table import Table
     from rich.text import Text
 
-    click.secho(title, bold=True)
+    echo(shown(title, bold=True))
     table = Table(box=box.SIMPLE_HEAD, show_edge=False)
     for column in header:
         if column in numbers:

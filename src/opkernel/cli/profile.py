@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import statistics
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-import click
+import numpy as np
 
-from opkernel.cli.output import counted, print_table, size_text
+from opkernel.cli.output import counted, echo, print_table, size_text
 from opkernel.proto import StepStats
 
 if TYPE_CHECKING:
-    from opkernel.runtime.tracing import Profile, ProfileRow
+    from opkernel.runtime.traces import Profile, ProfileRow
 
 __all__ = ["StepProfile", "print_times", "times_as_json", "traced_seconds"]
 
@@ -30,14 +29,14 @@ def print_times(seconds: Sequence[float]) -> None:
     first, *others = (duration * 1e3 for duration in seconds)
     text = f"first step {first:,.2f} ms"
     if others:
-        text += f", median of the other {len(others):,}: {statistics.median(others):,.2f} ms"
-    click.echo(text)
+        text += f", median of the other {len(others):,}: {np.median(others):,.2f} ms"
+    echo(text)
 
 
 def times_as_json(seconds: Sequence[float]) -> dict[str, Any]:
     """How long the steps took, in milliseconds."""
     first, *others = (duration * 1e3 for duration in seconds)
-    median = {"median_of_others_ms": statistics.median(others)} if others else {}
+    median = {"median_of_others_ms": float(np.median(others))} if others else {}
     return {"count": len(seconds), "first_ms": first, **median}
 
 
@@ -54,11 +53,11 @@ class StepProfile:
         of_steps = f"in the median of the {counted(len(profile.steps), 'step')} after the first"
         if self._is_of_first:
             of_steps = "in the first step; --repeat N tells of those after it"
-        click.echo(f"\nKernels took {profile.seconds * 1e3:,.3f} ms {of_steps}.\n")
+        echo(f"\nKernels took {profile.seconds * 1e3:,.3f} ms {of_steps}.\n")
         total = sum(row.seconds for row in profile.ops)
         ops = [(*_cells(row, total), row.op) for row in profile.ops]
         self._print_hottest("op", (*_NUMBERS, "op"), ops)
-        click.echo()
+        echo()
         nodes = [(*_cells(row, total)[:3], row.op, row.name) for row in profile.nodes]
         self._print_hottest("node", (*_NUMBERS[:3], "op", "node"), nodes)
 
@@ -78,11 +77,11 @@ class StepProfile:
         title = f"{counted(len(rows), what)}, hottest first"
         print_table(title, columns, rows[:_SHOWN], _NUMBERS)
         if len(rows) > _SHOWN:
-            click.echo(f"  and {len(rows) - _SHOWN:,} more")
+            echo(f"  and {len(rows) - _SHOWN:,} more")
 
 
 def _profile_of(steps: Sequence[StepStats]) -> Profile:
-    from opkernel.runtime.tracing import profile_of  # of use to few runs
+    from opkernel.runtime.traces import profile_of  # of use to few runs
 
     return profile_of(steps)
 

@@ -1,21 +1,16 @@
-"""What is shown, and what is bounded, while a command works."""
+"""What is shown while a command works."""
 
-import signal
 import sys
 import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from types import FrameType
 
-import click
+from opkernel.cli.output import one_line, rewrite_line
 
-from opkernel.errors import DeadlineExceededError
-
-__all__ = ["progress", "time_limit"]
+__all__ = ["progress"]
 
 _TICK_S = 0.5
-_AGAIN_S = 1.0
 
 
 @contextmanager
@@ -38,29 +33,8 @@ def _tick(what: str, done: threading.Event) -> None:
     started = time.monotonic()
     line = ""
     while not done.wait(_TICK_S):
-        line = f"{what} ... {time.monotonic() - started:.0f} s"
-        click.echo(f"\r{line}", nl=False, err=True)
-    click.echo(f"\r{' ' * len(line)}\r" if line else "", nl=False, err=True)
-
-
-@contextmanager
-def time_limit(seconds: float | None) -> Iterator[None]:
-    """Raise DeadlineExceededError in the block after so many seconds, between two nodes of a graph.
-
-    It interrupts graphs without loops, too, which a step's own timeout does not. Where there are
-    no interval timers (Windows) it does nothing.
-    """
-    if seconds is None or not hasattr(signal, "setitimer"):
-        yield
-        return
-
-    def stop(number: int, frame: FrameType | None) -> None:
-        raise DeadlineExceededError(f"Timed out after {seconds:g} s")
-
-    earlier = signal.signal(signal.SIGALRM, stop)
-    signal.setitimer(signal.ITIMER_REAL, seconds, _AGAIN_S)  # the first may go unheard
-    try:
-        yield
-    finally:
-        signal.setitimer(signal.ITIMER_REAL, 0)
-        signal.signal(signal.SIGALRM, earlier)
+        line = one_line(f"{what} ... {time.monotonic() - started:.0f} s")
+        rewrite_line(line)
+    if line:
+        rewrite_line(" " * len(line))
+        rewrite_line("")

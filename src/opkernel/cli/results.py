@@ -1,23 +1,25 @@
 """What was computed, as text, as JSON, and in an .npz file."""
 
-import shutil
+import math
+import os
 import sys
-from collections.abc import Sequence
-from dataclasses import dataclass
-from pathlib import Path
+from collections.abc import Mapping, Sequence
 from typing import Any
 
-import click
 import numpy as np
 
 from opkernel.cli.exit_status import WrongUse
+from opkernel.cli.output import TerminalText, echo, shown
 from opkernel.errors import InvalidArgumentError, UnavailableError
-from opkernel.types import DataType
+from opkernel.foreign_text import archive_name
+from opkernel.records import dataclass
+from opkernel.types import DataType, TensorShape
 
-__all__ = ["Result", "check_writable", "write_npz"]
+__all__ = ["Result", "check_writable", "write_arrays", "write_npz"]
 
 _MAX_SHOWN = 200
 _FILE_WIDTH = 100
+_MAX_EMPTY_ROWS = 1_000_000
 _NUMPY_OWN = 1
 """What `dtype.isbuiltin` is for the types that come with NumPy."""
 
@@ -31,21 +33,30 @@ class Result:
     array: np.ndarray[Any, Any]
 
     @property
-    def heading(self) -> str:
+    def heading(self) -> TerminalText:
         """Its name, type and shape: `y:0  float32[4,10]`."""
         shape = ",".join(map(str, self.array.shape))
-        return f"{click.style(self.name, bold=True)}  {self.dtype.tf_name}[{shape}]"
+        return shown(shown(self.name, bold=True), f"  {self.dtype.tf_name}[{shape}]")
 
     def text(self) -> str:
         """Its values, abridged where they are many."""
-        width = shutil.get_terminal_size().columns if sys.stdout.isatty() else _FILE_WIDTH
         return np.array2string(
-            self._plain(), threshold=_MAX_SHOWN, precision=6, max_line_width=width
+            self._plain(), threshold=_MAX_SHOWN, precision=6, max_line_width=_width()
         )
 
     def as_json(self) -> dict[str, Any]:
-        """Its type, shape and values; what is no number in JSON is spelled as a string."""
+        """Its type, shape and values; what is no number in JSON is spelled as a string.
+
+        Raises:
+            InvalidArgumentError: it has no elements, but more rows of none than anybody could read.
+        """
         shape = list(self.array.shape)
+        rows = math.prod(shape[: shape.index(0)]) if 0 in shape else 0
+        if rows > _MAX_EMPTY_ROWS:
+            raise InvalidArgumentError(
+                f"{self.name} has {rows} rows without elements, which is more than JSON may spell "
+                f"out: its shape is {TensorShape(shape)}"
+            )
         return {"dtype": self.dtype.tf_name, "shape": shape, "value": _json(self._plain())}
 
     def stored(self) -> np.ndarray[Any, Any]:
@@ -66,38 +77,70 @@ class Result:
         return self._plain()
 
     def _plain(self) -> np.ndarray[Any, Any]:
-        """Its values in a type of NumPy's own."""
+        """Its values in a type of NumPy's own.
+
+        Raises:
+            InvalidArgumentError: it has no elements, and sizes that no such array can have.
+        """
         names = self.array.dtype.names  # there is one where the type is quantised
         array = self.array if names is None else self.array[names[0]]
         if array.dtype.isbuiltin == _NUMPY_OWN:
             return array
-        return array.astype(np.float32 if self.dtype.is_floating else np.int8)
+        try:
+            return array.astype(np.float32 if self.dtype.is_floating else np.int8)
+        except ValueError as error:
+            raise InvalidArgumentError(
+                f"{self.name}: {error}: {TensorShape(array.shape)}"
+            ) from error
 
 
-def check_writable(path: Path) -> None:
+def _width() -> int:
+    """The characters of a line where results are printed."""
+    if not sys.stdout.isatty():
+        return _FILE_WIDTH
+    import shutil  # slow to import
+
+    return shutil.get_terminal_size().columns
+
+
+def check_writable(path: str | os.PathLike[str]) -> None:
     """Raise WrongUse where results could not be written, before they are computed."""
-    if path.suffix != ".npz":
+    directory, name = os.path.split(path)
+    if os.path.splitext(name)[1] != ".npz":
         raise WrongUse(f"--output {path}: results are written as .npz")
-    if not path.parent.is_dir():
-        raise WrongUse(f"--output {path}: there is no directory {path.parent}")
+    if not os.path.isdir(directory or "."):
+        raise WrongUse(f"--output {path}: there is no directory {directory}")
 
 
-def write_npz(path: Path, results: Sequence[Result]) -> None:
+def write_npz(path: str, results: Sequence[Result]) -> None:
     """Write one array for each result, under the name of its tensor.
 
     Raises:
         InvalidArgumentError: a result holds resources or variants.
         UnavailableError: the file cannot be written.
     """
-    arrays = {result.name: result.stored() for result in results}
+    arrays = {archive_name(result.name): result.stored() for result in results}
     for result in results:
         if result.dtype is DataType.DT_STRING and _ends_in_zero_byte(result.array):
-            click.echo(
+            echo(
                 f"Warning: {path} drops the zero bytes that end strings of {result.name}", err=True
             )
+    write_arrays(path, arrays)
+
+
+def write_arrays(path: str | os.PathLike[str], arrays: Mapping[str, np.ndarray[Any, Any]]) -> None:
+    """Write an .npz file with arrays of any names, those of `np.savez`'s parameters among them.
+
+    Raises:
+        UnavailableError: the file cannot be written.
+    """
+    import zipfile  # slow to import
+
     try:
-        with path.open("wb") as file:
-            np.savez(file, **arrays)  # type: ignore[arg-type]  # typed as if all were its flag
+        with zipfile.ZipFile(path, "w", allowZip64=True) as archive:
+            for name, array in arrays.items():
+                with archive.open(f"{name}.npy", "w", force_zip64=True) as member:
+                    np.lib.format.write_array(member, array, allow_pickle=False)
     except OSError as error:
         raise UnavailableError(f"Cannot write {path}: {error.strerror or error}") from error
 

@@ -1,9 +1,7 @@
 """`opkernel run`: compute tensors of a model."""
 
+import os
 from collections.abc import Sequence
-from contextlib import suppress
-from dataclasses import dataclass
-from pathlib import Path
 from time import perf_counter
 from typing import Any
 
@@ -12,25 +10,23 @@ import numpy as np
 
 from opkernel.cli.exit_status import WrongUse
 from opkernel.cli.feeds import feed_value, split_feed
-from opkernel.cli.output import json_option, print_json
+from opkernel.cli.output import echo, json_option, one_line, print_json
 from opkernel.cli.profile import StepProfile, print_times, times_as_json, traced_seconds
-from opkernel.cli.progress import progress, time_limit
+from opkernel.cli.progress import progress
 from opkernel.cli.results import Result, check_writable, write_npz
-from opkernel.cli.signature import find_tensor, graph_outputs
+from opkernel.cli.signature import find_fetches, find_tensor
 from opkernel.cli.trace_file import TraceFormat, check_trace, write_trace
-from opkernel.errors import NotFoundError
-from opkernel.graph import Graph, Operation, Tensor, load_graph
+from opkernel.graph import Graph, Tensor, load_graph
 from opkernel.proto import RunMetadata, StepStats
+from opkernel.records import dataclass
 from opkernel.runtime import RunOptions, Session
-from opkernel.types import DataType
+from opkernel.types import DataType, object_scalar
 
 __all__ = ["run"]
 
-_DAY_S = 86400.0
-
 
 @click.command()
-@click.argument("model", type=click.Path(exists=True, path_type=Path))
+@click.argument("model", type=click.Path(exists=True))
 @click.option(
     "--input",
     "inputs",
@@ -42,7 +38,7 @@ _DAY_S = 86400.0
 @click.option("--fetch", "fetches", multiple=True, metavar="NAME", help="A tensor to compute.")
 @click.option(
     "--output",
-    type=click.Path(dir_okay=False, writable=True, path_type=Path),
+    type=click.Path(dir_okay=False, writable=True),
     metavar="FILE.npz",
     help="Write the results here, one array for each fetch under its tensor name.",
 )
@@ -50,7 +46,7 @@ _DAY_S = 86400.0
 @click.option("--profile", is_flag=True, help="Print the ops and nodes that took most of the time.")
 @click.option(
     "--trace",
-    type=click.Path(dir_okay=False, writable=True, path_type=Path),
+    type=click.Path(dir_okay=False, writable=True),
     envvar="OPKERNEL_TRACE",
     metavar="FILE",
     help="Write what each node took as a trace for ui.perfetto.dev; FILE.json: in Chrome's format.",
@@ -60,20 +56,26 @@ _DAY_S = 86400.0
     type=click.Choice([one.value for one in TraceFormat]),
     help="The format of the trace, whatever its file is called.",
 )
+@click.option(
+    "--provider",
+    "providers",
+    multiple=True,
+    metavar="NAME",
+    help="Who computes the kernels: numpy (the reference), blas, or another; several are asked in turn.",
+)
 @click.option("--sanitize", is_flag=True, help="Watch what kernels do to memory; slow.")
-@click.option("--timeout", type=float, metavar="SECONDS", help="Give up after this time.")
 @json_option
 def run(
-    model: Path,
+    model: str,
     inputs: tuple[str, ...],
     fetches: tuple[str, ...],
-    output: Path | None,
+    output: str | None,
     repeat: int | None,
     profile: bool,
-    trace: Path | None,
+    trace: str | None,
     trace_format: str | None,
+    providers: tuple[str, ...],
     sanitize: bool,
-    timeout: float | None,
     as_json: bool,
 ) -> None:
     """Compute tensors of MODEL, a file with a GraphDef (.pb or .pbtxt).
@@ -82,21 +84,18 @@ def run(
     --fetch all outputs of the graph are computed.
     """
     pairs = [split_feed(text) for text in inputs]
-    if timeout is not None and not 0 < timeout <= _DAY_S:
-        raise WrongUse(
-            f"--timeout {timeout:g}: expected more than 0 and at most {_DAY_S:g} seconds"
-        )
     if output is not None:
         check_writable(output)
     if trace is not None:
         check_trace(trace)
-    with time_limit(timeout):
-        with progress(f"Loading {model.name}"):
-            graph = load_graph(model, allow_unregistered=True)
-            feeds = _feeds(graph, pairs)
-        with progress(f"Running {model.name}"), Session(graph, sanitize=sanitize) as session:
-            is_traced = profile or trace is not None
-            steps = _run(session, feeds, fetches, repeat or 1, is_traced)
+    name = os.path.basename(model)
+    with progress(f"Loading {name}"):
+        graph = load_graph(model, allow_unregistered=True)
+        feeds = _feeds(graph, pairs)
+    session = Session(graph, sanitize=sanitize, providers=providers or None)
+    with progress(f"Running {name}"), session:
+        is_traced = profile or trace is not None
+        steps = _run(session, feeds, fetches, repeat or 1, is_traced)
     if output is not None:
         write_npz(output, steps.results)
     if trace is not None:
@@ -122,8 +121,8 @@ class _Report:
     """What is printed of steps."""
 
     steps: _Steps
-    output: Path | None
-    trace: Path | None
+    output: str | None
+    trace: str | None
     has_times: bool
     has_profile: bool
 
@@ -142,11 +141,11 @@ class _Report:
     def print(self) -> None:
         """Print it all for people."""
         for result in self.steps.results:
-            click.echo(result.heading)
+            echo(result.heading)
             if self.output is None:
-                click.echo(result.text())
+                echo(result.text())
         for path in filter(None, (self.output, self.trace)):
-            click.echo(f"written to {path}")
+            echo(f"written to {one_line(path)}")
         if self.has_times:
             print_times(self.steps.seconds)
         if self.has_profile:
@@ -171,10 +170,7 @@ def _run(
     is_traced: bool,
 ) -> _Steps:
     """Compute the tensors of these names; operations without outputs are run and give none."""
-    graph = session.graph
-    fetches = [_fetch(graph, name) for name in names] or graph_outputs(graph)
-    if not fetches:
-        raise WrongUse("the graph has no outputs of its own: name with --fetch what to compute")
+    fetches = find_fetches(session.graph, names)
     seconds, step_stats = [], []
     for _ in range(repeat):
         start = perf_counter()
@@ -194,20 +190,8 @@ def _run(
     return _Steps(results, traced_seconds(step_stats) if is_traced else seconds, step_stats)
 
 
-def _fetch(graph: Graph, name: str) -> Tensor | Operation:
-    """What a name asks for: a tensor, or an operation that gives none."""
-    if ":" not in name:
-        with suppress(NotFoundError):
-            operation = graph.get_operation_by_name(name)
-            if not operation.outputs:
-                return operation
-    return find_tensor(graph, name, "outputs")
-
-
 def _array(value: Any, dtype: DataType) -> np.ndarray[Any, Any]:
     """A value as an array; a string or handle by itself becomes one of rank 0."""
     if isinstance(value, np.ndarray) or dtype.numpy_dtype.kind != "O":
         return np.asarray(value)
-    array = np.empty((), dtype=object)
-    array[()] = value
-    return array
+    return object_scalar(value)

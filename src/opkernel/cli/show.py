@@ -10,22 +10,23 @@ import click
 
 from opkernel.cli.output import (
     counted,
+    echo,
     json_option,
+    one_line,
     print_json,
     print_table,
-    printable,
     size_text,
 )
 from opkernel.cli.progress import progress
 from opkernel.cli.shapes import shape_text
 from opkernel.cli.signature import graph_inputs, graph_outputs
+from opkernel.device.device_factory import device_types
 from opkernel.errors import NotFoundError, OpError
 from opkernel.graph import Graph, GraphShapes, Tensor, file_kind, load_graph
 from opkernel.kernel import get_registered_kernels_for_op, kernel_def_available
 from opkernel.opdef import add_defaults_to_node_def
 from opkernel.proto import NodeDef
-from opkernel.runtime import CPU
-from opkernel.runtime.control_flow import STRUCTURAL_OPS
+from opkernel.runtime.plan.functional_ops import STRUCTURAL_OPS
 from opkernel.types import DataType, PartialTensorShape, TensorShape
 
 __all__ = ["show"]
@@ -122,7 +123,7 @@ def _reason_not_to_run(graph: Graph, node: NodeDef) -> str | None:
         return "unknown op"
     slim = _without_tensors(node)
     add_defaults_to_node_def(slim, op_def)
-    if kernel_def_available(CPU.device_type, slim):
+    if any(kernel_def_available(device_type, slim) for device_type in device_types()):
         return None
     types = {
         name: value for name, value in slim.attr.items() if value.WhichOneof("value") == "type"
@@ -159,8 +160,8 @@ def _described(tensor: Tensor, shapes: GraphShapes | None) -> dict[str, Any]:
 
 def _print(facts: dict[str, Any]) -> None:
     missing: dict[str, str] = facts["not_runnable"]
-    click.echo(f"{facts['file']}: {facts['kind']}, {size_text(facts['file_bytes'])}")
-    click.echo(
+    echo(f"{one_line(facts['file'])}: {facts['kind']}, {size_text(facts['file_bytes'])}")
+    echo(
         f"{counted(facts['nodes'], 'node')}, {counted(facts['functions'], 'function')}, "
         f"{size_text(facts['weight_bytes'])} of weights, producer version {facts['producer']}"
     )
@@ -168,14 +169,14 @@ def _print(facts: dict[str, Any]) -> None:
         rows = [
             (t["name"], t["dtype"], shape_text(PartialTensorShape(t["shape"]))) for t in facts[what]
         ]
-        click.echo()
+        echo()
         print_table(what.capitalize(), ("tensor", "type", "shape"), rows)
     rows = [(op, count, missing.get(op, "")) for op, count in facts["ops"].items()]
-    click.echo()
+    echo()
     print_table("Ops", ("op", "nodes", "not runnable"), rows)
     if "contradiction" in facts:
-        click.echo(f"\nThe shapes contradict each other: {printable(facts['contradiction'])}")
+        echo(f"\nThe shapes contradict each other: {facts['contradiction']}")
     if missing:
-        click.echo(f"\nNot runnable yet: {', '.join(sorted(missing))}")
+        echo(f"\nNot runnable yet: {', '.join(map(one_line, sorted(missing)))}")
     else:
-        click.echo("\nEvery op can run.")
+        echo("\nEvery op can run.")

@@ -6,8 +6,8 @@ import click
 
 from opkernel.cli.exit_status import WrongUse
 from opkernel.cli.op_sources import OpSource, ops_of_target
-from opkernel.cli.output import counted
-from opkernel.opdef import global_op_registry, stub_text
+from opkernel.cli.output import counted, echo, one_line
+from opkernel.opdef import global_op_registry, stub_text, validate_op_def
 from opkernel.ops.api_defs import python_api_def
 from opkernel.ops.catalogue import MODULE_OF_OP
 from opkernel.proto import OpDef
@@ -36,12 +36,12 @@ def stubs(targets: tuple[str, ...], out: Path | None) -> None:
         title = f"The ops of {_module_name(path)}. Written by `opkernel stubs`"
         text = stub_text(ops, title, python_api_def)
         if out is None:
-            click.echo(text if len(files) == 1 else f"# {path.as_posix()}\n{text}")
+            echo(text if len(files) == 1 else f"# {one_line(path.as_posix())}\n{text}")
         else:
             file = out / path
             file.parent.mkdir(parents=True, exist_ok=True)
             file.write_text(text, encoding="utf-8")
-            click.echo(f"{file}: {counted(len(ops), 'op')}")
+            echo(f"{one_line(file)}: {counted(len(ops), 'op')}")
 
 
 def _stub_of_catalogue() -> tuple[Path, list[OpDef]]:
@@ -53,7 +53,10 @@ def _stub_of_target(target: str) -> tuple[Path, list[OpDef]]:
     source = ops_of_target(target)
     if not source.ops:
         raise WrongUse(f"'{target}' registers no ops")
-    return _path(source), source.ops.newest()
+    ops = source.ops.newest()
+    for op_def in ops:
+        validate_op_def(op_def)
+    return _path(source), ops
 
 
 def _path(source: OpSource) -> Path:

@@ -1,8 +1,8 @@
 """Files that traces of steps are written to."""
 
+import os
 from collections.abc import Sequence
 from enum import Enum
-from pathlib import Path
 
 from opkernel.cli.exit_status import WrongUse
 from opkernel.errors import UnavailableError
@@ -18,26 +18,27 @@ class TraceFormat(Enum):
     CHROME = "chrome"
 
     @staticmethod
-    def of(path: Path, name: str | None) -> "TraceFormat":
+    def of(path: str, name: str | None) -> "TraceFormat":
         """The format of that name, or the one that a file's name stands for."""
         if name is not None:
             return TraceFormat(name)
-        return TraceFormat.CHROME if path.suffix == ".json" else TraceFormat.PERFETTO
+        return TraceFormat.CHROME if path.endswith(".json") else TraceFormat.PERFETTO
 
 
-def check_trace(path: Path) -> None:
+def check_trace(path: str) -> None:
     """Raise WrongUse where a trace could not be written, before it is recorded."""
-    if not path.parent.is_dir():
-        raise WrongUse(f"--trace {path}: there is no directory {path.parent}")
+    directory = os.path.dirname(path)
+    if not os.path.isdir(directory or "."):
+        raise WrongUse(f"--trace {path}: there is no directory {directory}")
 
 
-def write_trace(path: Path, name: str | None, steps: Sequence[StepStats]) -> None:
+def write_trace(path: str, name: str | None, steps: Sequence[StepStats]) -> None:
     """Write the trace of steps.
 
     Raises:
         UnavailableError: the file cannot be written.
     """
-    from opkernel.runtime.tracing import write_chrome_trace, write_perfetto_trace
+    from opkernel.runtime.traces import write_chrome_trace, write_perfetto_trace
 
     is_chrome = TraceFormat.of(path, name) is TraceFormat.CHROME
     try:

@@ -7,63 +7,19 @@ import sys
 from types import ModuleType
 from typing import Any
 
-from opkernel.gradients.broadcasting import sum_to_operands
-from opkernel.gradients.derivatives import gradients
-from opkernel.gradients.indexed_slices import Gradient, IndexedSlices, IndexedSlicesValue
-from opkernel.gradients.nodes import attrs_of, conj, nodes
-from opkernel.gradients.registry import (
-    GradientFunction,
-    Gradients,
-    gradient_function_of,
-    look_up_gradient,
-    no_gradient,
-    register_gradient,
-)
-from opkernel.gradients.source import gradient_source
-from opkernel.gradients.symbolic_gradient import symbolic_gradient_body
-from opkernel.gradients.tensors import (
-    constant_value,
-    is_trainable,
-    is_zeros,
-    ones_like,
-    shape_of,
-    zeros_like,
-)
-from opkernel.gradients.unary import of_argument, of_result
+from opkernel.lazy_exports import lazy_exports
 
-__all__ = [
-    "Gradient",
-    "GradientFunction",
-    "Gradients",
-    "IndexedSlices",
-    "IndexedSlicesValue",
-    "attrs_of",
-    "conj",
-    "constant_value",
-    "gradient_function_of",
-    "gradient_source",
-    "gradients",
-    "is_trainable",
-    "is_zeros",
-    "look_up_gradient",
-    "no_gradient",
-    "nodes",
-    "of_argument",
-    "of_result",
-    "ones_like",
-    "register_gradient",
-    "shape_of",
-    "sum_to_operands",
-    "symbolic_gradient_body",
-    "zeros_like",
-]
+__getattr__, __dir__, __all__ = lazy_exports(__name__)
 
 
 class _Room(ModuleType):
     """A module that is called as the function `gradients`."""
 
     def __call__(self, *args: Any, **keywords: Any) -> list[Any]:
-        return gradients(*args, **keywords)
+        from opkernel.gradients.derivatives import gradients as add_gradients
+
+        return add_gradients(*args, **keywords)
 
 
-sys.modules[__name__].__class__ = _Room
+gradients = sys.modules[__name__]
+gradients.__class__ = _Room

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from opkernel.gradients.indexed_slices import Gradient, IndexedSlices, as_dense, sum_of_slices
-from opkernel.gradients.nodes import nodes
+from opkernel.gradients.node_methods import nodes
 from opkernel.graph import Tensor
 
 __all__ = ["AGGREGATION_METHODS", "Accumulation"]

@@ -6,7 +6,7 @@ Source: SmartBroadcastGradientArgs of TensorFlow python/ops/math_grad.py.
 from __future__ import annotations
 
 from opkernel.gradients.indexed_slices import Gradient
-from opkernel.gradients.nodes import nodes
+from opkernel.gradients.node_methods import nodes
 from opkernel.gradients.tensors import shape_of
 from opkernel.graph import Tensor
 

@@ -13,11 +13,11 @@ from dataclasses import dataclass
 
 from opkernel.gradients.frame_loop import is_loop_switch
 from opkernel.gradients.frames import Frames
-from opkernel.gradients.nodes import nodes
+from opkernel.gradients.node_methods import nodes
 from opkernel.gradients.tensors import any_value
 from opkernel.graph import Graph, Operation, Tensor
-from opkernel.graph.control_flow_ops import ENTER_OPS, EXIT_OPS, LOOP_HEAD_OPS, SWITCH_OPS
-from opkernel.graph.edges import is_head_of_loop
+from opkernel.graph.core.control_flow_ops import ENTER_OPS, EXIT_OPS, LOOP_HEAD_OPS, SWITCH_OPS
+from opkernel.graph.core.edges import is_head_of_loop
 
 __all__ = ["Branch", "Context", "Contexts", "origin"]
 

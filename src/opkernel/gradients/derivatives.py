@@ -8,16 +8,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, TypeVar
 
-from opkernel.errors import InvalidArgumentError
+from opkernel.errors import InvalidArgumentError, ResourceExhaustedError
 from opkernel.gradients.backpropagation import Rules, backpropagate
 from opkernel.gradients.frames import in_frame_of, settle_shapes
 from opkernel.gradients.indexed_slices import Gradient, IndexedSlices
-from opkernel.gradients.nodes import nodes
+from opkernel.gradients.node_methods import nodes
 from opkernel.gradients.source import as_source
 from opkernel.gradients.tensors import gradient_dtype, ones_like, zeros_like
 from opkernel.graph import Graph, Tensor, constant
-from opkernel.graph.default_graph import graph_of_call
-from opkernel.graph.garbage_collection import paused_garbage_collection
+from opkernel.graph.core.default_graph import graph_of_call
+from opkernel.graph.core.garbage_collection import paused_garbage_collection
 from opkernel.types import DataType
 
 __all__ = ["gradients"]
@@ -66,6 +66,7 @@ def gradients(
         InvalidArgumentError: the tensors are of several graphs, `grad_ys` do not fit `ys`, or `ys`
             are of a type that has no ones.
         FailedPreconditionError: the graph is finalized.
+        ResourceExhaustedError: a function calls itself without end.
         ValueError: an option is none of those named here.
     """
     if unconnected_gradients not in UNCONNECTED_GRADIENTS:
@@ -82,7 +83,12 @@ def gradients(
     with graph.as_default(), graph.name_scope(name) as scope, as_source(scope):
         with in_frame_of(targets[0]), paused_garbage_collection():
             weights = _grad_ys(targets, grad_ys)
-            found = backpropagate(targets, sources, weights, stops, rules)
+            try:
+                found = backpropagate(targets, sources, weights, stops, rules)
+            except RecursionError as error:
+                raise ResourceExhaustedError(
+                    f"Functions call each other too deeply for gradients: {error}"
+                ) from None
         if unconnected_gradients == "none":
             return found
         pairs = zip(sources, found, strict=True)
@@ -111,9 +117,9 @@ def _of_graph(graph: Graph, tensors: Sequence[Tensor]) -> list[Tensor]:
     Raises:
         InvalidArgumentError: one is of another graph.
     """
-    own = [graph._own(tensor) for tensor in tensors]
+    own = [graph.as_own(tensor) for tensor in tensors]
     for tensor in own:
-        graph._check_own(tensor.op, "graph element")
+        graph.check_own(tensor.op, "graph element")
     return own
 
 

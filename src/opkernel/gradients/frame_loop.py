@@ -12,11 +12,16 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from opkernel.errors import InvalidArgumentError, UnimplementedError
-from opkernel.gradients.nodes import nodes
+from opkernel.gradients.node_methods import nodes
 from opkernel.graph import Graph, Operation, Tensor
-from opkernel.graph.control_flow_ops import EXIT_OPS, LOOP_HEAD_OPS, NEXT_ITERATION_OPS, SWITCH_OPS
+from opkernel.graph.core.control_flow_ops import (
+    EXIT_OPS,
+    LOOP_HEAD_OPS,
+    NEXT_ITERATION_OPS,
+    SWITCH_OPS,
+)
 
-__all__ = ["FrameLoop", "LoopVariable", "frame_name", "is_loop_switch"]
+__all__ = ["FrameLoop", "LoopVariable", "is_loop_switch"]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -104,20 +109,14 @@ class FrameLoop:
         enter = nodes.Enter(first, frame_name=self.name, parallel_iterations=iterations)
         merge = nodes.Merge([enter, enter]).output
         last, value = nodes.Switch(merge, self.condition)
-        merge.op._update_input(1, nodes.NextIteration(turn(nodes.Identity(value))))
+        merge.op.update_input(1, nodes.NextIteration(turn(nodes.Identity(value))))
         result: Tensor = nodes.Exit(last)
         return result
 
 
-def frame_name(enter: Operation) -> str:
-    """The name of the loop that an Enter leads into."""
-    name: bytes = enter.node_def.attr["frame_name"].s
-    return name.decode(errors="backslashreplace")
-
-
 def is_loop_switch(op: Operation) -> bool:
     """Whether an operation is the Switch of a loop's variable."""
-    return op.type in SWITCH_OPS and op._edges[2].type == "LoopCond"
+    return op.type in SWITCH_OPS and op.edges[2].type == "LoopCond"
 
 
 def _is_constant(enter: Operation) -> bool:

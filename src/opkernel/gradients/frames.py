@@ -12,9 +12,10 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 
 from opkernel.errors import OpError, UnimplementedError
-from opkernel.gradients.frame_loop import FrameLoop, frame_name
+from opkernel.gradients.frame_loop import FrameLoop
 from opkernel.graph import Graph, Operation, Tensor
-from opkernel.graph.control_flow_ops import ENTER_OPS, EXIT_OPS, NEXT_ITERATION_OPS
+from opkernel.graph.core.control_flow_info import frame_name
+from opkernel.graph.core.control_flow_ops import ENTER_OPS, EXIT_OPS, NEXT_ITERATION_OPS
 
 __all__ = ["Frame", "Frames", "Level", "Unit", "in_frame_of", "settle_shapes"]
 
@@ -151,7 +152,7 @@ class Level:
 
 def _source(op: Operation) -> Operation | None:
     """An operation that tells the frame: that of the first edge that is no back edge."""
-    sources: tuple[Operation, ...] = (*op._edges[::2], *op._control_inputs)
+    sources: tuple[Operation, ...] = (*op.edges[::2], *op.control_inputs)
     for source in sources:
         if source.type not in NEXT_ITERATION_OPS:
             return source

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from opkernel.errors import NotFoundError
-from opkernel.gradients.nodes import nodes
+from opkernel.gradients.node_methods import nodes
 from opkernel.gradients.registry import (
     GradientFunction,
     Gradients,

@@ -8,23 +8,27 @@ through, and adds nodes to the operation's graph:
     def square_gradient(op, grad):
         return nodes.Mul(grad, nodes.Mul(2, op.inputs[0]))
 
-The gradient functions of the catalogue's ops stand in modules of their own, which are imported when
-one of their ops is first asked for.
+Modules of ops register theirs, and therefore importing this module imports nothing of graphs. Large
+gradient functions of the catalogue's ops stand in modules of their own, which are imported when one
+of their ops is first asked for.
 
 State: `_entries`, filled by the verbs; `_asked`, the ops that the catalogue was asked for.
 Source: TensorFlow python/framework/ops.py (RegisterGradient, get_gradient_function).
 """
 
+from __future__ import annotations
+
 import importlib
 import sys
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Any, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 from opkernel.errors import AlreadyExistsError, NotFoundError
-from opkernel.graph import Operation
-from opkernel.graph.operation import GRADIENT_OP_TYPE_ATTR
 from opkernel.opdef import OpHandle
+from opkernel.records import dataclass
+
+if TYPE_CHECKING:
+    from opkernel.graph import Operation
 
 __all__ = [
     "GradientFunction",
@@ -35,6 +39,7 @@ __all__ = [
     "look_up_gradient",
     "no_gradient",
     "register_gradient",
+    "why_not_derivative",
 ]
 
 Gradients: TypeAlias = Any
@@ -53,19 +58,24 @@ class _Entry:
 
     function: GradientFunction | None
     owner: str
+    not_derivative: str = ""
 
 
 _entries: dict[str, _Entry] = {}
 _asked: set[str] = set()
 
 
-def register_gradient(*ops: str | OpHandle) -> Callable[[_Function], _Function]:
+def register_gradient(
+    *ops: str | OpHandle, not_derivative: str = ""
+) -> Callable[[_Function], _Function]:
     """Register the decorated function as the gradient function of ops.
 
     The module that registered one may register it again, as in a notebook.
 
     Args:
         ops: the ops, or names that the attr `_gradient_op_type` of nodes may give.
+        not_derivative: why the gradient is on purpose not the derivative of what the op computes,
+            as where gradients pass a rounding unchanged; tests then do not compare the two.
 
     Raises:
         AlreadyExistsError: another module has registered the op, or the catalogue does.
@@ -73,7 +83,7 @@ def register_gradient(*ops: str | OpHandle) -> Callable[[_Function], _Function]:
 
     def register(function: _Function) -> _Function:
         for op in ops:
-            _register(_name_of(op), _Entry(function, function.__module__))
+            _register(_name_of(op), _Entry(function, function.__module__, not_derivative))
         return function
 
     return register
@@ -108,6 +118,8 @@ def gradient_function_of(op: Operation) -> GradientFunction | None:
     Raises:
         NotFoundError: nothing is registered for it.
     """
+    from opkernel.graph.core.operation import GRADIENT_OP_TYPE_ATTR
+
     attrs = op.node_def.attr
     name = attrs[GRADIENT_OP_TYPE_ATTR].s.decode() if GRADIENT_OP_TYPE_ATTR in attrs else op.type
     entry = _find(name)
@@ -124,6 +136,12 @@ def gradient_function_of(op: Operation) -> GradientFunction | None:
 def has_gradient_entry(op_type: str) -> bool:
     """Whether something is registered for an op, if only that it has no gradient."""
     return _find(op_type) is not None
+
+
+def why_not_derivative(op_type: str) -> str:
+    """Why the gradient of an op is on purpose not the derivative; empty where it is."""
+    entry = _find(op_type)
+    return "" if entry is None else entry.not_derivative
 
 
 def is_of_catalogue(op_type: str) -> bool:
@@ -146,7 +164,7 @@ def _register(name: str, entry: _Entry) -> None:
     if before is not None and before.owner != entry.owner:
         raise AlreadyExistsError(
             f"The gradient of {name} is registered by '{before.owner}' already; '{entry.owner}' "
-            f"may give nodes another one with their attr '{GRADIENT_OP_TYPE_ATTR}'",
+            "may give nodes another one with their attr '_gradient_op_type'",
             op=name,
         )
     _entries[name] = entry

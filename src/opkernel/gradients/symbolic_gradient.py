@@ -11,12 +11,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from opkernel.errors import InvalidArgumentError
+from opkernel.errors import InternalError, InvalidArgumentError
 from opkernel.gradients.backpropagation import Rules, backpropagate
 from opkernel.gradients.frames import Unit
 from opkernel.gradients.gradients_in_functions import gradient_in_function
 from opkernel.gradients.indexed_slices import as_dense
-from opkernel.gradients.nodes import nodes
+from opkernel.gradients.node_methods import nodes
 from opkernel.gradients.registry import GradientFunction, Gradients
 from opkernel.gradients.tensors import zeros_like
 from opkernel.graph import (
@@ -27,7 +27,7 @@ from opkernel.graph import (
     Tensor,
     instantiate_function,
 )
-from opkernel.graph.function_library import GRADIENT_OP
+from opkernel.graph.functions.function_library import GRADIENT_OP
 from opkernel.opdef import (
     add_defaults_to_node_def,
     in_out_types_for_node,
@@ -50,7 +50,8 @@ def symbolic_gradient_body(
 
     Raises:
         NotFoundError: there is no function `f`, or an op in it has no gradient in functions.
-        InvalidArgumentError: the function does not take and give tensors of these types.
+        InvalidArgumentError: the function does not take tensors of these types, or does not give as many.
+        InternalError: it gives tensors of other types.
     """
     function = reference.attr["f"].func
     gradient = library.find_gradient(function.name)
@@ -64,7 +65,9 @@ def symbolic_gradient_body(
         forward = _forward_body(library, function)
         body = _derived(forward, _padded(tout, len(forward.arg_types)))
     if (body.arg_types, body.ret_types) != (tin, tout):
-        raise InvalidArgumentError(
+        is_one_type = body.arg_types == tin and len(body.ret_types) == len(tout)
+        error = InternalError if is_one_type else InvalidArgumentError  # as TensorFlow
+        raise error(
             f"The gradient of '{function.name}' takes {_names(body.arg_types)} and gives "
             f"{_names(body.ret_types)}; the node has Tin {_names(tin)} and Tout {_names(tout)}",
             op=GRADIENT_OP,

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from opkernel.gradients.nodes import nodes
+from opkernel.gradients.node_methods import nodes
 from opkernel.graph import Tensor, constant
 from opkernel.opdef import ShapeAndType
 from opkernel.types import DataType
@@ -59,14 +59,14 @@ def gradient_dtype(tensor: Tensor) -> DataType:
 
 def held_by(tensor: Tensor) -> list[ShapeAndType]:
     """What a resource or variant is known to hold."""
-    refiner = tensor.graph._refiner
+    refiner = tensor.graph.refiner
     refiner.add_node(tensor.op)
     return list(refiner.held_by((tensor.op, tensor.value_index)) or ())
 
 
 def constant_value(tensor: Tensor) -> np.ndarray[Any, Any] | None:
     """The value of a tensor that depends on constants alone; None where it is not known."""
-    refiner = tensor.graph._refiner
+    refiner = tensor.graph.refiner
     refiner.add_node(tensor.op)
     return refiner.values.value_of((tensor.op, tensor.value_index))
 

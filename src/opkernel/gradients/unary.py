@@ -4,7 +4,7 @@ import functools
 from collections.abc import Callable
 from typing import Any
 
-from opkernel.gradients.nodes import conj, nodes
+from opkernel.gradients.node_methods import conj, nodes
 from opkernel.gradients.registry import GradientFunction, Gradients
 from opkernel.graph import Operation, Tensor
 

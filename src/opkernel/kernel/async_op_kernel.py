@@ -6,7 +6,6 @@ Source: AsyncOpKernel in TensorFlow core/framework/op_kernel.h.
 from __future__ import annotations
 
 import inspect
-import logging
 import threading
 import time
 from collections.abc import Callable
@@ -19,13 +18,20 @@ from opkernel.errors import (
     OpError,
     as_op_error,
 )
-from opkernel.kernel.context import OpKernelContext
-from opkernel.kernel.event_loop import start_coroutine
+from opkernel.kernel.context.construction import OpKernelConstruction
+from opkernel.kernel.context.declared_outputs import flat_outputs
+from opkernel.kernel.context.op_kernel_context import OpKernelContext
 from opkernel.kernel.op_kernel import OpKernel
+from opkernel.kernel.services.event_loop import start_coroutine
+from opkernel.logs import logger
 
-__all__ = ["AsyncOpKernel", "CoroutineKernel", "DoneCallback", "as_coroutine_kernel"]
-
-_LOGGER = logging.getLogger("opkernel.kernel")
+__all__ = [
+    "AsyncOpKernel",
+    "CoroutineFunctionKernel",
+    "CoroutineKernel",
+    "DoneCallback",
+    "as_coroutine_kernel",
+]
 
 
 class DoneCallback:
@@ -52,7 +58,7 @@ class DoneCallback:
             is_first, self.is_called = not self.is_called, True
         if not is_first:
             error = InternalError(f"{self._kernel} called done twice")
-            _LOGGER.error("%s", error.message)
+            logger("opkernel.kernel").error("%s", error.message)
             raise error
         self._callback()
 
@@ -60,7 +66,7 @@ class DoneCallback:
         if not self.is_called:
             self.is_called = True
             error = InternalError(f"{self._kernel} will never call done: it let go of the callback")
-            _LOGGER.error("%s", error.message)
+            logger("opkernel.kernel").error("%s", error.message)
             self._ctx.set_status(error)
             self._callback()
 
@@ -142,6 +148,18 @@ class CoroutineKernel(AsyncOpKernel):
             done()
 
         start_coroutine(self.compute_coroutine(ctx), finish, ctx.cancellation_manager)
+
+
+class CoroutineFunctionKernel(CoroutineKernel):
+    """A kernel made from an `async def` function."""
+
+    def __init__(self, construction: OpKernelConstruction, function: Callable[..., Any]) -> None:
+        super().__init__(construction)
+        self.function = function
+
+    async def compute_coroutine(self, ctx: OpKernelContext) -> None:
+        """Await the function's result on the inputs and set it as the outputs."""
+        ctx.outputs[:] = flat_outputs(self, await self.function(*ctx.inputs_by_arg()))
 
 
 def _status_of(error: BaseException) -> OpError:

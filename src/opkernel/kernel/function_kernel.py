@@ -11,27 +11,23 @@ argument, a list argument as a list.
 """
 
 import inspect
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable
 from functools import cached_property, partial
 from types import FunctionType, MethodType
-from typing import Any, Literal, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from opkernel.errors import InternalError, InvalidArgumentError
-from opkernel.kernel.async_op_kernel import CoroutineKernel
-from opkernel.kernel.construction import OpKernelConstruction
-from opkernel.kernel.context import OpKernelContext
+from opkernel.errors import InvalidArgumentError
+from opkernel.kernel.context.construction import OpKernelConstruction
+from opkernel.kernel.context.declared_outputs import check_output, flat_outputs, is_as_declared
+from opkernel.kernel.context.op_kernel_context import OpKernelContext
 from opkernel.kernel.op_kernel import OpKernel
+from opkernel.opdef import attr_to_python
 from opkernel.proto import OpDef
+from opkernel.records import dataclass, field, replace
 
-__all__ = ["FunctionKernel", "FunctionKernelFactory", "Kind", "callable_name", "forward_input"]
-
-Kind = Literal["elementwise", "view", "opaque"]
-"""What the runtime may assume: `elementwise`, each output element depends on the elements at its
-place only and the result is new memory; `view`, the result may share memory with an input;
-`opaque`, the result is new memory and nothing else is known."""
+__all__ = ["FunctionKernel", "FunctionKernelFactory", "callable_name", "forward_input"]
 
 _FILLED_IN = frozenset({"xp", "construction"})
 _VARIADIC = 0x04 | 0x08  # CO_VARARGS | CO_VARKEYWORDS
@@ -47,12 +43,13 @@ class FunctionKernelFactory:
     """Makes the kernels of a registered function.
 
     With `is_maker` the function is not the kernel: it takes the attrs alone and returns the
-    function of the inputs, so that work on the attrs is done once.
+    function of the inputs, so that work on the attrs is done once. With `takes_out` its keyword
+    `out` is no attr.
     """
 
     function: Callable[..., Any]
-    kind: Kind = "opaque"
     is_maker: bool = False
+    takes_out: bool = False
     _fits: OpDef | None = field(default=None, init=False, repr=False)  # as was found out last
 
     def __call__(self, construction: OpKernelConstruction) -> OpKernel:
@@ -62,8 +59,10 @@ class FunctionKernelFactory:
             self._fits = construction.op_def
         function = self.bind(construction)
         if _is_coroutine(function) if self.is_maker else self.is_coroutine:
+            from opkernel.kernel.async_op_kernel import CoroutineFunctionKernel  # few wait
+
             return CoroutineFunctionKernel(construction, function)
-        return FunctionKernel(construction, function, self.kind)
+        return FunctionKernel(construction, function, self)
 
     @cached_property
     def is_coroutine(self) -> bool:
@@ -74,7 +73,9 @@ class FunctionKernelFactory:
     def keywords(self) -> tuple[str, ...]:
         """The names of the function's keyword-only parameters."""
         parameters = _parameters(self.function)
-        return () if parameters is None else parameters.keywords
+        if parameters is None:
+            return ()
+        return tuple([k for k in parameters.keywords if not (self.takes_out and k == "out")])
 
     def bind(self, construction: OpKernelConstruction) -> Callable[..., Any]:
         """The function of the inputs, with the node's attrs filled in.
@@ -105,7 +106,7 @@ class FunctionKernelFactory:
             fits = self.function.nin == expected
         elif parameters is not None:
             fits = len(parameters.positional) == expected and not parameters.is_variadic
-            wrong = [name for name in parameters.keywords if name not in attrs | _FILLED_IN]
+            wrong = [name for name in self.keywords if name not in attrs | _FILLED_IN]
         if fits and not wrong:
             return
         inputs = ", ".join(arg.name for arg in op_def.input_arg)
@@ -179,45 +180,45 @@ def _described(function: Callable[..., Any]) -> str:
 
 
 class FunctionKernel(OpKernel):
-    """A kernel made from a function; `function` takes one positional argument an input argument."""
+    """A kernel made from a function.
+
+    Attributes:
+        function: Takes one positional argument an input argument. Where the kernel does not claim
+            that its outputs are as declared, it checks them (`checked_kernels`), so that callers need
+            not.
+        unchecked: The function with its attrs filled in.
+        registered: What that was made of, and how: with `attrs`, by name.
+    """
 
     def __init__(
-        self, construction: OpKernelConstruction, function: Callable[..., Any], kind: Kind
+        self,
+        construction: OpKernelConstruction,
+        function: Callable[..., Any],
+        registered: FunctionKernelFactory,
     ) -> None:
         super().__init__(construction)
-        self.function = function
-        self.kind: Kind = "view" if function is forward_input else kind
+        self.registered = registered
+        if function is forward_input:
+            self.contract = replace(self.contract, elementwise=False, may_alias=True)
+        self.function = self.unchecked = function
+        if not self.contract.outputs_as_declared and self._is_known(function):
+            self.contract = replace(self.contract, outputs_as_declared=True)
 
-    @property
-    def is_expensive(self) -> bool:
-        """Whether the kernel is worth a thread of its own; a view never is."""
-        return self.kind != "view" and super().is_expensive
+    @cached_property
+    def attrs(self) -> dict[str, Any]:
+        """The attrs that are filled in, by name, as Python objects."""
+        types = {attr.name: attr.type for attr in self.properties.op_def.attr}
+        names = [name for name in self.registered.keywords if name in types]
+        return {name: attr_to_python(self.node_def.attr[name], types[name]) for name in names}
+
+    def _is_known(self, function: Callable[..., Any]) -> bool:
+        """Whether NumPy tells that the output is as declared."""
+        inputs = tuple([dtype.base.numpy_dtype for dtype in self.input_types])
+        return self.num_outputs == 1 and is_as_declared(function, inputs, self.output_dtypes[0])
 
     def compute(self, ctx: OpKernelContext) -> None:
         """Call the function on the inputs and set its results as the outputs."""
-        _set_outputs(ctx, self.function(*ctx.inputs_by_arg()))
-
-
-class CoroutineFunctionKernel(CoroutineKernel):
-    """A kernel made from an `async def` function."""
-
-    def __init__(self, construction: OpKernelConstruction, function: Callable[..., Any]) -> None:
-        super().__init__(construction)
-        self.function = function
-
-    async def compute_coroutine(self, ctx: OpKernelContext) -> None:
-        """Await the function's result on the inputs and set it as the outputs."""
-        _set_outputs(ctx, await self.function(*ctx.inputs_by_arg()))
-
-
-def _set_outputs(ctx: OpKernelContext, result: Any) -> None:
-    """Set what a function returned as the outputs."""
-    outputs = len(ctx.kernel.properties.output_args)
-    if outputs == 1:
-        ctx.set_outputs_by_arg([result])
-    elif outputs == 0 or isinstance(result, Sequence):
-        ctx.set_outputs_by_arg(() if outputs == 0 else result)
-    else:
-        raise InternalError(
-            f"{outputs} outputs expected, the kernel gave a {type(result).__name__}"
-        )
+        ctx.outputs[:] = outputs = flat_outputs(self, self.function(*ctx.inputs_by_arg()))
+        for index, value in enumerate(outputs):
+            if value is None:
+                check_output(self, index, value)

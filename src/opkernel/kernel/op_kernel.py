@@ -6,26 +6,27 @@ Source: TensorFlow core/framework/op_kernel.h.
 from __future__ import annotations
 
 from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
 from opkernel.errors import InvalidArgumentError
-from opkernel.kernel.memory_types import MemoryType
+from opkernel.kernel.registry.memory_types import MemoryType
 from opkernel.opdef import is_list_arg, name_ranges_for_node
 from opkernel.proto import NodeDef, OpDef
+from opkernel.records import dataclass, replace
 from opkernel.types import DataType, TensorShape
 
 if TYPE_CHECKING:
+    from opkernel.device.device import Device
     from opkernel.kernel.async_op_kernel import AsyncOpKernel
-    from opkernel.kernel.construction import OpKernelConstruction
-    from opkernel.kernel.context import OpKernelContext
-    from opkernel.kernel.device import Device
-    from opkernel.kernel.step import Step
+    from opkernel.kernel.context.construction import OpKernelConstruction
+    from opkernel.kernel.context.op_kernel_context import OpKernelContext
+    from opkernel.kernel.contract import KernelContract
+    from opkernel.kernel.services.step import Step
 
-__all__ = ["Arg", "NodeProperties", "OpKernel", "args_of_node"]
+__all__ = ["Arg", "NodeProperties", "OfNode", "OpKernel", "args_of_node", "by_arg"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +47,13 @@ def args_of_node(node_def: NodeDef, op_def: OpDef) -> tuple[tuple[Arg, ...], tup
 
 def _args(args: Iterable[OpDef.ArgDef], ranges: Mapping[str, tuple[int, int]]) -> tuple[Arg, ...]:
     return tuple([Arg(arg.name, *ranges[arg.name], is_list_arg(arg)) for arg in args])
+
+
+def by_arg(tensors: Sequence[Any], args: Iterable[Arg]) -> list[Any]:
+    """Tensors one entry an argument: a tensor, or a list of them."""
+    return [
+        list(tensors[arg.start : arg.stop]) if arg.is_list else tensors[arg.start] for arg in args
+    ]
 
 
 @dataclass(slots=True)  # not frozen: one is made for each kernel, and that takes four times as long
@@ -103,7 +111,40 @@ def _types_text(types: Sequence[DataType]) -> str:
     return ", ".join(dtype.string for dtype in types)
 
 
-class OpKernel:
+class OfNode:
+    """What belongs to a node: a kernel, or its construction.
+
+    Attributes:
+        properties: The node, its op, its types and arguments.
+    """
+
+    properties: NodeProperties
+
+    @property
+    def node_def(self) -> NodeDef:
+        """The node."""
+        return self.properties.node_def
+
+    @property
+    def input_types(self) -> tuple[DataType, ...]:
+        """The types of the flat list of inputs."""
+        return self.properties.input_types
+
+    @property
+    def output_types(self) -> tuple[DataType, ...]:
+        """The types of the flat list of outputs."""
+        return self.properties.output_types
+
+    def input_type(self, index: int) -> DataType:
+        """The type of the input at `index`."""
+        return self.properties.input_types[index]
+
+    def output_type(self, index: int) -> DataType:
+        """The type of the output at `index`."""
+        return self.properties.output_types[index]
+
+
+class OpKernel(OfNode):
     """A kernel: constructed once for a node, then computed once a step, from many threads.
 
     Subclasses take an OpKernelConstruction, read their attrs from it, and override `compute`, which
@@ -116,17 +157,16 @@ class OpKernel:
         is_deferred: the kernel's work goes on after `compute` has returned.
 
     Attributes:
-        forwards_inputs: Whether `compute` may take over buffers of inputs (`forward_input`); the
-            executor then hands it the last reference to them.
+        forwards_inputs: The claim of that name in the contracts of all kernels of the class.
         reports_by_callback: Whether errors go through a callback, as in `compute_async`.
-        is_trusted: Whether it gives what its op declares without being checked: the kernels of the
-            catalogue are tested against TensorFlow's.
+        contract: What the kernel claims.
+        provider: The name of the provider that it comes from.
         node_traceback: Tells where the node was defined, where that is known.
     """
 
     forwards_inputs: ClassVar[bool] = False
     reports_by_callback: ClassVar[bool] = False
-    is_trusted: bool = False
+    provider: str = "numpy"
     node_traceback: Callable[[], Any] | None = None
 
     def __init__(
@@ -136,13 +176,16 @@ class OpKernel:
         custom_def: NodeDef | None = None,
         is_deferred: bool = False,
     ) -> None:
-        self.properties: NodeProperties = construction.properties
+        self.properties = construction.properties
         if custom_def is not None:
             self.properties = replace(self.properties, node_def=custom_def)
         self.device: Device = construction.device
         self.input_memory_types: tuple[MemoryType, ...] = construction.input_memory_types
         self.output_memory_types: tuple[MemoryType, ...] = construction.output_memory_types
         self.graph_def_version = construction.graph_def_version
+        self.contract: KernelContract = construction.contract
+        if self.forwards_inputs and not self.contract.forwards_inputs:
+            self.contract = replace(self.contract, forwards_inputs=True)
         self.is_deferred = is_deferred
         self.num_inputs = len(self.properties.input_types)
         self.num_outputs = len(self.properties.output_types)
@@ -170,19 +213,17 @@ class OpKernel:
     def is_expensive(self) -> bool:
         """Whether the kernel is worth a thread of its own; others run where they become ready.
 
-        Kernels of accelerators only start work there.
+        Views are not, and kernels of accelerators only start work there.
         """
-        return self.device.device_type not in ("GPU", "DEFAULT")
+        if self.contract.expensive is not None:
+            return self.contract.expensive
+        is_view = self.contract.may_alias is True
+        return not is_view and self.device.device_type not in ("GPU", "DEFAULT")
 
     @property
     def const_tensor(self) -> Any:
         """The value of a kernel that always gives the same tensor; None for all others."""
         return None
-
-    @property
-    def node_def(self) -> NodeDef:
-        """The node that this kernel was made for."""
-        return self.properties.node_def
 
     @property
     def name(self) -> str:
@@ -202,24 +243,6 @@ class OpKernel:
     def requested_input(self, index: int) -> str:
         """The name of the input at `index` as the node gives it."""
         return self.properties.node_def.input[index]
-
-    @property
-    def input_types(self) -> tuple[DataType, ...]:
-        """The types of the flat list of inputs."""
-        return self.properties.input_types
-
-    @property
-    def output_types(self) -> tuple[DataType, ...]:
-        """The types of the flat list of outputs."""
-        return self.properties.output_types
-
-    def input_type(self, index: int) -> DataType:
-        """The type of the input at `index`."""
-        return self.properties.input_types[index]
-
-    def output_type(self, index: int) -> DataType:
-        """The type of the output at `index`."""
-        return self.properties.output_types[index]
 
     def input_range(self, name: str) -> tuple[int, int]:
         """The range `[start, stop)` of the input argument `name` in the flat list of inputs."""

@@ -1,7 +1,7 @@
 """How the Python functions of ops differ from their OpDefs: `api_defs.pbtxt`, an ApiDefs message."""
 
 import functools
-from importlib import resources
+from pathlib import Path
 
 from opkernel.proto import ApiDef, ApiDefs
 
@@ -17,5 +17,5 @@ def python_api_def(op: str) -> ApiDef | None:
 def _api_defs() -> dict[str, ApiDef]:
     from google.protobuf import text_format  # slow to import
 
-    text = resources.files(__package__).joinpath("api_defs.pbtxt").read_text()
+    text = Path(__file__).with_name("api_defs.pbtxt").read_text()
     return {op.graph_op_name: op for op in text_format.Parse(text, ApiDefs()).op}

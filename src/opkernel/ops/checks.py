@@ -4,18 +4,21 @@ Source: TensorFlow core/ops/logging_ops.cc, core/ops/array_ops.cc, core/ops/func
 core/kernels/logging_ops.cc, core/kernels/check_numerics_op.cc, core/kernels/functional_ops.cc.
 """
 
+from __future__ import annotations
+
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
+import opkernel.gradients as g
 from opkernel.errors import InvalidArgumentError
-from opkernel.kernel import register_kernel
 from opkernel.opdef import register_op
 from opkernel.opdef.common_shapes import no_outputs, scalar_shape, unchanged_shape
-from opkernel.opdef.tensor_summary import summarize_values
+from opkernel.opdef.text.tensor_summary import summarize_values
 from opkernel.ops.int32_attr import int32_attr
 from opkernel.ops.kernel_types import FLOATS
+from opkernel.ops.registration import register_kernel
 from opkernel.types import DataType, TensorShape
 
 ASSERT = register_op(
@@ -23,6 +26,7 @@ ASSERT = register_op(
     inputs=["condition: bool", "data: T"],
     attrs=["T: list(type) >= 1", "summarize: int = 3"],
     shape_fn=no_outputs,
+    traits="debug_only",
     is_stateful=True,
     doc="Fails unless `condition` is true; the error tells `summarize` values of each of `data`.",
 )
@@ -53,6 +57,7 @@ CHECK_NUMERICS = register_op(
     outputs=["output: T"],
     attrs=_CHECK_NUMERICS_ATTRS,
     shape_fn=unchanged_shape,
+    traits="debug_only",
     is_stateful=True,
     doc="`tensor`; fails, with `message`, if it has a NaN or an infinity.",
 )
@@ -63,6 +68,7 @@ CHECK_NUMERICS_V2 = register_op(
     outputs=["output: T"],
     attrs=_CHECK_NUMERICS_ATTRS,
     shape_fn=unchanged_shape,
+    traits="debug_only",
     is_stateful=True,
     doc="As CheckNumerics; the error tells positive and negative infinities apart.",
 )
@@ -122,3 +128,18 @@ def to_bool(tensor: Any, *, T: DataType) -> Any:
     if T not in _WITH_TRUTH:
         raise InvalidArgumentError(f"{T.string} cannot be converted to a boolean")
     return np.bool_(tensor.item())
+
+
+def _message(op: g.Operation) -> str:
+    message = op.get_attr("message").decode()
+    return f"Not a number (NaN) or infinity (Inf) values detected in gradient. {message}"
+
+
+@g.register_gradient("CheckNumerics")
+def check_numerics_gradient(op: g.Operation, grad: g.Tensor) -> g.Gradients:
+    return g.nodes.CheckNumerics(grad, message=_message(op))
+
+
+@g.register_gradient("CheckNumericsV2")
+def check_numerics_v2_gradient(op: g.Operation, grad: g.Tensor) -> g.Gradients:
+    return g.nodes.CheckNumericsV2(grad, message=_message(op))

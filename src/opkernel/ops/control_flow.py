@@ -1,8 +1,8 @@
 """Control flow: conditionals, loops and calls of functions, and TensorFlow 1's switches and frames.
 
-The runtime executes these ops itself (`opkernel.runtime.control_flow`); here is what they are.
-Plans do not call their kernels (but for NoOp and ControlTrigger); these say which types and memory
-the ops take on each device, and serve executors that run one kernel a node.
+The runtime executes these ops itself (`opkernel.runtime.plan.functional_ops`); here is what they are.
+Plans do not call their kernels; these say which types and memory the ops take on each device, and serve
+executors that run one kernel a node.
 Source: TensorFlow core/ops/control_flow_ops.cc, core/ops/functional_ops.cc, core/kernels/
 control_flow_ops.cc, core/kernels/functional_ops.cc.
 """
@@ -10,16 +10,16 @@ control_flow_ops.cc, core/kernels/functional_ops.cc.
 import numpy as np
 
 from opkernel.errors import InvalidArgumentError, UnimplementedError
-from opkernel.kernel import OpKernel, OpKernelContext, forward_input, register_kernel
+from opkernel.kernel import OpKernel, OpKernelContext, forward_input
 from opkernel.opdef import InferenceContext, full_type, register_op
 from opkernel.opdef.common_shapes import (
-    no_outputs,
     unchanged_shape,
     unchanged_shape_with_rank,
     unknown_shape,
 )
 from opkernel.opdef.full_type import FullTypeId
 from opkernel.ops.kernel_types import ALL, POD, QUANTIZED
+from opkernel.ops.registration import register_kernel
 from opkernel.types import DataType
 
 
@@ -159,22 +159,11 @@ def _pass_on(ctx: OpKernelContext, source: int, output: int) -> None:
         ctx.set_output(output, ctx.input(source))
 
 
-NO_OP = register_op("NoOp", shape_fn=no_outputs, doc="Does nothing; others may wait for it.")
-CONTROL_TRIGGER = register_op(
-    "ControlTrigger", shape_fn=no_outputs, doc="Does nothing, even where inputs are dead."
-)
-
-
-@register_kernel(NO_OP, device="DEFAULT", system=True)
-@register_kernel(CONTROL_TRIGGER, device="DEFAULT")
-def no_op() -> None:
-    """Nothing."""
-
-
 _merge_type = full_type.tuple_func([full_type.merge(), full_type.tensor(FullTypeId.TFT_INT32)])
 
 for _prefix in ("", "Ref"):
     _data, _output = ("data: Ref(T)", "Ref(T)") if _prefix else ("data: T", "T")
+    _passed_on = "" if _prefix else "value_rule=forward"
     _passed_on_type = None if _prefix else full_type.replicate_input()
     register_op(
         f"{_prefix}Switch",
@@ -182,6 +171,7 @@ for _prefix in ("", "Ref"):
         outputs=[f"output_false: {_output}", f"output_true: {_output}"],
         attrs=["T: type"],
         shape_fn=switch_shape,
+        traits=_passed_on,
         forward_type_fn=None if _prefix else full_type.replicate_input(0, 2),
         allows_uninitialized_input=bool(_prefix),
         doc="Passes `data` on to `output_true` or `output_false`, as `pred` says.",
@@ -192,6 +182,7 @@ for _prefix in ("", "Ref"):
         outputs=[f"output: {_output}", "value_index: int32"],
         attrs=["T: type", "N: int >= 1"],
         shape_fn=merge_shape,
+        traits="" if _prefix else "value_rule=merge",
         forward_type_fn=None if _prefix else _merge_type,
         doc="Passes on whichever input is alive, and its index.",
     )
@@ -206,6 +197,7 @@ for _prefix in ("", "Ref"):
             "parallel_iterations: int = 10",
         ],
         shape_fn=unchanged_shape if _prefix else enter_shape,
+        traits=_passed_on,
         forward_type_fn=_passed_on_type,
         doc="Passes `data` into the loop whose frame is `frame_name`.",
     )
@@ -219,6 +211,7 @@ for _prefix in ("", "Ref"):
             outputs=[f"output: {_output}"],
             attrs=["T: type"],
             shape_fn=unchanged_shape,
+            traits=_passed_on,
             forward_type_fn=_passed_on_type,
             doc=_doc,
         )
@@ -229,6 +222,7 @@ register_op(
     outputs=["outputs: num_outs * T"],
     attrs=["num_outs: int >= 1", "T: type"],
     shape_fn=switch_n_shape,
+    traits="value_rule=forward",
     doc="Passes `data` on to the output of number `output_index`; the last where there is none.",
 )
 register_op(
@@ -253,6 +247,7 @@ for _prefix in ("", "Stateless"):
             "output_shapes: list(shape) = []",
         ],
         shape_fn=branch_shape,
+        traits="calls=if",
         is_stateful=not _prefix,
         doc="then_branch(input) if cond holds, else else_branch(input).",
     )
@@ -267,6 +262,7 @@ for _prefix in ("", "Stateless"):
             "output_shapes: list(shape) = []",
         ],
         shape_fn=branch_shape,
+        traits="calls=case",
         is_stateful=not _prefix,
         doc="The branch of number `branch_index`, called with `input`; the last where none is.",
     )
@@ -282,6 +278,7 @@ for _prefix in ("", "Stateless"):
             "parallel_iterations: int = 10",
         ],
         shape_fn=while_shape,
+        traits="calls=while",
         is_stateful=not _prefix,
         doc="output = input; while cond(output): output = body(output).",
     )
@@ -300,6 +297,7 @@ for _name in ("PartitionedCall", "StatefulPartitionedCall"):
             "executor_type: string = ''",
         ],
         shape_fn=unknown_shape,
+        traits="calls=function",
         is_stateful=_name.startswith("Stateful"),
         is_distributed_communication=_name.startswith("Stateful"),
         doc="f(args).",

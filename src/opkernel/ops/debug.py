@@ -4,13 +4,17 @@ Without `debug_urls` they pass their input on, and that is all that they do here
 Source: TensorFlow core/ops/debug_ops.cc, core/kernels/debug_ops.h.
 """
 
+from __future__ import annotations
+
 from collections.abc import Callable
 from typing import Any
 
+import opkernel.gradients as g
 from opkernel.errors import UnimplementedError
-from opkernel.kernel import forward_input, register_kernel
+from opkernel.kernel import forward_input
 from opkernel.opdef import register_op
 from opkernel.opdef.common_shapes import unchanged_shape
+from opkernel.ops.registration import register_kernel
 
 _URLS = "debug_urls: list(string) = []"
 
@@ -86,3 +90,8 @@ register_kernel(
     kind="view",
     factory=True,
 )(debug_identity)
+
+
+@g.register_gradient("DebugIdentityV2")
+def debug_identity_gradient(op: g.Operation, grad: g.Gradient) -> g.Gradients:
+    return grad

@@ -19,7 +19,6 @@ from opkernel.kernel import (
     OpKernel,
     OpKernelConstruction,
     OpKernelContext,
-    register_kernel,
 )
 from opkernel.opdef import (
     InferenceContext,
@@ -29,6 +28,7 @@ from opkernel.opdef import (
     unknown_shape,
 )
 from opkernel.ops.kernel_types import FLOAT8, POD, QUANTIZED
+from opkernel.ops.registration import register_kernel
 from opkernel.proto import NameAttrList
 from opkernel.types import DataType, natural_dtype
 

@@ -9,6 +9,7 @@ __all__ = [
     "FLOATS",
     "INDEX",
     "INTEGERS",
+    "NARROW_FLOATS",
     "NUMBERS",
     "POD",
     "POD_OR_STRING",
@@ -19,6 +20,9 @@ __all__ = [
 
 FLOATS = (DataType.DT_BFLOAT16, DataType.DT_HALF, DataType.DT_FLOAT, DataType.DT_DOUBLE)
 """The floating point types of nearly every numeric kernel."""
+
+NARROW_FLOATS = (DataType.DT_BFLOAT16, DataType.DT_HALF)
+"""Those that many kernels compute in float."""
 
 COMPLEX = (DataType.DT_COMPLEX64, DataType.DT_COMPLEX128)
 

@@ -1,16 +1,15 @@
 """Finds an op when it is first looked up: its module is imported, or its declaration read.
 
-The gradients of the ops of `array.pad` stand in `array.gradients.pad`, and so on.
+The gradients of the ops of `array.gather` stand in `array.gradients.gather`, and so on; where there is
+no such module, in `array.gather` itself. Those of a family that is a package, as `nn.conv.ops`, stand in
+its module `gradient`.
 """
 
 import functools
 import importlib
-import importlib.util
 
-from opkernel.opdef import OpRegistrationData, OpShapeInferenceFn
-from opkernel.ops.catalogue import MODULE_OF_OP, MODULE_OF_SHAPE_FN
-from opkernel.ops.declared.table import tensorflow_op_defs
-from opkernel.ops.full_types import FORWARD_TYPE_FNS, REVERSE_TYPE_FNS
+from opkernel.opdef import OpRegistrationData, OpShapeInferenceFn, OpTraits
+from opkernel.ops import catalogue
 
 __all__ = [
     "all_op_names",
@@ -19,6 +18,7 @@ __all__ = [
     "load_op",
     "module_of_gradient",
     "module_of_op",
+    "traits_of_op",
 ]
 
 
@@ -37,8 +37,13 @@ def load_op(name: str) -> OpRegistrationData | None:
 
 def module_of_op(name: str) -> str | None:
     """The module that registers the op `name`; None for ops without one."""
-    module = MODULE_OF_OP.get(name)
-    return None if module is None else f"opkernel.ops.{module}"
+    module, _ = catalogue.entry(name)
+    return f"opkernel.ops.{module}" if module and not _is_declared(module) else None
+
+
+def traits_of_op(name: str) -> OpTraits:
+    """What may be assumed of the op `name`, as the catalogue says; nothing is imported."""
+    return OpTraits.from_words(catalogue.entry(name)[1])
 
 
 def load_gradient(name: str) -> None:
@@ -50,32 +55,52 @@ def load_gradient(name: str) -> None:
 
 
 def module_of_gradient(name: str) -> str | None:
-    """The module where the gradient of the op `name` would stand; None where there is no such module."""
-    module = MODULE_OF_OP.get(name) or MODULE_OF_SHAPE_FN.get(name)
-    if module is None:
+    """The module where the gradient of the op `name` would stand; None for ops without a module.
+
+    It is `gradient` in a package of one family, else a module of `gradients` beside that of the op where
+    there is one, else that itself.
+    """
+    module, _ = catalogue.entry(name)
+    if not module:
         return None
     topic, _, own = f"opkernel.ops.{module}".rpartition(".")
+    from importlib.util import find_spec as found  # slow to import
+
+    if found(f"{topic}.gradient"):
+        return f"{topic}.gradient"
     beside = f"{topic}.gradients.{own}"
-    is_there = importlib.util.find_spec(f"{topic}.gradients") and importlib.util.find_spec(beside)
-    return beside if is_there else None
+    return beside if found(f"{topic}.gradients") and found(beside) else f"{topic}.{own}"
 
 
 def load_all_ops() -> None:
     """Import every module of the catalogue, for tools that list what there is."""
-    for module in sorted(set(MODULE_OF_OP.values())):
+    for module in sorted(set(catalogue.MODULE_OF_OP.values())):
         importlib.import_module(f"opkernel.ops.{module}")
 
 
 def all_op_names() -> frozenset[str]:
     """The ops that `load_op` knows."""
-    return frozenset(tensorflow_op_defs()) | frozenset(MODULE_OF_OP)
+    # few graphs have ops that are only declared
+    from opkernel.ops.declared.table import tensorflow_op_defs
+
+    return frozenset(tensorflow_op_defs()) | frozenset(catalogue.MODULE_OF_OP)
+
+
+def _is_declared(module: str) -> bool:
+    """Whether a module has the shape functions of ops without kernels."""
+    return module.startswith("declared.")
 
 
 @functools.cache
 def _declared_op(name: str) -> OpRegistrationData | None:
+    # few graphs have ops that are only declared
+    from opkernel.ops.declared.table import tensorflow_op_defs
+
     op_def = tensorflow_op_defs().get(name)
     if op_def is None:
         return None
+    from opkernel.ops.full_types import FORWARD_TYPE_FNS, REVERSE_TYPE_FNS  # for such ops alone
+
     reverse_type_input, reverse_type_fn = REVERSE_TYPE_FNS.get(name, (0, None))
     return OpRegistrationData(
         op_def,
@@ -83,12 +108,13 @@ def _declared_op(name: str) -> OpRegistrationData | None:
         forward_type_fn=FORWARD_TYPE_FNS.get(name),
         reverse_type_fn=reverse_type_fn,
         reverse_type_input=reverse_type_input,
+        traits=traits_of_op(name),
     )
 
 
 def _shape_fn(name: str) -> OpShapeInferenceFn | None:
-    module = MODULE_OF_SHAPE_FN.get(name)
-    if module is None:
+    module, _ = catalogue.entry(name)
+    if not _is_declared(module):
         return None
     declared = importlib.import_module(f"opkernel.ops.{module}")
     shape_fn: OpShapeInferenceFn = declared.SHAPE_FNS[name]

@@ -3,6 +3,8 @@
 Source: TensorFlow core/ops/logging_ops.cc, core/kernels/logging_ops.cc.
 """
 
+from __future__ import annotations
+
 import logging
 import sys
 import threading
@@ -12,12 +14,14 @@ from typing import Any
 
 import numpy as np
 
+import opkernel.gradients as g
 from opkernel.errors import InvalidArgumentError, PermissionDeniedError
-from opkernel.kernel import register_kernel
+from opkernel.foreign_text import terminal_text
 from opkernel.opdef import InferenceContext, register_op
 from opkernel.opdef.common_shapes import scalar_shape, unchanged_shape
-from opkernel.opdef.tensor_summary import summarize_values
+from opkernel.opdef.text.tensor_summary import summarize_values
 from opkernel.ops.int32_attr import int32_attr
+from opkernel.ops.registration import register_kernel
 from opkernel.types import DataType, TensorShape
 
 PRINT = register_op(
@@ -32,6 +36,7 @@ PRINT = register_op(
         "summarize: int = 3",
     ],
     shape_fn=unchanged_shape,
+    traits="debug_only",
     is_stateful=True,
     doc="`input`; prints `message` and `summarize` values of each of `data`, `first_n` times.",
 )
@@ -55,7 +60,7 @@ def print_(
                 f"[{summarize_values(np.asarray(item), dtype, summarize)}]"
                 for item, dtype in zip(data, U, strict=True)
             ]
-            _write(sys.stderr, f"{message}{''.join(parts)}\n")
+            _write(sys.stderr, f"{message}{''.join(parts)}\n".encode("utf-8", "surrogateescape"))
         return tensor
 
     return tell
@@ -72,18 +77,19 @@ PRINT_V2 = register_op(
     inputs=["input: string"],
     attrs=["output_stream: string = 'stderr'", "end: string = '\\n'"],
     shape_fn=print_v2_shape,
+    traits="debug_only",
     is_stateful=True,
     doc="Prints a string, and `end`, to `output_stream`.",
 )
 
 _logger = logging.getLogger("opkernel")
 
-_STREAMS: dict[str, Callable[[str], None]] = {
+_STREAMS: dict[str, Callable[[bytes], None]] = {
     "stdout": lambda text: _write(sys.stdout, text),
     "stderr": lambda text: _write(sys.stderr, text),
-    "log(info)": _logger.info,
-    "log(warning)": _logger.warning,
-    "log(error)": _logger.error,
+    "log(info)": lambda text: _logger.info("%s", _shown(text)),
+    "log(warning)": lambda text: _logger.warning("%s", _shown(text)),
+    "log(error)": lambda text: _logger.error("%s", _shown(text)),
 }
 
 
@@ -93,7 +99,7 @@ def print_v2(*, output_stream: str, end: str) -> Callable[[Any], None]:
         raise PermissionDeniedError(
             f"PrintV2 would write to {output_stream!r}; graphs may not write to files"
         )
-    write = _STREAMS.get(output_stream)
+    write, last = _STREAMS.get(output_stream), end.encode("utf-8", "surrogateescape")
     if write is None:
         raise InvalidArgumentError(
             f"Unknown output stream: {output_stream}, Valid streams are: {' '.join(_STREAMS)}"
@@ -104,14 +110,22 @@ def print_v2(*, output_stream: str, end: str) -> Callable[[Any], None]:
             raise InvalidArgumentError(
                 f"Input is expected to be scalar, but got {TensorShape(text.shape)}"
             )
-        write(text.item().decode("utf-8", "backslashreplace") + end)
+        write(text.item() + last)
 
     return tell
 
 
-def _write(stream: Any, text: str) -> None:
-    stream.write(text.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace"))
+def _write(stream: Any, text: bytes) -> None:
+    """Write a text as it is, but for bytes that are none; to a terminal what it may have of it."""
+    plain = _shown(text) if stream.isatty() else text.decode("utf-8", "backslashreplace")
+    encoding = getattr(stream, "encoding", None) or "utf-8"
+    stream.write(plain.encode(encoding, "backslashreplace").decode(encoding))
     stream.flush()
+
+
+def _shown(text: bytes) -> str:
+    """What terminals and logs get: models must not steer them."""
+    return terminal_text(text.decode("utf-8", "backslashreplace"), keep="\n\t")
 
 
 TIMESTAMP = register_op(
@@ -126,3 +140,8 @@ TIMESTAMP = register_op(
 @register_kernel(TIMESTAMP, device="CPU")
 def timestamp() -> Any:
     return np.float64(time.time())
+
+
+@g.register_gradient("Print")
+def print_gradient(op: g.Operation, grad: g.Gradient) -> g.Gradients:
+    return [grad, *[None] * (len(op.inputs) - 1)]

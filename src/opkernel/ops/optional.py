@@ -3,16 +3,19 @@
 Source: TensorFlow core/ops/optional_ops.cc, core/kernels/data/optional_ops.cc, optional_ops_util.cc.
 """
 
-from collections.abc import Callable, Sequence
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import numpy as np
 
+import opkernel.gradients as g
 from opkernel.errors import InvalidArgumentError
-from opkernel.kernel import register_kernel
 from opkernel.opdef import InferenceContext, ShapeAndType, full_type, register_op
 from opkernel.opdef.common_shapes import scalar_shape
 from opkernel.opdef.full_type import FullTypeId
+from opkernel.ops.registration import register_kernel
 from opkernel.ops.tensor_list.element_arithmetic import sum_of_elements, zeros_like_element
 from opkernel.proto import VariantTensorDataProto
 from opkernel.types import (
@@ -21,6 +24,7 @@ from opkernel.types import (
     PartialTensorShape,
     TensorShape,
     Variant,
+    object_scalar,
     register_variant_decoder,
     tensor_from_proto,
     tensor_to_proto,
@@ -41,7 +45,7 @@ class Optional(Variant):
 
     __slots__ = ("components", "dtypes")
 
-    def __init__(self, components: Sequence[Any] = (), dtypes: Sequence[DataType] = ()) -> None:
+    def __init__(self, components: Iterable[Any] = (), dtypes: Sequence[DataType] = ()) -> None:
         self.components = tuple(components)
         self.dtypes = tuple(dtypes)
 
@@ -53,7 +57,11 @@ class Optional(Variant):
         """Whether there are tensors."""
         return bool(self.components)
 
-    def zeros_like(self) -> "Optional":
+    def with_tensors(self, change: Callable[[Any], Any]) -> Optional:
+        """The optional with what a function makes of each tensor."""
+        return Optional(map(change, self.components), self.dtypes)
+
+    def zeros_like(self) -> Optional:
         """The optional with zeros for its tensors; ZerosLike.
 
         Raises:
@@ -62,7 +70,7 @@ class Optional(Variant):
         pairs = zip(self.components, self.dtypes, strict=True)
         return Optional([zeros_like_element(tensor, dtype) for tensor, dtype in pairs], self.dtypes)
 
-    def __add__(self, other: object) -> "Optional":
+    def __add__(self, other: object) -> Optional:
         """The optional of the sums of the tensors; AddN.
 
         Raises:
@@ -98,20 +106,13 @@ class Optional(Variant):
         )
 
     @classmethod
-    def from_proto(cls, proto: VariantTensorDataProto) -> "Optional":
+    def from_proto(cls, proto: VariantTensorDataProto) -> Optional:
         """The optional that stands in a file."""
         tensors = proto.tensors
         return cls([tensor_from_proto(t) for t in tensors], [DataType(t.dtype) for t in tensors])
 
 
 register_variant_decoder(_TYPE_NAME, Optional.from_proto)
-
-
-def _handle_of(value: Optional) -> np.ndarray[Any, Any]:
-    """The tensor of rank 0 that holds an optional."""
-    handle = np.empty((), object)
-    handle[()] = value
-    return handle
 
 
 def _optional_of(handle: Any, op: str) -> Optional:
@@ -184,12 +185,12 @@ OPTIONAL_GET_VALUE = register_op(
 
 @register_kernel(OPTIONAL_FROM_VALUE, device="CPU", priority=2)
 def optional_from_value(components: list[Any], *, Toutput_types: list[DataType]) -> Any:
-    return _handle_of(Optional(components, Toutput_types))
+    return object_scalar(Optional(components, Toutput_types))
 
 
 @register_kernel(OPTIONAL_NONE, device="CPU", priority=2)
 def optional_none() -> Any:
-    return _handle_of(Optional())
+    return object_scalar(Optional())
 
 
 @register_kernel(OPTIONAL_HAS_VALUE, device="CPU", priority=2)
@@ -232,3 +233,15 @@ def _check_components(
                 f"The given optional does not match the expected shape for component {index}. "
                 f"Expected: {shape}. Actual: {actual_shape}."
             )
+
+
+@g.register_gradient("OptionalFromValue")
+def optional_from_value_gradient(op: g.Operation, grad: g.Tensor) -> g.Gradients:
+    types = [tensor.dtype.base for tensor in op.inputs]
+    shapes = [tensor.shape for tensor in op.inputs]
+    return g.nodes.OptionalGetValue(grad, output_types=types, output_shapes=shapes)
+
+
+@g.register_gradient("OptionalGetValue")
+def optional_get_value_gradient(op: g.Operation, *grads: g.Tensor) -> g.Gradients:
+    return g.nodes.OptionalFromValue(grads)

@@ -4,12 +4,14 @@ Source: TensorFlow core/ops/sendrecv_ops.cc, core/kernels/sendrecv_ops.cc.
 """
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
-from opkernel.errors import InternalError, OpError
+from opkernel.errors import InternalError, OpError, as_op_error
 from opkernel.kernel import (
     AsyncOpKernel,
     FrameAndIter,
+    MemoryType,
     OpKernel,
     OpKernelConstruction,
     OpKernelContext,
@@ -18,9 +20,9 @@ from opkernel.kernel import (
     RendezvousArgs,
     create_key,
     parse_key,
-    register_kernel,
 )
 from opkernel.opdef import no_outputs, register_op, unknown_shape
+from opkernel.ops.registration import register_kernel
 
 _ROOT = FrameAndIter()
 
@@ -49,7 +51,7 @@ class _Key:
             frame_iter = FrameAndIter(id(ctx.call_frame), 0)
         if frame_iter == _ROOT:
             return self._outside_loops
-        return parse_key(create_key(*self._names, frame_iter))
+        return replace(self._outside_loops, full_key=create_key(*self._names, frame_iter))
 
 
 def _rendezvous(ctx: OpKernelContext) -> Rendezvous:
@@ -68,6 +70,8 @@ class Send(OpKernel):
     def compute(self, ctx: OpKernelContext) -> None:
         args = RendezvousArgs(ctx.op_device_context, ctx.input_alloc_attr(0))
         value = ctx.input(0) if ctx.has_input(0) else None
+        if value is not None and ctx.input_memory_type(0) != MemoryType.HOST_MEMORY:
+            value = ctx.device.to_host(value)
         _rendezvous(ctx).send(self._key.at(ctx), args, value, ctx.is_input_dead)
 
 
@@ -84,9 +88,12 @@ class Recv(AsyncOpKernel):
         ) -> None:
             try:
                 if error is None and not is_dead:
-                    ctx.set_output(0, value)
-            except OpError as wrong:  # the sender and the receiver disagree about the type
-                error = wrong
+                    on_host = ctx.output_memory_type(0) == MemoryType.HOST_MEMORY
+                    ctx.set_output(0, value if on_host else ctx.device.to_device(value))
+            except (
+                Exception
+            ) as wrong:  # the receiver's mistake, or that of its device: not the sender's
+                error = as_op_error(wrong)
             if error is not None:
                 ctx.set_status(error)
             done()
@@ -119,6 +126,7 @@ for _prefix, _on_host in (("", ()), ("_", ()), ("_Host", ("tensor",))):
         outputs=["tensor: tensor_type"],
         attrs=["tensor_type: type", *_ATTRS],
         shape_fn=unknown_shape,
+        traits="any_order" if _prefix != "_Host" else "",
         is_stateful=True,
         is_distributed_communication=True,
         doc="Gives the tensor that another node sends.",

@@ -1,25 +1,5 @@
 """Optimisation: passes that edit a graph so that it computes the same with less work."""
 
-from opkernel.optimization.function_bodies import optimize_functions
-from opkernel.optimization.graph_editor import Change, GraphEditor
-from opkernel.optimization.optimize import OptimizedGraph, optimize_graph
-from opkernel.optimization.pass_registry import (
-    Grouping,
-    OptimizationPass,
-    OptimizationPassRegistry,
-    optimization_passes,
-    register_optimization,
-)
+from opkernel.lazy_exports import lazy_exports
 
-__all__ = [
-    "Change",
-    "GraphEditor",
-    "Grouping",
-    "OptimizationPass",
-    "OptimizationPassRegistry",
-    "OptimizedGraph",
-    "optimization_passes",
-    "optimize_functions",
-    "optimize_graph",
-    "register_optimization",
-]
+__getattr__, __dir__, __all__ = lazy_exports(__name__)

@@ -5,21 +5,23 @@ Source: TensorFlow core/common_runtime/graph_execution_state.cc.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Sequence
 
 import numpy as np
 
+from opkernel.errors import InvalidArgumentError
 from opkernel.graph import Graph, Operation, Tensor
-from opkernel.graph.graph_copy import copy_operations
-from opkernel.graph.operation import types_given
-from opkernel.graph.prune import prune_and_order
-from opkernel.graph.tensor_facts import TensorFacts
-from opkernel.optimization.graph_editor import Change, GraphEditor
+from opkernel.graph.core.operation import types_given
+from opkernel.graph.edit.graph_copy import copy_operations
+from opkernel.graph.edit.graph_editor import Change, GraphEditor
+from opkernel.graph.edit.prune import prune_and_order
+from opkernel.graph.inference.tensor_facts import TensorFacts
 from opkernel.optimization.pass_registry import Grouping, optimization_passes
 from opkernel.proto import GraphDef
+from opkernel.records import dataclass
+from opkernel.types import DataType
 
-__all__ = ["OptimizedGraph", "optimize_graph"]
+__all__ = ["OptimizedGraph", "copy_to_optimize", "optimize_graph"]
 
 
 @dataclass(frozen=True)
@@ -29,16 +31,21 @@ class OptimizedGraph:
     Attributes:
         graph: the new graph; it holds operations, too, that are no longer needed.
         feeds, fetches, targets: what the tensors and operations that were given are in it.
-        operations: the operations that are needed, inputs first.
         changes: what the passes did.
+        editor: edits it.
     """
 
     graph: Graph
     feeds: list[Tensor]
     fetches: list[Tensor]
     targets: list[Operation]
-    operations: list[Operation]
     changes: list[Change]
+    editor: GraphEditor
+
+    @property
+    def operations(self) -> list[Operation]:
+        """The operations that are needed, inputs first."""
+        return self.editor.operations()
 
     def as_graph_def(self) -> GraphDef:
         """The operations that are needed, and the functions that they need."""
@@ -47,6 +54,48 @@ class OptimizedGraph:
         library = self.graph.function_library.reachable_definitions(graph_def.node)
         graph_def.library.CopyFrom(library.to_proto())
         return graph_def
+
+    def run_passes(
+        self, groupings: Iterable[Grouping], enabled: Collection[str] | None = None
+    ) -> None:
+        """Run the passes of some groupings; all but those on request if `enabled` is None.
+
+        Raises:
+            NotFoundError: there is no pass of a name given.
+            OpError: a pass failed.
+        """
+        registry = optimization_passes()
+        registry.check_names(enabled or ())
+        with np.errstate(all="ignore"):  # as kernels run
+            for grouping in groupings:
+                registry.run_grouping(grouping, self.editor, enabled)
+
+
+def copy_to_optimize(
+    graph: Graph,
+    fetches: Sequence[Tensor],
+    feeds: Sequence[Tensor] = (),
+    targets: Sequence[Operation] = (),
+    *,
+    operations: Sequence[Operation] | None = None,
+    feed_facts: Sequence[TensorFacts] | None = None,
+) -> OptimizedGraph:
+    """A copy of what computes `fetches`, as it is; the arguments are those of `optimize_graph`.
+
+    Raises:
+        InvalidArgumentError: a constant is none of its type, which no kernel takes.
+    """
+    if operations is None:
+        operations = prune_and_order(fetches, targets, feeds)
+    _check_constants(operations)
+    copied, fed = copy_operations(graph, operations, feeds, feed_facts=feed_facts, believing=False)
+    new_feeds = [fed[tensor] for tensor in feeds]
+    new_fetches = [fed[t] if t in fed else copied.get_tensor_by_name(t.name) for t in fetches]
+    new_targets = [copied.get_operation_by_name(op.name) for op in targets]
+    fed_ops = {tensor.op for tensor in new_feeds}
+    preserved = {*fed_ops, *(tensor.op for tensor in new_fetches), *new_targets}
+    editor = GraphEditor(copied, preserved, fed_ops.union(_readers_of_references(copied)))
+    return OptimizedGraph(copied, new_feeds, new_fetches, new_targets, editor.changes, editor)
 
 
 def optimize_graph(
@@ -61,6 +110,8 @@ def optimize_graph(
 ) -> OptimizedGraph:
     """Optimise what computes `fetches` and runs `targets`, given values for `feeds`.
 
+    The passes of all groupings run, as for one device.
+
     Args:
         graph: stays as it is.
         fetches: tensors that will be fetched.
@@ -72,25 +123,27 @@ def optimize_graph(
 
     Raises:
         NotFoundError: there is no pass of a name given.
+        InvalidArgumentError: a constant is none of its type.
         OpError: a pass failed.
     """
-    registry = optimization_passes()
-    registry.check_names(passes or ())
-    if operations is None:
-        operations = prune_and_order(fetches, targets, feeds)
-    copied, fed = copy_operations(graph, operations, feeds, feed_facts=feed_facts)
-    new_feeds = [fed[tensor] for tensor in feeds]
-    new_fetches = [fed[t] if t in fed else copied.get_tensor_by_name(t.name) for t in fetches]
-    new_targets = [copied.get_operation_by_name(op.name) for op in targets]
-    fed_ops = {tensor.op for tensor in new_feeds}
-    preserved = {*fed_ops, *(tensor.op for tensor in new_fetches), *new_targets}
-    editor = GraphEditor(copied, preserved, fed_ops.union(_readers_of_references(copied)))
-    with np.errstate(all="ignore"):  # as kernels run
-        for grouping in Grouping:
-            registry.run_grouping(grouping, editor, passes)
-    return OptimizedGraph(
-        copied, new_feeds, new_fetches, new_targets, editor.operations(), editor.changes
+    copied = copy_to_optimize(
+        graph, fetches, feeds, targets, operations=operations, feed_facts=feed_facts
     )
+    copied.run_passes(Grouping, passes)
+    return copied
+
+
+def _check_constants(operations: Sequence[Operation]) -> None:
+    """Raise for a constant that is none of its type: once a pass took it away, nobody would tell."""
+    for op in operations:
+        if op.type == "Const":
+            attrs = op.message.attr
+            held, dtype = DataType(attrs["value"].tensor.dtype), DataType(attrs["dtype"].type)
+            if held is not dtype and held.numpy_dtype != dtype.numpy_dtype:
+                message = f"Type mismatch between value ({held.string}) and dtype ({dtype.string})"
+                raise InvalidArgumentError(
+                    f"Const: {message} (node '{op.name}')", node=op.name, op=op.type
+                )
 
 
 def _readers_of_references(graph: Graph) -> set[Operation]:
@@ -100,4 +153,4 @@ def _readers_of_references(graph: Graph) -> set[Operation]:
     if not references:
         return set()
     givers = [op for op in operations if not references.isdisjoint(op.output_types)]
-    return {op for giver in givers for op, index in graph._consumer_edges(giver) if index >= 0}
+    return {op for giver in givers for op, index in giver.consumer_edges() if index >= 0}

@@ -1,6 +1,6 @@
 """OptimizationPassRegistry: the passes by grouping and phase.
 
-State: `_registry` holds those of `_BUILT_IN` once it was first asked for.
+State: `_registry` holds those of `built_in` once it was first asked for.
 
 Source: TensorFlow core/common_runtime/optimization_registry.cc.
 """
@@ -9,10 +9,12 @@ import enum
 import importlib
 import threading
 from collections.abc import Callable, Collection, Iterable, Iterator
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
+from opkernel.device.budget import check_time
 from opkernel.errors import AlreadyExistsError, NotFoundError
-from opkernel.optimization.graph_editor import GraphEditor
+from opkernel.graph.edit.graph_editor import GraphEditor
+from opkernel.opdef import OpTraits
 
 __all__ = [
     "Grouping",
@@ -21,6 +23,13 @@ __all__ = [
     "optimization_passes",
     "register_optimization",
 ]
+
+
+Where: TypeAlias = Callable[[OpTraits], bool]
+"""Says of an op, by what may be assumed of it, whether a pass looks for it."""
+
+Pattern: TypeAlias = frozenset[str]
+"""The ops that a rewrite is written for. All else that passes know of ops, the ops' traits say."""
 
 
 class Grouping(enum.IntEnum):
@@ -43,18 +52,58 @@ class OptimizationPass(NamedTuple):
         grouping, phase: when it runs: groupings in their order, phases ascending within one.
         name: what its switch is called; passes of the same phase run in the order of their names.
         run: edits a graph.
-        doc: what it does, in a sentence.
         on_request: whether it runs only where it is asked for by name.
-        ops: it runs only where one of these is needed; empty for wherever it is.
+        ops, where: it runs only where one of these ops is needed, or one of which `where` holds;
+            everywhere if nothing is said.
+        for_functions: it runs only where the graph has functions.
     """
 
     grouping: Grouping
     phase: int
     name: str
     run: Callable[[GraphEditor], None]
-    doc: str
     on_request: bool = False
     ops: frozenset[str] = frozenset()
+    where: Where | None = None
+    for_functions: bool = False
+
+    @property
+    def doc(self) -> str:
+        """What it does, in a sentence."""
+        function = self.run.function if isinstance(self.run, PassOfModule) else self.run
+        return (function.__doc__ or "").strip().partition("\n")[0]
+
+    def is_needed(self, editor: GraphEditor) -> bool:
+        """Whether it may find something to do."""
+        if self.for_functions and not editor.graph.function_library:
+            return False
+        if not self.ops and self.where is None:
+            return True
+        types = editor.op_types()
+        return not self.ops.isdisjoint(types) or any(map(self.where or _never, types.values()))
+
+
+def _never(traits: OpTraits) -> bool:
+    return False
+
+
+class PassOfModule:
+    """The pass of that name in a module, which is imported when the pass first runs."""
+
+    def __init__(self, module: str, name: str) -> None:
+        self.__module__ = module
+        self.__name__ = name
+
+    @property
+    def function(self) -> Callable[[GraphEditor], None]:
+        """The function that edits a graph."""
+        module = importlib.import_module(self.__module__)
+        found: Callable[[GraphEditor], None] = getattr(module, self.__name__)
+        return found
+
+    def __call__(self, editor: GraphEditor) -> None:
+        """Run it."""
+        self.function(editor)
 
 
 class OptimizationPassRegistry:
@@ -71,6 +120,8 @@ class OptimizationPassRegistry:
         run: Callable[[GraphEditor], None],
         on_request: bool = False,
         ops: Iterable[str] = (),
+        where: Where | None = None,
+        for_functions: bool = False,
     ) -> None:
         """Add a pass, named after its function, whose docstring's first line says what it does.
 
@@ -78,11 +129,12 @@ class OptimizationPassRegistry:
             AlreadyExistsError: there is a pass of this name.
         """
         name = getattr(run, "__name__", type(run).__name__)
-        doc = (run.__doc__ or "").strip().partition("\n")[0]
         with self._lock:
             if any(known.name == name for known in self._passes):
                 raise AlreadyExistsError(f"An optimization pass {name!r} is registered already")
-            one = OptimizationPass(grouping, phase, name, run, doc, on_request, frozenset(ops))
+            one = OptimizationPass(
+                grouping, phase, name, run, on_request, frozenset(ops), where, for_functions
+            )
             self._passes = sorted([*self._passes, one], key=lambda known: known[:3])
 
     def __iter__(self) -> Iterator[OptimizationPass]:
@@ -111,14 +163,23 @@ class OptimizationPassRegistry:
         Raises:
             OpError: a pass failed.
         """
-        for one in self:
-            runs = not one.on_request if enabled is None else one.name in enabled
-            if not runs or one.grouping != grouping:
-                continue
-            if not one.ops or not one.ops.isdisjoint(editor.op_types()):
+        for one in self.of_grouping(grouping, enabled):
+            if one.is_needed(editor):
+                check_time("optimizing by", one.name)
                 editor.begin(one.name)
                 one.run(editor)
                 editor.end()
+
+    def of_grouping(
+        self, grouping: Grouping, enabled: Collection[str] | None = None
+    ) -> list[OptimizationPass]:
+        """The passes of a grouping that are to be run: all but those on request if `enabled` is None."""
+        return [
+            one
+            for one in self
+            if one.grouping == grouping
+            and (not one.on_request if enabled is None else one.name in enabled)
+        ]
 
     def check_names(self, names: Collection[str]) -> None:
         """Raise NotFoundError for a name that no pass has."""
@@ -130,52 +191,49 @@ class OptimizationPassRegistry:
                 )
 
 
-_BUILT_IN = (
-    "arithmetic",
-    "batch_norm_folding",
-    "common_subexpressions",
-    "constant_folding",
-    "control_edges",
-    "dead_branches",
-    "debug_stripper",
-    "entered_constants",
-    "function_inlining",
-    "functions_of_parts",
-    "fusion",
-    "identities",
-    "input_folding",
-    "layout",
-    "loop_invariants",
-    "shape_materialization",
-    "shape_specialization",
-    "transposes",
-    "while_invariants",
-)
-"""The modules of this room that hold passes."""
-
 _registry = OptimizationPassRegistry()
 
 
 def optimization_passes() -> OptimizationPassRegistry:
     """The registry that sessions use."""
-    for module in _BUILT_IN:
-        importlib.import_module(f"opkernel.optimization.{module}")
+    importlib.import_module("opkernel.optimization.built_in")
     return _registry
 
 
+def register_built_in(
+    grouping: Grouping,
+    phase: int,
+    place: str,
+    *,
+    on_request: bool = False,
+    ops: Iterable[str] = (),
+    where: Where | None = None,
+    for_functions: bool = False,
+) -> None:
+    """Register a pass of this room by its place: `algebra.layout.layout`."""
+    module, _, name = f"{__package__}.{place}".rpartition(".")
+    run = PassOfModule(module, name)
+    _registry.register(grouping, phase, run, on_request, ops, where, for_functions)
+
+
 def register_optimization(
-    grouping: Grouping, phase: int, *, on_request: bool = False, ops: Iterable[str] = ()
+    grouping: Grouping,
+    phase: int,
+    *,
+    on_request: bool = False,
+    ops: Iterable[str] = (),
+    where: Where | None = None,
 ) -> Callable[[Callable[[GraphEditor], None]], Callable[[GraphEditor], None]]:
     """Register the decorated function as a pass, which runs by itself unless it is `on_request`.
 
-    With `ops` it runs only where the graph needs one of these.
+    With `ops` or `where` it runs only where the graph needs one of these ops, or one of such traits.
 
     Raises:
         AlreadyExistsError: there is a pass of this name.
     """
 
     def register(run: Callable[[GraphEditor], None]) -> Callable[[GraphEditor], None]:
-        _registry.register(grouping, phase, run, on_request, ops)
+        _registry.register(grouping, phase, run, on_request, ops, where)
         return run
 
     return register

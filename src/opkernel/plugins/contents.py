@@ -1,9 +1,20 @@
-"""What a plugin has brought: modules, the ops that they declare, and kernels."""
+"""What a plugin has brought: modules, the ops that they declare, kernels, their providers, devices."""
 
 import sys
 from dataclasses import dataclass
 
-from opkernel.kernel import KernelRegistration, global_kernel_registry
+from opkernel.device.device_factory import (
+    device_factory,
+    device_types,
+    unregister_device_factory,
+)
+from opkernel.kernel import (
+    KernelProvider,
+    KernelRegistration,
+    global_kernel_registry,
+    registered_providers,
+    unregister_provider,
+)
 from opkernel.opdef import global_op_registry
 from opkernel.plugins.plugin import FOLDERS_PACKAGE, Plugin
 
@@ -18,11 +29,15 @@ class Contents:
         modules: The names of its modules that are imported.
         ops: The names of the ops that they declare.
         kernels: The kernels that come from them, and all kernels of those ops.
+        providers: The kernel providers that they register.
+        device_types: The types of devices that their factories make.
     """
 
     modules: frozenset[str]
     ops: frozenset[str]
     kernels: frozenset[KernelRegistration]
+    providers: frozenset[KernelProvider]
+    device_types: frozenset[str]
 
 
 def contents_of(plugin: Plugin) -> Contents:
@@ -37,12 +52,22 @@ def contents_of(plugin: Plugin) -> Contents:
         kernels=frozenset(
             one for one in kernels if one.kernel_def.op in ops or _is_in(one.owner, packages)
         ),
+        providers=frozenset(one for one in registered_providers() if _is_in(one.owner, packages)),
+        device_types=frozenset(
+            name
+            for name in device_types()
+            if _is_in(type(device_factory(name)).__module__, packages)
+        ),
     )
 
 
 def remove_contents(plugin: Plugin, *, but: Contents) -> None:
     """Take back what a plugin has brought since it had brought `but`."""
     contents = contents_of(plugin)
+    for provider in contents.providers - but.providers:
+        unregister_provider(provider.name)
+    for device_type in contents.device_types - but.device_types:
+        unregister_device_factory(device_type)
     for kernel in contents.kernels - but.kernels:
         global_kernel_registry().unregister(kernel)
     for op in contents.ops - but.ops:

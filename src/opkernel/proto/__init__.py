@@ -10,8 +10,8 @@ A message crosses between the two libraries as bytes:
 Fields that a file has and these schemas lack are kept in a round trip.
 """
 
+import os
 from collections.abc import Iterator
-from pathlib import Path
 
 from google.protobuf.descriptor import Descriptor
 from google.protobuf.internal import api_implementation
@@ -61,19 +61,24 @@ def _serialized_files(descriptor_set: bytes) -> Iterator[bytes]:
         position += length
 
 
-def _load() -> dict[str, type[Message]]:
-    """Fill the pool and return the top-level message classes by their short names."""
-    data = Path(__file__).with_name("descriptors.binpb").read_bytes()
+def _load() -> list[str]:
+    """Fill the pool and return the names of the top-level messages."""
+    with open(os.path.join(os.path.dirname(__file__), "descriptors.binpb"), "rb") as file:
+        data = file.read()
     files = [POOL.AddSerializedFile(file) for file in _serialized_files(data)]
-    return {
-        name: message_class(descriptor)
-        for file in files
-        if file.package == "tensorflow"
-        for name, descriptor in file.message_types_by_name.items()
-    }
+    ours = [file for file in files if file.package == "tensorflow"]
+    return sorted([name for file in ours for name in file.message_types_by_name])
 
 
-_messages = _load()
-globals().update(_messages)
+_names = _load()
 
-__all__ = ["POOL", "DecodeError", "Message", "message_class", *sorted(_messages)]
+
+def __getattr__(name: str) -> type[Message]:
+    if name not in _names:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    descriptor = POOL.FindMessageTypeByName(f"tensorflow.{name}")
+    found = globals()[name] = message_class(descriptor)
+    return found
+
+
+__all__ = ["POOL", "DecodeError", "Message", "message_class", *_names]

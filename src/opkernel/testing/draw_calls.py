@@ -20,7 +20,7 @@ from opkernel.proto import KernelDef, NodeDef, OpDef
 from opkernel.testing.draw_attrs import draw_attrs
 from opkernel.testing.draw_values import Draw, draw_indices, draw_tensor
 from opkernel.testing.op_call import OpCall, shapes_of_outputs
-from opkernel.testing.run_op import node_of
+from opkernel.testing.op_runs import node_of
 from opkernel.types import DataType
 
 __all__ = ["CallSource", "op_calls"]

@@ -1,6 +1,6 @@
 """OpCall: one node with the values of its inputs, as text, as a GraphDef, and from one."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -10,18 +10,25 @@ import numpy as np
 from opkernel.errors import InvalidArgumentError, OpError
 from opkernel.graph import load_graph_def
 from opkernel.opdef import (
-    InferenceContext,
     OpRegistrationData,
     OpRegistry,
+    global_op_registry,
     in_out_types_for_node,
-    run_shape_fn,
+    infer_call,
+    is_list_arg,
     summarize_attr_value,
 )
 from opkernel.proto import GraphDef, NodeDef
-from opkernel.testing.run_op import graph_def_version_for
+from opkernel.testing.op_runs import (
+    Inputs,
+    all_attrs,
+    by_argument,
+    graph_def_version_for,
+    node_of,
+)
 from opkernel.types import DataType, tensor_from_proto, tensor_to_proto
 
-__all__ = ["CheckFailure", "OpCall", "read_op_call", "shapes_of_outputs"]
+__all__ = ["CheckFailure", "OpCall", "call_of", "read_op_call", "shapes_of_outputs"]
 
 _MAX_ELEMENTS = 24
 
@@ -117,19 +124,34 @@ def shapes_of_outputs(
     values: Sequence[Any] = (),
 ) -> list[tuple[int, ...] | None]:
     """What a shape function makes of shapes and values, as `OpCall.infer_shapes` gives it."""
-    context = InferenceContext(
-        registration.op_def,
-        node_def,
-        shapes,
-        values,
-        [_as_shape(value) for value in values],
-        graph_def_version=graph_def_version_for(registration.op_def),
-    )
-    run_shape_fn(registration, context)
+    version = graph_def_version_for(registration.op_def)
+    context = infer_call(registration, node_def, shapes, values, version)
     return [
         None if shape is None or shape.dims is None else tuple(dim.value for dim in shape.dims)
         for shape in context.outputs()
     ]
+
+
+def call_of(op: str, inputs: Inputs, attrs: Mapping[str, Any]) -> OpCall:
+    """A call of an op of the global registry with the inputs and attrs that `run_op` takes.
+
+    Raises:
+        NotFoundError: there is no such op.
+        InvalidArgumentError: inputs or attrs do not fit it.
+    """
+    registration = global_op_registry().look_up(op)
+    op_def = registration.op_def
+    given = by_argument(op_def, inputs)
+    lists = {arg.name for arg in op_def.input_arg if is_list_arg(arg)}
+    arrays = {
+        name: [*map(np.asarray, value)] if name in lists else np.asarray(value)
+        for name, value in given.items()
+    }
+    node = node_of(op_def, all_attrs(op_def, arrays, attrs))
+    flat: list[Any] = []
+    for arg in op_def.input_arg:
+        flat += arrays[arg.name] if arg.name in lists else [arrays[arg.name]]
+    return OpCall(registration, node, tuple(flat))
 
 
 def read_op_call(path: str | Path, op_registry: OpRegistry) -> OpCall:
@@ -147,13 +169,6 @@ def read_op_call(path: str | Path, op_registry: OpRegistry) -> OpCall:
     (node,) = calls
     inputs = [tensor_from_proto(constants[name].attr["value"].tensor) for name in node.input]
     return OpCall(op_registry.look_up(node.op), node, tuple(inputs))
-
-
-def _as_shape(value: Any) -> list[int] | None:
-    """The shape that a value may stand for, where it is one."""
-    if value is None or value.ndim != 1 or value.dtype not in (np.int32, np.int64):
-        return None
-    return None if value.min(initial=0) < 0 else value.tolist()
 
 
 def _values_text(value: Any) -> str:

@@ -13,7 +13,7 @@ from opkernel.opdef import (
     run_shape_fn,
 )
 from opkernel.proto import OpDef
-from opkernel.testing.run_op import graph_def_version_for, node_of
+from opkernel.testing.op_runs import graph_def_version_for, node_of
 from opkernel.types import DataType, PartialTensorShape
 
 __all__ = ["expect_shapes", "infer_shapes"]

@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from opkernel.testing.run_op import OpResult
+from opkernel.testing.op_runs import OpResult
 from opkernel.types import DataType, as_dtype
 
 __all__ = ["TOLERANCES", "Tolerance", "assert_close", "assert_outputs", "difference"]

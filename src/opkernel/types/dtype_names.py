@@ -1,6 +1,6 @@
 """The types under the names that TensorFlow's Python API gives them: `float32`, `string`.
 
-`bool_` is exported as `opkernel.bool`.
+`bool` is exported as `opkernel.bool`; `bool_` leaves the builtin its name where all are imported.
 """
 
 from opkernel.types.dtype import DataType
@@ -53,7 +53,7 @@ int8 = DataType.DT_INT8
 string = DataType.DT_STRING
 complex64 = DataType.DT_COMPLEX64
 int64 = DataType.DT_INT64
-bool_ = DataType.DT_BOOL
+bool = bool_ = DataType.DT_BOOL
 qint8 = DataType.DT_QINT8
 quint8 = DataType.DT_QUINT8
 qint32 = DataType.DT_QINT32

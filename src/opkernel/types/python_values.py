@@ -7,14 +7,13 @@ from types import UnionType
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from opkernel.errors import InvalidArgumentError
 from opkernel.types.dtype import DataType, as_dtype
 from opkernel.types.resource_handle import ResourceHandle
 from opkernel.types.variant_value import Variant
 
-__all__ = ["array_from_python", "can_become", "dtype_of_array", "natural_dtype"]
+__all__ = ["array_from_python", "can_become", "dtype_of_array", "natural_dtype", "object_scalar"]
 
 _DTYPE_OF_SCALAR = {
     bool: DataType.DT_BOOL,
@@ -28,6 +27,13 @@ _DTYPE_OF_OBJECTS: tuple[tuple[type | UnionType, DataType], ...] = (
     (ResourceHandle, DataType.DT_RESOURCE),
     (Variant, DataType.DT_VARIANT),
 )
+
+
+def object_scalar(value: object) -> np.ndarray[Any, Any]:
+    """The tensor of rank 0 that holds an object: a handle, a variant, a string."""
+    scalar = np.empty((), object)
+    scalar[()] = value
+    return scalar
 
 
 def dtype_of_array(value: Any) -> DataType | None:
@@ -83,7 +89,7 @@ def can_become(value: Any, dtype: DataType) -> bool:
     return True
 
 
-def array_from_python(value: Any, dtype: DataType | None = None) -> npt.NDArray[Any]:
+def array_from_python(value: Any, dtype: DataType | None = None) -> np.ndarray[Any, Any]:
     """The array of a Python value: of `dtype`, or of the type that TensorFlow gives it.
 
     Strings come as an object array of what was given.
@@ -106,7 +112,7 @@ def array_from_python(value: Any, dtype: DataType | None = None) -> npt.NDArray[
         raise InvalidArgumentError(f"Cannot make a {kind} of {value!r:.200}: {error}") from None
 
 
-def _narrow(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
+def _narrow(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
     """Python's floats as float32, its ints as int32 where they fit."""
     if array.dtype == np.float64:
         return array.astype(np.float32)
@@ -115,9 +121,10 @@ def _narrow(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
     return array
 
 
-def _holds(array: npt.NDArray[Any], dtype: DataType) -> bool:
+def _holds(array: np.ndarray[Any, Any], dtype: DataType) -> bool:
     """Whether a type has room for this kind of values; their sizes NumPy checks."""
-    kind, wanted_kind = array.dtype.kind, dtype.numpy_dtype.kind
+    kind: str = array.dtype.kind
+    wanted_kind = dtype.numpy_dtype.kind
     if "O" in (kind, wanted_kind):
         return kind == "O" and (wanted_kind == "O" or _is_large_int(array))
     if dtype.is_bool:
@@ -127,6 +134,6 @@ def _holds(array: npt.NDArray[Any], dtype: DataType) -> bool:
     return kind != "c" or dtype.is_complex
 
 
-def _is_large_int(array: npt.NDArray[Any]) -> bool:
+def _is_large_int(array: np.ndarray[Any, Any]) -> bool:
     """NumPy makes objects of ints beyond 64 bits."""
     return all(isinstance(item, int) for item in array.flat)

@@ -3,10 +3,10 @@
 Source: TensorFlow core/framework/resource_handle.{h,proto}.
 """
 
-from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from opkernel.proto import ResourceHandleProto
+from opkernel.records import dataclass, field
 from opkernel.types.dtype import DataType
 from opkernel.types.shape import PartialTensorShape
 

@@ -11,11 +11,14 @@ What a proto asks for is checked before memory is taken.
 Source: TensorFlow core/framework/tensor.cc, python/framework/tensor_util.py.
 """
 
-from collections.abc import Callable, Iterable
-from typing import Any, NamedTuple, TypeAlias
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import numpy as np
-import numpy.typing as npt
 
 from opkernel.errors import InvalidArgumentError, ResourceExhaustedError, UnimplementedError
 from opkernel.proto import (
@@ -30,7 +33,10 @@ from opkernel.types.resource_handle import ResourceHandle
 from opkernel.types.shape import TensorShape
 from opkernel.types.variant_value import OpaqueVariant, Variant, variant_from_proto
 
-__all__ = ["DEFAULT_LIMIT_BYTES", "tensor_from_proto", "tensor_to_proto"]
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+__all__ = ["DEFAULT_LIMIT_BYTES", "charging_decoded", "tensor_from_proto", "tensor_to_proto"]
 
 _MAX_PROTO_BYTES = 2**31
 
@@ -39,7 +45,22 @@ DEFAULT_LIMIT_BYTES = _MAX_PROTO_BYTES
 
 _MAX_NUMPY_DIMENSIONS = 64
 _MAX_VARINT_BYTES = 5
-_Array: TypeAlias = npt.NDArray[Any]
+_Array: TypeAlias = np.ndarray[Any, Any]
+
+_charge: ContextVar[Callable[[int, str, bool], None] | None] = ContextVar("charge", default=None)
+
+
+@contextmanager
+def charging_decoded(charge: Callable[[int, str, bool], None]) -> Iterator[None]:
+    """Within the block, `charge` is told of each tensor before it is decoded.
+
+    It gets the bytes that it takes, what it is, and whether the proto holds these bytes.
+    """
+    token = _charge.set(charge)
+    try:
+        yield
+    finally:
+        _charge.reset(token)
 
 
 def tensor_from_proto(
@@ -58,7 +79,8 @@ def tensor_from_proto(
 
     Raises:
         InvalidArgumentError: the dtype or shape is invalid, or the content does not fit them.
-        ResourceExhaustedError: the elements would take more than `limit_bytes`.
+        ResourceExhaustedError: the elements would take more than `limit_bytes`, or than a budget has
+            left.
         UnimplementedError: the tensor has more dimensions than NumPy arrays may have.
     """
     dtype = DataType(proto.dtype)
@@ -71,6 +93,7 @@ def tensor_from_proto(
         _check_memory(dtype, shape, count, limit_bytes)
         return _reshape(_extend(_values(proto, dtype), count, dtype), shape)
     if dtype.can_memcpy:
+        _check_memory(dtype, shape, count, None, is_stored=len(content) == count * dtype.size)
         return _reshape(_view_content(content, dtype, shape, count), shape)
     _check_memory(dtype, shape, count, limit_bytes)
     return _reshape(_objects_of_content(content, dtype, shape, count), shape)
@@ -113,13 +136,24 @@ def tensor_to_proto(value: npt.ArrayLike, dtype: DataType | None = None) -> Tens
 # -- the checks ---------------------------------------------------------------------------------
 
 
-def _check_memory(dtype: DataType, shape: TensorShape, count: int, limit_bytes: int | None) -> None:
+def _check_memory(
+    dtype: DataType,
+    shape: TensorShape,
+    count: int,
+    limit_bytes: int | None,
+    *,
+    is_stored: bool = False,
+) -> None:
     size_bytes = count * dtype.numpy_dtype.itemsize
     if limit_bytes is not None and size_bytes > limit_bytes:
         raise ResourceExhaustedError(
             f"Tensor of shape {shape} and type {dtype} takes {size_bytes} bytes; "
             f"the limit is {limit_bytes}"
         )
+    charge = _charge.get()
+    if charge is not None:
+        what = f"tensor with shape{list(shape)} and type {dtype.string}"
+        charge(size_bytes, what, is_stored)
 
 
 def _reshape(flat: _Array, shape: TensorShape) -> _Array:

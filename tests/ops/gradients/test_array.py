@@ -80,9 +80,15 @@ def test_of_slices():
     check_gradient("TensorStridedSliceUpdate", [X, *part, X[0, 1:]])
 
 
-@pytest.mark.parametrize("indices", [ints(1, 0, 1), np.array([[0], [1]], np.int64), np.array(1)])
+OF_INT16 = np.array([1, 0], np.int16)
+
+
+@pytest.mark.parametrize(
+    "indices", [ints(1, 0, 1), np.array([[0], [1]], np.int64), np.array(1), OF_INT16]
+)
 def test_of_gathers(indices):
-    check_gradient("Gather", [CUBE, indices])
+    if indices.dtype != np.int16:
+        check_gradient("Gather", [CUBE, indices])
     for axis in (0, 1, 2, -1):
         check_gradient("GatherV2", [CUBE, indices, np.array(axis, np.int32)])
 

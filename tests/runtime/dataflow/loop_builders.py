@@ -36,7 +36,7 @@ class Builder:
     ) -> Operation:
         operation = self.graph.create_op(type_, list(inputs), name=name, attrs=attrs)
         for control in after:
-            operation._add_control_input(control)
+            operation.add_control_input(control)
         return operation
 
     def constant(self, value: Any, dtype: Any = None, name: str | None = None) -> Tensor:
@@ -75,7 +75,7 @@ class Builder:
         self.pivot = insides[0]
         results = body(*insides, *constants)
         for merge, result in zip(merges, results, strict=True):
-            merge._update_input(1, self.op("NextIteration", result))
+            merge.update_input(1, self.op("NextIteration", result))
         self.pivot = outside
         return [self.op("Exit", s.outputs[0]) for s in switches]
 

@@ -11,7 +11,7 @@ import pytest
 from tests.runtime.dataflow.kernels import Fails, Later, WaitsForCancellation, register
 from tests.runtime.dataflow.loop_builders import FLOAT, INT32, Builder
 from tests.runtime.dataflow.test_loops import counted
-from tests.runtime.test_control_flow import define
+from tests.runtime.plan.test_control_flow import define
 
 import opkernel
 from opkernel.errors import CancelledError, DeadlineExceededError, InternalError, OpError
@@ -19,7 +19,7 @@ from opkernel.graph import Graph, graph_to_function_def
 from opkernel.kernel import AsyncOpKernel, OpKernel
 from opkernel.proto import NameAttrList
 from opkernel.runtime import DataflowExecutor, RunOptions
-from opkernel.runtime.step import RunStep
+from opkernel.runtime.step.run_step import RunStep
 
 LATER, WAITS, FAILS = "DataflowLater", "DataflowWaits", "DataflowFails"
 

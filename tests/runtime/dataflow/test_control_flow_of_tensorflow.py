@@ -227,7 +227,7 @@ def only_one_exit_is_fetched_and_the_other_is_not_there(b: Builder) -> Fetches:
     results = [plus(b, b.pivot, 1), plus(b, switches[1].outputs[1], 2)]
     b.pivot = None
     for head, result in zip(heads, results, strict=True):
-        head._update_input(1, b.op("NextIteration", result))
+        head.update_input(1, b.op("NextIteration", result))
     return [b.op("Exit", switches[1].outputs[0])]
 
 
@@ -245,7 +245,7 @@ def the_exit_of_an_invariant(b: Builder) -> Fetches:
     b.pivot = b.op("Identity", switch.outputs[1])
     result = plus(b, b.pivot, 1)
     b.pivot = None
-    head._update_input(1, b.op("NextIteration", result))
+    head.update_input(1, b.op("NextIteration", result))
     return [b.op("Exit", switch.outputs[0]), b.op("Exit", other.outputs[0])]
 
 
@@ -354,7 +354,7 @@ def a_reference_variable_that_a_loop_updates(b: Builder) -> Fetches:
     b.pivot = b.op("Identity", switch.outputs[1])
     (result,) = body(b.pivot, limit, inside)
     b.pivot = None
-    head._update_input(1, b.op("NextIteration", result))
+    head.update_input(1, b.op("NextIteration", result))
     count = b.op("Exit", switch.outputs[0])
     return [count, b.operation("Identity", variable, after=[count.op]).outputs[0]]
 

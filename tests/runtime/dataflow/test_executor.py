@@ -10,6 +10,7 @@ import pytest
 from tests.runtime.dataflow.loop_builders import BOOL, FLOAT, Builder
 
 import opkernel
+from opkernel.device.local_device import CPU
 from opkernel.errors import (
     AbortedError,
     DeadlineExceededError,
@@ -27,11 +28,10 @@ from opkernel.kernel import (
 )
 from opkernel.opdef import register_op, scalar_shape
 from opkernel.runtime import DataflowExecutor
-from opkernel.runtime.device import CPU
-from opkernel.runtime.executors import ExecutorArgs, new_executor
-from opkernel.runtime.functions import FunctionLibraryRuntime
-from opkernel.runtime.kernels import KernelCache
-from opkernel.runtime.step import RunStep
+from opkernel.runtime.calls.function_library_runtime import FunctionLibraryRuntime
+from opkernel.runtime.program.executors import ExecutorArgs, new_executor
+from opkernel.runtime.program.kernels import KernelCache
+from opkernel.runtime.step.run_step import RunStep
 
 ALICE, BOB = "/job:j/replica:0/task:0/cpu:0", "/job:j/replica:0/task:0/cpu:1"
 

@@ -24,7 +24,7 @@ from opkernel.kernel import AsyncOpKernel
 from opkernel.opdef import register_op, scalar_shape
 from opkernel.proto import NameAttrList
 from opkernel.runtime import CompiledPlan, DataflowExecutor
-from opkernel.runtime.step import RunStep
+from opkernel.runtime.step.run_step import RunStep
 
 LATER, WAITS, FAILS = "FunctionLater", "FunctionWaits", "FunctionFails"
 _ALICE, _BOB = "/job:j/replica:0/task:0/cpu:0", "/job:j/replica:0/task:0/cpu:1"

@@ -219,7 +219,7 @@ def test_a_variant_of_ops_by_reference_runs_the_same_loop():
     condition = b.op("LoopCond", b.op("Less", merge.outputs[0], b.constant(10.0)))
     switch = b.operation("RefSwitch", merge.outputs[0], condition)
     added = b.op("AssignAdd", switch.outputs[1], switch.outputs[1])
-    merge._update_input(1, b.op("RefNextIteration", added))
+    merge.update_input(1, b.op("RefNextIteration", added))
     b.pivot = None
     result = b.op("RefExit", switch.outputs[0])
     assert b.run(result) == 16

@@ -18,7 +18,8 @@ from opkernel.graph import (
     graph_to_function_def,
     instantiate_function,
 )
-from opkernel.graph.func_graph import function_name
+from opkernel.graph.functions.call_types import declared_types, misfit
+from opkernel.graph.tracing.func_graph import function_name
 from opkernel.opdef import attr_from_python
 from opkernel.proto import AttrValue, NameAttrList
 from opkernel.types import DataType
@@ -27,6 +28,7 @@ __all__ = [
     "Body",
     "BodyGradient",
     "body_of",
+    "called_body",
     "give_more_results",
     "gradient_name",
     "new_function",
@@ -102,11 +104,25 @@ def gradient_name(body: Body) -> str:
 
 def body_of(op: Operation, function: NameAttrList, inputs: Sequence[Tensor]) -> FunctionBody:
     """The body of a function that an operation calls; what is known of the inputs is known there."""
-    body = instantiate_function(op.graph.function_library, function)
+    body = called_body(op, function)
     for argument, tensor in zip(body.inputs, inputs, strict=True):
-        facts = tensor.graph._refiner.facts_of((tensor.op, tensor.value_index))
-        body.graph._refiner.define(argument.op, facts)
+        facts = tensor.graph.refiner.facts_of((tensor.op, tensor.value_index))
+        body.graph.refiner.define(argument.op, facts)
     return body
+
+
+def called_body(op: Operation, function: NameAttrList, attr: str = "") -> FunctionBody:
+    """The body of a function that an operation calls, for `cond` and `body` of a loop by that attr.
+
+    Raises:
+        InvalidArgumentError, InternalError: its types are not those of the call (`misfit`).
+    """
+    library = op.graph.function_library
+    signature = library.get_function(function.name).signature
+    error = misfit(op, attr, function.name, declared_types(signature, function.attr))
+    if error is not None:
+        raise error
+    return instantiate_function(library, function)
 
 
 def new_function(
@@ -152,11 +168,10 @@ def give_more_results(
         functions: the attrs that name the functions.
     """
     types = [*op.output_types, *[tensor.dtype for tensor in further]]
-    if "output_shapes" in op.node_def.attr:
-        op._set_attr("output_shapes", attr_from_python([], "list(shape)"))
-    for name, value in functions.items():
-        op._set_attr(name, value)
-    op._set_attr("Tout", attr_from_python(types, "list(type)"))
+    attrs = {**functions, "Tout": attr_from_python(types, "list(type)")}
+    if "output_shapes" in op.attr:
+        attrs["output_shapes"] = attr_from_python([], "list(shape)")
+    op.set_attrs(attrs)
 
 
 def _is_handle(tensor: Tensor) -> bool:

@@ -18,7 +18,7 @@ from opkernel.gradients.functional.body_gradient import (
     new_function,
 )
 from opkernel.gradients.indexed_slices import Gradient
-from opkernel.gradients.nodes import nodes
+from opkernel.gradients.node_methods import nodes
 from opkernel.gradients.registry import Gradients
 from opkernel.gradients.tensors import any_value, zeros_like
 from opkernel.graph import Graph, Operation, Tensor, TensorSpec

@@ -14,7 +14,7 @@ from opkernel.gradients.functional.body_gradient import (
     new_function,
 )
 from opkernel.gradients.indexed_slices import Gradient, as_dense
-from opkernel.gradients.nodes import attrs_of, nodes
+from opkernel.gradients.node_methods import attrs_of, nodes
 from opkernel.gradients.registry import Gradients
 from opkernel.gradients.tensors import gradient_dtype, zeros_like
 from opkernel.graph import FunctionBody, Operation, Tensor, placeholder

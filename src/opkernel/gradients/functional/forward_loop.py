@@ -7,21 +7,17 @@ from typing import Any
 
 from opkernel.gradients.contexts import origin
 from opkernel.gradients.frames import in_frame_of
-from opkernel.gradients.functional.body_gradient import new_function
-from opkernel.gradients.nodes import nodes
+from opkernel.gradients.functional.body_gradient import called_body, new_function
+from opkernel.gradients.node_methods import nodes
 from opkernel.graph import (
     FunctionBody,
     Operation,
     Tensor,
     constant,
-    instantiate_function,
     placeholder,
 )
-from opkernel.graph.fanout import Fanout
-from opkernel.graph.graph import Graph
-from opkernel.graph.node_order import order_by_inputs
-from opkernel.graph.tensor_facts import TensorFacts
-from opkernel.opdef import attr_from_python
+from opkernel.graph.edit.loop_variables import add_loop_variables
+from opkernel.graph.inference.tensor_facts import TensorFacts
 from opkernel.types import DataType, PartialTensorShape
 
 __all__ = ["ForwardLoop", "element_shape"]
@@ -60,19 +56,10 @@ class ForwardLoop:
         """
         op, number = self.op, len(self._inputs)
         count, lists = self._first_values(tensors)
+        shapes = [PartialTensorShape([])] * (1 + len(lists))
         body, cond = self._new_body(tensors), self._new_condition(1 + len(tensors))
-        for tensor in (count, *lists):
-            op._add_input(tensor)
-        types = [tensor.dtype.base for tensor in op.inputs]
-        op._set_attr("T", attr_from_python(types, "list(type)"))
-        shapes = op.node_def.attr["output_shapes"].list.shape
-        if shapes:
-            further = [PartialTensorShape([])] * (1 + len(lists))
-            known = [PartialTensorShape.from_proto(shape) for shape in shapes]
-            op._set_attr("output_shapes", attr_from_python([*known, *further], "list(shape)"))
-        for name, value in (("body", body), ("cond", cond)):
-            op._set_attr(name, value)
-        _put_in_order(op.graph)
+        add_loop_variables(op, (count, *lists), shapes, {"body": body, "cond": cond})
+        op.graph.put_in_order(op.graph.get_operations())  # what it takes may be newer
         turns, *kept = op.outputs[number:]
         return turns, list(kept)
 
@@ -109,8 +96,7 @@ class ForwardLoop:
         return new_function(body.graph, f"{body.name}_forward", inputs, body.outputs, body)
 
     def _instance(self, attr: str) -> FunctionBody:
-        function = self.op.node_def.attr[attr].func
-        return instantiate_function(self.op.graph.function_library, function)
+        return called_body(self.op, self.op.node_def.attr[attr].func, attr)
 
     def _define_arguments(self) -> None:
         """Let the body know the shapes of the variables, and all that is known of constants."""
@@ -118,7 +104,7 @@ class ForwardLoop:
             first = _facts(self._inputs[index])
             always = TensorFacts(_facts(self.op.outputs[index]).shape, first.held)
             facts = first if argument in self.constants else always
-            self.body.graph._refiner.define(argument.op, facts)
+            self.body.graph.refiner.define(argument.op, facts)
 
 
 def element_shape(tensor: Tensor) -> Any:
@@ -130,14 +116,4 @@ def element_shape(tensor: Tensor) -> Any:
 
 
 def _facts(tensor: Tensor) -> TensorFacts:
-    return tensor.graph._refiner.facts_of((tensor.op, tensor.value_index))
-
-
-def _put_in_order(graph: Graph) -> None:
-    """Let operations stand behind those that they take tensors from, which may be newer."""
-    with graph._lock:
-        ops = order_by_inputs(graph._operations)
-        for number, op in enumerate(ops):
-            op._id, op._fanout = number, None
-        graph._operations[:] = ops
-        graph._fanout = Fanout(graph._operations)
+    return tensor.graph.refiner.facts_of((tensor.op, tensor.value_index))

@@ -18,7 +18,7 @@ from opkernel.gradients.frames import Level
 from opkernel.gradients.functional.forward_loop import element_shape
 from opkernel.gradients.functional.loops import loop_gradient
 from opkernel.gradients.indexed_slices import Gradient, as_dense
-from opkernel.gradients.nodes import nodes
+from opkernel.gradients.node_methods import nodes
 from opkernel.gradients.registry import Gradients
 from opkernel.gradients.tensors import is_trainable, shape_of, zeros_like
 from opkernel.graph import Graph, Operation, Tensor, constant

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any
 
 from opkernel.gradients.contexts import Contexts, origin
 from opkernel.graph import FuncGraph, FunctionLibraryDefinition, Graph, Operation, Tensor
-from opkernel.graph.create_op import NodeRequest
-from opkernel.graph.tensor import tensors_in
+from opkernel.graph.core.create_op import NodeRequest
+from opkernel.graph.core.tensor import tensors_in
 
 if TYPE_CHECKING:
     from opkernel.opdef import OpRegistry
@@ -22,7 +22,6 @@ if TYPE_CHECKING:
 __all__ = ["GradientGraph"]
 
 _COPIED = frozenset({"Const", "VarHandleOp"})
-_OF_THE_SHAPE = frozenset({"Rank", "Shape", "ShapeN", "Size", "VariableShape"})
 
 
 class GradientGraph(FuncGraph):
@@ -91,18 +90,20 @@ class GradientGraph(FuncGraph):
             self._copies[op] = copy
         return copy
 
-    def _create(
+    def create_node(
         self, name: str, request: NodeRequest, control_inputs: Iterable[Any] = ()
     ) -> Operation:
-        body = self.outer_graph
-        if body is not None and request.op_type in _OF_THE_SHAPE:
+        """Make an operation here, or in the body where it only asks for the shape of its tensors."""
+        body, op_type = self.outer_graph, request.op_type
+        of_shape = self.function_library.traits(op_type).reads_shapes_only
+        if body is not None and (of_shape or op_type == "VariableShape"):
             inputs = request.inputs
             given = list(inputs.values()) if isinstance(inputs, dict) else inputs
             tensors = list(tensors_in(given))
             if tensors and all(tensor.graph is body and self.is_kept(tensor) for tensor in tensors):
                 with body.as_default(), body.control_dependencies(None):
-                    return body._create(request.op_type, request)
-        return super()._create(name, request, control_inputs)
+                    return body.create_node(op_type, request)
+        return super().create_node(name, request, control_inputs)
 
     def is_kept(self, tensor: Tensor) -> bool:
         """Whether a tensor of the body has to be kept for the gradient."""

@@ -21,7 +21,7 @@ from opkernel.gradients.functional.body_gradient import (
 from opkernel.gradients.functional.forward_loop import ForwardLoop, element_shape
 from opkernel.gradients.functional.gradient_graph import GradientGraph
 from opkernel.gradients.indexed_slices import Gradient, as_dense
-from opkernel.gradients.nodes import nodes
+from opkernel.gradients.node_methods import nodes
 from opkernel.gradients.registry import Gradients
 from opkernel.gradients.tensors import shape_of, zeros_like
 from opkernel.graph import FuncGraph, Operation, Tensor, TensorSpec, constant

@@ -8,8 +8,8 @@ from collections.abc import Sequence
 from opkernel.errors import InvalidArgumentError
 from opkernel.opdef.common_shapes.elementwise import unknown_shape
 from opkernel.opdef.common_shapes.resources import validate_variable_resource_handle
-from opkernel.opdef.inference_context import InferenceContext
-from opkernel.opdef.shape_handles import UNKNOWN_RANK, DimensionHandle, ShapeHandle
+from opkernel.opdef.shapes.inference_context import InferenceContext
+from opkernel.opdef.shapes.shape_handles import UNKNOWN_RANK, DimensionHandle, ShapeHandle
 
 __all__ = [
     "concat_shape",

@@ -16,10 +16,10 @@ from opkernel.opdef.common_shapes.windows import (
     padding_attrs,
     shape_from_dimensions,
 )
-from opkernel.opdef.inference_context import InferenceContext
-from opkernel.opdef.shape_handles import UNKNOWN_DIM, DimensionHandle
-from opkernel.opdef.tensor_format import FilterTensorFormat, TensorFormat
-from opkernel.opdef.windowed_output import (
+from opkernel.opdef.shapes.inference_context import InferenceContext
+from opkernel.opdef.shapes.shape_handles import UNKNOWN_DIM, DimensionHandle
+from opkernel.opdef.shapes.tensor_format import FilterTensorFormat, TensorFormat
+from opkernel.opdef.shapes.windowed_output import (
     Padding,
     check_valid_padding,
     get_explicit_padding_for_dim,

@@ -7,9 +7,9 @@ Source: TensorFlow core/framework/common_shape_fns.cc.
 """
 
 from opkernel.errors import InvalidArgumentError
-from opkernel.opdef.inference_context import InferenceContext
-from opkernel.opdef.shape_handles import UNKNOWN_DIM, ShapeHandle
-from opkernel.opdef.shape_tensors import Array
+from opkernel.opdef.shapes.inference_context import InferenceContext
+from opkernel.opdef.shapes.shape_handles import UNKNOWN_DIM, ShapeHandle
+from opkernel.opdef.shapes.shape_tensors import Array
 
 __all__ = [
     "matrix_diag_part_v2_shape",

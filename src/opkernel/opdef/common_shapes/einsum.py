@@ -5,8 +5,8 @@ Source: TensorFlow core/framework/common_shape_fns.cc, core/util/einsum_op_util.
 
 from opkernel.errors import InvalidArgumentError
 from opkernel.opdef.common_shapes.elementwise import broadcast_binary_op_output_shape
-from opkernel.opdef.inference_context import InferenceContext
-from opkernel.opdef.shape_handles import DimensionHandle, ShapeHandle
+from opkernel.opdef.shapes.inference_context import InferenceContext
+from opkernel.opdef.shapes.shape_handles import DimensionHandle, ShapeHandle
 
 __all__ = ["einsum_shape", "parse_einsum_equation"]
 

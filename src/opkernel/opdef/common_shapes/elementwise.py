@@ -4,8 +4,8 @@ Source: TensorFlow core/framework/common_shape_fns.cc.
 """
 
 from opkernel.errors import InternalError, InvalidArgumentError
-from opkernel.opdef.inference_context import InferenceContext, ShapeFn
-from opkernel.opdef.shape_handles import (
+from opkernel.opdef.shapes.inference_context import InferenceContext, ShapeFn
+from opkernel.opdef.shapes.shape_handles import (
     UNKNOWN_DIM,
     DimensionHandle,
     ShapeHandle,

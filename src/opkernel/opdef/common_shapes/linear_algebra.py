@@ -4,8 +4,8 @@ Source: TensorFlow core/framework/common_shape_fns.cc.
 """
 
 from opkernel.opdef.common_shapes.elementwise import broadcast_binary_op_output_shape
-from opkernel.opdef.inference_context import InferenceContext
-from opkernel.opdef.shape_handles import ShapeHandle
+from opkernel.opdef.shapes.inference_context import InferenceContext
+from opkernel.opdef.shapes.shape_handles import ShapeHandle
 
 __all__ = [
     "batch_matmul_shape",

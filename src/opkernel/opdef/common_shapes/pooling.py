@@ -16,10 +16,10 @@ from opkernel.opdef.common_shapes.windows import (
     make_shape_from_format,
     padding_attrs,
 )
-from opkernel.opdef.inference_context import InferenceContext
-from opkernel.opdef.shape_handles import ShapeHandle
-from opkernel.opdef.tensor_format import TensorFormat
-from opkernel.opdef.windowed_output import Padding
+from opkernel.opdef.shapes.inference_context import InferenceContext
+from opkernel.opdef.shapes.shape_handles import ShapeHandle
+from opkernel.opdef.shapes.tensor_format import TensorFormat
+from opkernel.opdef.shapes.windowed_output import Padding
 
 __all__ = [
     "avg_pool3d_grad_shape",

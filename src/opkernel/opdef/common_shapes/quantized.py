@@ -11,8 +11,9 @@ from opkernel.opdef.common_shapes.convolution import (
 )
 from opkernel.opdef.common_shapes.elementwise import unchanged_shape
 from opkernel.opdef.common_shapes.pooling import avg_pool_shape
-from opkernel.opdef.inference_context import InferenceContext
-from opkernel.opdef.op_def_builder import OpShapeInferenceFn
+from opkernel.opdef.core.op_def_builder import OpShapeInferenceFn
+from opkernel.opdef.shapes.inference_context import InferenceContext
+from opkernel.opdef.shapes.shape_handles import ShapeHandle
 
 __all__ = [
     "fused_quantized_conv2d_shape",
@@ -20,6 +21,7 @@ __all__ = [
     "quantize_v2_shape",
     "quantized_avg_pool_shape",
     "quantized_conv2d_shape",
+    "range_along_axis",
     "set_quantized_range",
 ]
 
@@ -92,15 +94,25 @@ def quantized_avg_pool_shape(c: InferenceContext) -> None:
 
 def quantize_v2_shape(c: InferenceContext) -> None:
     """Input 0; the ranges, inputs 1 and 2, are scalars or have one value for each of `axis`."""
+    unchanged_shape(c)
+    range_shape = range_along_axis(c, 1)
+    c.set_output(1, range_shape)
+    c.set_output(2, range_shape)
+
+
+def range_along_axis(c: InferenceContext, first: int) -> ShapeHandle:
+    """The shape of the largest values of input 0: a scalar, or one for each of `axis`.
+
+    The inputs from `first` on are the least and the largest values.
+
+    Raises:
+        InvalidArgumentError: `axis` is less than -1, or the shapes do not fit.
+    """
     axis = c.find_attr("axis", -1)
     if axis < -1:
         raise InvalidArgumentError(f"axis should be at least -1, got {axis}")
-    unchanged_shape(c)
-    range_rank = 0 if axis == -1 else 1
-    c.with_rank(c.input(1), range_rank)
-    range_shape = c.with_rank(c.input(2), range_rank)
+    _, largest = (c.with_rank(c.input(i), 0 if axis == -1 else 1) for i in (first, first + 1))
     if axis != -1:
         values = c.with_rank_at_least(c.input(0), axis + 1)
-        c.merge(c.dim(range_shape, 0), c.dim(values, axis))
-    c.set_output(1, range_shape)
-    c.set_output(2, range_shape)
+        c.merge(c.dim(largest, 0), c.dim(values, axis))
+    return largest

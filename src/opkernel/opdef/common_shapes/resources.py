@@ -7,8 +7,8 @@ from collections.abc import Sequence
 
 from opkernel.errors import InvalidArgumentError
 from opkernel.opdef.common_shapes.elementwise import unknown_shape
-from opkernel.opdef.inference_context import InferenceContext
-from opkernel.opdef.shape_handles import ShapeAndType, ShapeHandle
+from opkernel.opdef.shapes.inference_context import InferenceContext
+from opkernel.opdef.shapes.shape_handles import ShapeAndType, ShapeHandle
 from opkernel.types import DataType
 
 __all__ = [

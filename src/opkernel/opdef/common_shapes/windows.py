@@ -7,10 +7,10 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from opkernel.errors import InternalError, InvalidArgumentError
-from opkernel.opdef.inference_context import InferenceContext
-from opkernel.opdef.shape_handles import DimensionHandle, DimensionOrConstant, ShapeHandle
-from opkernel.opdef.tensor_format import TensorFormat
-from opkernel.opdef.windowed_output import (
+from opkernel.opdef.shapes.inference_context import InferenceContext
+from opkernel.opdef.shapes.shape_handles import DimensionHandle, DimensionOrConstant, ShapeHandle
+from opkernel.opdef.shapes.tensor_format import TensorFormat
+from opkernel.opdef.shapes.windowed_output import (
     Padding,
     check_dilation_and_stride,
     check_valid_padding,

@@ -7,8 +7,8 @@ Source: TensorFlow core/framework/full_type_util.cc.
 """
 
 from opkernel.errors import InvalidArgumentError
+from opkernel.opdef.core.op_def_builder import OpTypeConstructor
 from opkernel.opdef.full_type.type_id import FullTypeId
-from opkernel.opdef.op_def_builder import OpTypeConstructor
 from opkernel.proto import FullTypeDef, OpDef
 
 __all__ = [

@@ -10,7 +10,8 @@ from collections.abc import Callable, Sequence
 from typing import TypeAlias
 
 from opkernel.errors import InvalidArgumentError, OpError, UnimplementedError
-from opkernel.opdef.attr_value_check import with_context
+from opkernel.opdef.core.attr_value_check import with_context
+from opkernel.opdef.core.op_def_builder import FunctionTypeInferrer, TypeInferenceFn
 from opkernel.opdef.full_type.relations import (
     full_type_string,
     get_arg_default_unset,
@@ -18,7 +19,6 @@ from opkernel.opdef.full_type.relations import (
     type_id_name,
 )
 from opkernel.opdef.full_type.type_id import FullTypeId
-from opkernel.opdef.op_def_builder import FunctionTypeInferrer, TypeInferenceFn
 from opkernel.proto import FullTypeDef
 
 __all__ = [

@@ -6,11 +6,11 @@ Source: TensorFlow core/framework/full_type_util.cc, core/graph/graph.cc (AddNod
 from collections.abc import Mapping
 
 from opkernel.errors import InvalidArgumentError, OpError, UnimplementedError
-from opkernel.opdef.attr_value_check import with_context
+from opkernel.opdef.core.attr_value_check import with_context
+from opkernel.opdef.core.op_def_builder import OpRegistrationData
 from opkernel.opdef.full_type.relations import full_type_string, is_legacy_variant
 from opkernel.opdef.full_type.type_id import FullTypeId, map_dtype_to_tensor
-from opkernel.opdef.op_def_builder import OpRegistrationData
-from opkernel.opdef.summary import format_node_def_for_error
+from opkernel.opdef.text.summary import format_node_def_for_error
 from opkernel.proto import AttrValue, FullTypeDef, NodeDef, OpDef
 
 __all__ = ["full_type_of_node", "specialize_type"]

@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 
 from opkernel.errors import InvalidArgumentError
-from opkernel.kernel import register_kernel
 from opkernel.opdef import InferenceContext, OpHandle, register_op
 from opkernel.ops.kernel_types import INDEX, REAL_NUMBERS
+from opkernel.ops.registration import register_kernel
 from opkernel.types import DataType
 
 _INT32_MAX = 2**31 - 1

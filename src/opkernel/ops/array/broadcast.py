@@ -4,17 +4,21 @@ Source: TensorFlow core/ops/array_ops.cc, core/kernels/tile_ops.cc, broadcast_to
 core/util/bcast.h.
 """
 
+from __future__ import annotations
+
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
+import opkernel.gradients as g
 from opkernel.errors import InvalidArgumentError, UnimplementedError
-from opkernel.kernel import check_allocation, register_kernel
+from opkernel.kernel import check_allocation
 from opkernel.opdef import InferenceContext, register_op
 from opkernel.opdef.common_shapes import unknown_shape
 from opkernel.ops.array.zeros import zeros
 from opkernel.ops.kernel_types import ALL, FLOAT8, INDEX, POD_OR_STRING
+from opkernel.ops.registration import register_kernel
 from opkernel.types import DataType, TensorShape
 
 
@@ -39,6 +43,7 @@ TILE = register_op(
     outputs=["output: T"],
     attrs=["T: type", "Tmultiples: {int32, int64} = DT_INT32"],
     shape_fn=tile_shape,
+    traits="value_rule=tile",
     doc="`input` repeated `multiples[i]` times along dimension i.",
 )
 
@@ -130,6 +135,7 @@ BROADCAST_TO = register_op(
     outputs=["output: T"],
     attrs=["T: type", "Tidx: {int32, int64} = DT_INT32"],
     shape_fn=broadcast_to_shape,
+    traits="value_rule=broadcast_to",
     doc="`input` repeated along its dimensions of size 1, and new ones before them, to `shape`.",
 )
 
@@ -171,6 +177,7 @@ BROADCAST_ARGS = register_op(
     outputs=["r0: T"],
     attrs=["T: {int32, int64} = DT_INT32"],
     shape_fn=broadcast_args_shape,
+    traits="value_rule=broadcast_args",
     doc="The shape that tensors of shapes `s0` and `s1` are broadcast to.",
 )
 
@@ -228,3 +235,19 @@ def _aligned(s0: Any, s1: Any) -> list[tuple[int, int]]:
             f"Incompatible shapes: [{','.join(map(str, first))}] vs. [{','.join(map(str, second))}]"
         )
     return pairs
+
+
+@g.register_gradient("BroadcastTo")
+def broadcast_to_gradient(op: g.Operation, grad: g.Tensor) -> g.Gradients:
+    for_input, _ = g.sum_to_operands(op.inputs[0], op.outputs[0], grad, None)
+    return for_input, None
+
+
+@g.register_gradient("Tile")
+def tile_gradient(op: g.Operation, grad: g.Tensor) -> g.Gradients:
+    """Each axis is split into repetitions and elements."""
+    x, multiples = op.inputs
+    shape = g.nodes.Shape(x, out_type=multiples.dtype)
+    split = g.nodes.Reshape(g.nodes.Pack([multiples, shape], axis=1), [-1])
+    axes = g.nodes.Range(0, g.nodes.Size(split), 2)
+    return g.nodes.Reshape(g.nodes.Sum(g.nodes.Reshape(grad, split), axes), g.shape_of(x)), None

@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 
 from opkernel.errors import InvalidArgumentError
-from opkernel.kernel import register_kernel
 from opkernel.opdef import InferenceContext, register_op
 from opkernel.opdef.common_shapes import concat_shape, concat_v2_shape
 from opkernel.ops.kernel_types import ALL, FLOAT8, INDEX, POD_OR_STRING, QUANTIZED
+from opkernel.ops.registration import register_kernel
 from opkernel.types import DataType, TensorShape
 
 _CONCAT_TYPES = (
@@ -29,6 +29,7 @@ CONCAT = register_op(
     outputs=["output: T"],
     attrs=["N: int >= 2", "T: type"],
     shape_fn=concat_shape,
+    traits="value_rule=concat_v1",
     doc="`values` one after the other along dimension `concat_dim`.",
 )
 
@@ -38,6 +39,7 @@ CONCAT_V2 = register_op(
     outputs=["output: T"],
     attrs=["N: int >= 2", "T: type", "Tidx: {int32, int64} = DT_INT32"],
     shape_fn=concat_v2_shape,
+    traits="cannot_fail value_rule=concat",
     doc="`values` one after the other along dimension `axis`, from the end if negative.",
 )
 
@@ -203,6 +205,7 @@ PACK = register_op(
     outputs=["output: T"],
     attrs=["N: int >= 1", "T: type", "axis: int = 0"],
     shape_fn=pack_shape,
+    traits="cannot_fail value_rule=pack",
     doc="`values` stacked along a new dimension `axis`.",
 )
 

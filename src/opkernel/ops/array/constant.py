@@ -3,21 +3,19 @@
 Source: TensorFlow core/ops/array_ops.cc, core/kernels/constant_op.cc.
 """
 
+from __future__ import annotations
+
 from typing import Any
 
 import numpy as np
 
+import opkernel.gradients as g
 from opkernel.errors import InvalidArgumentError
-from opkernel.kernel import (
-    OpKernel,
-    OpKernelConstruction,
-    OpKernelContext,
-    forward_input,
-    register_kernel,
-)
+from opkernel.kernel import OpKernel, OpKernelConstruction, OpKernelContext, forward_input
 from opkernel.opdef import InferenceContext, register_op
 from opkernel.opdef.common_shapes import explicit_shape
-from opkernel.ops.constant_operands import is_constant
+from opkernel.ops.registration import register_kernel
+from opkernel.state.lasting_values import note_lasting
 from opkernel.types import TensorShape
 
 _LAST_VERSION_WITH_SCALAR_AS_UNKNOWN = 21
@@ -52,6 +50,8 @@ class ConstantOp(OpKernel):
                 f"Type mismatch between value ({value.dtype}) and dtype ({expected.string})"
             )
         self._value = _unchangeable(value)
+        if not value.dtype.hasobject:
+            note_lasting(self._value)
 
     @property
     def const_tensor(self) -> Any:
@@ -65,10 +65,19 @@ class ConstantOp(OpKernel):
 
 def _unchangeable(value: Any) -> Any:
     """The value in memory that nobody can write to, for kernels to remember what they make of it."""
-    if value.size and not value.dtype.hasobject and not is_constant(value):
+    if value.size and not value.dtype.hasobject and _may_be_writable(value):
         value = np.frombuffer(value.tobytes(), value.dtype).reshape(value.shape)
     value.flags.writeable = False
     return value
+
+
+def _may_be_writable(value: Any) -> bool:
+    """Whether anybody might write to an array, or make it writable: its memory is not that of bytes."""
+    try:
+        value.flags.writeable = True
+    except ValueError:
+        return False
+    return True
 
 
 def placeholder_shape(c: InferenceContext) -> None:
@@ -98,6 +107,8 @@ PLACEHOLDER_V2 = register_op(
 )
 
 
+@register_kernel(PLACEHOLDER, device="DEFAULT")
+@register_kernel(PLACEHOLDER_V2, device="DEFAULT")
 @register_kernel(PLACEHOLDER, device="CPU")
 @register_kernel(PLACEHOLDER_V2, device="CPU")
 class PlaceholderOp(OpKernel):
@@ -133,3 +144,8 @@ PLACEHOLDER_WITH_DEFAULT = register_op(
 )
 
 register_kernel(PLACEHOLDER_WITH_DEFAULT, device="CPU", kind="view")(forward_input)
+
+
+@g.register_gradient("PlaceholderWithDefault")
+def placeholder_with_default_gradient(op: g.Operation, grad: g.Gradient) -> g.Gradients:
+    return grad

@@ -3,15 +3,19 @@
 Source: TensorFlow core/ops/array_ops.cc, core/kernels/diag_op.cc, matrix_band_part_op.cc.
 """
 
+from __future__ import annotations
+
 from typing import Any
 
 import numpy as np
 
+import opkernel.gradients as g
 from opkernel.errors import InvalidArgumentError
-from opkernel.kernel import check_allocation, register_kernel
+from opkernel.kernel import check_allocation
 from opkernel.opdef import InferenceContext, OpHandle, register_op
 from opkernel.opdef.common_shapes import unchanged_shape, unknown_shape
 from opkernel.ops.kernel_types import COMPLEX, INDEX, NUMBERS, POD
+from opkernel.ops.registration import register_kernel
 from opkernel.types import DataType, TensorShape, as_dtype
 
 _T = "T: {bfloat16, half, float, double, int32, int64, complex64, complex128}"
@@ -125,3 +129,18 @@ def _band_limit(limit: Any, name: str, size: int, what: str) -> int:
             f"{name} must be negative or less or equal to number of {what} ({size}) got: {value}"
         )
     return size if value < 0 else value
+
+
+@g.register_gradient("Diag")
+def diag_gradient(op: g.Operation, grad: g.Tensor) -> g.Gradients:
+    return g.nodes.DiagPart(grad)
+
+
+@g.register_gradient("DiagPart")
+def diag_part_gradient(op: g.Operation, grad: g.Tensor) -> g.Gradients:
+    return g.nodes.Diag(grad)
+
+
+@g.register_gradient("MatrixBandPart")
+def matrix_band_part_gradient(op: g.Operation, grad: g.Tensor) -> g.Gradients:
+    return g.nodes.MatrixBandPart(grad, *op.inputs[1:]), None, None

@@ -10,10 +10,11 @@ from typing import Any
 import numpy as np
 
 from opkernel.errors import InternalError, InvalidArgumentError
-from opkernel.kernel import check_allocation, register_kernel
+from opkernel.kernel import check_allocation
 from opkernel.opdef import InferenceContext, register_op
 from opkernel.opdef.common_shapes import unknown_shape
 from opkernel.ops.kernel_types import POD_OR_STRING
+from opkernel.ops.registration import register_kernel
 from opkernel.types import DataType, TensorShape
 
 _RANKS = (2, 1, 1, 2, 1, 1)

@@ -4,15 +4,19 @@ Source: TensorFlow core/ops/array_ops.cc, core/ops/math_ops.cc, core/kernels/con
 sequence_ops.cc.
 """
 
+from __future__ import annotations
+
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
+import opkernel.gradients as g
 from opkernel.errors import InvalidArgumentError
-from opkernel.kernel import check_allocation, register_kernel
+from opkernel.kernel import check_allocation
 from opkernel.opdef import InferenceContext, register_op
 from opkernel.ops.kernel_types import ALL, INDEX, QUANTIZED
+from opkernel.ops.registration import register_kernel
 from opkernel.types import DataType, TensorShape
 
 _INT64_MAX = 2**63 - 1
@@ -38,6 +42,7 @@ FILL = register_op(
     outputs=["output: T"],
     attrs=["T: type", "index_type: {int32, int64} = DT_INT32"],
     shape_fn=fill_shape,
+    traits="value_rule=fill",
     doc="A tensor of shape `dims` with `value` everywhere.",
 )
 
@@ -132,6 +137,7 @@ RANGE = register_op(
         "Tidx: {bfloat16, half, float, double, int8, int16, int32, int64, uint16, uint32, uint64} = DT_INT32"
     ],
     shape_fn=range_shape,
+    traits="value_rule=range",
     doc="The numbers from `start` up to, not including, `limit` in steps of `delta`.",
 )
 
@@ -218,3 +224,8 @@ def lin_space(*, T: DataType) -> Callable[[Any, Any, Any], Any]:
         return output
 
     return numbers
+
+
+@g.register_gradient("Fill")
+def fill_gradient(op: g.Operation, grad: g.Tensor) -> g.Gradients:
+    return None, g.nodes.Sum(grad, g.nodes.Range(0, g.nodes.Rank(grad), 1))

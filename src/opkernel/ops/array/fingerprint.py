@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 
 from opkernel.errors import InvalidArgumentError
-from opkernel.kernel import register_kernel
 from opkernel.opdef import InferenceContext, register_op
-from opkernel.opdef.fingerprint import fingerprint64
+from opkernel.opdef.core.fingerprint import fingerprint64
+from opkernel.ops.registration import register_kernel
 from opkernel.types import DataType, TensorShape
 
 _METHOD, _SIZE = b"farmhash64", 8

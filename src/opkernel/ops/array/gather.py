@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 
 from opkernel.errors import InvalidArgumentError, UnimplementedError
-from opkernel.kernel import register_kernel
 from opkernel.opdef import InferenceContext, register_op
 from opkernel.opdef.common_shapes import gather_nd_shape
 from opkernel.ops.array.bad_indices import (
@@ -20,6 +19,7 @@ from opkernel.ops.array.bad_indices import (
 )
 from opkernel.ops.array.zeros import zeros
 from opkernel.ops.kernel_types import ALL, FLOAT8, QUANTIZED, WIDE_INDEX
+from opkernel.ops.registration import register_kernel
 from opkernel.types import DataType, TensorShape
 
 _GATHER_TYPES = (*ALL, *FLOAT8, *QUANTIZED, DataType.DT_QINT16, DataType.DT_QUINT16)
@@ -62,6 +62,7 @@ GATHER = register_op(
     outputs=["output: Tparams"],
     attrs=["validate_indices: bool = true", "Tparams: type", "Tindices: {int32, int64}"],
     shape_fn=gather_shape,
+    traits="value_rule=gather",
     doc="The slices of `params` along its first dimension that `indices` name.",
 )
 
@@ -76,6 +77,7 @@ GATHER_V2 = register_op(
         "Taxis: {int32, int64}",
     ],
     shape_fn=gather_v2_shape,
+    traits="value_rule=gather",
     doc="""The slices of `params` along dimension `axis` that `indices` name.
 
     With `batch_dims` the leading dimensions of both are a batch, each with its own indices.""",

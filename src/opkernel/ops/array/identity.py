@@ -4,15 +4,35 @@ Source: TensorFlow core/ops/array_ops.cc, core/kernels/identity_op.h, identity_n
 snapshot_op.h, inplace_ops.cc; EnsureShape: core/kernels/shape_ops.h.
 """
 
-from collections.abc import Callable
-from typing import Any
+from __future__ import annotations
 
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+import opkernel.gradients as g
 from opkernel.errors import InvalidArgumentError
-from opkernel.kernel import forward_input, register_kernel
-from opkernel.opdef import InferenceContext, OpHandle, TypeInferenceFn, full_type, register_op
+from opkernel.kernel import forward_input
+from opkernel.opdef import (
+    InferenceContext,
+    OpHandle,
+    TypeInferenceFn,
+    full_type,
+    register_op,
+)
 from opkernel.opdef.common_shapes import unchanged_shape
 from opkernel.ops.kernel_types import POD
+from opkernel.ops.registration import register_kernel
 from opkernel.types import PartialTensorShape, TensorShape
+
+if TYPE_CHECKING:
+    from opkernel.opdef.core.op_def_builder import FunctionTypeInferrer
+    from opkernel.proto import FullTypeDef
+
+_PASSES_ON = "passes_on"
+
+
+def _type_of_input(types: Sequence[FullTypeDef], infer: FunctionTypeInferrer) -> FullTypeDef:
+    return full_type.replicate_input()(types, infer)
 
 
 def _declare(
@@ -21,6 +41,7 @@ def _declare(
     *attrs: str,
     is_stateful: bool = False,
     forward_type_fn: TypeInferenceFn | None = None,
+    traits: str = _PASSES_ON,
 ) -> OpHandle:
     """An op of one input and one output that are the same tensor."""
     return register_op(
@@ -31,17 +52,21 @@ def _declare(
         shape_fn=unchanged_shape,
         is_stateful=is_stateful,
         forward_type_fn=forward_type_fn,
+        traits=traits,
         doc=doc,
     )
 
 
-IDENTITY = _declare("Identity", "`input`, unchanged.", forward_type_fn=full_type.replicate_input())
+IDENTITY = _declare("Identity", "`input`, unchanged.", forward_type_fn=_type_of_input)
 STOP_GRADIENT = _declare("StopGradient", "`input`; gradients take it for a constant.")
 PREVENT_GRADIENT = _declare(
     "PreventGradient", "`input`; asking for its gradient is an error.", "message: string = ''"
 )
 GUARANTEE_CONST = _declare(
-    "GuaranteeConst", "`input`, which the caller says is constant.", is_stateful=True
+    "GuaranteeConst",
+    "`input`, which the caller says is constant.",
+    is_stateful=True,
+    traits="has_no_effect",
 )
 SNAPSHOT = _declare("Snapshot", "A copy of `input`.")
 DEBUG_GRADIENT_IDENTITY = register_op(
@@ -50,6 +75,7 @@ DEBUG_GRADIENT_IDENTITY = register_op(
     outputs=["output: T"],
     attrs=["T: type"],
     shape_fn=unchanged_shape,
+    traits="passes_on",
     allows_uninitialized_input=True,
     doc="`input`; marks where a debugger watches the gradient.",
 )
@@ -79,6 +105,7 @@ IDENTITY_N = register_op(
     outputs=["output: T"],
     attrs=["T: list(type) >= 1"],
     shape_fn=identity_n_shape,
+    traits="value_rule=identity_n",
     doc="The tensors of `input`, unchanged.",
 )
 
@@ -110,6 +137,7 @@ ENSURE_SHAPE = register_op(
     outputs=["output: T"],
     attrs=["shape: shape", "T: type"],
     shape_fn=ensure_shape_shape,
+    traits="value_rule=forward",
     doc="`input`, which must have a shape that agrees with `shape`.",
 )
 
@@ -125,3 +153,19 @@ def ensure_shape(*, shape: PartialTensorShape) -> Callable[[Any], Any]:
         return tensor
 
     return ensure
+
+
+@g.register_gradient("DebugGradientIdentity", "EnsureShape", "Identity")
+def identity_gradient(op: g.Operation, grad: g.Gradient) -> g.Gradients:
+    return grad
+
+
+@g.register_gradient("IdentityN")
+def identity_n_gradient(op: g.Operation, *grads: g.Gradient) -> g.Gradients:
+    return grads
+
+
+@g.register_gradient("PreventGradient")
+def prevent_gradient_gradient(op: g.Operation, grad: g.Gradient) -> g.Gradients:
+    reason = op.get_attr("message").decode()
+    raise InvalidArgumentError(f"Gradient explicitly disabled. Reason: {reason}")

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from opkernel.errors import InvalidArgumentError
-from opkernel.kernel import check_allocation, register_kernel
+from opkernel.kernel import check_allocation
 from opkernel.opdef import InferenceContext, OpHandle, register_op
 from opkernel.opdef.common_shapes import (
     matrix_diag_part_v2_shape,
@@ -19,10 +19,11 @@ from opkernel.opdef.common_shapes import (
     matrix_set_diag_v2_shape,
     unknown_shape,
 )
-from opkernel.opdef.inference_context import ShapeFn
+from opkernel.opdef.shapes.inference_context import ShapeFn
 from opkernel.ops.array.band import Band
 from opkernel.ops.array.zeros import zeros
 from opkernel.ops.kernel_types import POD
+from opkernel.ops.registration import register_kernel
 from opkernel.types import DataType, TensorShape, as_dtype
 
 _ALIGN = "align: {'LEFT_RIGHT', 'RIGHT_LEFT', 'LEFT_LEFT', 'RIGHT_RIGHT'} = 'RIGHT_LEFT'"
@@ -174,10 +175,7 @@ def matrix_diag_v3(
 
 def _diag(diagonal: Any, band: Band, rows: int, columns: int, padding: Any, align: str) -> Any:
     """The matrices; `rows` and `columns` are -1 where they are not given."""
-    if diagonal.ndim < 1:
-        raise InvalidArgumentError(
-            f"diagonal must be at least 1-dim, received shape: {TensorShape(diagonal.shape)}"
-        )
+    _check_has_elements(diagonal)
     if band.size > 1 and (diagonal.ndim < 2 or diagonal.shape[-2] != band.size):
         raise InvalidArgumentError(
             "The number of diagonals provided in the input does not match the lower_diag_index "
@@ -189,11 +187,7 @@ def _diag(diagonal: Any, band: Band, rows: int, columns: int, padding: Any, alig
     shape = check_allocation((*batch, rows, columns), as_dtype(diagonal.dtype))
     output = np.empty(shape, diagonal.dtype)
     output[...] = padding
-    stack = diagonal.reshape((*batch, band.size, longest))
-    flat = output.reshape((*batch, rows * columns))
-    for row, packed, places in band.places(rows, columns, longest, align):
-        flat[..., places] = stack[..., row, packed]
-    return output
+    return _written(output, diagonal, band, align)
 
 
 def _matrix_size(band: Band, longest: int, rows: int, columns: int) -> tuple[int, int]:
@@ -272,10 +266,7 @@ def matrix_set_diag_v3(matrices: Any, diagonal: Any, k: Any, *, align: str) -> A
 
 def _set_diag(matrices: Any, diagonal: Any, band: Band, align: str) -> Any:
     batch, rows, columns = _matrices_shape(matrices)
-    if diagonal.ndim < 1:
-        raise InvalidArgumentError(
-            f"diagonal must be at least 1-dim, received shape: {TensorShape(diagonal.shape)}"
-        )
+    _check_has_elements(diagonal)
     band.check_inside(rows, columns)
     expected = batch + band.packed_shape(rows, columns)
     if diagonal.shape != expected:
@@ -286,10 +277,21 @@ def _set_diag(matrices: Any, diagonal: Any, band: Band, align: str) -> Any:
             f"Diagonal shape: {TensorShape(diagonal.shape)}\n"
             f"Expected diagonal shape: {TensorShape(expected)}"
         )
-    longest = expected[-1]
-    output = np.array(matrices, order="C")
-    stack = diagonal.reshape((*batch, band.size, longest))
-    flat = output.reshape((*batch, rows * columns))
-    for row, packed, places in band.places(rows, columns, longest, align):
+    return _written(np.array(matrices, order="C"), diagonal, band, align)
+
+
+def _check_has_elements(diagonal: Any) -> None:
+    if diagonal.ndim < 1:
+        raise InvalidArgumentError(
+            f"diagonal must be at least 1-dim, received shape: {TensorShape(diagonal.shape)}"
+        )
+
+
+def _written(matrices: Any, diagonal: Any, band: Band, align: str) -> Any:
+    """New matrices with their diagonals set."""
+    batch, rows, columns = _matrices_shape(matrices)
+    stack = diagonal.reshape((*batch, band.size, diagonal.shape[-1]))
+    flat = matrices.reshape((*batch, rows * columns))
+    for row, packed, places in band.places(rows, columns, diagonal.shape[-1], align):
         flat[..., places] = stack[..., row, packed]
-    return output
+    return matrices

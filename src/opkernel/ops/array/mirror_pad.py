@@ -3,16 +3,20 @@
 Source: TensorFlow core/ops/array_ops.cc, core/kernels/mirror_pad_op.cc.
 """
 
+from __future__ import annotations
+
 from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
 
+import opkernel.gradients as g
 from opkernel.errors import InvalidArgumentError
-from opkernel.kernel import check_allocation, register_kernel
+from opkernel.kernel import check_allocation
 from opkernel.opdef import InferenceContext, register_op
 from opkernel.ops.array.pad import check_paddings_shape, pad_shape
 from opkernel.ops.kernel_types import INDEX, NUMBERS, POD_OR_STRING, QUANTIZED
+from opkernel.ops.registration import register_kernel
 from opkernel.types import DataType
 
 _ATTRS = [
@@ -161,3 +165,13 @@ def _folded(tensor: Any, axis: int, before: int, after: int, offset: int) -> Any
     inside[offset : offset + before] += lines[:before][::-1]
     inside[size - offset - after : size - offset] += lines[stop:][::-1]
     return np.moveaxis(inside, 0, axis)
+
+
+@g.register_gradient("MirrorPad")
+def mirror_pad_gradient(op: g.Operation, grad: g.Tensor) -> g.Gradients:
+    return g.nodes.MirrorPadGrad(grad, op.inputs[1], **g.attrs_of(op, "mode")), None
+
+
+@g.register_gradient("MirrorPadGrad")
+def mirror_pad_grad_gradient(op: g.Operation, grad: g.Tensor) -> g.Gradients:
+    return g.nodes.MirrorPad(grad, op.inputs[1], **g.attrs_of(op, "mode")), None

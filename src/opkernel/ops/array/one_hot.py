@@ -10,9 +10,10 @@ from typing import Any
 import numpy as np
 
 from opkernel.errors import InvalidArgumentError
-from opkernel.kernel import check_allocation, register_kernel
+from opkernel.kernel import check_allocation
 from opkernel.opdef import InferenceContext, register_op
 from opkernel.ops.kernel_types import ALL, INDEX
+from opkernel.ops.registration import register_kernel
 from opkernel.types import DataType, TensorShape
 
 

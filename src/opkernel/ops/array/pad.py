@@ -3,16 +3,20 @@
 Source: TensorFlow core/ops/array_ops.cc, core/kernels/pad_op.cc.
 """
 
+from __future__ import annotations
+
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
+import opkernel.gradients as g
 from opkernel.errors import InvalidArgumentError
-from opkernel.kernel import check_allocation, register_kernel
+from opkernel.kernel import check_allocation
 from opkernel.opdef import InferenceContext, register_op
 from opkernel.ops.array.zeros import zeros
 from opkernel.ops.kernel_types import INDEX, POD_OR_STRING, QUANTIZED
+from opkernel.ops.registration import register_kernel
 from opkernel.types import DataType, TensorShape
 
 _PAD_TYPES = (*POD_OR_STRING, *QUANTIZED)
@@ -129,3 +133,21 @@ def padded(tensor: Any, paddings: _Paddings, value: Any, dtype: DataType, xp: An
         inside.append(slice(before, stop))
     output[(*inside, ...)] = tensor
     return output
+
+
+@g.register_gradient("Pad")
+def pad_gradient(op: g.Operation, grad: g.Tensor) -> g.Gradients:
+    return _inside(op, grad), None
+
+
+@g.register_gradient("PadV2", not_derivative="constant_values count as constant")
+def pad_v2_gradient(op: g.Operation, grad: g.Tensor) -> g.Gradients:
+    return _inside(op, grad), None, None
+
+
+def _inside(op: g.Operation, grad: g.Tensor) -> Any:
+    x, paddings = op.inputs[:2]
+    before = g.nodes.StridedSlice(
+        paddings, [0, 0], [0, 1], [1, 1], begin_mask=1, end_mask=1, shrink_axis_mask=2
+    )
+    return g.nodes.Slice(grad, before, g.nodes.Shape(x, out_type=before.dtype))

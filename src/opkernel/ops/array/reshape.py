@@ -5,16 +5,19 @@ They are views, never copies of an array whose elements lie in order.
 Source: TensorFlow core/ops/array_ops.cc, core/kernels/reshape_op.h, shape_ops.h.
 """
 
+from __future__ import annotations
+
 import math
 from collections.abc import Callable, Sequence
 from functools import lru_cache
 from typing import Any
 
+import opkernel.gradients as g
 from opkernel.errors import InvalidArgumentError
-from opkernel.kernel import register_kernel
 from opkernel.opdef import InferenceContext, register_op
-from opkernel.opdef.shape_handles import DimensionHandle, ShapeHandle
+from opkernel.opdef.shapes.shape_handles import DimensionHandle, ShapeHandle
 from opkernel.ops.kernel_types import INDEX
+from opkernel.ops.registration import register_kernel
 from opkernel.types import TensorShape
 
 _CACHED_SHAPES = 64
@@ -72,6 +75,7 @@ RESHAPE = register_op(
     outputs=["output: T"],
     attrs=["T: type", "Tshape: {int32, int64} = DT_INT32"],
     shape_fn=reshape_shape,
+    traits="reshapes cannot_fail value_rule=reshape",
     doc="The elements of `tensor`, in order, in a tensor of `shape`; one size may be -1.",
 )
 
@@ -164,6 +168,7 @@ SQUEEZE = register_op(
     outputs=["output: T"],
     attrs=["T: type", "squeeze_dims: list(int) >= 0 = []"],
     shape_fn=squeeze_shape,
+    traits="reshapes cannot_fail value_rule=squeeze",
     doc="`input` without the dimensions `squeeze_dims`, or without all dimensions of size 1.",
 )
 
@@ -215,6 +220,7 @@ EXPAND_DIMS = register_op(
     outputs=["output: T"],
     attrs=["T: type", "Tdim: {int32, int64} = DT_INT32"],
     shape_fn=expand_dims_shape,
+    traits="reshapes cannot_fail value_rule=expand_dims",
     doc="`input` with a dimension of size 1 before dimension `dim`; from the end if negative.",
 )
 
@@ -231,3 +237,22 @@ def expand_dims(tensor: Any, dim: Any) -> Any:
     axis += rank + 1 if axis < 0 else 0
     shape = tensor.shape
     return tensor.reshape((*shape[:axis], 1, *shape[axis:]))
+
+
+@g.register_gradient("Reshape", "ExpandDims")
+def reshape_gradient(op: g.Operation, grad: g.Tensor) -> g.Gradients:
+    return _as_input(op, grad), None
+
+
+@g.register_gradient("Squeeze")
+def squeeze_gradient(op: g.Operation, grad: g.Tensor) -> g.Gradients:
+    return _as_input(op, grad)
+
+
+def _as_input(op: g.Operation, grad: g.Tensor) -> Any:
+    """The gradient in the shape of the input."""
+    x = op.inputs[0]
+    dims = x.shape.dims
+    if dims is not None and dims.count(None) == 1 and 0 not in dims:
+        return g.nodes.Reshape(grad, [-1 if size is None else size for size in dims])
+    return g.nodes.Reshape(grad, g.shape_of(x))

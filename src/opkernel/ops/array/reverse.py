@@ -3,16 +3,19 @@
 Source: TensorFlow core/ops/array_ops.cc, core/kernels/reverse_op.cc, reverse_sequence_op.cc.
 """
 
+from __future__ import annotations
+
 from collections.abc import Callable, Iterable
 from typing import Any
 
 import numpy as np
 
+import opkernel.gradients as g
 from opkernel.errors import InvalidArgumentError, UnimplementedError
-from opkernel.kernel import register_kernel
 from opkernel.opdef import InferenceContext, register_op
 from opkernel.opdef.common_shapes import unknown_shape
 from opkernel.ops.kernel_types import INDEX, POD_OR_STRING
+from opkernel.ops.registration import register_kernel
 
 _MAX_RANK = 8
 
@@ -74,6 +77,7 @@ REVERSE_V2 = register_op(
         "T: {uint8, int8, uint16, int16, int32, uint32, int64, uint64, bool, bfloat16, half, float, double, complex64, complex128, string}",
     ],
     shape_fn=reverse_v2_shape,
+    traits="value_rule=reverse",
     doc="`tensor` with the order reversed along the dimensions `axis`.",
 )
 
@@ -201,3 +205,19 @@ def _check_lengths(seq_lengths: Any, limit: int, seq_dim: int) -> None:
             raise InvalidArgumentError(f"seq_lens({i}) < 0")
         if length > limit:
             raise InvalidArgumentError(f"seq_lens({i}) > input.dims({seq_dim})")
+
+
+@g.register_gradient("Reverse")
+def reverse_gradient(op: g.Operation, grad: g.Tensor) -> g.Gradients:
+    return g.nodes.Reverse(grad, op.inputs[1]), None
+
+
+@g.register_gradient("ReverseV2")
+def reverse_v2_gradient(op: g.Operation, grad: g.Tensor) -> g.Gradients:
+    return g.nodes.ReverseV2(grad, op.inputs[1]), None
+
+
+@g.register_gradient("ReverseSequence")
+def reverse_sequence_gradient(op: g.Operation, grad: g.Tensor) -> g.Gradients:
+    axes = g.attrs_of(op, "batch_dim", "seq_dim")
+    return g.nodes.ReverseSequence(grad, op.inputs[1], **axes), None

@@ -3,13 +3,16 @@
 Source: TensorFlow core/ops/manip_ops.cc, core/kernels/roll_op.cc.
 """
 
+from __future__ import annotations
+
 from typing import Any
 
+import opkernel.gradients as g
 from opkernel.errors import InvalidArgumentError
-from opkernel.kernel import register_kernel
 from opkernel.opdef import InferenceContext, register_op
 from opkernel.opdef.common_shapes import unchanged_shape
 from opkernel.ops.kernel_types import ALL, INDEX
+from opkernel.ops.registration import register_kernel
 from opkernel.types import TensorShape
 
 
@@ -51,3 +54,9 @@ def roll(tensor: Any, shift: Any, axis: Any, *, xp: Any) -> Any:
         if not -tensor.ndim <= dim < tensor.ndim:
             raise InvalidArgumentError(f"axis {dim} is out of range")
     return xp.roll(tensor, tuple(shift.reshape(-1).tolist()), axis=tuple(axes))
+
+
+@g.register_gradient("Roll")
+def roll_gradient(op: g.Operation, grad: g.Tensor) -> g.Gradients:
+    _, shift, axis = op.inputs
+    return g.nodes.Roll(grad, g.nodes.Neg(shift), axis), None, None

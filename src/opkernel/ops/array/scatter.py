@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from opkernel.errors import InvalidArgumentError
-from opkernel.kernel import check_allocation, register_kernel
+from opkernel.kernel import check_allocation
 from opkernel.opdef import InferenceContext, OpHandle, register_op
 from opkernel.opdef.common_shapes import scatter_nd_shape
 from opkernel.ops.array.bad_indices import (
@@ -22,6 +22,7 @@ from opkernel.ops.array.bad_indices import (
 )
 from opkernel.ops.array.zeros import zeros
 from opkernel.ops.kernel_types import INDEX, NUMBERS, POD, POD_OR_STRING, REAL_NUMBERS
+from opkernel.ops.registration import register_kernel
 from opkernel.types import DataType, TensorShape
 
 _Shape = tuple[int, ...]

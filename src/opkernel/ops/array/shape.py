@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 
 from opkernel.errors import InvalidArgumentError
-from opkernel.kernel import register_kernel
 from opkernel.opdef import InferenceContext, full_type, register_op
 from opkernel.opdef.common_shapes import scalar_shape
 from opkernel.opdef.full_type import FullTypeId
 from opkernel.ops.kernel_types import INDEX
+from opkernel.ops.registration import register_kernel
 from opkernel.types import DataType
 
 _OUT_TYPE = "out_type: {int32, int64} = DT_INT32"
@@ -32,6 +32,7 @@ SHAPE = register_op(
     outputs=["output: out_type"],
     attrs=["T: type", _OUT_TYPE],
     shape_fn=shape_shape,
+    traits="reads_shapes_only value_rule=sizes",
     type_constructor=full_type.unary(FullTypeId.TFT_SHAPE_TENSOR, "out_type"),
     doc="The shape of `input`, as a vector.",
 )
@@ -42,6 +43,7 @@ SHAPE_N = register_op(
     outputs=["output: N * out_type"],
     attrs=["N: int >= 1", "T: type", _OUT_TYPE],
     shape_fn=shape_shape,
+    traits="reads_shapes_only value_rule=sizes",
     doc="The shape of each tensor of `input`, as a vector.",
 )
 
@@ -51,6 +53,7 @@ SIZE = register_op(
     outputs=["output: out_type"],
     attrs=["T: type", _OUT_TYPE],
     shape_fn=scalar_shape,
+    traits="reads_shapes_only value_rule=count",
     doc="The number of elements of `input`.",
 )
 
@@ -60,6 +63,7 @@ RANK = register_op(
     outputs=["output: int32"],
     attrs=["T: type"],
     shape_fn=scalar_shape,
+    traits="reads_shapes_only value_rule=rank",
     doc="The number of dimensions of `input`.",
 )
 

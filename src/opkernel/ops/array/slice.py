@@ -3,14 +3,17 @@
 Source: TensorFlow core/ops/array_ops.cc, core/kernels/slice_op.cc.
 """
 
+from __future__ import annotations
+
 from collections.abc import Sequence
 from typing import Any
 
+import opkernel.gradients as g
 from opkernel.errors import InvalidArgumentError
-from opkernel.kernel import register_kernel
 from opkernel.opdef import register_op
 from opkernel.opdef.common_shapes import slice_shape
 from opkernel.ops.kernel_types import FLOAT8, POD_OR_STRING, QUANTIZED
+from opkernel.ops.registration import register_kernel
 from opkernel.types import TensorShape
 
 SLICE = register_op(
@@ -19,6 +22,7 @@ SLICE = register_op(
     outputs=["output: T"],
     attrs=["T: type", "Index: {int32, int64}"],
     shape_fn=slice_shape,
+    traits="value_rule=slice",
     doc="The block of `input` that starts at `begin` and has shape `size`; -1 is all that is left.",
 )
 
@@ -57,3 +61,12 @@ def _out_of_bounds(axis: int, block: Sequence[int], limit: int) -> InvalidArgume
     if not 0 <= start <= limit:
         return InvalidArgumentError(f"Expected begin[{axis}] in [0, {limit}], but got {start}")
     return InvalidArgumentError(f"Expected size[{axis}] in [0, {limit - start}], but got {length}")
+
+
+@g.register_gradient("Slice")
+def slice_gradient(op: g.Operation, grad: g.Tensor) -> g.Gradients:
+    """The gradient with zeros around it."""
+    x, begin, _ = op.inputs
+    size = g.nodes.Shape(op.outputs[0], out_type=begin.dtype)
+    behind = g.nodes.Sub(g.nodes.Sub(g.nodes.Shape(x, out_type=begin.dtype), size), begin)
+    return g.nodes.Pad(grad, g.nodes.Pack([begin, behind], axis=1)), None, None

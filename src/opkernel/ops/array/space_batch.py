@@ -10,13 +10,14 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from opkernel.errors import InvalidArgumentError
-from opkernel.kernel import check_allocation, register_kernel
+from opkernel.kernel import check_allocation
 from opkernel.opdef import InferenceContext, register_op
-from opkernel.opdef.inference_context import ShapeFn
-from opkernel.opdef.shape_handles import DimensionHandle, ShapeHandle
+from opkernel.opdef.shapes.inference_context import ShapeFn
+from opkernel.opdef.shapes.shape_handles import DimensionHandle, ShapeHandle
 from opkernel.ops.array.pad import padded
 from opkernel.ops.array.zeros import zeros
 from opkernel.ops.kernel_types import REAL_NUMBERS
+from opkernel.ops.registration import register_kernel
 from opkernel.types import DataType, TensorShape
 
 _Sizes = Sequence[int]

@@ -3,17 +3,20 @@
 Source: TensorFlow core/ops/array_ops.cc, core/kernels/spacetodepth_op.cc, depthtospace_op.cc.
 """
 
+from __future__ import annotations
+
 from collections.abc import Callable
 from typing import Any
 
+import opkernel.gradients as g
 from opkernel.errors import InvalidArgumentError
-from opkernel.kernel import register_kernel
 from opkernel.opdef import InferenceContext, OpHandle, register_op
 from opkernel.opdef.common_shapes import make_shape_from_format
-from opkernel.opdef.inference_context import ShapeFn
-from opkernel.opdef.shape_handles import DimensionHandle
-from opkernel.opdef.tensor_format import TensorFormat
+from opkernel.opdef.shapes.inference_context import ShapeFn
+from opkernel.opdef.shapes.shape_handles import DimensionHandle
+from opkernel.opdef.shapes.tensor_format import TensorFormat
 from opkernel.ops.kernel_types import ALL
+from opkernel.ops.registration import register_kernel
 from opkernel.types import DataType
 
 
@@ -124,3 +127,13 @@ def _image_shape(tensor: Any) -> tuple[int, ...]:
         raise InvalidArgumentError(f"Input rank should be: 4 instead of: {tensor.ndim}")
     shape: tuple[int, ...] = tensor.shape
     return shape
+
+
+@g.register_gradient("SpaceToDepth")
+def space_to_depth_gradient(op: g.Operation, grad: g.Tensor) -> g.Gradients:
+    return g.nodes.DepthToSpace(grad, **g.attrs_of(op, "block_size", "data_format"))
+
+
+@g.register_gradient("DepthToSpace")
+def depth_to_space_gradient(op: g.Operation, grad: g.Tensor) -> g.Gradients:
+    return g.nodes.SpaceToDepth(grad, **g.attrs_of(op, "block_size", "data_format"))

@@ -3,16 +3,19 @@
 Source: TensorFlow core/ops/array_ops.cc, core/kernels/split_op.cc, split_v_op.cc, unpack_op.cc.
 """
 
-from collections.abc import Callable, Iterable
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
 from functools import lru_cache
 from itertools import accumulate, pairwise
 from typing import Any
 
+import opkernel.gradients as g
 from opkernel.errors import InvalidArgumentError
-from opkernel.kernel import register_kernel
 from opkernel.opdef import InferenceContext, register_op
 from opkernel.ops.array.concat import pack_axis
 from opkernel.ops.kernel_types import ALL, FLOAT8, INDEX
+from opkernel.ops.registration import register_kernel
 from opkernel.types import DataType, TensorShape
 
 _SPLIT_TYPES = (*ALL, *FLOAT8, DataType.DT_QUINT8, DataType.DT_INT4, DataType.DT_UINT4)
@@ -46,6 +49,7 @@ SPLIT = register_op(
     outputs=["output: num_split * T"],
     attrs=["num_split: int >= 1", "T: type"],
     shape_fn=split_shape,
+    traits="value_rule=split",
     doc="`value` in `num_split` equal parts along dimension `split_dim`.",
 )
 
@@ -141,6 +145,7 @@ SPLIT_V = register_op(
     outputs=["output: num_split * T"],
     attrs=["num_split: int >= 1", "T: type", "Tlen: {int8, int32, int64} = DT_INT64"],
     shape_fn=split_v_shape,
+    traits="value_rule=split_v",
     doc="`value` in parts of sizes `size_splits` along dimension `split_dim`; one may be -1.",
 )
 
@@ -210,6 +215,7 @@ UNPACK = register_op(
     outputs=["output: num * T"],
     attrs=["num: int >= 0", "T: type", "axis: int = 0"],
     shape_fn=unpack_shape,
+    traits="value_rule=unpack",
     doc="`value` in slices along dimension `axis`, without that dimension.",
 )
 
@@ -232,3 +238,26 @@ def unpack(*, num: int, axis: int) -> Callable[[Any], list[Any]]:
         return [value[(*before, i, ...)] for i in range(num)]
 
     return slices
+
+
+@g.register_gradient("Split")
+def split_gradient(op: g.Operation, *grads: g.Tensor) -> g.Gradients:
+    return None, _joined(grads, op.inputs[0])
+
+
+@g.register_gradient("SplitV")
+def split_v_gradient(op: g.Operation, *grads: g.Tensor) -> g.Gradients:
+    return _joined(grads, op.inputs[2]), None, None
+
+
+def _joined(parts: Sequence[g.Tensor], axis: g.Tensor) -> g.Tensor:
+    """The parts along the axis; ConcatV2 takes two at least."""
+    if len(parts) == 1:
+        return parts[0]
+    joined: g.Tensor = g.nodes.ConcatV2(parts, axis)
+    return joined
+
+
+@g.register_gradient("Unpack")
+def unpack_gradient(op: g.Operation, *grads: g.Tensor) -> g.Gradients:
+    return g.nodes.Pack(grads, **g.attrs_of(op, "axis"))

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from opkernel.errors import InvalidArgumentError
-from opkernel.kernel import OpKernelConstruction, check_allocation, register_kernel
+from opkernel.kernel import OpKernelConstruction, check_allocation
 from opkernel.opdef import InferenceContext, register_op
 from opkernel.opdef.common_shapes import unchanged_shape
 from opkernel.ops.array.strided_slice_spec import (
@@ -21,9 +21,10 @@ from opkernel.ops.array.strided_slice_spec import (
     strided_slice,
 )
 from opkernel.ops.array.zeros import zeros
-from opkernel.ops.constant_operands import is_constant
 from opkernel.ops.int32_attr import int32_attr
 from opkernel.ops.kernel_types import ALL, FLOAT8, QUANTIZED
+from opkernel.ops.registration import register_kernel
+from opkernel.state.lasting_values import CONSTANT, lasting_value
 from opkernel.types import DataType, PartialTensorShape, TensorShape
 
 MASK_ATTRS = [
@@ -77,6 +78,7 @@ STRIDED_SLICE = register_op(
     outputs=["output: T"],
     attrs=["T: type", "Index: {int16, int32, int64}", *MASK_ATTRS],
     shape_fn=strided_slice_shape,
+    traits="value_rule=strided_slice",
     doc="`input[begin:end:strides]`, one entry an index; the masks have one bit an entry.",
 )
 
@@ -99,6 +101,11 @@ def _applied(apply: _Apply, begin: Any, end: Any, strides: Any, shape: _Vector) 
     if not begin.ndim == end.ndim == strides.ndim == 1:
         check_vectors(begin.shape, end.shape, strides.shape)
     return apply(begin.tobytes(), end.tobytes(), strides.tobytes(), shape)
+
+
+def _is_constant(vector: Any) -> bool:
+    known = lasting_value(vector)
+    return known is not None and known.version == CONSTANT
 
 
 @register_kernel(
@@ -126,7 +133,7 @@ def strided_slice_kernel(
             or tensor.shape != shape
         ):
             index = _applied(apply, begin, end, strides, tensor.shape).array_index
-            if all(map(is_constant, (begin, end, strides))):
+            if all(map(_is_constant, (begin, end, strides))):
                 last = begin, end, strides, tensor.shape, index
         return tensor[index]
 

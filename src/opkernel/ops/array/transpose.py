@@ -3,16 +3,19 @@
 Source: TensorFlow core/ops/array_ops.cc, core/kernels/transpose_op.cc.
 """
 
+from __future__ import annotations
+
 from typing import Any
 
 import numpy as np
 
+import opkernel.gradients as g
 from opkernel.errors import InvalidArgumentError
-from opkernel.kernel import register_kernel
 from opkernel.opdef import InferenceContext, OpHandle, register_op
 from opkernel.opdef.common_shapes import unchanged_shape_with_rank
-from opkernel.opdef.shape_handles import ShapeHandle
+from opkernel.opdef.shapes.shape_handles import ShapeHandle
 from opkernel.ops.kernel_types import ALL, COMPLEX, FLOAT8, INDEX
+from opkernel.ops.registration import register_kernel
 from opkernel.types import TensorShape
 
 
@@ -47,20 +50,27 @@ def _transposed_rank(c: InferenceContext, tensor: ShapeHandle, perm: Any) -> int
     return count if count >= 0 else int(perm.size)
 
 
-def _declare(name: str, doc: str) -> OpHandle:
+def _declare(name: str, doc: str, traits: str) -> OpHandle:
     return register_op(
         name,
         inputs=["x: T", "perm: Tperm"],
         outputs=["y: T"],
         attrs=["T: type", "Tperm: {int32, int64} = DT_INT32"],
         shape_fn=transpose_shape,
+        traits=traits,
         doc=doc,
     )
 
 
-TRANSPOSE = _declare("Transpose", "`x` with dimension `perm[i]` as its dimension i.")
+TRANSPOSE = _declare(
+    "Transpose",
+    "`x` with dimension `perm[i]` as its dimension i.",
+    "cannot_fail value_rule=transpose",
+)
 CONJUGATE_TRANSPOSE = _declare(
-    "ConjugateTranspose", "The conjugate of `x` with dimension `perm[i]` as its dimension i."
+    "ConjugateTranspose",
+    "The conjugate of `x` with dimension `perm[i]` as its dimension i.",
+    "cannot_fail",
 )
 
 _TRANSPOSE_TYPES = (*ALL, *FLOAT8)
@@ -140,3 +150,13 @@ def invert_permutation(x: Any) -> Any:
         values, counts = np.unique(x, return_counts=True)
         raise InvalidArgumentError(f"{values[counts > 1][0]} is duplicated in the input.")
     return inverse
+
+
+@g.register_gradient("Transpose")
+def transpose_gradient(op: g.Operation, grad: g.Tensor) -> g.Gradients:
+    return g.nodes.Transpose(grad, g.nodes.InvertPermutation(op.inputs[1])), None
+
+
+@g.register_gradient("ConjugateTranspose")
+def conjugate_transpose_gradient(op: g.Operation, grad: g.Tensor) -> g.Gradients:
+    return g.nodes.ConjugateTranspose(grad, g.nodes.InvertPermutation(op.inputs[1])), None

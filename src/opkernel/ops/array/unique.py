@@ -12,11 +12,12 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from opkernel.errors import InvalidArgumentError
-from opkernel.kernel import register_kernel
+from opkernel.kernel import check_allocation
 from opkernel.opdef import InferenceContext, OpHandle, register_op
-from opkernel.opdef.shape_handles import DimensionHandle
+from opkernel.opdef.shapes.shape_handles import DimensionHandle
 from opkernel.ops.kernel_types import INDEX, REAL_NUMBERS
-from opkernel.types import DataType
+from opkernel.ops.registration import register_kernel
+from opkernel.types import DataType, as_dtype
 
 _OUT_IDX = "out_idx: {int32, int64} = DT_INT32"
 _NUMBERS_AND_STRINGS = (*REAL_NUMBERS, DataType.DT_STRING)
@@ -149,6 +150,7 @@ def _of_vector(out_idx: DataType) -> Callable[[Any], tuple[Any, ...]]:
         if x.ndim != 1:
             raise InvalidArgumentError("unique expects a 1D vector.")
         first, member_of, counts = _groups(_keys(x))
+        _check_found(x, 0, len(first), out_idx)
         return x[first], member_of.astype(index_dtype), counts.astype(index_dtype)
 
     return unique
@@ -160,6 +162,7 @@ def _of_slices(out_idx: DataType) -> Callable[[Any, Any], tuple[Any, ...]]:
     def unique(x: Any, axis: Any) -> tuple[Any, ...]:
         chosen = _checked_axis(axis, x.ndim)
         first, member_of, counts = _groups(_slice_keys(x, chosen))
+        _check_found(x, chosen, len(first), out_idx)
         return (
             np.take(x, first, axis=chosen),
             member_of.astype(index_dtype),
@@ -167,6 +170,12 @@ def _of_slices(out_idx: DataType) -> Callable[[Any, Any], tuple[Any, ...]]:
         )
 
     return unique
+
+
+def _check_found(x: Any, axis: int, count: int, out_idx: DataType) -> None:
+    """Raise where what was found of `x` along an axis, or where it is, takes too much memory."""
+    check_allocation((*x.shape[:axis], count, *x.shape[axis + 1 :]), as_dtype(x.dtype))
+    check_allocation((x.shape[axis],), out_idx)
 
 
 def _register(op: OpHandle, make: Callable[[DataType], _Kernel], outputs: int) -> None:
@@ -217,6 +226,7 @@ def list_diff(*, out_idx: DataType) -> Callable[[Any, Any], tuple[Any, Any]]:
                 raise InvalidArgumentError(f"{name} should be a 1D vector.")
         both = _groups(_keys(np.concatenate([x, y]))).member_of
         places = np.flatnonzero(~np.isin(both[: len(x)], both[len(x) :]))
+        _check_found(x, 0, len(places), out_idx)
         return x[places], places.astype(out_idx.numpy_dtype)
 
     return difference

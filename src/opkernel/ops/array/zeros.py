@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 
 from opkernel.errors import InternalError
-from opkernel.kernel import register_kernel
 from opkernel.opdef import register_op
 from opkernel.opdef.common_shapes import unchanged_shape
 from opkernel.ops.kernel_types import POD
+from opkernel.ops.registration import register_kernel
 from opkernel.types import DataType, OpaqueVariant, ResourceHandle
 
 _ZEROS_OF_OBJECTS: dict[DataType, Callable[[], object]] = {
@@ -42,6 +42,7 @@ ZEROS_LIKE = register_op(
     outputs=["y: T"],
     attrs=["T: type"],
     shape_fn=unchanged_shape,
+    traits="value_rule=zeros_like",
     doc="Zeros of the shape and type of `x`.",
 )
 
@@ -51,6 +52,7 @@ ONES_LIKE = register_op(
     outputs=["y: T"],
     attrs=[_ONES_TYPES],
     shape_fn=unchanged_shape,
+    traits="value_rule=ones_like",
     doc="Ones of the shape and type of `x`.",
 )
 

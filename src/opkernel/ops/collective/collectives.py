@@ -7,13 +7,7 @@ Source: TensorFlow core/ops/collective_ops.cc, core/kernels/collective_ops.cc.
 from typing import Any
 
 from opkernel.errors import InternalError, InvalidArgumentError
-from opkernel.kernel import (
-    CollectiveType,
-    OpKernelConstruction,
-    OpKernelContext,
-    check_allocation,
-    register_kernel,
-)
+from opkernel.kernel import CollectiveType, OpKernelConstruction, OpKernelContext, check_allocation
 from opkernel.opdef import (
     InferenceContext,
     OpHandle,
@@ -30,6 +24,7 @@ from opkernel.ops.collective.kernel import (
     scalar,
 )
 from opkernel.ops.declared.rules import defined_shape
+from opkernel.ops.registration import register_kernel
 
 _KEYS = ("group_size", "group_key", "instance_key")
 
@@ -175,6 +170,7 @@ def _register(
         outputs=["data: T"],
         attrs=attrs,
         shape_fn=shape_fn,
+        traits="any_order" if _TOKENS not in inputs else "",
         is_stateful=True,
         is_distributed_communication=True,
         doc=doc,

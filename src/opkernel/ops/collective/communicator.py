@@ -19,11 +19,11 @@ from opkernel.kernel import (
     handle_from_input,
     lookup_resource,
     make_resource_handle,
-    register_kernel,
 )
 from opkernel.opdef import register_op, scalar_shape, unchanged_shape
 from opkernel.ops.collective.kernel import MERGE_OPS, CollectiveKernel, Instance, scalar
 from opkernel.ops.declared.rules import fixed_shapes
+from opkernel.ops.registration import register_kernel
 from opkernel.types import DataType, TensorShape
 
 _CONTAINER = "collective_op_group"
@@ -43,7 +43,9 @@ class CollectiveGroup(ResourceBase):
     def next_instance(self) -> Instance:
         """The next collective."""
         with self._lock:
-            return Instance(self.group_size, self.group_key, next(self._instance_keys), self.rank)
+            return Instance(
+                self.group_size, self.group_key, str(next(self._instance_keys)), self.rank
+            )
 
     def debug_string(self) -> str:
         return (
@@ -58,6 +60,7 @@ COLLECTIVE_INITIALIZE_COMMUNICATOR = register_op(
     outputs=["communicator: resource"],
     attrs=["communication_hint: string = 'auto'", "timeout_seconds: float = 0"],
     shape_fn=scalar_shape,
+    traits="any_order",
     is_stateful=True,
     is_distributed_communication=True,
     doc="A place in a group; waits until all places are taken.",
@@ -94,6 +97,7 @@ COLLECTIVE_ASSIGN_GROUP_V2 = register_op(
     inputs=["group_assignment: int32", "device_index: int32", "base_key: int32"],
     outputs=["group_size: int32", "group_key: int32"],
     shape_fn=fixed_shapes((), ()),
+    traits="any_order",
     is_stateful=True,
     is_distributed_communication=True,
     doc="The size and the key of the group, a row of `group_assignment`, that a device is in.",

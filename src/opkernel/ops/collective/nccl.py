@@ -4,9 +4,10 @@ Source: TensorFlow core/ops/nccl_ops.cc, core/kernels/nccl_ops.cc.
 """
 
 from opkernel.errors import InvalidArgumentError
-from opkernel.kernel import CollectiveType, OpKernelConstruction, OpKernelContext, register_kernel
+from opkernel.kernel import CollectiveType, OpKernelConstruction, OpKernelContext
 from opkernel.opdef import register_op, unchanged_shape
 from opkernel.ops.collective.kernel import MERGE_OPS, CollectiveKernel, Instance
+from opkernel.ops.registration import register_kernel
 
 NCCL_ALL_REDUCE = register_op(
     "NcclAllReduce",
@@ -19,6 +20,7 @@ NCCL_ALL_REDUCE = register_op(
         "shared_name: string",
     ],
     shape_fn=unchanged_shape,
+    traits="any_order",
     is_stateful=True,
     doc="The inputs of all `num_devices` nodes of one `shared_name`, reduced to one.",
 )

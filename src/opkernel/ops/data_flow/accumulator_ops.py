@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from opkernel.errors import InvalidArgumentError
-from opkernel.kernel import OpKernel, OpKernelConstruction, OpKernelContext, register_kernel
+from opkernel.kernel import OpKernel, OpKernelConstruction, OpKernelContext
 from opkernel.opdef import register_op, scalar_shape
 from opkernel.ops.data_flow.accumulator import (
     ConditionalAccumulator,
@@ -22,6 +22,7 @@ from opkernel.ops.data_flow.waiting import Done
 from opkernel.ops.data_flow.waiting_kernel import WaitingKernel
 from opkernel.ops.declared.input_ranks import checked_no_outputs, checked_unknown
 from opkernel.ops.declared.rules import fixed_shapes, unknown_from_scalars
+from opkernel.ops.registration import register_kernel
 from opkernel.ops.resource_op_kernel import ResourceOpKernel, resource_of_handle
 from opkernel.ops.step_resources import InexpensiveKernel
 from opkernel.types import DataType, PartialTensorShape, TensorShape

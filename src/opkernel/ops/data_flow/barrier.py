@@ -9,15 +9,16 @@ from typing import Any
 import numpy as np
 
 from opkernel.errors import CancelledError, InvalidArgumentError, OutOfRangeError
-from opkernel.kernel import OpKernel, OpKernelConstruction, OpKernelContext, register_kernel
+from opkernel.kernel import OpKernel, OpKernelConstruction, OpKernelContext
 from opkernel.opdef import InferenceContext, register_op, unknown_shape
 from opkernel.ops.data_flow.queue_base import UNBOUNDED
 from opkernel.ops.data_flow.queues import PriorityQueue
 from opkernel.ops.data_flow.waiting import Done, finish_all
-from opkernel.ops.data_flow.waiting_kernel import WaitingKernel, owned
+from opkernel.ops.data_flow.waiting_kernel import WaitingKernel
 from opkernel.ops.declared.input_ranks import check_inputs, checked_no_outputs, checked_scalar
 from opkernel.ops.declared.rules import defined_shape, fixed_shapes
 from opkernel.ops.kernel_types import ALL
+from opkernel.ops.registration import register_kernel
 from opkernel.ops.resource_op_kernel import ResourceOpKernel, resource_of_handle
 from opkernel.ops.step_resources import InexpensiveKernel
 from opkernel.types import DataType, PartialTensorShape, TensorShape
@@ -291,7 +292,7 @@ class BarrierInsertMany(OpKernel):
             dtype = barrier.component_dtypes[self.component + 2]
             ctx.match_signature([self.input_types[0], DataType.DT_STRING, dtype], [])
             self._check_shapes(barrier, ctx)
-            keys, values = owned(ctx, 1), owned(ctx, 2)
+            keys, values = ctx.own_input(1), ctx.own_input(2)
             barrier.insert_many(keys, values, self.component)
 
     def _check_shapes(self, barrier: Barrier, ctx: OpKernelContext) -> None:

@@ -3,16 +3,20 @@
 Source: TensorFlow core/ops/data_flow_ops.cc, core/kernels/dynamic_partition_op.cc.
 """
 
+from __future__ import annotations
+
 from typing import Any
 
 import numpy as np
 
+import opkernel.gradients as g
 from opkernel.errors import InvalidArgumentError
-from opkernel.kernel import register_kernel
+from opkernel.kernel import check_allocation
 from opkernel.opdef import InferenceContext, register_op
 from opkernel.opdef.common_shapes import unknown_shape
 from opkernel.ops.kernel_types import ALL
-from opkernel.types import TensorShape
+from opkernel.ops.registration import register_kernel
+from opkernel.types import TensorShape, as_dtype
 
 
 def dynamic_partition_shape(c: InferenceContext) -> None:
@@ -49,6 +53,7 @@ def dynamic_partition(data: Any, partitions: Any, *, num_partitions: int) -> lis
     numbers = partitions.reshape(-1)
     _check_numbers(partitions, num_partitions)
     order = np.argsort(numbers, kind="stable")
+    check_allocation(data.shape, as_dtype(data.dtype))
     rows = data.reshape(numbers.size, *data.shape[rank:])[order]
     ends = np.cumsum(np.bincount(numbers, minlength=num_partitions))
     return np.split(rows, ends[:-1])
@@ -62,3 +67,12 @@ def _check_numbers(partitions: Any, num_partitions: int) -> None:
         raise InvalidArgumentError(
             f"partitions{place} = {np.asarray(partitions)[at]} is not in [0, {num_partitions})"
         )
+
+
+@g.register_gradient("DynamicPartition")
+def dynamic_partition_gradient(op: g.Operation, *grads: g.Tensor) -> g.Gradients:
+    data, partitions = op.inputs
+    shape = g.nodes.Shape(partitions)
+    places = g.nodes.Reshape(g.nodes.Range(0, g.nodes.Size(partitions), 1), shape)
+    moved = g.nodes.DynamicPartition(places, partitions, **g.attrs_of(op, "num_partitions"))
+    return g.nodes.Reshape(g.nodes.ParallelDynamicStitch(moved, grads), g.shape_of(data)), None

@@ -3,13 +3,17 @@
 Source: TensorFlow core/ops/data_flow_ops.cc, core/kernels/dynamic_stitch_op.cc.
 """
 
+from __future__ import annotations
+
 from typing import Any
 
+import opkernel.gradients as g
 from opkernel.errors import InvalidArgumentError
-from opkernel.kernel import check_allocation, register_kernel
+from opkernel.kernel import check_allocation
 from opkernel.opdef import InferenceContext, register_op
 from opkernel.ops.array.zeros import zeros
 from opkernel.ops.kernel_types import POD_OR_STRING, QUANTIZED
+from opkernel.ops.registration import register_kernel
 from opkernel.types import DataType, TensorShape
 
 
@@ -82,3 +86,14 @@ def _check_shapes(indices: list[Any], data: list[Any], i: int, row: tuple[int, .
             f"indices[0].shape = {TensorShape(indices[0].shape)}, "
             f"indices[{i}].shape = {TensorShape(indices[i].shape)}"
         )
+
+
+@g.register_gradient(
+    "DynamicStitch",
+    "ParallelDynamicStitch",
+    not_derivative="an index that is there twice counts twice",
+)
+def dynamic_stitch_gradient(op: g.Operation, grad: g.Tensor) -> g.Gradients:
+    number = len(op.inputs) // 2
+    parts = [g.nodes.GatherV2(grad, indices, 0) for indices in op.inputs[:number]]
+    return [*[None] * number, *parts]

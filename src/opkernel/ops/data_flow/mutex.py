@@ -3,12 +3,12 @@
 Source: TensorFlow core/ops/resource_variable_ops.cc, core/kernels/mutex_ops.cc.
 """
 
-import sys
 import threading
 import weakref
 from collections.abc import Callable
 from typing import Any
 
+from opkernel.device.ownership import counts_mean_ownership, others
 from opkernel.errors import InvalidArgumentError, UnimplementedError
 from opkernel.kernel import (
     OpKernel,
@@ -18,17 +18,17 @@ from opkernel.kernel import (
     lookup_or_create_resource,
     make_resource_handle,
     register_cancellation_callback,
-    register_kernel,
     tensor_of_handle,
 )
 from opkernel.opdef import full_type, no_outputs, register_op, scalar_shape
 from opkernel.opdef.full_type import FullTypeId
 from opkernel.ops.data_flow.waiting import Attempt, Done, Line, Steps, WaitingResource, finish_all
 from opkernel.ops.data_flow.waiting_kernel import WaitingKernel
+from opkernel.ops.registration import register_kernel
 from opkernel.ops.resource_op_kernel import container_of
 from opkernel.ops.step_resources import InexpensiveKernel
 from opkernel.proto import VariantTensorDataProto
-from opkernel.types import TensorShape, Variant
+from opkernel.types import TensorShape, Variant, object_scalar
 
 register_op(
     "MutexV2",
@@ -77,7 +77,7 @@ class Mutex(WaitingResource):
             if ctx.session_handle:
                 # Frames of an error would keep the lock until they are collected.
                 register_cancellation_callback(ctx.cancellation_manager, lock.releasing())
-            ctx.set_output(0, _tensor_of(lock))
+            ctx.set_output(0, object_scalar(lock))
 
         steps = self._lock_steps()
         self.start(self._waiting, Attempt(ctx, done, steps, deliver, name="Lock acquisition"))
@@ -139,10 +139,6 @@ class LockReleaser(Variant):
         self.release()
 
 
-def _tensor_of(lock: LockReleaser) -> Any:
-    return tensor_of_handle(lock)  # type: ignore[arg-type]  # any object will do
-
-
 @register_kernel("MutexV2", device="CPU", host_memory=["resource"])
 class MutexOp(OpKernel):
     """Gives the handle; the mutex is made when it is first locked."""
@@ -172,15 +168,6 @@ class MutexLock(WaitingKernel[Mutex]):
         mutex.acquire(ctx, done)
 
 
-def _num_holders(tensor: Any) -> int:
-    """How many references there are to what a tensor of rank 0 holds, that of this one included."""
-    value = tensor[()]
-    return sys.getrefcount(value)
-
-
-_ONE_HOLDER = _num_holders(tensor_of_handle(object()))  # type: ignore[arg-type]  # any object
-
-
 @register_kernel("ConsumeMutexLock", device="CPU")
 class ConsumeMutexLock(InexpensiveKernel):
     """Checks that nobody else has the lock."""
@@ -196,6 +183,7 @@ class ConsumeMutexLock(InexpensiveKernel):
                 "Expected input to contain a SharedLockReleaser object, but saw variant: "
                 f"'{lock[()]!r}'"
             )
-        holders = 1 + _num_holders(lock) - _ONE_HOLDER
-        if ctx.session_handle and holders != 1:  # eager callers have it by other names, too
+        holders = others((lock[()],), 0)
+        in_session = ctx.session_handle  # eager callers have it by other names, too
+        if in_session and holders != 1 and counts_mean_ownership():
             raise InvalidArgumentError(f"Expected use count of lock to be 1, but saw: {holders}")

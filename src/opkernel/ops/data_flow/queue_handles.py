@@ -7,13 +7,7 @@ padding_fifo_queue_op.cc, priority_queue_op.cc, random_shuffle_queue_op.cc.
 from typing import Any
 
 from opkernel.errors import InvalidArgumentError
-from opkernel.kernel import (
-    OpKernelConstruction,
-    OpKernelContext,
-    TensorRef,
-    handle_from_input,
-    register_kernel,
-)
+from opkernel.kernel import OpKernelConstruction, OpKernelContext, TensorRef, handle_from_input
 from opkernel.opdef import register_op, scalar_shape
 from opkernel.ops.data_flow.queue_base import UNBOUNDED, QueueBase
 from opkernel.ops.data_flow.queues import (
@@ -23,6 +17,7 @@ from opkernel.ops.data_flow.queues import (
     RandomShuffleQueue,
 )
 from opkernel.ops.declared.rules import defined_shape, fixed_shapes
+from opkernel.ops.registration import register_kernel
 from opkernel.ops.resource_op_kernel import ResourceOpKernel, string_tensor
 from opkernel.ops.step_resources import InexpensiveKernel
 from opkernel.types import DataType, PartialTensorShape

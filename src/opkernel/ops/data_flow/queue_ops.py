@@ -8,7 +8,7 @@ from functools import partial
 import numpy as np
 
 from opkernel.errors import InvalidArgumentError
-from opkernel.kernel import OpKernelConstruction, OpKernelContext, register_kernel
+from opkernel.kernel import OpKernelConstruction, OpKernelContext
 from opkernel.opdef import (
     InferenceContext,
     ShapeHandle,
@@ -20,8 +20,9 @@ from opkernel.opdef import (
 )
 from opkernel.ops.data_flow.queue_base import Element, QueueBase, rows_of
 from opkernel.ops.data_flow.waiting import Deliver, Done
-from opkernel.ops.data_flow.waiting_kernel import WaitingKernel, owned
+from opkernel.ops.data_flow.waiting_kernel import WaitingKernel
 from opkernel.ops.declared.input_ranks import checked_no_outputs, checked_scalar
+from opkernel.ops.registration import register_kernel
 from opkernel.ops.resource_op_kernel import resource_of_handle
 from opkernel.ops.step_resources import InexpensiveKernel
 from opkernel.types import TensorShape
@@ -143,6 +144,7 @@ for _name, _inputs, _outputs, _attrs, _shape_fn, _shape_fn_v2, _doc in (
             outputs=_outputs,
             attrs=_attrs,
             shape_fn=_fn,
+            traits="only_reads_state" if _name in ("QueueIsClosed", "QueueSize") else "",
             is_stateful=_version == "V2",
             doc=_doc,
         )
@@ -172,7 +174,7 @@ class _Enqueue(QueueAccess):
     def components(self, queue: QueueBase, ctx: OpKernelContext) -> Element:
         """The components, which nobody else has."""
         ctx.match_signature([self.input_types[0], *queue.component_dtypes], [])
-        return tuple([owned(ctx, index) for index in range(1, ctx.num_inputs)])
+        return tuple([ctx.own_input(index) for index in range(1, ctx.num_inputs)])
 
 
 @register_kernel("QueueEnqueue", device="CPU")

@@ -13,11 +13,11 @@ from opkernel.kernel import (
     SessionState,
     TensorAndKey,
     make_resource_handle,
-    register_kernel,
     tensor_of_handle,
 )
 from opkernel.opdef import register_op, scalar_shape
 from opkernel.ops.declared.input_ranks import checked_no_outputs, checked_unknown
+from opkernel.ops.registration import register_kernel
 from opkernel.ops.resource_op_kernel import string_tensor
 from opkernel.ops.step_resources import InexpensiveKernel
 from opkernel.ops.variables.shared_tensor import owned_input

@@ -8,14 +8,10 @@ import threading
 from typing import Any
 
 from opkernel.errors import InvalidArgumentError
-from opkernel.kernel import (
-    OpKernelConstruction,
-    OpKernelContext,
-    ResourceBase,
-    register_kernel,
-)
+from opkernel.kernel import OpKernelConstruction, OpKernelContext, ResourceBase
 from opkernel.opdef import InferenceContext, register_op, unknown_shape
 from opkernel.ops.declared.input_ranks import checked_no_outputs
+from opkernel.ops.registration import register_kernel
 from opkernel.ops.step_resources import (
     InexpensiveKernel,
     kept,

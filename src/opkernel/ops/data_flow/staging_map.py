@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from opkernel.errors import InvalidArgumentError
-from opkernel.kernel import OpKernelConstruction, OpKernelContext, register_kernel
+from opkernel.kernel import OpKernelConstruction, OpKernelContext
 from opkernel.opdef import no_outputs, register_op, scalar_shape, unknown_shape
 from opkernel.ops.data_flow.staging import LIMITS, NAMES, NodeResource, Room, set_values
 from opkernel.ops.data_flow.waiting import (
@@ -23,7 +23,8 @@ from opkernel.ops.data_flow.waiting import (
     WaitingResource,
     finish_all,
 )
-from opkernel.ops.data_flow.waiting_kernel import WaitingKernel, owned
+from opkernel.ops.data_flow.waiting_kernel import WaitingKernel
+from opkernel.ops.registration import register_kernel
 from opkernel.ops.step_resources import InexpensiveKernel, kept
 from opkernel.types import TensorShape
 
@@ -308,7 +309,7 @@ class MapStage(_WaitingMapKernel):
             raise InvalidArgumentError(
                 f"As many values as indices are wanted, got {stop - start} and {len(indices)}"
             )
-        tensors = [owned(ctx, i) for i in range(start, stop)] if indices else []
+        tensors = [ctx.own_input(i) for i in range(start, stop)] if indices else []
         staging_map.put(key, indices, tensors, ctx, done)
 
 

@@ -1,14 +1,12 @@
-"""Kernels that wait for a resource, and how they keep what they are given."""
+"""Kernels that wait for a resource."""
 
-from typing import Any, ClassVar, Generic, TypeVar
+from typing import ClassVar, Generic, TypeVar
 
-import numpy as np
-
-from opkernel.kernel import NO_RESERVATION, AsyncOpKernel, OpKernelContext, ResourceBase
+from opkernel.kernel import AsyncOpKernel, OpKernelContext, ResourceBase
 from opkernel.ops.data_flow.waiting import Done
 from opkernel.ops.resource_op_kernel import resource_of_handle
 
-__all__ = ["WaitingKernel", "owned"]
+__all__ = ["WaitingKernel"]
 
 R = TypeVar("R", bound=ResourceBase)
 
@@ -49,13 +47,3 @@ class WaitingKernel(AsyncOpKernel, Generic[R]):
         except BaseException:
             resource.unref()
             raise
-
-
-def owned(ctx: OpKernelContext, index: int) -> Any:
-    """An input as an array that nobody else has: its buffer if that may be taken, else a copy.
-
-    For kernels that set `forwards_inputs`.
-    """
-    shape, memory = np.shape(ctx.input(index)), ctx.input_memory_type(index)
-    taken = ctx.forward_input(index, NO_RESERVATION, ctx.input_dtype(index), shape, memory)
-    return np.array(ctx.input(index), order="C") if taken is None else taken

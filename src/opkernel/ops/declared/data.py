@@ -3,7 +3,6 @@
 Source: TensorFlow core/ops/dataset_ops.cc, experimental_dataset_ops.cc.
 """
 
-from opkernel.errors import InvalidArgumentError
 from opkernel.opdef import (
     InferenceContext,
     OpShapeInferenceFn,
@@ -12,6 +11,7 @@ from opkernel.opdef import (
     scalar_shape,
 )
 from opkernel.ops.declared.input_ranks import check_inputs, checked_no_outputs, checked_scalar
+from opkernel.ops.declared.parsing import check_csv_defaults
 
 _SCALAR_OF_ANYTHING = (
     "AutoShardDataset",
@@ -142,19 +142,9 @@ def _sleep(c: InferenceContext) -> None:
     scalar_shape(c)
 
 
-def _check_csv_defaults(c: InferenceContext, stop: int) -> None:
-    """The inputs from 8 on are scalars, or vectors of one value or none."""
-    for i in range(8, stop):
-        default = c.with_rank_at_most(c.input(i), 1)
-        if c.rank(default) == 1 and c.dim(default, 0).value > 1:
-            raise InvalidArgumentError(
-                "Shape of a default must be a length-0 or length-1 vector, or a scalar."
-            )
-
-
 def _csv(c: InferenceContext) -> None:
     check_inputs(c, "?0000001")
-    _check_csv_defaults(c, c.num_inputs())
+    check_csv_defaults(c, 8, c.num_inputs())
     scalar_shape(c)
 
 
@@ -162,7 +152,7 @@ def _csv_v2(c: InferenceContext) -> None:
     """As `_csv`; the last input are columns, too."""
     check_inputs(c, "?0000001")
     c.with_rank(c.input(c.num_inputs() - 1), 1)
-    _check_csv_defaults(c, c.num_inputs() - 1)
+    check_csv_defaults(c, 8, c.num_inputs() - 1)
     scalar_shape(c)
 
 

@@ -76,6 +76,8 @@ def _unbatch_grad(c: InferenceContext) -> None:
     )
 
 
+TRAITS = {"SymbolicGradient": "calls=gradient"}
+
 SHAPE_FNS: dict[str, OpShapeInferenceFn] = {
     "Batch": _batch,
     "BatchFunction": unknown_shape,

@@ -11,7 +11,7 @@ from opkernel.opdef.common_shapes import (
     unchanged_shape_with_rank_at_least,
     unknown_shape,
 )
-from opkernel.opdef.windowed_output import Padding, get_windowed_output_size_verbose
+from opkernel.opdef.shapes.windowed_output import Padding, get_windowed_output_size_verbose
 from opkernel.ops.declared.rules import check_ranks, check_scalars, fixed_shapes, set_outputs
 from opkernel.ops.image.resize import sized_image_shape
 

@@ -7,37 +7,7 @@ Source: TensorFlow core/ops/mkl_nn_ops.cc, mkl_array_ops.cc, nn_ops.cc, math_ops
 
 from functools import partial
 
-from opkernel.opdef import InferenceContext, OpShapeInferenceFn
-from opkernel.opdef.common_shapes import (
-    avg_pool3d_grad_shape,
-    avg_pool_grad_shape,
-    avg_pool_shape,
-    batch_matmul_shape,
-    batch_matmul_v2_shape,
-    concat_shape,
-    concat_v2_shape,
-    conv2d_backprop_filter_with_bias_shape,
-    conv2d_shape,
-    conv2d_shape_with_explicit_padding,
-    conv3d_shape,
-    depthwise_conv2d_native_shape,
-    depthwise_conv2d_native_shape_with_explicit_padding,
-    einsum_shape,
-    fused_batch_norm_grad_shape,
-    fused_batch_norm_shape,
-    matmul_shape,
-    max_pool3d_grad_shape,
-    max_pool_grad_shape,
-    max_pool_shape,
-    merge_both_inputs_shape_fn,
-    pool3d_shape,
-    quantize_v2_shape,
-    quantized_avg_pool_shape,
-    quantized_concat_v2_shape,
-    quantized_conv2d_shape,
-    unchanged_shape,
-    unchanged_shape_with_rank_at_least,
-)
+from opkernel.opdef import InferenceContext, OpShapeInferenceFn, common_shapes
 from opkernel.ops.array.transpose import transpose_shape
 from opkernel.ops.declared.quantized import quantized_convolution_shape, quantized_matmul_shape
 from opkernel.ops.declared.rules import check_scalars
@@ -52,20 +22,20 @@ def _held_shape(c: InferenceContext, index: int, rank: int) -> None:
 
 def _mkl_dequantize_shape(c: InferenceContext) -> None:
     """Input 0; the range is scalars."""
-    unchanged_shape(c)
+    common_shapes.unchanged_shape(c)
     check_scalars(c, 1, 2)
 
 
 def _mkl_concat_shape(c: InferenceContext) -> None:
     """As in TensorFlow, some of the descriptions of layouts count as values."""
-    concat_shape(c, c.num_inputs() - 3)
+    common_shapes.concat_shape(c, c.num_inputs() - 3)
 
 
 def _mkl_quantized_concat_shape(c: InferenceContext) -> None:
     """As in TensorFlow, only half of the inputs are looked at."""
     half = c.num_inputs() // 2
     count = (half - 1) // 3
-    quantized_concat_v2_shape(c, count)
+    common_shapes.quantized_concat_v2_shape(c, count)
     check_scalars(c, *range(count + 1, half))
     c.set_output(1, c.scalar())
     c.set_output(2, c.scalar())
@@ -85,37 +55,37 @@ _UNCHANGED = (
 _MERGED = ("_MklEluGrad", "_MklLeakyReluGrad", "_MklRelu6Grad", "_MklReluGrad", "_MklTanhGrad")
 
 _WITH_NATIVE: dict[str, OpShapeInferenceFn] = {
-    "AvgPool": avg_pool_shape,
-    "AvgPool3D": pool3d_shape,
-    "AvgPool3DGrad": avg_pool3d_grad_shape,
-    "AvgPoolGrad": avg_pool_grad_shape,
-    "Conv2D": conv2d_shape_with_explicit_padding,
+    "AvgPool": common_shapes.avg_pool_shape,
+    "AvgPool3D": common_shapes.pool3d_shape,
+    "AvgPool3DGrad": common_shapes.avg_pool3d_grad_shape,
+    "AvgPoolGrad": common_shapes.avg_pool_grad_shape,
+    "Conv2D": common_shapes.conv2d_shape_with_explicit_padding,
     "Conv2DBackpropFilter": partial(_held_shape, index=1, rank=4),
-    "Conv2DBackpropFilterWithBias": conv2d_backprop_filter_with_bias_shape,
+    "Conv2DBackpropFilterWithBias": common_shapes.conv2d_backprop_filter_with_bias_shape,
     "Conv2DBackpropInput": partial(_held_shape, index=0, rank=4),
-    "Conv2DWithBias": conv2d_shape_with_explicit_padding,
-    "Conv3D": conv3d_shape,
+    "Conv2DWithBias": common_shapes.conv2d_shape_with_explicit_padding,
+    "Conv3D": common_shapes.conv3d_shape,
     "Conv3DBackpropFilterV2": partial(_held_shape, index=1, rank=5),
     "Conv3DBackpropInputV2": partial(_held_shape, index=0, rank=5),
-    "DepthwiseConv2dNative": depthwise_conv2d_native_shape_with_explicit_padding,
+    "DepthwiseConv2dNative": common_shapes.depthwise_conv2d_native_shape_with_explicit_padding,
     "DepthwiseConv2dNativeBackpropFilter": partial(_held_shape, index=1, rank=4),
     "DepthwiseConv2dNativeBackpropInput": partial(_held_shape, index=0, rank=4),
-    "FusedBatchNorm": fused_batch_norm_shape,
-    "FusedBatchNormEx": fused_batch_norm_shape,
-    "FusedBatchNormGrad": fused_batch_norm_grad_shape,
-    "FusedBatchNormGradV2": fused_batch_norm_grad_shape,
-    "FusedBatchNormGradV3": fused_batch_norm_grad_shape,
-    "FusedBatchNormV2": fused_batch_norm_shape,
-    "FusedBatchNormV3": fused_batch_norm_shape,
-    "FusedConv2D": conv2d_shape_with_explicit_padding,
-    "FusedDepthwiseConv2dNative": depthwise_conv2d_native_shape,
-    "FusedMatMul": matmul_shape,
-    "MaxPool": max_pool_shape,
-    "MaxPool3D": pool3d_shape,
-    "MaxPool3DGrad": max_pool3d_grad_shape,
-    "MaxPoolGrad": max_pool_grad_shape,
-    "PadWithConv2D": conv2d_shape,
-    "PadWithFusedConv2D": conv2d_shape,
+    "FusedBatchNorm": common_shapes.fused_batch_norm_shape,
+    "FusedBatchNormEx": common_shapes.fused_batch_norm_shape,
+    "FusedBatchNormGrad": common_shapes.fused_batch_norm_grad_shape,
+    "FusedBatchNormGradV2": common_shapes.fused_batch_norm_grad_shape,
+    "FusedBatchNormGradV3": common_shapes.fused_batch_norm_grad_shape,
+    "FusedBatchNormV2": common_shapes.fused_batch_norm_shape,
+    "FusedBatchNormV3": common_shapes.fused_batch_norm_shape,
+    "FusedConv2D": common_shapes.conv2d_shape_with_explicit_padding,
+    "FusedDepthwiseConv2dNative": common_shapes.depthwise_conv2d_native_shape,
+    "FusedMatMul": common_shapes.matmul_shape,
+    "MaxPool": common_shapes.max_pool_shape,
+    "MaxPool3D": common_shapes.pool3d_shape,
+    "MaxPool3DGrad": common_shapes.max_pool3d_grad_shape,
+    "MaxPoolGrad": common_shapes.max_pool_grad_shape,
+    "PadWithConv2D": common_shapes.conv2d_shape,
+    "PadWithFusedConv2D": common_shapes.conv2d_shape,
 }
 """By the name after both `_Mkl` and `_MklNative`."""
 
@@ -145,14 +115,14 @@ _QUANTIZED_MATMULS = (
 )
 
 SHAPE_FNS: dict[str, OpShapeInferenceFn] = {
-    **dict.fromkeys(_UNCHANGED, unchanged_shape),
-    **dict.fromkeys(_MERGED, merge_both_inputs_shape_fn),
+    **dict.fromkeys(_UNCHANGED, common_shapes.unchanged_shape),
+    **dict.fromkeys(_MERGED, common_shapes.merge_both_inputs_shape_fn),
     **{f"_Mkl{name}": shape_fn for name, shape_fn in _WITH_NATIVE.items()},
     **{f"_MklNative{name}": shape_fn for name, shape_fn in _WITH_NATIVE.items()},
     **{
         name: partial(
             quantized_convolution_shape,
-            convolution=conv2d_shape,
+            convolution=common_shapes.conv2d_shape,
             has_bias="WithBias" in name,
             requantizes=name.endswith("Requantize"),
             checks_output_range=name != "_MklQuantizedConv2DWithBiasAndRequantize",
@@ -165,25 +135,25 @@ SHAPE_FNS: dict[str, OpShapeInferenceFn] = {
         )
         for name in _QUANTIZED_MATMULS
     },
-    "_MklBatchMatMul": batch_matmul_shape,
-    "_MklBatchMatMulV2": batch_matmul_v2_shape,
+    "_MklBatchMatMul": common_shapes.batch_matmul_shape,
+    "_MklBatchMatMulV2": common_shapes.batch_matmul_v2_shape,
     "_MklConcat": _mkl_concat_shape,
-    "_MklConcatV2": concat_v2_shape,
+    "_MklConcatV2": common_shapes.concat_v2_shape,
     "_MklConjugateTranspose": transpose_shape,
     "_MklDequantize": _mkl_dequantize_shape,
-    "_MklEinsum": einsum_shape,
-    "_MklFusedBatchMatMulV2": batch_matmul_v2_shape,
-    "_MklMatMul": matmul_shape,
-    "_MklNativeFusedConv3D": conv3d_shape,
-    "_MklQuantizeV2": quantize_v2_shape,
-    "_MklQuantizedAvgPool": quantized_avg_pool_shape,
+    "_MklEinsum": common_shapes.einsum_shape,
+    "_MklFusedBatchMatMulV2": common_shapes.batch_matmul_v2_shape,
+    "_MklMatMul": common_shapes.matmul_shape,
+    "_MklNativeFusedConv3D": common_shapes.conv3d_shape,
+    "_MklQuantizeV2": common_shapes.quantize_v2_shape,
+    "_MklQuantizedAvgPool": common_shapes.quantized_avg_pool_shape,
     "_MklQuantizedConcatV2": _mkl_quantized_concat_shape,
-    "_MklQuantizedConv2D": quantized_conv2d_shape,
-    "_MklQuantizedMaxPool": max_pool_shape,
-    "_MklSoftmax": unchanged_shape_with_rank_at_least(1),
+    "_MklQuantizedConv2D": common_shapes.quantized_conv2d_shape,
+    "_MklQuantizedMaxPool": common_shapes.max_pool_shape,
+    "_MklSoftmax": common_shapes.unchanged_shape_with_rank_at_least(1),
     "_MklTranspose": transpose_shape,
-    "__MklDummyConv2DBackpropFilterWithBias": conv2d_backprop_filter_with_bias_shape,
-    "__MklDummyConv2DWithBias": conv2d_shape_with_explicit_padding,
-    "__MklDummyPadWithConv2D": conv2d_shape,
-    "__MklDummyPadWithFusedConv2D": conv2d_shape,
+    "__MklDummyConv2DBackpropFilterWithBias": common_shapes.conv2d_backprop_filter_with_bias_shape,
+    "__MklDummyConv2DWithBias": common_shapes.conv2d_shape_with_explicit_padding,
+    "__MklDummyPadWithConv2D": common_shapes.conv2d_shape,
+    "__MklDummyPadWithFusedConv2D": common_shapes.conv2d_shape,
 }

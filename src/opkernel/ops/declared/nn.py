@@ -15,7 +15,7 @@ from opkernel.opdef.common_shapes import (
     unchanged_shape_with_rank,
 )
 from opkernel.ops.declared.rules import set_outputs
-from opkernel.ops.nn.fused_pad_conv2d import padded_convolution_shape
+from opkernel.ops.nn.conv.shapes import padded_convolution_shape
 
 __all__ = ["SHAPE_FNS"]
 

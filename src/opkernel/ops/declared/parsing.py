@@ -25,13 +25,18 @@ def _decode_padded_raw(c: InferenceContext) -> None:
     c.set_output(0, c.concatenate(c.input(0), c.vector(c.divide(width, size, True))))
 
 
-def _decode_csv(c: InferenceContext) -> None:
-    for i in range(1, c.num_inputs()):
+def check_csv_defaults(c: InferenceContext, start: int, stop: int) -> None:
+    """The inputs from `start` to `stop` are scalars, or vectors of one value or none."""
+    for i in range(start, stop):
         default = c.with_rank_at_most(c.input(i), 1)
         if c.rank(default) == 1 and c.dim(default, 0).value > 1:
             raise InvalidArgumentError(
                 "Shape of a default must be a length-0 or length-1 vector, or a scalar."
             )
+
+
+def _decode_csv(c: InferenceContext) -> None:
+    check_csv_defaults(c, 1, c.num_inputs())
     set_outputs(c, [c.input(0)] * c.num_outputs())
 
 

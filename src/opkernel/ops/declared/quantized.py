@@ -6,25 +6,8 @@ Source: TensorFlow core/ops/math_ops.cc, nn_ops.cc, array_ops.cc and image_ops.c
 from functools import partial
 
 from opkernel.errors import InvalidArgumentError
-from opkernel.opdef import InferenceContext, OpShapeInferenceFn
-from opkernel.opdef.common_shapes import (
-    bias_add_shape,
-    broadcast_binary_op_shape,
-    concat_shape,
-    conv2d_shape,
-    depthwise_conv2d_native_shape,
-    fused_quantized_conv2d_shape,
-    fused_quantized_depthwise_conv2d_shape,
-    matmul_shape,
-    max_pool_shape,
-    pool3d_shape,
-    quantize_v2_shape,
-    quantized_avg_pool_shape,
-    quantized_concat_v2_shape,
-    quantized_conv2d_shape,
-    unchanged_shape,
-)
-from opkernel.opdef.common_shapes.quantized import set_quantized_range
+from opkernel.opdef import InferenceContext, OpShapeInferenceFn, common_shapes
+from opkernel.opdef.common_shapes.quantized import range_along_axis, set_quantized_range
 from opkernel.ops.array.reshape import reshape_shape
 from opkernel.ops.declared.rules import check_ranks, check_scalars
 from opkernel.ops.image.resize import resize_shape
@@ -82,12 +65,12 @@ def _matmul_of_many_shape(c: InferenceContext) -> None:
         raise InvalidArgumentError(
             f"Expected at least 2 inputs and 1 output, got {c.num_inputs()} and {c.num_outputs()}"
         )
-    matmul_shape(c)
+    common_shapes.matmul_shape(c)
 
 
 def quantized_matmul_shape(c: InferenceContext, requantizes: bool) -> None:
     """Matrices, a bias, and the ranges of the matrices, perhaps that of the output."""
-    matmul_shape(c)
+    common_shapes.matmul_shape(c)
     check_ranks(c, 1, 2)
     check_scalars(c, *range(3, 9 if requantizes else 7))
     if c.num_outputs() > 2:
@@ -107,14 +90,14 @@ def _batch_norm_shape(c: InferenceContext) -> None:
 def _instance_norm_shape(c: InferenceContext) -> None:
     check_ranks(c, 4, 0)
     check_scalars(c, 1, 2)
-    unchanged_shape(c)
+    common_shapes.unchanged_shape(c)
     _set_scalar_range(c)
 
 
 def _quantized_concat_shape(c: InferenceContext) -> None:
     """An axis, values, and as many minima and maxima."""
     count = len(c.input("values"))
-    concat_shape(c, count)
+    common_shapes.concat_shape(c, count)
     check_scalars(c, *range(count + 1, c.num_inputs()))
     _set_scalar_range(c)
 
@@ -122,25 +105,18 @@ def _quantized_concat_shape(c: InferenceContext) -> None:
 def _quantized_concat_v2_shape(c: InferenceContext) -> None:
     """Values, an axis, and as many minima and maxima as values."""
     count = len(c.input("values"))
-    quantized_concat_v2_shape(c, count)
+    common_shapes.quantized_concat_v2_shape(c, count)
     check_scalars(c, *range(count + 1, 3 * count + 1))
     _set_scalar_range(c)
 
 
 def _dequantize_shape(c: InferenceContext) -> None:
     """Input 0; the range, inputs 1 and 2, is scalars or has a value for each of `axis`."""
-    axis = c.find_attr("axis", -1)
-    if axis < -1:
-        raise InvalidArgumentError(f"axis should be at least -1, got {axis}")
-    rank = c.rank(c.input(0))
+    axis, rank = c.find_attr("axis", -1), c.rank(c.input(0))
     if axis > rank:  # -1 where the rank is unknown
         raise InvalidArgumentError(f"Axis must be less than input dimension({rank}), got {axis}")
-    unchanged_shape(c)
-    check_ranks(c, 0 if axis == -1 else 1, 1)
-    largest = c.with_rank(c.input(2), 0 if axis == -1 else 1)
-    if axis != -1:
-        values = c.with_rank_at_least(c.input(0), axis + 1)
-        c.merge(c.dim(largest, 0), c.dim(values, axis))
+    common_shapes.unchanged_shape(c)
+    range_along_axis(c, 1)
 
 
 def _requantization_range_shape(c: InferenceContext, rank: int) -> None:
@@ -152,7 +128,7 @@ def _requantization_range_shape(c: InferenceContext, rank: int) -> None:
 
 def _custom_aggregator_shape(c: InferenceContext) -> None:
     """Input 0, its range and a histogram."""
-    unchanged_shape(c)
+    common_shapes.unchanged_shape(c)
     _set_scalar_range(c)
     c.set_output(3, c.vector(c.get_attr("num_bins")))
 
@@ -174,7 +150,7 @@ SHAPE_FNS: dict[str, OpShapeInferenceFn] = {
     **{
         name: partial(
             quantized_convolution_shape,
-            convolution=conv2d_shape,
+            convolution=common_shapes.conv2d_shape,
             has_bias="WithBias" in name,
             requantizes=name.endswith("Requantize"),
         )
@@ -187,7 +163,7 @@ SHAPE_FNS: dict[str, OpShapeInferenceFn] = {
             "QuantizedDepthwiseConv2DWithBiasAndRelu",
             "QuantizedDepthwiseConv2DWithBiasAndReluAndRequantize",
         ),
-        depthwise_conv2d_native_shape,
+        common_shapes.depthwise_conv2d_native_shape,
     ),
     **dict.fromkeys(
         ("QuantizedMatMulWithBias", "QuantizedMatMulWithBiasAndRelu"),
@@ -203,33 +179,37 @@ SHAPE_FNS: dict[str, OpShapeInferenceFn] = {
     ),
     **dict.fromkeys(
         ("QuantizeDownAndShrinkRange", "QuantizedRelu", "QuantizedRelu6"),
-        _with_range(unchanged_shape, scalars=(1, 2)),
+        _with_range(common_shapes.unchanged_shape, scalars=(1, 2)),
     ),
     "CustomAggregator": _custom_aggregator_shape,
     "Dequantize": _dequantize_shape,
-    "QuantizeAndDequantize": unchanged_shape,
-    "QuantizeV2": quantize_v2_shape,
-    "QuantizedAdd": _with_range(broadcast_binary_op_shape, scalars=(2, 3, 4, 5)),
-    "QuantizedAvgPool": quantized_avg_pool_shape,
+    "QuantizeAndDequantize": common_shapes.unchanged_shape,
+    "QuantizeV2": common_shapes.quantize_v2_shape,
+    "QuantizedAdd": _with_range(common_shapes.broadcast_binary_op_shape, scalars=(2, 3, 4, 5)),
+    "QuantizedAvgPool": common_shapes.quantized_avg_pool_shape,
     "QuantizedBatchNormWithGlobalNormalization": _batch_norm_shape,
-    "QuantizedBiasAdd": _with_range(bias_add_shape, scalars=(2, 3, 4, 5)),
+    "QuantizedBiasAdd": _with_range(common_shapes.bias_add_shape, scalars=(2, 3, 4, 5)),
     "QuantizedConcat": _quantized_concat_shape,
     "QuantizedConcatV2": _quantized_concat_v2_shape,
-    "QuantizedConv2D": quantized_conv2d_shape,
-    "QuantizedConv2DAndRequantize": _with_range(conv2d_shape, scalars=(2, 3, 4, 5, 6, 7)),
+    "QuantizedConv2D": common_shapes.quantized_conv2d_shape,
+    "QuantizedConv2DAndRequantize": _with_range(
+        common_shapes.conv2d_shape, scalars=(2, 3, 4, 5, 6, 7)
+    ),
     "QuantizedInstanceNorm": _instance_norm_shape,
-    "QuantizedMatMul": _with_range(matmul_shape, scalars=(2, 3, 4, 5)),
-    "QuantizedMaxPool": _with_range(max_pool_shape, scalars=(1, 2)),
-    "QuantizedMul": _with_range(broadcast_binary_op_shape),
-    "QuantizedReluX": _with_range(unchanged_shape, scalars=(1, 2, 3)),
+    "QuantizedMatMul": _with_range(common_shapes.matmul_shape, scalars=(2, 3, 4, 5)),
+    "QuantizedMaxPool": _with_range(common_shapes.max_pool_shape, scalars=(1, 2)),
+    "QuantizedMul": _with_range(common_shapes.broadcast_binary_op_shape),
+    "QuantizedReluX": _with_range(common_shapes.unchanged_shape, scalars=(1, 2, 3)),
     "QuantizedReshape": _with_range(reshape_shape, scalars=(2, 3)),
     "QuantizedResizeBilinear": _with_range(resize_shape, scalars=(2, 3)),
     "RequantizationRange": partial(_requantization_range_shape, rank=0),
     "RequantizationRangePerChannel": partial(_requantization_range_shape, rank=1),
-    "Requantize": _with_range(unchanged_shape, scalars=(1, 2, 3, 4)),
-    "RequantizePerChannel": _with_range(unchanged_shape, vectors=(1, 2), scalars=(3, 4)),
-    "_FusedQuantizedConv2D": fused_quantized_conv2d_shape,
-    "_FusedQuantizedDepthwiseConv2D": fused_quantized_depthwise_conv2d_shape,
+    "Requantize": _with_range(common_shapes.unchanged_shape, scalars=(1, 2, 3, 4)),
+    "RequantizePerChannel": _with_range(
+        common_shapes.unchanged_shape, vectors=(1, 2), scalars=(3, 4)
+    ),
+    "_FusedQuantizedConv2D": common_shapes.fused_quantized_conv2d_shape,
+    "_FusedQuantizedDepthwiseConv2D": common_shapes.fused_quantized_depthwise_conv2d_shape,
     "_QuantizedMatMul": _matmul_of_many_shape,
-    "_QuantizedMaxPool3D": pool3d_shape,
+    "_QuantizedMaxPool3D": common_shapes.pool3d_shape,
 }

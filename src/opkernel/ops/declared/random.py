@@ -7,15 +7,7 @@ stateless_random_ops_v2.cc, random_index_shuffle_ops.cc, stochastic_cast_op.cc.
 from functools import partial
 
 from opkernel.errors import InvalidArgumentError
-from opkernel.opdef import UNKNOWN_DIM, InferenceContext, OpShapeInferenceFn
-from opkernel.opdef.common_shapes import (
-    broadcast_binary_op_output_shape,
-    broadcast_binary_op_shape,
-    no_outputs,
-    random_shape,
-    scalar_shape,
-    unchanged_shape,
-)
+from opkernel.opdef import UNKNOWN_DIM, InferenceContext, OpShapeInferenceFn, common_shapes
 from opkernel.ops.declared.rules import (
     check_ranks,
     check_ranks_at_most,
@@ -23,7 +15,7 @@ from opkernel.ops.declared.rules import (
     fixed_shapes,
 )
 
-__all__ = ["SHAPE_FNS"]
+__all__ = ["SHAPE_FNS", "TRAITS"]
 
 _INDEX_SHUFFLE_INPUTS = ("Index", "Seed", "Max index")
 _KEY_SIZE = 1
@@ -45,12 +37,12 @@ def _set_shape_held_by(c: InferenceContext, index: int) -> None:
 
 def _random_uniform_int_shape(c: InferenceContext) -> None:
     _check_bounds(c, 1)
-    random_shape(c)
+    common_shapes.random_shape(c)
 
 
 def _parameterized_truncated_normal_shape(c: InferenceContext) -> None:
     check_ranks_at_most(c, 1, 1, 2, 3, 4)
-    random_shape(c)
+    common_shapes.random_shape(c)
 
 
 def _per_parameter_shape(c: InferenceContext) -> None:
@@ -96,7 +88,7 @@ def _check_seed(c: InferenceContext, index: int) -> None:
 
 def _seeded_shape(c: InferenceContext) -> None:
     _check_seed(c, 1)
-    random_shape(c)
+    common_shapes.random_shape(c)
 
 
 def _seeded_int_shape(c: InferenceContext) -> None:
@@ -107,10 +99,10 @@ def _seeded_int_shape(c: InferenceContext) -> None:
 def _seeded_truncated_normal_shape(c: InferenceContext) -> None:
     """The shape that input 0 holds; the four parameters can be broadcast."""
     _check_seed(c, 1)
-    shape = broadcast_binary_op_output_shape(c, c.input(2), c.input(3))
-    shape = broadcast_binary_op_output_shape(c, c.input(4), shape)
-    broadcast_binary_op_output_shape(c, c.input(5), shape)
-    random_shape(c)
+    shape = common_shapes.broadcast_binary_op_output_shape(c, c.input(2), c.input(3))
+    shape = common_shapes.broadcast_binary_op_output_shape(c, c.input(4), shape)
+    common_shapes.broadcast_binary_op_output_shape(c, c.input(5), shape)
+    common_shapes.random_shape(c)
 
 
 def _seeded_multinomial_shape(c: InferenceContext) -> None:
@@ -138,7 +130,7 @@ def _check_key(c: InferenceContext) -> None:
 
 def _keyed_shape(c: InferenceContext) -> None:
     _check_key(c)
-    random_shape(c)
+    common_shapes.random_shape(c)
 
 
 def _keyed_int_shape(c: InferenceContext) -> None:
@@ -202,10 +194,27 @@ _OF_GENERATORS = (
     "StatefulUniformFullInt",
 )
 
+TRAITS = dict.fromkeys(
+    [
+        "Multinomial",
+        "ParameterizedTruncatedNormal",
+        "RandomGamma",
+        "RandomGammaGrad",
+        "RandomPoisson",
+        "RandomPoissonV2",
+        "RandomShuffle",
+        "RandomStandardNormal",
+        "RandomUniform",
+        "RandomUniformInt",
+        "TruncatedNormal",
+    ],
+    "any_order",  # their state is a generator of their own
+)
+
 SHAPE_FNS: dict[str, OpShapeInferenceFn] = {
     **dict.fromkeys(
         ("NonDeterministicInts", "RandomStandardNormal", "RandomUniform", "TruncatedNormal"),
-        random_shape,
+        common_shapes.random_shape,
     ),
     **dict.fromkeys(("RandomGamma", "RandomPoisson", "RandomPoissonV2"), _per_parameter_shape),
     **dict.fromkeys(_OF_GENERATORS, _generator_shape),
@@ -213,14 +222,14 @@ SHAPE_FNS: dict[str, OpShapeInferenceFn] = {
     **dict.fromkeys(_KEYED, _keyed_shape),
     "AnonymousRandomSeedGenerator": fixed_shapes((), ()),
     "AnonymousSeedGenerator": fixed_shapes((), ()),
-    "DeleteRandomSeedGenerator": no_outputs,
-    "DeleteSeedGenerator": no_outputs,
-    "DummySeedGenerator": scalar_shape,
+    "DeleteRandomSeedGenerator": common_shapes.no_outputs,
+    "DeleteSeedGenerator": common_shapes.no_outputs,
+    "DummySeedGenerator": common_shapes.scalar_shape,
     "Multinomial": _multinomial_shape,
     "ParameterizedTruncatedNormal": _parameterized_truncated_normal_shape,
-    "RandomGammaGrad": broadcast_binary_op_shape,
+    "RandomGammaGrad": common_shapes.broadcast_binary_op_shape,
     "RandomIndexShuffle": _random_index_shuffle_shape,
-    "RandomShuffle": unchanged_shape,
+    "RandomShuffle": common_shapes.unchanged_shape,
     "RandomUniformInt": _random_uniform_int_shape,
     "RngReadAndSkip": _rng_read_and_skip_shape,
     "RngSkip": lambda c: check_scalars(c, 1, 2),
@@ -229,11 +238,11 @@ SHAPE_FNS: dict[str, OpShapeInferenceFn] = {
     "StatefulUniformInt": _generator_int_shape,
     "StatelessMultinomial": _seeded_multinomial_shape,
     "StatelessParameterizedTruncatedNormal": _seeded_truncated_normal_shape,
-    "StatelessRandomGetAlg": scalar_shape,
+    "StatelessRandomGetAlg": common_shapes.scalar_shape,
     "StatelessRandomGetKeyCounter": _key_counter_shape,
     "StatelessRandomGetKeyCounterAlg": _key_counter_shape,
     "StatelessRandomUniformInt": _seeded_int_shape,
     "StatelessRandomUniformIntV2": _keyed_int_shape,
-    "StatelessShuffle": unchanged_shape,
+    "StatelessShuffle": common_shapes.unchanged_shape,
     "StochasticCastToInt": _stochastic_cast_shape,
 }

@@ -1,16 +1,20 @@
 """The OpDefs of TensorFlow: `tensorflow_ops.pb.gz`, an OpList. Written by tools/generate_op_table.py."""
 
 import functools
-import gzip
-from importlib import resources
+import os
+import zlib
 
 from opkernel.proto import OpDef, OpList
 
 __all__ = ["tensorflow_op_defs"]
 
+_GZIP = 31
+"""For zlib: there is the header of a .gz file."""
+
 
 @functools.cache
 def tensorflow_op_defs() -> dict[str, OpDef]:
     """All OpDefs of TensorFlow 2.21 by name, without documentation; read once, in milliseconds."""
-    packed = resources.files(__package__).joinpath("tensorflow_ops.pb.gz").read_bytes()
-    return {op.name: op for op in OpList.FromString(gzip.decompress(packed)).op}
+    with open(os.path.join(os.path.dirname(__file__), "tensorflow_ops.pb.gz"), "rb") as file:
+        packed = file.read()
+    return {op.name: op for op in OpList.FromString(zlib.decompress(packed, _GZIP)).op}

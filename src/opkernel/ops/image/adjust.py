@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 
 from opkernel.errors import InvalidArgumentError
-from opkernel.kernel import register_kernel
 from opkernel.opdef import InferenceContext, OpHandle, register_op
 from opkernel.opdef.common_shapes import unchanged_shape_with_rank_at_least
-from opkernel.opdef.inference_context import ShapeFn
+from opkernel.opdef.shapes.inference_context import ShapeFn
 from opkernel.ops.math.elementwise import flush_subnormals
+from opkernel.ops.registration import register_kernel
 from opkernel.types import DataType
 
 _FLOAT = {"T": DataType.DT_FLOAT}

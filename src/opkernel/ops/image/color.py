@@ -6,10 +6,10 @@ Source: TensorFlow core/ops/image_ops.cc, core/kernels/image/colorspace_op.h.
 from typing import Any
 
 from opkernel.errors import FailedPreconditionError, InvalidArgumentError
-from opkernel.kernel import register_kernel
 from opkernel.opdef import InferenceContext, OpHandle, register_op
 from opkernel.ops.kernel_types import FLOATS
 from opkernel.ops.math.elementwise import flush_subnormals
+from opkernel.ops.registration import register_kernel
 
 
 def colorspace_shape(c: InferenceContext) -> None:

@@ -8,10 +8,17 @@ from typing import Any
 
 import numpy as np
 
+from opkernel.device.budget import check_time
 from opkernel.errors import InvalidArgumentError
-from opkernel.kernel import check_allocation, register_kernel
+from opkernel.kernel import check_allocation
 from opkernel.opdef import DimensionHandle, InferenceContext, register_op
-from opkernel.ops.image.non_max_suppression import box_corners, box_overlap
+from opkernel.ops.image.non_max_suppression import (
+    SelectionLimits,
+    box_corners,
+    box_overlap,
+    select_by_queue,
+)
+from opkernel.ops.registration import register_kernel
 from opkernel.types import DataType
 
 Array = np.ndarray[Any, Any]
@@ -122,9 +129,11 @@ def _select(
     `overlap(best, others)` is how much each of the others overlaps the best; `most` it may be.
     """
     left = np.flatnonzero(scores > score_threshold)
+    check_allocation((min(len(left), int(limit)),), DataType.DT_INT32)
     left = left[np.argsort(-scores[left], kind="stable")]
     selected: list[int] = []
     while len(selected) < limit and left.size:
+        check_time("selecting boxes")
         best, left = int(left[0]), left[1:]
         selected.append(best)
         left = left[~(overlap(best, left) > most)]
@@ -242,11 +251,19 @@ def nms_with_overlaps(
         )
     if max_output_size < 0:
         raise InvalidArgumentError("output size must be non-negative")
-    selected = _select(
-        scores,
-        score_threshold,
-        int(max_output_size),
-        lambda best, others: overlaps[others, best],
-        overlap_threshold,
-    )
+    if np.isnan(overlap_threshold) or np.isnan(overlaps).any():
+        # What cannot be compared is not too much, but makes a score 0.
+        limits = SelectionLimits(max_output_size, overlap_threshold, score_threshold)
+        candidates = np.flatnonzero(scores > score_threshold)
+        selected, _ = select_by_queue(
+            scores, candidates, limits, lambda box, others: overlaps[box, others]
+        )
+    else:
+        selected = _select(
+            scores,
+            score_threshold,
+            int(max_output_size),
+            lambda best, others: overlaps[others, best],
+            overlap_threshold,
+        )
     return np.array(selected, np.int32)

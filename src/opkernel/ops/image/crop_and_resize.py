@@ -6,16 +6,20 @@ outside of the image, and y2 may be less than y1, which flips the crop.
 Source: TensorFlow core/ops/image_ops.cc, core/kernels/image/crop_and_resize_op.cc.
 """
 
+from __future__ import annotations
+
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
 
+import opkernel.gradients as g
 from opkernel.errors import InvalidArgumentError, OutOfRangeError
-from opkernel.kernel import check_allocation, register_kernel
+from opkernel.kernel import check_allocation
 from opkernel.opdef import InferenceContext, register_op
 from opkernel.ops.image.resize import sized_image_shape
 from opkernel.ops.kernel_types import REAL_NUMBERS
+from opkernel.ops.registration import register_kernel
 from opkernel.types import DataType
 
 __all__ = [
@@ -23,6 +27,7 @@ __all__ = [
     "Samples",
     "check_box_index",
     "check_boxes",
+    "check_one_for_each_box",
     "check_images",
     "samples",
 ]
@@ -79,12 +84,20 @@ class Samples(NamedTuple):
 
 
 def samples(starts: Any, ends: Any, size: int, crop: int, xp: Any) -> Samples:
-    """Where boxes that reach from `starts` to `ends` are sampled in an image of `size` pixels."""
+    """Where boxes that reach from `starts` to `ends` are sampled in an image of `size` pixels.
+
+    Raises:
+        InvalidArgumentError: a place is NaN; TensorFlow would read beyond the image.
+    """
     if crop > 1:
         step = (ends - starts) * (size - 1) / (crop - 1)
         places = (starts * (size - 1))[:, None] + step[:, None] * xp.arange(crop, dtype=np.float32)
     else:
         places = (0.5 * (starts + ends) * (size - 1))[:, None]
+    if xp is np and np.isnan(places).any():
+        raise InvalidArgumentError(
+            "Boxes are too large, or contain an element that is not a number"
+        )
     is_inside = (places >= 0) & (places <= size - 1)
     places = xp.where(is_inside, places, xp.zeros_like(places))
     floor = xp.floor(places)
@@ -107,20 +120,25 @@ def check_images(name: str, images: Any, extent: str) -> None:
 
 
 def check_boxes(boxes: Any, box_index: Any) -> int:
-    """The number of boxes."""
-    if boxes.size == 0 and box_index.size == 0:
+    """The number of boxes; without any, the ranks alone are checked."""
+    if boxes.ndim == 2 and box_index.ndim == 1 and boxes.size == box_index.size == 0:
         return 0
+    check_one_for_each_box("box_index", box_index, boxes)
+    return int(boxes.shape[0])
+
+
+def check_one_for_each_box(name: str, values: Any, boxes: Any) -> None:
+    """Raise InvalidArgumentError unless `boxes` is [n, 4] and a tensor of this name is [n]."""
     if boxes.ndim != 2:
         raise InvalidArgumentError(f"boxes must be 2-D{list(boxes.shape)}")
     if boxes.shape[1] != 4:
         raise InvalidArgumentError(f"boxes must have 4 columns, got {boxes.shape[1]}")
-    if box_index.ndim != 1:
-        raise InvalidArgumentError(f"box_index must be 1-D{list(box_index.shape)}")
-    if box_index.shape[0] != boxes.shape[0]:
+    if values.ndim != 1:
+        raise InvalidArgumentError(f"{name} must be 1-D{list(values.shape)}")
+    if values.shape[0] != boxes.shape[0]:
         raise InvalidArgumentError(
-            f"box_index has incompatible shape {list(box_index.shape)} for {boxes.shape[0]} boxes"
+            f"{name} has incompatible shape {list(values.shape)} for {boxes.shape[0]} boxes"
         )
-    return int(boxes.shape[0])
 
 
 def check_box_index(box_index: Any, batch: int) -> None:
@@ -184,3 +202,16 @@ def crop_and_resize(
         return xp.where(is_inside[..., None], crops, outside)
 
     return kernel
+
+
+@g.register_gradient("CropAndResize", not_derivative="boxes have the gradient of method 'bilinear'")
+def crop_and_resize_gradient(op: g.Operation, grad: g.Tensor) -> g.Gradients:
+    image, boxes, box_index, _ = op.inputs
+    for_image = None
+    if image.dtype.is_floating:
+        attrs = g.attrs_of(op, "T", "method")
+        for_image = g.nodes.CropAndResizeGradImage(
+            grad, boxes, box_index, g.shape_of(image), **attrs
+        )
+    for_boxes = g.nodes.CropAndResizeGradBoxes(grad, image, boxes, box_index)
+    return for_image, for_boxes, None, None

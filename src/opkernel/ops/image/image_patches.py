@@ -3,17 +3,21 @@
 Source: TensorFlow core/ops/array_ops.cc, core/kernels/extract_image_patches_op.cc.
 """
 
+from __future__ import annotations
+
 from collections.abc import Callable
 from typing import Any
 
+import opkernel.gradients as g
 from opkernel.errors import InvalidArgumentError, OutOfRangeError, UnimplementedError
-from opkernel.kernel import check_allocation, register_kernel
+from opkernel.kernel import check_allocation
 from opkernel.opdef import UNKNOWN_DIM, InferenceContext, register_op
-from opkernel.opdef.windowed_output import Padding, get_windowed_output_size_verbose
+from opkernel.opdef.shapes.windowed_output import Padding, get_windowed_output_size_verbose
 from opkernel.ops.array.zeros import zeros
 from opkernel.ops.int32_attr import int32_attr
 from opkernel.ops.kernel_types import NUMBERS
 from opkernel.ops.nn.windows import Geometry, overlaps
+from opkernel.ops.registration import register_kernel
 from opkernel.types import DataType, TensorShape
 
 _ATTRS = ("ksizes", "strides", "rates")
@@ -102,3 +106,24 @@ def _spatial(name: str, values: list[int]) -> tuple[int, int]:
     if values[1] < 1 or values[2] < 1:
         raise OutOfRangeError(f"{name} is out of range.")
     return values[1], values[2]
+
+
+@g.register_gradient("ExtractImagePatches")
+def extract_image_patches_gradient(op: g.Operation, grad: g.Tensor) -> g.Gradients:
+    """The patches of an image that holds the number of each pixel say where the copies come from."""
+    (image,) = op.inputs
+    batch, rows, columns, depth = g.nodes.Unpack(g.nodes.Shape(image), num=4)
+    pixels = g.nodes.Mul(rows, columns)
+    numbers = g.nodes.Range(1, g.nodes.AddV2(pixels, 1), 1)
+    numbered = g.nodes.Reshape(numbers, g.nodes.Pack([1, rows, columns, 1]))
+    attrs = g.attrs_of(op, "ksizes", "strides", "rates", "padding")
+    sources = g.nodes.Sub(g.nodes.Reshape(g.nodes.ExtractImagePatches(numbered, **attrs), [-1]), 1)
+    copies = g.nodes.Reshape(grad, g.nodes.Pack([batch, -1, depth]))
+    flat = g.nodes.Reshape(g.nodes.Transpose(copies, [1, 0, 2]), _matrix(g.nodes.Mul(batch, depth)))
+    total = g.nodes.UnsortedSegmentSum(flat, sources, pixels)
+    image_last = g.nodes.Reshape(total, g.nodes.Pack([pixels, batch, depth]))
+    return g.nodes.Reshape(g.nodes.Transpose(image_last, [1, 0, 2]), g.shape_of(image))
+
+
+def _matrix(columns: g.Tensor) -> Any:
+    return g.nodes.Pack([-1, columns])

@@ -9,10 +9,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from opkernel.device.budget import check_time
 from opkernel.errors import InvalidArgumentError
-from opkernel.kernel import check_allocation, register_kernel
+from opkernel.kernel import check_allocation
 from opkernel.opdef import DimensionHandle, InferenceContext, OpHandle, register_op
+from opkernel.ops.image.crop_and_resize import check_one_for_each_box
 from opkernel.ops.math.elementwise import flush_subnormals
+from opkernel.ops.registration import register_kernel
 from opkernel.types import DataType
 
 Array = np.ndarray[Any, Any]
@@ -114,7 +117,7 @@ NMS_V5 = _declare(
 )
 
 
-class _Limits(NamedTuple):
+class SelectionLimits(NamedTuple):
     """What decides which boxes are selected."""
 
     max_output_size: Any
@@ -148,43 +151,40 @@ class _Selection(NamedTuple):
         return _Selection(np.pad(self.indices, missing), np.pad(self.scores, missing))
 
 
-def _check_boxes(boxes: Any, scores: Any) -> None:
-    if boxes.ndim != 2:
-        raise InvalidArgumentError(f"boxes must be 2-D{list(boxes.shape)}")
-    if boxes.shape[1] != 4:
-        raise InvalidArgumentError(f"boxes must have 4 columns, got {boxes.shape[1]}")
-    if scores.ndim != 1:
-        raise InvalidArgumentError(f"scores must be 1-D{list(scores.shape)}")
-    if scores.shape[0] != boxes.shape[0]:
-        raise InvalidArgumentError(
-            f"scores has incompatible shape {list(scores.shape)} for {boxes.shape[0]} boxes"
-        )
-
-
-def _select(boxes: Any, scores: Any, limits: _Limits) -> _Selection:
+def _select(boxes: Any, scores: Any, limits: SelectionLimits) -> _Selection:
     """The best box, then the best of those left, and so on; of equal ones the first."""
-    limits = _Limits(*(flush_subnormals(np.asarray(limit), np) for limit in limits))
+    limits = SelectionLimits(*(flush_subnormals(np.asarray(limit), np) for limit in limits))
     limits.check()
-    _check_boxes(boxes, scores)
+    check_one_for_each_box("scores", scores, boxes)
     if limits.max_output_size < 0:
         raise InvalidArgumentError("output size must be non-negative")
+    most = min(int(limits.max_output_size), len(scores))
+    check_allocation((most,), DataType.DT_INT32)
     corners = box_corners(boxes.astype(np.float32))
     scores = flush_subnormals(scores, np)
     candidates = np.flatnonzero(scores > limits.score_threshold)
     scores_stay = limits.soft_nms_sigma == 0 and np.abs(corners).max(initial=0) < _MAX_COORDINATE
-    select = _select_by_sorting if scores_stay else _select_by_queue
-    selected, selected_scores = select(corners, scores, candidates, limits)
+    if scores_stay:
+        selected, selected_scores = _select_by_sorting(corners, scores, candidates, limits)
+    else:
+        selected, selected_scores = select_by_queue(
+            scores,
+            candidates,
+            limits,
+            lambda box, others: box_overlap(corners[:, others], corners[:, box]),
+        )
     return _Selection(np.asarray(selected, np.int32), np.asarray(selected_scores, scores.dtype))
 
 
 def _select_by_sorting(
-    corners: Array, scores: Array, candidates: Array, limits: _Limits
+    corners: Array, scores: Array, candidates: Array, limits: SelectionLimits
 ) -> tuple[list[int], Any]:
     """For scores that do not change: each box selected strikes out those left, all at once."""
     left = candidates[np.argsort(-scores[candidates], kind="stable")]
     boxes = corners[:, left]
     selected: list[int] = []
     while len(selected) < limits.max_output_size and len(left):
+        check_time("selecting boxes")
         selected.append(left[0])
         overlap = box_overlap(boxes[:, 1:], boxes[:, 0]).astype(scores.dtype)
         keep = np.flatnonzero(overlap <= limits.iou_threshold) + 1
@@ -192,22 +192,27 @@ def _select_by_sorting(
     return selected, scores[selected]
 
 
-def _select_by_queue(
-    corners: Array, scores: Array, candidates: Array, limits: _Limits
+def select_by_queue(
+    scores: Array,
+    candidates: Array,
+    limits: SelectionLimits,
+    overlap: Callable[[int, list[int]], Array],
 ) -> tuple[list[int], list[Any]]:
     """For scores that may change: a box is compared when it is the best of the queue.
 
     A score may rise, if it is below 0; so it counts that a box is not compared any earlier. Where
     its score changed it goes back into the queue, with the number of boxes it was compared to.
+
+    `overlap(box, others)` is how much a box overlaps each of the others.
     """
     queue = [(-scores[i], i, scores[i], 0) for i in candidates]
     heapify(queue)
     selected: list[int] = []
     selected_scores = []
     while len(selected) < limits.max_output_size and queue:
+        check_time("selecting boxes")
         _, box, score, compared = heappop(queue)
-        others = corners[:, selected[compared:][::-1]]
-        overlaps = box_overlap(others, corners[:, box]).astype(scores.dtype)
+        overlaps = overlap(box, selected[compared:][::-1]).astype(scores.dtype)
         new_score = _reduced(score, overlaps, limits)
         if new_score == score:
             selected.append(box)
@@ -217,7 +222,7 @@ def _select_by_queue(
     return selected, selected_scores
 
 
-def _reduced(score: Any, overlaps: Array, limits: _Limits) -> Any:
+def _reduced(score: Any, overlaps: Array, limits: SelectionLimits) -> Any:
     """The score of a box that overlaps so much with those selected; -inf to drop the box."""
     sigma = limits.soft_nms_sigma
     if sigma > 0:
@@ -251,19 +256,21 @@ def box_overlap(boxes: Array, box: Array) -> Array:
 
 @register_kernel(NMS, device="CPU")
 def nms(boxes: Any, scores: Any, max_output_size: Any, *, iou_threshold: float) -> Any:
-    return _select(boxes, scores, _Limits(max_output_size, np.float32(iou_threshold))).indices
+    return _select(
+        boxes, scores, SelectionLimits(max_output_size, np.float32(iou_threshold))
+    ).indices
 
 
 @register_kernel(NMS_V2, device="CPU", types={"T": _TYPES})
 def nms_v2(boxes: Any, scores: Any, max_output_size: Any, iou_threshold: Any) -> Any:
-    return _select(boxes, scores, _Limits(max_output_size, iou_threshold)).indices
+    return _select(boxes, scores, SelectionLimits(max_output_size, iou_threshold)).indices
 
 
 @register_kernel(NMS_V3, device="CPU", types={"T": _TYPES})
 def nms_v3(
     boxes: Any, scores: Any, max_output_size: Any, iou_threshold: Any, score_threshold: Any
 ) -> Any:
-    limits = _Limits(max_output_size, iou_threshold, score_threshold)
+    limits = SelectionLimits(max_output_size, iou_threshold, score_threshold)
     return _select(boxes, scores, limits).indices
 
 
@@ -272,7 +279,7 @@ def nms_v4(*, pad_to_max_output_size: bool) -> Callable[..., Any]:
     def kernel(
         boxes: Any, scores: Any, max_output_size: Any, iou_threshold: Any, score_threshold: Any
     ) -> Any:
-        limits = _Limits(max_output_size, iou_threshold, score_threshold)
+        limits = SelectionLimits(max_output_size, iou_threshold, score_threshold)
         selection = _select(boxes, scores, limits)
         result = selection.padded(int(max_output_size)) if pad_to_max_output_size else selection
         return result.indices, selection.count
@@ -290,7 +297,7 @@ def nms_v5(*, pad_to_max_output_size: bool) -> Callable[..., Any]:
         score_threshold: Any,
         soft_nms_sigma: Any,
     ) -> Any:
-        limits = _Limits(max_output_size, iou_threshold, score_threshold, soft_nms_sigma)
+        limits = SelectionLimits(max_output_size, iou_threshold, score_threshold, soft_nms_sigma)
         selection = _select(boxes, scores, limits)
         result = selection.padded(int(max_output_size)) if pad_to_max_output_size else selection
         return result.indices, result.scores, selection.count

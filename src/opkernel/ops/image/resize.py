@@ -5,19 +5,30 @@ Images are [batch, height, width, channels]; `size` is the new height and width.
 Source: TensorFlow core/ops/image_ops.cc, core/kernels/image/resize_*_op.cc.
 """
 
+from __future__ import annotations
+
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
+import opkernel.gradients as g
 from opkernel.errors import InvalidArgumentError
-from opkernel.kernel import check_allocation, register_kernel
+from opkernel.kernel import check_allocation
 from opkernel.opdef import DimensionHandle, InferenceContext, OpHandle, register_op
 from opkernel.ops.image.resize_sampling import Cubic, Linear, area, cubic, linear, nearest, scale
 from opkernel.ops.kernel_types import REAL_NUMBERS
+from opkernel.ops.registration import register_kernel
 from opkernel.types import DataType
 
-__all__ = ["ALIGNMENT_ATTRS", "check_alignment", "check_size", "size_dims", "sized_image_shape"]
+__all__ = [
+    "ALIGNMENT_ATTRS",
+    "check_alignment",
+    "check_size",
+    "size_dims",
+    "sized_image_shape",
+    "two_of",
+]
 
 ALIGNMENT_ATTRS = ("align_corners: bool = false", "half_pixel_centers: bool = false")
 
@@ -96,11 +107,17 @@ def check_alignment(align_corners: bool, half_pixel_centers: bool) -> None:
 
 def check_size(size: Any) -> tuple[int, int]:
     """The height and width that the tensor `size` holds."""
-    if size.ndim != 1:
-        raise InvalidArgumentError(f"shape_t must be 1-dimensional{list(size.shape)}")
-    if size.size != 2:
-        raise InvalidArgumentError(f"shape_t must have two elements{list(size.shape)}")
-    return int(size[0]), int(size[1])
+    height, width = two_of("shape_t", size)
+    return int(height), int(width)
+
+
+def two_of(name: str, values: Any) -> tuple[Any, Any]:
+    """The two elements of a vector, for the height and for the width."""
+    if values.ndim != 1:
+        raise InvalidArgumentError(f"{name} must be 1-dimensional{list(values.shape)}")
+    if values.size != 2:
+        raise InvalidArgumentError(f"{name} must have two elements{list(values.shape)}")
+    return values[0], values[1]
 
 
 def _output_size(images: Any, size: Any, dtype: DataType) -> tuple[int, int]:
@@ -223,3 +240,25 @@ def resize_area(*, align_corners: bool) -> Callable[[Any, Any], Any]:
         return result * (1 / covered)
 
     return kernel
+
+
+_ATTRS = ("align_corners", "half_pixel_centers")
+
+
+@g.register_gradient("ResizeNearestNeighbor")
+def resize_nearest_neighbor_gradient(op: g.Operation, grad: g.Tensor) -> g.Gradients:
+    size = g.nodes.StridedSlice(g.nodes.Shape(op.inputs[0]), [1], [3], [1])
+    return g.nodes.ResizeNearestNeighborGrad(grad, size, **g.attrs_of(op, *_ATTRS)), None
+
+
+@g.register_gradient("ResizeBilinear")
+def resize_bilinear_gradient(op: g.Operation, grad: g.Tensor) -> g.Gradients:
+    return g.nodes.ResizeBilinearGrad(grad, op.inputs[0], **g.attrs_of(op, *_ATTRS)), None
+
+
+@g.register_gradient("ResizeBicubic")
+def resize_bicubic_gradient(op: g.Operation, grad: g.Tensor) -> g.Gradients:
+    image = op.inputs[0]
+    if image.dtype not in (DataType.DT_FLOAT, DataType.DT_DOUBLE):
+        return None, None
+    return g.nodes.ResizeBicubicGrad(grad, image, **g.attrs_of(op, *_ATTRS)), None

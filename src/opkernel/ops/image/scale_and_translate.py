@@ -3,19 +3,23 @@
 Source: TensorFlow core/ops/image_ops.cc, core/kernels/image/scale_and_translate_op.cc.
 """
 
+from __future__ import annotations
+
 from collections.abc import Callable
 from functools import lru_cache
 from typing import Any, NamedTuple
 
 import numpy as np
 
+import opkernel.gradients as g
 from opkernel.errors import InvalidArgumentError
-from opkernel.kernel import check_allocation, register_kernel
+from opkernel.kernel import check_allocation
 from opkernel.opdef import register_op
-from opkernel.ops.image.resize import check_size, resize_shape
-from opkernel.ops.image.resize_gradients import original_image_shape
+from opkernel.ops.image.resize import check_size, resize_shape, two_of
+from opkernel.ops.image.resize_grad import original_image_shape
 from opkernel.ops.image.sampling_kernels import SAMPLING_KERNELS, SamplingKernel
 from opkernel.ops.kernel_types import REAL_NUMBERS
+from opkernel.ops.registration import register_kernel
 from opkernel.types import DataType
 
 Array = np.ndarray[Any, Any]
@@ -62,7 +66,7 @@ class _Taps(NamedTuple):
     new: Array
     weights: Array
 
-    def by_old(self) -> "_Taps":
+    def by_old(self) -> _Taps:
         """Without those of weight 0, ordered by old pixel, which is now the new one."""
         order = np.argsort(self.old, kind="stable")
         order = order[self.weights[order] != 0]
@@ -113,21 +117,12 @@ def _resample(images: Array, taps: _Taps, size: int, axis: int) -> Array:
     return result
 
 
-def _pair(values: Any) -> tuple[float, float]:
-    """The two numbers of a vector, for the height and for the width."""
-    if values.ndim != 1:
-        raise InvalidArgumentError(f"t must be 1-dimensional{list(values.shape)}")
-    if values.size != 2:
-        raise InvalidArgumentError(f"t must have two elements{list(values.shape)}")
-    return float(values[0]), float(values[1])
-
-
 def _factors(scale: Any, translation: Any) -> list[tuple[float, float]]:
     """Scale and translation of the height, and of the width."""
-    scales = _pair(scale)
+    scales = [float(factor) for factor in two_of("t", scale)]
     if not all(factor > 0 for factor in scales):
         raise InvalidArgumentError("Scale must be greater than zero.")
-    return list(zip(scales, _pair(translation), strict=True))
+    return list(zip(scales, map(float, two_of("t", translation)), strict=True))
 
 
 def _sampling_kernel(kernel_type: str) -> SamplingKernel:
@@ -192,3 +187,11 @@ def scale_and_translate_grad(*, kernel_type: str, antialias: bool) -> Callable[.
         return result
 
     return kernel
+
+
+@g.register_gradient("ScaleAndTranslate")
+def scale_and_translate_gradient(op: g.Operation, grad: g.Tensor) -> g.Gradients:
+    images, _, scale, translation = op.inputs
+    attrs = g.attrs_of(op, "kernel_type", "antialias")
+    for_images = g.nodes.ScaleAndTranslateGrad(grad, images, scale, translation, **attrs)
+    return for_images, None, None, None

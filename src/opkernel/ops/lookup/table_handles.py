@@ -9,7 +9,6 @@ from opkernel.kernel import (
     OpKernelConstruction,
     OpKernelContext,
     make_ref_counting_handle,
-    register_kernel,
     tensor_of_handle,
 )
 from opkernel.opdef import (
@@ -24,6 +23,7 @@ from opkernel.ops.declared.rules import defined_shape, fixed_shapes
 from opkernel.ops.lookup.dense_hash_table import MutableDenseHashTable
 from opkernel.ops.lookup.hash_tables import HashTable, MutableHashTable
 from opkernel.ops.lookup.lookup_table import LookupInterface
+from opkernel.ops.registration import register_kernel
 from opkernel.ops.resource_op_kernel import ResourceOpKernel
 from opkernel.types import DataType, TensorShape
 

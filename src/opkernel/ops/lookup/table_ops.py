@@ -7,7 +7,7 @@ lookup_table_init_op.cc.
 import numpy as np
 
 from opkernel.errors import InvalidArgumentError
-from opkernel.kernel import OpKernel, OpKernelContext, register_kernel
+from opkernel.kernel import OpKernel, OpKernelContext
 from opkernel.opdef import InferenceContext, ShapeHandle, register_op, unknown_shape
 from opkernel.ops.declared.input_ranks import (
     check_inputs,
@@ -18,6 +18,7 @@ from opkernel.ops.declared.input_ranks import (
 )
 from opkernel.ops.declared.rules import fixed_shapes
 from opkernel.ops.lookup.lookup_table import LookupInterface
+from opkernel.ops.registration import register_kernel
 from opkernel.ops.resource_op_kernel import resource_of_handle
 from opkernel.types import TensorShape
 
@@ -162,6 +163,7 @@ for _name, _inputs, _outputs, _attrs, _shape_fn, _shape_fn_v2, _doc in (
             outputs=_outputs,
             attrs=_attrs,
             shape_fn=_fn,
+            traits="only_reads_state" if _outputs else "",
             is_stateful=_version == "V2",
             doc=_doc,
         )

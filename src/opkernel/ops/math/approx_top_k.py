@@ -3,16 +3,19 @@
 Source: TensorFlow core/ops/nn_ops.cc, core/kernels/topk_op.cc.
 """
 
+from __future__ import annotations
+
 import math
 from typing import Any
 
 import numpy as np
 
+import opkernel.gradients as g
 from opkernel.errors import InvalidArgumentError
-from opkernel.kernel import register_kernel
 from opkernel.opdef import InferenceContext, register_op
 from opkernel.ops.kernel_types import REAL_NUMBERS
 from opkernel.ops.math.top_k import top_k_of_rows
+from opkernel.ops.registration import register_kernel
 from opkernel.types import DataType
 
 _TILE_OF_VECTOR, _TILE = 1024, 128  # elements that a TPU takes at a time, by rank
@@ -31,11 +34,12 @@ def approx_top_k_shape(c: InferenceContext) -> None:
     if size < k:
         raise InvalidArgumentError(f"input must have last dimension >= k = {k} but was {size}")
     recall = c.get_attr("recall_target")
-    if not 0 < recall <= 1:
+    is_used = not c.get_attr("aggregate_to_topk")  # else NaN is let pass
+    if recall <= 0 or recall > 1 or (is_used and math.isnan(recall)):
         raise InvalidArgumentError(
             f"Invalid recall target: {recall:g}. Valid value range in : [0, 1.0]."
         )
-    if not c.get_attr("aggregate_to_topk"):
+    if is_used:
         override = c.get_attr("reduction_input_size_override")
         tile = _TILE_OF_VECTOR if rank == 1 else _TILE
         k = _candidates(size, k, recall, size if override < 0 else override, tile)
@@ -85,3 +89,10 @@ APPROX_TOP_K = register_op(
 )
 def approx_top_k(input: Any, *, k: int) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
     return top_k_of_rows(input, k, True, DataType.DT_INT32)
+
+
+@g.register_gradient("ApproxTopK")
+def approx_top_k_gradient(op: g.Operation, grad: g.Tensor, _: Any) -> g.Gradients:
+    from opkernel.ops.math.gradients.top_k import scattered
+
+    return scattered(op, grad)

@@ -3,13 +3,16 @@
 Source: TensorFlow core/ops/math_ops.cc, core/kernels/argmax_op.cc.
 """
 
+from __future__ import annotations
+
 from collections.abc import Callable
 from typing import Any
 
+import opkernel.gradients as g
 from opkernel.errors import InvalidArgumentError
-from opkernel.kernel import register_kernel
 from opkernel.opdef import InferenceContext, OpHandle, register_op
 from opkernel.ops.kernel_types import INDEX, REAL_NUMBERS
+from opkernel.ops.registration import register_kernel
 from opkernel.types import DataType
 
 _MAX_RANK = 7
@@ -127,3 +130,8 @@ def arg_max(*, T: DataType, output_type: DataType, xp: Any) -> Callable[[Any, An
 )
 def arg_min(*, T: DataType, output_type: DataType, xp: Any) -> Callable[[Any, Any], Any]:
     return _search(False, T, output_type, xp)
+
+
+@g.register_gradient("ArgMax", "ArgMin")
+def arg_gradient(op: g.Operation, grad: g.Tensor) -> g.Gradients:
+    return None, None

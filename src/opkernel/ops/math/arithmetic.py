@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 
 from opkernel.errors import InternalError, InvalidArgumentError
-from opkernel.kernel import register_kernel
 from opkernel.opdef import InferenceContext, register_op
 from opkernel.opdef.common_shapes import explicit_shape
 from opkernel.ops.kernel_types import COMPLEX, FLOATS, INDEX, NUMBERS, REAL_NUMBERS
@@ -22,7 +21,8 @@ from opkernel.ops.math.elementwise import (
     register_ufunc,
     unary_op,
 )
-from opkernel.types import DataType
+from opkernel.ops.registration import register_kernel
+from opkernel.types import DataType, object_scalar
 
 _SIGNED = (DataType.DT_INT8, DataType.DT_INT16, DataType.DT_INT32, DataType.DT_INT64)
 _SIGNED_SPEC = "int8, int16, int32, int64"
@@ -31,6 +31,7 @@ ADD = binary_op(
     "Add",
     f"{FLOATS_SPEC}, uint8, int8, int16, int32, int64, {COMPLEX_SPEC}, string",
     "The sum `x + y`; strings are joined.",
+    traits="keeps_not_negative value_rule=add",
 )
 ADD_V2 = binary_op(
     "AddV2",
@@ -38,17 +39,20 @@ ADD_V2 = binary_op(
     "The sum `x + y`.",
     is_commutative=True,
     is_aggregate=True,
+    traits="keeps_not_negative value_rule=add",
 )
 SUB = binary_op(
     "Sub",
     f"{FLOATS_SPEC}, uint8, int8, uint16, int16, int32, int64, {COMPLEX_SPEC}, uint32, uint64",
     "The difference `x - y`.",
+    traits="value_rule=subtract",
 )
 MUL = binary_op(
     "Mul",
     f"{FLOATS_SPEC}, uint8, int8, uint16, int16, int32, uint32, uint64, int64, {COMPLEX_SPEC}",
     "The product `x * y`.",
     is_commutative=True,
+    traits="keeps_not_negative value_rule=multiply",
 )
 MUL_NO_NAN = binary_op(
     "MulNoNan",
@@ -60,10 +64,21 @@ SQUARED_DIFFERENCE = binary_op(
     f"{FLOATS_SPEC}, int32, int64, {COMPLEX_SPEC}",
     "`(x - y) * (x - y)`, the first factor conjugated.",
     is_commutative=True,
+    traits="not_negative",
 )
 _ORDERED_SPEC = f"{FLOATS_SPEC}, int8, uint8, int16, uint16, int32, uint32, int64, uint64"
-MAXIMUM = binary_op("Maximum", _ORDERED_SPEC, "The larger of `x` and `y`; NaN if either is.")
-MINIMUM = binary_op("Minimum", _ORDERED_SPEC, "The smaller of `x` and `y`; NaN if either is.")
+MAXIMUM = binary_op(
+    "Maximum",
+    _ORDERED_SPEC,
+    "The larger of `x` and `y`; NaN if either is.",
+    traits="keeps_not_negative value_rule=maximum",
+)
+MINIMUM = binary_op(
+    "Minimum",
+    _ORDERED_SPEC,
+    "The smaller of `x` and `y`; NaN if either is.",
+    traits="keeps_not_negative value_rule=minimum",
+)
 
 _ADD_TYPES = (*FLOATS, *_SIGNED, DataType.DT_UINT8, *COMPLEX)
 register_ufunc(ADD, np.add, _ADD_TYPES)
@@ -99,17 +114,29 @@ register_body(SQUARED_DIFFERENCE, squared_difference, (*FLOATS, *INDEX))
 register_body(SQUARED_DIFFERENCE, squared_complex_difference, COMPLEX)
 
 
-ABS = unary_op("Abs", f"{FLOATS_SPEC}, {_SIGNED_SPEC}", "The absolute value of `x`.")
-NEG = unary_op("Neg", f"{FLOATS_SPEC}, {_SIGNED_SPEC}, {COMPLEX_SPEC}", "The negative of `x`.")
+ABS = unary_op(
+    "Abs",
+    f"{FLOATS_SPEC}, {_SIGNED_SPEC}",
+    "The absolute value of `x`.",
+    traits="cheap idempotent even not_negative",
+)
+NEG = unary_op(
+    "Neg",
+    f"{FLOATS_SPEC}, {_SIGNED_SPEC}, {COMPLEX_SPEC}",
+    "The negative of `x`.",
+    traits="cheap involution value_rule=negate",
+)
 SIGN = unary_op(
     "Sign",
     f"{FLOATS_SPEC}, {_SIGNED_SPEC}, {COMPLEX_SPEC}",
     "-1, 0 or 1 by the sign of `x`, NaN for NaN; of a complex number, `x / |x|`.",
+    traits="cheap idempotent",
 )
 SQUARE = unary_op(
     "Square",
     f"{FLOATS_SPEC}, {_SIGNED_SPEC}, uint8, uint16, uint32, uint64, {COMPLEX_SPEC}",
     "The square of `x`.",
+    traits="cheap even not_negative",
 )
 
 register_ufunc(ABS, np.absolute, (*FLOATS, *_SIGNED))
@@ -188,7 +215,11 @@ def add_variants(inputs: list[Any]) -> Any:
         try:
             total = total + tensor.item()
         except TypeError as error:
-            raise InternalError(f"No addition of variant values is defined: {error}") from error
-    result = np.empty((), object)
-    result[()] = total
-    return result
+            types = (
+                getattr(value, "type_name", type(value).__name__)
+                for value in (total, tensor.item())
+            )
+            raise InternalError(
+                f"No addition of variant values is defined. Type names: {' and '.join(types)}"
+            ) from error
+    return object_scalar(total)

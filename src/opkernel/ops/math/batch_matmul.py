@@ -4,21 +4,23 @@ Source: TensorFlow core/ops/math_ops.cc, core/kernels/matmul_op_impl.h.
 """
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from opkernel.errors import InvalidArgumentError
-from opkernel.kernel import register_kernel
+from opkernel.kernel import KernelRegistry
 from opkernel.opdef import OpHandle, register_op
 from opkernel.opdef.common_shapes import batch_matmul_shape, batch_matmul_v2_shape
-from opkernel.opdef.inference_context import ShapeFn
-from opkernel.ops.kernel_types import COMPLEX, FLOATS, WIDE_INDEX
-from opkernel.ops.math.matmul import NARROW_FLOATS, narrowed
-from opkernel.ops.math.products import batch_product
+from opkernel.opdef.shapes.inference_context import ShapeFn
+from opkernel.ops.kernel_types import COMPLEX, FLOATS, NARROW_FLOATS, WIDE_INDEX
+from opkernel.ops.math.matmul import Multiply, narrowed
+from opkernel.ops.registration import register_kernel
+from opkernel.records import dataclass
 from opkernel.types import DataType
 
-Product = Callable[[Any, Any], Any]
+__all__ = ["register_batch_matmul"]
 
 
 def _declare(name: str, types: dict[str, str], how: str, shape_fn: ShapeFn) -> OpHandle:
@@ -35,6 +37,7 @@ def _declare(name: str, types: dict[str, str], how: str, shape_fn: ShapeFn) -> O
             "grad_y: bool = false",
         ],
         shape_fn=shape_fn,
+        traits="cannot_fail",
         doc=f"""Multiply the matrices of `x` [..., m, k] by those of `y` [..., k, n]{how}.
 
 adj_x: take the conjugate transpose of each matrix of `x` first.
@@ -104,45 +107,44 @@ def _adjoint(x: Any, xp: Any) -> Any:
     return xp.conj(x.mT) if x.dtype.kind == "c" else x.mT
 
 
-def _product(
-    check: Callable[[Any, Any], None], adj_x: bool, adj_y: bool, T: DataType, xp: Any
-) -> Product:
-    """The function of the inputs; half and bfloat16 accumulate in float."""
-    multiply = batch_product if xp is np else xp.matmul
-    narrow = T in NARROW_FLOATS
-    accumulator = np.dtype(np.float32) if narrow else T.numpy_dtype
+@dataclass(frozen=True)
+class BatchMatMulKernels:
+    """Kernels that compute products by `multiply`; by the matmul of the namespace if that is None."""
 
-    def product(x: Any, y: Any) -> Any:
-        check(x, y)
-        if x.shape[-2 if adj_x else -1] != y.shape[-1 if adj_y else -2]:
-            raise InvalidArgumentError(
-                f"Matrix size-incompatible: In[0]: {list(x.shape)}, In[1]: {list(y.shape)}"
-            )
-        x, y = x.astype(accumulator, copy=False), y.astype(accumulator, copy=False)
-        x, y = _adjoint(x, xp) if adj_x else x, _adjoint(y, xp) if adj_y else y
-        result = multiply(x, y)
-        return narrowed(result, T) if narrow else result
+    multiply: Multiply | None
 
-    return product
+    def batch_matmul(self, *, adj_x: bool, adj_y: bool, T: DataType, xp: Any) -> Multiply:
+        return self._product(_check_equal_batches, adj_x, adj_y, T, xp)
 
+    def batch_matmul_v2(self, *, adj_x: bool, adj_y: bool, T: DataType, xp: Any) -> Multiply:
+        return self._product(_check_broadcast, adj_x, adj_y, T, xp)
 
-_TYPES = (*FLOATS, *WIDE_INDEX, *COMPLEX)
+    def batch_matmul_v3(self, *, adj_x: bool, adj_y: bool, Tout: DataType, xp: Any) -> Multiply:
+        return self._product(_check_broadcast, adj_x, adj_y, Tout, xp)
 
+    def _product(
+        self, check: Callable[[Any, Any], None], adj_x: bool, adj_y: bool, T: DataType, xp: Any
+    ) -> Multiply:
+        """The function of the inputs; half and bfloat16 accumulate in float."""
+        multiply = self.multiply or xp.matmul
+        narrow = T in NARROW_FLOATS
+        accumulator = np.dtype(np.float32) if narrow else T.numpy_dtype
 
-@register_kernel(BATCH_MATMUL, device="CPU", types={"T": _TYPES}, factory=True)
-def batch_matmul(*, adj_x: bool, adj_y: bool, T: DataType, xp: Any) -> Product:
-    return _product(_check_equal_batches, adj_x, adj_y, T, xp)
+        def product(x: Any, y: Any) -> Any:
+            check(x, y)
+            if x.shape[-2 if adj_x else -1] != y.shape[-1 if adj_y else -2]:
+                raise InvalidArgumentError(
+                    f"Matrix size-incompatible: In[0]: {list(x.shape)}, In[1]: {list(y.shape)}"
+                )
+            x, y = x.astype(accumulator, copy=False), y.astype(accumulator, copy=False)
+            x, y = _adjoint(x, xp) if adj_x else x, _adjoint(y, xp) if adj_y else y
+            result = multiply(x, y)
+            return narrowed(result, T) if narrow else result
 
-
-@register_kernel(BATCH_MATMUL_V2, device="CPU", types={"T": _TYPES}, factory=True)
-def batch_matmul_v2(*, adj_x: bool, adj_y: bool, T: DataType, xp: Any) -> Product:
-    return _product(_check_broadcast, adj_x, adj_y, T, xp)
-
-
-def batch_matmul_v3(*, adj_x: bool, adj_y: bool, Tout: DataType, xp: Any) -> Product:
-    return _product(_check_broadcast, adj_x, adj_y, Tout, xp)
+        return product
 
 
+_TYPES = {"T": (*FLOATS, *WIDE_INDEX, *COMPLEX)}
 _BYTES = (DataType.DT_INT8, DataType.DT_UINT8)
 _V3_SAME = (DataType.DT_BFLOAT16, DataType.DT_FLOAT, DataType.DT_DOUBLE, *WIDE_INDEX, *COMPLEX)
 _V3_TYPES = [
@@ -151,10 +153,19 @@ _V3_TYPES = [
     *((DataType.DT_BFLOAT16, b, DataType.DT_BFLOAT16) for b in _BYTES),
     *((a, DataType.DT_BFLOAT16, DataType.DT_BFLOAT16) for a in _BYTES),
 ]
-for _a, _b, _out in _V3_TYPES:
-    register_kernel(
-        BATCH_MATMUL_V3,
-        device="CPU",
-        types={"Ta": _a, "Tb": _b, "Tout": _out},
-        factory=True,
-    )(batch_matmul_v3)
+
+
+def register_batch_matmul(
+    multiply: Multiply | None = None, registry: KernelRegistry | None = None
+) -> None:
+    """Register kernels that multiply batches in a certain way."""
+    kernels = BatchMatMulKernels(multiply)
+    register = partial(register_kernel, device="CPU", factory=True, registry=registry)
+    register(BATCH_MATMUL, types=_TYPES)(kernels.batch_matmul)
+    register(BATCH_MATMUL_V2, types=_TYPES)(kernels.batch_matmul_v2)
+    for a, b, out in _V3_TYPES:
+        types = {"Ta": a, "Tb": b, "Tout": out}
+        register(BATCH_MATMUL_V3, types=types)(kernels.batch_matmul_v3)
+
+
+register_batch_matmul()

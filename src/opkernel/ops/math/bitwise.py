@@ -8,9 +8,14 @@ from typing import Any
 
 import numpy as np
 
-from opkernel.kernel import register_kernel
 from opkernel.ops.kernel_types import INTEGERS
-from opkernel.ops.math.elementwise import binary_op, register_body, register_ufunc, unary_op
+from opkernel.ops.math.elementwise import (
+    binary_op,
+    register_body,
+    register_ufunc,
+    unary_op,
+)
+from opkernel.ops.registration import register_kernel
 
 _SPEC = "int8, int16, int32, int64, uint8, uint16, uint32, uint64"
 
@@ -30,7 +35,7 @@ RIGHT_SHIFT = binary_op(
     _SPEC,
     "The bits of `x` moved down by `y`, keeping the sign; `y` is bounded as for LeftShift.",
 )
-INVERT = unary_op("Invert", _SPEC, "The bits that are not set in `x`.")
+INVERT = unary_op("Invert", _SPEC, "The bits that are not set in `x`.", traits="cheap involution")
 POPULATION_COUNT = unary_op(
     "PopulationCount", _SPEC, "The number of bits set in `x`.", output="y: uint8"
 )

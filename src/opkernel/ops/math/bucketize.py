@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 
 from opkernel.errors import InvalidArgumentError
-from opkernel.kernel import register_kernel
 from opkernel.opdef import register_op
 from opkernel.opdef.common_shapes import unchanged_shape
 from opkernel.ops.kernel_types import INDEX
+from opkernel.ops.registration import register_kernel
 from opkernel.types import DataType
 
 BUCKETIZE = register_op(

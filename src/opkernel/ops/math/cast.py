@@ -4,18 +4,22 @@ Source: TensorFlow core/ops/math_ops.cc, array_ops.cc, core/kernels/cast_op.cc, 
 bitcast_op.cc.
 """
 
+from __future__ import annotations
+
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
+import opkernel.gradients as g
 from opkernel.errors import InvalidArgumentError, UnimplementedError
-from opkernel.kernel import forward_input, register_kernel
+from opkernel.kernel import forward_input
 from opkernel.opdef import DimensionHandle, InferenceContext, ShapeHandle, register_op
 from opkernel.opdef.common_shapes import unchanged_shape
 from opkernel.ops.kernel_types import COMPLEX, FLOAT8, FLOATS, INTEGERS, POD
 from opkernel.ops.math.complex_arithmetic import complex_from_parts
 from opkernel.ops.math.elementwise import flush_subnormals
+from opkernel.ops.registration import register_kernel
 from opkernel.types import DataType
 
 Convert = Callable[[Any], Any]
@@ -26,6 +30,7 @@ CAST = register_op(
     outputs=["y: DstT"],
     attrs=["SrcT: type", "DstT: type", "Truncate: bool = false"],
     shape_fn=unchanged_shape,
+    traits="pointwise cannot_fail value_rule=cast",
     doc="The values of `x` as numbers of the type `DstT`. Fractions are cut off where integers are "
     "wanted, imaginary parts where real numbers are. `Truncate` cuts off the digits that a "
     "narrower float lacks, too, in place of rounding.",
@@ -191,3 +196,23 @@ def bitcast(*, T: DataType, type: DataType) -> Convert:
         return np.ascontiguousarray(tensor).view(dtype)[..., 0]
 
     return join
+
+
+_CONTINUOUS = frozenset(
+    {
+        DataType.DT_HALF,
+        DataType.DT_BFLOAT16,
+        DataType.DT_FLOAT,
+        DataType.DT_DOUBLE,
+        DataType.DT_COMPLEX64,
+        DataType.DT_COMPLEX128,
+    }
+)
+
+
+@g.register_gradient("Cast")
+def cast_gradient(op: g.Operation, grad: g.Tensor) -> g.Gradients:
+    source = op.inputs[0].dtype.base
+    if source not in _CONTINUOUS or grad.dtype.base not in _CONTINUOUS:
+        return None
+    return g.nodes.Cast(grad, DstT=source)

@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 
 from opkernel.errors import InvalidArgumentError
-from opkernel.kernel import register_kernel
 from opkernel.opdef import InferenceContext, OpHandle, register_op
 from opkernel.opdef.common_shapes import (
     broadcast_binary_op_output_shape,
@@ -18,18 +17,19 @@ from opkernel.opdef.common_shapes import (
     unchanged_shape,
 )
 from opkernel.ops.kernel_types import POD_OR_STRING, REAL_NUMBERS
-from opkernel.ops.math.elementwise import binary_op, register_ufunc
+from opkernel.ops.math.elementwise import POINTWISE, binary_op, register_ufunc
+from opkernel.ops.registration import register_kernel
 from opkernel.types import DataType
 
 _ORDERINGS = {
-    "Less": (np.less, "Whether `x < y`."),
-    "LessEqual": (np.less_equal, "Whether `x <= y`."),
-    "Greater": (np.greater, "Whether `x > y`."),
-    "GreaterEqual": (np.greater_equal, "Whether `x >= y`."),
+    "Less": (np.less, "less", "Whether `x < y`."),
+    "LessEqual": (np.less_equal, "less_equal", "Whether `x <= y`."),
+    "Greater": (np.greater, "greater", "Whether `x > y`."),
+    "GreaterEqual": (np.greater_equal, "greater_equal", "Whether `x >= y`."),
 }
 
-for _name, (_ufunc, _doc) in _ORDERINGS.items():
-    _op = binary_op(_name, "realnumbertype", _doc, output="z: bool")
+for _name, (_ufunc, _rule, _doc) in _ORDERINGS.items():
+    _op = binary_op(_name, "realnumbertype", _doc, output="z: bool", traits=f"value_rule={_rule}")
     register_ufunc(_op, _ufunc, REAL_NUMBERS)
 
 
@@ -57,6 +57,7 @@ def _declare_equality(name: str, ufunc: np.ufunc, doc: str, of_other_shapes: boo
         outputs=["z: bool"],
         attrs=["T: type", "incompatible_shape_error: bool = true"],
         shape_fn=equality_shape,
+        traits=f"cannot_fail value_rule={ufunc.__name__}",
         is_commutative=True,
         doc=doc,
     )
@@ -104,7 +105,6 @@ APPROXIMATE_EQUAL = register_op(
     APPROXIMATE_EQUAL,
     device="CPU",
     types={"T": [DataType.DT_FLOAT, DataType.DT_DOUBLE]},
-    kind="elementwise",
     factory=True,
 )
 def approximate_equal(*, T: DataType, tolerance: float, xp: Any) -> Callable[[Any, Any], Any]:
@@ -127,6 +127,7 @@ def _declare_logical(name: str, ufunc: np.ufunc, doc: str) -> OpHandle:
         inputs=["x: bool", "y: bool"],
         outputs=["z: bool"],
         shape_fn=broadcast_binary_op_shape,
+        traits=f"{POINTWISE} value_rule={ufunc.__name__}",
         is_commutative=True,
         doc=doc,
     )
@@ -141,6 +142,7 @@ LOGICAL_NOT = register_op(
     inputs=["x: bool"],
     outputs=["y: bool"],
     shape_fn=unchanged_shape,
+    traits=f"{POINTWISE} involution value_rule=logical_not",
     doc="Whether `x` is false.",
 )
 register_kernel(LOGICAL_NOT, device="CPU", kind="elementwise")(np.logical_not)

@@ -9,12 +9,13 @@ from typing import Any
 
 import numpy as np
 
-from opkernel.kernel import OpKernelConstruction, register_kernel
+from opkernel.kernel import OpKernelConstruction
 from opkernel.opdef import OpHandle, register_op
 from opkernel.opdef.common_shapes import broadcast_binary_op_shape, unchanged_shape
 from opkernel.ops.kernel_types import COMPLEX
 from opkernel.ops.math.complex_arithmetic import complex_from_parts
-from opkernel.ops.math.elementwise import register_ufunc
+from opkernel.ops.math.elementwise import POINTWISE, register_ufunc
+from opkernel.ops.registration import register_kernel
 from opkernel.types import DataType
 
 _PARTS = {
@@ -33,6 +34,7 @@ MAKE_COMPLEX = register_op(
         "Tout: {complex64, complex128} = DT_COMPLEX64",
     ],
     shape_fn=broadcast_binary_op_shape,
+    traits=POINTWISE,
     doc="The complex numbers `real + imag * i`.",
 )
 
@@ -51,6 +53,7 @@ CONJ = register_op(
     outputs=["output: T"],
     attrs=["T: {complex64, complex128, variant} = DT_COMPLEX64"],
     shape_fn=unchanged_shape,
+    traits=f"{POINTWISE} cheap involution",
     doc="The complex conjugate of `input`.",
 )
 register_ufunc(CONJ, np.conjugate, COMPLEX)
@@ -64,6 +67,7 @@ def _declare_part(name: str, doc: str, part: Callable[[Any, Any], Any]) -> OpHan
         outputs=["output: Tout"],
         attrs=[_COMPLEX_ATTR, _REAL_ATTR],
         shape_fn=unchanged_shape,
+        traits=POINTWISE,
         doc=doc,
     )
     for complex_type, real_type in _PARTS.items():
@@ -91,6 +95,7 @@ COMPLEX_ABS = register_op(
     outputs=["y: Tout"],
     attrs=[_COMPLEX_ATTR, _REAL_ATTR],
     shape_fn=unchanged_shape,
+    traits=POINTWISE,
     doc="The distance of `x` from 0.",
 )
 

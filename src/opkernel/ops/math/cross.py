@@ -3,12 +3,15 @@
 Source: TensorFlow core/ops/math_ops.cc, core/kernels/cross_op.cc.
 """
 
+from __future__ import annotations
+
 from typing import Any
 
+import opkernel.gradients as g
 from opkernel.errors import FailedPreconditionError, InvalidArgumentError
-from opkernel.kernel import register_kernel
 from opkernel.opdef import InferenceContext, register_op
 from opkernel.ops.kernel_types import REAL_NUMBERS
+from opkernel.ops.registration import register_kernel
 
 
 def cross_shape(c: InferenceContext) -> None:
@@ -45,3 +48,9 @@ def cross(a: Any, b: Any, *, xp: Any) -> Any:
         raise FailedPreconditionError("Cross-products are only defined for 3-element vectors.")
     (a0, a1, a2), (b0, b1, b2) = ([v[..., i] for i in range(3)] for v in (a, b))
     return xp.stack([a1 * b2 - a2 * b1, a2 * b0 - a0 * b2, a0 * b1 - a1 * b0], axis=-1)
+
+
+@g.register_gradient("Cross")
+def cross_gradient(op: g.Operation, grad: g.Tensor) -> g.Gradients:
+    a, b = op.inputs
+    return g.nodes.Cross(b, grad), g.nodes.Cross(grad, a)

@@ -12,7 +12,6 @@ from typing import Any
 import numpy as np
 
 from opkernel.errors import InternalError, InvalidArgumentError, OpError
-from opkernel.kernel import register_kernel
 from opkernel.opdef import OpHandle
 from opkernel.ops.kernel_types import COMPLEX, FLOATS, INDEX, INTEGERS
 from opkernel.ops.math.complex_arithmetic import complex_quotient
@@ -27,29 +26,52 @@ from opkernel.ops.math.elementwise import (
     register_ufunc,
     unary_op,
 )
+from opkernel.ops.registration import register_kernel
 from opkernel.types import DataType
 
 _INTEGERS_SPEC = "uint8, int8, uint16, int16, int32, uint32, uint64, int64"
 _NUMBERS_SPEC = f"{FLOATS_SPEC}, {_INTEGERS_SPEC}, {COMPLEX_SPEC}"
 
-DIV = binary_op("Div", _NUMBERS_SPEC, "The quotient `x / y`; integers round towards 0.")
-REAL_DIV = binary_op("RealDiv", _NUMBERS_SPEC, "The quotient `x / y`.")
-FLOOR_DIV = binary_op("FloorDiv", _NUMBERS_SPEC, "The quotient `x / y`, rounded down.")
-TRUNCATE_DIV = binary_op("TruncateDiv", _NUMBERS_SPEC, "`x / y`, rounded towards 0.")
+DIV = binary_op(
+    "Div",
+    _NUMBERS_SPEC,
+    "The quotient `x / y`; integers round towards 0.",
+    traits="value_rule=truncate_divide",
+    can_fail=True,
+)
+REAL_DIV = binary_op("RealDiv", _NUMBERS_SPEC, "The quotient `x / y`.", traits="keeps_not_negative")
+FLOOR_DIV = binary_op(
+    "FloorDiv",
+    _NUMBERS_SPEC,
+    "The quotient `x / y`, rounded down.",
+    traits="value_rule=floor_divide",
+    can_fail=True,
+)
+TRUNCATE_DIV = binary_op(
+    "TruncateDiv",
+    _NUMBERS_SPEC,
+    "`x / y`, rounded towards 0.",
+    traits="value_rule=truncate_divide",
+    can_fail=True,
+)
 FLOOR_MOD = binary_op(
     "FloorMod",
     f"int8, int16, int32, int64, uint8, uint16, uint32, uint64, {FLOATS_SPEC}",
     "The remainder of `x / y` with the quotient rounded down; it has the sign of `y`.",
+    traits="value_rule=floor_mod",
+    can_fail=True,
 )
 MOD = binary_op(
     "Mod",
     "int32, int64, half, half, bfloat16, float, double",
     "The remainder of `x / y` with the quotient rounded towards 0; it has the sign of `x`.",
+    can_fail=True,
 )
 TRUNCATE_MOD = binary_op(
     "TruncateMod",
     f"int32, int64, {FLOATS_SPEC}",
     "The remainder of `x / y` with the quotient rounded towards 0; it has the sign of `x`.",
+    can_fail=True,
 )
 DIV_NO_NAN = binary_op(
     "DivNoNan",
@@ -62,8 +84,8 @@ XDIVY = binary_op(
     "The quotient `x / y`; 0 where `x` is 0.",
 )
 _RECIPROCAL_SPEC = f"{FLOATS_SPEC}, int8, int16, int32, int64, {COMPLEX_SPEC}"
-RECIPROCAL = unary_op("Reciprocal", _RECIPROCAL_SPEC, "`1 / x`.")
-INV = unary_op("Inv", _RECIPROCAL_SPEC, "`1 / x`; an older name of Reciprocal.")
+RECIPROCAL = unary_op("Reciprocal", _RECIPROCAL_SPEC, "`1 / x`.", traits="cheap")
+INV = unary_op("Inv", _RECIPROCAL_SPEC, "`1 / x`; an older name of Reciprocal.", traits="cheap")
 
 
 def complex_reciprocal(x: Any, *, xp: Any) -> Any:
@@ -81,7 +103,7 @@ def complex_div_no_nan(x: Any, y: Any, *, xp: Any) -> Any:
 
 def xdivy(x: Any, y: Any, *, xp: Any) -> Any:
     x, y = flush_subnormals(x, xp), flush_subnormals(y, xp)
-    return xp.where(x == 0, xp.zeros_like(y), x / y)
+    return xp.where(x == 0, x, x / y)
 
 
 def complex_xdivy(x: Any, y: Any, *, xp: Any) -> Any:
@@ -118,8 +140,8 @@ def floor_mod(x: Any, y: Any, *, xp: Any) -> Any:
 
 _WIDE_FLOATS = (DataType.DT_FLOAT, DataType.DT_DOUBLE)
 
-register_body(FLOOR_DIV, floor_div, FLOATS, in_float=False)
-register_body(TRUNCATE_DIV, truncate_div, FLOATS, in_float=False)
+register_body(FLOOR_DIV, floor_div, FLOATS)
+register_body(TRUNCATE_DIV, truncate_div, FLOATS)
 register_body(FLOOR_MOD, floor_mod, FLOATS)
 register_flushed(MOD, np.fmod, _WIDE_FLOATS)
 register_flushed(TRUNCATE_MOD, np.fmod, _WIDE_FLOATS)

@@ -6,26 +6,28 @@ Source: TensorFlow core/ops/linalg_ops.cc, core/kernels/linalg/einsum_op_impl.h.
 import math
 import re
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
 import numpy as np
 
 from opkernel.errors import InvalidArgumentError
-from opkernel.kernel import register_kernel
+from opkernel.kernel import KernelRegistry
 from opkernel.opdef import register_op
 from opkernel.opdef.common_shapes import einsum_shape, parse_einsum_equation
-from opkernel.ops.kernel_types import COMPLEX, FLOATS, INDEX
-from opkernel.ops.math.products import batch_product
+from opkernel.ops.kernel_types import COMPLEX, FLOATS, INDEX, NARROW_FLOATS
+from opkernel.ops.math.matmul import Multiply
+from opkernel.ops.registration import register_kernel
+from opkernel.records import dataclass
 from opkernel.types import DataType
+
+__all__ = ["register_einsum"]
 
 Label = str | int
 """A dimension: a character of the equation, or for those of an ellipsis -1, -2, ... from its end."""
 
 Labels = tuple[Label, ...]
 
-_NARROW_FLOATS = (DataType.DT_BFLOAT16, DataType.DT_HALF)
 
 EINSUM = register_op(
     "Einsum",
@@ -169,28 +171,46 @@ def _places(wanted: Labels, labels: Labels) -> tuple[int | None, ...]:
     return tuple(labels.index(x) if x in labels else None for x in wanted)
 
 
-@register_kernel(EINSUM, device="CPU", types={"T": (*FLOATS, *INDEX, *COMPLEX)}, factory=True)
-def einsum(*, equation: str, T: DataType, xp: Any) -> Callable[[list[Any]], Any]:
-    """Integers wrap around; half and bfloat16 accumulate in float."""
-    narrow = T in _NARROW_FLOATS
+@dataclass(frozen=True)
+class EinsumKernels:
+    """Kernels that compute products by `multiply`; by the matmul of the namespace if that is None."""
 
-    def computed(inputs: list[Any]) -> Any:
-        plan = _plan(equation, tuple([x.ndim for x in inputs]))
-        sizes = _sizes(plan, inputs)
-        terms = [
-            _simplified(x.astype(np.float32) if narrow else x, labels, wanted, xp)
-            for x, labels, wanted in zip(inputs, plan.operands, plan.wanted, strict=True)
-        ]
-        if plan.contraction is None:
-            kept = _kept(plan.operands[0], plan.wanted[0])
-            result = terms[0].transpose([kept.index(x) for x in _unique(plan.output)])
-            result = xp.array(result, copy=True)
-        else:
-            result = _contracted(plan.contraction, terms, sizes, xp)
-        result = _with_diagonals(result, plan.output, xp)
-        return result.astype(T.numpy_dtype) if narrow else result
+    multiply: Multiply | None
 
-    return computed
+    def einsum(self, *, equation: str, T: DataType, xp: Any) -> Callable[[list[Any]], Any]:
+        """Integers wrap around; half and bfloat16 accumulate in float."""
+        multiply = self.multiply or xp.matmul
+        narrow = T in NARROW_FLOATS
+
+        def computed(inputs: list[Any]) -> Any:
+            plan = _plan(equation, tuple([x.ndim for x in inputs]))
+            sizes = _sizes(plan, inputs)
+            terms = [
+                _simplified(x.astype(np.float32) if narrow else x, labels, wanted, xp)
+                for x, labels, wanted in zip(inputs, plan.operands, plan.wanted, strict=True)
+            ]
+            if plan.contraction is None:
+                kept = _kept(plan.operands[0], plan.wanted[0])
+                result = terms[0].transpose([kept.index(x) for x in _unique(plan.output)])
+                result = xp.array(result, copy=True)
+            else:
+                result = _contracted(plan.contraction, terms, sizes, multiply)
+            result = _with_diagonals(result, plan.output, xp)
+            return result.astype(T.numpy_dtype) if narrow else result
+
+        return computed
+
+
+def register_einsum(
+    multiply: Multiply | None = None, registry: KernelRegistry | None = None
+) -> None:
+    """Register kernels that multiply batches of matrices in a certain way."""
+    types = {"T": (*FLOATS, *INDEX, *COMPLEX)}
+    make = EinsumKernels(multiply).einsum
+    register_kernel(EINSUM, device="CPU", types=types, factory=True, registry=registry)(make)
+
+
+register_einsum()
 
 
 def _sizes(plan: _Plan, inputs: Sequence[Any]) -> dict[Label, int]:
@@ -227,7 +247,9 @@ def _simplified(x: Any, labels: Labels, wanted: frozenset[Label], xp: Any) -> An
     return xp.sum(x, axis=axes, dtype=x.dtype) if axes else x
 
 
-def _contracted(plan: _Contraction, terms: Sequence[Any], sizes: dict[Label, int], xp: Any) -> Any:
+def _contracted(
+    plan: _Contraction, terms: Sequence[Any], sizes: dict[Label, int], multiply: Multiply
+) -> Any:
     """The product of two terms, its dimensions in the order of the result's labels."""
     left, right = (
         _arranged(x, o) for x, o in zip(terms[:: -1 if plan.swap else 1], plan.orders, strict=True)
@@ -240,7 +262,7 @@ def _contracted(plan: _Contraction, terms: Sequence[Any], sizes: dict[Label, int
         depth = math.prod(inner)
         left = left.reshape((*left.shape[:batch], math.prod(rows), depth))
         right = right.reshape((*right.shape[:batch], depth, math.prod(columns)))
-        result = (batch_product if xp is np else xp.matmul)(left, right)
+        result = multiply(left, right)
         result = result.reshape((*result.shape[:batch], *rows, *columns))
     else:
         left = left.reshape(left.shape + (1,) * len(columns))

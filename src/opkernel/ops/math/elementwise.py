@@ -2,24 +2,27 @@
 
 A kernel that is one ufunc is registered as that ufunc. A kernel that takes several steps is a
 *body*: a function of arrays and of the array namespace `xp`, written for one type. `register_body`
-makes the kernel of it: half and bfloat16 are computed in float, as Eigen does, and large arrays
-block by block, so that the results between the steps stay in the processor's cache.
+makes the kernel of it. Its steps are those of TensorFlow's kernel, so that half and bfloat16 are
+rounded after each as they are there. Large arrays are computed block by block, so that the results
+between the steps stay in the processor's cache.
 """
 
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 
-from opkernel.kernel import register_kernel, shard
+from opkernel.kernel import Kind, shard
 from opkernel.opdef import OpHandle, register_op
 from opkernel.opdef.common_shapes import broadcast_binary_op_shape, unchanged_shape
+from opkernel.ops.registration import register_kernel
 from opkernel.types import DataType
 
 __all__ = [
     "COMPLEX_SPEC",
     "FLOATS_SPEC",
+    "POINTWISE",
     "Types",
     "binary_op",
     "flush_subnormals",
@@ -35,14 +38,20 @@ Types = Sequence[DataType]
 FLOATS_SPEC = "bfloat16, half, float, double"
 COMPLEX_SPEC = "complex64, complex128"
 
+POINTWISE = "pointwise cannot_fail"
+"""The traits of most ops that work element by element."""
+
 _NARROW = frozenset({DataType.DT_BFLOAT16, DataType.DT_HALF})
 _BLOCK = 1 << 16  # with smaller ones threads wait for each other between the steps
 _IN_BLOCKS_FROM = 1 << 18  # below, what lies between the steps stays in the cache anyway
+_EXPONENT, _SIGN = np.uint16(0x7F80), np.uint16(0x8000)  # of bfloat16
 _TINY = float(np.finfo(np.float32).tiny)
 _TINY_DOUBLE = float(np.finfo(np.float64).tiny)
 
 
-def unary_op(name: str, types: str, doc: str, *, output: str = "y: T") -> OpHandle:
+def unary_op(
+    name: str, types: str, doc: str, *, traits: str = "", output: str = "y: T"
+) -> OpHandle:
     """Declare an op of one tensor `x` that gives one of the same shape."""
     return register_op(
         name,
@@ -50,6 +59,7 @@ def unary_op(name: str, types: str, doc: str, *, output: str = "y: T") -> OpHand
         outputs=[output],
         attrs=[f"T: {{{types}}}"],
         shape_fn=unchanged_shape,
+        traits=f"{POINTWISE} {traits}",
         doc=doc,
     )
 
@@ -63,6 +73,8 @@ def binary_op(
     output: str = "z: T",
     is_commutative: bool = False,
     is_aggregate: bool = False,
+    traits: str = "",
+    can_fail: bool = False,
 ) -> OpHandle:
     """Declare an op of two tensors that are broadcast against each other.
 
@@ -76,6 +88,7 @@ def binary_op(
         shape_fn=broadcast_binary_op_shape,
         is_commutative=is_commutative,
         is_aggregate=is_aggregate,
+        traits=f"{'pointwise' if can_fail else POINTWISE} {traits}",
         doc=doc,
     )
 
@@ -86,32 +99,35 @@ def register_ufunc(op: OpHandle, ufunc: np.ufunc, types: Types) -> None:
 
 
 def register_body(
-    op: OpHandle, body: Callable[..., Any], types: Types, *, in_float: bool = True
+    op: OpHandle,
+    body: Callable[..., Any],
+    types: Types,
+    *,
+    in_float: bool = False,
+    kind: Kind = "elementwise",
 ) -> None:
     """Register `body(*inputs, xp=...)` as the CPU kernel of `op` for `types`.
 
-    Unless `in_float`, half and bfloat16 are computed, and rounded at each step, as they are.
+    Half and bfloat16 are rounded after each step; with `in_float` once, at the end. Numbers that the
+    body names have the type of its inputs (`x.dtype.type(0.5)`): with a Python float, bfloat16 becomes
+    float.
     """
 
-    @register_kernel(op, device="CPU", types={"T": types}, kind="elementwise", factory=True)
+    @register_kernel(op, device="CPU", types={"T": types}, kind=kind, factory=True)
     def make(*, T: DataType, xp: Any) -> Callable[..., Any]:
         return kernel_of_body(body, T, xp, in_float=in_float)
 
 
 def kernel_of_body(
-    body: Callable[..., Any], T: DataType, xp: Any, *, in_float: bool = True
+    body: Callable[..., Any], T: DataType, xp: Any, *, in_float: bool = False
 ) -> Callable[..., Any]:
-    """The function of the inputs, of type `T`, that `body(*inputs, xp=...)` describes.
-
-    Plans may compute it together with its neighbours, tile by tile: `is_pointwise` says so.
-    """
-    function: Any = partial(body, xp=xp)
+    """The function of the inputs, of type `T`, that `body(*inputs, xp=...)` describes."""
+    function: Callable[..., Any] = partial(body, xp=xp)
     if in_float and T in _NARROW:
         function = _in_float(function, T.numpy_dtype)
-    if xp is np:
-        function = _in_blocks(function)
-    function.is_pointwise = True
-    return cast(Callable[..., Any], function)
+    if xp is np and T is DataType.DT_BFLOAT16:
+        function = _flushed(function)
+    return _in_blocks(function) if xp is np else function
 
 
 def register_flushed(op: OpHandle, ufunc: np.ufunc, types: Types) -> None:
@@ -131,6 +147,16 @@ def _in_float(function: Callable[..., Any], dtype: "np.dtype[Any]") -> Callable[
         return result.astype(dtype) if result.dtype == np.float32 else result
 
     return widened
+
+
+def _flushed(function: Callable[..., Any]) -> Callable[..., Any]:
+    """The function without subnormal numbers, neither as inputs nor as result."""
+
+    def flushed(*inputs: Any) -> Any:
+        result = function(*[flush_subnormals(tensor, np) for tensor in inputs])
+        return flush_subnormals(result, np)
+
+    return flushed
 
 
 def _in_blocks(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -161,10 +187,14 @@ def flush_subnormals(tensor: Any, xp: Any) -> Any:
     """The tensor with numbers too small for the normal format made 0, as TensorFlow's threads do.
 
     Processors are told to do so for every operation there, and XLA tells them, too. Under NumPy
-    only those kernels do it whose result would differ by more than such a number. Half has none,
-    being computed in float.
+    only those kernels do it whose result would differ by more than such a number, and those of several
+    steps for bfloat16. Half has none, being computed in float.
     """
-    if xp is not np or tensor.dtype == np.float16:
+    if xp is not np or tensor.dtype == np.float16 or tensor.dtype.kind in "iu":
         return tensor
+    if tensor.dtype.itemsize == 2:
+        bits = np.asarray(tensor).view(np.uint16)
+        kept = np.where(bits & _EXPONENT, bits, bits & _SIGN)
+        return kept.view(tensor.dtype)
     small = np.abs(tensor) < (_TINY_DOUBLE if tensor.dtype == np.float64 else _TINY)
     return np.where(small, tensor * 0, tensor) if small.any() else tensor

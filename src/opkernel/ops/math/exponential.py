@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 
-from opkernel.kernel import register_kernel
 from opkernel.ops.kernel_types import COMPLEX, FLOATS
 from opkernel.ops.math.complex_arithmetic import complex_from_parts, complex_quotient
 from opkernel.ops.math.elementwise import (
@@ -23,22 +22,24 @@ from opkernel.ops.math.elementwise import (
     register_ufunc,
     unary_op,
 )
+from opkernel.ops.registration import register_kernel
 from opkernel.types import DataType
 
 _SPEC = f"{FLOATS_SPEC}, {COMPLEX_SPEC}"
 _TYPES = (*FLOATS, *COMPLEX)
 
-EXP = unary_op("Exp", _SPEC, "`e ** x`.")
+EXP = unary_op("Exp", _SPEC, "`e ** x`.", traits="growing not_negative")
 EXPM1 = unary_op("Expm1", _SPEC, "`e ** x - 1`, exact near 0.")
 LOG = unary_op("Log", _SPEC, "The natural logarithm of `x`.")
 LOG1P = unary_op("Log1p", _SPEC, "The natural logarithm of `1 + x`, exact near 0.")
-SQRT = unary_op("Sqrt", _SPEC, "The square root of `x`.")
+SQRT = unary_op("Sqrt", _SPEC, "The square root of `x`.", traits="keeps_not_negative")
 RSQRT = unary_op("Rsqrt", _SPEC, "`1 / sqrt(x)`.")
-SIGMOID = unary_op("Sigmoid", _SPEC, "`1 / (1 + e ** -x)`.")
+SIGMOID = unary_op("Sigmoid", _SPEC, "`1 / (1 + e ** -x)`.", traits="growing not_negative")
 POW = binary_op(
     "Pow",
     f"bfloat16, float, half, double, int8, int16, int32, int64, {COMPLEX_SPEC}",
     "`x ** y`; integers to a negative power are an error.",
+    can_fail=True,
 )
 _PAIR_SPEC = f"half, bfloat16, float, double, {COMPLEX_SPEC}"
 XLOGY = binary_op("Xlogy", _PAIR_SPEC, "`x * log(y)`; 0 where `x` is 0.")
@@ -72,6 +73,9 @@ def complex_rsqrt(x: Any, *, xp: Any) -> Any:
 
 
 def sigmoid(x: Any, *, xp: Any) -> Any:
+    if x.dtype.itemsize == 2:
+        power = xp.exp(x)
+        return xp.where(xp.isinf(power), x.dtype.type(1), power / (power + 1))
     power = xp.exp(-x)
     power += 1
     return 1 / power
@@ -107,6 +111,8 @@ def power(x: Any, y: Any, *, xp: Any) -> Any:
     x, y = flush_subnormals(x, xp), flush_subnormals(y, xp)
     if xp is np and y.ndim == 0 and y == 3:
         return x * x * x
+    if xp is np and y.ndim == 0 and y == 0.5:  # NumPy takes the root, which differs at -inf and -0
+        return np.where(x == -np.inf, -x, np.sqrt(x)) + x.dtype.type(0)
     return xp.power(x, y)
 
 
@@ -115,13 +121,21 @@ def complex_pow(x: Any, y: Any, *, xp: Any) -> Any:
     return xp.where((x == 0) & (y.real > 0), xp.zeros_like(power), power)
 
 
+def _counts_as_zero(x: Any, xp: Any) -> Any:
+    """Whether a number is 0, or too small for the normal format (`flush_subnormals`)."""
+    if x.dtype.itemsize == 2:  # of half those count; bfloat16 has none left
+        return x == 0
+    return xp.abs(x) < float(np.finfo(x.dtype).smallest_normal)
+
+
 def xlogy(x: Any, y: Any, *, xp: Any) -> Any:
-    logarithm = xp.log(y if y.dtype.kind == "c" else flush_subnormals(y, xp))
-    return xp.where(x == 0, xp.zeros_like(y), x * logarithm)
+    if y.dtype.kind == "c":
+        return xp.where(x == 0, x, x * xp.log(y))
+    return xp.where(_counts_as_zero(x, xp), x, x * xp.log(flush_subnormals(y, xp)))
 
 
 def xlog1py(x: Any, y: Any, *, xp: Any) -> Any:
-    return xp.where(x == 0, xp.zeros_like(y), x * xp.log1p(y))
+    return xp.where(_counts_as_zero(x, xp), x, x * xp.log1p(flush_subnormals(y, xp)))
 
 
 def complex_xlog1py(x: Any, y: Any, *, xp: Any) -> Any:
@@ -129,7 +143,7 @@ def complex_xlog1py(x: Any, y: Any, *, xp: Any) -> Any:
 
 
 register_body(LOG1P, complex_log1p, COMPLEX)
-register_body(RSQRT, rsqrt, FLOATS)
+register_body(RSQRT, rsqrt, FLOATS, in_float=True)
 register_body(RSQRT, complex_rsqrt, COMPLEX)
 register_body(POW, power, FLOATS)
 register_body(POW, complex_pow, COMPLEX)

@@ -9,14 +9,17 @@ from typing import Any
 import numpy as np
 
 from opkernel.errors import InvalidArgumentError
-from opkernel.kernel import register_kernel
+from opkernel.kernel import KernelContract, KernelRegistry, register_kernel
 from opkernel.opdef import register_op
 from opkernel.opdef.common_shapes import matmul_shape
-from opkernel.ops.kernel_types import COMPLEX, FLOATS, WIDE_INDEX
-from opkernel.ops.math.products import product
+from opkernel.ops.kernel_types import COMPLEX, FLOATS, NARROW_FLOATS, WIDE_INDEX
+from opkernel.records import dataclass
 from opkernel.types import DataType
 
-NARROW_FLOATS = (DataType.DT_BFLOAT16, DataType.DT_HALF)
+__all__ = ["Multiply", "check_matrices", "narrowed", "register_matmul"]
+
+Multiply = Callable[[Any, Any], Any]
+"""The product of two matrices, or of batches of them."""
 
 _MATMUL_ATTR_TYPES = (
     "bfloat16, half, float, double, int32, int64, uint8, uint16, uint32, uint64, "
@@ -35,31 +38,50 @@ MATMUL = register_op(
         "grad_b: bool = false",
     ],
     shape_fn=matmul_shape,
+    traits="cannot_fail",
     doc="Multiply the matrix `a` by the matrix `b`, each transposed first where its flag says so.",
 )
 
 _MATMUL_TYPES = (*FLOATS, *WIDE_INDEX, *COMPLEX)
 
 
-@register_kernel(MATMUL, device="CPU", types={"T": _MATMUL_TYPES}, factory=True)
-def matmul(
-    *, transpose_a: bool, transpose_b: bool, T: DataType, xp: Any
-) -> Callable[[Any, Any], Any]:
-    """Half and bfloat16 accumulate in float."""
-    multiply = product if xp is np else xp.matmul
-    narrow = T in NARROW_FLOATS
-    may_be_constant = xp is np and T == DataType.DT_FLOAT and not transpose_b
+@dataclass(frozen=True)
+class MatMulKernels:
+    """Kernels that compute products by `multiply`; by the matmul of the namespace if that is None."""
 
-    def kernel(a: Any, b: Any) -> Any:
-        check_matrices(a, b, transpose_a, transpose_b)
-        if may_be_constant:
-            return product(a.T if transpose_a else a, b, operand=b)
-        a, b = a.T if transpose_a else a, b.T if transpose_b else b
-        if narrow:
-            return narrowed(multiply(a.astype(np.float32), b.astype(np.float32)), T)
-        return multiply(a, b)
+    multiply: Multiply | None = None
 
-    return kernel
+    def matmul(
+        self, *, transpose_a: bool, transpose_b: bool, T: DataType, xp: Any
+    ) -> Callable[[Any, Any], Any]:
+        """Half and bfloat16 accumulate in float."""
+        multiply = self.multiply or xp.matmul
+        narrow = T in NARROW_FLOATS
+
+        def kernel(a: Any, b: Any) -> Any:
+            check_matrices(a, b, transpose_a, transpose_b)
+            a, b = a.T if transpose_a else a, b.T if transpose_b else b
+            if narrow:
+                return narrowed(multiply(a.astype(np.float32), b.astype(np.float32)), T)
+            return multiply(a, b)
+
+        return kernel
+
+    def sparse_matmul(
+        self, *, transpose_a: bool, transpose_b: bool, xp: Any
+    ) -> Callable[[Any, Any], Any]:
+        """The hints are not used: a zero times NaN or infinity is NaN whatever they say."""
+        multiply = self.multiply or xp.matmul
+
+        def kernel(a: Any, b: Any) -> Any:
+            for name, operand in (("a", a), ("b", b)):
+                if operand.ndim != 2:
+                    raise InvalidArgumentError(f"{name} is not a matrix")
+            check_matrices(a, b, transpose_a, transpose_b)
+            a, b = a.astype(np.float32), b.astype(np.float32)
+            return multiply(a.T if transpose_a else a, b.T if transpose_b else b)
+
+        return kernel
 
 
 def narrowed(product: Any, dtype: DataType) -> Any:
@@ -105,13 +127,21 @@ SPARSE_MATMUL = register_op(
 _SPARSE_TYPES = (DataType.DT_FLOAT, DataType.DT_BFLOAT16)
 
 
-@register_kernel(SPARSE_MATMUL, device="CPU", types={"Ta": _SPARSE_TYPES, "Tb": _SPARSE_TYPES})
-def sparse_matmul(a: Any, b: Any, *, transpose_a: bool, transpose_b: bool, xp: Any) -> Any:
-    """The hints are not used: a zero times NaN or infinity is NaN whatever they say."""
-    for name, operand in (("a", a), ("b", b)):
-        if operand.ndim != 2:
-            raise InvalidArgumentError(f"{name} is not a matrix")
-    check_matrices(a, b, transpose_a, transpose_b)
-    a, b = a.astype(np.float32), b.astype(np.float32)
-    multiply = product if xp is np else xp.matmul
-    return multiply(a.T if transpose_a else a, b.T if transpose_b else b)
+def register_matmul(
+    multiply: Multiply | None = None,
+    registry: KernelRegistry | None = None,
+    prepares: tuple[str, ...] = (),
+) -> None:
+    """Register kernels that multiply in a certain way, which may ask for prepared inputs."""
+    kernels, sparse = MatMulKernels(multiply), {"Ta": _SPARSE_TYPES, "Tb": _SPARSE_TYPES}
+    contract = KernelContract(outputs_as_declared=True, prepares=prepares)
+    for op, make, types in (
+        (MATMUL, kernels.matmul, {"T": _MATMUL_TYPES}),
+        (SPARSE_MATMUL, kernels.sparse_matmul, sparse),
+    ):
+        register_kernel(
+            op, device="CPU", types=types, contract=contract, factory=True, registry=registry
+        )(make)
+
+
+register_matmul()

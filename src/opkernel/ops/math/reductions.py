@@ -11,12 +11,12 @@ from typing import Any, Literal
 import numpy as np
 
 from opkernel.errors import InvalidArgumentError
-from opkernel.kernel import register_kernel
+from opkernel.kernel import allocate, cut, intra_op_threads, shard
 from opkernel.opdef import OpHandle, register_op
 from opkernel.opdef.common_shapes import reduction_shape, scalar_shape
-from opkernel.ops.kernel_types import FLOATS, INDEX, NUMBERS, REAL_NUMBERS
-from opkernel.ops.math.products import batch_product
-from opkernel.types import DataType
+from opkernel.ops.kernel_types import FLOATS, INDEX, NARROW_FLOATS, NUMBERS, REAL_NUMBERS
+from opkernel.ops.registration import register_kernel
+from opkernel.types import DataType, as_dtype
 
 Reduce = Callable[[Any, tuple[int, ...]], Any]
 """Folds an array over axes, all of them in range and no two equal."""
@@ -29,12 +29,15 @@ _NUMERIC = (
     "float, double, int32, uint8, int16, int8, complex64, int64, qint8, quint8, qint32, bfloat16, "
     "qint16, quint16, uint16, complex128, half, uint32, uint64"
 )
-_NARROW_FLOATS = (DataType.DT_BFLOAT16, DataType.DT_HALF)
 _BLAS_DTYPES = (np.dtype(np.float32), np.dtype(np.float64))
 _BLAS_FROM = 4096  # elements, from which on a matrix product pays
+_FEW = 9000  # elements, of which OpenBLAS leaves a product with ones to one thread by itself
+_THREADS_FROM = 20 << 20  # elements, from which on a second thread pays
+_LANES = 64
+"""Parts of a line begin at multiples of this: the width of several registers."""
 
 
-def _declare(name: str, what: str, types: str | None) -> OpHandle:
+def _declare(name: str, what: str, types: str | None, traits: str = "") -> OpHandle:
     element = "bool" if types is None else "T"
     return register_op(
         name,
@@ -46,18 +49,19 @@ def _declare(name: str, what: str, types: str | None) -> OpHandle:
             "Tidx: {int32, int64} = DT_INT32",
         ],
         shape_fn=reduction_shape,
+        traits=f"reduces cannot_fail {traits}",
         doc=f"{what} of `input` over the axes `reduction_indices`, negative ones from the end.",
     )
 
 
-SUM = _declare("Sum", "The sum", _NUMERIC)
-PROD = _declare("Prod", "The product", _NUMERIC)
-MEAN = _declare("Mean", "The mean", _NUMERIC)
+SUM = _declare("Sum", "The sum", _NUMERIC, traits="keeps_not_negative value_rule=sum")
+PROD = _declare("Prod", "The product", _NUMERIC, traits="value_rule=prod")
+MEAN = _declare("Mean", "The mean", _NUMERIC, traits="keeps_not_negative")
 EUCLIDEAN_NORM = _declare("EuclideanNorm", "The square root of the sum of squares", _NUMERIC)
-MAX = _declare("Max", "The largest element", _REAL)
-MIN = _declare("Min", "The smallest element", _REAL)
-ALL = _declare("All", "The logical and", None)
-ANY = _declare("Any", "The logical or", None)
+MAX = _declare("Max", "The largest element", _REAL, traits="keeps_not_negative value_rule=max")
+MIN = _declare("Min", "The smallest element", _REAL, traits="keeps_not_negative value_rule=min")
+ALL = _declare("All", "The logical and", None, traits="value_rule=all")
+ANY = _declare("Any", "The logical or", None, traits="value_rule=any")
 
 L2_LOSS = register_op(
     "L2Loss",
@@ -127,14 +131,33 @@ def _float_sum(dtype: np.dtype[Any], keep_dims: bool) -> Reduce:
         parts = x.reshape(-1, count, math.prod(x.shape[stop:]))
         ones = (1,) * len(axes) if keep_dims else ()
         shape = (*x.shape[:start], *ones, *x.shape[stop:])
-        return batch_product(np.ones((1, count), dtype), parts).reshape(shape)
+        return _sums(parts).reshape(shape)
 
     return total
 
 
+def _sums(parts: Any) -> Any:
+    """The sums of matrices `[outer, rows, columns]` over their rows, as products with ones."""
+    outer, rows, columns = parts.shape
+    ones = np.ones((1, rows), parts.dtype)
+    if parts.size <= _FEW:
+        return np.matmul(ones, parts)
+    if outer == 1:
+        parts = parts[0]
+    out = allocate((*parts.shape[:-2], 1, columns), as_dtype(parts.dtype))
+    pieces = intra_op_threads() if parts.size > _THREADS_FROM else 1
+
+    def compute(some: slice) -> None:
+        index = some if outer > 1 else (slice(None), some)
+        np.matmul(ones, parts[index], out=out[index])
+
+    shard(compute, cut(outer, pieces) if outer > 1 else cut(columns, pieces, _LANES))
+    return out
+
+
 def _fold(T: DataType, xp: Any, name: Literal["sum", "prod"], keep_dims: bool) -> Reduce:
     """Sum or product in `T`; half and bfloat16 accumulate in float, and are rounded at the end."""
-    if T not in _NARROW_FLOATS:
+    if T not in NARROW_FLOATS:
         return _fold_in(T.numpy_dtype, xp, name, keep_dims)
     fold = _fold_in(np.dtype(np.float32), xp, name, keep_dims)
     return lambda x, axes: fold(x, axes).astype(T.numpy_dtype)
@@ -243,5 +266,5 @@ def any_(input: Any, reduction_indices: Any, *, keep_dims: bool, xp: Any) -> Any
 @register_kernel(L2_LOSS, device="CPU", types={"T": FLOATS})
 def l2_loss(t: Any, *, T: DataType, xp: Any) -> Any:
     """Half and bfloat16 are squared in their type and accumulate in float."""
-    accumulator = np.float32 if T in _NARROW_FLOATS else T.numpy_dtype
+    accumulator = np.float32 if T in NARROW_FLOATS else T.numpy_dtype
     return (xp.sum(t * t, dtype=accumulator) / 2).astype(T.numpy_dtype)

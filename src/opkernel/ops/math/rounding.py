@@ -4,10 +4,13 @@ Source: TensorFlow core/ops/math_ops.cc, core/kernels/cwise_op_floor.cc and its 
 cwise_op_isnan.cc, nextafter_op.cc.
 """
 
+from __future__ import annotations
+
 from typing import Any
 
 import numpy as np
 
+import opkernel.gradients as g
 from opkernel.opdef import register_op
 from opkernel.opdef.common_shapes import broadcast_binary_op_shape
 from opkernel.ops.kernel_types import FLOATS, INDEX
@@ -23,13 +26,29 @@ from opkernel.types import DataType
 
 _WIDE_FLOATS = (DataType.DT_FLOAT, DataType.DT_DOUBLE)
 
-FLOOR = unary_op("Floor", FLOATS_SPEC, "The largest integer that is not above `x`.")
-CEIL = unary_op("Ceil", FLOATS_SPEC, "The smallest integer that is not below `x`.")
-RINT = unary_op("Rint", FLOATS_SPEC, "The integer nearest to `x`; of two, the even one.")
+FLOOR = unary_op(
+    "Floor",
+    FLOATS_SPEC,
+    "The largest integer that is not above `x`.",
+    traits="cheap idempotent growing",
+)
+CEIL = unary_op(
+    "Ceil",
+    FLOATS_SPEC,
+    "The smallest integer that is not below `x`.",
+    traits="cheap idempotent growing",
+)
+RINT = unary_op(
+    "Rint",
+    FLOATS_SPEC,
+    "The integer nearest to `x`; of two, the even one.",
+    traits="cheap idempotent growing",
+)
 ROUND = unary_op(
     "Round",
     f"{FLOATS_SPEC}, int8, int16, int32, int64, {COMPLEX_SPEC}",
     "The integer nearest to `x`; of two, the even one. Of integers the kernel makes 0.",
+    traits="cheap idempotent",
 )
 IS_NAN = unary_op("IsNan", FLOATS_SPEC, "Whether `x` is not a number.", output="y: bool")
 IS_INF = unary_op("IsInf", FLOATS_SPEC, "Whether `x` is infinite.", output="y: bool")
@@ -42,6 +61,7 @@ NEXT_AFTER = register_op(
     outputs=["output: T"],
     attrs=["T: {double, float} = DT_FLOAT"],
     shape_fn=broadcast_binary_op_shape,
+    traits="pointwise cannot_fail",
     doc="The number of the type that follows `x1` in the direction of `x2`.",
 )
 
@@ -61,3 +81,15 @@ def round_integer(x: Any, *, xp: Any) -> Any:
 
 
 register_body(ROUND, round_integer, INDEX)
+
+
+@g.register_gradient("Ceil", "Floor", "Rint", "Round")
+def rounding_gradient(op: g.Operation, grad: g.Tensor) -> g.Gradients:
+    return None
+
+
+@g.register_gradient("NextAfter")
+def next_after_gradient(op: g.Operation, grad: g.Tensor) -> g.Gradients:
+    x1, x2 = op.inputs
+    for_x1, for_x2 = g.nodes.Mul(g.ones_like(x1), grad), g.nodes.Mul(g.zeros_like(x2), grad)
+    return g.sum_to_operands(x1, x2, for_x1, for_x2)

@@ -7,10 +7,10 @@ from collections.abc import Callable
 from typing import Any, Literal
 
 from opkernel.errors import InvalidArgumentError
-from opkernel.kernel import register_kernel
 from opkernel.opdef import OpHandle, register_op
 from opkernel.opdef.common_shapes import unchanged_shape
 from opkernel.ops.kernel_types import FLOATS, INDEX, NUMBERS
+from opkernel.ops.registration import register_kernel
 
 _NUMERIC = (
     "float, double, int32, uint8, int16, int8, complex64, int64, qint8, quint8, qint32, bfloat16, "

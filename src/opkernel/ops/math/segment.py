@@ -10,10 +10,11 @@ from typing import Any, Literal
 import numpy as np
 
 from opkernel.errors import InvalidArgumentError
-from opkernel.kernel import check_allocation, register_kernel
+from opkernel.kernel import check_allocation
 from opkernel.opdef import InferenceContext, OpHandle, register_op
 from opkernel.opdef.common_shapes import segment_reduction_with_num_segments_shape
 from opkernel.ops.kernel_types import INDEX, NUMBERS, REAL_NUMBERS, WIDE_INDEX
+from opkernel.ops.registration import register_kernel
 from opkernel.types import DataType
 
 Array = np.ndarray[Any, Any]

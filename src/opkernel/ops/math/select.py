@@ -9,12 +9,13 @@ from typing import Any
 import numpy as np
 
 from opkernel.errors import InvalidArgumentError, UnimplementedError
-from opkernel.kernel import register_kernel
+from opkernel.kernel import check_allocation
 from opkernel.opdef import InferenceContext, ShapeAndType, ShapeHandle, register_op
 from opkernel.opdef.common_shapes import broadcast_binary_op_output_shape, unchanged_shape
 from opkernel.ops.kernel_types import ALL, COMPLEX, FLOATS, POD
 from opkernel.ops.math.complex_arithmetic import complex_from_parts
 from opkernel.ops.math.elementwise import flush_subnormals
+from opkernel.ops.registration import register_kernel
 from opkernel.types import DataType
 
 
@@ -56,6 +57,7 @@ SELECT = register_op(
     outputs=["output: T"],
     attrs=["T: type"],
     shape_fn=select_shape,
+    traits="value_rule=select",
     doc="Elements of `t` where `condition` is true, of `e` elsewhere. `condition` has their shape, "
     "or is a scalar, or a vector that chooses whole rows.",
 )
@@ -74,6 +76,7 @@ SELECT_V2 = register_op(
     outputs=["output: T"],
     attrs=["T: type"],
     shape_fn=select_v2_shape,
+    traits="pointwise cannot_fail value_rule=select_v2",
     doc="Elements of `t` where `condition` is true, of `e` elsewhere; all three are broadcast.",
 )
 
@@ -156,6 +159,7 @@ def where(*, T: DataType) -> Any:
         if not 1 <= tensor.ndim <= _MAX_RANK_OF_WHERE:
             raise InvalidArgumentError(f"WhereOp : Unhandled input dimensions: {tensor.ndim}")
         found = flush_subnormals(tensor, np) if T in FLOATS else tensor
+        check_allocation((int(np.count_nonzero(found)), found.ndim), DataType.DT_INT64)
         return np.argwhere(found).astype(np.int64, copy=False)
 
     return indices
@@ -182,19 +186,19 @@ _CLIPPED_INTEGERS = (
 )
 
 
-@register_kernel(CLIP_BY_VALUE, device="CPU", types={"T": _CLIPPED_INTEGERS}, kind="elementwise")
+@register_kernel(CLIP_BY_VALUE, device="CPU", types={"T": _CLIPPED_INTEGERS})
 def clip_integers(t: Any, clip_value_min: Any, clip_value_max: Any, *, xp: Any) -> Any:
     _check_bounds(t, clip_value_min, clip_value_max)
     return xp.maximum(xp.minimum(t, clip_value_max), clip_value_min)
 
 
-@register_kernel(CLIP_BY_VALUE, device="CPU", types={"T": FLOATS}, kind="elementwise")
+@register_kernel(CLIP_BY_VALUE, device="CPU", types={"T": FLOATS})
 def clip_by_value(t: Any, clip_value_min: Any, clip_value_max: Any, *, xp: Any) -> Any:
     _check_bounds(t, clip_value_min, clip_value_max)
     return _clip(t, clip_value_min, clip_value_max, xp)
 
 
-@register_kernel(CLIP_BY_VALUE, device="CPU", types={"T": COMPLEX}, kind="elementwise")
+@register_kernel(CLIP_BY_VALUE, device="CPU", types={"T": COMPLEX})
 def clip_complex(t: Any, clip_value_min: Any, clip_value_max: Any, *, xp: Any) -> Any:
     _check_bounds(t, clip_value_min, clip_value_max)
     real = _clip(t.real, clip_value_min.real, clip_value_max.real, xp)

@@ -9,19 +9,19 @@ from typing import Any, Literal
 import numpy as np
 
 from opkernel.errors import InvalidArgumentError
-from opkernel.kernel import check_allocation, register_kernel
+from opkernel.kernel import check_allocation
 from opkernel.opdef import InferenceContext, OpHandle, register_op
-from opkernel.opdef.inference_context import ShapeFn
-from opkernel.opdef.shape_handles import DimensionHandle
-from opkernel.ops.kernel_types import FLOATS, INDEX, REAL_NUMBERS
+from opkernel.opdef.shapes.inference_context import ShapeFn
+from opkernel.opdef.shapes.shape_handles import DimensionHandle
+from opkernel.ops.kernel_types import FLOATS, INDEX, NARROW_FLOATS, REAL_NUMBERS
 from opkernel.ops.math.segment import Runs, check_sorted_ids
-from opkernel.types import DataType
+from opkernel.ops.registration import register_kernel
+from opkernel.types import DataType, as_dtype
 
 Array = np.ndarray[Any, Any]
 Mean = Literal["Sum", "Mean", "SqrtN"]
 """What the sum of a segment is divided by: nothing, its number of rows, or that number's root."""
 
-_NARROW_FLOATS = (DataType.DT_BFLOAT16, DataType.DT_HALF)
 _MAX_SEGMENT = 2**31 - 1
 
 
@@ -139,7 +139,7 @@ def _summed(
     if not indices.size:
         return output
     rows = data[indices]
-    rows = rows.astype(np.float32) if T in _NARROW_FLOATS else rows
+    rows = rows.astype(np.float32) if T in NARROW_FLOATS else rows
     runs = Runs.of(segment_ids)
     counts = runs.counts(indices.size).reshape(-1, *(1 for _ in data.shape[1:]))
     sums = runs.reduce(rows, "Sum")
@@ -205,11 +205,13 @@ def _spread(
         raise InvalidArgumentError("Invalid number of segments")
     _check_range("Segment id", segment_ids, segments)
     _check_range("Index", indices, int(rows))
-    parts = grad.astype(np.float32) if T in _NARROW_FLOATS else grad
+    parts = grad.astype(np.float32) if T in NARROW_FLOATS else grad
     if kind != "Sum":
         counts = np.maximum(np.bincount(segment_ids, minlength=segments), 1)
         counts = counts.reshape(-1, *(1 for _ in grad.shape[1:]))
         parts = parts * (1 / _divisor(counts, kind, parts.dtype))
+    check_allocation((indices.size, *grad.shape[1:]), T)  # what is added up
+    check_allocation((indices.size,), as_dtype(indices.dtype))
     order = np.argsort(indices, kind="stable")
     runs = Runs.of(indices[order])
     return runs.reduce(parts[segment_ids[order]], "Sum").astype(T.numpy_dtype), runs.segments

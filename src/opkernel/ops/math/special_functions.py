@@ -24,7 +24,6 @@ from opkernel.ops.math.special.error_functions import (
     erf_float,
     erfc_double,
     erfc_float,
-    erfinv,
     ndtri,
 )
 from opkernel.ops.math.special.gamma_functions import digamma, lgamma, polygamma, zeta
@@ -49,9 +48,9 @@ LGAMMA = unary_op(
 )
 DIGAMMA = unary_op("Digamma", FLOATS_SPEC, "The derivative of the logarithm of gamma at `x`.")
 
-register_body(ERF, erf_float, _UP_TO_FLOAT)
+register_body(ERF, erf_float, _UP_TO_FLOAT, in_float=True)
 register_body(ERF, erf_double, _DOUBLE)
-register_body(ERFC, erfc_float, _UP_TO_FLOAT)
+register_body(ERFC, erfc_float, _UP_TO_FLOAT, in_float=True)
 register_body(ERFC, erfc_double, _DOUBLE)
 
 
@@ -65,7 +64,13 @@ def _register_in_double(op: OpHandle, function: Callable[..., Any], types: Types
     register_body(op, body, types)
 
 
-_register_in_double(ERFINV, partial(erfinv, xp=np), _WIDE)
+def erfinv(x: Any, *, xp: Any) -> Any:
+    """By the quantile, as TensorFlow: near 0 what `x + 1` rounds off is lost."""
+    probability = (x + 1) / 2
+    return (ndtri(probability.astype(np.float64), xp=np) * np.sqrt(0.5)).astype(x.dtype)
+
+
+register_body(ERFINV, erfinv, _WIDE)
 _register_in_double(NDTRI, partial(ndtri, xp=np), _WIDE)
 _register_in_double(LGAMMA, lgamma, _ALL_BUT_BFLOAT16)
 _register_in_double(DIGAMMA, digamma, _ALL_BUT_BFLOAT16)

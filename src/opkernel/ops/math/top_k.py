@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 
 from opkernel.errors import InvalidArgumentError
-from opkernel.kernel import register_kernel
 from opkernel.opdef import InferenceContext, register_op
 from opkernel.ops.int32_attr import int32_attr
 from opkernel.ops.kernel_types import INDEX, REAL_NUMBERS, WIDE_INDEX
+from opkernel.ops.registration import register_kernel
 from opkernel.types import DataType
 
 Array = np.ndarray[Any, Any]

@@ -30,9 +30,13 @@ _UFUNCS = {
     "Atanh": (np.arctanh, "The number whose hyperbolic tangent is `x`."),
 }
 
+_TRAITS = {"Cos": "even", "Cosh": "even", "Tanh": "growing"}
+
 for _name, (_ufunc, _doc) in _UFUNCS.items():
     register_ufunc(
-        unary_op(_name, f"{FLOATS_SPEC}, {COMPLEX_SPEC}", _doc), _ufunc, (*FLOATS, *COMPLEX)
+        unary_op(_name, f"{FLOATS_SPEC}, {COMPLEX_SPEC}", _doc, traits=_TRAITS.get(_name, "")),
+        _ufunc,
+        (*FLOATS, *COMPLEX),
     )
 
 ATAN2 = binary_op(

@@ -9,11 +9,11 @@ from typing import Any
 
 import numpy as np
 
-from opkernel.kernel import register_kernel
 from opkernel.opdef import OpHandle, register_op
 from opkernel.opdef.common_shapes import unchanged_shape
 from opkernel.ops.kernel_types import FLOATS, REAL_NUMBERS
-from opkernel.ops.math.elementwise import kernel_of_body, register_body
+from opkernel.ops.math.elementwise import POINTWISE, kernel_of_body, register_body
+from opkernel.ops.registration import register_kernel
 from opkernel.types import DataType
 
 __all__ = ["FLOAT_SPEC", "SELU_ALPHA", "SELU_SCALE"]
@@ -26,7 +26,11 @@ SELU_SCALE = 1.0507009873554804934193349852946
 
 
 def _activation(
-    name: str, doc: str, types: str = FLOAT_SPEC, attrs: Sequence[str] = ()
+    name: str,
+    doc: str,
+    types: str = FLOAT_SPEC,
+    attrs: Sequence[str] = (),
+    traits: str = "",
 ) -> OpHandle:
     return register_op(
         name,
@@ -34,12 +38,17 @@ def _activation(
         outputs=["activations: T"],
         attrs=[*attrs, f"T: {types}"],
         shape_fn=unchanged_shape,
+        traits=f"{POINTWISE} {traits}",
         doc=doc,
     )
 
 
-RELU = _activation("Relu", "max(features, 0).", "{realnumbertype, qint8}")
-RELU6 = _activation("Relu6", "min(max(features, 0), 6).", "realnumbertype")
+RELU = _activation(
+    "Relu", "max(features, 0).", "{realnumbertype, qint8}", traits="idempotent growing"
+)
+RELU6 = _activation(
+    "Relu6", "min(max(features, 0), 6).", "realnumbertype", traits="idempotent growing"
+)
 LEAKY_RELU = _activation(
     "LeakyRelu",
     "The features, those below 0 times `alpha`.",
@@ -48,7 +57,7 @@ LEAKY_RELU = _activation(
 )
 ELU = _activation("Elu", "The features; exp(features) - 1 where they are below 0.")
 SELU = _activation("Selu", "scale * features; scale * alpha * (exp(features) - 1) below 0.")
-SOFTPLUS = _activation("Softplus", "log(exp(features) + 1).")
+SOFTPLUS = _activation("Softplus", "log(exp(features) + 1).", traits="growing")
 SOFTSIGN = _activation("Softsign", "features / (abs(features) + 1).")
 
 
@@ -75,7 +84,9 @@ def relu6(*, T: DataType, xp: Any) -> Callable[[Any], Any]:
             return np.clip(features, zero, six)
         return xp.minimum(xp.maximum(features, zero), six)
 
-    return kernel_of_body(clip_0_6, T, xp) if T in FLOATS else partial(clip_0_6, xp=xp)
+    return (
+        kernel_of_body(clip_0_6, T, xp, in_float=True) if T in FLOATS else partial(clip_0_6, xp=xp)
+    )
 
 
 # OpDef and kernels do not agree in TensorFlow: no node can ask for an integer LeakyRelu.
@@ -92,7 +103,7 @@ def leaky_relu(*, alpha: float, T: DataType, xp: Any) -> Callable[[Any], Any]:
     def larger(features: Any, *, xp: Any) -> Any:
         return xp.maximum(features, features * slope)
 
-    return kernel_of_body(larger if 0 < slope <= 1 else choose, T, xp)
+    return kernel_of_body(larger if 0 < slope <= 1 else choose, T, xp, in_float=True)
 
 
 def elu(features: Any, *, xp: Any) -> Any:
@@ -100,8 +111,9 @@ def elu(features: Any, *, xp: Any) -> Any:
 
 
 def selu(features: Any, *, xp: Any) -> Any:
-    below = _exp_minus_1(features, xp) * (SELU_SCALE * SELU_ALPHA)
-    return xp.maximum(features, 0) * SELU_SCALE + below
+    number = features.dtype.type
+    below = _exp_minus_1(features, xp) * number(SELU_SCALE * SELU_ALPHA)
+    return xp.maximum(features, 0) * number(SELU_SCALE) + below
 
 
 def _exp_minus_1(features: Any, xp: Any) -> Any:
@@ -111,7 +123,19 @@ def _exp_minus_1(features: Any, xp: Any) -> Any:
 
 def softplus(features: Any, *, xp: Any) -> Any:
     """max(x, 0) + log1p(exp(-|x|)), which neither overflows nor cancels."""
+    if features.dtype.itemsize == 2:
+        return _narrow_softplus(features, xp)
     return xp.maximum(features, 0) + xp.log1p(xp.exp(-xp.abs(features)))
+
+
+def _narrow_softplus(features: Any, xp: Any) -> Any:
+    """log1p(exp(x)), or x or exp(x) where that is as good, each step rounded as TensorFlow does."""
+    is_half = features.dtype == np.float16
+    epsilon = features.dtype.type(2.0**-13 if is_half else 2.0**-7)  # Eigen's, not the type's
+    bound = -(xp.log(epsilon) + features.dtype.type(2))
+    power = xp.exp(features)
+    small = xp.where(features < -bound, power, xp.log1p(power))
+    return xp.where(features > bound, features, small)
 
 
 def softsign(features: Any, *, xp: Any) -> Any:

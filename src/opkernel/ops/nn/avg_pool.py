@@ -3,6 +3,8 @@
 Source: TensorFlow core/ops/nn_ops.cc, core/kernels/avgpooling_op.cc, pooling_ops_3d.cc.
 """
 
+from __future__ import annotations
+
 import functools
 import itertools
 import math
@@ -10,8 +12,9 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
+import opkernel.gradients as g
 from opkernel.errors import InvalidArgumentError, UnimplementedError
-from opkernel.kernel import allocate, register_kernel
+from opkernel.kernel import allocate
 from opkernel.opdef import InferenceContext, OpHandle, register_op
 from opkernel.opdef.common_shapes import (
     avg_pool3d_grad_shape,
@@ -19,12 +22,12 @@ from opkernel.opdef.common_shapes import (
     avg_pool_shape,
     pool3d_shape,
 )
-from opkernel.ops.kernel_types import FLOATS
+from opkernel.ops.kernel_types import FLOATS, NARROW_FLOATS
 from opkernel.ops.nn.geometry import check_rank, sizes_from_tensor
-from opkernel.ops.nn.narrow_products import NARROW_FLOATS
 from opkernel.ops.nn.pooling import Pool, check_channels_last, pool_from_attrs
 from opkernel.ops.nn.window_reductions import reduce_windows, window_sizes
 from opkernel.ops.nn.windows import Array, Geometry, overlaps
+from opkernel.ops.registration import register_kernel
 from opkernel.types import DataType, as_dtype
 
 __all__ = ["AVG_POOL", "AVG_POOL_3D"]
@@ -50,6 +53,7 @@ def _declare(
             "T: {half, bfloat16, float, double}",
         ],
         shape_fn=shape_fn,
+        traits="has_data_format" if not name.endswith("Grad") else "",
         doc=doc,
     )
 
@@ -274,3 +278,26 @@ def avg_pool_3d_grad(
         return _share_out(gradient, sizes[1:4], pool)
 
     return gradient_by_input
+
+
+_ATTRS = ("ksize", "strides", "padding", "data_format")
+
+
+@g.register_gradient("AvgPool")
+def avg_pool_gradient(op: g.Operation, grad: g.Tensor) -> g.Gradients:
+    return g.nodes.AvgPoolGrad(g.shape_of(op.inputs[0]), grad, **g.attrs_of(op, *_ATTRS))
+
+
+@g.register_gradient("AvgPoolGrad")
+def avg_pool_grad_gradient(op: g.Operation, grad: g.Tensor) -> g.Gradients:
+    return None, g.nodes.AvgPool(grad, **g.attrs_of(op, *_ATTRS))
+
+
+@g.register_gradient("AvgPool3D")
+def avg_pool3d_gradient(op: g.Operation, grad: g.Tensor) -> g.Gradients:
+    return g.nodes.AvgPool3DGrad(g.shape_of(op.inputs[0]), grad, **g.attrs_of(op, *_ATTRS))
+
+
+@g.register_gradient("AvgPool3DGrad")
+def avg_pool3d_grad_gradient(op: g.Operation, grad: g.Tensor) -> g.Gradients:
+    return None, g.nodes.AvgPool3D(grad, **g.attrs_of(op, *_ATTRS))

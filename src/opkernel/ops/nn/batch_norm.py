@@ -13,14 +13,14 @@ from typing import Any
 import numpy as np
 
 from opkernel.errors import InvalidArgumentError
-from opkernel.kernel import register_kernel
 from opkernel.opdef import OpHandle, register_op
 from opkernel.opdef.common_shapes import (
     fused_batch_norm_ex_shape,
     fused_batch_norm_shape,
     fused_batch_norm_v3_shape,
 )
-from opkernel.opdef.tensor_format import TensorFormat
+from opkernel.opdef.shapes.tensor_format import TensorFormat
+from opkernel.ops.registration import register_kernel
 from opkernel.types import DataType
 
 __all__ = ["IMAGES", "T_AND_U", "VOLUMES", "Channels", "check_length", "check_vector"]
@@ -72,6 +72,7 @@ def _declare(
             "is_training: bool = true",
         ],
         shape_fn=fused_batch_norm_ex_shape if name.endswith("Ex") else shape_fn,
+        traits="has_data_format" if not extra_inputs else "",
         doc=doc,
     )
 

@@ -3,17 +3,21 @@
 Source: TensorFlow core/ops/nn_ops.cc, core/kernels/bias_op.cc.
 """
 
+from __future__ import annotations
+
 import math
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
+import opkernel.gradients as g
 from opkernel.errors import InvalidArgumentError
-from opkernel.kernel import one_blas_thread, register_kernel
+from opkernel.kernel import one_blas_thread
 from opkernel.opdef import register_op
 from opkernel.opdef.common_shapes import bias_add_grad_shape, bias_add_shape
 from opkernel.ops.kernel_types import NUMBERS
+from opkernel.ops.registration import register_kernel
 from opkernel.types import DataType
 
 _DATA_FORMAT = "data_format: {'NHWC', 'NCHW'} = 'NHWC'"
@@ -29,6 +33,7 @@ BIAS_ADD = register_op(
     outputs=["output: T"],
     attrs=["T: numbertype", _DATA_FORMAT],
     shape_fn=bias_add_shape,
+    traits="cannot_fail has_data_format",
     doc="`value` plus the vector `bias` along the last dimension, for NCHW along the second.",
 )
 
@@ -51,12 +56,12 @@ BIAS_ADD_GRAD = register_op(
 )
 
 
-@register_kernel(BIAS_ADD, device="CPU", types={"T": NUMBERS}, kind="elementwise", factory=True)
+@register_kernel(BIAS_ADD, device="CPU", types={"T": NUMBERS}, factory=True)
 def bias_add(*, data_format: str, xp: Any) -> Callable[[Any, Any], Any]:
     return _channels_first(xp) if data_format == "NCHW" else _channels_last(xp)
 
 
-@register_kernel(BIAS_ADD_V1, device="CPU", types={"T": NUMBERS}, kind="elementwise", factory=True)
+@register_kernel(BIAS_ADD_V1, device="CPU", types={"T": NUMBERS}, factory=True)
 def bias_add_v1(*, xp: Any) -> Callable[[Any, Any], Any]:
     return _channels_last(xp)
 
@@ -140,3 +145,31 @@ def _sum_of_rows(rows: Any, xp: Any) -> Any:
         with one_blas_thread:  # BLAS adds up several rows at a time
             return np.ones(len(rows), rows.dtype) @ rows
     return xp.sum(rows, axis=0, dtype=rows.dtype)
+
+
+@g.register_gradient("BiasAdd")
+def bias_add_gradient(op: g.Operation, grad: g.Tensor) -> g.Gradients:
+    return grad, g.nodes.BiasAddGrad(grad, **g.attrs_of(op, "data_format"))
+
+
+@g.register_gradient("BiasAddV1")
+def bias_add_v1_gradient(op: g.Operation, grad: g.Tensor) -> g.Gradients:
+    axes = g.nodes.Range(0, g.nodes.Sub(g.nodes.Rank(grad), 1), 1)
+    return grad, g.nodes.Sum(grad, axes)
+
+
+@g.register_gradient("BiasAddGrad")
+def bias_add_grad_gradient(op: g.Operation, grad: g.Tensor) -> g.Gradients:
+    """The bias repeated along all other axes."""
+    shape, size = g.nodes.Shape(op.inputs[0]), g.nodes.Shape(grad)
+    is_second = op.get_attr("data_format") == b"NCHW"
+    before = _part(shape, 1, begin=0) if is_second else _part(shape, -1, begin=0)
+    behind = [_part(shape, None, begin=2)] if is_second else []
+    ones = [g.nodes.OnesLike(part) for part in behind]
+    column = g.nodes.Reshape(grad, g.nodes.ConcatV2([g.nodes.OnesLike(before), size, *ones], 0))
+    return g.nodes.Tile(column, g.nodes.ConcatV2([before, [1], *behind], 0))
+
+
+def _part(shape: g.Tensor, end: int | None, *, begin: int) -> Any:
+    """Some sizes of a shape, to its end if `end` is None."""
+    return g.nodes.StridedSlice(shape, [begin], [end or 0], [1], end_mask=int(end is None))

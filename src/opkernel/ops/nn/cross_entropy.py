@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 
 from opkernel.errors import InvalidArgumentError
-from opkernel.kernel import register_kernel
 from opkernel.opdef import InferenceContext, register_op
 from opkernel.opdef.common_shapes import broadcast_binary_op_output_shape
 from opkernel.ops.kernel_types import FLOATS, INDEX
 from opkernel.ops.nn.softmax import shifted_exponentials, sum_along_last
+from opkernel.ops.registration import register_kernel
 
 _FLOAT_SPEC = "T: {half, bfloat16, float, double}"
 

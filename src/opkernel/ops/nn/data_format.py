@@ -7,10 +7,10 @@ from collections.abc import Callable
 from typing import Any
 
 from opkernel.errors import InvalidArgumentError
-from opkernel.kernel import register_kernel
 from opkernel.opdef import OpHandle, register_op
 from opkernel.opdef.common_shapes import unchanged_shape
 from opkernel.ops.kernel_types import INDEX
+from opkernel.ops.registration import register_kernel
 
 
 def _declare(name: str, doc: str) -> OpHandle:
@@ -64,9 +64,10 @@ def data_format_dim_map(*, src_format: str, dst_format: str, xp: Any) -> Callabl
     count = len(src_format)
 
     def kernel(x: Any) -> Any:
-        # The remainder of C, negative for negative numbers; and all of these mean the last letter.
-        index = xp.remainder(x, count)
-        index = xp.where((x < -count) & (index != 0), count - 1, index)
+        # The remainder of C, negative for negative numbers, also for sums that are too large; and
+        # all of these mean the last letter.
+        index = xp.fmod(xp.add(x, xp.full_like(x, count)), count)
+        index = xp.where(index < 0, count - 1, index)
         table = xp.asarray([dst_format.index(letter) for letter in src_format], dtype=x.dtype)
         return xp.take(table, index)
 

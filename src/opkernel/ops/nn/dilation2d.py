@@ -3,20 +3,24 @@
 Source: TensorFlow core/ops/nn_ops.cc, core/kernels/dilation_ops.cc.
 """
 
+from __future__ import annotations
+
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
+import opkernel.gradients as g
 from opkernel.errors import InvalidArgumentError, UnimplementedError
-from opkernel.kernel import allocate, register_kernel
+from opkernel.kernel import allocate
 from opkernel.opdef import DimensionHandle, InferenceContext, OpHandle, register_op
 from opkernel.opdef.common_shapes import unchanged_shape
-from opkernel.opdef.windowed_output import Padding, get_windowed_output_size_verbose
+from opkernel.opdef.shapes.windowed_output import Padding, get_windowed_output_size_verbose
 from opkernel.ops.kernel_types import REAL_NUMBERS
 from opkernel.ops.nn.geometry import check_length, check_rank, check_shape
 from opkernel.ops.nn.window_reductions import lowest
 from opkernel.ops.nn.windows import Array, Geometry, overlaps
+from opkernel.ops.registration import register_kernel
 from opkernel.types import as_dtype
 
 __all__ = ["DILATION2D"]
@@ -230,3 +234,12 @@ def backprop_filter(
         return out
 
     return gradient_by_filter
+
+
+@g.register_gradient("Dilation2D")
+def dilation2d_gradient(op: g.Operation, grad: g.Tensor) -> g.Gradients:
+    attrs = g.attrs_of(op, "strides", "rates", "padding")
+    return (
+        g.nodes.Dilation2DBackpropInput(*op.inputs, grad, **attrs),
+        g.nodes.Dilation2DBackpropFilter(*op.inputs, grad, **attrs),
+    )

@@ -5,17 +5,20 @@ The range is first nudged, so that 0 is one of the values: `_Grid`.
 Source: TensorFlow core/ops/array_ops.cc, core/kernels/fake_quant_ops_functor.h.
 """
 
+from __future__ import annotations
+
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
 
+import opkernel.gradients as g
 from opkernel.errors import InvalidArgumentError
-from opkernel.kernel import register_kernel
 from opkernel.opdef import InferenceContext, register_op
 from opkernel.opdef.common_shapes import unchanged_shape
 from opkernel.ops.math.elementwise import flush_subnormals
-from opkernel.ops.nn.activation_gradients import check_same_shape
+from opkernel.ops.nn.activation_grad import check_same_shape
+from opkernel.ops.registration import register_kernel
 
 _ATTRS = ["num_bits: int = 8", "narrow_range: bool = false"]
 _RANGE_ATTRS = ["min: float = -6.0", "max: float = 6.0", *_ATTRS]
@@ -133,7 +136,7 @@ class _Grid(NamedTuple):
     inverse_scale: Any
 
     @staticmethod
-    def nudged(low: Any, high: Any, bounds: tuple[int, int], xp: Any) -> "_Grid":
+    def nudged(low: Any, high: Any, bounds: tuple[int, int], xp: Any) -> _Grid:
         """The range moved so that 0 is on the grid of the integers between `bounds`."""
         first, last = bounds
         scale = (high - low) / (last - first)
@@ -181,7 +184,7 @@ def fake_quant_args(
     return lambda inputs: grid.quantize(inputs, xp)
 
 
-@register_kernel(FAKE_QUANT_ARGS_GRADIENT, device="CPU", kind="elementwise", factory=True)
+@register_kernel(FAKE_QUANT_ARGS_GRADIENT, device="CPU", factory=True)
 def fake_quant_args_gradient(
     *, min: float, max: float, num_bits: int, narrow_range: bool, xp: Any
 ) -> Callable[[Any, Any], Any]:
@@ -264,3 +267,23 @@ def fake_quant_per_channel_gradient(
     *, num_bits: int, narrow_range: bool, xp: Any
 ) -> Callable[..., Any]:
     return _gradient(1, num_bits, narrow_range, xp)
+
+
+@g.register_gradient("FakeQuantWithMinMaxArgs", not_derivative="it passes the rounding unchanged")
+def args_gradient(op: g.Operation, grad: g.Tensor) -> g.Gradients:
+    attrs = g.attrs_of(op, "min", "max", "num_bits", "narrow_range")
+    return g.nodes.FakeQuantWithMinMaxArgsGradient(grad, op.inputs[0], **attrs)
+
+
+@g.register_gradient("FakeQuantWithMinMaxVars", not_derivative="it passes the rounding unchanged")
+def vars_gradient(op: g.Operation, grad: g.Tensor) -> g.Gradients:
+    attrs = g.attrs_of(op, "num_bits", "narrow_range")
+    return g.nodes.FakeQuantWithMinMaxVarsGradient(grad, *op.inputs, **attrs)
+
+
+@g.register_gradient(
+    "FakeQuantWithMinMaxVarsPerChannel", not_derivative="it passes the rounding unchanged"
+)
+def per_channel_gradient(op: g.Operation, grad: g.Tensor) -> g.Gradients:
+    attrs = g.attrs_of(op, "num_bits", "narrow_range")
+    return g.nodes.FakeQuantWithMinMaxVarsPerChannelGradient(grad, *op.inputs, **attrs)

@@ -7,12 +7,11 @@ Source: TensorFlow core/kernels/conv_ops_impl.h, ops_util.h, core/util/padding.c
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 
 from opkernel.errors import InvalidArgumentError, OpError
-from opkernel.opdef.tensor_format import TensorFormat
-from opkernel.opdef.windowed_output import (
+from opkernel.opdef.shapes.tensor_format import TensorFormat
+from opkernel.opdef.shapes.windowed_output import (
     Padding,
     check_valid_padding,
     get_explicit_padding_for_dim,
@@ -20,6 +19,7 @@ from opkernel.opdef.windowed_output import (
 )
 from opkernel.ops.int32_attr import int32_attr
 from opkernel.ops.nn.windows import Array, Geometry
+from opkernel.records import dataclass
 
 __all__ = [
     "Windows",

@@ -3,11 +3,14 @@
 Source: TensorFlow core/ops/nn_ops.cc, core/kernels/batch_norm_op.cc.
 """
 
+from __future__ import annotations
+
 from typing import Any
 
+import opkernel.gradients as g
 from opkernel.errors import InvalidArgumentError
-from opkernel.kernel import register_kernel
 from opkernel.opdef import DimensionHandle, InferenceContext, register_op
+from opkernel.ops.registration import register_kernel
 from opkernel.types import DataType
 
 _ATTRS = ["T: numbertype", "variance_epsilon: float", "scale_after_normalization: bool"]
@@ -118,3 +121,10 @@ def global_normalization_grad(
     dg = products * factor if scale_after_normalization else xp.zeros_like(db)
     dv = products * gamma * factor / shifted * -0.5
     return backprop * (gamma * factor), -db * gamma * factor, dv, db, dg
+
+
+@g.register_gradient("BatchNormWithGlobalNormalization")
+def batch_norm_gradient(op: g.Operation, grad: g.Tensor) -> g.Gradients:
+    t, m, v, _, gamma = op.inputs
+    attrs = g.attrs_of(op, "variance_epsilon", "scale_after_normalization")
+    return g.nodes.BatchNormWithGlobalNormalizationGrad(t, m, v, gamma, grad, **attrs)

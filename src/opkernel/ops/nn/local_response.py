@@ -3,15 +3,18 @@
 Source: TensorFlow core/ops/nn_ops.cc, core/kernels/lrn_op.cc.
 """
 
+from __future__ import annotations
+
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
+import opkernel.gradients as g
 from opkernel.errors import InvalidArgumentError
-from opkernel.kernel import register_kernel
 from opkernel.opdef import InferenceContext, register_op
 from opkernel.opdef.common_shapes import unchanged_shape_with_rank
+from opkernel.ops.registration import register_kernel
 from opkernel.types import DataType
 
 _ATTRS = [
@@ -89,6 +92,8 @@ def lrn(
 
 def _power(norm: Any, exponent: float, xp: Any) -> Any:
     """A power; NaN for -inf, as for other negative numbers, unless the exponent is whole."""
+    if exponent == 0:  # there by a logarithm: NaN for 0 and infinities, too
+        return xp.where(xp.isfinite(norm) & (norm > 0), norm.dtype.type(1), norm.dtype.type(np.nan))
     power = norm**exponent
     return power if exponent.is_integer() else xp.where(norm < 0, norm.dtype.type(np.nan), power)
 
@@ -140,3 +145,9 @@ def _check_images(input_grads: Any, input_image: Any, output_image: Any) -> None
             "input_grads, input_image, and out_image should have the same shape, got "
             f"{list(input_grads.shape)}, {list(input_image.shape)} and {list(output_image.shape)}"
         )
+
+
+@g.register_gradient("LRN")
+def lrn_gradient(op: g.Operation, grad: g.Tensor) -> g.Gradients:
+    attrs = g.attrs_of(op, "depth_radius", "bias", "alpha", "beta")
+    return g.nodes.LRNGrad(grad, op.inputs[0], op.outputs[0], **attrs)

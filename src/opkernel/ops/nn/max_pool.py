@@ -3,14 +3,18 @@
 Source: TensorFlow core/ops/nn_ops.cc, core/kernels/maxpooling_op.cc, pooling_ops_3d.cc.
 """
 
+from __future__ import annotations
+
 import math
 from collections.abc import Callable
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
+import opkernel.gradients as g
 from opkernel.errors import InvalidArgumentError, UnimplementedError
-from opkernel.kernel import register_kernel
+from opkernel.kernel import check_allocation
 from opkernel.opdef import InferenceContext, register_op
 from opkernel.opdef.common_shapes import (
     max_pool_shape,
@@ -18,12 +22,12 @@ from opkernel.opdef.common_shapes import (
     max_pool_v2_shape,
     pool3d_shape,
 )
-from opkernel.opdef.windowed_output import Padding
-from opkernel.ops.kernel_types import REAL_NUMBERS
-from opkernel.ops.nn.narrow_products import NARROW_FLOATS
+from opkernel.opdef.shapes.windowed_output import Padding
+from opkernel.ops.kernel_types import NARROW_FLOATS, REAL_NUMBERS
 from opkernel.ops.nn.pooling import Pool, check_channels_last, pool_from_attrs, sizes_in_tensor
 from opkernel.ops.nn.window_reductions import argmax_windows, lowest, reduce_windows
 from opkernel.ops.nn.windows import Array, Geometry, overlaps, pad
+from opkernel.ops.registration import register_kernel
 from opkernel.types import DataType, as_dtype
 
 __all__ = ["MAX_POOL", "MAX_POOL_3D", "MAX_POOL_V2", "MAX_POOL_WITH_ARGMAX", "check_depth_windows"]
@@ -53,6 +57,7 @@ MAX_POOL = register_op(
         _IMAGE_LAYOUTS,
     ],
     shape_fn=max_pool_shape_with_explicit_padding,
+    traits="has_data_format",
     doc="The maxima over windows of images, over rows and columns or over channels.",
 )
 MAX_POOL_V2 = register_op(
@@ -91,6 +96,7 @@ MAX_POOL_3D = register_op(
         "T: {half, bfloat16, float}",
     ],
     shape_fn=pool3d_shape,
+    traits="has_data_format",
     doc="The maxima over windows of volumes.",
 )
 
@@ -197,6 +203,7 @@ def max_pool_with_argmax(
         if x.size == 0:
             raise InvalidArgumentError(f"tensor_in must not be empty, got shape {list(x.shape)}")
         check_depth_windows(pool, x.shape[-1])
+        check_allocation((x.shape[0], *geometry.output, x.shape[-1]), DataType.DT_INT64)
         values, chosen = argmax_windows(x, geometry)
         indices = flat_indices(chosen, x.shape, geometry)
         if include_batch_in_index:
@@ -261,3 +268,28 @@ def _maxima_after_nan(x: Array, geometry: Geometry) -> Array:
     for _, _, elements in overlaps(geometry, x.shape[1:-1]):
         best = np.where(x[elements] < best, best, x[elements])
     return best
+
+
+@g.register_gradient("MaxPool")
+def max_pool_gradient(op: g.Operation, grad: g.Tensor) -> g.Gradients:
+    attrs = g.attrs_of(op, "ksize", "strides", "padding", "explicit_paddings", "data_format")
+    return g.nodes.MaxPoolGrad(op.inputs[0], op.outputs[0], grad, **attrs)
+
+
+@g.register_gradient("MaxPoolV2")
+def max_pool_v2_gradient(op: g.Operation, grad: g.Tensor) -> g.Gradients:
+    x, *window = op.inputs
+    attrs = g.attrs_of(op, "padding", "data_format")
+    return g.nodes.MaxPoolGradV2(x, op.outputs[0], grad, *window, **attrs), None, None
+
+
+@g.register_gradient("MaxPool3D")
+def max_pool3d_gradient(op: g.Operation, grad: g.Tensor) -> g.Gradients:
+    attrs = g.attrs_of(op, "ksize", "strides", "padding", "data_format")
+    return g.nodes.MaxPool3DGrad(op.inputs[0], op.outputs[0], grad, **attrs)
+
+
+@g.register_gradient("MaxPoolWithArgmax")
+def max_pool_with_argmax_gradient(op: g.Operation, grad: g.Tensor, _: Any) -> g.Gradients:
+    attrs = g.attrs_of(op, "ksize", "strides", "padding", "include_batch_in_index")
+    return g.nodes.MaxPoolGradWithArgmax(op.inputs[0], grad, op.outputs[1], **attrs)

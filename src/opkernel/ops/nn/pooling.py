@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from opkernel.errors import InvalidArgumentError, UnimplementedError
-from opkernel.opdef.tensor_format import TensorFormat
+from opkernel.opdef.shapes.tensor_format import TensorFormat
 from opkernel.ops.nn.geometry import Windows, check_length, windows_from_attrs
 from opkernel.ops.nn.windows import Array, Geometry
 

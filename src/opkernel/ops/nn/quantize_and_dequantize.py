@@ -6,14 +6,17 @@ scale is set by one end of the range, and the other end moves.
 Source: TensorFlow core/ops/array_ops.cc, core/kernels/quantize_and_dequantize_op.{h,cc}.
 """
 
+from __future__ import annotations
+
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
+import opkernel.gradients as g
 from opkernel.errors import InvalidArgumentError
-from opkernel.kernel import register_kernel
 from opkernel.opdef import InferenceContext, OpHandle, register_op
+from opkernel.ops.registration import register_kernel
 from opkernel.types import DataType
 
 Array = np.ndarray[Any, Any]
@@ -79,7 +82,7 @@ class _Integers(NamedTuple):
     high: int
 
     @classmethod
-    def of(cls, num_bits: int, signed: bool, narrow: bool) -> "_Integers":
+    def of(cls, num_bits: int, signed: bool, narrow: bool) -> _Integers:
         """Those of so many bits.
 
         Raises:
@@ -100,7 +103,7 @@ class _Range(NamedTuple):
     low: Array
     high: Array
 
-    def scaled_to(self, integers: _Integers) -> tuple["_Range", Array, Array]:
+    def scaled_to(self, integers: _Integers) -> tuple[_Range, Array, Array]:
         """The range with one end moved, how many integers there are for 1, and the inverse."""
         number = self.low.dtype.type
         low, high = number(integers.low), number(integers.high)
@@ -139,8 +142,9 @@ def _given_range(tensor: Array, low: Array, high: Array, axis: int) -> _Range:
         raise InvalidArgumentError("input_min and input_max must have one element")
     else:
         low, high = low.reshape(()), high.reshape(())
-    if (low > high).any():
-        at = np.argmax(low > high)
+    is_range = low <= high  # NaN is no end of one
+    if not is_range.all():
+        at = np.argmin(is_range)
         raise InvalidArgumentError(
             f"Invalid range: input_min {low.flat[at]:g} > input_max {high.flat[at]:g}"
         )
@@ -207,7 +211,7 @@ def quantize_and_dequantize_v3(
     _check_axis(axis)
 
     def kernel(tensor: Any, input_min: Any, input_max: Any, num_bits: Any) -> Any:
-        if axis >= tensor.ndim:
+        if max(axis, 0) >= tensor.ndim:
             raise InvalidArgumentError(
                 f"Axis requested is larger than input dimensions. Axis: {axis} "
                 f"Input Dimensions: {tensor.ndim}"
@@ -222,3 +226,18 @@ def quantize_and_dequantize_v3(
         return _round_trip(tensor, given, axis, integers, half_up=False)
 
     return kernel
+
+
+@g.register_gradient("QuantizeAndDequantizeV2", not_derivative="it passes the rounding unchanged")
+def quantize_and_dequantize_v2_gradient(op: g.Operation, grad: g.Tensor) -> g.Gradients:
+    return grad, None, None
+
+
+@g.register_gradient("QuantizeAndDequantizeV3", not_derivative="it passes the rounding unchanged")
+def quantize_and_dequantize_v3_gradient(op: g.Operation, grad: g.Tensor) -> g.Gradients:
+    return grad, None, None, None
+
+
+@g.register_gradient("QuantizeAndDequantizeV4", not_derivative="it passes the rounding unchanged")
+def quantize_and_dequantize_v4_gradient(op: g.Operation, grad: g.Tensor) -> g.Gradients:
+    return g.nodes.QuantizeAndDequantizeV4Grad(grad, *op.inputs, **g.attrs_of(op, "axis"))

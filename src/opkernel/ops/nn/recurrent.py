@@ -12,14 +12,18 @@ and one of a GRU
 Source: TensorFlow core/ops/rnn_ops.cc, core/kernels/rnn/lstm_ops.{h,cc}, gru_ops.{h,cc}.
 """
 
+from __future__ import annotations
+
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
+import opkernel.gradients as g
 from opkernel.errors import InvalidArgumentError
-from opkernel.kernel import check_allocation, register_kernel
+from opkernel.kernel import check_allocation
 from opkernel.opdef import InferenceContext, register_op
+from opkernel.ops.registration import register_kernel
 from opkernel.types import DataType
 
 __all__ = ["LSTM_INPUTS", "LSTM_OUTPUTS", "LSTM_TYPES", "LstmWeights", "check_gru", "check_rank"]
@@ -135,7 +139,7 @@ class LstmWeights(NamedTuple):
     b: Any
 
     @classmethod
-    def checked(cls, x: Any, cs_prev: Any, h_prev: Any, *weights: Any) -> "LstmWeights":
+    def checked(cls, x: Any, cs_prev: Any, h_prev: Any, *weights: Any) -> LstmWeights:
         """The weights that fit the inputs [..., batch, inputs] and the state.
 
         Raises:
@@ -277,3 +281,25 @@ def check_gru(x: Any, h_prev: Any, w_ru: Any, w_c: Any, b_ru: Any, b_c: Any) -> 
     check_size("w_c.dim_size(1) != cell_size", w_c.shape[1], cells)
     check_size("b_ru.dim_size(0) != cell_size * 2", b_ru.shape[0], cells * 2)
     check_size("b_c.dim_size(0) != cell_size", b_c.shape[0], cells)
+
+
+_OF_STATES = "it is that of cs and h alone"
+
+
+@g.register_gradient("BlockLSTM", not_derivative=_OF_STATES)
+def block_lstm_gradient(op: g.Operation, *grads: Any) -> g.Gradients:
+    return _gradients(op, grads, g.nodes.BlockLSTMGrad)
+
+
+@g.register_gradient("BlockLSTMV2", not_derivative=_OF_STATES)
+def block_lstm_v2_gradient(op: g.Operation, *grads: Any) -> g.Gradients:
+    return _gradients(op, grads, g.nodes.BlockLSTMGradV2)
+
+
+def _gradients(op: g.Operation, grads: Any, layer_back: Any) -> g.Gradients:
+    """The gradients by all but the length; those of the gates count as zero."""
+    by_state, by_output = grads[1], grads[6]
+    found = layer_back(
+        *op.inputs, *op.outputs, by_state, by_output, **g.attrs_of(op, "use_peephole")
+    )
+    return [None, *found]

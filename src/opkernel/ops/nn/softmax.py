@@ -3,17 +3,21 @@
 Source: TensorFlow core/ops/nn_ops.cc, core/kernels/softmax_op_functor.h.
 """
 
+from __future__ import annotations
+
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
+import opkernel.gradients as g
 from opkernel.errors import InvalidArgumentError
-from opkernel.kernel import allocate, register_kernel, shard
+from opkernel.kernel import allocate, cut, shard
 from opkernel.opdef import OpHandle, register_op
 from opkernel.opdef.common_shapes import unchanged_shape_with_rank_at_least
 from opkernel.ops.kernel_types import FLOATS
-from opkernel.ops.math.products import cut
+from opkernel.ops.nn.narrow_sum import narrow_sum
+from opkernel.ops.registration import register_kernel
 from opkernel.types import DataType, as_dtype
 
 __all__ = ["shifted_exponentials", "sum_along_last"]
@@ -31,6 +35,7 @@ def _declare(name: str, output: str, doc: str) -> OpHandle:
         outputs=[f"{output}: T"],
         attrs=["T: {half, bfloat16, float, double}"],
         shape_fn=unchanged_shape_with_rank_at_least(1),
+        traits="cannot_fail",
         doc=doc,
     )
 
@@ -42,9 +47,12 @@ LOG_SOFTMAX = _declare("LogSoftmax", "logsoftmax", "log(softmax(logits)), withou
 
 
 def sum_along_last(x: Any, xp: Any) -> Any:
-    """The sums along the last dimension, which is kept; half and bfloat16 accumulate in float."""
-    accumulator = np.float32 if x.dtype.itemsize == 2 else x.dtype
-    return xp.sum(x, axis=-1, keepdims=True, dtype=accumulator).astype(x.dtype)
+    """The sums along the last dimension, which is kept; those of half and bfloat16 as Eigen's."""
+    if x.dtype.itemsize > 2:
+        return xp.sum(x, axis=-1, keepdims=True)
+    if xp is np:
+        return narrow_sum(x)
+    return xp.sum(x, axis=-1, keepdims=True, dtype=np.float32).astype(x.dtype)
 
 
 def shifted_exponentials(logits: Any, xp: Any) -> tuple[Any, Any, Any]:
@@ -60,7 +68,7 @@ def shifted_exponentials(logits: Any, xp: Any) -> tuple[Any, Any, Any]:
 
 def softmax(logits: Any, xp: Any) -> Any:
     _, exponentials, sums = shifted_exponentials(logits, xp)
-    return exponentials / sums
+    return exponentials * (1 / sums)
 
 
 def log_softmax(logits: Any, xp: Any) -> Any:
@@ -109,3 +117,16 @@ def _checked(body: Callable[[Any, Any], Any], xp: Any) -> Callable[[Any], Any]:
         return body(logits, xp) if logits.size else xp.zeros_like(logits)
 
     return kernel
+
+
+@g.register_gradient("Softmax")
+def softmax_gradient(op: g.Operation, grad: g.Tensor) -> g.Gradients:
+    (y,) = op.outputs
+    mean = g.nodes.Sum(g.nodes.Mul(grad, y), [-1], keep_dims=True)
+    return g.nodes.Mul(g.nodes.Sub(grad, mean), y)
+
+
+@g.register_gradient("LogSoftmax")
+def log_softmax_gradient(op: g.Operation, grad: g.Tensor) -> g.Gradients:
+    total = g.nodes.Sum(grad, [-1], keep_dims=True)
+    return g.nodes.Sub(grad, g.nodes.Mul(total, g.nodes.Exp(op.outputs[0])))

@@ -13,8 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from opkernel.kernel import allocate, scratch
-from opkernel.ops.math.products import cut
+from opkernel.kernel import allocate, cut, scratch
 from opkernel.ops.nn.windows import Array, Geometry, meetings, overlaps
 from opkernel.types import as_dtype
 

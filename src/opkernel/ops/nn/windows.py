@@ -7,7 +7,6 @@ which elements of the input each window has.
 import itertools
 import math
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 from typing import Any
 
@@ -15,6 +14,7 @@ import numpy as np
 from numpy.lib.stride_tricks import as_strided
 
 from opkernel.kernel import allocate, scratch
+from opkernel.records import dataclass, replace
 from opkernel.types import as_dtype
 
 __all__ = [

@@ -10,9 +10,11 @@ from typing import Any
 import numpy as np
 
 from opkernel.errors import InvalidArgumentError
-from opkernel.kernel import check_allocation, register_kernel
+from opkernel.kernel import check_allocation
 from opkernel.opdef import register_op
 from opkernel.opdef.common_shapes import unchanged_shape
+from opkernel.ops.int32_attr import int32_attr
+from opkernel.ops.registration import register_kernel
 from opkernel.ops.strings.elements import map_strings
 from opkernel.types import DataType
 
@@ -45,6 +47,8 @@ _FILLS = ("", " ", "+", "-", "0", "#")
 def as_string(
     *, T: DataType, precision: int, scientific: bool, shortest: bool, width: int, fill: str
 ) -> Callable[[Any], Any]:
+    int32_attr("precision", precision)
+    int32_attr("width", width)
     _check_attrs(T, precision, scientific, shortest, fill)
     conversion = "e" if scientific else "g" if shortest else "f"
     text = _format(T, fill, width, precision, conversion)

@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 
 from opkernel.errors import InvalidArgumentError
-from opkernel.kernel import register_kernel
 from opkernel.opdef import InferenceContext, register_op
-from opkernel.opdef.tensor_summary import element_text, summarize_values
+from opkernel.opdef.text.tensor_summary import element_text, summarize_values
+from opkernel.ops.registration import register_kernel
 from opkernel.ops.strings.elements import strings_like
 from opkernel.types import DataType
 

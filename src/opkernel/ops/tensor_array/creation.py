@@ -6,16 +6,11 @@ Source: TensorFlow core/ops/data_flow_ops.cc, core/kernels/tensor_array_ops.cc.
 import itertools
 
 from opkernel.errors import InvalidArgumentError
-from opkernel.kernel import (
-    OpKernel,
-    OpKernelConstruction,
-    OpKernelContext,
-    handle_from_input,
-    register_kernel,
-)
+from opkernel.kernel import OpKernel, OpKernelConstruction, OpKernelContext, handle_from_input
 from opkernel.opdef import InferenceContext, ShapeAndType, register_op, unknown_shape
 from opkernel.ops.declared.input_ranks import check_inputs, checked
 from opkernel.ops.declared.rules import fixed_shapes
+from opkernel.ops.registration import register_kernel
 from opkernel.ops.step_resources import (
     resource_manager,
     set_handle,
@@ -79,6 +74,7 @@ register_op(
         "tensor_array_name: string = ''",
     ],
     shape_fn=tensor_array_shape,
+    traits="state_of_step",
     is_stateful=True,
     doc="A new array of `size` tensors, for this step. The flow orders the ops on the array.",
 )
@@ -94,6 +90,7 @@ register_op(
         "tensor_array_name: string = ''",
     ],
     shape_fn=checked("0", fixed_shapes((2,))),
+    traits="state_of_step",
     is_stateful=True,
     deprecated=(26, "Use TensorArrayV3"),
     doc="As TensorArrayV3, where the handle is a vector of two strings.",
@@ -110,6 +107,7 @@ register_op(
         _ANY_SHAPE,
     ],
     shape_fn=unknown_shape,
+    traits="state_of_step",
     is_stateful=True,
     deprecated=(16, "Use TensorArrayV3"),
     doc="As TensorArrayV3, where the handle is a reference to a vector of two strings.",
@@ -123,6 +121,7 @@ register_op(
     outputs=["grad_handle: resource", "flow_out: float"],
     attrs=["source: string"],
     shape_fn=gradient_shape,
+    traits="state_of_step",
     is_stateful=True,
     doc=_GRADIENT_DOC,
 )
@@ -132,6 +131,7 @@ register_op(
     outputs=["grad_handle: resource", "flow_out: float"],
     attrs=["source: string"],
     shape_fn=gradient_with_shape_shape,
+    traits="state_of_step",
     is_stateful=True,
     doc="As TensorArrayGradV3, where gradients have `shape_to_prepend` before their shapes.",
 )
@@ -141,6 +141,7 @@ register_op(
     outputs=["grad_handle: string"],
     attrs=["source: string"],
     shape_fn=checked("h", fixed_shapes((2,))),
+    traits="state_of_step",
     is_stateful=True,
     deprecated=(26, "Use TensorArrayGradV3"),
     doc=_GRADIENT_DOC,
@@ -151,6 +152,7 @@ register_op(
     outputs=["grad_handle: Ref(string)"],
     attrs=["source: string"],
     shape_fn=unknown_shape,
+    traits="state_of_step",
     is_stateful=True,
     deprecated=(16, "Use TensorArrayGradV3"),
     doc=_GRADIENT_DOC,

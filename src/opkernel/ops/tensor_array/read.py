@@ -9,13 +9,7 @@ from typing import Any
 import numpy as np
 
 from opkernel.errors import InvalidArgumentError, UnimplementedError
-from opkernel.kernel import (
-    OpKernel,
-    OpKernelConstruction,
-    OpKernelContext,
-    check_allocation,
-    register_kernel,
-)
+from opkernel.kernel import OpKernel, OpKernelConstruction, OpKernelContext, check_allocation
 from opkernel.opdef import InferenceContext, unknown_shape
 from opkernel.ops.array.zeros import zeros
 from opkernel.ops.declared.input_ranks import (
@@ -25,6 +19,7 @@ from opkernel.ops.declared.input_ranks import (
     checked_unknown,
 )
 from opkernel.ops.kernel_types import ALL, POD_OR_STRING, QUANTIZED
+from opkernel.ops.registration import register_kernel
 from opkernel.ops.step_resources import InexpensiveKernel
 from opkernel.ops.tensor_array.tensor_array import TensorArray
 from opkernel.ops.tensor_array.versions import (

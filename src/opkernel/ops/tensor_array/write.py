@@ -9,10 +9,11 @@ from typing import Any
 import numpy as np
 
 from opkernel.errors import InvalidArgumentError
-from opkernel.kernel import OpKernel, OpKernelConstruction, OpKernelContext, register_kernel
+from opkernel.kernel import OpKernel, OpKernelConstruction, OpKernelContext
 from opkernel.opdef import InferenceContext, OpShapeInferenceFn, scalar_shape
 from opkernel.ops.declared.input_ranks import check_inputs, checked_scalar
 from opkernel.ops.kernel_types import ALL
+from opkernel.ops.registration import register_kernel
 from opkernel.ops.step_resources import kept
 from opkernel.ops.tensor_array.tensor_array import TensorArray
 from opkernel.ops.tensor_array.versions import (

@@ -8,9 +8,10 @@ from typing import Any
 import numpy as np
 
 from opkernel.errors import InvalidArgumentError
-from opkernel.kernel import check_allocation, register_kernel
+from opkernel.kernel import check_allocation
 from opkernel.opdef import InferenceContext, full_type, register_op
 from opkernel.opdef.full_type import FullTypeId
+from opkernel.ops.registration import register_kernel
 from opkernel.ops.tensor_list.element_shape import (
     ELEMENT_TYPES,
     allocated_zeros,
@@ -41,6 +42,7 @@ TENSOR_LIST_GET_ITEM = register_op(
     outputs=["item: element_dtype"],
     attrs=["element_dtype: type", "Tshape: {int32, int64} = DT_INT32"],
     shape_fn=get_item_shape,
+    traits="item_rule=get",
     doc="Element `index` of the list; zeros if it was not set.",
 )
 
@@ -96,6 +98,7 @@ TENSOR_LIST_SET_ITEM = register_op(
     outputs=["output_handle: variant"],
     attrs=["element_dtype: type", "resize_if_index_out_of_bounds: bool = false"],
     shape_fn=set_item_shape,
+    traits="item_rule=set",
     type_constructor=list_type,
     forward_type_fn=full_type.unary_container_add(FullTypeId.TFT_ARRAY, 0, 2, homogeneous=True),
     doc="The list with `item` for element `index`.",
@@ -146,6 +149,7 @@ TENSOR_LIST_PUSH_BACK = register_op(
     outputs=["output_handle: variant"],
     attrs=["element_dtype: type"],
     shape_fn=push_back_shape,
+    traits="item_rule=push",
     type_constructor=list_type,
     doc="The list with `tensor` after its last element.",
 )
@@ -205,7 +209,7 @@ def tensor_list_push_back_batch(input_handles: Any, tensor: Any, *, element_dtyp
             "Expected tensor.shape[0] == input_handles.size, but saw "
             f"{len(tensor)} vs. {len(input_handles)}"
         )
-    outputs = np.empty(len(tensor), object)
+    outputs = np.empty(check_allocation((len(tensor),), DataType.DT_VARIANT), object)
     for i, row in enumerate(rows_of(tensor)):
         outputs[i] = _pushed(input_handles[i], row, element_dtype, i)
     return outputs
@@ -240,6 +244,7 @@ TENSOR_LIST_POP_BACK = register_op(
     outputs=["output_handle: variant", "tensor: element_dtype"],
     attrs=["element_dtype: type"],
     shape_fn=pop_back_shape,
+    traits="item_rule=pop",
     doc="The list without its last element, and that element; zeros if it was not set.",
 )
 

@@ -3,19 +3,24 @@
 Source: TensorFlow core/ops/list_ops.cc, core/kernels/list_kernels.h.
 """
 
+from __future__ import annotations
+
 from typing import Any
 
 import numpy as np
 
+import opkernel.gradients as g
 from opkernel.errors import InvalidArgumentError
-from opkernel.kernel import check_allocation, register_kernel
+from opkernel.kernel import check_allocation
 from opkernel.opdef import InferenceContext, ShapeHandle, register_op
 from opkernel.ops.array.zeros import zeros
+from opkernel.ops.registration import register_kernel
 from opkernel.ops.tensor_list.element_shape import (
     ELEMENT_TYPES,
     merge_shapes,
     read_element_shape,
 )
+from opkernel.ops.tensor_list.gradients.shapes import element_shape
 from opkernel.ops.tensor_list.list_data import check_list_dtype, read_shape
 from opkernel.ops.tensor_list.value import TensorList, list_of
 from opkernel.types import DataType, PartialTensorShape
@@ -157,3 +162,13 @@ def _length(elements: list[Any], index: int, length: int | None, unset_lengths: 
         f"The length of the tensor at index {index} of the list is not known: it was not set, and "
         f"leading_dims has {len(unset_lengths)} elements"
     )
+
+
+@g.register_gradient("TensorListConcat")
+def concat_gradient(op: g.Operation, grad: g.Tensor, _: Any) -> g.Gradients:
+    return g.nodes.TensorListSplit(grad, element_shape(op.inputs[0]), op.outputs[1])
+
+
+@g.register_gradient("TensorListConcatV2")
+def concat_v2_gradient(op: g.Operation, grad: g.Tensor, _: Any) -> g.Gradients:
+    return concat_gradient(op, grad, _), None, None

@@ -3,13 +3,18 @@
 Source: TensorFlow core/ops/list_ops.cc, core/kernels/list_kernels.{h,cc}.
 """
 
+from __future__ import annotations
+
 from typing import Any
 
+import opkernel.gradients as g
 from opkernel.errors import InvalidArgumentError
-from opkernel.kernel import check_allocation, register_kernel
+from opkernel.kernel import check_allocation
 from opkernel.opdef import InferenceContext, full_type, register_op
 from opkernel.opdef.full_type import FullTypeId
+from opkernel.ops.registration import register_kernel
 from opkernel.ops.tensor_list.element_shape import ELEMENT_TYPES, partial_shape_of
+from opkernel.ops.tensor_list.gradients.shapes import row_shape
 from opkernel.ops.tensor_list.list_data import list_type, set_new_list
 from opkernel.ops.tensor_list.persistent_list import PersistentList
 from opkernel.ops.tensor_list.rows import check_row_shape, check_rows, rows_of
@@ -30,6 +35,7 @@ EMPTY_TENSOR_LIST = register_op(
     outputs=["handle: variant"],
     attrs=_ATTRS,
     shape_fn=empty_list_shape,
+    traits="item_rule=empty",
     type_constructor=list_type,
     doc="A list without elements; it may get `max_num_elements`, or any number if that is -1.",
 )
@@ -52,6 +58,7 @@ TENSOR_LIST_RESERVE = register_op(
     outputs=["handle: variant"],
     attrs=_ATTRS,
     shape_fn=empty_list_shape,
+    traits="item_rule=reserve",
     type_constructor=list_type,
     doc="A list of `num_elements` elements that are not set; they are read as zeros.",
 )
@@ -86,6 +93,7 @@ TENSOR_LIST_FROM_TENSOR = register_op(
     outputs=["output_handle: variant"],
     attrs=_ATTRS,
     shape_fn=from_tensor_shape,
+    traits="item_rule=rows",
     type_constructor=list_type,
     forward_type_fn=full_type.unary_container_create(FullTypeId.TFT_ARRAY, 0),
     doc="The list of the rows of `tensor`.",
@@ -164,3 +172,22 @@ def _check_part_shape(tensor: Any, element_shape: PartialTensorShape) -> None:
             f"tensor shape {TensorShape(tensor.shape)} is not compatible with element_shape "
             f"{element_shape}"
         )
+
+
+@g.register_gradient("TensorListFromTensor")
+def from_tensor_gradient(op: g.Operation, grad: g.Tensor) -> g.Gradients:
+    tensor = op.inputs[0]
+    dims = tensor.shape.dims
+    number = -1 if not dims or dims[0] is None else dims[0]
+    rows = g.nodes.TensorListStack(
+        grad, row_shape(tensor), element_dtype=tensor.dtype, num_elements=number
+    )
+    return rows, None
+
+
+@g.register_gradient("TensorListSplit")
+def split_gradient(op: g.Operation, grad: g.Tensor) -> g.Gradients:
+    tensor, _, lengths = op.inputs
+    shape = g.nodes.ConcatV2([[-1], row_shape(tensor)], 0)
+    joined = g.nodes.TensorListConcatV2(grad, shape, lengths, element_dtype=tensor.dtype)
+    return joined.tensor, None, None

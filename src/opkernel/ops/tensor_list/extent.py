@@ -3,14 +3,18 @@
 Source: TensorFlow core/ops/list_ops.cc, core/kernels/list_kernels.cc.
 """
 
+from __future__ import annotations
+
 from typing import Any
 
 import numpy as np
 
+import opkernel.gradients as g
 from opkernel.errors import InvalidArgumentError
-from opkernel.kernel import check_allocation, register_kernel
+from opkernel.kernel import check_allocation
 from opkernel.opdef import InferenceContext, register_op
 from opkernel.opdef.common_shapes import scalar_shape
+from opkernel.ops.registration import register_kernel
 from opkernel.ops.tensor_list.list_data import list_data, list_type, pass_list_on, set_list_data
 from opkernel.ops.tensor_list.persistent_list import PersistentList
 from opkernel.ops.tensor_list.value import TensorList, as_list, handle_of, list_of
@@ -140,3 +144,8 @@ def _joined(a: object, b: object, element_dtype: DataType, at: int) -> TensorLis
             f"{at}.  Saw {first.element_shape} vs. {second.element_shape}"
         )
     return first.with_elements(PersistentList([*first.elements, *second.elements]))
+
+
+@g.register_gradient("TensorListResize")
+def resize_gradient(op: g.Operation, grad: g.Tensor) -> g.Gradients:
+    return g.nodes.TensorListResize(grad, g.nodes.TensorListLength(op.inputs[0])), None

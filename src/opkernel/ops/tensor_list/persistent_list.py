@@ -5,7 +5,7 @@ The elements stand in chunks instead: a changed list shares with the old one all
 that a change copies one chunk and the list of chunks.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from itertools import chain
 from typing import Generic, TypeVar
 
@@ -68,6 +68,12 @@ class PersistentList(Generic[_T]):
         else:
             chunks.append([element])
         return _of_chunks(chunks, self._length + 1)
+
+    def mapped(self, function: Callable[[_T], _T]) -> "PersistentList[_T]":
+        """The list of what a function makes of the elements; a chunk that repeats is mapped once."""
+        known = {id(chunk): chunk for chunk in self._chunks}
+        made = {key: list(map(function, chunk)) for key, chunk in known.items()}
+        return _of_chunks([made[id(chunk)] for chunk in self._chunks], self._length)
 
     def resized(self, length: int, fill: _T) -> "PersistentList[_T]":
         """The first `length` elements; those beyond the end are `fill`."""

@@ -3,12 +3,17 @@
 Source: TensorFlow core/ops/list_ops.cc, core/kernels/list_kernels.{h,cc}.
 """
 
+from __future__ import annotations
+
 from typing import Any
 
+import opkernel.gradients as g
 from opkernel.errors import InvalidArgumentError
-from opkernel.kernel import check_allocation, register_kernel
+from opkernel.kernel import check_allocation
 from opkernel.opdef import InferenceContext, register_op
+from opkernel.ops.registration import register_kernel
 from opkernel.ops.tensor_list.element_shape import ELEMENT_TYPES, partial_shape_of
+from opkernel.ops.tensor_list.gradients.shapes import row_shape
 from opkernel.ops.tensor_list.list_data import (
     check_list_dtype,
     list_type,
@@ -154,3 +159,26 @@ def tensor_list_scatter_into_existing_list(
         raise InvalidArgumentError(f"Trying to modify element {min(positions)} of a list")
     length = max(len(old), max(positions, default=-1) + 1)
     return handle_of(old.with_elements(_scattered(old.elements, positions, tensor, length)))
+
+
+@g.register_gradient("TensorListScatter")
+def scatter_gradient(op: g.Operation, grad: g.Tensor) -> g.Gradients:
+    tensor, indices, _ = op.inputs
+    return _rows(grad, tensor, indices), None, None
+
+
+@g.register_gradient("TensorListScatterV2")
+def scatter_v2_gradient(op: g.Operation, grad: g.Tensor) -> g.Gradients:
+    tensor, indices, _, _ = op.inputs
+    return _rows(grad, tensor, indices), None, None, None
+
+
+@g.register_gradient("TensorListScatterIntoExistingList")
+def scatter_into_existing_list_gradient(op: g.Operation, grad: g.Tensor) -> g.Gradients:
+    _, tensor, indices = op.inputs
+    rest = g.nodes.TensorListScatterIntoExistingList(grad, g.zeros_like(tensor), indices)
+    return rest, _rows(grad, tensor, indices), None
+
+
+def _rows(grad: g.Tensor, tensor: g.Tensor, indices: g.Tensor) -> Any:
+    return g.nodes.TensorListGather(grad, indices, row_shape(tensor), element_dtype=tensor.dtype)

@@ -3,20 +3,25 @@
 Source: TensorFlow core/ops/list_ops.cc, core/kernels/list_kernels.h.
 """
 
+from __future__ import annotations
+
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
+import opkernel.gradients as g
 from opkernel.errors import InvalidArgumentError
-from opkernel.kernel import check_allocation, register_kernel
+from opkernel.kernel import check_allocation
 from opkernel.opdef import InferenceContext, register_op
 from opkernel.ops.array.zeros import zeros
+from opkernel.ops.registration import register_kernel
 from opkernel.ops.tensor_list.element_shape import (
     ELEMENT_TYPES,
     merge_element_shapes,
     read_element_shape,
 )
+from opkernel.ops.tensor_list.gradients.shapes import element_shape, row_shape
 from opkernel.ops.tensor_list.list_data import read_shape
 from opkernel.ops.tensor_list.value import list_of
 from opkernel.types import DataType, TensorShape
@@ -34,6 +39,7 @@ TENSOR_LIST_STACK = register_op(
     outputs=["tensor: element_dtype"],
     attrs=["element_dtype: type", "num_elements: int = -1"],
     shape_fn=stack_shape,
+    traits="item_rule=stack",
     doc="The elements of the list, stacked; it must have `num_elements` unless that is -1.",
 )
 
@@ -119,3 +125,17 @@ def _stacked(elements: Sequence[Any], shape: TensorShape, dtype: DataType) -> An
     if shape:
         return np.concatenate(elements).reshape(output_shape)
     return np.concatenate([element.reshape(1) for element in elements])
+
+
+@g.register_gradient("TensorListStack")
+def stack_gradient(op: g.Operation, grad: g.Tensor) -> g.Gradients:
+    return g.nodes.TensorListFromTensor(grad, row_shape(grad)), None
+
+
+@g.register_gradient("TensorListGather")
+def gather_gradient(op: g.Operation, grad: g.Tensor) -> g.Gradients:
+    handle, indices, _ = op.inputs
+    empty = g.nodes.TensorListReserve(
+        element_shape(handle), g.nodes.TensorListLength(handle), element_dtype=grad.dtype
+    )
+    return g.nodes.TensorListScatterIntoExistingList(empty, grad, indices), None, None

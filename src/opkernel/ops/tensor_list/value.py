@@ -3,6 +3,7 @@
 Source: TensorFlow core/kernels/tensor_list.{h,cc}, tensor_list_util.cc.
 """
 
+from collections.abc import Callable
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -18,6 +19,7 @@ from opkernel.types import (
     PartialTensorShape,
     TensorShape,
     Variant,
+    object_scalar,
     register_variant_decoder,
     tensor_from_proto,
     tensor_to_proto,
@@ -72,6 +74,10 @@ class TensorList(Variant):
     def with_elements(self, elements: Elements) -> "TensorList":
         """The list with other elements."""
         return TensorList(self.element_dtype, self.element_shape, elements, self.max_num_elements)
+
+    def with_tensors(self, change: Callable[[Any], Any]) -> "TensorList":
+        """The list with what a function makes of each tensor."""
+        return self.with_elements(self.elements.mapped(lambda e: None if e is None else change(e)))
 
     def accepts_shape(self, shape: tuple[int, ...]) -> bool:
         """Whether a tensor of this shape may be an element."""
@@ -180,9 +186,7 @@ register_variant_decoder(_TYPE_NAME, TensorList.from_proto)
 
 def handle_of(value: TensorList) -> np.ndarray[Any, Any]:
     """The tensor of rank 0 that holds a list."""
-    handle = np.empty((), object)
-    handle[()] = value
-    return handle
+    return object_scalar(value)
 
 
 def list_of(handle: Any) -> TensorList:

@@ -18,11 +18,11 @@ from opkernel.kernel import (
     OpKernelConstruction,
     OpKernelContext,
     TensorRef,
+    cut,
     handle_from_input,
     lookup_resource,
     shard,
 )
-from opkernel.ops.math.products import cut
 from opkernel.ops.training.optimizers import OPTIMIZERS
 from opkernel.ops.variables.shared_tensor import WritingAll
 from opkernel.ops.variables.var import Var

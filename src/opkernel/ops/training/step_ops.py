@@ -3,9 +3,9 @@
 Source: TensorFlow core/ops/training_ops.cc, core/kernels/training_ops.cc.
 """
 
-from opkernel.kernel import register_kernel
 from opkernel.opdef import register_op
 from opkernel.ops.kernel_types import INDEX
+from opkernel.ops.registration import register_kernel
 from opkernel.ops.training.apply_op import ApplyOp, SparseApplyOp
 from opkernel.ops.training.optimizers import OPTIMIZERS, Optimizer
 from opkernel.ops.training.step_shapes import step_shape

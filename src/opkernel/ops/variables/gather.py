@@ -3,13 +3,16 @@
 Source: TensorFlow core/ops/resource_variable_ops.cc, core/kernels/resource_variable_ops.cc.
 """
 
+from __future__ import annotations
+
 import math
 from typing import Any
 
 import numpy as np
 
+import opkernel.gradients as g
 from opkernel.errors import InvalidArgumentError
-from opkernel.kernel import OpKernel, OpKernelConstruction, OpKernelContext, register_kernel
+from opkernel.kernel import OpKernel, OpKernelConstruction, OpKernelContext
 from opkernel.opdef import (
     InferenceContext,
     gather_nd_shape,
@@ -19,6 +22,7 @@ from opkernel.opdef import (
 from opkernel.ops.array.gather import gather_nd
 from opkernel.ops.int32_attr import int32_attr
 from opkernel.ops.kernel_types import ALL, INDEX, QUANTIZED
+from opkernel.ops.registration import register_kernel
 from opkernel.ops.variables.scatter_rows import check_indices
 from opkernel.ops.variables.var import variable_of
 from opkernel.ops.variables.variable_shapes import set_value
@@ -51,6 +55,7 @@ register_op(
         "Tindices: {int32, int64}",
     ],
     shape_fn=resource_gather_shape,
+    traits="only_reads_state",
     is_stateful=True,
     doc="The slices of the variable along dimension `batch_dims` that `indices` name.",
 )
@@ -60,6 +65,7 @@ register_op(
     outputs=["output: dtype"],
     attrs=["dtype: type", "Tindices: {int32, int64}"],
     shape_fn=gather_nd_shape,
+    traits="only_reads_state",
     is_stateful=True,
     doc="The slices of the variable at the index vectors that the last dimension of `indices` holds.",
 )
@@ -132,3 +138,20 @@ class ResourceGatherNd(OpKernel):
         with variable_of(ctx) as variable:
             params = variable.read(self.dtype)
         ctx.set_output(0, self.gather(params, ctx.input(1)))
+
+
+@g.register_gradient("ResourceGather")
+def resource_gather_gradient(op: g.Operation, grad: g.Tensor) -> g.Gradients:
+    from opkernel.ops.array.gradients.gather import rows_gradient
+
+    handle, indices = op.inputs
+    return rows_gradient(g.nodes.VariableShape(handle), indices, grad), None
+
+
+@g.register_gradient("ResourceGatherNd")
+def resource_gather_nd_gradient(op: g.Operation, grad: g.Tensor) -> g.Gradients:
+    from opkernel.ops.array.gradients.gather import points_gradient
+
+    handle, indices = op.inputs
+    shape = g.nodes.VariableShape(handle, out_type=indices.dtype)
+    return points_gradient(shape, indices, grad), None

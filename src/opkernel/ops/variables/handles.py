@@ -18,7 +18,6 @@ from opkernel.kernel import (
     handle_from_input,
     make_ref_counting_handle,
     make_resource_handle,
-    register_kernel,
     tensor_of_handle,
 )
 from opkernel.opdef import (
@@ -29,6 +28,7 @@ from opkernel.opdef import (
     scalar_shape,
 )
 from opkernel.ops.kernel_types import INDEX
+from opkernel.ops.registration import register_kernel
 from opkernel.ops.variables.var import Var, known_variable, variable_of
 from opkernel.types import DataType, DtypeAndShape, PartialTensorShape
 
@@ -164,6 +164,7 @@ register_op(
     inputs=["resource: resource"],
     outputs=["is_initialized: bool"],
     shape_fn=scalar_shape,
+    traits="only_reads_state",
     is_stateful=True,
     doc="Whether the variable exists and was assigned a value.",
 )
@@ -173,6 +174,7 @@ register_op(
     outputs=["output: out_type"],
     attrs=["out_type: {int32, int64} = DT_INT32"],
     shape_fn=variable_shape_shape,
+    traits="only_reads_state",
     is_stateful=True,
     doc="The shape of the variable's tensor.",
 )

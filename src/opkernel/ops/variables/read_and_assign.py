@@ -4,10 +4,13 @@ Source: TensorFlow core/ops/resource_variable_ops.cc, state_ops.cc,
 core/kernels/resource_variable_ops.cc, count_up_to_op.cc.
 """
 
+from __future__ import annotations
+
 from typing import Any
 
 import numpy as np
 
+import opkernel.gradients as g
 from opkernel.errors import (
     FailedPreconditionError,
     InvalidArgumentError,
@@ -20,7 +23,6 @@ from opkernel.kernel import (
     handle_from_input,
     lookup_or_create_resource,
     lookup_resources,
-    register_kernel,
 )
 from opkernel.opdef import (
     InferenceContext,
@@ -28,7 +30,8 @@ from opkernel.opdef import (
     validate_variable_resource_handle,
 )
 from opkernel.ops.kernel_types import ALL, FLOAT8, INDEX, NUMBERS, QUANTIZED
-from opkernel.ops.variables.shared_tensor import frozen, owned_input, writing
+from opkernel.ops.registration import register_kernel
+from opkernel.ops.variables.shared_tensor import Writing, frozen, owned_input
 from opkernel.ops.variables.var import Var, known_variable, variable_of
 from opkernel.ops.variables.variable_shapes import check_variants, set_value
 from opkernel.types import DataType, PartialTensorShape, TensorShape
@@ -67,6 +70,7 @@ register_op(
     outputs=["value: dtype"],
     attrs=["dtype: type"],
     shape_fn=read_variable_shape,
+    traits="only_reads_state",
     is_stateful=True,
     doc="The tensor that the variable has now.",
 )
@@ -76,6 +80,7 @@ register_op(
     outputs=["values: dtypes"],
     attrs=["N: int >= 0", "dtypes: list(type) >= 1"],
     shape_fn=read_variables_shape,
+    traits="only_reads_state",
     is_stateful=True,
     doc="The tensors that the variables have now.",
 )
@@ -184,7 +189,7 @@ class AssignUpdateVariableOp(OpKernel):
 
     def compute(self, ctx: OpKernelContext) -> None:
         value = ctx.input(1)
-        with variable_of(ctx) as variable, writing(variable.tensor_ref) as tensor:
+        with variable_of(ctx) as variable, Writing(variable.tensor_ref) as tensor:
             if variable.dtype != self.input_types[1]:
                 raise InvalidArgumentError("DType of variable handle and value does not match.")
             if tensor.shape != value.shape:
@@ -248,7 +253,7 @@ class ResourceCountUpTo(OpKernel):
     def compute(self, ctx: OpKernelContext) -> None:
         with variable_of(ctx) as variable, variable.tensor_ref.mutex:
             before = variable.read(self.dtype)
-            variable.tensor_ref.tensor = next_count(before, self.limit)
+            variable.tensor_ref.replace(next_count(before, self.limit))
         ctx.set_output(0, before)
 
 
@@ -264,3 +269,8 @@ def next_count(before: Any, limit: int) -> Any:
     if before >= limit:
         raise OutOfRangeError(f"Reached limit of {limit}")
     return frozen(np.array(before + 1, before.dtype))
+
+
+@g.register_gradient("ReadVariableOp")
+def read_variable_gradient(op: g.Operation, grad: g.Gradient) -> g.Gradients:
+    return grad

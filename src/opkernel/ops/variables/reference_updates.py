@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from opkernel.errors import InvalidArgumentError
-from opkernel.kernel import OpKernel, OpKernelConstruction, OpKernelContext, register_kernel
+from opkernel.kernel import OpKernel, OpKernelConstruction, OpKernelContext
 from opkernel.opdef import (
     InferenceContext,
     merge_both_inputs_shape_fn,
@@ -30,9 +30,10 @@ from opkernel.ops.kernel_types import (
     QUANTIZED,
     REAL_NUMBERS,
 )
+from opkernel.ops.registration import register_kernel
 from opkernel.ops.variables.read_and_assign import next_count
 from opkernel.ops.variables.scatter_rows import SCATTER_AT, rank_error, scatter_rows
-from opkernel.ops.variables.shared_tensor import initialized_ref, owned_input, writing
+from opkernel.ops.variables.shared_tensor import Writing, initialized_ref, owned_input
 from opkernel.ops.variables.variable_shapes import check_scatter
 from opkernel.types import DataType, TensorShape
 
@@ -86,7 +87,7 @@ class Assign(OpKernel):
                     "Assign requires shapes of both tensors to match. "
                     f"lhs shape= {TensorShape(ref.shape)} rhs shape= {TensorShape(value.shape)}"
                 )
-            ref.tensor = value
+            ref.replace(value)
 
 
 class DenseUpdate(OpKernel):
@@ -97,7 +98,7 @@ class DenseUpdate(OpKernel):
     def compute(self, ctx: OpKernelContext) -> None:
         value, ref = ctx.input(1), initialized_ref(ctx)
         ctx.set_output_ref(0, ref)
-        with writing(ref) as tensor:
+        with Writing(ref) as tensor:
             if tensor.shape != value.shape:
                 raise InvalidArgumentError("Parameters and update must be the same size")
             self.ufunc(tensor, value, out=tensor)
@@ -141,7 +142,7 @@ class CountUpTo(OpKernel):
         ref = initialized_ref(ctx)
         with ref.mutex:
             before = ref.tensor
-            ref.tensor = next_count(before, self.limit)
+            ref.replace(next_count(before, self.limit))
         ctx.set_output(0, before)
 
 
@@ -170,7 +171,7 @@ class ScatterUpdate(OpKernel):
     def compute(self, ctx: OpKernelContext) -> None:
         ref, indices, updates = initialized_ref(ctx), ctx.input(1), ctx.input(2)
         ctx.set_output_ref(0, ref)
-        with writing(ref) as params:
+        with Writing(ref) as params:
             if params.ndim == 0:
                 raise InvalidArgumentError("params must be at least 1-D, got shape []")
             if updates.ndim and updates.shape != indices.shape + params.shape[1:]:
@@ -189,7 +190,7 @@ class ScatterNdUpdate(OpKernel):
     def compute(self, ctx: OpKernelContext) -> None:
         ref = initialized_ref(ctx)
         ctx.set_output_ref(0, ref)
-        with writing(ref) as params:
+        with Writing(ref) as params:
             if params.ndim == 0:
                 raise InvalidArgumentError("Output must be at least 1-D, got shape: []")
             scatter_slices(self.scatter_at, params, ctx.input(1), ctx.input(2), self.policy)

@@ -3,10 +3,13 @@
 Source: TensorFlow core/ops/state_ops.cc, core/kernels/variable_ops.cc.
 """
 
+from __future__ import annotations
+
 from typing import Any
 
 import numpy as np
 
+import opkernel.gradients as g
 from opkernel.errors import InvalidArgumentError
 from opkernel.kernel import (
     ContainerInfo,
@@ -17,7 +20,6 @@ from opkernel.kernel import (
     ResourceBase,
     TensorRef,
     check_allocation,
-    register_kernel,
 )
 from opkernel.opdef import (
     InferenceContext,
@@ -29,6 +31,7 @@ from opkernel.opdef import (
 )
 from opkernel.ops.array.zeros import zeros
 from opkernel.ops.kernel_types import ALL
+from opkernel.ops.registration import register_kernel
 from opkernel.ops.step_resources import resource_manager, step_container
 from opkernel.ops.variables.shared_tensor import current, frozen, initialized_ref
 from opkernel.types import DataType, PartialTensorShape, TensorShape
@@ -78,6 +81,7 @@ register_op(
     outputs=["is_initialized: bool"],
     attrs=["dtype: type"],
     shape_fn=scalar_shape,
+    traits="only_reads_state",
     allows_uninitialized_input=True,
     doc="Whether the tensor was assigned a value.",
 )
@@ -219,6 +223,7 @@ register_op(
     outputs=["output: Ref(T)"],
     attrs=["T: type"],
     shape_fn=unchanged_shape,
+    traits="has_no_effect",
     allows_uninitialized_input=True,
     doc="The same reference.",
 )
@@ -228,6 +233,7 @@ register_op(
     outputs=["output: Ref(T)"],
     attrs=["T: type", "N: int >= 1"],
     shape_fn=ref_select_shape,
+    traits="has_no_effect",
     doc="The reference of number `index`.",
 )
 
@@ -254,3 +260,8 @@ class RefSelect(OpKernel):
         if not 0 <= index < count:
             raise InvalidArgumentError(f"Index must be in the range [0, {count}) but got {index}")
         ctx.forward_ref_input_to_ref_output(1 + int(index), 0)
+
+
+@g.register_gradient("RefIdentity")
+def ref_identity_gradient(op: g.Operation, grad: g.Gradient) -> g.Gradients:
+    return grad

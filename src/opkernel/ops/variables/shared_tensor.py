@@ -1,42 +1,24 @@
 """Arrays that a variable shares with those who read it: what was handed out never changes.
 
 A variable hands out its very array, which is read-only. A change is made in place while nobody else
-has the array, and otherwise in a copy that takes its place. As in forwarding, CPython's reference
-count says who has it; a view counts too, since it refers to the array whose memory it shows.
+has the array, and otherwise in a copy that takes its place (`device/ownership.py`).
 """
 
-import sys
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
+from opkernel.device.ownership import counts_mean_ownership, others
 from opkernel.errors import FailedPreconditionError
-from opkernel.kernel import NO_RESERVATION, OpKernelContext, TensorRef
+from opkernel.kernel import OpKernelContext, TensorRef
 
-__all__ = ["WritingAll", "current", "frozen", "initialized_ref", "owned_input", "writing"]
-
-
-def _references(ref: TensorRef) -> int:
-    """How many references there are to the array, that of this function included."""
-    return sys.getrefcount(ref.tensor)
-
-
-_OURS = _references(TensorRef(np.empty(0)))  # to an array that only a TensorRef refers to
+__all__ = ["WritingAll", "current", "frozen", "initialized_ref", "owned_input", "Writing"]
 
 
 def owned_input(ctx: OpKernelContext, which: int | str) -> np.ndarray[Any, Any]:
-    """An input as an array that nobody else has, to be kept: its buffer if that may be taken.
-
-    For kernels that set `forwards_inputs`; others get a copy always.
-    """
-    index = ctx.input_index(which)
-    shape, memory = np.shape(ctx.input(index)), ctx.input_memory_type(index)
-    taken = ctx.forward_input(index, NO_RESERVATION, ctx.input_dtype(index), shape, memory)
-    if taken is None:
-        return frozen(np.array(ctx.input(index), order="C"))
-    return frozen(taken if taken.base is None else taken.base)  # the owner, not a view of it
+    """An input to be kept, as `OpKernelContext.own_input` gives it, read-only from now on."""
+    return frozen(ctx.own_input(which))
 
 
 def frozen(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
@@ -65,22 +47,33 @@ def initialized_ref(ctx: OpKernelContext) -> TensorRef:
     return ref
 
 
-@contextmanager
-def writing(ref: TensorRef) -> Iterator[np.ndarray[Any, Any]]:
-    """The array of a reference to be changed in the block, where the reference's lock is held.
+class Writing:
+    """A block in which the array of a reference may be changed; the reference's lock is held.
 
     It is a copy, which takes the array's place, where others have the array.
     """
-    with ref.mutex:
-        array = _writable(ref)
+
+    __slots__ = ("_array", "_ref")
+
+    def __init__(self, ref: TensorRef) -> None:
+        self._ref = ref
+
+    def __enter__(self) -> np.ndarray[Any, Any]:
+        self._ref.mutex.acquire()
         try:
-            yield array
-        finally:
-            array.setflags(write=False)
+            self._array = _writable(self._ref)
+        except MemoryError:
+            self._ref.mutex.release()
+            raise
+        return self._array
+
+    def __exit__(self, *error: object) -> None:
+        self._array.setflags(write=False)
+        self._ref.mutex.release()
 
 
 class WritingAll:
-    """A block in which the arrays of several references may be changed, each as by `writing`.
+    """A block in which the arrays of several references may be changed, each as by `Writing`.
 
     The locks are taken in one order by all, so that none waits for ever.
     """
@@ -110,8 +103,8 @@ class WritingAll:
 
 
 def _writable(ref: TensorRef) -> np.ndarray[Any, Any]:
-    if _references(ref) > _OURS:
-        ref.tensor = ref.tensor.copy()
+    is_shared = others((ref.tensor,), 0) > 1 or not counts_mean_ownership()
+    ref.replace(ref.tensor.copy() if is_shared else ref.tensor)
     array: np.ndarray[Any, Any] = ref.tensor
     array.setflags(write=True)
     return array

@@ -15,8 +15,12 @@ from opkernel.kernel import (
     handle_from_input,
     lookup_resource,
 )
-from opkernel.ops.variables.shared_tensor import current, frozen
+from opkernel.ops.variables.shared_tensor import frozen
+from opkernel.state.lasting_values import note_lasting
 from opkernel.types import DataType, TensorShape
+
+_LEAST_NOTED = 4096
+"""Elements of a tensor from which on kernels may gain by what they have made of it before."""
 
 __all__ = ["Var", "known_variable", "variable_of"]
 
@@ -62,7 +66,12 @@ class Var(ResourceBase):
                 "Trying to read variable with wrong dtype. "
                 f"Expected {dtype.string} got {self.dtype.string}"
             )
-        return current(self.tensor_ref)
+        ref = self.tensor_ref
+        with ref.mutex:
+            tensor = ref.tensor
+            if tensor.size >= _LEAST_NOTED:
+                note_lasting(tensor, ref.version)
+            return tensor
 
     def assign(self, tensor: Any, dtype: DataType, *, validate_shape: bool = False) -> None:
         """Replace the tensor by one that nobody else has and that is read-only.
@@ -82,7 +91,7 @@ class Var(ResourceBase):
                     "Trying to assign to variable with tensor with wrong shape. "
                     f"Expected {TensorShape(shape)} got {TensorShape(tensor.shape)}"
                 )
-            self.tensor_ref.tensor = tensor
+            self.tensor_ref.replace(tensor)
             self.is_initialized = True
 
 

@@ -7,8 +7,6 @@ that computes nodes, `executor` the whole.
 Source: TensorFlow core/common_runtime/executor.cc, graph_view.cc, propagator_state.cc.
 """
 
-from opkernel.runtime.dataflow.executor import DataflowExecutor
-from opkernel.runtime.dataflow.graph_view import GraphView
-from opkernel.runtime.dataflow.run import node_of_frame
+from opkernel.lazy_exports import lazy_exports
 
-__all__ = ["DataflowExecutor", "GraphView", "node_of_frame"]
+__getattr__, __dir__, __all__ = lazy_exports(__name__)

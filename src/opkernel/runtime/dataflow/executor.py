@@ -37,7 +37,7 @@ class DataflowExecutor:
         run = DataflowRun(self.view.root, step)
         if step.stats_collector is None:
             return run.run(feeds)
-        from opkernel.runtime.tracing.traced_run import run_traced  # rarely needed
+        from opkernel.runtime.traces.traced_run import run_traced  # rarely needed
 
         traced: Sequence[Any] = run_traced(run, step.stats_collector, feeds)
         return traced

@@ -12,9 +12,9 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from opkernel.errors import ResourceExhaustedError
-from opkernel.runtime.dataflow.function_calls import Requests
+from opkernel.runtime.dataflow.function_frames import Requests
 from opkernel.runtime.dataflow.node_item import FrameInfo, Kind, NodeItem, RootInfo
-from opkernel.runtime.plan_writer import DEAD
+from opkernel.runtime.plan.services import DEAD
 
 __all__ = ["Call", "Frame", "Frames", "Iteration"]
 
@@ -128,12 +128,14 @@ class Frames:
 
     Attributes:
         root: The iteration of the root frame.
+        roots: It, and those of other partitions that are run with it.
         ready: The nodes that may be computed, each with its iteration.
         unfinished: The last iterations of loops that ended without a value for each Exit; a few.
     """
 
     def __init__(self, root: FrameInfo) -> None:
         self.root = Frame(root).iterations[0]
+        self.roots = [self.root]
         self.ready: list[tuple[NodeItem, Iteration]] = []
         self.unfinished: list[Iteration] = []
 
@@ -145,7 +147,8 @@ class Frames:
         """
         if call.depth > _MAX_CALLS:
             raise ResourceExhaustedError(
-                f"The function {call.function!r} is called within {_MAX_CALLS} other calls"
+                f"Functions call each other too deeply: {call.function!r} is called within "
+                f"{_MAX_CALLS} other calls"
             )
         frame = call.iteration.children[call] = Frame(body, call.iteration, call)
         first = frame.iterations[0]
@@ -262,7 +265,7 @@ class Frames:
 
     def iterations(self) -> Iterator[Iteration]:
         """All that are under way, outer ones first."""
-        waiting = [self.root]
+        waiting = [*self.roots]
         while waiting:
             iteration = waiting.pop()
             yield iteration

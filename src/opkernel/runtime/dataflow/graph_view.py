@@ -7,13 +7,13 @@ from collections.abc import Iterable, Sequence
 
 from opkernel.errors import InvalidArgumentError
 from opkernel.graph import Operation, Tensor
-from opkernel.graph.prune import Needs
-from opkernel.runtime.control_flow import FunctionLibrary
-from opkernel.runtime.control_flow_info import ROOT, control_flow_info, frame_name
+from opkernel.graph.core.control_flow_info import ROOT, control_flow_info, frame_name
+from opkernel.graph.edit.prune import Needs
 from opkernel.runtime.dataflow.node_functions import bind_node
 from opkernel.runtime.dataflow.node_item import Edge, FrameInfo, Kind, NodeItem, RootInfo
-from opkernel.runtime.kernel_watcher import KernelWatcher
-from opkernel.runtime.kernels import KernelCache
+from opkernel.runtime.plan.functional_ops import FunctionLibrary
+from opkernel.runtime.program.kernels import KernelCache
+from opkernel.runtime.step.kernel_watcher import KernelWatcher
 
 __all__ = ["GraphView"]
 

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from opkernel.errors import FailedPreconditionError, InternalError, as_op_error
-from opkernel.graph.control_flow_ops import (
+from opkernel.graph.core.control_flow_ops import (
     ENTER_OPS,
     EXIT_OPS,
     MERGE_OPS,
@@ -24,16 +24,17 @@ from opkernel.kernel import (
     OpKernelContext,
     Step,
 )
-from opkernel.kernel.context import function_of_step
-from opkernel.kernel.tensor_ref import TensorRef
-from opkernel.runtime.control_flow import FunctionLibrary, switch, switch_n
+from opkernel.kernel.context.declared_outputs import flat_outputs
+from opkernel.kernel.context.op_kernel_context import function_of_step
+from opkernel.kernel.context.tensor_ref import TensorRef
 from opkernel.runtime.dataflow.frames import Iteration
-from opkernel.runtime.dataflow.function_calls import requests_of
+from opkernel.runtime.dataflow.function_frames import requests_of
 from opkernel.runtime.dataflow.node_item import Kind, NodeItem
-from opkernel.runtime.kernel_watcher import Computer, KernelWatcher, Runner, Starter
-from opkernel.runtime.kernels import KernelCache
-from opkernel.runtime.plan_writer import DEAD
-from opkernel.runtime.references import dereferenced, function_of_references
+from opkernel.runtime.plan.functional_ops import FunctionLibrary, switch, switch_n
+from opkernel.runtime.plan.references import dereferenced, function_of_references
+from opkernel.runtime.plan.services import DEAD
+from opkernel.runtime.program.kernels import KernelCache
+from opkernel.runtime.step.kernel_watcher import Computer, KernelWatcher, Runner, Starter
 
 __all__ = [
     "bind_node",
@@ -105,7 +106,7 @@ def _bind_kernel(item: NodeItem, kernel: OpKernel, watcher: KernelWatcher | None
         item.kind, item.function = Kind.STEP, _spread(run)
     elif has_references:
         item.kind, item.function = Kind.STEP, function_of_references(kernel)
-    elif isinstance(kernel, FunctionKernel) and kernel.is_trusted:
+    elif isinstance(kernel, FunctionKernel):
         _bind_function(item, kernel)
     else:
         item.kind, item.function = Kind.STEP, function_of_step(kernel)
@@ -117,11 +118,12 @@ def _computer(item: NodeItem, kernel: OpKernel, watcher: KernelWatcher | None) -
     The context says where in the loops the kernel is. Under watch it also keeps for itself what the
     kernel may take over.
     """
-    is_trusted_function = isinstance(kernel, FunctionKernel) and kernel.is_trusted
-    wants_place = item.op.type in TRANSFER_OPS or (item.frame.name and not is_trusted_function)
+    has_place = item.frame.name and not isinstance(kernel, FunctionKernel)
+    wants_place = item.op.type in TRANSFER_OPS or has_place
     if watcher is None:
         return kernel.compute if wants_place else None
-    return watcher.computer(item.op, kernel) if wants_place or kernel.forwards_inputs else None
+    wants_own = wants_place or kernel.contract.forwards_inputs
+    return watcher.computer(item.op, kernel) if wants_own else None
 
 
 def _bind_async(item: NodeItem, kernel: AsyncOpKernel, watcher: KernelWatcher | None) -> None:
@@ -139,38 +141,22 @@ def _bind_async(item: NodeItem, kernel: AsyncOpKernel, watcher: KernelWatcher | 
 def _bind_function(item: NodeItem, kernel: FunctionKernel) -> None:
     """Bind the function of a kernel, without a context where the arguments are no lists."""
     properties = kernel.properties
-    if any(arg.is_list for arg in (*properties.input_args, *properties.output_args)):
+    count = len(properties.output_args)
+    has_lists = any(arg.is_list for arg in (*properties.input_args, *properties.output_args))
+    if has_lists or not count:
         item.kind, item.function = Kind.STEP, function_of_lists(kernel)
-    elif len(properties.output_args) == 1:
-        item.kind, item.function = Kind.CALL, kernel.function
-    elif properties.output_args:
-        item.kind, item.function = Kind.CALL_MANY, kernel.function
     else:
-        item.kind, item.function = Kind.STEP, _without_outputs(kernel.function)
+        item.kind, item.function = Kind.CALL if count == 1 else Kind.CALL_MANY, kernel.function
 
 
 def function_of_lists(kernel: FunctionKernel) -> StepFunction:
     """A function kernel with list arguments as a function of the flat inputs."""
     function = kernel.function
     inputs = [(arg.is_list, arg.start, arg.stop) for arg in kernel.properties.input_args]
-    outputs = [arg.is_list for arg in kernel.properties.output_args]
 
     def run(step: Step, flat: Sequence[Any]) -> Sequence[Any]:
         result = function(*[flat[a:b] if is_list else flat[a] for is_list, a, b in inputs])
-        if len(outputs) == 1:
-            return result if outputs[0] else (result,)
-        found: list[Any] = []
-        for is_list, value in zip(outputs, result or (), strict=True):
-            found += value if is_list else (value,)
-        return found
-
-    return run
-
-
-def _without_outputs(function: Callable[..., Any]) -> StepFunction:
-    def run(step: Step, flat: Sequence[Any]) -> Sequence[Any]:
-        function(*flat)
-        return ()
+        return flat_outputs(kernel, result)
 
     return run
 

@@ -17,7 +17,7 @@ from queue import SimpleQueue
 from typing import Any
 
 from opkernel.runtime.dataflow.node_item import NodeItem
-from opkernel.runtime.inter_op_pool import InterOpPool
+from opkernel.runtime.step.inter_op_pool import InterOpPool
 
 __all__ = ["Offload", "is_worth_a_thread"]
 

@@ -7,9 +7,10 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from opkernel.kernel import Step
+from opkernel.runtime.dataflow.frames import Frame
 from opkernel.runtime.dataflow.node_item import RootInfo
 from opkernel.runtime.dataflow.run import DataflowRun
-from opkernel.runtime.plan_writer import check_alive
+from opkernel.runtime.plan.services import check_alive
 
 __all__ = ["PartialDataflowRun"]
 
@@ -18,15 +19,17 @@ class PartialDataflowRun(DataflowRun):
     """Computes what it can whenever it is asked to; each node once. For one thread at a time.
 
     Args:
-        root: The graph.
+        roots: The graph of each partition, the first with all feeds and fetches.
         step: The step.
     """
 
-    def __init__(self, root: RootInfo, step: Step) -> None:
-        super().__init__(root, step)
-        self._info = root
-        self.ready += [(item, self.root) for item in root.roots]
-        self.root.outstanding = len(root.roots)
+    def __init__(self, roots: Sequence[RootInfo], step: Step) -> None:
+        self._info, *others = roots
+        super().__init__(self._info, step)
+        self.roots += [Frame(other).iterations[0] for other in others]
+        for root, iteration in zip(roots, self.roots, strict=True):
+            self.ready += [(item, iteration) for item in root.roots]
+            iteration.outstanding = len(root.roots)
 
     def advance(self, feeds: Sequence[tuple[int, Any]], fetches: Sequence[int]) -> list[Any]:
         """Take some feeds, and compute until some fetches are there.
@@ -46,9 +49,11 @@ class PartialDataflowRun(DataflowRun):
             self.activate(feed, (value,), self.root)
         slots = self.root.slots
         self._compute_until(lambda: all(slots[sink.start + n] is not None for n in fetches))
-        values = [slots[sink.start + number] for number in fetches]
-        for number, value in zip(fetches, values, strict=True):
-            check_alive(value, sink.op.inputs[number].name)
+        values = []
+        for number in fetches:
+            check_alive(slots[sink.start + number], sink.op.inputs[number].name)
+            values.append(slots[sink.start + number])
+            slots[sink.start + number] = None
         return values
 
     def finish(self) -> None:

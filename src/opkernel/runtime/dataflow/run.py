@@ -18,7 +18,6 @@ from typing import Any, NoReturn
 from opkernel.errors import CancelledError, DeadlineExceededError, InvalidArgumentError, OpError
 from opkernel.graph import Operation, Tensor
 from opkernel.kernel import Step
-from opkernel.runtime.control_flow import Function
 from opkernel.runtime.dataflow.elsewhere import Elsewhere
 from opkernel.runtime.dataflow.frames import Call, Frames, Iteration
 from opkernel.runtime.dataflow.graph_view import GraphView
@@ -32,8 +31,9 @@ from opkernel.runtime.dataflow.node_functions import (
 from opkernel.runtime.dataflow.node_item import Kind, NodeItem, RootInfo
 from opkernel.runtime.dataflow.offload import Offload, is_worth_a_thread
 from opkernel.runtime.dataflow.stuck import describe_next, missing_inputs
-from opkernel.runtime.error_report import describe_value, report
-from opkernel.runtime.plan_writer import DEAD, check_alive
+from opkernel.runtime.plan.functional_ops import Function
+from opkernel.runtime.plan.services import DEAD, check_alive
+from opkernel.runtime.program.error_report import describe_value, report
 
 __all__ = ["DataflowRun", "node_of_frame"]
 
@@ -222,11 +222,13 @@ class DataflowRun(Frames):
             outputs = outcome if started.ctx is None else outputs_of(started.item, started.ctx)
         except Exception as error:
             _raise_at_node(error, started.item, started.inputs)
-        self.hand_on(started.item, outputs, started.iteration)
+        # Who waits for what was sent dead is dead, too.
+        is_dead = started.item.is_transfer and any(output is DEAD for output in outputs)
+        self.hand_on(started.item, outputs, started.iteration, is_dead)
 
     def _check_functions(self) -> None:
         """Raise where the step is at its end and a function in it is not."""
-        if not self.root.children:
+        if not any(root.children for root in self.roots):
             return
         for iteration in self.iterations():
             for under_way in iteration.children:
@@ -248,6 +250,7 @@ class DataflowRun(Frames):
         for index, value in enumerate(values):
             if value is None or value is DEAD:
                 self._refuse(info.sink.op.inputs[index], value)
+        iteration.slots[info.sink.start : info.sink.stop] = info.sink.cleared
         return values
 
     def _refuse(self, tensor: Tensor, value: Any) -> None:

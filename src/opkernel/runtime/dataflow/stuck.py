@@ -2,8 +2,8 @@
 
 from collections.abc import Iterable
 
-from opkernel.graph.control_flow_ops import NEXT_ITERATION_OPS
-from opkernel.graph.edges import is_head_of_loop
+from opkernel.graph.core.control_flow_ops import NEXT_ITERATION_OPS
+from opkernel.graph.core.edges import is_head_of_loop
 from opkernel.runtime.dataflow.frames import Iteration
 from opkernel.runtime.dataflow.node_item import Kind, NodeItem, RootInfo
 

@@ -2,45 +2,46 @@
 
 from typing import Any
 
-from opkernel.gradients import Gradients, attrs_of, nodes, register_gradient, zeros_like
-from opkernel.graph import Operation, Tensor
+import opkernel.gradients as g
 
 
-@register_gradient("ScatterNd")
-def scatter_nd_gradient(op: Operation, grad: Tensor) -> Gradients:
-    return None, nodes.GatherNd(grad, op.inputs[0]), None
+@g.register_gradient("ScatterNd")
+def scatter_nd_gradient(op: g.Operation, grad: g.Tensor) -> g.Gradients:
+    return None, g.nodes.GatherNd(grad, op.inputs[0]), None
 
 
-@register_gradient("ScatterNdNonAliasingAdd", "TensorScatterAdd")
-def scatter_add_gradient(op: Operation, grad: Tensor) -> Gradients:
-    return grad, None, nodes.GatherNd(grad, op.inputs[1])
+@g.register_gradient("ScatterNdNonAliasingAdd", "TensorScatterAdd")
+def scatter_add_gradient(op: g.Operation, grad: g.Tensor) -> g.Gradients:
+    return grad, None, g.nodes.GatherNd(grad, op.inputs[1])
 
 
-@register_gradient("TensorScatterSub")
-def tensor_scatter_sub_gradient(op: Operation, grad: Tensor) -> Gradients:
-    return grad, None, nodes.Neg(nodes.GatherNd(grad, op.inputs[1]))
+@g.register_gradient("TensorScatterSub")
+def tensor_scatter_sub_gradient(op: g.Operation, grad: g.Tensor) -> g.Gradients:
+    return grad, None, g.nodes.Neg(g.nodes.GatherNd(grad, op.inputs[1]))
 
 
-@register_gradient("TensorScatterUpdate")
-def tensor_scatter_update_gradient(op: Operation, grad: Tensor) -> Gradients:
+@g.register_gradient(
+    "TensorScatterUpdate", not_derivative="an index that is there twice counts twice"
+)
+def tensor_scatter_update_gradient(op: g.Operation, grad: g.Tensor) -> g.Gradients:
     _, indices, updates = op.inputs
-    rest = nodes.TensorScatterUpdate(grad, indices, zeros_like(updates))
-    return rest, None, nodes.GatherNd(grad, indices)
+    rest = g.nodes.TensorScatterUpdate(grad, indices, g.zeros_like(updates))
+    return rest, None, g.nodes.GatherNd(grad, indices)
 
 
-@register_gradient("TensorScatterMax", "TensorScatterMin")
-def tensor_scatter_extreme_gradient(op: Operation, grad: Tensor) -> Gradients:
+@g.register_gradient("TensorScatterMax", "TensorScatterMin")
+def tensor_scatter_extreme_gradient(op: g.Operation, grad: g.Tensor) -> g.Gradients:
     """Those that are equal share the gradient."""
     x, indices, updates = op.inputs
-    policy = attrs_of(op, "bad_indices_policy")
+    policy = g.attrs_of(op, "bad_indices_policy")
 
-    def at_indices(tensor: Tensor) -> Any:
-        return nodes.GatherNd(tensor, indices, **policy)
+    def at_indices(tensor: g.Tensor) -> Any:
+        return g.nodes.GatherNd(tensor, indices, **policy)
 
     result = op.outputs[0]
-    is_x = nodes.Cast(nodes.Equal(x, result), DstT=grad.dtype)
-    is_update = nodes.Cast(nodes.Equal(updates, at_indices(result)), DstT=grad.dtype)
-    shape = nodes.Shape(x, out_type=indices.dtype)
-    number = nodes.AddV2(is_x, nodes.ScatterNd(indices, is_update, shape, **policy))
-    for_x = nodes.RealDiv(nodes.Mul(grad, is_x), number)
-    return for_x, None, nodes.Mul(at_indices(nodes.RealDiv(grad, number)), is_update)
+    is_x = g.nodes.Cast(g.nodes.Equal(x, result), DstT=grad.dtype)
+    is_update = g.nodes.Cast(g.nodes.Equal(updates, at_indices(result)), DstT=grad.dtype)
+    shape = g.nodes.Shape(x, out_type=indices.dtype)
+    number = g.nodes.AddV2(is_x, g.nodes.ScatterNd(indices, is_update, shape, **policy))
+    for_x = g.nodes.RealDiv(g.nodes.Mul(grad, is_x), number)
+    return for_x, None, g.nodes.Mul(at_indices(g.nodes.RealDiv(grad, number)), is_update)

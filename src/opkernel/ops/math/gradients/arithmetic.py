@@ -3,88 +3,80 @@
 from collections.abc import Callable
 from typing import Any
 
-from opkernel.gradients import (
-    GradientFunction,
-    Gradients,
-    conj,
-    nodes,
-    of_argument,
-    register_gradient,
-    sum_to_operands,
-    zeros_like,
-)
-from opkernel.graph import Operation, Tensor
+import opkernel.gradients as g
 
 
-@register_gradient("Add", "AddV2")
-def add_gradient(op: Operation, grad: Tensor) -> Gradients:
+@g.register_gradient("Add", "AddV2")
+def add_gradient(op: g.Operation, grad: g.Tensor) -> g.Gradients:
     x, y = op.inputs
-    return sum_to_operands(x, y, grad, grad)
+    return g.sum_to_operands(x, y, grad, grad)
 
 
-@register_gradient("Sub")
-def sub_gradient(op: Operation, grad: Tensor) -> Gradients:
+@g.register_gradient("Sub")
+def sub_gradient(op: g.Operation, grad: g.Tensor) -> g.Gradients:
     x, y = op.inputs
-    return sum_to_operands(x, y, grad, nodes.Neg(grad))
+    return g.sum_to_operands(x, y, grad, g.nodes.Neg(grad))
 
 
-@register_gradient("Mul")
-def mul_gradient(op: Operation, grad: Tensor) -> Gradients:
+@g.register_gradient("Mul")
+def mul_gradient(op: g.Operation, grad: g.Tensor) -> g.Gradients:
     x, y = op.inputs
-    return sum_to_operands(x, y, nodes.Mul(grad, conj(y)), nodes.Mul(conj(x), grad))
+    return g.sum_to_operands(x, y, g.nodes.Mul(grad, g.conj(y)), g.nodes.Mul(g.conj(x), grad))
 
 
-@register_gradient("MulNoNan")
-def mul_no_nan_gradient(op: Operation, grad: Tensor) -> Gradients:
+@g.register_gradient("MulNoNan", not_derivative="it leaves out the conjugates of complex numbers")
+def mul_no_nan_gradient(op: g.Operation, grad: g.Tensor) -> g.Gradients:
     x, y = op.inputs
-    return sum_to_operands(x, y, nodes.MulNoNan(grad, y), nodes.MulNoNan(x, grad))
+    return g.sum_to_operands(x, y, g.nodes.MulNoNan(grad, y), g.nodes.MulNoNan(x, grad))
 
 
-@register_gradient("AddN", "AccumulateNV2")
-def add_n_gradient(op: Operation, grad: Tensor) -> Gradients:
+@g.register_gradient("AddN", "AccumulateNV2")
+def add_n_gradient(op: g.Operation, grad: g.Tensor) -> g.Gradients:
     return [grad] * len(op.inputs)
 
 
-@register_gradient("Neg")
-def neg_gradient(op: Operation, grad: Tensor) -> Gradients:
-    return nodes.Neg(grad)
+@g.register_gradient("Neg")
+def neg_gradient(op: g.Operation, grad: g.Tensor) -> g.Gradients:
+    return g.nodes.Neg(grad)
 
 
-@register_gradient("Abs")
-@of_argument
-def abs_derivative(x: Tensor) -> Any:
-    return nodes.Sign(x)
+@g.register_gradient("Abs")
+@g.of_argument
+def abs_derivative(x: g.Tensor) -> Any:
+    return g.nodes.Sign(x)
 
 
-@register_gradient("Sign")
-def sign_gradient(op: Operation, grad: Tensor) -> Gradients:
-    return zeros_like(op.inputs[0])
+@g.register_gradient("Sign", not_derivative="it is zero for complex numbers, too")
+def sign_gradient(op: g.Operation, grad: g.Tensor) -> g.Gradients:
+    return g.zeros_like(op.inputs[0])
 
 
-@register_gradient("Square")
-@of_argument
-def square_derivative(x: Tensor) -> Any:
-    return nodes.Mul(x, 2)
+@g.register_gradient("Square")
+@g.of_argument
+def square_derivative(x: g.Tensor) -> Any:
+    return g.nodes.Mul(x, 2)
 
 
-@register_gradient("SquaredDifference")
-def squared_difference_gradient(op: Operation, grad: Tensor) -> Gradients:
+@g.register_gradient(
+    "SquaredDifference", not_derivative="it leaves out the conjugates of complex numbers"
+)
+def squared_difference_gradient(op: g.Operation, grad: g.Tensor) -> g.Gradients:
     x, y = op.inputs
-    for_x = nodes.Mul(nodes.Mul(2, grad), nodes.Sub(x, y))
-    return sum_to_operands(x, y, for_x, nodes.Neg(for_x))
+    for_x = g.nodes.Mul(g.nodes.Mul(2, grad), g.nodes.Sub(x, y))
+    return g.sum_to_operands(x, y, for_x, g.nodes.Neg(for_x))
 
 
-def _of_the_chosen(is_first: Callable[..., Any]) -> GradientFunction:
+def _of_the_chosen(is_first: Callable[..., Any]) -> g.GradientFunction:
     """The gradient function of an op that chooses one of its operands; the first where equal."""
 
-    def gradient(op: Operation, grad: Tensor) -> Gradients:
+    def gradient(op: g.Operation, grad: g.Tensor) -> g.Gradients:
         x, y = op.inputs
-        chosen, zeros = is_first(x, y), zeros_like(grad)
-        for_x, for_y = nodes.SelectV2(chosen, grad, zeros), nodes.SelectV2(chosen, zeros, grad)
-        return sum_to_operands(x, y, for_x, for_y)
+        chosen, zeros = is_first(x, y), g.zeros_like(grad)
+        for_x, for_y = g.nodes.SelectV2(chosen, grad, zeros), g.nodes.SelectV2(chosen, zeros, grad)
+        return g.sum_to_operands(x, y, for_x, for_y)
 
     return gradient
 
 
-register_gradient("Maximum")(_of_the_chosen(nodes.GreaterEqual))
-register_gradient("Minimum")(_of_the_chosen(nodes.LessEqual))
+g.register_gradient("Maximum")(_of_the_chosen(g.nodes.GreaterEqual))
+g.register_gradient("Minimum")(_of_the_chosen(g.nodes.LessEqual))

@@ -3,59 +3,51 @@
 from collections.abc import Callable
 from typing import Any
 
-from opkernel.gradients import (
-    GradientFunction,
-    Gradients,
-    conj,
-    nodes,
-    register_gradient,
-    sum_to_operands,
-)
-from opkernel.graph import Operation, Tensor
+import opkernel.gradients as g
 
 
-def _of_quotient(divide: Callable[..., Any]) -> GradientFunction:
+def _of_quotient(divide: Callable[..., Any]) -> g.GradientFunction:
     """The gradient function of `divide(x, y)`."""
 
-    def gradient(op: Operation, grad: Tensor) -> Gradients:
+    def gradient(op: g.Operation, grad: g.Tensor) -> g.Gradients:
         x, y = op.inputs
-        by = conj(y)
-        for_y = nodes.Mul(grad, divide(divide(nodes.Neg(conj(x)), by), by))
-        return sum_to_operands(x, y, divide(grad, by), for_y)
+        by = g.conj(y)
+        for_y = g.nodes.Mul(grad, divide(divide(g.nodes.Neg(g.conj(x)), by), by))
+        return g.sum_to_operands(x, y, divide(grad, by), for_y)
 
     return gradient
 
 
-register_gradient("Div")(_of_quotient(nodes.Div))
-register_gradient("RealDiv")(_of_quotient(nodes.RealDiv))
-register_gradient("DivNoNan")(_of_quotient(nodes.DivNoNan))
+g.register_gradient("Div")(_of_quotient(g.nodes.Div))
+g.register_gradient("RealDiv")(_of_quotient(g.nodes.RealDiv))
+g.register_gradient("DivNoNan")(_of_quotient(g.nodes.DivNoNan))
 
 
-@register_gradient("Xdivy")
-def xdivy_gradient(op: Operation, grad: Tensor) -> Gradients:
+@g.register_gradient("Xdivy", not_derivative="it leaves out the conjugates of complex numbers")
+def xdivy_gradient(op: g.Operation, grad: g.Tensor) -> g.Gradients:
     x, y = op.inputs
-    by_x = nodes.Xdivy(is_not_zero(x), y)
-    by_y = nodes.Xdivy(nodes.Neg(x), nodes.Square(y))
-    return sum_to_operands(x, y, nodes.Mul(by_x, grad), nodes.Mul(by_y, grad))
+    by_x = g.nodes.Xdivy(is_not_zero(x), y)
+    by_y = g.nodes.Xdivy(g.nodes.Neg(x), g.nodes.Square(y))
+    return g.sum_to_operands(x, y, g.nodes.Mul(by_x, grad), g.nodes.Mul(by_y, grad))
 
 
-def is_not_zero(x: Tensor) -> Any:
+def is_not_zero(x: g.Tensor) -> Any:
     """1 where `x` is not 0, in the type of `x`."""
-    return nodes.Cast(nodes.NotEqual(x, 0), DstT=x.dtype)
+    return g.nodes.Cast(g.nodes.NotEqual(x, 0), DstT=x.dtype)
 
 
-@register_gradient("Inv", "Reciprocal")
-def reciprocal_gradient(op: Operation, grad: Tensor) -> Gradients:
-    return nodes.ReciprocalGrad(op.outputs[0], grad)
+@g.register_gradient("Inv", "Reciprocal")
+def reciprocal_gradient(op: g.Operation, grad: g.Tensor) -> g.Gradients:
+    return g.nodes.ReciprocalGrad(op.outputs[0], grad)
 
 
-@register_gradient("FloorMod")
-def floor_mod_gradient(op: Operation, grad: Tensor) -> Gradients:
+@g.register_gradient("FloorMod")
+def floor_mod_gradient(op: g.Operation, grad: g.Tensor) -> g.Gradients:
     x, y = op.inputs
-    times = nodes.FloorDiv(conj(x), conj(y))
-    return sum_to_operands(x, y, grad, nodes.Mul(grad, nodes.Neg(times)))
+    times = g.nodes.FloorDiv(g.conj(x), g.conj(y))
+    return g.sum_to_operands(x, y, grad, g.nodes.Mul(grad, g.nodes.Neg(times)))
 
 
-@register_gradient("FloorDiv", "TruncateDiv")
-def integer_quotient_gradient(op: Operation, grad: Tensor) -> Gradients:
+@g.register_gradient("FloorDiv", "TruncateDiv")
+def integer_quotient_gradient(op: g.Operation, grad: g.Tensor) -> g.Gradients:
     return None, None

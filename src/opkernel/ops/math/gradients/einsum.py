@@ -8,14 +8,13 @@ labels that only the operand has; and the diagonal where a label stands twice.
 from dataclasses import dataclass
 from typing import Any
 
-from opkernel.gradients import Gradients, conj, nodes, register_gradient
-from opkernel.graph import Operation, Tensor
+import opkernel.gradients as g
 
 _BATCH = "..."
 
 
-@register_gradient("Einsum")
-def einsum_gradient(op: Operation, grad: Tensor) -> Gradients:
+@g.register_gradient("Einsum")
+def einsum_gradient(op: g.Operation, grad: g.Tensor) -> g.Gradients:
     operands, _, result = op.get_attr("equation").decode().replace(" ", "").partition("->")
     terms = [_Term(x, labels) for x, labels in zip(op.inputs, operands.split(","), strict=True)]
     result_term = _Term(grad, result)
@@ -29,7 +28,7 @@ def einsum_gradient(op: Operation, grad: Tensor) -> Gradients:
 class _Term:
     """A tensor and the labels of its axes, `...` among them for batch axes."""
 
-    tensor: Tensor
+    tensor: g.Tensor
     text: str
 
     @property
@@ -40,13 +39,13 @@ class _Term:
 
     @property
     def conjugate(self) -> "_Term":
-        return _Term(conj(self.tensor), self.text)
+        return _Term(g.conj(self.tensor), self.text)
 
     def sizes(self, label: str) -> Any:
         """The sizes of the axes of a label as a vector: several for `...`, else one."""
         begin, end = self.place(label)
-        return nodes.StridedSlice(
-            nodes.Shape(self.tensor), [begin], [end], [1], end_mask=int(end == 0)
+        return g.nodes.StridedSlice(
+            g.nodes.Shape(self.tensor), [begin], [end], [1], end_mask=int(end == 0)
         )
 
     def place(self, label: str) -> tuple[int, int]:
@@ -67,7 +66,7 @@ def _gradient_of(term: _Term, others: list[_Term]) -> Any:
     if common.labels != unique:
         gradient = _repeated(common, unique, term)
     if unique != term.labels:
-        gradient = nodes.Einsum([gradient], equation=f"{''.join(unique)}->{term.text}")
+        gradient = g.nodes.Einsum([gradient], equation=f"{''.join(unique)}->{term.text}")
     return gradient
 
 
@@ -78,7 +77,7 @@ def _product(terms: list[_Term], wanted: list[str]) -> _Term:
     if has_batch and _BATCH not in wanted:
         text = _BATCH + text
     equation = f"{','.join(term.text for term in terms)}->{text}"
-    return _Term(nodes.Einsum([term.tensor for term in terms], equation=equation), text)
+    return _Term(g.nodes.Einsum([term.tensor for term in terms], equation=equation), text)
 
 
 def _without_repeated_batches(product: _Term, term: _Term) -> _Term:
@@ -88,23 +87,23 @@ def _without_repeated_batches(product: _Term, term: _Term) -> _Term:
     sizes = product.sizes(_BATCH)
     if _BATCH in term.labels:
         own, text = term.sizes(_BATCH), product.text
-        _, over = nodes.BroadcastGradientArgs(sizes, own)
+        _, over = g.nodes.BroadcastGradientArgs(sizes, own)
     else:
         own, text = None, product.text.replace(_BATCH, "")
-        over = nodes.Range(0, nodes.Size(sizes), 1)
-    axes = nodes.AddV2(over, product.place(_BATCH)[0])
-    total = nodes.Sum(product.tensor, axes)
+        over = g.nodes.Range(0, g.nodes.Size(sizes), 1)
+    axes = g.nodes.AddV2(over, product.place(_BATCH)[0])
+    total = g.nodes.Sum(product.tensor, axes)
     parts = [own if label == _BATCH else product.sizes(label) for label in product.labels]
     shape = [part for part in parts if part is not None]
-    return _Term(nodes.Reshape(total, _joined(shape)), text)
+    return _Term(g.nodes.Reshape(total, _joined(shape)), text)
 
 
 def _repeated(common: _Term, labels: list[str], term: _Term) -> Any:
     """A tensor repeated along the labels that it lacks, as often as the operand is large."""
     ones = [common.sizes(label) if label in common.labels else [1] for label in labels]
     full = [term.sizes(label) for label in labels]
-    return nodes.BroadcastTo(nodes.Reshape(common.tensor, _joined(ones)), _joined(full))
+    return g.nodes.BroadcastTo(g.nodes.Reshape(common.tensor, _joined(ones)), _joined(full))
 
 
 def _joined(parts: list[Any]) -> Any:
-    return nodes.ConcatV2(parts, 0) if len(parts) > 1 else (parts or [[]])[0]
+    return g.nodes.ConcatV2(parts, 0) if len(parts) > 1 else (parts or [[]])[0]

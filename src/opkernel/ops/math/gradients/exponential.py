@@ -2,85 +2,74 @@
 
 from typing import Any
 
-from opkernel.gradients import (
-    Gradients,
-    conj,
-    nodes,
-    of_argument,
-    of_result,
-    ones_like,
-    register_gradient,
-    sum_to_operands,
-    zeros_like,
-)
-from opkernel.graph import Operation, Tensor
+import opkernel.gradients as g
 from opkernel.ops.math.gradients.division import is_not_zero
 
 
-@register_gradient("Exp")
-@of_result
-def exp_derivative(y: Tensor) -> Any:
+@g.register_gradient("Exp")
+@g.of_result
+def exp_derivative(y: g.Tensor) -> Any:
     return y
 
 
-@register_gradient("Expm1")
-@of_argument
-def expm1_derivative(x: Tensor) -> Any:
-    return nodes.Exp(x)
+@g.register_gradient("Expm1")
+@g.of_argument
+def expm1_derivative(x: g.Tensor) -> Any:
+    return g.nodes.Exp(x)
 
 
-@register_gradient("Log")
-@of_argument
-def log_derivative(x: Tensor) -> Any:
-    return nodes.Reciprocal(x)
+@g.register_gradient("Log")
+@g.of_argument
+def log_derivative(x: g.Tensor) -> Any:
+    return g.nodes.Reciprocal(x)
 
 
-@register_gradient("Log1p")
-@of_argument
-def log1p_derivative(x: Tensor) -> Any:
-    return nodes.Reciprocal(nodes.AddV2(1, x))
+@g.register_gradient("Log1p")
+@g.of_argument
+def log1p_derivative(x: g.Tensor) -> Any:
+    return g.nodes.Reciprocal(g.nodes.AddV2(1, x))
 
 
-@register_gradient("Sigmoid")
-def sigmoid_gradient(op: Operation, grad: Tensor) -> Gradients:
-    return nodes.SigmoidGrad(conj(op.outputs[0]), grad)
+@g.register_gradient("Sigmoid")
+def sigmoid_gradient(op: g.Operation, grad: g.Tensor) -> g.Gradients:
+    return g.nodes.SigmoidGrad(g.conj(op.outputs[0]), grad)
 
 
-@register_gradient("Sqrt")
-def sqrt_gradient(op: Operation, grad: Tensor) -> Gradients:
-    return nodes.SqrtGrad(op.outputs[0], grad)
+@g.register_gradient("Sqrt")
+def sqrt_gradient(op: g.Operation, grad: g.Tensor) -> g.Gradients:
+    return g.nodes.SqrtGrad(op.outputs[0], grad)
 
 
-@register_gradient("Rsqrt")
-def rsqrt_gradient(op: Operation, grad: Tensor) -> Gradients:
-    return nodes.RsqrtGrad(op.outputs[0], grad)
+@g.register_gradient("Rsqrt")
+def rsqrt_gradient(op: g.Operation, grad: g.Tensor) -> g.Gradients:
+    return g.nodes.RsqrtGrad(op.outputs[0], grad)
 
 
-@register_gradient("Pow")
-def pow_gradient(op: Operation, grad: Tensor) -> Gradients:
+@g.register_gradient("Pow")
+def pow_gradient(op: g.Operation, grad: g.Tensor) -> g.Gradients:
     x, y = op.inputs
-    base, exponent = conj(x), conj(y)
-    by_x = nodes.Mul(exponent, nodes.Pow(base, nodes.Sub(exponent, 1)))
-    by_y = nodes.Mul(conj(op.outputs[0]), _log_or_zero(base))
-    return sum_to_operands(x, y, nodes.Mul(grad, by_x), nodes.Mul(grad, by_y))
+    base, exponent = g.conj(x), g.conj(y)
+    by_x = g.nodes.Mul(exponent, g.nodes.Pow(base, g.nodes.Sub(exponent, 1)))
+    by_y = g.nodes.Mul(g.conj(op.outputs[0]), _log_or_zero(base))
+    return g.sum_to_operands(x, y, g.nodes.Mul(grad, by_x), g.nodes.Mul(grad, by_y))
 
 
-def _log_or_zero(x: Tensor) -> Any:
+def _log_or_zero(x: g.Tensor) -> Any:
     """The logarithm; 0 where there is none."""
-    has_log = nodes.NotEqual(x, 0) if x.dtype.is_complex else nodes.Greater(x, 0)
-    log = nodes.Log(nodes.Select(has_log, x, ones_like(x)))
-    return nodes.Select(has_log, log, zeros_like(x))
+    has_log = g.nodes.NotEqual(x, 0) if x.dtype.is_complex else g.nodes.Greater(x, 0)
+    log = g.nodes.Log(g.nodes.Select(has_log, x, g.ones_like(x)))
+    return g.nodes.Select(has_log, log, g.zeros_like(x))
 
 
-@register_gradient("Xlogy")
-def xlogy_gradient(op: Operation, grad: Tensor) -> Gradients:
+@g.register_gradient("Xlogy", not_derivative="it leaves out the conjugates of complex numbers")
+def xlogy_gradient(op: g.Operation, grad: g.Tensor) -> g.Gradients:
     x, y = op.inputs
-    by_x, by_y = nodes.Xlogy(is_not_zero(x), y), nodes.Xdivy(x, y)
-    return sum_to_operands(x, y, nodes.Mul(by_x, grad), nodes.Mul(by_y, grad))
+    by_x, by_y = g.nodes.Xlogy(is_not_zero(x), y), g.nodes.Xdivy(x, y)
+    return g.sum_to_operands(x, y, g.nodes.Mul(by_x, grad), g.nodes.Mul(by_y, grad))
 
 
-@register_gradient("Xlog1py")
-def xlog1py_gradient(op: Operation, grad: Tensor) -> Gradients:
+@g.register_gradient("Xlog1py", not_derivative="it leaves out the conjugates of complex numbers")
+def xlog1py_gradient(op: g.Operation, grad: g.Tensor) -> g.Gradients:
     x, y = op.inputs
-    by_x, by_y = nodes.Xlog1py(is_not_zero(x), y), nodes.Xdivy(x, nodes.AddV2(y, 1))
-    return sum_to_operands(x, y, nodes.Mul(by_x, grad), nodes.Mul(by_y, grad))
+    by_x, by_y = g.nodes.Xlog1py(is_not_zero(x), y), g.nodes.Xdivy(x, g.nodes.AddV2(y, 1))
+    return g.sum_to_operands(x, y, g.nodes.Mul(by_x, grad), g.nodes.Mul(by_y, grad))

@@ -5,84 +5,83 @@ An element's gradient is that of the segment it is in; elements of negative segm
 
 from typing import Any
 
-from opkernel.gradients import (
-    Gradients,
-    nodes,
-    ones_like,
-    register_gradient,
-    zeros_like,
-)
-from opkernel.graph import Operation, Tensor, constant
+import opkernel.gradients as g
+from opkernel.graph import constant
 from opkernel.types import DataType
 
-
-@register_gradient("SegmentSum")
-def segment_sum_gradient(op: Operation, grad: Tensor) -> Gradients:
-    return nodes.GatherV2(grad, op.inputs[1], 0), None
+_REAL = "it leaves out the conjugates of complex numbers"
 
 
-@register_gradient("SegmentMean")
-def segment_mean_gradient(op: Operation, grad: Tensor) -> Gradients:
+@g.register_gradient("SegmentSum")
+def segment_sum_gradient(op: g.Operation, grad: g.Tensor) -> g.Gradients:
+    return g.nodes.GatherV2(grad, op.inputs[1], 0), None
+
+
+@g.register_gradient("SegmentMean")
+def segment_mean_gradient(op: g.Operation, grad: g.Tensor) -> g.Gradients:
     data, ids = op.inputs
-    further_axes = nodes.Fill(nodes.Reshape(nodes.Sub(nodes.Rank(data), 1), [1]), 1)
-    column = nodes.Fill(
-        nodes.ConcatV2([nodes.Shape(ids), further_axes], 0), constant(1, grad.dtype)
+    further_axes = g.nodes.Fill(g.nodes.Reshape(g.nodes.Sub(g.nodes.Rank(data), 1), [1]), 1)
+    column = g.nodes.Fill(
+        g.nodes.ConcatV2([g.nodes.Shape(ids), further_axes], 0), constant(1, grad.dtype)
     )
-    mean = nodes.RealDiv(grad, nodes.SegmentSum(column, ids))
-    return nodes.GatherV2(mean, ids, 0), None
+    mean = g.nodes.RealDiv(grad, g.nodes.SegmentSum(column, ids))
+    return g.nodes.GatherV2(mean, ids, 0), None
 
 
-@register_gradient("SegmentMax", "SegmentMin")
-def segment_extreme_gradient(op: Operation, grad: Tensor) -> Gradients:
+@g.register_gradient("SegmentMax", "SegmentMin")
+def segment_extreme_gradient(op: g.Operation, grad: g.Tensor) -> g.Gradients:
     """Those that are equal share the gradient."""
     data, ids = op.inputs
-    chosen = nodes.Equal(data, nodes.GatherV2(op.outputs[0], ids, 0))
-    number = nodes.SegmentSum(nodes.Cast(chosen, DstT=grad.dtype), ids)
-    share = nodes.GatherV2(nodes.RealDiv(grad, number), ids, 0)
-    return nodes.SelectV2(chosen, share, zeros_like(data)), None
+    chosen = g.nodes.Equal(data, g.nodes.GatherV2(op.outputs[0], ids, 0))
+    number = g.nodes.SegmentSum(g.nodes.Cast(chosen, DstT=grad.dtype), ids)
+    share = g.nodes.GatherV2(g.nodes.RealDiv(grad, number), ids, 0)
+    return g.nodes.SelectV2(chosen, share, g.zeros_like(data)), None
 
 
-@register_gradient("SegmentProd")
-def segment_prod_gradient(op: Operation, grad: Tensor) -> Gradients:
+@g.register_gradient("SegmentProd", not_derivative=_REAL)
+def segment_prod_gradient(op: g.Operation, grad: g.Tensor) -> g.Gradients:
     data, ids = op.inputs
-    is_zero = nodes.Equal(data, 0)
-    zeros = nodes.SegmentSum(nodes.Cast(is_zero, DstT=DataType.DT_INT32), ids)
-    other = nodes.SelectV2(is_zero, ones_like(data), data)
+    is_zero = g.nodes.Equal(data, 0)
+    zeros = g.nodes.SegmentSum(g.nodes.Cast(is_zero, DstT=DataType.DT_INT32), ids)
+    other = g.nodes.SelectV2(is_zero, g.ones_like(data), data)
     product, rest = (
-        nodes.GatherV2(tensor, ids, 0) for tensor in (op.outputs[0], nodes.SegmentProd(other, ids))
+        g.nodes.GatherV2(tensor, ids, 0)
+        for tensor in (op.outputs[0], g.nodes.SegmentProd(other, ids))
     )
-    by_data = nodes.SelectV2(is_zero, rest, nodes.RealDiv(product, other))
-    return nodes.Mul(nodes.GatherV2(_where_few_zeros(zeros, grad), ids, 0), by_data), None
+    by_data = g.nodes.SelectV2(is_zero, rest, g.nodes.RealDiv(product, other))
+    return g.nodes.Mul(g.nodes.GatherV2(_where_few_zeros(zeros, grad), ids, 0), by_data), None
 
 
-@register_gradient("UnsortedSegmentSum")
-def unsorted_segment_sum_gradient(op: Operation, grad: Tensor) -> Gradients:
+@g.register_gradient("UnsortedSegmentSum")
+def unsorted_segment_sum_gradient(op: g.Operation, grad: g.Tensor) -> g.Gradients:
     return _Gathering(op.inputs[1]).rows(grad), None, None
 
 
-@register_gradient("UnsortedSegmentMax", "UnsortedSegmentMin")
-def unsorted_segment_extreme_gradient(op: Operation, grad: Tensor) -> Gradients:
+@g.register_gradient("UnsortedSegmentMax", "UnsortedSegmentMin")
+def unsorted_segment_extreme_gradient(op: g.Operation, grad: g.Tensor) -> g.Gradients:
     """Those that are equal share the gradient."""
     data, ids, number_of_segments = op.inputs
     gathering = _Gathering(ids)
     result = gathering.rows(op.outputs[0])
-    chosen = nodes.LogicalAnd(nodes.Equal(data, result), gathering.is_in(result))
-    number = nodes.UnsortedSegmentSum(nodes.Cast(chosen, DstT=grad.dtype), ids, number_of_segments)
-    share = gathering.rows(nodes.RealDiv(grad, number))
-    return nodes.SelectV2(chosen, share, zeros_like(share)), None, None
+    chosen = g.nodes.LogicalAnd(g.nodes.Equal(data, result), gathering.is_in(result))
+    number = g.nodes.UnsortedSegmentSum(
+        g.nodes.Cast(chosen, DstT=grad.dtype), ids, number_of_segments
+    )
+    share = gathering.rows(g.nodes.RealDiv(grad, number))
+    return g.nodes.SelectV2(chosen, share, g.zeros_like(share)), None, None
 
 
-@register_gradient("UnsortedSegmentProd")
-def unsorted_segment_prod_gradient(op: Operation, grad: Tensor) -> Gradients:
+@g.register_gradient("UnsortedSegmentProd", not_derivative=_REAL)
+def unsorted_segment_prod_gradient(op: g.Operation, grad: g.Tensor) -> g.Gradients:
     data, ids, number = op.inputs
-    is_zero = nodes.Equal(data, 0)
-    zeros = nodes.UnsortedSegmentSum(nodes.Cast(is_zero, DstT=DataType.DT_INT32), ids, number)
-    other = nodes.SelectV2(is_zero, ones_like(data), data)
+    is_zero = g.nodes.Equal(data, 0)
+    zeros = g.nodes.UnsortedSegmentSum(g.nodes.Cast(is_zero, DstT=DataType.DT_INT32), ids, number)
+    other = g.nodes.SelectV2(is_zero, g.ones_like(data), data)
     gathering = _Gathering(ids)
-    product = nodes.GatherV2(op.outputs[0], gathering.ids, 0)
-    rest = nodes.GatherV2(nodes.UnsortedSegmentProd(other, ids, number), gathering.ids, 0)
-    by_data = nodes.SelectV2(is_zero, rest, nodes.RealDiv(product, other))
-    return nodes.Mul(gathering.rows(_where_few_zeros(zeros, grad)), by_data), None, None
+    product = g.nodes.GatherV2(op.outputs[0], gathering.ids, 0)
+    rest = g.nodes.GatherV2(g.nodes.UnsortedSegmentProd(other, ids, number), gathering.ids, 0)
+    by_data = g.nodes.SelectV2(is_zero, rest, g.nodes.RealDiv(product, other))
+    return g.nodes.Mul(gathering.rows(_where_few_zeros(zeros, grad)), by_data), None, None
 
 
 class _Gathering:
@@ -92,24 +91,24 @@ class _Gathering:
         ids: the ids, with 0 in the place of negative ones.
     """
 
-    def __init__(self, ids: Tensor) -> None:
-        self.ids = nodes.Maximum(ids, zeros_like(ids))
-        self._is_in = nodes.GreaterEqual(ids, 0)
+    def __init__(self, ids: g.Tensor) -> None:
+        self.ids = g.nodes.Maximum(ids, g.zeros_like(ids))
+        self._is_in = g.nodes.GreaterEqual(ids, 0)
 
-    def rows(self, tensor: Tensor) -> Any:
+    def rows(self, tensor: g.Tensor) -> Any:
         """The row of each id."""
-        rows = nodes.GatherV2(tensor, self.ids, 0)
-        return nodes.SelectV2(self.is_in(rows), rows, zeros_like(rows))
+        rows = g.nodes.GatherV2(tensor, self.ids, 0)
+        return g.nodes.SelectV2(self.is_in(rows), rows, g.zeros_like(rows))
 
-    def is_in(self, rows: Tensor) -> Any:
+    def is_in(self, rows: g.Tensor) -> Any:
         """Whether each element of the rows belongs to an id that is not negative."""
-        shape = nodes.Shape(self._is_in)
-        further = nodes.Sub(nodes.Rank(rows), nodes.Rank(self._is_in))
-        further_axes = nodes.Fill(nodes.Reshape(further, [1]), 1)
-        column = nodes.Reshape(self._is_in, nodes.ConcatV2([shape, further_axes], 0))
-        return nodes.BroadcastTo(column, nodes.Shape(rows))
+        shape = g.nodes.Shape(self._is_in)
+        further = g.nodes.Sub(g.nodes.Rank(rows), g.nodes.Rank(self._is_in))
+        further_axes = g.nodes.Fill(g.nodes.Reshape(further, [1]), 1)
+        column = g.nodes.Reshape(self._is_in, g.nodes.ConcatV2([shape, further_axes], 0))
+        return g.nodes.BroadcastTo(column, g.nodes.Shape(rows))
 
 
-def _where_few_zeros(zeros: Tensor, grad: Tensor) -> Any:
+def _where_few_zeros(zeros: g.Tensor, grad: g.Tensor) -> Any:
     """The gradient where at most one element of a segment is zero; 0 where more are."""
-    return nodes.SelectV2(nodes.Greater(zeros, 1), zeros_like(grad), grad)
+    return g.nodes.SelectV2(g.nodes.Greater(zeros, 1), g.zeros_like(grad), grad)

@@ -2,45 +2,44 @@
 
 from typing import Any
 
-from opkernel.gradients import Gradients, nodes, register_gradient, shape_of, zeros_like
-from opkernel.graph import Operation, Tensor
+import opkernel.gradients as g
 from opkernel.types import DataType
 
 _INT64 = DataType.DT_INT64
 
 
-@register_gradient("TopK")
-def top_k_gradient(op: Operation, grad: Tensor, _: Any) -> Gradients:
+@g.register_gradient("TopK")
+def top_k_gradient(op: g.Operation, grad: g.Tensor, _: Any) -> g.Gradients:
     return scattered(op, grad)
 
 
-@register_gradient("TopKV2")
-def top_k_v2_gradient(op: Operation, grad: Tensor, _: Any) -> Gradients:
+@g.register_gradient("TopKV2")
+def top_k_v2_gradient(op: g.Operation, grad: g.Tensor, _: Any) -> g.Gradients:
     return scattered(op, grad), None
 
 
-def scattered(op: Operation, grad: Tensor) -> Any:
+def scattered(op: g.Operation, grad: g.Tensor) -> Any:
     """The gradients of the elements of each row, at their places in it."""
     x = op.inputs[0]
-    indices = nodes.Cast(op.outputs[1], DstT=_INT64)
-    size, width = nodes.Size(x, out_type=_INT64), _last_size(x)
-    starts = nodes.Range(zeros_like(size), size, width)
-    rows = nodes.Reshape(indices, nodes.Pack([-1, _last_size(indices)]))
-    places = nodes.Reshape(nodes.AddV2(rows, nodes.ExpandDims(starts, -1)), [-1, 1])
-    flat = nodes.ScatterNd(places, nodes.Reshape(grad, [-1]), nodes.Reshape(size, [1]))
-    return nodes.Reshape(flat, shape_of(x))
+    indices = g.nodes.Cast(op.outputs[1], DstT=_INT64)
+    size, width = g.nodes.Size(x, out_type=_INT64), _last_size(x)
+    starts = g.nodes.Range(g.zeros_like(size), size, width)
+    rows = g.nodes.Reshape(indices, g.nodes.Pack([-1, _last_size(indices)]))
+    places = g.nodes.Reshape(g.nodes.AddV2(rows, g.nodes.ExpandDims(starts, -1)), [-1, 1])
+    flat = g.nodes.ScatterNd(places, g.nodes.Reshape(grad, [-1]), g.nodes.Reshape(size, [1]))
+    return g.nodes.Reshape(flat, g.shape_of(x))
 
 
-def _last_size(tensor: Tensor) -> Any:
-    shape = nodes.Shape(tensor, out_type=_INT64)
-    return nodes.StridedSlice(shape, [-1], [0], [1], shrink_axis_mask=1)
+def _last_size(tensor: g.Tensor) -> Any:
+    shape = g.nodes.Shape(tensor, out_type=_INT64)
+    return g.nodes.StridedSlice(shape, [-1], [0], [1], shrink_axis_mask=1)
 
 
-@register_gradient("NthElement")
-def nth_element_gradient(op: Operation, grad: Tensor) -> Gradients:
+@g.register_gradient("NthElement")
+def nth_element_gradient(op: g.Operation, grad: g.Tensor) -> g.Gradients:
     """Those that are equal share the gradient."""
     x = op.inputs[0]
-    result, spread = (nodes.ExpandDims(tensor, -1) for tensor in (op.outputs[0], grad))
-    chosen = nodes.Cast(nodes.Equal(result, x), DstT=grad.dtype)
-    number = nodes.ExpandDims(nodes.Sum(chosen, -1), -1)
-    return nodes.Mul(nodes.RealDiv(chosen, number), spread), None
+    result, spread = (g.nodes.ExpandDims(tensor, -1) for tensor in (op.outputs[0], grad))
+    chosen = g.nodes.Cast(g.nodes.Equal(result, x), DstT=grad.dtype)
+    number = g.nodes.ExpandDims(g.nodes.Sum(chosen, -1), -1)
+    return g.nodes.Mul(g.nodes.RealDiv(chosen, number), spread), None

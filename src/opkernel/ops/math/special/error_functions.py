@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["ERF_FLOAT", "erf_double", "erf_float", "erfc_double", "erfc_float", "erfinv", "ndtri"]
+__all__ = ["ERF_FLOAT", "erf_double", "erf_float", "erfc_double", "erfc_float", "ndtri"]
 
 # erf(x) = tanh(x * p(x**2)); the last coefficient being positive, tanh saturates by itself.
 ERF_FLOAT = (
@@ -124,12 +124,6 @@ def _erfc_of_positive(x: Any, coefficients: Sequence[float], xp: Any) -> Any:
     result *= inverse
     result *= xp.exp(-x * x)
     return result
-
-
-def erfinv(x: Any, *, xp: Any) -> Any:
-    """The number whose erf is `x`, a double tensor; NaN outside of -1 to 1."""
-    size = xp.abs(x)
-    return xp.copysign(_inverse_erf(size, 1 - size, xp), x)
 
 
 def ndtri(p: Any, *, xp: Any) -> Any:

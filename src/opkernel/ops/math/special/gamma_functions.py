@@ -33,6 +33,7 @@ def lgamma(x: Any) -> Any:
     result = _lgamma_of_positive(np.where(reflected, 1 - x, x))
     sine = np.abs(np.sin(np.pi * (x - np.rint(x))))
     result = np.where(reflected, np.log(np.pi / sine) - result, result)
+    result = np.where((x == 1) | (x == 2), 0.0, result)
     return np.where(np.isinf(x), np.inf, result)
 
 

@@ -83,7 +83,7 @@ def igamma_grad_a(a: Any, x: Any, max_terms: int) -> Any:
     by_series = (x <= 1) | (x <= a)
     series = _series_slope(np.where(by_series, a, 1.0), np.where(by_series, x, 0.5), max_terms)
     fraction = _fraction_slope(np.where(by_series, 1.0, a), np.where(by_series, 2.0, x), max_terms)
-    result = np.where(np.isinf(x), 0.0, np.where(by_series, series, -fraction))
+    result = np.where(np.isinf(x) | np.isinf(a), 0.0, np.where(by_series, series, -fraction))
     undefined = (a <= 0) | (x < 0) | np.isnan(a) | np.isnan(x)
     return np.where(x == 0, 0.0, np.where(undefined, np.nan, result))
 

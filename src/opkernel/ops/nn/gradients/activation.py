@@ -1,39 +1,38 @@
 """Gradients of activations."""
 
-from opkernel.gradients import Gradients, attrs_of, nodes, register_gradient
-from opkernel.graph import Operation, Tensor
+import opkernel.gradients as g
 
 
-@register_gradient("Relu")
-def relu_gradient(op: Operation, grad: Tensor) -> Gradients:
-    return nodes.ReluGrad(grad, op.outputs[0])
+@g.register_gradient("Relu")
+def relu_gradient(op: g.Operation, grad: g.Tensor) -> g.Gradients:
+    return g.nodes.ReluGrad(grad, op.outputs[0])
 
 
-@register_gradient("Relu6")
-def relu6_gradient(op: Operation, grad: Tensor) -> Gradients:
-    return nodes.Relu6Grad(grad, op.outputs[0])
+@g.register_gradient("Relu6")
+def relu6_gradient(op: g.Operation, grad: g.Tensor) -> g.Gradients:
+    return g.nodes.Relu6Grad(grad, op.outputs[0])
 
 
-@register_gradient("LeakyRelu")
-def leaky_relu_gradient(op: Operation, grad: Tensor) -> Gradients:
-    return nodes.LeakyReluGrad(grad, op.inputs[0], **attrs_of(op, "alpha"))
+@g.register_gradient("LeakyRelu")
+def leaky_relu_gradient(op: g.Operation, grad: g.Tensor) -> g.Gradients:
+    return g.nodes.LeakyReluGrad(grad, op.inputs[0], **g.attrs_of(op, "alpha"))
 
 
-@register_gradient("Elu")
-def elu_gradient(op: Operation, grad: Tensor) -> Gradients:
-    return nodes.EluGrad(grad, op.outputs[0])
+@g.register_gradient("Elu")
+def elu_gradient(op: g.Operation, grad: g.Tensor) -> g.Gradients:
+    return g.nodes.EluGrad(grad, op.outputs[0])
 
 
-@register_gradient("Selu")
-def selu_gradient(op: Operation, grad: Tensor) -> Gradients:
-    return nodes.SeluGrad(grad, op.outputs[0])
+@g.register_gradient("Selu")
+def selu_gradient(op: g.Operation, grad: g.Tensor) -> g.Gradients:
+    return g.nodes.SeluGrad(grad, op.outputs[0])
 
 
-@register_gradient("Softplus")
-def softplus_gradient(op: Operation, grad: Tensor) -> Gradients:
-    return nodes.Mul(grad, nodes.Sigmoid(op.inputs[0]))
+@g.register_gradient("Softplus")
+def softplus_gradient(op: g.Operation, grad: g.Tensor) -> g.Gradients:
+    return g.nodes.Mul(grad, g.nodes.Sigmoid(op.inputs[0]))
 
 
-@register_gradient("Softsign")
-def softsign_gradient(op: Operation, grad: Tensor) -> Gradients:
-    return nodes.SoftsignGrad(grad, op.inputs[0])
+@g.register_gradient("Softsign")
+def softsign_gradient(op: g.Operation, grad: g.Tensor) -> g.Gradients:
+    return g.nodes.SoftsignGrad(grad, op.inputs[0])

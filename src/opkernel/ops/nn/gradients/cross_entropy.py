@@ -6,35 +6,36 @@ be differentiated itself.
 
 from typing import Any
 
-from opkernel.gradients import Gradients, is_zeros, nodes, register_gradient
-from opkernel.graph import Operation, Tensor
+import opkernel.gradients as g
 
 
-@register_gradient("SoftmaxCrossEntropyWithLogits")
+@g.register_gradient(
+    "SoftmaxCrossEntropyWithLogits", not_derivative="labels count as probabilities"
+)
 def softmax_cross_entropy_gradient(
-    op: Operation, loss_grad: Tensor, backprop_grad: Tensor | None
-) -> Gradients:
-    log_probabilities = nodes.LogSoftmax(op.inputs[0])
-    for_labels = _times(loss_grad, nodes.Neg(log_probabilities))
+    op: g.Operation, loss_grad: g.Tensor, backprop_grad: g.Tensor | None
+) -> g.Gradients:
+    log_probabilities = g.nodes.LogSoftmax(op.inputs[0])
+    for_labels = _times(loss_grad, g.nodes.Neg(log_probabilities))
     return _for_logits(op, loss_grad, backprop_grad), for_labels
 
 
-@register_gradient("SparseSoftmaxCrossEntropyWithLogits")
+@g.register_gradient("SparseSoftmaxCrossEntropyWithLogits")
 def sparse_softmax_cross_entropy_gradient(
-    op: Operation, loss_grad: Tensor, backprop_grad: Tensor | None
-) -> Gradients:
+    op: g.Operation, loss_grad: g.Tensor, backprop_grad: g.Tensor | None
+) -> g.Gradients:
     return _for_logits(op, loss_grad, backprop_grad), None
 
 
-def _for_logits(op: Operation, loss_grad: Tensor, backprop_grad: Tensor | None) -> Any:
+def _for_logits(op: g.Operation, loss_grad: g.Tensor, backprop_grad: g.Tensor | None) -> Any:
     first = _times(loss_grad, op.outputs[1])
-    if is_zeros(backprop_grad):
+    if g.is_zeros(backprop_grad):
         return first
-    softmax = nodes.Softmax(op.inputs[0])
-    mean = nodes.Sum(nodes.Mul(backprop_grad, softmax), [-1], keep_dims=True)
-    return nodes.AddV2(first, nodes.Mul(nodes.Sub(backprop_grad, mean), softmax))
+    softmax = g.nodes.Softmax(op.inputs[0])
+    mean = g.nodes.Sum(g.nodes.Mul(backprop_grad, softmax), [-1], keep_dims=True)
+    return g.nodes.AddV2(first, g.nodes.Mul(g.nodes.Sub(backprop_grad, mean), softmax))
 
 
-def _times(vector: Tensor, matrix: Tensor) -> Any:
+def _times(vector: g.Tensor, matrix: g.Tensor) -> Any:
     """Each row times an element."""
-    return nodes.Mul(nodes.ExpandDims(vector, -1), matrix)
+    return g.nodes.Mul(g.nodes.ExpandDims(vector, -1), matrix)

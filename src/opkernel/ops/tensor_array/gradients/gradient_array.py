@@ -4,8 +4,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from opkernel.gradients import GradientFunction, gradient_source, nodes, register_gradient
-from opkernel.graph import Operation, Tensor, get_default_graph
+import opkernel.gradients as g
+from opkernel.graph import get_default_graph
 
 VERSIONS = ("", "V2", "V3")
 
@@ -20,33 +20,33 @@ class GradientArray:
         version: the version of the ops on it, as their names end in.
     """
 
-    handle: Tensor
-    flow: Tensor
+    handle: g.Tensor
+    flow: g.Tensor
     version: str
 
     @classmethod
-    def of(cls, op: Operation, flow: Tensor) -> "GradientArray":
+    def of(cls, op: g.Operation, flow: g.Tensor) -> "GradientArray":
         """That of the array that an operation uses, which is there once `flow` is."""
         version = op.type[-2:] if op.type.endswith(VERSIONS[1:]) else ""
-        grad_of = getattr(nodes, f"TensorArrayGrad{version}")
-        made = grad_of(op.inputs[0], flow, source=gradient_source())
+        grad_of = getattr(g.nodes, f"TensorArrayGrad{version}")
+        made = grad_of(op.inputs[0], flow, source=g.gradient_source())
         handle = made.grad_handle if version == "V3" else made
         with get_default_graph().control_dependencies([handle]):
-            return cls(handle, nodes.Identity(flow, name="gradient_flow"), version)
+            return cls(handle, g.nodes.Identity(flow, name="gradient_flow"), version)
 
     def apply(self, method: str, *inputs: Any, **attrs: Any) -> Any:
         """A node of an op on it: `apply("Read", index, dtype=...)`."""
-        op = getattr(nodes, f"TensorArray{method}{self.version}")
+        op = getattr(g.nodes, f"TensorArray{method}{self.version}")
         return op(self.handle, *inputs, self.flow, **attrs)
 
 
-def gradient_of(method: str) -> Callable[[GradientFunction], GradientFunction]:
+def gradient_of(method: str) -> Callable[[g.GradientFunction], g.GradientFunction]:
     """Registers the gradient function of all versions of an op on arrays."""
-    return register_gradient(*[f"TensorArray{method}{version}" for version in VERSIONS])
+    return g.register_gradient(*[f"TensorArray{method}{version}" for version in VERSIONS])
 
 
-def after_forward(op: Operation, flow: Tensor) -> Any:
+def after_forward(op: g.Operation, flow: g.Tensor) -> Any:
     """The flow of gradients, once the operation itself has run."""
-    written = nodes.Identity(op.outputs[0], name="flow_out")
+    written = g.nodes.Identity(op.outputs[0], name="flow_out")
     with get_default_graph().control_dependencies([written]):
-        return nodes.Identity(flow, name="write_barrier")
+        return g.nodes.Identity(flow, name="write_barrier")

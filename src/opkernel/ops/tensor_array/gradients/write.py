@@ -1,7 +1,6 @@
 """Gradients of writes: reads of gradients."""
 
-from opkernel.gradients import Gradients
-from opkernel.graph import Operation, Tensor
+import opkernel.gradients as g
 from opkernel.ops.tensor_array.gradients.gradient_array import (
     GradientArray,
     after_forward,
@@ -10,7 +9,7 @@ from opkernel.ops.tensor_array.gradients.gradient_array import (
 
 
 @gradient_of("Write")
-def write_gradient(op: Operation, grad: Tensor) -> Gradients:
+def write_gradient(op: g.Operation, grad: g.Tensor) -> g.Gradients:
     _, index, value, _ = op.inputs
     flow = after_forward(op, grad)
     of_value = GradientArray.of(op, flow).apply("Read", index, dtype=value.dtype)
@@ -18,7 +17,7 @@ def write_gradient(op: Operation, grad: Tensor) -> Gradients:
 
 
 @gradient_of("Scatter")
-def scatter_gradient(op: Operation, grad: Tensor) -> Gradients:
+def scatter_gradient(op: g.Operation, grad: g.Tensor) -> g.Gradients:
     _, indices, value, _ = op.inputs
     flow = after_forward(op, grad)
     of_value = GradientArray.of(op, flow).apply("Gather", indices, dtype=value.dtype)
@@ -26,7 +25,7 @@ def scatter_gradient(op: Operation, grad: Tensor) -> Gradients:
 
 
 @gradient_of("Split")
-def split_gradient(op: Operation, grad: Tensor) -> Gradients:
+def split_gradient(op: g.Operation, grad: g.Tensor) -> g.Gradients:
     _, value, _, _ = op.inputs
     flow = after_forward(op, grad)
     of_value = GradientArray.of(op, flow).apply("Concat", dtype=value.dtype).value

@@ -1,42 +1,43 @@
 """Gradients of single elements of lists."""
 
-from opkernel.gradients import Gradients, attrs_of, nodes, register_gradient, zeros_like
-from opkernel.graph import Operation, Tensor
+import opkernel.gradients as g
 from opkernel.ops.tensor_list.gradients.shapes import element_shape
 
 
-@register_gradient("TensorListPushBack")
-def push_back_gradient(op: Operation, grad: Tensor) -> Gradients:
-    shape = nodes.Shape(op.inputs[1])
-    return tuple(nodes.TensorListPopBack(grad, shape, **attrs_of(op, "element_dtype")))
+@g.register_gradient("TensorListPushBack")
+def push_back_gradient(op: g.Operation, grad: g.Tensor) -> g.Gradients:
+    shape = g.nodes.Shape(op.inputs[1])
+    return tuple(g.nodes.TensorListPopBack(grad, shape, **g.attrs_of(op, "element_dtype")))
 
 
-@register_gradient("TensorListPopBack")
-def pop_back_gradient(op: Operation, list_grad: Tensor | None, grad: Tensor | None) -> Gradients:
+@g.register_gradient("TensorListPopBack")
+def pop_back_gradient(
+    op: g.Operation, list_grad: g.Tensor | None, grad: g.Tensor | None
+) -> g.Gradients:
     """Elements of integers have no gradient, though not much may be known of their list."""
     rest, element = op.outputs
     if list_grad is None:
-        list_grad = nodes.EmptyTensorList(element_shape(rest), -1, element_dtype=element.dtype)
+        list_grad = g.nodes.EmptyTensorList(element_shape(rest), -1, element_dtype=element.dtype)
     if grad is None:
-        grad = zeros_like(element)
-    return nodes.TensorListPushBack(list_grad, grad), None
+        grad = g.zeros_like(element)
+    return g.nodes.TensorListPushBack(list_grad, grad), None
 
 
-@register_gradient("TensorListGetItem")
-def get_item_gradient(op: Operation, grad: Tensor) -> Gradients:
+@g.register_gradient("TensorListGetItem")
+def get_item_gradient(op: g.Operation, grad: g.Tensor) -> g.Gradients:
     """A list without other elements."""
     handle, index, _ = op.inputs
-    empty = nodes.TensorListReserve(
-        element_shape(handle), nodes.TensorListLength(handle), element_dtype=grad.dtype
+    empty = g.nodes.TensorListReserve(
+        element_shape(handle), g.nodes.TensorListLength(handle), element_dtype=grad.dtype
     )
-    return nodes.TensorListSetItem(empty, index, grad), None, None
+    return g.nodes.TensorListSetItem(empty, index, grad), None, None
 
 
-@register_gradient("TensorListSetItem")
-def set_item_gradient(op: Operation, grad: Tensor) -> Gradients:
+@g.register_gradient("TensorListSetItem")
+def set_item_gradient(op: g.Operation, grad: g.Tensor) -> g.Gradients:
     handle, index, item = op.inputs
-    for_list = nodes.TensorListSetItem(grad, index, zeros_like(item))
+    for_list = g.nodes.TensorListSetItem(grad, index, g.zeros_like(item))
     if op.get_attr("resize_if_index_out_of_bounds"):
-        for_list = nodes.TensorListResize(for_list, nodes.TensorListLength(handle))
-    for_item = nodes.TensorListGetItem(grad, index, nodes.Shape(item), element_dtype=item.dtype)
+        for_list = g.nodes.TensorListResize(for_list, g.nodes.TensorListLength(handle))
+    for_item = g.nodes.TensorListGetItem(grad, index, g.nodes.Shape(item), element_dtype=item.dtype)
     return for_list, None, for_item

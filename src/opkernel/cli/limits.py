@@ -1,0 +1,168 @@
+"""`--timeout` and `--memory-limit`: what any command may take, from reading the model to its answer.
+
+Both are a budget (`device/budget.py`), which all that a command does asks. Behind it stands the
+system, for what does not ask: a timer that interrupts Python code; where the command is a process of its
+own, one that ends it though C code holds it; and, on Linux, a bound for the data of the process.
+"""
+
+from __future__ import annotations
+
+import faulthandler
+import re
+import signal
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from types import FrameType
+from typing import Any
+
+import click
+
+from opkernel.cli.exit_status import WrongUse
+from opkernel.errors import DeadlineExceededError
+
+__all__ = ["add_limits", "time_limit"]
+
+_DAY_S = 86400.0
+_AGAIN_S = 1.0
+_GRACE_S = 5.0
+"""After so long without an answer to the timer, a process of its own is ended."""
+_UNITS = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
+_SIZE = re.compile(r"(\d+(?:\.\d+)?)([KMGT]?)(?:i?B)?", re.IGNORECASE)
+_MOST_BYTES = 1 << 60
+_SLACK_BYTES = 512 << 20
+"""What a process may take beside tensors: modules that are still to be loaded, stacks, messages."""
+
+
+def _seconds(ctx: click.Context, param: click.Parameter, value: float | None) -> float | None:
+    """The value of `--timeout`."""
+    if value is not None and not 0 < value <= _DAY_S:
+        raise WrongUse(f"--timeout {value:g}: expected more than 0 and at most {_DAY_S:g} seconds")
+    return value
+
+
+def _bytes(ctx: click.Context, param: click.Parameter, value: str | None) -> int | None:
+    """The value of `--memory-limit`."""
+    if value is None:
+        return None
+    match = _SIZE.fullmatch(value.strip())
+    size = int(float(match[1]) * _UNITS[match[2].upper()]) if match else 0
+    if not 0 < size <= _MOST_BYTES:
+        raise WrongUse(
+            f"--memory-limit {value}: expected a number of bytes such as 1000000, 512M or 1.5G"
+        )
+    return size
+
+
+def add_limits(command: click.Command) -> None:
+    """Have a command take `--timeout` and `--memory-limit`, if it does not yet."""
+    if any(param.name == "memory_limit" for param in command.params):
+        return
+    command.params += [
+        click.Option(
+            ["--timeout"],
+            type=float,
+            metavar="SECONDS",
+            callback=_seconds,
+            help="Give up after this time.",
+        ),
+        click.Option(
+            ["--memory-limit"],
+            metavar="BYTES",
+            callback=_bytes,
+            help="Hold no more bytes of tensors at once: 1000000, 512M, 2G.",
+        ),
+    ]
+    invoke = command.invoke
+
+    def invoke_within(ctx: click.Context) -> Any:
+        seconds, limit = ctx.params.pop("timeout", None), ctx.params.pop("memory_limit", None)
+        with ExitStack() as limits:
+            if limit is not None:
+                limits.enter_context(_within_memory(limit))
+            if seconds is not None:
+                is_process = bool(ctx.find_root().obj)
+                limits.enter_context(_within_time(seconds, is_process))
+            return invoke(ctx)
+
+    command.invoke = invoke_within  # type: ignore[method-assign]  # of this one
+
+
+@contextmanager
+def _within_time(seconds: float, is_process: bool) -> Iterator[None]:
+    """Within the block DEADLINE_EXCEEDED is raised after so many seconds."""
+    from opkernel.device.budget import Budget, current_budget  # loads NumPy
+    from opkernel.kernel import under_budget
+
+    deadline = time.monotonic() + seconds
+    budget = Budget(deadline=deadline, outer=current_budget())
+    with under_budget(budget), time_limit(seconds):
+        if is_process:
+            faulthandler.dump_traceback_later(seconds + _GRACE_S, exit=True)
+        try:
+            yield
+        finally:
+            if is_process:
+                faulthandler.cancel_dump_traceback_later()
+
+
+@contextmanager
+def time_limit(seconds: float) -> Iterator[None]:
+    """Raise DeadlineExceededError in the block after so many seconds, between two steps of Python.
+
+    Where there are no interval timers (Windows), or another thread is the main one, it does nothing.
+    """
+    is_main = threading.current_thread() is threading.main_thread()
+    if not is_main or not hasattr(signal, "setitimer"):
+        yield
+        return
+
+    def stop(number: int, frame: FrameType | None) -> None:
+        raise DeadlineExceededError(f"Timed out after {seconds:g} s")
+
+    earlier = signal.signal(signal.SIGALRM, stop)
+    signal.setitimer(signal.ITIMER_REAL, seconds, _AGAIN_S)  # the first may go unheard
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, earlier)
+
+
+@contextmanager
+def _within_memory(limit: int) -> Iterator[None]:
+    """Within the block RESOURCE_EXHAUSTED is raised before tensors take more bytes at once."""
+    from opkernel.device.budget import Budget, current_budget  # loads NumPy
+    from opkernel.kernel import under_budget
+
+    with under_budget(Budget(limit, outer=current_budget())), _bounded_data(limit):
+        yield
+
+
+@contextmanager
+def _bounded_data(limit: int) -> Iterator[None]:
+    """Within the block the system gives the process no more than so much and some slack (Linux)."""
+    if sys.platform != "linux":
+        yield
+        return
+    import resource
+
+    soft, hard = resource.getrlimit(resource.RLIMIT_DATA)
+    wanted = _data_bytes() + limit + _SLACK_BYTES
+    bounds = [wanted, *(one for one in (soft, hard) if one != resource.RLIM_INFINITY)]
+    resource.setrlimit(resource.RLIMIT_DATA, (min(bounds), hard))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_DATA, (soft, hard))
+
+
+def _data_bytes() -> int:
+    """What the process has by now, as RLIMIT_DATA counts."""
+    with open("/proc/self/status", encoding="ascii", errors="replace") as status:
+        for line in status:
+            if line.startswith("VmData:"):
+                return int(line.split()[1]) << 10
+    return 0

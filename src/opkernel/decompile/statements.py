@@ -1,0 +1,139 @@
+"""The functions of plans as those of a program, still as trees.
+
+Names are the program's. Calls of If, Case and While become statements of these kinds, and what only a
+session needs goes: checks, and in programs of NumPy alone what makes memory free.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import zip_longest
+from typing import Any
+
+import numpy as np
+
+from opkernel.decompile.literals import attr_literal
+from opkernel.decompile.numpy_kernels import NumpyKernel
+from opkernel.runtime.plan import tree
+from opkernel.runtime.plan.functional_ops import Choice, Function, Loop
+from opkernel.runtime.plan.operators import ARITHMETIC
+from opkernel.runtime.plan.renaming import renamed
+from opkernel.runtime.plan.text import text_of, tuple_text
+from opkernel.runtime.plan.tree import Block, Expression, Item, Name
+
+__all__ = ["Rewriter"]
+
+_OPERATORS: dict[Any, str] = {
+    **ARITHMETIC,
+    np.divide: "/",
+    np.floor_divide: "//",
+    np.remainder: "%",
+    np.power: "**",
+    np.negative: "-",
+}
+
+
+@dataclass(frozen=True)
+class Rewriter:
+    """Rewrites the functions of a plan.
+
+    Attributes:
+        globals: the globals of the plan.
+        names: what stands in the program for the names of the plan; nothing for what is left out.
+        functions: the names of the functions that stand for those of the graph.
+        uses_step: whether the functions of the program have the step.
+        with_numpy_only: whether ufuncs are written as operators, and nothing is deleted.
+    """
+
+    globals: Mapping[Name, tree.Global]
+    names: Mapping[Name, str]
+    functions: Mapping[Function, str]
+    uses_step: bool
+    with_numpy_only: bool
+
+    def function(self, function: tree.PlanFunction) -> tree.PlanFunction:
+        """A function of the plan."""
+        new = renamed(function, self.names)
+        new.block = self._block(function.block, new.block)
+        new.parameters = new.parameters[not self.uses_step :]
+        return new
+
+    def _block(self, block: Block, new: Block) -> Block:
+        """What stands for a block, given it with names of the program, too."""
+        return [
+            one for item, of_it in zip(block, new, strict=True) for one in self._item(item, of_it)
+        ]
+
+    def _item(self, item: Item, new: Item) -> Block:
+        if self.with_numpy_only:
+            new.releases = ()
+        if isinstance(item, tree.CheckScalar):
+            return []
+        if isinstance(item, tree.Call) and isinstance(new, tree.Call):
+            return self._call(item, new)
+        if isinstance(item, tree.Branches) and isinstance(new, tree.Branches):
+            for branch, of_it in zip(item.branches, new.branches, strict=True):
+                of_it.block = self._block(branch.block, of_it.block)
+                of_it.releases = () if self.with_numpy_only else of_it.releases
+        elif isinstance(item, tree.While) and isinstance(new, tree.While):
+            new.condition = self._block(item.condition, new.condition)
+            new.body = self._block(item.body, new.body)
+            new.body_releases = () if self.with_numpy_only else new.body_releases
+        return [new]
+
+    def _call(self, item: tree.Call, new: tree.Call) -> Block:
+        bound = self.globals.get(item.function)
+        new.arguments = [
+            tuple_text([*map(text_of, one)]) if isinstance(one, tuple) else one
+            for one in new.arguments
+            if self.uses_step or one != "step"
+        ]
+        if bound is not None and isinstance(new, tree.FunctionCall):
+            written = self._function_call(bound.value, new)
+            written[-1].releases = new.releases
+            return written
+        if not self.with_numpy_only or bound is None:
+            return [new]
+        if bound.value in _OPERATORS:
+            operator = _OPERATORS[bound.value]
+            return [tree.OperatorCall(new.op, (), new.sets, operator, new.arguments)]
+        attrs = bound.kernel.attrs if isinstance(bound.kernel, NumpyKernel) else {}
+        return [_called(new, more=[f"{key}={attr_literal(attrs[key])}" for key in attrs])]
+
+    def _function_call(self, function: Any, new: tree.FunctionCall) -> Block:
+        """What stands for a call of functions of the graph."""
+        if new.test:
+            return [_branches(new, [new.test], [new.function, new.otherwise])]
+        if isinstance(function, Choice):
+            names = [self.functions[branch] for branch in function.branches]
+            tests = [tree.Condition(new.index, "==", tree.Plain(n)) for n in range(len(names) - 1)]
+            return [_branches(new, tests, names) if tests else _called(new, names[0])]
+        return self._loop(function, new) if isinstance(function, Loop) else [_called(new)]
+
+    def _loop(self, loop: Loop, new: tree.Call) -> Block:
+        step = [*new.arguments[:1]] if self.uses_step else []
+        variables, starts = new.sets, new.arguments[len(step) :]
+        start = tree.Assign(new.op, (), variables, starts)
+        new.op, new.arguments = None, [*step, *variables]
+        going_on = tree.Apply(self.functions[loop.condition], new.arguments)
+        turn = _called(new, self.functions[loop.body])
+        test = f"truth({text_of(going_on)}[0])"
+        return [start, tree.While(None, (), test, [], [turn], frozenset())]
+
+
+def _called(call: tree.Call, function: Name = "", more: Sequence[Expression] = ()) -> tree.Call:
+    """A plain call that sets what another does; `more` are further arguments."""
+    function = function or call.function
+    return tree.Call(call.op, (), call.sets, function, [*call.arguments, *more], call.results)
+
+
+def _branches(
+    call: tree.Call, tests: Sequence[Expression], functions: Sequence[Name]
+) -> tree.Branches:
+    """Calls of several functions, of which each but the last has a test."""
+    branches = [
+        tree.Branch(test, frozenset(), [_called(call, function)])
+        for test, function in zip_longest(tests, functions)
+    ]
+    return tree.Branches(None, (), branches)

@@ -1,0 +1,128 @@
+"""The one place where kernels take memory whose size the data decides.
+
+A model file is data: it must not make the process take more memory than its user allowed. Kernels
+whose output may be much larger than their inputs ask here before they allocate. Where there is a
+budget (`device/budget.py`), it answers; else one tensor may take half of the machine's memory.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
+from math import prod
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from opkernel.device.budget import Budget, current_budget, spending
+from opkernel.errors import InvalidArgumentError
+from opkernel.types import DataType
+
+if TYPE_CHECKING:
+    from opkernel.device.allocator import Allocator
+
+__all__ = [
+    "allocate",
+    "allocating_from",
+    "allocation_limit",
+    "allocation_policy",
+    "check_allocation",
+    "current_allocation_limit",
+    "under_budget",
+]
+
+_MAX_ELEMENTS = 2**63 - 1
+
+
+def _default_limit() -> int:
+    """Half of the machine's memory, in bytes; 8 GiB where the system does not tell it."""
+    try:
+        return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 2
+    except (AttributeError, ValueError, OSError):
+        return 8 << 30
+
+
+_policy: ContextVar[tuple[int, Allocator | None]] = ContextVar(
+    "allocation_policy", default=(_default_limit(), None)
+)
+"""How many bytes a tensor may take unasked, and the allocator to ask if there is one."""
+
+allocation_policy = _policy.get
+"""How many bytes a tensor of this thread may take unasked, and the allocator if there is one."""
+
+
+@contextmanager
+def under_budget(budget: Budget) -> Iterator[Budget]:
+    """Within the block, this thread works under a budget, which is asked for all that it allocates."""
+    unasked, allocator = _policy.get()
+    token = _policy.set((unasked if budget.memory_limit_bytes is None else 0, allocator))
+    try:
+        with spending(budget):
+            yield budget
+    finally:
+        _policy.reset(token)
+
+
+@contextmanager
+def allocation_limit(limit_bytes: int) -> Iterator[None]:
+    """Within the block, this thread allocates no tensor of more than `limit_bytes`."""
+    with under_budget(Budget(limit_bytes, outer=current_budget(), of_each=True)):
+        yield
+
+
+def current_allocation_limit() -> int:
+    """How many bytes the kernels of this thread may take for one tensor."""
+    budget = current_budget()
+    limit = None if budget is None else budget.memory_limit_bytes
+    return _policy.get()[0] if limit is None else limit
+
+
+@contextmanager
+def allocating_from(allocator: Allocator) -> Iterator[None]:
+    """Within the block, `allocate` takes the memory of this thread's tensors from `allocator`."""
+    token = _policy.set((_policy.get()[0], allocator))
+    try:
+        yield
+    finally:
+        _policy.reset(token)
+
+
+def check_allocation(shape: Iterable[int], dtype: DataType) -> tuple[int, ...]:
+    """The shape as a tuple of ints, if a tensor of it may be allocated.
+
+    Raises:
+        InvalidArgumentError: a size is negative, or the number of elements overflows int64.
+        ResourceExhaustedError: the tensor would be larger than the allocation limit.
+    """
+    sizes = tuple(int(size) for size in shape)
+    if any(size < 0 for size in sizes):
+        raise InvalidArgumentError(f"Dimensions must be >= 0, got shape {list(sizes)}")
+    counted = prod(size or 1 for size in sizes)  # NumPy counts an empty shape so
+    if counted > _MAX_ELEMENTS:
+        raise InvalidArgumentError(f"Shape {list(sizes)} would have more than 2**63 - 1 elements")
+    if 0 in sizes and counted * dtype.numpy_dtype.itemsize > _MAX_ELEMENTS:
+        raise InvalidArgumentError(
+            f"NumPy has no arrays of shape {list(sizes)}, empty ones neither"
+        )
+    size_bytes = prod(sizes) * dtype.numpy_dtype.itemsize
+    limit = _policy.get()[0]
+    if size_bytes > limit:
+        budget = current_budget() or Budget(limit)
+        budget.check_memory(size_bytes, f"tensor with shape{list(sizes)} and type {dtype.string}")
+    return sizes
+
+
+def allocate(shape: Sequence[int], dtype: DataType) -> np.ndarray[Any, Any]:
+    """An uninitialised array, within the allocation limit (`check_allocation`)."""
+    limit, allocator = allocation_policy()
+    if allocator is not None:
+        return allocator.allocate(shape, dtype)
+    kind = dtype.numpy_dtype
+    if 0 < prod(shape) * kind.itemsize <= limit:  # all is well, most likely
+        try:
+            return np.empty(shape, kind)
+        except (ValueError, TypeError):
+            pass  # the check says what is wrong
+    return np.empty(check_allocation(shape, dtype), kind)

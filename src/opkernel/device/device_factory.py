@@ -1,0 +1,153 @@
+"""Device factories: what makes the devices of a type, and which types nodes prefer.
+
+State: `_factories`, by device type; `register_device_factory` fills it.
+Source: TensorFlow core/framework/device_factory.{h,cc}.
+"""
+
+from __future__ import annotations
+
+import importlib
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING
+
+from opkernel.errors import AlreadyExistsError, NotFoundError
+from opkernel.opdef.core.op_registry import load_plugins
+from opkernel.records import dataclass
+
+if TYPE_CHECKING:
+    from opkernel.device.local_device import LocalDevice
+
+__all__ = [
+    "DEFAULT_PRIORITY",
+    "NAME_PREFIX",
+    "DeviceFactory",
+    "DeviceOptions",
+    "device_factory",
+    "device_types",
+    "has_own_memory",
+    "load_device_types",
+    "register_device_factory",
+    "unregister_device_factory",
+]
+
+DEFAULT_PRIORITY = 50
+NAME_PREFIX = "/job:localhost/replica:0/task:0"
+"""What the names of devices of a process that is in no cluster begin with."""
+
+
+@dataclass(frozen=True, slots=True)
+class DeviceOptions:
+    """What is asked of the devices of a session.
+
+    Attributes:
+        count: How many devices of the type there are to be; None for as many as the factory likes.
+        name_prefix: What their full names begin with: job, replica and task.
+        intra_op_threads: How many threads a kernel may spread its work over; one a processor if 0.
+    """
+
+    count: int | None = None
+    name_prefix: str = NAME_PREFIX
+    intra_op_threads: int = 0
+
+
+class DeviceFactory(ABC):
+    """Makes the devices of one type."""
+
+    def list_physical_devices(self) -> list[str]:
+        """The names of the machine's devices of the type: `/physical_device:GPU:0`."""
+        return []
+
+    @abstractmethod
+    def create_devices(self, options: DeviceOptions) -> Sequence[LocalDevice]:
+        """New devices, numbered from 0."""
+
+    def has_own_memory(self) -> bool:
+        """Whether tensors of the devices are no arrays of the host, as a device says that is made for this."""
+        return any(one.has_own_memory for one in self.create_devices(DeviceOptions(1)))
+
+
+@dataclass(frozen=True, slots=True)
+class _Registration:
+    factory: DeviceFactory
+    priority: int
+    instead_of: _Registration | None = None
+
+
+_factories: dict[str, _Registration] = {}
+
+
+def register_device_factory(
+    device_type: str, factory: DeviceFactory, *, priority: int = DEFAULT_PRIORITY
+) -> None:
+    """Register what makes the devices of a type.
+
+    Args:
+        device_type: The type, as kernels are registered for it.
+        factory: Takes the place of one of lower priority, or of one of its own class.
+        priority: Nodes that may run on several types run on that of the highest priority.
+
+    Raises:
+        AlreadyExistsError: the type has another factory of the same priority.
+    """
+    there = _factories.get(device_type)
+    if there is not None and type(there.factory) is type(factory):
+        there = there.instead_of
+    elif there is not None:
+        if there.priority == priority:
+            raise AlreadyExistsError(
+                f"Duplicate registration of device factory for type {device_type} with the same "
+                f"priority {priority}"
+            )
+        if there.priority > priority:
+            return
+    _factories[device_type] = _Registration(factory, priority, there)
+
+
+def unregister_device_factory(device_type: str) -> None:
+    """Forget what makes the devices of a type; sessions keep those that they have.
+
+    A factory whose place it took makes them again.
+    """
+    gone = _factories.pop(device_type, None)
+    if gone is not None and gone.instead_of is not None:
+        _factories[device_type] = gone.instead_of
+
+
+def load_device_types(device_types: Iterable[str]) -> None:
+    """Load the factory of opkernel's own and the plugins, once, if one of these types has none."""
+    wanted = set(device_types)
+    if not wanted <= _factories.keys():
+        importlib.import_module("opkernel.device.local_device")  # it needs this module
+        if not wanted <= _factories.keys():
+            load_plugins()
+
+
+def device_factory(device_type: str) -> DeviceFactory:
+    """What makes the devices of a type.
+
+    Raises:
+        NotFoundError: nothing does; plugins were loaded to find it.
+    """
+    load_device_types([device_type])
+    if device_type not in _factories:
+        there = ", ".join(device_types())
+        raise NotFoundError(
+            f"No device factory is registered for '{device_type}'; there are: {there}"
+        )
+    return _factories[device_type].factory
+
+
+def has_own_memory(device_type: str) -> bool:
+    """Whether devices of a type have other memory than the host's.
+
+    So it is taken for types that nothing makes in this process: a graph may be made ready for another.
+    """
+    load_device_types([device_type])
+    return device_type not in _factories or _factories[device_type].factory.has_own_memory()
+
+
+def device_types() -> list[str]:
+    """The types that have a factory, those that nodes prefer first."""
+    load_device_types(["CPU"])
+    return sorted(_factories, key=lambda name: (-_factories[name].priority, name))

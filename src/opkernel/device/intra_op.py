@@ -1,0 +1,194 @@
+"""Intra-op threads: one kernel's work shared out among threads.
+
+The parts of a kernel's work are taken one after the other by the calling thread and by helpers of the
+process, whoever is free. The caller never waits for a helper that has not begun: where all are busy,
+or asleep, it does the work alone. So kernels on threads of their own cannot lock each other out, and
+a processor that is busy with something else costs no more than the part it had taken.
+
+NumPy's functions let go of the interpreter lock while they compute on arrays; parts should be calls of
+them on some ten thousand elements or more.
+
+Source: TensorFlow core/util/work_sharder.h (Shard).
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
+from queue import Empty, SimpleQueue
+from typing import Any, Generic, TypeVar
+
+import numpy as np
+
+from opkernel.device.blas_threads import one_blas_thread
+from opkernel.device.budget import Budget, current_budget
+from opkernel.device.recycling import forget_recycled
+
+__all__ = ["cut", "intra_op_parallelism", "intra_op_threads", "shard"]
+
+_Part = TypeVar("_Part")
+
+_IDLE_S = 5
+"""After so long without work, helpers have the process let go of memory that it keeps for results."""
+
+
+def _default_threads() -> int:
+    """OPKERNEL_NUM_THREADS, or as many as the processors that this process may use."""
+    asked = os.environ.get("OPKERNEL_NUM_THREADS", "")
+    if asked.isdigit() and int(asked) > 0:
+        return int(asked)
+    try:
+        return len(os.sched_getaffinity(0))
+    except AttributeError:  # not on all systems
+        return os.cpu_count() or 1
+
+
+_DEFAULT_THREADS = _default_threads()
+_threads: ContextVar[int] = ContextVar("intra_op_threads", default=_DEFAULT_THREADS)
+
+intra_op_threads = _threads.get
+"""The number of threads that a kernel of this thread may spread its work over."""
+
+
+@contextmanager
+def intra_op_parallelism(threads: int) -> Iterator[None]:
+    """Within the block, kernels of this thread spread their work over so many threads."""
+    token = _threads.set(max(threads, 1))
+    try:
+        yield
+    finally:
+        _threads.reset(token)
+
+
+def cut(size: int, parts: int, multiple: int = 1) -> list[slice]:
+    """`range(size)` in about that many parts of about one size, which begin at multiples."""
+    step = max(1, -(-size // (parts * multiple))) * multiple
+    return [slice(start, min(start + step, size)) for start in range(0, size, step)]
+
+
+def shard(work: Callable[[_Part], object], parts: Sequence[_Part]) -> None:
+    """Call `work` with each part, on several threads, BLAS being held to the thread that calls it.
+
+    Args:
+        work: Computes one part; what it raises is raised here, and parts not begun are left out.
+        parts: Independent parts of the work.
+    """
+    budget = current_budget()
+    if budget is not None and budget.deadline is not None:
+        work = _in_time(work, budget)
+    helpers = min(_threads.get(), len(parts)) - 1
+    with one_blas_thread:
+        if helpers <= 0:
+            for part in parts:
+                work(part)
+        else:
+            _Shared(work, parts).run(helpers)
+
+
+def _in_time(work: Callable[[_Part], object], budget: Budget) -> Callable[[_Part], object]:
+    """The work, with a look at the clock before each part."""
+
+    def timed(part: _Part) -> None:
+        budget.check_time("computing a part of a kernel's work")
+        work(part)
+
+    return timed
+
+
+class _Shared(Generic[_Part]):
+    """Work that several threads take parts of."""
+
+    def __init__(self, work: Callable[[_Part], object], parts: Sequence[_Part]) -> None:
+        self._work = work
+        self._parts = iter(parts)  # of a list: taking the next one is atomic
+        self._lock = threading.Lock()
+        self._helping = 0
+        self._is_over = False
+        self._all_done = threading.Lock()
+        self._error: BaseException | None = None
+
+    def run(self, helpers: int) -> None:
+        """Do the work, with this many helpers at most."""
+        _helpers.call(self, helpers)
+        self._take_parts()
+        with self._lock:
+            self._is_over = True
+            must_wait = self._helping > 0
+            if must_wait:
+                self._all_done.acquire()
+        if must_wait:
+            self._all_done.acquire()
+        if self._error is not None:
+            raise self._error
+
+    def help(self) -> None:
+        """Take part in the work, unless it is over."""
+        if self._begin():
+            self._take_parts()
+            self._end()
+
+    def _begin(self) -> bool:
+        with self._lock:
+            self._helping += not self._is_over
+            return not self._is_over
+
+    def _end(self) -> None:
+        with self._lock:
+            self._helping -= 1
+            if self._is_over and not self._helping:
+                self._all_done.release()
+
+    def _take_parts(self) -> None:
+        try:
+            for part in self._parts:
+                self._work(part)
+        except BaseException as error:  # to be raised by the thread that asked for the work
+            self._error = error
+            for _ in self._parts:
+                pass
+
+
+class _Helpers:
+    """The threads of the process that help; they are started when there is work for them."""
+
+    def __init__(self) -> None:
+        self._calls: SimpleQueue[_Shared[Any]] = SimpleQueue()
+        self._lock = threading.Lock()
+        self._started = 0
+
+    def call(self, work: _Shared[Any], count: int) -> None:
+        """Ask helpers to take part."""
+        if self._started < count:
+            self._start(count)
+        for _ in range(count):
+            self._calls.put(work)
+
+    def _start(self, count: int) -> None:
+        with self._lock:
+            while self._started < count:
+                self._started += 1
+                name = f"opkernel intra-op {self._started}"
+                threading.Thread(target=self._serve, name=name, daemon=True).start()
+
+    def _serve(self) -> None:
+        np.seterr(all="ignore")  # as for all kernels
+        while True:
+            try:
+                work = self._calls.get(timeout=_IDLE_S)
+            except Empty:
+                forget_recycled()
+                work = self._calls.get()
+            work.help()
+            del work
+
+    def forget(self) -> None:
+        """After a fork the child has none of the threads."""
+        self.__init__()  # type: ignore[misc]  # nothing of the parent's may stay
+
+
+_helpers = _Helpers()
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_helpers.forget)

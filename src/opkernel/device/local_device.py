@@ -1,0 +1,162 @@
+"""Devices of this process."""
+
+from __future__ import annotations
+
+import os
+import time
+from functools import cached_property
+from types import ModuleType
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from opkernel.device.allocator_attributes import AllocatorAttributes
+from opkernel.device.device_factory import (
+    NAME_PREFIX,
+    DeviceFactory,
+    DeviceOptions,
+    register_device_factory,
+)
+from opkernel.records import dataclass
+
+if TYPE_CHECKING:
+    from concurrent.futures import ThreadPoolExecutor
+
+    from opkernel.device.allocator import Allocator
+    from opkernel.state.resource_mgr import ResourceMgr
+
+__all__ = ["CPU", "CpuFactory", "DeviceAttributes", "Env", "LocalDevice"]
+
+
+@dataclass(frozen=True)
+class DeviceAttributes:
+    """What a session tells of one of its devices.
+
+    Attributes:
+        name: The full name.
+        device_type: The type, such as CPU.
+        memory_limit_bytes: The memory that a tensor on it may take.
+        incarnation: A number that no other device has.
+    """
+
+    name: str
+    device_type: str
+    memory_limit_bytes: int
+    incarnation: int
+
+
+class Env:
+    """The clock of the machine."""
+
+    def now_micros(self) -> int:
+        """Microseconds since the epoch."""
+        return time.time_ns() // 1000
+
+    def sleep_for_microseconds(self, micros: int) -> None:
+        """Do nothing for a while."""
+        time.sleep(micros / 1e6)
+
+
+class LocalDevice:
+    """A device of this process (fulfils `opkernel.kernel.Device`).
+
+    Attributes:
+        device_type: The type that kernels are registered for.
+        array_namespace: The array library of its tensors.
+        index: Its number among the devices of its type.
+        name: Its full name.
+        env: The clock of the machine.
+        intra_op_threads: How many threads a kernel may spread its work over; one a processor if 0.
+    """
+
+    def __init__(
+        self,
+        device_type: str,
+        array_namespace: ModuleType,
+        index: int = 0,
+        *,
+        intra_op_threads: int = 0,
+        name_prefix: str = NAME_PREFIX,
+    ) -> None:
+        self.device_type = device_type
+        self.array_namespace = array_namespace
+        self.index = index
+        self.name = f"{name_prefix}/device:{device_type}:{index}"
+        self.env = Env()
+        self.intra_op_threads = max(intra_op_threads, 0)
+
+    def __repr__(self) -> str:
+        return f"<device {self.name}>"
+
+    @property
+    def has_own_memory(self) -> bool:
+        """Whether its tensors are no arrays of the host: what comes or leaves is copied."""
+        return self.array_namespace is not np
+
+    def to_device(self, array: Any) -> Any:
+        """A tensor of the device with the values of an array of the host."""
+        return array
+
+    def to_host(self, tensor: Any) -> Any:
+        """An array of the host with the values of a tensor of the device."""
+        return tensor
+
+    @cached_property
+    def incarnation(self) -> int:
+        """A number that no other device has."""
+        return int.from_bytes(os.urandom(8), "little") or 1
+
+    @cached_property
+    def resource_manager(self) -> ResourceMgr:
+        """The resources of the device."""
+        from opkernel.state.resource_mgr import ResourceMgr  # many processes have no resources
+
+        return ResourceMgr()
+
+    @cached_property
+    def intra_op_pool(self) -> ThreadPoolExecutor:
+        """Threads that kernels spread their work over."""
+        from concurrent.futures import ThreadPoolExecutor  # slow to import
+
+        threads = self.intra_op_threads or os.cpu_count() or 1
+        return ThreadPoolExecutor(threads, thread_name_prefix="opkernel intra-op")
+
+    def close(self) -> None:
+        """Drop the resources, and end the threads once they have done what they were given."""
+        if "resource_manager" in self.__dict__:
+            self.resource_manager.clear()
+        if "intra_op_pool" in self.__dict__:
+            self.intra_op_pool.shutdown(wait=False)
+
+    def get_allocator(self, attr: AllocatorAttributes) -> Allocator:
+        """The allocator for memory of the given kind: all memory of the CPU is of every kind."""
+        from opkernel.device.allocator import cpu_allocator  # few kernels ask for an allocator
+
+        return cpu_allocator()
+
+
+class CpuFactory(DeviceFactory):
+    """Makes CPUs: devices that have resources of their own, and all the memory of the host."""
+
+    def list_physical_devices(self) -> list[str]:
+        """The one that there is."""
+        return ["/physical_device:CPU:0"]
+
+    def create_devices(self, options: DeviceOptions) -> list[LocalDevice]:
+        """As many as are asked for, one where nothing is said of it."""
+        return [
+            LocalDevice(
+                "CPU",
+                np,
+                index,
+                intra_op_threads=options.intra_op_threads,
+                name_prefix=options.name_prefix,
+            )
+            for index in range(1 if options.count is None else options.count)
+        ]
+
+
+register_device_factory("CPU", CpuFactory(), priority=60)
+
+CPU = LocalDevice("CPU", np)
+"""The CPU of eager calls; its tensors are NumPy arrays."""

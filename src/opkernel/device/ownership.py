@@ -1,0 +1,83 @@
+"""Ownership of arrays: who may write where. The rules stand here; others ask.
+
+An array belongs to all who can see it, and nobody writes to it. These may all the same:
+
+1. **Who made it**, until it is handed on: a kernel writes to what it has allocated, and to what it is
+   given as `out`. What it returned it never touches again.
+2. **A plan, by liveness** (`runtime/plan/forwarding.py`). A plan knows who reads its locals. An
+   element-wise function may write its result over an operand that dies there, where a kernel that
+   claims to give new memory made the operand, and nothing but such functions has read it. Nothing is
+   counted, so this holds on every Python.
+3. **Who has the only reference** (`others`): of a context's inputs, for kernels that claim
+   `forwards_inputs` (`kernel/context/forwarding.py`); of the operands that die in a group of
+   element-wise nodes (`runtime/plan/elementwise/tiled.py`); of the array of a variable
+   (`ops/variables/shared_tensor.py`); of a dead array that is remembered to be given out again
+   (`recycling`). A view has a reference to the array whose memory it shows. What is taken over is a
+   whole array: one that owns its memory, has its elements side by side, and may be written to
+   (`is_whole`).
+
+Rule 3 asks `counts_mean_ownership` first. Without Python's lock counts are kept by each thread for
+itself, and some references are not counted. A tracer, profiler or debugger holds frames, and shows
+or keeps what is in them. There nobody owns anything by counts: results are the same, in new memory.
+It is asked where all else allows to take over, a hundredth of what the new memory would cost, so that
+a debugger that is started within a step counts, too.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping, Sequence
+from functools import cache
+from typing import Any
+
+import numpy as np
+
+__all__ = ["counts_mean_ownership", "is_whole", "others", "others_of_a_local"]
+
+_TOOLS = range(3)  # the debugger's, the coverage's and the profiler's, by `sys.monitoring`
+_has_lock = getattr(sys, "_is_gil_enabled", lambda: True)
+_tool = getattr(getattr(sys, "monitoring", None), "get_tool", None)
+
+
+def counts_mean_ownership() -> bool:
+    """Whether who has the only reference to an array is the only one who can see it."""
+    if sys.gettrace() is not None or sys.getprofile() is not None:
+        return False
+    if _tool is not None and any(_tool(number) is not None for number in _TOOLS):
+        return False
+    return bool(_has_lock())
+
+
+def others(holder: Sequence[Any] | Mapping[Any, Any], key: Any) -> int:
+    """How many references there are to `holder[key]` beside that of the holder."""
+    return sys.getrefcount(holder[key]) - _COUNTED
+
+
+_example = [np.empty(0)]
+_COUNTED = sys.getrefcount(_example[0])
+"""References that `others` counts where only the holder has one. No local of a function refers to the
+example: a tracer would show it, and keep it."""
+
+
+class _Probe:
+    """Called as a plan calls an object with one of its locals."""
+
+    def __call__(self, *inputs: Any) -> int:
+        return others(inputs, 0)
+
+
+@cache
+def others_of_a_local() -> int:
+    """What `others` says of an argument of a call that only a local of the caller refers to.
+
+    To be asked where counts mean ownership.
+    """
+    x, probe = np.empty(0), _Probe()
+    return probe(x) if x.size == 0 else 0
+
+
+def is_whole(array: Any) -> bool:
+    """Whether a value is an array that owns its memory, in order, and may be written to."""
+    if not isinstance(array, np.ndarray) or array.base is not None:
+        return False
+    return array.flags.writeable and array.flags.c_contiguous

@@ -1,0 +1,92 @@
+"""Text of others in text of ours: one function for each kind of document.
+
+Names, messages and files come from models and libraries of ops, and may be any text at all. What they
+become part of takes them through the function here that is for its kind, and through no other way;
+`tests/architecture/test_foreign_text.py` sees to it. Identifiers of programs are given out by
+`opkernel.runtime.plan.names.Names`, strings of programs are written by `repr`.
+"""
+
+import re
+from typing import Any
+
+__all__ = [
+    "archive_name",
+    "docstring",
+    "json_text",
+    "markdown_cell",
+    "markdown_code",
+    "sarif_message",
+    "terminal_text",
+]
+
+_UNPLAIN = re.compile(r"[^ -~]")
+_LONGEST_MEMBER = 65_000
+"""Of the name of an array in an archive, in bytes; zip has 16 bits for it, and NumPy adds to it."""
+
+
+def terminal_text(text: str, keep: str = "\n") -> str:
+    r"""Text that a terminal shows as it is: what steers one, or hides, stands as an escape of Python.
+
+    Escaped is all that is not printable: control characters, C1 (`\x9b`) among them, marks that
+    change the direction of text, line separators, lone surrogates.
+
+    Args:
+        text: any text.
+        keep: the characters that stay beside the printable ones.
+    """
+    if text.isprintable():
+        return text
+    return _UNPLAIN.sub(
+        lambda found: found[0] if found[0].isprintable() or found[0] in keep else _escape(found[0]),
+        text,
+    )
+
+
+def _escape(char: str) -> str:
+    return repr(char)[1:-1]
+
+
+def docstring(text: str) -> str:
+    """Text as a docstring of Python, with its quotes; its lines end as those of Python do."""
+    text = re.sub("\r\n?", "\n", text)
+    for sign in ("\\", '"'):
+        text = text.replace(sign, f"\\{sign}")
+    return f'"""{terminal_text(text)}"""'
+
+
+def json_text(value: Any, indent: int | None = None) -> str:
+    """A value of dicts, lists, text and numbers as JSON, all of it printable ASCII and newlines."""
+    import json  # slow to import
+
+    return json.dumps(value, indent=indent).replace("\x7f", "\\u007f")
+
+
+def markdown_cell(text: str) -> str:
+    """Text as it is, in Markdown: also in a cell of a table."""
+    text = terminal_text(text).replace("\\", "\\\\").replace("&", "&amp;").replace("<", "&lt;")
+    for sign in "|*_`[]":
+        text = text.replace(sign, f"\\{sign}")
+    return text.replace("\n", " ")
+
+
+def markdown_code(text: str) -> str:
+    """Text as code in Markdown: also in a cell of a table."""
+    if re.fullmatch(r"[\w./:>@~^-]+", text, re.ASCII):
+        return f"`{text}`"
+    signs = (c if c.isalnum() else f"&#{ord(c)};" for c in terminal_text(text, keep=""))
+    return f"<code>{''.join(signs)}</code>"
+
+
+def sarif_message(text: str) -> str:
+    r"""Text as that of a message in SARIF, which would take `[words](place)` for a link."""
+    return re.sub(r"\[(?=[^\]]*\]\()", r"\\[", text)
+
+
+def archive_name(name: str) -> str:
+    """The name of an array in an .npz file: the name itself, or where it is too long what stands for it."""
+    data = name.encode("utf-8", "surrogatepass")
+    if len(data) <= _LONGEST_MEMBER:
+        return name
+    import hashlib  # seldom needed
+
+    return f"{name[:100]}...{hashlib.sha256(data).hexdigest()}"

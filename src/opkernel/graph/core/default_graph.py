@@ -1,0 +1,73 @@
+"""The default graph: the innermost `with graph.as_default()` of the thread, or the global one."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from opkernel.graph.core.graph import Graph
+    from opkernel.graph.core.tensor import Tensor
+
+__all__ = [
+    "as_default",
+    "get_default_graph",
+    "graph_of_call",
+    "innermost_default",
+    "reset_default_graph",
+]
+
+_graphs: ContextVar[tuple[Graph, ...]] = ContextVar("default_graphs", default=())
+_global_lock = threading.Lock()
+_global_graphs: list[Graph] = []
+
+
+@contextmanager
+def as_default(graph: Graph) -> Iterator[Graph]:
+    """Make a graph the default of this thread inside the block."""
+    token = _graphs.set((*_graphs.get(), graph))
+    try:
+        yield graph
+    finally:
+        _graphs.reset(token)
+
+
+def innermost_default() -> Graph | None:
+    """The graph of the innermost block of this thread; None outside of all."""
+    graphs = _graphs.get()
+    return graphs[-1] if graphs else None
+
+
+def graph_of_call(tensors: Iterable[Tensor]) -> Graph | None:
+    """The graph that a call with these tensors adds to; None where it adds to none.
+
+    It is that of the innermost block while a function is being traced, since tensors from outside
+    become inputs of the function; else that of the first tensor, or of the innermost block.
+    """
+    graph = innermost_default()
+    if graph is not None and graph.building_function:
+        return graph
+    first = next(iter(tensors), None)
+    return graph if first is None else first.graph
+
+
+def get_default_graph() -> Graph:
+    """The graph of the innermost `with graph.as_default()` of this thread, or else a global one."""
+    graph = innermost_default()
+    if graph is not None:
+        return graph
+    from opkernel.graph.core.graph import Graph  # graphs know how to become the default one
+
+    with _global_lock:
+        if not _global_graphs:
+            _global_graphs.append(Graph())
+        return _global_graphs[0]
+
+
+def reset_default_graph() -> None:
+    """Let the next call of `get_default_graph` outside of all blocks make a new graph."""
+    with _global_lock:
+        _global_graphs.clear()

@@ -1,0 +1,463 @@
+"""Graph: operations, and what new ones fall under.
+
+State: `_operations` in the order of making, which is topological but for the back edges of loops.
+
+Source: TensorFlow python/framework/ops.py.
+"""
+
+from __future__ import annotations
+
+import itertools
+import threading
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager, ExitStack
+from typing import TYPE_CHECKING, Any
+
+from opkernel.errors import FailedPreconditionError, InvalidArgumentError
+from opkernel.graph.core.create_op import NodeRequest, build_node
+from opkernel.graph.core.default_graph import as_default
+from opkernel.graph.core.definition_site import capture_site
+from opkernel.graph.core.elements import as_operation, find_element
+from opkernel.graph.core.fanout import Fanout
+from opkernel.graph.core.names_in_use import NamesInUse
+from opkernel.graph.core.node_signature import NodeSignature
+from opkernel.graph.core.operation import Operation
+from opkernel.graph.core.scopes import DeviceFunction, Scopes
+from opkernel.graph.core.signature import SignatureResolver
+from opkernel.graph.core.tensor import Tensor
+from opkernel.graph.core.tensor_name import is_valid_node_name
+from opkernel.graph.functions.function_library import FunctionLibraryDefinition
+from opkernel.graph.inference.shape_refiner import ShapeRefiner
+from opkernel.graph.io.node_order import order_by_inputs
+from opkernel.opdef import (
+    GRAPH_DEF_VERSION,
+    GRAPH_DEF_VERSION_MIN_CONSUMER,
+    OpRegistrationData,
+)
+from opkernel.proto import GraphDef, NodeDef, OpDef, VersionDef
+
+if TYPE_CHECKING:
+    from opkernel.graph.core.undo import Undo
+    from opkernel.graph.edit.graph_edit import GraphEdit
+    from opkernel.graph.inference.graph_shapes import GraphShapes
+    from opkernel.opdef import OpRegistry
+
+__all__ = ["Graph"]
+
+
+class Graph:
+    """A dataflow graph: operations, and the tensors between them.
+
+    Attributes:
+        function_library: the functions that its operations may call, by name.
+        graph_def_versions: its versions; `producer` tells which ops it may hold.
+        finalized: whether it can no longer be changed.
+        edits: how often inputs or attrs of its operations were changed; what was compiled from the
+            graph before is stale.
+        assigned_devices: the devices that a placer has put operations on, by their full names.
+        building_function: whether it is the body of a function, which takes tensors of the graphs
+            around it.
+        by_name: its operations by name.
+        lock: held by who changes it, or reads much of it.
+        scopes: what new operations fall under in this thread.
+        refiner: what is known of the shapes of its tensors.
+        fanout: which operations take the outputs of each.
+        traces: of the functions that are traced for it, by function.
+        undos: what it was before the edits that are under way.
+
+    Methods and these attributes are for everybody to read; only methods change the graph.
+    """
+
+    building_function = False
+
+    def __init__(
+        self,
+        op_registry: OpRegistry | None = None,
+        *,
+        function_library: FunctionLibraryDefinition | None = None,
+    ) -> None:
+        """A graph without operations.
+
+        Args:
+            op_registry: the ops; the global ones if there is none.
+            function_library: the functions, shared with what else uses the library; a new library
+                in front of `op_registry` if there is none.
+        """
+        self.function_library = (
+            FunctionLibraryDefinition(op_registry) if function_library is None else function_library
+        )
+        self.graph_def_versions = VersionDef(
+            producer=GRAPH_DEF_VERSION, min_consumer=GRAPH_DEF_VERSION_MIN_CONSUMER
+        )
+        self.finalized = False
+        self.edits = 0
+        self.assigned_devices: dict[Operation, str] = {}
+        self.lock = threading.RLock()
+        self._operations: list[Operation] = []
+        self.by_name: dict[str, Operation] = {}
+        self.names = NamesInUse(self._operations)
+        self.name_counter = itertools.count()  # of the names that rewriting gives
+        self.fanout = Fanout(self._operations)
+        self._collections: dict[Any, list[Any]] = {}
+        self.traces: dict[Any, Any] = {}
+        self.undos: list[Undo] = []
+        self.scopes = Scopes()
+        self._resolver = SignatureResolver(self.function_library.look_up)
+        self.refiner = ShapeRefiner(self)
+
+    # Making operations.
+
+    def create_op(
+        self,
+        op_type: str,
+        inputs: Sequence[Any] = (),
+        dtypes: Sequence[Any] | None = None,
+        input_types: Sequence[Any] | None = None,
+        name: str | None = None,
+        attrs: Mapping[str, Any] | None = None,
+        op_def: OpDef | None = None,
+        control_inputs: Iterable[Any] = (),
+    ) -> Operation:
+        """Make an operation.
+
+        Args:
+            op_type: the name of an op, or of a function of the library.
+            inputs: the tensors, flat, or one entry for each input argument where a list argument
+                is a list. What is no tensor becomes a constant; a list of tensors in the place
+                of one is packed.
+            dtypes: the types that the outputs should have, to be checked.
+            input_types: the types to take the inputs as, where they are not those of the tensors.
+            name: its name, made unique in the name scope; ending in a slash it is used as it
+                stands. The op's name if there is none.
+            attrs: Python values or AttrValues; those that follow from the inputs, and those with a
+                default, may be left out.
+            op_def: the op, if not the registered one.
+            control_inputs: what is to run before it, beyond the control dependencies of the block.
+
+        Raises:
+            NotFoundError: the op is not registered.
+            InvalidArgumentError: an input, an attr or a shape breaks a rule of the op.
+            FailedPreconditionError: the graph is finalized.
+        """
+        request = NodeRequest(op_type, list(inputs), dict(attrs or {}), op_def, input_types, dtypes)
+        return self.create_node(name or op_type, request, control_inputs)
+
+    def create_node(
+        self, name: str, request: NodeRequest, control_inputs: Iterable[Any] = ()
+    ) -> Operation:
+        """Make the operation that is asked for; `create_op` takes the request apart."""
+        with self.lock:
+            self.check_not_finalized()
+            full_name = self._new_name(name)
+            op = build_node(self, full_name, request, [as_operation(c) for c in control_inputs])
+            op.definition_site = capture_site()
+            with ExitStack() as colocations:
+                for source in op.reference_sources() if request.beside_refs else ():
+                    colocations.enter_context(self.colocate_with(source))
+                self.scopes.apply_to(op)
+            self.refiner.add_node(op)
+            self.append([op])
+            self.scopes.note_made(op)
+            return op
+
+    def unique_name(self, name: str, mark_as_used: bool = True) -> str:
+        """A name in the current name scope that no operation and no scope has.
+
+        Names that differ in nothing but case count as the same.
+        """
+        with self.lock:
+            name = f"{self.scopes.name}/{name}" if self.scopes.name else name
+            return self.names.unique(name, mark_as_used=mark_as_used)
+
+    # Scopes for new operations.
+
+    def name_scope(self, name: str | None) -> AbstractContextManager[str]:
+        """Put the names of new operations under `name`, made unique.
+
+        A name that ends in a slash enters that scope again; none at all leaves every scope.
+        """
+        if not name:
+            return self.scopes.in_name("")
+        stem = name.removesuffix("/")
+        if not is_valid_node_name(stem, allow_internal=bool(self.scopes.name)):
+            raise InvalidArgumentError(f"'{name}' is not a valid scope name")
+        return self.scopes.in_name(stem if name.endswith("/") else self.unique_name(stem))
+
+    def device(self, device: str | DeviceFunction | None) -> AbstractContextManager[None]:
+        """Put new operations on a device; scopes inside add to the name and override its parts."""
+        return self.scopes.on_device(device)
+
+    def control_dependencies(
+        self, control_inputs: Iterable[Any] | None
+    ) -> AbstractContextManager[None]:
+        """Make new operations run after others; None drops what outer blocks ask for."""
+        if control_inputs is None:
+            return self.scopes.after(None)
+        ops = [as_operation(element) for element in control_inputs]
+        for op in ops:
+            self.check_own(op, "control dependency")
+        return self.scopes.after(ops)
+
+    def colocate_with(
+        self, op: Any | None, ignore_existing: bool = False
+    ) -> AbstractContextManager[None]:
+        """Put new operations on the device of `op`, whichever that will be."""
+        target = None if op is None else as_operation(op)
+        return self.scopes.beside(target, ignore_existing=ignore_existing)
+
+    def gradient_override_map(self, op_type_map: Mapping[str, str]) -> AbstractContextManager[None]:
+        """Give new operations other gradient functions than those of their ops.
+
+        Args:
+            op_type_map: by the names of ops, names that gradient functions are registered for.
+        """
+        return self.scopes.with_gradients(op_type_map)
+
+    def as_default(self) -> AbstractContextManager[Graph]:
+        """Make it the default graph of this thread."""
+        return as_default(self)
+
+    # Changing operations.
+
+    def edit(self) -> AbstractContextManager[GraphEdit]:
+        """Change operations that are there: `with graph.edit() as edit:`, all changes or none.
+
+        The graph is the default graph in the block. At its end operations are put in order again, and
+        shapes are inferred anew when they are asked for. Where the block raises, the graph is what it
+        was.
+
+        Raises:
+            FailedPreconditionError: the graph is finalized.
+            InvalidArgumentError: at the end of the block, operations depend on each other in a cycle;
+                the message names them.
+        """
+        from opkernel.graph.edit.graph_edit import edit_graph  # it is not needed to run a graph
+
+        return edit_graph(self)
+
+    # Finding elements.
+
+    @property
+    def op_registry(self) -> OpRegistry:
+        """The ops that are not functions of the library."""
+        return self.function_library.op_registry
+
+    @property
+    def version(self) -> int:
+        """How many operations it has had; changes whenever one is added."""
+        return len(self._operations)
+
+    def get_operations(self) -> list[Operation]:
+        """Its operations, in the order in which they were made."""
+        return list(self._operations)
+
+    def get_operation_by_name(self, name: str) -> Operation:
+        """The operation of a name.
+
+        Raises:
+            NotFoundError: there is none.
+        """
+        element = self.as_graph_element(name, allow_tensor=False)
+        assert isinstance(element, Operation)
+        return element
+
+    def get_tensor_by_name(self, name: str) -> Tensor:
+        """The tensor of a name, `node:0`.
+
+        Raises:
+            NotFoundError: there is none.
+        """
+        element = self.as_graph_element(name, allow_operation=False)
+        assert isinstance(element, Tensor)
+        return element
+
+    def as_graph_element(
+        self, obj: Any, allow_tensor: bool = True, allow_operation: bool = True
+    ) -> Tensor | Operation:
+        """The tensor or operation that `obj` is or names.
+
+        Args:
+            obj: a name (`node:0` of a tensor, `node` of an operation), a Tensor, an Operation, or
+                an object with a method `_as_graph_element`.
+            allow_tensor: whether a tensor may be meant.
+            allow_operation: whether an operation may be meant.
+
+        Raises:
+            NotFoundError: the graph has no element of the name.
+            InvalidArgumentError: it is not of a kind that is allowed, or of another graph.
+        """
+        return find_element(self, obj, allow_tensor, allow_operation)
+
+    # Collections.
+
+    def add_to_collection(self, name: Any, value: Any) -> None:
+        """Add a value to a collection."""
+        self.check_not_finalized()
+        self._collections.setdefault(name, []).append(value)
+
+    def get_collection(self, name: Any) -> list[Any]:
+        """The values of a collection, in the order of adding."""
+        return list(self._collections.get(name, []))
+
+    def get_collection_ref(self, name: Any) -> list[Any]:
+        """The collection itself; changes to the list are changes of the graph."""
+        return self._collections.setdefault(name, [])
+
+    def get_all_collection_keys(self) -> list[Any]:
+        """The names of the collections that are not empty."""
+        return [name for name, values in self._collections.items() if values]
+
+    # The whole graph.
+
+    def infer_full_types(self) -> None:
+        """Infer the full types of all operations; they and the exported nodes carry them then.
+
+        Raises:
+            InvalidArgumentError: types contradict each other; the message names the node.
+            UnimplementedError: an op takes its types from a function that it calls.
+            FailedPreconditionError: the graph is finalized.
+        """
+        from opkernel.graph.inference.full_type_inference import infer_full_types  # rarely needed
+
+        with self.lock:
+            self.check_not_finalized()
+            for op, full_type in infer_full_types(self).items():
+                op.set_full_type(full_type)
+
+    def finalize(self) -> None:
+        """Make any further change an error."""
+        self.finalized = True
+
+    def as_graph_def(self, add_shapes: bool = False) -> GraphDef:
+        """The graph as a message.
+
+        Args:
+            add_shapes: give each node an attr `_output_shapes` with what is known of its shapes.
+        """
+        with self.lock:
+            graph_def = GraphDef(
+                versions=self.graph_def_versions, library=self.function_library.to_proto()
+            )
+            graph_def.node.extend([op.node_def for op in self._operations])
+            if add_shapes:
+                for node, op in zip(graph_def.node, self._operations, strict=True):
+                    shapes = node.attr["_output_shapes"].list
+                    del shapes.shape[:]
+                    shapes.shape.extend([tensor.shape.to_proto() for tensor in op.outputs])
+            return graph_def
+
+    def infer_shapes(
+        self, inputs: Mapping[Any, Any] | None = None, *, update: bool = False
+    ) -> GraphShapes:
+        """Infer the shapes of the whole graph, through its loops and functions.
+
+        Args:
+            inputs: shapes of tensors, by tensor or by name (`x:0`); they are merged into what is
+                known of them.
+            update: let the tensors of the graph keep what was found as their shapes. Without it
+                the graph stays as it is.
+
+        Raises:
+            NotFoundError: a name in `inputs` is of no tensor.
+            InvalidArgumentError: a given shape is none, or shapes disagree.
+        """
+        from opkernel.graph.inference.graph_shapes import infer_shapes  # graphs are mostly run
+
+        with self.lock:
+            shapes = infer_shapes(self, inputs)
+            if update:
+                self.refiner.adopt(shapes.refiner)
+            return shapes
+
+    # For who makes and changes operations: importers, passes, gradients.
+
+    def resolve(
+        self, node: NodeDef, num_inputs: int, registration: OpRegistrationData | None = None
+    ) -> NodeSignature:
+        """The signature of a node with `num_inputs` data inputs; missing defaults are added to it.
+
+        Raises:
+            NotFoundError: its op is not registered.
+            InvalidArgumentError: it breaks a rule of its op.
+        """
+        registration = registration or self.function_library.look_up(node.op)
+        return self._resolver.resolve(node, num_inputs, registration)
+
+    def append(self, ops: Sequence[Operation]) -> None:
+        """Take in new operations, which are numbered and linked."""
+        self._operations.extend(ops)
+        self.by_name.update([(op.name, op) for op in ops])
+
+    def changing(self, op: Operation) -> None:
+        """An operation is about to be changed: what changes one says so first.
+
+        Raises:
+            FailedPreconditionError: the graph is finalized.
+            InvalidArgumentError: the operation was removed.
+        """
+        self.check_not_finalized()
+        self.check_own(op, "changed node")
+        for undo in self.undos:
+            undo.note(op)
+
+    def put_in_order(self, ops: list[Operation]) -> None:
+        """Let these be its operations, each after those that it takes tensors from or waits for.
+
+        Raises:
+            InvalidArgumentError: they depend on each other in a cycle.
+        """
+        for number, op in enumerate(ops):
+            op.number = number
+        self.hold(order_by_inputs(ops))
+
+    def rename(self, names: Mapping[Operation, str]) -> None:
+        """Give operations other names, which are free."""
+        for op in names:
+            del self.by_name[op.name]
+        for op, name in names.items():
+            op.name = name
+            self.by_name[name] = op
+            self.names.mark(name)
+
+    def hold(self, ops: Iterable[Operation]) -> None:
+        """Let these be its operations, in this order."""
+        self._operations[:] = ops
+        for number, op in enumerate(self._operations):
+            op.number = number
+        self.by_name = {op.name: op for op in self._operations}
+        self.fanout = Fanout(self._operations)
+        self.names.index_again()
+
+    def _new_name(self, name: str) -> str:
+        stem = name.removesuffix("/")
+        if not is_valid_node_name(stem, allow_internal=bool(self.scopes.name)):
+            raise InvalidArgumentError(f"'{name}' is not a valid node name", node=name)
+        if not name.endswith("/"):
+            return self.unique_name(name)
+        if stem in self.by_name:
+            raise InvalidArgumentError(f"Duplicate node name in graph: '{stem}'", node=stem)
+        self.names.mark(stem)
+        return stem
+
+    def check_not_finalized(self) -> None:
+        """Raise FailedPreconditionError where the graph can no longer be changed."""
+        if self.finalized:
+            raise FailedPreconditionError("Graph is finalized and cannot be modified.")
+
+    def as_own(self, tensor: Tensor) -> Tensor:
+        """The tensor of this graph that stands for a tensor which is used in it."""
+        return tensor
+
+    def check_own(self, op: Operation, what: str, of: str = "") -> None:
+        """Raise InvalidArgumentError where an operation is of another graph, or was removed.
+
+        Args:
+            op: the operation.
+            what: what it is to be.
+            of: the node that it is to be that of.
+        """
+        if op.graph is not self or self.by_name.get(op.name) is not op:
+            what = f"{what} of {of!r}" if of else what
+            raise InvalidArgumentError(
+                f"{op.name!r} cannot be a {what}: it is not an element of this graph.", node=op.name
+            )

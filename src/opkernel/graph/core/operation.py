@@ -1,0 +1,469 @@
+"""Operation: a node of a graph.
+
+An Operation keeps its edges as references; the `input` field of its NodeDef is written from them
+when it is next read after a change. What nodes of one op with equal attrs have in common stands
+once, in a NodeSignature that they share. Tensors are made when they are first asked for.
+
+Source: TensorFlow python/framework/ops.py, core/graph/graph.h.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from opkernel.errors import InvalidArgumentError
+from opkernel.graph.core.definition_site import DefinitionSite, format_site
+from opkernel.graph.core.node_signature import (
+    NO_SIGNATURE,
+    NodeSignature,
+    input_type_error,
+    types_compatible,
+)
+from opkernel.graph.core.runtime_hooks import run_fetches
+from opkernel.graph.core.tensor import Tensor
+from opkernel.graph.core.tensor_name import CONTROL_SLOT, format_input
+from opkernel.opdef.core.op_traits import OpTraits
+from opkernel.proto import AttrValue, FullTypeDef, NodeDef, OpDef
+from opkernel.types import DataType
+
+if TYPE_CHECKING:
+    from traceback import StackSummary
+
+    from google.protobuf.internal.containers import MessageMap
+
+    from opkernel.graph.core.graph import Graph
+
+__all__ = [
+    "COLOCATION_ATTR",
+    "COLOCATION_PREFIX",
+    "GRADIENT_OP_TYPE_ATTR",
+    "Operation",
+    "types_given",
+]
+
+COLOCATION_ATTR = "_class"
+COLOCATION_PREFIX = b"loc:@"
+GRADIENT_OP_TYPE_ATTR = "_gradient_op_type"
+"""The attr of a node that names what its gradient is looked up by, in place of its op."""
+
+
+def types_given(operations: Iterable[Operation]) -> set[DataType]:
+    """The types of all outputs of some operations."""
+    signatures = {op.signature for op in operations}
+    return {dtype for signature in signatures for dtype in signature.output_types}
+
+
+class Operation:
+    """A node of a graph. Made by `Graph.create_op` and `import_graph_def`.
+
+    Attributes:
+        graph: the graph that it belongs to.
+        name: its name, unique in the graph.
+        number: its place among the operations of the graph.
+        edges: where its inputs come from, flat: (operation, output index, operation, ...). `inputs`
+            has them as tensors.
+        control_inputs: the operations that run before it without giving it a tensor.
+        signature: its op, and the types of its inputs and outputs.
+        message: the node as a message, whose `input` may be that before a change; `node_def` has it
+            as it is.
+        stale: whether the `input` of the message is not what the edges say.
+        definition_site: where in the user's code it was made; None for imported nodes.
+
+    Attributes are read by everybody, and changed by what edits graphs.
+    """
+
+    # _fanout: (consumer, input index) of each edge that leaves; Fanout fills it on demand.
+    __slots__ = (
+        "__weakref__",
+        "_fanout",
+        "_outputs",
+        "control_inputs",
+        "definition_site",
+        "edges",
+        "graph",
+        "message",
+        "name",
+        "number",
+        "signature",
+        "stale",
+    )
+
+    def __init__(
+        self,
+        graph: Graph,
+        name: str,
+        node_def: NodeDef,
+        number: int,
+        inputs: Sequence[Tensor] = (),
+        control_inputs: Collection[Operation] = (),
+    ) -> None:
+        self.graph = graph
+        self.name = name
+        self.message = node_def
+        self.number = number
+        self.signature: NodeSignature = NO_SIGNATURE
+        self.edges: tuple[Any, ...] = _edges_from(inputs) if inputs else ()
+        self.control_inputs: tuple[Operation, ...] = ()
+        if control_inputs:
+            self.control_inputs = tuple(dict.fromkeys(control_inputs))
+        self._outputs: tuple[Tensor, ...] | None = None
+        self._fanout: dict[tuple[Operation, int], None] | None = None
+        self.definition_site: DefinitionSite | None = None
+        self.stale = False
+
+    @property
+    def type(self) -> str:
+        """The name of the op."""
+        return self.signature.op_type
+
+    @property
+    def op_def(self) -> OpDef:
+        """The op; one with nothing but the name where it is not registered."""
+        registration = self.signature.registration
+        return OpDef(name=self.type) if registration is None else registration.op_def
+
+    @property
+    def traits(self) -> OpTraits:
+        """What may be assumed of its op."""
+        return self.signature.traits
+
+    @property
+    def node_def(self) -> NodeDef:
+        """The node as a message; it is the operation's own, to be read and not to be changed."""
+        if self.stale:
+            with self.graph.lock:
+                if self.stale:
+                    self.message = _copy(self.message)
+                    self.write_inputs()
+        return self.message
+
+    @property
+    def attr(self) -> MessageMap[str, AttrValue]:
+        """The attrs of the node, to be read and not to be changed."""
+        return self.message.attr
+
+    @property
+    def device(self) -> str:
+        """The device that it was put on; or that asked for, in whole or in part; or nothing."""
+        assigned = self.graph.assigned_devices
+        return (assigned.get(self) if assigned else None) or self.message.device
+
+    @property
+    def inputs(self) -> tuple[Tensor, ...]:
+        """The tensors that it takes."""
+        edges = self.edges
+        tensors = []
+        for at in range(0, len(edges), 2):  # half the time that zip takes: this is asked often
+            producer = edges[at]
+            tensors.append((producer._outputs or producer.outputs)[edges[at + 1]])
+        return tuple(tensors)
+
+    @property
+    def outputs(self) -> tuple[Tensor, ...]:
+        """The tensors that it gives."""
+        outputs = self._outputs
+        if outputs is None:
+            with self.graph.lock:
+                outputs = self._outputs
+                if outputs is None:
+                    count = len(self.signature.output_types)
+                    outputs = tuple([Tensor(self, index) for index in range(count)])
+                    self._outputs = outputs
+        return outputs
+
+    @property
+    def input_types(self) -> tuple[DataType, ...]:
+        """The types that its op declares for the inputs."""
+        return self.signature.input_types
+
+    @property
+    def output_types(self) -> tuple[DataType, ...]:
+        """The types of the outputs."""
+        return self.signature.output_types
+
+    @property
+    def full_type(self) -> FullTypeDef | None:
+        """The full types of its outputs, a TFT_PRODUCT; None where none is known.
+
+        Those that the node carries, as after `Graph.infer_full_types`, or else what its op declares,
+        with the attrs filled in. To be read and not to be changed.
+
+        Raises:
+            InvalidArgumentError: the types that the op declares do not fit the attrs.
+        """
+        from opkernel.opdef.full_type import full_type_of_node  # few ask for it
+
+        registration = self.signature.registration
+        return None if registration is None else full_type_of_node(self.message, registration)
+
+    @property
+    def control_outputs(self) -> list[Operation]:
+        """The operations that have it among their control inputs."""
+        return [consumer for consumer, index in self.consumer_edges() if index == CONTROL_SLOT]
+
+    @property
+    def traceback(self) -> StackSummary | None:
+        """Where in the user's code it was made; None for imported nodes."""
+        return None if self.definition_site is None else format_site(self.definition_site)
+
+    def values(self) -> tuple[Tensor, ...]:
+        """Its outputs."""
+        return self.outputs
+
+    def get_attr(self, name: str) -> Any:
+        """The value of an attr: strings as bytes, types as DataType, lists as lists.
+
+        Shapes, tensors and functions are given as their messages.
+
+        Raises:
+            InvalidArgumentError: it has no such attr.
+        """
+        if name not in self.attr:
+            raise InvalidArgumentError(
+                f"Operation {self.name!r} has no attr named {name!r}.", node=self.name, op=self.type
+            )
+        return _attr_as_given(self.attr[name])
+
+    def colocation_groups(self) -> list[bytes]:
+        """The groups whose operations share its device: `b"loc:@name"`."""
+        own = [COLOCATION_PREFIX + self.name.encode()]
+        if COLOCATION_ATTR not in self.attr:
+            return own
+        groups = self.attr[COLOCATION_ATTR].list.s
+        return [group for group in groups if group.startswith(COLOCATION_PREFIX)] or own
+
+    def run(self, feed_dict: Mapping[Any, Any] | None = None, session: Any | None = None) -> None:
+        """Run it and what it needs, in `session` or the default session."""
+        run_fetches(self.graph, self, feed_dict, session)
+
+    def __repr__(self) -> str:
+        return f"<opkernel.Operation {self.name!r} type={self.type}>"
+
+    # What changes an operation that is already part of a graph. What was inferred of the shapes of
+    # operations behind it stays; at the end of a `Graph.edit` they are inferred anew.
+
+    def set_device(self, device: str) -> None:
+        """Have it ask for another device."""
+        self.graph.changing(self)
+        self.message = _copy(self.message)
+        self.message.device = str(device)
+        self.graph.edits += 1
+
+    def set_full_type(self, full_type: FullTypeDef) -> None:
+        """Have it carry the full types of its outputs."""
+        self.graph.changing(self)
+        self.message = _copy(self.message)
+        self.message.experimental_type.CopyFrom(full_type)
+
+    def update_input(self, index: int, tensor: Tensor) -> None:
+        """Give it another tensor as an input.
+
+        Raises:
+            InvalidArgumentError: no such input, or a tensor of another graph or type.
+        """
+        self.graph.changing(self)
+        if not 0 <= index < len(self.edges) // 2:
+            raise InvalidArgumentError(
+                f"Node {self.name!r} has no input {index}: it has {len(self.edges) // 2}",
+                node=self.name,
+                op=self.type,
+            )
+        self.check_input(index, tensor, self.signature)
+        self.graph.fanout.forget(self.edges[2 * index], self, index)
+        edges = list(self.edges)
+        edges[2 * index : 2 * index + 2] = tensor.op, tensor.value_index
+        self._rewire(tuple(edges))
+        self.graph.fanout.note(tensor.op, self, index)
+
+    def set_inputs(self, tensors: Sequence[Tensor]) -> None:
+        """Give it other tensors as its inputs.
+
+        Raises:
+            InvalidArgumentError: they are too few or too many, or one is of another graph or type.
+        """
+        self.graph.changing(self)
+        self.check_inputs(tensors, self.signature)
+        self._lead(tensors)
+
+    def add_control_input(self, op: Operation) -> None:
+        """Make it run after `op`."""
+        self.add_control_inputs([op])
+
+    def add_control_inputs(self, ops: Iterable[Operation]) -> None:
+        """Make it run after further operations.
+
+        Raises:
+            InvalidArgumentError: one is of another graph.
+        """
+        self.set_control_inputs((*self.control_inputs, *ops))
+
+    def set_control_inputs(self, ops: Iterable[Operation]) -> None:
+        """Make it run after `ops` and no others, beyond those that it takes tensors of.
+
+        Raises:
+            InvalidArgumentError: one is of another graph.
+        """
+        graph, before = self.graph, self.control_inputs
+        graph.changing(self)
+        after = dict.fromkeys(ops)
+        for op in after:
+            graph.check_own(op, "control input", self.name)
+        for op in before:
+            if op not in after:
+                graph.fanout.forget(op, self, CONTROL_SLOT)
+        self.control_inputs = tuple(after)
+        for op in after:
+            graph.fanout.note(op, self, CONTROL_SLOT)
+        self.stale = True
+        graph.edits += 1
+
+    def set_attr(self, name: str, value: AttrValue) -> None:
+        """Set an attr; the types of inputs and outputs follow, as `set_attrs` says."""
+        self.set_attrs({name: value})
+
+    def set_attrs(
+        self, attrs: Mapping[str, AttrValue], inputs: Sequence[Tensor] | None = None
+    ) -> None:
+        """Set attrs, and inputs that go with them; those that it has stay where none are given.
+
+        Raises:
+            InvalidArgumentError: as `become`.
+        """
+        node = _copy(self.message)
+        for name, value in attrs.items():
+            node.attr[name].CopyFrom(value)
+        self.become(node, self.inputs if inputs is None else inputs)
+
+    def become(self, node: NodeDef, inputs: Sequence[Tensor]) -> None:
+        """Turn it into another node; its name and control inputs stay, and who takes its outputs.
+
+        Args:
+            node: the new op, with its attrs and device; it is taken over.
+            inputs: what it takes.
+
+        Raises:
+            NotFoundError, InvalidArgumentError: the node breaks a rule of the op, its inputs do not
+                fit, or an output that is taken would be of another type.
+        """
+        self.graph.changing(self)
+        node.input[:] = [tensor.name for tensor in inputs]
+        signature = self.graph.resolve(node, len(inputs))
+        self.check_inputs(inputs, signature)
+        self._check_outputs(signature)
+        self.message, self.signature = node, signature
+        self._lead(inputs)
+        self._resize_outputs()
+
+    def cut_off(self) -> None:
+        """Take all inputs from an operation that nobody needs."""
+        self.set_control_inputs(())
+        self._lead(())
+
+    # The names that scripts for TensorFlow know them by.
+    _set_device, _set_attr = set_device, set_attr
+    _add_control_input, _add_control_inputs = add_control_input, add_control_inputs
+    _update_input = update_input
+
+    def _lead(self, inputs: Sequence[Tensor]) -> None:
+        """Take other inputs, which fit."""
+        fanout = self.graph.fanout
+        for index, source in enumerate(self.edges[::2]):
+            fanout.forget(source, self, index)
+        self._rewire(_edges_from(inputs))
+        for index, source in enumerate(self.edges[::2]):
+            fanout.note(source, self, index)
+
+    def _resize_outputs(self) -> None:
+        """Let there be a tensor for each output; those that were there stay the same objects."""
+        if self._outputs is not None:
+            count = len(self.signature.output_types)
+            kept = self._outputs[:count]
+            self._outputs = kept + tuple([Tensor(self, i) for i in range(len(kept), count)])
+
+    def check_inputs(self, tensors: Sequence[Tensor], signature: NodeSignature) -> None:
+        """Raise InvalidArgumentError where tensors cannot be the inputs of a node of a signature."""
+        if len(tensors) != len(signature.input_types):
+            raise InvalidArgumentError(
+                f"Node {self.name!r} ({signature.op_type}) takes {len(signature.input_types)} inputs, "
+                f"not {len(tensors)}",
+                node=self.name,
+                op=signature.op_type,
+            )
+        for index, tensor in enumerate(tensors):
+            self.check_input(index, tensor, signature)
+
+    def check_input(self, index: int, tensor: Tensor, signature: NodeSignature) -> None:
+        """Raise InvalidArgumentError where a tensor cannot be an input of such a node."""
+        self.graph.check_own(tensor.op, "input", self.name)
+        expected = signature.input_types[index]
+        if not types_compatible(expected, tensor.dtype):
+            raise input_type_error(self.name, signature, index, tensor.name, tensor.dtype)
+
+    def _check_outputs(self, signature: NodeSignature) -> None:
+        before, after = self.output_types, signature.output_types
+        if before == after[: len(before)]:
+            return
+        taken = {c.edges[2 * at + 1] for c, at in self.consumer_edges() if at >= 0}
+        if any(before[index : index + 1] != after[index : index + 1] for index in taken):
+            raise InvalidArgumentError(
+                f"Node '{self.name}' ({self.type}) cannot become a {signature.op_type}: its outputs "
+                f"are of other types",
+                node=self.name,
+                op=self.type,
+            )
+
+    def _rewire(self, edges: tuple[Any, ...]) -> None:
+        self.edges = edges
+        self.graph.refiner.forget(self)
+        self.stale = True
+        self.graph.edits += 1
+
+    def consumer_edges(self) -> list[tuple[Operation, int]]:
+        """Who takes its outputs and as which input; CONTROL_SLOT for those that only wait for it."""
+        with self.graph.lock:
+            return self.graph.fanout.of(self)
+
+    def reference_sources(self) -> list[Operation]:
+        """The operations that give the inputs which are references."""
+        types = zip(self.edges[::2], self.signature.input_types, strict=True)
+        return [source for source, dtype in types if dtype.is_ref]
+
+    def _input_texts(self) -> list[str]:
+        """The `input` field that its NodeDef should have."""
+        edges = self.edges
+        texts = [format_input(edges[i].name, edges[i + 1]) for i in range(0, len(edges), 2)]
+        texts += [""] * (len(self.signature.input_types) - len(texts))
+        return texts + sorted([f"^{op.name}" for op in self.control_inputs])
+
+    def write_inputs(self) -> None:
+        """Bring the message up to date."""
+        message = self.message
+        message.name = self.name
+        del message.input[:]
+        message.input.extend(self._input_texts())
+        self.stale = False
+
+
+def _edges_from(tensors: Sequence[Tensor]) -> tuple[Any, ...]:
+    return tuple([part for tensor in tensors for part in (tensor.op, tensor.value_index)])
+
+
+def _copy(node: NodeDef) -> NodeDef:
+    """A node to be changed: a copy of the operation may share the message that it has."""
+    copy = NodeDef()
+    copy.CopyFrom(node)
+    return copy
+
+
+def _attr_as_given(value: AttrValue) -> Any:
+    kind = value.WhichOneof("value")
+    if kind is None:
+        return []
+    if kind == "type":
+        return DataType(value.type)
+    if kind != "list":
+        return getattr(value, kind)
+    for field, items in value.list.ListFields():
+        return [DataType(item) for item in items] if field.name == "type" else list(items)
+    return []

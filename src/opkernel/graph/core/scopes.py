@@ -1,0 +1,151 @@
+"""The scopes that new nodes fall under: names, devices, control dependencies, colocation.
+
+Each thread has its own scopes. Source: TensorFlow python/framework/ops.py.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+
+from opkernel.graph.core.operation import COLOCATION_ATTR, GRADIENT_OP_TYPE_ATTR, Operation
+from opkernel.opdef import DeviceName, attr_from_python
+from opkernel.records import dataclass, field
+
+__all__ = ["DeviceFunction", "Scopes"]
+
+DeviceFunction = Callable[[Operation], str | None]
+"""Chooses the device of a new operation, or None to leave it."""
+
+
+@dataclass(slots=True)
+class _Controllers:
+    """The control inputs of one `control_dependencies` block, and the operations made in it."""
+
+    inputs: list[Operation]
+    made_inside: set[Operation] = field(default_factory=set)
+
+
+class Scopes(threading.local):
+    """The scopes of a graph in one thread.
+
+    Attributes:
+        name: the name scope, without the slash at its end.
+        devices: the device scopes, outermost first; None drops those before it.
+        controllers: the blocks of control dependencies, outermost first.
+        colocated: the operations to colocate with, outermost first.
+        gradients: by ops, the names that their gradients are looked up by.
+    """
+
+    def __init__(self) -> None:
+        self.name = ""
+        self.devices: list[DeviceName | DeviceFunction | None] = []
+        self.controllers: list[_Controllers] = []
+        self.colocated: list[Operation] = []
+        self.gradients: Mapping[str, str] = {}
+
+    @contextmanager
+    def in_name(self, name: str) -> Iterator[str]:
+        """Put new names under `name`; gives the prefix that they get."""
+        outer, self.name = self.name, name
+        try:
+            yield f"{name}/" if name else ""
+        finally:
+            self.name = outer
+
+    @contextmanager
+    def on_device(self, device: str | DeviceFunction | None) -> Iterator[None]:
+        """Put new operations on a device; what inner scopes say goes before."""
+        outer = self.devices
+        scope = DeviceName.parse(device) if isinstance(device, str) else device
+        self.devices = [*outer, scope]
+        try:
+            yield
+        finally:
+            self.devices = outer
+
+    @contextmanager
+    def after(self, inputs: Sequence[Operation] | None) -> Iterator[None]:
+        """Make new operations run after `inputs`; None drops what outer blocks ask for."""
+        outer = self.controllers
+        if inputs is None:
+            self.controllers = []
+        else:
+            known = {op for block in outer for op in block.inputs}
+            new = [op for op in dict.fromkeys(inputs) if op not in known]
+            self.controllers = [*outer, _Controllers(new)]
+        try:
+            yield
+        finally:
+            self.controllers = outer
+
+    @contextmanager
+    def beside(self, op: Operation | None, *, ignore_existing: bool) -> Iterator[None]:
+        """Colocate new operations with `op`; the device scopes outside do not count inside."""
+        outer = self.colocated, self.devices
+        self.colocated = [] if ignore_existing or op is None else self.colocated
+        if op is not None:
+            self.colocated, self.devices = [*self.colocated, op], []
+        try:
+            yield
+        finally:
+            self.colocated, self.devices = outer
+
+    @contextmanager
+    def with_gradients(self, names: Mapping[str, str]) -> Iterator[None]:
+        """Look up the gradients of new operations of some ops by other names."""
+        outer, self.gradients = self.gradients, {**self.gradients, **names}
+        try:
+            yield
+        finally:
+            self.gradients = outer
+
+    def apply_to(self, op: Operation) -> None:
+        """Give a new operation the control inputs, device, colocation and gradient that they say."""
+        asked = self._control_inputs_for(op.edges[::2])
+        controls = tuple(dict.fromkeys((*op.control_inputs, *asked)))
+        if len(controls) > len(op.control_inputs):
+            op.control_inputs, op.stale = controls, True
+        if self.devices:
+            op.message.device = self.device_for(op)
+        if op.type in self.gradients:
+            op.attr[GRADIENT_OP_TYPE_ATTR].s = self.gradients[op.type].encode()
+        groups = self._colocation_groups()
+        if groups:
+            op.attr[COLOCATION_ATTR].CopyFrom(attr_from_python(groups, "list(string)"))
+            devices = [other.device for other in reversed(self.colocated) if other.device]
+            op.message.device = devices[0] if devices else op.message.device
+
+    def device_for(self, op: Operation) -> str:
+        """The device of a new operation that has asked for `op.device` itself."""
+        device = op.device
+        for scope in reversed(self.devices):
+            if scope is None:
+                break
+            if isinstance(scope, DeviceName):
+                device = str(scope.merge(DeviceName.parse(device)))
+            else:
+                chosen = scope(op)
+                device = device if chosen is None else str(chosen)
+        return device
+
+    def _control_inputs_for(self, producers: Sequence[Operation]) -> list[Operation]:
+        """The control inputs of a new operation with data from `producers`.
+
+        A block's control inputs are left out where a producer was itself made in the block.
+        """
+        needed: dict[Operation, None] = {}
+        for block in self.controllers:
+            if block.made_inside.isdisjoint(producers):
+                needed.update(dict.fromkeys(op for op in block.inputs if op not in producers))
+        return list(needed)
+
+    def _colocation_groups(self) -> list[bytes]:
+        """The colocation groups of a new operation."""
+        return sorted({group for op in self.colocated for group in op.colocation_groups()})
+
+    def note_made(self, op: Operation) -> None:
+        """Remember in which blocks of control dependencies an operation was made."""
+        for block in self.controllers:
+            block.made_inside.add(op)

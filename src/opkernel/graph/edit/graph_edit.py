@@ -1,0 +1,423 @@
+"""GraphEdit: changes to the operations of a graph, for passes, inlining and users alike.
+
+Each change is made at once, and seen by whoever looks at the graph. `edit_graph` is a block of changes
+that are made all or not at all; the graph is in order at its end.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from types import MappingProxyType
+from typing import Any
+
+from opkernel.errors import InvalidArgumentError
+from opkernel.graph.core.control_flow_ops import SWITCH_OPS
+from opkernel.graph.core.create_op import Arguments, NodeRequest, make_operation
+from opkernel.graph.core.graph import Graph
+from opkernel.graph.core.node_signature import NodeSignature
+from opkernel.graph.core.operation import Operation
+from opkernel.graph.core.tensor import Tensor
+from opkernel.graph.core.tensor_name import is_valid_node_name
+from opkernel.graph.edit.colocation_groups import bequeath_groups, rename_groups
+from opkernel.graph.edit.graph_copy import copy_operations
+from opkernel.graph.edit.prune import prune_and_order
+from opkernel.opdef import attr_from_python
+from opkernel.proto import AttrValue, NodeDef
+from opkernel.types import DataType, tensor_to_proto
+
+__all__ = ["MAY_BE_DEAD_ALONE", "GraphEdit", "edit_graph"]
+
+MAY_BE_DEAD_ALONE = SWITCH_OPS | {"Recv", "_Recv", "_HostRecv"}
+"""The ops that give dead outputs: who waits for such an output must take it."""
+
+_NO_ATTRS: Mapping[str, Any] = MappingProxyType({})
+
+
+@contextmanager
+def edit_graph(graph: Graph) -> Iterator[GraphEdit]:
+    """`Graph.edit`."""
+    from opkernel.graph.core.undo import Undo  # passes have no blocks
+
+    graph.check_not_finalized()
+    with graph.lock, graph.as_default():
+        edit, undo = GraphEdit(graph), Undo(graph)
+        graph.undos.append(undo)
+        try:
+            yield edit
+            edit.finish(undo.states)
+        except BaseException:
+            undo.restore()
+            raise
+        finally:
+            graph.undos.remove(undo)
+
+
+class GraphEdit:
+    """Changes one graph, in place.
+
+    Tensors and operations may be given by their names. All methods raise InvalidArgumentError for
+    elements of other graphs and for types that do not fit, NotFoundError for names of nothing.
+
+    Attributes:
+        graph: the graph.
+    """
+
+    def __init__(self, graph: Graph) -> None:
+        self.graph = graph
+        self._removed: set[Operation] = set()
+
+    def finish(self, changed: Collection[Operation]) -> None:
+        """Put the operations that are left in order, after some were changed.
+
+        Raises:
+            InvalidArgumentError: they depend on each other in a cycle.
+        """
+        if not (changed or self._removed):
+            return
+        graph = self.graph
+        left = self._left()
+        bequeath_groups(left, {op.name for op in self._removed} - graph.by_name.keys())
+        graph.put_in_order(left)
+        graph.refiner.forget_behind(changed)
+        graph.edits += 1
+        self._removed.clear()
+
+    # What there is.
+
+    def consumers(self, tensor: Tensor | str) -> list[tuple[Operation, int]]:
+        """The operations that take a tensor, and as which input."""
+        return self._tensor(tensor).consumer_edges()
+
+    def extract(
+        self, outputs: Iterable[Tensor | Operation | str], inputs: Iterable[Tensor | str] = ()
+    ) -> Graph:
+        """A new graph with what some tensors and operations need, and the functions that this calls.
+
+        Args:
+            outputs: the tensors and operations.
+            inputs: tensors that get a Placeholder in the new graph, of the name of their operation
+                where it has no other outputs; what lies behind them is left out.
+
+        Raises:
+            InvalidArgumentError: operations depend on each other in a cycle.
+        """
+        graph = self.graph
+        elements = [graph.as_graph_element(element) for element in outputs]
+        feeds = [self._tensor(tensor) for tensor in inputs]
+        tensors = [element for element in elements if isinstance(element, Tensor)]
+        targets = [element for element in elements if isinstance(element, Operation)]
+        needed = prune_and_order(tensors, targets, feeds)
+        copied, _ = copy_operations(graph, sorted(needed, key=lambda op: op.number), feeds)
+        library = graph.function_library.reachable_definitions([op.message for op in needed])
+        copied.function_library.adopt(library)
+        copied.put_in_order(copied.get_operations())  # a placeholder comes before what takes it
+        return copied
+
+    # Operations come and go.
+
+    def add(
+        self,
+        op_type: str,
+        inputs: Sequence[Tensor] = (),
+        name: str = "",
+        attrs: Mapping[str, Any] = _NO_ATTRS,
+        device: str = "",
+        control_inputs: Collection[Operation] = (),
+    ) -> Operation:
+        """A new operation, which falls under no scopes.
+
+        Args:
+            op_type: its op.
+            inputs: its inputs, flat.
+            name: its name, made unique; that of the op if there is none.
+            attrs: its attrs, as Python values or messages; those that follow from the inputs, and those
+                with defaults, may be left out.
+            device: its device.
+            control_inputs: what it waits for.
+
+        Raises:
+            NotFoundError, InvalidArgumentError: the node breaks a rule of its op.
+        """
+        node = self._node(op_type, name or op_type, attrs, inputs, device)
+        return self.add_node(node, inputs, control_inputs)
+
+    def add_node(
+        self,
+        node: NodeDef,
+        inputs: Sequence[Tensor] = (),
+        control_inputs: Collection[Operation] = (),
+        *,
+        signature: NodeSignature | None = None,
+        like: Operation | None = None,
+    ) -> Operation:
+        """A new operation from a message.
+
+        Args:
+            node: as for `make_operation`; its name is made unique.
+            inputs: what it takes.
+            control_inputs: what it waits for.
+            signature: as for `make_operation`.
+            like: an operation that was made at the same place of the user's code.
+
+        Raises:
+            NotFoundError, InvalidArgumentError: the node breaks a rule of its op.
+        """
+        graph = self.graph
+        graph.check_not_finalized()
+        node.name = self._free_name(node.name)
+        op = make_operation(graph, node, inputs, control_inputs, signature=signature)
+        op.definition_site = None if like is None else like.definition_site
+        graph.append([op])
+        return op
+
+    def constant(
+        self,
+        value: Any,
+        dtype: DataType | None = None,
+        name: str = "Const",
+        device: str = "",
+        control_inputs: Collection[Operation] = (),
+    ) -> Tensor:
+        """A new Const; its type is that of the value if none is given."""
+        proto = tensor_to_proto(value, dtype)
+        attrs = {"value": proto, "dtype": DataType(proto.dtype)}
+        return self.add("Const", (), name, attrs, device, control_inputs).outputs[0]
+
+    def remove(self, *ops: Operation | str) -> None:
+        """Take operations out; what waited for one of them waits for what that one needed.
+
+        Raises:
+            InvalidArgumentError: an operation that stays takes an output of one of them, or waits for
+                one to learn whether its branch is taken.
+        """
+        going = dict.fromkeys([self._operation(op) for op in ops])
+        edges = [
+            (op, *edge) for op in going for edge in op.consumer_edges() if edge[0] not in going
+        ]
+        for op, consumer, index in edges:
+            if index >= 0:
+                raise InvalidArgumentError(
+                    f"Node {op.name!r} cannot be removed: node {consumer.name!r} takes it as input "
+                    f"{index}",
+                    node=op.name,
+                    op=op.type,
+                )
+        for consumer in dict.fromkeys([consumer for _, consumer, _ in edges]):
+            consumer.set_control_inputs(_awaited_without(consumer, going))
+        for op in going:
+            op.cut_off()
+            del self.graph.by_name[op.name]
+        self._removed.update(going)
+
+    def rename(self, names: Mapping[Operation | str, str]) -> None:
+        """Give operations other names; those that are colocated with them follow.
+
+        Args:
+            names: the new name of each operation; two may swap theirs.
+
+        Raises:
+            InvalidArgumentError: a name is none, or is taken.
+        """
+        graph, by_name = self.graph, self.graph.by_name
+        new = {self._operation(op): name for op, name in names.items()}
+        taken = set()
+        for op, name in new.items():
+            if not is_valid_node_name(name, allow_internal=True):
+                raise InvalidArgumentError(f"'{name}' is not a valid node name", node=op.name)
+            if name in taken or (name in by_name and by_name[name] not in new):
+                raise InvalidArgumentError(f"Duplicate node name in graph: '{name}'", node=op.name)
+            taken.add(name)
+        old = {op.name: name for op, name in new.items()}
+        for op in new:
+            for changed in (op, *(consumer for consumer, _ in op.consumer_edges())):
+                graph.changing(changed)
+                changed.stale = True
+        graph.rename(new)
+        rename_groups(self._left(), old)
+
+    def become(
+        self,
+        op: Operation | str,
+        op_type: str,
+        inputs: Sequence[Tensor],
+        attrs: Mapping[str, Any] = _NO_ATTRS,
+    ) -> None:
+        """Turn an operation into one of another op.
+
+        Args:
+            op: the operation; its name, device and control inputs stay, and who takes its outputs.
+            op_type: the new op.
+            inputs: its inputs.
+            attrs: its attrs, as for `add`.
+
+        Raises:
+            NotFoundError, InvalidArgumentError: the node breaks a rule of the op, or its outputs are of
+                other types.
+        """
+        op = self._operation(op)
+        op.become(self._node(op_type, op.name, attrs, inputs, op.device), inputs)
+
+    # Edges lead elsewhere.
+
+    def redirect(
+        self,
+        tensor: Tensor | str,
+        by: Tensor | str,
+        consumers: Iterable[Operation | str] | None = None,
+    ) -> list[Operation]:
+        """Have those who take a tensor take another; those who took it.
+
+        Args:
+            tensor: the tensor.
+            by: the other one; where its operation takes `tensor` itself, it goes on to do so.
+            consumers: the operations to redirect, each of which takes the tensor; all if None.
+        """
+        old, new = self._tensor(tensor), self._tensor(by)
+        edges = self._edges(old, consumers)
+        return self._lead([edge for edge in edges if edge[0] is not new.op], new)
+
+    def redirect_control(self, op: Operation | str, *by: Operation | str) -> None:
+        """Have those who wait for an operation wait for others."""
+        op, others = self._operation(op), [self._operation(other) for other in by]
+        for consumer in op.control_outputs:
+            if consumer not in others:
+                waits = [others if c is op else [c] for c in consumer.control_inputs]
+                consumer.set_control_inputs([c for ops in waits for c in ops])
+
+    def replace(self, tensor: Tensor | str, by: Tensor | str) -> None:
+        """Have all who take a tensor take another that may be there before it.
+
+        Control inputs of the operation that gave it are handed on to them.
+        """
+        tensor, by = self._tensor(tensor), self._tensor(by)
+        controls = [c for c in tensor.op.control_inputs if c is not by.op]
+        for op in self.redirect(tensor, by):
+            if controls:
+                op.add_control_inputs(controls)
+
+    def insert(
+        self,
+        tensor: Tensor | str,
+        make: str | Callable[[Tensor], Tensor],
+        consumers: Iterable[Operation | str] | None = None,
+    ) -> Tensor:
+        """Put operations between a tensor and those who take it.
+
+        Args:
+            tensor: the tensor.
+            make: an op of one input and one output, or a function that makes of the tensor another one,
+                which they take.
+            consumers: the operations that take it, each of which takes the tensor; all if None.
+
+        Returns:
+            What they take.
+        """
+        old = self._tensor(tensor)
+        edges = self._edges(old, consumers)
+        if isinstance(make, str):
+            name = f"{old.op.name}/{make}"
+            new = self.add(make, [old], name, device=old.op.device).outputs[0]
+        else:
+            with self.graph.as_default():
+                new = self._tensor(make(old))
+        self._lead(edges, new)
+        return new
+
+    def new_name(self, prefix: str) -> str:
+        """`prefix/_N` with a number that no name of the graph has had yet."""
+        while True:
+            name = f"{prefix}/_{next(self.graph.name_counter)}"
+            if name not in self.graph.by_name:
+                return name
+
+    def _left(self) -> list[Operation]:
+        """The operations that are not to be removed."""
+        return [op for op in self.graph.get_operations() if op not in self._removed]
+
+    def _free_name(self, wanted: str) -> str:
+        name, number = wanted, 0
+        while name in self.graph.by_name:
+            number += 1
+            name = f"{wanted}_{number}"
+        return name
+
+    def _tensor(self, element: Tensor | str) -> Tensor:
+        if isinstance(element, Tensor):  # passes ask often
+            self.graph.check_own(element.op, "graph element")
+            return element
+        return self.graph.get_tensor_by_name(element)
+
+    def _operation(self, element: Operation | str) -> Operation:
+        if isinstance(element, Operation):
+            self.graph.check_own(element, "graph element")
+            return element
+        return self.graph.get_operation_by_name(element)
+
+    def _edges(
+        self, tensor: Tensor, consumers: Iterable[Operation | str] | None
+    ) -> list[tuple[Operation, int]]:
+        """The edges from a tensor, or those to some of its consumers."""
+        edges = tensor.consumer_edges()
+        if consumers is None:
+            return edges
+        wanted = {self._operation(op) for op in consumers}
+        strangers = wanted.difference(op for op, _ in edges)
+        if strangers:
+            names = ", ".join(sorted(repr(op.name) for op in strangers))
+            raise InvalidArgumentError(f"{tensor.name!r} is no input of {names}")
+        return [edge for edge in edges if edge[0] in wanted]
+
+    def _lead(self, edges: Sequence[tuple[Operation, int]], new: Tensor) -> list[Operation]:
+        for op, index in edges:
+            op.update_input(index, new)
+        return [op for op, _ in edges]
+
+    def _node(
+        self,
+        op_type: str,
+        name: str,
+        attrs: Mapping[str, Any],
+        inputs: Sequence[Tensor],
+        device: str,
+    ) -> NodeDef:
+        """A node without inputs."""
+        op_def = self.graph.function_library.look_up(op_type).op_def
+        kinds = {attr.name: attr.type for attr in op_def.attr}
+        needed = [a.name for a in op_def.attr if not a.HasField("default_value")]
+        if not (kinds.keys() >= attrs.keys() and attrs.keys() >= set(needed)):
+            request = NodeRequest(op_type, list(inputs), dict(attrs))
+            attrs = Arguments(name, op_def, request).attrs
+        node = NodeDef(name=name, op=op_type, device=device)
+        for key, value in attrs.items():
+            if isinstance(value, AttrValue):
+                node.attr[key].CopyFrom(value)
+            elif kinds[key] == "type":
+                node.attr[key].type = value
+            elif kinds[key] == "tensor":
+                node.attr[key].tensor.CopyFrom(value)
+            else:
+                node.attr[key].CopyFrom(attr_from_python(value, kinds[key]))
+        return node
+
+
+def _awaited_without(consumer: Operation, going: Mapping[Operation, None]) -> list[Operation]:
+    """What an operation waits for once others are gone, in whose place is what they needed."""
+    found: dict[Operation, None] = {}
+    seen: set[Operation] = set()
+    stack = list(consumer.control_inputs[::-1])
+    while stack:
+        source = stack.pop()
+        if source not in going:
+            found[source] = None
+        elif source not in seen:
+            seen.add(source)
+            if any(giver.type in MAY_BE_DEAD_ALONE for giver in source.edges[::2]):
+                raise InvalidArgumentError(
+                    f"Node {source.name!r} cannot be removed: node {consumer.name!r} waits for it to "
+                    f"learn whether its branch is taken",
+                    node=source.name,
+                    op=source.type,
+                )
+            stack += [*source.edges[::2], *source.control_inputs][::-1]
+    return list(found)

@@ -1,0 +1,37 @@
+"""add_loop_variables: a While that takes more than it did."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from opkernel.graph.core.operation import Operation
+from opkernel.graph.core.tensor import Tensor
+from opkernel.opdef import attr_from_python
+from opkernel.proto import AttrValue
+from opkernel.types import PartialTensorShape
+
+__all__ = ["add_loop_variables"]
+
+
+def add_loop_variables(
+    loop: Operation,
+    tensors: Sequence[Tensor],
+    shapes: Sequence[PartialTensorShape],
+    functions: Mapping[str, AttrValue],
+) -> None:
+    """Give a While further variables.
+
+    Args:
+        loop: the node.
+        tensors: what they begin with.
+        shapes: what is known of their shapes.
+        functions: the attrs that name its functions, which take them.
+    """
+    inputs = [*loop.inputs, *tensors]
+    types = [tensor.dtype.base for tensor in inputs]
+    attrs = {**functions, "T": attr_from_python(types, "list(type)")}
+    given = loop.attr["output_shapes"].list.shape
+    if given:
+        known = [PartialTensorShape.from_proto(shape) for shape in given]
+        attrs["output_shapes"] = attr_from_python([*known, *shapes], "list(shape)")
+    loop.set_attrs(attrs, inputs)

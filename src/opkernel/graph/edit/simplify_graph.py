@@ -1,0 +1,111 @@
+"""What is done to the body of a function to make it smaller: dead nodes, identities, list converters.
+
+Source: TensorFlow core/common_runtime/function_utils.cc.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable
+from typing import TYPE_CHECKING
+
+from opkernel.graph.core.control_flow_ops import LOW_LEVEL_CONTROL_FLOW
+from opkernel.graph.core.edges import reached
+from opkernel.graph.core.operation import Operation
+from opkernel.graph.edit.graph_edit import MAY_BE_DEAD_ALONE, GraphEdit
+from opkernel.proto import NodeDef
+
+if TYPE_CHECKING:
+    from opkernel.graph.core.graph import Graph
+
+__all__ = ["remove_dead_nodes", "remove_identity_nodes", "remove_list_array_converter"]
+
+_CONVERTERS = frozenset({"_ListToArray", "_ArrayToList"})
+
+
+def remove_dead_nodes(graph: Graph, keep: Iterable[Operation] = ()) -> bool:
+    """Take out what no result and no effect needs.
+
+    Nodes with state, which `_Arg` and `_Retval` are, and those of control flow stay, with all that
+    they need.
+
+    Args:
+        graph: the body of a function.
+        keep: what stays besides, such as the nodes that a function returns control from.
+
+    Returns:
+        Whether any node was removed.
+    """
+    ops = graph.get_operations()
+    roots = [op for op in ops if op.op_def.is_stateful or op.type in LOW_LEVEL_CONTROL_FLOW]
+    needed = reached([*keep, *roots], lambda op: (*op.edges[::2], *op.control_inputs))
+    dead = [op for op in ops if op not in needed]
+    if dead:
+        with graph.edit() as edit:
+            edit.remove(*dead)
+    return bool(dead)
+
+
+def remove_identity_nodes(graph: Graph) -> bool:
+    """Have consumers take what an Identity passes on from where it comes from.
+
+    Identities stay that nobody consumes, that wait for other nodes, that read a reference, and those of
+    a Switch or Recv, whose control edges would not carry that an output is dead.
+
+    Returns:
+        Whether any node was removed.
+    """
+    found = [op for op in graph.get_operations() if op.type == "Identity"]
+    identities = [op for op in found if _only_passes_on(op) and op.consumer_edges()]
+    if identities:
+        with graph.edit() as edit:
+            for op in identities:
+                edit.redirect(op.outputs[0], op.inputs[0])
+                edit.remove(op)
+    return bool(identities)
+
+
+def _only_passes_on(op: Operation) -> bool:
+    (tensor,) = op.inputs
+    if op.control_inputs or tensor.dtype.is_ref:
+        return False
+    return tensor.op.type not in MAY_BE_DEAD_ALONE
+
+
+def remove_list_array_converter(graph: Graph) -> bool:
+    """Replace each `_ListToArray` and `_ArrayToList` by an Identity for each tensor.
+
+    Returns:
+        Whether any node was replaced.
+    """
+    found = [op for op in graph.get_operations() if op.type in _CONVERTERS]
+    converters = [op for op in found if len(op.inputs) == len(op.outputs)]
+    if converters:
+        with graph.edit() as edit:
+            for op in converters:
+                _replace_converter(edit, op)
+    return bool(converters)
+
+
+def _replace_converter(edit: GraphEdit, op: Operation) -> None:
+    identities = []
+    for tensor in op.inputs:
+        name = edit.new_name(f"Func/{op.name}/input")
+        node = NodeDef(name=name, op="Identity", device=tensor.op.device)
+        node.attr["T"].type = tensor.dtype.base
+        identities.append(edit.add_node(node, [tensor], like=op))
+    if op.control_inputs:
+        before = _no_op(edit, op, "input_control_node", op.control_inputs)
+        for identity in identities:
+            identity.add_control_input(before)
+    if op.control_outputs:
+        edit.redirect_control(op, _no_op(edit, op, "output_control_node", identities))
+    for old, identity in zip(op.outputs, identities, strict=True):
+        edit.redirect(old, identity.outputs[0])
+    edit.remove(op)
+
+
+def _no_op(
+    edit: GraphEdit, op: Operation, name: str, control_inputs: Collection[Operation]
+) -> Operation:
+    node = NodeDef(name=edit.new_name(f"Func/{op.name}/{name}"), op="NoOp")
+    return edit.add_node(node, (), control_inputs, like=op)

@@ -1,0 +1,321 @@
+"""FunctionLibraryDefinition: functions by name, in front of a registry of ops.
+
+A function is an op too: its signature is its OpDef. Source: TensorFlow core/framework/function.cc.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Container, Iterable, Iterator, Mapping
+
+from opkernel.device.budget import check_time
+from opkernel.errors import InvalidArgumentError, NotFoundError, OpError
+from opkernel.graph.core.structural_ops import STRUCTURAL_OPS
+from opkernel.opdef import (
+    OpRegistrationData,
+    OpRegistry,
+    OpTraits,
+    global_op_registry,
+    unknown_shape,
+)
+from opkernel.opdef.core.op_traits import NO_TRAITS
+from opkernel.proto import (
+    AttrValue,
+    FunctionDef,
+    FunctionDefLibrary,
+    GradientDef,
+    NameAttrList,
+    NodeDef,
+    OpDef,
+)
+
+__all__ = ["FunctionLibraryDefinition", "function_def_hash", "function_defs_equal"]
+
+GRADIENT_OP = "SymbolicGradient"
+"""The op that stands for the gradient of the function in its attr `f`."""
+
+
+class FunctionLibraryDefinition(Mapping[str, FunctionDef]):
+    """The functions of a graph, by name. A library is equal to itself alone."""
+
+    __eq__, __hash__ = object.__eq__, object.__hash__
+
+    def __init__(
+        self, op_registry: OpRegistry | None = None, library: FunctionDefLibrary | None = None
+    ) -> None:
+        self.op_registry = global_op_registry() if op_registry is None else op_registry
+        self._functions: dict[str, FunctionDef] = {}
+        self._registrations: dict[str, OpRegistrationData] = {}
+        self._gradients: dict[str, str] = {}
+        if library is not None:
+            self.add_library(library)
+
+    def __getitem__(self, name: str) -> FunctionDef:
+        return self._functions[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._functions)
+
+    def __len__(self) -> int:
+        return len(self._functions)
+
+    def __contains__(self, name: object) -> bool:  # asked of each node, mostly in vain
+        return name in self._functions
+
+    def get_function(self, name: str) -> FunctionDef:
+        """The function of a name.
+
+        Raises:
+            NotFoundError: there is none.
+        """
+        function = self._functions.get(name)
+        if function is None:
+            raise NotFoundError(f"Function {name} is not defined.")
+        return function
+
+    def look_up(self, op_type: str) -> OpRegistrationData:
+        """The op of a name: a function's signature, or else the registry's.
+
+        The ops that graphs themselves are made of belong to every registry.
+
+        Raises:
+            NotFoundError: there is none.
+        """
+        registration = self._registrations.get(op_type)
+        if registration is not None:
+            return registration
+        if op_type in STRUCTURAL_OPS:
+            return global_op_registry().look_up(op_type)
+        return self.op_registry.look_up(op_type)
+
+    def traits(self, op_type: str) -> OpTraits:
+        """What may be assumed of an op, nothing of a function; loads nothing."""
+        return NO_TRAITS if op_type in self else self.op_registry.traits(op_type)
+
+    def look_up_op_def(self, name: str) -> OpDef:
+        """The OpDef of an op or function; raises as `look_up` does."""
+        return self.look_up(name).op_def
+
+    def add_function(self, function: FunctionDef) -> None:
+        """Add a function; to add an equal one again changes nothing.
+
+        Raises:
+            InvalidArgumentError: another function or an op has its name.
+        """
+        name = function.signature.name
+        existing = self._functions.get(name)
+        if existing is not None:
+            if not function_defs_equal(existing, function):
+                raise InvalidArgumentError(
+                    f"Cannot add function '{name}' because a different function with the same "
+                    f"name already exists."
+                )
+            return
+        if self._is_op(name):
+            raise InvalidArgumentError(
+                f"Cannot add function '{name}' because an op with the same name already exists."
+            )
+        own = FunctionDef.FromString(function.SerializeToString())
+        self._functions[name] = own
+        self._registrations[name] = OpRegistrationData(
+            op_def=own.signature, shape_inference_fn=unknown_shape, is_function_op=True
+        )
+
+    def remove_function(self, name: str) -> None:
+        """Take a function out; its gradient stays recorded.
+
+        Raises:
+            InvalidArgumentError: there is no such function.
+        """
+        if name not in self._functions:
+            raise InvalidArgumentError(f"Tried to remove non-existent function '{name}'.")
+        del self._functions[name], self._registrations[name]
+
+    def clear(self) -> None:
+        """Take all functions out; gradients stay recorded."""
+        self._functions.clear()
+        self._registrations.clear()
+
+    def add_gradient(self, function: str, gradient: str) -> None:
+        """Record which function computes the gradient of another.
+
+        Raises:
+            InvalidArgumentError: it has another gradient function.
+        """
+        existing = self._gradients.setdefault(function, gradient)
+        if existing != gradient:
+            raise InvalidArgumentError(
+                f"Cannot assign gradient function '{gradient}' to '{function}' because it "
+                f"already has gradient function '{existing}'"
+            )
+
+    def find_gradient(self, function: str) -> str:
+        """The name of a function's gradient function; empty if it has none."""
+        return self._gradients.get(function, "")
+
+    def add_library(self, library: FunctionDefLibrary) -> None:
+        """Add all functions and gradients of a library, or on an error none of them.
+
+        Raises:
+            InvalidArgumentError: as `add_function` and `add_gradient` do.
+        """
+        before = self._functions.copy(), self._registrations.copy(), self._gradients.copy()
+        try:
+            for function in library.function:
+                check_time("importing the function", function.signature.name)
+                self.add_function(function)
+            for gradient in library.gradient:
+                self.add_gradient(gradient.function_name, gradient.gradient_func)
+        except OpError:
+            self._functions, self._registrations, self._gradients = before
+            raise
+
+    def copy(self) -> FunctionLibraryDefinition:
+        """A library with the same functions."""
+        other = FunctionLibraryDefinition(self.op_registry)
+        other._functions.update(self._functions)
+        other._registrations.update(self._registrations)
+        other._gradients.update(self._gradients)
+        return other
+
+    def joined_with(self, other: FunctionLibraryDefinition) -> FunctionLibraryDefinition:
+        """A library with the functions of both; of two with one name that of the other library."""
+        joined = self.copy()
+        joined._functions.update(other._functions)
+        joined._registrations.update(other._registrations)
+        joined._gradients.update(other._gradients)
+        return joined
+
+    def adopt(self, other: FunctionLibraryDefinition) -> None:
+        """Hold what another library holds."""
+        self._functions = other._functions
+        self._registrations = other._registrations
+        self._gradients = other._gradients
+
+    def to_proto(self) -> FunctionDefLibrary:
+        """The library as a message, ordered by name."""
+        return FunctionDefLibrary(
+            function=[self._functions[name] for name in sorted(self._functions)],
+            gradient=[
+                GradientDef(function_name=name, gradient_func=self._gradients[name])
+                for name in sorted(self._gradients)
+            ],
+        )
+
+    def get_attr(self, node: NodeDef, attr: str) -> AttrValue | None:
+        """An attr of the function that a node calls, such as `_noinline`; None if it has none.
+
+        A SymbolicGradient node has the attrs of the gradient function of `f`, or else of `f`.
+        """
+        name = node.op
+        if name == GRADIENT_OP and "f" in node.attr:
+            forward = node.attr["f"].func.name
+            name = self.find_gradient(forward) or forward
+        function = self._functions.get(name)
+        return function.attr[attr] if function is not None and attr in function.attr else None
+
+    def reachable_definitions(
+        self, nodes: Iterable[NodeDef], without: Container[str] = ()
+    ) -> FunctionLibraryDefinition:
+        """The part of the library that nodes need: called, named in attrs, or gradients of those.
+
+        A function that implements an interface brings all that implement it. Functions that are
+        `without` are left out, with what they alone need.
+        """
+        reached = FunctionLibraryDefinition(self.op_registry)
+        implementations: dict[str, list[str]] | None = None
+        waiting = [name for node in nodes for name in _functions_named_by(node)]
+        while waiting:
+            name = waiting.pop()
+            gradient = self._gradients.get(name)
+            if gradient is not None and name not in reached._gradients:
+                reached._gradients[name] = gradient
+                waiting.append(gradient)
+            function = self._functions.get(name)
+            if function is None or name in reached or name in without:
+                continue
+            reached._functions[name] = function
+            reached._registrations[name] = self._registrations[name]
+            if interface := _interface(function):
+                if implementations is None:
+                    implementations = self._by_interface()
+                waiting += implementations[interface]
+            for node in function.node_def:
+                waiting += _functions_named_by(node)
+        return reached
+
+    def _by_interface(self) -> dict[str, list[str]]:
+        groups: dict[str, list[str]] = {}
+        for name, function in self._functions.items():
+            if interface := _interface(function):
+                groups.setdefault(interface, []).append(name)
+        return groups
+
+    def _is_op(self, name: str) -> bool:
+        try:
+            self.op_registry.look_up(name)
+        except NotFoundError:
+            return False
+        return True
+
+
+def _interface(function: FunctionDef) -> str:
+    if "api_implements" not in function.attr:
+        return ""
+    return function.attr["api_implements"].s.decode("utf-8", "surrogateescape")
+
+
+def _functions_named_by(node: NodeDef) -> list[str]:
+    names = [node.op]
+    for value in node.attr.values():
+        if value.HasField("func"):
+            names += _functions_in(value.func)
+        elif value.HasField("list"):
+            for function in value.list.func:
+                names += _functions_in(function)
+    return names
+
+
+def _functions_in(function: NameAttrList) -> list[str]:
+    """The function of an attr, and those in its own attrs."""
+    names, waiting = [], [function]
+    while waiting:
+        named = waiting.pop()
+        names.append(named.name)
+        for value in named.attr.values():
+            if value.HasField("func"):
+                waiting.append(value.func)
+            elif value.HasField("list"):
+                waiting += value.list.func
+    return names
+
+
+def function_defs_equal(a: FunctionDef, b: FunctionDef) -> bool:
+    """Whether two functions are the same; the order of their nodes does not matter."""
+    if a == b:  # by far the quickest to tell
+        return True
+    if len(a.node_def) != len(b.node_def) or not _same_outside_nodes(a, b):
+        return False
+    nodes = {node.name: node for node in b.node_def}
+    return all(nodes.get(node.name) == node for node in a.node_def)
+
+
+def function_def_hash(function: FunctionDef) -> int:
+    """A number of 64 bits that equal functions share; the order of their nodes does not matter."""
+    from opkernel.opdef.core.fingerprint import fingerprint64  # few functions are hashed
+
+    sorted_nodes = FunctionDef()
+    sorted_nodes.CopyFrom(function)
+    del sorted_nodes.node_def[:]
+    sorted_nodes.node_def.extend(sorted(function.node_def, key=lambda node: node.name))
+    for ignored in ("arg_attr", "resource_arg_unique_id"):
+        sorted_nodes.ClearField(ignored)
+    return fingerprint64(sorted_nodes.SerializeToString(deterministic=True))
+
+
+def _same_outside_nodes(a: FunctionDef, b: FunctionDef) -> bool:
+    return (
+        a.signature == b.signature
+        and dict(a.ret) == dict(b.ret)
+        and dict(a.control_ret) == dict(b.control_ret)
+        and dict(a.attr) == dict(b.attr)
+    )

@@ -1,0 +1,188 @@
+"""The full types of a whole graph.
+
+Nodes begin with the types that they carry or that their ops declare. Type inference functions then
+refine these, node by node in an order in which inputs come first. A node is visited again when the
+type of an input was refined after it, three times at most: a loop could refine without end.
+
+Source: TensorFlow core/common_runtime/type_inference.cc.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from opkernel.errors import InvalidArgumentError, OpError, UnimplementedError
+from opkernel.graph.core.operation import Operation
+from opkernel.graph.core.tensor_name import CONTROL_SLOT
+from opkernel.graph.io.node_order import order_by_inputs
+from opkernel.opdef import TypeInferenceFn
+from opkernel.opdef.full_type import (
+    FullTypeId,
+    full_type_of_node,
+    full_type_string,
+    get_arg_default_unset,
+    is_equal,
+    is_subtype,
+)
+from opkernel.proto import FullTypeDef
+
+if TYPE_CHECKING:
+    from opkernel.graph.core.graph import Graph
+
+__all__ = ["infer_full_types"]
+
+_MAX_VISITS_PER_NODE = 3
+_MAX_DEPTH, _MAX_SIZE = 64, 100_000  # a message nested over 100 deep cannot be read from a file
+
+
+def infer_full_types(graph: Graph) -> dict[Operation, FullTypeDef]:
+    """The full types of the outputs of each operation of which any is known.
+
+    Each is a TFT_PRODUCT of one type for each output argument. The graph is not changed.
+
+    Raises:
+        InvalidArgumentError: the types of inputs break a rule of an op, or what is inferred
+            contradicts what is known; the message names the node.
+        UnimplementedError: an op takes its types from a function that it calls.
+    """
+    inference = _Inference(graph)
+    inference.run()
+    return inference.types
+
+
+class _Inference:
+    def __init__(self, graph: Graph) -> None:
+        self._order = order_by_inputs(graph.get_operations())
+        self._rank = {op: rank for rank, op in enumerate(self._order) if _infers(op)}
+        self.types: dict[Operation, FullTypeDef] = {}
+        for op in self._order:
+            registration = op.signature.registration
+            if registration is not None:
+                known = full_type_of_node(op.message, registration)
+                if known is not None:
+                    self.types[op] = known
+
+    def run(self) -> None:
+        """Visit what has a type inference function until nothing changes."""
+        ready = list(self._rank.values())
+        waiting, visits = set(ready), dict.fromkeys(ready, 0)
+        while ready:
+            rank = heapq.heappop(ready)
+            waiting.remove(rank)
+            visits[rank] += 1
+            for refined in self._visit(self._order[rank]):
+                for consumer in self._consumers(refined) - waiting:
+                    if visits[consumer] < _MAX_VISITS_PER_NODE:
+                        waiting.add(consumer)
+                        heapq.heappush(ready, consumer)
+
+    def _consumers(self, op: Operation) -> set[int]:
+        """The ranks of the operations that take an output and have a type inference function."""
+        edges = op.consumer_edges()
+        return {
+            self._rank[consumer]
+            for consumer, index in edges
+            if index != CONTROL_SLOT and consumer in self._rank
+        }
+
+    def _visit(self, op: Operation) -> list[Operation]:
+        """Infer from the types of an operation's inputs; the operations that this refined."""
+        registration = op.signature.registration
+        assert registration is not None
+        refined = []
+        if registration.forward_type_fn is not None:
+            inferred = self._call(registration.forward_type_fn, op, op)
+            if self._refine(op, inferred):
+                refined.append(op)
+        if registration.reverse_type_fn is not None:
+            source = _source(op, registration.reverse_type_input)
+            inferred = self._call(registration.reverse_type_fn, op, source)
+            if self._refine(source, inferred):
+                refined.append(source)
+        return refined
+
+    def _call(self, fn: TypeInferenceFn, op: Operation, target: Operation) -> FullTypeDef:
+        """What a function of `op` infers for the outputs of `target`."""
+
+        def infer_function_rets(attr: str, types: Sequence[FullTypeDef]) -> FullTypeDef:
+            raise UnimplementedError(f"the types of the function in attr '{attr}' are not inferred")
+
+        edges = op.edges
+        inputs = [self._output_type(edges[i], edges[i + 1]) for i in range(0, len(edges), 2)]
+        context = f"while inferring type of node '{target.name}'"
+        if target is not op:
+            context += f" via '{op.name}'"
+        try:
+            return fn(inputs, infer_function_rets)
+        except OpError as error:
+            message = f"{error.message}\n\t{context}"
+            raise type(error)(message, node=op.name, op=op.type) from error
+        except (ValueError, TypeError, LookupError, ArithmeticError) as error:
+            raise InvalidArgumentError(
+                f"The type inference function of {op.type} failed: {error!r} {context}",
+                node=op.name,
+                op=op.type,
+            ) from error
+
+    def _output_type(self, op: Operation, index: int) -> FullTypeDef:
+        """The type of one output; unset where it is not known."""
+        known = self.types.get(op)
+        if known is None or known.type_id != FullTypeId.TFT_PRODUCT:
+            return FullTypeDef()
+        return get_arg_default_unset(known, index)
+
+    def _refine(self, op: Operation, inferred: FullTypeDef) -> bool:
+        """Note what was inferred for an operation; whether it tells more than what is known."""
+        if inferred.type_id == FullTypeId.TFT_UNSET:
+            return False
+        known = self.types.get(op)
+        if known is not None:
+            if is_equal(known, inferred) or is_subtype(known, inferred):
+                return False
+            if not is_subtype(inferred, known):
+                raise InvalidArgumentError(
+                    f"type mismatch for node '{op.name}': expected a subtype of: "
+                    f"{full_type_string(known)} got: {full_type_string(inferred)}",
+                    node=op.name,
+                    op=op.type,
+                )
+        _check_extent(op, inferred)
+        self.types[op] = inferred
+        return True
+
+
+def _infers(op: Operation) -> bool:
+    registration = op.signature.registration
+    return registration is not None and not (
+        registration.forward_type_fn is None and registration.reverse_type_fn is None
+    )
+
+
+def _source(op: Operation, index: int) -> Operation:
+    """The operation that gives an input."""
+    if 2 * index >= len(op.edges):
+        raise InvalidArgumentError(
+            f"The type inference function of {op.type} is for input {index}, but node '{op.name}' "
+            f"has {len(op.edges) // 2} inputs",
+            node=op.name,
+            op=op.type,
+        )
+    source: Operation = op.edges[2 * index]
+    return source
+
+
+def _check_extent(op: Operation, full_type: FullTypeDef) -> None:
+    """Raise InvalidArgumentError if a type has grown beyond what a file may hold."""
+    level, size, depth = [full_type], 0, 0
+    while level:
+        size, depth = size + len(level), depth + 1
+        if size > _MAX_SIZE or depth > _MAX_DEPTH:
+            raise InvalidArgumentError(
+                f"The full type of node '{op.name}' has over {_MAX_DEPTH} levels or {_MAX_SIZE} "
+                "parts",
+                node=op.name,
+                op=op.type,
+            )
+        level = [arg for part in level for arg in part.args]

@@ -1,0 +1,253 @@
+"""file_kind: what a file is, told from its content and not from its name.
+
+Protocol buffers have no magic number. GraphDef, MetaGraphDef, SavedModel and ONNX models are told
+apart by the numbers and wire types of their fields, and by what the first of them hold.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from enum import Enum
+
+from opkernel.errors import NotFoundError, PermissionDeniedError
+from opkernel.graph.io.wire_scan import LENGTH, VARINT, Field, Truncated, scan_fields
+
+__all__ = ["FileKind", "file_kind", "kind_of_bytes"]
+
+
+class FileKind(Enum):
+    """Kinds of files that come where a model is expected; the value says it in words."""
+
+    GRAPH_DEF = "a binary GraphDef"
+    GRAPH_DEF_TEXT = "a GraphDef in text format"
+    SAVED_MODEL = "a SavedModel directory"
+    SAVED_MODEL_FILE = "the saved_model.pb of a SavedModel"
+    SAVED_MODEL_TEXT = "the saved_model.pbtxt of a SavedModel"
+    META_GRAPH = "a binary MetaGraphDef"
+    META_GRAPH_TEXT = "a MetaGraphDef in text format"
+    CHECKPOINT_INDEX = "the index of a TensorFlow checkpoint"
+    CHECKPOINT_DATA = "a data file of a TensorFlow checkpoint"
+    CHECKPOINT_STATE = "the list of checkpoints in a directory"
+    DIRECTORY = "a directory that holds no SavedModel"
+    EMPTY = "an empty file"
+    HTML = "an HTML page, perhaps an error page saved in place of a download"
+    XML = "an XML document"
+    JSON = "a JSON document"
+    GIT_LFS = "a Git LFS pointer, in place of the file that it stands for"
+    GZIP = "a gzip archive"
+    ZIP = "a ZIP archive"
+    KERAS = "a Keras model (.keras)"
+    NUMPY = "NumPy arrays (.npy or .npz)"
+    PYTORCH = "a PyTorch model"
+    PICKLE = "a Python pickle"
+    HDF5 = "an HDF5 file, such as a Keras model (.h5)"
+    TFLITE = "a TensorFlow Lite model"
+    ONNX = "an ONNX model"
+    TEXT = "a text file"
+    UNKNOWN = "of no known kind"
+
+    def __str__(self) -> str:
+        return self.value
+
+
+_HEAD = 1 << 16
+_MAX_FIELDS = 64
+
+_MAGIC = (
+    (0, b"\x89HDF\r\n\x1a\n", FileKind.HDF5),
+    (0, b"\x1f\x8b", FileKind.GZIP),
+    (0, b"PK\x03\x04", FileKind.ZIP),
+    (0, b"PK\x05\x06", FileKind.ZIP),
+    (0, b"\x93NUMPY", FileKind.NUMPY),
+    (4, b"TFL3", FileKind.TFLITE),
+    (0, b"version https://git-lfs", FileKind.GIT_LFS),
+)
+_PICKLE_STARTS = (b"\x80\x02", b"\x80\x03", b"\x80\x04\x95", b"\x80\x05\x95")
+_TABLE_MAGIC = b"\x57\xfb\x80\x8b\x24\x75\x47\xdb"  # the last bytes of an SSTable
+
+_MARKUP = {
+    "<!doctype html": FileKind.HTML,
+    "<html": FileKind.HTML,
+    "<head": FileKind.HTML,
+    "<body": FileKind.HTML,
+    "<?xml": FileKind.XML,
+}
+_FIRST_FIELDS = {
+    "node": FileKind.GRAPH_DEF_TEXT,
+    "library": FileKind.GRAPH_DEF_TEXT,
+    "version": FileKind.GRAPH_DEF_TEXT,
+    "versions": FileKind.GRAPH_DEF_TEXT,
+    "saved_model_schema_version": FileKind.SAVED_MODEL_TEXT,
+    "meta_graphs": FileKind.SAVED_MODEL_TEXT,
+    "meta_info_def": FileKind.META_GRAPH_TEXT,
+    "graph_def": FileKind.META_GRAPH_TEXT,
+    "saver_def": FileKind.META_GRAPH_TEXT,
+    "collection_def": FileKind.META_GRAPH_TEXT,
+    "model_checkpoint_path": FileKind.CHECKPOINT_STATE,
+}
+_CONTROL_CHARACTERS = frozenset(map(chr, range(32))) - frozenset("\t\n\v\f\r\x1b")
+
+_GRAPH_DEF_FIELDS = {1: LENGTH, 2: LENGTH, 3: VARINT, 4: LENGTH, 5: LENGTH}
+_META_GRAPH_FIELDS = dict.fromkeys(range(1, 8), LENGTH)
+_SAVED_MODEL_FIELDS = {1: VARINT, 2: LENGTH}
+_META_INFO_FIELDS = {**dict.fromkeys(range(1, 7), LENGTH), 7: VARINT, 8: LENGTH, 9: LENGTH}
+_ONNX_FIELDS = {1: VARINT, 5: VARINT} | dict.fromkeys((2, 3, 4, 6, 7, 8, 14, 20, 25), LENGTH)
+
+
+def file_kind(path: str | os.PathLike[str]) -> FileKind:
+    """What the file or directory at `path` is. Reads no more than its ends.
+
+    Raises:
+        NotFoundError: there is nothing at `path`.
+        PermissionDeniedError: it may not be read.
+    """
+    path = os.fspath(path)
+    try:
+        if os.path.isdir(path):
+            return _directory_kind(path)
+        with open(path, "rb") as file:
+            head = file.read(_HEAD)
+            size = file.seek(0, os.SEEK_END)
+            file.seek(max(size - len(_TABLE_MAGIC), 0))
+            tail = file.read()
+    except PermissionError as error:
+        raise PermissionDeniedError(f"{path}: {error.strerror}") from error
+    except (OSError, ValueError) as error:
+        raise NotFoundError(f"{path}: {getattr(error, 'strerror', None) or error}") from error
+    if re.search(r"\.data-\d{5}-of-\d{5}", os.path.basename(path)):
+        return FileKind.CHECKPOINT_DATA
+    kind = kind_of_bytes(head, tail)
+    return _zip_kind(path) if kind is FileKind.ZIP else kind
+
+
+def kind_of_bytes(head: bytes, tail: bytes = b"") -> FileKind:
+    """What a file is that starts and ends with these bytes."""
+    if not head:
+        return FileKind.EMPTY
+    if tail.endswith(_TABLE_MAGIC):
+        return FileKind.CHECKPOINT_INDEX
+    for offset, magic, kind in _MAGIC:
+        if head.startswith(magic, offset):
+            return kind
+    if head.startswith(_PICKLE_STARTS):
+        return FileKind.PICKLE
+    return _text_kind(head) or _message_kind(head)
+
+
+def _directory_kind(path: str) -> FileKind:
+    holds_model = any(os.path.exists(f"{path}/saved_model.{end}") for end in ("pb", "pbtxt"))
+    return FileKind.SAVED_MODEL if holds_model else FileKind.DIRECTORY
+
+
+def _zip_kind(path: str) -> FileKind:
+    import zipfile  # slow to import, and seldom needed
+
+    try:
+        with zipfile.ZipFile(path) as archive:
+            names = archive.namelist()
+    except (OSError, ValueError, zipfile.BadZipFile):
+        return FileKind.ZIP
+    if "config.json" in names and any(name.endswith(".weights.h5") for name in names):
+        return FileKind.KERAS
+    if any(name.endswith("data.pkl") for name in names):
+        return FileKind.PYTORCH
+    if names and all(name.endswith(".npy") for name in names):
+        return FileKind.NUMPY
+    return FileKind.ZIP
+
+
+def _text_kind(head: bytes) -> FileKind | None:
+    """The kind of a text, known by its start; of other texts TEXT, and None for what is none."""
+    text = head.decode(errors="replace").removeprefix("\ufeff")
+    kind = _kind_by_start(text)
+    if kind is not None:
+        return kind
+    whole = text[:-1] if len(head) == _HEAD else text  # the last character may be cut off
+    is_text = len(text) > 1 and "\ufffd" not in whole and _CONTROL_CHARACTERS.isdisjoint(text)
+    return FileKind.TEXT if is_text else None
+
+
+def _kind_by_start(text: str) -> FileKind | None:
+    start = _without_comments(text)[:256]
+    for markup, kind in _MARKUP.items():
+        if start.lower().startswith(markup):
+            return kind
+    if start[:1] in ("{", "[") and (start[1:].lstrip()[:1] or " ") in '"[{}]0123456789':
+        return FileKind.JSON
+    field = re.match(r"(\w+)\s*[:{<]", start)
+    return None if field is None else _FIRST_FIELDS.get(field[1])
+
+
+def _without_comments(text: str) -> str:
+    """The text from its first line on that is no comment."""
+    text = text.lstrip()
+    while text.startswith("#"):
+        text = text.partition("\n")[2].lstrip()
+    return text
+
+
+def _message_kind(head: bytes) -> FileKind:
+    """The kind of a protocol buffer that starts like this."""
+    fields = _first_fields(head, 0, len(head))
+    if not fields:
+        return FileKind.UNKNOWN
+    if _fits(fields, _SAVED_MODEL_FIELDS) and _holds_meta_graph(head, fields):
+        return FileKind.SAVED_MODEL_FILE
+    if _fits(fields, _ONNX_FIELDS) and fields[0].number == 1 and len(fields) > 1:
+        return FileKind.ONNX
+    if _fits(fields, _GRAPH_DEF_FIELDS) and _holds_nodes(head, fields):
+        return FileKind.GRAPH_DEF
+    if _fits(fields, _META_GRAPH_FIELDS) and _holds_meta_info(head, fields):
+        return FileKind.META_GRAPH
+    return FileKind.UNKNOWN
+
+
+def _first_fields(head: bytes, start: int, stop: int) -> list[Field]:
+    """The first fields of a message; none if it does not start with a field."""
+    fields: list[Field] = []
+    try:
+        for field in scan_fields(head, start, stop):
+            if len(fields) == _MAX_FIELDS:
+                break
+            fields.append(field)
+    except Truncated as error:
+        if error.offset < min(stop, len(head)) - 20:  # not just the end of what was read
+            return []
+    return fields
+
+
+def _fits(fields: list[Field], schema: dict[int, int]) -> bool:
+    return all(schema.get(field.number) == field.wire_type for field in fields)
+
+
+def _holds_nodes(head: bytes, fields: list[Field]) -> bool:
+    """Whether field 1 holds NodeDefs; a graph without nodes has versions or a library."""
+    nodes = [field for field in fields if field.number == 1]
+    if not nodes:
+        return {field.number for field in fields} != {5}
+    parts = {f.number: f for f in _first_fields(head, nodes[0].start, nodes[0].stop)}
+    name, op = parts.get(1), parts.get(2)
+    if name is None or name.stop >= len(head):
+        return name is not None
+    return op is not None and _is_op_name(head[op.start : op.stop])
+
+
+def _is_op_name(name: bytes) -> bool:
+    return re.fullmatch(rb"[A-Za-z_][A-Za-z0-9_.>]*", name) is not None
+
+
+def _holds_meta_info(head: bytes, fields: list[Field]) -> bool:
+    first = fields[0]
+    parts = _first_fields(head, first.start, first.stop)
+    if first.number == 1:
+        return bool(parts) and _fits(parts, _META_INFO_FIELDS)
+    return first.number == 2 and _fits(parts, _GRAPH_DEF_FIELDS) and _holds_nodes(head, parts)
+
+
+def _holds_meta_graph(head: bytes, fields: list[Field]) -> bool:
+    graphs = [field for field in fields if field.number == 2]
+    if not graphs:
+        return False
+    parts = _first_fields(head, graphs[0].start, graphs[0].stop)
+    return bool(parts) and _fits(parts, _META_GRAPH_FIELDS) and _holds_meta_info(head, parts)

@@ -1,0 +1,231 @@
+"""load_graph and save_graph: GraphDefs in files, binary or as text.
+
+A file that holds no graph is named for what it is; a damaged one is told with the place.
+"""
+
+from __future__ import annotations
+
+import os
+from contextlib import suppress
+from itertools import islice
+from typing import TYPE_CHECKING
+
+from google.protobuf.message import EncodeError
+
+from opkernel.device.budget import current_budget
+from opkernel.errors import (
+    DataLossError,
+    InvalidArgumentError,
+    NotFoundError,
+    OpError,
+    PermissionDeniedError,
+)
+from opkernel.graph.core.graph import Graph
+from opkernel.graph.io.importer import GraphImporter, ImportOptions
+from opkernel.graph.io.wire_scan import LENGTH, Truncated, scan_fields
+from opkernel.proto import DecodeError, GraphDef, NodeDef
+
+if TYPE_CHECKING:
+    from opkernel.opdef import OpRegistry
+
+__all__ = ["load_graph", "load_graph_def", "save_graph"]
+
+_TEXT_ENDINGS = (".pbtxt", ".txt", ".textproto")
+_MAX_BYTES = 2**31 - 1
+_PART_NAMES = {1: "node", 2: "library", 3: "version", 4: "versions", 5: "debug_info"}
+_FREEZE = (
+    "; freeze the function to run with TensorFlow's convert_variables_to_constants_v2 and save "
+    "its graph as a GraphDef"
+)
+_NEXT_STEP = {
+    "GZIP": "; unpack it first",
+    "ZIP": "; unpack it first",
+    "SAVED_MODEL": _FREEZE,
+    "SAVED_MODEL_FILE": _FREEZE,
+    "SAVED_MODEL_TEXT": _FREEZE,
+    "KERAS": _FREEZE,
+    "HDF5": _FREEZE,
+    "META_GRAPH": "; save its graph_def by itself",
+    "META_GRAPH_TEXT": "; save its graph_def by itself",
+    "GIT_LFS": "; fetch the file with `git lfs pull`",
+    "HTML": "; download the file itself",
+}
+"""By the names of kinds of files."""
+_HEAD = 1 << 10
+"""The bytes that say whether a file begins with a node."""
+
+
+def load_graph(
+    path: str | os.PathLike[str],
+    *,
+    op_registry: OpRegistry | None = None,
+    allow_unregistered: bool = False,
+) -> Graph:
+    """The graph in a file that holds a GraphDef, binary or in text format.
+
+    Args:
+        path: the file; its content tells which format it is in.
+        op_registry: the ops; the global ones if there is none.
+        allow_unregistered: keep nodes whose op is not registered, with unknown types.
+
+    Raises:
+        NotFoundError: there is no such file, or an op is not registered.
+        InvalidArgumentError: the file holds something else, or the graph breaks a rule.
+        DataLossError: the file is damaged.
+    """
+    graph = Graph(op_registry)
+    options = ImportOptions(allow_unregistered=allow_unregistered, fill_empty_attrs=True)
+    importer = GraphImporter(graph, load_graph_def(path), options)
+    importer.prepare()
+    importer.commit()
+    return graph
+
+
+def load_graph_def(path: str | os.PathLike[str]) -> GraphDef:
+    """The GraphDef in a file, binary or in text format, unchecked.
+
+    Raises:
+        NotFoundError: there is no such file.
+        InvalidArgumentError: the file holds something else.
+        DataLossError: the file is damaged.
+    """
+    if _begins_with_node(path):
+        with suppress(DecodeError):
+            return GraphDef.FromString(_read(path))
+    return _load_other(path)
+
+
+def _begins_with_node(path: str | os.PathLike[str]) -> bool:
+    """Whether a file begins with a NodeDef that has a name and an op, as binary GraphDefs alone do."""
+    try:
+        with open(path, "rb") as file:
+            head = file.read(_HEAD)
+        node = next(scan_fields(head))
+        name, op = islice(scan_fields(head, node.start, node.stop), 2)
+    except (OSError, ValueError, StopIteration):
+        return False
+    fields = [(field.number, field.wire_type) for field in (node, name, op)]
+    is_node = fields == [(1, LENGTH), (1, LENGTH), (2, LENGTH)] and op.stop < len(head)
+    return is_node and head[op.start : op.stop].translate(None, b"_.>").isalnum()
+
+
+def _load_other(path: str | os.PathLike[str]) -> GraphDef:
+    """What `load_graph_def` does with files that may be of any kind."""
+    from opkernel.graph.io.file_kind import FileKind, file_kind  # most files are plain graphs
+
+    kind = file_kind(path)
+    if kind is FileKind.EMPTY:
+        raise DataLossError(f"{path} is empty (0 bytes)")
+    if kind is FileKind.GRAPH_DEF_TEXT:
+        return _parse_text(path, _read(path))
+    if kind not in (FileKind.GRAPH_DEF, FileKind.UNKNOWN):
+        raise InvalidArgumentError(
+            f"{path} is {kind}, not a GraphDef{_NEXT_STEP.get(kind.name, '')}"
+        )
+    not_a_graph = InvalidArgumentError(f"{path} is not a GraphDef: it is {kind}")
+    data = _read(path)
+    try:
+        graph_def = GraphDef.FromString(data)
+    except DecodeError as error:
+        raise (not_a_graph if kind is FileKind.UNKNOWN else _damage(path, data)) from error
+    if kind is FileKind.UNKNOWN and not graph_def.node:
+        raise not_a_graph
+    return graph_def
+
+
+def save_graph(graph: Graph | GraphDef, path: str | os.PathLike[str]) -> None:
+    """Write a graph as a GraphDef: as text where the name ends in .pbtxt, .txt or .textproto.
+
+    Raises:
+        InvalidArgumentError: the graph is too large for a protocol buffer (2 GiB).
+        NotFoundError: there is no directory of that name.
+        PermissionDeniedError: the file may not be written.
+    """
+    graph_def = graph.as_graph_def() if isinstance(graph, Graph) else graph
+    if os.fspath(path).endswith(_TEXT_ENDINGS):
+        from google.protobuf import text_format  # slow to import, and seldom needed
+
+        data = text_format.MessageToString(graph_def, as_utf8=True).encode()
+    else:
+        data = _serialize(graph_def)
+    try:
+        with open(path, "wb") as file:
+            file.write(data)
+    except OSError as error:
+        raise _file_error(path, error) from error
+
+
+def _serialize(graph_def: GraphDef) -> bytes:
+    try:
+        return graph_def.SerializeToString(deterministic=True)
+    except (EncodeError, ValueError) as error:
+        raise InvalidArgumentError(f"The graph cannot be written as a GraphDef: {error}") from error
+
+
+def _read(path: str | os.PathLike[str]) -> bytes:
+    try:
+        size = os.stat(path).st_size
+        if size > _MAX_BYTES:
+            raise InvalidArgumentError(
+                f"{path} is too large: {size} bytes, and a protocol buffer has at most {_MAX_BYTES}"
+            )
+        budget = current_budget()
+        if budget is not None:
+            budget.check_memory(size, f"the content of {path}")
+        with open(path, "rb") as file:
+            return file.read()
+    except OSError as error:
+        raise _file_error(path, error) from error
+
+
+def _file_error(path: str | os.PathLike[str], error: OSError) -> OpError:
+    kind = PermissionDeniedError if isinstance(error, PermissionError) else NotFoundError
+    return kind(f"{path}: {error.strerror or error}")
+
+
+def _parse_text(path: str | os.PathLike[str], data: bytes) -> GraphDef:
+    from google.protobuf import text_format  # slow to import, and seldom needed
+
+    try:
+        parsed = text_format.Parse(data.decode(), GraphDef())
+        return GraphDef.FromString(parsed.SerializeToString())  # refuses what nests too deep
+    except text_format.ParseError as error:
+        line = error.GetLine()
+        place = "" if line is None else f" in line {line}"
+        raise InvalidArgumentError(
+            f"{path} is not a valid GraphDef in text format: error{place}: {error}"
+        ) from error
+    except UnicodeDecodeError as error:
+        line = data.count(b"\n", 0, error.start) + 1
+        raise InvalidArgumentError(
+            f"{path} is not a valid GraphDef in text format: line {line} is not UTF-8"
+        ) from error
+    except (RecursionError, ValueError, DecodeError, EncodeError) as error:
+        raise InvalidArgumentError(
+            f"{path} is not a valid GraphDef in text format: {error}"
+        ) from error
+
+
+def _damage(path: str | os.PathLike[str], data: bytes) -> OpError:
+    """The error for a file that cannot be parsed: where it is cut off, or which part is damaged."""
+    last_node = ""
+    try:
+        for field in scan_fields(data):
+            if field.stop > len(data):
+                missing = field.stop - len(data)
+                return DataLossError(
+                    f"{path} is truncated: it ends at byte {len(data)}, {missing} bytes before the "
+                    f"end of the {_PART_NAMES.get(field.number, 'field')} that starts at byte "
+                    f"{field.offset}{last_node}"
+                )
+            part = data[field.start : field.stop]
+            if field.number == 1 and field.wire_type == LENGTH:
+                last_node = f", after node {NodeDef.FromString(part).name!r}"
+    except Truncated as error:
+        return DataLossError(f"{path} is damaged or truncated at byte {error.offset}{last_node}")
+    except DecodeError:
+        return DataLossError(
+            f"{path} is damaged: the node that starts at byte {field.offset} cannot be "
+            f"read{last_node}"
+        )
+    return DataLossError(f"{path} is damaged: its library or versions cannot be read")

@@ -1,0 +1,312 @@
+"""GraphImporter: a GraphDef becomes part of a graph.
+
+Four passes, each linear: the nodes are indexed by name, linked, put in an order in which inputs
+come first, and resolved against their ops. Nothing of the graph changes before all have passed.
+
+Source: TensorFlow core/common_runtime/graph_constructor.cc.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from opkernel.device.budget import check_time
+from opkernel.errors import InvalidArgumentError, NotFoundError, OpError
+from opkernel.graph.core.garbage_collection import paused_garbage_collection
+from opkernel.graph.core.node_signature import (
+    NodeSignature,
+    input_type_error,
+    types_compatible,
+)
+from opkernel.graph.core.operation import Operation
+from opkernel.graph.core.signature import SignatureResolver, unregistered_signature
+from opkernel.graph.core.tensor import Tensor
+from opkernel.graph.core.tensor_name import CONTROL_SLOT, is_valid_node_name, parse_input
+from opkernel.graph.io.import_names import choose_names, follow_colocation, place
+from opkernel.graph.io.node_order import order_by_inputs
+from opkernel.graph.io.versions import FORWARD_COMPATIBLE_VERSIONS, check_versions, merge_versions
+from opkernel.opdef import GRAPH_DEF_VERSION, MAX_LIST_TENSORS, check_op_deprecation
+from opkernel.records import dataclass, field
+
+if TYPE_CHECKING:
+    from opkernel.graph.core.graph import Graph
+    from opkernel.opdef import OpRegistrationData
+    from opkernel.proto import GraphDef, NodeDef
+
+__all__ = ["GraphImporter", "ImportOptions"]
+
+Source = Tensor | Operation
+"""What an input is connected to: a tensor, or for a control edge an operation."""
+
+
+@dataclass(slots=True)
+class ImportOptions:
+    """How a GraphDef is imported.
+
+    Attributes:
+        prefix: stands before the names of the nodes, without a slash at its end.
+        uniquify_names: give nodes whose names are taken another name, instead of refusing them.
+        input_map: inputs (node and output index in the GraphDef) to connect to the graph's own.
+        validate_nodes: check nodes fully, not only their types. The nodes of functions belong to graphs
+            of some version, which kernels are told.
+        validate_colocation: refuse colocation with nodes that do not exist.
+        allow_internal_names: allow names that start with an underscore.
+        expect_device: refuse nodes without a device.
+        allow_unregistered: keep nodes whose op is not registered, with unknown types.
+        fill_empty_attrs: give attrs without a value their default. TensorFlow's Python does so;
+            its C++ only adds attrs that are missing.
+    """
+
+    prefix: str = ""
+    uniquify_names: bool = False
+    input_map: Mapping[tuple[str, int], Source] = field(default_factory=dict)
+    validate_nodes: bool = True
+    validate_colocation: bool = True
+    allow_internal_names: bool = False
+    expect_device: bool = False
+    allow_unregistered: bool = False
+    fill_empty_attrs: bool = False
+
+
+class GraphImporter:
+    """Imports one GraphDef, which it takes over: names, inputs and attrs are changed in place.
+
+    Attributes:
+        by_name: the new operations by their names in the GraphDef.
+        used: the entries of the input map that were used.
+    """
+
+    def __init__(self, graph: Graph, graph_def: GraphDef, options: ImportOptions) -> None:
+        self.by_name: dict[str, Operation] = {}
+        self.used: set[tuple[str, int]] = set()
+        self._graph = graph
+        self._graph_def = graph_def
+        self._options = options
+        self._library = graph.function_library
+        self._ops: list[Operation] = []
+        self._outputs: dict[Operation, int] | None = None
+        self._registered: dict[str, bool] = {}
+
+    def prepare(self) -> None:
+        """Check everything and connect the new operations; the graph stays as it is.
+
+        Raises:
+            InvalidArgumentError: a node, an edge or a version breaks a rule.
+            NotFoundError: an op is not registered.
+            UnimplementedError: an op was removed before the version of the GraphDef.
+            FailedPreconditionError: the graph is finalized.
+        """
+        self._graph.check_not_finalized()
+        check_versions(self._graph_def.versions)
+        try:
+            with paused_garbage_collection():
+                self._check_prefix()
+                self._import_library()
+                self._index()
+                self._link()
+                order = order_by_inputs(self._ops)
+                self._rename()
+                self._resolve_all(order)
+                follow_colocation(self.by_name, validate=self._options.validate_colocation)
+                place(self._ops, self._graph.scopes)
+        except OpError as error:
+            self._mention_forward_compatibility(error)
+            raise
+
+    def commit(self) -> None:
+        """Make the operations and functions part of the graph."""
+        graph = self._graph
+        graph.function_library.adopt(self._library)
+        graph.graph_def_versions = merge_versions(
+            graph.graph_def_versions, self._graph_def.versions
+        )
+        graph.append(self._ops)
+
+    def find(self, name: str, index: int) -> Tensor | Operation | None:
+        """The element that a name and output index mean in the GraphDef; None if there is none."""
+        op = self.by_name.get(name)
+        if op is None or index == CONTROL_SLOT:
+            return op
+        return op.outputs[index] if index < len(op.signature.output_types) else None
+
+    def _check_prefix(self) -> None:
+        prefix = self._options.prefix
+        if prefix and not is_valid_node_name(
+            f"{prefix}/", allow_internal=self._options.allow_internal_names
+        ):
+            raise InvalidArgumentError(
+                f"Imported node name prefix '{prefix}/' would lead to invalid node names"
+            )
+
+    def _import_library(self) -> None:
+        library = self._graph_def.library
+        if library.function or library.gradient:
+            self._library = self._library.copy()
+            self._library.add_library(library)
+
+    def _index(self) -> None:
+        """Make the operations, and find them by name."""
+        allow_internal = self._options.allow_internal_names
+        graph, by_name, ops = self._graph, self.by_name, self._ops
+        for number, node in enumerate(self._graph_def.node):
+            name = node.name
+            if not is_valid_node_name(name, allow_internal=allow_internal):
+                raise _node_error(node, "Node name contains invalid characters")
+            if name in by_name:
+                raise InvalidArgumentError(f"Node '{name}' is not unique", node=name, op=node.op)
+            if not node.op:
+                raise InvalidArgumentError(
+                    f"Node '{name}' does not specify an operation", node=name
+                )
+            op = by_name[name] = Operation(graph, name, node, number)
+            ops.append(op)
+        if self._options.expect_device:
+            for op in ops:
+                if not op.device:
+                    raise InvalidArgumentError(
+                        f"Node '{op.name}' is missing a device specification", node=op.name
+                    )
+
+    def _link(self) -> None:
+        """Connect the operations."""
+        by_name = self.by_name
+        mapped = bool(self._options.input_map)
+        for op in self._ops:
+            edges: list[Operation | int] = []
+            controls: dict[Operation, None] = {}
+            for text in op.message.input:
+                source = None if mapped else by_name.get(text)
+                if source is not None:
+                    index = 0
+                else:
+                    source, index = self._find_source(op, text)
+                if index == CONTROL_SLOT:
+                    controls[source] = None
+                elif controls:
+                    raise _node_error(
+                        op.message, "Control dependencies must come after regular dependencies"
+                    )
+                else:
+                    edges += source, index
+            op.edges = tuple(edges)
+            if controls:
+                op.control_inputs = tuple(controls)
+
+    def _find_source(self, op: Operation, text: str) -> tuple[Operation, int]:
+        """What an input that is not just the name of a node is connected to."""
+        name, index = parse_input(text)
+        given = self._options.input_map.get((name, index))
+        if given is not None:
+            self.used.add((name, index))
+            op.stale = True
+            return (given.op, given.value_index) if isinstance(given, Tensor) else (given, -1)
+        source = self.by_name.get(name)
+        if source is None:
+            raise _node_error(op.message, f"Unknown input node '{text}'")
+        op.stale = op.stale or index <= 0  # `a:0` is written as `a`, control inputs in order
+        return source, index
+
+    def _resolve_all(self, order: list[Operation]) -> None:
+        """Check the operations against their ops, and the types along the edges."""
+        options = self._options
+        resolver = SignatureResolver(
+            self._look_up, validate=options.validate_nodes, fill_empty=options.fill_empty_attrs
+        )
+        with_back_edge = []
+        for number, op in enumerate(order, self._graph.version):
+            check_time("importing", op.name)
+            op.number = number
+            op.signature = self._signature_of(op, resolver)
+            if not _check_inputs(op):
+                with_back_edge.append(op)
+        for op in with_back_edge:
+            _check_inputs(op)
+        self._ops = order
+
+    def _look_up(self, op_type: str) -> OpRegistrationData:
+        registration = self._library.look_up(op_type)
+        if self._options.validate_nodes:
+            check_op_deprecation(registration.op_def, self._graph_def.versions.producer)
+        return registration
+
+    def _signature_of(self, op: Operation, resolver: SignatureResolver) -> NodeSignature:
+        num_inputs = len(op.edges) // 2
+        if self._options.allow_unregistered and not self._is_registered(op.message.op):
+            outputs = self._outputs_used().get(op, 0)
+            if outputs > MAX_LIST_TENSORS:
+                raise _node_error(op.message, f"Output {outputs - 1} is used, which is too many")
+            return unregistered_signature(op.message.op, num_inputs, outputs)
+        return resolver.resolve(op.message, num_inputs)
+
+    def _is_registered(self, op_type: str) -> bool:
+        known = self._registered.get(op_type)
+        if known is None:
+            try:
+                self._library.look_up(op_type)
+                known = True
+            except NotFoundError:
+                known = False
+            self._registered[op_type] = known
+        return known
+
+    def _outputs_used(self) -> dict[Operation, int]:
+        """How many outputs each operation must have for the edges that leave it."""
+        if self._outputs is None:
+            self._outputs = {}
+            for op in self._ops:
+                for source, index in zip(op.edges[::2], op.edges[1::2], strict=True):
+                    self._outputs[source] = max(self._outputs.get(source, 1), index + 1)
+        return self._outputs
+
+    def _rename(self) -> None:
+        prefix, taken = self._options.prefix, self._graph.by_name
+        if not prefix and not taken:
+            return
+        uniquify = self._options.uniquify_names
+        for name, new in choose_names(self.by_name, prefix, taken, uniquify=uniquify).items():
+            op = self.by_name[name]
+            op.name = new
+            op.stale = True
+
+    def _mention_forward_compatibility(self, error: OpError) -> None:
+        producer = self._graph_def.versions.producer
+        if producer > GRAPH_DEF_VERSION + FORWARD_COMPATIBLE_VERSIONS:
+            error.message += (
+                f" (the graph was produced by version {producer}, which is too far ahead of "
+                f"version {GRAPH_DEF_VERSION} here for the forward compatibility guarantee)"
+            )
+            error.args = (error.message,)
+
+
+def _check_inputs(op: Operation) -> bool:
+    """Check the types along the edges; False where a back edge cannot be checked yet."""
+    edges, expected = op.edges, op.signature.input_types
+    if len(edges) > 2 * len(expected):
+        raise _node_error(
+            op.message, f"has {len(edges) // 2} inputs, but its op takes {len(expected)}"
+        )
+    if len(edges) < 2 * len(expected):
+        op.stale = True  # inputs that are missing are written as empty
+    complete = True
+    for position in range(0, len(edges), 2):
+        source, index = edges[position], edges[position + 1]
+        types = source.signature.output_types
+        if index >= len(types):
+            if source.signature.op_type:
+                raise _node_error(
+                    op.message,
+                    f"Connecting to invalid output {index} of source node {source.name} which has "
+                    f"{len(types)} outputs.",
+                )
+            complete = False
+        elif types[index] is not expected[position // 2] and not types_compatible(
+            expected[position // 2], types[index]
+        ):
+            name = f"{source.name}:{index}"
+            raise input_type_error(op.name, op.signature, position // 2, name, types[index])
+    return complete
+
+
+def _node_error(node: NodeDef, message: str) -> InvalidArgumentError:
+    return InvalidArgumentError(f"Node '{node.name}': {message}", node=node.name, op=node.op)

@@ -1,0 +1,253 @@
+"""Kernels that keep to a budget: what `create_op_kernel` makes where memory is limited.
+
+Before such a kernel computes, the shape function of its op says how large its outputs will be, given
+the shapes and values of its inputs; they are refused before anything is allocated. Outputs whose size
+the shape function cannot tell are for the kernel to check (`check_allocation`). All that a kernel has
+given is counted until it is collected. Plans call these functions instead of the kernel's own, so
+that nothing stands in the way of kernels without a limit.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Sequence
+from functools import update_wrapper
+from sys import getsizeof
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from opkernel.device.budget import Budget, current_budget, owner_of
+from opkernel.errors import OpError
+from opkernel.kernel.context.declared_outputs import flat_outputs
+from opkernel.kernel.context.op_kernel_context import OpKernelContext
+from opkernel.kernel.context.tensor_ref import TensorRef
+from opkernel.kernel.function_kernel import FunctionKernel, forward_input
+from opkernel.kernel.op_kernel import OpKernel
+from opkernel.kernel.work import work_of
+from opkernel.opdef import InferenceContext, ShapeHandle
+from opkernel.opdef.core.op_def_builder import OpRegistrationData
+from opkernel.opdef.shapes.shape_algebra import ShapeAlgebra
+from opkernel.records import replace
+
+__all__ = ["KnownOutputs", "bounded", "known_outputs"]
+
+_MOST_KNOWN = 64
+"""Of how many combinations of input shapes a kernel remembers the size of its outputs."""
+
+
+def bounded(kernel: OpKernel, registration: OpRegistrationData) -> OpKernel:
+    """The kernel, which asks the budget of whoever runs it; it claims nothing that would go round that."""
+    if kernel.const_tensor is not None:
+        budget = current_budget()
+        if budget is not None:
+            _hold(budget.lasting, [], [kernel.const_tensor])
+        return kernel
+    if isinstance(kernel, FunctionKernel):
+        if kernel.function is not forward_input:
+            _bind_function(kernel, registration)
+        return kernel
+    sizes = _OutputSizes(kernel, registration)
+    name = "compute" if kernel.as_async() is None else "compute_async"
+    compute = getattr(kernel, name)
+
+    def compute_bounded(ctx: OpKernelContext, *done: Callable[[], None]) -> Any:
+        budget = current_budget()
+        if budget is None:
+            return compute(ctx, *done)
+        inputs = list(ctx.inputs)
+        sizes.check(budget, inputs)
+        if done:
+            return compute(ctx, _holding(budget, inputs, ctx, *done))
+        result = compute(ctx)
+        _hold(budget, inputs, ctx.outputs)
+        return result
+
+    vars(kernel).update({name: compute_bounded, "shortcut": _no_shortcut})
+    return kernel
+
+
+_COPYING = frozenset(
+    [
+        "BatchToSpace",
+        "BatchToSpaceND",
+        "Bitcast",
+        "ConjugateTranspose",
+        "DepthToSpace",
+        "SpaceToBatch",
+        "SpaceToBatchND",
+        "SpaceToDepth",
+    ]
+)
+"""Ops whose outputs may be memory of inputs, and mostly are not."""
+
+
+class KnownOutputs(NamedTuple):
+    """What the outputs of a kernel take as new memory, as far as that is known.
+
+    Attributes:
+        num_bytes: All together.
+        elements: How many elements they have.
+        what: The largest of them.
+    """
+
+    num_bytes: int
+    elements: int
+    what: str
+
+
+def known_outputs(
+    kernel: OpKernel, shapes: Iterable[tuple[int, ...] | None], *, are_views: bool = True
+) -> KnownOutputs:
+    """What outputs of these shapes take; what is not known counts nothing.
+
+    With `are_views` what may be memory of inputs counts nothing, either.
+    """
+    claimed = kernel.contract.may_alias if are_views else None
+    aliases = {output for output, _ in claimed} if isinstance(claimed, frozenset) else set()
+    found: list[bool] = []
+    for arg in kernel.properties.output_args:
+        found += [claimed is True or arg.name in aliases] * (arg.stop - arg.start)
+    num_bytes = elements = largest = 0
+    what = ""
+    for shape, dtype, kind, is_alias in zip(
+        shapes, kernel.output_types, kernel.output_dtypes, found, strict=True
+    ):
+        if shape is None or dtype.is_ref:
+            continue
+        count = math.prod(shape)
+        size = 0 if is_alias else count * kind.itemsize
+        num_bytes, elements = num_bytes + size, elements + count
+        if size > largest:
+            largest = size
+            what = f"tensor with shape{list(shape)} and type {dtype.string}"
+    return KnownOutputs(num_bytes, elements, what)
+
+
+_NOTHING = KnownOutputs(0, 0, "")
+
+
+def _bind_function(kernel: FunctionKernel, registration: OpRegistrationData) -> None:
+    sizes, args = _OutputSizes(kernel, registration), kernel.properties.input_args
+    claims = kernel.contract
+    kernel.contract = replace(claims, elementwise=False, same_shapes=False, takes_out=False)
+
+    def of(function: Callable[..., Any]) -> Callable[..., Any]:
+        def call(*arguments: Any) -> Any:
+            budget = current_budget()
+            if budget is None:
+                return function(*arguments)
+            inputs: list[Any] = []
+            for arg, argument in zip(args, arguments, strict=True):
+                inputs += argument if arg.is_list else (argument,)
+            sizes.check(budget, inputs)
+            result = function(*arguments)
+            _hold(budget, inputs, flat_outputs(kernel, result))
+            return result
+
+        return update_wrapper(call, function)
+
+    is_checked = kernel.function is not kernel.unchecked
+    function = kernel.unchecked = of(kernel.unchecked)
+    kernel.function = of(kernel.function) if is_checked else function
+
+
+class _OutputSizes:
+    """How much memory the outputs of a kernel will take.
+
+    State: `_known` are the sizes by the shapes of the inputs, where values do not decide.
+    """
+
+    def __init__(self, kernel: OpKernel, registration: OpRegistrationData) -> None:
+        self._kernel = kernel
+        self._registration = registration
+        self._known: dict[tuple[Any, ...], KnownOutputs] = {}
+
+    def check(self, budget: Budget, inputs: Sequence[Any]) -> None:
+        """Raise where there is no time left, no memory for the outputs, or too much to be done."""
+        budget.check_time("running", self._kernel.name)
+        known = self._of(inputs)
+        if known.num_bytes:
+            budget.check_memory(known.num_bytes, known.what)
+        if budget.counts_work:
+            budget.spend(work_of(self._kernel, self._registration.traits, inputs, known.elements))
+
+    def _are_views(self, inputs: Sequence[Any]) -> bool:
+        """Whether outputs that may be memory of inputs are."""
+        if self._kernel.type_string in _COPYING:
+            return False
+        reshapes = self._registration.traits.reshapes
+        return not reshapes or not inputs or inputs[0].flags.c_contiguous
+
+    def _of(self, inputs: Sequence[Any]) -> KnownOutputs:
+        shapes = tuple([getattr(value, "shape", None) for value in inputs])
+        known = None if self._registration.traits.reshapes else self._known.get(shapes)
+        if known is not None:
+            return known
+        kernel, infer = self._kernel, self._registration.shape_inference_fn
+        try:
+            context = InferenceContext(
+                self._registration.op_def,
+                kernel.node_def,
+                shapes,
+                input_tensors=[value if hasattr(value, "dtype") else None for value in inputs],
+                graph_def_version=kernel.graph_def_version,
+            )
+            if infer is not None:
+                infer(context)
+            found = [_sizes(shape) for shape in context.outputs()]
+            known = known_outputs(kernel, found, are_views=self._are_views(inputs))
+        except Exception:  # the kernel will say what is wrong with its inputs
+            return _NOTHING
+        if not context.requests and len(self._known) < _MOST_KNOWN:
+            self._known[shapes] = known
+        return known
+
+
+def _sizes(shape: ShapeHandle | None) -> tuple[int, ...] | None:
+    """The sizes of a shape; None where one is not known."""
+    if shape is None or not ShapeAlgebra.fully_defined(shape):
+        return None
+    return tuple(ShapeAlgebra.as_partial_shape(shape).as_tensor_shape())
+
+
+def _no_shortcut(run: Callable[..., Any]) -> Callable[..., Any]:
+    return run
+
+
+def _holding(
+    budget: Budget, inputs: Sequence[Any], ctx: OpKernelContext, done: Callable[[], None]
+) -> Callable[[], None]:
+    """Counts what an asynchronous kernel has given once it is done."""
+
+    def finished() -> None:
+        try:
+            _hold(budget, inputs, ctx.outputs)
+        except OpError as error:  # belongs to the step
+            ctx.set_status(error)
+        done()
+
+    return finished
+
+
+def _hold(budget: Budget, inputs: Sequence[Any], outputs: Sequence[Any]) -> None:
+    """Count what outputs hold beside the memory of the inputs."""
+    if budget.memory_limit_bytes is None:
+        return
+    given = {id(owner_of(value)) for value in inputs}
+    for output in outputs:
+        tensor = output.tensor if isinstance(output, TensorRef) else output
+        if id(owner_of(tensor)) not in given:
+            budget.hold(tensor, _bytes_of_strings(tensor, inputs))
+
+
+def _bytes_of_strings(tensor: Any, inputs: Sequence[Any]) -> int:
+    """What the strings of a tensor take that are none of the inputs'."""
+    if not getattr(getattr(tensor, "dtype", None), "hasobject", False):
+        return 0
+    found = {id(item): item for item in np.asarray(tensor).flat if type(item) is bytes}
+    for value in inputs if found else ():
+        if getattr(getattr(value, "dtype", None), "hasobject", False):
+            for item in np.asarray(value).flat:
+                found.pop(id(item), None)
+    return sum(map(getsizeof, found.values()))

@@ -1,0 +1,91 @@
+"""MemoryRecord: what a kernel took, for those who track it.
+
+Source: OpKernelContext::TrackingState in TensorFlow core/framework/op_kernel.h.
+"""
+
+import threading
+import weakref
+from typing import Any
+
+import numpy as np
+
+from opkernel.device.allocator import Allocator
+from opkernel.device.tracking_allocator import TrackingAllocator
+from opkernel.kernel.registry.memory_types import MemoryType
+
+__all__ = ["MemoryRecord"]
+
+
+class MemoryRecord:
+    """Sizes, in bytes, of the temporary and the persistent memory of one computation.
+
+    Kernels record from any of their threads. Memory that was temporary and became an output is
+    not counted as temporary.
+
+    Attributes:
+        references: Tensors to be kept for as long as work on them may go on.
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._temp: list[tuple[weakref.ref[Any], int]] = []
+        self._persistent: dict[MemoryType, int] = {}
+        self._persistent_ids: list[int] = []
+        self._wrapped: dict[int, tuple[Allocator, TrackingAllocator]] = {}
+        self.references: list[Any] = []
+
+    def wrapped(self, allocator: Allocator) -> TrackingAllocator:
+        """The allocator, followed from now on; the same for the same one."""
+        with self._lock:
+            found = self._wrapped.get(id(allocator))
+            if found is None:
+                found = self._wrapped[id(allocator)] = allocator, TrackingAllocator(allocator)
+            return found[1]
+
+    def consume_wrapped_allocators(self) -> list[tuple[Allocator, TrackingAllocator]]:
+        """The allocators that were followed, each with what followed it; they are forgotten."""
+        with self._lock:
+            wrapped, self._wrapped = self._wrapped, {}
+        return list(wrapped.values())
+
+    def record_temp(self, array: np.ndarray[Any, Any], size: int | None = None) -> None:
+        """Record an array that is of use during the computation only."""
+        with self._lock:
+            self._temp.append((weakref.ref(array), array.nbytes if size is None else size))
+
+    def record_output(self, array: Any) -> None:
+        """Record that an array, recorded as temporary perhaps, is an output."""
+        with self._lock:
+            self._temp = [(ref, size) for ref, size in self._temp if ref() is not array]
+
+    def record_persistent(
+        self, size: int, alloc_id: int = -1, memory_type: MemoryType = MemoryType.DEVICE_MEMORY
+    ) -> None:
+        """Record memory that the kernel keeps; a negative size says that it was given back."""
+        with self._lock:
+            self._persistent[memory_type] = self._persistent.get(memory_type, 0) + size
+            if alloc_id >= 0:
+                self._persistent_ids.append(alloc_id)
+
+    @property
+    def temp_memory_allocated(self) -> int:
+        """The bytes of temporary memory."""
+        with self._lock:
+            return sum(size for _, size in self._temp)
+
+    def persistent_memory_allocated(self, memory_type: MemoryType | None = None) -> int:
+        """The bytes of persistent memory: of host memory, of the device's, or of both."""
+        with self._lock:
+            wanted = list(MemoryType) if memory_type is None else [memory_type]
+            return sum(self._persistent.get(one, 0) for one in wanted)
+
+    @property
+    def persistent_alloc_ids(self) -> list[int]:
+        """The numbers that persistent memory was recorded with."""
+        with self._lock:
+            return list(self._persistent_ids)
+
+    def clear(self) -> None:
+        """Forget everything (clear_recorded_memory)."""
+        with self._lock:
+            self._temp, self._persistent, self._persistent_ids = [], {}, []

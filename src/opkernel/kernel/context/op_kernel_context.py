@@ -1,0 +1,156 @@
+"""OpKernelContext: one computation of a kernel, its inputs, its outputs, its step.
+
+Its parts stand in modules of their own: `context_inputs`, `context_outputs`, `forwarding`,
+`context_services` and `status_reporting`.
+
+Source: TensorFlow core/framework/op_kernel.h.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+from opkernel.errors import InternalError, OpError
+from opkernel.kernel.context.forwarding import ContextForwarding
+from opkernel.kernel.context.params import ContextParams
+from opkernel.kernel.context.services import ContextServices
+from opkernel.kernel.context.status_reporting import StatusReporting
+from opkernel.kernel.op_kernel import OpKernel, by_arg
+from opkernel.kernel.services.step import Step
+
+if TYPE_CHECKING:
+    from opkernel.kernel.context.memory_record import MemoryRecord
+
+__all__ = ["OpKernelContext", "function_of_step"]
+
+_PARAMS = ContextParams()
+_new = object.__new__
+
+
+class OpKernelContext(ContextForwarding, ContextServices, StatusReporting):
+    """What `OpKernel.compute` works on.
+
+    Inputs are arrays (NumPy scalars for rank 0) and are never written to, but for those that were
+    forwarded. An argument is named by its flat index, or by its name in the OpDef.
+
+    Attributes:
+        kernel: The kernel that computes.
+        inputs: The input tensors, flat.
+        outputs: The output tensors, flat; None where they are not set yet.
+        step: The step that the computation belongs to.
+        params: What the executor says of this computation alone.
+        memory: The record of what is allocated, where the step tracks that.
+    """
+
+    __slots__ = ("inputs", "kernel", "memory", "outputs", "params", "step")
+
+    def __init__(
+        self,
+        kernel: OpKernel,
+        inputs: Sequence[Any],
+        step: Step,
+        params: ContextParams = _PARAMS,
+    ) -> None:
+        self.kernel = kernel
+        self.inputs = inputs
+        self.step = step
+        self.outputs: list[Any] = [*kernel.unset_outputs]
+        self.params = params
+        self.memory = _new_record() if step.track_allocations or step.log_memory else None
+        self.status: OpError | None = None
+
+    def run(self) -> list[Any]:
+        """Compute the kernel and return its outputs, flat.
+
+        Raises:
+            OpError: as the kernel raised or recorded it.
+            InternalError: the kernel left an output unset that is required.
+        """
+        self.kernel.compute(self)
+        return self.finish()
+
+    def finish(self) -> list[Any]:
+        """The outputs of a computation that is over; raises as `run` does."""
+        if self.status is not None:
+            raise self.status
+        outputs = self.outputs
+        for output in outputs:
+            if output is None:
+                self._check_required_outputs()
+        return outputs
+
+    def _check_required_outputs(self) -> None:
+        for index, output in enumerate(self.outputs):
+            if output is None and self.output_required(index):
+                raise InternalError(f"the kernel did not set output {index}")
+
+    def set_record_memory_consumption(self, record: bool) -> None:
+        """Record temporary and persistent memory, though the step does not ask for it; or do not."""
+        if record and self.memory is None:
+            self.memory = _new_record()
+        elif not record and not self.step.track_allocations:
+            self.memory = None
+
+    def inputs_by_arg(self) -> list[Any]:
+        """The inputs, one entry an argument: a tensor, or a list of them."""
+        return by_arg(self.inputs, self.kernel.properties.input_args)
+
+    def set_outputs_by_arg(self, values: Sequence[Any]) -> None:
+        """Set all outputs, one entry an argument: a tensor, or a list of them."""
+        args = self.kernel.properties.output_args
+        if len(values) != len(args):
+            raise InternalError(f"{len(args)} outputs expected, the kernel gave {len(values)}")
+        for arg, value in zip(args, values, strict=True):
+            if arg.is_list:
+                self.set_output_list(arg.name, value)
+            else:
+                self.set_output(arg.start, value)
+
+    def match_signature(
+        self, expected_inputs: Sequence[Any], expected_outputs: Sequence[Any]
+    ) -> None:
+        """Raise InvalidArgumentError unless the node has exactly these input and output types."""
+        self.kernel.properties.match_signature(expected_inputs, expected_outputs)
+
+    def _reports_by_callback(self) -> bool:
+        return self.kernel.reports_by_callback
+
+
+def _new_record() -> MemoryRecord:
+    from opkernel.kernel.context.memory_record import MemoryRecord  # few steps look at memory
+
+    return MemoryRecord()
+
+
+def function_of_step(
+    kernel: OpKernel, compute: Callable[[OpKernelContext], object] | None = None
+) -> Callable[[Step, Sequence[Any]], list[Any]]:
+    """A kernel as a function of the step and the flat inputs, which gives the outputs.
+
+    It does what `OpKernelContext(kernel, inputs, step).run()` does. The constructor and `finish` are
+    written out, since calling them would take a third of the time that a small kernel takes.
+    `compute` stands in for the kernel's own where given.
+    """
+    is_own, unset_outputs = compute is None, kernel.unset_outputs
+    compute = compute or kernel.compute
+
+    def run(step: Step, inputs: Sequence[Any]) -> list[Any]:
+        ctx = _new(OpKernelContext)
+        ctx.kernel = kernel
+        ctx.inputs = inputs
+        ctx.step = step
+        ctx.outputs = outputs = [*unset_outputs]
+        ctx.params = _PARAMS
+        ctx.memory = _new_record() if step.track_allocations or step.log_memory else None
+        ctx.status = None
+        compute(ctx)
+        if ctx.status is None:
+            for output in outputs:
+                if output is None:
+                    break
+            else:
+                return outputs
+        return ctx.finish()
+
+    return kernel.shortcut(run) if is_own and kernel.contract.outputs_as_declared else run

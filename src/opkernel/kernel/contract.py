@@ -1,0 +1,68 @@
+"""KernelContract: what a kernel claims, so that executors need not look.
+
+Rights come from claims, the same for the kernels of the catalogue and for anybody's. Where a kernel
+claims nothing, all that it gives is checked at every call, in every way of calling
+(`checked_kernels`). A claim is believed at run time; `opkernel test`,
+`Session(sanitize=True)` and OPKERNEL_CHECK_CONTRACTS=1 verify it (`verification`).
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from opkernel.records import dataclass, replace
+
+__all__ = ["UNCLAIMED", "KernelContract", "Kind"]
+
+Kind = Literal["elementwise", "same_shapes", "view", "opaque"]
+"""The commonest claims in one word: `elementwise`, of any shapes or of one; `may_alias` of all inputs; none."""
+
+
+@dataclass(frozen=True, slots=True)
+class KernelContract:
+    """What a kernel claims, what it asks for, and hints.
+
+    Executors rely on claims, the first six. Hints, the last two, can change nothing but speed.
+
+    Attributes:
+        outputs_as_declared: It gives as many outputs as its op declares, as arrays of the declared
+            types and the shapes that the shape function says, in new memory but for `may_alias`, and
+            leaves its inputs alone.
+        elementwise: A function with one output. The inputs are broadcast as NumPy broadcasts, each
+            element of the result depends on the elements at its place alone, whatever the ranks and
+            sizes, and the result is new memory. So it may be computed part by part.
+        same_shapes: It is elementwise where the inputs have one shape. Others it may refuse, or treat
+            otherwise.
+        takes_out: A function that takes the keyword `out`: an array of the result's shape and type,
+            which may be one of the inputs; it fills and returns that. Ufuncs need not say so.
+        may_alias: The pairs of an output and an input argument, by name, that may share memory; True
+            for all. What is not named is new memory. None: nothing is for a function, and all is for
+            a class, which may set an input as its output as in TensorFlow.
+        forwards_inputs: `compute` may take over buffers of inputs, those that `forward_input` gives
+            it and no others, and its outputs are the same then. The executor hands it the last
+            references to its inputs. A class may say so by its attribute `forwards_inputs`.
+        prepares: The input arguments, by name, whose values the kernel asks its provider to prepare
+            where they stay from step to step (`KernelProvider.prepared`).
+        expensive: Whether it is worth a thread of its own; None where executors are to guess.
+        releases_gil: Whether it gives up Python's lock while it works.
+    """
+
+    outputs_as_declared: bool = False
+    elementwise: bool = False
+    same_shapes: bool = False
+    takes_out: bool = False
+    may_alias: bool | frozenset[tuple[str, str]] | None = None
+    forwards_inputs: bool = False
+    prepares: tuple[str, ...] = ()
+    expensive: bool | None = None
+    releases_gil: bool = False
+
+    def of_kind(self, kind: Kind) -> KernelContract:
+        """The contract with the claim of a kind added."""
+        if kind in ("elementwise", "same_shapes"):
+            return replace(self, elementwise=True, same_shapes=kind == "same_shapes")
+        return replace(self, may_alias=True) if kind == "view" else self
+
+
+UNCLAIMED = KernelContract()
+"""Of a kernel that claims nothing."""

@@ -1,0 +1,218 @@
+"""KernelDef: what a kernel declares: its op, its device type, and the attr values it takes.
+
+Source: TensorFlow core/framework/kernel_def_builder.h and kernel_def_util.cc.
+"""
+
+from collections.abc import Iterable, Sequence
+from collections.abc import Set as AbstractSet
+from typing import Any, Self
+
+from opkernel.errors import InvalidArgumentError, OpError, UnimplementedError
+from opkernel.opdef import attr_value_has_type
+from opkernel.opdef import text as summaries
+from opkernel.proto import AttrValue, KernelDef, NodeDef
+from opkernel.types import DataType, as_dtype
+
+__all__ = [
+    "KernelDefBuilder",
+    "Name",
+    "constraint_holds",
+    "constraints_overlap",
+    "kernel_label",
+    "summarize_kernel_def",
+    "violated_constraint",
+]
+
+
+class KernelDefBuilder:
+    """Builds a KernelDef by a chain of calls.
+
+    `KernelDefBuilder("MatMul").device("CPU").type_constraint("T", float32).build()`
+    """
+
+    def __init__(self, op: str) -> None:
+        self._def = KernelDef(op=op)
+
+    def device(self, device_type: str) -> Self:
+        """Set the device type, such as `CPU`; `DEFAULT` serves every device that has no other."""
+        self._def.device_type = device_type
+        return self
+
+    def type_constraint(self, attr: str, allowed: DataType | str | Iterable[Any]) -> Self:
+        """Restrict an attr of type `type`, or every element of a `list(type)`, to some types.
+
+        `allowed` is whatever `as_dtype` takes, or several of those. A second constraint on the
+        same attr is a second condition, not a replacement.
+        """
+        if isinstance(allowed, str) or not isinstance(allowed, Iterable):
+            allowed = [allowed]
+        types = [as_dtype(dtype) for dtype in allowed]
+        if isinstance(allowed, AbstractSet):
+            types.sort()
+        self._allowed_values(attr).type.extend(types)
+        return self
+
+    def attr_constraint(
+        self, attr: str, allowed: str | int | bool | Sequence[str] | Sequence[int]
+    ) -> Self:
+        """Restrict an attr of type `string`, `int` or `bool` to some values.
+
+        Raises:
+            InvalidArgumentError: a value is of another type, or they are of different types.
+        """
+        wanted: list[Any] = [allowed] if isinstance(allowed, str | int) else list(allowed)
+        values = self._allowed_values(attr)
+        kinds = {type(value) for value in wanted}
+        if kinds <= {bool}:
+            values.b.extend(wanted)
+        elif kinds <= {int}:
+            values.i.extend(wanted)
+        elif kinds <= {str}:
+            values.s.extend(value.encode() for value in wanted)
+        else:
+            raise InvalidArgumentError(
+                f"{self._def.op}: the values allowed for attr '{attr}' must be all str, all int or "
+                f"all bool, got {wanted!r}; types go to type_constraint"
+            )
+        return self
+
+    def host_memory(self, arg: str) -> Self:
+        """Say that the input or output argument `arg` lives in host memory on every device."""
+        self._def.host_memory_arg.append(arg)
+        return self
+
+    def label(self, label: str) -> Self:
+        """Set the label: the kernel serves only nodes whose attr `_kernel` is this label.
+
+        Raises:
+            InvalidArgumentError: a label has been set before.
+        """
+        if self._def.label:
+            raise InvalidArgumentError(
+                f"Trying to set a kernel's label a second time: '{label}' in: "
+                f"{summarize_kernel_def(self._def)}"
+            )
+        self._def.label = label
+        return self
+
+    def priority(self, priority: int) -> Self:
+        """Set the priority: of the kernels that fit a node the highest is taken; 0 by default."""
+        self._def.priority = priority
+        return self
+
+    def build(self) -> KernelDef:
+        """The KernelDef as built so far."""
+        built = KernelDef()
+        built.CopyFrom(self._def)
+        return built
+
+    def _allowed_values(self, attr: str) -> AttrValue.ListValue:
+        constraint = self._def.constraint.add(name=attr)
+        values = constraint.allowed_values.list
+        values.SetInParent()
+        return values
+
+
+Name = KernelDefBuilder
+"""The name under which TensorFlow's REGISTER_KERNEL_BUILDER knows the builder."""
+
+_ATTR_TYPE = {"s": "string", "i": "int", "b": "bool"}
+
+
+def violated_constraint(kernel_def: KernelDef, node_def: NodeDef) -> int | None:
+    """The index of the first constraint that the node's attrs violate; None where all hold.
+
+    A type constraint on a `list(type)` attr holds when each element is allowed, so always for an
+    empty list.
+
+    Raises:
+        InvalidArgumentError: the node lacks the attr of a constraint or has it with another type,
+            or the constraint allows values of several types.
+        UnimplementedError: the constraint allows nothing, or values that are neither types,
+            strings, ints nor bools.
+
+    Source: KernelAttrsMatch in TensorFlow's kernel_def_util.cc.
+    """
+    for index, constraint in enumerate(kernel_def.constraint):
+        if not constraint_holds(kernel_def, constraint, node_def):
+            return index
+    return None
+
+
+def constraint_holds(
+    kernel_def: KernelDef, constraint: KernelDef.AttrConstraint, node_def: NodeDef
+) -> bool:
+    """Whether a node's attrs satisfy one constraint of a kernel; raises as `violated_constraint`."""
+    field = _allowed_field(kernel_def, constraint)
+    if constraint.name not in node_def.attr:
+        raise InvalidArgumentError(
+            f"OpKernel '{kernel_def.op}' has constraint on attr '{constraint.name}' not in "
+            f"NodeDef '[{summaries.summarize_attrs(node_def)}]', "
+            f"KernelDef: '{summarize_kernel_def(kernel_def)}'"
+        )
+    allowed = getattr(constraint.allowed_values.list, field)
+    values = _constrained_values(kernel_def, constraint.name, field, node_def)
+    return all(value in allowed for value in values)
+
+
+def _allowed_field(kernel_def: KernelDef, constraint: KernelDef.AttrConstraint) -> str:
+    """The field of the list of allowed values that holds them."""
+    allowed = constraint.allowed_values
+    fields = [field for field in ("type", "s", "i", "b") if getattr(allowed.list, field)]
+    if len(fields) == 1:
+        return fields[0]
+    about = (
+        f"KernelDef '{summarize_kernel_def(kernel_def)}' has constraint on attr "
+        f"'{constraint.name}' with"
+    )
+    if fields:
+        raise InvalidArgumentError(
+            f"{about} more than one value type: {summaries.summarize_attr_value(allowed)}"
+        )
+    raise UnimplementedError(f"{about} unsupported type: {summaries.summarize_attr_value(allowed)}")
+
+
+def _constrained_values(
+    kernel_def: KernelDef, attr: str, field: str, node_def: NodeDef
+) -> Iterable[Any]:
+    """The values of a node's attr that a constraint on `field` is about."""
+    value = node_def.attr[attr]
+    if field == "type" and value.type:
+        return [value.type]
+    try:
+        attr_value_has_type(value, _ATTR_TYPE.get(field, "list(type)"))
+    except OpError:
+        expected = f"'{_ATTR_TYPE[field]}'" if field in _ATTR_TYPE else "'type' or 'list(type)'"
+        raise InvalidArgumentError(
+            f"KernelDef '{summarize_kernel_def(kernel_def)}' has constraint on attr '{attr}' that "
+            f"has value '{summaries.summarize_attr_value(value)}' that does not have type {expected} in "
+            f"NodeDef '[{summaries.summarize_attrs(node_def)}]'"
+        ) from None
+    return list(value.list.type) if field == "type" else [getattr(value, field)]
+
+
+def kernel_label(node_def: NodeDef) -> str:
+    """The label in the node's attr `_kernel`; none where the attr is not a string."""
+    if "_kernel" not in node_def.attr:
+        return ""
+    return node_def.attr["_kernel"].s.decode("utf-8", "surrogateescape")
+
+
+def constraints_overlap(a: KernelDef, b: KernelDef) -> bool:
+    """Whether some values of the constrained attrs satisfy both kernels.
+
+    An empty list(type) attr satisfies every constraint; kernels that meet only there do not count.
+    """
+    conditions: dict[str, set[object]] = {}
+    for constraint in (*a.constraint, *b.constraint):
+        allowed = constraint.allowed_values.list
+        values: set[object] = {*allowed.type, *allowed.s, *allowed.i, *allowed.b}
+        conditions[constraint.name] = conditions.get(constraint.name, values) & values
+    return all(conditions.values())
+
+
+def summarize_kernel_def(kernel_def: KernelDef) -> str:
+    """A KernelDef in text format on one line."""
+    from google.protobuf import text_format  # only for messages, and slow to import
+
+    return text_format.MessageToString(kernel_def, as_one_line=True)

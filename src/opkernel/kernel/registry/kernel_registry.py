@@ -1,0 +1,308 @@
+"""The kernel registry: which kernels exist, by op, device type and label.
+
+It knows ops by name alone: a kernel can be registered before its op, or without it.
+Source: TensorFlow core/framework/op_kernel.cc.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Iterable
+from threading import Lock, RLock
+from typing import TYPE_CHECKING, Generic, TypeVar
+
+from opkernel.errors import NotFoundError
+from opkernel.kernel.contract import UNCLAIMED, KernelContract
+from opkernel.kernel.registry.kernel_def import (
+    constraints_overlap,
+    kernel_label,
+    violated_constraint,
+)
+from opkernel.opdef.core.op_registry import SYSTEM_OPS, load_from_catalogue, load_plugins
+from opkernel.proto import KernelDef, NodeDef
+from opkernel.records import dataclass
+
+if TYPE_CHECKING:  # both modules need this one to run
+    from opkernel.kernel.context.construction import OpKernelConstruction
+    from opkernel.kernel.op_kernel import OpKernel
+    from opkernel.kernel.registry.node_form import NodeForm
+
+__all__ = ["KernelRegistration", "KernelRegistry", "global_kernel_registry"]
+
+_T = TypeVar("_T")
+_Key = tuple[str, str, str]
+
+_MAX_FOUND = 1024
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class KernelRegistration:
+    """A kernel as registered: what it declares, and how one is made for a node.
+
+    Attributes:
+        kernel_def: what the kernel declares; not to be changed after registration.
+        class_name: the name of the kernel's class or function, for messages.
+        factory: makes the kernel of a node.
+        owner: the module that registered it; empty where that is not known.
+        is_system: the kernel belongs to the system's own ops (REGISTER_SYSTEM_KERNEL_BUILDER);
+            every selection of kernels keeps it.
+        contract: what the kernel claims.
+    """
+
+    kernel_def: KernelDef
+    class_name: str
+    factory: Callable[[OpKernelConstruction], OpKernel]
+    owner: str = ""
+    is_system: bool = False
+    contract: KernelContract = UNCLAIMED
+
+    @property
+    def key(self) -> _Key:
+        """Op, device type and label: what a lookup starts from."""
+        return self.kernel_def.op, self.kernel_def.device_type, self.kernel_def.label
+
+    def serves(self, node_def: NodeDef) -> bool:
+        """Whether the node's label and attrs are those that the kernel is for."""
+        return (
+            kernel_label(node_def) == self.kernel_def.label
+            and violated_constraint(self.kernel_def, node_def) is None
+        )
+
+    def replaces(self, other: KernelRegistration) -> bool:
+        """Whether this is `other` registered again, as by a notebook's cell that is run twice.
+
+        It is where the same module declares a kernel of the same op, device and label again: with
+        the same constraints at the same priority, or by the same name for some of the same nodes.
+        """
+        if other is self:
+            return True
+        if self.owner == "" or self.owner != other.owner or self.key != other.key:
+            return False
+        new, old = self.kernel_def, other.kernel_def
+        is_same = new.priority == old.priority and list(new.constraint) == list(old.constraint)
+        is_named = self.class_name == other.class_name and "<lambda>" not in self.class_name
+        return is_same or (is_named and constraints_overlap(new, old))
+
+
+class KernelRegistry:
+    """A multimap of kernels keyed by (op, device type, label); safe to use from several threads.
+
+    Registering never refuses: kernels that a node could not choose between are reported by
+    `validate_kernel_registrations` and at lookup. A module that registers a kernel again
+    (`KernelRegistration.replaces`) replaces its earlier one.
+
+    Kernels are kept newest first, the order in which TensorFlow looks at them.
+
+    Args:
+        beside: The registry of the kernels that those here may stand in for: what was found there for
+            an op is forgotten when the kernels here change.
+
+    Attributes:
+        version: How often kernels of ops that had been looked up were changed; what was made from
+            kernels found before may be stale.
+    """
+
+    def __init__(self, beside: KernelRegistry | None = None) -> None:
+        self.version = 0
+        self._beside = beside
+        self._by_op: dict[str, dict[KernelRegistration, None]] = {}  # oldest first
+        self._by_key: dict[_Key, tuple[KernelRegistration, ...]] = {}  # newest first
+        self._changes: dict[str, int] = {}
+        self._choices: dict[str, Choices] = {}
+        self._lock = Lock()
+        self._loader: Callable[[str], object] | None = None
+        self._last_loader: Callable[[], object] | None = None
+        self._looked_up: set[str] = set()
+        self._loading: set[str] = set()
+        # Held while a loader runs, and never to register: a loader imports modules, and a module
+        # that another thread is importing must be able to register its kernels meanwhile.
+        self._load_lock = RLock()
+
+    def register(self, registration: KernelRegistration) -> None:
+        """Add a kernel, in place of an earlier one that it replaces."""
+        op = registration.kernel_def.op
+        with self._lock:
+            of_op = self._by_op.setdefault(op, {})
+            earlier = self._by_key.get(registration.key, ())
+            for other in filter(registration.replaces, earlier):
+                del of_op[other]
+            kept = [other for other in earlier if other in of_op]
+            of_op[registration] = None
+            self._by_key[registration.key] = (registration, *kept)
+            self._note_change(op)
+
+    def unregister(self, registration: KernelRegistration) -> None:
+        """Remove a kernel.
+
+        Raises:
+            NotFoundError: the kernel is not in this registry.
+        """
+        op = registration.kernel_def.op
+        with self._lock:
+            if registration not in self._by_op.get(op, {}):
+                raise NotFoundError(
+                    f"The '{op}' OpKernel '{registration.class_name}' is not registered"
+                )
+            del self._by_op[op][registration]
+            earlier = self._by_key[registration.key]
+            self._by_key[registration.key] = tuple(x for x in earlier if x is not registration)
+            self._note_change(op)
+
+    def version_of(self, op: str) -> int:
+        """How often the kernels of an op were changed after they had been looked up."""
+        return self._changes.get(op, 0)
+
+    def set_loader(
+        self, loader: Callable[[str], object] | None, last: Callable[[], object] | None = None
+    ) -> None:
+        """Have `loader` called with the name of an op before its kernels are first looked up.
+
+        It registers the op's kernels here, by importing their module for example. It is called
+        once for each op name, again only where it raised, and must not wait for another thread
+        that looks up kernels.
+
+        `last` is called wherever a kernel is missing, and when all kernels of an op are asked
+        for. It registers what nobody asked for by name: plugins.
+        """
+        with self._load_lock, self._lock:
+            self._loader = loader
+            self._last_loader = last
+            self._looked_up.clear()
+            self._choices.clear()
+
+    def registrations_for(self, op: str) -> tuple[KernelRegistration, ...]:
+        """All kernels of an op, newest first."""
+        self._load(op)
+        self.load_last()
+        with self._lock:
+            return tuple(reversed(self._by_op.get(op, {})))
+
+    def candidates(self, op: str, device_type: str, label: str) -> tuple[KernelRegistration, ...]:
+        """The kernels of an op for a device type and a label, newest first."""
+        self._load(op)
+        return self._by_key.get((op, device_type, label), ())
+
+    def choices(self, op: str) -> Choices:
+        """The kernels that were found for nodes of an op since its kernels last changed.
+
+        To be taken before the candidates are looked at: what is found among stale candidates then
+        goes to stale choices.
+        """
+        known = self._choices.get(op)
+        if known is None:
+            self._load(op)
+            with self._lock:
+                known = self._choices.setdefault(op, Choices(self._by_op.get(op, ())))
+        return known
+
+    def load_last(self) -> None:
+        """Register what is loaded only where a kernel is missing."""
+        if self._last_loader is not None:
+            self._last_loader()
+
+    def registrations(self) -> list[KernelRegistration]:
+        """Every kernel registered so far, op by op; what a loader would add is not in it."""
+        with self._lock:
+            return [one for of_op in self._by_op.values() for one in reversed(of_op)]
+
+    def select(self, nodes: Iterable[NodeDef]) -> KernelRegistry:
+        """A registry with the kernels that these nodes can have on any device, and the system's.
+
+        The nodes must have a value for every attr of their ops (`add_defaults_to_node_def`).
+
+        Raises:
+            InvalidArgumentError: a node lacks an attr that a kernel has a constraint on.
+        """
+        needed = {
+            one
+            for node_def in nodes
+            for one in self.registrations_for(node_def.op)
+            if one.serves(node_def)
+        }
+        for op in SYSTEM_OPS:
+            self._load(op)
+        selected = KernelRegistry()
+        for one in reversed(self.registrations()):
+            if one.is_system or one in needed:
+                selected.register(one)
+        return selected
+
+    def note_change(self, op: str) -> None:
+        """Have kernels of an op made anew: others may be chosen from now on."""
+        with self._lock:
+            self._note_change(op)
+
+    def _note_change(self, op: str) -> None:
+        """Forget what was found for an op. Comes after the change: who looked before is stale."""
+        self._choices.pop(op, None)
+        if op in self._looked_up:
+            self._changes[op] = self._changes.get(op, 0) + 1
+            self.version += 1
+        if self._beside is not None and not self._loading:
+            self._beside.note_change(op)
+
+    def _load(self, op: str) -> None:
+        if op in self._looked_up:
+            return
+        loader = self._loader
+        if loader is None:
+            self._looked_up.add(op)
+            return
+        with self._load_lock:
+            if op in self._looked_up or op in self._loading:
+                return
+            self._loading.add(op)
+            try:
+                loader(op)
+                self._looked_up.add(op)
+            finally:
+                self._loading.discard(op)
+
+
+class Found(Generic[_T]):
+    """What was found before; much is kept, not all that a stream of graphs may hold."""
+
+    __slots__ = ("_found",)
+
+    def __init__(self) -> None:
+        self._found: dict[Hashable, _T] = {}
+
+    def get(self, key: Hashable) -> _T | None:
+        """What was kept for a key."""
+        return self._found.get(key)
+
+    def keep(self, key: Hashable, found: _T) -> None:
+        """Have `found` found again."""
+        if len(self._found) >= _MAX_FOUND:
+            self._found.clear()
+        self._found[key] = found
+
+
+class Choices(Found[KernelRegistration]):
+    """Which kernels were found for nodes of one op, by all that the choice depends on.
+
+    Attributes:
+        forms: What was found of whole nodes, the kernel included (`node_form`).
+    """
+
+    __slots__ = ("_attrs", "forms")
+
+    def __init__(self, registrations: Iterable[KernelRegistration]) -> None:
+        constrained = [c.name for one in registrations for c in one.kernel_def.constraint]
+        self._attrs = tuple(dict.fromkeys(["_kernel", *constrained]))
+        super().__init__()
+        self.forms: Found[NodeForm] = Found()
+
+    def key(self, device_type: str, node_def: NodeDef) -> Hashable:
+        """Equal for nodes that the same kernel serves on the device."""
+        value_of = node_def.attr.get
+        values = map(value_of, self._attrs)
+        return device_type, *[value and value.SerializeToString() for value in values]
+
+
+_GLOBAL = KernelRegistry()
+_GLOBAL.set_loader(load_from_catalogue, last=load_plugins)
+
+
+def global_kernel_registry() -> KernelRegistry:
+    """The registry that is used where none is given."""
+    return _GLOBAL

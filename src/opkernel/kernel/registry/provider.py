@@ -1,0 +1,230 @@
+"""Kernel providers: named sets of kernels that stand beside the reference ones.
+
+The kernels that are registered for an op without further ado are the reference: one that can be read, and
+takes whatever the op allows. They are the provider `numpy`. Others, such as `blas`, have faster kernels
+for some ops and types. For each node they are asked in turn, by falling priority or in the order that the
+user gives; the first that has a kernel for it and supports it computes it, or else the reference does.
+
+What the node is, whether it is valid and where its tensors live follows from the reference alone.
+"""
+
+from __future__ import annotations
+
+import importlib
+import os
+import sys
+import threading
+from collections.abc import Hashable, Sequence
+from typing import Any
+
+from opkernel.errors import AlreadyExistsError, InvalidArgumentError, NotFoundError
+from opkernel.kernel.op_kernel import NodeProperties
+from opkernel.kernel.registry.kernel_registry import (
+    KernelRegistration,
+    KernelRegistry,
+    global_kernel_registry,
+)
+from opkernel.kernel.registry.lookup import match_kernel
+from opkernel.opdef.core.op_registry import load_plugins
+from opkernel.opdef.core.register_op import declaring_frame
+from opkernel.proto import NodeDef
+from opkernel.state.lasting_values import lasting_value
+from opkernel.types import PartialTensorShape
+
+__all__ = [
+    "REFERENCE",
+    "KernelProvider",
+    "choose_providers",
+    "default_providers",
+    "register_provider",
+    "registered_providers",
+    "unregister_provider",
+]
+
+REFERENCE = "numpy"
+"""The name of the provider of the reference kernels."""
+
+
+class KernelProvider:
+    """A named set of kernels.
+
+    Kernels come into it by `register_kernel(..., registry=provider.kernels)`, and are for NumPy's arrays.
+    A subclass says where it cannot be used, which nodes it leaves to others, and what it prepares.
+
+    Args:
+        name: Its name.
+        priority: Those of a higher priority are asked first; the reference has 0.
+
+    Attributes:
+        kernels: Its kernels.
+        owner: The module that registered it.
+    """
+
+    def __init__(self, name: str, priority: int = 0) -> None:
+        self.name = name
+        self.priority = priority
+        self.owner = ""
+        self.kernels = KernelRegistry(beside=global_kernel_registry())
+
+    def is_available(self) -> bool:
+        """Whether it can be used in this process; asked when providers are chosen."""
+        return True
+
+    def supports(self, node: NodeProperties, shapes: Sequence[PartialTensorShape]) -> bool:
+        """Whether it computes a node that one of its kernels is for; asked when the kernel is made.
+
+        Args:
+            node: The node, its op and its types.
+            shapes: What is known of the shapes of the inputs. A kernel must be right for all others, too:
+                what only a call can tell, such as sizes, is for the kernel to look at.
+        """
+        return True
+
+    def registration(self, device_type: str, node: NodeDef) -> KernelRegistration | None:
+        """The kernel that it has for a node on devices of a type; None if it has none."""
+        return match_kernel(self.kernels, device_type, node)
+
+    def prepare(self, input: Hashable, value: Any, version: int) -> Any:
+        """What its kernels need of an input that stays as it is from step to step, such as weights.
+
+        It must not hold `value` itself: a variable that nobody else holds is updated in place.
+
+        Args:
+            input: The name of the input, with whatever else that depends on which the kernel asks for.
+            value: The array.
+            version: 0 for a constant; of a variable another one after each assignment.
+        """
+        raise NotImplementedError(f"Provider {self.name!r} prepares nothing")
+
+    def prepared(self, input: Hashable, value: Any) -> Any:
+        """What `prepare` gives for an input of a call, for a kernel to ask for while it computes.
+
+        `prepare` is called once for each constant and, once a version, for a variable's value, which is
+        dropped with the value. For anything else, which may be another array in each step, and for the
+        first use of a variable's value, there is None: the kernel computes without.
+        """
+        known = lasting_value(value)
+        if known is None:
+            return None
+        return known.made((self, input), lambda: self.prepare(input, value, known.version))
+
+
+class _Reference(KernelProvider):
+    """The kernels of the global registry."""
+
+    def __init__(self) -> None:
+        super().__init__(REFERENCE)
+        self.kernels = global_kernel_registry()
+
+
+_reference = _Reference()
+_providers: dict[str, KernelProvider] = {REFERENCE: _reference}
+_default: tuple[KernelProvider, ...] | None = None
+_lock = threading.RLock()
+
+
+def register_provider(provider: KernelProvider) -> KernelProvider:
+    """Have a provider asked for kernels from now on, and chosen by its name.
+
+    Raises:
+        AlreadyExistsError: another one has this name, and is of another module.
+    """
+    global _default
+    provider.owner = str(declaring_frame(sys._getframe(1)).f_globals.get("__name__", ""))
+    with _lock:
+        known = _providers.get(provider.name)
+        if known not in (None, provider) and known.owner != provider.owner:
+            raise AlreadyExistsError(f"There is a kernel provider {provider.name!r} already")
+        _providers[provider.name] = provider
+        _default = None
+    _note_changes(provider)
+    return provider
+
+
+def unregister_provider(name: str) -> None:
+    """Take back a registration.
+
+    Raises:
+        NotFoundError: there is no provider of this name.
+    """
+    global _default
+    with _lock:
+        if name not in _providers or name == REFERENCE:
+            raise NotFoundError(f"There is no kernel provider {name!r} to be taken back")
+        provider = _providers.pop(name)
+        _default = None
+    _note_changes(provider)
+
+
+def _note_changes(provider: KernelProvider) -> None:
+    """Have the kernels made anew that a provider may compute, or did."""
+    for op in {one.kernel_def.op for one in provider.kernels.registrations()}:
+        global_kernel_registry().note_change(op)
+
+
+def registered_providers() -> list[KernelProvider]:
+    """All providers, in the order in which they are asked unless the user gives another."""
+    _load_own()
+    return sorted(_providers.values(), key=lambda one: (-one.priority, one.name))
+
+
+def default_providers() -> tuple[KernelProvider, ...]:
+    """The providers where nobody chooses others.
+
+    They are those that the environment variable OPKERNEL_PROVIDERS names, separated by commas, when they
+    are first asked for; without it, all that are available.
+
+    Raises:
+        NotFoundError, InvalidArgumentError: as `choose_providers`.
+    """
+    global _default
+    found = _default
+    if found is None:
+        named = [name for name in os.environ.get("OPKERNEL_PROVIDERS", "").split(",") if name]
+        with _lock:
+            if named:
+                found = choose_providers(named)
+            else:
+                found = _in_turn([one for one in registered_providers() if one.is_available()])
+            _default = found
+    return found
+
+
+def choose_providers(names: Sequence[str]) -> tuple[KernelProvider, ...]:
+    """The providers of these names, to be asked in this order, and the reference.
+
+    Raises:
+        NotFoundError: there is none of a name; plugins were loaded to find it.
+        InvalidArgumentError: one is not available here, or no name is given.
+    """
+    if not names or isinstance(names, str):
+        raise InvalidArgumentError(f"providers must be a list of names, not {names!r}")
+    _load_own()
+    if any(name not in _providers for name in names):
+        load_plugins()
+    for name in names:
+        if name not in _providers:
+            raise NotFoundError(f"There is no kernel provider {name!r}; there are {_listed()}")
+        if not _providers[name].is_available():
+            raise InvalidArgumentError(
+                f"Kernel provider {name!r} is not available here; there are {_listed()}"
+            )
+    return _in_turn([_providers[name] for name in names])
+
+
+def _in_turn(providers: Sequence[KernelProvider]) -> tuple[KernelProvider, ...]:
+    """Providers up to the reference, after which nobody would be asked."""
+    found = [*dict.fromkeys([*providers, _reference])]
+    return tuple(found[: found.index(_reference) + 1])
+
+
+def _listed() -> str:
+    return ", ".join(
+        one.name if one.is_available() else f"{one.name} (not available)"
+        for one in registered_providers()
+    )
+
+
+def _load_own() -> None:
+    """Register the providers that come with opkernel: a room above, known here by its name."""
+    importlib.import_module("opkernel.providers")

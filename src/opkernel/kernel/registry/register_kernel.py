@@ -1,0 +1,170 @@
+"""`register_kernel`: the verb that makes a function or a class the kernel of an op."""
+
+import inspect
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from typing import Any, Protocol, TypeVar, runtime_checkable
+
+from opkernel.errors import NotFoundError
+from opkernel.kernel.context.construction import OpKernelConstruction
+from opkernel.kernel.contract import UNCLAIMED, KernelContract, Kind
+from opkernel.kernel.function_kernel import FunctionKernelFactory, callable_name
+from opkernel.kernel.op_kernel import OpKernel
+from opkernel.kernel.registry.kernel_def import KernelDefBuilder
+from opkernel.kernel.registry.kernel_registry import (
+    KernelRegistration,
+    KernelRegistry,
+    global_kernel_registry,
+)
+from opkernel.opdef import OpHandle, OpRegistry, global_op_registry
+from opkernel.opdef.core.register_op import declaring_frame
+from opkernel.proto import KernelDef
+from opkernel.types import DataType
+
+__all__ = ["OpKernelFactory", "register_kernel"]
+
+_K = TypeVar("_K", bound="Callable[..., Any] | OpKernelFactory")
+
+
+@runtime_checkable
+class OpKernelFactory(Protocol):
+    """Makes kernels. What it needs for that it may get when the first one is asked for."""
+
+    def create(self, construction: OpKernelConstruction) -> OpKernel:
+        """The kernel for a node."""
+
+
+def register_kernel(
+    op: str | OpHandle | KernelDefBuilder,
+    *,
+    device: str = "",
+    types: Mapping[str, DataType | Sequence[DataType]] | None = None,
+    attrs: Mapping[str, str | int | bool | Sequence[str] | Sequence[int]] | None = None,
+    host_memory: Sequence[str] = (),
+    label: str = "",
+    priority: int = 0,
+    contract: KernelContract = UNCLAIMED,
+    kind: Kind = "opaque",
+    factory: bool = False,
+    system: bool = False,
+    registry: KernelRegistry | None = None,
+    op_registry: OpRegistry | None = None,
+) -> Callable[[_K], _K]:
+    """Register the decorated function, OpKernel class or OpKernelFactory as a kernel of `op`.
+
+    What the kernel declares is given by keywords, or by a chain of calls as in TensorFlow:
+    `register_kernel(Name("Cast").device("GPU").type_constraint("SrcT", float32))`.
+
+    Args:
+        op: the op, as `register_op` returned it or by name; or the chain.
+        device: the device type, such as `CPU`.
+        types: for attrs of type `type` or `list(type)`, the types that the kernel takes; an attr
+            that is not named is not constrained.
+        attrs: for attrs of type `string`, `int` or `bool`, the values that the kernel takes.
+        host_memory: the arguments that live in host memory whatever the device.
+        label: the kernel is taken only by nodes whose attr `_kernel` is this label.
+        priority: of several kernels that fit a node, the one of the highest priority is taken.
+        contract: what the kernel claims; executors check all that it does not.
+        kind: a claim of the contract in one word.
+        factory: the function takes only attrs and returns the function of the inputs.
+        system: graphs get the op from the runtime itself; every selection keeps the kernel.
+        registry: where to register; the global registry by default.
+        op_registry: where `op` is looked up to check the function; the global one by default.
+
+    Raises:
+        InvalidArgumentError: the function's parameters do not fit the op's inputs and attrs. For
+            an op that is not registered yet, and for kernels that claim `outputs_as_declared`, the
+            check is made when a kernel is constructed.
+        TypeError: the kernel's declaration lacks a device, or is given both ways; or what is
+            decorated is no kernel.
+
+    Source: TensorFlow's REGISTER_KERNEL_BUILDER, core/framework/op_kernel.h.
+    """
+    if isinstance(op, KernelDefBuilder):
+        if device or types or attrs or host_memory or label or priority:
+            raise TypeError(
+                "what a kernel declares is given by keywords or by a chain, not by both"
+            )
+        kernel_def = op.build()
+    else:
+        name = op if isinstance(op, str) else op.name
+        kernel_def = _kernel_def(name, device, types, attrs, host_memory, label, priority)
+    if not kernel_def.device_type:
+        raise TypeError(f"the kernel of {kernel_def.op} lacks a device")
+    target = global_kernel_registry() if registry is None else registry
+    claims = contract.of_kind(kind)
+    owner = str(declaring_frame(sys._getframe(1)).f_globals.get("__name__", ""))
+
+    def register(kernel: _K) -> _K:
+        make: Callable[[OpKernelConstruction], OpKernel]
+        named: Callable[..., Any]
+        if isinstance(kernel, type) and issubclass(kernel, OpKernel):
+            make, named = _runnable(kernel), kernel
+        elif isinstance(kernel, OpKernelFactory) and not isinstance(kernel, type):
+            make, named = partial(_create, kernel), type(kernel)
+        elif not callable(kernel):
+            raise TypeError(f"a kernel of {kernel_def.op} must be callable, not {kernel!r}")
+        else:
+            make = FunctionKernelFactory(kernel, factory, claims.takes_out)
+            if (
+                not claims.outputs_as_declared
+            ):  # else it has been tested, and the op need not be built
+                _check(make, op if isinstance(op, OpHandle) else kernel_def.op, op_registry)
+            named = kernel
+        target.register(
+            KernelRegistration(kernel_def, callable_name(named), make, owner, system, claims)
+        )
+        return kernel
+
+    return register
+
+
+def _runnable(kernel: type[OpKernel]) -> type[OpKernel]:
+    """The class, or one that runs its `async def compute` as a coroutine."""
+    if not inspect.iscoroutinefunction(kernel.compute):
+        return kernel
+    from opkernel.kernel.async_op_kernel import as_coroutine_kernel  # few kernels wait
+
+    return as_coroutine_kernel(kernel)
+
+
+def _create(factory: OpKernelFactory, construction: OpKernelConstruction) -> OpKernel:
+    """The kernel that a factory makes; one with an `async def compute` runs as a coroutine."""
+    kernel = factory.create(construction)
+    if isinstance(kernel, OpKernel):
+        kernel.__class__ = _runnable(type(kernel))
+    return kernel
+
+
+def _kernel_def(
+    op: str,
+    device: str,
+    types: Mapping[str, DataType | Sequence[DataType]] | None,
+    attrs: Mapping[str, str | int | bool | Sequence[str] | Sequence[int]] | None,
+    host_memory: Sequence[str],
+    label: str,
+    priority: int,
+) -> KernelDef:
+    builder = KernelDefBuilder(op).device(device).label(label).priority(priority)
+    for attr, allowed in (types or {}).items():
+        builder.type_constraint(attr, allowed)
+    for attr, values in (attrs or {}).items():
+        builder.attr_constraint(attr, values)
+    for argument in host_memory:
+        builder.host_memory(argument)
+    return builder.build()
+
+
+def _check(
+    factory: FunctionKernelFactory, op: str | OpHandle, op_registry: OpRegistry | None
+) -> None:
+    """Check a function against its op, where the op is known by now."""
+    if isinstance(op, OpHandle):
+        factory.check(op.op_def)
+        return
+    try:
+        op_def = (op_registry or global_op_registry()).look_up_op_def(op)
+    except NotFoundError:
+        return
+    factory.check(op_def)

@@ -1,0 +1,106 @@
+"""What the members of a group get of each other's tensors.
+
+Source: TensorFlow core/common_runtime/ring_reducer.cc, ring_gatherer.cc, all_to_all.cc,
+hierarchical_tree_broadcaster.cc.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from opkernel.errors import InternalError, InvalidArgumentError
+from opkernel.kernel.services.collective import CollectiveParams, CollectiveType
+
+__all__ = ["collective_results"]
+
+
+def collective_results(
+    params: CollectiveParams, tensors: Sequence[Any], is_source: Sequence[bool]
+) -> list[Any]:
+    """The result of each member, in the order of their ranks.
+
+    No two members share the memory of a result.
+
+    Args:
+        params: what all have said.
+        tensors: their tensors; None where a member only receives.
+        is_source: whose tensor a broadcast is of.
+
+    Raises:
+        InternalError: a broadcast has no source, or several.
+        InvalidArgumentError: the first dimension cannot be divided among the members.
+    """
+    with np.errstate(all="ignore"):
+        if params.type is CollectiveType.BROADCAST_COLLECTIVE:
+            return _broadcast(params, tensors, is_source)
+        return _RESULTS[params.type](params, tensors)
+
+
+def _broadcast(
+    params: CollectiveParams, tensors: Sequence[Any], is_source: Sequence[bool]
+) -> list[Any]:
+    instance = f"Instance {params.instance_key} of group {params.group_key}"
+    ranks = [rank for rank, source in enumerate(is_source) if source]
+    if not ranks:
+        raise InternalError(
+            f"{instance} found no source for broadcast. There were group_size="
+            f"{len(tensors)} BcastRecvs but no BcastSend"
+        )
+    if len(ranks) > 1:
+        raise InternalError(
+            f"{instance} already has source {ranks[0]}, received second claim from {ranks[1]}"
+        )
+    sent = tensors[ranks[0]]
+    return [sent if source else sent.copy() for source in is_source]
+
+
+def _reduce(params: CollectiveParams, tensors: Sequence[Any]) -> list[Any]:
+    return _copies(_merged(params, tensors), len(tensors))
+
+
+def _gather(params: CollectiveParams, tensors: Sequence[Any]) -> list[Any]:
+    return _copies(np.concatenate(tensors), len(tensors))
+
+
+def _all_to_all(params: CollectiveParams, tensors: Sequence[Any]) -> list[Any]:
+    rows, members = params.shape[0] if params.shape else 0, len(tensors)
+    if rows != members:
+        raise InvalidArgumentError(
+            f"input to all-to-all first dimension size ({rows}) must be the same as the group size "
+            f"({members}) in the collective instance {params.instance_key}"
+        )
+    return [np.stack([tensor[rank] for tensor in tensors]) for rank in range(members)]
+
+
+def _reduce_scatter(params: CollectiveParams, tensors: Sequence[Any]) -> list[Any]:
+    rows, members = params.shape[0] if params.shape else 0, len(tensors)
+    if not params.shape or rows % members:
+        raise InvalidArgumentError(
+            f"input to reduce-scatter first dimension size ({rows}) must be a multiple of the "
+            f"group size ({members}) in the collective instance {params.instance_key}"
+        )
+    return [part.copy() for part in np.split(_merged(params, tensors), members)]
+
+
+def _merged(params: CollectiveParams, tensors: Sequence[Any]) -> Any:
+    """All tensors merged into one, in the order of the ranks."""
+    if params.merge_op is None:
+        raise InternalError(f"the collective instance {params.instance_key} has no merge op")
+    merged = functools.reduce(params.merge_op, tensors)
+    return merged if params.final_op is None else params.final_op(merged, len(tensors))
+
+
+def _copies(tensor: Any, count: int) -> list[Any]:
+    return [tensor, *(tensor.copy() for _ in range(count - 1))]
+
+
+_RESULTS: dict[CollectiveType, Callable[[CollectiveParams, Sequence[Any]], list[Any]]] = {
+    CollectiveType.REDUCTION_COLLECTIVE: _reduce,
+    CollectiveType.GATHER_COLLECTIVE: _gather,
+    CollectiveType.ALL_TO_ALL_COLLECTIVE: _all_to_all,
+    CollectiveType.REDUCE_SCATTER_COLLECTIVE: _reduce_scatter,
+}

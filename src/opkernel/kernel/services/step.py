@@ -1,0 +1,84 @@
+"""Step: what all kernels of one execution of a graph share.
+
+Source: OpKernelContext::Params in TensorFlow core/framework/op_kernel.h.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from opkernel.kernel.services.cancellation import CancellationManager
+    from opkernel.kernel.services.collective import CollectiveExecutor
+    from opkernel.kernel.services.deferred_ops import DeferredOps
+    from opkernel.kernel.services.rendezvous import Rendezvous
+    from opkernel.state.resource_mgr import ResourceMgr, ScopedStepContainer
+
+__all__ = ["Step"]
+
+
+class Step:
+    """One execution of a graph, as its kernels see it; executors fill in what they have.
+
+    A service that an executor does not offer is None, as in TensorFlow.
+
+    Attributes:
+        step_id: A number that no other step of the process has.
+        start_time_usecs: When the step began, in microseconds since the epoch.
+        deadline: The time by which the step must end, by `time.monotonic()`; None for none.
+        session_handle: The name of the session; empty where there is none.
+        session_metadata: What the session's owner says of it.
+        session_state: Tensors that outlive the step, by handle.
+        tensor_store: Tensors that are to outlive the step, by name.
+        step_container: Resources of this step alone, gone at its end.
+        resource_manager: The resources that steps share; that of the device if None.
+        rendezvous: Where `_Send` and `_Recv` meet.
+        collective_executor: Runs collective ops together with other devices.
+        cancellation_manager: Tells kernels that wait that the step was cancelled.
+        deferred_ops: Counts the work of deferred kernels.
+        function_library: Instantiates and runs functions.
+        inter_op_pool: The threads that compute its expensive kernels; the calling one does if None.
+        runner: Runs a closure on a thread of the step's pool.
+        call_frame: Arguments and results of the function that this step runs.
+        stats_collector: Takes the statistics of nodes.
+        graph_collector: Takes the graphs that were made of the one that runs.
+        run_all_kernels_inline: Kernels of called functions run on the thread that calls.
+        executor_type: The registered name of the executor; empty for the default one.
+        slice_reader_cache: Open readers of checkpoints.
+        coordination_service_agent: The agent of the coordination service.
+        track_allocations: Whether contexts record what their kernels allocate.
+        log_memory: Whether allocations are logged.
+    """
+
+    step_id: int = 0
+    start_time_usecs: int = 0
+    deadline: float | None = None
+    session_handle: str = ""
+    session_metadata: Any = None
+    session_state: Any = None
+    tensor_store: Any = None
+    step_container: ScopedStepContainer | None = None
+    resource_manager: ResourceMgr | None = None
+    rendezvous: Rendezvous | None = None
+    collective_executor: CollectiveExecutor | None = None
+    cancellation_manager: CancellationManager | None = None
+    deferred_ops: DeferredOps | None = None
+    function_library: Any = None
+    inter_op_pool: Any = None
+    runner: Callable[[Callable[[], None]], None] | None = None
+    call_frame: Any = None
+    stats_collector: Any = None
+    graph_collector: Any = None
+    run_all_kernels_inline: bool = False
+    executor_type: str = ""
+    slice_reader_cache: Any = None
+    coordination_service_agent: Any = None
+    track_allocations: bool = False
+    log_memory: bool = False
+
+    def check(self) -> None:
+        """Raise CancelledError or DeadlineExceededError where the step is to stop.
+
+        Loops, and kernels that take long, call it from time to time.
+        """

@@ -1,0 +1,44 @@
+"""Packages whose names are loaded when they are first used.
+
+`__init__.pyi`, which type checkers and editors read, says where each name stands:
+
+    from opkernel.kernel.registry.create import create_op_kernel as create_op_kernel
+
+and `__init__.py` makes it so: `__getattr__, __dir__, __all__ = lazy_exports(__name__)`.
+"""
+
+import importlib
+import re
+import sys
+from collections.abc import Callable
+from typing import Any
+
+__all__ = ["lazy_exports"]
+
+_EXPORT = re.compile(r"^from (\S+) import (?:\(\n    )?(\w+) as (\w+)", re.MULTILINE)
+
+
+def lazy_exports(
+    package: str,
+) -> tuple[Callable[[str], Any], Callable[[], list[str]], list[str]]:
+    """`__getattr__`, `__dir__` and `__all__` of a package, from its `__init__.pyi`."""
+    namespace = vars(sys.modules[package])
+    with open(namespace["__file__"].removesuffix("c") + "i", encoding="utf-8") as stub:
+        sources = _sources(stub.read())
+
+    def load(name: str) -> Any:
+        source = sources.get(name)
+        if source is None:
+            raise AttributeError(f"module {package!r} has no attribute {name!r}")
+        module, original = source
+        if module == package:
+            return importlib.import_module(f"{package}.{original}")
+        value = namespace[name] = getattr(importlib.import_module(module), original)
+        return value
+
+    return load, lambda: sorted({*namespace, *sources}), list(sources)
+
+
+def _sources(stub: str) -> dict[str, tuple[str, str]]:
+    """The module of each name that a stub imports, and the name that it has there."""
+    return {alias: (module, name) for module, name, alias in _EXPORT.findall(stub)}

@@ -1,0 +1,17 @@
+"""Loggers, found when something is logged: most processes log nothing, and `logging` loads much."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from logging import Logger
+
+__all__ = ["logger"]
+
+
+def logger(name: str) -> Logger:
+    """The logger of a name."""
+    import logging
+
+    return logging.getLogger(name)

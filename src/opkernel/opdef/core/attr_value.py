@@ -1,0 +1,188 @@
+"""Attr values as Python objects, and back.
+
+    attr type   Python value                       accepted when setting
+    string      str                                str, bytes
+    int         int                                anything with __index__
+    float       float                              any real number
+    bool        bool                               bool, numpy.bool
+    type        DataType                           DataType, its number, name or NumPy dtype
+    shape       PartialTensorShape                 shapes, sequences of sizes (None: unknown), None
+    tensor      numpy.ndarray                      arrays, what NumPy makes one of, TensorProto
+    func        NameAttrList                       NameAttrList, the function's name
+    list(x)     list                               sequences of x
+
+A string attr holds bytes; those that are no UTF-8 survive the way there and back as surrogates.
+"""
+
+import numbers
+import operator
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from opkernel.errors import InvalidArgumentError, OpError
+from opkernel.opdef.core.attr_value_check import attr_value_has_type
+from opkernel.proto import AttrValue, NameAttrList, TensorProto, TensorShapeProto
+from opkernel.types import (
+    DataType,
+    PartialTensorShape,
+    TensorShape,
+    as_dtype,
+    tensor_from_proto,
+    tensor_to_proto,
+)
+
+__all__ = ["attr_from_python", "attr_to_python", "infer_attr_from_python"]
+
+
+class _Kind(NamedTuple):
+    """One kind of attr: the field of AttrValue and of its list, and the two conversions."""
+
+    field: str
+    to_python: Callable[[Any], Any]
+    from_python: Callable[[Any], Any]
+
+
+def _string_to_python(value: bytes) -> str:
+    return value.decode("utf-8", "surrogateescape")
+
+
+def _string_from_python(value: Any) -> bytes:
+    if isinstance(value, bytes):
+        return value
+    if not isinstance(value, str):
+        raise TypeError("a str or bytes is wanted")
+    return value.encode("utf-8", "surrogateescape")
+
+
+def _float_from_python(value: Any) -> float:
+    if isinstance(value, str | bytes):
+        raise TypeError("a number is wanted")
+    return float(value)
+
+
+def _bool_from_python(value: Any) -> bool:
+    if not isinstance(value, bool | np.bool_):
+        raise TypeError("a bool is wanted")
+    return bool(value)
+
+
+def _shape_from_python(value: Any) -> TensorShapeProto:
+    if isinstance(value, TensorShapeProto):
+        return value
+    shape = value if isinstance(value, TensorShape) else PartialTensorShape(value)
+    return shape.to_proto()
+
+
+def _tensor_from_python(value: Any) -> TensorProto:
+    return value if isinstance(value, TensorProto) else tensor_to_proto(value)
+
+
+def _func_from_python(value: Any) -> NameAttrList:
+    if isinstance(value, str):
+        return NameAttrList(name=value)
+    if not isinstance(value, NameAttrList):
+        raise TypeError("a NameAttrList or the name of a function is wanted")
+    return value
+
+
+_KINDS: Mapping[str, _Kind] = {
+    "string": _Kind("s", _string_to_python, _string_from_python),
+    "int": _Kind("i", int, operator.index),
+    "float": _Kind("f", float, _float_from_python),
+    "bool": _Kind("b", bool, _bool_from_python),
+    "type": _Kind("type", DataType, as_dtype),
+    "shape": _Kind("shape", PartialTensorShape.from_proto, _shape_from_python),
+    "tensor": _Kind("tensor", tensor_from_proto, _tensor_from_python),
+    "func": _Kind("func", lambda value: value, _func_from_python),
+}
+
+
+def _kind_of(attr_type: str) -> tuple[_Kind, bool]:
+    """The kind of an attr type, and whether it is a list of that kind."""
+    is_list = attr_type.startswith("list(") and attr_type.endswith(")")
+    kind = _KINDS.get(attr_type[5:-1] if is_list else attr_type)
+    if kind is None:
+        raise InvalidArgumentError(f"'{attr_type}' is not the type of an attr")
+    return kind, is_list
+
+
+def attr_to_python(value: AttrValue, type: str) -> Any:
+    """The value as a Python object.
+
+    Raises:
+        InvalidArgumentError: the value is not of the type, or is no valid shape or tensor.
+    """
+    kind, is_list = _kind_of(type)
+    if value.WhichOneof("value") != ("list" if is_list else kind.field):
+        attr_value_has_type(value, type)  # raises, unless it is an empty list
+    if is_list:
+        elements = getattr(value.list, kind.field)
+        if not elements:
+            attr_value_has_type(value, type)
+        return [kind.to_python(element) for element in elements]
+    return kind.to_python(getattr(value, kind.field))
+
+
+def attr_from_python(value: Any, type: str) -> AttrValue:
+    """The AttrValue of a Python object for an attr of `type`; an AttrValue stays as it is.
+
+    Raises:
+        InvalidArgumentError: the object is no value of the type.
+    """
+    if isinstance(value, AttrValue):
+        return value
+    kind, is_list = _kind_of(type)
+    try:
+        if not is_list:
+            return AttrValue(**{kind.field: kind.from_python(value)})
+        if isinstance(value, str | bytes):
+            raise TypeError("a list is wanted")
+        elements = [kind.from_python(element) for element in value]
+        return AttrValue(list=AttrValue.ListValue(**{kind.field: elements}))
+    except OpError as error:
+        raise InvalidArgumentError(_not_a_value(value, type, error)) from error
+    except (TypeError, ValueError, OverflowError) as error:
+        raise InvalidArgumentError(_not_a_value(value, type, error)) from None
+
+
+def _not_a_value(value: Any, attr_type: str, error: Exception) -> str:
+    return f"{value!r} is not a value for an attr of type {attr_type}: {error}"
+
+
+def infer_attr_from_python(value: Any) -> AttrValue:
+    """The AttrValue of a Python object whose attr is not declared, by the object's own type.
+
+    An empty list is a list of any kind.
+
+    Raises:
+        InvalidArgumentError: no attr type goes with the object.
+    """
+    if isinstance(value, AttrValue):
+        return value
+    if not isinstance(value, list | tuple) or isinstance(value, TensorShape):
+        return attr_from_python(value, _type_of(value))
+    if not value:
+        return AttrValue(list=AttrValue.ListValue())
+    return attr_from_python(value, f"list({_type_of(value[0])})")
+
+
+def _type_of(value: Any) -> str:
+    """The attr type that a Python object goes with."""
+    for types, attr_type in _INFERRED_TYPES:
+        if isinstance(value, types):
+            return attr_type
+    raise InvalidArgumentError(f"no type of attr goes with {value!r}")
+
+
+_INFERRED_TYPES: tuple[tuple[tuple[type, ...], str], ...] = (
+    ((bool, np.bool_), "bool"),
+    ((DataType,), "type"),
+    ((numbers.Integral,), "int"),
+    ((numbers.Real,), "float"),
+    ((str, bytes), "string"),
+    ((TensorShape, PartialTensorShape, TensorShapeProto), "shape"),
+    ((np.ndarray, TensorProto), "tensor"),
+    ((NameAttrList,), "func"),
+)

@@ -1,0 +1,437 @@
+"""`OpRegistry`: what ops there are.
+
+An op comes in by one of two doors:
+
+- `register` takes a factory, as in TensorFlow. Factories given before the first look-up are
+  deferred: they run together at the first look-up, export or `process_registrations`.
+- `declare` takes a declaration that already has a name (`register_op` uses it). It is built and
+  checked when the op is first looked up, so that importing a module with a hundred ops is cheap.
+
+What neither has is asked of the loader, which may import the module that declares the op, or
+tell what it knows of an op that nobody registers. Such an op gives way to a registration of its
+name at any time.
+
+Every public method may be called from any thread. The lock is not held while the loader runs:
+it imports modules, and a module that another thread imports may be waiting to register its ops.
+
+Source: TensorFlow core/framework/op.cc.
+"""
+
+import importlib
+import threading
+from collections.abc import Callable, Iterable
+from types import ModuleType
+from typing import Protocol, TypeAlias
+
+from opkernel.errors import AlreadyExistsError, NotFoundError, OpError
+from opkernel.opdef import text as summaries
+from opkernel.opdef.core.op_def_builder import OpDefBuilder, OpRegistrationData
+from opkernel.opdef.core.op_traits import NO_TRAITS, OpTraits
+from opkernel.opdef.core.validate import validate_op_def
+from opkernel.proto import OpDef, OpList
+
+__all__ = [
+    "SYSTEM_OPS",
+    "OpDeclaration",
+    "OpRegistry",
+    "OpRegistryInterface",
+    "global_op_registry",
+    "not_registered",
+]
+
+Factory: TypeAlias = Callable[[], OpRegistrationData]
+Loader: TypeAlias = Callable[[str], OpRegistrationData | None]
+"""Asked for an op that is missing: it registers the op, or returns it, or does neither."""
+
+Watcher: TypeAlias = Callable[[OpError | None, OpDef], OpError | None]
+"""Sees each op that comes in, with the error if it is refused; what it returns is the outcome."""
+
+
+SYSTEM_OPS = frozenset(
+    {"NoOp", "_Arg", "_ArrayToList", "_DeviceArg", "_DeviceRetval", "_ListToArray", "_Recv"}
+    | {"_Retval", "_Send"}
+)
+"""Ops that the runtime puts into graphs by itself; a selection of ops always holds them."""
+
+
+class OpRegistryInterface(Protocol):
+    """Finds ops by name: a registry, or the functions of a library on top of one."""
+
+    def look_up(self, name: str) -> OpRegistrationData:
+        """The op of that name, or NotFoundError."""
+
+    def look_up_op_def(self, name: str) -> OpDef:
+        """The declaration of the op of that name, or NotFoundError."""
+
+
+class OpDeclaration(Protocol):
+    """A declaration that is built on demand."""
+
+    @property
+    def name(self) -> str:
+        """The op's name."""
+
+    @property
+    def owner(self) -> str:
+        """The module that declares the op; it alone may declare it anew."""
+
+    @property
+    def site(self) -> tuple[str, int]:
+        """The file and line of the declaration."""
+
+    @property
+    def traits(self) -> OpTraits:
+        """What passes may assume of the op."""
+
+    def build(self) -> OpRegistrationData:
+        """Build the op; raises InvalidArgumentError where its specs are wrong."""
+
+
+def not_registered(name: str) -> NotFoundError:
+    """What is raised for an op that a registry has not."""
+    import platform  # slow to import, and needed here alone
+
+    return NotFoundError(
+        f"Op type not registered '{name}' in binary running on {platform.node()}. Make sure the "
+        "Op and Kernel are registered in the binary running in this process: import the module "
+        "that registers them first."
+    )
+
+
+def _nobody(name: str) -> str | None:
+    """No module is known to register the op."""
+    return None
+
+
+def _no_traits(name: str) -> OpTraits:
+    """Nothing is known of what is not registered."""
+    return NO_TRAITS
+
+
+class OpRegistry:
+    """A set of ops by name; see the module for how ops come in.
+
+    `OpRegistry.global_()` is the one that everything uses unless told otherwise.
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.RLock()
+        self._registered: dict[str, OpRegistrationData] = {}
+        self._declared: dict[str, OpDeclaration] = {}  # built ones stay, to know their owners
+        self._deferred: list[Factory] = []
+        self._is_initialized = False  # from the first look-up on nothing is deferred
+        self._watcher: Watcher | None = None
+        self._validator: Callable[[OpRegistry], None] | None = None
+        self._loader: Loader | None = None
+        self._loadable: Callable[[], Iterable[str]] = tuple
+        self._owner_to_load: Callable[[str], str | None] = _nobody
+        self._traits_to_load: Callable[[str], OpTraits] = _no_traits
+
+    @staticmethod
+    def global_() -> "OpRegistry":
+        """The registry of the process."""
+        return _GLOBAL
+
+    def register(self, op: OpRegistrationData | OpDefBuilder | Factory) -> None:
+        """Register an op, given as it is, as a builder to finalise, or as a factory.
+
+        Raises:
+            AlreadyExistsError: there is an op of that name (but for deferred ones, see
+                `process_registrations`).
+            InvalidArgumentError: the op is no valid declaration (likewise).
+        """
+        factory = _as_factory(op)
+        with self._lock:
+            if self._is_initialized:
+                self._register_now(factory)
+            else:
+                self._deferred.append(factory)
+
+    def declare(self, declaration: OpDeclaration) -> None:
+        """Register an op that is built when it is first looked up.
+
+        A declaration by the owner of the one before replaces it.
+
+        Raises:
+            AlreadyExistsError: the op is registered, and not by this owner.
+        """
+        name = declaration.name
+        with self._lock:
+            if name not in self._declared and name in self._registered:
+                raise AlreadyExistsError(f"Op with name {name}")
+            before = self.owner(name) or self._owner_to_load(name)
+            if before not in (None, declaration.owner):
+                raise AlreadyExistsError(
+                    f"Op with name {name}: '{declaration.owner}' declares it, but '{before}' "
+                    "declares it already"
+                )
+            self._declared[name] = declaration
+            self._registered.pop(name, None)
+
+    def owner(self, name: str) -> str | None:
+        """The module that declares an op; None for ops that came as data, and unknown ones."""
+        declaration = self._declared.get(name)
+        return None if declaration is None else declaration.owner
+
+    def site(self, name: str) -> tuple[str, int] | None:
+        """The file and line at which an op is declared; None for ops that came as data."""
+        declaration = self._declared.get(name)
+        return None if declaration is None else declaration.site
+
+    def traits(self, name: str) -> OpTraits:
+        """What may be assumed of an op, nothing of an unknown one; loads and builds nothing."""
+        with self._lock:
+            self._process_deferred()
+            known = self._declared.get(name) or self._registered.get(name)
+        return self._traits_to_load(name) if known is None else known.traits
+
+    def owners(self) -> dict[str, str]:
+        """The modules that declare ops, by op; those of ops that came as data are not known."""
+        with self._lock:
+            return {name: declaration.owner for name, declaration in self._declared.items()}
+
+    def unregister(self, name: str) -> None:
+        """Forget an op.
+
+        Raises:
+            NotFoundError: it is not registered.
+        """
+        with self._lock:
+            if name not in self._registered and name not in self._declared:
+                raise not_registered(name)
+            self._registered.pop(name, None)
+            self._declared.pop(name, None)
+
+    def look_up(self, name: str) -> OpRegistrationData:
+        """The op of that name; loads the module that declares it where the loader knows one.
+
+        Raises:
+            NotFoundError: there is no such op.
+            OpError: a deferred registration failed, or the validator refuses the registry.
+        """
+        found = self._registered.get(name) if self._is_initialized else None
+        found = found or self._find(name)
+        if found is None and self._loader is not None:
+            known = self._loader(name)
+            found = self._find(name) or known
+        if found is None:
+            raise not_registered(name)
+        return found
+
+    def look_up_op_def(self, name: str) -> OpDef:
+        """The declaration of the op of that name; raises as `look_up` does."""
+        return self.look_up(name).op_def
+
+    def has(self, name: str) -> bool:
+        """Whether an op of that name is registered already; loads nothing."""
+        return self._find(name) is not None
+
+    def names(self) -> list[str]:
+        """The names of all ops in order; builds none."""
+        loadable = self._loadable()
+        with self._lock:
+            self._process_deferred()
+            return sorted({*self._registered, *self._declared, *loadable})
+
+    def export(self, include_internal: bool = False) -> OpList:
+        """All ops by name; those that begin with `_` only if `include_internal`."""
+        ops = [
+            data.op_def
+            for name, data in self._all()
+            if include_internal or not name.startswith("_")
+        ]
+        return OpList(op=ops)
+
+    def get_registered_ops(self) -> list[OpDef]:
+        """The declarations of all ops, by name."""
+        return [data.op_def for _, data in self._all()]
+
+    def get_op_registration_data(self) -> list[OpRegistrationData]:
+        """All ops, by name: those that are registered and those that the loader knows."""
+        return [data for _, data in self._all()]
+
+    def debug_string(self, include_internal: bool = False) -> str:
+        """The summaries of what `export` gives, one a line."""
+        return "".join(
+            f"{summaries.summarize_op_def(op)}\n" for op in self.export(include_internal).op
+        )
+
+    def select(self, names: Iterable[str]) -> "OpRegistry":
+        """A registry of these ops and of `SYSTEM_OPS`: all that a list of graphs needs, say.
+
+        Raises:
+            NotFoundError: one of them is not registered.
+            TypeError: a string stands where a list of names is wanted.
+        """
+        if isinstance(names, str):
+            raise TypeError(f"names is a list of ops, not the string {names!r}")
+        selected = OpRegistry()
+        for name in sorted({*names, *SYSTEM_OPS}):
+            selected.register(self.look_up(name))
+        return selected
+
+    def process_registrations(self) -> None:
+        """Run what is deferred and build what is declared.
+
+        Raises:
+            OpError: an op is invalid or a name comes twice, and the watcher did not swallow it.
+                The deferred registrations after that one are dropped.
+        """
+        with self._lock:
+            self._process_deferred()
+            for name in list(self._declared):
+                self._find_or_build(name)
+
+    def defer_registrations(self) -> None:
+        """Defer registrations from now on, until the next look-up or `process_registrations`."""
+        with self._lock:
+            self._is_initialized = False
+
+    def clear_deferred_registrations(self) -> None:
+        """Forget the factories that wait."""
+        with self._lock:
+            self._deferred.clear()
+
+    def set_watcher(self, watcher: Watcher | None) -> None:
+        """Have each op shown to `watcher` as it comes in; None removes it.
+
+        The watcher gets the error, or None, and the OpDef. It returns the error to raise, or None.
+
+        Raises:
+            AlreadyExistsError: there is a watcher already.
+        """
+        with self._lock:
+            if self._watcher and watcher:
+                raise AlreadyExistsError("Cannot over-write a valid watcher with another.")
+            self._watcher = watcher
+
+    def register_validator(self, validator: "Callable[[OpRegistry], None]") -> None:
+        """Have `validator` check the registry at the first look-up; it raises to refuse it."""
+        self._validator = validator
+
+    def set_loader(
+        self,
+        loader: Loader | None,
+        names: Callable[[], Iterable[str]] = tuple,
+        owner: Callable[[str], str | None] = _nobody,
+        traits: Callable[[str], OpTraits] = _no_traits,
+    ) -> None:
+        """Have `loader` called with the name of an op that is looked up and not registered.
+
+        `names` gives the ops that it knows, for those who ask for all ops. `owner` tells, without
+        loading anything, the module that the loader would have register an op; no other may.
+        `traits` tells the op's traits, likewise.
+        """
+        self._loader = loader
+        self._loadable = names
+        self._owner_to_load = owner
+        self._traits_to_load = traits
+
+    def _find(self, name: str) -> OpRegistrationData | None:
+        """The op if it is registered, without asking the loader."""
+        with self._lock:
+            is_first_call = self._process_deferred()
+            found = self._find_or_build(name)
+        if is_first_call and self._validator is not None:
+            self._validator(self)
+        return found
+
+    def _find_or_build(self, name: str) -> OpRegistrationData | None:
+        """The op if it is registered; the lock is held."""
+        if name not in self._registered and name in self._declared:
+            self._register_now(self._declared[name].build, is_declared=True)
+        return self._registered.get(name)
+
+    def _all(self) -> list[tuple[str, OpRegistrationData]]:
+        loaded = {name: self.look_up(name) for name in self._loadable()}
+        with self._lock:
+            self.process_registrations()
+            return sorted({**loaded, **self._registered}.items(), key=lambda item: item[0])
+
+    def _process_deferred(self) -> bool:
+        """Run the deferred factories; the result is whether this was still to be done."""
+        if self._is_initialized:
+            return False
+        self._is_initialized = True
+        deferred, self._deferred = self._deferred, []
+        for factory in deferred:
+            self._register_now(factory)
+        return True
+
+    def _register_now(self, factory: Factory, *, is_declared: bool = False) -> None:
+        """Build and check an op and show it to the watcher; the lock is held."""
+        data = OpRegistrationData(OpDef())
+        error: OpError | None = None
+        try:
+            data = factory()
+            validate_op_def(data.op_def)
+            name = data.op_def.name
+            if name in self._registered or (name in self._declared and not is_declared):
+                raise AlreadyExistsError(f"Op with name {name}")
+        except OpError as raised:
+            error = raised
+        outcome = self._watcher(error, data.op_def) if self._watcher else error
+        if error is None:
+            self._registered[data.op_def.name] = data
+        if outcome is not None:
+            raise outcome
+
+
+def _as_factory(op: OpRegistrationData | OpDefBuilder | Factory) -> Factory:
+    if isinstance(op, OpRegistrationData):
+        return lambda: op
+    return op.finalize if isinstance(op, OpDefBuilder) else op
+
+
+def _catalogue() -> ModuleType:
+    """The catalogue's loader. It stands on a floor above and is known here by its name alone."""
+    return importlib.import_module("opkernel.ops.loader")
+
+
+def load_from_catalogue(name: str) -> OpRegistrationData | None:
+    """Import the module that declares the op `name` and registers its kernels, if there is one.
+
+    Returns:
+        What is known of an op that no module declares.
+    """
+    known: OpRegistrationData | None = _catalogue().load_op(name)
+    return known
+
+
+def load_plugins() -> None:
+    """Load the kernel libraries that are installed. They are known here by their room's name."""
+    importlib.import_module("opkernel.plugins").load_plugins()
+
+
+def _load_op(name: str) -> OpRegistrationData | None:
+    known = load_from_catalogue(name)
+    if known is None and _owner_in_catalogue(name) is None:
+        load_plugins()
+    return known
+
+
+def _loadable_ops() -> Iterable[str]:
+    load_plugins()
+    names: frozenset[str] = _catalogue().all_op_names()
+    return names
+
+
+def _owner_in_catalogue(name: str) -> str | None:
+    owner: str | None = _catalogue().module_of_op(name)
+    return owner
+
+
+def _traits_in_catalogue(name: str) -> OpTraits:
+    traits: OpTraits = _catalogue().traits_of_op(name)
+    return traits
+
+
+_GLOBAL = OpRegistry()
+_GLOBAL.set_loader(
+    _load_op, names=_loadable_ops, owner=_owner_in_catalogue, traits=_traits_in_catalogue
+)
+
+
+def global_op_registry() -> OpRegistry:
+    """The registry of the process; `register_op` puts ops there unless told otherwise."""
+    return _GLOBAL

@@ -1,0 +1,120 @@
+"""`OpTraits`: what passes and shape inference may assume of an op, beyond its OpDef.
+
+An op says so where it is declared: `register_op(..., traits="pointwise cannot_fail")`. Of the ops of the
+catalogue `ops/catalogue.txt` says it, too, so that nobody imports an op to ask about it.
+
+Source: TensorFlow core/grappler/op_types.cc, which has lists of names in their place.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any, Literal, NamedTuple, TypeAlias
+
+from opkernel.errors import InvalidArgumentError
+
+__all__ = ["NO_TRAITS", "OpTraits", "ValueRule"]
+
+ValueRule: TypeAlias = str | Callable[..., Any]
+"""A rule of `graph.inference.partial_values` by its name, or a function like these.
+
+It is given an operation, the number of the output, and what is known of the inputs: object arrays of
+ints, of dimensions whose size is not known, and of None; with `reads_shapes_only` ShapeHandles.
+"""
+
+Calls: TypeAlias = Literal["", "case", "function", "gradient", "if", "while"]
+
+
+class OpTraits(NamedTuple):
+    """What may be assumed of an op; by default nothing.
+
+    Attributes:
+        pointwise: an element of the output follows from those at its place in the inputs, which are
+            broadcast against each other.
+        passes_on: the output is the first input as it is, and nothing else happens.
+        reshapes: the output has the elements of the first input, in their order.
+        reduces: the first input is folded over the axes that the second holds; `keep_dims` is an attr.
+        cannot_fail: no values are refused, and no shapes but those that the shape function refuses
+            once they are known.
+        reads_shapes_only: only the shapes of the inputs count.
+        cheap: it takes no longer than to copy its inputs.
+        involution: f(f(x)) = x.
+        idempotent: f(f(x)) = f(x).
+        even: f(-x) = f(x).
+        growing: f(x) <= f(y) for x <= y, and there is an f(x).
+        not_negative: no element of the output is negative, or -0.0.
+        keeps_not_negative: none is, where none is of the inputs of the output's type.
+        has_data_format: the attr `data_format` says where the channels of the first input and of the
+            first output are; `strides`, `ksize` and `dilations` have a number for each dimension.
+        debug_only: it watches over values; an op with outputs gives its first input as the only one.
+        only_reads_state: it reads state and changes none.
+        state_of_step: only ops of its kind, in the same step, see what it changes.
+        has_no_effect: it is stateful or takes references, but neither reads nor changes anything.
+        any_order: it is stateful, but may run before or after others, whatever the program says.
+        calls: how it calls the functions in its attrs: "function" calls `f` with all inputs, "if" and
+            "case" choose by the first input, "while" has `cond` and `body`.
+        value_rule: what follows for integers from integers that are known in part; with
+            `reads_shapes_only`, from shapes. What is passed on needs no rule.
+        item_rule: what follows for a list of tensors, or from one: a rule of
+            `graph.inference.list_items`.
+    """
+
+    pointwise: bool = False
+    passes_on: bool = False
+    reshapes: bool = False
+    reduces: bool = False
+    cannot_fail: bool = False
+    reads_shapes_only: bool = False
+    cheap: bool = False
+    involution: bool = False
+    idempotent: bool = False
+    even: bool = False
+    growing: bool = False
+    not_negative: bool = False
+    keeps_not_negative: bool = False
+    has_data_format: bool = False
+    debug_only: bool = False
+    only_reads_state: bool = False
+    state_of_step: bool = False
+    has_no_effect: bool = False
+    any_order: bool = False
+    calls: Calls = ""
+    value_rule: ValueRule = ""
+    item_rule: str = ""
+
+    @property
+    def chooses_function(self) -> bool:
+        """Whether the first input says which function is called, and is not passed on to it."""
+        return self.calls in ("case", "if")
+
+    def words(self) -> str:
+        """The traits as words: `pointwise calls=while`; none for a rule that is a function."""
+        given = [(name, value) for name, value in zip(self._fields, self, strict=True) if value]
+        return " ".join(
+            name if value is True else f"{name}={value}"
+            for name, value in given
+            if isinstance(value, bool | str)
+        )
+
+    @staticmethod
+    @functools.cache
+    def from_words(words: str) -> OpTraits:
+        """The traits that words tell.
+
+        Raises:
+            InvalidArgumentError: there is no such trait, or its word wants a value or has none to take.
+        """
+        given: dict[str, Any] = {}
+        for word in words.split():
+            name, _, value = word.partition("=")
+            default = NO_TRAITS._asdict().get(name)
+            if default is None or bool(value) != isinstance(default, str):
+                known = ", ".join(OpTraits._fields)
+                raise InvalidArgumentError(f"No op has a trait {word!r}; there are {known}")
+            given[name] = value or True
+        return OpTraits(**given)
+
+
+NO_TRAITS = OpTraits()
+"""Those of unknown ops: nothing is assumed."""

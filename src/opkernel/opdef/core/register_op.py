@@ -1,0 +1,199 @@
+"""`register_op`: declare an op in one call."""
+
+import sys
+import threading
+from collections.abc import Iterable
+from types import FrameType
+
+from opkernel.opdef.core.op_def_builder import (
+    OpDefBuilder,
+    OpRegistrationData,
+    OpShapeInferenceFn,
+    OpTypeConstructor,
+    TypeInferenceFn,
+)
+from opkernel.opdef.core.op_registry import OpRegistry, global_op_registry
+from opkernel.opdef.core.op_traits import NO_TRAITS, OpTraits
+from opkernel.proto import OpDef
+from opkernel.records import dataclass
+
+__all__ = ["OpHandle", "declaring_frame", "register_op"]
+
+
+@dataclass(frozen=True)
+class _Declaration:
+    """The arguments of `register_op`."""
+
+    name: str
+    inputs: tuple[str, ...]
+    outputs: tuple[str, ...]
+    attrs: tuple[str, ...]
+    shape_fn: OpShapeInferenceFn
+    doc: str
+    flags: dict[str, bool]
+    deprecated: tuple[int, str] | None
+    type_constructor: OpTypeConstructor | None
+    forward_type_fn: TypeInferenceFn | None
+    traits: OpTraits
+
+    def builder(self) -> OpDefBuilder:
+        builder = OpDefBuilder(self.name).set_shape_fn(self.shape_fn).doc(self.doc)
+        builder.set_traits(self.traits)
+        for spec in self.inputs:
+            builder.input(spec)
+        for spec in self.outputs:
+            builder.output(spec)
+        for spec in self.attrs:
+            builder.attr(spec)
+        for flag, is_set in self.flags.items():
+            if is_set:
+                getattr(builder, f"set_{flag}")()
+        if self.deprecated is not None:
+            builder.deprecated(*self.deprecated)
+        if self.type_constructor is not None:
+            builder.set_type_constructor(self.type_constructor)
+        if self.forward_type_fn is not None:
+            builder.set_forward_type_fn(self.forward_type_fn)
+        return builder
+
+
+class OpHandle:
+    """An op that was declared with `register_op`; kernels and gradients are registered for it.
+
+    Attributes:
+        name: The op's name.
+        owner: The module that declares the op.
+        site: The file and line of the declaration.
+    """
+
+    __slots__ = ("_declaration", "_lock", "_registration", "name", "owner", "site")
+
+    def __init__(self, declaration: _Declaration, declared_in: FrameType) -> None:
+        self.name = declaration.name
+        self.owner = str(declared_in.f_globals.get("__name__", ""))
+        self.site = (declared_in.f_code.co_filename, declared_in.f_lineno)
+        self._declaration = declaration
+        self._registration: OpRegistrationData | None = None
+        self._lock = threading.Lock()
+
+    def __repr__(self) -> str:
+        return f"<op {self.name}>"
+
+    def build(self) -> OpRegistrationData:
+        """What the registry holds of the op; its specs are parsed the first time.
+
+        Raises:
+            InvalidArgumentError: a spec breaks the grammar.
+        """
+        with self._lock:
+            if self._registration is None:
+                self._registration = self._declaration.builder().finalize()
+            return self._registration
+
+    @property
+    def traits(self) -> OpTraits:
+        """What passes may assume of the op."""
+        return self._declaration.traits
+
+    @property
+    def registration(self) -> OpRegistrationData:
+        """What the registry holds of the op; raises as `build` does."""
+        return self._registration or self.build()
+
+    @property
+    def op_def(self) -> OpDef:
+        """The op's declaration; shared, and not to be changed. Raises as `build` does."""
+        return self.registration.op_def
+
+
+def register_op(
+    name: str,
+    *,
+    inputs: Iterable[str] = (),
+    outputs: Iterable[str] = (),
+    attrs: Iterable[str] = (),
+    shape_fn: OpShapeInferenceFn,
+    doc: str = "",
+    is_stateful: bool = False,
+    is_commutative: bool = False,
+    is_aggregate: bool = False,
+    allows_uninitialized_input: bool = False,
+    is_distributed_communication: bool = False,
+    deprecated: tuple[int, str] | None = None,
+    type_constructor: OpTypeConstructor | None = None,
+    forward_type_fn: TypeInferenceFn | None = None,
+    traits: str | OpTraits = NO_TRAITS,
+    registry: OpRegistry | None = None,
+) -> OpHandle:
+    """Declare an op. Nothing is parsed before the op is first looked up or used.
+
+    Args:
+        name: CamelCase; a `>` parts namespaces; a leading `_` marks what graphs of users lack.
+        inputs: e.g. `"x: T"`, `"values: N * T"`, `"args: Tin"`, `"ref: Ref(float)"`.
+        outputs: The same.
+        attrs: e.g. `"T: {float, int32} = DT_FLOAT"`, `"N: int >= 1"`, `"mode: {'a', 'b'}"`.
+        shape_fn: Infers the shapes of the outputs; `unknown_shape` for those that nothing is
+            known of.
+        doc: A summary line, a description, then `name: text` for inputs, outputs and attrs.
+        is_stateful: Calls with equal inputs may differ.
+        is_commutative: The two inputs may be swapped.
+        is_aggregate: The N inputs may be grouped and swapped.
+        allows_uninitialized_input: Reference inputs may have no value yet.
+        is_distributed_communication: The op talks to other processes.
+        deprecated: The GraphDef version from which on the op is gone, and what to use instead.
+        type_constructor: Completes the full types of the declaration.
+        forward_type_fn: Infers the full types of outputs.
+        traits: What passes may assume of the op, as OpTraits or in words: `"pointwise cannot_fail"`,
+            `"value_rule=add"`. Nothing is assumed that is not said.
+        registry: Where the op is registered; the global registry if None.
+
+    Raises:
+        AlreadyExistsError: another module has registered an op of that name. The same module may
+            declare it anew (a notebook's cell run twice); the last declaration counts.
+        TypeError: a string stands where a list of specs is wanted.
+        InvalidArgumentError: there is no such trait.
+    """
+    flags = {
+        "is_stateful": is_stateful,
+        "is_commutative": is_commutative,
+        "is_aggregate": is_aggregate,
+        "allows_uninitialized_input": allows_uninitialized_input,
+        "is_distributed_communication": is_distributed_communication,
+    }
+    declaration = _Declaration(
+        name,
+        _specs(inputs, "inputs"),
+        _specs(outputs, "outputs"),
+        _specs(attrs, "attrs"),
+        shape_fn,
+        doc,
+        flags,
+        deprecated,
+        type_constructor,
+        forward_type_fn,
+        OpTraits.from_words(traits) if isinstance(traits, str) else traits,
+    )
+    handle = OpHandle(declaration, declaring_frame(sys._getframe(1)))
+    (registry or global_op_registry()).declare(handle)
+    return handle
+
+
+def declaring_frame(caller: FrameType) -> FrameType:
+    """The frame of the module that is being imported, or else the caller's.
+
+    A module may declare a family of its ops or kernels through a function of another module.
+    """
+    frame: FrameType | None = caller
+    while frame is not None:
+        if frame.f_code.co_name == "<module>":
+            spec = frame.f_globals.get("__spec__")
+            if getattr(spec, "_initializing", False):
+                return frame
+        frame = frame.f_back
+    return caller
+
+
+def _specs(specs: Iterable[str], what: str) -> tuple[str, ...]:
+    if isinstance(specs, str):
+        raise TypeError(f"{what} is a list of specs, not the string {specs!r}")
+    return tuple(specs)

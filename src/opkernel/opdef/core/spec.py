@@ -1,0 +1,250 @@
+"""The grammar of op specs: `"N: int >= 2"`, `"T: {float, int32} = DT_FLOAT"`, `"values: N * T"`.
+
+    attr    = name ":" ( type | "list(" type ")" ) [ ">=" int ] [ "=" default ]
+    type    = "string" | "int" | "float" | "bool" | "type" | "shape" | "tensor" | "func"
+            | "numbertype" | "realnumbertype" | "quantizedtype"
+            | "{" dtype or group { "," dtype or group } "}" | "{" string { "," string } "}"
+    arg     = name ":" ( element | "Ref(" element ")" )
+    element = [ number attr "*" ] ( dtype | type attr | list(type) attr )
+
+The parsers fill in a declaration as far as they come before they raise SpecError, because the
+specs after a wrong one may refer to it.
+
+Source: TensorFlow core/framework/op_def_builder.cc.
+"""
+
+import re
+
+from opkernel.errors import InvalidArgumentError
+from opkernel.opdef.core.declarations import FIELD_OF_KIND, find_attr, find_dtype
+from opkernel.opdef.text.attr_value_text import parse_attr_value
+from opkernel.opdef.text.escaping import c_unescape
+from opkernel.proto import AttrValue, OpDef
+from opkernel.types import NUMBER_TYPES, QUANTIZED_TYPES, REAL_NUMBER_TYPES, DataType
+
+__all__ = ["SpecError", "parse_arg_spec", "parse_attr_spec", "parse_doc_name"]
+
+_SP = r"[ \t\n\v\f\r]*"
+_SPACE = re.compile(_SP)
+_ATTR_NAME = re.compile(rf"([A-Za-z][A-Za-z0-9_]*){_SP}:{_SP}")
+_ARG_NAME = re.compile(rf"([a-z][a-z0-9_]*){_SP}:{_SP}")
+_LIST_OPEN = re.compile(rf"list{_SP}\({_SP}")
+_REF_OPEN = re.compile(rf"Ref{_SP}\({_SP}")
+_REF_CLOSE = re.compile(rf"\){_SP}")
+_ELEMENT = re.compile(rf"([A-Za-z][A-Za-z0-9_]*){_SP}")
+_TIMES = re.compile(rf"\*{_SP}([A-Za-z][A-Za-z0-9_]*){_SP}")
+_TYPE_WORD = re.compile(rf"([a-z0-9]+){_SP}")
+_INTEGER = re.compile(rf"{_SP}(-?[0-9]+){_SP}")
+_STRING = re.compile(rf'"((?:[^"\\]|\\.)*)"{_SP}|\'((?:[^\'\\]|\\.)*)\'{_SP}', re.DOTALL)
+
+_GROUPS = {
+    "numbertype": NUMBER_TYPES,
+    "numerictype": NUMBER_TYPES,
+    "quantizedtype": QUANTIZED_TYPES,
+    "realnumbertype": REAL_NUMBER_TYPES,
+    "realnumerictype": REAL_NUMBER_TYPES,
+}
+
+
+class SpecError(ValueError):
+    """A spec breaks the grammar; the text says where, but not which spec it is."""
+
+
+class _Rest:
+    """What is left of a spec."""
+
+    def __init__(self, spec: str) -> None:
+        self.text = spec
+
+    def take(self, pattern: re.Pattern[str]) -> re.Match[str] | None:
+        """The match at the front, which is consumed; None leaves everything in place."""
+        found = pattern.match(self.text)
+        if found:
+            self.text = self.text[found.end() :]
+        return found
+
+    def take_literal(self, literal: str) -> bool:
+        if not self.text.startswith(literal):
+            return False
+        self.text = self.text[len(literal) :]
+        return True
+
+    def skip_space(self) -> None:
+        self.take(_SPACE)
+
+
+def parse_attr_spec(spec: str, attr: OpDef.AttrDef, *, allow_any: bool = False) -> None:
+    """Read `spec` into `attr`; `allow_any` admits the type "any".
+
+    Raises:
+        SpecError: the spec breaks the grammar, or its default is no value of its type.
+    """
+    rest = _Rest(spec)
+    name = rest.take(_ATTR_NAME)
+    if not name:
+        raise SpecError("Trouble parsing '<name>:'")
+    attr.name = name[1]
+    is_list = rest.take(_LIST_OPEN) is not None
+    kind = _parse_kind(rest, attr, allow_any=allow_any)
+    rest.skip_space()
+    if is_list and not rest.take_literal(")"):
+        raise SpecError(f"Expected ) to close 'list(', not: '{rest.text}'")
+    if is_list:
+        rest.skip_space()
+    attr.type = f"list({kind})" if is_list else kind
+    if (is_list or kind == "int") and rest.take_literal(">="):
+        attr.minimum = _parse_minimum(rest)
+        attr.has_minimum = True
+    _parse_default(rest, attr)
+
+
+def _parse_kind(rest: _Rest, attr: OpDef.AttrDef, *, allow_any: bool) -> str:
+    """The type of the attr or of its elements; sets `allowed_values` where it is restricted."""
+    for kind in FIELD_OF_KIND:
+        if rest.take_literal(kind):
+            return kind
+    # TensorFlow eats the word before it asks whether the word is admitted.
+    if rest.take_literal("any") and allow_any:
+        return "any"
+    for group, dtypes in _GROUPS.items():
+        if group != "realnumerictype" and rest.take_literal(group):  # which only braces know
+            attr.allowed_values.list.type.extend(dtypes)
+            return "type"
+    if not rest.take_literal("{"):
+        raise SpecError(f"Trouble parsing type string at '{rest.text}'")
+    rest.skip_space()
+    allowed = attr.allowed_values
+    allowed.SetInParent()
+    if rest.text.startswith(('"', "'")):
+        _parse_allowed_strings(rest, allowed)
+        return "string"
+    _parse_allowed_types(rest, allowed)
+    return "type"
+
+
+def _parse_allowed_strings(rest: _Rest, allowed: AttrValue) -> None:
+    while True:
+        quoted = rest.take(_STRING)
+        if not quoted:
+            raise SpecError(f"Trouble parsing allowed string at '{rest.text}'")
+        escaped = quoted[1] if quoted[1] is not None else quoted[2]
+        try:
+            allowed.list.s.append(c_unescape(escaped))
+        except ValueError as error:
+            raise SpecError(f'Trouble unescaping "{escaped}", got error: {error}') from None
+        if _ends_braces(rest, "strings"):
+            return
+
+
+def _parse_allowed_types(rest: _Rest, allowed: AttrValue) -> None:
+    while True:
+        word = rest.take(_TYPE_WORD)
+        if not word:
+            raise SpecError(f"Trouble parsing type string at '{rest.text}'")
+        dtypes = _GROUPS.get(word[1]) or (_parse_allowed_type(word[1]),)
+        allowed.list.type.extend(dtypes)
+        if _ends_braces(rest, "types"):
+            return
+
+
+def _parse_allowed_type(name: str) -> DataType:
+    dtype = find_dtype(name)
+    if dtype is None:
+        raise SpecError(f"Unrecognized type string '{name}'")
+    return dtype
+
+
+def _ends_braces(rest: _Rest, what: str) -> bool:
+    """Consume "," or "}" after an item in braces; a comma may stand before the closing brace."""
+    if rest.take_literal(","):
+        rest.skip_space()
+        return rest.take_literal("}")
+    if not rest.take_literal("}"):
+        raise SpecError(f"Expected , or }} after {what} in list, not: '{rest.text}'")
+    return True
+
+
+def _parse_minimum(rest: _Rest) -> int:
+    at = rest.text
+    found = rest.take(_INTEGER)
+    # int() refuses thousands of digits, which are out of range anyway.
+    if not found or len(found[1]) > 40 or not -(2**63) <= int(found[1]) < 2**63:
+        raise SpecError(f"Could not parse integer lower limit after '>=', found '{at}' instead")
+    return int(found[1])
+
+
+def _parse_default(rest: _Rest, attr: OpDef.AttrDef) -> None:
+    if not rest.take_literal("="):
+        _check_nothing_left(rest)
+        return
+    rest.skip_space()
+    try:
+        attr.default_value.CopyFrom(parse_attr_value(rest.text, attr.type))
+    except InvalidArgumentError:
+        raise SpecError(f"Could not parse default value '{rest.text}'") from None
+
+
+def _check_nothing_left(rest: _Rest) -> None:
+    if rest.text:
+        raise SpecError(f"Extra '{rest.text}' unparsed at the end")
+
+
+def parse_arg_spec(spec: str, arg: OpDef.ArgDef, op_def: OpDef) -> None:
+    """Read the spec of an input or output into `arg`; `op_def` has the attrs it refers to.
+
+    An attr that gives the length of the arg and has no minimum gets the minimum 1.
+
+    Raises:
+        SpecError: the spec breaks the grammar, or refers to an attr that is missing or no type.
+    """
+    rest = _Rest(spec)
+    name = rest.take(_ARG_NAME)
+    if not name:
+        raise SpecError("Trouble parsing 'name:'")
+    arg.name = name[1]
+    if rest.take(_REF_OPEN):
+        arg.is_ref = True
+    _parse_element(rest, arg, op_def)
+    if arg.is_ref and not rest.take(_REF_CLOSE):
+        raise SpecError(f"Did not find closing ')' for 'Ref(', instead found: '{rest.text}'")
+    _check_nothing_left(rest)
+    _give_length_a_minimum(arg, op_def)
+
+
+def _parse_element(rest: _Rest, arg: OpDef.ArgDef, op_def: OpDef) -> None:
+    first = rest.take(_ELEMENT)
+    if not first:
+        raise SpecError(f"Trouble parsing either a type or an attr name at '{rest.text}'")
+    element = first[1]
+    if times := rest.take(_TIMES):
+        arg.number_attr = element
+        element = times[1]
+    dtype = find_dtype(element)
+    if dtype is not None:
+        arg.type = dtype
+        return
+    attr = find_attr(op_def, element)
+    if attr is None:
+        raise SpecError(f"Reference to unknown attr '{element}'")
+    if attr.type == "type":
+        arg.type_attr = element
+    elif attr.type == "list(type)":
+        arg.type_list_attr = element
+    else:
+        raise SpecError(
+            f"Reference to attr '{element}' with type {attr.type} that isn't type or list(type)"
+        )
+
+
+def _give_length_a_minimum(arg: OpDef.ArgDef, op_def: OpDef) -> None:
+    length = arg.number_attr or arg.type_list_attr
+    attr = find_attr(op_def, length) if length else None
+    if attr is not None and not attr.has_minimum:
+        attr.has_minimum = True
+        attr.minimum = 1
+
+
+def parse_doc_name(line: str) -> tuple[str, str] | None:
+    """The name and the text of a doc line `name: text`; None for any other line."""
+    found = _ATTR_NAME.match(line)
+    return (found[1], line[found.end() :]) if found else None

@@ -1,0 +1,135 @@
+"""`HeldShapes`: what resources and variants hold, as far as shape inference knows.
+
+Source: MergeHandleShapesAndTypes and RelaxHandleShapesAndMergeTypes in TensorFlow
+core/framework/shape_inference.cc.
+"""
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import TypeAlias
+
+from opkernel.errors import InvalidArgumentError
+from opkernel.opdef.shapes.shape_algebra import ShapeAlgebra
+from opkernel.opdef.shapes.shape_handles import ShapeAndType, ShapeHandle
+from opkernel.types import DataType
+
+__all__ = ["HeldShapes"]
+
+_Held: TypeAlias = Sequence[ShapeAndType]
+_Combine: TypeAlias = Callable[[_Held | None, _Held], list[ShapeAndType] | None]
+"""What old and new come to; None where they do not match, or nothing is learned."""
+
+
+class HeldShapes(ShapeAlgebra):
+    """The half of `InferenceContext` that knows what its resources and variants hold.
+
+    For each input and output that is one: the shapes and types of the tensors that it holds.
+    """
+
+    __slots__ = ("_input_handles", "_output_handles")
+
+    def __init__(self, input_handles: Iterable[list[ShapeAndType] | None]) -> None:
+        self._input_handles = list(input_handles)
+        self._output_handles: dict[int, list[ShapeAndType]] = {}
+
+    def input_handle_shapes_and_types(self, index: int) -> list[ShapeAndType] | None:
+        """What the resource or variant at an input holds; None if that is not known."""
+        return self._input_handles[index] if index < len(self._input_handles) else None
+
+    def set_input_handle_shapes_and_types(
+        self, index: int, shapes_and_types: Sequence[ShapeAndType]
+    ) -> None:
+        """Replace what is known of what an input holds."""
+        missing = index + 1 - len(self._input_handles)
+        self._input_handles.extend([None] * missing)
+        self._input_handles[index] = list(shapes_and_types)
+
+    def output_handle_shapes_and_types(self, index: int) -> list[ShapeAndType] | None:
+        """What the shape function said that the resource or variant at an output holds."""
+        return self._output_handles.get(index)
+
+    def held_by_outputs(self) -> Iterable[tuple[int, list[ShapeAndType]]]:
+        """The outputs of which the shape function said what they hold, with that."""
+        return self._output_handles.items()
+
+    def set_output_handle_shapes_and_types(
+        self, index: int, shapes_and_types: Sequence[ShapeAndType]
+    ) -> None:
+        """Say what the resource or variant at an output holds."""
+        self._output_handles[index] = list(shapes_and_types)
+
+    def merge_input_handle_shapes_and_types(
+        self, index: int, shapes_and_types: Sequence[ShapeAndType]
+    ) -> bool:
+        """Refine what an input holds; whether anything was learned."""
+        return self._update_input_handles(index, shapes_and_types, _merged)
+
+    def relax_input_handle_shapes_and_merge_types(
+        self, index: int, shapes_and_types: Sequence[ShapeAndType]
+    ) -> bool:
+        """Keep of what an input holds that which holds of these too; whether their types agree."""
+        return self._update_input_handles(index, shapes_and_types, _relaxed)
+
+    def merge_output_handle_shapes_and_types(
+        self, index: int, shapes_and_types: Sequence[ShapeAndType]
+    ) -> bool:
+        """Refine what an output holds; whether anything was learned."""
+        return self._update_output_handles(index, shapes_and_types, _merged)
+
+    def relax_output_handle_shapes_and_merge_types(
+        self, index: int, shapes_and_types: Sequence[ShapeAndType]
+    ) -> bool:
+        """Keep of what an output holds that which holds of these too; whether their types agree."""
+        return self._update_output_handles(index, shapes_and_types, _relaxed)
+
+    def _update_input_handles(
+        self, index: int, new: Sequence[ShapeAndType], combine: _Combine
+    ) -> bool:
+        updated = combine(self.input_handle_shapes_and_types(index), new)
+        if updated is not None:
+            self.set_input_handle_shapes_and_types(index, updated)
+        return updated is not None
+
+    def _update_output_handles(
+        self, index: int, new: Sequence[ShapeAndType], combine: _Combine
+    ) -> bool:
+        updated = combine(self._output_handles.get(index), new)
+        if updated is not None:
+            self._output_handles[index] = updated
+        return updated is not None
+
+
+def _merge_or_keep(old: ShapeHandle, new: ShapeHandle) -> ShapeHandle:
+    """Both merged; a new shape that contradicts the old is left aside."""
+    try:
+        return ShapeAlgebra.merge(old, new)
+    except InvalidArgumentError:
+        return old
+
+
+def _merged(old: _Held | None, new: _Held) -> list[ShapeAndType] | None:
+    if old is None:
+        return list(new)
+    if not _types_agree(old, new):
+        return None
+    updated, refined = [], False
+    for was, now in zip(old, new, strict=True):
+        shape = _merge_or_keep(was.shape, now.shape)
+        refined |= shape is not was.shape or was.dtype != now.dtype
+        updated.append(ShapeAndType(shape, now.dtype, was.full_type))
+    return updated if refined else None
+
+
+def _relaxed(old: _Held | None, new: _Held) -> list[ShapeAndType] | None:
+    """What holds of both; full types do not outlast it."""
+    if old is None:
+        return list(new)
+    if not _types_agree(old, new):
+        return None
+    pairs = zip(old, new, strict=True)
+    return [ShapeAndType(ShapeAlgebra.relax(was.shape, now.shape), now.dtype) for was, now in pairs]
+
+
+def _types_agree(old: _Held, new: _Held) -> bool:
+    return len(old) == len(new) and all(
+        was.dtype in (now.dtype, DataType.DT_INVALID) for was, now in zip(old, new, strict=True)
+    )

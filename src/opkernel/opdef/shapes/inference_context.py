@@ -1,0 +1,438 @@
+"""`InferenceContext`: what a shape function is given, and where it leaves its answer.
+
+One context is made for each node. It knows the shapes of the inputs, the values of those that are
+constant, the node's attrs, and what resource inputs hold; the function sets the shapes of the
+outputs. All that needs only shapes and dimensions is inherited from `ShapeAlgebra`, what
+resources hold from `HeldShapes`.
+
+Source: TensorFlow core/framework/shape_inference.cc.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import Any, TypeAlias, overload
+
+from opkernel.errors import InvalidArgumentError, NotFoundError
+from opkernel.opdef.core.attr_value import attr_to_python
+from opkernel.opdef.core.declarations import attr_type_of, find_attr, is_list_arg
+from opkernel.opdef.core.node_def import name_ranges_for_node
+from opkernel.opdef.core.versions import GRAPH_DEF_VERSION
+from opkernel.opdef.shapes.held_shapes import HeldShapes
+from opkernel.opdef.shapes.shape_algebra import ShapeAlgebra, make_shape_handle
+from opkernel.opdef.shapes.shape_handles import (
+    UNKNOWN_DIM,
+    DimensionHandle,
+    ShapeAndType,
+    ShapeHandle,
+)
+from opkernel.opdef.shapes.shape_tensors import Array, integers, shape_from_tensor
+from opkernel.proto import FullTypeDef, NodeDef, OpDef
+from opkernel.types import DataType, PartialTensorShape, TensorShape
+
+__all__ = ["InferenceContext", "InputShape", "ShapeFn"]
+
+ShapeFn: TypeAlias = Callable[["InferenceContext"], None]
+"""A shape function: reads a context and sets its outputs."""
+InputShape: TypeAlias = ShapeHandle | TensorShape | PartialTensorShape | Sequence[int | None] | None
+"""A shape given to a context: a handle is shared, any other value (None: unknown) gets a new one."""
+HeldTensor: TypeAlias = ShapeAndType | tuple[InputShape, DataType]
+"""What a resource or variant holds; a ShapeAndType is shared, with its full type."""
+Ranges: TypeAlias = dict[str, tuple[int, int]]
+
+_MISSING = object()
+_PLAIN_KINDS = ("i", "b", "f")
+"""The fields of an AttrValue that hold the Python value itself."""
+_MAX_COUNTS = 4096
+
+
+class InferenceContext(HeldShapes):
+    """The inputs, attrs and outputs of one node, for its shape function.
+
+    `input_tensors` are the values of inputs that are constant (None, or beyond the end, where one
+    is not); `input_tensors_as_shapes` what is known of inputs that hold shapes; `handle_shapes`
+    the (shape, dtype) pairs of what resource and variant inputs hold. What the function asked for
+    can be read afterwards, so that only those constants need to be computed.
+
+    Raises:
+        InvalidArgumentError: the number of input shapes is not that of the node's inputs.
+    """
+
+    __slots__ = (
+        "_attrs",
+        "_input_tensors",
+        "_input_tensors_as_shapes",
+        "_inputs",
+        "_outputs",
+        "_ranges",
+        "_requested_as_shape",
+        "_requested_tensors",
+        "graph_def_version",
+        "node_def",
+        "op_def",
+    )
+
+    def __init__(
+        self,
+        op_def: OpDef,
+        node_def: NodeDef,
+        input_shapes: Sequence[InputShape],
+        input_tensors: Sequence[Array | None] = (),
+        input_tensors_as_shapes: Sequence[InputShape] = (),
+        handle_shapes: Sequence[Sequence[HeldTensor] | None] = (),
+        graph_def_version: int = GRAPH_DEF_VERSION,
+    ) -> None:
+        self.op_def = op_def
+        self.node_def = node_def
+        self.graph_def_version = graph_def_version
+        self._inputs = [_handle(shape) for shape in input_shapes]
+        self._input_tensors = input_tensors
+        self._input_tensors_as_shapes = [_handle_or_none(s) for s in input_tensors_as_shapes]
+        super().__init__([_shapes_and_types(pairs) for pairs in handle_shapes])
+        self._attrs: dict[str, object] = {}
+        self._ranges: tuple[Ranges, Ranges] | None = None
+        self._requested_tensors: set[int] = set()
+        self._requested_as_shape: set[int] = set()
+        self._outputs: list[ShapeHandle | None] = [None] * self._count_outputs()
+
+    def _count_outputs(self) -> int:
+        """Number of outputs, from the declaration; checks the number of inputs on the way."""
+        inputs, outputs = _counts_of(self.op_def)
+        if inputs < 0:
+            inputs = max((stop for _, stop in self._name_ranges()[0].values()), default=0)
+        if inputs != len(self._inputs):
+            raise InvalidArgumentError(
+                f"Wrong number of inputs passed: {len(self._inputs)} while {inputs} expected "
+                "based on NodeDef"
+            )
+        if outputs < 0:
+            outputs = max((stop for _, stop in self._name_ranges()[1].values()), default=0)
+        return outputs
+
+    def _name_ranges(self) -> tuple[Ranges, Ranges]:
+        if self._ranges is None:
+            self._ranges = name_ranges_for_node(self.node_def, self.op_def)
+        return self._ranges
+
+    # Inputs
+
+    def num_inputs(self) -> int:
+        """The number of inputs of the node, each tensor of a list counted."""
+        return len(self._inputs)
+
+    @overload
+    def input(self, which: int) -> ShapeHandle: ...
+    @overload
+    def input(self, which: str) -> list[ShapeHandle]: ...
+    def input(self, which: int | str) -> ShapeHandle | list[ShapeHandle]:
+        """The shape of input `which`; by the name of an input argument, the list of its shapes.
+
+        Raises:
+            InvalidArgumentError: the op has no input argument of this name.
+        """
+        if not isinstance(which, str):
+            return self._inputs[which]
+        start, stop = self._range(0, which)
+        return self._inputs[start:stop]
+
+    def set_input(self, index: int, shape: ShapeHandle) -> None:
+        """Replace what is known of an input's shape."""
+        self._inputs[index] = shape
+
+    def merge_input(self, index: int, shape: ShapeHandle) -> bool:
+        """Refine an input's shape; False, and nothing changed, if it cannot be `shape` too."""
+        try:
+            self._inputs[index] = self.merge(self._inputs[index], shape)
+        except InvalidArgumentError:
+            return False
+        return True
+
+    def relax_input(self, index: int, shape: ShapeHandle) -> bool:
+        """Keep of an input's shape what holds of `shape` too; whether that changed anything."""
+        old = self._inputs[index]
+        self._inputs[index] = self.relax(old, shape)
+        return self._inputs[index] is not old
+
+    def input_tensor(self, index: int) -> Array | None:
+        """The value of an input, or None if it is not known to be constant.
+
+        The context remembers that it was asked for: `requested_input_tensor`.
+        """
+        self._requested_tensors.add(index)
+        return self._input_tensors[index] if index < len(self._input_tensors) else None
+
+    def input_tensors_as_shape(self, index: int) -> ShapeHandle | None:
+        """What is known of the shape that an input holds as its value; None if nothing is."""
+        self._requested_as_shape.add(index)
+        known = self._input_tensors_as_shapes
+        return known[index] if index < len(known) else None
+
+    def request_input_tensor(self, index: int) -> None:
+        """Ask for the value of an input without reading it."""
+        self._requested_tensors.add(index)
+
+    def requested_input_tensor(self, index: int) -> bool:
+        """Whether the shape function asked for the value of this input."""
+        return index in self._requested_tensors
+
+    def request_input_tensor_as_partial_shape(self, index: int) -> None:
+        """Ask for what is known of an input's value as a shape without reading it."""
+        self._requested_as_shape.add(index)
+
+    def requested_input_tensor_as_partial_shape(self, index: int) -> bool:
+        """Whether the shape function asked for what is known of this input's value as a shape."""
+        return index in self._requested_as_shape
+
+    @property
+    def requests(self) -> set[tuple[int, bool]]:
+        """All inputs whose values the shape function asked for, and whether it did as shapes."""
+        if not self._requested_tensors and not self._requested_as_shape:
+            return set()
+        tensors = {(index, False) for index in self._requested_tensors}
+        return tensors | {(index, True) for index in self._requested_as_shape}
+
+    def set_input_tensors(self, tensors: Sequence[Array | None]) -> None:
+        """Give the values of constant inputs, once it is known which were requested."""
+        self._input_tensors = tensors
+
+    def set_input_tensors_as_shapes(self, shapes: Sequence[InputShape]) -> None:
+        """Give what is known of inputs that hold shapes."""
+        self._input_tensors_as_shapes = [_handle_or_none(shape) for shape in shapes]
+
+    # Outputs
+
+    def num_outputs(self) -> int:
+        """The number of outputs of the node, each tensor of a list counted."""
+        return len(self._outputs)
+
+    def outputs(self) -> list[ShapeHandle | None]:
+        """The shapes set for all outputs, None where none was."""
+        return list(self._outputs)
+
+    @overload
+    def output(self, which: int) -> ShapeHandle | None: ...
+    @overload
+    def output(self, which: str) -> list[ShapeHandle | None]: ...
+    def output(self, which: int | str) -> ShapeHandle | list[ShapeHandle | None] | None:
+        """The shape set for output `which`, None before; by name, the list of an argument's."""
+        if not isinstance(which, str):
+            return self._outputs[which]
+        start, stop = self._range(1, which)
+        return self._outputs[start:stop]
+
+    def set_output(self, which: int | str, shape: ShapeHandle | Sequence[ShapeHandle]) -> None:
+        """Set the shape of output `which`; by the name of an output argument, the list of all its.
+
+        Raises:
+            InvalidArgumentError: the op has no such output argument, or as many shapes.
+        """
+        if isinstance(shape, ShapeHandle):
+            if isinstance(which, str):
+                self.set_output(which, [shape])
+            else:
+                self._outputs[which] = shape
+            return
+        if not isinstance(which, str):
+            raise InvalidArgumentError(f"Output {which} must have exactly 1 shape")
+        start, stop = self._range(1, which)
+        if len(shape) != stop - start:
+            raise InvalidArgumentError(f"Must have exactly {stop - start} shapes.")
+        self._outputs[start:stop] = shape
+
+    def _range(self, side: int, name: str) -> tuple[int, int]:
+        found = self._name_ranges()[side].get(name)
+        if found is None:
+            raise InvalidArgumentError(f"Unknown {('input', 'output')[side]} name: {name}")
+        return found
+
+    # Attrs
+
+    def get_attr(self, name: str) -> Any:
+        """The value of an attr as a Python object (`attr_to_python`); the default if not set.
+
+        Raises:
+            NotFoundError: the node has no such attr.
+        """
+        value = self.find_attr(name, _MISSING)
+        if value is _MISSING:
+            raise NotFoundError(f"No attr named '{name}' in NodeDef: {self.node_def.name}")
+        return value
+
+    def find_attr(self, name: str, default: object = None) -> Any:
+        """The value of an attr as a Python object, or `default` if there is none."""
+        try:
+            return self._attrs[name]
+        except KeyError:
+            pass
+        node_attrs = self.node_def.attr
+        if name in node_attrs:
+            message = node_attrs[name]
+            kind = message.WhichOneof("value")
+            if kind in _PLAIN_KINDS:
+                value = self._attrs[name] = getattr(message, kind)
+                return value
+            declared = find_attr(self.op_def, name)
+        else:
+            declared = find_attr(self.op_def, name)
+            if declared is None or not declared.HasField("default_value"):
+                return default
+            message = declared.default_value
+        type_ = attr_type_of(message) if declared is None else declared.type
+        value = self._attrs[name] = attr_to_python(message, type_)
+        return value
+
+    # Shapes from values
+
+    def make_shape_from_shape_tensor(self, index: int) -> ShapeHandle:
+        """The shape that a vector input holds, as far as its value is known.
+
+        Raises:
+            InvalidArgumentError: the input is no int32 or int64 vector, or holds no shape.
+        """
+        input_shape = self.with_rank(self._inputs[index], 1)
+        known = self.input_tensors_as_shape(index)
+        if known is not None and known.dims is not None:
+            return known
+        return self.make_shape_from_tensor(self.input_tensor(index), input_shape)
+
+    def make_shape_from_shape_tensor_treat_scalar_as_unknown_shape(self, index: int) -> ShapeHandle:
+        """As `make_shape_from_shape_tensor`; a scalar -1 stands for a shape of unknown rank."""
+        input_shape = self.with_rank_at_most(self._inputs[index], 1)
+        known = self.input_tensors_as_shape(index)
+        if known is not None and known.dims is not None:
+            return known
+        tensor = self.input_tensor(index)
+        if tensor is None and input_shape.dims == ():
+            return ShapeHandle()
+        if tensor is not None and tensor.ndim == 0:
+            value = integers(tensor, "Input tensor must be int32 or int64, but was")[0]
+            if value != UNKNOWN_DIM:
+                raise InvalidArgumentError(
+                    "Input tensor must be rank 1, or if its rank 0 it must have value -1 "
+                    f"(representing an unknown shape).  Saw value: {value}"
+                )
+            return ShapeHandle()
+        return shape_from_tensor(tensor, input_shape)
+
+    def make_shape_from_tensor(
+        self, tensor: Array | None, tensor_shape: ShapeHandle
+    ) -> ShapeHandle:
+        """The shape that a vector holds; of unknown dimensions if only its length is known.
+
+        Args:
+            tensor: its value, an int32 or int64 vector, or None.
+            tensor_shape: what is known of the vector's own shape.
+
+        Raises:
+            InvalidArgumentError: it is no int32 or int64 vector, or holds no shape.
+            InternalError: it is longer than any shape may be.
+        """
+        return shape_from_tensor(tensor, self.with_rank(tensor_shape, 1))
+
+    @staticmethod
+    def get_scalar_from_tensor(tensor: Array, index: int | None = None) -> int:
+        """The value of an int32 or int64 scalar; or element `index` of such a vector.
+
+        Raises:
+            InvalidArgumentError: it has another rank or dtype, or no such element.
+        """
+        if index is None and tensor.ndim != 0:
+            raise InvalidArgumentError(f"Input must be scalar but has rank {tensor.ndim}")
+        if index is not None and tensor.ndim != 1:
+            raise InvalidArgumentError(f"Input must be 1D but has rank {tensor.ndim}")
+        values = integers(tensor, "Scalar input must be int32 or int64, but was")
+        if index is not None and not 0 <= index < len(values):
+            raise InvalidArgumentError(f"Invalid index {index} for Tensor of size {len(values)}")
+        return values[index or 0]
+
+    def make_dim_for_scalar_input(self, index: int) -> DimensionHandle:
+        """A new dimension of the size that a scalar input holds; unknown if it is not constant.
+
+        Raises:
+            InvalidArgumentError: the input is no integer scalar, or negative.
+        """
+        tensor = self.input_tensor(index)
+        if tensor is None:
+            return DimensionHandle()
+        value = self.get_scalar_from_tensor(tensor)
+        if value < 0:
+            raise InvalidArgumentError(
+                f"Dimension size, given by scalar input {index}, must be non-negative "
+                f"but is {value}"
+            )
+        return DimensionHandle(value)
+
+    def make_dim_for_scalar_input_with_negative_indexing(
+        self, index: int, input_rank: int
+    ) -> DimensionHandle:
+        """The axis that a scalar input holds, counted from the front, as a dimension.
+
+        Unknown if the input is not constant, or negative where `input_rank` is unknown (-1).
+
+        Raises:
+            InvalidArgumentError: the input is no integer scalar, or outside
+                [-input_rank, input_rank).
+        """
+        tensor = self.input_tensor(index)
+        if tensor is None:
+            return DimensionHandle()
+        value = self.get_scalar_from_tensor(tensor)
+        if input_rank < 0:
+            return DimensionHandle(max(value, UNKNOWN_DIM))
+        if not -input_rank <= value < input_rank:
+            raise InvalidArgumentError(
+                f"Dimension size, given by scalar input {value} must be in range "
+                f"[-{input_rank}, {input_rank})"
+            )
+        return DimensionHandle(value + input_rank if value < 0 else value)
+
+    def ret_types(self) -> FullTypeDef:
+        """The full types that the op declares for its outputs, with the node's attrs filled in.
+
+        Raises:
+            InvalidArgumentError, UnimplementedError: as `specialize_type`.
+        """
+        from opkernel.opdef.full_type import specialize_type  # few shape functions ask for it
+
+        return specialize_type(self.node_def, self.op_def)
+
+
+_counts: dict[int, tuple[OpDef, int, int]] = {}
+"""By identity of an OpDef, which is kept so that no other takes its place: `_counts_of` it."""
+
+
+def _counts_of(op_def: OpDef) -> tuple[int, int]:
+    """The numbers of inputs and outputs of an op; -1 where the attrs of a node decide."""
+    known = _counts.get(id(op_def))
+    if known is None:
+        if len(_counts) >= _MAX_COUNTS:
+            _counts.clear()
+        inputs, outputs = (
+            -1 if any(map(is_list_arg, args)) else len(args)
+            for args in (op_def.input_arg, op_def.output_arg)
+        )
+        known = _counts[id(op_def)] = op_def, inputs, outputs
+    return known[1:]
+
+
+def _handle(shape: InputShape) -> ShapeHandle:
+    if isinstance(shape, ShapeHandle):
+        return shape
+    if shape is None:
+        return ShapeHandle()
+    if isinstance(shape, TensorShape | PartialTensorShape):
+        return make_shape_handle(shape)
+    return ShapeAlgebra.make_shape(shape)
+
+
+def _handle_or_none(shape: InputShape) -> ShapeHandle | None:
+    return None if shape is None else _handle(shape)
+
+
+def _shapes_and_types(
+    pairs: Sequence[HeldTensor] | None,
+) -> list[ShapeAndType] | None:
+    if pairs is None:
+        return None
+    return [
+        pair if isinstance(pair, ShapeAndType) else ShapeAndType(_handle(pair[0]), pair[1])
+        for pair in pairs
+    ]

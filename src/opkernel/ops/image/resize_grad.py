@@ -1,0 +1,188 @@
+"""Gradients of resizing: each pixel of the image gets its share of those it contributed to.
+
+Source: TensorFlow core/ops/image_ops.cc, core/kernels/image/resize_*_op.cc.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from opkernel.errors import InvalidArgumentError
+from opkernel.kernel import check_allocation
+from opkernel.opdef import InferenceContext, OpHandle, register_op
+from opkernel.ops.image.resize import ALIGNMENT_ATTRS, check_alignment, check_size, size_dims
+from opkernel.ops.image.resize_sampling import cubic, linear, nearest
+from opkernel.ops.kernel_types import FLOATS, REAL_NUMBERS
+from opkernel.ops.registration import register_kernel
+from opkernel.types import DataType
+
+Array = np.ndarray[Any, Any]
+
+
+class _Share(NamedTuple):
+    """What the gradient's pixels [batch, height, width, channels] give, and to which pixels."""
+
+    values: Array
+    rows: Array
+    columns: Array
+
+
+def original_image_shape(c: InferenceContext) -> None:
+    """The shape of the original image."""
+    c.set_output(0, c.input(1))
+
+
+def nearest_neighbor_grad_shape(c: InferenceContext) -> None:
+    """Input 0 with the height and width that input 1 holds."""
+    images = c.with_rank(c.input(0), 4)
+    height, width = size_dims(c, 1)
+    images = c.replace_dim(c.replace_dim(images, 1, height), 2, width)
+    c.set_output(0, images)
+
+
+def _declare(name: str, types: str) -> OpHandle:
+    return register_op(
+        name,
+        inputs=["grads: float", "original_image: T"],
+        outputs=["output: T"],
+        attrs=[f"T: {{{types}}}", *ALIGNMENT_ATTRS],
+        shape_fn=original_image_shape,
+        doc=f"The gradient of {name.removesuffix('Grad')} by its images, of `original_image`'s size.",
+    )
+
+
+RESIZE_BILINEAR_GRAD = _declare("ResizeBilinearGrad", "float, bfloat16, half, double")
+RESIZE_BICUBIC_GRAD = _declare("ResizeBicubicGrad", "float, double")
+RESIZE_NEAREST_NEIGHBOR_GRAD = register_op(
+    "ResizeNearestNeighborGrad",
+    inputs=["grads: T", "size: int32"],
+    outputs=["output: T"],
+    attrs=["T: {uint8, int8, int32, half, float, double, bfloat16}", *ALIGNMENT_ATTRS],
+    shape_fn=nearest_neighbor_grad_shape,
+    doc="The gradient of ResizeNearestNeighbor by its images, which have the height and width `size`.",
+)
+
+
+def _collect(shares: Sequence[_Share], height: int, width: int, T: DataType) -> Array:
+    """Images of this size, each pixel of which is the sum of the shares that go to it.
+
+    Half and bfloat16 round at each addition, so the order of these counts: pixel by pixel of the
+    gradient, and its shares one after the other.
+    """
+    if T not in (DataType.DT_HALF, DataType.DT_BFLOAT16):
+        first, *others = (
+            _sums(_sums(share.values, share.rows, height, 1), share.columns, width, 2)
+            for share in shares
+        )
+        return sum(others, start=first)
+    values = np.stack([share.values for share in shares], axis=3)
+    rows = np.stack([share.rows for share in shares], axis=1)[:, np.newaxis]
+    columns = np.stack([share.columns for share in shares], axis=1)[np.newaxis]
+    images = np.zeros((values.shape[0], height, width, values.shape[-1]), values.dtype)
+    index: Any = (slice(None), rows, columns)
+    np.add.at(images, index, values)
+    return images
+
+
+def _sums(values: Array, places: Array, size: int, axis: int) -> Array:
+    """The sums of the slices that go to each of `size` places; `places` never decreases."""
+    result = np.zeros((*values.shape[:axis], size, *values.shape[axis + 1 :]), values.dtype)
+    if values.size:
+        starts = np.flatnonzero(np.diff(places, prepend=-1))
+        sums = np.add.reduceat(values, starts, axis=axis, dtype=values.dtype)
+        result[(slice(None),) * axis + (places[starts],)] = sums
+    return result
+
+
+def _check(grads: Any, original_image: Any) -> None:
+    if grads.ndim != 4:
+        raise InvalidArgumentError(f"input_grad must be 4-dimensional{list(grads.shape)}")
+    if original_image.ndim != 4:
+        raise InvalidArgumentError(
+            f"original_image must be 4-dimensional{list(original_image.shape)}"
+        )
+    if 0 in grads.shape[1:3]:
+        raise InvalidArgumentError("resized dimensions must be positive")
+    if 0 in original_image.shape[1:3]:
+        raise InvalidArgumentError("original dimensions must be positive")
+
+
+@register_kernel(RESIZE_BILINEAR_GRAD, device="CPU", types={"T": FLOATS}, factory=True)
+def resize_bilinear_grad(
+    *, align_corners: bool, half_pixel_centers: bool, T: DataType
+) -> Callable[[Any, Any], Any]:
+    """Shares are computed in float and rounded to the type of the image before they add up."""
+    check_alignment(align_corners, half_pixel_centers)
+
+    def neighbours(size: int, output: int, *shape: int) -> list[tuple[Array, Array]]:
+        at = linear(size, output, align_corners, half_pixel_centers)
+        upper_weight = at.fraction.reshape(shape)
+        return [(at.lower, 1 - upper_weight), (at.upper, upper_weight)]
+
+    def kernel(grads: Any, original_image: Any) -> Any:
+        _check(grads, original_image)
+        height, width = original_image.shape[1:3]
+        shares = [
+            _Share((grads * row_weights * column_weights).astype(T.numpy_dtype), rows, columns)
+            for rows, row_weights in neighbours(height, grads.shape[1], -1, 1, 1)
+            for columns, column_weights in neighbours(width, grads.shape[2], -1, 1)
+        ]
+        return _collect(shares, height, width, T)
+
+    return kernel
+
+
+@register_kernel(
+    RESIZE_BICUBIC_GRAD,
+    device="CPU",
+    types={"T": (DataType.DT_FLOAT, DataType.DT_DOUBLE)},
+    factory=True,
+)
+def resize_bicubic_grad(
+    *, align_corners: bool, half_pixel_centers: bool, T: DataType
+) -> Callable[[Any, Any], Any]:
+    check_alignment(align_corners, half_pixel_centers)
+
+    def kernel(grads: Any, original_image: Any) -> Any:
+        _check(grads, original_image)
+        result = grads.astype(T.numpy_dtype)
+        for axis, size in ((1, original_image.shape[1]), (2, original_image.shape[2])):
+            at = cubic(size, grads.shape[axis], align_corners, half_pixel_centers)
+            weights = at.weights.reshape(4, -1, *(1,) * (3 - axis))
+            first, *others = (
+                _sums(result * weight, indices, size, axis)
+                for indices, weight in zip(at.indices, weights, strict=True)
+            )
+            result = sum(others, start=first)
+        return result
+
+    return kernel
+
+
+@register_kernel(
+    RESIZE_NEAREST_NEIGHBOR_GRAD,
+    device="CPU",
+    types={"T": REAL_NUMBERS},
+    host_memory=["size"],
+    factory=True,
+)
+def resize_nearest_neighbor_grad(
+    *, align_corners: bool, half_pixel_centers: bool, T: DataType
+) -> Callable[[Any, Any], Any]:
+    """Integers wrap around."""
+
+    def kernel(grads: Any, size: Any) -> Any:
+        if grads.ndim != 4:
+            raise InvalidArgumentError(f"input must be 4-dimensional{list(grads.shape)}")
+        new_size = check_size(size)
+        if min(new_size) <= 0:
+            raise InvalidArgumentError(f"shape_t's elements must be positive, got {new_size}")
+        check_allocation((grads.shape[0], *new_size, grads.shape[3]), T)
+        rows, columns = (
+            nearest(new_size[i], grads.shape[i + 1], align_corners, half_pixel_centers)
+            for i in range(2)
+        )
+        return _collect([_Share(grads, rows, columns)], *new_size, T)
+
+    return kernel

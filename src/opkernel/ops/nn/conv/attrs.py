@@ -1,0 +1,71 @@
+"""The attrs of convolutions: what they say of the windows, and what kernels refuse."""
+
+from collections.abc import Sequence
+
+from opkernel.errors import InvalidArgumentError, OpError, UnimplementedError
+from opkernel.ops.nn.geometry import Windows, check_length, spatial_attr, windows_from_attrs
+
+__all__ = ["check_unit_dilations", "conv2d_windows", "conv3d_windows", "depthwise_windows"]
+
+
+def conv2d_windows(
+    strides: Sequence[int],
+    dilations: Sequence[int],
+    padding: str,
+    explicit_paddings: Sequence[int],
+    data_format: str,
+    refusal: type[OpError] = UnimplementedError,
+) -> Windows:
+    """The windows of the attrs of Conv2D.
+
+    Raises:
+        refusal: windows would step over the batch or the channels.
+        InvalidArgumentError: an attr is not one of two-dimensional windows.
+    """
+    check_length("strides", strides, 4)
+    steps = spatial_attr("strides", strides, data_format, refusal)
+    check_length("dilations", dilations, 4)
+    gaps = spatial_attr("dilations", dilations, data_format, refusal)
+    return windows_from_attrs(data_format, steps, gaps, padding, explicit_paddings)
+
+
+def conv3d_windows(
+    strides: Sequence[int], dilations: Sequence[int], padding: str, data_format: str
+) -> Windows:
+    """The windows of the attrs of Conv3D.
+
+    Raises:
+        InvalidArgumentError: an attr is not one of three-dimensional windows.
+    """
+    check_length("strides", strides, 5)
+    check_length("dilations", dilations, 5)
+    steps = spatial_attr("strides", strides, data_format)
+    gaps = spatial_attr("dilations", dilations, data_format)
+    return windows_from_attrs(data_format, steps, gaps, padding)
+
+
+def depthwise_windows(
+    strides: Sequence[int], padding: str, explicit_paddings: Sequence[int], data_format: str
+) -> Windows:
+    """The windows without dilations, which the CPU kernels refuse, or leave out in gradients.
+
+    Raises:
+        InvalidArgumentError: the strides are not equal, or an attr is not one of such windows.
+    """
+    check_length("strides", strides, 4)
+    steps = spatial_attr("strides", strides, data_format)
+    if steps[0] != steps[1]:
+        raise InvalidArgumentError(
+            "Current implementation only supports equal length strides in the row and column "
+            f"dimensions, got {list(steps)}"
+        )
+    return windows_from_attrs(data_format, steps, (1, 1), padding, explicit_paddings)
+
+
+def check_unit_dilations(windows: Windows) -> None:
+    """Refuse dilations, which some of TensorFlow's CPU kernels do not compute."""
+    if max(windows.dilations) > 1:
+        raise InvalidArgumentError(
+            "Current CPU implementations do not yet support dilation rates larger than 1, "
+            f"got {list(windows.dilations)}"
+        )

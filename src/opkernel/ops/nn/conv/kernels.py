@@ -1,0 +1,381 @@
+"""The kernels of convolutions, around whoever computes them: attrs and shapes are checked here.
+
+The computation is in channels-last layout, the only one that TensorFlow's CPU kernels compute in.
+
+Source: TensorFlow core/kernels/conv_ops_impl.h, conv_ops_3d.cc, conv_ops_fused_impl.h,
+conv_ops_using_gemm.cc, depthwise_conv_op.cc.
+"""
+
+import math
+from collections.abc import Callable, Sequence
+
+import numpy as np
+
+from opkernel.errors import InvalidArgumentError, UnimplementedError
+from opkernel.kernel import allocate
+from opkernel.ops.array.mirror_pad import mirror_pad
+from opkernel.ops.int32_attr import int32_attr
+from opkernel.ops.kernel_types import NARROW_FLOATS
+from opkernel.ops.nn.conv.attrs import (
+    check_unit_dilations,
+    conv2d_windows,
+    conv3d_windows,
+    depthwise_windows,
+)
+from opkernel.ops.nn.conv.reference import Algorithms
+from opkernel.ops.nn.epilogue import AFTER_CONVOLUTIONS, Epilogue, parse_fusion
+from opkernel.ops.nn.geometry import (
+    Windows,
+    check_length,
+    check_rank,
+    spatial_attr,
+    windows_from_attrs,
+)
+from opkernel.ops.nn.windows import Array, Geometry
+from opkernel.records import dataclass
+from opkernel.types import DataType, as_dtype
+
+__all__ = ["ConvolutionKernels", "check_filter"]
+
+Compute = Callable[[Array, Array, Geometry, Windows], Array]
+
+
+@dataclass(frozen=True)
+class ConvolutionKernels:
+    """Makes the kernels of the convolutions from their attrs.
+
+    Attributes:
+        algorithms: Who computes them.
+    """
+
+    algorithms: Algorithms
+
+    def conv2d(
+        self,
+        *,
+        strides: list[int],
+        dilations: list[int],
+        padding: str,
+        explicit_paddings: list[int],
+        data_format: str,
+    ) -> Callable[[Array, Array], Array]:
+        """Images in layout NHWC only, as in TensorFlow."""
+        check_length("dilations", dilations, 4)
+        windows = conv2d_windows(strides, dilations, padding, explicit_paddings, data_format)
+        compute = self._images
+
+        def convolved(x: Array, filters: Array) -> Array:
+            check_rank("convolution input", x, 4)
+            check_rank("convolution filter", filters, 4)
+            return _convolution(x, filters, windows, compute)
+
+        return convolved
+
+    def conv3d(
+        self, *, strides: list[int], dilations: list[int], padding: str, data_format: str
+    ) -> Callable[[Array, Array], Array]:
+        """Volumes in layout NDHWC, without gaps and groups, as in TensorFlow."""
+        windows = conv3d_windows(strides, dilations, padding, data_format)
+
+        def convolved(x: Array, filters: Array) -> Array:
+            check_rank("input", x, 5)
+            check_rank("filter", filters, 5)
+            check_filter(filters)
+            return _convolution(x, filters, windows, self._volumes)
+
+        return convolved
+
+    def conv(
+        self,
+        *,
+        strides: list[int],
+        padding: str,
+        explicit_paddings: list[int],
+        data_format: str,
+        dilations: list[int],
+        batch_dims: int,
+        groups: int,
+    ) -> Callable[[Array, Array], Array]:
+        """Channels last and without groups, as in TensorFlow."""
+        int32_attr("batch_dims", batch_dims)
+        if int32_attr("groups", groups) != 1:
+            raise UnimplementedError("Grouped/Depthwise Convolutions are not supported yet.")
+        layout = "NHWC" if data_format == "CHANNELS_LAST" else "NCHW"
+
+        def windows_over(dims: int) -> Windows:
+            gaps = dilations or [1] * dims
+            check_length("strides", strides, dims)
+            check_length("dilations", gaps, dims)
+            steps = spatial_attr("strides", strides, layout)
+            return windows_from_attrs(
+                layout, steps, spatial_attr("dilations", gaps, layout), padding, explicit_paddings
+            )
+
+        def convolved(x: Array, filters: Array) -> Array:
+            spatial = x.ndim - 1 - batch_dims
+            if spatial not in (2, 3) or batch_dims < 0:
+                raise InvalidArgumentError(
+                    f"The input must have 2 or 3 spatial dimensions but got {spatial}, with "
+                    f"batch_dims = {batch_dims}"
+                )
+            if filters.ndim != spatial + 2:
+                raise InvalidArgumentError(
+                    f"The filter must be rank {spatial + 2} but got {filters.ndim}"
+                )
+            windows = windows_over(spatial + 2)
+            leading, shape = x.shape[:batch_dims], x.shape[batch_dims:]
+            batch = x.reshape(math.prod(leading), *shape)
+            channels = batch.shape[windows.data_format.feature_index(batch.ndim)]
+            check_filter(filters)
+            if channels != filters.shape[-2]:
+                raise InvalidArgumentError(
+                    f"Input depth must be equal to filter depth: {channels} vs {filters.shape[-2]}"
+                )
+            compute = self._images if spatial == 2 else self._volumes
+            result = _convolution(batch, filters, windows, compute)
+            return result.reshape(*leading, *result.shape[1:])
+
+        return convolved
+
+    def fused_pad_conv2d(
+        self, *, T: DataType, mode: str, strides: list[int], padding: str
+    ) -> Callable[[Array, Array, Array], Array]:
+        """The mirror image of the borders around the images, then a convolution."""
+        pad = mirror_pad(mode=mode, T=T, xp=np)
+        windows = conv2d_windows(strides, [1, 1, 1, 1], padding, (), "NHWC")
+
+        def fused(x: Array, paddings: Array, filters: Array) -> Array:
+            check_rank("input", x, 4)
+            check_rank("filter", filters, 4)
+            padded = pad(x, paddings)
+            if paddings[[0, 3]].any():
+                raise InvalidArgumentError(
+                    f"Fused mirror padding only support spatial padding, got {paddings.tolist()}"
+                )
+            if x.shape[3] != filters.shape[2]:
+                raise InvalidArgumentError(
+                    f"input and filter must have the same depth: {x.shape[3]} vs {filters.shape[2]}"
+                )
+            return _convolution(padded, filters, windows, self._images)
+
+        return fused
+
+    def fused_conv2d(
+        self,
+        *,
+        T: DataType,
+        strides: list[int],
+        padding: str,
+        explicit_paddings: list[int],
+        data_format: str,
+        filter_format: str,
+        dilations: list[int],
+        fused_ops: list[str],
+        epsilon: float,
+        leakyrelu_alpha: float,
+    ) -> Callable[[Array, Array, list[Array], list[Array]], Array]:
+        """Float and double in layout NHWC without groups, as in TensorFlow."""
+        first = ("BiasAdd", "FusedBatchNorm")
+        fusion = parse_fusion(
+            "Fused Conv2D", fused_ops, first, AFTER_CONVOLUTIONS, epsilon, leakyrelu_alpha
+        )
+        if T not in (DataType.DT_FLOAT, DataType.DT_DOUBLE):
+            raise InvalidArgumentError(
+                f"_FusedConv2D does not support {T.string} inputs on the CPU"
+            )
+        if data_format != "NHWC" or filter_format != "HWIO":
+            raise UnimplementedError(
+                "Fused conv implementation only supports NHWC tensor format for now, got "
+                f"{data_format} and {filter_format}"
+            )
+        windows = conv2d_windows(strides, dilations, padding, explicit_paddings, data_format)
+
+        def fused(x: Array, filters: Array, args: list[Array], host_args: list[Array]) -> Array:
+            check_rank("input", x, 4)
+            check_rank("filter", filters, 4)
+            if x.shape[3] != filters.shape[2]:
+                raise UnimplementedError(
+                    "Fused conv implementation does not support grouped convolutions for now."
+                )
+
+            def compute(x: Array, filters: Array, geometry: Geometry, windows: Windows) -> Array:
+                shape = (x.shape[0], *geometry.output, filters.shape[3])
+                epilogue = fusion.epilogue(args, shape)
+                return self._images(x, filters, geometry, windows, epilogue)
+
+            return _convolution(x, filters, windows, compute)
+
+        return fused
+
+    def depthwise_conv2d(
+        self,
+        *,
+        strides: list[int],
+        padding: str,
+        explicit_paddings: list[int],
+        data_format: str,
+        dilations: list[int],
+    ) -> Callable[[Array, Array], Array]:
+        """Images in layout NHWC only and windows without gaps, as in TensorFlow."""
+        windows = depthwise_windows(strides, padding, explicit_paddings, data_format)
+        for dilation in dilations:
+            int32_attr("dilations", dilation)
+        return lambda x, filters: self._depthwise(x, filters, windows, dilations)
+
+    def fused_depthwise_conv2d(
+        self,
+        *,
+        strides: list[int],
+        padding: str,
+        data_format: str,
+        dilations: list[int],
+        fused_ops: list[str],
+        epsilon: float,
+        leakyrelu_alpha: float,
+    ) -> Callable[[Array, Array, list[Array]], Array]:
+        """Images in layout NHWC only and windows without gaps; half and bfloat16 in float."""
+        fusion = parse_fusion(
+            "Fused DepthwiseConv2dNative",
+            fused_ops,
+            ("BiasAdd",),
+            AFTER_CONVOLUTIONS,
+            epsilon,
+            leakyrelu_alpha,
+        )
+        windows = depthwise_windows(strides, padding, [], data_format)
+
+        def fused(x: Array, filters: Array, args: list[Array]) -> Array:
+            images, weights, *others = (
+                array.astype(np.float32, copy=False) for array in (x, filters, *args)
+            )
+            result = self._depthwise(
+                images, weights, windows, dilations, lambda shape: fusion.epilogue(others, shape)
+            )
+            return result.astype(x.dtype, copy=False)
+
+        return fused
+
+    def _images(
+        self,
+        x: Array,
+        filters: Array,
+        geometry: Geometry,
+        windows: Windows,
+        epilogue: Epilogue | None = None,
+    ) -> Array:
+        """The convolution of images, in groups where the filter has fewer channels than they.
+
+        Half and bfloat16 are computed in float.
+
+        Raises:
+            UnimplementedError: the layout is NCHW.
+            InvalidArgumentError: the filter is empty, or its output cannot be divided into the groups.
+        """
+        if not windows.channels_last:
+            raise UnimplementedError(
+                "The Conv2D op currently only supports the NHWC tensor format on the CPU. "
+                f"The op was given the format: {windows.data_format.value}"
+            )
+        check_filter(filters)
+        groups, depth = x.shape[-1] // filters.shape[-2], filters.shape[-1]
+        if depth % groups:
+            raise InvalidArgumentError(
+                f"output depth must be evenly divisible by number of groups: {depth} vs {groups}"
+            )
+        convolve = self.algorithms.convolve
+        return convolve(_widened(x), _widened(filters), geometry, epilogue).astype(
+            x.dtype, copy=False
+        )
+
+    def _volumes(self, x: Array, filters: Array, geometry: Geometry, windows: Windows) -> Array:
+        """The convolution of volumes.
+
+        Raises:
+            InvalidArgumentError: the layout is NCDHW, the windows have gaps, there are groups, or the
+                filter is empty.
+        """
+        if not windows.channels_last:
+            raise InvalidArgumentError(
+                "CPU implementation of Conv3D currently only supports the NHWC tensor format"
+            )
+        check_unit_dilations(windows)
+        check_filter(filters)
+        if x.shape[-1] != filters.shape[-2]:
+            raise InvalidArgumentError(
+                f"Number of channels in filter ({filters.shape[-2]}) must match last dimension of "
+                f"input ({x.shape[-1]})"
+            )
+        return self.algorithms.convolve(x, filters, geometry)
+
+    def _depthwise(
+        self,
+        x: Array,
+        filters: Array,
+        windows: Windows,
+        dilations: Sequence[int],
+        epilogue_of: Callable[[Sequence[int]], Epilogue] | None = None,
+    ) -> Array:
+        """The convolution of each channel by itself, and what is done to a result of its shape.
+
+        Raises:
+            InvalidArgumentError: the shapes do not fit.
+            UnimplementedError: there are dilations, or the layout is NCHW.
+        """
+        if any(dilation != 1 for dilation in dilations):
+            raise UnimplementedError(
+                f"Current kernel implementation does not support dilations, received {dilations}"
+            )
+        check_rank("input", x, 4)
+        check_rank("filter", filters, 4)
+        channels, multiplier = filters.shape[2:]
+        found = x.shape[windows.data_format.feature_index(4)]
+        if found != channels:
+            raise InvalidArgumentError(
+                f"input and filter must have the same depth: {found} vs {channels}"
+            )
+        geometry = windows.geometry(windows.spatial(x.shape), filters.shape[:2])
+        shape = windows.shape(x.shape[0], geometry.output, channels * multiplier)
+        epilogue = None if epilogue_of is None else epilogue_of(shape)
+        if 0 in shape:
+            return allocate(shape, as_dtype(x.dtype))
+        if not windows.channels_last:
+            raise UnimplementedError(
+                "Depthwise convolution on CPU is only supported for NHWC format"
+            )
+        return self.algorithms.depthwise(x, filters, geometry, epilogue)
+
+
+def _widened(x: Array) -> Array:
+    """The array in the type that sums of its products are computed in: narrow floats in float."""
+    if x.dtype.char in "fd":  # to look the type up takes longer
+        return x
+    return x.astype(np.float32) if as_dtype(x.dtype) in NARROW_FLOATS else x
+
+
+def _convolution(x: Array, filters: Array, windows: Windows, compute: Compute) -> Array:
+    """The convolution of images or volumes in the layout of `windows`, with filters `[*window, in, out]`.
+
+    As in TensorFlow `compute` is not asked, and so can refuse nothing, where the result is empty or all
+    padding.
+    """
+    channels, depth = x.shape[windows.data_format.feature_index(x.ndim)], filters.shape[-2]
+    if depth == 0 or channels % depth:
+        raise InvalidArgumentError(
+            f"input depth must be evenly divisible by filter depth: {channels} vs {depth}"
+        )
+    geometry = windows.geometry(windows.spatial(x.shape), filters.shape[:-2])
+    shape = windows.shape(x.shape[0], geometry.output, filters.shape[-1])
+    if 0 in shape or x.size == 0:
+        empty = allocate(shape, as_dtype(x.dtype))
+        empty.fill(0)
+        return empty
+    return compute(x, filters, geometry, windows)
+
+
+def check_filter(filters: Array) -> None:
+    """Refuse a filter without elements."""
+    if filters.size == 0:
+        raise InvalidArgumentError(
+            "filter must not have zero elements (i.e. all dimensions must be non-zero), "
+            f"got shape {list(filters.shape)}"
+        )

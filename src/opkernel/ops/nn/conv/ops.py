@@ -1,0 +1,291 @@
+"""The ops of the convolution family, with the reference kernels.
+
+Source: TensorFlow core/ops/nn_ops.cc.
+"""
+
+from collections.abc import Callable, Sequence
+
+from opkernel.kernel import KernelContract, KernelRegistry, register_kernel
+from opkernel.opdef import InferenceContext, OpHandle, register_op
+from opkernel.opdef.common_shapes import (
+    conv2d_backprop_input_shape,
+    conv2d_shape_with_explicit_padding,
+    conv3d_shape,
+    conv_shape,
+    depthwise_conv2d_native_shape,
+    depthwise_conv2d_native_shape_with_explicit_padding,
+)
+from opkernel.ops.kernel_types import FLOATS
+from opkernel.ops.nn.conv.gradient_kernels import GradientKernels
+from opkernel.ops.nn.conv.kernels import ConvolutionKernels
+from opkernel.ops.nn.conv.reference import REFERENCE, Algorithms
+from opkernel.ops.nn.conv.shapes import fused_pad_conv2d_shape, shape_like, shape_told_by
+from opkernel.ops.nn.epilogue import FUSION_ATTRS
+from opkernel.types import DataType
+
+__all__ = ["register_convolutions"]
+
+ShapeFn = Callable[[InferenceContext], None]
+
+_WITH_INT32 = (*FLOATS, DataType.DT_INT32)
+_NO_HALF = (DataType.DT_BFLOAT16, DataType.DT_FLOAT, DataType.DT_DOUBLE)
+_NO_BFLOAT16 = (DataType.DT_HALF, DataType.DT_FLOAT, DataType.DT_DOUBLE)
+_WIDE = (DataType.DT_FLOAT, DataType.DT_DOUBLE)
+_UP_TO_FLOAT = (DataType.DT_BFLOAT16, DataType.DT_HALF, DataType.DT_FLOAT)
+
+_T = "T: {half, bfloat16, float, double}"
+_T_OR_INT32 = "T: {half, bfloat16, float, double, int32}"
+_STRIDES, _DILATIONS = "strides: list(int)", "dilations: list(int) = [1, 1, 1, 1]"
+_VOLUME_STRIDES = "strides: list(int) >= 5"
+_VOLUME_DILATIONS = "dilations: list(int) = [1, 1, 1, 1, 1]"
+_SAME_OR_VALID = "padding: {'SAME', 'VALID'}"
+_PADDING = ["padding: {'SAME', 'VALID', 'EXPLICIT'}", "explicit_paddings: list(int) = []"]
+_IMAGE_FORMAT = "data_format: {'NHWC', 'NCHW'} = 'NHWC'"
+_VOLUME_FORMAT = "data_format: {'NDHWC', 'NCDHW'} = 'NDHWC'"
+_NO_CUDNN = "use_cudnn_on_gpu: bool = true"
+
+_FORWARD = ["input: T", "filter: T"]
+_BY_INPUT = ["input_sizes: int32", "filter: T", "out_backprop: T"]
+_BY_FILTER = ["input: T", "filter_sizes: int32", "out_backprop: T"]
+_OLD_BACKPROP = ["input: T", "filter: T", "out_backprop: T"]
+
+
+def _declare(
+    name: str,
+    inputs: Sequence[str],
+    attrs: Sequence[str],
+    shape_fn: ShapeFn,
+    doc: str,
+    deprecated: tuple[int, str] | None = None,
+) -> OpHandle:
+    has_layout = _IMAGE_FORMAT in attrs or _VOLUME_FORMAT in attrs
+    return register_op(
+        name,
+        inputs=inputs,
+        outputs=["output: T"],
+        attrs=attrs,
+        shape_fn=shape_fn,
+        traits="has_data_format" if has_layout and "Backprop" not in name else "",
+        doc=doc,
+        deprecated=deprecated,
+    )
+
+
+def _conv2d(name: str, inputs: Sequence[str], types: str, shape_fn: ShapeFn, doc: str) -> OpHandle:
+    attrs = [types, _STRIDES, _NO_CUDNN, *_PADDING, _IMAGE_FORMAT, _DILATIONS]
+    return _declare(name, inputs, attrs, shape_fn, doc)
+
+
+def _conv3d(
+    name: str, inputs: Sequence[str], shape_fn: ShapeFn, doc: str, more_attrs: Sequence[str] = ()
+) -> OpHandle:
+    attrs = [_T, _VOLUME_STRIDES, _SAME_OR_VALID, _VOLUME_FORMAT, _VOLUME_DILATIONS, *more_attrs]
+    return _declare(name, inputs, attrs, shape_fn, doc)
+
+
+def _old_conv3d(name: str, shape_fn: ShapeFn, doc: str) -> OpHandle:
+    attrs = ["T: {half, float, double}", _VOLUME_STRIDES, _SAME_OR_VALID, _VOLUME_DILATIONS]
+    return _declare(name, _OLD_BACKPROP, attrs, shape_fn, doc, (10, f"Use {name}V2"))
+
+
+CONV = _declare(
+    "Conv",
+    _FORWARD,
+    [
+        _T_OR_INT32,
+        _STRIDES,
+        *_PADDING,
+        "data_format: {'CHANNELS_FIRST', 'CHANNELS_LAST'} = 'CHANNELS_LAST'",
+        "dilations: list(int) = []",
+        "batch_dims: int = 1",
+        "groups: int = 1",
+    ],
+    conv_shape,
+    "The convolution of images or volumes, after `batch_dims` dimensions of them, with a "
+    "filter [*spatial, in, out].",
+)
+CONV2D = _conv2d(
+    "Conv2D",
+    _FORWARD,
+    _T_OR_INT32,
+    conv2d_shape_with_explicit_padding,
+    "The convolution of images with a filter [rows, columns, in, out]; in groups where the images "
+    "have a multiple of the filter's channels.",
+)
+CONV2D_BY_INPUT = _conv2d(
+    "Conv2DBackpropInput",
+    _BY_INPUT,
+    _T_OR_INT32,
+    conv2d_backprop_input_shape,
+    "The gradient of Conv2D by its input, whose shape is given; or only its rows and columns.",
+)
+CONV2D_BY_FILTER = _conv2d(
+    "Conv2DBackpropFilter",
+    _BY_FILTER,
+    _T,
+    shape_told_by(1, 4),
+    "The gradient of Conv2D by its filter, whose shape is given.",
+)
+# TensorFlow has no CPU kernels of these two.
+_conv2d(
+    "Conv2DBackpropInputV2",
+    _OLD_BACKPROP,
+    _T_OR_INT32,
+    shape_like(0, 4),
+    "The gradient of Conv2D by its input; of `input` only the shape counts.",
+)
+_conv2d(
+    "Conv2DBackpropFilterV2",
+    _OLD_BACKPROP,
+    _T,
+    shape_like(1, 4),
+    "The gradient of Conv2D by its filter; of `filter` only the shape counts.",
+)
+CONV3D = _conv3d(
+    "Conv3D",
+    _FORWARD,
+    conv3d_shape,
+    "The convolution of volumes with a filter [planes, rows, columns, in, out].",
+)
+CONV3D_BY_INPUT = _conv3d(
+    "Conv3DBackpropInputV2",
+    ["input_sizes: Tshape", "filter: T", "out_backprop: T"],
+    shape_told_by(0, 5),
+    "The gradient of Conv3D by its input, whose shape is given.",
+    ["Tshape: {int32, int64} = DT_INT32"],
+)
+CONV3D_BY_FILTER = _conv3d(
+    "Conv3DBackpropFilterV2",
+    _BY_FILTER,
+    shape_told_by(1, 5),
+    "The gradient of Conv3D by its filter, whose shape is given.",
+)
+OLD_CONV3D_BY_INPUT = _old_conv3d(
+    "Conv3DBackpropInput",
+    shape_like(0, 5),
+    "The gradient of Conv3D by its input; of `input` only the shape counts.",
+)
+OLD_CONV3D_BY_FILTER = _old_conv3d(
+    "Conv3DBackpropFilter",
+    shape_like(1, 5),
+    "The gradient of Conv3D by its filter; of `filter` only the shape counts.",
+)
+_DEPTHWISE = [_T, _STRIDES, *_PADDING, _IMAGE_FORMAT, _DILATIONS]
+DEPTHWISE = _declare(
+    "DepthwiseConv2dNative",
+    _FORWARD,
+    _DEPTHWISE,
+    depthwise_conv2d_native_shape_with_explicit_padding,
+    "The convolution of each channel of images by itself, with a filter "
+    "[rows, columns, channels, multiplier]; the output has channels * multiplier channels.",
+)
+DEPTHWISE_BY_INPUT = _declare(
+    "DepthwiseConv2dNativeBackpropInput",
+    _BY_INPUT,
+    _DEPTHWISE,
+    shape_told_by(0, 4),
+    "The gradient of DepthwiseConv2dNative by its input, whose shape is given.",
+)
+DEPTHWISE_BY_FILTER = _declare(
+    "DepthwiseConv2dNativeBackpropFilter",
+    _BY_FILTER,
+    _DEPTHWISE,
+    shape_told_by(1, 4),
+    "The gradient of DepthwiseConv2dNative by its filter, whose shape is given.",
+)
+FUSED_PAD_CONV2D = _declare(
+    "FusedPadConv2D",
+    ["input: T", "paddings: int32", "filter: T"],
+    [_T, "mode: {'REFLECT', 'SYMMETRIC'}", _STRIDES, _SAME_OR_VALID],
+    fused_pad_conv2d_shape,
+    "Conv2D of images with their mirror image around them; batch and channels are not padded.",
+)
+FUSED_CONV2D = _declare(
+    "_FusedConv2D",
+    ["input: T", "filter: T", "args: TArgs", "host_args: num_host_args * float"],
+    [
+        "T: {half, float, double, int8, qint8}",
+        "TArgs: list(type) >= 1",
+        "num_args: int >= 0",
+        "num_host_args: int >= 0 = 0",
+        _STRIDES,
+        *_PADDING,
+        "data_format: {'NHWC', 'NCHW', 'NCHW_VECT_C'} = 'NHWC'",
+        "filter_format: {'HWIO', 'OIHW', 'OIHW_VECT_I'} = 'HWIO'",
+        _DILATIONS,
+        _NO_CUDNN,
+        *FUSION_ATTRS,
+    ],
+    conv2d_shape_with_explicit_padding,
+    "Conv2D, and then the ops that `fused_ops` names, with `args` as their inputs.",
+)
+FUSED_DEPTHWISE = _declare(
+    "_FusedDepthwiseConv2dNative",
+    ["input: T", "filter: T", "args: num_args * T"],
+    [
+        _T,
+        "num_args: int >= 0",
+        _STRIDES,
+        _SAME_OR_VALID,
+        _IMAGE_FORMAT,
+        _DILATIONS,
+        *FUSION_ATTRS,
+    ],
+    depthwise_conv2d_native_shape,
+    "DepthwiseConv2dNative, and then the ops that `fused_ops` names, with `args` as their inputs.",
+)
+
+
+def register_convolutions(algorithms: Algorithms, registry: KernelRegistry | None = None) -> None:
+    """Register kernels of all these ops that compute by certain algorithms."""
+    forward, gradients = ConvolutionKernels(algorithms), GradientKernels(algorithms)
+    asking = (
+        forward.conv,
+        forward.conv2d,
+        forward.conv3d,
+        forward.fused_pad_conv2d,
+        forward.fused_conv2d,
+    )
+
+    def register(
+        op: OpHandle,
+        types: Sequence[DataType],
+        make: Callable[..., object],
+        label: str = "",
+        data_formats: Sequence[str] = (),
+    ) -> None:
+        prepares = ("filter",) if algorithms.prepares and make in asking else ()
+        register_kernel(
+            op,
+            device="CPU",
+            types={"T": types},
+            attrs={"data_format": data_formats} if data_formats else None,
+            label=label,
+            contract=KernelContract(outputs_as_declared=True, prepares=prepares),
+            factory=True,
+            registry=registry,
+        )(make)
+
+    register(CONV, _WITH_INT32, forward.conv)
+    register(CONV2D, _WITH_INT32, forward.conv2d)
+    register(CONV3D, FLOATS, forward.conv3d)
+    register(DEPTHWISE, FLOATS, forward.depthwise_conv2d)
+    register(FUSED_PAD_CONV2D, FLOATS, forward.fused_pad_conv2d)
+    fused_types = (*FLOATS, DataType.DT_INT8, DataType.DT_QINT8)
+    register(FUSED_CONV2D, fused_types, forward.fused_conv2d)
+    register(FUSED_DEPTHWISE, _UP_TO_FLOAT, forward.fused_depthwise_conv2d)
+    register(DEPTHWISE_BY_INPUT, FLOATS, gradients.depthwise_backprop_input)
+    register(DEPTHWISE_BY_FILTER, FLOATS, gradients.depthwise_backprop_filter)
+    # The labels choose between algorithms in TensorFlow; here all are one.
+    for label in ("", "custom", "eigen_tensor"):
+        formats = ["NHWC"] if label else []
+        no_half, wide = (_NO_HALF, _WIDE) if label else (FLOATS, _NO_BFLOAT16)
+        register(CONV2D_BY_INPUT, _WITH_INT32, gradients.conv2d_backprop_input, label)
+        register(CONV2D_BY_FILTER, FLOATS, gradients.conv2d_backprop_filter, label, formats)
+        register(CONV3D_BY_INPUT, FLOATS, gradients.conv3d_backprop_input_v2, label)
+        register(CONV3D_BY_FILTER, no_half, gradients.conv3d_backprop_filter_v2, label)
+        register(OLD_CONV3D_BY_INPUT, _NO_BFLOAT16, gradients.conv3d_backprop_input, label)
+        register(OLD_CONV3D_BY_FILTER, wide, gradients.conv3d_backprop_filter, label)
+
+
+register_convolutions(REFERENCE)

@@ -1,0 +1,310 @@
+"""Gradients of MaxPool, MaxPoolWithArgmax and MaxPool3D, and gradients of these gradients.
+
+Source: TensorFlow core/ops/nn_ops.cc, core/kernels/maxpooling_op.cc, pooling_ops_3d.cc.
+"""
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+
+from opkernel.errors import InvalidArgumentError, UnimplementedError
+from opkernel.opdef import InferenceContext, OpHandle, register_op
+from opkernel.opdef.common_shapes import (
+    max_pool3d_grad_shape,
+    max_pool_grad_shape,
+    max_pool_shape,
+    max_pool_v2_shape,
+    pool3d_shape,
+)
+from opkernel.ops.kernel_types import REAL_NUMBERS
+from opkernel.ops.nn.geometry import check_rank, check_shape
+from opkernel.ops.nn.max_pool import check_depth_windows
+from opkernel.ops.nn.pooling import Pool, check_channels_last, pool_from_attrs, sizes_in_tensor
+from opkernel.ops.nn.window_reductions import first_equal, scatter_to_largest
+from opkernel.ops.nn.windows import Array, Geometry, overlaps
+from opkernel.ops.registration import register_kernel
+from opkernel.types import DataType
+
+__all__ = ["MAX_POOL_GRAD"]
+
+_INPUTS = ["orig_input: T", "orig_output: T", "grad: T"]
+_SIZES = ["ksize: int32", "strides: int32"]
+_IMAGES = "data_format: {'NHWC', 'NCHW'} = 'NHWC'"
+_VOLUMES = "data_format: {'NDHWC', 'NCDHW'} = 'NDHWC'"
+_PADDING = "padding: {'SAME', 'VALID'}"
+
+ShapeFunction = Callable[[InferenceContext], None]
+Gradient = Callable[[Array, Array, Array], Array]
+
+
+def _window_attrs(rank: int) -> list[str]:
+    return [f"ksize: list(int) >= {rank}", f"strides: list(int) >= {rank}"]
+
+
+def _declare(
+    name: str, inputs: Sequence[str], attrs: Sequence[str], shape_fn: ShapeFunction, doc: str
+) -> OpHandle:
+    return register_op(
+        name, inputs=inputs, outputs=["output: T"], attrs=attrs, shape_fn=shape_fn, doc=doc
+    )
+
+
+def _forward_shape(pool_shape: ShapeFunction, like_input: int, like_output: int) -> ShapeFunction:
+    """The shape of the pooling, where two inputs have the shapes of its input and output."""
+
+    def shape(c: InferenceContext) -> None:
+        pool_shape(c)
+        c.merge(c.input(0), c.input(like_input))
+        pooled = c.output(0)
+        if pooled is not None:
+            c.merge(c.input(like_output), pooled)
+
+    return shape
+
+
+MAX_POOL_GRAD = _declare(
+    "MaxPoolGrad",
+    _INPUTS,
+    [
+        *_window_attrs(4),
+        "padding: {'SAME', 'VALID', 'EXPLICIT'}",
+        "explicit_paddings: list(int) = []",
+        _IMAGES,
+        "T: realnumbertype = DT_FLOAT",
+    ],
+    max_pool_grad_shape,
+    "The gradient of MaxPool by its input: the largest element of each window gets all of it.",
+)
+MAX_POOL_GRAD_V2 = _declare(
+    "MaxPoolGradV2",
+    [*_INPUTS, *_SIZES],
+    [_PADDING, _IMAGES, "T: realnumbertype = DT_FLOAT"],
+    max_pool_grad_shape,
+    "MaxPoolGrad, whose windows are inputs.",
+)
+MAX_POOL_GRAD_WITH_ARGMAX = _declare(
+    "MaxPoolGradWithArgmax",
+    ["input: T", "grad: T", "argmax: Targmax"],
+    [
+        *_window_attrs(4),
+        _PADDING,
+        "include_batch_in_index: bool = false",
+        "Targmax: {int32, int64}",
+        "T: realnumbertype",
+    ],
+    max_pool_grad_shape,
+    "The gradient of MaxPoolWithArgmax by its input, given where the maxima are.",
+)
+MAX_POOL_3D_GRAD = _declare(
+    "MaxPool3DGrad",
+    ["orig_input: TInput", "orig_output: TInput", "grad: T"],
+    [
+        *_window_attrs(5),
+        _PADDING,
+        _VOLUMES,
+        "T: {half, bfloat16, float} = DT_FLOAT",
+        "TInput: {half, bfloat16, float} = DT_FLOAT",
+    ],
+    max_pool3d_grad_shape,
+    "The gradient of MaxPool3D by its input: each element equal to the maximum gets all of it.",
+)
+MAX_POOL_GRAD_GRAD = _declare(
+    "MaxPoolGradGrad",
+    _INPUTS,
+    [*_window_attrs(4), _PADDING, _IMAGES, "T: realnumbertype"],
+    _forward_shape(max_pool_shape, 2, 1),
+    "The gradient of MaxPoolGrad by its gradient: for each window, that of its largest element.",
+)
+MAX_POOL_GRAD_GRAD_V2 = _declare(
+    "MaxPoolGradGradV2",
+    [*_INPUTS, *_SIZES],
+    [_PADDING, _IMAGES, "T: realnumbertype"],
+    _forward_shape(lambda c: max_pool_v2_shape(c, 5), 2, 1),
+    "MaxPoolGradGrad, whose windows are inputs.",
+)
+# TensorFlow has no CPU kernel of this one.
+_declare(
+    "MaxPoolGradGradWithArgmax",
+    ["input: T", "grad: T", "argmax: Targmax"],
+    [
+        *_window_attrs(4),
+        _PADDING,
+        "include_batch_in_index: bool = false",
+        "Targmax: {int32, int64}",
+        "T: realnumbertype",
+    ],
+    _forward_shape(max_pool_shape, 1, 2),
+    "The gradient of MaxPoolGradWithArgmax by its gradient.",
+)
+MAX_POOL_3D_GRAD_GRAD = _declare(
+    "MaxPool3DGradGrad",
+    _INPUTS,
+    [*_window_attrs(5), _PADDING, _VOLUMES, "T: realnumbertype"],
+    _forward_shape(pool3d_shape, 2, 1),
+    "The gradient of MaxPool3DGrad by its gradient: for each window, that of its largest element.",
+)
+
+
+def _checked_geometry(x: Array, y: Array, pool: Pool) -> Geometry:
+    """The geometry of the pooling that made `y` of `x`, whose shapes are checked."""
+    check_rank("tensor_in", x, pool.rank)
+    check_rank("tensor_out", y, pool.rank)
+    check_shape("orig_output", y.shape, pool.output_shape(x.shape))
+    return pool.geometry(x.shape)
+
+
+def _max_pool_grad(x: Array, y: Array, gradient: Array, pool: Pool) -> Array:
+    check_rank("out_backprop", gradient, pool.rank)
+    pool.refuse_depth("MaxPoolingGrad")
+    geometry = _checked_geometry(x, y, pool)
+    check_shape("grad", gradient.shape, y.shape)
+    return scatter_to_largest(x, gradient, geometry)
+
+
+def _max_pool_grad_grad(x: Array, y: Array, gradient: Array, pool: Pool) -> Array:
+    """For each window, the gradient of its first element that is the maximum; zero without one."""
+    check_rank("out_grad_backprop", gradient, pool.rank)
+    pool.refuse_depth("MaxPoolingGradGrad")
+    geometry = _checked_geometry(x, y, pool)
+    check_shape("grad", gradient.shape, x.shape)
+    out = np.zeros(y.shape, gradient.dtype)
+    for found, windows, elements in first_equal(x, y, geometry):
+        np.copyto(out[windows], gradient[elements], where=found)
+    return out
+
+
+@register_kernel(MAX_POOL_GRAD, device="CPU", types={"T": REAL_NUMBERS}, factory=True)
+def max_pool_grad(
+    *,
+    ksize: list[int],
+    strides: list[int],
+    padding: str,
+    explicit_paddings: list[int],
+    data_format: str,
+) -> Gradient:
+    check_channels_last("MaxPoolingGradOp", data_format)
+    pool = pool_from_attrs(ksize, strides, padding, explicit_paddings)
+    return lambda x, y, gradient: _max_pool_grad(x, y, gradient, pool)
+
+
+@register_kernel(MAX_POOL_GRAD_GRAD, device="CPU", types={"T": REAL_NUMBERS}, factory=True)
+def max_pool_grad_grad(
+    *, ksize: list[int], strides: list[int], padding: str, data_format: str
+) -> Gradient:
+    check_channels_last("MaxPoolingGradGradOp", data_format)
+    pool = pool_from_attrs(ksize, strides, padding)
+    return lambda x, y, gradient: _max_pool_grad_grad(x, y, gradient, pool)
+
+
+def _with_sizes(
+    op: str, compute: Callable[[Array, Array, Array, Pool], Array]
+) -> Callable[..., Callable[[Array, Array, Array, Array, Array], Array]]:
+    """The kernel whose `ksize` and `strides` are inputs."""
+
+    def kernel(
+        *, padding: str, data_format: str
+    ) -> Callable[[Array, Array, Array, Array, Array], Array]:
+        check_channels_last(op, data_format)
+
+        def computed(x: Array, y: Array, gradient: Array, ksize: Array, strides: Array) -> Array:
+            sizes, steps = sizes_in_tensor(ksize), sizes_in_tensor(strides)
+            is_image = x.ndim == y.ndim == gradient.ndim == len(sizes) == len(steps) == 4
+            if is_image and (sizes[3], steps[3]) != (1, 1):  # whatever the other sizes
+                raise UnimplementedError(f"{op[:-2]} is not yet supported on the depth dimension.")
+            return compute(x, y, gradient, pool_from_attrs(sizes, steps, padding))
+
+        return computed
+
+    return kernel
+
+
+for _op, _name, _compute in (
+    (MAX_POOL_GRAD_V2, "MaxPoolingGradOp", _max_pool_grad),
+    (MAX_POOL_GRAD_GRAD_V2, "MaxPoolingGradGradOp", _max_pool_grad_grad),
+):
+    register_kernel(
+        _op,
+        device="CPU",
+        types={"T": REAL_NUMBERS},
+        host_memory=["ksize", "strides"],
+        factory=True,
+    )(_with_sizes(_name, _compute))
+
+
+@register_kernel(
+    MAX_POOL_GRAD_WITH_ARGMAX,
+    device="CPU",
+    types={"T": REAL_NUMBERS, "Targmax": DataType.DT_INT64},
+    factory=True,
+)
+def max_pool_grad_with_argmax(
+    *, ksize: list[int], strides: list[int], padding: str, include_batch_in_index: bool
+) -> Gradient:
+    pool = pool_from_attrs(ksize, strides, padding)
+
+    def gradient_by_input(x: Array, gradient: Array, argmax: Array) -> Array:
+        expected = pool.output_shape(x.shape)
+        check_depth_windows(pool, x.shape[-1])
+        check_shape("grad", gradient.shape, expected)
+        check_shape("argmax", argmax.shape, expected)
+        out = np.zeros(x.shape, gradient.dtype)
+        if argmax.size:
+            indices = argmax.reshape(len(argmax), -1)
+            if not include_batch_in_index:
+                indices = indices + np.arange(len(argmax))[:, np.newaxis] * (x.size // len(x))
+            if indices.min() < 0 or indices.max() >= x.size:
+                raise InvalidArgumentError(
+                    f"argmax must be indices of an input of {x.size} elements, got one from "
+                    f"{indices.min()} to {indices.max()}"
+                )
+            np.add.at(out.reshape(-1), indices.reshape(-1), gradient.reshape(-1))
+        return out
+
+    return gradient_by_input
+
+
+@register_kernel(
+    MAX_POOL_3D_GRAD,
+    device="CPU",
+    types={"T": DataType.DT_BFLOAT16, "TInput": DataType.DT_BFLOAT16},
+    factory=True,
+)
+@register_kernel(
+    MAX_POOL_3D_GRAD,
+    device="CPU",
+    types={"T": DataType.DT_FLOAT, "TInput": DataType.DT_FLOAT},
+    factory=True,
+)
+def max_pool_3d_grad(
+    *, ksize: list[int], strides: list[int], padding: str, data_format: str
+) -> Gradient:
+    check_channels_last("MaxPooling3dGradOp", data_format)
+    pool = pool_from_attrs(ksize, strides, padding, rank=5)
+    pool.refuse_depth("Pooling")
+
+    def gradient_by_input(x: Array, y: Array, gradient: Array) -> Array:
+        check_rank("out_backprop", gradient, 5)
+        geometry = _checked_geometry(x, y, pool)
+        check_shape("grad", gradient.shape, y.shape)
+        out = np.zeros(x.shape, gradient.dtype)
+        for _, windows, elements in overlaps(geometry, x.shape[1:-1]):
+            largest = x[elements] == y[windows]
+            out[elements] += np.where(largest, gradient[windows], gradient.dtype.type(0))
+        return out
+
+    return gradient_by_input
+
+
+@register_kernel(
+    MAX_POOL_3D_GRAD_GRAD,
+    device="CPU",
+    types={"T": (DataType.DT_BFLOAT16, DataType.DT_FLOAT)},
+    factory=True,
+)
+def max_pool_3d_grad_grad(
+    *, ksize: list[int], strides: list[int], padding: str, data_format: str
+) -> Gradient:
+    pool = pool_from_attrs(ksize, strides, padding, rank=5, data_format=data_format)
+    pool.refuse_depth("MaxPooling3dGradGrad")
+    check_channels_last("MaxPooling3dGradGradOp", data_format)
+    return lambda x, y, gradient: _max_pool_grad_grad(x, y, gradient, pool)

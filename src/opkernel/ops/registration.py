@@ -1,0 +1,19 @@
+"""`register_kernel` for the modules of the catalogue: their kernels claim what all of them keep.
+
+A module that registers with it claims `outputs_as_declared` for its kernels, which are tested for it
+(`tests/testing/test_catalogue.py`), as anybody may do for theirs.
+"""
+
+from functools import partial
+from typing import TYPE_CHECKING
+
+from opkernel.kernel import KernelContract
+
+if TYPE_CHECKING:  # for the types of what is decorated
+    from opkernel.kernel import register_kernel as register_kernel
+else:
+    from opkernel.kernel import register_kernel
+
+    register_kernel = partial(register_kernel, contract=KernelContract(outputs_as_declared=True))
+
+__all__ = ["register_kernel"]

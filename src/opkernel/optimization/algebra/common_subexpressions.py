@@ -1,0 +1,145 @@
+"""Common subexpressions: operations that compute the same from the same are one.
+
+Source: TensorFlow core/graph/optimizer_cse.cc.
+"""
+
+from collections.abc import Callable, Hashable, Iterable, Sequence
+
+from opkernel.graph import Graph, Operation, Tensor
+from opkernel.graph.core.control_flow_ops import LOW_LEVEL_CONTROL_FLOW
+from opkernel.graph.core.node_signature import NodeSignature
+from opkernel.graph.core.structural_ops import INPUT_OPS
+from opkernel.graph.core.tensor_name import format_input
+from opkernel.graph.edit.graph_editor import GraphEditor
+from opkernel.proto import GraphDef
+
+__all__ = ["common_subexpressions", "equivalent_operations", "optimize_cse"]
+
+_MAX_CONSTANT_ELEMENTS = 1 << 14
+"""Constants beyond this are not compared: it costs more than it saves."""
+
+
+def common_subexpressions(editor: GraphEditor) -> None:
+    """Compute once what several operations compute alike."""
+    order = editor.operations()
+    doubles = equivalent_operations(order)
+    for op in order if doubles else ():
+        inputs = op.inputs
+        same = [_same(tensor, doubles) for tensor in inputs]
+        if same != list(inputs):
+            op.set_inputs(same)
+        if not doubles.keys().isdisjoint(op.control_inputs):
+            op.set_control_inputs([doubles.get(c, c) for c in op.control_inputs])
+    for double, kept in doubles.items():
+        if double in editor.preserved and len(double.outputs) != 1:
+            continue
+        if double in editor.preserved:
+            editor.become(double, "Identity", [kept.outputs[0]], {"T": kept.output_types[0].base})
+        editor.note(double, f"is the same as {kept.name!r}")
+
+
+def _same(tensor: Tensor, doubles: dict[Operation, Operation]) -> Tensor:
+    """The tensor that is computed in the place of another."""
+    kept = doubles.get(tensor.op)
+    return tensor if kept is None else kept.outputs[tensor.value_index]
+
+
+def optimize_cse(graph: Graph) -> tuple[GraphDef, bool]:
+    """A whole graph with only one of all equivalent operations, and whether there were others.
+
+    All operations count, whether or not anything takes their outputs.
+    """
+    doubles = equivalent_operations(_reverse_post_order(graph.get_operations()))
+    copied = graph.as_graph_def()
+    del copied.node[:]
+    for op in graph.get_operations():
+        if op not in doubles:
+            node = copied.node.add()
+            node.CopyFrom(op.node_def)
+            for index, tensor in enumerate(op.inputs):
+                if tensor.op in doubles:
+                    node.input[index] = format_input(doubles[tensor.op].name, tensor.value_index)
+            controls = [f"^{doubles.get(source, source).name}" for source in op.control_inputs]
+            node.input[len(op.inputs) :] = sorted(controls)
+    return copied, bool(doubles)
+
+
+def _reverse_post_order(ops: Sequence[Operation]) -> list[Operation]:
+    """Operations in the order in which TensorFlow compares them, inputs before consumers."""
+    left: list[Operation] = []
+    entered: set[Operation] = set()
+    stack = [(op, False) for op in ops if not op.edges and not op.control_inputs]
+    while stack:
+        op, is_done = stack.pop()
+        if is_done:
+            left.append(op)
+        elif op not in entered:
+            entered.add(op)
+            stack.append((op, True))
+            stack += [(c, False) for c, _ in op.consumer_edges() if c not in entered]
+    return left[::-1]
+
+
+def equivalent_operations(
+    order: Iterable[Operation], consider: Callable[[Operation], bool] | None = None
+) -> dict[Operation, Operation]:
+    """The operations that do the same as another before them, each with that one.
+
+    Operations are the same if their ops, attrs, inputs (of commutative ops in any order) and control
+    inputs are. Stateful ones never are, nor those that take references. As in TensorFlow, only the
+    first of those that differ in nothing but control inputs is compared with.
+
+    Args:
+        order: operations, inputs before consumers.
+        consider: says which of them are compared.
+    """
+    kept: dict[Operation, Operation] = {}
+    first: dict[Hashable, list[Operation]] = {}
+    may_be_double: dict[NodeSignature, bool] = {}
+    for op in order:
+        known = may_be_double.get(op.signature)
+        if known is None:
+            known = may_be_double[op.signature] = _may_be_double(op)
+        if not known or _is_large(op) or (consider is not None and not consider(op)):
+            continue
+        candidates = first.setdefault((op.type, _inputs(op, kept)), [])
+        same = _with_attrs_of(op, candidates) if candidates else None
+        if same is None:
+            candidates.append(op)
+        elif _controls(same, kept) == _controls(op, kept):
+            kept[op] = same
+    return kept
+
+
+def _with_attrs_of(op: Operation, candidates: Sequence[Operation]) -> Operation | None:
+    attrs = dict(op.attr)
+    return next((c for c in candidates if dict(c.attr) == attrs), None)
+
+
+def _may_be_double(op: Operation) -> bool:
+    """Whether nodes of this op and these types are compared."""
+    if op.type in INPUT_OPS or op.type in LOW_LEVEL_CONTROL_FLOW or op.op_def.is_stateful:
+        return False
+    return not any(dtype.is_ref for dtype in (*op.input_types, *op.output_types))
+
+
+def _is_large(op: Operation) -> bool:
+    """Whether it is a constant that is not compared."""
+    if op.type != "Const":
+        return False
+    count = 1
+    for dim in op.attr["value"].tensor.tensor_shape.dim:
+        count *= dim.size
+    return count > _MAX_CONSTANT_ELEMENTS
+
+
+def _inputs(op: Operation, kept: dict[Operation, Operation]) -> Hashable:
+    if op.type == "Const":
+        return op.attr["value"].SerializeToString(deterministic=True)
+    edges = op.edges
+    inputs = [(kept.get(edges[i], edges[i]).number, edges[i + 1]) for i in range(0, len(edges), 2)]
+    return tuple(sorted(inputs) if len(inputs) > 1 and op.op_def.is_commutative else inputs)
+
+
+def _controls(op: Operation, kept: dict[Operation, Operation]) -> set[Operation]:
+    return {kept.get(source, source) for source in op.control_inputs}

@@ -1,0 +1,22 @@
+"""Identities: operations that only pass on what they are given."""
+
+from opkernel.graph import Operation
+from opkernel.graph.edit.graph_editor import GraphEditor
+
+__all__ = ["identities"]
+
+
+def identities(editor: GraphEditor) -> None:
+    """Have operations take what an Identity passes on from where that gets it."""
+    for op in editor.operations():
+        if op.traits.passes_on and _may_go(editor, op):
+            editor.replace(op.outputs[0], op.inputs[0])
+            editor.note(op, f"passed on {op.inputs[0].name}")
+
+
+def _may_go(editor: GraphEditor, op: Operation) -> bool:
+    return (
+        not op.inputs[0].dtype.is_ref
+        and bool(editor.consumers(op.outputs[0]))
+        and editor.may_bypass(op)
+    )

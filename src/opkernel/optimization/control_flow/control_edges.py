@@ -1,0 +1,33 @@
+"""Control edges: operations do not wait for those that do nothing."""
+
+from opkernel.graph import Operation
+from opkernel.graph.edit.graph_editor import GraphEditor
+
+__all__ = ["control_edges"]
+
+_MAX_SOURCES = 8
+"""A node that waits for more stays, so that those who wait for it need not wait for each."""
+
+
+def control_edges(editor: GraphEditor) -> None:
+    """Have operations wait for what matters: not for constants, identities or NoOps."""
+    stands_for: dict[Operation, list[Operation]] = {}
+    for op in editor.operations():
+        if op.control_inputs and op not in editor.feeds:
+            waits_for = _unique(op, stands_for)
+            if waits_for != list(op.control_inputs):
+                op.set_control_inputs(waits_for)
+                editor.note(op, "waits for less")
+        does_nothing = op.traits.passes_on or op.type in ("Const", "NoOp")
+        if does_nothing and op not in editor.feeds and not editor.is_conditional(op):
+            waits_for = [one for s in op.edges[::2] for one in stands_for.get(s, [s])]
+            waits_for += op.control_inputs
+            if len(waits_for) <= _MAX_SOURCES:
+                stands_for[op] = waits_for
+
+
+def _unique(op: Operation, stands_for: dict[Operation, list[Operation]]) -> list[Operation]:
+    """What an operation waits for, without what it takes tensors of."""
+    taken = set(op.edges[::2])
+    found = [one for source in op.control_inputs for one in stands_for.get(source, [source])]
+    return [one for one in dict.fromkeys(found) if one not in taken]

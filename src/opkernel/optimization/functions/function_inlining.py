@@ -1,0 +1,75 @@
+"""Function inlining: the bodies of functions without state take the places of their calls.
+
+Source: TensorFlow core/grappler/optimizers/function_optimizer.cc.
+"""
+
+from opkernel.graph import FunctionBody, Operation
+from opkernel.graph.core.control_flow_ops import LOW_LEVEL_CONTROL_FLOW
+from opkernel.graph.edit.graph_editor import GraphEditor
+from opkernel.graph.edit.inline_function import expand_inline_functions
+from opkernel.graph.functions.lowering import is_lowered
+
+__all__ = ["function_inlining"]
+
+_MAX_DEPTH = 8
+"""Functions that call each other more deeply, or themselves, are inlined so far."""
+_MAX_GROWTH = 1000
+"""No more is inlined once the graph has so many more operations."""
+_OPTIONS = ("config", "config_proto", "executor_type")
+"""Attrs that say how a function is to be run; whether they are right, the call finds out."""
+_COMPILED = ("_XlaMustCompile", "_xla_compile_id")
+
+
+def function_inlining(editor: GraphEditor) -> None:
+    """Put the bodies of functions without state into the places of their calls."""
+    graph = editor.graph
+    limit = graph.version + _MAX_GROWTH
+
+    kept: list[Operation] = []
+
+    def consider(call: Operation, body: FunctionBody) -> bool:
+        is_right = _may_inline(editor, call, body)
+        if is_right:
+            editor.note(call, f"is the body of {body.name!r}")
+            if call in editor.preserved:
+                kept.append(call)
+        return is_right
+
+    for _ in range(_MAX_DEPTH):
+        is_changed = expand_inline_functions(graph, consider=consider, fetchable=editor.preserved)
+        if not is_changed or graph.version > limit:
+            break
+        editor.changed()
+    for call in kept:
+        if call.type == "IdentityN" and len(call.outputs) == 1:
+            editor.become(call, "Identity", call.inputs, {"T": call.output_types[0]})
+
+
+def _may_inline(editor: GraphEditor, call: Operation, body: FunctionBody) -> bool:
+    """Whether the body does in the graph what the call did, and nothing else.
+
+    A call runs once all of its inputs are there, and is dead where one is: not so its body.
+    """
+    if editor.is_conditional(call):
+        return False
+    attrs = call.attr
+    if any(name in attrs for name in _COMPILED):
+        return False
+    if any(name in attrs and attrs[name].s for name in _OPTIONS):
+        return False
+    operations = body.graph.get_operations()
+    if any(is_lowered(op) and _calls_functions_with_state(op) for op in operations):
+        return False  # of these other parts may run in the graph than do in the function
+    structural = {*body.arg_nodes, *body.ret_nodes}
+    return not any(
+        op.type in LOW_LEVEL_CONTROL_FLOW or (op.op_def.is_stateful and op not in structural)
+        for op in operations
+    )
+
+
+def _calls_functions_with_state(op: Operation) -> bool:
+    """Whether any of the functions that a node calls, directly or not, has operations with state."""
+    library = op.graph.function_library
+    called = library.reachable_definitions([op.node_def]).values()
+    nodes = {node.op for function in called for node in function.node_def}
+    return any(library.look_up_op_def(one).is_stateful for one in nodes)

@@ -1,0 +1,1 @@
+"""Convolutions: as matrix products, by several algorithms, and of each channel by itself."""

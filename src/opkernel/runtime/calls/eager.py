@@ -1,0 +1,229 @@
+"""Eager calls: one op on arrays, at once.
+
+Attrs that the caller leaves out are inferred from the inputs or take their defaults; Python numbers
+and text become arrays of the type that the other inputs of the same type attr have.
+Source: TensorFlow python/eager/execute.py, python/framework/op_def_library.py.
+"""
+
+from collections.abc import Hashable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from opkernel.device.budget import current_budget
+from opkernel.device.local_device import CPU
+from opkernel.errors import InvalidArgumentError, UnimplementedError
+from opkernel.kernel import (
+    ContextParams,
+    FunctionKernel,
+    OpKernel,
+    OpKernelContext,
+    ScopedStepContainer,
+    global_kernel_registry,
+)
+from opkernel.kernel.checked_kernels import read_only
+from opkernel.kernel.context.declared_outputs import check_output, flat_outputs
+from opkernel.opdef import (
+    GRAPH_DEF_VERSION,
+    CallInputs,
+    InputValues,
+    call_result,
+    global_op_registry,
+    is_list_arg,
+)
+from opkernel.proto import NodeDef, OpDef
+from opkernel.runtime.calls.kernel_function import node_of
+from opkernel.runtime.program.error_report import at_node
+from opkernel.runtime.program.feeds import holds_bytes, string_array
+from opkernel.runtime.program.kernels import KernelCache
+from opkernel.runtime.program.results import owned_of
+from opkernel.runtime.step.run_step import RunStep
+from opkernel.types import (
+    DataType,
+    PartialTensorShape,
+    array_from_python,
+    dtype_of_array,
+    natural_dtype,
+)
+
+__all__ = ["execute"]
+
+_step_container = ScopedStepContainer(0, CPU.resource_manager.cleanup)
+_MAX_KERNELS = 4096
+_VARIANT = DataType.DT_VARIANT
+
+
+class _EagerStep(RunStep):
+    """The step of one call. Resources of a step outlive it: all calls share one container."""
+
+    __slots__ = ()
+
+    @property
+    def step_container(self) -> ScopedStepContainer:  # type: ignore[override]  # as RunStep
+        """The container of all calls."""
+        return _step_container
+
+
+def execute(op_name: str, inputs: Mapping[str, Any], attrs: Mapping[str, Any]) -> Any:
+    """Run an op on arrays.
+
+    Args:
+        op_name: the op.
+        inputs: a value for each input argument, by name; a sequence for a list argument.
+        attrs: values for attrs, as `attr_from_python` takes them; those that the inputs determine
+            and those with defaults may be left out.
+
+    Returns:
+        The output of an op that has one, a named tuple of several, None for an op without outputs.
+
+    Raises:
+        NotFoundError: the op, or a kernel for these types, does not exist.
+        InvalidArgumentError: inputs or attrs do not fit the op.
+    """
+    op_def = global_op_registry().look_up_op_def(op_name)
+    known = {name: value for name, value in attrs.items() if value is not None}
+    _check_names(op_def, inputs, known)
+    call = CallInputs(op_def, inputs, known, dtype_of_array)
+    values = [_converted(argument) for argument in call.arguments]
+    kernel = _kernels.of_call(op_def, known)
+    flat = [t for v in values for t in (v if isinstance(v, list) else [v])]
+    with np.errstate(all="ignore"):
+        try:
+            return _answer(op_def, kernel, _run(kernel, values, flat))
+        except Exception as error:
+            raised = at_node(error, kernel.name, op_name, flat)
+            raise raised from (error.__cause__ if raised is error else error)
+
+
+def _check_names(op_def: OpDef, inputs: Mapping[str, Any], attrs: Mapping[str, Any]) -> None:
+    """Raise InvalidArgumentError for names that the op lacks, and inputs that are missing."""
+    wanted = [arg.name for arg in op_def.input_arg]
+    wrong = attrs.keys() - [attr.name for attr in op_def.attr] if attrs else set()
+    for name in (*(inputs.keys() - wanted), *wrong):
+        raise InvalidArgumentError(f"{op_def.name} got an unexpected argument {name!r}")
+    if len(inputs) < len(wanted):
+        missing = next(name for name in wanted if name not in inputs)
+        raise InvalidArgumentError(f"{op_def.name} is missing its argument {missing!r}")
+
+
+def _converted(argument: InputValues) -> Any:
+    """The array of an argument, or the list of its arrays."""
+    arg, values, dtypes = argument
+    if is_list_arg(arg):
+        return [_array(v, t.base, arg.name) for v, t in zip(values, dtypes, strict=True)]
+    return _array(values[0], dtypes[0].base, arg.name)
+
+
+def _array(value: Any, dtype: DataType, name: str) -> Any:
+    """A value as an array of `dtype`, the caller's own read-only; those of another type are refused."""
+    wanted = dtype.numpy_dtype
+    if isinstance(value, np.ndarray | np.generic):
+        if value.dtype == wanted and (dtype != DataType.DT_STRING or holds_bytes(value)):
+            return read_only(value)
+        if dtype != DataType.DT_STRING and value.dtype == dtype.as_numpy_dtype:
+            return read_only(np.asarray(value).view(wanted))
+        if not (dtype == DataType.DT_STRING and value.dtype.kind in "SUO"):
+            raise InvalidArgumentError(
+                f"input '{name}' was expected to be a {dtype.string} tensor but is a "
+                f"{natural_dtype(value).string} tensor"
+            )
+    try:
+        if dtype == DataType.DT_STRING:
+            return string_array(value)
+        return array_from_python(value, dtype)
+    except (ValueError, TypeError, RuntimeError) as error:
+        raise InvalidArgumentError(
+            f"cannot convert '{name}' to a {dtype.string} tensor: {error}"
+        ) from error
+
+
+class EagerKernels(KernelCache):
+    """The kernels of calls by op and attrs; all are dropped where they become too many."""
+
+    def of_call(self, op_def: OpDef, attrs: Mapping[str, Any]) -> OpKernel:
+        """The kernel for an op with attrs; a new one each time where these cannot be compared.
+
+        Raises:
+            NotFoundError: no kernel is registered for them.
+            InvalidArgumentError: the attrs do not fit the op.
+        """
+        budget = current_budget()
+        if budget is not None and budget.memory_limit_bytes is not None and not op_def.is_stateful:
+            return self._make(node_of(op_def, attrs))  # which keeps to it
+        try:
+            key: Hashable = (
+                op_def.name,
+                tuple((k, tuple(v) if type(v) is list else v) for k, v in sorted(attrs.items())),
+            )
+            kernel = self._kernels.get(key)
+        except TypeError:  # an array, a message
+            node = node_of(op_def, attrs)
+            if not op_def.is_stateful:
+                return self._make(node)
+            # The resource of a kernel without a shared name lives as long as the kernel.
+            key, kernel = node.SerializeToString(deterministic=True), None
+        changes = global_kernel_registry().version_of(op_def.name)
+        if kernel is not None and kernel.properties.op_def is op_def and not changes:
+            return kernel
+        if len(self._kernels) >= _MAX_KERNELS:
+            self._kernels.clear()
+        return self._kept(
+            key,
+            changes,
+            lambda kernel: kernel.properties.op_def is op_def,  # the op may be declared anew
+            lambda: self._make(node_of(op_def, attrs)),
+        )
+
+    def _make(
+        self,
+        node_def: NodeDef,
+        signature: Hashable | None = None,
+        shapes: Sequence[PartialTensorShape] | None = None,
+    ) -> OpKernel:
+        kernel = super()._make(node_def, signature, shapes)
+        for arg in kernel.properties.op_def.output_arg:
+            if arg.is_ref:  # to a variable of a graph
+                raise UnimplementedError(
+                    f"{node_def.op} does not support eager execution: its output {arg.name!r} is a "
+                    "reference"
+                )
+        return kernel
+
+
+_kernels = EagerKernels(GRAPH_DEF_VERSION, global_op_registry())
+
+
+_SWITCHES = ("Switch", "_SwitchN")
+_NOTHING = np.empty(0, np.float32)  # a tensor that nobody has set, in TensorFlow
+
+
+def _run(kernel: OpKernel, values: Sequence[Any], flat: Sequence[Any]) -> Sequence[Any]:
+    """The flat outputs of a kernel; what may outlive the call is computed from copies."""
+    if not isinstance(kernel, FunctionKernel):
+        step = _EagerStep()
+        try:
+            copies = [value.copy() for value in flat]
+            given = copies if kernel.contract.forwards_inputs else [*map(read_only, copies)]
+            del copies  # a buffer may be taken over whose only reference the context has
+            ctx = OpKernelContext(kernel, given, step)
+            if kernel.type_string in _SWITCHES:
+                ctx.params = ContextParams(outputs_required=[False] * kernel.num_outputs)
+            return [_NOTHING if output is None else output for output in ctx.run()]
+        finally:
+            step.end()  # a kernel that still waits, where the call was interrupted
+    if _VARIANT in kernel.output_types:
+        values = [[t.copy() for t in v] if isinstance(v, list) else v.copy() for v in values]
+    return flat_outputs(kernel, kernel.function(*values))
+
+
+def _answer(op_def: OpDef, kernel: OpKernel, outputs: Sequence[Any]) -> Any:
+    dtypes = kernel.output_types
+    try:
+        tensors = [owned_of(dtype)(outputs, index) for index, dtype in enumerate(dtypes)]
+    except AttributeError:  # no tensor, whatever the kernel claims
+        for index, value in enumerate(outputs):
+            check_output(kernel, index, value)
+        raise
+    args = kernel.properties.output_args
+    values = [tensors[a.start : a.stop] if a.is_list else tensors[a.start] for a in args]
+    return call_result(op_def, values)

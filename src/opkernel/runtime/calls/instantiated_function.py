@@ -1,0 +1,227 @@
+"""InstantiatedFunction: a function with its attrs, ready to be called; the handle of a library.
+
+Plans call it as `function(step, *arguments)` with nothing between them and the function's own plan.
+
+State: `_run` is what a call runs: first what compiles the body, then the plan, and at last, when the
+handle was released, what refuses. `_error` is what calls that do not fit are refused with. `_made` is
+the body with its kernels, which `renewed` shares, and the `_variants` for arguments of which `_facts`
+are known.
+"""
+
+from __future__ import annotations
+
+import copy
+import itertools
+import threading
+from collections.abc import Callable, Hashable, Sequence
+from typing import TYPE_CHECKING, Any
+
+from opkernel.errors import NotFoundError, OpError
+from opkernel.graph import (
+    FunctionBody,
+    FunctionLibraryDefinition,
+    Operation,
+    instantiate_function,
+)
+from opkernel.graph.functions.call_types import declared_types
+from opkernel.graph.functions.function_library import GRADIENT_OP
+from opkernel.graph.inference.tensor_facts import FactsKey, TensorFacts, key_of_facts
+from opkernel.kernel import FunctionRunOptions, Step
+from opkernel.proto import FunctionDef, NameAttrList
+from opkernel.records import replace
+from opkernel.runtime.calls.function_step import FunctionStep
+from opkernel.runtime.program.builder import build_program
+from opkernel.runtime.program.executors import Executor
+from opkernel.runtime.program.kernels import KernelCache
+from opkernel.runtime.program.subgraph import Subgraph
+
+if TYPE_CHECKING:
+    from opkernel.runtime.calls.function_library_runtime import FunctionLibraryRuntime
+
+__all__ = ["InstantiatedFunction"]
+
+_numbers = itertools.count()
+_NO_OPTIONS = FunctionRunOptions()
+_MAX_VARIANTS = 8
+"""A function that calls itself on ever larger arguments has no more plans of its own for them."""
+
+
+class InstantiatedFunction:
+    """A function with its attrs on a device.
+
+    Body and plan are made when they are first needed, so that functions may call each other, or
+    themselves. Functions with equal kernels share their state.
+
+    Attributes:
+        name: The name of the FunctionDef.
+        number: A number that no other handle of the process has.
+        runtime: Gives the functions that it calls.
+        key: What it was instantiated with.
+        definition: The function, as it is in the library.
+        types: What it declares to take and to give; None where it cannot be instantiated.
+        references: How many calls of `instantiate` have not been undone.
+        is_pruned: Whether what neither a result nor a control output needs does not run.
+    """
+
+    def __init__(
+        self,
+        runtime: FunctionLibraryRuntime,
+        key: Hashable,
+        definition: FunctionDef,
+        reference: NameAttrList,
+        executor_type: str = "",
+        *,
+        is_pruned: bool = False,
+    ) -> None:
+        self.name = reference.name
+        self.number = next(_numbers)
+        self.runtime = runtime
+        self.key = key
+        self.definition = definition
+        self.types = declared_types(definition.signature, reference.attr)
+        self.references = 0
+        self._is_released = False
+        self._error: OpError | None = None
+        self._reference = reference
+        self._executor_type = executor_type
+        self.is_pruned = is_pruned
+        self._made: list[tuple[FunctionBody, KernelCache]] = []  # one, once it is made
+        self._facts: Sequence[TensorFacts] = ()
+        self._variants: dict[FactsKey, InstantiatedFunction] = {}
+        self._plan: Executor | None = None
+        self._frame_plan: Executor | None = None
+        self._run: Callable[..., Sequence[Any]] = self._compile_and_run
+        self._lock = threading.RLock()
+
+    def __repr__(self) -> str:
+        return f"<function {self.name!r}, handle {self.number}>"
+
+    def __call__(self, step: Step, *arguments: Any) -> Sequence[Any]:
+        """Run the function; the results are its outputs, flat."""
+        return self._run(step, *arguments)
+
+    def run_with_frame(self, step: Step) -> None:
+        """Run the function; arguments come from, and results go to, the step's call frame."""
+        with self._lock:
+            plan = self._frame_plan
+            if plan is None:
+                targets = [*self.body.ret_nodes, *self.targets]
+                plan = self._frame_plan = self._new_executor(Subgraph([], [], targets))
+        plan.run(step)
+
+    @property
+    def body(self) -> FunctionBody:
+        """The function as a graph.
+
+        Raises:
+            NotFoundError: an attr is missing, or an op is not registered.
+            InvalidArgumentError: a node of the function breaks a rule.
+        OpError: what `refusing` was given.
+        """
+        return self._body_and_kernels()[0]
+
+    @property
+    def targets(self) -> tuple[Operation, ...]:
+        """What of the body runs, whether or not a result needs it; raises as `body` does."""
+        return self.body.control_ret_nodes if self.is_pruned else self.body.targets
+
+    @property
+    def plan(self) -> Executor:
+        """The executor of the body; raises as `body` and `new_executor` do."""
+        with self._lock:  # two plans would have two kernels for one stateful node
+            if self._plan is None:
+                body = self.body
+                part = Subgraph(body.inputs, body.outputs, self.targets)
+                self._plan = self._new_executor(part)
+            return self._plan
+
+    def check_alive(self) -> None:
+        """Raise NotFoundError where the handle was released."""
+        if self._is_released:
+            self._refuse()
+
+    def release(self) -> None:
+        """Let go of body, kernels and their state; calls are refused from now on."""
+        with self._lock:
+            self._is_released = True
+            self._plan = self._frame_plan = None
+            self._made.clear()
+            self._run = self._refuse
+
+    def renewed(self) -> InstantiatedFunction:
+        """The same handle with plans that are still to be made, of the kernels as they are now."""
+        other = copy.copy(self)
+        other._plan = other._frame_plan = None
+        other._variants = {}
+        other._run = other._compile_and_run
+        return other
+
+    def refusing(self, error: OpError) -> InstantiatedFunction:
+        """The same handle for a call that does not fit: body, plan and calls raise the error."""
+        other = self.renewed()
+        other._error = error
+        return other
+
+    def for_arguments(self, facts: Sequence[TensorFacts]) -> InstantiatedFunction:
+        """The function with a plan for arguments of which this is known, and the same kernels.
+
+        It is the function itself where nothing is known, or there are enough such plans.
+        """
+        if all(one.are_empty for one in facts):
+            return self
+        key, _ = key_of_facts(facts)
+        variant = self._variants.get(key)
+        if variant is None and len(self._variants) < _MAX_VARIANTS:
+            made = self.renewed()
+            made._facts = facts
+            variant = self._variants.setdefault(key, made)
+        return variant or self
+
+    def _compile_and_run(self, step: Step, *arguments: Any) -> Sequence[Any]:
+        with self._lock:
+            self.check_alive()
+            run = self.plan.run
+            self._run = self._within_runtime(run) if self.runtime.is_variant else run
+        return self._run(step, *arguments)
+
+    def _within_runtime(self, run: Callable[..., Sequence[Any]]) -> Callable[..., Sequence[Any]]:
+        """Has kernels find the functions of this runtime, which are not those of the step."""
+        runtime = self.runtime
+
+        def run_within(step: Step, *arguments: Any) -> Sequence[Any]:
+            if step.function_library is not runtime:
+                step = FunctionStep(step, _NO_OPTIONS, **runtime.services)
+            return run(step, *arguments)
+
+        return run_within
+
+    def _refuse(self, *_: Any) -> Sequence[Any]:
+        raise NotFoundError(f"Handle {self.number} not found: it was released ({self.name})")
+
+    def _body_and_kernels(self) -> tuple[FunctionBody, KernelCache]:
+        if self._error is not None:
+            raise copy.copy(self._error)
+        with self._lock:
+            if not self._made:
+                self.check_alive()
+                runtime = self.runtime
+                body = self._new_body(runtime.known_functions())
+                self._made.append((body, runtime.kernels_of(body.graph)))
+            return self._made[0]
+
+    def _new_body(self, library: FunctionLibraryDefinition) -> FunctionBody:
+        if self.name == GRADIENT_OP:
+            from opkernel.gradients import symbolic_gradient_body  # seldom needed
+
+            return symbolic_gradient_body(library, self._reference)
+        return instantiate_function(library, self.definition, self._reference.attr)
+
+    def _new_executor(self, part: Subgraph) -> Executor:
+        runtime, facts = self.runtime, self._facts
+        if len(facts) != len(part.feeds):
+            facts = [TensorFacts() for _ in part.feeds]
+        kernels = self._body_and_kernels()[1]
+        request = runtime.request(part, kernels, facts, lowers=self.is_pruned)
+        if self._executor_type:
+            request = replace(request, executor_type=self._executor_type)
+        return build_program(request).executor

@@ -1,0 +1,49 @@
+"""Partitions: what each device runs of a program.
+
+Source: TensorFlow core/graph/graph_partition.cc.
+"""
+
+from __future__ import annotations
+
+from opkernel.device.local_device import LocalDevice
+from opkernel.graph import Tensor
+from opkernel.records import dataclass
+from opkernel.runtime import placement
+from opkernel.runtime.placement.placer import Assignment
+from opkernel.runtime.program.subgraph import Subgraph
+
+__all__ = ["Partition", "arg_name", "partition"]
+
+
+@dataclass(frozen=True, slots=True)
+class Partition:
+    """What one device runs.
+
+    Attributes:
+        device: The device.
+        part: The operations, with what they are given, compute and run for its effects: sends to
+            other partitions are targets, receives have no inputs. All feeds and fetches are those of
+            the first partition.
+    """
+
+    device: LocalDevice
+    part: Subgraph
+
+
+def partition(whole: Subgraph, assignment: Assignment) -> list[Partition]:
+    """Cut what a program needs into a part for each device that runs any of it.
+
+    The first part is that of the client's device, which is given all feeds and gives all fetches.
+
+    Args:
+        whole: What the program needs; its graph stays as it is.
+        assignment: Where each operation runs.
+    """
+    if not assignment.elsewhere:
+        return [Partition(assignment.client_device, whole)]
+    return placement.Partitioning(whole, assignment).partitions()
+
+
+def arg_name(feed: Tensor, index: int) -> str:
+    """The name of the node that stands for a feed of a program in its partition."""
+    return f"_arg_{feed.op.name}_{feed.value_index}_{index}"

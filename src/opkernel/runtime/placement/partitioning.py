@@ -1,0 +1,297 @@
+"""Partitioning: cuts a program for several devices, with sends and receives between the parts.
+
+Source: TensorFlow core/graph/graph_partition.cc.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from opkernel.device.local_device import LocalDevice
+from opkernel.graph import Graph, Operation, Tensor
+from opkernel.graph.core.control_flow_info import ROOT, LoopFrame, LoopFrames
+from opkernel.graph.core.control_flow_ops import (
+    ENTER_OPS,
+    EXIT_OPS,
+    LOW_LEVEL_CONTROL_FLOW,
+    MERGE_OPS,
+    NEXT_ITERATION_OPS,
+    SWITCH_OPS,
+)
+from opkernel.graph.edit.graph_copy import copy_operations
+from opkernel.graph.edit.graph_edit import GraphEdit
+from opkernel.graph.edit.prune import Needs
+from opkernel.kernel import MemoryType, memory_types_for_node
+from opkernel.runtime.placement.partition import Partition, arg_name
+from opkernel.runtime.placement.placer import Assignment
+from opkernel.runtime.program.subgraph import Subgraph
+from opkernel.types import DataType
+
+__all__ = ["Partitioning"]
+
+
+class _Place(NamedTuple):
+    """Where a tensor is, or is wanted: the memory of a device, or the host's beside it."""
+
+    device: LocalDevice
+    on_host: bool
+
+
+class Partitioning:
+    """Cuts a copy of the program's graph.
+
+    State: `_device_of` and `_order` grow with the nodes that are added. `_order` has, of each device,
+    its operations in an order in which all devices together could run them one after the other: none
+    waits for what comes after it on another device.
+    """
+
+    def __init__(self, whole: Subgraph, assignment: Assignment) -> None:
+        graph = whole.operations[0].graph
+        copied, fed = copy_operations(graph, whole.operations, whole.feeds)
+        self._client = assignment.client_device
+        self._edit = GraphEdit(copied)
+        self._numbers = itertools.count()
+        self._device_of: dict[Operation, LocalDevice] = {}
+        self._order: dict[LocalDevice, list[Operation]] = {self._client: []}
+        self._received: dict[tuple[Tensor, _Place], Tensor] = {}
+        self._signals: dict[tuple[Operation, LocalDevice], Operation] = {}
+        self._feeds = [fed[tensor] for tensor in whole.feeds]
+        self._arg_names: dict[Operation, str] = {}
+        for index, tensor in enumerate(self._feeds):
+            self._device_of[tensor.op] = self._client
+            self._arg_names[tensor.op] = arg_name(whole.feeds[index], index)
+        self._whole = whole
+        copies = {op: copied.by_name.get(op.name) for op in whole.operations}
+        self._operations = [
+            copy for copy in copies.values() if copy and copy not in self._device_of
+        ]
+        for op, copy in copies.items():
+            if copy is not None:
+                self._device_of.setdefault(copy, assignment.device_of(op))
+        self._colocate_control_flow()
+        self._fetches = [fed[t] if t in fed else _same(t, copied) for t in whole.fetches]
+        self._targets = [copy for op in whole.targets if (copy := copies[op])]
+        self._loops = _ControlLoops(self, Needs(self._feeds))
+
+    def partitions(self) -> list[Partition]:
+        """The parts."""
+        for op in self._operations:
+            device = self._device_of[op]
+            for index, place in enumerate(self._wanted(op)):
+                tensor = op.inputs[index]
+                there = self.there(tensor, place)
+                if there is not tensor:
+                    op.update_input(index, there)
+            if op.control_inputs:
+                op.set_control_inputs([self._signal(c, device) for c in op.control_inputs])
+            self._order.setdefault(device, []).append(op)
+        home = _Place(self._client, on_host=True)
+        fetches = [self.there(tensor, home) for tensor in self._fetches]
+        return [self._part(device, fetches) for device in self._order]
+
+    def there(self, tensor: Tensor, place: _Place) -> Tensor:
+        """A tensor in a place, to which it is sent once if it is in another."""
+        source = self._place_of(tensor)
+        if source == place:
+            return tensor
+        if (tensor, place) not in self._received:
+            self._send(tensor, source, place)
+        return self._received[tensor, place]
+
+    def add(
+        self, device: LocalDevice, op_type: str, inputs: Sequence[Tensor], name: str, **attrs: Any
+    ) -> Operation:
+        """A new operation of a device, behind what it has by now."""
+        op = self._edit.add(op_type, inputs, name, attrs, device.name)
+        self._device_of[op] = device
+        self._order.setdefault(device, []).append(op)
+        return op
+
+    def device_of(self, op: Operation) -> LocalDevice:
+        """The device of an operation."""
+        return self._device_of[op]
+
+    @property
+    def operations(self) -> Sequence[Operation]:
+        """The operations that there were before any was added."""
+        return self._operations
+
+    def _colocate_control_flow(self) -> None:
+        """Put control flow beside its data: Switch and Exit where that is, others where it is wanted.
+
+        Source: OptimizeControlFlowColocation in TensorFlow core/graph/graph_partition.cc.
+        """
+        devices = self._device_of
+        for op in self._operations:
+            if op.type in SWITCH_OPS | EXIT_OPS:
+                devices[op] = devices[op.inputs[0].op]
+        for op in self._operations:
+            if op.type in NEXT_ITERATION_OPS | ENTER_OPS and not op.outputs[0].dtype.is_ref:
+                wanted = [consumer for consumer, index in op.consumer_edges() if index >= 0]
+                merges = [consumer for consumer in wanted if consumer.type in MERGE_OPS]
+                for consumer in (merges or wanted)[-1:]:
+                    devices[op] = devices[consumer]
+
+    def _part(self, device: LocalDevice, fetches: Sequence[Tensor]) -> Partition:
+        ops = self._order[device]
+        sends = [op for op in ops if op.type in ("_Send", "_HostSend")]
+        targets = [*(op for op in self._targets if self._device_of[op] is device), *sends]
+        is_home = device is self._client
+        order = (
+            None if self._loops.are_there else ops
+        )  # which has a loop's Send before its LoopCond
+        part = Subgraph(
+            self._feeds if is_home else (), fetches if is_home else (), targets, order=order
+        )
+        return Partition(device, part)
+
+    def _send(self, tensor: Tensor, source: _Place, place: _Place) -> None:
+        """Send a tensor, and receive it."""
+        number, node = next(self._numbers), self._arg_names.get(tensor.op, tensor.op.name)
+        transfer: dict[str, Any] = {
+            "tensor_name": f"edge_{number}_{node}",
+            "send_device": source.device.name,
+            "recv_device": place.device.name,
+            "send_device_incarnation": 1,
+            "client_terminated": False,
+        }
+        dtype = tensor.dtype.base
+        send = "_HostSend" if source.on_host and source.device.has_own_memory else "_Send"
+        sent = self.add(source.device, send, [tensor], f"{node}/_{number}", T=dtype, **transfer)
+        receive = "_HostRecv" if place.on_host and place.device.has_own_memory else "_Recv"
+        name = f"{node}/_{next(self._numbers)}"
+        received = self.add(place.device, receive, [], name, tensor_type=dtype, **transfer)
+        self._received[tensor, place] = received.outputs[0]  # a loop that is added may want it, too
+        self._loops.have_turn(sent, tensor)
+        self._loops.have_turn(received, tensor)
+
+    def _signal(self, op: Operation, device: LocalDevice) -> Operation:
+        """What an operation of a device waits for to wait for another."""
+        source = self._device_of[op]
+        if source is device:
+            return op
+        signal = self._signals.get((op, source))
+        if signal is None:
+            name = f"{op.name}/ctrl/_{next(self._numbers)}"
+            signal = self.constant(source, np.zeros(0, np.float32), name)
+            signal.add_control_inputs([op])
+            self._loops.put_behind(signal, op)
+            self._signals[op, source] = signal
+        return self.there(signal.outputs[0], _Place(device, on_host=not device.has_own_memory)).op
+
+    def constant(self, device: LocalDevice, value: Any, name: str) -> Operation:
+        """A new constant on a device."""
+        op = self._edit.constant(value, None, name, device.name).op
+        self._device_of[op] = device
+        self._order.setdefault(device, []).append(op)
+        return op
+
+    def _place_of(self, tensor: Tensor) -> _Place:
+        device = self._device_of[tensor.op]
+        if not device.has_own_memory or (tensor.op.type == "Placeholder" and tensor in self._feeds):
+            return _Place(device, on_host=True)
+        kind = self._memory_types(tensor.op, device)[1][tensor.value_index]
+        return _Place(device, kind == MemoryType.HOST_MEMORY)
+
+    def _wanted(self, op: Operation) -> list[_Place]:
+        """Where an operation wants its inputs."""
+        device = self._device_of[op]
+        if not device.has_own_memory:
+            return [_Place(device, on_host=True)] * (len(op.edges) // 2)
+        kinds = self._memory_types(op, device)[0]
+        return [_Place(device, kind == MemoryType.HOST_MEMORY) for kind in kinds]
+
+    def _memory_types(
+        self, op: Operation, device: LocalDevice
+    ) -> tuple[list[MemoryType], list[MemoryType]]:
+        library = op.graph.function_library
+        return memory_types_for_node(library, device.device_type, op.node_def)
+
+
+def _same(tensor: Tensor, copied: Graph) -> Tensor:
+    """The tensor of a copy of a graph."""
+    return copied.by_name[tensor.op.name].outputs[tensor.value_index]
+
+
+class _ControlLoops:
+    """Loops that are on a device for the receives in them, which run once in each turn.
+
+    A receive takes nothing that a loop could hand to it; so a device that receives within a loop gets
+    a loop of its own that turns as often: Enter, Merge, Switch by the loop's condition, NextIteration.
+    """
+
+    def __init__(self, partitioning: Partitioning, needs: Needs) -> None:
+        self._partitioning = partitioning
+        operations = partitioning.operations
+        self._frames: LoopFrames | None = None
+        self._conditions: dict[LoopFrame, Tensor] = {}
+        self._clocks: dict[tuple[LoopFrame, LocalDevice], Operation] = {}
+        self._turning: set[tuple[LoopFrame, LocalDevice]] = set()
+        if any(op.type in LOW_LEVEL_CONTROL_FLOW for op in operations):
+            self._frames = LoopFrames(operations, needs)
+            for op in operations:
+                if op.type == "LoopCond":
+                    self._conditions[self._frames.of(op)] = op.outputs[0]
+                elif op.type in NEXT_ITERATION_OPS:
+                    self._turning.add((self._frames.of(op), partitioning.device_of(op)))
+
+    @property
+    def are_there(self) -> bool:
+        """Whether anything is in a loop."""
+        return bool(self._clocks)
+
+    def have_turn(self, transfer: Operation, tensor: Tensor) -> None:
+        """Have a send or receive of a tensor run once in each turn of the loop that the tensor is of.
+
+        Of a loop that changes nothing on a device there would be no second turn to send in.
+        """
+        if self._frames is None or (frame := self._frames.behind(tensor.op)) is ROOT:
+            return
+        device = self._partitioning.device_of(transfer)
+        if not transfer.inputs or (frame, device) not in self._turning:
+            transfer.add_control_inputs([self._clock(frame, device)])
+
+    def put_behind(self, added: Operation, op: Operation) -> None:
+        """Note that an operation which was added is in the loop of those that take another's outputs."""
+        if self._frames is not None:
+            self._frames.put(added, self._frames.behind(op))
+
+    def _clock(self, frame: LoopFrame, device: LocalDevice) -> Operation:
+        clock = self._clocks.get((frame, device))
+        if clock is None:
+            clock = self._add_loop(frame, device)
+        return clock
+
+    def _add_loop(self, frame: LoopFrame, device: LocalDevice) -> Operation:
+        """The Merge of a new loop on a device that turns as often as the loop of a frame."""
+        add, name = self._partitioning.add, f"{frame.name}/_control_loop"
+        start = self._partitioning.constant(device, np.int32(0), f"{name}/start")
+        if frame.parent is not None and frame.parent is not ROOT:
+            start.add_control_inputs([self._clock(frame.parent, device)])
+        entered = add(
+            device,
+            "Enter",
+            start.outputs,
+            f"{name}/Enter",
+            T=DataType.DT_INT32,
+            frame_name=frame.name,
+            is_constant=False,
+            parallel_iterations=self._frames.parallel_iterations(frame),  # type: ignore[union-attr]  # there are frames
+        )
+        first = entered.outputs[0]
+        merge = add(device, "Merge", [first, first], f"{name}/Merge", T=DataType.DT_INT32, N=2)
+        self._clocks[frame, device] = merge
+        place = _Place(device, on_host=True)
+        condition = self._partitioning.there(self._conditions[frame], place)
+        switch = add(
+            device, "Switch", [merge.outputs[0], condition], f"{name}/Switch", T=DataType.DT_INT32
+        )
+        turn = add(
+            device, "NextIteration", [switch.outputs[1]], f"{name}/Next", T=DataType.DT_INT32
+        )
+        merge.update_input(1, turn.outputs[0])
+        return merge

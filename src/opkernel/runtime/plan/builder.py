@@ -1,0 +1,334 @@
+"""PlanBuilder: turns nodes into the statements of a plan's tree.
+
+State: `_values` maps each tensor to the name that holds it, which is a local of the plan or, for
+constants, a global; `_aliases` are the tensors that are other names for tensors; `_globals` is what
+names stand for that are no locals, `_bound` their names by the ids of what they stand for; `_hints` are
+what names were made of; `_announced` are the locals of outputs whose nodes are still to be written;
+`_block` takes the statements, `_path` are the branches that it stands on, `_bound_on` those that each
+local is set on. `_numbers` are the names of what is believed to have rank 0, which only speed depends on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from opkernel.graph import Operation, Tensor
+from opkernel.kernel import FunctionKernel, OpKernel
+from opkernel.kernel.context.op_kernel_context import function_of_step
+from opkernel.runtime.plan import tree
+from opkernel.runtime.plan.forwarding import ArraysOfPlan
+from opkernel.runtime.plan.keys import Key, key_of, keys_of_inputs
+from opkernel.runtime.plan.lifetimes import mark_lifetimes
+from opkernel.runtime.plan.names import Names
+from opkernel.runtime.plan.operators import (
+    as_number,
+    fills_out,
+    operator_of,
+    takes_out_by_keyword,
+    ufunc_of,
+)
+from opkernel.runtime.plan.references import function_of_references, referred_value
+from opkernel.runtime.plan.tree import Block, Expression, Item, Name, Path, Statement
+
+if TYPE_CHECKING:
+    from opkernel.runtime.step.kernel_watcher import Computer, KernelWatcher
+
+__all__ = ["PlanBuilder"]
+
+
+class PlanBuilder:
+    """Collects the statements of one plan and the objects that they refer to.
+
+    Args:
+        aliases: The tensors that are other names for tensors.
+        watcher: Watches the nodes that call functions, where given.
+    """
+
+    def __init__(self, aliases: Mapping[Key, Tensor], watcher: KernelWatcher | None = None) -> None:
+        self._uses_step = False
+        self._globals: dict[Name, tree.Global] = {}
+        self._aliases = aliases
+        self._watcher = watcher
+        self._names = Names(["step", "plan", "__plan__"])
+        self._hints: dict[Name, str] = {}
+        self._bound: dict[int, Name] = {}
+        self._values: dict[Key, Name] = {}
+        self._fed: set[Key] = set()
+        self._numbers: set[Name] = set()
+        self._number_of: dict[Name, Name] = {}
+        self._arrays = ArraysOfPlan()
+        self._announced: dict[Key, Name] = {}
+        self._block: Block = []
+        self._path: Path = frozenset()
+        self._bound_on: dict[Name, Path] = {}
+
+    def items(self, items: Sequence[Any], build: Callable[[Operation], None]) -> None:
+        """Add operations, in order; `build` adds the statements of one."""
+        for op in items:
+            build(op)
+
+    def finish(self, parameters: Sequence[Name], fetches: Sequence[Tensor]) -> tree.PlanTree:
+        """The plan.
+
+        Args:
+            parameters: The names of the fed tensors.
+            fetches: What is returned.
+        """
+        results = [self._result(key_of(tensor)) for tensor in fetches]
+        mark_lifetimes(self._block, self._bound_on, set(results))
+        return tree.PlanTree(
+            "plan",
+            ["step", *parameters],
+            self._block,
+            results,
+            self._globals,
+            self._hints,
+            self._uses_step,
+        )
+
+    def _result(self, key: Key) -> Name:
+        """What is returned of a tensor."""
+        return self._value_at(key)
+
+    def parameter(self, tensor: Tensor) -> Name:
+        """A parameter of the plan, which holds a fed tensor."""
+        self._fed.add(key_of(tensor))
+        return self._set(tensor.op, tensor.value_index)
+
+    def constant(self, op: Operation, value: Any) -> None:
+        """A node that is a constant."""
+        value = as_number(value)
+        name = self._values.setdefault((op.name, 0), self.bind(value, op.name))
+        if not value.ndim:
+            self._numbers.add(name)
+        self._arrays.constant(name, value)
+
+    def value(self, tensor: Tensor) -> Name:
+        """The name that holds a tensor."""
+        return self._value_at(key_of(tensor))
+
+    def _value_at(self, key: Key) -> Name:
+        """The name that holds the tensor of a key."""
+        name = self._name_at(key)
+        assert name is not None, key
+        return name
+
+    def inputs(self, op: Operation) -> tuple[Name, ...]:
+        """The names that hold the inputs of a node; empty for what is never computed."""
+        values = self._values
+        return tuple([values.get(key) or self._name_at(key) or "" for key in keys_of_inputs(op)])
+
+    def _name_at(self, key: Key) -> Name | None:
+        """As `_value_at`; None for a tensor that is never computed."""
+        while key not in self._values:
+            if key not in self._aliases:
+                return None
+            key = key_of(self._aliases[key])
+        return self._values[key]
+
+    def bind(
+        self, value: Any, hint: str, kind: tree.Kind = "constant", kernel: OpKernel | None = None
+    ) -> Name:
+        """The name of a global that refers to `value`."""
+        name = self._bound.get(id(value))
+        if name is None:
+            name = self._bound[id(value)] = self._name(hint)
+            self._globals[name] = tree.Global(value, kind, kernel=kernel)
+        return name
+
+    def service(self, value: Any, name: str = "") -> Name:
+        """The name of the global that is a service: by itself, or as its function is called."""
+        return self.bind(value, name or value.__name__, "service")
+
+    def call(
+        self,
+        op: Operation,
+        function: Name,
+        arguments: Sequence[Expression],
+        kind: type[tree.Call] = tree.Call,
+        **more: Any,
+    ) -> tree.Call:
+        """A node that is computed by a function of the step, which gives its outputs as a tuple.
+
+        `arguments` stand behind the step; `kind` is what becomes of it, and `more` what that asks for.
+        """
+        if self._watcher is not None and issubclass(kind, tree.FunctionCall):
+            watcher = self._watcher.call_watcher(op)
+            if watcher is not None:
+                more["watcher"] = self.service(partial(partial, watcher.call), "watched")
+        inputs, results = self.inputs(op), self._outputs(op)
+        call = kind(op, inputs, results, function, ("step", *arguments), results, **more)
+        self._state(call)
+        self._uses_step = True
+        return call
+
+    def kernel(self, op: Operation, kernel: OpKernel, *, is_by_value: bool) -> None:
+        """A node that is computed by its kernel; `is_by_value`: no input is a reference."""
+        if not is_by_value:
+            self._call_with_tuple(op, kernel, function_of_references(kernel))
+        elif kernel.contract.forwards_inputs:
+            self.forwarding_kernel(op, kernel)
+        elif isinstance(kernel, FunctionKernel):
+            self._function_kernel(op, kernel)
+        else:
+            self._call_with_tuple(op, kernel, function_of_step(kernel))
+
+    def dereference(self, op: Operation) -> None:
+        """A node of control flow that passes on the value of its first input, a reference."""
+        inputs, value = self.inputs(op), self._input(op, 0)
+        self._state(tree.Assign(op, inputs, (self._output(op, 0),), (value,)))
+        for index in range(1, len(op.output_types)):
+            self._values.setdefault((op.name, index), self._values[op.name, 0])
+
+    def _as_number(self, name: Name) -> Name:
+        """The name of a number of NumPy's, where a name is that of an array of rank 0."""
+        bound = self._globals.get(name)
+        value = None if bound is None else bound.value
+        if not isinstance(value, np.ndarray) or value.dtype.kind != "f":
+            return name
+        number = self._number_of.get(name)
+        if number is None:
+            number = self._number_of[name] = self.bind(value[()], name)
+        return number
+
+    def _input(self, op: Operation, index: int) -> Expression:
+        """An input as a node of control flow wants it."""
+        tensor, name = op.inputs[index], self.value(op.inputs[index])
+        if not tensor.dtype.is_ref or op.input_types[index].is_ref:
+            return name
+        return tree.Apply(self.service(referred_value), (name, tree.Plain(tensor.op.name)))
+
+    def _function_kernel(self, op: Operation, kernel: FunctionKernel) -> None:
+        inputs = self.inputs(op)
+        has_array = self._arrays.has_array(inputs)
+        if has_array and fills_out(kernel):
+            self._function_of_arrays(op, kernel, inputs)
+            return
+        is_number = self._numbers.issuperset(inputs)
+        operator = None if has_array else operator_of(kernel)
+        if operator is None:
+            self._call_function_kernel(op, kernel, inputs, is_number)
+            return
+        operands = tuple(map(self._as_number, inputs)) if is_number else inputs
+        target = self._output(op, 0)
+        self._state(tree.OperatorCall(op, inputs, (target,), operator, operands))
+        if is_number:
+            self._numbers.add(target)
+
+    def _function_of_arrays(
+        self, op: Operation, kernel: FunctionKernel, inputs: tuple[Name, ...]
+    ) -> None:
+        """An element-wise function, which may write its result over an input that dies."""
+        target = self._output(op, 0)
+        places = self._arrays.compute(target, kernel, inputs)
+        called = self._called(kernel.function, kernel, inputs)
+        call = tree.PlacedCall(op, inputs, (target,), *called, target)
+        self._add(call, inputs)
+        if places:
+            call.places = call.reads if places == call.reads else places
+            call.by_keyword = takes_out_by_keyword(kernel.function)
+
+    def _called(
+        self, function: Callable[..., Any], kernel: FunctionKernel, arguments: Sequence[Expression]
+    ) -> tuple[Name, Sequence[Expression]]:
+        """The name of a function of a kernel, and what it is called with."""
+        called, filled_in = ufunc_of(function)
+        name = self._bound.get(id(called))
+        if name is None:
+            name = self.bind(called, _function_name(kernel), "kernel", kernel)
+        if filled_in:
+            arguments = (*(self.bind(value, "operand") for value in filled_in), *arguments)
+        return name, arguments
+
+    def _call_function_kernel(
+        self, op: Operation, kernel: FunctionKernel, inputs: tuple[Name, ...], is_number: bool
+    ) -> None:
+        arguments = [
+            list(inputs[arg.start : arg.stop]) if arg.is_list else inputs[arg.start]
+            for arg in kernel.properties.input_args
+        ]
+        outputs = kernel.properties.output_args
+        called = self._called(kernel.function, kernel, arguments)
+        results = [
+            tuple([self._output(op, i) for i in range(arg.start, arg.stop)])
+            if arg.is_list
+            else self._output(op, arg.start)
+            for arg in outputs
+        ]
+        sets = tuple([n for one in results for n in ((one,) if isinstance(one, str) else one)])
+        pattern = results[0] if len(results) == 1 else tuple(results)
+        if is_number and kernel.contract.elementwise:
+            self._numbers.update(sets)
+        self._state(tree.Call(op, inputs, sets, *called, pattern))
+
+    def _call_with_tuple(
+        self, op: Operation, kernel: OpKernel, function: Callable[..., Sequence[Any]]
+    ) -> None:
+        """A node that is computed by a function of the step and of a tuple of its inputs."""
+        self.call(op, self.bind(function, op.type, "kernel", kernel), [self.inputs(op)])
+
+    def forwarding_kernel(
+        self, op: Operation, kernel: OpKernel, compute: Computer | None = None
+    ) -> None:
+        """A kernel that may take over buffers of inputs: it gets the last references to them.
+
+        `compute` stands in for the kernel's own where given.
+        """
+        box = self._local(f"{op.name}_inputs")
+        function = self.bind(function_of_step(kernel, compute), op.type, "kernel", kernel)
+        call = self.call(op, function, [list(self.inputs(op))], tree.ForwardingCall, box=box)
+        call.inputs, call.sets = (box,), (*call.sets, box)
+
+    def _outputs(self, op: Operation) -> tuple[Name, ...]:
+        """The locals that the outputs are assigned to."""
+        return tuple([self._output(op, i) for i in range(len(op.output_types))])
+
+    def _output(self, op: Operation, index: int) -> Name:
+        """The local that an output is assigned to; a fed output keeps its parameter."""
+        key = op.name, index
+        if key in self._announced:
+            return self._announced.pop(key)
+        if key in self._values:
+            return self._local(f"{op.name}_fed")
+        return self._set(op, index)
+
+    def _set(self, op: Operation, index: int) -> Name:
+        hint = op.name if len(op.output_types) == 1 else f"{op.name}_{index}"
+        name = self._values[op.name, index] = self._local(hint)
+        return name
+
+    def _local(self, hint: str) -> Name:
+        name = self._name(hint)
+        self._bound_on[name] = self._path
+        return name
+
+    def _name(self, hint: str) -> Name:
+        """A name that nothing else has."""
+        name = self._names.unique(hint)
+        if name != hint:
+            self._hints[name] = hint
+        return name
+
+    def _state(self, statement: Statement, reads: Sequence[Name] | None = None) -> None:
+        """Add a statement; what it sets may refer to what it reads: its inputs, if not said."""
+        self._add(statement, statement.inputs if reads is None else reads)
+        self._arrays.share(statement.reads)
+
+    def _add(self, item: Item, reads: Sequence[Name]) -> None:
+        """Add an item, given the names that it reads; globals may be among them."""
+        item.reads = self._locals(reads)
+        self._block.append(item)
+
+    def _locals(self, names: Sequence[Name]) -> Sequence[Name]:
+        """Those of some names that are locals; the very names, if all are: plans keep them."""
+        found = [name for name in names if name in self._bound_on]
+        return names if len(found) == len(names) else tuple(found)
+
+
+def _function_name(kernel: FunctionKernel) -> str:
+    function = getattr(kernel.unchecked, "func", kernel.unchecked)
+    return getattr(function, "__name__", kernel.type_string)

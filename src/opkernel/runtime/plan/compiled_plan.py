@@ -1,0 +1,318 @@
+"""The compiled plan: a graph as the source text of one Python function.
+
+One call a node, in topological order; kernels and constants are globals of the function, dead
+values are deleted as soon as they die. A failing line number names the failing node, so that error
+reports cost nothing until there is an error. `plan.source` is the model as readable Python:
+
+    def plan(step, x):
+        dense_MatMul = matmul(x, kernel); del x  # 'dense/MatMul'
+        ...
+        return (softmax,)
+
+Functional control flow becomes calls of the functions' own plans (`control_flow`). Control flow of
+TensorFlow 1 becomes `if` and `while` statements (`raising`); what has no such form is refused.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Sequence
+from functools import partial
+from types import FrameType
+from typing import TYPE_CHECKING, Any
+
+from opkernel.device.budget import check_time
+from opkernel.errors import UnimplementedError
+from opkernel.graph import Operation, Tensor
+from opkernel.graph.core.control_flow_ops import (
+    ENTER_OPS,
+    EXIT_OPS,
+    LOW_LEVEL_CONTROL_FLOW,
+    MERGE_OPS,
+    NEXT_ITERATION_OPS,
+    SWITCH_OPS,
+)
+from opkernel.graph.core.operation import types_given
+from opkernel.kernel import FunctionKernel, OpKernel, forward_input
+from opkernel.runtime.plan import raising
+from opkernel.runtime.plan.builder import PlanBuilder
+from opkernel.runtime.plan.elementwise import FEWEST, PointwiseFunction, pointwise_function
+from opkernel.runtime.plan.functional_ops import FUNCTIONAL_OPS, FunctionLibrary, call_by_name
+from opkernel.runtime.plan.functions import plan_functions
+from opkernel.runtime.plan.keys import Key, key_of, keys_of_inputs
+from opkernel.runtime.plan.text import Line, Writer
+from opkernel.runtime.plan.tree import Item, Name, PlanTree
+from opkernel.runtime.program.kernels import KernelCache
+
+if TYPE_CHECKING:
+    from opkernel.runtime.plan.raising import Arrangement
+    from opkernel.runtime.step.kernel_watcher import KernelWatcher
+
+__all__ = ["CompiledPlan", "KernelMayWaitError", "compile_plan"]
+
+_PASSING_ON = SWITCH_OPS | ENTER_OPS | EXIT_OPS | NEXT_ITERATION_OPS | {"LoopCond"}
+"""Ops whose outputs are their first input."""
+
+_NOTHING = MERGE_OPS | {"ControlTrigger", "NoOp"}
+"""Ops that give no statements themselves; what becomes of a Merge, its arrangement says."""
+
+_plan_numbers = itertools.count(1)
+
+
+class KernelMayWaitError(UnimplementedError):
+    """A kernel is asynchronous: it may wait for nodes that a plan would run after it."""
+
+
+class CompiledPlan:
+    """A graph compiled for certain feeds and fetches; `run(step, *feeds)` gives the fetches.
+
+    Attributes:
+        run: the compiled function.
+        tree: what it does; the text is made of it.
+        uses_step: whether any node looks at the step; if none does, any step will do.
+    """
+
+    __slots__ = ("_lines", "run", "tree", "uses_step")
+
+    def __init__(self, tree: PlanTree) -> None:
+        self.tree = tree
+        self.uses_step = tree.uses_step
+        self._lines: dict[str, list[Item | None]] = {}
+        number = next(_plan_numbers)
+        names = {name: bound.value for name, bound in tree.globals.items()}
+        names["__plan__"] = self
+        for function in plan_functions(tree):
+            check_time("compiling a plan")
+            file = f"<opkernel plan {number} {function.name}>"
+            lines = Writer(function).lines()
+            self._lines[file] = [item for _, item in lines]
+            exec(compile(_text(lines), file, "exec"), names)  # text is of identifiers and reprs
+        self.run = names["plan"]
+
+    @property
+    def source(self) -> str:
+        """Its text."""
+        return "\n".join([_text(Writer(one).lines()) for one in plan_functions(self.tree)])
+
+    def node_at(self, file: str, line: int) -> tuple[Operation, Sequence[Name]] | None:
+        """The node that a line of the plan computes, and the names that hold its inputs."""
+        item = self._lines[file][line - 1]
+        return None if item is None or item.op is None else (item.op, item.inputs)
+
+    @staticmethod
+    def of_frame(frame: FrameType) -> CompiledPlan | None:
+        """The plan whose code a frame is running; None for other code."""
+        if not frame.f_code.co_filename.startswith("<opkernel plan"):
+            return None
+        plan = frame.f_globals.get("__plan__")
+        return plan if isinstance(plan, CompiledPlan) else None
+
+
+def _text(lines: Sequence[Line]) -> str:
+    return "".join([f"{text}\n" for text, _ in lines])
+
+
+def compile_plan(
+    order: Sequence[Operation],
+    feeds: Sequence[Tensor],
+    fetches: Sequence[Tensor],
+    kernels: KernelCache,
+    library: FunctionLibrary,
+    watcher: KernelWatcher | None = None,
+    *,
+    in_groups: bool = True,
+    may_wait: bool = True,
+) -> CompiledPlan:
+    """Compile what computes `fetches` by running `order`, given values for `feeds`.
+
+    Args:
+        order: The operations, inputs before consumers, as `prune_and_order` gives them.
+        feeds: The parameters of the plan.
+        fetches: Its results.
+        kernels: The kernels of the operations.
+        library: The functions that they call.
+        watcher: Watches the kernels, where given.
+        in_groups: Whether element-wise nodes are computed together where they are big.
+        may_wait: Whether the plan may wait for asynchronous kernels.
+
+    Raises:
+        NotFoundError: a needed node has no kernel.
+        InvalidArgumentError: a needed node is invalid.
+        NotRaisedError: there is no form for the control flow of the graph.
+        KernelMayWaitError: a kernel is asynchronous, and the plan may not wait.
+    """
+    compiler = _Compiler(order, feeds, kernels, library, watcher, in_groups, may_wait)
+    return CompiledPlan(compiler.tree(fetches))
+
+
+class _Compiler:
+    """Finds out how each node is computed, and builds that.
+
+    `_computed` are the kernels of nodes that are calls of them, by the names of the operations;
+    `_build` has what adds the statements of other nodes. What is in neither is a constant, or passes
+    its inputs on.
+    """
+
+    def __init__(
+        self,
+        order: Sequence[Operation],
+        feeds: Sequence[Tensor],
+        kernels: KernelCache,
+        library: FunctionLibrary,
+        watcher: KernelWatcher | None,
+        in_groups: bool,
+        may_wait: bool,
+    ) -> None:
+        self._may_wait = may_wait
+        self._in_groups = in_groups and watcher is None
+        self._order, self._feeds = order, feeds
+        examples = {op.type: op for op in order}
+        self._ops = examples.keys()
+        types = types_given(order).union(feed.dtype for feed in feeds)
+        self._has_references = any(dtype.is_ref for dtype in types)
+        self._kernels = kernels
+        self._library = library
+        self._watcher = watcher
+        self._aliases: dict[Key, Tensor] = {}
+        self._constants: list[tuple[Operation, Any]] = []
+        self._pointwise: dict[str, PointwiseFunction] = {}
+        self._pointwise_of: dict[tuple[int, int, int], PointwiseFunction | None] = {}
+        self._computed: dict[str, OpKernel] = {}
+        self._build: dict[str, Callable[[PlanBuilder], object]] = {}
+        binders = {name: self._binder(op) for name, op in examples.items()}
+        for op in order:
+            binders[op.type](op)
+
+    def tree(self, fetches: Sequence[Tensor]) -> PlanTree:
+        """The plan for certain fetches."""
+        builder: PlanBuilder
+        if not self._ops & LOW_LEVEL_CONTROL_FLOW and len(self._pointwise) < FEWEST:
+            builder = PlanBuilder(self._aliases, self._watcher)
+            parameters = self._begin(builder)
+            builder.items(
+                [*filter(self._is_written, self._order)], partial(self._build_node, builder)
+            )
+        else:
+            builder, parameters = self._with_control_flow(fetches)
+        return builder.finish(parameters, fetches)
+
+    def _begin(self, builder: PlanBuilder) -> list[Name]:
+        """Add the feeds, whose parameters it returns, and the constants."""
+        parameters = [builder.parameter(tensor) for tensor in self._feeds]
+        for op, value in self._constants:
+            builder.constant(op, value)
+        return parameters
+
+    def _with_control_flow(self, fetches: Sequence[Tensor]) -> tuple[PlanBuilder, list[Name]]:
+        """What has built conditionals, loops and groups, and the parameters."""
+        from opkernel.runtime.plan.control_flow import ControlFlowBuilder  # for such graphs alone
+        from opkernel.runtime.plan.grouped_nodes import NodesOfGroups
+
+        arrangement = self._arrange(fetches)
+        constants = {(op.name, 0) for op, _ in self._constants}
+        groups = NodesOfGroups(
+            self._order, self._pointwise, self._aliases, constants, self._feeds, fetches
+        )
+        builder = ControlFlowBuilder(
+            self._aliases, arrangement.predicates, self._read(fetches), groups, self._watcher
+        )
+        parameters = self._begin(builder)
+        builder.items(arrangement.items, partial(self._build_node, builder))
+        builder.check_alive(fetches, arrangement.fetched_in)
+        return builder, parameters
+
+    def _arrange(self, fetches: Sequence[Tensor]) -> Arrangement:
+        """The operations as a program; as they are, where there is no control flow."""
+        if self._ops & LOW_LEVEL_CONTROL_FLOW:
+            return raising.arrange(
+                self._order, self._feeds, fetches, self._aliases, self._is_written
+            )
+        written = [op for op in self._order if self._is_written(op)]
+        return raising.Arrangement(written, [raising.ALWAYS] * len(fetches), [])
+
+    def _is_written(self, op: Operation) -> bool:
+        return op.name in self._computed or op.name in self._build
+
+    def _read(self, fetches: Sequence[Tensor]) -> set[Key]:
+        """The tensors that anything reads, where there are Merges, which are to know."""
+        if not self._ops & MERGE_OPS:
+            return set()
+        return {key for op in self._order for key in keys_of_inputs(op)}.union(map(key_of, fetches))
+
+    def _build_node(self, builder: PlanBuilder, op: Operation) -> None:
+        """Add the statements of a node."""
+        check_time("compiling", op.name)
+        kernel = self._computed.get(op.name)
+        if kernel is None:
+            self._build[op.name](builder)
+        else:
+            builder.kernel(op, kernel, is_by_value=True)
+
+    def _is_by_value(self, op: Operation) -> bool:
+        """Whether a node is given no references."""
+        return not (self._has_references and any(tensor.dtype.is_ref for tensor in op.inputs))
+
+    def _binder(self, op: Operation) -> Callable[[Operation], None]:
+        """What finds out how nodes of the op of this one are computed."""
+        if op.type in FUNCTIONAL_OPS:
+            return self._bind_functional
+        if op.type in _PASSING_ON:
+            return self._bind_passing_on
+        if op.type in _NOTHING:
+            return lambda op: None
+        return self._bind_kernel if self._library.function_of(op) is None else self._bind_functional
+
+    def _bind_functional(self, op: Operation) -> None:
+        emit = FUNCTIONAL_OPS.get(op.type, call_by_name)
+        self._build[op.name] = lambda builder: emit(builder, op, self._library)
+
+    def _bind_passing_on(self, op: Operation) -> None:
+        if op.inputs[0].dtype.is_ref and not op.input_types[0].is_ref:
+            self._build[op.name] = lambda builder: builder.dereference(op)
+        else:
+            for output in op.outputs:
+                self._aliases[key_of(output)] = op.inputs[0]
+
+    def _bind_kernel(self, op: Operation) -> None:
+        kernel = self._kernels.kernel(op)
+        if not self._may_wait and kernel.as_async() is not None:
+            raise KernelMayWaitError(f"{op.type}: kernel is asynchronous", node=op.name, op=op.type)
+        constant, is_by_value = kernel.const_tensor, self._is_by_value(op)
+        if constant is not None:
+            self._constants.append((op, constant))
+        elif self._watcher is not None and self._bind_watched(op, kernel, self._watcher):
+            pass
+        elif (
+            isinstance(kernel, FunctionKernel) and kernel.function is forward_input and is_by_value
+        ):
+            for output, tensor in zip(op.outputs, op.inputs, strict=True):
+                self._aliases[key_of(output)] = tensor
+        elif is_by_value:
+            self._computed[op.name] = kernel
+            if self._in_groups and isinstance(kernel, FunctionKernel):
+                self._note_pointwise(op, kernel)
+        else:
+            self._build[op.name] = lambda builder: builder.kernel(op, kernel, is_by_value=False)
+
+    def _note_pointwise(self, op: Operation, kernel: FunctionKernel) -> None:
+        """Note what a kernel is on tiles, if tiles are for it; looked up once for kernels alike.
+
+        Kernels of one form share these objects, and keep them alive.
+        """
+        key = id(kernel.function), id(kernel.input_types), id(kernel.output_types)
+        if key not in self._pointwise_of:
+            self._pointwise_of[key] = pointwise_function(kernel)
+        pointwise = self._pointwise_of[key]
+        if pointwise is not None:
+            self._pointwise[op.name] = pointwise
+
+    def _bind_watched(self, op: Operation, kernel: OpKernel, watcher: KernelWatcher) -> bool:
+        """Whether a node is run by what watches it."""
+        run, compute = watcher.runner(op, kernel), watcher.computer(op, kernel)
+        if compute is not None and kernel.contract.forwards_inputs and self._is_by_value(op):
+            self._build[op.name] = lambda builder: builder.forwarding_kernel(op, kernel, compute)
+        elif run is not None:
+            self._build[op.name] = lambda builder: builder.call(
+                op, builder.bind(run, op.type, "kernel", kernel), builder.inputs(op)
+            )
+        return op.name in self._build

@@ -1,0 +1,115 @@
+"""What kernels are on tiles: functions that write into an array they are given."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import cache, partial
+from typing import Any
+
+import numpy as np
+
+from opkernel.kernel import FunctionKernel, OpKernel
+from opkernel.records import dataclass
+from opkernel.runtime.plan.operators import is_elementwise
+from opkernel.types import DataType
+
+__all__ = ["FEWEST", "PointwiseFunction", "pointwise_function"]
+
+FEWEST = 4
+"""Nodes that a group has: asking for the sizes of its inputs must not weigh against them."""
+
+
+@dataclass(frozen=True, slots=True)
+class PointwiseFunction:
+    """A kernel whose result at a place depends on the inputs at that place alone.
+
+    Attributes:
+        whole: The kernel's function.
+        into: Writes what it gives into an array: `into(*inputs, array)`.
+        dtype: The type of the result.
+        never_raises: Whether it raises nothing whatever the values are.
+        same_shapes: Whether this holds for inputs of one shape only.
+    """
+
+    whole: Callable[..., Any]
+    into: Callable[..., Any]
+    dtype: np.dtype[Any]
+    never_raises: bool
+    same_shapes: bool = False
+
+    def writer(self, are_numbers: Sequence[bool]) -> Callable[..., Any]:
+        """What is `into` where some inputs are known to be single numbers."""
+        clip = _CLIPS.get(self.whole) if self.dtype.kind == "f" else None
+        if clip is None or sum(are_numbers) != 1:
+            return self.into
+        return partial(_swapped, clip) if are_numbers[0] else clip
+
+
+def pointwise_function(kernel: OpKernel) -> PointwiseFunction | None:
+    """What a kernel is on tiles; None for kernels that tiles are not for."""
+    if not isinstance(kernel, FunctionKernel) or not is_elementwise(kernel):
+        return None
+    if not _are_numbers(kernel.input_types + kernel.output_types):
+        return None
+    if any(arg.is_list for arg in kernel.properties.input_args):
+        return None
+    function, dtype = kernel.function, kernel.output_dtypes[0]
+    if isinstance(function, np.ufunc):
+        return _of_ufunc(function, dtype, kernel.num_inputs)
+    if isinstance(function, partial) and isinstance(function.func, np.ufunc):
+        return _of_partial(function, dtype, kernel.num_inputs)
+    claims = kernel.contract
+    into = _by_keyword if claims.takes_out else _copy_into
+    return PointwiseFunction(function, partial(into, function), dtype, False, claims.same_shapes)
+
+
+@cache
+def _of_ufunc(ufunc: np.ufunc, dtype: np.dtype[Any], num_inputs: int) -> PointwiseFunction | None:
+    if (ufunc.nin, ufunc.nout) != (num_inputs, 1):
+        return None
+    into = partial(_by_keyword, ufunc) if ufunc in _CLIPS else ufunc
+    return PointwiseFunction(ufunc, into, dtype, ufunc is not np.power)
+
+
+def _of_partial(
+    function: partial[Any], dtype: np.dtype[Any], num_inputs: int
+) -> PointwiseFunction | None:
+    """A ufunc with its first operands filled in."""
+    ufunc = _of_ufunc(function.func, dtype, num_inputs + len(function.args))
+    if ufunc is None or function.keywords:
+        return None
+    clip = _CLIPS.get(function.func) if dtype.kind == "f" else None
+    into = ufunc.into if clip is None else partial(_swapped, clip)
+    return PointwiseFunction(function, partial(into, *function.args), dtype, ufunc.never_raises)
+
+
+@cache
+def _are_numbers(types: tuple[DataType, ...]) -> bool:
+    """Whether types are those of values, and of no objects."""
+    return not any(dtype.is_ref or dtype.numpy_dtype.hasobject for dtype in types)
+
+
+def _at_least(x: Any, low: Any, out: Any) -> None:
+    np.clip(x, low, _INFINITY, out)
+
+
+def _at_most(x: Any, high: Any, out: Any) -> None:
+    np.clip(x, -_INFINITY, high, out)
+
+
+_INFINITY = np.float16(np.inf)
+_CLIPS: dict[Any, Callable[..., None]] = {np.maximum: _at_least, np.minimum: _at_most}
+"""What ufuncs are whose second operand is a number: several times as fast as these."""
+
+
+def _swapped(function: Callable[..., None], first: Any, second: Any, out: Any) -> None:
+    function(second, first, out)
+
+
+def _by_keyword(function: Callable[..., Any], *operands: Any) -> None:
+    """NumPy wants it so for extremes."""
+    function(*operands[:-1], out=operands[-1])
+
+
+def _copy_into(function: Callable[..., Any], *operands: Any) -> None:
+    operands[-1][...] = function(*operands[:-1])

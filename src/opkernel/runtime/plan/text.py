@@ -1,0 +1,208 @@
+"""The text of a plan's tree, which CPython compiles.
+
+Nothing of a model becomes code: what is no identifier of the tree stands in it through `repr`.
+"""
+
+from collections.abc import Callable, Collection, Iterable, Sequence
+from typing import Any
+
+from opkernel.runtime.plan import tree
+from opkernel.runtime.plan.tree import Expression, Item, Name, Statement
+
+__all__ = ["Line", "Writer", "comment_of", "deletions", "text_of", "tuple_text", "value_text"]
+
+Line = tuple[str, Item | None]
+"""A line of text, and what of the tree stands there."""
+
+
+class Writer:
+    """Writes a function of a plan as lines.
+
+    Attributes:
+        function: The function.
+    """
+
+    def __init__(self, function: tree.PlanFunction) -> None:
+        self.function = function
+
+    def lines(self) -> list[Line]:
+        """The lines of the function."""
+        function = self.function
+        body = self.block(function.block)
+        if function.unset:
+            body.insert(0, (" = ".join([*function.unset, "None"]), None))
+        body.append((f"return {tuple_text(function.results)}", None))
+        head = f"def {function.name}({', '.join(function.parameters)}):"
+        return [(head, None), *_indented(body)]
+
+    def block(self, block: tree.Block) -> list[Line]:
+        """The lines of a block."""
+        return [line for item in block for line in self.item(item)]
+
+    def item(self, item: Item) -> Sequence[Line]:
+        """The lines of an item of a block."""
+        if isinstance(item, Statement):
+            texts, comment = self.statements(item), comment_of(item)
+            return [("; ".join(texts) + (comment and f"  # {comment}"), item)]
+        lines = self.branches(item) if isinstance(item, tree.Branches) else self.loop(item)
+        return lines + self.deleting(item.releases)
+
+    def branches(self, item: tree.Branches) -> list[Line]:
+        """The lines of an `if`."""
+        lines: list[Line] = []
+        for branch in item.branches:
+            word = "elif" if lines else "if"
+            test = "else" if branch.test is None else f"{word} {text_of(branch.test)}"
+            lines.append((f"{test}:", item))
+            block = self.deleting(branch.releases) + self.block(branch.block)
+            lines += _indented(block or [("pass", None)])
+        return lines
+
+    def loop(self, item: tree.While) -> list[Line]:
+        """The lines of a loop."""
+        leave: Line = (f"if not {text_of(item.test)}: break", item)
+        check = "; ".join(["step.check()", *self.deletions(item.body_releases)])
+        turn = [*self.block(item.condition), leave, (check, item), *self.block(item.body)]
+        loop: list[Line] = [("while True:", None), *_indented(turn)]
+        return [(f"with {item.within}:", None), *_indented(loop)] if item.within else loop
+
+    def statements(self, item: Statement) -> list[str]:
+        """The statements of Python that a statement is."""
+        texts, releases = [self.text(item)], item.releases
+        if type(item) is tree.ForwardingCall:
+            read = [name for name in releases if name in item.reads]
+            texts[:0] = [f"{item.box} = {text_of(item.arguments[1])}", *self.deletions(read)]
+            releases = [name for name in releases if name not in item.reads]
+        if releases:
+            texts += self.deletions(releases)
+        return texts
+
+    def text(self, item: Statement) -> str:
+        """A statement itself, without what it lets go of."""
+        target = item.results if isinstance(item, tree.Call) else ", ".join(item.sets)
+        if not target:
+            return value_text(item)
+        return f"{target if isinstance(target, str) else tuple_text(target)} = {value_text(item)}"
+
+    def deleting(self, names: Sequence[Name]) -> list[Line]:
+        """Lines that let go of locals."""
+        return [(text, None) for text in self.deletions(names)]
+
+    def deletions(self, names: Sequence[Name]) -> list[str]:
+        """Statements that let go of locals."""
+        return deletions(names, self.function.cleared)
+
+
+def deletions(names: Sequence[Name], cleared: Collection[Name]) -> list[str]:
+    """The statements that let go of locals; those that are cleared are set to None instead."""
+    deleted = [name for name in names if name not in cleared] if cleared else names
+    found = [f"del {', '.join(deleted)}"] if deleted else []
+    return found + [f"{name} = None" for name in names if name in cleared] if cleared else found
+
+
+def value_text(item: Statement) -> str:
+    """What is on the right of a statement's `=`, or the whole statement if it has none."""
+    return _VALUE_TEXTS[type(item)](item)
+
+
+def _call(item: tree.Call) -> str:
+    return _call_of(item.function, item.arguments)
+
+
+def _call_of(function: str, arguments: Sequence[Expression]) -> str:
+    texts = [one if isinstance(one, str) else text_of(one) for one in arguments]
+    return f"{function}({', '.join(texts)})"
+
+
+def _placed_call(item: tree.PlacedCall) -> str:
+    for name in item.places:
+        if name in item.releases:
+            place = f"out={name}" if item.by_keyword else name
+            return _call_of(item.function, [*item.arguments, place])
+    return _call(item)
+
+
+def _forwarding_call(item: tree.ForwardingCall) -> str:
+    return _call_of(item.function, [*item.arguments[:1], item.box])
+
+
+def _tiled_call(item: tree.TiledCall) -> str:
+    size = " + ".join([f"{name}.size" for name in item.sized])
+    nothing = "None" if len(item.sets) == 1 else tuple_text(["None"] * len(item.sets))
+    return f"{_call(item)} if {size} >= {item.least} else {nothing}"
+
+
+def _function_call(item: tree.FunctionCall) -> str:
+    function = item.function
+    if item.test:
+        function = f"({function} if {text_of(item.test)} else {item.otherwise})"
+    elif item.index:
+        function = f"{function}({item.index})"
+    return _call_of(f"{item.watcher}({function})" if item.watcher else function, item.arguments)
+
+
+def _operator_call(item: tree.OperatorCall) -> str:
+    *first, last = map(text_of, item.operands)
+    return " ".join([*first, item.operator, last]) if first else item.operator + last
+
+
+def _assigned(item: tree.Assign) -> str:
+    return ", ".join(map(text_of, item.values))
+
+
+def _scalar_check(item: tree.CheckScalar) -> str:
+    return f"{item.name}.ndim and {item.check}({item.name})"
+
+
+_VALUE_TEXTS: dict[type[Statement], Callable[[Any], str]] = {
+    tree.Assign: _assigned,
+    tree.Call: _call,
+    tree.CheckScalar: _scalar_check,
+    tree.ForwardingCall: _forwarding_call,
+    tree.FunctionCall: _function_call,
+    tree.OperatorCall: _operator_call,
+    tree.PlacedCall: _placed_call,
+    tree.TiledCall: _tiled_call,
+}
+
+
+def comment_of(item: Statement) -> str:
+    """The name of the node, where what is set does not tell it."""
+    if type(item) is tree.TiledCall:
+        return f"{item.width} nodes"
+    if item.op is None or (item.sets and item.sets[0] == item.op.name):
+        return ""
+    return repr(item.op.name)
+
+
+def text_of(expression: Expression) -> str:
+    """The text of an expression."""
+    match expression:
+        case str():
+            return expression
+        case tree.Plain(value):
+            return repr(value)
+        case tree.Apply(function, arguments):
+            return f"{function}({', '.join(map(text_of, arguments))})"
+        case tree.Condition(value, relation, other, check):
+            text = f"{check}({text_of(value)})" if check else text_of(value)
+            if relation == "not":
+                return f"not {text}"
+            return f"{text} {relation} {text_of(other)}" if relation else text
+        case tree.Select(tests, value, otherwise):
+            test = " and ".join(map(text_of, tests))
+            return f"{text_of(value)} if {test} else {text_of(otherwise)}"
+        case list():
+            return f"[{', '.join(map(text_of, expression))}]"
+        case _:
+            return f"({''.join(f'{text_of(one)}, ' for one in expression)})"
+
+
+def tuple_text(names: Sequence[Name | Sequence[Name]]) -> str:
+    """Names, or tuples of names, as the text of a tuple."""
+    texts = [name if isinstance(name, str) else tuple_text(name) for name in names]
+    return f"({', '.join(texts)}{',' if len(texts) == 1 else ''})"
+
+
+def _indented(lines: Iterable[Line]) -> list[Line]:
+    return [("    " + text, item) for text, item in lines]

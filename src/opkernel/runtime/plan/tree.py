@@ -1,0 +1,397 @@
+"""A compiled plan as a tree: the form in which plans are built, kept and handed on.
+
+`CompiledPlan.tree` gives it. Python compiles the text that `text` makes of it, `opkernel decompile`
+prints a program; whatever else a graph is to become is one more walk over it. Nothing about a plan
+stands in its text alone.
+
+    PlanTree              what is given, done and returned; what its names stand for
+      Call                results = function(*arguments)
+        PlacedCall           which may write its result over an operand that dies
+        ForwardingCall      which gets the last references to its inputs
+        TiledCall           which computes a group of nodes where they are big, and else gives None
+        FunctionCall        of functions of the graph's library: a call, an If, a Case or a While
+      OperatorCall        result = x + y
+      Assign              targets = values
+      CheckScalar         raises InvalidArgumentError unless a local is a scalar
+      Branches            if, elif, else
+      While               a loop
+
+Back ends may take any Call for a plain one: what the kinds of calls add makes plans fast; only of a FunctionCall and a TiledCall it says what is called.
+
+A name (`Name`) stands for a local of the plan, for `step`, the step that runs, or for one of
+`PlanTree.globals`. It is an identifier of ASCII. A local is set before it is read, on the same branches
+or on all. `releases` of a statement are the locals that are let go behind it: nothing reads them any
+more.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from typing import Any, Literal
+
+from opkernel.graph import Operation
+from opkernel.kernel import OpKernel
+from opkernel.records import dataclass, field
+
+__all__ = [
+    "Apply",
+    "Assign",
+    "Block",
+    "Branch",
+    "Branches",
+    "Call",
+    "CheckScalar",
+    "Condition",
+    "Expression",
+    "ForwardingCall",
+    "FunctionCall",
+    "Global",
+    "Item",
+    "Name",
+    "Node",
+    "Plain",
+    "OperatorCall",
+    "Path",
+    "PlanFunction",
+    "PlanTree",
+    "Select",
+    "Statement",
+    "TiledCall",
+    "PlacedCall",
+    "While",
+    "blocks_of",
+    "names_set",
+    "statements",
+]
+
+Name = str
+"""A local of the plan, `step`, or a global."""
+
+Path = frozenset[tuple[int, int]]
+"""The branches taken: predicates by their numbers, each with its branch."""
+
+Kind = Literal["constant", "kernel", "function", "service"]
+
+
+class Node:
+    """What a tree is made of."""
+
+    __slots__ = ()
+
+
+@dataclass(slots=True, eq=False)
+class Global(Node):
+    """What a name stands for that is no local.
+
+    Attributes:
+        value: The object.
+        kind: `constant`, the value of a node, or what else a plan takes as it is; `kernel`, a function
+            that computes nodes: of their inputs, or of the step and a tuple of the inputs; `function`,
+            of the graph's library, or a `Loop` or `Choice` of such; `service`, what plans need beside
+            these (`services`), of which the hint is its name there.
+        kernel: The first kernel whose function it is: a FunctionKernel says what was registered and
+            the attrs that are filled in (`registered`, `attrs`).
+    """
+
+    value: Any
+    kind: Kind
+    kernel: OpKernel | None = None
+
+
+@dataclass(slots=True, eq=False)
+class Plain(Node):
+    """A string, a number or None."""
+
+    value: str | int | None
+
+
+@dataclass(slots=True, eq=False)
+class Apply(Node):
+    """The result of a service."""
+
+    function: Name
+    arguments: Sequence[Expression]
+
+
+@dataclass(slots=True, eq=False)
+class Condition(Node):
+    """Whether a value is true, or stands in a relation to another.
+
+    Attributes:
+        value: The value, which is a scalar.
+        relation: `==`, `is` or `is not`; none if the value decides, `not` if it does by being false.
+        other: What it is compared with.
+        check: The service that raises unless the value is a scalar; none if it is empty.
+    """
+
+    value: Expression
+    relation: str = ""
+    other: Expression = ""
+    check: Name = ""
+
+
+@dataclass(slots=True, eq=False)
+class Select(Node):
+    """A value where all tests hold, else another, which is then all that is looked at."""
+
+    tests: Sequence[Condition]
+    value: Expression
+    otherwise: Expression
+
+
+Expression = Name | Plain | Apply | Condition | Select | Sequence["Expression"]
+"""A sequence is one argument of several tensors: a list where an op declares one, else a tuple."""
+
+Results = Name | tuple[Name | tuple[Name, ...], ...]
+"""Where values go: one value to a name, a tuple to several; a list among them to a tuple of names."""
+
+
+@dataclass(slots=True, eq=False)
+class _Item(Node):
+    """What all statements have.
+
+    Attributes:
+        op: The node that it computes, or that decides in it; None for what no node asks for.
+        inputs: The names that hold the inputs of the node, for reports of errors; empty where one is
+            never computed.
+        reads: The locals that it reads: of statements with others in them, by their tests.
+        releases: The locals that nothing reads after it.
+    """
+
+    op: Operation | None
+    inputs: Sequence[Name]
+    reads: Sequence[Name] = field(default=(), init=False)
+    releases: Sequence[Name] = field(default=(), init=False)
+
+
+@dataclass(slots=True, eq=False)
+class Statement(_Item):
+    """A statement without others in it.
+
+    Attributes:
+        sets: The locals that it sets.
+    """
+
+    sets: Sequence[Name]
+
+
+@dataclass(slots=True, eq=False)
+class Call(Statement):
+    """`results = function(*arguments)`.
+
+    Attributes:
+        function: The global that is called; between functions of one plan, one of these.
+        arguments: What it is given; `step` is the first where it wants that.
+        results: What becomes of its value; empty if nothing does.
+    """
+
+    function: Name
+    arguments: Sequence[Expression]
+    results: Results
+
+
+@dataclass(slots=True, eq=False)
+class PlacedCall(Call):
+    """A Call of an element-wise function of arrays, whose result may take the place of an operand.
+
+    Attributes:
+        places: The operands that are of its shape and type, and seen by nobody else: it may be
+            written over the first of them that dies here.
+        by_keyword: Whether the function wants to be told so as `out`, or by a last argument.
+    """
+
+    places: Sequence[Name] = ()
+    by_keyword: bool = False
+
+
+@dataclass(slots=True, eq=False)
+class ForwardingCall(Call):
+    """A Call of the step and of a list of the inputs, for a kernel that may take buffers over.
+
+    Attributes:
+        box: The local that is the list: those of `reads` that die here do so before the call.
+    """
+
+    box: Name = ""
+
+
+@dataclass(slots=True, eq=False)
+class TiledCall(Call):
+    """A Call that computes element-wise nodes together, on tiles.
+
+    Branches that compute them one by one, where it gave None, follow on it.
+
+    Attributes:
+        sized: It is made where these have so many elements; else the results are None.
+        least: How many that is.
+        width: The number of nodes.
+    """
+
+    sized: Sequence[Name] = ()
+    least: int = 0
+    width: int = 0
+
+
+@dataclass(slots=True, eq=False)
+class FunctionCall(Call):
+    """A Call of a function of the graph's library, or of a `Loop`, on the step and its arguments.
+
+    Attributes:
+        test: Where there is one, the function is called only where it holds.
+        otherwise: The function that is called where it does not.
+        index: Where there is one, the function that is called is that which `function`, a `Choice`,
+            gives for the value of this name.
+        watcher: The service that makes of the function one under watch; none if it is empty.
+    """
+
+    test: Expression = ""
+    otherwise: Name = ""
+    index: Name = ""
+    watcher: Name = ""
+
+
+@dataclass(slots=True, eq=False)
+class OperatorCall(Statement):
+    """An operator on its operands: `x + y`, or `-x`."""
+
+    operator: str
+    operands: Sequence[Expression]
+
+
+@dataclass(slots=True, eq=False)
+class Assign(Statement):
+    """Values for the names that it sets, all at once.
+
+    Attributes:
+        values: The values.
+        is_turn: Whether it gives the variables of a loop the values for the next turn.
+    """
+
+    values: Sequence[Expression]
+    is_turn: bool = False
+
+
+@dataclass(slots=True, eq=False)
+class CheckScalar(Statement):
+    """Raises InvalidArgumentError unless a name holds a scalar.
+
+    Attributes:
+        name: The name.
+        check: The service that raises.
+    """
+
+    name: Name
+    check: Name
+
+
+@dataclass(slots=True, eq=False)
+class Branch(Node):
+    """What is run where a test holds; without a test, where no other does.
+
+    `releases` are the locals that are needed on other branches only: they are let go first.
+    """
+
+    test: Expression | None
+    path: Path
+    block: Block
+    releases: Sequence[Name] = ()
+
+
+@dataclass(slots=True, eq=False)
+class Branches(_Item):
+    """An `if` statement: the first branch whose test holds is run.
+
+    Attributes:
+        branches: The branches.
+    """
+
+    branches: list[Branch]
+
+
+@dataclass(slots=True, eq=False)
+class While(_Item):
+    """A loop: in every turn `condition`, a way out unless `test` holds, the step's deadline, `body`.
+
+    Attributes:
+        test: What is tested.
+        condition: What is run in every turn.
+        body: What is run where the test holds.
+        path: The branches that the loop stands on.
+        within: The service that is the context manager that it runs in; none if it is empty.
+        body_releases: The locals that only the way out would need.
+    """
+
+    test: Expression
+    condition: Block
+    body: Block
+    path: Path
+    within: Name = ""
+    body_releases: Sequence[Name] = ()
+
+    @property
+    def variables(self) -> Sequence[Name]:
+        """The locals that it hands on from turn to turn, and to what comes after it."""
+        last = self.body[-1] if self.body else None
+        return last.sets if isinstance(last, Assign) and last.is_turn else ()
+
+
+Item = Statement | Branches | While
+Block = list[Item]
+
+
+@dataclass(slots=True, eq=False)
+class PlanFunction(Node):
+    """One function of a plan.
+
+    Attributes:
+        name: Its name.
+        parameters: The locals that are given: `step` and others.
+        block: What it does.
+        results: The names of what it returns.
+        unset: The locals that are None until they are set.
+        cleared: The locals that are set to None where others are let go.
+    """
+
+    name: Name
+    parameters: Sequence[Name]
+    block: Block
+    results: Sequence[Name]
+    unset: Sequence[Name] = field(default=(), init=False)
+    cleared: Collection[Name] = field(default=(), init=False)
+
+
+@dataclass(slots=True, eq=False)
+class PlanTree(PlanFunction):
+    """A plan: one function, however large; its parameters are the step and what is fed.
+
+    Attributes:
+        globals: What the names stand for that are no locals.
+        hints: What names were made of, where they differ: the names of nodes, mostly.
+        uses_step: Whether anything looks at the step; if nothing does, any step will do.
+    """
+
+    globals: Mapping[Name, Global]
+    hints: Mapping[Name, str]
+    uses_step: bool
+
+
+def blocks_of(item: Item) -> list[Block]:
+    """The blocks that stand in an item."""
+    if isinstance(item, Branches):
+        return [branch.block for branch in item.branches]
+    return [item.condition, item.body] if isinstance(item, While) else []
+
+
+def statements(block: Block) -> Iterator[Statement]:
+    """All statements in a block, and in the blocks in it."""
+    for item in block:
+        if isinstance(item, Statement):
+            yield item
+        else:
+            for inner in blocks_of(item):
+                yield from statements(inner)
+
+
+def names_set(block: Block) -> dict[Name, None]:
+    """The locals that a block sets, in order."""
+    return {name: None for item in statements(block) for name in item.sets}

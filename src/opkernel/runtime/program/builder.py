@@ -1,0 +1,181 @@
+"""The builder of programs: from what is to be computed to what computes it.
+
+    prune -> PRE_PLACEMENT passes -> placement -> POST_PLACEMENT and POST_REWRITE_FOR_EXEC passes
+        -> partition -> POST_PARTITIONING passes -> kernels -> executor
+
+Sessions, functions of libraries, traced functions and partial runs differ in nothing but what they
+ask for (`ProgramRequest`).
+
+Source: TensorFlow core/common_runtime/graph_execution_state.cc, direct_session.cc
+(CreateExecutors), process_function_library_runtime.cc.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from opkernel.device.budget import current_budget
+from opkernel.graph.core.garbage_collection import paused_garbage_collection
+from opkernel.logs import logger
+from opkernel.records import dataclass, replace
+from opkernel.runtime.placement.partition import Partition, partition
+from opkernel.runtime.placement.placer import Assignment, place
+from opkernel.runtime.plan.functional_ops import FunctionLibrary
+from opkernel.runtime.program.executors import Executor, ExecutorArgs, new_executor
+from opkernel.runtime.program.graph_passes import GraphPasses, PassFailedError
+from opkernel.runtime.program.request import Passes, ProgramRequest
+from opkernel.runtime.program.subgraph import Subgraph
+
+if TYPE_CHECKING:
+    from opkernel.runtime.program.shape_specialization import Shapes, ShapeSpecializer
+
+__all__ = ["Program", "build_program", "prepare"]
+
+
+@dataclass(frozen=True)
+class Program:
+    """A graph that is ready to be run for certain feeds, fetches and targets.
+
+    Attributes:
+        request: What it was built for.
+        part: What it runs, as the passes have left it.
+        partitions: What each device runs of it, the caller's first.
+        args: What the executor of each partition is made from.
+        executors: What runs each partition.
+        executor: What runs them all.
+        shapes: Has programs for feeds whose shapes repeat, where that gains anything.
+    """
+
+    request: ProgramRequest
+    part: Subgraph
+    partitions: Sequence[Partition]
+    args: Sequence[ExecutorArgs]
+    executors: Sequence[Executor]
+    executor: Executor
+    shapes: ShapeSpecializer | None = None
+
+    @property
+    def run(self) -> Callable[..., Sequence[Any]]:
+        """Runs one step: `run(step, *feeds)` gives the fetches."""
+        return self.executor.run if self.shapes is None else self.shapes.runner()
+
+    def executor_for(self, shapes: Shapes | None) -> Executor:
+        """What runs feeds of these shapes once they have come a few times."""
+        if shapes is None or self.shapes is None:
+            return self.executor
+        return self.shapes.executor_for(shapes)
+
+
+def build_program(request: ProgramRequest) -> Program:
+    """Build a program; from the graph as it is, where a pass fails.
+
+    Raises:
+        NotFoundError: there is no pass or executor of a name given; or a needed node has no kernel.
+        InvalidArgumentError: a needed node is invalid, or lacks its device; or the graph has a cycle.
+        UnimplementedError, FailedPreconditionError: the graph needs what the executor cannot do.
+        ResourceExhaustedError, DeadlineExceededError: there is no memory for a node, or no time left.
+    """
+    with paused_garbage_collection():
+        part, assignment = prepare(request)
+        partitions = [_finished(one, request) for one in partition(part, assignment)]
+        args = [_with_kernels(one, request) for one in partitions]
+        budget = current_budget()
+        if budget is not None and budget.memory_limit_bytes is not None:
+            from opkernel.runtime.program.known_sizes import (
+                check_known_sizes,
+            )  # where it is limited
+
+            for one in args:
+                check_known_sizes(budget, one.order, one.kernels)
+        executors = [new_executor(request.executor_type, one) for one in args]
+        executor = _joined({p.device.name: e for p, e in zip(partitions, executors, strict=True)})
+    program = Program(request, part, partitions, args, executors, executor)
+    if not request.follows_shapes or part.knows_shapes or not part.reads_shapes:
+        return program
+    from opkernel.runtime.program.shape_specialization import ShapeSpecializer  # for some graphs
+
+    return replace(program, shapes=ShapeSpecializer(program, build_program))
+
+
+def prepare(request: ProgramRequest) -> tuple[Subgraph, Assignment]:
+    """What is left to be run on devices after the passes before partitioning, and on which.
+
+    Raises:
+        NotFoundError: there is no pass of a name given.
+        InvalidArgumentError: a node lacks its device, or the graph has a cycle.
+    """
+    pruned = request.part
+    if not request.placed:
+        for op in pruned.operations:  # also what no pass will leave needs a device
+            request.devices.candidates(op)
+    try:
+        return _placed(pruned, request, request.passes)
+    except PassFailedError as error:
+        logger("opkernel.optimization").info("The graph is not optimized: %s", error)
+        return _placed(pruned, request, False)
+
+
+def _placed(
+    pruned: Subgraph, request: ProgramRequest, chosen: Passes
+) -> tuple[Subgraph, Assignment]:
+    """The placement, with the passes before and after it."""
+    passes = GraphPasses(pruned, chosen, request.library, request.feed_facts, request.placed)
+    passes.run("PRE_PLACEMENT")
+    is_logged = request.logs_placement and not request.placed
+    assignment = place(passes.operations, request.devices, request.placed, is_logged=is_logged)
+    passes.assign(assignment)
+    passes.run("POST_PLACEMENT", "POST_REWRITE_FOR_EXEC")
+    return passes.part, assignment
+
+
+def _finished(one: Partition, request: ProgramRequest) -> Partition:
+    """A partition after the passes that run on each by itself."""
+    strange = one.part.operations if one.device.has_own_memory else ()
+    places = {op.name: one.device for op in strange}
+    passes = GraphPasses(one.part, request.passes, request.library, placed=places)
+    try:
+        passes.run("POST_PARTITIONING")
+    except PassFailedError as error:
+        logger("opkernel.optimization").info("A partition is not optimized: %s", error)
+        return one
+    return replace(one, part=passes.part)
+
+
+def _with_kernels(one: Partition, request: ProgramRequest) -> ExecutorArgs:
+    """What the executor of a partition is made from."""
+    part, watcher = one.part, request.watcher
+    if watcher is not None and watcher.reads_arrays and one.device.has_own_memory:
+        watcher = None
+    return ExecutorArgs(
+        part.feeds,
+        part.fetches,
+        part.targets,
+        request.kernels.on(one.device),
+        _library(request, part),
+        watcher,
+        request.pool,
+        part.operations,
+    )
+
+
+def _library(request: ProgramRequest, part: Subgraph) -> FunctionLibrary:
+    """The functions that a part calls, for what it knows of their arguments if it knows anything."""
+    if request.feed_facts is not None:
+        knows = not all(facts.are_empty for facts in request.feed_facts)
+    else:
+        knows = request.follows_shapes and part.knows_shapes and part.reads_shapes
+    if not knows:
+        return request.library
+    from opkernel.runtime.program.shaped_functions import ShapedFunctions  # for some graphs
+
+    return ShapedFunctions(request.library, part.operations)
+
+
+def _joined(executors: Mapping[str, Executor]) -> Executor:
+    """What runs the partitions of all devices, the first of which has the feeds and the fetches."""
+    if len(executors) == 1:
+        return next(iter(executors.values()))
+    from opkernel.runtime.program.side_by_side import SideBySide  # most programs have one partition
+
+    return SideBySide(executors)

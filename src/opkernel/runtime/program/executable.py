@@ -1,0 +1,93 @@
+"""Executable: a program with what stands between it and its caller."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from opkernel.records import dataclass, field
+from opkernel.runtime.program.builder import Program
+from opkernel.runtime.program.limits import Limits
+from opkernel.runtime.step.run_step import RunStep
+
+__all__ = ["Executable", "LimitedExecutable"]
+
+
+@dataclass(frozen=True, slots=True)
+class Executable:
+    """A program that takes what its caller has, and gives what he wants.
+
+    Attributes:
+        program: The program.
+        feeds: They convert the fed values.
+        run: The function of the program, made quiet.
+        answer: Gives the results the form that the caller asked for.
+        kept: The nodes whose tensors the session keeps after a step.
+    """
+
+    program: Program
+    feeds: tuple[Callable[[Any], Any], ...]
+    run: Callable[..., Sequence[Any]]
+    answer: Callable[[Sequence[Any]], Any]
+    kept: Sequence[str] = ()
+
+    @property
+    def is_limited(self) -> bool:
+        """Whether `step` sees to what steps may take."""
+        return False
+
+    def step(self, values: Sequence[Any], step: RunStep) -> Any:
+        """Run one step on converted values.
+
+        Raises:
+            OpError: whatever a kernel raised, with the node that failed.
+        """
+        try:
+            results = self.run(step, *values)
+            if self.kept:
+                step.save_tensors(self.kept)
+        except Exception as error:
+            from opkernel.runtime.program.error_report import raise_reported  # most steps succeed
+
+            raise_reported(error)
+        except BaseException:  # an interrupt: what waits must end for the step to end
+            step.cancel()
+            raise
+        finally:
+            step.end()  # and with it the work of deferred kernels
+        return self.answered(results)
+
+    def answered(self, results: Sequence[Any]) -> Any:
+        """The results of a step in the form that the caller asked for.
+
+        Raises:
+            InternalError: one is no tensor: a kernel gave something else than it claims.
+        """
+        try:
+            return self.answer(results)
+        except AttributeError:
+            from opkernel.runtime.program.error_report import check_results  # rarely needed
+
+            check_results(self.program.request.part.fetches, results)
+            raise
+
+
+@dataclass(frozen=True, slots=True)
+class LimitedExecutable(Executable):
+    """An executable whose steps take no more memory than they may, until their answer is made.
+
+    Attributes:
+        limits: What they may take.
+    """
+
+    limits: Limits = field(default_factory=Limits)
+
+    @property
+    def is_limited(self) -> bool:
+        """Whether `step` sees to what steps may take."""
+        return True
+
+    def step(self, values: Sequence[Any], step: RunStep) -> Any:
+        """Run one step on converted values; raises as `Executable.step` does."""
+        with self.limits.working():
+            return Executable.step(self, values, step)

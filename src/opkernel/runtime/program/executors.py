@@ -1,0 +1,229 @@
+"""Executors by name: what makes a graph ready to be run, for certain feeds and fetches.
+
+| name | what runs the graph |
+|---|---|
+| DEFAULT, or none | the compiled plan where it can and nothing waits; else, or with a pool, dataflow |
+| SINGLE_THREADED_EXECUTOR | the compiled plan; graphs that TensorFlow's refuses are refused |
+| COMPILED_PLAN | the compiled plan |
+| DATAFLOW | the dataflow executor |
+
+With the default one a plan may run its branches side by side (`branches`).
+
+Source: TensorFlow core/common_runtime/executor_factory.cc, single_threaded_executor.cc.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Sequence
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Protocol
+
+from opkernel.errors import (
+    AlreadyExistsError,
+    FailedPreconditionError,
+    NotFoundError,
+    UnimplementedError,
+)
+from opkernel.graph import Operation, Tensor
+from opkernel.graph.core.control_flow_ops import LOW_LEVEL_CONTROL_FLOW, TRANSFER_OPS
+from opkernel.graph.core.operation import types_given
+from opkernel.graph.edit.prune import prune_and_order
+from opkernel.records import dataclass
+from opkernel.runtime.plan import raising
+from opkernel.runtime.plan.compiled_plan import KernelMayWaitError, compile_plan
+from opkernel.runtime.plan.functional_ops import STRUCTURAL_OPS, FunctionLibrary
+from opkernel.runtime.program.asynchronous import any_call_waits
+from opkernel.runtime.program.kernels import KernelCache
+from opkernel.runtime.staged.candidates import may_branch
+
+if TYPE_CHECKING:
+    from opkernel.runtime.step.inter_op_pool import InterOpPool
+    from opkernel.runtime.step.kernel_watcher import KernelWatcher
+
+__all__ = [
+    "Executor",
+    "ExecutorArgs",
+    "ExecutorFactory",
+    "new_executor",
+    "register_executor",
+    "registered_executors",
+]
+
+
+class Executor(Protocol):
+    """A graph that is ready to be run."""
+
+    @property
+    def run(self) -> Callable[..., Sequence[Any]]:
+        """Runs one step: `run(step, *feeds)` gives the fetches."""
+
+    @property
+    def uses_step(self) -> bool:
+        """Whether any node looks at the step; if none does, any step will do."""
+
+    @property
+    def source(self) -> str:
+        """What is run, as text."""
+
+
+@dataclass(frozen=True)
+class ExecutorArgs:
+    """What an executor is made from.
+
+    Attributes:
+        feeds: The tensors that `run` gets values for.
+        fetches: The tensors that it computes.
+        targets: The operations that it runs.
+        kernels: The kernels of the nodes.
+        library: The functions that nodes call.
+        watcher: Watches the kernels, where given.
+        pool: The threads that steps have for expensive kernels, if they have any.
+        operations: What is needed, inputs before consumers, where that is known.
+    """
+
+    feeds: Sequence[Tensor]
+    fetches: Sequence[Tensor]
+    targets: Sequence[Operation]
+    kernels: KernelCache
+    library: FunctionLibrary
+    watcher: KernelWatcher | None = None
+    pool: InterOpPool | None = None
+    operations: list[Operation] | None = None
+
+    @cached_property
+    def order(self) -> list[Operation]:
+        """The operations that are needed, inputs before consumers."""
+        if self.operations is not None:
+            return self.operations
+        return prune_and_order(self.fetches, self.targets, self.feeds)
+
+
+ExecutorFactory = Callable[[ExecutorArgs], Executor]
+
+_MOST_NODES = 4000
+"""Of a plan without control flow of TensorFlow 1: beyond that its tables fit no cache."""
+
+_NODES_A_PIECE = 1000
+"""What is compiled on its own where there are more: one function each."""
+
+_factories: dict[str, ExecutorFactory] = {}
+_lock = threading.Lock()
+
+
+def register_executor(name: str, factory: ExecutorFactory) -> None:
+    """Have sessions find an executor by name.
+
+    Raises:
+        AlreadyExistsError: another one has this name.
+    """
+    with _lock:
+        if _factories.setdefault(name, factory) is not factory:
+            raise AlreadyExistsError(f"An executor of type {name!r} is registered already")
+
+
+def registered_executors() -> list[str]:
+    """The names of the executors."""
+    return sorted(_factories)
+
+
+def new_executor(name: str, args: ExecutorArgs) -> Executor:
+    """What the executor of that name makes of a graph; of no name, the default one.
+
+    Raises:
+        NotFoundError: no executor has this name; or a needed node has no kernel.
+        InvalidArgumentError: a needed node is invalid, or the graph has a cycle.
+        UnimplementedError, FailedPreconditionError: the graph needs what the executor cannot do.
+    """
+    factory = _factories.get(name or "DEFAULT")
+    if factory is None:
+        raise NotFoundError(
+            f"No executor factory registered for the given executor type: {name}. "
+            f"Registered are {', '.join(registered_executors())}"
+        )
+    return factory(args)
+
+
+def _compiled_plan(args: ExecutorArgs, *, may_wait: bool = True) -> Executor:
+    if len(args.order) > _MOST_NODES and _may_be_cut(args.order):
+        from opkernel.runtime.staged.staged_plan import StagedPlan  # for large graphs
+        from opkernel.runtime.staged.stages import Branch
+
+        pieces = range(0, len(args.order), _NODES_A_PIECE)
+        stages = [[Branch(args.order[start : start + _NODES_A_PIECE], 0.0)] for start in pieces]
+        return StagedPlan(stages, args, may_wait=may_wait)
+    return compile_plan(
+        args.order,
+        args.feeds,
+        args.fetches,
+        args.kernels,
+        args.library,
+        args.watcher,
+        may_wait=may_wait,
+    )
+
+
+def _may_be_cut(order: Sequence[Operation]) -> bool:
+    """Whether any node may stand in another plan than the next: that takes values, and an order."""
+    ops = {op.type for op in order}
+    return LOW_LEVEL_CONTROL_FLOW.isdisjoint(ops) and not any(t.is_ref for t in types_given(order))
+
+
+def _dataflow(args: ExecutorArgs) -> Executor:
+    from opkernel.runtime.dataflow import DataflowExecutor, GraphView  # most graphs are plans
+
+    return DataflowExecutor(
+        GraphView(args.order, args.feeds, args.fetches, args.kernels, args.library, args.watcher)
+    )
+
+
+def _default(args: ExecutorArgs) -> Executor:
+    if args.pool is not None or any_call_waits(args.order, args.library):
+        return _dataflow(args)
+    try:
+        plan = _compiled_plan(args, may_wait=False)
+    except (KernelMayWaitError, raising.NotRaisedError):
+        return _dataflow(args)
+    is_plain = args.watcher is None or args.watcher.may_branch
+    if is_plain and may_branch(args.order, args.kernels):
+        from opkernel.runtime.staged.branching_plan import BranchingPlan  # most graphs have none
+
+        return BranchingPlan(plan, args)
+    return plan
+
+
+def _single_threaded(args: ExecutorArgs) -> Executor:
+    for op in args.order:
+        _check_single_threaded(op)
+    return _compiled_plan(args)
+
+
+def _check_single_threaded(op: Operation) -> None:
+    for dtype in op.output_types:
+        if dtype.is_ref:
+            raise UnimplementedError(
+                "Single-threaded executor does not support reference-typed edges.  But saw type "
+                f"{dtype.string} in outputs of node {op.name}"
+            )
+    if op.type in LOW_LEVEL_CONTROL_FLOW:
+        raise FailedPreconditionError(
+            "Single-threaded executor does not support low level control flow, but saw control "
+            f"flow node {op.name}.  Perhaps your graph contains old-style control flow primitives? "
+            "Try using tf.compat.v1.enable_control_flow_v2()."
+        )
+    if op.type in TRANSFER_OPS:
+        raise UnimplementedError(
+            "Single-threaded executor does not support partitioned graphs.  But saw send/recv "
+            f"node {op.name}"
+        )
+    if op.op_def.is_distributed_communication and op.type not in STRUCTURAL_OPS:
+        raise UnimplementedError(
+            "Single-threaded executor does not support collective ops.  But saw collective node "
+            f"{op.name}"
+        )
+
+
+register_executor("DEFAULT", _default)
+register_executor("SINGLE_THREADED_EXECUTOR", _single_threaded)
+register_executor("COMPILED_PLAN", _compiled_plan)
+register_executor("DATAFLOW", _dataflow)

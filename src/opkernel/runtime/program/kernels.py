@@ -1,0 +1,170 @@
+"""The kernels of a graph's nodes, or of calls without a graph, made once and kept."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Hashable, Sequence
+from functools import partial
+from typing import Any, overload
+
+from opkernel.device.local_device import CPU
+from opkernel.graph import Operation
+from opkernel.kernel import (
+    Device,
+    KernelProvider,
+    OpKernel,
+    create_op_kernel,
+    global_kernel_registry,
+)
+from opkernel.opdef import OpRegistry
+from opkernel.proto import NodeDef
+from opkernel.types import PartialTensorShape
+
+__all__ = ["AnyVersion", "KernelCache", "version_of"]
+
+AnyVersion = int | Callable[[], int]
+"""A version of GraphDef, or what tells it."""
+
+
+def version_of(version: AnyVersion) -> int:
+    """The version of GraphDef at this moment."""
+    return version() if callable(version) else version
+
+
+class KernelCache:
+    """Makes each kernel when it is first asked for, anew where a kernel of its op changed.
+
+    The kernels of a graph are kept by the names of its nodes, those of eager calls (`EagerKernels`) by
+    what is called.
+
+    The lock is held while a kernel is made, so that there is one for each; it may be taken
+    again by the same thread.
+
+    Args:
+        graph_def_version: The version of GraphDef whose rules count, or what tells it: that of a graph
+            may change, where another one is imported.
+        op_registry: The ops.
+        device: Where the nodes run.
+        function_library: What kernels that call functions are given.
+        providers: Who is asked for kernels; `default_providers` if None.
+    """
+
+    def __init__(
+        self,
+        graph_def_version: AnyVersion,
+        op_registry: OpRegistry,
+        device: Device = CPU,
+        function_library: Any = None,
+        providers: Sequence[KernelProvider] | None = None,
+    ) -> None:
+        self._providers = providers
+        self._function_library = function_library
+        self._version = graph_def_version
+        self._op_registry = op_registry
+        self._device = device
+        self._elsewhere: dict[Device, KernelCache] = {}
+        self._kernels: dict[Hashable, OpKernel] = {}
+        self._made_at: dict[Hashable, int] = {}  # versions other than 0
+        self._lock = threading.RLock()
+
+    def on(self, device: Device) -> KernelCache:
+        """The kernels of nodes that run on another device."""
+        if device is self._device:
+            return self
+        with self._lock:
+            if device not in self._elsewhere:
+                self._elsewhere[device] = KernelCache(
+                    self._version,
+                    self._op_registry,
+                    device,
+                    self._function_library,
+                    self._providers,
+                )
+            return self._elsewhere[device]
+
+    def kernel(self, op: Operation) -> OpKernel:
+        """The kernel of a node; the same one for the same node.
+
+        Raises:
+            NotFoundError: no kernel is registered for the node.
+        """
+        version = global_kernel_registry().version_of(op.type)
+        kernel = self._kernels.get(op.name)
+        if not version and kernel is not None and kernel.properties.node_def is op.node_def:
+            return kernel
+        # Where there is one, a kernel was registered anew, or an attr was set.
+        return self._kept(op.name, version, partial(_is_of, op), partial(self._make_for, op))
+
+    def _kept(
+        self,
+        key: Hashable,
+        version: int,
+        is_right: Callable[[OpKernel], bool],
+        make: Callable[[], OpKernel],
+    ) -> OpKernel:
+        """The kernel that is kept under a key; made if there is none that is right, of this version."""
+        with self._lock:
+            kernel = self._kernels.get(key)
+            made_at = self._made_at.get(key, 0)
+            if kernel is None or made_at != version or not is_right(kernel):
+                kernel = self._kernels[key] = make()
+                if made_at != version:
+                    self._made_at[key] = version
+        return kernel
+
+    def _make_for(self, op: Operation) -> OpKernel:
+        node_def, registration = op.node_def, op.signature.registration
+        is_plain = registration is not None and len(node_def.attr) == len(registration.op_def.attr)
+        kernel = self._make(node_def, op.signature if is_plain else None, _ShapesOfInputs(op))
+        if op.definition_site is not None:
+            kernel.node_traceback = lambda: op.traceback
+        return kernel
+
+    def _make(
+        self,
+        node_def: NodeDef,
+        signature: Hashable | None = None,
+        shapes: Sequence[PartialTensorShape] | None = None,
+    ) -> OpKernel:
+        """A new kernel."""
+        return create_op_kernel(
+            self._device,
+            node_def,
+            op_registry=self._op_registry,
+            graph_def_version=version_of(self._version),
+            function_library=self._function_library,
+            signature=signature,
+            providers=self._providers,
+            shapes=shapes,
+        )
+
+
+class _ShapesOfInputs(Sequence[PartialTensorShape]):
+    """The shapes of a node's inputs, inferred where a provider looks at them."""
+
+    def __init__(self, op: Operation) -> None:
+        self._op = op
+
+    def __len__(self) -> int:
+        return len(self._op.inputs)
+
+    @overload
+    def __getitem__(self, index: int) -> PartialTensorShape: ...
+
+    @overload
+    def __getitem__(self, index: slice) -> Sequence[PartialTensorShape]: ...
+
+    def __getitem__(self, index: int | slice) -> Any:
+        if isinstance(index, slice):
+            return [tensor.shape for tensor in self._op.inputs[index]]
+        return self._op.inputs[index].shape
+
+
+def _is_of(op: Operation, kernel: OpKernel) -> bool:
+    """Whether a kernel was made for a node, or for one that differs in nothing but its inputs."""
+    made_for, node = kernel.node_def, op.node_def
+    return made_for is node or (
+        made_for.op == node.op
+        and made_for.device == node.device
+        and dict(made_for.attr) == dict(node.attr)
+    )

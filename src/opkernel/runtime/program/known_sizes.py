@@ -1,0 +1,50 @@
+"""What of the memory of a program is known when it is made."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from opkernel.device.budget import Budget
+from opkernel.errors import OpError
+from opkernel.graph import Operation
+from opkernel.graph.core.control_flow_ops import LOW_LEVEL_CONTROL_FLOW
+from opkernel.kernel.bounded import KnownOutputs, known_outputs
+from opkernel.runtime.plan.functional_ops import FUNCTIONAL_OPS, STRUCTURAL_OPS
+from opkernel.runtime.program.kernels import KernelCache
+
+__all__ = ["check_known_sizes"]
+
+
+def check_known_sizes(budget: Budget, order: Sequence[Operation], kernels: KernelCache) -> None:
+    """Refuse a program one node of which is known to give more than there is memory for.
+
+    Control flow of TensorFlow 1 may leave nodes out, so that nothing is known of its graphs.
+
+    Raises:
+        ResourceExhaustedError: a node gives too much, whatever is fed.
+    """
+    if not LOW_LEVEL_CONTROL_FLOW.isdisjoint({op.type for op in order}):
+        return
+    for op in order:
+        known = _known(op, kernels)
+        if known is not None and known.num_bytes:
+            try:
+                budget.check_memory(known.num_bytes, known.what)
+            except OpError as error:
+                error.add_node(op.name, op.type)
+                raise
+
+
+def _known(op: Operation, kernels: KernelCache) -> KnownOutputs | None:
+    """What is known of the outputs of a node; None where a function or an error gives them."""
+    library = op.graph.function_library
+    if op.type in FUNCTIONAL_OPS or op.type in STRUCTURAL_OPS or op.type in library:
+        return None
+    try:
+        shapes = [tensor.shape for tensor in op.outputs]
+        return known_outputs(
+            kernels.kernel(op),
+            [tuple(s.as_tensor_shape()) if s.is_fully_defined() else None for s in shapes],
+        )
+    except OpError:  # the step that runs the node will say what is wrong
+        return None

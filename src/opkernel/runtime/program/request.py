@@ -1,0 +1,69 @@
+"""ProgramRequest: what a program is to compute, and what it is made with."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+from typing import TYPE_CHECKING, Literal
+
+from opkernel.device.local_device import LocalDevice
+from opkernel.graph.inference.tensor_facts import TensorFacts
+from opkernel.records import dataclass, field
+from opkernel.runtime.placement.device_set import DeviceSet
+from opkernel.runtime.plan.functional_ops import FunctionLibrary
+from opkernel.runtime.program.kernels import KernelCache
+from opkernel.runtime.program.subgraph import Subgraph
+
+if TYPE_CHECKING:
+    from opkernel.runtime.step.inter_op_pool import InterOpPool
+    from opkernel.runtime.step.kernel_watcher import KernelWatcher
+
+__all__ = ["Passes", "ProgramRequest", "Variant"]
+
+Passes = bool | Collection[str]
+"""All optimisation passes, none, or those of these names."""
+
+Variant = Literal["", "stoppable", "traced", "partial"]
+"""What steps a program is for: plain ones, those that may be cancelled or have a deadline, those that
+are recorded, those that are run in parts."""
+
+_SHAPES = "shape_specialization"
+
+
+@dataclass(frozen=True)
+class ProgramRequest:
+    """What a program is built for.
+
+    Attributes:
+        part: What is fed, fetched and run.
+        kernels: The kernels of the nodes.
+        library: The functions that nodes call.
+        devices: Where nodes may run.
+        placed: Where nodes of some names are already.
+        passes: The optimisation passes that run.
+        executor_type: The registered name of the executor; empty for the default one.
+        watcher: Watches the kernels, where given.
+        pool: The threads that steps have for expensive kernels, if they have any.
+        feed_facts: All that is known of what will be fed. None where whoever runs the program sees to
+            it that feeds have the shapes that the graph says.
+        is_current: Whether the graph and the kernels are still those of the request.
+        logs_placement: Whether it is logged where each node is placed.
+    """
+
+    part: Subgraph
+    kernels: KernelCache
+    library: FunctionLibrary
+    devices: DeviceSet
+    placed: Mapping[str, LocalDevice] = field(default_factory=dict)
+    passes: Passes = False
+    executor_type: str = ""
+    watcher: KernelWatcher | None = None
+    pool: InterOpPool | None = None
+    feed_facts: Sequence[TensorFacts] | None = None
+    is_current: Callable[[], bool] = lambda: True
+    logs_placement: bool = False
+
+    @property
+    def follows_shapes(self) -> bool:
+        """Whether the program may have others beside it, for shapes that feeds turn out to have."""
+        is_on = self.passes is True or (self.passes is not False and _SHAPES in self.passes)
+        return is_on and self.watcher is None and self.feed_facts is None

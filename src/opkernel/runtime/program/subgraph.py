@@ -1,0 +1,71 @@
+"""Subgraph: what certain feeds, fetches and targets need of a graph.
+
+Source: TensorFlow core/graph/subgraph.cc.
+"""
+
+from collections.abc import Sequence
+from functools import cached_property
+from itertools import chain
+
+from opkernel.graph import FunctionLibraryDefinition, Operation, Tensor
+from opkernel.graph.edit.prune import Needs, prune_and_order
+from opkernel.proto import NodeDef
+from opkernel.records import dataclass
+from opkernel.runtime.plan.functional_ops import FUNCTIONAL_OPS
+
+__all__ = ["Subgraph", "read_shapes"]
+
+_TAKES_SHAPES = "BroadcastGradientArgs"
+"""An op of shapes, whose own shape is not what counts."""
+
+
+@dataclass(frozen=True)
+class Subgraph:
+    """A part of a graph.
+
+    Attributes:
+        feeds: The tensors that are given.
+        fetches: Those that are computed.
+        targets: The operations that run for their effects.
+        kind: Says what an operation needs.
+        order: All that is needed, inputs before consumers, where that is known.
+    """
+
+    feeds: Sequence[Tensor]
+    fetches: Sequence[Tensor]
+    targets: Sequence[Operation] = ()
+    kind: type[Needs] = Needs
+    order: list[Operation] | None = None
+
+    @cached_property
+    def operations(self) -> list[Operation]:
+        """All that is needed, inputs before consumers.
+
+        Raises:
+            InvalidArgumentError: the operations depend on each other in a cycle.
+        """
+        if self.order is not None:
+            return self.order
+        return prune_and_order(self.fetches, self.targets, self.feeds, self.kind)
+
+    @property
+    def knows_shapes(self) -> bool:
+        """Whether the shapes of all feeds are known."""
+        return all(tensor.shape.is_fully_defined() for tensor in self.feeds)
+
+    @cached_property
+    def reads_shapes(self) -> bool:
+        """Whether operations, or functions that they call, ask for the shapes of tensors."""
+        ops = self.operations
+        if any(op.traits.reads_shapes_only or op.type == _TAKES_SHAPES for op in ops):
+            return True
+        calls = [o for o in ops if o.type in FUNCTIONAL_OPS or o.type in o.graph.function_library]
+        nodes = [op.node_def for op in calls]
+        return bool(calls) and read_shapes(calls[0].graph.function_library, nodes)
+
+
+def read_shapes(library: FunctionLibraryDefinition, nodes: Sequence[NodeDef]) -> bool:
+    """Whether nodes, or the functions that they need, ask for shapes."""
+    bodies = [function.node_def for function in library.reachable_definitions(nodes).values()]
+    types = {node.op for node in chain(nodes, *bodies)}
+    return _TAKES_SHAPES in types or any(library.traits(op).reads_shapes_only for op in types)

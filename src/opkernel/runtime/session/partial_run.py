@@ -1,0 +1,216 @@
+"""Partial runs: steps that are fed and fetched from in parts, each operation running once.
+
+Source: PRunSetup and PRun in TensorFlow core/common_runtime/direct_session.cc.
+"""
+
+from __future__ import annotations
+
+import itertools
+import threading
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from opkernel.errors import CancelledError, InvalidArgumentError
+from opkernel.graph import Graph, Tensor
+from opkernel.graph.edit.prune import Needs
+from opkernel.runtime.dataflow import DataflowExecutor
+from opkernel.runtime.dataflow.node_item import RootInfo
+from opkernel.runtime.dataflow.partial import PartialDataflowRun
+from opkernel.runtime.program.error_report import raise_reported
+from opkernel.runtime.program.executable import Executable
+from opkernel.runtime.program.executors import Executor
+from opkernel.runtime.program.fetches import FetchPlan
+from opkernel.runtime.program.limits import Limits
+from opkernel.runtime.session.executables import Executables, as_tensor
+from opkernel.runtime.step.run_step import RunStep
+from opkernel.runtime.step.session_state import LocalSessionState
+
+__all__ = ["PartialRuns"]
+
+_NO_SETUP = "Must run 'setup' before performing partial runs!"
+
+
+class PartialRuns:
+    """The partial runs of a session that are under way, by handle.
+
+    Args:
+        graph: What they run parts of.
+        executables: Compile it.
+        state: The tensors that the session keeps.
+        limits: What their kernels may take.
+    """
+
+    def __init__(
+        self, graph: Graph, executables: Executables, state: LocalSessionState, limits: Limits
+    ) -> None:
+        self._graph = graph
+        self._executables = executables
+        self._state = state
+        self._limits = limits
+        self._numbers = itertools.count()
+        self._runs: dict[str, _PartialRun] = {}
+
+    def set_up(self, fetches: Any, feeds: tuple[Any, ...], step: RunStep) -> str:
+        """Begin a run; its handle.
+
+        Raises:
+            InvalidArgumentError, NotFoundError, FailedPreconditionError: as `Session.run` does; also
+                where there is nothing to run.
+        """
+        executable = self._executables.find(fetches, feeds, variant="partial")
+        part = executable.program.part
+        if not part.fetches and not part.targets:
+            raise InvalidArgumentError("Must specify at least one target to fetch or execute.")
+        names = [
+            ",".join(element.name for element in elements)
+            for elements in (part.feeds, part.fetches, part.targets)
+        ]
+        handle = "{}->{}/{}/1/;{}".format(*names, next(self._numbers))
+        self._runs[handle] = _PartialRun(executable, step, self._limits)
+        return handle
+
+    def go_on(self, handle: str, fetches: Any, feeds: Mapping[Any, Any]) -> Any:
+        """Feed and fetch some of a run."""
+        run = self._runs.get(handle)
+        if run is None:
+            raise InvalidArgumentError(_NO_SETUP)
+        fetch_plan = FetchPlan(self._graph, fetches, self._state)
+        fed = [(as_tensor(self._graph, feed), value) for feed, value in feeds.items()]
+        with run.lock:
+            values = run.check(fed, fetch_plan)  # a mistake of the caller's ends nothing
+            try:
+                return run.go_on(values, fetch_plan)
+            finally:
+                if run.is_over:
+                    self._runs.pop(handle, None)
+
+    def close(self) -> None:
+        """End all runs."""
+        while self._runs:
+            _, run = self._runs.popitem()
+            with run.lock:
+                run.end(CancelledError("Session has been closed."))
+
+
+_Key = tuple[str, int]
+
+
+class _PartialRun:
+    """One partial run. Its lock is held by whoever calls it.
+
+    Attributes:
+        lock: Lets one thread in.
+        is_over: Whether all was fed and fetched, or something failed.
+    """
+
+    def __init__(self, executable: Executable, step: RunStep, limits: Limits) -> None:
+        self.lock = threading.Lock()
+        self.is_over = False
+        part = executable.program.part
+        roots = [_root(executor) for executor in executable.program.executors]
+        self._step = step
+        self._run = PartialDataflowRun(roots, step)
+        self._advance = limits.working()(limits.applied(self._run.advance))
+        self._finish = limits.working()(limits.applied(self._run.finish))
+        self._converters = executable.feeds
+        self._feeds = {_key(tensor): number for number, tensor in enumerate(part.feeds)}
+        self._fetches = {_key(tensor): number for number, tensor in enumerate(part.fetches)}
+        self._targets = {op.name for op in part.targets}
+        self._needs = Needs(part.feeds)
+        self._unfed = set(self._feeds)
+        self._unfetched = set(self._fetches)
+
+    def check(self, fed: Sequence[tuple[Tensor, Any]], fetch_plan: FetchPlan) -> dict[_Key, Any]:
+        """The values that are fed, as arrays of the run's own: it goes on when the caller has them.
+
+        Raises:
+            InvalidArgumentError: the run is over, a value does not fit, something was not set up, is
+                fed or fetched again, or cannot be computed yet.
+        """
+        if self.is_over:
+            raise InvalidArgumentError(_NO_SETUP)
+        for tensor, _ in fed:
+            _check_pending("feed", "fed", tensor, self._feeds, self._unfed)
+        for tensor in fetch_plan.tensors:
+            _check_pending("fetch", "fetched", tensor, self._fetches, self._unfetched)
+        for op in fetch_plan.targets:
+            if op.name not in self._targets:
+                raise _not_set_up("fetch", op.name)
+        self._check_computable(fetch_plan.tensors, {_key(tensor) for tensor, _ in fed})
+        return {_key(t): self._converters[self._feeds[_key(t)]](v).copy() for t, v in fed}
+
+    def go_on(self, fed: Mapping[_Key, Any], fetch_plan: FetchPlan) -> Any:
+        """Feed and fetch; the run is over with the last of both, or where anything is raised."""
+        fetched = [_key(tensor) for tensor in fetch_plan.tensors]
+        try:
+            results = self._advance(
+                [(self._feeds[key], value) for key, value in fed.items()],
+                [self._fetches[key] for key in fetched],
+            )
+            self._step.save_tensors(fetch_plan.kept)
+            self._unfed -= fed.keys()
+            self._unfetched.difference_update(fetched)
+            if not self._unfed and not self._unfetched:
+                self._finish()
+                self.end(None)
+            return fetch_plan.answer()(results)
+        except Exception as error:
+            self.end(error)
+            raise_reported(error)
+        except BaseException as error:
+            self.end(error)
+            raise
+
+    def end(self, error: BaseException | None) -> None:
+        """Free what the run holds, and end what waits in it, if that is not the end by itself."""
+        if self.is_over:
+            return
+        self.is_over = True
+        if error is not None:
+            self._step.cancel()
+        try:
+            self._run.stop(error or CancelledError("The step has ended"))
+        finally:
+            self._step.end()
+
+    def _check_computable(self, fetches: Sequence[Tensor], fed: set[_Key]) -> None:
+        """Raise InvalidArgumentError where a fetch depends on what is not fed yet."""
+        missing = self._unfed - fed
+        tensors, seen = list(fetches), set()
+        while tensors:
+            tensor = tensors.pop()
+            if _key(tensor) in missing:
+                raise InvalidArgumentError(
+                    f"Fetch {tensor.name} can't be computed from the feeds that have been fed so "
+                    "far.",
+                    node=tensor.op.name,
+                )
+            ops = [] if self._needs.is_fed(tensor) else [tensor.op]
+            while ops:
+                op = ops.pop()
+                if op.name not in seen:
+                    seen.add(op.name)
+                    tensors += op.inputs
+                    ops += self._needs.controls(op)
+
+
+def _root(executor: Executor) -> RootInfo:
+    assert isinstance(executor, DataflowExecutor)
+    return executor.view.root
+
+
+def _key(tensor: Tensor) -> _Key:
+    return tensor.op.name, tensor.value_index
+
+
+def _check_pending(
+    kind: str, done: str, tensor: Tensor, all_of_kind: Mapping[_Key, int], pending: set[_Key]
+) -> None:
+    if _key(tensor) not in all_of_kind:
+        raise _not_set_up(kind, tensor.name)
+    if _key(tensor) not in pending:
+        raise InvalidArgumentError(f"The {kind} {tensor.name} has already been {done}.")
+
+
+def _not_set_up(kind: str, name: str) -> InvalidArgumentError:
+    return InvalidArgumentError(f"The {kind} {name} was not specified in partial_run_setup.")

@@ -1,0 +1,55 @@
+"""RecentlyUsed: a dict of bounded size, from which the longest unused go.
+
+To find what was found before costs no more than in any dict: nothing is noted of it. Instead there are
+two generations. What is new, or is found among the older, belongs to the younger one; when that holds
+half of what is allowed, it becomes the older one, and what was left there is dropped.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Hashable
+from typing import TypeVar
+
+__all__ = ["RecentlyUsed"]
+
+K = TypeVar("K", bound=Hashable)
+V = TypeVar("V")
+
+
+class RecentlyUsed(dict[K, V]):
+    """The younger generation as a dict, which may be read from any thread; all else takes a lock.
+
+    The half of what is allowed that was used last is always there.
+
+    Args:
+        most: how many values are kept of both generations together; at least 1.
+    """
+
+    def __init__(self, most: int) -> None:
+        super().__init__()
+        self._most = most
+        self._older: dict[K, V] = {}
+
+    def find(self, key: K) -> V | None:
+        """The value of a key, of whichever generation; None if there is none. It is young again."""
+        if key in self._older:
+            self.keep(key, self._older.pop(key))
+        return self.get(key)
+
+    def keep(self, key: K, value: V) -> V:
+        """Keep a new value, and drop others where these are too many."""
+        if len(self) >= max(self._most // 2, 1):
+            self._older = self.copy() if self._most > 1 else {}
+            super().clear()
+        self[key] = value
+        return value
+
+    def stop_dropping(self) -> None:
+        """Keep all that is there, and whatever comes."""
+        self._most = sys.maxsize
+
+    def clear(self) -> None:
+        """Drop all."""
+        super().clear()
+        self._older.clear()

@@ -1,0 +1,133 @@
+"""Recording: what a step leaves in its RunMetadata.
+
+Source: DirectSession::RunInternal in TensorFlow core/common_runtime/direct_session.cc.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from opkernel.errors import InvalidArgumentError, ResourceExhaustedError
+from opkernel.proto import Message, RunMetadata
+from opkernel.runtime.placement.partition_graphs import partition_graphs
+from opkernel.runtime.program.executable import Executable
+from opkernel.runtime.session.recently_used import RecentlyUsed
+from opkernel.runtime.session.run_options import RunOptions, TraceLevel
+from opkernel.runtime.session.session_config import SessionConfig
+
+if TYPE_CHECKING:
+    from opkernel.runtime.traces import CostModel, StepStatsCollector
+
+__all__ = ["Recorder", "Recording"]
+
+
+class Recorder:
+    """What is recorded of the steps of a session.
+
+    Args:
+        config: What the session allows, and says of itself.
+    """
+
+    def __init__(self, config: SessionConfig) -> None:
+        self.config = config
+        self._lock = threading.Lock()
+        self._costs = RecentlyUsed[int, _Costs](config.max_executables)
+
+    def begin(self, options: RunOptions, run_metadata: Any = None) -> Recording:
+        """Begin with a step, which `finish` will write to a RunMetadata where one is given.
+
+        Raises:
+            InvalidArgumentError: the session does not allow what is asked for.
+            TypeError: there is no writing to `run_metadata`.
+        """
+        kind = getattr(run_metadata, "DESCRIPTOR", None)
+        if run_metadata is not None and getattr(kind, "name", "") != "RunMetadata":
+            raise TypeError(
+                f"run_metadata must be a RunMetadata, not a {type(run_metadata).__name__}"
+            )
+        if options.output_partition_graphs and self.config.disable_output_partition_graphs:
+            raise InvalidArgumentError(
+                "RunOptions.output_partition_graphs() is not supported when "
+                "disable_output_partition_graphs is true."
+            )
+        return Recording(self, options)
+
+    def costs(self, executable: Executable) -> _Costs:
+        """What the steps of an executable cost."""
+        with self._lock:
+            costs = self._costs.find(id(executable))
+            return costs or self._costs.keep(id(executable), _Costs(executable))
+
+
+class Recording:
+    """What is recorded of one step; `Recorder.begin` makes it.
+
+    Attributes:
+        collector: Takes the statistics of nodes, where they are asked for.
+    """
+
+    def __init__(self, recorder: Recorder, options: RunOptions) -> None:
+        self._recorder = recorder
+        self._options = options
+        self._metadata = RunMetadata()
+        metadata = recorder.config.session_metadata
+        if metadata is not None:
+            self._metadata.session_metadata.name = metadata.name
+            self._metadata.session_metadata.version = metadata.version
+        self.collector = self._new_collector()
+
+    def explain(self, error: ResourceExhaustedError) -> None:
+        """Add to an error which nodes hold the memory, where that is asked for."""
+        if self.collector is not None and self._options.report_tensor_allocations_upon_oom:
+            error.message += self.collector.report_allocs_on_resource_exhausted(error.message)
+
+    def finish(self, executable: Executable, run_metadata: Message | None) -> None:
+        """Write what was recorded, in the place of what the RunMetadata held."""
+        if self.collector is not None:
+            self.collector.finalize()
+            self._build_cost_model(executable)
+        if self._options.output_partition_graphs:
+            graphs = partition_graphs(executable.program)
+            self._metadata.partition_graphs.extend(graphs)
+        if run_metadata is not None:
+            run_metadata.ParseFromString(self._metadata.SerializeToString())
+
+    def _new_collector(self) -> StepStatsCollector | None:
+        options = self._options
+        is_needed = (
+            options.trace_level > TraceLevel.NO_TRACE
+            or options.report_tensor_allocations_upon_oom
+            or self._recorder.config.build_cost_model > 0
+        )
+        if not is_needed:
+            return None
+        from opkernel.runtime.traces import StepStatsCollector  # rarely needed
+
+        return StepStatsCollector(self._metadata.step_stats)
+
+    def _build_cost_model(self, executable: Executable) -> None:
+        config = self._recorder.config
+        if config.build_cost_model <= 0:
+            return
+        costs = self._recorder.costs(executable)
+        costs.steps += 1
+        counted = costs.steps - config.build_cost_model_after
+        if counted > 0 and counted % config.build_cost_model == 0:
+            for model in costs.models:
+                model.record(self._metadata.step_stats)
+                self._metadata.cost_graph.MergeFrom(model.cost_graph())
+
+
+class _Costs:
+    """The costs of an executable's nodes, and how many of its steps were recorded."""
+
+    def __init__(self, executable: Executable) -> None:
+        from opkernel.runtime.traces import CostModel  # rarely needed
+
+        self.steps = 0
+        self.executable = executable  # so that no other has its id
+        self.models: Sequence[CostModel] = [
+            CostModel(one.part.operations, one.device.name) for one in executable.program.partitions
+        ]

@@ -1,0 +1,199 @@
+"""SessionConfig: how a session is set up.
+
+Source: ConfigProto in TensorFlow core/protobuf/config.proto.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from opkernel.errors import InvalidArgumentError
+from opkernel.proto import ConfigProto, GraphOptions, Message, OptimizerOptions, RewriterConfig
+from opkernel.records import dataclass, field
+from opkernel.runtime.program.request import Passes
+
+if TYPE_CHECKING:
+    from opkernel.runtime.step.inter_op_pools import InterOpPools, ThreadPoolOption
+
+__all__ = ["AnyConfig", "SessionConfig", "SessionMetadata"]
+
+_SWITCHES = {
+    "arithmetic_optimization": ("arithmetic", "transposes"),
+    "common_subgraph_elimination": ("common_subexpressions",),
+    "constant_folding": ("constant_folding", "batch_norm_folding", "input_folding"),
+    "dependency_optimization": ("control_edges", "identities"),
+    "function_optimization": ("dead_branches", "function_inlining"),
+    "layout_optimizer": ("layout",),
+    "loop_optimization": ("loop_invariants", "while_invariants"),
+    "remapping": ("fusion", "fusion_onednn"),
+    "shape_optimization": ("shape_materialization", "shape_specialization"),
+}
+"""Our passes by TensorFlow's switches, the fields of RewriterConfig."""
+
+
+@dataclass(frozen=True)
+class SessionMetadata:
+    """What the owner of a session says of it; kernels see it as `ctx.session_metadata`.
+
+    Attributes:
+        name: The name of the model, say.
+        version: Its version, not negative.
+    """
+
+    name: str = ""
+    version: int = 0
+
+    def __post_init__(self) -> None:
+        if self.version < 0:
+            raise InvalidArgumentError(
+                f"Session version shouldn't be negative: name: {self.name!r}, "
+                f"version: {self.version}"
+            )
+
+
+@dataclass(frozen=True)
+class SessionConfig:
+    """Options of a session, by the names that TensorFlow's ConfigProto has for them.
+
+    The message `ConfigProto` is taken wherever this is; what it has beyond this is passed over.
+
+    Attributes:
+        device_count: How many devices there are by type; one CPU where nothing is said of it.
+        intra_op_parallelism_threads: So many threads may work on one kernel; 0 for one a processor.
+        inter_op_parallelism_threads: So many threads compute expensive kernels side by side. Where
+            it is 0, branches of a graph run on the threads of kernels where that is faster; where it
+            is negative, the thread that runs a step computes all nodes.
+        use_per_session_threads: These threads are the session's own; otherwise all sessions with
+            this number share them.
+        session_inter_op_thread_pool: The pools that steps choose from, where there are several.
+        operation_timeout_in_ms: How long a step may take that has no timeout of its own; 0 for no
+            limit.
+        allow_soft_placement: A node on a device that does not exist runs on another one.
+        log_device_placement: Log where each node is placed, to the logger `opkernel.placement`.
+        log_memory: Log what kernels allocate (LogMemory), to the logger `opkernel.memory`.
+        place_pruned_graph: Only what a step needs must find its device and kernel.
+        session_metadata: What the owner says of the session.
+        disable_optimize_for_static_graph: A graph that was given by `create` may be extended.
+        disable_output_partition_graphs: No step may ask for its graphs.
+        build_cost_model: After so many recorded steps each time, the RunMetadata has the cost graph;
+            never if 0.
+        build_cost_model_after: The first steps, which do not count for that.
+        executor_type: The registered name of the executor; empty for the default one.
+        optimize: The optimisation passes that run on what a step needs before it is compiled: all,
+            none, or those of these names.
+        providers: The names of the kernel providers that are asked for kernels, in this order; where
+            not given, those of OPKERNEL_PROVIDERS or all, by falling priority.
+        max_executables: How many combinations of feeds and fetches stay compiled. Where there would be
+            more, the longest unused are compiled again when they come again.
+    """
+
+    device_count: Mapping[str, int] = field(default_factory=dict)
+    intra_op_parallelism_threads: int = 0
+    inter_op_parallelism_threads: int = 0
+    use_per_session_threads: bool = False
+    session_inter_op_thread_pool: Sequence[ThreadPoolOption] = ()
+    operation_timeout_in_ms: int = 0
+    allow_soft_placement: bool = False
+    log_device_placement: bool = False
+    log_memory: bool = False
+    place_pruned_graph: bool = False
+    session_metadata: SessionMetadata | None = None
+    disable_optimize_for_static_graph: bool = False
+    disable_output_partition_graphs: bool = False
+    build_cost_model: int = 0
+    build_cost_model_after: int = 0
+    executor_type: str = ""
+    optimize: Passes = True
+    providers: Sequence[str] | None = None
+    max_executables: int = 1000
+
+    def __post_init__(self) -> None:
+        if self.max_executables < 1:
+            raise InvalidArgumentError(
+                f"max_executables must be at least 1, got {self.max_executables}"
+            )
+
+    @classmethod
+    def of(cls, config: AnyConfig) -> SessionConfig:
+        """The options from what a caller gave: these, or the message of any library.
+
+        Raises:
+            InvalidArgumentError: a value makes no sense.
+            TypeError: it is neither.
+        """
+        if isinstance(config, SessionConfig):
+            return config
+        if not hasattr(config, "SerializeToString"):
+            raise TypeError(f"config must be a SessionConfig, not a {type(config).__name__}")
+        return _from_proto(ConfigProto.FromString(config.SerializeToString()))
+
+    def new_pools(self) -> InterOpPools | None:
+        """The pools of a session with these options; None where steps run in their callers' threads.
+
+        Raises:
+            InvalidArgumentError: a named pool exists with another number of threads.
+        """
+        if not self.session_inter_op_thread_pool and self.inter_op_parallelism_threads <= 0:
+            return None
+        from opkernel.runtime.step.inter_op_pools import InterOpPools  # few sessions have pools
+
+        if self.session_inter_op_thread_pool:
+            return InterOpPools(
+                self.inter_op_parallelism_threads, pools=self.session_inter_op_thread_pool
+            )
+        return InterOpPools(
+            self.inter_op_parallelism_threads, per_session=self.use_per_session_threads
+        )
+
+
+AnyConfig = SessionConfig | Message
+
+
+def _from_proto(proto: ConfigProto) -> SessionConfig:
+    from opkernel.runtime.step.inter_op_pools import ThreadPoolOption  # few sessions have pools
+
+    experimental = proto.experimental
+    metadata = None
+    if experimental.HasField("session_metadata"):
+        given = experimental.session_metadata
+        metadata = SessionMetadata(given.name, given.version)
+    return SessionConfig(
+        device_count=dict(proto.device_count),
+        intra_op_parallelism_threads=proto.intra_op_parallelism_threads,
+        inter_op_parallelism_threads=proto.inter_op_parallelism_threads,
+        use_per_session_threads=proto.use_per_session_threads,
+        session_inter_op_thread_pool=[
+            ThreadPoolOption(one.num_threads, one.global_name)
+            for one in proto.session_inter_op_thread_pool
+        ],
+        operation_timeout_in_ms=proto.operation_timeout_in_ms,
+        allow_soft_placement=proto.allow_soft_placement,
+        log_device_placement=proto.log_device_placement,
+        place_pruned_graph=proto.graph_options.place_pruned_graph,
+        session_metadata=metadata,
+        disable_optimize_for_static_graph=experimental.disable_optimize_for_static_graph,
+        disable_output_partition_graphs=experimental.disable_output_partition_graphs,
+        build_cost_model=proto.graph_options.build_cost_model,
+        build_cost_model_after=proto.graph_options.build_cost_model_after,
+        executor_type=experimental.executor_type,
+        optimize=_passes(proto.graph_options),
+    )
+
+
+def _passes(options: GraphOptions) -> Passes:
+    """The passes that TensorFlow's switches leave on."""
+    level = options.optimizer_options.opt_level
+    switches = options.rewrite_options
+    if level == OptimizerOptions.L0 or switches.disable_meta_optimizer:
+        return False
+    wanted = switches.debug_stripper == RewriterConfig.ON
+    off = set() if wanted else {"debug_stripper"}
+    for switch, passes in _SWITCHES.items():
+        if getattr(switches, switch) == RewriterConfig.OFF:
+            off.update(passes)
+    if off == {"debug_stripper"}:
+        return True
+    from opkernel.optimization import optimization_passes  # only where a switch is set
+
+    return frozenset(one.name for one in optimization_passes()) - off

@@ -1,0 +1,115 @@
+"""StepSignature: what a step is fed, fetches and runs, by names, as TensorFlow's C++ API takes them.
+
+Source: RewriteGraphForExecution in TensorFlow core/graph/subgraph.cc.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from opkernel.errors import InvalidArgumentError, NotFoundError, OutOfRangeError
+from opkernel.graph import Graph, Operation, Tensor
+from opkernel.graph.core.tensor_name import parse_input
+
+__all__ = ["StepSignature"]
+
+
+@dataclass(frozen=True, slots=True)
+class StepSignature:
+    """Feeds, fetches and targets that were found in a graph.
+
+    Attributes:
+        feeds: The tensors that are fed.
+        fetches: The tensors that are fetched, with duplicates.
+        targets: The operations that are run besides.
+    """
+
+    feeds: Sequence[Tensor]
+    fetches: Sequence[Tensor]
+    targets: Sequence[Operation]
+
+    @classmethod
+    def of(
+        cls,
+        graph: Graph,
+        inputs: Sequence[str],
+        outputs: Sequence[str],
+        targets: Sequence[str],
+        *,
+        is_partial: bool = False,
+    ) -> StepSignature:
+        """Find what names mean.
+
+        Args:
+            graph: Where they are.
+            inputs: The names of feeds; the output index may be left out.
+            outputs: The names of fetches, likewise.
+            targets: The names of operations, or of their outputs.
+            is_partial: The step is run in parts, of which TensorFlow has other errors.
+
+        Raises:
+            InvalidArgumentError: there is nothing to fetch or run, the graph lacks a feed or fetch,
+                or something is fed twice or both fed and fetched.
+            NotFoundError: the graph lacks a target; of a partial run, a feed or fetch.
+            OutOfRangeError: a node has no such output.
+        """
+        if not outputs and not targets:
+            raise InvalidArgumentError("Must specify at least one target to fetch or execute.")
+        for index, name in enumerate(inputs):
+            if name in inputs[:index]:
+                raise InvalidArgumentError(f'Endpoint "{name}" fed more than once.')
+        fed = set(inputs)
+        for name in outputs:
+            if name in fed:
+                raise InvalidArgumentError(f"{name} is both fed and fetched.")
+        if is_partial:
+            _check_there(graph, inputs, outputs)
+        feeds = [_tensor(graph, name) for name in inputs]
+        fetches = [_tensor(graph, name) for name in outputs]
+        return cls(feeds, fetches, _targets(graph, targets))
+
+
+def _operation(graph: Graph, name: str) -> Operation | None:
+    try:
+        return graph.get_operation_by_name(name)
+    except (NotFoundError, InvalidArgumentError):
+        return None
+
+
+def _check_there(graph: Graph, inputs: Sequence[str], outputs: Sequence[str]) -> None:
+    for name in inputs:
+        if _operation(graph, parse_input(name)[0]) is None:
+            raise NotFoundError(f"FeedInputs: unable to find feed output {name}")
+    for name in outputs:
+        if _operation(graph, parse_input(name)[0]) is None:
+            raise NotFoundError(f"FetchOutputs node {name}: not found")
+
+
+def _tensor(graph: Graph, name: str) -> Tensor:
+    node, index = parse_input(name)
+    op = _operation(graph, node)
+    if op is None:
+        raise InvalidArgumentError(
+            f"Tensor {node}:{index}, specified in either feed_devices or fetch_devices was not "
+            "found in the Graph",
+            node=node,
+        )
+    if not 0 <= index < len(op.outputs):
+        raise OutOfRangeError(
+            f"Node '{node}' (type: '{op.type}', num of outputs: {len(op.outputs)}) does not have "
+            f"output {index}",
+            node=node,
+            op=op.type,
+        )
+    return op.outputs[index]
+
+
+def _targets(graph: Graph, names: Sequence[str]) -> list[Operation]:
+    found = {name: _operation(graph, parse_input(name)[0]) for name in names}
+    missing = [name for name, op in found.items() if op is None]
+    if missing:
+        raise NotFoundError(
+            f"PruneForTargets: Some target nodes not found: {' '.join(missing)}", node=missing[0]
+        )
+    return [op for op in found.values() if op is not None]

@@ -1,0 +1,143 @@
+"""InterOpPool: threads that compute expensive kernels of steps side by side."""
+
+from __future__ import annotations
+
+import os
+import threading
+import weakref
+from collections.abc import Callable
+from contextvars import copy_context
+from functools import partial
+from queue import Empty, SimpleQueue
+
+from opkernel.logs import logger
+
+__all__ = ["InterOpPool"]
+
+
+_Work = Callable[[], object]
+
+_pools: weakref.WeakSet[InterOpPool] = weakref.WeakSet()
+
+
+class InterOpPool:
+    """Threads that start when there is work for them, and end when there was none for a while.
+
+    They do not keep the process alive. May be used from any thread.
+
+    Args:
+        threads: How many there are at most.
+        name: A part of the names of the threads.
+        idle_s: For how long a thread waits for work before it ends.
+
+    Attributes:
+        threads: How many there are at most.
+    """
+
+    def __init__(self, threads: int, name: str = "", idle_s: float = 10.0) -> None:
+        if threads < 1:
+            raise ValueError(f"a pool needs at least one thread, got {threads}")
+        self.threads = threads
+        self._name = f"opkernel inter-op {name}".rstrip()
+        self._idle_s = idle_s
+        self._is_open = True
+        self._forget_threads()
+        _pools.add(self)
+
+    def _forget_threads(self) -> None:
+        """Begin anew: without threads and without work."""
+        self._lock = threading.Lock()
+        self._waiting: SimpleQueue[_Work | None] = SimpleQueue()
+        self._alive: set[threading.Thread] = set()
+        self._busy = 0  # of work that was given and is not done
+
+    def submit(self, work: _Work, otherwise: _Work) -> bool:
+        """Have a thread do `work` at once; where none is free, `otherwise` when one is.
+
+        Returns:
+            Whether a thread does `work`.
+        """
+        with self._lock:
+            is_free = self._busy < self.threads
+            return self._put(work if is_free else otherwise) and is_free
+
+    def schedule(self, work: _Work) -> None:
+        """Have a thread do `work`, in the context of the caller, when one is free.
+
+        Where there are no threads any more the caller does it.
+        """
+        in_context = partial(copy_context().run, work)
+        with self._lock:
+            is_put = self._put(in_context)
+        if not is_put:
+            work()
+
+    def shutdown(self) -> None:
+        """End the threads once they have done what they were given; wait for that."""
+        with self._lock:
+            was_open, self._is_open = self._is_open, False
+            alive = list(self._alive)
+        for _ in alive if was_open else ():
+            self._waiting.put(None)
+        for thread in alive:
+            if thread is not threading.current_thread():
+                thread.join()
+
+    def _put(self, work: _Work) -> bool:
+        """Give work to the threads, under the lock; False where there can be none."""
+        if not self._is_open:
+            return False
+        if self._busy >= len(self._alive) < self.threads and not self._start_thread():
+            return False
+        self._busy += 1
+        self._waiting.put(work)
+        return True
+
+    def _start_thread(self) -> bool:
+        """Start one more thread; whether there is any."""
+        thread = threading.Thread(target=self._work, name=self._name, daemon=True)
+        try:
+            thread.start()
+        except RuntimeError:  # the system gives no more threads, or the interpreter is ending
+            return bool(self._alive)
+        self._alive.add(thread)
+        return True
+
+    def _work(self) -> None:
+        """What a thread does."""
+        while True:
+            try:
+                work = self._waiting.get(timeout=self._idle_s)
+            except Empty:
+                if self._may_end():
+                    return
+                continue
+            if work is None:  # told to end; what was given before is done, or others do it
+                with self._lock:
+                    self._alive.discard(threading.current_thread())
+                return
+            try:
+                work()
+            except BaseException:  # the thread is there for others, too
+                logger("opkernel.inter_op_pool").exception("Work of the inter-op pool failed")
+            del work  # and what it holds
+            with self._lock:
+                self._busy -= 1
+
+    def _may_end(self) -> bool:
+        """Whether the calling thread is to end: there is still nothing to do."""
+        with self._lock:
+            is_idle = self._waiting.empty()
+            if is_idle:
+                self._alive.discard(threading.current_thread())
+            return is_idle
+
+
+def _after_fork() -> None:
+    """A new process has none of the threads of the old one."""
+    for pool in list(_pools):
+        pool._forget_threads()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_after_fork)

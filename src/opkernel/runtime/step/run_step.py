@@ -1,0 +1,295 @@
+"""One execution of a graph: its number, its deadline, its cancellation, what its kernels share."""
+
+from __future__ import annotations
+
+import copy
+import functools
+import itertools
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+from opkernel import kernel  # most steps have no services, which are loaded with them
+from opkernel.errors import CancelledError, DeadlineExceededError, OpError
+from opkernel.kernel import CancellationManager, Step
+from opkernel.records import dataclass
+from opkernel.runtime.step.call_frame import FunctionCallFrame
+from opkernel.runtime.step.session_state import LocalTensorStore
+
+if TYPE_CHECKING:
+    from opkernel.kernel import (
+        CollectiveExecutor,
+        DeferredOps,
+        LocalCollectiveExecutor,
+        Rendezvous,
+        ScopedStepContainer,
+        SessionState,
+    )
+    from opkernel.runtime.step.inter_op_pool import InterOpPool
+
+__all__ = ["RunStep", "SessionServices"]
+
+_step_ids = itertools.count(1)
+_lock = threading.Lock()
+_GRACE_S = 1.0
+
+
+@functools.cache
+def _collective_executor_of_process() -> LocalCollectiveExecutor:
+    return kernel.LocalCollectiveExecutor()
+
+
+def _nothing_to_clean(name: str) -> None:
+    """What there is to clean up where no resources are."""
+
+
+@dataclass(slots=True)
+class SessionServices:
+    """What the steps of a session share.
+
+    Attributes:
+        handle: The name of the session.
+        metadata: What its owner says of it.
+        state: The tensors that outlive steps.
+        cleanup: Drops the resources of a container.
+        collective_executor: Where groups meet; all of the process meet in one if None.
+        function_library: Gives the functions of the graph.
+        cancellation_manager: Its cancellation cancels all steps.
+        log_memory: Whether what kernels allocate is logged.
+        run_all_kernels_inline: Whether all kernels run on the thread that runs the step.
+    """
+
+    handle: str = ""
+    metadata: Any = None
+    state: SessionState | None = None
+    cleanup: Callable[[str], None] = _nothing_to_clean
+    collective_executor: CollectiveExecutor | None = None
+    function_library: Any = None
+    cancellation_manager: CancellationManager | None = None
+    log_memory: bool = False
+    run_all_kernels_inline: bool = False
+
+
+_NO_SESSION = SessionServices()
+
+
+class _Services:
+    """What kernels of a step may call on; made when the first of them does."""
+
+    def __init__(
+        self,
+        step_id: int,
+        deadline: float | None,
+        session: SessionServices,
+    ) -> None:
+        self.cancellation_manager = CancellationManager(session.cancellation_manager)
+        self.deferred_ops = kernel.DeferredOps()
+        self.rendezvous = kernel.LocalRendezvous()
+        self.tensor_store = LocalTensorStore()
+        self.step_container = kernel.ScopedStepContainer(step_id, session.cleanup)
+        self._timer = None
+        if deadline is not None:
+            seconds = max(deadline - time.monotonic(), 0)
+            self._timer = kernel.Deadline(self.cancellation_manager, seconds)
+
+    def end(self) -> None:
+        """Free the step's resources and end whatever still waits."""
+        if self._timer is not None:
+            self._timer.cancel()
+        self.rendezvous.start_abort(CancelledError("The step has ended"))
+        self.step_container.clean_up()
+        self.cancellation_manager.close()
+
+
+class RunStep(Step):
+    """The state of one step.
+
+    A step stops at the next `check` after `cancel` was called or its time ran out. Loops check at
+    every iteration, nodes where the step has a deadline or may be cancelled; kernels that wait are
+    told.
+
+    Args:
+        timeout_s: The time that the step has, in seconds; None for no limit.
+        session: What it shares with the other steps of its session.
+        inter_op_pool: The threads that compute its expensive kernels; the calling one does if None.
+        function_library: Gives the functions of the graph that the step runs; that of the session
+            if None.
+        stats_collector: Takes the statistics of nodes, where given; contexts then record what
+            their kernels allocate.
+    """
+
+    call_frame = FunctionCallFrame((), ())  # a graph is no function: it has no arguments
+
+    __slots__ = (
+        "_cancelled",
+        "_function_library",
+        "_services",
+        "_session",
+        "deadline",
+        "inter_op_pool",
+        "log_memory",
+        "start_time_usecs",
+        "stats_collector",
+        "step_id",
+        "track_allocations",
+    )
+
+    def __init__(
+        self,
+        timeout_s: float | None = None,
+        session: SessionServices = _NO_SESSION,
+        inter_op_pool: InterOpPool | None = None,
+        function_library: Any = None,
+        stats_collector: Any = None,
+    ) -> None:
+        self.step_id = next(_step_ids)
+        self.start_time_usecs = time.time_ns() // 1000
+        self.deadline = None if timeout_s is None else time.monotonic() + timeout_s
+        self.inter_op_pool = inter_op_pool
+        self.stats_collector = stats_collector
+        self.track_allocations = stats_collector is not None  # slots: each context reads them
+        self.log_memory = session.log_memory
+        self._session = session
+        self._function_library = function_library
+        self._cancelled: OpError | None = None
+        self._services: _Services | None = None
+
+    # What the steps of a session share.
+
+    @property
+    def session_handle(self) -> str:  # type: ignore[override]  # read-only
+        """The name of the session."""
+        return self._session.handle
+
+    @property
+    def session_metadata(self) -> Any:
+        """What the session's owner says of it."""
+        return self._session.metadata
+
+    @property
+    def session_state(self) -> SessionState | None:
+        """The tensors that outlive the step, by handle."""
+        return self._session.state
+
+    @property
+    def collective_executor(self) -> CollectiveExecutor:  # type: ignore[override]  # read-only
+        """Where groups of collective ops meet."""
+        return self._session.collective_executor or _collective_executor_of_process()
+
+    @property
+    def run_all_kernels_inline(self) -> bool:  # type: ignore[override]  # read-only
+        """Whether all kernels run on the thread that runs the step."""
+        return self._session.run_all_kernels_inline
+
+    @property
+    def function_library(self) -> Any:
+        """Gives the functions of the graph that the step runs."""
+        return self._function_library or self._session.function_library
+
+    # What is made when a kernel first asks for it.
+
+    @property
+    def cancellation_manager(self) -> CancellationManager:  # type: ignore[override]  # made on demand
+        """Tells kernels that wait that the step was cancelled or ran out of time."""
+        return self._get_services().cancellation_manager
+
+    @property
+    def deferred_ops(self) -> DeferredOps:  # type: ignore[override]  # made on demand
+        """Counts the work of deferred kernels, which the step waits for at its end."""
+        return self._get_services().deferred_ops
+
+    @property
+    def rendezvous(self) -> Rendezvous:  # type: ignore[override]  # made on demand
+        """Where `_Send` and `_Recv` meet."""
+        return self._get_services().rendezvous
+
+    @property
+    def tensor_store(self) -> LocalTensorStore:
+        """The tensors that are to outlive the step, by node."""
+        return self._get_services().tensor_store
+
+    @property
+    def step_container(self) -> ScopedStepContainer:  # type: ignore[override]  # made on demand
+        """Resources of this step alone."""
+        return self._get_services().step_container
+
+    def runner(self, work: Callable[[], None]) -> None:
+        """Run a closure on a thread of the step's pool; where there is none, at once."""
+        if self.inter_op_pool is None:
+            work()
+        else:
+            self.inter_op_pool.schedule(work)
+
+    def cancel(self) -> None:
+        """Stop the step at its next check, and end its waits; may be called from any thread."""
+        with _lock:
+            self._cancelled = CancelledError("Step was cancelled")
+            services = self._services
+        if services is not None:
+            services.cancellation_manager.start_cancel(self._cancelled)
+
+    @contextmanager
+    def cancelled_by(self, manager: CancellationManager | None) -> Iterator[None]:
+        """Within the block, the cancellation of another manager cancels the step, too.
+
+        Raises:
+            CancelledError: it is cancelled already.
+        """
+        deregister = kernel.register_cancellation_callback(manager, self.cancel)
+        try:
+            yield
+        finally:
+            deregister()
+
+    def check(self) -> None:
+        """Raise where the step is to stop: what it was cancelled with, or that it is late."""
+        if self._cancelled is not None:
+            raise self._cancelled
+        if self._services is not None:
+            reason = self._services.cancellation_manager.status
+            if reason is not None:
+                raise copy.copy(reason)
+        if self.deadline is not None and time.monotonic() > self.deadline:
+            raise DeadlineExceededError("Timed out: the step ran longer than its timeout")
+
+    def save_tensors(self, names: Sequence[str]) -> None:
+        """Have the session keep the tensors that these nodes noted in the `tensor_store`."""
+        if self._services is not None and self._session.state is not None:
+            self._services.tensor_store.save_tensors(names, self._session.state)
+
+    def end(self) -> None:
+        """Wait for deferred work, then free what the step's kernels left behind.
+
+        Where the step was cancelled, work that takes no notice of that is left to itself.
+
+        Raises:
+            DeadlineExceededError: deferred work was not done in time.
+        """
+        if self._services is None:
+            return
+        try:
+            self._services.deferred_ops.wait(self._seconds_left())
+        except DeadlineExceededError:
+            if self._cancelled is None:
+                raise
+        finally:
+            self._services.end()
+
+    def _seconds_left(self) -> float | None:
+        """How long to wait for deferred work; None for as long as it takes."""
+        if self._cancelled is not None:
+            return _GRACE_S
+        return None if self.deadline is None else max(self.deadline - time.monotonic(), 0)
+
+    def _get_services(self) -> _Services:
+        with _lock:
+            services = self._services
+            if services is not None:
+                return services
+            services = _Services(self.step_id, self.deadline, self._session)
+            self._services = services
+        if self._cancelled is not None:
+            services.cancellation_manager.start_cancel(self._cancelled)
+        return services

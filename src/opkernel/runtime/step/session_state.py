@@ -1,0 +1,106 @@
+"""The tensors that a session keeps between its steps.
+
+Source: TensorFlow core/common_runtime/session_state.cc.
+"""
+
+from __future__ import annotations
+
+import itertools
+import threading
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any
+
+from opkernel.errors import InvalidArgumentError
+
+if TYPE_CHECKING:
+    from opkernel.kernel import SessionState, TensorAndKey
+
+__all__ = ["LocalSessionState", "LocalTensorStore"]
+
+
+class LocalSessionState:
+    """Tensors by handle (fulfils `opkernel.kernel.SessionState`)."""
+
+    def __init__(self) -> None:
+        self._lock = threading.RLock()  # a collection may end a TensorHandle, which deletes
+        self._tensors: dict[str, Any] = {}
+        self._ids = itertools.count()
+
+    def __len__(self) -> int:
+        """How many tensors are kept."""
+        return len(self._tensors)
+
+    def get_tensor(self, handle: str) -> Any:
+        """The tensor of a handle.
+
+        Raises:
+            InvalidArgumentError: there is none.
+        """
+        with self._lock:
+            if handle not in self._tensors:
+                raise InvalidArgumentError(
+                    f"The tensor with handle '{handle}' is not in the session store."
+                )
+            return self._tensors[handle]
+
+    def add_tensor(self, handle: str, tensor: Any) -> None:
+        """Keep a tensor.
+
+        Raises:
+            InvalidArgumentError: the handle is taken.
+        """
+        with self._lock:
+            if handle in self._tensors:
+                raise InvalidArgumentError(
+                    f"Failed to add a tensor with handle '{handle}' to the session store."
+                )
+            self._tensors[handle] = tensor
+
+    def delete_tensor(self, handle: str) -> None:
+        """Forget the tensor of a handle.
+
+        Raises:
+            InvalidArgumentError: there is none.
+        """
+        with self._lock:
+            if handle not in self._tensors:
+                raise InvalidArgumentError(
+                    f"Failed to delete a tensor with handle '{handle}' in the session store."
+                )
+            del self._tensors[handle]
+
+    def get_new_id(self) -> int:
+        """A number that was not given yet."""
+        return next(self._ids)
+
+    def clear(self) -> None:
+        """Forget all tensors."""
+        with self._lock:
+            self._tensors.clear()
+
+
+class LocalTensorStore:
+    """The tensors that one step wants kept (fulfils `opkernel.kernel.TensorStore`)."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._tensors: dict[str, TensorAndKey] = {}
+
+    def add_tensor(self, name: str, tensor_and_key: TensorAndKey) -> None:
+        """Note what a node wants kept.
+
+        Raises:
+            InvalidArgumentError: the node has noted a tensor already.
+        """
+        with self._lock:
+            if self._tensors.setdefault(name, tensor_and_key) is not tensor_and_key:
+                raise InvalidArgumentError(
+                    f"Failed to add a tensor with name '{name}' to the tensor store."
+                )
+
+    def save_tensors(self, names: Iterable[str], state: SessionState) -> None:
+        """Have a session keep the tensors whose nodes' handles were fetched."""
+        for name in names:
+            found = self._tensors.get(name)
+            if found is not None:
+                state.add_tensor(found.get_handle(name), found.tensor)

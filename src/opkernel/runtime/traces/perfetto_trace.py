@@ -1,0 +1,144 @@
+"""Perfetto traces: https://ui.perfetto.dev and trace_processor open them.
+
+A device is a process, a thread of it a thread; what is on no thread has tracks of its own. A slice is
+called like its op, so that equal ops have equal colours and are summed up together, and tells its
+node, inputs and outputs. Texts are written once, and referred to by number after that.
+
+Source: protos/perfetto/trace/track_event/track_event.proto of Perfetto.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, BinaryIO
+
+from opkernel.proto import POOL, Message, message_class
+from opkernel.runtime.traces.timeline import Slice, Timeline, Track, arguments_of, timeline_of
+
+__all__ = ["write_perfetto_trace"]
+
+_Trace: Any = message_class(POOL.FindMessageTypeByName("perfetto.protos.Trace"))
+
+_SLICE_BEGIN, _SLICE_END, _COUNTER = 1, 2, 4  # types of events
+_SIZE_BYTES = 3  # a unit of counters
+_CLEARED, _NEEDS_STATE = 1, 2  # a sequence begins; a packet needs what was interned before it
+_SEQUENCE = 1
+
+
+def write_perfetto_trace(
+    step_stats: Message | Sequence[Message], file: str | Path | BinaryIO
+) -> None:
+    """Write the StepStats of a step, or of several, as a Perfetto trace.
+
+    Args:
+        step_stats: The StepStats, opkernel's or TensorFlow's.
+        file: A path, or a file that is open for binary writing.
+
+    Raises:
+        OSError: the file cannot be written.
+    """
+    data = _Writer(timeline_of(step_stats)).trace()
+    if isinstance(file, str | Path):
+        Path(file).write_bytes(data)
+    else:
+        file.write(data)
+
+
+class _Writer:
+    """Writes one trace."""
+
+    def __init__(self, timeline: Timeline) -> None:
+        self._timeline = timeline
+        self._trace = _Trace()
+        self._interned: dict[tuple[str, str], int] = {}
+        self._last_uuid = 0
+        self._flows_from: dict[Slice, list[int]] = defaultdict(list)
+        self._flows_to: dict[Slice, list[int]] = defaultdict(list)
+        for number, (producer, consumer) in enumerate(timeline.arrows, 1):
+            self._flows_from[producer].append(number)
+            self._flows_to[consumer].append(number)
+
+    def trace(self) -> bytes:
+        """The whole trace."""
+        self._packet(sequence_flags=_CLEARED)
+        devices = dict.fromkeys(track.device for track in self._timeline.tracks)
+        for pid, device in enumerate(devices, 1):
+            process = self._track(process={"pid": pid, "process_name": device})
+            self._steps(process)
+            for track in self._timeline.tracks:
+                if track.device == device:
+                    self._slices(track, pid, process)
+            for counter in self._timeline.counters:
+                if counter.device == device:
+                    unit = {"unit": _SIZE_BYTES}
+                    uuid = self._track(name=counter.name, parent_uuid=process, counter=unit)
+                    for at, value in counter.values:
+                        self._event(at, uuid, _COUNTER).counter_value = value
+        data: bytes = self._trace.SerializeToString()
+        return data
+
+    def _steps(self, process: int) -> None:
+        """A track that shows the steps, where there are several."""
+        if len(self._timeline.steps) < 2:
+            return
+        uuid = self._track(name="steps", parent_uuid=process)
+        for number, (start, end) in enumerate(self._timeline.steps, 1):
+            self._event(start, uuid, _SLICE_BEGIN, f"step {number}")
+            self._event(end, uuid, _SLICE_END)
+
+    def _slices(self, track: Track, pid: int, process: int) -> None:
+        if track.is_thread and track.thread_id:
+            thread = {"pid": pid, "tid": track.thread_id, "thread_name": track.name}
+            uuid = self._track(parent_uuid=process, thread=thread)
+        else:
+            uuid = self._track(parent_uuid=process, name=track.name)
+        under_way: list[Slice] = []
+        for one in track.slices:
+            while under_way and under_way[-1].end <= one.start:
+                self._event(under_way.pop().end, uuid, _SLICE_END)
+            self._begin(one, uuid)
+            under_way.append(one)
+        while under_way:
+            self._event(under_way.pop().end, uuid, _SLICE_END)
+
+    def _begin(self, one: Slice, uuid: int) -> None:
+        event = self._event(one.start, uuid, _SLICE_BEGIN, one.op)
+        event.flow_ids.extend(self._flows_from[one])
+        event.terminating_flow_ids.extend(self._flows_to[one])
+        for name, value in arguments_of(one).items():
+            annotation = event.debug_annotations.add(
+                name_iid=self._iid("debug_annotation_names", name)
+            )
+            if isinstance(value, int):
+                annotation.int_value = value
+            else:
+                annotation.string_value_iid = self._iid("debug_annotation_string_values", value)
+
+    def _event(self, at: int, uuid: int, kind: int, name: str = "") -> Any:
+        packet = self._packet(timestamp=at, sequence_flags=_NEEDS_STATE)
+        event = packet.track_event
+        event.type, event.track_uuid = kind, uuid
+        if name:
+            event.name_iid = self._iid("event_names", name)
+            event.categories.append("op")
+        return event
+
+    def _track(self, **descriptor: Any) -> int:
+        """A new track; its number."""
+        self._last_uuid += 1
+        self._packet(track_descriptor={"uuid": self._last_uuid, **descriptor})
+        return self._last_uuid
+
+    def _packet(self, **fields: Any) -> Any:
+        return self._trace.packet.add(trusted_packet_sequence_id=_SEQUENCE, **fields)
+
+    def _iid(self, kind: str, text: str) -> int:
+        """The number of a text, which the last packet brings along if it is new."""
+        number = self._interned.get((kind, text))
+        if number is None:
+            number = self._interned[kind, text] = len(self._interned) + 1
+            interned = self._trace.packet[-1].interned_data
+            getattr(interned, kind).add(iid=number, str=text.encode())
+        return number

@@ -1,0 +1,70 @@
+"""Runs of the dataflow executor that are traced: when each node became ready, and in which calls."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Any, Self
+
+from opkernel.runtime.traces.place import Place, current_place, enter, leave
+from opkernel.runtime.traces.step_stats_collector import StepStatsCollector
+
+if TYPE_CHECKING:
+    from opkernel.runtime.dataflow.frames import Call, Iteration
+    from opkernel.runtime.dataflow.node_item import NodeItem
+    from opkernel.runtime.dataflow.run import DataflowRun
+
+__all__ = ["run_traced"]
+
+_now = time.perf_counter_ns
+_MAX_CALLS = 8  # that a name tells, the innermost ones
+
+
+def run_traced(run: DataflowRun, collector: StepStatsCollector, feeds: Sequence[Any]) -> Any:
+    """What `run.run(feeds)` gives; the nodes tell the collector what they took."""
+    place = current_place()
+    token = enter(place)
+    run.ready = _Ready(collector, place.scope)
+    try:
+        return run.run(feeds)
+    finally:
+        leave(token)
+
+
+class _Ready(list["tuple[NodeItem, Iteration]"]):
+    """The nodes that are ready; who takes one is at its place from then on."""
+
+    def __init__(self, collector: StepStatsCollector, scope: str) -> None:
+        super().__init__()
+        self._since: list[int] = []
+        self._collector = collector
+        self._scope = scope
+
+    def append(self, node: tuple[NodeItem, Iteration]) -> None:
+        super().append(node)
+        self._since.append(_now())
+
+    def __iadd__(self, nodes: Iterable[tuple[NodeItem, Iteration]]) -> Self:  # type: ignore[override, misc]  # of lists
+        for node in nodes:
+            self.append(node)
+        return self
+
+    def pop(self, index: Any = -1) -> tuple[NodeItem, Iteration]:
+        node = super().pop(index)
+        call = node[1].frame.call
+        scope = self._scope if call is None else self._scope + _scope_of(call)
+        enter(Place(scope, self._since.pop(index), self._collector))
+        return node
+
+    def clear(self) -> None:
+        super().clear()
+        self._since.clear()
+
+
+def _scope_of(call: Call | None) -> str:
+    """The names of the calls that a call is in, and its own."""
+    names: list[str] = []
+    while call is not None and len(names) < _MAX_CALLS:
+        names.append(call.item.name)
+        call = call.iteration.frame.call
+    return "".join(f"{name}/" for name in reversed(names))

@@ -1,0 +1,188 @@
+"""TracingWatcher: has the collector of a step know what each node took.
+
+Graphs that are to be traced are compiled apart, with a watcher; all others pay nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator, Sequence
+from typing import Any
+
+from opkernel.graph import Operation
+from opkernel.kernel import (
+    AsyncOpKernel,
+    FunctionKernel,
+    OpKernel,
+    OpKernelContext,
+    Step,
+    forward_input,
+)
+from opkernel.proto import NodeDef
+from opkernel.runtime.step.kernel_watcher import (
+    CallWatcher,
+    Computer,
+    KernelWatcher,
+    Runner,
+    Starter,
+)
+from opkernel.runtime.traces.node_exec_stats import NodeExecStatsWrapper
+from opkernel.runtime.traces.place import Place, current_place, enter, leave
+from opkernel.runtime.watch.watched_computation import computation
+from opkernel.types import DataType
+
+__all__ = ["TracingWatcher"]
+
+_DEVICE = "/job:localhost/replica:0/task:0/device:CPU:0"  # of nodes that no kernel computes
+
+
+class TracingWatcher(KernelWatcher):
+    """Takes statistics for `step.stats_collector`; the nodes of steps that have none just run.
+
+    Args:
+        inner: Runs the kernels, where given: another watcher.
+    """
+
+    def __init__(self, inner: KernelWatcher | None = None) -> None:
+        self._inner = inner
+
+    def runner(self, op: Operation, kernel: OpKernel) -> Runner:
+        """The function that runs the kernel of a node and takes its statistics.
+
+        Of a kernel that passes its input on, which plans do not call, they are that it took no time.
+        """
+        compute = computation(op, kernel, self._inner)
+        node, types, device = kernel.node_def, kernel.output_types, kernel.device.name
+
+        def run(step: Step, *inputs: Any) -> Sequence[Any]:
+            step.check()
+            if step.stats_collector is None:
+                return compute(step, inputs, None)
+            stats = _begin(step.stats_collector, node)
+            outputs: Sequence[Any] = ()
+            try:
+                outputs = compute(step, inputs, stats)
+                return outputs
+            finally:
+                _end(stats, outputs, types, device)
+
+        def forward(step: Step, tensor: Any) -> Sequence[Any]:
+            if step.stats_collector is not None:
+                stats = step.stats_collector.create_node_exec_stats(node)
+                stats.record_executor_started()
+                stats.set_outputs((tensor,), types)
+                stats.done(device)
+            return (tensor,)
+
+        passes_on = isinstance(kernel, FunctionKernel) and kernel.function is forward_input
+        return forward if passes_on and self._inner is None else run
+
+    def computer(self, op: Operation, kernel: OpKernel) -> Computer | None:
+        """What computes a kernel in a context and takes its statistics."""
+        if self._inner is not None:
+            return self._inner.computer(op, kernel)
+        types, device = kernel.output_types, kernel.device.name
+
+        def compute(ctx: OpKernelContext) -> None:
+            if ctx.step.stats_collector is None:
+                kernel.compute(ctx)
+                return
+            stats = _begin(ctx.step.stats_collector, kernel.node_def)
+            ctx.set_record_memory_consumption(True)
+            try:
+                kernel.compute(ctx)
+            finally:
+                stats.set_memory(ctx)
+                _end(stats, ctx.outputs, types, device)
+
+        return compute
+
+    def starter(self, op: Operation, kernel: AsyncOpKernel) -> Starter | None:
+        """What starts an asynchronous kernel and takes its statistics until it is done."""
+        if self._inner is not None:
+            return None
+        types, device = kernel.output_types, kernel.device.name
+
+        def start(ctx: OpKernelContext, done: Callable[[], None]) -> None:
+            def end() -> None:
+                try:
+                    stats.set_memory(ctx)
+                    _end(stats, () if ctx.status else ctx.outputs, types, device)
+                finally:
+                    done()
+
+            if ctx.step.stats_collector is None:
+                kernel.start(ctx, done)
+                return
+            stats = _begin(ctx.step.stats_collector, kernel.node_def, is_on_thread=False)
+            ctx.set_record_memory_consumption(True)
+            kernel.start(ctx, end)
+
+        return start
+
+    def call_watcher(self, op: Operation) -> CallWatcher:
+        """What takes the statistics of a node that calls functions."""
+        return _TracedCall(op.node_def, op.output_types)
+
+
+class _TracedCall:
+    """A node that calls functions; the nodes in these are named after it."""
+
+    def __init__(self, node: NodeDef, types: Sequence[DataType]) -> None:
+        self._node = node
+        self._types = types
+
+    def call(self, function: Runner, step: Step, *inputs: Any) -> Sequence[Any]:
+        if step.stats_collector is None:
+            return function(step, *inputs)
+        stats = _begin(step.stats_collector, self._node)
+        token = enter(Place(f"{stats.name}/"))
+        outputs: Sequence[Any] = ()
+        try:
+            outputs = function(step, *inputs)
+            return outputs
+        finally:
+            leave(token)
+            _end(stats, outputs, self._types, _DEVICE)
+
+    def requests(
+        self, requests: Callable[[Sequence[Any]], Generator[Any, Any, Sequence[Any]]]
+    ) -> Callable[[Sequence[Any]], Generator[Any, Any, Sequence[Any]]]:
+        return lambda inputs: self._followed(requests(inputs))
+
+    def _followed(
+        self, requests: Generator[Any, Any, Sequence[Any]]
+    ) -> Generator[Any, Any, Sequence[Any]]:
+        place = current_place()
+        if place.collector is None:
+            return (yield from requests)
+        stats = _begin(place.collector, self._node, is_on_thread=False)
+        inside = Place(f"{stats.name}/", 0, place.collector)
+        results = None
+        while True:
+            try:
+                request = requests.send(results)
+            except StopIteration as end:
+                outputs: Sequence[Any] = end.value
+                stats.record_compute_started()  # the time was that of the nodes inside
+                _end(stats, outputs, self._types, _DEVICE)
+                return outputs
+            enter(inside)  # for functions that the executor calls on this thread
+            results = yield request
+
+
+def _begin(collector: Any, node: NodeDef, *, is_on_thread: bool = True) -> NodeExecStatsWrapper:
+    stats: NodeExecStatsWrapper = collector.create_node_exec_stats(node)
+    stats.record_executor_started()
+    if not is_on_thread:
+        stats.thread_id = 0
+    stats.record_compute_started()
+    return stats
+
+
+def _end(
+    stats: NodeExecStatsWrapper, outputs: Sequence[Any], types: Sequence[DataType], device: str
+) -> None:
+    stats.record_compute_ended()
+    stats.set_outputs(outputs, types)
+    stats.record_executor_ended()
+    stats.done(device)

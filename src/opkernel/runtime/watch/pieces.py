@@ -1,0 +1,75 @@
+"""What a kernel does where time is short: element-wise ones go piece by piece, others tell their cost.
+
+NumPy lets nobody interrupt it. So a step with a deadline looks at it between pieces of a second's tenth
+or so, and does not begin what cannot be done in the time that is left.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from opkernel.errors import DeadlineExceededError
+from opkernel.kernel import FunctionKernel, OpKernel, Step, allocate
+from opkernel.kernel.work import least_seconds
+from opkernel.runtime.watch.watched_computation import Computation, MemoryTaker
+
+__all__ = ["check_cost", "in_pieces"]
+
+_PIECE = 1 << 18
+"""Elements of a piece."""
+
+
+def check_cost(kernel: OpKernel, inputs: Sequence[Any], seconds_left: float | None) -> None:
+    """Raise DeadlineExceededError where a product or a sort is sure to take longer than there is time.
+
+    Args:
+        kernel: The kernel.
+        inputs: What it is about to get.
+        seconds_left: The time that is left; None for any.
+    """
+    if seconds_left is None:
+        return
+    least = least_seconds(kernel.type_string, inputs)
+    if least > seconds_left:
+        raise DeadlineExceededError(
+            f"Timed out: {kernel.type_string} takes {least:.1f} s at least, and {seconds_left:.1f} s "
+            "are left"
+        )
+
+
+def in_pieces(kernel: OpKernel, compute: Computation) -> Computation:
+    """What computes an element-wise kernel piece by piece, and checks the step between; else `compute`."""
+    claims = kernel.contract
+    is_right = claims.elementwise and not claims.same_shapes and claims.outputs_as_declared
+    if not is_right or not isinstance(kernel, FunctionKernel) or kernel.num_outputs != 1:
+        return compute
+    function, dtype = kernel.function, kernel.output_types[0]
+
+    def run(step: Step, inputs: Sequence[Any], stats: MemoryTaker | None) -> Sequence[Any]:
+        if max([value.size for value in inputs]) <= _PIECE:
+            return compute(step, inputs, stats)
+        try:
+            shape = np.broadcast_shapes(*[value.shape for value in inputs])
+        except ValueError:  # the kernel says what is wrong
+            return compute(step, inputs, stats)
+        whole = [np.broadcast_to(value, shape) for value in inputs]
+        result = allocate(shape, dtype)
+        for place in _pieces(shape):
+            step.check()
+            result[place] = function(*[value[place] for value in whole])
+        return (result,)
+
+    return run
+
+
+def _pieces(shape: tuple[int, ...]) -> Sequence[tuple[slice, ...]]:
+    """Parts of an array, along its longest dimension."""
+    axis = max(range(len(shape)), key=shape.__getitem__)
+    row = max(math.prod(shape) // max(shape[axis], 1), 1)
+    rows = max(_PIECE // row, 1)
+    before = (slice(None),) * axis
+    return [(*before, slice(start, start + rows)) for start in range(0, shape[axis], rows)]

@@ -1,0 +1,114 @@
+"""Arrays whose elements stay as they are, and what kernels have made of them.
+
+The value of a constant never changes; that of a variable stays from one assignment to the next. Who
+holds such an array says so (`note_lasting`): the kernel of Const when it is made, a variable when it is
+read. An array is known by its identity, so this goes with it wherever the graph takes it: through
+Identity, into functions, branches and loops, to other threads.
+
+What is made of an array (`LastingValue.made`) goes with the array, and with its version.
+"""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Callable, Hashable
+from typing import Any
+
+from opkernel.state.keyed_lock import KeyedLock
+
+__all__ = ["CONSTANT", "LastingValue", "lasting_value", "note_lasting"]
+
+CONSTANT = 0
+"""The version of what never changes."""
+
+_MOST_FORMS = 4
+"""Of one value: the oldest goes when another one is made."""
+
+_WANTED = object()
+_making = KeyedLock()
+
+
+class LastingValue(weakref.ref[Any]):
+    """A reference to an array that keeps its elements; it does not keep the array alive.
+
+    Attributes:
+        version: CONSTANT, or how often the variable had been assigned when it was read.
+    """
+
+    __slots__ = ("_forms", "key", "version")
+
+    key: int
+    version: int
+    _forms: dict[Hashable, Any] | None
+
+    @classmethod
+    def of(cls, array: Any, version: int) -> LastingValue:
+        """That of an array, to be found by its `id` (`key`) until it is dead."""
+        self = cls(array, _forget)
+        self.key, self.version, self._forms = id(array), version, None
+        return self
+
+    def made(self, form: Hashable, make: Callable[[], Any]) -> Any:
+        """What `make` gives for a form of the value; it is called once.
+
+        Of a variable, when the form is wanted for the second time: what is assigned anew in every step
+        is used once, and making takes as long as it saves. Until then there is None.
+        """
+        forms = self._forms
+        known = None if forms is None else forms.get(form)
+        if known is not None and known is not _WANTED:
+            return known
+        with _making.hold((self.key, form)):
+            forms = self._forms
+            if forms is None:
+                forms = self._forms = {}
+            if form not in forms and self.version != CONSTANT:
+                _keep(forms, form, _WANTED)
+                return None
+            if forms.get(form, _WANTED) is _WANTED:
+                _keep(forms, form, make())
+            return forms[form]
+
+
+_known: dict[int, LastingValue] = {}
+
+
+def note_lasting(array: Any, version: int = CONSTANT) -> None:
+    """Let it be known that an array keeps its elements; a variable's until it has another version.
+
+    Nobody may write to the array meanwhile. A variable is written to only while no one else has its
+    array, and notes it anew before anybody gets it.
+    """
+    known = _known.get(id(array))
+    if known is None or known.version != version or known() is not array:
+        _known[id(array)] = LastingValue.of(array, version)
+
+
+def lasting_value(array: Any) -> LastingValue | None:
+    """What is known of an array that keeps its elements, or of all that a view shows; else None."""
+    known = _known.get(id(array))
+    if known is not None and known() is array:
+        return known
+    base = getattr(array, "base", None)
+    known = _known.get(id(base))
+    if known is None or known() is not base or not _shows_all(array, base):
+        return None
+    return known
+
+
+def _shows_all(view: Any, base: Any) -> bool:
+    """Whether a view shows the elements of an array as they are: a kernel that may not write has one."""
+    kept = base.shape, base.strides, base.dtype
+    return kept == (view.shape, view.strides, view.dtype)
+
+
+def _keep(forms: dict[Hashable, Any], form: Hashable, made: Any) -> None:
+    while form not in forms and len(forms) >= _MOST_FORMS:
+        del forms[next(iter(forms))]
+    forms[form] = made
+
+
+def _forget(value: weakref.ref[Any]) -> None:
+    assert isinstance(value, LastingValue)
+    if _known.get(value.key) is value:
+        del _known[value.key]

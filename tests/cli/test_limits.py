@@ -1,0 +1,113 @@
+"""`--timeout` and `--memory-limit`: every command takes them, and keeps to them."""
+
+from __future__ import annotations
+
+import signal
+import time
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import click
+import pytest
+
+from opkernel.cli.commands import commands
+from opkernel.cli.limits import time_limit
+from opkernel.device.budget import Budget, current_budget
+from opkernel.errors import DeadlineExceededError
+from opkernel.proto import GraphDef
+
+NAMES = sorted(commands.commands)
+
+
+def expanding_graph() -> bytes:
+    """A constant of one number in the file, and of 2 GiB when it is decoded; less than 100 bytes."""
+    graph_def = GraphDef()
+    node = graph_def.node.add(name="c", op="Const")
+    node.attr["dtype"].type = 1
+    tensor = node.attr["value"].tensor
+    tensor.dtype = 1
+    tensor.float_val.append(1)
+    tensor.tensor_shape.dim.add(size=1 << 28)
+    return graph_def.SerializeToString()
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_every_command_takes_both(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever it does is done under the budget, which is gone afterwards."""
+    found: list[Budget | None] = []
+    command = commands.get_command(click.Context(commands), name)
+    assert command is not None
+    assert [p.name for p in command.params].count("memory_limit") == 1
+    assert [p.name for p in command.params].count("timeout") == 1
+    monkeypatch.setattr(command, "callback", lambda **_: found.append(current_budget()))
+    context = click.Context(command)
+    context.params = {"timeout": 100.0, "memory_limit": 1536}
+    command.invoke(context)
+    (budget,) = found
+    assert budget is not None
+    assert budget.memory_limit_bytes == 1536
+    assert budget.seconds_left is not None
+    assert 0 < budget.seconds_left <= 100
+    assert current_budget() is None
+
+
+@pytest.mark.parametrize(
+    ("text", "size"),
+    [("1", 1), ("512M", 512 << 20), ("2g", 2 << 30), ("1KiB", 1024), ("1.5GB", 3 << 29)],
+)
+def test_sizes(text: str, size: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    found: list[Any] = []
+    command = commands.get_command(click.Context(commands), "doctor")
+    assert command is not None
+    monkeypatch.setattr(command, "callback", lambda **_: found.append(current_budget()))
+    commands.main(["doctor", "--memory-limit", text], standalone_mode=False)
+    assert found[0].memory_limit_bytes == size
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        ["--memory-limit", "0"],
+        ["--memory-limit", "many"],
+        ["--memory-limit", "-1"],
+        ["--memory-limit", "9999999T"],
+        ["--timeout", "inf"],
+        ["--timeout", "-1"],
+    ],
+    ids=str,
+)
+def test_other_limits_are_wrong_use(command: Any, options: list[str]) -> None:
+    done = command("ops", *options)
+    assert done.exit_code == 2
+    assert options[0] in done.stderr
+
+
+@pytest.mark.parametrize(
+    "options", [["run", "--fetch", "c"], ["decompile", "--fetch", "c"]], ids=str
+)
+def test_a_small_file_takes_little_memory(command: Any, tmp_path: Path, options: list[str]) -> None:
+    path = tmp_path / "model.pb"
+    path.write_bytes(expanding_graph())
+    done = command(options[0], str(path), *options[1:], "--memory-limit", "64M")
+    assert done.exit_code == 1
+    assert "RESOURCE_EXHAUSTED" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_a_time_limit_interrupts_python() -> None:
+    with pytest.raises(DeadlineExceededError, match=r"Timed out after 0\.05 s"), time_limit(0.05):
+        time.sleep(60)
+    assert signal.getitimer(signal.ITIMER_REAL) == (0.0, 0.0)
+
+
+def test_a_time_limit_is_not_lost_where_errors_are_caught(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("opkernel.cli.limits._AGAIN_S", 0.05)
+
+    def hear_the_second() -> None:
+        with suppress(DeadlineExceededError):
+            time.sleep(60)
+        time.sleep(60)
+
+    with pytest.raises(DeadlineExceededError), time_limit(0.05):
+        hear_the_second()

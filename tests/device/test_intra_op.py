@@ -1,0 +1,144 @@
+"""shard: one kernel's work on several threads, without waiting for helpers that are busy."""
+
+import os
+import signal
+import threading
+import time
+
+import numpy as np
+import pytest
+
+from opkernel.device.blas_threads import _openblas, one_blas_thread
+from opkernel.kernel import intra_op_parallelism, intra_op_threads, shard
+
+
+@pytest.mark.parametrize("threads", [1, 2, 5])
+@pytest.mark.parametrize("count", [0, 1, 2, 100])
+def test_every_part_is_done_once(threads, count):
+    done: list[int] = []
+    with intra_op_parallelism(threads):
+        shard(done.append, range(count))
+    assert sorted(done) == list(range(count))
+
+
+def test_parts_are_done_side_by_side():
+    meeting = threading.Barrier(3, timeout=30)
+    with intra_op_parallelism(3):
+        shard(lambda _: meeting.wait(), range(3))
+
+
+def test_one_thread_is_the_calling_one():
+    found = []
+    with intra_op_parallelism(1):
+        shard(lambda _: found.append(threading.get_ident()), range(9))
+    assert set(found) == {threading.get_ident()}
+
+
+@pytest.mark.parametrize("failing", [0, 7])
+def test_an_error_is_raised_when_all_threads_have_stopped(failing):
+    at_work = set()
+
+    def work(part):
+        at_work.add(part)
+        try:
+            if part == failing:
+                raise ValueError("part")
+            time.sleep(0.001)
+        finally:
+            at_work.remove(part)
+
+    with intra_op_parallelism(4), pytest.raises(ValueError, match="part"):
+        shard(work, range(1000))
+    assert not at_work
+
+
+def test_work_within_work_does_not_wait_for_busy_helpers():
+    done = []
+
+    def outer(part):
+        shard(lambda inner: done.append((part, inner)), range(5))
+
+    with intra_op_parallelism(2):
+        shard(outer, range(20))
+    assert sorted(done) == [(part, inner) for part in range(20) for inner in range(5)]
+
+
+def test_callers_side_by_side():
+    done: list[list[int]] = [[] for _ in range(8)]
+
+    def call(mine):
+        with intra_op_parallelism(3):
+            for _ in range(50):
+                shard(mine.append, range(4))
+
+    callers = [threading.Thread(target=call, args=(mine,)) for mine in done]
+    for caller in callers:
+        caller.start()
+    for caller in callers:
+        caller.join()
+    assert [sorted(mine) for mine in done] == [sorted(list(range(4)) * 50)] * 8
+
+
+def test_helpers_ignore_floating_point_errors():
+    with intra_op_parallelism(4), np.errstate(all="raise"):
+        barrier = threading.Barrier(4, timeout=30)
+        raised = []
+
+        def work(_):
+            barrier.wait()
+            try:
+                np.divide(np.ones(1), 0)
+            except FloatingPointError:
+                raised.append(threading.get_ident())
+
+        shard(work, range(4))
+    assert raised == [threading.get_ident()]
+
+
+@pytest.mark.skipif(_openblas() is None, reason="NumPy has another BLAS")
+def test_blas_is_held_to_the_calling_thread():
+    functions = _openblas()
+    assert functions is not None
+    get, put = functions
+    before = get()
+    try:
+        put(2)
+        found = []
+        shard(lambda _: found.append(get()), range(2))
+        assert (found, get()) == ([1, 1], 2)
+        with one_blas_thread, one_blas_thread:
+            assert get() == 1
+        assert get() == 2
+    finally:
+        put(before)
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="the system does not fork")
+@pytest.mark.filterwarnings("ignore:.*multi-threaded.*:DeprecationWarning")
+def test_a_forked_process_may_hold_blas_whatever_threads_did_meanwhile():
+    is_over = threading.Event()
+
+    def hold():
+        while not is_over.is_set():
+            with one_blas_thread:
+                pass
+
+    thread = threading.Thread(target=hold)
+    thread.start()
+    try:
+        for _ in range(10):
+            child = os.fork()
+            if child == 0:
+                signal.alarm(10)
+                with one_blas_thread:
+                    users = one_blas_thread.users
+                os._exit(0 if (users, one_blas_thread.users) == (1, 0) else 1)
+            assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+    finally:
+        is_over.set()
+        thread.join()
+
+
+def test_threads_are_at_least_one():
+    with intra_op_parallelism(-3):
+        assert intra_op_threads() == 1

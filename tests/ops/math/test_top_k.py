@@ -1,0 +1,114 @@
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as hnp
+
+from opkernel import Graph, raw_ops
+from opkernel.errors import InvalidArgumentError
+from opkernel.types import bfloat16, int64
+
+NAN, INF = np.nan, np.inf
+
+
+def top_k(x, k, **attrs):
+    values, indices = raw_ops.TopKV2(input=np.asarray(x), k=np.int32(k), **attrs)
+    return values.tolist(), indices.tolist()
+
+
+def test_equal_elements_keep_their_order():
+    assert top_k(np.array([1, 3, 2, 3, 3], np.int32), 4) == ([3, 3, 3, 2], [1, 3, 4, 2])
+    assert top_k(np.zeros(5, np.float32), 3) == ([0, 0, 0], [0, 1, 2])
+
+
+def test_all_of_unsigned_and_of_the_lowest():
+    assert top_k(np.array([0, 255, 7], np.uint8), 3) == ([255, 7, 0], [1, 2, 0])
+    assert top_k(np.array([-128, 127, -128], np.int8), 2) == ([127, -128], [1, 0])
+    assert top_k(np.array([-INF, INF, -INF], np.float32), 2) == ([INF, -INF], [1, 0])
+
+
+def test_index_type_and_bfloat16():
+    x = np.arange(4).astype(bfloat16.numpy_dtype)
+    values, indices = raw_ops.TopKV2(input=x, k=np.int64(2), index_type=int64)
+    assert values.dtype == x.dtype
+    assert indices.dtype == np.int64
+    assert indices.tolist() == [3, 2]
+
+
+def test_nan_comes_last():
+    assert top_k(np.array([NAN, 1, 2], np.float32), 2) == ([2, 1], [2, 1])
+
+
+def test_unsorted_is_in_the_order_of_tensorflow():
+    x = np.array([[0.1, 0.3, 0.2, 0.4], [0.1, 0.4, 0.3, 0.2]])
+    assert top_k(x, 3, sorted=False)[1] == [[2, 1, 3], [3, 1, 2]]
+    assert top_k(np.array([2, 3, 1, 0, 4]), 3, sorted=False)[1] == [0, 1, 4]
+    assert top_k(np.array([0, 4, 2, 1, 3]), 3, sorted=False)[1] == [2, 1, 4]
+
+
+@given(
+    x=hnp.arrays(
+        np.int16, st.tuples(st.integers(1, 3), st.integers(1, 200)), elements=st.integers(-5, 5)
+    ),
+    data=st.data(),
+    is_sorted=st.booleans(),
+)
+def test_against_a_stable_sort(x, data, is_sorted):
+    k = data.draw(st.integers(0, x.shape[1]))
+    wanted = [
+        [i for _, i in sorted((-value, i) for i, value in enumerate(row))][:k] for row in x.tolist()
+    ]
+    values, indices = raw_ops.TopKV2(input=x, k=np.int32(k), sorted=is_sorted)
+    assert np.take_along_axis(x, indices, 1).tolist() == values.tolist()
+    found = indices.tolist() if is_sorted else [sorted(row) for row in indices.tolist()]
+    assert found == (wanted if is_sorted else [sorted(row) for row in wanted])
+
+
+@pytest.mark.parametrize(
+    ("shape", "k", "message"),
+    [
+        ((2, 3), 4, "input must have at least k columns. Had 3, needed 4"),
+        ((2, 3), -1, "Need k >= 0, got -1"),
+        ((), 0, "input must be >= 1-D"),
+        ((3,), [1], "k must be scalar"),
+    ],
+)
+def test_wrong_k(shape, k, message):
+    with pytest.raises(InvalidArgumentError, match=message):
+        top_k(np.zeros(shape, np.float32), k)
+
+
+def test_approx_top_k_is_exact():
+    values, indices = raw_ops.ApproxTopK(input=np.array([[1, 5, 3]], np.float32), k=2)
+    assert values.tolist() == [[5, 3]]
+    assert indices.tolist() == [[1, 2]]
+
+
+def test_in_top_k():
+    predictions = np.array([[0.1, 0.3, 0.2], [0.5, 0.5, 0.1], [NAN, 1, 0], [1, 2, 3]], np.float32)
+    targets = np.array([2, 1, 1, 3], np.int32)
+    for k, expected in [(1, [False, True, False, False]), (2, [True, True, False, False])]:
+        args = {"predictions": predictions, "targets": targets}
+        assert raw_ops.InTopK(**args, k=k).tolist() == expected
+        assert raw_ops.InTopKV2(**args, k=np.int32(k)).tolist() == expected
+    with pytest.raises(InvalidArgumentError, match="4 must match length of targets 2"):
+        raw_ops.InTopK(predictions=predictions, targets=targets[:2], k=1)
+
+
+def test_nth_element():
+    x = np.array([[4, 1, 3], [9, 9, 0]], np.int32)
+    assert raw_ops.NthElement(input=x, n=1).tolist() == [3, 9]
+    assert raw_ops.NthElement(input=x, n=0, reverse=True).tolist() == [4, 9]
+    with pytest.raises(InvalidArgumentError, match="last dimension > n = 3"):
+        raw_ops.NthElement(input=x, n=3)
+
+
+def test_a_recall_of_nan_is_let_pass_where_it_is_not_used():
+    x = np.array([[1, 5, 3]], np.float32)
+    values, _ = raw_ops.ApproxTopK(input=x, k=2, recall_target=float("nan"))
+    assert values.tolist() == [[5, 3]]
+    with Graph().as_default():
+        assert raw_ops.ApproxTopK(input=x, k=2, recall_target=float("nan"))[0].shape.as_list() == [
+            1,
+            2,
+        ]

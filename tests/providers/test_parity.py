@@ -1,0 +1,124 @@
+"""Every provider gives what the reference kernels give. A new one joins by registering."""
+
+import pytest
+
+from opkernel.kernel import KernelContract, KernelProvider, register_kernel, registered_providers
+from opkernel.kernel.registry.provider import REFERENCE
+from opkernel.opdef import global_op_registry
+from opkernel.providers.blas import panels, small_kernels
+from opkernel.providers.blas.conv import by_lines, forward
+from opkernel.testing import CheckFailure, check_provider
+from opkernel.testing.product_calls import has_product_calls, product_calls
+from opkernel.testing.provider_check import check_provider_on_call, ops_of_provider
+from opkernel.types import float32
+
+PROVIDERS = [one for one in registered_providers() if one.name != REFERENCE]
+CASES = [(one.name, op) for one in PROVIDERS for op in ops_of_provider(one)]
+
+
+@pytest.fixture(autouse=True)
+def small_kernels_everywhere(monkeypatch):
+    """As on processors for which OpenBLAS has them: so all of `blas` is tested on all machines."""
+    for module in (small_kernels, panels, by_lines):
+        monkeypatch.setattr(module, "has_small_kernels", lambda: True)
+
+
+@pytest.mark.parametrize(("provider", "op"), CASES)
+def test_the_same_as_the_reference(provider, op):
+    (report,) = check_provider(provider, ops=[op], max_examples=8)
+    assert report.ran >= 2
+
+
+def test_the_calls_reach_every_algorithm_of_convolutions(monkeypatch):
+    reached = set()
+
+    def noting(name, weights_for, compute):
+        def noted(*args):
+            reached.add(name)
+            return compute(*args)
+
+        return weights_for, noted
+
+    algorithms = [noting(f"{f.__module__}", f, g) for f, g in forward._ALGORITHMS]
+    monkeypatch.setattr(forward, "_ALGORITHMS", algorithms)
+    for call in product_calls("Conv2D", 24):
+        check_provider_on_call("blas", call)
+    assert {name.rpartition(".")[2] for name in reached} == {"winograd", "by_panels", "by_lines"}
+
+
+def wrong(kernel, **declared):
+    """A provider that is not registered, whose kernel of MatMul is this one."""
+    provider = KernelProvider("wrong")
+    declared = {"types": {"T": [float32]}, "factory": True, **declared}
+    register_kernel("MatMul", device="CPU", registry=provider.kernels, **declared)(kernel)
+    return provider
+
+
+def reference(*, transpose_a, transpose_b):
+    return lambda a, b: (a.T if transpose_a else a) @ (b.T if transpose_b else b)
+
+
+@pytest.mark.parametrize(
+    ("kernel", "message"),
+    [
+        (lambda: lambda a, b: a @ b, "refuses it with|raises ValueError|disagree"),
+        (lambda: lambda a, b: a @ b + 1, "raises|disagree"),
+    ],
+)
+def test_wrong_results_are_found(kernel, message):
+    with pytest.raises(CheckFailure, match=message):
+        check_provider(wrong(kernel), max_examples=20)
+
+
+def test_a_wrong_result_for_large_matrices_is_found():
+    def kernel(*, transpose_a, transpose_b):
+        multiply = reference(transpose_a=transpose_a, transpose_b=transpose_b)
+        return lambda a, b: multiply(a, b) * (2 if a.size > 10_000 else 1)
+
+    with pytest.raises(CheckFailure, match="disagree on output 0"):
+        check_provider(wrong(kernel), max_examples=20)
+
+
+def test_weights_that_outlive_their_version_are_found():
+    class Stale(KernelProvider):
+        """Remembers the first weights of each array for ever."""
+
+        def __init__(self):
+            super().__init__("stale")
+            self.known = {}
+
+        def product(self, a, b):
+            if self.prepared("b", b) is not None:
+                b = self.known.setdefault(id(b), b.copy())
+            return a @ b
+
+        def prepare(self, input, value, version):
+            return True
+
+    provider = Stale()
+    checked = {"T": [float32]}
+
+    def kernel(*, transpose_a, transpose_b):
+        if transpose_a or transpose_b:
+            return reference(transpose_a=transpose_a, transpose_b=transpose_b)
+        return provider.product
+
+    claims = KernelContract(outputs_as_declared=True)  # so that it gets the arrays themselves
+    register_kernel(
+        "MatMul",
+        device="CPU",
+        types=checked,
+        factory=True,
+        contract=claims,
+        registry=provider.kernels,
+    )(kernel)
+    with pytest.raises(CheckFailure, match="and of the ref"):
+        check_provider(provider, max_examples=20)
+
+
+def test_product_calls_are_valid_and_many():
+    registry = global_op_registry()
+    for op in filter(has_product_calls, registry.names()):
+        calls = list(product_calls(op, 30))
+        assert len(calls) == 30
+        assert len({str(call) for call in calls}) > 25

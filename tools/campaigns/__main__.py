@@ -1,0 +1,54 @@
+"""Attack opkernel with seeded random cases.
+
+python -m tools.campaigns graphs --seed 7 --seconds 120    damaged graphs
+python -m tools.campaigns graphs --seed 7 --case 4711      one case again
+python -m tools.campaigns --seconds 120                    all that need no TensorFlow, one after the other
+"""
+
+import argparse
+import importlib
+import sys
+import warnings
+
+from tools.campaigns.campaign import Case, run_campaign
+
+CAMPAIGNS = {
+    "graphs": "damaged GraphDefs are refused, or run alike in all executors",
+    "calls": "calls of ops, right and wrong ones, end alike whichever way an op is called",
+    "commands": "the command says what is wrong with arguments and files, and shows no traceback",
+    "effects": "programs with state do the same in the same order, whatever executes them",
+    "tensorflow": "calls of ops give what TensorFlow gives (needs TensorFlow)",
+}
+
+
+def main(arguments: list[str]) -> int:
+    parser = argparse.ArgumentParser(prog="python -m tools.campaigns", description=__doc__)
+    parser.formatter_class = argparse.RawDescriptionHelpFormatter
+    parser.epilog = "\n".join(f"{name:12}{what}" for name, what in CAMPAIGNS.items())
+    parser.add_argument("name", nargs="?", choices=list(CAMPAIGNS))
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--seconds", type=float, default=60)
+    parser.add_argument("--cases", type=int, default=sys.maxsize, help="stop after so many")
+    parser.add_argument("--findings", type=int, default=20, help="stop when there are so many")
+    parser.add_argument("--case", type=int, help="the number of the only case")
+    options = parser.parse_args(arguments)
+    names = [options.name] if options.name else [n for n in CAMPAIGNS if n != "tensorflow"]
+    return max([_attack(name, options) for name in names])
+
+
+def _attack(name: str, options: argparse.Namespace) -> int:
+    case: Case = importlib.import_module(f"tools.campaigns.{name}").case
+    numbers = range(options.cases) if options.case is None else [options.case]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        report = run_campaign(
+            name, case, options.seed, options.seconds, iter(numbers), options.findings
+        )
+    print(f"{name}, seed {options.seed}: {report}", flush=True)
+    for number, text in report.findings.items():
+        print(f"\npython -m tools.campaigns {name} --seed {options.seed} --case {number}\n{text}")
+    return 1 if report.findings else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
