@@ -50,7 +50,8 @@ def unknown_op(op: str) -> GraphDef:
 def check(result: Result) -> str:
     """What a command printed, which steers no terminal, and no traceback."""
     assert isinstance(result.exception, SystemExit | None), result.exception
-    printed = result.stdout_bytes.decode() + result.stderr_bytes.decode()
+    errors = result.stderr_bytes or b""  # None with Click 8.1, whose standard output has both
+    printed = result.stdout_bytes.decode() + errors.decode()
     assert all(c == "\n" or unicodedata.category(c) not in STEERING for c in printed), printed
     return printed
 
