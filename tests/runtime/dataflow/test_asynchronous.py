@@ -1,7 +1,5 @@
 """Kernels that wait, threads, errors, cancellation and deadlines in the middle of a step."""
 
-import os
-import signal
 import threading
 import time
 from typing import Any
@@ -196,26 +194,6 @@ def test_a_kernel_that_ignores_its_cancellation_is_named_and_left():
     ):
         session.run(y, {"x:0": 1.0}, RunOptions(timeout_in_ms=50))
     begun.pop()()  # too late to matter
-
-
-@pytest.fixture
-def interruptible():
-    """Interrupts raise KeyboardInterrupt, as they do unless whoever started the tests ignores them."""
-    before = signal.signal(signal.SIGINT, signal.default_int_handler)
-    yield
-    signal.signal(signal.SIGINT, before)
-
-
-@pytest.mark.usefixtures("interruptible")
-def test_an_interrupt_from_the_keyboard_leaves_the_session_usable():
-    b = Builder()
-    x = b.placeholder("x")
-    waits = b.op(WAITS, x)
-    with opkernel.Session(b.graph) as session:
-        threading.Timer(0.1, os.kill, [os.getpid(), signal.SIGINT]).start()
-        with pytest.raises(KeyboardInterrupt):
-            session.run(waits, {"x:0": 1.0})
-        assert session.run(b.op("Neg", x), {"x:0": 1.0}) == -1
 
 
 def test_a_sanitized_session_watches_the_kernels_of_loops():

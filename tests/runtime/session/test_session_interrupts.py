@@ -6,7 +6,10 @@ import gc
 import os
 import signal
 import threading
+import traceback
 import weakref
+from collections.abc import Collection
+from types import FrameType
 
 import numpy as np
 import pytest
@@ -19,6 +22,8 @@ from opkernel.graph import graph_to_function_def
 from opkernel.kernel import OpKernel, ResourceBase
 
 WAITS, INTERRUPTS, DEFERS = "InterruptWaits", "InterruptInterrupts", "InterruptDefers"
+WAITING = {"wait", "_next_report"}
+"""The functions in which plans and the dataflow executor wait for kernels."""
 EXECUTORS = ["", "COMPILED_PLAN", "DATAFLOW"]
 
 
@@ -62,14 +67,27 @@ def ops():
 
 @pytest.fixture
 def keyboard():
-    """Interrupts the main thread, soon."""
-    before = signal.signal(signal.SIGINT, signal.default_int_handler)
-    timers = []
+    """Interrupts the main thread, soon, once one of some functions is at work in it.
 
-    def interrupt_soon() -> None:
-        timers.append(threading.Timer(0.1, os.kill, [os.getpid(), signal.SIGINT]))
+    An interrupt that comes earlier, at a place where Python drops exceptions (a `__del__`, say), would be lost.
+    """
+
+    def interrupt(signum: int, frame: FrameType | None) -> None:
+        if any(one.f_code.co_name in awaited for one, _ in traceback.walk_stack(frame)):
+            raise KeyboardInterrupt
+        start_timer()
+
+    def start_timer() -> None:
+        timers.append(threading.Timer(0.05, os.kill, [os.getpid(), signal.SIGINT]))
         timers[-1].start()
 
+    def interrupt_soon(functions: Collection[str] = WAITING) -> None:
+        awaited.update(functions)
+        start_timer()
+
+    awaited: set[str] = set()
+    timers: list[threading.Timer] = []
+    before = signal.signal(signal.SIGINT, interrupt)
     yield interrupt_soon
     for timer in timers:
         timer.join()
@@ -124,7 +142,7 @@ def test_an_interrupt_in_a_loop(keyboard, executor):
     )
     with opkernel.Session(b.graph, executor_type=executor) as session:
         assert session.run(y, {"n:0": 3, "x:0": 1.0}) == 8
-        keyboard()
+        keyboard({"run"})
         with pytest.raises(KeyboardInterrupt):
             session.run(y, {"n:0": 2**31 - 1, "x:0": 0.0})
         assert session.run(y, {"n:0": 3, "x:0": 1.0}) == 8
