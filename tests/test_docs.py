@@ -24,6 +24,7 @@ PAGES = [
     "docs/tracing.md",
 ]
 BLOCK = re.compile(r"^```python\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+LINK = re.compile(r"\]\(([^)]+)\)")
 
 
 @pytest.mark.parametrize("page", PAGES)
@@ -41,3 +42,9 @@ def test_the_code_of_the_page_runs(page: str) -> None:
         check=False,
     )
     assert done.returncode == 0, done.stderr
+
+
+def test_the_readme_leads_to_every_page() -> None:
+    links = {link.split("#")[0] for link in LINK.findall((ROOT / "README.md").read_text())}
+    assert {f"docs/{page.name}" for page in (ROOT / "docs").glob("*.md")} <= links
+    assert all((ROOT / link).exists() for link in links if "://" not in link)
