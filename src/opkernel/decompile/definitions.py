@@ -1,4 +1,4 @@
-"""What the globals of plans are in a program: expressions, and the definitions that these need."""
+"""Globals of plans in the text of a program: expressions, and the definitions that they need."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ class Definitions:
 
 
 class KernelDefinitions(Definitions):
-    """Of programs that call opkernel's kernels."""
+    """Definitions of programs that call opkernel's kernels."""
 
     def _stored(self, value: np.ndarray[Any, Any]) -> tuple[np.ndarray[Any, Any], str]:
         if is_plain(value.dtype):
@@ -141,7 +141,7 @@ class KernelDefinitions(Definitions):
 
 
 class NumpyDefinitions(Definitions):
-    """Of programs that need NumPy only."""
+    """Definitions of programs that need NumPy only."""
 
     def service(self, value: Any, name: str) -> str:
         """Copy ours of that name, if there is one; what is dead is None."""

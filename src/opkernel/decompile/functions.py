@@ -25,7 +25,7 @@ __all__ = ["PlanOfFunction", "plans"]
 
 _HAS_STATE = ", which has state"
 _OF_STEP = ("TensorArray", "Stack")
-"""What the names of ops begin with whose resources end with the step."""
+"""The prefixes of ops whose resources end with the step."""
 
 
 @dataclass
@@ -133,7 +133,7 @@ class _Compiler:
         return [one.name for one in optimization_passes() if "fusion" not in one.run.__module__]
 
     def _note_state(self, ops: Sequence[Operation]) -> None:
-        """What lives longer than a call of a function of Python does."""
+        """Note state that outlives a call of a Python function."""
         for op in ops:
             makes_state = any(t.is_ref or t.base.string == "resource" for t in op.output_types)
             if makes_state and op.op_def.is_stateful and not op.type.startswith(_OF_STEP):

@@ -81,7 +81,7 @@ class _Writer(Writer):
 
 
 def _side(names: Sequence[Name | Sequence[Name]]) -> str:
-    """What stands on one side of an assignment, without brackets where it is short."""
+    """One side of an assignment, without brackets if it is short."""
     text = tuple_text(names)
     return text[1:-1] if len(names) > 1 and len(text) <= _LONG + 2 else text
 

@@ -90,7 +90,7 @@ def name_in_numpy(function: Any) -> str | None:
 
 
 def _wrong(op: Operation, attrs: dict[str, Any]) -> Iterator[str]:
-    """What of a node no program of NumPy alone computes, whatever functions there are."""
+    """The reason why no program of NumPy alone can compute a node."""
     for dtype in dict.fromkeys(op.output_types):
         if not is_plain(dtype.base.numpy_dtype):
             yield f"{op.type} of type {dtype.string}"

@@ -166,7 +166,7 @@ class _Writer:
         return [text for texts in reversed(written) for text in texts]
 
     def _arrays(self) -> dict[int, str]:
-        """What stands for the arrays that the plans refer to, by their ids."""
+        """The expressions for the arrays of plans, by their ids."""
         values: dict[int, Any] = {}
         paths: dict[int, Path] = {}
         for plan in self._plans:
@@ -202,7 +202,7 @@ class _Writer:
         return [function_text(rewriter.function(one), doc) for one in functions]
 
     def _expression(self, plan: PlanOfFunction, name: Name, bound: tree.Global) -> str:
-        """What stands for a global that is no array; nothing for what programs do without."""
+        """The expression for a global that is no array; empty for globals that programs omit."""
         value = bound.value
         if bound.kernel is not None:
             return self.definitions.kernel(value, bound.kernel)

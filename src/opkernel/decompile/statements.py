@@ -60,7 +60,7 @@ class Rewriter:
         return new
 
     def _block(self, block: Block, new: Block) -> Block:
-        """What stands for a block, given it with names of the program, too."""
+        """The statements for a block whose names are those of the program."""
         return [
             one for item, of_it in zip(block, new, strict=True) for one in self._item(item, of_it)
         ]
@@ -102,7 +102,7 @@ class Rewriter:
         return [_called(new, more=[f"{key}={attr_literal(attrs[key])}" for key in attrs])]
 
     def _function_call(self, function: Any, new: tree.FunctionCall) -> Block:
-        """What stands for a call of functions of the graph."""
+        """The expression for a call of functions of the graph."""
         if new.test:
             return [_branches(new, [new.test], [new.function, new.otherwise])]
         if isinstance(function, Choice):

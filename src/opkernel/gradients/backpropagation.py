@@ -31,7 +31,7 @@ __all__ = ["Rules", "backpropagate"]
 
 
 def _gradient_function(op: Unit) -> GradientFunction | None:
-    """What is registered for an operation, else how loops and calls of functions are differentiated."""
+    """The registered gradient of an operation, or that of its loop or function."""
     if isinstance(op, FrameLoop):
         from opkernel.gradients.functional import frame_loop_gradient  # it stands on this module
 
@@ -45,7 +45,7 @@ def _gradient_function(op: Unit) -> GradientFunction | None:
 
 @dataclass(frozen=True, slots=True)
 class Rules:
-    """What the two kinds of backpropagation, in graphs and in bodies of functions, do differently.
+    """The differences between backpropagation in graphs and in bodies of functions.
 
     Attributes:
         gradient_function: the gradient function of an operation, None where it has no gradient.
@@ -134,7 +134,7 @@ class _Backpropagation:
     def _call(
         self, function: GradientFunction | None, op: Unit, grads: list[Gradient | None]
     ) -> Sequence[Gradient | None]:
-        """What a gradient function gives; outputs without gradient count as having zeros."""
+        """The result of a gradient function; missing gradients of outputs are zeros."""
         inputs = op.inputs
         if function is None:
             return [None] * len(inputs)
@@ -159,7 +159,7 @@ def _takes_zeros(op: Unit) -> bool:
 
 
 def _as_sequence(op: Unit, found: Any) -> Sequence[Gradient | None]:
-    """What a gradient function gave, as a sequence: one gradient may come by itself."""
+    """The result of a gradient function as a sequence, also if it is one gradient."""
     gradients: Sequence[Any] = found if isinstance(found, list | tuple) else [found]
     for gradient in gradients:
         if not (gradient is None or isinstance(gradient, Tensor | IndexedSlices)):

@@ -93,7 +93,7 @@ class Contexts:
         return [*[tensor.op for tensor in self._inputs(op)], *op.control_inputs]
 
     def _inputs(self, op: Operation) -> Sequence[Tensor]:
-        """What decides whether an operation is run; a loop is run where its inputs are alive."""
+        """The inputs that decide whether an operation runs; a loop runs if its inputs are alive."""
         assert self._frames is not None
         if op.type in ENTER_OPS or is_head_of_loop(op):
             return ()
@@ -129,7 +129,7 @@ def origin(tensor: Tensor) -> Tensor:
 
 
 def _behind(tensor: Tensor, passing: frozenset[str]) -> Tensor:
-    """What a tensor is the same as, but for operations of some kinds."""
+    """The tensor behind a tensor, past operations of some kinds."""
     while tensor.op.type in passing:
         source: Tensor = tensor.op.inputs[0]
         if source.dtype.is_ref:  # its value may change

@@ -124,7 +124,7 @@ def _of_graph(graph: Graph, tensors: Sequence[Tensor]) -> list[Tensor]:
 
 
 def _grad_ys(ys: Sequence[Tensor], given: Any) -> list[Gradient]:
-    """What each result is weighted with."""
+    """The weight of each result."""
     weights = [None] * len(ys) if given is None else _as_list(given)
     if len(weights) != len(ys):
         raise InvalidArgumentError(f"{len(weights)} grad_ys are given for {len(ys)} ys")

@@ -72,18 +72,18 @@ class FrameLoop:
 
     @property
     def enters(self) -> list[Operation]:
-        """What leads into it, an operation for each input."""
+        """The operations that lead into the loop, one for each input."""
         return [*[variable.enter for variable in self.variables], *self.constants]
 
     @property
     def arguments(self) -> list[Tensor]:
-        """What a turn has of each input."""
+        """The tensors of a turn that stand for the inputs."""
         variables = [variable.merge.outputs[0] for variable in self.variables]
         return [*variables, *[enter.outputs[0] for enter in self.constants]]
 
     @property
     def results(self) -> list[Tensor]:
-        """What a turn gives to the next, in the order of the arguments."""
+        """The tensors that a turn passes to the next, in the order of the arguments."""
         variables = [variable.result for variable in self.variables]
         return [*variables, *[enter.outputs[0] for enter in self.constants]]
 

@@ -23,7 +23,7 @@ Frame = tuple[str, ...]
 """The names of the loops around an operation, outermost first."""
 
 Unit = Operation | FrameLoop
-"""What backpropagation takes as one."""
+"""A unit of backpropagation."""
 
 
 class Frames:
@@ -101,7 +101,7 @@ class Level:
             self._frames = None
 
     def unit(self, op: Operation) -> Unit | None:
-        """What an operation is part of; None for what is outside of the frame or in another turn."""
+        """The unit of an operation; None outside of the frame and in another turn."""
         if self._frames is None:
             return op
         if op.type in NEXT_ITERATION_OPS and self._frames.of(op) == self._frame:
@@ -112,7 +112,7 @@ class Level:
         return op if len(home) == depth else self._loop(home[: depth + 1])
 
     def unit_of_argument(self, x: Tensor) -> Unit:
-        """What gives a tensor that derivatives are with respect to.
+        """The unit of a tensor by which we differentiate.
 
         Raises:
             UnimplementedError: there is a border of a loop between the tensor and the results.
@@ -127,14 +127,14 @@ class Level:
         return unit
 
     def sources(self, unit: Unit) -> list[Unit]:
-        """What gives each input of a unit, as far as it is in the frame."""
+        """The producer of each input of a unit that lies in the frame."""
         if self._frames is None:
             return [tensor.op for tensor in unit.inputs]
         found = [self.unit(tensor.op) for tensor in unit.inputs]
         return [source for source in found if source is not None]
 
     def consumers(self, tensor: Tensor) -> list[Unit]:
-        """What takes a tensor in the frame."""
+        """The consumers of a tensor in the frame."""
         if self._frames is None:
             return list(tensor.consumers())
         found = [self.unit(op) for op in tensor.consumers()]

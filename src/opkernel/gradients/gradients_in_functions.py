@@ -60,7 +60,7 @@ UNLIKE_GRAPHS: Mapping[str, GradientFunction] = {
     "Asinh": _asinh_gradient,
     "Cast": _cast_gradient,
 }
-"""What TensorFlow's C++ does otherwise than its Python: it multiplies where the derivatives of the
+"""Gradients of TensorFlow's C++ unlike its Python's: it multiplies where the derivatives of the
 inverses of sinh and cosh are quotients, and casts to integers, too."""
 
 

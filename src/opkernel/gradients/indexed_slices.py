@@ -16,7 +16,7 @@ __all__ = ["Gradient", "IndexedSlices", "IndexedSlicesValue", "as_dense", "sum_o
 
 
 class IndexedSlicesValue(NamedTuple):
-    """What a session answers for IndexedSlices.
+    """The value of a fetched IndexedSlices.
 
     Attributes:
         values: the rows.
@@ -61,7 +61,7 @@ class IndexedSlices:
 
     @property
     def shape(self) -> PartialTensorShape:
-        """What is known of the shape of the whole tensor."""
+        """The known part of the shape of the whole tensor."""
         rows = self.values.shape
         if rows.rank is None:
             return rows
@@ -88,12 +88,12 @@ class IndexedSlices:
         return self._dense
 
     def _fetched_parts(self) -> IndexedSlicesValue:
-        """What a session computes where it is fetched, in the form of the answer."""
+        """The parts that a session fetches, in the form of the answer."""
         return IndexedSlicesValue(self.values, self.indices, self.dense_shape)
 
 
 Gradient = Tensor | IndexedSlices
-"""What a gradient may be."""
+"""The forms of a gradient."""
 
 
 def as_dense(value: Any) -> Any:

@@ -43,7 +43,7 @@ __all__ = [
 ]
 
 Gradients: TypeAlias = Any
-"""What a gradient function gives: the gradients of the inputs, or one by itself; None for none."""
+"""The result of a gradient function: a gradient for each input, or a single one, or None."""
 
 GradientFunction = Callable[..., Gradients]
 """`gradient(op, *grads)`, with the gradient of each output, None where none may be."""
@@ -54,7 +54,7 @@ _PACKAGE = "opkernel"
 
 @dataclass(frozen=True, slots=True)
 class _Entry:
-    """What is registered for an op; `function` is None for an op without gradient."""
+    """The entry of an op; `function` is None for an op without gradient."""
 
     function: GradientFunction | None
     owner: str

@@ -1,4 +1,4 @@
-"""What gradient functions ask of tensors: whether they have gradients, shapes, values, zeros, ones.
+"""Questions of gradient functions about tensors: gradients, shapes, values, zeros, ones.
 
 Source: TensorFlow python/eager/backprop_util.py, python/ops/default_gradient.py.
 """
@@ -58,7 +58,7 @@ def gradient_dtype(tensor: Tensor) -> DataType:
 
 
 def held_by(tensor: Tensor) -> list[ShapeAndType]:
-    """What a resource or variant is known to hold."""
+    """The known content of a resource or variant."""
     refiner = tensor.graph.refiner
     refiner.add_node(tensor.op)
     return list(refiner.held_by((tensor.op, tensor.value_index)) or ())

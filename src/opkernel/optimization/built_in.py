@@ -15,7 +15,7 @@ def _is_followed(traits: OpTraits) -> bool:
 
 
 _BEFORE_FILTERS: Pattern = frozenset({"Mul", "RealDiv", "Pad", "PadV2"})
-"""What `input_folding` folds into filters."""
+"""The ops that `input_folding` folds into filters."""
 
 PRE, POST = Grouping.PRE_PLACEMENT, Grouping.POST_PLACEMENT
 

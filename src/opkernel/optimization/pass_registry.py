@@ -69,7 +69,7 @@ class OptimizationPass(NamedTuple):
 
     @property
     def doc(self) -> str:
-        """What it does, in a sentence."""
+        """The purpose of the pass, in a sentence."""
         function = self.run.function if isinstance(self.run, PassOfModule) else self.run
         return (function.__doc__ or "").strip().partition("\n")[0]
 

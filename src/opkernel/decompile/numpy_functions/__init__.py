@@ -31,7 +31,7 @@ __all__ = ["BY_NAME", "NEEDED_ATTRS", "NUMPY_FUNCTIONS"]
 _OF_OPS = (array, convolution, elementwise, fused, image, linalg, lists, nn, reductions)
 
 _NAMED = (array, elementwise, linalg, nn, reductions)
-"""Those whose functions are called as ops are, but for those that `FUNCTIONS` names."""
+"""The modules whose functions are named like ops, except for those in `FUNCTIONS`."""
 _WORD = re.compile("(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
 
 

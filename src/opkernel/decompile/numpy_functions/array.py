@@ -285,7 +285,7 @@ def where(condition: Any) -> Any:
 
 
 def unique(x: Any, *, out_idx: str = "int32") -> Any:
-    """What is in a vector, as it first comes, and where each element stands in that."""
+    """The different elements of a vector, as they first appear, and the index of each element."""
     values, first, inverse = np.unique(x, return_index=True, return_inverse=True)
     order = np.argsort(first)
     return values[order], np.argsort(order)[inverse].astype(out_idx)

@@ -1,4 +1,4 @@
-"""What the plans of conditionals and loops call, for programs of NumPy alone: dead tensors are None."""
+"""Conditionals and loops of programs of NumPy alone; dead tensors are None."""
 
 from typing import Any
 

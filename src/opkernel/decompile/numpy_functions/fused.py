@@ -22,7 +22,7 @@ def gelu_by_tanh(x: Any) -> Any:
 
 
 def finished(x: Any, args: Any, fused_ops: Any, epsilon: float, alpha: float) -> Any:
-    """What the ops make of a product, given their other inputs."""
+    """The result of an op's epilogue for a product and the other inputs."""
     activations: dict[str, Any] = {
         "Elu": elu,
         "GeluApproximate": gelu_by_tanh,

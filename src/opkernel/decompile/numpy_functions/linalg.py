@@ -35,7 +35,7 @@ def einsum(inputs: Any, *, equation: str) -> Any:
 
 
 def matrix_band_part(x: Any, lower: Any, upper: Any) -> Any:
-    """Of each matrix the diagonals that are so far from the main one; all of a side if negative."""
+    """The diagonals of each matrix near the main one; all of a side whose number is negative."""
     offset = np.arange(x.shape[-1]) - np.arange(x.shape[-2])[:, np.newaxis]
     kept = ((lower < 0) | (-offset <= lower)) & ((upper < 0) | (offset <= upper))
     return np.where(kept, x, x.dtype.type(0))

@@ -106,7 +106,7 @@ def dense_bincount(x: Any, size: Any, weights: Any, *, binary_output: bool = Fal
 
 
 def segments(ufunc: Any, data: Any, ids: Any, count: int, first: Any) -> Any:
-    """What a ufunc makes of the rows of each id, beginning with `first`."""
+    """The reduction by a ufunc of the rows of each id, beginning with `first`."""
     result = np.full((count, *data.shape[ids.ndim :]), first, data.dtype)
     kept = ids >= 0
     ufunc.at(result, ids[kept], data[kept])

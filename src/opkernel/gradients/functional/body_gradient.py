@@ -40,7 +40,7 @@ class Body(Protocol):
 
     @property
     def name(self) -> str:
-        """What to call it."""
+        """The name of the function."""
 
     @property
     def graph(self) -> Graph:
@@ -98,7 +98,7 @@ class BodyGradient:
 
 
 def gradient_name(body: Body) -> str:
-    """What the name of a gradient of a function begins with."""
+    """The prefix of the names of a function's gradients."""
     return function_name(f"{body.name}_gradient")
 
 

@@ -64,7 +64,7 @@ class ForwardLoop:
         return turns, list(kept)
 
     def _first_values(self, tensors: Sequence[Tensor]) -> tuple[Tensor, list[Tensor]]:
-        """What the further variables begin with."""
+        """The initial values of the added variables."""
         graph = self.op.graph
         with graph.as_default(), graph.control_dependencies(None), in_frame_of(self._inputs[0]):
             lists = [
@@ -108,7 +108,7 @@ class ForwardLoop:
 
 
 def element_shape(tensor: Tensor) -> Any:
-    """What is known of a shape, as the ops of lists take it."""
+    """The known part of a shape, in the form that list ops take."""
     dims = tensor.shape.dims
     if dims is None:
         return constant(-1, _INT32)

@@ -102,7 +102,7 @@ def _next_count(count: Tensor) -> Tensor:
 
 
 def _appended(tensor: Tensor) -> Callable[[Tensor], Tensor]:
-    """What appends a tensor to a list."""
+    """The operation that appends a tensor to a list."""
 
     def append(handle: Tensor) -> Tensor:
         longer: Tensor = nodes.TensorListPushBack(handle, tensor)

@@ -61,7 +61,7 @@ class GradientGraph(FuncGraph):
         return self._values[tensor]
 
     def capture_value(self, tensor: Tensor) -> Tensor:
-        """What stands for a tensor that is always alive and no constant."""
+        """The stand-in for a tensor that is always alive and not constant."""
         return super().capture(tensor)
 
     def _value(self, tensor: Tensor) -> Tensor:

@@ -43,7 +43,7 @@ class Loop(Protocol):
 
     @property
     def constants(self) -> Mapping[Tensor, Tensor]:
-        """What is the same in all turns, with what the loop takes for it."""
+        """The tensors that are equal in all turns, with the loop's inputs for them."""
 
     @property
     def stops(self) -> Sequence[Tensor]:
@@ -107,7 +107,7 @@ class _TurnGraph(GradientGraph):
         self.lists: dict[Tensor, tuple[Tensor, Tensor]] = {}
 
     def capture_value(self, tensor: Tensor) -> Tensor:
-        """What stands for a tensor: an argument, or the last element of a list."""
+        """The stand-in for a tensor: an argument, or the last element of a list."""
         return self._pop(tensor) if self.is_kept(tensor) else super().capture_value(tensor)
 
     def is_kept(self, tensor: Tensor) -> bool:

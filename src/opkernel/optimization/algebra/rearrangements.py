@@ -81,7 +81,7 @@ def merged_bitcast(editor: GraphEditor, op: Operation) -> bool:
 
 
 def cast_back(editor: GraphEditor, op: Operation) -> bool:
-    """What was cast to a type that holds all its values, and back, is what it was."""
+    """Bypass a Cast to a type that holds all values, and the Cast back."""
     inner = op.inputs[0].op
     if inner.type != "Cast" or inner.control_inputs or not editor.may_bypass(inner):
         return False
@@ -126,7 +126,7 @@ def _is_same_axis(editor: GraphEditor, one: Tensor, other: Tensor, tensor: Tenso
 
 
 def unpacked(editor: GraphEditor, op: Operation) -> bool:
-    """What is unpacked along the axis along which it was packed."""
+    """Bypass an Unpack along the axis of its Pack."""
     inner = op.inputs[0].op
     if inner.type != "Pack" or not editor.may_bypass(op, *inner.inputs) or inner in editor.feeds:
         return False

@@ -65,7 +65,7 @@ def keeps_shape(editor: GraphEditor, tensor: Tensor, value: Array) -> bool:
 
 
 def _sum(editor: GraphEditor, op: Operation) -> Tensor | None:
-    """Of integers x + 0, of floats x + (-0.0)."""
+    """The x of x + 0 of integers, and of x + (-0.0) of floats."""
     return (_ZERO if op.output_types[0].is_integer else _MINUS_ZERO)(editor, op)
 
 
@@ -138,11 +138,11 @@ def _strided_slice(editor: GraphEditor, op: Operation) -> Tensor | None:
 
 
 _MASKS = ("ellipsis_mask", "new_axis_mask", "shrink_axis_mask")
-"""What makes dimensions of a StridedSlice others than those of its input."""
+"""The attrs by which a StridedSlice changes the dimensions of its input."""
 
 
 def _select(editor: GraphEditor, op: Operation) -> Tensor | None:
-    """What is selected everywhere, where the other one would do, too."""
+    """The tensor that a Select with a uniform constant condition chooses."""
     value = editor.free_value(op.inputs[0])
     if value is None or not value.size or (value.all() != value.any()):
         return None
@@ -165,7 +165,7 @@ def _alone(editor: GraphEditor, op: Operation) -> Tensor | None:
 
 
 def _repack(editor: GraphEditor, op: Operation) -> Tensor | None:
-    """What was unpacked, where all of it is packed again, in order."""
+    """The tensor whose parts, all of them and in order, a Pack puts together again."""
     inner: Operation = op.edges[0]
     if inner.type != "Unpack" or op.inputs != inner.outputs or inner.control_inputs:
         return None

@@ -63,7 +63,7 @@ def _attrs(tensor: Tensor) -> dict[str, Any]:
 
 
 def _permutation(editor: GraphEditor, op: Operation) -> Permutation | None:
-    """That of a Transpose which may be done elsewhere; None of all other operations."""
+    """The permutation of a Transpose that may move; None for all other operations."""
     if op.type != "Transpose" or op in editor.feeds or op.control_inputs:
         return None
     axes = editor.free_value(op.inputs[1])

@@ -27,7 +27,7 @@ def control_edges(editor: GraphEditor) -> None:
 
 
 def _unique(op: Operation, stands_for: dict[Operation, list[Operation]]) -> list[Operation]:
-    """What an operation waits for, without what it takes tensors of."""
+    """The control inputs of an operation that are not data inputs as well."""
     taken = set(op.edges[::2])
     found = [one for source in op.control_inputs for one in stands_for.get(source, [source])]
     return [one for one in dict.fromkeys(found) if one not in taken]

@@ -38,7 +38,7 @@ def known_choice(editor: GraphEditor, tensor: Tensor) -> np.ndarray[Any, Any] | 
 
 
 def waits_of_choice(editor: GraphEditor, choice: Tensor) -> list[Operation]:
-    """What still has to be waited for where nobody takes a choice that is known."""
+    """The operations to wait for in place of a Switch or Merge whose choice is known."""
     op, value = choice.op, known_choice(editor, choice)
     may_become = op.type != "Const" and op.type not in LOW_LEVEL_CONTROL_FLOW
     if may_become and len(op.outputs) == 1 and value is not None:

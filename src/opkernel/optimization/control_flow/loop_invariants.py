@@ -17,7 +17,7 @@ __all__ = ["cannot_fail", "loop_invariants"]
 
 
 class _Invariant(NamedTuple):
-    """What an operation gives in every turn: tensors before the loop.
+    """The results of an operation that are equal in every turn: tensors before the loop.
 
     `enter` is an Enter of the loop, None for constants; `waits_for` is what says that there is a turn.
     """
@@ -45,7 +45,7 @@ def loop_invariants(editor: GraphEditor) -> None:
 def _invariant(
     editor: GraphEditor, op: Operation, known: dict[Operation, _Invariant]
 ) -> _Invariant | None:
-    """What an operation gives in every turn; its copy before the loop, if it can be moved."""
+    """The invariant of an operation; its copy before the loop, if it can move."""
     if op.type == "Enter":
         source = op.inputs[0]
         is_constant = op.attr["is_constant"].b and not source.dtype.is_ref

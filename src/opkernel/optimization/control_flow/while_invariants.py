@@ -79,7 +79,7 @@ def _is_worth_a_look(editor: GraphEditor, op: Operation) -> bool:
 
 
 def _origin(name: str, identities: dict[str, str]) -> str:
-    """What a tensor of a function, `node:output:0` or an argument, is passed on from."""
+    """The tensor, `node:output:0` or an argument, that reaches one of a function unchanged."""
     for _ in identities:
         node, _, output = name.partition(":")
         if not output or node not in identities:

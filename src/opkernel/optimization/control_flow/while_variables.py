@@ -30,7 +30,7 @@ _PASSES = (
     "shape_materialization",
     "shape_specialization",
 )
-"""What leaves out shapes, and what is computed from them."""
+"""The passes that remove shapes, and the nodes computed from shapes."""
 
 
 def drop_variables(editor: GraphEditor, loop: Operation, facts: Sequence[TensorFacts]) -> None:

@@ -129,7 +129,7 @@ def _may_scale(factor: Array) -> bool:
 def _normalisation(
     editor: GraphEditor, op: Operation, depth: int
 ) -> tuple[Operation, Array, Array] | None:
-    """What a FusedBatchNorm does with statistics that are given."""
+    """The scale and shift of a FusedBatchNorm with given statistics."""
     attrs = op.attr
     if attrs["is_training"].b or attrs["data_format"].s not in (b"NHWC", b"NDHWC"):
         return None

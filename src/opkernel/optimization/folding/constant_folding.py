@@ -94,7 +94,7 @@ def _is_taken(tensor: Tensor, folded: Collection[Operation], editor: GraphEditor
 
 
 def _control_inputs(folded: Iterable[Operation]) -> dict[Operation, list[Operation]]:
-    """What each operation and all that is folded into it wait for."""
+    """The control inputs of each operation and of all operations folded into it."""
     found: dict[Operation, list[Operation]] = {}
     for op in folded:
         controls = list(op.control_inputs)

@@ -40,7 +40,7 @@ def _is_constant(editor: GraphEditor, op: Operation) -> bool:
 
 
 def _worth_it(editor: GraphEditor, foldable: list[Operation]) -> set[Operation]:
-    """Those that compute something, or from which something is computed."""
+    """The operations that compute something, or that feed a computation."""
     found: set[Operation] = set()
     for op in reversed(foldable):
         if not op.traits.passes_on or any(c in found for c, _ in editor.consumers(op.outputs[0])):

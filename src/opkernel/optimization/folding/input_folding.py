@@ -42,7 +42,7 @@ def input_folding(editor: GraphEditor) -> None:
 
 
 def _inner(editor: GraphEditor, op: Operation) -> Operation | None:
-    """What gives the first input of an operation, where nothing else takes that."""
+    """The producer of an operation's first input, if it has no other consumer."""
     inner: Operation = op.edges[0]
     if inner in editor.feeds or inner.device != op.device or editor.only_consumer(inner) is None:
         return None

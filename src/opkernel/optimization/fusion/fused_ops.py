@@ -87,7 +87,7 @@ def _has_fused_form(editor: GraphEditor, op: Operation) -> bool:
 
 
 def _addition_of(editor: GraphEditor, bias: Operation) -> Operation | None:
-    """What adds a tensor of the same shape to the result of a BiasAdd, and to nothing else."""
+    """The only consumer of a BiasAdd, if it adds a tensor of the same shape."""
     following = editor.only_consumer(bias)
     if following is None or following[0].type not in ("Add", "AddV2"):
         return None

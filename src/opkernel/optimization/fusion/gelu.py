@@ -27,7 +27,7 @@ _MOST_STEPS = 12
 
 
 class Gelu(NamedTuple):
-    """What a GELU is called among fused ops, its argument, and its operations, the last one last."""
+    """A GELU: its name among fused ops, its argument, and its operations, in order."""
 
     name: str
     x: Tensor
@@ -111,7 +111,7 @@ class _Terms:
         return float(value) if value is not None and value.ndim == 0 else None
 
     def beside(self, tensor: Tensor, is_one: Callable[[Tensor], bool]) -> Tensor | None:
-        """Of a sum the other term, beside the one that is meant."""
+        """The other term of a sum."""
         if tensor.op.type in ("Add", "AddV2"):
             self.steps[tensor.op] = None
             for one, other in (tensor.op.inputs, tensor.op.inputs[::-1]):
