@@ -36,7 +36,7 @@ Array = np.ndarray[Any, Any]
 _MAX_BYTES = 10 << 20
 _MOST_WORK = 1 << 30
 _MOST_CALLS = 10_000
-"""Of functions, and nodes in them, for one answer."""
+"""The most calls of functions, and nodes in them, for one answer."""
 _LOOPS = LOOP_OPS | {"StatelessWhile", "While"}
 
 

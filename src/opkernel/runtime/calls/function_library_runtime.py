@@ -57,7 +57,7 @@ __all__ = ["FunctionLibraryRuntime"]
 _NO_FUNCTION = FunctionDef()
 _PARTITIONED = ("PartitionedCall", "StatefulPartitionedCall")
 """The ops to which a function that does not exist is an argument that is wrong, as in TensorFlow."""
-"""What stands for the definition of the gradient of a single op."""
+"""The stand-in for a definition, of the gradient of a single op."""
 
 
 class FunctionLibraryRuntime:
@@ -243,7 +243,7 @@ class FunctionLibraryRuntime:
 
     @property
     def services(self) -> dict[str, Any]:
-        """What steps of its functions have of it, by the names of the attributes of steps."""
+        """The services that steps of its functions get, by the names of the attributes of steps."""
         services: dict[str, Any] = {"function_library": self}
         if self.device is not self._original.device:
             services["resource_manager"] = self.device.resource_manager
@@ -336,7 +336,7 @@ class FunctionLibraryRuntime:
         *,
         lowers: bool = False,
     ) -> ProgramRequest:
-        """What a program is built for that calls functions of this runtime, on its device."""
+        """The request for a program that calls functions of this runtime, on its device."""
         return ProgramRequest(
             part,
             kernels,

@@ -1,4 +1,4 @@
-"""What options and attrs say of how a function is instantiated.
+"""Options and attrs that say how a function is instantiated.
 
 Source: TensorFlow core/common_runtime/function_def_utils.cc, instantiate_options checks of
 core/common_runtime/partitioning_utils.cc, core/kernels/partitioned_function_ops.cc.

@@ -80,13 +80,13 @@ class FunctionStep(Step):
 
 
 class FunctionRuntimeServices(Protocol):
-    """What a step of a function needs of what gives its functions."""
+    """The services that a step of a function gets from its function library runtime."""
 
     device: LocalDevice
 
     @property
     def services(self) -> dict[str, Any]:
-        """What is not to be the caller's, by the names of Step's attributes."""
+        """The services that are not the caller's, by the names of Step's attributes."""
 
 
 def run_in_step(
@@ -95,7 +95,7 @@ def run_in_step(
     runtime: FunctionRuntimeServices,
     frame: CallFrame | None = None,
 ) -> _Result:
-    """What `run` gives for the step that the options describe.
+    """The result of `run` in the step that the options describe.
 
     Raises:
         CancelledError, DeadlineExceededError: the step is over before it began.

@@ -122,7 +122,7 @@ class InstantiatedFunction:
 
     @property
     def targets(self) -> tuple[Operation, ...]:
-        """What of the body runs, whether or not a result needs it; raises as `body` does."""
+        """The operations of the body that always run; raises as `body` does."""
         return self.body.control_ret_nodes if self.is_pruned else self.body.targets
 
     @property

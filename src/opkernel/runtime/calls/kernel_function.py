@@ -21,7 +21,7 @@ __all__ = ["kernel_function", "node_of"]
 
 
 def kernel_function(op: str, /, **attrs: Any) -> Callable[..., Any]:
-    """What computes an op on the CPU, as the plans of sessions call it.
+    """The function that computes an op on the CPU, as the plans of sessions call it.
 
         matmul = kernel_function("MatMul", T=opkernel.float32, transpose_b=True)
         c = matmul(a, b)

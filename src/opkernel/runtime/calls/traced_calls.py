@@ -33,7 +33,7 @@ _Run = Callable[[Sequence[Any]], Any]
 
 
 def make_runner(function: "ConcreteFunction") -> _Run:
-    """What runs a traced function on arrays, given in the order of its inputs.
+    """The function that runs a traced function on arrays, in the order of its inputs.
 
     It raises as `Session.run` does. A kernel that is registered anew counts from the next call on;
     the others keep their state.
@@ -82,7 +82,7 @@ def make_runner(function: "ConcreteFunction") -> _Run:
 
 
 def _answer(function: "ConcreteFunction") -> Callable[[Sequence[Any]], Any]:
-    """What gives the results of a step the form in which Python returned them."""
+    """The function that gives results of a step the structure in which Python returned them."""
     finishes = [result_of(tensor.dtype.base) for tensor in function.graph.outputs]
     if isinstance(function.structured_outputs, Tensor):
         (finish,) = finishes

@@ -45,7 +45,7 @@ class Started(NamedTuple):
 
 
 class Elsewhere:
-    """What is being computed elsewhere; for the thread that runs the step.
+    """The computations elsewhere, for the thread that runs the step.
 
     Args:
         step: The step, which may have a pool of threads for expensive kernels.

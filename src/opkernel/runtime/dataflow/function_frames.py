@@ -18,13 +18,13 @@ from opkernel.runtime.plan.services import branch_index, truth
 __all__ = ["Requests", "requests_of"]
 
 Requests = Generator[tuple[Function, Sequence[Any]], Sequence[Any], Sequence[Any]]
-"""What a node wants: functions with their arguments."""
+"""The calls that a node makes: functions with their arguments."""
 
 
 def requests_of(
     op: Operation, library: FunctionLibrary
 ) -> Callable[[Sequence[Any]], Requests] | None:
-    """What makes the requests of a node from its inputs; None for nodes that call no functions."""
+    """The function that makes a node's calls from its inputs; None for nodes that call nothing."""
     make = _REQUESTS.get(op.traits.calls)
     if make is not None:
         return make(op, library)

@@ -126,7 +126,7 @@ class GraphView:
             item.is_constant = item.op.get_attr("is_constant")
 
     def _start(self, items: Iterable[NodeItem]) -> list[NodeItem]:
-        """What is ready when a step begins, once the constants have been handed on."""
+        """The nodes that are ready when a step begins, once the constants have been handed on."""
         waiting_for_nothing = [i for i in items if not i.pending and i.frame is self.root]
         ready = []
         for item in waiting_for_nothing:

@@ -1,4 +1,4 @@
-"""What computes a node: its kernel, a function, or the executor itself."""
+"""The function that computes a node: its kernel, a function of the graph, or the executor."""
 
 import threading
 from collections.abc import Callable, Sequence
@@ -113,7 +113,7 @@ def _bind_kernel(item: NodeItem, kernel: OpKernel, watcher: KernelWatcher | None
 
 
 def _computer(item: NodeItem, kernel: OpKernel, watcher: KernelWatcher | None) -> Computer | None:
-    """What computes a kernel in a context of the run's, if that is needed.
+    """The function that computes a kernel in a context of the run, if it needs a context.
 
     The context says where in the loops the kernel is. Under watch it also keeps for itself what the
     kernel may take over.
@@ -264,7 +264,7 @@ def context_of(
 
 
 def outputs_of(item: NodeItem, ctx: OpKernelContext) -> Sequence[Any]:
-    """What a kernel has set; what a receiver left unset is dead."""
+    """The outputs that a kernel has set; an output that a receiver left unset is dead."""
     if not item.is_transfer:
         return ctx.finish()
     if ctx.status is not None:

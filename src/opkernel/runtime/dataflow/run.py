@@ -41,7 +41,7 @@ _STEP, _CONSTANT = int(Kind.STEP), int(Kind.CONSTANT)  # faster than the members
 
 
 class DataflowRun(Frames):
-    """What is under way in one execution.
+    """The state of one execution.
 
     Args:
         root: The graph.

@@ -1,4 +1,4 @@
-"""What a step waits for: told where it ran out of time, was cancelled, or cannot finish."""
+"""The nodes for which a late, cancelled or stuck step waits."""
 
 from collections.abc import Iterable
 
@@ -43,7 +43,7 @@ def _named(item: NodeItem, iteration: Iteration) -> str:
 
 
 def _stuck(iteration: Iteration) -> list[str]:
-    """What is stuck in an iteration."""
+    """The nodes that are stuck in an iteration."""
     info = iteration.frame.info
     stuck = {
         item.name

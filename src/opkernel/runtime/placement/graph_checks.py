@@ -1,4 +1,4 @@
-"""What TensorFlow checks of a whole graph before any of it runs: devices, functions, kernels.
+"""TensorFlow's checks of a whole graph before any of it runs: devices, functions, kernels.
 
 Source: TensorFlow core/common_runtime/placer.cc, colocation_graph.cc, inspecting_placer.cc.
 """

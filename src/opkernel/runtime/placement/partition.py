@@ -17,7 +17,7 @@ __all__ = ["Partition", "arg_name", "partition"]
 
 @dataclass(frozen=True, slots=True)
 class Partition:
-    """What one device runs.
+    """The part of a graph that one device runs.
 
     Attributes:
         device: The device.

@@ -67,7 +67,7 @@ class _Written:
         node.input.extend([f"^{control.name}" for control in self._needs.controls(op)])
 
     def _input(self, tensor: Tensor) -> str:
-        """What a node has as its input to get a tensor."""
+        """The input by which a node of another graph gets a tensor."""
         arg = self._args.get((tensor.op, tensor.value_index))
         index = f":{tensor.value_index}" if tensor.value_index else ""
         return tensor.op.name + index if arg is None else arg

@@ -170,7 +170,7 @@ class Partitioning:
         self._loops.have_turn(received, tensor)
 
     def _signal(self, op: Operation, device: LocalDevice) -> Operation:
-        """What an operation of a device waits for to wait for another."""
+        """The operation on a device that tells that an operation of another device has run."""
         source = self._device_of[op]
         if source is device:
             return op

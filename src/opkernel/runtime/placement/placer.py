@@ -127,7 +127,7 @@ class _Placer:
         return self._groups.reason(op)
 
     def _neighbour(self, op: Operation) -> Operation | None:
-        """What an operation is put beside, if it may run there."""
+        """The operation beside which another is put, if it may run there."""
         return op.inputs[0].op if op.traits.reads_shapes_only else self._only_consumer(op)
 
     def _put(self, op: Operation) -> None:
@@ -137,7 +137,7 @@ class _Placer:
         self._placed[op] = preferred[0]
 
     def _only_consumer(self, op: Operation) -> Operation | None:
-        """What takes the one output of an operation that takes nothing; None for others."""
+        """The only consumer of an operation with one output and no inputs; None for others."""
         if op.inputs or len(op.output_types) != 1 or op.output_types[0].is_ref:
             return None
         consumers = [c for c, _ in op.consumer_edges() if c in self._needed]

@@ -91,7 +91,7 @@ class PlanBuilder:
         )
 
     def _result(self, key: Key) -> Name:
-        """What is returned of a tensor."""
+        """The value that a plan returns for a tensor."""
         return self._value_at(key)
 
     def parameter(self, tensor: Tensor) -> Name:
@@ -324,7 +324,7 @@ class PlanBuilder:
         self._block.append(item)
 
     def _locals(self, names: Sequence[Name]) -> Sequence[Name]:
-        """Those of some names that are locals; the very names, if all are: plans keep them."""
+        """The names that are locals; the same object if all are, for plans keep it."""
         found = [name for name in names if name in self._bound_on]
         return names if len(found) == len(names) else tuple(found)
 

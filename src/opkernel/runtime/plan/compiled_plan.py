@@ -204,7 +204,7 @@ class _Compiler:
         return parameters
 
     def _with_control_flow(self, fetches: Sequence[Tensor]) -> tuple[PlanBuilder, list[Name]]:
-        """What has built conditionals, loops and groups, and the parameters."""
+        """The builder of conditionals, loops and groups, and the parameters."""
         from opkernel.runtime.plan.control_flow import ControlFlowBuilder  # for such graphs alone
         from opkernel.runtime.plan.grouped_nodes import NodesOfGroups
 
@@ -253,7 +253,7 @@ class _Compiler:
         return not (self._has_references and any(tensor.dtype.is_ref for tensor in op.inputs))
 
     def _binder(self, op: Operation) -> Callable[[Operation], None]:
-        """What finds out how nodes of the op of this one are computed."""
+        """The function that decides how nodes of this node's op are computed."""
         if op.type in FUNCTIONAL_OPS:
             return self._bind_functional
         if op.type in _PASSING_ON:

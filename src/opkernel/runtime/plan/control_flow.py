@@ -188,7 +188,7 @@ class ControlFlowBuilder(PlanBuilder):
         return tree.Select([*map(self._test, choices)], value, dead), [self.value(tensor), *read]
 
     def _test(self, choice: tuple[int, int]) -> Condition:
-        """What tests for a branch."""
+        """The condition of a branch."""
         predicate, branch = self._predicates[choice[0]], choice[1]
         name = self.value(predicate.tensor)
         if predicate.kind == "alive":

@@ -24,7 +24,7 @@ _LARGEST_SHAPE = 8
 
 
 class ArraysOfPlan:
-    """What is certain of the locals and constants of a plan, by their names.
+    """Certain facts about the locals and constants of a plan, by their names.
 
     State: `_shapes` are those of arrays of rank 1 or more, and that of constants of rank 0, which is
     empty; `_own` are the arrays that no name but their own refers to.

@@ -181,7 +181,7 @@ FUNCTIONAL_OPS: dict[str, Emitter] = {
     "SymbolicGradient": call_by_name,
     "While": _while,
 }
-"""What builds the plan's statements for an op that calls functions, by the op's name."""
+"""The functions that build the plan's statements for ops that call functions, by op."""
 
 STRUCTURAL_OPS = LOW_LEVEL_CONTROL_FLOW | FUNCTIONAL_OPS.keys() | {"NoOp"}
 """The ops that executors run themselves, without kernels."""

@@ -117,7 +117,7 @@ class NodesOfGroups:
 
     @cached_property
     def _roots(self) -> dict[Key, Key]:
-        """Of each tensor that is another name and not fed, which output it is another name for."""
+        """The output behind each tensor that is another name for it and is not fed."""
         roots: dict[Key, Key] = {}
         for alias in self._aliases:
             key, behind = alias, []

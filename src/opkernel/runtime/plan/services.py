@@ -1,4 +1,4 @@
-"""What plans call beside kernels: checks, and what decides between branches.
+"""Functions that plans call beside kernels: checks, and decisions between branches.
 
 Source: TensorFlow core/kernels/control_flow_ops.cc, core/kernels/functional_ops.cc.
 """
@@ -46,7 +46,7 @@ def check_alive(tensor: Any, name: str) -> None:
 
 
 def scalar_of(tensor: Any) -> Any:
-    """What a Switch goes by.
+    """The value by which a Switch decides.
 
     Raises:
         InvalidArgumentError: it is not a scalar.

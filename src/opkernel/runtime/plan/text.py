@@ -101,7 +101,7 @@ def deletions(names: Sequence[Name], cleared: Collection[Name]) -> list[str]:
 
 
 def value_text(item: Statement) -> str:
-    """What is on the right of a statement's `=`, or the whole statement if it has none."""
+    """The right side of a statement's `=`, or the whole statement if it has none."""
     return _VALUE_TEXTS[type(item)](item)
 
 

@@ -74,14 +74,14 @@ Kind = Literal["constant", "kernel", "function", "service"]
 
 
 class Node:
-    """What a tree is made of."""
+    """The nodes of a tree."""
 
     __slots__ = ()
 
 
 @dataclass(slots=True, eq=False)
 class Global(Node):
-    """What a name stands for that is no local.
+    """The meaning of a name that is no local.
 
     Attributes:
         value: The object.
@@ -148,7 +148,7 @@ Results = Name | tuple[Name | tuple[Name, ...], ...]
 
 @dataclass(slots=True, eq=False)
 class _Item(Node):
-    """What all statements have.
+    """The fields of all statements.
 
     Attributes:
         op: The node that it computes, or that decides in it; None for what no node asks for.
@@ -286,7 +286,7 @@ class CheckScalar(Statement):
 
 @dataclass(slots=True, eq=False)
 class Branch(Node):
-    """What is run where a test holds; without a test, where no other does.
+    """The statements that run if a test holds; without a test, if no other test does.
 
     `releases` are the locals that are needed on other branches only: they are let go first.
     """

@@ -61,7 +61,7 @@ class Program:
         return self.executor.run if self.shapes is None else self.shapes.runner()
 
     def executor_for(self, shapes: Shapes | None) -> Executor:
-        """What runs feeds of these shapes once they have come a few times."""
+        """The executor for feeds of these shapes, once they have come a few times."""
         if shapes is None or self.shapes is None:
             return self.executor
         return self.shapes.executor_for(shapes)
@@ -99,7 +99,7 @@ def build_program(request: ProgramRequest) -> Program:
 
 
 def prepare(request: ProgramRequest) -> tuple[Subgraph, Assignment]:
-    """What is left to be run on devices after the passes before partitioning, and on which.
+    """The partitions: a graph for each device, after the passes before partitioning.
 
     Raises:
         NotFoundError: there is no pass of a name given.
@@ -143,7 +143,7 @@ def _finished(one: Partition, request: ProgramRequest) -> Partition:
 
 
 def _with_kernels(one: Partition, request: ProgramRequest) -> ExecutorArgs:
-    """What the executor of a partition is made from."""
+    """The arguments for the executor of a partition."""
     part, watcher = one.part, request.watcher
     if watcher is not None and watcher.reads_arrays and one.device.has_own_memory:
         watcher = None
@@ -173,7 +173,7 @@ def _library(request: ProgramRequest, part: Subgraph) -> FunctionLibrary:
 
 
 def _joined(executors: Mapping[str, Executor]) -> Executor:
-    """What runs the partitions of all devices, the first of which has the feeds and the fetches."""
+    """The executor of the partitions of all devices; the first has the feeds and fetches."""
     if len(executors) == 1:
         return next(iter(executors.values()))
     from opkernel.runtime.program.side_by_side import SideBySide  # most programs have one partition

@@ -60,7 +60,7 @@ def _translate(error: Exception) -> OpError:
 
 
 def _ufunc_message(text: str) -> str | None:
-    """What TensorFlow says where a ufunc refuses its operands."""
+    """TensorFlow's message for operands that a ufunc refuses."""
     if _NOT_BROADCAST.search(text):
         shapes = dict.fromkeys(_SHAPE.findall(text.replace(" ", "")))
         return "Incompatible shapes: " + " vs. ".join(f"[{s.rstrip(',')}]" for s in shapes)

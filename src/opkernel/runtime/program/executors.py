@@ -64,12 +64,12 @@ class Executor(Protocol):
 
     @property
     def source(self) -> str:
-        """What is run, as text."""
+        """The program, as text."""
 
 
 @dataclass(frozen=True)
 class ExecutorArgs:
-    """What an executor is made from.
+    """The arguments from which an executor is made.
 
     Attributes:
         feeds: The tensors that `run` gets values for.
@@ -102,10 +102,10 @@ class ExecutorArgs:
 ExecutorFactory = Callable[[ExecutorArgs], Executor]
 
 _MOST_NODES = 4000
-"""Of a plan without control flow of TensorFlow 1: beyond that its tables fit no cache."""
+"""The most nodes of a plan without control flow of TensorFlow 1; larger tables fit no cache."""
 
 _NODES_A_PIECE = 1000
-"""What is compiled on its own where there are more: one function each."""
+"""The nodes of each piece of a longer plan: one function each."""
 
 _factories: dict[str, ExecutorFactory] = {}
 _lock = threading.Lock()
@@ -128,7 +128,7 @@ def registered_executors() -> list[str]:
 
 
 def new_executor(name: str, args: ExecutorArgs) -> Executor:
-    """What the executor of that name makes of a graph; of no name, the default one.
+    """A new executor of a graph, by the executor's name; the default one without a name.
 
     Raises:
         NotFoundError: no executor has this name; or a needed node has no kernel.

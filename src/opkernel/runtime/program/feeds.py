@@ -116,7 +116,7 @@ class Feed:
 def converters(
     tensors: Sequence[Tensor], state: LocalSessionState
 ) -> tuple[Callable[[Any], Any], ...]:
-    """What converts the values fed for some tensors; `state` has the tensors of handles."""
+    """The functions that convert fed values; `state` has the tensors of handles."""
     return tuple([Feed(tensor, state).converter() for tensor in tensors])
 
 

@@ -1,4 +1,4 @@
-"""What `Session.run` may be asked for, and the shape of its answer.
+"""The fetches that `Session.run` takes, and the structure of its answer.
 
 A fetch is a Tensor, an Operation (run for its effect; the answer is None), or the name of either;
 IndexedSlices, which are answered as IndexedSlicesValue; lists, tuples, named tuples and dicts of
@@ -47,7 +47,7 @@ class FetchPlan:
         return [tensor.op.name for tensor in self.tensors if tensor.op.type in SESSION_HANDLE_OPS]
 
     def answer(self) -> Build:
-        """What turns the values of `tensors` into the answer, in the form of the fetches."""
+        """The function that turns values of `tensors` into the answer to the fetches."""
         if self._build is _first:
             return self._result(self.tensors[0])
         finishes = list(enumerate(map(self._result, self.tensors)))
@@ -92,7 +92,7 @@ class FetchPlan:
         return lambda values: form(*[None if part is None else part(values) for part in parts])
 
     def _result(self, tensor: Tensor) -> Result:
-        """What gives the value of a tensor, at a place of some values, as the caller gets it."""
+        """The function that reads the value of a tensor from a list of values, for the caller."""
         finish = result_of(tensor.dtype.base)
         if tensor.op.type in SESSION_HANDLE_OPS:
             dtype, state = tensor.op.inputs[0].dtype.base, self._state

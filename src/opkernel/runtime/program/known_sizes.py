@@ -1,4 +1,4 @@
-"""What of the memory of a program is known when it is made."""
+"""The part of a program's memory that is known when the program is made."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def check_known_sizes(budget: Budget, order: Sequence[Operation], kernels: Kerne
 
 
 def _known(op: Operation, kernels: KernelCache) -> KnownOutputs | None:
-    """What is known of the outputs of a node; None where a function or an error gives them."""
+    """The known facts about a node's outputs; None where a function or an error gives them."""
     library = op.graph.function_library
     if op.type in FUNCTIONAL_OPS or op.type in STRUCTURAL_OPS or op.type in library:
         return None

@@ -21,7 +21,7 @@ _Result = TypeVar("_Result")
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """What programs and their kernels may take; and NumPy warns of nothing that kernels do.
+    """Limits of programs and their kernels; they also silence NumPy's warnings in kernels.
 
     Attributes:
         budget: What all that a session runs may take; None where that is the caller's affair.

@@ -23,15 +23,15 @@ Passes = bool | Collection[str]
 """All optimisation passes, none, or those of these names."""
 
 Variant = Literal["", "stoppable", "traced", "partial"]
-"""What steps a program is for: plain ones, those that may be cancelled or have a deadline, those that
-are recorded, those that are run in parts."""
+"""The kinds of steps of a program: plain, with a cancellation manager or deadline, recorded, or
+run in parts."""
 
 _SHAPES = "shape_specialization"
 
 
 @dataclass(frozen=True)
 class ProgramRequest:
-    """What a program is built for.
+    """The purpose of a program.
 
     Attributes:
         part: What is fed, fetched and run.

@@ -54,7 +54,7 @@ class ShapeSpecializer:
         self._lock = threading.Lock()
 
     def runner(self) -> Callable[..., Sequence[Any]]:
-        """What runs a step, in the place of the executor's `run`."""
+        """The function that runs a step, in place of the executor's `run`."""
         plans, runs, run_general = self._plans, self._runs, self._program.executor.run
 
         def run(step: Any, *values: Any) -> Sequence[Any]:
@@ -76,7 +76,7 @@ class ShapeSpecializer:
         return run
 
     def executor_for(self, shapes: Shapes) -> Executor:
-        """What runs feeds of these shapes when they repeat; the general one if it does as well.
+        """The executor for feeds of these shapes when they repeat; else the general one.
 
         Raises:
             InvalidArgumentError: these are no shapes, not those that the feeds may have, or not as

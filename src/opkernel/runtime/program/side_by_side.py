@@ -35,7 +35,7 @@ class SideBySide:
 
     @property
     def source(self) -> str:
-        """What is run, a partition after the other."""
+        """The text of the partitions, one after the other."""
         return "\n".join([f"# {name}\n{one.source}" for name, one in self._executors.items()])
 
     def _run(self, step: RunStep, *feeds: Any) -> Sequence[Any]:

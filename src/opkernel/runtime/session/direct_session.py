@@ -273,7 +273,7 @@ class DirectSession:
     def _signature(
         self, inputs: Sequence[str], outputs: Sequence[str], targets: Sequence[str]
     ) -> StepSignature:
-        """What names mean; looked up once."""
+        """The tensors and operations of names; looked up once."""
         key = tuple(inputs), tuple(outputs), tuple(targets)
         found = self._signatures.get(key)
         if found is not None:
@@ -339,7 +339,7 @@ def _full_name(name: str) -> str:
 
 
 def _inputs(graph: Graph, graph_def: GraphDef) -> dict[str, Any]:
-    """What the inputs of new nodes mean that are nodes of the graph: an input map."""
+    """An input map: the tensors of the graph that new nodes take as inputs."""
     new = {node.name for node in graph_def.node}
     found = {}
     for text in {text for node in graph_def.node for text in node.input}:

@@ -34,7 +34,7 @@ __all__ = ["ExecutableParams", "Executables", "as_tensor"]
 
 @dataclass(frozen=True)
 class ExecutableParams:
-    """What executables are made with, and what their steps share.
+    """The parameters of executables, and the objects that their steps share.
 
     Attributes:
         devices: Where nodes run.
@@ -143,7 +143,7 @@ class Executables:
             self._made.clear()
 
     def _versions(self) -> tuple[int, int]:
-        """What changes where executables become stale: the graph was edited, or a kernel replaced."""
+        """A value that changes when executables become stale: by an edit, or a new kernel."""
         return self._graph.edits, self._registry.version
 
     def _make_once(
@@ -233,7 +233,7 @@ def _check_feeds(part: Subgraph) -> None:
 
 
 def _leaves(fetches: Any) -> Iterator[Any]:
-    """What stands in a structure of fetches."""
+    """The leaves of a structure of fetches."""
     if isinstance(fetches, list | tuple | Mapping):
         for one in fetches.values() if isinstance(fetches, Mapping) else fetches:
             yield from _leaves(one)

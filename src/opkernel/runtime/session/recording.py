@@ -24,7 +24,7 @@ __all__ = ["Recorder", "Recording"]
 
 
 class Recorder:
-    """What is recorded of the steps of a session.
+    """The records of the steps of a session.
 
     Args:
         config: What the session allows, and says of itself.
@@ -55,14 +55,14 @@ class Recorder:
         return Recording(self, options)
 
     def costs(self, executable: Executable) -> _Costs:
-        """What the steps of an executable cost."""
+        """The costs of the steps of an executable."""
         with self._lock:
             costs = self._costs.find(id(executable))
             return costs or self._costs.keep(id(executable), _Costs(executable))
 
 
 class Recording:
-    """What is recorded of one step; `Recorder.begin` makes it.
+    """The records of one step; `Recorder.begin` makes them.
 
     Attributes:
         collector: Takes the statistics of nodes, where they are asked for.

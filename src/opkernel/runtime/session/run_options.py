@@ -17,7 +17,7 @@ __all__ = ["AnyRunOptions", "RunOptions", "TraceLevel"]
 
 
 class TraceLevel(IntEnum):
-    """What is recorded of a step."""
+    """The amount that is recorded of a step."""
 
     NO_TRACE = 0
     SOFTWARE_TRACE = 1

@@ -269,7 +269,7 @@ class Session:
     def plan(
         self, fetches: Any, feeds: Sequence[Any] = (), shapes: Shapes | None = None
     ) -> Executor:
-        """What runs the fetches, given the feeds, or feeds of these shapes where they repeat.
+        """The plan that runs the fetches for the feeds, or for feeds of these shapes.
 
         The `source` of a plan is the model as Python text, that of the dataflow executor a list of
         the nodes, loop by loop.
@@ -353,7 +353,7 @@ class Session:
     def _callable(
         self, executables: Executables, fetches: Any, feed_names: tuple[Any, ...]
     ) -> Callable[..., Any]:
-        """What `make_callable` makes, of executables that may be of a changed copy of the graph."""
+        """The result of `make_callable`; its executables may run a changed copy of the graph."""
         variant: Variant = "" if self._timeout_s is None else "stoppable"
         executable = executables.find(fetches, feed_names, variant)
         feeds, run, answer = executable.feeds, executable.run, executable.answer
@@ -463,7 +463,7 @@ def _new_sanitizer() -> Sanitizer:
 
 
 def run_in_default_session(graph: Graph, fetches: Any, feed_dict: Mapping[Any, Any] | None) -> Any:
-    """What `Operation.run` and `Tensor.eval` do where no session is given."""
+    """The body of `Operation.run` and `Tensor.eval` without a session."""
     for session in reversed(_default_sessions.get()):
         if session.graph is graph and not session._is_closed:
             return session.run(fetches, feed_dict)

@@ -34,7 +34,7 @@ _SWITCHES = {
 
 @dataclass(frozen=True)
 class SessionMetadata:
-    """What the owner of a session says of it; kernels see it as `ctx.session_metadata`.
+    """The owner's data about a session; kernels see it as `ctx.session_metadata`.
 
     Attributes:
         name: The name of the model, say.

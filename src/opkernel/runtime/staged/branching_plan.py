@@ -62,7 +62,7 @@ class BranchingPlan:
         self.run = self._by_magnitude()
 
     def _by_magnitude(self) -> _Run:
-        """What runs a step by what was found out for feeds of about the same size."""
+        """The function that runs a step in the way found best for feeds of about its size."""
         sized = [i for i, feed in enumerate(self._args.feeds) if _may_vary(feed)]
         trials, new_trial = self._trials, partial(_Trial, self._plan, self._find_out)
 
@@ -86,7 +86,7 @@ class BranchingPlan:
         return "\n".join(plan.source for plan in plans)
 
     def _versions(self) -> tuple[int, int]:
-        """What changes where a plan that is made now would not be of the graph that was given."""
+        """A value that changes when a new plan would be of another graph."""
         order = self._args.order
         return order[0].graph.edits if order else 0, global_kernel_registry().version
 
@@ -160,7 +160,7 @@ def _may_vary(feed: Tensor) -> bool:
 
 
 class _Trial:
-    """What runs feeds of one size.
+    """A trial with feeds of one size.
 
     Args:
         plan: What runs where nothing is measured.
@@ -221,7 +221,7 @@ class _Stopwatch(KernelWatcher):
         return partial(watcher.call, lambda step, *inputs: compute(step, inputs, None))
 
     def call_watcher(self, op: Operation) -> CallWatcher:
-        """What notes how long a node takes that calls functions."""
+        """The watcher that measures the time of a node that calls functions."""
         return _NodeTimer(op.name, self._seconds)
 
 
@@ -241,5 +241,5 @@ class _NodeTimer:
         return results
 
     def requests(self, requests: Any) -> Any:
-        """What the dataflow executor asks for; it runs no plans."""
+        """The calls that the dataflow executor asks for; it runs no plans."""
         return requests

@@ -146,7 +146,7 @@ class StagedPlan:
         self._empty = [None] * (len(self._slot_of) - len(args.feeds))
 
     def verdict(self, faster: float) -> tuple[list[bool], float]:
-        """What has been found out of the stages.
+        """The verdict about the stages.
 
         Args:
             faster: Side by side must be below this part of the time one after the other.
@@ -180,7 +180,7 @@ class StagedPlan:
         return tuple([slots[i] for i in self._results])
 
     def try_out(self, together: bool) -> Callable[..., Sequence[Any]]:
-        """What runs a step with all branches side by side, or none, and measures the stages."""
+        """The function that runs a step with all branches side by side, or none, and times it."""
 
         def run(step: Step, *feeds: Any) -> Sequence[Any]:
             slots = [*feeds, *self._empty]

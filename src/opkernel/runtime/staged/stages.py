@@ -36,7 +36,7 @@ class Branch(NamedTuple):
 
 
 Stage = list[Branch]
-"""What may run side by side; of one branch, what runs by itself."""
+"""Branches that may run side by side; a single branch runs by itself."""
 
 _Region = dict[str, int]
 """The nodes that take long of several branches, each with the number of its branch."""
@@ -94,7 +94,7 @@ def without_branches(stages: Sequence[Stage], kept: Sequence[bool]) -> list[Stag
 def _regions(
     order: Sequence[Operation], sources: Sources, seconds: Mapping[str, float]
 ) -> list[_Region]:
-    """What stands between two cuts and falls into branches."""
+    """The operations between two cuts, in branches."""
     limit = max(_LONG_S, sum(seconds.values()) / _MOST_NODES)
     needed = _needed(order, sources, {name for name, took in seconds.items() if took >= limit})
     names = list(needed)

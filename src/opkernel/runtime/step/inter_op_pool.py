@@ -104,7 +104,7 @@ class InterOpPool:
         return True
 
     def _work(self) -> None:
-        """What a thread does."""
+        """The work of a thread."""
         while True:
             try:
                 work = self._waiting.get(timeout=self._idle_s)

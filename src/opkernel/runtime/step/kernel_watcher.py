@@ -18,7 +18,7 @@ Starter = Callable[[OpKernelContext, Callable[[], None]], None]
 """Starts an asynchronous kernel, as `AsyncOpKernel.start` does."""
 
 Requests = Callable[[Sequence[Any]], Generator[Any, Any, Sequence[Any]]]
-"""What a node that calls functions wants called, given its inputs (`dataflow.function_frames`)."""
+"""The calls that a node makes, given its inputs (`dataflow.function_frames`)."""
 
 
 class CallWatcher(Protocol):
@@ -47,7 +47,7 @@ class KernelWatcher:
         return None
 
     def computer(self, op: Operation, kernel: OpKernel) -> Computer | None:
-        """What computes a kernel, under watch, in a context that it is given.
+        """A function that computes a kernel, under watch, in a given context.
 
         Executors ask for it where the kernel must know its place in loops; None: where it has a
         runner, that is used nevertheless, in a context that does not tell.
@@ -55,9 +55,9 @@ class KernelWatcher:
         return None
 
     def starter(self, op: Operation, kernel: AsyncOpKernel) -> Starter | None:
-        """What starts an asynchronous kernel under watch; None: a thread is to call its runner."""
+        """A function that starts an asynchronous kernel under watch; None: a thread calls it."""
         return None
 
     def call_watcher(self, op: Operation) -> CallWatcher | None:
-        """What watches a node that calls functions; None: nothing does."""
+        """The watcher of a node that calls functions; None: nothing watches it."""
         return None

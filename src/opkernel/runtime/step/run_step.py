@@ -42,12 +42,12 @@ def _collective_executor_of_process() -> LocalCollectiveExecutor:
 
 
 def _nothing_to_clean(name: str) -> None:
-    """What there is to clean up where no resources are."""
+    """The clean-up of a step without resources: none."""
 
 
 @dataclass(slots=True)
 class SessionServices:
-    """What the steps of a session share.
+    """The services that the steps of a session share.
 
     Attributes:
         handle: The name of the session.
@@ -76,7 +76,7 @@ _NO_SESSION = SessionServices()
 
 
 class _Services:
-    """What kernels of a step may call on; made when the first of them does."""
+    """The services for kernels of a step; made when the first kernel asks."""
 
     def __init__(
         self,
@@ -165,7 +165,7 @@ class RunStep(Step):
 
     @property
     def session_metadata(self) -> Any:
-        """What the session's owner says of it."""
+        """The owner's data about the session."""
         return self._session.metadata
 
     @property

@@ -16,7 +16,7 @@ __all__ = ["CostModel"]
 
 @dataclass(slots=True)
 class _Cost:
-    """What a node cost: microseconds, bytes, and each output where it was the largest."""
+    """The cost of a node: microseconds, bytes, and the largest value of each output."""
 
     compute: int = 0
     temporary: int = 0

@@ -59,7 +59,7 @@ class LiveMemory:
         self._note = note
 
     def allocations(self, outputs: Sequence[Any]) -> list[Allocation | None]:
-        """What holds the memory of each output of a node that is done; None for what is no array.
+        """The new memory of each output of a node; None for outputs that are no arrays.
 
         Memory is new where no output before had it and nobody else refers to it: neither an input
         nor a variable nor the kernel itself.

@@ -15,7 +15,7 @@ __all__ = ["Profile", "ProfileRow", "profile_of"]
 
 @dataclass(frozen=True, slots=True)
 class ProfileRow:
-    """What the executions of a node, or of all nodes of an op, took in a step.
+    """The executions of a node, or of all nodes of an op, in a step.
 
     Attributes:
         name: The name of the node; empty for an op.

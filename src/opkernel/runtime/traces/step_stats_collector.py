@@ -48,7 +48,7 @@ class StepStatsCollector:
         self._lock = threading.Lock()
 
     def create_node_exec_stats(self, node: NodeDef) -> NodeExecStatsWrapper:
-        """What takes the statistics of one execution of a node, in the calls that are under way."""
+        """A recorder for one execution of a node, within the calls that are under way."""
         place = current_place()
         stats = NodeExecStatsWrapper(self, node, place.scope)
         if place.scheduled:  # of this node, and not of those within it
@@ -131,7 +131,7 @@ class StepStatsCollector:
         self._collected = 0
 
     def _recorded(self) -> list[NodeExecStatsWrapper]:
-        """What was recorded here, on all devices."""
+        """The statistics recorded here, of all devices."""
         collected = [stats for of_device in self._of_device.values() for stats in of_device]
         return [stats for stats in collected if isinstance(stats, NodeExecStatsWrapper)]
 

@@ -94,7 +94,7 @@ class Counter:
 
 @dataclass(eq=False, slots=True)
 class Timeline:
-    """What happened in steps.
+    """The events of steps.
 
     Attributes:
         tracks: The slices, device by device.
@@ -139,7 +139,7 @@ def timeline_of(steps: Message | Sequence[Message]) -> Timeline:
 
 
 def arguments_of(one: Slice) -> dict[str, str | int]:
-    """What a picture tells of a slice beside its op, name by name; what is not known is left out."""
+    """The known arguments of a slice in a picture, by name; its op is the title."""
     memory = one.stats.memory_stats
     told: dict[str, str | int] = {
         "node": one.name,

@@ -21,7 +21,7 @@ _MAX_CALLS = 8  # that a name tells, the innermost ones
 
 
 def run_traced(run: DataflowRun, collector: StepStatsCollector, feeds: Sequence[Any]) -> Any:
-    """What `run.run(feeds)` gives; the nodes tell the collector what they took."""
+    """The result of `run.run(feeds)`; the nodes report to the collector."""
     place = current_place()
     token = enter(place)
     run.ready = _Ready(collector, place.scope)

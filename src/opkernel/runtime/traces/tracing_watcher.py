@@ -77,7 +77,7 @@ class TracingWatcher(KernelWatcher):
         return forward if passes_on and self._inner is None else run
 
     def computer(self, op: Operation, kernel: OpKernel) -> Computer | None:
-        """What computes a kernel in a context and takes its statistics."""
+        """A function that computes a kernel in a context and takes its statistics."""
         if self._inner is not None:
             return self._inner.computer(op, kernel)
         types, device = kernel.output_types, kernel.device.name
@@ -97,7 +97,7 @@ class TracingWatcher(KernelWatcher):
         return compute
 
     def starter(self, op: Operation, kernel: AsyncOpKernel) -> Starter | None:
-        """What starts an asynchronous kernel and takes its statistics until it is done."""
+        """A function that starts an asynchronous kernel and takes its statistics."""
         if self._inner is not None:
             return None
         types, device = kernel.output_types, kernel.device.name
@@ -120,7 +120,7 @@ class TracingWatcher(KernelWatcher):
         return start
 
     def call_watcher(self, op: Operation) -> CallWatcher:
-        """What takes the statistics of a node that calls functions."""
+        """The watcher that takes the statistics of a node that calls functions."""
         return _TracedCall(op.node_def, op.output_types)
 
 

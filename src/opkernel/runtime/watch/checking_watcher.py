@@ -50,7 +50,7 @@ class CheckingWatcher(KernelWatcher):
         return run
 
     def computer(self, op: Operation, kernel: OpKernel) -> Computer | None:
-        """What checks the step and computes a kernel in a context."""
+        """A function that checks the step and computes a kernel in a context."""
         if self._inner is not None:
             return self._inner.computer(op, kernel)
 
@@ -61,11 +61,11 @@ class CheckingWatcher(KernelWatcher):
         return compute
 
     def call_watcher(self, op: Operation) -> CallWatcher:
-        """What checks the step before each function that a node calls."""
+        """The watcher that checks the step before each function that a node calls."""
         return _CheckingCalls(None if self._inner is None else self._inner.call_watcher(op))
 
     def starter(self, op: Operation, kernel: AsyncOpKernel) -> Starter | None:
-        """What starts an asynchronous kernel, which is told itself when the step is to stop."""
+        """A function that starts an asynchronous kernel; it hears itself when the step is to stop."""
         return kernel.start if self._inner is None else self._inner.starter(op, kernel)
 
 

@@ -1,4 +1,4 @@
-"""What a kernel does where time is short: element-wise ones go piece by piece, others tell their cost.
+"""Kernels under a deadline: element-wise ones go piece by piece, others estimate their cost.
 
 NumPy lets nobody interrupt it. So a step with a deadline looks at it between pieces of a second's tenth
 or so, and does not begin what cannot be done in the time that is left.
@@ -42,7 +42,7 @@ def check_cost(kernel: OpKernel, inputs: Sequence[Any], seconds_left: float | No
 
 
 def in_pieces(kernel: OpKernel, compute: Computation) -> Computation:
-    """What computes an element-wise kernel piece by piece, and checks the step between; else `compute`."""
+    """An element-wise kernel that checks the step between pieces; other kernels as they are."""
     claims = kernel.contract
     is_right = claims.elementwise and not claims.same_shapes and claims.outputs_as_declared
     if not is_right or not isinstance(kernel, FunctionKernel) or kernel.num_outputs != 1:

@@ -69,7 +69,7 @@ class GuardedMemory(CpuAllocator):
         return inside.view(kind).reshape(sizes)
 
     def damage(self) -> str | None:
-        """What was written to beside an array; None if nothing was."""
+        """The side of an array on which something was written beside it; None without damage."""
         for block, what in self._blocks:
             for place, canary in (
                 ("before", block[:_CANARY_BYTES]),
@@ -81,7 +81,7 @@ class GuardedMemory(CpuAllocator):
 
 
 class _Returned(NamedTuple):
-    """What a kernel returned, to be looked at once more when the step ends."""
+    """The arrays that a kernel returned, to be checked again when the step ends."""
 
     op: Operation
     kernel: OpKernel
@@ -150,7 +150,7 @@ class Sanitizer(KernelWatcher):
 
 
 def _check_of_claims(op: Operation, kernel: OpKernel) -> CallCheck | None:
-    """What checks a kernel that does not check itself."""
+    """The function that checks a kernel that does not check itself."""
     registration = op.signature.registration
     if registration is None or not kernel.contract.outputs_as_declared:
         return None
@@ -182,7 +182,7 @@ class _SanitizedContext(OpKernelContext):
 
 
 def wrong_elements(kernel: OpKernel, index: int, value: Any) -> str | None:
-    """What is wrong with the elements of an output of the declared type; None where nothing is."""
+    """The fault in the elements of an output of the declared type; None without one."""
     if kernel.output_types[index] == DataType.DT_STRING:
         kinds = set(map(type, _elements(value)))
         if type(None) in kinds:
@@ -227,7 +227,7 @@ def _check_shapes(
 
 
 def _findings(kernel: OpKernel, outputs: Sequence[Any]) -> Iterator[str]:
-    """What is wrong with the elements of outputs."""
+    """The faults in the elements of outputs."""
     for index, value in enumerate(outputs):
         if value is None or isinstance(value, TensorRef):
             continue

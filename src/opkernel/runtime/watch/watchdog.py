@@ -110,7 +110,7 @@ class BlockedKernelWatchdog:
             }
 
     def _sample(self, thread: int, frame: FrameType) -> _Seen | None:
-        """What is known of the kernel that a thread runs; reports it if it waits for too long."""
+        """The kernel that a thread runs; reports a kernel that waits for too long."""
         op = _node_of(frame)
         if op is None:
             return None

@@ -24,7 +24,7 @@ Computation = Callable[[Step, Sequence[Any], MemoryTaker | None], Sequence[Any]]
 
 
 def computation(op: Operation, kernel: OpKernel, watcher: KernelWatcher | None) -> Computation:
-    """What computes a node: a watcher, a kernel's function as it is, or a context's kernel."""
+    """The function that computes a node: a watcher's, the kernel's own, or one in a context."""
     run = None if watcher is None else watcher.runner(op, kernel)
     if run is not None:
         return lambda step, inputs, stats: run(step, *inputs)

@@ -1,4 +1,4 @@
-"""What kernels are on tiles: functions that write into an array they are given."""
+"""Kernels on tiles: functions that write into an array that they are given."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class PointwiseFunction:
     same_shapes: bool = False
 
     def writer(self, are_numbers: Sequence[bool]) -> Callable[..., Any]:
-        """What is `into` where some inputs are known to be single numbers."""
+        """The form of `into` for kernels some of whose inputs are single numbers."""
         clip = _CLIPS.get(self.whole) if self.dtype.kind == "f" else None
         if clip is None or sum(are_numbers) != 1:
             return self.into
@@ -46,7 +46,7 @@ class PointwiseFunction:
 
 
 def pointwise_function(kernel: OpKernel) -> PointwiseFunction | None:
-    """What a kernel is on tiles; None for kernels that tiles are not for."""
+    """The form of a kernel for tiles; None for kernels that cannot work on tiles."""
     if not isinstance(kernel, FunctionKernel) or not is_elementwise(kernel):
         return None
     if not _are_numbers(kernel.input_types + kernel.output_types):
@@ -99,7 +99,7 @@ def _at_most(x: Any, high: Any, out: Any) -> None:
 
 _INFINITY = np.float16(np.inf)
 _CLIPS: dict[Any, Callable[..., None]] = {np.maximum: _at_least, np.minimum: _at_most}
-"""What ufuncs are whose second operand is a number: several times as fast as these."""
+"""Faster functions for ufuncs whose second operand is a number."""
 
 
 def _swapped(function: Callable[..., None], first: Any, second: Any, out: Any) -> None:

@@ -126,7 +126,7 @@ class TiledFunction:
 
 
 _Program = tuple[list[tuple[Callable[..., Any], Callable[..., Any]]], list[np.dtype[Any]]]
-"""What is called, each with what picks its operands of all tiles; the types of the buffers."""
+"""The calls, each with the choice of its operands; and the types of the buffers."""
 
 
 class _Places:
@@ -270,7 +270,7 @@ class _Layout:
         return list(zip(ends, [*ends[1:], self._rows.count], strict=True))
 
     def _allocate(self, lends: bool) -> _Program:
-        """What each step that is computed by tiles reads and writes, buffers being used again.
+        """The operands and results of each step on tiles, with buffers used again.
 
         Args:
             lends: whether results are buffers until they are computed.

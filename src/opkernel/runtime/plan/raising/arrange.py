@@ -65,11 +65,11 @@ class _Arranger:
                     flow.aliases[head] = variable.start
 
     def items(self, frame: LoopFrame) -> list[Item]:
-        """What is run outside of loops."""
+        """The items outside of loops."""
         return self._nested(schedule(self._flow, frame), 0)
 
     def _loop(self, frame: LoopFrame) -> Loop:
-        """What a loop runs."""
+        """The items of a loop."""
         flow, members = self._flow, self._flow.members[frame]
         cond = loop_test(members)
         test = flow.test(cond)

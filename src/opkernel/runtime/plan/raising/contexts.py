@@ -21,7 +21,7 @@ ALWAYS: Context = ()
 
 @dataclass(frozen=True, slots=True)
 class Predicate:
-    """What decides between branches.
+    """The tensor that decides between branches.
 
     Attributes:
         number: Its place among the predicates of the graph.

@@ -77,14 +77,14 @@ class Flow:
         return all_of(found)
 
     def predicate(self, switch: Operation) -> Predicate:
-        """What decides in a Switch."""
+        """The predicate of a Switch."""
         branches = len(switch.outputs)
         if switch.type == "_SwitchN":
             return self._predicate("index", switch.inputs[1], branches, switch)
         return self._predicate("bool", switch.inputs[1], branches, switch)
 
     def test(self, loop_cond: Operation) -> Predicate:
-        """What decides whether a loop goes on."""
+        """The condition under which a loop goes on."""
         return self._predicate("bool", loop_cond.outputs[0], 2, loop_cond)
 
     def aliveness(self, merge: Operation) -> Predicate:

@@ -1,4 +1,4 @@
-"""What a graph with control flow of TensorFlow 1 is made into: a tree of operations."""
+"""The tree of operations that a graph with control flow of TensorFlow 1 becomes."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ class FirstAlive:
 
 @dataclass(frozen=True, slots=True)
 class Conditional:
-    """What is to be run on each branch of a predicate."""
+    """The items of each branch of a predicate."""
 
     predicate: Predicate
     branches: dict[int, list[Item]]

@@ -31,11 +31,11 @@ _MAX_DEPTH = 100
 _Item = Operation | LoopFrame | Choose | FirstAlive
 
 Placed = tuple[Context, _Item]
-"""What is to be run, and where; a frame stands for its loop."""
+"""An item and its context; a frame stands for its loop."""
 
 
 class _Task:
-    """What is to be placed; `waits` counts what it still waits for, `then` is what waits for it."""
+    """An item to be placed; `waits` counts its missing inputs, `then` lists its consumers."""
 
     __slots__ = ("context", "is_decided", "item", "number", "then", "waits")
 
@@ -53,7 +53,7 @@ class _Task:
 
 
 def schedule(flow: Flow, frame: LoopFrame, test: Predicate | None = None) -> list[Placed]:
-    """What a frame runs, in order, each in its context.
+    """The items of a frame in order, each with its context.
 
     Args:
         flow: What is known of the graph; the contexts are filled in.
