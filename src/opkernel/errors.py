@@ -228,7 +228,7 @@ def as_op_error(error: Exception) -> OpError:
 
 
 def write_to_input(error: BaseException | None) -> str | None:
-    """What an error says of a kernel that writes to what it was given; None where it says nothing.
+    """The message for a kernel that writes to its input, given the error; None for other errors.
 
     Executors give kernels arrays to read, and NumPy refuses to write to them.
     """

@@ -21,7 +21,7 @@ __all__ = [
 
 _UNPLAIN = re.compile(r"[^ -~]")
 _LONGEST_MEMBER = 65_000
-"""Of the name of an array in an archive, in bytes; zip has 16 bits for it, and NumPy adds to it."""
+"""The most bytes of an array's name in an archive: zip has 16 bits, and NumPy adds to the name."""
 
 
 def terminal_text(text: str, keep: str = "\n") -> str:

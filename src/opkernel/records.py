@@ -33,11 +33,11 @@ def _types(cls: type) -> dict[str, Any]:
 
 
 _OF_INSTANCES = "__dict__", "__weakref__"
-"""What a class has for its instances, and one with slots has not."""
+"""The slots of instances of ordinary classes, which classes with slots lack."""
 
 
 class _Field:
-    """What is said of a field: its default, and which methods take it."""
+    """The options of a field: its default, and the methods that use it."""
 
     __slots__ = ("compare", "default", "default_factory", "init", "repr")
 
@@ -47,7 +47,7 @@ class _Field:
             setattr(self, name, value)
 
     def options(self) -> dict[str, Any]:
-        """What the standard `field` takes for it."""
+        """The options for the standard `field`."""
         return {name: getattr(self, name) for name in self.__slots__ if hasattr(self, name)}
 
 

@@ -23,7 +23,7 @@ Array = np.ndarray[Any, Any]
 
 @dataclass(frozen=True, slots=True)
 class AllocatorStats:
-    """What an allocator counted; sizes in bytes.
+    """Counts of an allocator; sizes in bytes.
 
     Attributes:
         num_allocs: How many arrays were allocated.
@@ -176,7 +176,7 @@ class AllocationLedger:
 
     @property
     def stats(self) -> AllocatorStats:
-        """What was counted."""
+        """The counts."""
         with self._lock:
             self._book()
             return AllocatorStats(

@@ -32,7 +32,7 @@ Array = np.ndarray[Any, Any]
 
 
 class AllocatorMemoryType(Enum):
-    """What memory an allocator gives."""
+    """The kind of memory of an allocator."""
 
     UNKNOWN = 0
     DEVICE = 1
@@ -45,11 +45,11 @@ class Allocator(Protocol):
 
     @property
     def name(self) -> str:
-        """What it is called, such as `cpu`."""
+        """The name, such as `cpu`."""
 
     @property
     def memory_type(self) -> AllocatorMemoryType:
-        """What memory it gives."""
+        """The kind of its memory."""
 
     def allocate(self, shape: Sequence[int], dtype: DataType) -> Array:
         """An uninitialised array.
@@ -85,7 +85,7 @@ class Allocator(Protocol):
         """A number that no other allocation of the allocator has; 0 where it gives none."""
 
     def get_stats(self) -> AllocatorStats | None:
-        """What was counted; None for allocators that do not count."""
+        """The counts; None for allocators that do not count."""
 
     def clear_stats(self) -> bool:
         """Forget what was counted except what is in use; False for allocators that do not count."""
@@ -152,7 +152,7 @@ class CpuAllocator:
         return self._ledger.find(array).allocation_id
 
     def get_stats(self) -> AllocatorStats:
-        """What was counted."""
+        """The counts."""
         return self._ledger.stats
 
     def clear_stats(self) -> bool:

@@ -24,7 +24,7 @@ __all__ = ["Budget", "check_time", "current_budget", "spending"]
 
 
 class Budget:
-    """What may be taken: bytes of arrays at once, and time.
+    """A budget: bytes of arrays at once, and time.
 
     A budget within another has no more than that has left.
 

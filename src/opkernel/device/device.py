@@ -1,4 +1,4 @@
-"""What a kernel sees of the device that it runs on.
+"""The device as its kernels see it.
 
 The runtime fulfils this protocol; a kernel gets at it through its construction and context.
 """

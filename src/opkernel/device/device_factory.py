@@ -33,12 +33,12 @@ __all__ = [
 
 DEFAULT_PRIORITY = 50
 NAME_PREFIX = "/job:localhost/replica:0/task:0"
-"""What the names of devices of a process that is in no cluster begin with."""
+"""The prefix of device names in a process that is in no cluster."""
 
 
 @dataclass(frozen=True, slots=True)
 class DeviceOptions:
-    """What is asked of the devices of a session.
+    """A session's requests about its devices.
 
     Attributes:
         count: How many devices of the type there are to be; None for as many as the factory likes.
@@ -124,7 +124,7 @@ def load_device_types(device_types: Iterable[str]) -> None:
 
 
 def device_factory(device_type: str) -> DeviceFactory:
-    """What makes the devices of a type.
+    """The factory for the devices of a type.
 
     Raises:
         NotFoundError: nothing does; plugins were loaded to find it.

@@ -30,7 +30,7 @@ __all__ = ["CPU", "CpuFactory", "DeviceAttributes", "Env", "LocalDevice"]
 
 @dataclass(frozen=True)
 class DeviceAttributes:
-    """What a session tells of one of its devices.
+    """A session's description of one of its devices.
 
     Attributes:
         name: The full name.

@@ -68,7 +68,7 @@ class _Probe:
 
 @cache
 def others_of_a_local() -> int:
-    """What `others` says of an argument of a call that only a local of the caller refers to.
+    """The answer of `others` about an argument that only a local of the caller refers to.
 
     To be asked where counts mean ownership.
     """

@@ -18,7 +18,7 @@ Array = np.ndarray[Any, Any]
 
 
 class AllocatedSizes(NamedTuple):
-    """What went through a TrackingAllocator, in bytes.
+    """The bytes that went through a TrackingAllocator.
 
     Attributes:
         total: All that was allocated.
@@ -78,7 +78,7 @@ class TrackingAllocator:
         return self._ledger.find(array).allocation_id
 
     def get_stats(self) -> AllocatorStats | None:
-        """What the wrapped allocator counted."""
+        """The counts of the wrapped allocator."""
         return self._allocator.get_stats()
 
     def clear_stats(self) -> bool:
@@ -86,7 +86,7 @@ class TrackingAllocator:
         return self._allocator.clear_stats()
 
     def get_sizes(self) -> AllocatedSizes:
-        """What went through this object so far."""
+        """The bytes that went through this object so far."""
         stats = self._ledger.stats
         return AllocatedSizes(self._ledger.total_bytes, stats.peak_bytes_in_use, stats.bytes_in_use)
 

@@ -1,4 +1,4 @@
-"""What a kernel is: its registration, its construction, its computation."""
+"""Kernels: their registration, their construction, their computation."""
 
 from opkernel.lazy_exports import lazy_exports
 

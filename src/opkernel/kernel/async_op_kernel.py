@@ -35,7 +35,7 @@ __all__ = [
 
 
 class DoneCallback:
-    """What an asynchronous kernel calls, from any thread, exactly once, when it is done.
+    """The callback that an asynchronous kernel calls exactly once, from any thread, when done.
 
     A second call raises InternalError. A callback that is dropped without having been called ends
     the computation with InternalError: nobody could call it any more.
@@ -163,7 +163,7 @@ class CoroutineFunctionKernel(CoroutineKernel):
 
 
 def _status_of(error: BaseException) -> OpError:
-    """What a kernel raised as an OpError, with the exception itself as its cause."""
+    """The error of a kernel as an OpError, with the exception itself as its cause."""
     if not isinstance(error, Exception):
         return InternalError(f"{type(error).__name__}: {error}")
     status = as_op_error(error)

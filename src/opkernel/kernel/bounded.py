@@ -33,7 +33,7 @@ from opkernel.records import replace
 __all__ = ["KnownOutputs", "bounded", "known_outputs"]
 
 _MOST_KNOWN = 64
-"""Of how many combinations of input shapes a kernel remembers the size of its outputs."""
+"""The most combinations of input shapes whose output sizes a kernel remembers."""
 
 
 def bounded(kernel: OpKernel, registration: OpRegistrationData) -> OpKernel:
@@ -83,7 +83,7 @@ _COPYING = frozenset(
 
 
 class KnownOutputs(NamedTuple):
-    """What the outputs of a kernel take as new memory, as far as that is known.
+    """The known part of the new memory that the outputs of a kernel take.
 
     Attributes:
         num_bytes: All together.
@@ -99,7 +99,7 @@ class KnownOutputs(NamedTuple):
 def known_outputs(
     kernel: OpKernel, shapes: Iterable[tuple[int, ...] | None], *, are_views: bool = True
 ) -> KnownOutputs:
-    """What outputs of these shapes take; what is not known counts nothing.
+    """The memory of outputs of these shapes; unknown ones count nothing.
 
     With `are_views` what may be memory of inputs counts nothing, either.
     """
@@ -242,7 +242,7 @@ def _hold(budget: Budget, inputs: Sequence[Any], outputs: Sequence[Any]) -> None
 
 
 def _bytes_of_strings(tensor: Any, inputs: Sequence[Any]) -> int:
-    """What the strings of a tensor take that are none of the inputs'."""
+    """The bytes of a tensor's strings that are not strings of the inputs."""
     if not getattr(getattr(tensor, "dtype", None), "hasobject", False):
         return 0
     found = {id(item): item for item in np.asarray(tensor).flat if type(item) is bytes}

@@ -115,7 +115,7 @@ class CallCheck:
                 check_shape(index, value, shapes[index])
 
     def _shapes_of(self, kernel: OpKernel, inputs: Sequence[Any], key: _Shapes) -> _Shapes:
-        """What the shape function says of the outputs for inputs of the shapes `key`."""
+        """The shapes of the outputs, by the shape function, for inputs of the shapes `key`."""
         shapes = self.known.get(key)
         if shapes is None:
             shapes, reads_values = self._inferred(kernel, key, inputs)
@@ -128,7 +128,7 @@ class CallCheck:
     def _inferred(
         self, kernel: OpKernel, shapes: _Shapes, inputs: Sequence[Any]
     ) -> tuple[_Shapes, bool]:
-        """What the shape function says, nothing where it refuses the inputs; if it asks for values."""
+        """The inferred shapes, none if inputs are refused; and whether values were asked for."""
         values = [np.asarray(v) if isinstance(v, np.ndarray | np.generic) else None for v in inputs]
         try:
             context = infer_call(
@@ -242,7 +242,7 @@ def _finish(ctx: OpKernelContext, check: CallCheck, done: Callable[[], None]) ->
 
 
 def fault_of(error: Exception) -> str | None:
-    """What an error says that a kernel did which none may do; None where it is an error of its own."""
+    """The rule that an error shows a kernel to have broken; None for other errors of a kernel."""
     raised = raised_by_kernel(error)
     if write_to_input(raised) is not None:
         return as_op_error(raised).message
@@ -252,7 +252,7 @@ def fault_of(error: Exception) -> str | None:
 
 
 def raised_by_kernel(error: Exception) -> Exception:
-    """What a kernel raised of which an asynchronous one's status was made; others as they are."""
+    """The exception behind the status of an asynchronous kernel; other exceptions as they are."""
     cause = error.__cause__ if isinstance(error, OpError) else None
     return cause if isinstance(cause, Exception) else error
 

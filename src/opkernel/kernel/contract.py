@@ -20,7 +20,7 @@ Kind = Literal["elementwise", "same_shapes", "view", "opaque"]
 
 @dataclass(frozen=True, slots=True)
 class KernelContract:
-    """What a kernel claims, what it asks for, and hints.
+    """The claims of a kernel, its requests, and its hints.
 
     Executors rely on claims, the first six. Hints, the last two, can change nothing but speed.
 
@@ -65,4 +65,4 @@ class KernelContract:
 
 
 UNCLAIMED = KernelContract()
-"""Of a kernel that claims nothing."""
+"""The contract of a kernel that claims nothing."""

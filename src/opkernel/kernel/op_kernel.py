@@ -112,7 +112,7 @@ def _types_text(types: Sequence[DataType]) -> str:
 
 
 class OfNode:
-    """What belongs to a node: a kernel, or its construction.
+    """The facts of a node: for its kernel, and for the kernel's construction.
 
     Attributes:
         properties: The node, its op, its types and arguments.
@@ -203,7 +203,7 @@ class OpKernel(OfNode):
     def shortcut(
         self, run: Callable[[Step, Sequence[Any]], list[Any]]
     ) -> Callable[[Step, Sequence[Any]], list[Any]]:
-        """What runs the kernel in a step on its inputs: `run`, which makes a context for it.
+        """A function that runs the kernel on inputs in a step: `run`, which makes a context.
 
         A small kernel that mostly needs no context may stand in front of it.
         """
@@ -268,7 +268,7 @@ class OpKernel(OfNode):
         return TensorShape(array.tolist())
 
     def trace_string(self, ctx: OpKernelContext, *, verbose: bool = False) -> str:
-        """What a profiler shows of a computation: `name:Op`, with the shapes of inputs if verbose."""
+        """The text for a profiler: `name:Op`, with the shapes of inputs if verbose."""
         name = f"{self.name}:{self.type_string}"
         return f"{name}#{self.shape_trace_string(ctx)}#" if verbose else name
 

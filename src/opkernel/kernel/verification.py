@@ -1,4 +1,4 @@
-"""What contracts claim, put to the test.
+"""Tests of the claims of contracts.
 
 `broken_claims` looks at one computation, and has the kernel compute it again in the ways that its
 claims allow. The sanitizer and `opkernel test` ask it. Where the environment has
@@ -33,7 +33,7 @@ _Compute = Callable[..., Any]
 
 
 def broken_claims(kernel: OpKernel, inputs: Sequence[Any], outputs: Sequence[Any]) -> Iterator[str]:
-    """What a computation shows of claims that do not hold, outputs as declared aside.
+    """The claims that a computation shows to be broken, outputs as declared aside.
 
     Args:
         kernel: The kernel.
@@ -116,7 +116,7 @@ _OTHER = "gives other values"
 
 
 def _tried(compute: _Compute, *arguments: Any, **options: Any) -> tuple[Any, str]:
-    """What a call gives, or what it raises."""
+    """The result of a call, or its exception."""
     try:
         with np.errstate(all="ignore"):
             return compute(*arguments, **options), ""

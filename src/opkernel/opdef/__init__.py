@@ -1,4 +1,4 @@
-"""What an op is: its declaration, its registry, the nodes that use it and the shapes it gives."""
+"""Ops: their declarations, their registry, their nodes, and the shapes of their outputs."""
 
 from opkernel.lazy_exports import lazy_exports
 

@@ -50,7 +50,7 @@ def switch_n_shape(c: InferenceContext) -> None:
 
 
 def merge_shape(c: InferenceContext) -> None:
-    """What all inputs agree in."""
+    """The shape that covers all inputs."""
     output = c.input(0)
     if not c.rank_known(output):
         output = c.unknown_shape()
@@ -75,13 +75,13 @@ def enter_shape(c: InferenceContext) -> None:
 
 
 def branch_shape(c: InferenceContext) -> None:
-    """What the attr `output_shapes` says."""
+    """The shapes of the attr `output_shapes`."""
     if not _declared_shapes(c):
         unknown_shape(c)
 
 
 def while_shape(c: InferenceContext) -> None:
-    """What the attr `output_shapes` says; where it is empty, the shapes of the loop variables."""
+    """The shapes of the attr `output_shapes`; if it is empty, those of the loop variables."""
     if not _declared_shapes(c):
         for index in range(c.num_outputs()):
             c.set_output(index, c.input(index))

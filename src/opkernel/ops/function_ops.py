@@ -42,7 +42,7 @@ def _first(values: Sequence[_Value], attr: str) -> _Value:
 
 
 def arg_shape(c: InferenceContext) -> None:
-    """What attrs without declaration say: the shape, and what a resource holds."""
+    """The shape and the content of a resource, by attrs that are not declared."""
     attrs = c.node_def.attr
     unknown_shape(c)
     if "_output_shapes" in attrs and attrs["_output_shapes"].HasField("list"):

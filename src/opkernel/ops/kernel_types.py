@@ -22,7 +22,7 @@ FLOATS = (DataType.DT_BFLOAT16, DataType.DT_HALF, DataType.DT_FLOAT, DataType.DT
 """The floating point types of nearly every numeric kernel."""
 
 NARROW_FLOATS = (DataType.DT_BFLOAT16, DataType.DT_HALF)
-"""Those that many kernels compute in float."""
+"""The types that many kernels compute in float."""
 
 COMPLEX = (DataType.DT_COMPLEX64, DataType.DT_COMPLEX128)
 

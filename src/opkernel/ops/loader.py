@@ -42,7 +42,7 @@ def module_of_op(name: str) -> str | None:
 
 
 def traits_of_op(name: str) -> OpTraits:
-    """What may be assumed of the op `name`, as the catalogue says; nothing is imported."""
+    """The traits of the op `name`, as the catalogue says; imports nothing."""
     return OpTraits.from_words(catalogue.entry(name)[1])
 
 

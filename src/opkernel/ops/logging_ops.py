@@ -124,7 +124,7 @@ def _write(stream: Any, text: bytes) -> None:
 
 
 def _shown(text: bytes) -> str:
-    """What terminals and logs get: models must not steer them."""
+    """The text for terminals and logs, which models must not steer."""
     return terminal_text(text.decode("utf-8", "backslashreplace"), keep="\n\t")
 
 

@@ -161,7 +161,7 @@ OPTIONAL_HAS_VALUE = register_op(
 
 
 def optional_get_value_shape(c: InferenceContext) -> None:
-    """What the attr `output_shapes` says."""
+    """The shapes of the attr `output_shapes`."""
     c.with_rank(c.input(0), 0)
     shapes = c.get_attr("output_shapes")
     if len(shapes) != c.num_outputs():

@@ -1,4 +1,4 @@
-"""What a plugin has brought: modules, the ops that they declare, kernels, their providers, devices."""
+"""The contents of a plugin: modules, the ops they declare, kernels, providers, devices."""
 
 import sys
 from dataclasses import dataclass
@@ -23,7 +23,7 @@ __all__ = ["Contents", "contents_of", "remove_contents"]
 
 @dataclass(frozen=True)
 class Contents:
-    """What a plugin has brought.
+    """The contents of a plugin.
 
     Attributes:
         modules: The names of its modules that are imported.
@@ -41,7 +41,7 @@ class Contents:
 
 
 def contents_of(plugin: Plugin) -> Contents:
-    """What the packages of a plugin have brought so far."""
+    """The contents so far of a plugin's packages."""
     packages = _packages(plugin)
     owners = global_op_registry().owners()
     ops = frozenset(op for op, owner in owners.items() if _is_in(owner, packages))

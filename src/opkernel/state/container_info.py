@@ -42,7 +42,7 @@ class ContainerInfo:
         *,
         use_node_name_as_default: bool = False,
     ) -> "ContainerInfo":
-        """What the node's attrs `container` and `shared_name` ask for.
+        """The container and name that a node's attrs `container` and `shared_name` ask for.
 
         Without a container it is the manager's default one. Without a shared name it is the name
         of the node or, unless `use_node_name_as_default`, one that nothing else has.

@@ -22,7 +22,7 @@ CONSTANT = 0
 """The version of what never changes."""
 
 _MOST_FORMS = 4
-"""Of one value: the oldest goes when another one is made."""
+"""The most forms of one value; the oldest goes when another one is made."""
 
 _WANTED = object()
 _making = KeyedLock()
@@ -43,13 +43,13 @@ class LastingValue(weakref.ref[Any]):
 
     @classmethod
     def of(cls, array: Any, version: int) -> LastingValue:
-        """That of an array, to be found by its `id` (`key`) until it is dead."""
+        """The record of an array, found by its `id` (`key`) until the array is dead."""
         self = cls(array, _forget)
         self.key, self.version, self._forms = id(array), version, None
         return self
 
     def made(self, form: Hashable, make: Callable[[], Any]) -> Any:
-        """What `make` gives for a form of the value; it is called once.
+        """The result of `make` for a form of the value; `make` is called once.
 
         Of a variable, when the form is wanted for the second time: what is assigned anew in every step
         is used once, and making takes as long as it saves. Until then there is None.
@@ -85,7 +85,7 @@ def note_lasting(array: Any, version: int = CONSTANT) -> None:
 
 
 def lasting_value(array: Any) -> LastingValue | None:
-    """What is known of an array that keeps its elements, or of all that a view shows; else None."""
+    """The record of an array, or of a viewed array, that keeps its elements; else None."""
     known = _known.get(id(array))
     if known is not None and known() is array:
         return known

@@ -28,7 +28,7 @@ R = TypeVar("R", bound=ResourceBase)
 
 
 class ResourceContext(Protocol):
-    """What handles are resolved in: an OpKernelContext or OpKernelConstruction."""
+    """The context in which handles are resolved: an OpKernelContext or OpKernelConstruction."""
 
     @property
     def device(self) -> HasName:

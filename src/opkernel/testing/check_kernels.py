@@ -341,7 +341,7 @@ def takes(registration: KernelRegistration, call: OpCall) -> bool:
 
 
 def _name(registration: KernelRegistration) -> str:
-    """What a kernel is called in messages."""
+    """The name of a kernel in messages."""
     kernel_def = registration.kernel_def
     options = [kernel_def.device_type]
     options += [f"label {kernel_def.label!r}"] if kernel_def.label else []

@@ -104,7 +104,7 @@ def _check_steps(device_type: str) -> None:
 def _run(
     device_type: str, executor: str, ops: Sequence[str]
 ) -> tuple[dict[str, Any], dict[str, bool]]:
-    """What ops give on two devices one after the other, and whether they were there."""
+    """The results of ops on two devices in turn, and whether the devices were there."""
     graph, fetches = Graph(), dict[str, Tensor]()
     with graph.as_default():
         x = placeholder(DataType.DT_FLOAT, [None, 2], name="x")

@@ -36,7 +36,7 @@ Shape = tuple[int | None, ...] | None
 
 @dataclass(frozen=True, repr=False)
 class CallSource:
-    """What calls are drawn from.
+    """The source of drawn calls.
 
     Attributes:
         registration: The op.

@@ -30,7 +30,7 @@ _TYPES = [DataType.DT_DOUBLE, DataType.DT_FLOAT]
 DOMAINS = ["near", "unit", "above one"]
 
 _CUTS: list[Any] = [None, 0, np.s_[:1], np.s_[..., :1]]
-"""Of an input, all; the first row, as one axis less; the first row; the first of each row."""
+"""Parts of an input: all; its first row, an axis less; its first row; the first of each row."""
 
 
 @st.composite

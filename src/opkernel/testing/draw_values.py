@@ -12,7 +12,7 @@ from opkernel.types import DataType
 __all__ = ["DRAWABLE_TYPES", "Draw", "draw_indices", "draw_tensor", "draw_tensor_of"]
 
 Draw = Any
-"""What `hypothesis.strategies.composite` gives its functions."""
+"""The argument that `hypothesis.strategies.composite` gives its functions."""
 
 _NOT_NUMBERS = frozenset({DataType.DT_RESOURCE, DataType.DT_VARIANT, DataType.DT_INVALID})
 DRAWABLE_TYPES = tuple(t for t in DataType if not t.is_ref and t not in _NOT_NUMBERS)

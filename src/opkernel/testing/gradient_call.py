@@ -101,7 +101,7 @@ class GradientCall:
         return CheckFailure(self.call, f"{what} (shapes {known})")
 
     def name_of(self, index: int) -> str:
-        """What an input is called in messages."""
+        """The name of an input in messages."""
         return f"input {index} ('{self.call.node_def.input[index]}')"
 
     def _check_type(self, index: int, gradient: Gradient | None) -> None:

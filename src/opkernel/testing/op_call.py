@@ -123,7 +123,7 @@ def shapes_of_outputs(
     shapes: Sequence[Sequence[int | None] | None],
     values: Sequence[Any] = (),
 ) -> list[tuple[int, ...] | None]:
-    """What a shape function makes of shapes and values, as `OpCall.infer_shapes` gives it."""
+    """The result of a shape function for shapes and values, as `OpCall.infer_shapes` gives it."""
     version = graph_def_version_for(registration.op_def)
     context = infer_call(registration, node_def, shapes, values, version)
     return [

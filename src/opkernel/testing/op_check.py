@@ -49,7 +49,7 @@ _CANNOT_BE_DRAWN = frozenset({DataType.DT_RESOURCE, DataType.DT_VARIANT})
 
 @dataclass
 class OpReport:
-    """What came of testing an op.
+    """The report on an op.
 
     Attributes:
         op: The op.
@@ -146,7 +146,7 @@ def examine_op(
     op_registry: OpRegistry | None = None,
     checker: Checker | None = None,
 ) -> OpReport:
-    """What `check_op` finds, as a report; arguments are those of `check_op`.
+    """The findings of `check_op`, as a report; arguments are those of `check_op`.
 
     `checker` says what is checked of each call, where that is more than the rules for kernels;
     gradients are then left out.
@@ -325,7 +325,7 @@ def _is_drawable(registration: KernelRegistration) -> bool:
 
 
 class _CallChecker(Protocol):
-    """What checks a call, says how much of it, and if nothing, why."""
+    """The checker of one call: it says what it checked, and if nothing, why."""
 
     def check(self, call: OpCall) -> int: ...
 

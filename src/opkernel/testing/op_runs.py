@@ -80,7 +80,7 @@ class OpResult:
 
     @property
     def memory(self) -> MemoryRecord | None:
-        """What the kernel allocated as temporary and as persistent memory."""
+        """The temporary and persistent memory that the kernel allocated."""
         return self.context.memory
 
 

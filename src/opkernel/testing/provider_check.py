@@ -213,7 +213,7 @@ def _outputs(kernel: OpKernel, inputs: Sequence[Any]) -> list[Any]:
 
 
 def _told(outcome: Any) -> str:
-    """What became of a call: the code with which it was refused."""
+    """The outcome of a call: the code with which it was refused."""
     if not isinstance(outcome, BaseException):
         return "takes the call"
     return f"refuses it with {getattr(getattr(outcome, 'code', None), 'name', type(outcome))}"

@@ -1,4 +1,4 @@
-"""What an op's shape function says, for tests of it."""
+"""The results of an op's shape function, for tests of it."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any

@@ -15,7 +15,7 @@ from opkernel.errors import InvalidArgumentError
 __all__ = ["REF_OFFSET", "DataType", "as_dtype"]
 
 REF_OFFSET = 100
-"""What the number of a reference type has over that of its base type."""
+"""The number of a reference type, less the number of its base type."""
 
 _REF_SUFFIX = "_ref"
 

@@ -1,4 +1,4 @@
-"""What a resource tensor holds: the name of a resource, not the resource.
+"""The content of a resource tensor: the name of a resource, not the resource.
 
 Source: TensorFlow core/framework/resource_handle.{h,proto}.
 """
@@ -14,7 +14,7 @@ __all__ = ["DtypeAndShape", "ResourceHandle"]
 
 
 class DtypeAndShape(NamedTuple):
-    """What a resource says of a tensor that it holds."""
+    """A resource's description of a tensor that it holds."""
 
     dtype: DataType
     shape: PartialTensorShape

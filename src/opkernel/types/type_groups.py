@@ -27,15 +27,15 @@ ALL_TYPES = tuple(dtype for dtype in _BASE_TYPES if dtype is not DataType.DT_FLO
 """Every type of a tensor (kAllTypes), but float4_e2m1fn, which TensorFlow's list lacks."""
 
 NUMBER_TYPES = tuple(dtype for dtype in _BASE_TYPES if dtype.is_numeric)
-"""What "numbertype" in an attr spec means (kNumberTypes): complex and quantised types, too."""
+"""The meaning of "numbertype" in an attr spec (kNumberTypes): complex and quantised types, too."""
 
 QUANTIZED_TYPES = tuple(dtype for dtype in _BASE_TYPES if dtype.is_quantized)
-"""What "quantizedtype" in an attr spec means (kQuantizedTypes)."""
+"""The meaning of "quantizedtype" in an attr spec (kQuantizedTypes)."""
 
 REAL_NUMBER_TYPES = tuple(
     dtype for dtype in NUMBER_TYPES if not dtype.is_complex and not dtype.is_quantized
 )
-"""What "realnumbertype" in an attr spec means (kRealNumberTypes)."""
+"""The meaning of "realnumbertype" in an attr spec (kRealNumberTypes)."""
 
 REAL_AND_QUANTIZED_TYPES = tuple(
     dtype

@@ -1,4 +1,4 @@
-"""What a variant tensor holds: values of types that the ops define themselves.
+"""The content of a variant tensor: values of types that the ops define themselves.
 
 A module that defines such a type subclasses `Variant` and, so that files with values of it can be
 read, registers a decoder under its type name. Values of other types are kept as they stand in the

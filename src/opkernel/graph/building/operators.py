@@ -36,7 +36,7 @@ _QUOTIENT_TYPES = {
 
 
 class TensorOperators(TensorBase):
-    """What makes `Tensor` an operand."""
+    """The operators of `Tensor`."""
 
     __slots__ = ()
     __array_ufunc__ = None  # NumPy's arrays leave the operator to the tensor on the other side

@@ -38,7 +38,7 @@ __all__ = ["Arguments", "NodeRequest", "as_tensor", "build_node"]
 
 @dataclass(slots=True)
 class NodeRequest:
-    """What the caller asked for; `inputs` in a list, or by the names of the arguments."""
+    """The request of a caller; `inputs` in a list, or by the names of the arguments."""
 
     op_type: str
     inputs: list[Any] | dict[str, Any]

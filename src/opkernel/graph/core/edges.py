@@ -30,7 +30,7 @@ def is_head_of_loop(op: Operation) -> bool:
 
 
 def reached(start: Iterable[_T], following: Callable[[_T], Iterable[_T]]) -> set[_T]:
-    """What is reached from some things, step by step; these are among it."""
+    """The things that can be reached from some things, these included."""
     stack = list(start)
     found = set(stack)
     while stack:

@@ -13,7 +13,7 @@ __all__ = ["NO_SIGNATURE", "NodeSignature", "input_type_error", "types_compatibl
 
 @dataclass(frozen=True, slots=True, eq=False)
 class NodeSignature:
-    """What nodes of one op with the same attrs share.
+    """The facts that nodes of one op with the same attrs share.
 
     Attributes:
         op_type: the name of the op.
@@ -33,7 +33,7 @@ class NodeSignature:
 
 
 NO_SIGNATURE = NodeSignature("", None, (), ())
-"""That of an operation that is still being made."""
+"""The signature of an operation that is still being made."""
 
 
 def types_compatible(expected: DataType, actual: DataType) -> bool:

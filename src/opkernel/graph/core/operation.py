@@ -420,7 +420,7 @@ class Operation:
         self.graph.edits += 1
 
     def consumer_edges(self) -> list[tuple[Operation, int]]:
-        """Who takes its outputs and as which input; CONTROL_SLOT for those that only wait for it."""
+        """The consumers of the outputs, each with its input; CONTROL_SLOT for control edges."""
         with self.graph.lock:
             return self.graph.fanout.of(self)
 

@@ -1,4 +1,4 @@
-"""What graphs ask of the runtime: to run them, to run traced functions, to fold constants.
+"""Services of the runtime for graphs: running them and traced functions, folding constants.
 
 The runtime stands on a floor above and is known here by its name alone; it is loaded when it is asked.
 """
@@ -51,7 +51,7 @@ def evaluate_constants(
 
 
 def runner_of(function: object) -> Callable[[Sequence[Any]], Any]:
-    """What runs a ConcreteFunction on the values of its tensors."""
+    """The function that runs a ConcreteFunction on the values of its tensors."""
     runner: Callable[[Sequence[Any]], Any] = _of_runtime("calls.traced_calls").make_runner(function)
     return runner
 

@@ -1,4 +1,4 @@
-"""What Tensor is made of, and known by to the modules that it is made with."""
+"""The base of Tensor, known to the modules that Tensor is made with."""
 
 from __future__ import annotations
 

@@ -33,7 +33,7 @@ __all__ = ["EffectOrder"]
 
 @dataclass
 class _Order:
-    """What comes before what. A set of operations is an int with a bit for each of them.
+    """The order of effects. A set of operations is an int with a bit for each of them.
 
     Attributes:
         before: the operations that are not pure, and the roots, in order: what comes before each.
@@ -127,7 +127,7 @@ class EffectOrder:
         return Effect.SEES if is_reader else effect
 
     def _find(self, order: Sequence[Operation]) -> _Order:
-        """What comes before what; nothing where there are no effects."""
+        """The order of the effects; an empty one without effects."""
         effects = [self._effect(op) for op in order]
         found, behind = _Order(), dict[Operation, int]()
         if Effect.ACTS not in effects:
@@ -165,7 +165,7 @@ class EffectOrder:
             some ^= 1 << number
 
     def _still_needed(self, dropped: Collection[Operation]) -> int:
-        """What is needed, less what a pass has taken out or made something else of."""
+        """The needed effects, less those that a pass has removed or replaced."""
         there = [op for op in self._members(self._known.needed) if op not in dropped]
         there = [op for op in there if op.graph.by_name.get(op.name) is op]
         acts = [op for op in there if self._effect(op) is Effect.ACTS]
@@ -190,7 +190,7 @@ class EffectOrder:
     def _sources(
         self, op: Operation, missing: int, found: _Order, dropped: Collection[Operation]
     ) -> list[Operation]:
-        """What an operation has to wait for so that all that is missing comes before it."""
+        """The operations to wait for, so that all missing predecessors come before."""
         known, there = self._known.before, found.before[op]
         sources, place = [], self._known.places[op]
         for one in islice(self._known.last_first, place + 1, None):

@@ -16,7 +16,7 @@ __all__ = ["Effect", "effect_of"]
 
 
 class Effect(IntEnum):
-    """What an operation has to do with effects."""
+    """The relation of an operation to effects."""
 
     PURE = 0
     """Nothing."""
@@ -29,7 +29,7 @@ class Effect(IntEnum):
 
 
 def effect_of(signature: NodeSignature) -> Effect:
-    """What nodes of a signature have to do with effects."""
+    """The relation of nodes of a signature to effects."""
     op_type, registration = signature.op_type, signature.registration
     if op_type in LOW_LEVEL_CONTROL_FLOW:
         return Effect.LEADS

@@ -402,7 +402,7 @@ class GraphEdit:
 
 
 def _awaited_without(consumer: Operation, going: Mapping[Operation, None]) -> list[Operation]:
-    """What an operation waits for once others are gone, in whose place is what they needed."""
+    """The control inputs of an operation after others were replaced by their own inputs."""
     found: dict[Operation, None] = {}
     seen: set[Operation] = set()
     stack = list(consumer.control_inputs[::-1])

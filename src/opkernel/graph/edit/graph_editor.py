@@ -40,7 +40,7 @@ _CONDITIONAL = SWITCH_OPS | ENTER_OPS
 
 
 class Change(NamedTuple):
-    """What a pass did to a node."""
+    """A change that a pass made to a node."""
 
     pass_name: str
     node: str
@@ -258,7 +258,7 @@ class GraphEditor(GraphEdit):
         return not any(c.type in LOW_LEVEL_CONTROL_FLOW for c, _ in op.consumer_edges())
 
     def part(self, op: Operation, index: int, *types: str) -> Operation | None:
-        """What gives an input of `op`, where it is of one of these types and `op` may do its work, too.
+        """The producer of an input of `op`, if it is of one of these types and `op` may absorb it.
 
         Nothing else needs it, it waits for nothing, and is on the same device. Both are valid.
         """
@@ -303,7 +303,7 @@ class GraphEditor(GraphEdit):
         self._values[op] = op.message, value
 
     def pivots(self, op: Operation) -> list[Operation]:
-        """What a constant in the place of `op` waits for, to be in its loop and on its branch."""
+        """The operations for which a constant in place of `op` waits, in its loop and branch."""
         return [source for source in dict.fromkeys(op.edges[::2]) if self.is_conditional(source)]
 
 

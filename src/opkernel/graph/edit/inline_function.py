@@ -48,7 +48,7 @@ _NOINLINE = "_noinline"
 
 
 class KeepCallerNode(Enum):
-    """What stays in the place of a call, under its name."""
+    """The node that stays in place of a call, under its name."""
 
     DO_NOT_KEEP = "DoNotKeep"
     """Nothing."""
@@ -59,12 +59,12 @@ class KeepCallerNode(Enum):
 
 
 class OutputControlSource(Enum):
-    """What those that waited for a call wait for."""
+    """The operations for which the consumers of a call's control output wait."""
 
     DATA_OUTPUTS = "DataOutputs"
     """The results, as functions of TensorFlow 1 want it."""
     CONTROL_OUTPUTS = "ControlOutputs"
-    """What the function returns control from."""
+    """The operations from which the function returns control."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -337,7 +337,7 @@ class _Inlining:
             self._edit.become(call, "NoOp", ())
 
     def _output_control(self, outputs: Sequence[Operation]) -> Operation:
-        """What waits for the function to be done."""
+        """The operation that waits for the function to be done."""
         if self._options.output_control_src == OutputControlSource.DATA_OUTPUTS:
             sources = list(outputs)
         else:

@@ -12,7 +12,7 @@ __all__ = ["DataNeeds", "Needs", "prune_and_order"]
 
 
 class Needs:
-    """What operations wait for where certain tensors are fed."""
+    """The edges to follow when certain tensors are fed."""
 
     def __init__(self, feeds: Collection[Tensor]) -> None:
         self._fed = {(tensor.op, tensor.value_index) for tensor in feeds}
@@ -44,7 +44,7 @@ class Needs:
 
 
 class DataNeeds(Needs):
-    """What the values of outputs depend on, which is no control input."""
+    """The edges on which values depend: no control edges."""
 
     def sources(self, op: Operation) -> list[Operation]:
         """The producers of inputs that are not fed."""

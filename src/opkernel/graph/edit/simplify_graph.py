@@ -1,4 +1,4 @@
-"""What is done to the body of a function to make it smaller: dead nodes, identities, list converters.
+"""Simplifying function bodies: dead nodes, identities, list converters.
 
 Source: TensorFlow core/common_runtime/function_utils.cc.
 """

@@ -30,7 +30,7 @@ def called_function(op: Operation) -> NameAttrList:
 
 
 def declared_types(signature: OpDef, attrs: Mapping[str, AttrValue]) -> CallTypes | None:
-    """What a function with these attrs takes and gives; None where an attr is missing or wrong."""
+    """The types of a function with these attrs; None if an attr is missing or wrong."""
     node = NodeDef(name=signature.name, op=signature.name, attr=attrs)
     try:
         takes, gives = in_out_types_for_node(node, signature)
@@ -40,7 +40,7 @@ def declared_types(signature: OpDef, attrs: Mapping[str, AttrValue]) -> CallType
 
 
 def misfit(op: Operation, attr: str, name: str, types: CallTypes | None) -> OpError | None:
-    """What is to be said of a call of a function that has not the types of the call.
+    """The complaint about a call whose types differ from its function's.
 
     Args:
         op: the node that calls.

@@ -67,7 +67,7 @@ class FunctionBody:
 
     @property
     def targets(self) -> tuple[Operation, ...]:
-        """What runs for its effects, whether or not a result needs it."""
+        """The operations that run for their effects, whether or not a result needs them."""
         stateful = [
             op
             for op in self.graph.get_operations()

@@ -88,7 +88,7 @@ class FunctionLibraryDefinition(Mapping[str, FunctionDef]):
         return self.op_registry.look_up(op_type)
 
     def traits(self, op_type: str) -> OpTraits:
-        """What may be assumed of an op, nothing of a function; loads nothing."""
+        """The traits of an op, none for a function; loads nothing."""
         return NO_TRAITS if op_type in self else self.op_registry.traits(op_type)
 
     def look_up_op_def(self, name: str) -> OpDef:

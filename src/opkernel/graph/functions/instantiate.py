@@ -43,7 +43,7 @@ LookUpOpDef = Callable[[str], OpDef]
 
 @dataclass(slots=True)
 class Instantiation:
-    """What a FunctionDef becomes.
+    """The result of instantiating a FunctionDef.
 
     Attributes:
         nodes: the arguments, the nodes of the body, the results. Names may occur twice.
@@ -119,7 +119,7 @@ def _check_attrs(signature: OpDef, attrs: Attrs) -> None:
 
 @dataclass(frozen=True, slots=True)
 class _Item:
-    """What a name inside the function stands for: tensors that follow one another.
+    """The meaning of a name inside the function: consecutive tensors.
 
     `node` is the number of the node among the result's nodes, `index` its first output. Those of
     a list argument are the first outputs of nodes that follow one another.
@@ -269,7 +269,7 @@ class _Body:
     def _match(
         self, node: NodeDef, arg: OpDef.ArgDef, types: tuple[DataType, ...], taken: int, text: str
     ) -> _Item:
-        """What an input stands for, which is to be a part of an argument from `taken` on."""
+        """The meaning of an input that is a part of an argument from `taken` on."""
         item = self._items.get(text)
         if item is None or not item.types:
             raise InvalidArgumentError(

@@ -151,7 +151,7 @@ class ConstantValues:
         return [edge for edge in edges if edge not in known and edge not in waiting]
 
     def _by_rule(self, edge: Edge, inputs: Sequence[Edge]) -> PartialValue | None:
-        """What the rule of the op tells; None where there is none, or where it tells nothing."""
+        """The value by the rule of the op; None without a rule, or if the rule cannot tell."""
         op, index = edge
         try:
             rule = _rule_of(op)

@@ -104,7 +104,7 @@ class _Inference:
         return refined
 
     def _call(self, fn: TypeInferenceFn, op: Operation, target: Operation) -> FullTypeDef:
-        """What a function of `op` infers for the outputs of `target`."""
+        """The types that a function of `op` infers for the outputs of `target`."""
 
         def infer_function_rets(attr: str, types: Sequence[FullTypeDef]) -> FullTypeDef:
             raise UnimplementedError(f"the types of the function in attr '{attr}' are not inferred")

@@ -1,4 +1,4 @@
-"""What holds of all tensors of a TensorList: rules for the ops that make, change and read lists.
+"""Facts about all tensors of a TensorList: rules for the ops that make, change and read lists.
 
 The shape functions know what shape the tensors of a list may have. What is put into a list tells more:
 the shape that they do have, and their value where it is always the same. Lists that come from any

@@ -1,4 +1,4 @@
-"""What operations on integers make of values that are known in part.
+"""Integer arithmetic on values that are known in part.
 
 Shapes are computed with tensors like any others: `Shape`, a slice of it, a product, a `Pack`. Their
 elements are followed one by one. An element is an int, or the dimension whose size it is, or None.
@@ -314,7 +314,7 @@ RULES: dict[str, Rule] = {
     "unpack": _unpack,
     "zeros_like": _like(0),
 }
-"""What follows from the values of the inputs, or of ops that read shapes only, from the shapes."""
+"""Rules by values of inputs, or for ops that read shapes only, by shapes."""
 
 
 def rule_of(op: Operation) -> Rule | None:

@@ -138,7 +138,7 @@ class ShapeRefiner:
         }
 
     def held_by(self, edge: Edge) -> Sequence[ShapeAndType] | None:
-        """What a resource or variant holds; None where that is not known."""
+        """The content of a resource or variant; None if it is not known."""
         return self._held.get(edge)
 
     def facts_of(self, edge: Edge) -> TensorFacts:

@@ -49,9 +49,9 @@ class TensorFacts:
 
 
 NO_ITEMS = TensorFacts()
-"""What holds of all tensors of a list that has none."""
+"""The facts about all tensors of a list that has none."""
 ZERO_ITEMS = TensorFacts()
-"""What holds of those of a list in which none was set: they will be zeros, of whatever shape."""
+"""The facts about a list in which nothing was set: zeros, of whatever shape."""
 
 
 class Relaxation:
@@ -61,7 +61,7 @@ class Relaxation:
         self._own: set[DimensionHandle] = set()
 
     def facts(self, old: TensorFacts, new: TensorFacts) -> TensorFacts:
-        """What holds of both; `old` itself where `new` adds no possibility."""
+        """The facts that hold of both; `old` itself where `new` adds no possibility."""
         shape = self.shape(old.shape, new.shape)
         held = self._held(old.held, new.held)
         value = _relax_value(old.value, new.value)
@@ -71,7 +71,7 @@ class Relaxation:
         return TensorFacts(shape, held, value, items)
 
     def items(self, old: TensorFacts | None, new: TensorFacts | None) -> TensorFacts | None:
-        """What holds of the tensors of both lists; `old` itself where `new` adds no possibility."""
+        """The facts about the tensors of both lists; `old` itself if `new` adds no possibility."""
         if old is None or new is None:
             return None
         if old is new or new is NO_ITEMS:
@@ -83,7 +83,7 @@ class Relaxation:
         return _without_value(new) if old is ZERO_ITEMS else self.facts(old, new)
 
     def shape(self, old: ShapeHandle, new: ShapeHandle) -> ShapeHandle:
-        """What holds of both shapes; `old` itself where `new` adds no possibility."""
+        """The shape that covers both; `old` itself where `new` adds no possibility."""
         if old is new or old.dims is None:
             return old
         if new.dims is None or len(new.dims) != len(old.dims):

@@ -136,7 +136,7 @@ class UnknownShapes:
     def _decisive(
         self, output: _Output, shapes: Sequence[ShapeHandle], unknowns: Sequence[Unknown]
     ) -> Sequence[Unknown]:
-        """Those without which an output is not known, though all others are; or else all."""
+        """The inputs that an output lacks though all others are known; or else all inputs."""
         if not 1 < len(unknowns) <= _MAX_TRIED:
             return unknowns
         decisive = []

@@ -113,7 +113,7 @@ class WholeGraphRefiner(ShapeRefiner):
         return super().facts_of(edge)
 
     def facts_of_arguments(self, op: Operation) -> list[TensorFacts]:
-        """What is known, but for values, of what an operation gives to functions at all calls."""
+        """The facts, without values, about an operation's arguments of functions, at all calls."""
         facts = [self._facts_but_value(edge) for edge in edges_of(op)]
         if op.traits.calls != "while":
             return facts[op.traits.chooses_function :]
@@ -193,7 +193,7 @@ class WholeGraphRefiner(ShapeRefiner):
         return changed
 
     def _relaxed(self, facts: TensorFacts, edge: Edge) -> TensorFacts:
-        """What holds of the facts and of a tensor; values are left to `values`."""
+        """The facts that hold of both, the facts and the tensor; `values` handles values."""
         return self._relaxation.facts(facts, self._facts_but_value(edge))
 
     def _facts_but_value(self, edge: Edge) -> TensorFacts:
@@ -202,7 +202,7 @@ class WholeGraphRefiner(ShapeRefiner):
         )
 
     def _infer_merge(self, op: Operation) -> None:
-        """What the inputs agree in; of the head of a loop, what the entries and the state do."""
+        """The facts that all inputs share; at the head of a loop, the entries and the state."""
         is_head = is_head_of_loop(op)
         edges = edges_of(op)
         if is_head:
@@ -248,7 +248,7 @@ class WholeGraphRefiner(ShapeRefiner):
         self._set_facts(op, self._with_declared_shapes(op, state))
 
     def _infer_conditional(self, op: Operation) -> None:
-        """What the branches that may be taken agree in, where they are known."""
+        """The facts that all possible branches share, where they are known."""
         chosen, *arguments = edges_of(op)
         facts = [self.facts_of(edge) for edge in arguments]
         agreed: list[TensorFacts] | None = None
@@ -350,7 +350,7 @@ def _loops(order: Sequence[Operation]) -> Iterator[tuple[int, int]]:
 
 
 def _downstream(heads: Sequence[Operation], ops: Sequence[Operation]) -> list[Operation]:
-    """Those of some ordered operations that depend on the heads of loops."""
+    """The operations that depend on the heads of loops, in their order."""
     reached = set(heads)
     for op in ops:
         if not reached.isdisjoint(op.edges[::2]):

@@ -96,7 +96,7 @@ _ONNX_FIELDS = {1: VARINT, 5: VARINT} | dict.fromkeys((2, 3, 4, 6, 7, 8, 14, 20,
 
 
 def file_kind(path: str | os.PathLike[str]) -> FileKind:
-    """What the file or directory at `path` is. Reads no more than its ends.
+    """The kind of the file or directory at `path`. Reads only the ends of the file.
 
     Raises:
         NotFoundError: there is nothing at `path`.
@@ -122,7 +122,7 @@ def file_kind(path: str | os.PathLike[str]) -> FileKind:
 
 
 def kind_of_bytes(head: bytes, tail: bytes = b"") -> FileKind:
-    """What a file is that starts and ends with these bytes."""
+    """The kind of a file that starts and ends with these bytes."""
     if not head:
         return FileKind.EMPTY
     if tail.endswith(_TABLE_MAGIC):

@@ -110,7 +110,7 @@ def _begins_with_node(path: str | os.PathLike[str]) -> bool:
 
 
 def _load_other(path: str | os.PathLike[str]) -> GraphDef:
-    """What `load_graph_def` does with files that may be of any kind."""
+    """The part of `load_graph_def` for files of any kind."""
     from opkernel.graph.io.file_kind import FileKind, file_kind  # most files are plain graphs
 
     kind = file_kind(path)

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 __all__ = ["GraphImporter", "ImportOptions"]
 
 Source = Tensor | Operation
-"""What an input is connected to: a tensor, or for a control edge an operation."""
+"""The source of an input: a tensor, or for a control edge an operation."""
 
 
 @dataclass(slots=True)
@@ -194,7 +194,7 @@ class GraphImporter:
                 op.control_inputs = tuple(controls)
 
     def _find_source(self, op: Operation, text: str) -> tuple[Operation, int]:
-        """What an input that is not just the name of a node is connected to."""
+        """The source of an input that is not just the name of a node."""
         name, index = parse_input(text)
         given = self._options.input_map.get((name, index))
         if given is not None:

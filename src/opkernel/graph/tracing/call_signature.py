@@ -43,7 +43,7 @@ class _Identity:
 
 @dataclass(frozen=True, slots=True)
 class CallSignature:
-    """What is known of the arguments of a call.
+    """The known facts about the arguments of a call.
 
     Attributes:
         structure: how they are nested, by parameter.
@@ -189,7 +189,7 @@ class CallBinder:
 
 
 def _sorted_out(value: Any) -> tuple[Hashable, Any]:
-    """What an argument is compared by, and the tensor that it is."""
+    """The key by which an argument is compared, and the tensor that it is."""
     convert = getattr(value, "_as_graph_element", None)
     if convert is not None:
         value = convert()

@@ -31,7 +31,7 @@ _Branch = Callable[[], Any]
 
 
 def cond(pred: Any, true_fn: _Branch, false_fn: _Branch, name: str = "cond") -> Any:
-    """What one of two functions returns.
+    """The result of one of two functions.
 
     Args:
         pred: a tensor, which makes an If node; or a bool or an array, with which the branch is
@@ -63,7 +63,7 @@ def switch_case(
     default: _Branch | None = None,
     name: str = "switch_case",
 ) -> Any:
-    """What the function of a number returns.
+    """The result of the function with a number.
 
     Args:
         branch_index: an int32 tensor, which makes a Case node; or an int, with which the branch is

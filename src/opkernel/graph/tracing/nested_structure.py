@@ -23,7 +23,7 @@ def flatten(value: Any) -> list[Any]:
 
 
 def flatten_up_to(form: Any, value: Any) -> list[Any]:
-    """What of a value stands in the place of each leaf of `form`; it may be nested deeper.
+    """The parts of a value at the leaves of `form`; a part may be nested itself.
 
     Raises:
         ValueError: the value is not nested like `form`.
@@ -63,7 +63,7 @@ def structure_of(value: Any) -> Hashable:
 
 
 def packer(template: Any) -> Pack:
-    """What puts values in the place of a template's leaves; leaves that are None stay None.
+    """A function that puts values in place of a template's leaves; leaves of None stay None.
 
     It does once what `map_structure` would do at every call.
     """

@@ -71,7 +71,7 @@ class TensorSpec:
 
 
 def most_general_shape(a: PartialTensorShape, b: PartialTensorShape) -> PartialTensorShape:
-    """What is known of a shape that is one of two."""
+    """The shape that covers both."""
     mine, theirs = a.dims, b.dims
     if mine is None or theirs is None or len(mine) != len(theirs):
         return PartialTensorShape()

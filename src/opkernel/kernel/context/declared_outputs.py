@@ -36,7 +36,7 @@ _DEPTH = 5  # from a partial to what stands in a dict in a cell of its function
 
 
 def _undeclared(kernel: OpKernel, index: int, value: Any) -> str | None:
-    """What an output is that is no tensor of the type that the node declares; None where it is one."""
+    """The kind of an output that is no tensor of the declared type; None for a right one."""
     is_ref, dtype = kernel.output_types[index].is_ref, getattr(value, "dtype", None)
     if is_ref and isinstance(value, TensorRef):
         dtype = kernel.output_dtypes[index] if value.tensor is None else value.tensor.dtype
@@ -139,7 +139,7 @@ _UNCLAIMED_VIEW = (
 
 
 def flat_outputs(kernel: OpKernel, result: Any) -> list[Any]:
-    """What a function returned as the outputs, flat.
+    """The outputs in the value that a function returned, flat.
 
     Raises:
         InternalError: they are not as many as the node has.
@@ -175,7 +175,7 @@ def _several(result: Any, count: int) -> Sequence[Any]:
 
 
 def kind_of(value: Any) -> str:
-    """What a value is, in words: `None`, `a list`."""
+    """The kind of a value in words: `None`, `a list`."""
     if isinstance(value, np.ndarray | np.generic):
         return "one array"
     return "None" if value is None else f"a {type(value).__name__}"
@@ -207,7 +207,7 @@ def _keeps(function: Callable[..., Any], array: np.ndarray[Any, Any]) -> bool:
 
 
 def _owner(array: np.ndarray[Any, Any]) -> Any:
-    """What has the memory that an array shows."""
+    """The object that owns the memory of an array."""
     return array if array.base is None else array.base
 
 

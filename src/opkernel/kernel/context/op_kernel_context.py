@@ -29,7 +29,7 @@ _new = object.__new__
 
 
 class OpKernelContext(ContextForwarding, ContextServices, StatusReporting):
-    """What `OpKernel.compute` works on.
+    """The argument of `OpKernel.compute`.
 
     Inputs are arrays (NumPy scalars for rank 0) and are never written to, but for those that were
     forwarded. An argument is named by its flat index, or by its name in the OpDef.

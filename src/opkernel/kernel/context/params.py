@@ -1,4 +1,4 @@
-"""What an executor tells one computation beyond its inputs and its step; most tell nothing.
+"""Facts that an executor tells one computation beyond its inputs and its step; mostly none.
 
 Source: OpKernelContext::Params in TensorFlow core/framework/op_kernel.h.
 """

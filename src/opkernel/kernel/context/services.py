@@ -1,4 +1,4 @@
-"""What a computation may call on: its step's services, its device, its records of memory.
+"""Services for a computation: those of its step, its device, its records of memory.
 
 Source: TensorFlow core/framework/op_kernel.h.
 """
@@ -63,7 +63,7 @@ class ContextServices:
 
     @property
     def session_metadata(self) -> Any:
-        """What the session's owner says of it."""
+        """The owner's data about the session."""
         return self.step.session_metadata
 
     @property
@@ -180,7 +180,7 @@ class ContextServices:
 
     @property
     def op_device_context(self) -> Any:
-        """What the device needs to know to run the kernel."""
+        """The device's data for running the kernel."""
         return self.params.op_device_context
 
     @property
@@ -286,4 +286,4 @@ class ContextServices:
 
 
 def _nothing() -> None:
-    """What is called where nobody counts."""
+    """A callback that does nothing, for steps that count nothing."""

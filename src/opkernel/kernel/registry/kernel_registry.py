@@ -259,7 +259,7 @@ class KernelRegistry:
 
 
 class Found(Generic[_T]):
-    """What was found before; much is kept, not all that a stream of graphs may hold."""
+    """A bounded cache of what was found before."""
 
     __slots__ = ("_found",)
 
@@ -267,7 +267,7 @@ class Found(Generic[_T]):
         self._found: dict[Hashable, _T] = {}
 
     def get(self, key: Hashable) -> _T | None:
-        """What was kept for a key."""
+        """The entry of a key."""
         return self._found.get(key)
 
     def keep(self, key: Hashable, found: _T) -> None:

@@ -85,7 +85,7 @@ class KernelProvider:
         return match_kernel(self.kernels, device_type, node)
 
     def prepare(self, input: Hashable, value: Any, version: int) -> Any:
-        """What its kernels need of an input that stays as it is from step to step, such as weights.
+        """The prepared form of an input that stays from step to step, such as weights.
 
         It must not hold `value` itself: a variable that nobody else holds is updated in place.
 
@@ -97,7 +97,7 @@ class KernelProvider:
         raise NotImplementedError(f"Provider {self.name!r} prepares nothing")
 
     def prepared(self, input: Hashable, value: Any) -> Any:
-        """What `prepare` gives for an input of a call, for a kernel to ask for while it computes.
+        """The result of `prepare` for an input of a call; kernels ask while they compute.
 
         `prepare` is called once for each constant and, once a version, for a variable's value, which is
         dropped with the value. For anything else, which may be another array in each step, and for the

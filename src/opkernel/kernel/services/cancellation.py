@@ -34,7 +34,7 @@ INVALID_TOKEN: CancellationToken = -1
 
 @dataclass(frozen=True, slots=True)
 class _Callback:
-    """What to call; with a name, an error that is the reason is logged before."""
+    """A callback; one with a name logs an error that is the reason."""
 
     function: Callable[[], object]
     name: str | None = None

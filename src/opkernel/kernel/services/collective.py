@@ -31,7 +31,7 @@ _ROOT = FrameAndIter()
 
 
 class CollectiveType(IntEnum):
-    """What a group does."""
+    """The kind of computation of a group."""
 
     REDUCTION_COLLECTIVE = 0
     """All get the tensors merged into one."""
@@ -47,7 +47,7 @@ class CollectiveType(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class CollectiveMember:
-    """Who takes part.
+    """A member of a group.
 
     Attributes:
         device: The full name of its device.
@@ -66,7 +66,7 @@ class CollectiveMember:
 
 @dataclass(frozen=True, slots=True)
 class CollectiveParams:
-    """What a member takes part in. All members must say the same, but for `is_source`.
+    """The computation of a group. All members must agree, except about `is_source`.
 
     Attributes:
         type: What the group does.

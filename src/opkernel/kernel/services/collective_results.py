@@ -1,4 +1,4 @@
-"""What the members of a group get of each other's tensors.
+"""The tensors that members of a group receive from each other.
 
 Source: TensorFlow core/common_runtime/ring_reducer.cc, ring_gatherer.cc, all_to_all.cc,
 hierarchical_tree_broadcaster.cc.

@@ -52,7 +52,7 @@ def start_coroutine(
 
 
 async def _outcome(coroutine: Coroutine[Any, Any, None]) -> BaseException | None:
-    """What a coroutine raises, or None. What ends a program must not end the loop of all kernels."""
+    """The exception of a coroutine, or None. One coroutine must not end the loop of all kernels."""
     import asyncio  # slow to import, and few programs have such kernels
 
     try:

@@ -1,4 +1,4 @@
-"""What kernels see of the functions of a graph: how to instantiate one, and to run it.
+"""Functions of a graph as kernels see them: to be instantiated, and run.
 
 The runtime fulfils these protocols; a kernel gets at the library as `ctx.function_library`:
 

@@ -33,7 +33,7 @@ _ANY_MEMORY = AllocatorAttributes()
 
 @dataclass(frozen=True, slots=True)
 class RendezvousArgs:
-    """What one side tells the other, and the rendezvous.
+    """Data that one side passes to the other, and to the rendezvous.
 
     Attributes:
         device_context: What the device needs to know to move the tensor.

@@ -121,7 +121,7 @@ def _unexpected(op_def: OpDef, names: Mapping[str, Any]) -> TypeError:
 
 
 def call_result(op_def: OpDef, outputs: Sequence[Any]) -> Any:
-    """What a call gives: its one output, a named tuple of several, or None."""
+    """The result type of a call: its one output, a named tuple of several, or None."""
     if len(outputs) > 1:
         return _tuple_class(op_def.name, tuple(arg.name for arg in op_def.output_arg))(*outputs)
     return outputs[0] if outputs else None

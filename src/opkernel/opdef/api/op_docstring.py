@@ -99,7 +99,7 @@ def _sentences(fact: str, text: str) -> str:
 
 
 def _tensor_fact(op_def: OpDef, arg: OpDef.ArgDef) -> str:
-    """What an input or output is; a type that several have is told at the first input."""
+    """A sentence on an input or output; a type of several inputs is told at the first."""
     attr = _type_attr(arg)
     if not attr:
         return _tensors(arg, f"`{DataType(arg.type).tf_name}` ")

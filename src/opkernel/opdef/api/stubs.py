@@ -66,7 +66,7 @@ _NO_OUTPUT = "opkernel.graph.Operation | None"
 _OWN_NAMES = frozenset(
     {"bool", "bytes", "collections", "float", "int", "list", "npt", "opkernel", "str", "typing"}
 )
-"""What a stub means by these no op and no field of its outputs may take away."""
+"""The names of a stub that ops and fields of outputs must not take."""
 _TUPLE_METHODS = ("count", "index")
 
 

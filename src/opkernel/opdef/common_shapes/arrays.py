@@ -91,7 +91,7 @@ def _concat_shape(c: InferenceContext, shapes: Sequence[ShapeHandle], axis_index
 
 
 def _concat_on_unknown_axis(c: InferenceContext, shapes: Sequence[ShapeHandle]) -> ShapeHandle:
-    """Of the rank that all shapes share, or unknown where none is known."""
+    """An unknown shape of the rank that all shapes share, if any is known."""
     ranks = (c.rank(shape) for shape in shapes if c.rank_known(shape))
     rank = next(ranks, UNKNOWN_RANK)
     if rank == UNKNOWN_RANK:
@@ -106,7 +106,7 @@ def _concat_on_unknown_axis(c: InferenceContext, shapes: Sequence[ShapeHandle]) 
 def _cut_at(
     c: InferenceContext, shape: ShapeHandle, axis: int
 ) -> tuple[ShapeHandle, DimensionHandle, ShapeHandle]:
-    """What stands before, at and after an axis; refused if the shape has no such axis."""
+    """The parts before, at and after an axis; refused if the shape has no such axis."""
     shape = c.with_rank_at_least(shape, -axis if axis < 0 else axis + 1)
     after = c.scalar() if axis == -1 else c.subshape(shape, axis + 1)
     return c.subshape(shape, 0, axis), c.dim(shape, axis), after

@@ -20,7 +20,7 @@ __all__ = [
 
 
 def validate_variable_resource_handle(c: InferenceContext) -> list[ShapeAndType]:
-    """What the variable at input 0 holds: at least one entry, unknown if nothing is known.
+    """The content of the variable at input 0: at least one entry, unknown if nothing is known.
 
     Raises:
         InvalidArgumentError: the attr `dtype` is not the variable's.

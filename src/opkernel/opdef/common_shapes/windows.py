@@ -1,4 +1,4 @@
-"""What the shapes of convolutions and poolings share: layouts and windows, as handles.
+"""Layouts and windows of convolutions and poolings, as handles.
 
 Source: TensorFlow core/framework/common_shape_fns.cc.
 """

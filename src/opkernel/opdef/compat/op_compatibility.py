@@ -33,7 +33,7 @@ Attrs = Mapping[str, OpDef.AttrDef]
 
 
 class CompatibilityRule(enum.Enum):
-    """What a change of an op may break; the value is the name under which tools report it."""
+    """Ways in which a change of an op may break users; the value is the name in reports."""
 
     OP_REMOVED = "op-removed"
     ATTR_REMOVED = "attr-removed"
@@ -235,7 +235,7 @@ def _signature(
     *,
     with_names: bool = False,
 ) -> tuple[list[str], list[bool]]:
-    """What the args look like to a graph made for the old op; and whether each is a reference.
+    """The args as a graph of the old op sees them; and whether each is a reference.
 
     An attr that the old op has stands by its name: `N * T`. One that was added has its default in
     such graphs, which is put in its place, so that the signatures of both ops can be compared.
@@ -314,7 +314,7 @@ def changed_added_defaults(old: OpDef, penultimate: OpDef, new: OpDef) -> Iterat
 
 
 def _change_of_added_default(before: OpDef.AttrDef, now: OpDef.AttrDef | None) -> str:
-    """What is wrong with the default of an attr that was added once; "" if nothing is."""
+    """The fault in the default of an attr that was added once; "" without one."""
     if now is None:
         return f"Missing attr '{before.name}'"
     if not before.HasField("default_value") or not now.HasField("default_value"):
@@ -325,7 +325,7 @@ def _change_of_added_default(before: OpDef.AttrDef, now: OpDef.AttrDef | None) -
 
 
 def changes_for_callers(old: OpDef, new: OpDef) -> Iterator[OpChange]:
-    """What TensorFlow's check lets pass and those who call the op should know."""
+    """Changes that TensorFlow's check lets pass, and that callers of the op should know."""
     before, now = old.deprecation.version, new.deprecation.version
     if new.HasField("deprecation") and not (old.HasField("deprecation") and before <= now):
         fact = f"deprecated from GraphDef version {now} on"

@@ -11,7 +11,7 @@ __all__ = ["op_differences"]
 
 
 def op_differences(old: OpDef, new: OpDef) -> Iterator[str]:
-    """What changed from one definition to the next; documentation does not count."""
+    """The changes from one definition to the next; documentation does not count."""
     yield from _attr_differences(old, new)
     for what, before, now in (
         ("inputs", old.input_arg, new.input_arg),

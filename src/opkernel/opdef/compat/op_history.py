@@ -151,7 +151,7 @@ def refused_steps(history: OpHistory) -> Iterator[tuple[OpRevision, OpChange]]:
 
 
 def _changes_since(earlier: Sequence[OpDef], op_def: OpDef) -> list[OpChange]:
-    """What breaks graphs or callers of earlier definitions; each thing once, told of the latest."""
+    """The changes that break graphs or callers of earlier definitions; each once, at its latest."""
     first, last = earlier[0], earlier[-1]
     found: dict[tuple[_Rule, str], OpChange] = {}
     for change in chain(

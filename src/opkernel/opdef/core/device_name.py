@@ -94,7 +94,7 @@ class DeviceName:
     def merge_dev_names(
         self, other: DeviceName, *, allow_soft_placement: bool = False
     ) -> DeviceName:
-        """What both names ask for.
+        """The device name that satisfies both names.
 
         With `allow_soft_placement`, a conflict of types opens type and index, one of indices the
         index.
@@ -116,7 +116,7 @@ class DeviceName:
         return merged
 
     def merge_override_dev_names(self, other: DeviceName) -> DeviceName:
-        """What both names ask for; where types or indices conflict, what `other` asks for.
+        """The device name that satisfies both; where types or indices conflict, `other` wins.
 
         Raises:
             InvalidArgumentError: the jobs, replicas or tasks conflict.

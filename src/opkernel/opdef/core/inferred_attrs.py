@@ -1,4 +1,4 @@
-"""What the inputs of a call determine: the attrs that are their types and how many they are.
+"""Attrs that follow from the inputs of a call: types and numbers of inputs.
 
 An attr is inferred where an input refers to it. A type comes from the first tensor among all
 inputs that have it, else from the default of the attr where the value goes with it, else from the

@@ -1,4 +1,4 @@
-"""What a NodeDef means under its OpDef: types, arguments, defaults, and whether it is valid.
+"""The meaning of a NodeDef under its OpDef: types, arguments, defaults, validity.
 
 Source: TensorFlow core/framework/node_def_util.cc.
 """

@@ -81,14 +81,14 @@ class OpDeclaration(Protocol):
 
     @property
     def traits(self) -> OpTraits:
-        """What passes may assume of the op."""
+        """The traits of the op, which passes rely on."""
 
     def build(self) -> OpRegistrationData:
         """Build the op; raises InvalidArgumentError where its specs are wrong."""
 
 
 def not_registered(name: str) -> NotFoundError:
-    """What is raised for an op that a registry has not."""
+    """The error for an op that a registry does not have."""
     import platform  # slow to import, and needed here alone
 
     return NotFoundError(

@@ -117,4 +117,4 @@ class OpTraits(NamedTuple):
 
 
 NO_TRAITS = OpTraits()
-"""Those of unknown ops: nothing is assumed."""
+"""The traits of unknown ops: none."""

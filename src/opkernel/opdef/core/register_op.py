@@ -80,7 +80,7 @@ class OpHandle:
         return f"<op {self.name}>"
 
     def build(self) -> OpRegistrationData:
-        """What the registry holds of the op; its specs are parsed the first time.
+        """The registration data of the op; its specs are parsed the first time.
 
         Raises:
             InvalidArgumentError: a spec breaks the grammar.
@@ -92,12 +92,12 @@ class OpHandle:
 
     @property
     def traits(self) -> OpTraits:
-        """What passes may assume of the op."""
+        """The traits of the op, which passes rely on."""
         return self._declaration.traits
 
     @property
     def registration(self) -> OpRegistrationData:
-        """What the registry holds of the op; raises as `build` does."""
+        """The registration data of the op; raises as `build` does."""
         return self._registration or self.build()
 
     @property

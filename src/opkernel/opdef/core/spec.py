@@ -51,7 +51,7 @@ class SpecError(ValueError):
 
 
 class _Rest:
-    """What is left of a spec."""
+    """The rest of a spec."""
 
     def __init__(self, spec: str) -> None:
         self.text = spec

@@ -79,7 +79,7 @@ def _validate_attr(attr: OpDef.AttrDef, op_def: OpDef) -> None:
 
 
 def _wrong_type(attr: OpDef.AttrDef) -> str:
-    """What is wrong with the type of an attr."""
+    """The fault in the type of an attr."""
     is_list = attr.type.startswith("list(")
     rest = attr.type.removeprefix("list(")
     kind = next((kind for kind in FIELD_OF_KIND if rest.startswith(kind)), None)

@@ -56,7 +56,7 @@ class FullTypeId(enum.IntEnum):
     TFT_ITERATOR = 10104
     TFT_MUTEX_LOCK = 10202
     TFT_LEGACY_VARIANT = 10203
-    """What a variant tensor holds that tells nothing of its own type."""
+    """The type of a variant tensor that does not tell its own type."""
 
 
 _OF_DTYPE: dict[int, FullTypeId] = {

@@ -35,7 +35,7 @@ def merge_dims(first: DimensionHandle, second: DimensionHandle) -> DimensionHand
 
 
 def relax_dims(old: DimensionHandle, new: DimensionHandle) -> DimensionHandle:
-    """What holds of both dimensions: `old`, `new`, or a new unknown one."""
+    """The dimension that covers both: `old`, `new`, or a new unknown one."""
     if old is new:
         return old
     if new.value == UNKNOWN_DIM:

@@ -16,7 +16,7 @@ __all__ = ["HeldShapes"]
 
 _Held: TypeAlias = Sequence[ShapeAndType]
 _Combine: TypeAlias = Callable[[_Held | None, _Held], list[ShapeAndType] | None]
-"""What old and new come to; None where they do not match, or nothing is learned."""
+"""The combination of old and new; None where they do not match, or nothing is learned."""
 
 
 class HeldShapes(ShapeAlgebra):
@@ -32,7 +32,7 @@ class HeldShapes(ShapeAlgebra):
         self._output_handles: dict[int, list[ShapeAndType]] = {}
 
     def input_handle_shapes_and_types(self, index: int) -> list[ShapeAndType] | None:
-        """What the resource or variant at an input holds; None if that is not known."""
+        """The content of the resource or variant at an input; None if it is not known."""
         return self._input_handles[index] if index < len(self._input_handles) else None
 
     def set_input_handle_shapes_and_types(
@@ -44,7 +44,7 @@ class HeldShapes(ShapeAlgebra):
         self._input_handles[index] = list(shapes_and_types)
 
     def output_handle_shapes_and_types(self, index: int) -> list[ShapeAndType] | None:
-        """What the shape function said that the resource or variant at an output holds."""
+        """The content of the resource or variant at an output, by the shape function."""
         return self._output_handles.get(index)
 
     def held_by_outputs(self) -> Iterable[tuple[int, list[ShapeAndType]]]:
@@ -120,7 +120,7 @@ def _merged(old: _Held | None, new: _Held) -> list[ShapeAndType] | None:
 
 
 def _relaxed(old: _Held | None, new: _Held) -> list[ShapeAndType] | None:
-    """What holds of both; full types do not outlast it."""
+    """The content that covers both; full types do not outlast it."""
     if old is None:
         return list(new)
     if not _types_agree(old, new):

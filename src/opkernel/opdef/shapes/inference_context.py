@@ -35,7 +35,7 @@ ShapeFn: TypeAlias = Callable[["InferenceContext"], None]
 InputShape: TypeAlias = ShapeHandle | TensorShape | PartialTensorShape | Sequence[int | None] | None
 """A shape given to a context: a handle is shared, any other value (None: unknown) gets a new one."""
 HeldTensor: TypeAlias = ShapeAndType | tuple[InputShape, DataType]
-"""What a resource or variant holds; a ShapeAndType is shared, with its full type."""
+"""The content of a resource or variant; a ShapeAndType is shared, with its full type."""
 Ranges: TypeAlias = dict[str, tuple[int, int]]
 
 _MISSING = object()

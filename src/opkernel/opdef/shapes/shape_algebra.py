@@ -1,4 +1,4 @@
-"""What can be worked out from shape and dimension handles alone: merge, cut, join, count.
+"""Shape algebra on handles: merge, cut, join, count.
 
 `ShapeAlgebra` is the half of `InferenceContext` that needs no node. Which handle a result *is* is
 part of the behaviour: a result that learned nothing new is one of the arguments, so that equality
@@ -235,7 +235,7 @@ class ShapeAlgebra(DimensionAlgebra):
 
     @staticmethod
     def relax(old: ShapeHandle, new: ShapeHandle) -> ShapeHandle:
-        """What holds of both shapes: dimensions that differ become unknown.
+        """The shape that covers both: dimensions that differ become unknown.
 
         The result is `old` if all its known dimensions are as in `new`.
         """

@@ -104,7 +104,7 @@ class TensorFormat(enum.Enum):
         return self.spatial_index(_spatial_number(letter, num_spatial_dims))
 
     def pick(self, values: Sequence[_T], letter: str) -> _T:
-        """Of one value for each of 4 (or, with D, 5) dimensions, the one of this dimension."""
+        """The value for this dimension, of one value for each of 4 (or, with D, 5) dimensions."""
         return values[self.index(letter, 2 if len(values) < 5 else 3)]
 
 

@@ -22,7 +22,7 @@ def double_text(value: float) -> str:
 
 
 def _printf(value: float, digits: int) -> str:
-    """What C's "%.*g" prints; Python's differs for negative NaNs alone."""
+    """The text of C's "%.*g"; Python's differs for negative NaNs alone."""
     if math.isnan(value) and math.copysign(1.0, value) < 0:
         return "-nan"
     return f"{value:.{digits}g}"

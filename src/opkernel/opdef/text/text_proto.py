@@ -51,7 +51,7 @@ class TextProtoError(ValueError):
 
 
 class _Field(NamedTuple):
-    """What the reader needs to know of a field."""
+    """The facts about a field that the reader needs."""
 
     name: str
     kind: int  # FieldDescriptor.CPPTYPE_*

@@ -126,7 +126,7 @@ register_kernel(DEEP_COPY, device="CPU")(copy_of)
 
 
 def ensure_shape_shape(c: InferenceContext) -> None:
-    """What is known of `input` and of the attr `shape`."""
+    """The shape of `input`, with the facts of the attr `shape`."""
     wanted = c.make_shape_from_partial_shape(c.get_attr("shape"))
     c.set_output(0, c.merge(wanted, c.with_rank(c.input(0), c.rank(wanted))))
 

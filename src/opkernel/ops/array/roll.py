@@ -17,7 +17,7 @@ from opkernel.types import TensorShape
 
 
 def roll_shape(c: InferenceContext) -> None:
-    """That of the input."""
+    """The shape of the input."""
     c.with_rank_at_least(c.input(0), 1)
     c.merge(c.with_rank_at_most(c.input(1), 1), c.with_rank_at_most(c.input(2), 1))
     unchanged_shape(c)

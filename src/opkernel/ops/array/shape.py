@@ -1,4 +1,4 @@
-"""What the shape of a tensor is: Shape, ShapeN, Size, Rank.
+"""Shapes of tensors as tensors: Shape, ShapeN, Size, Rank.
 
 Source: TensorFlow core/ops/array_ops.cc, core/kernels/shape_ops.h.
 """

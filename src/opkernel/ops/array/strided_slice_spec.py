@@ -1,4 +1,4 @@
-"""What a strided slice means: from begin, end, strides and masks to ranges and shapes.
+"""The meaning of a strided slice: from begin, end, strides and masks to ranges and shapes.
 
 A spec has one entry an index as it is written in Python, `x[..., 2, :, None]`: its bits in the
 masks say that it is an ellipsis, a new axis, a single index (shrink), or open at either end. The

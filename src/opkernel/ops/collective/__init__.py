@@ -1,1 +1,1 @@
-"""What groups of devices compute together."""
+"""Computations of groups of devices."""

@@ -108,7 +108,7 @@ class BcastSend(Broadcast):
 
 
 class BcastRecv(Broadcast):
-    """What the member that sends has sent."""
+    """The receiving side of a broadcast."""
 
     def tensor(self, ctx: OpKernelContext) -> Any:
         return None

@@ -1,4 +1,4 @@
-"""What kernels of collectives have in common: they take part, and wait for the others.
+"""The common part of kernels of collectives: they take part, and wait for the others.
 
 Source: TensorFlow core/kernels/collective_ops.cc.
 """
@@ -89,7 +89,7 @@ class CollectiveKernel(AsyncOpKernel):
         """Which collective the node takes part in."""
 
     def tensor(self, ctx: OpKernelContext) -> Any:
-        """What the node brings; None where it only receives."""
+        """The tensor that the node brings; None where it only receives."""
         return ctx.input(0)
 
     def shape(self, ctx: OpKernelContext, group_size: int) -> tuple[int, ...]:

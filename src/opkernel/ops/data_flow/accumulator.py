@@ -57,7 +57,7 @@ class ConditionalAccumulatorBase(WaitingResource):
         self.num_accumulated = 0
 
     def debug_string(self) -> str:
-        """What it is."""
+        """A description."""
         return "A conditional accumulator"
 
     def apply_gradient(self, local_step: int, gradient: Any) -> None:

@@ -119,7 +119,7 @@ class Barrier(PriorityQueue):
         self._insertion = -(2**63)
 
     def debug_string(self) -> str:
-        """What it is."""
+        """A description."""
         return "A barrier"
 
     @property

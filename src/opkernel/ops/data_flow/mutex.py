@@ -102,7 +102,7 @@ class Mutex(WaitingResource):
 
 
 class LockReleaser(Variant):
-    """What a MutexLock gives: the mutex is unlocked when it is collected, or its step has failed."""
+    """The result of a MutexLock: unlocks the mutex when it is collected, or its step has failed."""
 
     __slots__ = ("__weakref__", "_mutex")
 
@@ -125,7 +125,7 @@ class LockReleaser(Variant):
             threading.Thread(target=mutex.release).start()
 
     def releasing(self) -> Callable[[], None]:
-        """What releases the lock if it is still there; it does not keep it."""
+        """A function that releases the lock if it is still there, and that does not keep it."""
         reference = weakref.ref(self)
 
         def release() -> None:

@@ -1,4 +1,4 @@
-"""What staging areas and staging maps have in common: limits, and where nodes find them.
+"""The common part of staging areas and staging maps: limits, and where nodes find them.
 
 Source: TensorFlow core/kernels/stage_op.cc, map_stage_op.cc.
 """

@@ -106,7 +106,7 @@ class StagingMap(WaitingResource):
         self._incomplete: dict[int, dict[int, Any]] = {}
 
     def debug_string(self) -> str:
-        """What it is."""
+        """A description."""
         return "StagingMap"
 
     @property
@@ -190,7 +190,7 @@ class StagingMap(WaitingResource):
         self._changed()
 
     def _completed(self, key: int, tensors: dict[int, Any]) -> dict[int, Any]:
-        """What there is of a key, with some more; it is incomplete no longer if that is all."""
+        """The entry of a key with further tensors; it is complete once it has all."""
         entry = self._incomplete.setdefault(key, {})
         for index in tensors:
             if index in entry:

@@ -25,7 +25,7 @@ Done = Callable[[], None]
 """Says that a kernel is done."""
 
 Steps = Generator[None, None, Any]
-"""What an attempt does, under the lock of its resource; each `yield` waits for a change."""
+"""The steps of an attempt, under the lock of its resource; each `yield` waits for a change."""
 
 
 def _no_outputs(outcome: Any) -> None:
@@ -33,7 +33,7 @@ def _no_outputs(outcome: Any) -> None:
 
 
 class Attempt:
-    """What one kernel waits for.
+    """The attempt of one kernel that waits.
 
     Args:
         ctx: The computation.

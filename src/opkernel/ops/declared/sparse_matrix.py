@@ -153,7 +153,7 @@ def _multiply(c: InferenceContext) -> None:
 def _rows_and_columns(
     c: InferenceContext, shape: ShapeHandle, operand: str
 ) -> tuple[DimensionHandle, DimensionHandle]:
-    """Those of an operand, swapped if an attr asks for its transpose or its adjoint."""
+    """The rows and columns of an operand, swapped if an attr asks for transpose or adjoint."""
     transpose, adjoint = c.get_attr(f"transpose_{operand}"), c.get_attr(f"adjoint_{operand}")
     if transpose and adjoint:
         raise InvalidArgumentError(

@@ -118,7 +118,7 @@ NMS_V5 = _declare(
 
 
 class SelectionLimits(NamedTuple):
-    """What decides which boxes are selected."""
+    """The limits by which boxes are selected."""
 
     max_output_size: Any
     iou_threshold: Any

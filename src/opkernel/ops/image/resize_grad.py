@@ -21,7 +21,7 @@ Array = np.ndarray[Any, Any]
 
 
 class _Share(NamedTuple):
-    """What the gradient's pixels [batch, height, width, channels] give, and to which pixels."""
+    """The shares of the gradient's pixels [batch, height, width, channels], and their places."""
 
     values: Array
     rows: Array

@@ -28,7 +28,7 @@ from opkernel.types import TensorShape
 def _key_and_value(
     c: InferenceContext, key_attr: str, value_attr: str
 ) -> tuple[ShapeHandle, ShapeHandle] | None:
-    """What the handle at input 0 knows of keys and values, if anything.
+    """The key and value types that the handle at input 0 knows, if any.
 
     Raises:
         InvalidArgumentError: their types are not those of the attrs.

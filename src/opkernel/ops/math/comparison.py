@@ -85,7 +85,7 @@ NOT_EQUAL = _declare_equality("NotEqual", np.not_equal, "Whether `x != y`.", Tru
 
 
 def approximate_equal_shape(c: InferenceContext) -> None:
-    """That of `x`, with which the shape of `y` must agree."""
+    """The shape of `x`, with which the shape of `y` must agree."""
     c.merge(c.input(0), c.input(1))
     c.set_output(0, c.input(0))
 

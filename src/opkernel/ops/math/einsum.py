@@ -64,7 +64,7 @@ class _Contraction:
 
 @dataclass(frozen=True, slots=True)
 class _Plan:
-    """What an equation means for operands of certain ranks."""
+    """An equation for operands of certain ranks."""
 
     operands: tuple[Labels, ...]
     wanted: tuple[frozenset[Label], ...]

@@ -20,7 +20,7 @@ from opkernel.types import DataType
 
 
 def _set_held_resources(c: InferenceContext) -> None:
-    """What the output holds, of resources: whatever both `t` and `e` do."""
+    """The resource that the output holds, if `t` and `e` hold the same."""
     held = c.input_handle_shapes_and_types(1)
     other = c.input_handle_shapes_and_types(2)
     if not held or not other:

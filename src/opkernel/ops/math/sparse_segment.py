@@ -20,7 +20,7 @@ from opkernel.types import DataType, as_dtype
 
 Array = np.ndarray[Any, Any]
 Mean = Literal["Sum", "Mean", "SqrtN"]
-"""What the sum of a segment is divided by: nothing, its number of rows, or that number's root."""
+"""The divisor of a segment's sum: none, the number of its rows, or the root of that."""
 
 _MAX_SEGMENT = 2**31 - 1
 

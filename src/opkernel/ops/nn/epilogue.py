@@ -1,4 +1,4 @@
-"""What fused ops do to their product: a bias or a normalisation, a tensor added, an activation.
+"""The epilogue of a fused product: a bias or a normalisation, an added tensor, an activation.
 
 A `Fusion` says it as the attrs of a node do, an `Epilogue` with the arrays of a call. Both are data, for
 whoever computes a product to read: at once (`finished`), or part by part while each is in the cache.
@@ -33,7 +33,7 @@ AFTER_CONVOLUTIONS = ("Relu", "Relu6", "Elu", "LeakyRelu")
 
 @dataclass(frozen=True, slots=True)
 class Epilogue:
-    """What is done to each element of a product, in this order.
+    """Operations on each element of a product, in this order.
 
     Attributes:
         scale: By what each channel is multiplied; None for nothing.
@@ -52,7 +52,7 @@ class Epilogue:
 
 @dataclass(frozen=True, slots=True)
 class Fusion:
-    """What a node fuses with its product.
+    """The operations that a node fuses with its product.
 
     Attributes:
         adds: Whether a tensor of the product's shape is added.
@@ -67,7 +67,7 @@ class Fusion:
     alpha: float
 
     def epilogue(self, args: Sequence[Array], shape: Sequence[int]) -> Epilogue:
-        """What is done to a product of this shape.
+        """The epilogue for a product of this shape.
 
         `args` are a bias, or scale, offset, mean and variance, and then perhaps the tensor to be added.
 
@@ -110,7 +110,7 @@ def parse_fusion(
     epsilon: float,
     alpha: float,
 ) -> Fusion:
-    """What the attr `fused_ops` names.
+    """The fusion that the attr `fused_ops` names.
 
     Raises:
         InvalidArgumentError: it is empty.

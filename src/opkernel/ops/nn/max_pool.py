@@ -133,7 +133,7 @@ def _max_over_depth(x: Array, window: int) -> Array:
 
 
 def _max_pool(x: Array, pool: Pool) -> Array:
-    """Of images, where NaN counts as absent and an empty window has the least finite value."""
+    """Pool images; NaN counts as absent, and an empty window has the least finite value."""
     if x.ndim == 4:
         check_depth_windows(pool, x.shape[-1])
         if pool.depth > 1:

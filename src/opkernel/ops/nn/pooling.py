@@ -1,4 +1,4 @@
-"""What the poolings share: their attrs, checked, and the geometry of their windows.
+"""The common part of poolings: their attrs, checked, and the geometry of their windows.
 
 Source: TensorFlow core/kernels/pooling_ops_common.cc, pooling_ops_3d.cc.
 """

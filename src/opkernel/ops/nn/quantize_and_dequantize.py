@@ -83,7 +83,7 @@ class _Integers(NamedTuple):
 
     @classmethod
     def of(cls, num_bits: int, signed: bool, narrow: bool) -> _Integers:
-        """Those of so many bits.
+        """The range of integers of so many bits.
 
         Raises:
             InvalidArgumentError: it is no sensible number of bits.

@@ -162,7 +162,7 @@ class LstmWeights(NamedTuple):
 
 
 class _LstmCell(NamedTuple):
-    """What the attrs of a node say of its cell; the gates i, ci, f, o stand in `order`."""
+    """The cell that the attrs of a node describe; the gates i, ci, f, o stand in `order`."""
 
     order: tuple[int, int, int, int]
     forget_bias: float

@@ -85,7 +85,7 @@ GRU_BLOCK_CELL_GRAD = register_op(
 
 
 class _Backwards(NamedTuple):
-    """What leads back through one step of an LSTM."""
+    """One step of an LSTM, backwards."""
 
     weights: LstmWeights
     order: tuple[int, int, int, int]

@@ -92,7 +92,7 @@ def pad(x: Array, geometry: Geometry, value: float = 0, *, in_scratch: bool = Fa
 
 
 def clipped(first: int, step: int, count: int, size: int) -> tuple[slice, slice]:
-    """Of the places `first`, `first + step`, ...: which of the `count` lie in `range(size)`, where.
+    """Which of `count` places `first`, `first + step`, ... lie in `range(size)`, and where.
 
     Both slices are `slice(0, 0)` where none does.
     """

@@ -286,7 +286,7 @@ def _stacked(elements: Sequence[Any]) -> Any:
 
 
 def _empty(dtype: DataType, shape: PartialTensorShape, attr: str) -> Any:
-    """What no elements make up, as the attr says.
+    """The tensor of no elements, by the attr.
 
     Raises:
         UnimplementedError: it does not say all.

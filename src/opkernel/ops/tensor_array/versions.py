@@ -1,4 +1,4 @@
-"""What the versions of the ops on tensor arrays differ in.
+"""The differences between versions of the ops on tensor arrays.
 
 The handle of the first is a reference to a vector of two strings, that of the second such a vector,
 that of the third a resource, which knows the shape that all elements have.

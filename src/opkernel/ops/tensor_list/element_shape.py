@@ -85,5 +85,5 @@ def merge_element_shapes(shape: PartialTensorShape, elements: Iterable[Any]) -> 
 
 
 def allocated_zeros(shape: tuple[int, ...], dtype: DataType) -> Any:
-    """What an element that was not set is read as, if there may be so much of it."""
+    """The zeros that stand for an element that was not set, within the memory limit."""
     return zeros(check_allocation(shape, dtype), dtype)

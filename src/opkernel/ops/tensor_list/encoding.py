@@ -15,7 +15,7 @@ _MAX_VARINT_BITS = 64
 
 
 class ListMetadata(NamedTuple):
-    """What a file says of a list beside its tensors."""
+    """The data about a list in a file, beside its tensors."""
 
     unset: list[int]
     """Where the list has elements that were not set yet."""

@@ -1,4 +1,4 @@
-"""What shape inference knows of a list: the type of its elements, and what their shapes share.
+"""Shape inference of lists: the type of the elements, and the facts that their shapes share.
 
 It travels as the one ShapeAndType that a handle holds.
 Source: TensorFlow core/ops/list_ops.cc.
@@ -29,7 +29,7 @@ def list_data(c: InferenceContext, index: int = 0) -> ShapeAndType | None:
 
 
 def check_list_dtype(c: InferenceContext) -> ShapeAndType | None:
-    """What is known of the list at input 0.
+    """The known facts about the list at input 0.
 
     Raises:
         InvalidArgumentError: its elements are not of the type that the op works on.

@@ -1,4 +1,4 @@
-"""What there is of optimisers: their steps, and the inputs and types of the ops of each.
+"""Optimisers: their steps, and the inputs and types of the ops of each.
 
 Source: TensorFlow core/ops/training_ops.cc.
 """

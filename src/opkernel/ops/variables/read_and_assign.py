@@ -40,7 +40,7 @@ from opkernel.types import DataType, PartialTensorShape, TensorShape
 
 
 def read_variable_shape(c: InferenceContext) -> None:
-    """What the handle is known to hold, or the attr `_shape`, which needs no declaration."""
+    """The known content of the handle, or the attr `_shape`, which needs no declaration."""
     annotation = c.find_attr("_shape")
     if isinstance(annotation, PartialTensorShape):
         c.set_output(0, c.make_shape_from_partial_shape(annotation))
@@ -50,7 +50,7 @@ def read_variable_shape(c: InferenceContext) -> None:
 
 
 def read_variables_shape(c: InferenceContext) -> None:
-    """What the handles are known to hold."""
+    """The known content of the handles."""
     dtypes = c.get_attr("dtypes")
     if c.get_attr("N") != len(dtypes):
         raise InvalidArgumentError("Mismatched number of arguments to ReadVariablesOp")

@@ -88,7 +88,7 @@ register_op(
 
 
 class LegacyVar(ResourceBase):
-    """What references to a variable refer to.
+    """The target of references to a variable.
 
     Attributes:
         dtype: The type of the tensor.
@@ -157,7 +157,7 @@ class IsVariableInitialized(OpKernel):
 
 
 class TmpVar(ResourceBase):
-    """What the reference to a temporary variable refers to."""
+    """The target of the reference to a temporary variable."""
 
     def __init__(self, tensor: Any) -> None:
         self.tensor_ref = TensorRef(tensor)

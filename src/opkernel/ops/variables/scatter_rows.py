@@ -1,4 +1,4 @@
-"""What the scatter ops on variables do with rows: the parts of a tensor along its first dimension.
+"""The scatter ops on variables and rows: the parts of a tensor along its first dimension.
 
 Source: TensorFlow core/kernels/scatter_functor.h, scatter_op.cc, resource_variable_ops.cc.
 """
@@ -48,7 +48,7 @@ SCATTER_AT: dict[str, ScatterAt] = {
     "Sub": subtract_at,
     "Update": set_at,
 }
-"""What each op does to rows of a tensor, by the end of its name."""
+"""The update of rows of a tensor by each op, by the end of the op's name."""
 
 
 def scatter_rows(scatter_at: ScatterAt, params: Any, indices: Any, updates: Any) -> None:

@@ -56,7 +56,7 @@ def _gelu_exact(x: Array, _: float) -> None:
 
 @cache
 def _gelu_coefficients() -> list[np.float32]:
-    """Those of p in erf(x / sqrt(2)) = tanh(x * p(x**2))."""
+    """The coefficients of p in erf(x / sqrt(2)) = tanh(x * p(x**2))."""
     from opkernel.ops.math.special.error_functions import ERF_FLOAT  # few graphs need it
 
     return [np.float32(c * 0.5 ** (i + 0.5)) for i, c in enumerate(ERF_FLOAT)]

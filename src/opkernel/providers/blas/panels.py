@@ -27,7 +27,7 @@ __all__ = [
 Array = np.ndarray[Any, Any]
 
 _ROWS = range(2, 65)
-"""Of more rows the copies matter less."""
+"""The numbers of rows for which panels pay; with more rows the copies matter less."""
 _WIDTHS = (64, 32)
 _PARTS = 4
 """For each thread."""
@@ -54,7 +54,7 @@ def to_panels(matrix: Array, splits: int, width: int) -> Array:
 
 
 def _panels(weights: Array, splits: int, width: int) -> Array:
-    """Those of weights, taken as a matrix with their last dimension's columns."""
+    """The panels of weights, taken as a matrix with their last dimension's columns."""
     return to_panels(weights.reshape(-1, weights.shape[-1]), splits, width)
 
 

@@ -61,7 +61,7 @@ def multiply(a: Array, b: Array, out: Array) -> None:
 
 
 def _rows_at_a_time(a: Array, b: Array) -> int:
-    """Of how many rows of `a` the product with `b` is computed at a time; 0 for all."""
+    """The rows of `a` to multiply with `b` at a time; 0 for all."""
     size, columns = b.size, b.shape[1]
     if len(a) * size <= LARGEST or columns == 1 or a.dtype not in _TYPES:
         return 0

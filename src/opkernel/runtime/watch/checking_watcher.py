@@ -65,7 +65,7 @@ class CheckingWatcher(KernelWatcher):
         return _CheckingCalls(None if self._inner is None else self._inner.call_watcher(op))
 
     def starter(self, op: Operation, kernel: AsyncOpKernel) -> Starter | None:
-        """A function that starts an asynchronous kernel; it hears itself when the step is to stop."""
+        """A function that starts an asynchronous kernel, which hears when the step is to stop."""
         return kernel.start if self._inner is None else self._inner.starter(op, kernel)
 
 

@@ -31,7 +31,7 @@ def tensor_scatter_update_gradient(op: g.Operation, grad: g.Tensor) -> g.Gradien
 
 @g.register_gradient("TensorScatterMax", "TensorScatterMin")
 def tensor_scatter_extreme_gradient(op: g.Operation, grad: g.Tensor) -> g.Gradients:
-    """Those that are equal share the gradient."""
+    """Equal elements share the gradient."""
     x, indices, updates = op.inputs
     policy = g.attrs_of(op, "bad_indices_policy")
 

@@ -7,7 +7,7 @@ import opkernel.gradients as g
 
 @g.register_gradient("RGBToHSV", not_derivative="it holds for values between 0 and 1")
 def rgb_to_hsv_gradient(op: g.Operation, grad: g.Tensor) -> g.Gradients:
-    """That of a pixel whose largest and smallest colours stay the largest and the smallest.
+    """The gradient of a pixel whose largest and smallest colours keep their places.
 
     Hue is then the difference of the colours beside the largest one by 6 (largest - smallest), and a
     constant; saturation is (largest - smallest) / largest.

@@ -1,4 +1,4 @@
-"""What gradients of reductions need: the shape of the result had its axes been kept."""
+"""The shape of a reduction's result with its axes kept, which gradients need."""
 
 from typing import Any
 

@@ -24,7 +24,7 @@ def mean_gradient(op: g.Operation, grad: g.Tensor) -> g.Gradients:
 
 @g.register_gradient("Max", "Min")
 def extreme_gradient(op: g.Operation, grad: g.Tensor) -> g.Gradients:
-    """Those that are equal share the gradient."""
+    """Equal elements share the gradient."""
     x, axes = op.inputs
     chosen = g.nodes.Cast(g.nodes.Equal(with_kept_dims(op, op.outputs[0]), x), DstT=grad.dtype)
     number = g.nodes.Sum(chosen, axes, keep_dims=True)

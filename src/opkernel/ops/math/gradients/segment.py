@@ -30,7 +30,7 @@ def segment_mean_gradient(op: g.Operation, grad: g.Tensor) -> g.Gradients:
 
 @g.register_gradient("SegmentMax", "SegmentMin")
 def segment_extreme_gradient(op: g.Operation, grad: g.Tensor) -> g.Gradients:
-    """Those that are equal share the gradient."""
+    """Equal elements share the gradient."""
     data, ids = op.inputs
     chosen = g.nodes.Equal(data, g.nodes.GatherV2(op.outputs[0], ids, 0))
     number = g.nodes.SegmentSum(g.nodes.Cast(chosen, DstT=grad.dtype), ids)
@@ -59,7 +59,7 @@ def unsorted_segment_sum_gradient(op: g.Operation, grad: g.Tensor) -> g.Gradient
 
 @g.register_gradient("UnsortedSegmentMax", "UnsortedSegmentMin")
 def unsorted_segment_extreme_gradient(op: g.Operation, grad: g.Tensor) -> g.Gradients:
-    """Those that are equal share the gradient."""
+    """Equal elements share the gradient."""
     data, ids, number_of_segments = op.inputs
     gathering = _Gathering(ids)
     result = gathering.rows(op.outputs[0])

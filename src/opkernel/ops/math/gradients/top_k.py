@@ -37,7 +37,7 @@ def _last_size(tensor: g.Tensor) -> Any:
 
 @g.register_gradient("NthElement")
 def nth_element_gradient(op: g.Operation, grad: g.Tensor) -> g.Gradients:
-    """Those that are equal share the gradient."""
+    """Equal elements share the gradient."""
     x = op.inputs[0]
     result, spread = (g.nodes.ExpandDims(tensor, -1) for tensor in (op.outputs[0], grad))
     chosen = g.nodes.Cast(g.nodes.Equal(result, x), DstT=grad.dtype)

@@ -57,5 +57,5 @@ def padded_convolution_shape(c: InferenceContext, image: ShapeHandle, index: int
 
 
 def fused_pad_conv2d_shape(c: InferenceContext) -> None:
-    """That of an image padded as input 1 says."""
+    """The shape of a convolution of the image padded as input 1 says."""
     padded_convolution_shape(c, c.with_rank(c.input(0), 4), 1)

@@ -26,7 +26,7 @@ class GradientArray:
 
     @classmethod
     def of(cls, op: g.Operation, flow: g.Tensor) -> "GradientArray":
-        """That of the array that an operation uses, which is there once `flow` is."""
+        """The gradient array of an operation's array; it is there once `flow` is."""
         version = op.type[-2:] if op.type.endswith(VERSIONS[1:]) else ""
         grad_of = getattr(g.nodes, f"TensorArrayGrad{version}")
         made = grad_of(op.inputs[0], flow, source=g.gradient_source())

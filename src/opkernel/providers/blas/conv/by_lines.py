@@ -81,7 +81,7 @@ def _lines_together(geometry: Geometry, filter_shape: tuple[int, ...]) -> int:
 
 
 def _gathered(x: Array, geometry: Geometry) -> Array:
-    """What windows see of each line of the padded input: `[batch, lines, *output[1:], seen]`."""
+    """The elements that windows see of each padded line: `[batch, lines, *output[1:], seen]`."""
     padded = pad(x, geometry, in_scratch=True)
     windows = windows_of(padded, _of_lines(geometry, padded.shape[1]))
     lines = scratch("rows of windows", windows.shape, x.dtype)

@@ -38,7 +38,7 @@ _FEW_ELEMENTS = 512
 """Elements of the input below which it takes longer to begin than to copy."""
 
 COST = 16
-"""What it takes to copy, or to finish, one element, in multiplications of matrix products."""
+"""The cost of copying, or finishing, an element, in multiplications of matrix products."""
 
 Index = tuple[slice, ...]
 
@@ -116,7 +116,7 @@ def _windows_of_tile(x: Array, geometry: Geometry, index: Index, planar: bool) -
 def _places_of_tile(
     geometry: Geometry, sizes: tuple[int, ...], pieces: tuple[tuple[int, int], ...]
 ) -> tuple[Geometry, Index, Index, tuple[int, ...]]:
-    """Of a tile: its geometry, where in it what it sees of the input goes, where that is, its sizes."""
+    """The geometry of a tile, the places of its input in the tile and in the image, its sizes."""
     whole = [(0, count) for count in geometry.output[len(pieces) :]]
     ranges = [range(*piece) for piece in (*pieces, *whole)]
     stored, taken, reached = [], [], []

@@ -37,15 +37,15 @@ from opkernel.types import as_dtype
 __all__ = ["convolve", "weights_for"]
 
 _BLOCK_BYTES = 4 << 20
-"""Of a block in the basis, before and after the products; 1 MiB is a fifth slower."""
+"""The size of a block in the basis, before and after the products; 1 MiB is a fifth slower."""
 _FEW_TILES = 48
 """Tiles below which a filter of 16 / 9 the size takes longer to read than it saves."""
 _MANY_TILES = 384
 """Tiles from which on two threads do not wait for each other between the steps."""
 _FILTER_BYTES = 8 << 20
-"""Of a filter in the basis; larger ones do not stay in the cache from one image to the next."""
+"""The most bytes of a filter in the basis; a larger one does not stay in the cache."""
 _PASSES = 40
-"""What the sums take for one channel of a tile, in multiplications of matrix products."""
+"""The cost of the sums for a channel of a tile, in multiplications of matrix products."""
 
 _FILTER_BASIS = np.array([[1, 0, 0], [0.5, 0.5, 0.5], [0.5, -0.5, 0.5], [0, 0, 1]], np.float32)
 
