@@ -42,7 +42,7 @@ class _Recycler:
         self._arrays: dict[int, Array] = {}
 
     def take(self, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Array:
-        """An array that nobody else has."""
+        """A new or unused array."""
         with self._lock:
             known = self._arrays if counts_mean_ownership() else ()
             key = next((k for k in known if _is_free(self._arrays, k, shape, dtype)), None)

@@ -104,7 +104,7 @@ def is_zeros(gradient: Tensor | None) -> bool:
 
 
 def any_value(dtype: DataType) -> Tensor:
-    """Some tensor of a type, for where nobody reads it."""
+    """Any tensor of a type, for places where nothing reads it."""
     if dtype == DataType.DT_VARIANT:
         empty: Tensor = nodes.EmptyTensorList(-1, 0, element_dtype=DataType.DT_FLOAT)
         return empty

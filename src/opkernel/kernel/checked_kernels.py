@@ -193,7 +193,7 @@ def _of_lists(kernel: FunctionKernel, check: CallCheck) -> _Compute:
 
 
 def _are_new(outputs: Sequence[Any]) -> bool:
-    """Whether nobody else can see the memory of outputs, for certain; that of numbers nobody can."""
+    """Whether the outputs' memory is certainly unshared; numbers never share memory."""
     return all(_is_new(outputs, index) for index in range(len(outputs)))
 
 

@@ -161,7 +161,7 @@ class OpKernel(OfNode):
         reports_by_callback: Whether errors go through a callback, as in `compute_async`.
         contract: What the kernel claims.
         provider: The name of the provider that it comes from.
-        node_traceback: Tells where the node was defined, where that is known.
+        node_traceback: Tells where the node was defined, if that is known.
     """
 
     forwards_inputs: ClassVar[bool] = False

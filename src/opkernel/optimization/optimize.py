@@ -117,7 +117,7 @@ def optimize_graph(
         fetches: tensors that will be fetched.
         feeds: tensors that will be fed.
         targets: operations that will be run.
-        operations: those that are needed, inputs before consumers, where that is known.
+        operations: those that are needed, inputs before consumers, if that is known.
         passes: the names of the passes to be run; all if None.
         feed_facts: what is known of what will be fed; the shapes that the graph knows if None.
 
@@ -134,7 +134,7 @@ def optimize_graph(
 
 
 def _check_constants(operations: Sequence[Operation]) -> None:
-    """Raise for a constant that is none of its type: once a pass took it away, nobody would tell."""
+    """Raise for a constant of a wrong type: once a pass has removed it, nothing would report it."""
     for op in operations:
         if op.type == "Const":
             attrs = op.message.attr

@@ -20,7 +20,7 @@ class Plugin:
         name: Its name.
         found: Where it was found: a folder or file, or the distribution that has the entry point.
         modules: The modules to import, by the names that they are imported by.
-        version: Its own version; empty where that is not known.
+        version: Its own version; empty if that is not known.
         api: The version of opkernel's API that it was built for; empty where it does not say.
         folder: The folder that its modules are in; None where they are installed.
         was_tried: Whether loading it is over, well or not.

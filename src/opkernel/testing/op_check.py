@@ -148,7 +148,7 @@ def examine_op(
 ) -> OpReport:
     """The findings of `check_op`, as a report; arguments are those of `check_op`.
 
-    `checker` says what is checked of each call, where that is more than the rules for kernels;
+    `checker` says what is checked of each call, if that is more than the rules for kernels;
     gradients are then left out.
 
     Raises:

@@ -30,7 +30,7 @@ class ResourceHandle:
         name: Its name there.
         hash_code: The code of its type; 0 where unknown.
         maybe_type_name: A name of its type for people to read.
-        dtypes_and_shapes: The tensors that it holds, where that is known.
+        dtypes_and_shapes: The tensors that it holds, if that is known.
         resource: The resource itself where the handle owns it. It takes no part in comparisons
             and is not written to protos.
     """

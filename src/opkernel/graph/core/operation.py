@@ -356,7 +356,7 @@ class Operation:
         self._resize_outputs()
 
     def cut_off(self) -> None:
-        """Take all inputs from an operation that nobody needs."""
+        """Remove all inputs of an operation that is not needed."""
         self.set_control_inputs(())
         self._lead(())
 

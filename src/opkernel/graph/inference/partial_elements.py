@@ -61,7 +61,7 @@ def array_of(elements: Any) -> PartialValue:
 
 
 def unknown_elements(shape: ShapeHandle) -> PartialValue | None:
-    """An array of this shape of which nothing is known; None where that is not known or large."""
+    """An array of this shape of which nothing is known; None if that is not known or large."""
     if shape.dims is None:
         return None
     sizes = [dim.value for dim in shape.dims]
@@ -187,14 +187,14 @@ def minimum(a: Any, b: Any) -> Any:
 
 
 def equal(a: Any, b: Any) -> bool | None:
-    """Whether they are equal, where that is known."""
+    """Whether they are equal, if that is known."""
     if isinstance(a, int) and isinstance(b, int):
         return a == b
     return True if a is b and a is not None else None
 
 
 def not_equal(a: Any, b: Any) -> bool | None:
-    """Whether they differ, where that is known."""
+    """Whether they differ, if that is known."""
     same = equal(a, b)
     return None if same is None else not same
 
@@ -207,14 +207,14 @@ def select(condition: Any, a: Any, b: Any) -> Any:
 
 
 def logical_and(a: Any, b: Any) -> bool | None:
-    """Whether both hold, where that is known."""
+    """Whether both hold, if that is known."""
     if isinstance(a, int) and isinstance(b, int):
         return bool(a and b)
     return False if a is False or b is False else None
 
 
 def logical_or(a: Any, b: Any) -> bool | None:
-    """Whether one holds, where that is known."""
+    """Whether one holds, if that is known."""
     if isinstance(a, int) and isinstance(b, int):
         return bool(a or b)
     return True if a is True or b is True else None

@@ -109,7 +109,7 @@ def _counted(
 
 
 def _zero_like(limit: Any) -> Any:
-    """Where the count begins: of the type of the limit, and a tensor where that is one."""
+    """Where the count begins: of the type of the limit, and a tensor if that is one."""
     tensor = next(tensors_in(limit), None)
     if tensor is None:
         return np.int32(0)

@@ -75,7 +75,7 @@ def check_shape(index: int, value: Any, shape: Sequence[int | None] | None, told
         index: Which output it is.
         value: The tensor.
         shape: What the shape function says; None, or a negative size, where it leaves it open.
-        told: What the shape function was told, where that is not all.
+        told: What the shape function was told, if that is not all.
     """
     given = tuple(value.shape)
     if shape is None or _fits(shape, given):

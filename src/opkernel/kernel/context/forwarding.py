@@ -28,7 +28,7 @@ __all__ = ["ContextForwarding"]
 
 
 class ContextForwarding(ContextInputs, ContextOutputs):
-    """Hands buffers of inputs on to outputs, or allocates where that is not safe."""
+    """Hands buffers of inputs on to outputs, or allocates if that is not safe."""
 
     __slots__ = ()
 
@@ -74,7 +74,7 @@ class ContextForwarding(ContextInputs, ContextOutputs):
     def forward_input_to_output_with_shape(
         self, input_which: int | str, output_which: int | str, output_shape: Sequence[int]
     ) -> np.ndarray[Any, Any] | None:
-        """Set an output to the buffer of an input, reshaped; None where that is not safe."""
+        """Set an output to the buffer of an input, reshaped; None if that is not safe."""
         output = self.output_index(output_which)
         array = self.forward_input(
             self.input_index(input_which), output, self.kernel.output_types[output], output_shape

@@ -165,7 +165,7 @@ class ContextServices:
 
     @property
     def stack_trace(self) -> Any:
-        """Where the node was defined; None where nobody knows."""
+        """Where the node was defined; None if it is not known."""
         find = self.kernel.node_traceback
         if self.params.stack_trace is not None or find is None:
             return self.params.stack_trace

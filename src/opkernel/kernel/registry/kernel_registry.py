@@ -42,7 +42,7 @@ class KernelRegistration:
         kernel_def: what the kernel declares; not to be changed after registration.
         class_name: the name of the kernel's class or function, for messages.
         factory: makes the kernel of a node.
-        owner: the module that registered it; empty where that is not known.
+        owner: the module that registered it; empty if that is not known.
         is_system: the kernel belongs to the system's own ops (REGISTER_SYSTEM_KERNEL_BUILDER);
             every selection of kernels keeps it.
         contract: what the kernel claims.

@@ -169,7 +169,7 @@ def registered_providers() -> list[KernelProvider]:
 
 
 def default_providers() -> tuple[KernelProvider, ...]:
-    """The providers where nobody chooses others.
+    """The default providers.
 
     They are those that the environment variable OPKERNEL_PROVIDERS names, separated by commas, when they
     are first asked for; without it, all that are available.

@@ -1,4 +1,4 @@
-"""Rendezvous: where senders and receivers of tensors meet, whoever comes first.
+"""Rendezvous: senders and receivers of tensors meet here, in either order.
 
 Source: TensorFlow core/framework/rendezvous.{h,cc}, local_rendezvous.cc.
 """
@@ -109,7 +109,7 @@ class Rendezvous(RefCounted):
 
 @dataclass(eq=False, slots=True)
 class _Sent:
-    """A tensor that nobody has asked for yet."""
+    """A tensor without a receiver yet."""
 
     args: RendezvousArgs
     value: Any

@@ -56,7 +56,7 @@ def _element_size(number: int) -> int:
 
 
 def summarize_tensor(proto: TensorProto) -> str:
-    """The summary of the tensor; of the proto itself where that is huge, partial or invalid."""
+    """The summary of the tensor; of the proto itself if that is huge, partial or invalid."""
     if not 0 <= tensor_byte_size(proto) <= MAX_DECODED_BYTES:
         return f"<TensorProto: {short_debug_string(proto)}>"
     try:

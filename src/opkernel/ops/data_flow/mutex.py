@@ -170,7 +170,7 @@ class MutexLock(WaitingKernel[Mutex]):
 
 @register_kernel("ConsumeMutexLock", device="CPU")
 class ConsumeMutexLock(InexpensiveKernel):
-    """Checks that nobody else has the lock."""
+    """Checks that the lock is free otherwise."""
 
     def compute(self, ctx: OpKernelContext) -> None:
         lock = ctx.input(0)

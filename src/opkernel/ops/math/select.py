@@ -133,7 +133,7 @@ def select_v2(condition: Any, t: Any, e: Any, *, xp: Any) -> Any:
 
 
 def where_shape(c: InferenceContext) -> None:
-    """A row for each element found, which nobody knows the number of, with its indices."""
+    """The indices of each element found, a row each; the number of rows is unknown."""
     shape = c.input(0)
     columns = c.rank(shape) if c.rank_known(shape) else c.unknown_dim()
     c.set_output(0, c.matrix(c.unknown_dim(), columns))

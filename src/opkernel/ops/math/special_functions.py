@@ -38,7 +38,7 @@ _MAX_TERMS = {DataType.DT_FLOAT: 200, DataType.DT_DOUBLE: 2000}
 """The number of terms after which TensorFlow's kernels give up on incomplete functions."""
 
 ERF = unary_op("Erf", FLOATS_SPEC, "The error function of `x`.")
-ERFC = unary_op("Erfc", FLOATS_SPEC, "`1 - erf(x)`, exact where that is near 0.")
+ERFC = unary_op("Erfc", FLOATS_SPEC, "`1 - erf(x)`, exact if that is near 0.")
 ERFINV = unary_op("Erfinv", FLOATS_SPEC, "The number whose error function is `x`.")
 NDTRI = unary_op(
     "Ndtri", FLOATS_SPEC, "The quantile of the standard normal distribution for probability `x`."

@@ -129,7 +129,7 @@ def softplus(features: Any, *, xp: Any) -> Any:
 
 
 def _narrow_softplus(features: Any, xp: Any) -> Any:
-    """log1p(exp(x)), or x or exp(x) where that is as good, each step rounded as TensorFlow does."""
+    """log1p(exp(x)), or x or exp(x) if that is as good, each step rounded as TensorFlow does."""
     is_half = features.dtype == np.float16
     epsilon = features.dtype.type(2.0**-13 if is_half else 2.0**-7)  # Eigen's, not the type's
     bound = -(xp.log(epsilon) + features.dtype.type(2))

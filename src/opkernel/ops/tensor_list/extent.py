@@ -35,7 +35,7 @@ def tensor_list_length(input_handle: Any) -> Any:
 
 
 def element_shape_shape(c: InferenceContext) -> None:
-    """A vector as long as the rank of the elements, where that is known."""
+    """A vector as long as the rank of the elements, if that is known."""
     data = list_data(c)
     known = data is not None and c.rank_known(data.shape)
     c.set_output(0, c.vector(c.rank(data.shape)) if data and known else c.unknown_shape())

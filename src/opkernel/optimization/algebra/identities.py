@@ -7,7 +7,7 @@ __all__ = ["identities"]
 
 
 def identities(editor: GraphEditor) -> None:
-    """Have operations take what an Identity passes on from where that gets it."""
+    """Bypass Identity nodes."""
     for op in editor.operations():
         if op.traits.passes_on and _may_go(editor, op):
             editor.replace(op.outputs[0], op.inputs[0])

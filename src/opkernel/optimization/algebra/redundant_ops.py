@@ -84,7 +84,7 @@ def _of_equal_types(first: str, second: str) -> Rule:
 
 
 def _same_shape(editor: GraphEditor, op: Operation) -> Tensor | None:
-    """The input of an op that gives its elements in another shape, where that is the same."""
+    """The input of an op that gives its elements in another shape, if that is the same."""
     source = op.inputs[0]
     dims = editor.dims(source)
     return source if dims is not None and dims == editor.dims(op.outputs[0]) else None

@@ -88,7 +88,7 @@ def _before_loop(editor: GraphEditor, tensor: Tensor) -> Tensor:
 
 
 def cannot_fail(editor: GraphEditor, op: Operation) -> bool:
-    """Whether an operation may run though nobody will need what it gives."""
+    """Whether an operation may run though its results may not be needed."""
     traits = op.traits
     takes_any_shape = traits.pointwise and len(op.edges) == 2
     if traits.passes_on or traits.reads_shapes_only or (traits.cannot_fail and takes_any_shape):

@@ -84,7 +84,7 @@ def _is(value: float, wanted: float) -> bool:
 
 
 def _is_closed(editor: GraphEditor, x: Tensor, chain: list[Operation]) -> bool:
-    """Whether nobody else takes `x`, or anything on the way, and all is on one device."""
+    """Whether the GELU alone reads `x` and the results in between, all on one device."""
     members, between = set(chain), [x.op, *chain[:-1]]
     return all(
         op.device == chain[-1].device

@@ -72,7 +72,7 @@ def _rows_at_a_time(a: Array, b: Array) -> int:
 
 
 def multiply_transposed(a: Array, b: Array, out: Array) -> None:
-    """Compute `a.T @ b`, as the sum over some rows at a time where that is faster."""
+    """Compute `a.T @ b`, as the sum over some rows at a time if that is faster."""
     rows = LARGEST // max(out.size, 1) // _MULTIPLE * _MULTIPLE
     count = len(a) // rows if rows >= _LEAST_ADDED and a.dtype in _TYPES else 0
     if not count or count * out.size > _MOST_SUMS or not has_small_kernels():

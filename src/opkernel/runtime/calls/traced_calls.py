@@ -39,7 +39,7 @@ def make_runner(function: "ConcreteFunction") -> _Run:
     the others keep their state.
 
     Raises:
-        FailedPreconditionError: the function uses tensors of a graph, whose values nobody has.
+        FailedPreconditionError: the function uses tensors of a graph, which have no values outside of it.
     """
     _check_free(function)
     graph = function.graph

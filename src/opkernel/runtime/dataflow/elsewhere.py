@@ -119,7 +119,7 @@ class Elsewhere:
         self._wait_for_end(time.monotonic() + _GRACE_S)
 
     def forget(self) -> None:
-        """Have nobody wake up who does not sleep any more."""
+        """Cancel the wake-up of a thread that does not sleep any more."""
         if self._wake_up_token is not None and self._step.cancellation_manager is not None:
             self._step.cancellation_manager.try_deregister_callback(self._wake_up_token)
 

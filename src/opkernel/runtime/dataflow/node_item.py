@@ -48,7 +48,7 @@ class NodeItem:
         name: Its name.
         kind: How it is computed.
         function: What computes it.
-        kernel: Its kernel, where that is called with a context of the executor's making.
+        kernel: Its kernel, if that is called with a context of the executor's making.
         frame: The frame that it is in.
         enters: The frame that an Enter leads into.
         id: Its number in the frame.

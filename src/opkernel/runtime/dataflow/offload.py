@@ -65,7 +65,7 @@ class Offload:
         return self._run_next(self._waiting)
 
     def drop(self) -> list[int]:
-        """Forget what nobody has begun to compute; the numbers of these."""
+        """Forget the computations that have not begun; return their numbers."""
         dropped = []
         for tasks in (self._taken, self._waiting):
             while tasks:

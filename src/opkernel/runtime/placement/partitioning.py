@@ -121,7 +121,7 @@ class Partitioning:
         return self._operations
 
     def _colocate_control_flow(self) -> None:
-        """Put control flow beside its data: Switch and Exit where that is, others where it is wanted.
+        """Put control flow beside its data: Switch and Exit if that is, others where it is wanted.
 
         Source: OptimizeControlFlowColocation in TensorFlow core/graph/graph_partition.cc.
         """

@@ -79,7 +79,7 @@ class ExecutorArgs:
         library: The functions that nodes call.
         watcher: Watches the kernels, where given.
         pool: The threads that steps have for expensive kernels, if they have any.
-        operations: What is needed, inputs before consumers, where that is known.
+        operations: What is needed, inputs before consumers, if that is known.
     """
 
     feeds: Sequence[Tensor]

@@ -24,7 +24,7 @@ class Limits:
     """Limits of programs and their kernels; they also silence NumPy's warnings in kernels.
 
     Attributes:
-        budget: What all that a session runs may take; None where that is the caller's affair.
+        budget: What all that a session runs may take; None if that is the caller's affair.
         intra_op_threads: How many threads a kernel may spread its work over; one a processor if 0.
     """
 

@@ -28,7 +28,7 @@ class Subgraph:
         fetches: Those that are computed.
         targets: The operations that run for their effects.
         kind: Says what an operation needs.
-        order: All that is needed, inputs before consumers, where that is known.
+        order: All that is needed, inputs before consumers, if that is known.
     """
 
     feeds: Sequence[Tensor]

@@ -79,7 +79,7 @@ class Recording:
         self.collector = self._new_collector()
 
     def explain(self, error: ResourceExhaustedError) -> None:
-        """Add to an error which nodes hold the memory, where that is asked for."""
+        """Add to an error which nodes hold the memory, if that is asked for."""
         if self.collector is not None and self._options.report_tensor_allocations_upon_oom:
             error.message += self.collector.report_allocs_on_resource_exhausted(error.message)
 

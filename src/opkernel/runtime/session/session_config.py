@@ -62,7 +62,7 @@ class SessionConfig:
         device_count: How many devices there are by type; one CPU where nothing is said of it.
         intra_op_parallelism_threads: So many threads may work on one kernel; 0 for one a processor.
         inter_op_parallelism_threads: So many threads compute expensive kernels side by side. Where
-            it is 0, branches of a graph run on the threads of kernels where that is faster; where it
+            it is 0, branches of a graph run on the threads of kernels if that is faster; where it
             is negative, the thread that runs a step computes all nodes.
         use_per_session_threads: These threads are the session's own; otherwise all sessions with
             this number share them.

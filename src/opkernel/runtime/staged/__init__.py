@@ -1,4 +1,4 @@
-"""Branches of a graph on threads, where that pays.
+"""Branches of a graph on threads, if that pays.
 
 A compiled plan runs node after node. Where nodes that do not need each other both take long, their
 branches may run side by side; whether that is faster nobody can tell but by trying: it depends on what

@@ -71,5 +71,5 @@ def is_independent(op: Operation) -> bool:
 def _has_state(library: FunctionLibraryDefinition, name: str) -> bool:
     try:
         return library.look_up(name).op_def.is_stateful
-    except OpError:  # of an op that nobody knows nothing is known
+    except OpError:  # nothing is known of an unknown op
         return True

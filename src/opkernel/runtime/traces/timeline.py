@@ -30,7 +30,7 @@ class Slice:
 
     Attributes:
         name: The name of the node.
-        op: Its op; the name of the node where that is not told.
+        op: Its op; the name of the node if that is not told.
         inputs: Its inputs, as NodeDefs have them.
         scheduled: When the node became ready.
         start: When the executor began with it.

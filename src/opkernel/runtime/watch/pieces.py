@@ -1,6 +1,6 @@
 """Kernels under a deadline: element-wise ones go piece by piece, others estimate their cost.
 
-NumPy lets nobody interrupt it. So a step with a deadline looks at it between pieces of a second's tenth
+Nothing interrupts NumPy. So a step with a deadline looks at it between pieces of a second's tenth
 or so, and does not begin what cannot be done in the time that is left.
 """
 

@@ -67,7 +67,7 @@ def weights_for(x: Array, filters: Array, geometry: Geometry) -> Array | None:
     """Filters `[3, 3, in, out]` of float images in the basis.
 
     Returns:
-        None where that is not faster, or the filters may be others in each step.
+        None if that is not faster, or the filters may be others in each step.
     """
     width = _width_of_panels(x, filters, geometry)
     weights: Array | None = None if width is None else BLAS.prepared((_transformed, width), filters)
