@@ -8,6 +8,7 @@ import pytest
 import opkernel
 from opkernel import int32
 from opkernel.custom_ops import Tensor
+from opkernel.custom_ops.body import has_body
 from opkernel.errors import InvalidArgumentError, NotFoundError
 from opkernel.gradients import nodes
 from opkernel.kernel import get_registered_kernels_for_op
@@ -64,6 +65,29 @@ def hinted_stub(x: Tensor["T"]) -> Tensor["T"]:
 
 X = np.array([-1.0, 0.5, 3.0])
 MINE = np.array([3.0, 1.0, 2.0], np.float32)
+
+
+@pytest.mark.parametrize(
+    ("body", "is_stub"),
+    [
+        ("...", True),
+        ("pass", True),
+        ("'A docstring.'", True),
+        ("'A docstring.'; ...", True),
+        ("raise NotImplementedError", True),
+        ("raise NotImplementedError('on the CPU')", True),
+        ("raise ValueError", False),
+        ("raise NotImplementedError(str(x))", False),
+        ("return x", False),
+        ("return 5", False),
+        ("x + 1", False),
+        ("print(x)", False),
+    ],
+)
+def test_a_body_that_does_nothing_is_no_kernel(body, is_stub):
+    names: dict[str, Any] = {}
+    exec(f"def function(x): {body}", names)
+    assert has_body(names["function"]) is not is_stub
 
 
 class TestCalls:

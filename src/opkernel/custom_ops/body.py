@@ -13,20 +13,21 @@ from opkernel.proto import OpDef
 
 __all__ = ["has_body", "maker_of"]
 
-_OF_A_STUB = {"RESUME", "NOP", "LOAD_CONST", "RETURN_VALUE", "RETURN_CONST"}
-_OF_RAISING = {"RESUME", "NOP", "LOAD_GLOBAL", "RAISE_VARARGS"}
+_RETURNING = {"RESUME", "NOP", "LOAD_CONST", "RETURN_VALUE", "RETURN_CONST"}
+_CALLING = {"CACHE", "CALL", "PRECALL", "PUSH_NULL"}
+_RAISING = {"RESUME", "NOP", "LOAD_CONST", "LOAD_GLOBAL", "RAISE_VARARGS", *_CALLING}
 
 
 def has_body(function: Callable[..., Any]) -> bool:
     """Whether a function does anything; not one of `...`, or that raises NotImplementedError."""
     if not isinstance(function, FunctionType):
         return True
-    instructions = [*dis.get_instructions(function)]
+    instructions = [*dis.get_instructions(function)]  # the source need not be at hand
     names = {one.opname for one in instructions}
-    if names <= _OF_RAISING:
-        return function.__code__.co_names != ("NotImplementedError",)
+    if "RAISE_VARARGS" in names:
+        return not (names <= _RAISING and function.__code__.co_names == ("NotImplementedError",))
     returned = [i.argval for i in instructions if i.opname in ("LOAD_CONST", "RETURN_CONST")]
-    return not (names <= _OF_A_STUB and returned == [None])
+    return not (names <= _RETURNING and returned == [None])
 
 
 def maker_of(function: Any, op_def: OpDef) -> Callable[..., Any] | None:
