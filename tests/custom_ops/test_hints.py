@@ -1,8 +1,10 @@
 """What the hints of a function make of an op, and what is refused."""
 
+import functools
 import textwrap
 from typing import Any
 
+import numpy as np
 import pytest
 
 import opkernel
@@ -182,6 +184,27 @@ def test_a_wrong_hint_is_refused_with_function_parameter_rule_and_fix(signature,
 def test_wrong_types(types, message):
     with pytest.raises(InvalidArgumentError, match=message):
         defined('(x: Tensor["T"]) -> None', decorator=f"opkernel.op(types={types})")
+
+
+@pytest.mark.parametrize("thing", ["MyOp", len, np.sin, int])
+def test_what_is_no_function(thing):
+    with pytest.raises(
+        TypeError, match=r"with type hints, not of .*; the name .* @op\(name='...'\)"
+    ):
+        opkernel.op(thing)
+
+
+def test_a_decorated_function_is_read_in_its_own_module():
+    names: dict[str, Any] = {"__name__": "hints_test_module"}
+    exec(f"{IMPORTS}\ndef hints_test_inner(x: 'Tensor[\"T\"]') -> None: return ()", names)
+    inner = names["hints_test_inner"]
+
+    @functools.wraps(inner)
+    def outer(x: Any) -> Any:
+        return inner(x)
+
+    assert specs(opkernel.op(outer)) == "x: T | T: type | "
+    assert opkernel.raw_ops.HintsTestInner(x=1) is None
 
 
 def test_the_name_of_an_op_of_the_catalogue():

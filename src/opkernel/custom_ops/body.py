@@ -18,10 +18,8 @@ _CALLING = {"CACHE", "CALL", "PRECALL", "PUSH_NULL"}
 _RAISING = {"RESUME", "NOP", "LOAD_CONST", "LOAD_GLOBAL", "RAISE_VARARGS", *_CALLING}
 
 
-def has_body(function: Callable[..., Any]) -> bool:
+def has_body(function: FunctionType) -> bool:
     """Whether a function does anything; not one of `...`, or that raises NotImplementedError."""
-    if not isinstance(function, FunctionType):
-        return True
     instructions = [*dis.get_instructions(function)]  # the source need not be at hand
     names = {one.opname for one in instructions}
     if "RAISE_VARARGS" in names:

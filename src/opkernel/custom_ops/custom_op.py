@@ -12,6 +12,7 @@ import functools
 import inspect
 import sys
 from collections.abc import Callable, Mapping, Sequence
+from types import FunctionType
 from typing import Any, Generic, ParamSpec, TypeVar, overload
 
 from opkernel.custom_ops.body import has_body, maker_of
@@ -186,10 +187,16 @@ def op(
         InvalidArgumentError: a hint breaks a rule; the message says which, of which parameter, and what to
             write.
         AlreadyExistsError: there is an op of that name already.
+        TypeError: what is decorated is no function.
     """
     caller = sys._getframe(1)
 
     def make(function: Callable[..., Any]) -> CustomOp[..., Any]:
+        if not isinstance(function, FunctionType):
+            raise TypeError(
+                f"op makes an op of a function with type hints, not of {function!r}; the name of the op is "
+                "given as @op(name='...')"
+            )
         signature = read_signature(function, types or {}, caller.f_locals)
         op_name = name or _camel_case(function.__name__)
         declare = functools.partial(_declare, op_name, signature, function, is_stateful, traits)

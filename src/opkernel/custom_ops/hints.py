@@ -12,7 +12,9 @@
 The element of Tensor is a string, a DataType, or a TypeVar whose name counts.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+import inspect
+from collections.abc import Mapping, Sequence
+from types import FunctionType
 from typing import (
     TYPE_CHECKING,
     Annotated,
@@ -73,7 +75,7 @@ class AttrHint:
         return AttrValue(list=AttrValue.ListValue(s=encoded)) if encoded else None
 
 
-def evaluated(hint: Any, function: Callable[..., Any], local_names: Mapping[str, Any]) -> Any:
+def evaluated(hint: Any, function: FunctionType, local_names: Mapping[str, Any]) -> Any:
     """A hint that is a string, as under `from __future__ import annotations`, as what it says.
 
     Raises:
@@ -83,7 +85,7 @@ def evaluated(hint: Any, function: Callable[..., Any], local_names: Mapping[str,
     while isinstance(hint, str | ForwardRef):
         text = hint.__forward_arg__ if isinstance(hint, ForwardRef) else hint
         try:
-            hint = eval(text, getattr(function, "__globals__", {}), dict(local_names))
+            hint = eval(text, inspect.unwrap(function).__globals__, dict(local_names))
         except Exception as error:
             raise InvalidArgumentError(
                 f"has the hint {text}, which cannot be evaluated ({error}); import its names where the "

@@ -2,7 +2,8 @@
 
 import inspect
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from types import FunctionType
 from typing import Any, NoReturn, get_args, get_origin
 
 from opkernel.custom_ops.hints import AttrHint, TensorHint, attr_hint, evaluated, tensor_hint
@@ -42,7 +43,7 @@ class OpSignature:
 
 
 def read_signature(
-    function: Callable[..., Any], types: Types, local_names: Mapping[str, Any]
+    function: FunctionType, types: Types, local_names: Mapping[str, Any]
 ) -> OpSignature:
     """The signature of an op from that of a function.
 
@@ -74,7 +75,7 @@ class _Reader:
         attrs: The attrs by name: those that inputs determine, and those that are parameters.
     """
 
-    def __init__(self, function: Callable[..., Any], local_names: Mapping[str, Any]) -> None:
+    def __init__(self, function: FunctionType, local_names: Mapping[str, Any]) -> None:
         self.inputs: list[str] = []
         self.attrs: dict[str, OpDef.AttrDef] = {}
         self._function = function

@@ -10,7 +10,7 @@ from opkernel.kernel.registry.memory_types import (
     memory_types_for_node,
     mtype_from_dtype,
 )
-from opkernel.opdef import OpDefBuilder, OpRegistry
+from opkernel.opdef import NodeDefBuilder, OpDefBuilder, OpRegistry, fake_input
 from opkernel.types import DataType
 
 D, H = MemoryType.DEVICE_MEMORY, MemoryType.HOST_MEMORY
@@ -59,8 +59,10 @@ class TestArguments:
         )
 
     def node(self):
+        builder = NodeDefBuilder("n", "HostMemoryTest", self.ops()).input(fake_input())
+        builder.input(fake_input(DataType.DT_BOOL)).input(fake_input(3))
         types = [DataType.DT_INT32, DataType.DT_FLOAT, DataType.DT_INT32]
-        return node_def("n", "HostMemoryTest", ["x"] * 8, T=DataType.DT_BOOL, N=3, Tlist=types)
+        return builder.input(fake_input(types)).finalize()
 
     def test_only_strings_are_on_the_host_by_themselves(self):
         found = memory_types_for_node(

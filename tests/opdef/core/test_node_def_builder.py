@@ -158,6 +158,11 @@ def test_fake_inputs_take_what_is_known(build):
     )
 
 
+def test_fake_inputs_of_a_number_and_a_type(build):
+    builder = build("input a: N * T", "attr N: int", "attr T: type").input(fake_input(2, bool_))
+    assert text_of(builder) == "{{node n}} = Op[N=2, T=DT_BOOL](a, a:1)"
+
+
 def test_fake_inputs_take_what_attrs_say(build):
     builder = build(
         "input a: N * T",
