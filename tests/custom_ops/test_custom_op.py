@@ -1,5 +1,7 @@
 """Ops from type hints, as their users meet them: called, in graphs and functions, with all that a handle adds."""
 
+import copy
+import pickle
 from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
@@ -111,6 +113,10 @@ class TestCalls:
         assert repr(hinted_clip) == "<op HintedClip>"
         assert hinted_clip.handle.owner == __name__
         assert hinted_clip.handle.site[0] == __file__
+
+    def test_copies_and_pickles_are_the_op_itself(self):
+        assert copy.deepcopy(hinted_clip) is hinted_clip
+        assert pickle.loads(pickle.dumps(hinted_clip)) is hinted_clip
 
     @pytest.mark.parametrize(
         ("arguments", "error", "message"),

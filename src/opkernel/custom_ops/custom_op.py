@@ -71,6 +71,9 @@ class CustomOp(Generic[_P, _R]):
     def __repr__(self) -> str:
         return f"<op {self.name}>"
 
+    def __reduce__(self) -> str:
+        return self.__wrapped__.__qualname__  # pickles name it, as they do functions
+
     @property
     def op_def(self) -> OpDef:
         """The op's declaration; shared, and not to be changed."""
