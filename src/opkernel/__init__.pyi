@@ -1,6 +1,7 @@
 from opkernel import errors as errors
 from opkernel import raw_ops as raw_ops
 from opkernel import testing as testing
+from opkernel.custom_ops import op as op
 from opkernel.gradients import IndexedSlices as IndexedSlices
 from opkernel.gradients import IndexedSlicesValue as IndexedSlicesValue
 from opkernel.gradients import gradients as gradients

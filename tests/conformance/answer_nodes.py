@@ -6,9 +6,11 @@ from typing import Any
 from answer_opdef import OK, one_line, op_builder, read, refusal, status_of
 from opkernel.errors import OpError
 from opkernel.opdef import (
+    FakeInput,
     NodeDefBuilder,
     OpListOpRegistry,
     add_defaults_to_node_def,
+    fake_input,
     format_node_def_for_error,
     in_out_types_for_node,
     name_ranges_for_node,
@@ -48,20 +50,20 @@ def _call(builder: NodeDefBuilder, method: str, args: list[Any]) -> None:
         case "InputList":
             builder.input_list([(n, i, DataType.from_string(d)) for n, i, d in args[0]])
         case "FakeInput":
-            builder.fake_input(**_fake_arguments(args[0] if args else {}))
+            builder.input(_fake_input(**(args[0] if args else {})))
         case "Attr":
             builder.attr(args[0], read(args[1], AttrValue()))
         case _:
             getattr(builder, re.sub(r"(?<!^)([A-Z])", r"_\1", method).lower())(*args)
 
 
-def _fake_arguments(given: dict[str, Any]) -> dict[str, Any]:
-    arguments = dict(given)
-    if "dtype" in given:
-        arguments["dtype"] = DataType.from_string(given["dtype"])
-    if "types" in given:
-        arguments["types"] = [DataType.from_string(name) for name in given["types"]]
-    return arguments
+def _fake_input(
+    dtype: str | None = None, n: int | None = None, types: list[str] | None = None
+) -> FakeInput:
+    if types is not None:
+        return fake_input([*map(DataType.from_string, types)])
+    each = None if dtype is None else DataType.from_string(dtype)
+    return fake_input(each) if n is None else fake_input(n, each)
 
 
 def node_validate(request: dict[str, Any]) -> Any:

@@ -129,7 +129,7 @@ def op_strip(request: dict[str, Any]) -> Any:
 def attr_parse(request: dict[str, Any]) -> Any:
     """What the text of a default stands for."""
     try:
-        value = parse_attr_value(request["text"], request["type"])
+        value = parse_attr_value(request["type"], request["text"])
     except OpError:
         return {"ok": False}
     return {

@@ -11,9 +11,10 @@ import opkernel
 from opkernel.cli.results import Result
 from opkernel.decompile import decompile
 from opkernel.errors import InvalidArgumentError, OpError
+from opkernel.graph import graph_def, node_def
 from opkernel.opdef import summarize_attr_value
-from opkernel.proto import GraphDef
-from opkernel.types import DataType
+from opkernel.proto import GraphDef, TensorProto
+from opkernel.types import DataType, PartialTensorShape
 
 HUGE = [[0, 2**40], [2**40, 0], [0, 2**40, 2**40], [2**30, 0, 2**30], [2**62, 0], [0, 2**63 - 1]]
 TYPES = ["float32", "int32", "string", "bool", "bfloat16", "qint8", "complex64"]
@@ -21,23 +22,21 @@ TYPES = ["float32", "int32", "string", "bool", "bfloat16", "qint8", "complex64"]
 
 def graph_of(shape: list[int], dtype: DataType) -> GraphDef:
     """A constant, and what passes it on, packs it and asks for its shape."""
-    graph_def = GraphDef()
-    constant = graph_def.node.add(name="c", op="Const")
-    constant.attr["dtype"].type = constant.attr["value"].tensor.dtype = dtype
-    for size in shape:
-        constant.attr["value"].tensor.tensor_shape.dim.add(size=size)
-    for op, inputs in (("Identity", ["c"]), ("Shape", ["c"]), ("Pack", ["c", "c"])):
-        node = graph_def.node.add(name=op, op=op, input=inputs)
-        node.attr["T"].type = dtype
-    graph_def.node[-1].attr["N"].i = 2
-    graph_def.node[-2].attr["out_type"].type = DataType.DT_INT64
-    return graph_def
+    value = TensorProto(dtype=dtype, tensor_shape=PartialTensorShape(shape).to_proto())
+    return graph_def(
+        [
+            node_def("c", "Const", dtype=dtype, value=value),
+            node_def("Identity", "Identity", ["c"], T=dtype),
+            node_def("Shape", "Shape", ["c"], T=dtype, out_type=DataType.DT_INT64),
+            node_def("Pack", "Pack", ["c", "c"], T=dtype, N=2),
+        ]
+    )
 
 
-def fetched(graph_def: GraphDef, fetch: str, **config: Any) -> Any:
+def fetched(made: GraphDef, fetch: str, **config: Any) -> Any:
     graph = opkernel.Graph()
     with graph.as_default():
-        opkernel.import_graph_def(graph_def, name="")
+        opkernel.import_graph_def(made, name="")
     try:
         with opkernel.Session(graph, **config) as session:
             return np.asarray(session.run(fetch))
@@ -45,10 +44,10 @@ def fetched(graph_def: GraphDef, fetch: str, **config: Any) -> Any:
         return type(error)
 
 
-def decompiled(graph_def: GraphDef, fetch: str, with_numpy_only: bool) -> Any:
+def decompiled(made: GraphDef, fetch: str, with_numpy_only: bool) -> Any:
     graph = opkernel.Graph()
     with graph.as_default():
-        opkernel.import_graph_def(graph_def, name="")
+        opkernel.import_graph_def(made, name="")
     try:
         tensor = graph.get_tensor_by_name(fetch)
         program = decompile([], [tensor], "A model", with_numpy_only=with_numpy_only)
@@ -64,16 +63,16 @@ def decompiled(graph_def: GraphDef, fetch: str, with_numpy_only: bool) -> Any:
 @pytest.mark.parametrize("shape", HUGE, ids=str)
 def test_tensors_without_elements_may_have_any_sizes(shape: list[int], name: str) -> None:
     dtype = opkernel.types.as_dtype(name)
-    graph_def = graph_of(shape, dtype)
-    assert len(summarize_attr_value(graph_def.node[0].attr["value"])) < 1000
+    made = graph_of(shape, dtype)
+    assert len(summarize_attr_value(made.node[0].attr["value"])) < 1000
     for fetch in ("c:0", "Identity:0", "Shape:0", "Pack:0"):
-        found = fetched(graph_def, fetch)
+        found = fetched(made, fetch)
         for config in ({"optimize": False}, {"executor_type": "DATAFLOW"}):
-            other = fetched(graph_def, fetch, **config)
+            other = fetched(made, fetch, **config)
             if fetch != "Shape:0":  # which needs no array that NumPy might not have
                 assert found is other or found.shape == other.shape
         for with_numpy_only in (False, True):
-            model = decompiled(graph_def, fetch, with_numpy_only)
+            model = decompiled(made, fetch, with_numpy_only)
             if not isinstance(found, type) and not isinstance(model, type):
                 assert model()[0].shape == found.shape
         if not isinstance(found, type):

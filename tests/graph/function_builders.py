@@ -50,7 +50,7 @@ def attr_value(text: str) -> AttrValue:
         types = [as_dtype(one.strip()) for one in text[1:-1].split(",") if one.strip()]
         return AttrValue(list=AttrValue.ListValue(type=types))
     if text.startswith("<"):
-        return parse_attr_value(text, "tensor")
+        return parse_attr_value("tensor", text)
     if text.startswith("'"):
         return AttrValue(s=text[1:-1].encode())
     if text in ("true", "false"):

@@ -4,8 +4,9 @@ from collections.abc import Callable
 
 import pytest
 
-from opkernel.opdef import InferenceContext, ShapeHandle, infer_attr_from_python
-from opkernel.proto import NodeDef, OpDef
+from opkernel.graph import node_def
+from opkernel.opdef import InferenceContext, ShapeHandle
+from opkernel.proto import OpDef
 
 
 def shape(text):
@@ -23,9 +24,7 @@ def make_context(inputs=(), outputs=1, attrs=None, constants=None, as_shapes=Non
         op_def.input_arg.add(name=f"in{i}")
     for i in range(outputs):
         op_def.output_arg.add(name=f"out{i}")
-    node = NodeDef(name="test", op="Test")
-    for name, value in (attrs or {}).items():
-        node.attr[name].CopyFrom(infer_attr_from_python(value))
+    node = node_def("test", "Test", **(attrs or {}))
     tensors = [(constants or {}).get(i) for i in range(len(inputs))]
     partial = [shape(as_shapes[i]) if i in (as_shapes or {}) else None for i in range(len(inputs))]
     return InferenceContext(op_def, node, [shape(s) for s in inputs], tensors, partial, **options)

@@ -2,16 +2,15 @@
 
 import pytest
 
+from opkernel.graph import node_def
 from opkernel.opdef import (
     InferenceContext,
     ShapeHandle,
     add_defaults_to_node_def,
     global_op_registry,
-    infer_attr_from_python,
     run_shape_fn,
     validate_node_def,
 )
-from opkernel.proto import NodeDef
 
 
 def shape(text):
@@ -39,9 +38,7 @@ def described(context, result):
 def inferred(op, *inputs, attrs=None, constants=None, as_shapes=None, handles=None):
     """The context of a node of this op, after its shape function ran."""
     registration = global_op_registry().look_up(op)
-    node = NodeDef(name="test", op=op, input=[f"in{i}" for i in range(len(inputs))])
-    for name, value in (attrs or {}).items():
-        node.attr[name].CopyFrom(infer_attr_from_python(value))
+    node = node_def("test", op, [f"in{i}" for i in range(len(inputs))], **(attrs or {}))
     add_defaults_to_node_def(node, registration.op_def)
     validate_node_def(node, registration.op_def)
     indices = range(len(inputs))

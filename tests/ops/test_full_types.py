@@ -4,6 +4,7 @@ from opkernel.opdef import (
     InferenceContext,
     NodeDefBuilder,
     ShapeAndType,
+    fake_input,
     full_type,
     global_op_registry,
     run_shape_fn,
@@ -83,7 +84,7 @@ def held_types(op, dtypes, **attrs):
         builder.attr(name, value)
     registration = global_op_registry().look_up(op)
     for arg in registration.op_def.input_arg:
-        builder.fake_input(types=dtypes) if arg.type_list_attr else builder.fake_input()
+        builder.input(fake_input(dtypes) if arg.type_list_attr else fake_input())
     node = builder.finalize()
     count = sum(not name.startswith("^") for name in node.input)
     context = InferenceContext(registration.op_def, node, [None] * count)
@@ -115,7 +116,7 @@ def test_optionals_hold_their_full_type_once_for_each_component():
 
 def test_no_full_type_outlasts_the_stacking_of_lists():
     registration = global_op_registry().look_up("Pack")
-    node = NodeDefBuilder("n", "Pack").fake_input(n=2, dtype=DataType.DT_VARIANT).finalize()
+    node = NodeDefBuilder("n", "Pack").input(fake_input(2, DataType.DT_VARIANT)).finalize()
     element = InferenceContext.make_shape([2])
     array = FullTypeId.TFT_ARRAY
     held = [ShapeAndType(element, DataType.DT_FLOAT, FullTypeDef(type_id=array))]

@@ -19,8 +19,9 @@ from tests.runtime.dataflow.test_functions import define
 
 import opkernel
 from opkernel.errors import DeadlineExceededError, OpError, UnimplementedError
+from opkernel.graph import node_def
 from opkernel.optimization import optimize_functions, optimize_graph
-from opkernel.proto import AttrValue, GraphDef, NodeDef
+from opkernel.proto import AttrValue, GraphDef
 from opkernel.types import DataType, PartialTensorShape
 
 DRAWN = 3
@@ -284,9 +285,7 @@ def test_bodies_that_hold_further_arguments_or_results_are_refused(op: str) -> N
     function = define(b, "f", [FLOAT], lambda g, x: [g.op("Neg", x)])
     y = b.op("PartitionedCall", [fed(b, [2])], f=function, Tout=[FLOAT])
     graph_def = b.graph.as_graph_def()
-    node = NodeDef(name="further", op=op, input=[] if "Arg" in op else ["a0"])
-    node.attr["T"].type = FLOAT
-    node.attr["index"].i = 1
+    node = node_def("further", op, [] if "Arg" in op else ["a0"], T=FLOAT, index=1)
     graph_def.library.function[0].node_def.append(node)
     graph = imported(graph_def)
     assert graph is not None

@@ -101,8 +101,9 @@ except AttributeError:
         plugins.put("device", GPU_KERNEL)
         code = """
 from opkernel.kernel import find_kernel_def
-from opkernel.opdef import NodeDefBuilder
-node = NodeDefBuilder("m", "MatMul").attr("T", 1).fake_input().fake_input().finalize()
+from opkernel.opdef import NodeDefBuilder, fake_input
+builder = NodeDefBuilder("m", "MatMul").attr("T", 1)
+node = builder.input(fake_input()).input(fake_input()).finalize()
 print(find_kernel_def("CPU", node).device_type)
 print(find_kernel_def("PLUGIN_DEVICE", node).device_type)
 """

@@ -9,7 +9,7 @@ from opkernel.kernel.async_op_kernel import AsyncOpKernel
 from opkernel.kernel.context.params import ContextParams
 from opkernel.kernel.context.tensor_ref import TensorRef
 from opkernel.kernel.op_kernel import OpKernel
-from opkernel.opdef import NodeDefBuilder, no_outputs, unknown_shape
+from opkernel.opdef import NodeDefBuilder, fake_input, no_outputs, unknown_shape
 from opkernel.testing import assert_outputs, make_kernel, run_kernel, run_op
 from opkernel.types import float32
 
@@ -112,7 +112,7 @@ def test_step_and_params_reach_the_kernel_and_memory_is_recorded(ops):
 
 
 def test_a_whole_node_can_be_given():
-    node = NodeDefBuilder("n", "Cast").fake_input(float32).attr("DstT", 3).finalize()
+    node = NodeDefBuilder("n", "Cast").input(fake_input(float32)).attr("DstT", 3).finalize()
     assert_outputs(run_op("Cast", [[1.5, -2.5]], node_def=node), [1, -2])
 
 

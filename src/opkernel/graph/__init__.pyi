@@ -1,5 +1,9 @@
 from opkernel.graph.building.constructors import constant as constant
 from opkernel.graph.building.constructors import placeholder as placeholder
+from opkernel.graph.building.definitions import func as func
+from opkernel.graph.building.definitions import function_def as function_def
+from opkernel.graph.building.definitions import graph_def as graph_def
+from opkernel.graph.building.definitions import node_def as node_def
 from opkernel.graph.building.op_def_library import apply_op as apply_op
 from opkernel.graph.core.default_graph import get_default_graph as get_default_graph
 from opkernel.graph.core.default_graph import reset_default_graph as reset_default_graph

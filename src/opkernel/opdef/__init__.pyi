@@ -201,6 +201,8 @@ from opkernel.opdef.core.device_name import canonicalize_device_name as canonica
 from opkernel.opdef.core.device_name import (
     device_name_to_cpu_device_name as device_name_to_cpu_device_name,
 )
+from opkernel.opdef.core.fake_input import FakeInput as FakeInput
+from opkernel.opdef.core.fake_input import fake_input as fake_input
 from opkernel.opdef.core.inferred_attrs import CallInputs as CallInputs
 from opkernel.opdef.core.inferred_attrs import InputValues as InputValues
 from opkernel.opdef.core.inferred_attrs import inferred_attr_names as inferred_attr_names

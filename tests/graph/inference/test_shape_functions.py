@@ -15,9 +15,9 @@ from tests.graph.shape_builders import (
 )
 
 from opkernel.errors import InvalidArgumentError
-from opkernel.graph import Graph, Tensor, import_graph_def
+from opkernel.graph import Graph, Tensor, func, function_def, import_graph_def, node_def
 from opkernel.opdef import InferenceContext, OpRegistry, ShapeAndType, register_op
-from opkernel.proto import FunctionDef, NameAttrList
+from opkernel.proto import NameAttrList
 from opkernel.types import PartialTensorShape, float32, int32, resource
 
 
@@ -96,15 +96,9 @@ def test_many_calls_in_many_levels_take_no_exponential_time(graph: Graph) -> Non
 
 
 def test_a_function_that_calls_itself(graph: Graph) -> None:
-    definition = FunctionDef()
-    definition.signature.name = "endless"
-    definition.signature.input_arg.add(name="x", type=float32)
-    definition.signature.output_arg.add(name="y", type=float32)
-    node = definition.node_def.add(name="again", op="PartitionedCall", input=["x"])
-    node.attr["f"].func.name = "endless"
-    for attr in ("Tin", "Tout"):
-        node.attr[attr].list.type.append(float32)
-    definition.ret["y"] = "again:output:0"
+    f, types = func("endless"), [float32]
+    again = node_def("y", "PartitionedCall", ["x"], f=f, Tin=types, Tout=types)
+    definition = function_def("endless", ["x: float"], ["y: float"], [again])
     graph.function_library.add_function(definition)
     result = call(graph, NameAttrList(name="endless"), placeholder(graph, [2]))
     assert result.shape.rank is None

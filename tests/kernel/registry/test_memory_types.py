@@ -1,6 +1,7 @@
 import pytest
 
 from opkernel.errors import InvalidArgumentError, NotFoundError
+from opkernel.graph import func, node_def
 from opkernel.kernel.op_kernel import OpKernel
 from opkernel.kernel.registry.kernel_def import KernelDefBuilder
 from opkernel.kernel.registry.kernel_registry import KernelRegistration, KernelRegistry
@@ -9,8 +10,7 @@ from opkernel.kernel.registry.memory_types import (
     memory_types_for_node,
     mtype_from_dtype,
 )
-from opkernel.opdef import OpDefBuilder, OpRegistry
-from opkernel.proto import AttrValue, NameAttrList, NodeDef
+from opkernel.opdef import NodeDefBuilder, OpDefBuilder, OpRegistry, fake_input
 from opkernel.types import DataType
 
 D, H = MemoryType.DEVICE_MEMORY, MemoryType.HOST_MEMORY
@@ -38,11 +38,7 @@ def kernels(op, *devices, host=()):
 
 
 def one(dtype, **attrs):
-    return NodeDef(name="n", op="One", input=["x"], attr={"T": AttrValue(type=dtype), **attrs})
-
-
-def ints(*values):
-    return AttrValue(list=AttrValue.ListValue(i=values))
+    return node_def("n", "One", ["x"], T=dtype, **attrs)
 
 
 class TestArguments:
@@ -63,17 +59,10 @@ class TestArguments:
         )
 
     def node(self):
+        builder = NodeDefBuilder("n", "HostMemoryTest", self.ops()).input(fake_input())
+        builder.input(fake_input(DataType.DT_BOOL)).input(fake_input(3))
         types = [DataType.DT_INT32, DataType.DT_FLOAT, DataType.DT_INT32]
-        return NodeDef(
-            name="n",
-            op="HostMemoryTest",
-            input=["x"] * 8,
-            attr={
-                "T": AttrValue(type=DataType.DT_BOOL),
-                "N": AttrValue(i=3),
-                "Tlist": AttrValue(list=AttrValue.ListValue(type=types)),
-            },
-        )
+        return builder.input(fake_input(types)).finalize()
 
     def test_only_strings_are_on_the_host_by_themselves(self):
         found = memory_types_for_node(
@@ -141,7 +130,7 @@ def test_a_default_kernel_counts():
     ("device", "must_compile", "expected"), [("TPU", False, D), ("GPU", True, D), ("GPU", False, H)]
 )
 def test_compiled_integers_stay_on_the_device(device, must_compile, expected):
-    node = one(DataType.DT_INT32, _XlaMustCompile=AttrValue(b=must_compile))
+    node = one(DataType.DT_INT32, _XlaMustCompile=must_compile)
     found = memory_types_for_node(one_op(), device, node, registry=KernelRegistry())
     assert found == ([expected], [expected])
 
@@ -159,20 +148,15 @@ def test_function_calls_are_judged_by_their_types_alone(op):
         .attr("Tout: list(type) >= 0")
         .attr("f: func")
     )
-    types = AttrValue(list=AttrValue.ListValue(type=[DataType.DT_INT32, DataType.DT_FLOAT]))
-    node = NodeDef(
-        name="n",
-        op=op,
-        input=["x", "y"],
-        attr={"Tin": types, "Tout": types, "f": AttrValue(func=NameAttrList(name="f"))},
-    )
+    types = [DataType.DT_INT32, DataType.DT_FLOAT]
+    node = node_def("n", op, ["x", "y"], Tin=types, Tout=types, f=func("f"))
     found = memory_types_for_node(ops, "CPU", node, registry=kernels(op, "CPU", host=["output"]))
     assert found == ([H, D], [H, D])
 
 
 @pytest.mark.parametrize(
     ("attr", "expected"),
-    [(ints(0), H), (ints(-1), D), (ints(5), D), (ints(), D), (AttrValue(i=0), D)],
+    [([0], H), ([-1], D), ([5], D), ([], D), (0, D)],
 )
 def test_indices_in_attrs_force_host_memory(attr, expected):
     registry = kernels("One", "GPU")
@@ -187,6 +171,6 @@ def test_indices_in_attrs_force_host_memory(attr, expected):
 
 def test_an_unknown_op_and_a_missing_attr():
     with pytest.raises(NotFoundError, match="'NotAnOp'"):
-        memory_types_for_node(OpRegistry(), "CPU", NodeDef(name="n", op="NotAnOp"))
+        memory_types_for_node(OpRegistry(), "CPU", node_def("n", "NotAnOp"))
     with pytest.raises(NotFoundError, match="No attr named 'T' in NodeDef"):
-        memory_types_for_node(one_op(), "CPU", NodeDef(name="n", op="One", input=["x"]))
+        memory_types_for_node(one_op(), "CPU", node_def("n", "One", ["x"]))

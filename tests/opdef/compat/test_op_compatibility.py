@@ -12,6 +12,7 @@ from opkernel.opdef import (
     OpDefBuilder,
     OpListOpRegistry,
     add_defaults_to_node_def,
+    fake_input,
     op_def_added_defaults_unchanged,
     op_def_attr_defaults_unchanged,
     op_def_compatible,
@@ -208,10 +209,10 @@ def test_a_node_of_the_old_op_is_valid_for_the_new_one(name):
     for arg in old.input_arg:
         inferred |= {arg.type_attr, arg.number_attr, arg.type_list_attr}
         if arg.type_list_attr:
-            builder.fake_input(types=[DataType.DT_INT32, DataType.DT_FLOAT])
+            builder.input(fake_input([DataType.DT_INT32, DataType.DT_FLOAT]))
         else:
             dtype = DataType.DT_INT32 if arg.type_attr else None
-            builder.fake_input(dtype=dtype, n=3 if arg.number_attr else None)
+            builder.input(fake_input(3, dtype) if arg.number_attr else fake_input(dtype))
     for attr in old.attr:
         if attr.name not in inferred:
             builder.attr(attr.name, VALUES[attr.type])

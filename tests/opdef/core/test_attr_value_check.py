@@ -26,8 +26,8 @@ def attr_def(spec):
 
 @pytest.mark.parametrize(("type", "text"), list(zip(TYPES, TEXTS, strict=True)))
 def test_each_kind_is_of_its_type_alone(type, text):
-    value = parse_attr_value(text, type)
-    values = parse_attr_value(f"[{text}]", f"list({type})")
+    value = parse_attr_value(type, text)
+    values = parse_attr_value(f"list({type})", f"[{text}]")
     for expected in [*TYPES, *(f"list({other})" for other in TYPES)]:
         for found, is_right in ((value, expected == type), (values, expected == f"list({type})")):
             if is_right:
@@ -58,9 +58,9 @@ def test_an_empty_list_is_of_every_list_type(type):
 )
 def test_types_that_no_attr_may_name(text, message):
     with pytest.raises(InvalidArgumentError, match=message):
-        attr_value_has_type(parse_attr_value(text, "type"), "type")
+        attr_value_has_type(parse_attr_value("type", text), "type")
     with pytest.raises(InvalidArgumentError):
-        attr_value_has_type(parse_attr_value(f"[DT_INT32, {text}]", "list(type)"), "list(type)")
+        attr_value_has_type(parse_attr_value("list(type)", f"[DT_INT32, {text}]"), "list(type)")
 
 
 def test_a_placeholder_is_of_no_type():
@@ -112,9 +112,9 @@ def test_a_placeholder_is_of_no_type():
 )
 def test_minimum_and_allowed_values(spec, good, bad, message):
     attr = attr_def(spec)
-    validate_attr_value(parse_attr_value(good, attr.type), attr)
+    validate_attr_value(parse_attr_value(attr.type, good), attr)
     with pytest.raises(InvalidArgumentError) as caught:
-        validate_attr_value(parse_attr_value(bad, attr.type), attr)
+        validate_attr_value(parse_attr_value(attr.type, bad), attr)
     assert str(caught.value) == message
 
 
@@ -184,7 +184,7 @@ ONE_AS_BYTES = "{ dtype: DT_FLOAT tensor_content: '\\000\\000\\200?' }"
     ],
 )
 def test_equality_and_hash(type, a, b, are_equal):
-    first, second = parse_attr_value(a, type), parse_attr_value(b, type)
+    first, second = parse_attr_value(type, a), parse_attr_value(type, b)
     assert are_attr_values_equal(first, second) is are_equal
     assert fast_are_attr_values_equal(first, second) is are_equal
     if are_equal:
@@ -199,10 +199,10 @@ def test_values_of_different_kinds_differ():
 def test_a_small_proto_of_a_giant_tensor_is_compared_without_decoding_it():
     giant = "{ dtype: DT_INT32 int_val: 1 tensor_shape { dim { size: 10000000000 } } }"
     other = "{ dtype: DT_INT32 int_val: 2 tensor_shape { dim { size: 10000000000 } } }"
-    a, b = parse_attr_value(giant, "tensor"), parse_attr_value(other, "tensor")
-    assert are_attr_values_equal(a, parse_attr_value(giant, "tensor"))
+    a, b = parse_attr_value("tensor", giant), parse_attr_value("tensor", other)
+    assert are_attr_values_equal(a, parse_attr_value("tensor", giant))
     assert not are_attr_values_equal(a, b)
-    assert attr_value_hash(a) == attr_value_hash(parse_attr_value(giant, "tensor"))
+    assert attr_value_hash(a) == attr_value_hash(parse_attr_value("tensor", giant))
 
 
 def test_very_large_tensors_are_compared_as_encoded_where_speed_counts():

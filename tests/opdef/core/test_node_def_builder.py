@@ -1,7 +1,7 @@
 import pytest
 
 from opkernel.errors import InvalidArgumentError
-from opkernel.opdef import NodeDefBuilder, OpDefBuilder, OpRegistry, summarize_node_def
+from opkernel.opdef import NodeDefBuilder, OpDefBuilder, OpRegistry, fake_input, summarize_node_def
 from opkernel.types import bool_, float32, int32, string
 
 
@@ -139,7 +139,7 @@ def test_several_errors(build):
 
 
 def test_an_unknown_op():
-    builder = NodeDefBuilder("n", "Nope", OpRegistry()).input("x", 0, int32).fake_input()
+    builder = NodeDefBuilder("n", "Nope", OpRegistry()).input("x", 0, int32).input(fake_input())
     text = errors_of(builder.attr("a", 1))
     assert text.startswith("Op type not registered 'Nope'")
     assert text.endswith(" while building NodeDef 'n'")
@@ -151,10 +151,16 @@ def test_an_unknown_op():
 def test_fake_inputs_take_what_is_known(build):
     inputs = ["input a: int32", "input b: T", "input c: N * T", "input d: L", "input e: Ref(T)"]
     builder = build(*inputs, "attr T: type", "attr N: int", "attr L: list(type)")
-    builder.fake_input().fake_input(dtype=bool_).fake_input(n=2).fake_input(types=[int32, string])
-    assert text_of(builder.fake_input()) == (
+    builder.input(fake_input()).input(fake_input(bool_)).input(fake_input(2))
+    builder.input(fake_input([int32, string]))
+    assert text_of(builder.input(fake_input())) == (
         "{{node n}} = Op[L=[DT_INT32, DT_STRING], N=2, T=DT_BOOL](a, b, c, c:1, d, d:1, e)"
     )
+
+
+def test_fake_inputs_of_a_number_and_a_type(build):
+    builder = build("input a: N * T", "attr N: int", "attr T: type").input(fake_input(2, bool_))
+    assert text_of(builder) == "{{node n}} = Op[N=2, T=DT_BOOL](a, a:1)"
 
 
 def test_fake_inputs_take_what_attrs_say(build):
@@ -165,7 +171,7 @@ def test_fake_inputs_take_what_attrs_say(build):
         "attr T: type = DT_INT32",
         "attr L: list(type)",
     )
-    builder.attr("N", 1).attr("L", [bool_]).fake_input().fake_input()
+    builder.attr("N", 1).attr("L", [bool_]).input(fake_input()).input(fake_input())
     assert text_of(builder) == "{{node n}} = Op[L=[DT_BOOL], N=1, T=DT_INT32](a, b)"
 
 
@@ -184,4 +190,4 @@ def test_fake_inputs_take_what_attrs_say(build):
     ],
 )
 def test_fake_inputs_of_which_nothing_is_known(build, calls, message):
-    assert message in errors_of(build(*calls).fake_input())
+    assert message in errors_of(build(*calls).input(fake_input()))

@@ -247,6 +247,6 @@ def test_specs_are_spelled_as_people_do():
 
 
 def test_long_defaults_are_spelled_in_full():
-    value = parse_attr_value(str(list(range(50))), "list(int)")
-    assert parse_attr_value(default_text(value), "list(int)") == value
+    value = parse_attr_value("list(int)", str(list(range(50))))
+    assert parse_attr_value("list(int)", default_text(value)) == value
     assert default_text(AttrValue()) == ""

@@ -7,6 +7,7 @@ from opkernel.errors import (
     InvalidArgumentError,
     NotFoundError,
 )
+from opkernel.graph import node_def
 from opkernel.opdef import (
     InferenceContext,
     OpDefBuilder,
@@ -16,7 +17,6 @@ from opkernel.opdef import (
     run_shape_fn,
 )
 from opkernel.opdef.shapes.inference_context import InputShape
-from opkernel.proto import NodeDef
 from opkernel.types import DataType, PartialTensorShape, TensorShape
 
 F, I32 = DataType.DT_FLOAT, DataType.DT_INT32
@@ -30,8 +30,7 @@ class TestInputsAndOutputs:
     def test_shapes_may_be_given_as_handles_or_values(self):
         op = OpDefBuilder("Test").input("a: N * float").attr("N: int").finalize()
         handle = ShapeHandle()
-        node = NodeDef(name="n", op="Test")
-        node.attr["N"].i = 4
+        node = node_def("n", "Test", N=4)
         shapes: list[InputShape] = [handle, TensorShape([2]), PartialTensorShape([None]), [1, None]]
         c = InferenceContext(op.op_def, node, shapes)
         assert c.input(0) is handle
@@ -40,8 +39,7 @@ class TestInputsAndOutputs:
     def test_arguments_are_found_by_name_and_lists_have_several_tensors(self):
         builder = OpDefBuilder("Test").input("a: float").input("b: N * float").attr("N: int")
         op_def = builder.output("x: N * float").output("y: float").finalize().op_def
-        node = NodeDef(name="n", op="Test")
-        node.attr["N"].i = 2
+        node = node_def("n", "Test", N=2)
         c = InferenceContext(op_def, node, [[1], [2], [3]])
         assert (c.num_inputs(), c.num_outputs()) == (3, 3)
         assert [repr(s) for s in c.input("b")] == ["[2]", "[3]"]
@@ -60,7 +58,7 @@ class TestInputsAndOutputs:
     def test_a_wrong_number_of_inputs_is_refused(self, context):
         op_def = context(["?"]).op_def
         with pytest.raises(InvalidArgumentError, match="inputs passed: 2 while 1 expected"):
-            InferenceContext(op_def, NodeDef(name="n", op="Test"), [None, None])
+            InferenceContext(op_def, node_def("n", "Test"), [None, None])
 
     def test_merge_and_relax_input(self, context):
         c = context(["[1,?]", "[?,2]", "[3,3]"])
@@ -81,7 +79,7 @@ class TestAttrs:
 
     def test_the_declared_default_stands_in_for_a_missing_attr(self):
         op = OpDefBuilder("Test").attr("n: int = 7").attr("m: int").finalize()
-        c = InferenceContext(op.op_def, NodeDef(name="node", op="Test"), [])
+        c = InferenceContext(op.op_def, node_def("node", "Test"), [])
         assert c.get_attr("n") == 7
         assert c.find_attr("m", 1) == 1
         with pytest.raises(NotFoundError, match="No attr named 'm' in NodeDef: node"):

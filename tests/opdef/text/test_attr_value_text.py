@@ -37,7 +37,7 @@ def list_of(**values):
     ],
 )
 def test_parse(type, text, value):
-    assert parse_attr_value(text, type) == value
+    assert parse_attr_value(type, text) == value
 
 
 @pytest.mark.parametrize(
@@ -62,12 +62,12 @@ def test_parse(type, text, value):
 )
 def test_parse_refuses(type, text):
     with pytest.raises(InvalidArgumentError):
-        parse_attr_value(text, type)
+        parse_attr_value(type, text)
 
 
 def test_a_tensor_nested_a_hundred_deep_is_refused():
     with pytest.raises(InvalidArgumentError, match="nested too deeply"):
-        parse_attr_value("{" * 100, "tensor")
+        parse_attr_value("tensor", "{" * 100)
 
 
 @pytest.mark.parametrize(

@@ -1,5 +1,6 @@
 import pytest
 
+from opkernel.graph import node_def
 from opkernel.opdef import (
     OpDefBuilder,
     format_node_def_for_error,
@@ -8,6 +9,7 @@ from opkernel.opdef import (
     summarize_op_def,
 )
 from opkernel.proto import NodeDef
+from opkernel.types import float32
 
 
 @pytest.mark.parametrize(
@@ -51,10 +53,7 @@ def test_ops(builder, text):
 
 @pytest.fixture
 def node():
-    node = NodeDef(name="n", op="Add", input=["x", "y:1", "^z"], device="/device:CPU:17")
-    node.attr["T"].type = 1
-    node.attr["A"].i = 3
-    return node
+    return node_def("n", "Add", ["x", "y:1", "^z"], device="/device:CPU:17", T=float32, A=3)
 
 
 def test_nodes(node):

@@ -10,8 +10,8 @@ import pytest
 from opkernel import raw_ops
 from opkernel.device.local_device import CPU
 from opkernel.errors import InvalidArgumentError
+from opkernel.graph import node_def
 from opkernel.kernel import FunctionKernel, create_op_kernel
-from opkernel.proto import AttrValue, NodeDef
 from opkernel.types import float32
 
 f32 = partial(np.array, dtype=np.float32)
@@ -23,9 +23,7 @@ f32 = partial(np.array, dtype=np.float32)
      ("RealDiv", np.divide), ("Tanh", np.tanh), ("Exp", np.exp), ("Less", np.less)],
 )  # fmt: skip
 def test_simple_ops_are_called_as_ufuncs(op, ufunc):
-    node = NodeDef(name="n", op=op, attr={"T": AttrValue(type=float32)})
-    node.input.extend(["x"] * ufunc.nin)
-    kernel = create_op_kernel(CPU, node)
+    kernel = create_op_kernel(CPU, node_def("n", op, ["x"] * ufunc.nin, T=float32))
     assert isinstance(kernel, FunctionKernel)
     assert kernel.function is ufunc
 

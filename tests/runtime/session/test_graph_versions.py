@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 import pytest
 
 import opkernel
 from opkernel.errors import UnimplementedError
+from opkernel.graph import func, function_def, graph_def, node_def
 from opkernel.opdef import GRAPH_DEF_VERSION
-from opkernel.proto import FunctionDef, GraphDef, NodeDef, OpDef, VersionDef
+from opkernel.proto import FunctionDef, GraphDef, NodeDef, VersionDef
 from opkernel.types.dtype import DataType
-from opkernel.types.tensor import tensor_to_proto
 
 FLOAT = DataType.DT_FLOAT
 OLD = 8
@@ -28,22 +29,16 @@ def deprecated_ops() -> Iterator[None]:
 
 
 def constant(name: str, value: object) -> NodeDef:
-    node = NodeDef(name=name, op="Const")
-    node.attr["dtype"].type = FLOAT
-    node.attr["value"].tensor.CopyFrom(tensor_to_proto(np.asarray(value, "f4")))
-    return node
+    return node_def(name, "Const", dtype=FLOAT, value=np.asarray(value, "f4"))
 
 
 def normalization(suffix: str) -> list[NodeDef]:
     """An op of old graphs, and its inputs: it gives beta, which is 7."""
     values = [constant("t", [[[[1]]]])]
     values += [constant(*pair) for pair in (("m", [1]), ("v", [1]), ("b", [7]), ("g", [1]))]
-    node = NodeDef(name="old", op="BatchNormWithGlobalNormalization")
-    node.input.extend([value.name + suffix for value in values])
-    node.attr["T"].type = FLOAT
-    node.attr["variance_epsilon"].f = 0.0
-    node.attr["scale_after_normalization"].b = False
-    return [*values, node]
+    inputs = [value.name + suffix for value in values]
+    attrs: dict[str, Any] = {"variance_epsilon": 0.0, "scale_after_normalization": False}
+    return [*values, node_def("old", "BatchNormWithGlobalNormalization", inputs, T=FLOAT, **attrs)]
 
 
 def plain(producer: int = OLD) -> GraphDef:
@@ -51,23 +46,18 @@ def plain(producer: int = OLD) -> GraphDef:
 
 
 def function() -> FunctionDef:
-    signature = OpDef(name="OldBody", output_arg=[OpDef.ArgDef(name="y", type=FLOAT)])
-    nodes = normalization(":output:0")
-    return FunctionDef(signature=signature, node_def=nodes, ret={"y": "old:result:0"})
+    return function_def("OldBody", [], ["y: float"], normalization(""), ret={"y": "old"})
 
 
 def calling(producer: int = OLD) -> GraphDef:
-    call = NodeDef(name="old", op="StatefulPartitionedCall")
-    call.attr["f"].func.name = "OldBody"
-    call.attr["Tin"].list.SetInParent()
-    call.attr["Tout"].list.type.append(FLOAT)
-    graph_def = GraphDef(node=[call], versions=VersionDef(producer=producer))
-    graph_def.library.function.append(function())
-    return graph_def
+    call = node_def("old", "StatefulPartitionedCall", f=func("OldBody"), Tin=[], Tout=[FLOAT])
+    made = graph_def([call], [function()])
+    made.versions.producer = producer
+    return made
 
 
-def take(graph: opkernel.Graph, graph_def: GraphDef) -> None:
-    opkernel.import_graph_def(graph_def, graph=graph, name="")
+def take(graph: opkernel.Graph, made: GraphDef) -> None:
+    opkernel.import_graph_def(made, graph=graph, name="")
 
 
 def with_constant() -> opkernel.Graph:

@@ -8,10 +8,10 @@ import pytest
 
 from opkernel import Graph, OpKernel, RunOptions, Session, load_graph, register_kernel, register_op
 from opkernel.errors import InternalError, InvalidArgumentError
-from opkernel.graph import graph_to_function_def
+from opkernel.graph import graph_to_function_def, node_def
 from opkernel.kernel import AsyncOpKernel, global_kernel_registry
 from opkernel.opdef import unchanged_shape
-from opkernel.proto import NameAttrList, NodeDef, NodeExecStats, RunMetadata, StepStats
+from opkernel.proto import NameAttrList, NodeExecStats, RunMetadata, StepStats
 from opkernel.runtime import traces as tracing
 from opkernel.runtime.traces import StepStatsCollector, step_stats_collector
 from opkernel.types import DataType
@@ -391,7 +391,7 @@ def test_kernels_may_tell_the_collector_of_parts_of_their_work(kernel_op):
     class Tells(OpKernel):
         def compute(self, ctx):
             if ctx.stats_collector is not None:
-                stats = ctx.stats_collector.create_node_exec_stats(NodeDef(name="part", op="Part"))
+                stats = ctx.stats_collector.create_node_exec_stats(node_def("part", "Part"))
                 stats.record_executor_started()
                 stats.record_executor_ended()
                 stats.done(ctx.device.name)
@@ -412,7 +412,7 @@ def test_kernels_may_tell_the_collector_of_parts_of_their_work(kernel_op):
 
 def saved(collector, *names, device=CPU):
     for name in names:
-        stats = collector.create_node_exec_stats(NodeDef(name=name, op="Op"))
+        stats = collector.create_node_exec_stats(node_def(name, "Op"))
         stats.record_executor_started()
         stats.record_executor_ended()
         stats.done(device)
@@ -463,13 +463,11 @@ def test_finalize_and_swap_exchanges_what_was_there():
 
 
 def test_transfers_are_labelled_with_the_other_device():
-    attrs = {"tensor_name": b"t", "recv_device": b"/cpu:1", "send_device": b"/cpu:0"}
     step_stats = StepStats()
     collector = StepStatsCollector(step_stats)
     for op in ("_Send", "_Recv"):
-        transfer = NodeDef(name="n", op=op)
-        for name, value in attrs.items():
-            transfer.attr[name].s = value
+        ends = {"recv_device": "/cpu:1", "send_device": "/cpu:0"}
+        transfer = node_def("n", op, tensor_name="t", **ends)
         stats = collector.create_node_exec_stats(transfer)
         stats.record_executor_started()
         stats.done(CPU)

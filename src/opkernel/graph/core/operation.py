@@ -212,9 +212,10 @@ class Operation:
         return self.outputs
 
     def get_attr(self, name: str) -> Any:
-        """The value of an attr: strings as bytes, types as DataType, lists as lists.
+        """The value of an attr as `tf.Operation.get_attr` gives it.
 
-        Shapes, tensors and functions are given as their messages.
+        Strings are bytes (`opkernel.opdef.core.attr_value` has the rule), types DataType, lists lists; shapes,
+        tensors and functions are their messages.
 
         Raises:
             InvalidArgumentError: it has no such attr.

@@ -6,6 +6,7 @@ Source: TensorFlow python/framework/tensor.py.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from types import GenericAlias
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from opkernel.graph.building.operators import TensorOperators
@@ -28,6 +29,10 @@ class Tensor(TensorOperators):
     """
 
     __slots__ = ("__weakref__", "op", "value_index")
+
+    def __class_getitem__(cls, dtype: Any, /) -> GenericAlias:
+        """`Tensor["T"]`: a hint of `opkernel.custom_ops`."""
+        return GenericAlias(cls, dtype)
 
     def __init__(self, op: Operation, value_index: int) -> None:
         self.op = op

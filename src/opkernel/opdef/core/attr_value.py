@@ -11,7 +11,10 @@
     func        NameAttrList                       NameAttrList, the function's name
     list(x)     list                               sequences of x
 
-A string attr holds bytes; those that are no UTF-8 survive the way there and back as surrogates.
+A string attr is bytes where TensorFlow's Python reads it from a node: in messages and with
+`Operation.get_attr`. It is str where TensorFlow's C++ hands an op its attrs: shape functions, constructions,
+keywords of kernels and all else that reads with `attr_to_python`. Setting takes both. Bytes that are no
+UTF-8 survive the way there and back as surrogates.
 """
 
 import numbers

@@ -1,16 +1,17 @@
 """`NodeDefBuilder`: the chain that writes a node, inferring attrs from its inputs.
 
-Source: TensorFlow core/framework/node_def_builder.cc and fake_input.cc.
+Source: TensorFlow core/framework/node_def_builder.cc.
 """
 
 from collections.abc import Sequence
-from typing import Any, Self
+from typing import Any, Self, overload
 
 from opkernel.errors import InvalidArgumentError, OpError
 from opkernel.opdef.core.attr_value import attr_from_python, infer_attr_from_python
 from opkernel.opdef.core.attr_value_check import are_attr_values_equal
 from opkernel.opdef.core.declarations import find_attr, is_list_arg
-from opkernel.opdef.core.node_def import add_defaults_to_node_def, get_node_attr
+from opkernel.opdef.core.fake_input import FakeInput
+from opkernel.opdef.core.node_def import add_defaults_to_node_def
 from opkernel.opdef.core.op_registry import OpRegistryInterface, global_op_registry
 from opkernel.opdef.text.attr_value_text import summarize_attr_value
 from opkernel.opdef.text.summary import summarize_op_def
@@ -46,10 +47,23 @@ class NodeDefBuilder:
         except OpError as error:
             self._errors.append(error.message)
 
-    def input(self, node: str, index: int, dtype: DataType) -> Self:
-        """Give the next argument one tensor: output `index`, of type `dtype`, of a node."""
+    @overload
+    def input(self, node: str, index: int, dtype: DataType) -> Self: ...
+    @overload
+    def input(self, node: FakeInput) -> Self: ...
+    def input(
+        self, node: str | FakeInput, index: int = 0, dtype: DataType = DataType.DT_INVALID
+    ) -> Self:
+        """Give the next argument one tensor: output `index`, of type `dtype`, of a node.
+
+        In tests, `input(fake_input(...))` makes up whatever tensors the argument takes.
+        """
         arg = self._next_arg()
-        if arg is not None:
+        if arg is None:
+            pass
+        elif isinstance(node, FakeInput):
+            self._add_fake_input(arg, node)
+        else:
             self._add_single_input(arg, node, index, dtype)
         return self
 
@@ -58,31 +72,6 @@ class NodeDefBuilder:
         arg = self._next_arg()
         if arg is not None:
             self._add_list_input(arg, tensors)
-        return self
-
-    def fake_input(
-        self,
-        dtype: DataType | None = None,
-        n: int | None = None,
-        types: Sequence[DataType] | None = None,
-    ) -> Self:
-        """Give the next argument made-up tensors, for tests of nodes on their own.
-
-        What is not given comes from the attrs set so far, or from the default of a type attr.
-
-        Args:
-            dtype: The type of each tensor.
-            n: The number of tensors of an `N * T` argument.
-            types: The types of a type list's tensors.
-        """
-        if self._next_arg_available():
-            assert self._op_def is not None  # or there would be no next argument
-            arg = self._op_def.input_arg[self._inputs_specified]
-            name = chr(ord("a") + self._inputs_specified % 26)
-            try:
-                self._add_fake_input(arg, name, dtype, n, types)
-            except InvalidArgumentError as error:
-                self._errors.append(error.message)
         return self
 
     def control_input(self, node: str) -> Self:
@@ -142,17 +131,12 @@ class NodeDefBuilder:
             return f"{errors[0]} {where}"
         return f"{len(errors)} errors {where}:\n" + "\n".join(errors)
 
-    def _next_arg_available(self) -> bool:
+    def _next_arg(self) -> OpDef.ArgDef | None:
         if self._op_def is None:
-            return False
+            return None
         num_args = len(self._op_def.input_arg)
         if self._inputs_specified >= num_args:
             self._errors.append(f"More Input() calls than the {num_args} input_args")
-            return False
-        return True
-
-    def _next_arg(self) -> OpDef.ArgDef | None:
-        if self._op_def is None or not self._next_arg_available():
             return None
         self._inputs_specified += 1
         return self._op_def.input_arg[self._inputs_specified - 1]
@@ -174,6 +158,20 @@ class NodeDefBuilder:
         else:
             self._check_input_ref(arg, dtype)
             self._set_attr(arg.type_attr, AttrValue(type=dtype.base))
+
+    def _add_fake_input(self, arg: OpDef.ArgDef, fake: FakeInput) -> None:
+        assert self._op_def is not None  # or there would be no argument
+        name = chr(ord("a") + (self._inputs_specified - 1) % 26)
+        try:
+            types = fake.types_for(arg, self._node, self._op_def)
+        except InvalidArgumentError as error:
+            self._errors.append(error.message)
+            self._inputs_specified -= 1  # as in TensorFlow, the argument is left without input
+            return
+        if isinstance(types, DataType):
+            self._add_single_input(arg, name, 0, types)
+        else:
+            self._add_list_input(arg, [(name, i, dtype) for i, dtype in enumerate(types)])
 
     def _add_list_input(
         self, arg: OpDef.ArgDef, tensors: Sequence[tuple[str, int, DataType]]
@@ -222,44 +220,3 @@ class NodeDefBuilder:
                 f"Inconsistent values for attr '{name}' {summarize_attr_value(found)} vs. "
                 f"{summarize_attr_value(value)}"
             )
-
-    def _add_fake_input(
-        self,
-        arg: OpDef.ArgDef,
-        name: str,
-        dtype: DataType | None,
-        n: int | None,
-        types: Sequence[DataType] | None,
-    ) -> None:
-        if types is None and n is None and dtype is None and arg.type_list_attr:
-            what = f"list of types for input '{arg.name}'"
-            types = self._inferred(what, arg.type_list_attr, "list(type)")
-        if types is None and (n is not None or arg.number_attr):
-            if n is None:
-                n = int(self._inferred(f"length of input '{arg.name}'", arg.number_attr, "int"))
-            types = [self._fake_dtype(arg, dtype)] * n if n > 0 else []
-        if types is None:
-            self.input(name, 0, self._fake_dtype(arg, dtype))
-        else:
-            self.input_list([(name, i, each) for i, each in enumerate(types)])
-
-    def _fake_dtype(self, arg: OpDef.ArgDef, dtype: DataType | None) -> DataType:
-        if dtype is not None:
-            return dtype
-        if arg.type:
-            dtype = DataType(arg.type)
-        elif arg.type_attr:
-            dtype = self._inferred(f"type for input '{arg.name}'", arg.type_attr, "type")
-        else:
-            raise InvalidArgumentError(f"No type or type_attr field in arg '{arg.name}'")
-        return dtype.ref if arg.is_ref else dtype
-
-    def _inferred(self, what: str, name: str, attr_type: str) -> Any:
-        """The attr set so far, or the default of a single type."""
-        try:
-            return get_node_attr(self._node, name, attr_type)
-        except OpError as error:
-            attr = None if self._op_def is None else find_attr(self._op_def, name)
-            if attr_type == "type" and attr is not None and attr.HasField("default_value"):
-                return DataType(attr.default_value.type)
-            raise InvalidArgumentError(f"Could not infer {what}: {error.message}") from None

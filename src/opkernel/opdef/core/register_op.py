@@ -181,8 +181,11 @@ def register_op(
 def declaring_frame(caller: FrameType) -> FrameType:
     """The frame of the module that is being imported, or else the caller's.
 
-    A module may declare a family of its ops or kernels through a function of another module.
+    A module may declare a family of its ops or kernels through a function of another module. A module
+    that declares for others alone says so: `__declares_for_its_caller__`.
     """
+    while "__declares_for_its_caller__" in caller.f_globals and caller.f_back is not None:
+        caller = caller.f_back
     frame: FrameType | None = caller
     while frame is not None:
         if frame.f_code.co_name == "<module>":

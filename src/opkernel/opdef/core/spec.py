@@ -179,7 +179,7 @@ def _parse_default(rest: _Rest, attr: OpDef.AttrDef) -> None:
         return
     rest.skip_space()
     try:
-        attr.default_value.CopyFrom(parse_attr_value(rest.text, attr.type))
+        attr.default_value.CopyFrom(parse_attr_value(attr.type, rest.text))
     except InvalidArgumentError:
         raise SpecError(f"Could not parse default value '{rest.text}'") from None
 

@@ -30,17 +30,17 @@ _KNOWN: dict[tuple[str, str], dict[str, Any]] = {
 """The fields of AttrValue for texts that many ops have, by types."""
 
 
-def parse_attr_value(text: str, type: str) -> AttrValue:
+def parse_attr_value(type: str, text: str) -> AttrValue:
     """The value that `text`, as in the default of an attr spec, gives an attr of `type`.
 
     Args:
-        text: `true`, `3`, `'foo'`, `DT_FLOAT`, `{ dim { size: 2 } }`, `[1, 2]` ...
         type: "string", "int", ... or "list(string)", ...
+        text: `true`, `3`, `'foo'`, `DT_FLOAT`, `{ dim { size: 2 } }`, `[1, 2]` ...
 
     Raises:
         InvalidArgumentError: the text is no value of the type, or the type is none.
     """
-    fields = _KNOWN.get((type, text)) or _plain(text, type)
+    fields = _KNOWN.get((type, text)) or _plain(type, text)
     value = AttrValue(**fields)
     if fields:
         return value
@@ -57,7 +57,7 @@ def parse_attr_value(text: str, type: str) -> AttrValue:
     return value
 
 
-def _plain(text: str, type: str) -> dict[str, Any]:
+def _plain(type: str, text: str) -> dict[str, Any]:
     """The field for a quoted word or a decimal number; none for all that takes a parser."""
     if type == "string" and text.isascii() and text[1:-1].isidentifier():
         return {"s": text[1:-1].encode()} if text[0] == text[-1] in ("'", '"') else {}
