@@ -279,6 +279,11 @@ class Session:
 
     # The session.
 
+    def __repr__(self) -> str:
+        devices = ", ".join(device.name.rpartition("/")[2] for device in self._devices.mgr.all)
+        state = "closed, " if self._is_closed else ""
+        return f"<opkernel.Session {state}on {devices.replace('device:', '')} of {self.graph!r}>"
+
     def list_devices(self) -> list[DeviceAttributes]:
         """The devices that nodes may be placed on."""
         self._check_open()
