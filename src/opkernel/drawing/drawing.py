@@ -11,7 +11,7 @@ from opkernel.drawing.nodes import (
     nodes_of_function,
     nodes_of_graph,
 )
-from opkernel.drawing.scopes import Item, Leaf, Scope, scope_tree
+from opkernel.drawing.scopes import Item, Scope, scope_tree
 from opkernel.drawing.svg import view_svg
 from opkernel.drawing.views import Frame, ScopeIndex, View, draw_view
 from opkernel.graph import Graph
@@ -101,22 +101,24 @@ class Drawing:
             if above is None and function:
                 self._functions[function] = drawn
             for item in _shown(drawn.view.frame):
-                self._home[item] = drawn
+                self._home.setdefault(item, drawn)
                 count += 1
             waiting += [(inner, index, drawn, function) for inner in drawn.view.closed]
 
-    def _target(self, item: Item) -> str:
-        """The view that a box leads to."""
+    def _target(self, item: Item, is_port: bool) -> str:
+        """The view that a box leads to, by its id: of a closed scope, a function, or what is outside."""
         found: DrawnView | None = None
         if isinstance(item, Scope):
             found = self._view_of.get(item)
-        elif isinstance(item, Leaf):
+        elif not is_port:
             called = [self._functions[f] for f in item.node.functions if f in self._functions]
             found = called[0] if called else None
+        if found is None and is_port:
+            found = self._home.get(item)
         return "" if found is None else f"view-{found.number}"
 
 
-def _nowhere(item: Item) -> str:
+def _nowhere(item: Item, is_port: bool) -> str:
     return ""
 
 

@@ -53,7 +53,8 @@ class Layers:
                 key = link.upper, link.upper_at, link.is_back, rank
                 if key not in joints:
                     joints[key] = Box(_JOINT_WIDTH, 0.0, is_joint=True)
-                    self.rows[rank].append(joints[key])
+                    row = self.rows[rank]
+                    row.insert(len(row) // 2, joints[key])  # where it bends least, if all is equal
                 chain.append(joints[key])
             chain.append(link.lower)
             self.chains[link] = chain[1:-1]

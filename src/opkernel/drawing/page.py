@@ -105,7 +105,8 @@ def _folded(
 def _details(
     drawing: Drawing, view: DrawnView, inner: Mapping[DrawnView | None, list[DrawnView]]
 ) -> Iterator[str]:
-    yield f'<details style="margin-left:14px"><summary>{_name(view)}</summary>'
+    yield f'<details style="margin-left:14px"><summary>{_name(view)} '
+    yield f'<span class="ok-faint">{sum(1 for _ in view.scope.leaves()):,} nodes</span></summary>'
     yield from _folded(drawing, view, inner)
     yield "</details>"
 
@@ -138,15 +139,18 @@ def _link(view: DrawnView) -> str:
 
 
 def _name(view: DrawnView) -> str:
-    """What a view is called: the last part of its scope's name."""
+    """What a view is called: the name of its scope within that of the view above it."""
     if view.above is None:
-        return (
-            html_text(f"function {shortened(view.function, _LONGEST)}")
-            if view.function
-            else "graph"
-        )
-    slash = "" if view.scope.is_part else "/"
-    return html_text(f"{shortened(view.scope.label, _LONGEST)}{slash}")
+        name = f"function {shortened(view.function, _LONGEST)}" if view.function else "graph"
+    elif view.scope.is_part:
+        name = shortened(view.scope.label, _LONGEST)
+    else:
+        around: DrawnView | None = view.above
+        while around is not None and around.scope.is_part:
+            around = around.above
+        outer = "" if around is None else f"{around.scope.name}/"
+        name = f"{shortened(view.scope.name.removeprefix(outer), _LONGEST)}/"
+    return html_text(name)
 
 
 def _facts(graph: Graph, drawing: Drawing, more: str) -> str:

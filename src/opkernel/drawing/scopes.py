@@ -121,8 +121,9 @@ def _join_namesakes(scopes: dict[str, Scope]) -> None:
             if isinstance(child, Leaf) and child.node.name in inside
         ]
         for leaf in moved:
-            scope.children.remove(leaf)
             inside[leaf.node.name].children.append(leaf)
+        gone = set(moved)
+        scope.children = [child for child in scope.children if child not in gone]
 
 
 def _simplify(root: Scope) -> None:

@@ -16,8 +16,8 @@ from opkernel.graph.core.structural_ops import INPUT_OPS, STRUCTURAL_OPS
 
 __all__ = ["Target", "view_svg"]
 
-Target = Callable[[Item], str]
-"""What a box leads to: the id of the view of a scope, function or node; empty if nothing."""
+Target = Callable[[Item, bool], str]
+"""The id of the view that a box leads to, or a box at the rim of a view; empty if none."""
 
 _MARGIN = 12.0
 _LINE = 13.0
@@ -110,7 +110,7 @@ class _Writer:
                 names += f' data-folded="{_text(folded)}"'
         at = f'transform="translate({x:.1f} {y:.1f})"'
         group = f'<g class="{kind}" {at}{names}><title>{_text(full_text(item))}</title>{inside}</g>'
-        target = self._target(item)
+        target = self._target(item, kind == "ok-port")
         return f'<a href="#{target}">{group}</a>' if target else group
 
     def _heat(self, item: Item) -> str:

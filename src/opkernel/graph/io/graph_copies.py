@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from opkernel.errors import NotFoundError
 from opkernel.graph.core.graph import Graph
-from opkernel.graph.io.graph_files import _serialize
+from opkernel.graph.io.graph_files import serialized_graph_def
 from opkernel.graph.io.importer import GraphImporter, ImportOptions
 from opkernel.graph.io.producer_ops import ops_used_by_graph
 from opkernel.opdef import OpRegistrationData, OpRegistry, global_op_registry
@@ -41,7 +41,7 @@ def pickled_graph(graph: Graph) -> tuple[Any, ...]:
     ops = OpList(
         op=filter(None, [_op_def(graph.op_registry, name) for name in ops_used_by_graph(graph_def)])
     )
-    data = _serialize(graph_def), ops.SerializeToString()
+    data = serialized_graph_def(graph_def), ops.SerializeToString()
     return _unpickled_graph, data, _state(graph), None, None, _set_state
 
 
