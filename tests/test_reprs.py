@@ -74,7 +74,7 @@ def test_ops_as_they_are_registered() -> None:
     assert lines[3].startswith('    .Attr("T: {half, bfloat16, float, ')
     assert lines[3].endswith(', qint8} = DT_FLOAT")')
     assert lines[4] == '    .Attr("ksize: list(int) >= 4")'
-    assert "    .Attr(\"padding: {'SAME', 'VALID'}\")" in lines
+    assert "    .Attr(\"padding: {'SAME', 'VALID', 'EXPLICIT'}\")" in lines
     assert ".SetIsStateful()" in repr(global_op_registry().look_up_op_def("VarHandleOp"))
 
 

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 from tests.cli.hostile_models import ANY_TEXT, imported, model
-from tests.graph.function_builders import graph_of, library_of
+from tests.graph.function_builders import define, graph_of, library_of
 from tests.hostile_names import HOSTILE_TEXT
 
 from opkernel import Graph, float32, function, load_graph, raw_ops, while_loop
@@ -102,6 +102,14 @@ def test_times_are_told_and_the_hot_ones_coloured(digits: Graph) -> None:
     hot = {a["data-name"] for a in found.named("g") if "ok-hot3" in (a.get("class") or "")}
     assert hot == {"Relu"}
     assert "3.010 ms a step" in page
+
+
+def test_times_in_functions_are_those_of_all_calls() -> None:
+    body = define("F(x: float) -> (y: float)", ["n = Neg[T=float](x)"], y="n:y")
+    lines = ("x = Placeholder[dtype=float]()", "a = F(x)", "b = F(x)")
+    graph = graph_of(library_of(body), *lines)
+    seconds = {"a/n": 0.002, "b/n": 0.003, "x/n": 0.1}
+    assert "5.000 ms" in Elements(html_page(graph, "", seconds)).texts
 
 
 def test_nothing_is_fetched_and_notebooks_have_no_scripts(digits: Graph) -> None:

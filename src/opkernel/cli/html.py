@@ -9,8 +9,9 @@ import click
 
 from opkernel.cli.exit_status import WrongUse
 from opkernel.cli.output import echo, one_line, size_text
+from opkernel.cli.progress import progress
 from opkernel.errors import InvalidArgumentError, UnavailableError
-from opkernel.graph import Graph
+from opkernel.graph import load_graph
 
 __all__ = ["html_options", "write_page"]
 
@@ -35,11 +36,12 @@ def html_options(command: Command) -> Command:
     return html(profile(command))
 
 
-def write_page(graph: Graph, title: str, html: Path | None, profile: Path | None) -> None:
-    """Write the page of a graph.
+def write_page(model: Path, html: Path | None, profile: Path | None) -> None:
+    """Write the page of a model.
 
     Raises:
         WrongUse: there is a profile, but no page for it.
+        OpError: as `load_graph`.
         InvalidArgumentError: the profile is none.
         UnavailableError: the page cannot be written.
     """
@@ -48,7 +50,8 @@ def write_page(graph: Graph, title: str, html: Path | None, profile: Path | None
     from opkernel.drawing import html_page  # few ask for it
 
     seconds = None if profile is None else _seconds_of(profile)
-    text = html_page(graph, title, seconds)
+    with progress(f"Drawing {model.name}"):
+        text = html_page(load_graph(model, allow_unregistered=True), model.name, seconds)
     try:
         html.write_text(text, "utf-8")
     except OSError as error:

@@ -43,12 +43,12 @@ def show(model: Path, html: Path | None, profile: Path | None, as_json: bool) ->
     Names the kind of the file, the producer, inputs and outputs with types and shapes, the ops
     and which of them cannot run yet, and the size of the weights.
     """
+    if html is not None or profile is not None:
+        write_page(model, html, profile)
+        return
     with progress(f"Loading {model.name}"):
         kind = file_kind(model)
         graph = load_graph(model, allow_unregistered=True)
-        if html is not None or profile is not None:
-            write_page(graph, model.name, html, profile)
-            return
         facts = {
             "file": str(model),
             "kind": str(kind),

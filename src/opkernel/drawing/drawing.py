@@ -11,9 +11,10 @@ from opkernel.drawing.nodes import (
     nodes_of_function,
     nodes_of_graph,
 )
+from opkernel.drawing.routes import ScopeIndex
 from opkernel.drawing.scopes import Item, Scope, scope_tree
 from opkernel.drawing.svg import view_svg
-from opkernel.drawing.views import Frame, ScopeIndex, View, draw_view
+from opkernel.drawing.views import Frame, View, draw_view
 from opkernel.graph import Graph
 from opkernel.records import dataclass
 
@@ -125,9 +126,8 @@ def _nowhere(item: Item, is_port: bool) -> str:
 def _shown(frame: Frame) -> Iterator[Item]:
     """What stands in a view: boxes, and open scopes."""
     yield frame.scope
-    for drawn in frame.drawn:
-        yield drawn.item
-    for inner in frame.frames:
+    yield from frame.drawn
+    for inner in frame.frames.values():
         yield from _shown(inner)
 
 

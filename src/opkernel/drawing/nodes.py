@@ -142,7 +142,9 @@ def _outputs(op: Operation, shapes: GraphShapes | None) -> list[str]:
             shape = PartialTensorShape(None) if shapes is None else shapes[tensor]
         except OpError:
             shape = PartialTensorShape(None)
-        found.append(f"{tensor.dtype.tf_name} {'' if shape.rank is None else shape}".rstrip())
+        is_known = tensor.dtype is not DataType.DT_INVALID
+        dtype = tensor.dtype.tf_name if is_known else "unknown type"
+        found.append(dtype if shape.rank is None else f"{dtype} {shape}")
     return found
 
 

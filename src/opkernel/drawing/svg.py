@@ -61,7 +61,7 @@ class _Writer:
 
     def frame(self, frame: Frame, x: float, y: float) -> Iterator[str]:
         """What is in an open scope, from its corner on."""
-        for inner in frame.frames:
+        for inner in frame.frames.values():
             yield from self._open_scope(inner, x, y)
         yield f'<g transform="translate({x:.1f} {y:.1f})">'
         for edge in frame.edges:
@@ -69,7 +69,7 @@ class _Writer:
         for port in frame.ports.values():
             if port.box.height:
                 yield self._port(port)
-        for drawn in frame.drawn:
+        for drawn in frame.drawn.values():
             yield self._drawn(drawn)
         yield "</g>"
 

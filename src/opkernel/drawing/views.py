@@ -6,17 +6,17 @@ is outside of the view stands at the view's own rim.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Literal
 
 from opkernel.drawing.boxes import Box, Link
 from opkernel.drawing.labels import Line, label_lines, port_label, shortened, text_width
 from opkernel.drawing.layout import lay_out
-from opkernel.drawing.scopes import Item, Leaf, Scope
-from opkernel.graph.core.control_flow_ops import LOOP_HEAD_OPS, NEXT_ITERATION_OPS
+from opkernel.drawing.routes import End, ScopeIndex, Stretch, Stretches, find_stretches
+from opkernel.drawing.scopes import Item, Scope
 from opkernel.records import dataclass, field
 
-__all__ = ["Drawn", "Edge", "Frame", "Port", "ScopeIndex", "View", "draw_view"]
+__all__ = ["Drawn", "Edge", "Frame", "Port", "View", "draw_view"]
 
 Side = Literal["top", "bottom"]
 SIDES: tuple[Side, Side] = ("top", "bottom")
@@ -62,6 +62,7 @@ class Frame:
     Attributes:
         scope: the scope.
         box: the room that it takes in the scope around it.
+        is_view: whether it is a view, whose ports are drawn.
         drawn: the nodes and closed scopes in it.
         frames: the open scopes in it.
         ports: where lines pass its rim, by whose they are and the side.
@@ -72,18 +73,19 @@ class Frame:
 
     scope: Scope
     box: Box
-    drawn: list[Drawn] = field(default_factory=list)
-    frames: list[Frame] = field(default_factory=list)
+    is_view: bool = False
+    drawn: dict[Item, Drawn] = field(default_factory=dict)
+    frames: dict[Item, Frame] = field(default_factory=dict)
     ports: dict[tuple[Item, Side], Port] = field(default_factory=dict)
     edges: list[Edge] = field(default_factory=list)
     width: float = 0.0
     height: float = 0.0
 
-    def port(self, item: Item, side: Side, *, is_view: bool = False) -> Port:
+    def port(self, item: Item, side: Side) -> Port:
         """The port of an item's lines at a side; made when it is first asked for."""
         if (item, side) not in self.ports:
             box = Box(6.0, 0.0, side)
-            if is_view:
+            if self.is_view:
                 box = Box(text_width(port_label(item)) + 16, _LINE + 9, side)
             self.ports[item, side] = Port(box, item)
         return self.ports[item, side]
@@ -97,74 +99,10 @@ class View:
     closed: list[Scope]
 
 
-class ScopeIndex:
-    """Where nodes stand in the tree of scopes, and which node takes what."""
-
-    def __init__(self, root: Scope) -> None:
-        self.root = root
-        self.parents: dict[Item, Scope] = {}
-        self.by_name: dict[str, Leaf] = {}
-        self.takers: dict[Leaf, list[tuple[Leaf, bool]]] = {}
-        stack: list[Item] = [root]
-        while stack:
-            item = stack.pop()
-            if isinstance(item, Leaf):
-                self.by_name[item.node.name] = item
-            else:
-                self.parents.update(dict.fromkeys(item.children, item))
-                stack += item.children
-        for leaf in self.by_name.values():
-            for source, text in leaf.node.inputs:
-                if source in self.by_name:
-                    takers = self.takers.setdefault(self.by_name[source], [])
-                    takers.append((leaf, text.startswith("^")))
-
-    def path(self, item: Item) -> list[Item]:
-        """The scopes around an item, from the whole graph on, and the item."""
-        path = [item]
-        while path[-1] in self.parents:
-            path.append(self.parents[path[-1]])
-        return path[::-1]
-
-    def edges_of(self, scope: Scope) -> list[tuple[Leaf, Leaf, bool]]:
-        """The edges that begin or end in a scope, and whether they are control edges."""
-        inside = dict.fromkeys(scope.leaves())
-        edges = [
-            (leaf, taker, is_control)
-            for leaf in inside
-            for taker, is_control in self.takers.get(leaf, ())
-        ]
-        for leaf in inside:
-            for source, text in leaf.node.inputs:
-                found = self.by_name.get(source)
-                if found is not None and found not in inside:
-                    edges.append((found, leaf, text.startswith("^")))
-        return edges
-
-
-@dataclass(slots=True)
-class _Stretch:
-    """The lines from one thing to another in one open scope.
-
-    Attributes:
-        count: how many there are.
-        is_control: whether all are control edges.
-        is_back: whether all are the back edges of loops.
-    """
-
-    count: int = 0
-    is_control: bool = True
-    is_back: bool = True
-
-
-_End = tuple[Item | None, Item]
-"""What a line touches in an open scope: a child, the scope's own rim (None); and whose port it is."""
-
-
 def draw_view(index: ScopeIndex, scope: Scope) -> View:
     """The view of a scope."""
     opened = _to_open(scope)
-    stretches = _stretches(index, scope, opened)
+    stretches = find_stretches(index, scope, opened)
     frame = _lay_out(scope, opened, stretches, is_view=True)
     shown = [item for one in (scope, *opened) for item in one.children]
     closed = [item for item in shown if isinstance(item, Scope) and item not in opened]
@@ -187,118 +125,51 @@ def _to_open(scope: Scope) -> dict[Scope, None]:
     return opened
 
 
-def _stretches(
-    index: ScopeIndex, scope: Scope, opened: Mapping[Scope, None]
-) -> dict[Scope, dict[tuple[_End, _End], _Stretch]]:
-    """What lines there are in each open scope, from which end to which."""
-    found: dict[Scope, dict[tuple[_End, _End], _Stretch]] = {}
-    shown: dict[Leaf, list[Item]] = {}
-
-    def visible_path(leaf: Leaf) -> list[Item]:
-        """The open scopes around what stands for a node, from the view on, and that itself."""
-        if leaf not in shown:
-            path = index.path(leaf)
-            if scope in path:
-                path = path[path.index(scope) :]
-                end = next(n for n, one in enumerate(path) if n and one not in opened)
-                path = path[: end + 1]
-            else:
-                around = index.path(scope)
-                path = [next(one for one in path if one not in around)]
-            shown[leaf] = path
-        return shown[leaf]
-
-    for source, taker, is_control in index.edges_of(scope):
-        start, end = visible_path(source), visible_path(taker)
-        if start[-1] is end[-1]:
-            continue
-        is_back = source.node.op in NEXT_ITERATION_OPS and taker.node.op in LOOP_HEAD_OPS
-        for place, ends in _route(scope, start, end):
-            stretch = found.setdefault(place, {}).setdefault(ends, _Stretch())
-            stretch.count += 1
-            stretch.is_control &= is_control
-            stretch.is_back &= is_back
-    return found
-
-
-def _route(
-    scope: Scope, start: Sequence[Item], end: Sequence[Item]
-) -> Iterable[tuple[Scope, tuple[_End, _End]]]:
-    """The lines of an edge, one in each open scope that it passes."""
-    shared = 1
-    if start[0] is scope and end[0] is scope:
-        while start[shared] is end[shared]:
-            shared += 1
-        top = shared - 1
-    else:
-        top = 0
-    key = start[-1]
-    home = start[top] if start[0] is scope else scope
-    assert isinstance(home, Scope)
-    leaves: _End = (None, key)
-    if start[0] is scope:
-        for depth in range(len(start) - 2, top, -1):
-            yield _scope(start[depth]), ((start[depth + 1], key), (None, key))
-        leaves = start[top + 1], key
-    arrives: _End = (None, end[-1])
-    if end[0] is scope:
-        arrives = end[top + 1], key
-        for depth in range(top + 1, len(end) - 1):
-            yield _scope(end[depth]), ((None, key), (end[depth + 1], key))
-    yield home, (leaves, arrives)
-
-
-def _scope(item: Item) -> Scope:
-    assert isinstance(item, Scope)
-    return item
-
-
 def _lay_out(
-    scope: Scope,
-    opened: Mapping[Scope, None],
-    stretches: Mapping[Scope, Mapping[tuple[_End, _End], _Stretch]],
-    *,
-    is_view: bool = False,
+    scope: Scope, opened: Mapping[Scope, None], stretches: Stretches, *, is_view: bool = False
 ) -> Frame:
     """Lay out an open scope, after those in it; its ports are the boxes at its rim."""
-    frame = Frame(scope, Box(0.0, 0.0, is_open=True))
-    boxes: dict[Item, Box] = {}
-    inner: dict[Item, Frame] = {}
+    frame = Frame(scope, Box(0.0, 0.0, is_open=True), is_view=is_view)
+    boxes: list[Box] = []
     for child in scope.children:
         if isinstance(child, Scope) and child in opened:
-            inner[child] = _lay_out(child, opened, stretches)
-            boxes[child] = inner[child].box
+            frame.frames[child] = _lay_out(child, opened, stretches)
+            boxes.append(frame.frames[child].box)
         else:
-            drawn = _drawn(child)
-            boxes[child] = drawn.box
-            frame.drawn.append(drawn)
-    frame.frames = list(inner.values())
-
-    def touched(end: _End, side: Side) -> tuple[Box, float]:
-        """The box that a line touches, and where."""
-        item, key = end
-        if item is None:
-            port = frame.port(key, "top" if side == "bottom" else "bottom", is_view=is_view)
-            return port.box, port.box.width / 2
-        if item in inner:
-            port = inner[item].port(key, side)
-            return boxes[item], _PADDING + port.box.x + port.box.width / 2
-        return boxes[item], boxes[item].width / 2
-
+            frame.drawn[child] = _drawn(child)
+            boxes.append(frame.drawn[child].box)
     for (start, end), stretch in stretches.get(scope, {}).items():
-        upper, upper_at = touched(start, "bottom")
-        lower, lower_at = touched(end, "top")
-        ends_here = end[0] not in inner and (is_view or end[0] is not None)
-        link = Link(upper, lower, upper_at, lower_at)
-        if stretch.is_back and start[0] is not None and end[0] is not None:
-            link.turn()
-        frame.edges.append(Edge(link, ends_here, stretch.is_control, stretch.count))
+        frame.edges.append(_edge(frame, start, end, stretch))
     ports = {side: [p.box for (_, at), p in frame.ports.items() if at == side] for side in SIDES}
-    every = [*ports["top"], *boxes.values(), *ports["bottom"]]
+    every = [*ports["top"], *boxes, *ports["bottom"]]
     frame.width, frame.height = lay_out(every, [edge.link for edge in frame.edges])
     if not is_view:
         _fit(frame)
     return frame
+
+
+def _edge(frame: Frame, start: End, end: End, stretch: Stretch) -> Edge:
+    upper, upper_at = _touched(frame, start, "bottom")
+    lower, lower_at = _touched(frame, end, "top")
+    link = Link(upper, lower, upper_at, lower_at)
+    if stretch.is_back and start[0] is not None and end[0] is not None:
+        link.turn()
+    goes_on = end[0] in frame.frames or (end[0] is None and not frame.is_view)
+    return Edge(link, not goes_on, stretch.is_control, stretch.count)
+
+
+def _touched(frame: Frame, end: End, side: Side) -> tuple[Box, float]:
+    """The box that a line touches at a side, and where."""
+    item, key = end
+    if item is None:
+        port = frame.port(key, "top" if side == "bottom" else "bottom")
+        return port.box, port.box.width / 2
+    inner = frame.frames.get(item)
+    if inner is not None:
+        port = inner.port(key, side)
+        return inner.box, _PADDING + port.box.x + port.box.width / 2
+    box = frame.drawn[item].box
+    return box, box.width / 2
 
 
 def _fit(frame: Frame) -> None:
