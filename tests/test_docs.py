@@ -22,6 +22,7 @@ PAGES = [
     "docs/sessions.md",
     "docs/devices.md",
     "docs/tracing.md",
+    "docs/drawing.md",
 ]
 BLOCK = re.compile(r"^```python\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 LINK = re.compile(r"\]\(([^)]+)\)")

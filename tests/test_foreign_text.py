@@ -20,6 +20,7 @@ from opkernel.errors import InvalidArgumentError
 from opkernel.foreign_text import (
     archive_name,
     docstring,
+    html_text,
     json_text,
     markdown_cell,
     markdown_code,
@@ -77,6 +78,15 @@ def test_markdown(text: str) -> None:
     inner = re.fullmatch(r"`([^`]*)`|<code>(.*)</code>", code, re.DOTALL)
     assert inner is not None
     assert inner[1] == text or unescape(inner[2] or "") == terminal_text(text, keep="")
+
+
+@given(any_text)
+def test_html(text: str) -> None:
+    written = html_text(text)
+    assert not {*"<>\"'"} & {*written}
+    assert is_harmless(written, keep="")
+    assert unescape(written) == terminal_text(text, keep="")
+    assert unescape(html_text(text, keep="\n")) == terminal_text(text)
 
 
 @given(any_text)

@@ -12,6 +12,7 @@ from typing import Any
 __all__ = [
     "archive_name",
     "docstring",
+    "html_text",
     "json_text",
     "markdown_cell",
     "markdown_code",
@@ -59,6 +60,19 @@ def json_text(value: Any, indent: int | None = None) -> str:
     import json  # slow to import
 
     return json.dumps(value, indent=indent).replace("\x7f", "\\u007f")
+
+
+def html_text(text: str, keep: str = "") -> str:
+    """Text as it is, in HTML and SVG: between tags, and as the value of an attribute in quotes.
+
+    Args:
+        text: any text.
+        keep: the characters that stay beside the printable ones, such as the ends of lines.
+    """
+    text = terminal_text(text, keep).replace("&", "&amp;")
+    for sign in "<>\"'":
+        text = text.replace(sign, f"&#{ord(sign)};")
+    return text
 
 
 def markdown_cell(text: str) -> str:

@@ -8,6 +8,7 @@ from typing import Any
 
 import click
 
+from opkernel.cli.html import html_options, write_page
 from opkernel.cli.output import (
     counted,
     echo,
@@ -34,13 +35,17 @@ __all__ = ["show"]
 
 @click.command()
 @click.argument("model", type=click.Path(exists=True, path_type=Path))
+@html_options
 @json_option
-def show(model: Path, as_json: bool) -> None:
+def show(model: Path, html: Path | None, profile: Path | None, as_json: bool) -> None:
     """Show what MODEL takes, gives and needs.
 
     Names the kind of the file, the producer, inputs and outputs with types and shapes, the ops
     and which of them cannot run yet, and the size of the weights.
     """
+    if html is not None or profile is not None:
+        write_page(model, html, profile)
+        return
     with progress(f"Loading {model.name}"):
         kind = file_kind(model)
         graph = load_graph(model, allow_unregistered=True)

@@ -10,6 +10,7 @@ A message crosses between the two libraries as bytes:
 Fields that a file has and these schemas lack are kept in a round trip.
 """
 
+import importlib
 import os
 from collections.abc import Iterator
 
@@ -78,7 +79,17 @@ def __getattr__(name: str) -> type[Message]:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     descriptor = POOL.FindMessageTypeByName(f"tensorflow.{name}")
     found = globals()[name] = message_class(descriptor)
+    if name == "OpDef":
+        setattr(found, "__repr__", _op_def_text)  # noqa: B010  # mypy takes it for a mistake
     return found
+
+
+def _op_def_text(op_def: Message) -> str:
+    """An OpDef as it is registered; the room that writes it stands above, and is known by name."""
+    text: str = importlib.import_module("opkernel.opdef.text.registration").registration_text(
+        op_def
+    )
+    return text
 
 
 __all__ = ["POOL", "DecodeError", "Message", "message_class", *_names]

@@ -31,7 +31,7 @@ class TestLookingAt:
         assert split.outputs[1].value_index == 1
         assert split.outputs[1].graph is graph
         assert repr(split) == "<opkernel.Operation 's' type=Split>"
-        assert repr(split.outputs[0]) == "<opkernel.Tensor 's:0' dtype=float32>"
+        assert repr(split.outputs[0]) == "<opkernel.Tensor 's:0' shape=<unknown> dtype=float32>"
 
     def test_get_attr_follows_tensorflows_rules(self, graph: Graph) -> None:
         attrs = {

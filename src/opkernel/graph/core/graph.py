@@ -7,13 +7,14 @@ Source: TensorFlow python/framework/ops.py.
 
 from __future__ import annotations
 
+import copy
 import itertools
 import threading
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack
 from typing import TYPE_CHECKING, Any
 
-from opkernel.errors import FailedPreconditionError, InvalidArgumentError
+from opkernel.errors import FailedPreconditionError, InvalidArgumentError, OpError
 from opkernel.graph.core.create_op import NodeRequest, build_node
 from opkernel.graph.core.default_graph import as_default
 from opkernel.graph.core.definition_site import capture_site
@@ -22,6 +23,7 @@ from opkernel.graph.core.fanout import Fanout
 from opkernel.graph.core.names_in_use import NamesInUse
 from opkernel.graph.core.node_signature import NodeSignature
 from opkernel.graph.core.operation import Operation
+from opkernel.graph.core.runtime_hooks import notebook_html
 from opkernel.graph.core.scopes import DeviceFunction, Scopes
 from opkernel.graph.core.signature import SignatureResolver
 from opkernel.graph.core.tensor import Tensor
@@ -104,6 +106,52 @@ class Graph:
         self.scopes = Scopes()
         self._resolver = SignatureResolver(self.function_library.look_up)
         self.refiner = ShapeRefiner(self)
+
+    # A graph as a collection of its operations, shown and copied.
+
+    def __len__(self) -> int:
+        """How many operations it has; a graph without any is true all the same."""
+        return len(self._operations)
+
+    def __bool__(self) -> bool:
+        return True
+
+    def __iter__(self) -> Iterator[Operation]:
+        """Its operations, in the order in which they were made."""
+        return iter(self.get_operations())
+
+    def __contains__(self, element: object) -> bool:
+        """Whether it has a tensor or operation, given as such or by name."""
+        try:
+            find_element(self, element, allow_tensor=True, allow_operation=True)
+        except OpError:
+            return False
+        return True
+
+    def __repr__(self) -> str:
+        parts = [f"{len(self):,} operation{'' if len(self) == 1 else 's'}"]
+        if count := len(self.function_library):
+            parts.append(f"{count:,} function{'' if count == 1 else 's'}")
+        return f"<opkernel.{type(self).__name__} of {', '.join(parts)}>"
+
+    def _repr_html_(self) -> str:
+        """The drawing that notebooks show."""
+        return notebook_html(self)
+
+    def __copy__(self) -> Graph:
+        return copy.deepcopy(self)
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Graph:
+        """A graph of its own, over the same ops; a copy of a function's body is a plain Graph."""
+        from opkernel.graph.io.graph_copies import copied_graph  # graphs are seldom copied
+
+        return copied_graph(self, memo)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """In a pickle it is its GraphDef, with the ops that are used and the collections."""
+        from opkernel.graph.io.graph_copies import pickled_graph  # graphs are seldom pickled
+
+        return pickled_graph(self)
 
     # Making operations.
 

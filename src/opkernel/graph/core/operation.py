@@ -13,6 +13,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from opkernel.errors import InvalidArgumentError
+from opkernel.foreign_text import terminal_text
 from opkernel.graph.core.definition_site import DefinitionSite, format_site
 from opkernel.graph.core.node_signature import (
     NO_SIGNATURE,
@@ -239,7 +240,11 @@ class Operation:
         run_fetches(self.graph, self, feed_dict, session)
 
     def __repr__(self) -> str:
-        return f"<opkernel.Operation {self.name!r} type={self.type}>"
+        return f"<opkernel.Operation {self.name!r} type={terminal_text(self.type, keep='')}>"
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Copied and pickled with its graph, of which it is the operation of its name."""
+        return type(self.graph).get_operation_by_name, (self.graph, self.name)
 
     # What changes an operation that is already part of a graph. What was inferred of the shapes of
     # operations behind it stays; at the end of a `Graph.edit` they are inferred anew.

@@ -1,6 +1,6 @@
-"""Services of the runtime for graphs: running them and traced functions, folding constants.
+"""Services of the floors above for graphs: running, tracing, folding constants, drawing.
 
-The runtime stands on a floor above and is known here by its name alone; it is loaded when it is asked.
+The rooms above are known here by their names alone; each is loaded when it is asked.
 """
 
 import importlib
@@ -13,7 +13,13 @@ if TYPE_CHECKING:
     from opkernel.graph.core.graph import Graph
     from opkernel.graph.core.tensor import Tensor
 
-__all__ = ["evaluate_constant", "evaluate_constants", "run_fetches", "runner_of"]
+__all__ = [
+    "evaluate_constant",
+    "evaluate_constants",
+    "notebook_html",
+    "run_fetches",
+    "runner_of",
+]
 
 _MAX_NODES = 100  # that the shape function of one node is worth
 
@@ -54,6 +60,12 @@ def runner_of(function: object) -> Callable[[Sequence[Any]], Any]:
     """The function that runs a ConcreteFunction on the values of its tensors."""
     runner: Callable[[Sequence[Any]], Any] = _of_runtime("calls.traced_calls").make_runner(function)
     return runner
+
+
+def notebook_html(graph: "Graph") -> str:
+    """The drawing of a graph, as HTML for notebooks."""
+    html: str = importlib.import_module("opkernel.drawing").notebook_html(graph)
+    return html
 
 
 def _of_runtime(module: str) -> Any:

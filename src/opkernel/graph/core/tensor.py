@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping
 from types import GenericAlias
 from typing import TYPE_CHECKING, Any, NoReturn
 
+from opkernel.errors import OpError
 from opkernel.graph.building.operators import TensorOperators
 from opkernel.graph.core.runtime_hooks import run_fetches
 from opkernel.types import DataType, PartialTensorShape
@@ -98,7 +99,21 @@ class Tensor(TensorOperators):
         return run_fetches(self.graph, self, feed_dict, session)
 
     def __repr__(self) -> str:
-        return f"<opkernel.Tensor {self.name!r} dtype={self.dtype.tf_name}>"
+        return (
+            f"<opkernel.Tensor {self.name!r} shape={self._shape_text()} dtype={self.dtype.tf_name}>"
+        )
+
+    def _shape_text(self) -> str:
+        """The shape as a tuple of Python, as TensorFlow shows it."""
+        try:
+            shape = self.shape
+        except OpError:
+            return "<contradictory>"
+        return "<unknown>" if shape.rank is None else str(tuple(shape.as_list()))
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Copied and pickled with its graph, of which it is the tensor of its name."""
+        return type(self.graph).get_tensor_by_name, (self.graph, self.name)
 
     def __array__(self, *args: Any, **kwargs: Any) -> NoReturn:
         raise TypeError(_no_value(self, "a NumPy array"))

@@ -63,6 +63,9 @@ class GraphShapes(Mapping[Tensor, PartialTensorShape]):
             return False
         return True
 
+    def __repr__(self) -> str:
+        return f"<opkernel.GraphShapes: {self.num_known:,} of {len(self):,} fully known>"
+
     @property
     def num_known(self) -> int:
         """How many of the shapes are fully known."""

@@ -28,7 +28,7 @@ from opkernel.proto import DecodeError, GraphDef, NodeDef
 if TYPE_CHECKING:
     from opkernel.opdef import OpRegistry
 
-__all__ = ["load_graph", "load_graph_def", "save_graph"]
+__all__ = ["load_graph", "load_graph_def", "save_graph", "serialized_graph_def"]
 
 _TEXT_ENDINGS = (".pbtxt", ".txt", ".textproto")
 _MAX_BYTES = 2**31 - 1
@@ -147,7 +147,7 @@ def save_graph(graph: Graph | GraphDef, path: str | os.PathLike[str]) -> None:
 
         data = text_format.MessageToString(graph_def, as_utf8=True).encode()
     else:
-        data = _serialize(graph_def)
+        data = serialized_graph_def(graph_def)
     try:
         with open(path, "wb") as file:
             file.write(data)
@@ -155,7 +155,12 @@ def save_graph(graph: Graph | GraphDef, path: str | os.PathLike[str]) -> None:
         raise _file_error(path, error) from error
 
 
-def _serialize(graph_def: GraphDef) -> bytes:
+def serialized_graph_def(graph_def: GraphDef) -> bytes:
+    """A GraphDef as bytes, the same for equal ones.
+
+    Raises:
+        InvalidArgumentError: it is too large for a protocol buffer (2 GiB).
+    """
     try:
         return graph_def.SerializeToString(deterministic=True)
     except (EncodeError, ValueError) as error:

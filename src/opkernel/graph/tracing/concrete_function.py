@@ -10,7 +10,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from opkernel.graph.core.default_graph import graph_of_call
-from opkernel.graph.core.runtime_hooks import runner_of
+from opkernel.graph.core.runtime_hooks import notebook_html, runner_of
 from opkernel.graph.core.tensor import Tensor, tensors_in
 from opkernel.graph.tracing.func_graph import FuncGraph
 from opkernel.graph.tracing.nested_structure import packer
@@ -115,3 +115,7 @@ class ConcreteFunction:
 
     def __repr__(self) -> str:
         return f"<opkernel.ConcreteFunction {self.graph.label}>"
+
+    def _repr_html_(self) -> str:
+        """The drawing of its body, which notebooks show."""
+        return notebook_html(self.graph)

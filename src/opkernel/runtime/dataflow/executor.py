@@ -51,6 +51,10 @@ class DataflowExecutor:
         counts: dict[str, int] = {}
         return DataflowRun(self.view.root, step, counts).run(feeds), counts
 
+    def __repr__(self) -> str:
+        loops = len(self.view.frames) - 1
+        return f"<opkernel.DataflowExecutor of {loops:,} loops; `.source` lists its operations>"
+
     @property
     def source(self) -> str:
         """The nodes as text, loop by loop, with what each waits for."""

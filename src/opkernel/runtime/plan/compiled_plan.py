@@ -41,7 +41,7 @@ from opkernel.runtime.plan.functional_ops import FUNCTIONAL_OPS, FunctionLibrary
 from opkernel.runtime.plan.functions import plan_functions
 from opkernel.runtime.plan.keys import Key, key_of, keys_of_inputs
 from opkernel.runtime.plan.text import Line, Writer
-from opkernel.runtime.plan.tree import Item, Name, PlanTree
+from opkernel.runtime.plan.tree import Item, Name, PlanTree, statements
 from opkernel.runtime.program.kernels import KernelCache
 
 if TYPE_CHECKING:
@@ -88,6 +88,13 @@ class CompiledPlan:
             self._lines[file] = [item for _, item in lines]
             exec(compile(_text(lines), file, "exec"), names)  # text is of identifiers and reprs
         self.run = names["plan"]
+
+    def __repr__(self) -> str:
+        feeds, fetches = len(self.tree.parameters) - 1, len(self.tree.results)
+        return (
+            f"<opkernel.CompiledPlan of {sum(1 for _ in statements(self.tree.block)):,} statements: "
+            f"{feeds:,} fed, {fetches:,} fetched; `.source` is its text>"
+        )
 
     @property
     def source(self) -> str:

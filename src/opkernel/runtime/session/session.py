@@ -28,6 +28,7 @@ from opkernel.errors import (
     ResourceExhaustedError,
 )
 from opkernel.graph import Graph, get_default_graph
+from opkernel.graph.core.runtime_hooks import notebook_html
 from opkernel.kernel import (
     CancellationManager,
     choose_providers,
@@ -278,6 +279,15 @@ class Session:
         return self._executables.find(fetches, tuple(feeds)).program.executor_for(shapes)
 
     # The session.
+
+    def __repr__(self) -> str:
+        devices = ", ".join(device.name.rpartition("/")[2] for device in self._devices.mgr.all)
+        state = "closed, " if self._is_closed else ""
+        return f"<opkernel.Session {state}on {devices.replace('device:', '')} of {self.graph!r}>"
+
+    def _repr_html_(self) -> str:
+        """The drawing of its graph, which notebooks show."""
+        return notebook_html(self.graph)
 
     def list_devices(self) -> list[DeviceAttributes]:
         """The devices that nodes may be placed on."""

@@ -76,6 +76,13 @@ class BranchingPlan:
 
         return run
 
+    def __repr__(self) -> str:
+        feeds, fetches = len(self._args.feeds), len(self._args.fetches)
+        return (
+            f"<opkernel.BranchingPlan of {len(self._args.order):,} operations: {feeds:,} fed, "
+            f"{fetches:,} fetched; `.source` is its text>"
+        )
+
     @property
     def source(self) -> str:
         """The text of the plan that runs one node after the other, and of what is faster."""

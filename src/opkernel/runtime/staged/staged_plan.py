@@ -162,6 +162,13 @@ class StagedPlan:
         ]
         return pays, sum(lost)
 
+    def __repr__(self) -> str:
+        feeds, fetches = len(self._args.feeds), len(self._args.fetches)
+        return (
+            f"<opkernel.StagedPlan of {len(self._args.order):,} operations: {feeds:,} fed, "
+            f"{fetches:,} fetched; `.source` is its text>"
+        )
+
     @property
     def source(self) -> str:
         """The texts of the plans."""
