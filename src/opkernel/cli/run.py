@@ -1,7 +1,6 @@
 """`opkernel run`: compute tensors of a model."""
 
-import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from time import perf_counter
 from typing import Any
 
@@ -10,13 +9,17 @@ import numpy as np
 
 from opkernel.cli.exit_status import WrongUse
 from opkernel.cli.feeds import feed_value, split_feed
+from opkernel.cli.input_file import InputFile, load_model, model_argument
 from opkernel.cli.output import echo, json_option, one_line, print_json
 from opkernel.cli.profile import StepProfile, print_times, times_as_json, traced_seconds
 from opkernel.cli.progress import progress
 from opkernel.cli.results import Result, check_writable, write_npz
 from opkernel.cli.signature import find_fetches, find_tensor
 from opkernel.cli.trace_file import TraceFormat, check_trace, write_trace
-from opkernel.graph import Graph, Tensor, load_graph
+from opkernel.errors import InvalidArgumentError
+from opkernel.graph import Graph, Operation, Tensor
+from opkernel.graph.core.structural_ops import ARG_OPS
+from opkernel.graph.edit.prune import prune_and_order
 from opkernel.proto import RunMetadata, StepStats
 from opkernel.records import dataclass
 from opkernel.runtime import RunOptions, Session
@@ -26,7 +29,7 @@ __all__ = ["run"]
 
 
 @click.command()
-@click.argument("model", type=click.Path(exists=True))
+@model_argument
 @click.option(
     "--input",
     "inputs",
@@ -66,7 +69,7 @@ __all__ = ["run"]
 @click.option("--sanitize", is_flag=True, help="Watch what kernels do to memory; slow.")
 @json_option
 def run(
-    model: str,
+    model: InputFile,
     inputs: tuple[str, ...],
     fetches: tuple[str, ...],
     output: str | None,
@@ -88,12 +91,10 @@ def run(
         check_writable(output)
     if trace is not None:
         check_trace(trace)
-    name = os.path.basename(model)
-    with progress(f"Loading {name}"):
-        graph = load_graph(model, allow_unregistered=True)
-        feeds = _feeds(graph, pairs)
+    graph = load_model(model)
+    feeds = _feeds(graph, pairs)
     session = Session(graph, sanitize=sanitize, providers=providers or None)
-    with progress(f"Running {name}"), session:
+    with progress(f"Running {model.name}"), session:
         is_traced = profile or trace is not None
         steps = _run(session, feeds, fetches, repeat or 1, is_traced)
     if output is not None:
@@ -171,6 +172,7 @@ def _run(
 ) -> _Steps:
     """Compute the tensors of these names; operations without outputs are run and give none."""
     fetches = find_fetches(session.graph, names)
+    _check_arguments_fed(fetches, feeds)
     seconds, step_stats = [], []
     for _ in range(repeat):
         start = perf_counter()
@@ -188,6 +190,22 @@ def _run(
         if isinstance(fetch, Tensor)
     ]
     return _Steps(results, traced_seconds(step_stats) if is_traced else seconds, step_stats)
+
+
+def _check_arguments_fed(
+    fetches: Sequence[Tensor | Operation], feeds: Mapping[Tensor, Any]
+) -> None:
+    """Raise InvalidArgumentError where an argument that the fetches need is not fed."""
+    tensors = [one for one in fetches if isinstance(one, Tensor)]
+    targets = [one for one in fetches if isinstance(one, Operation)]
+    for op in prune_and_order(tensors, targets, [*feeds]):
+        if op.type in ARG_OPS and op.outputs[0] not in feeds:
+            raise InvalidArgumentError(
+                f"You must feed a value for argument {op.attr['index'].i} of the function, "
+                f"{op.name!r} with dtype {op.outputs[0].dtype.string}: --input {op.name}=VALUE",
+                node=op.name,
+                op=op.type,
+            )
 
 
 def _array(value: Any, dtype: DataType) -> np.ndarray[Any, Any]:

@@ -1,0 +1,49 @@
+"""What TensorFlow's importer or sessions refuse in a graph that can be looked at all the same."""
+
+from collections.abc import Iterable
+
+from opkernel.errors import NotFoundError
+from opkernel.graph import Graph
+from opkernel.proto import NodeDef
+
+__all__ = ["refusals"]
+
+_MAX_NAMED = 5
+
+
+def refusals(graph: Graph, nodes: Iterable[NodeDef]) -> list[str]:
+    """A sentence for each reason to refuse a graph; `nodes` are its own and those of its functions."""
+    internal = [op.name for op in graph.get_operations() if op.name.startswith("_")]
+    callers = {function: node.name for node in nodes for function in _functions(node)}
+    missing = [one for one in callers if not _is_known(graph, one)]
+    found = []
+    if internal:
+        found.append(
+            f"names that start with an underscore are TensorFlow's own, and its importer takes none: "
+            f"{_listed(map(repr, internal))}"
+        )
+    if missing:
+        named = [f"{one!r} (node {callers[one]!r})" for one in missing]
+        found.append(f"functions are called that the graph does not have: {_listed(named)}")
+    return found
+
+
+def _functions(node: NodeDef) -> list[str]:
+    """The functions that the attrs of a node name."""
+    every = [one for value in node.attr.values() for one in (value.func, *value.list.func)]
+    return [one.name for one in every if one.name]
+
+
+def _is_known(graph: Graph, name: str) -> bool:
+    """Whether a function has this name, or an op, of which a gradient may be asked for."""
+    try:
+        graph.function_library.look_up(name)
+    except NotFoundError:
+        return False
+    return True
+
+
+def _listed(names: Iterable[str]) -> str:
+    every = list(names)
+    more = f" and {len(every) - _MAX_NAMED} more" if len(every) > _MAX_NAMED else ""
+    return f"{', '.join(every[:_MAX_NAMED])}{more}"
