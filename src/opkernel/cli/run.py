@@ -1,6 +1,7 @@
 """`opkernel run`: compute tensors of a model."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from time import perf_counter
 from typing import Any
 
@@ -16,13 +17,14 @@ from opkernel.cli.progress import progress
 from opkernel.cli.results import Result, check_writable, write_npz
 from opkernel.cli.signature import find_fetches, find_tensor
 from opkernel.cli.trace_file import TraceFormat, check_trace, write_trace
-from opkernel.errors import InvalidArgumentError
+from opkernel.errors import InvalidArgumentError, OpError
 from opkernel.graph import Graph, Operation, Tensor
 from opkernel.graph.core.structural_ops import ARG_OPS
 from opkernel.graph.edit.prune import prune_and_order
 from opkernel.proto import RunMetadata, StepStats
 from opkernel.records import dataclass
 from opkernel.runtime import RunOptions, Session
+from opkernel.runtime.program.initializers import initializer_of
 from opkernel.types import DataType, object_scalar
 
 __all__ = ["run"]
@@ -39,6 +41,13 @@ __all__ = ["run"]
     "JSON. A string tensor takes plain text, or the bytes of any other @FILE.",
 )
 @click.option("--fetch", "fetches", multiple=True, metavar="NAME", help="A tensor to compute.")
+@click.option(
+    "--init",
+    "initializers",
+    multiple=True,
+    metavar="NAME",
+    help="Run this operation first, in a step of its own: one that sets variables.",
+)
 @click.option(
     "--output",
     type=click.Path(dir_okay=False, writable=True),
@@ -72,6 +81,7 @@ def run(
     model: InputFile,
     inputs: tuple[str, ...],
     fetches: tuple[str, ...],
+    initializers: tuple[str, ...],
     output: str | None,
     repeat: int | None,
     profile: bool,
@@ -94,7 +104,8 @@ def run(
     graph = load_model(model)
     feeds = _feeds(graph, pairs)
     session = Session(graph, sanitize=sanitize, providers=providers or None)
-    with progress(f"Running {model.name}"), session:
+    with progress(f"Running {model.name}"), session, _initializer_named(graph):
+        _initialize(session, feeds, initializers)
         is_traced = profile or trace is not None
         steps = _run(session, feeds, fetches, repeat or 1, is_traced)
     if output is not None:
@@ -161,6 +172,24 @@ def _feeds(graph: Graph, pairs: Sequence[tuple[str, str]]) -> dict[Tensor, Any]:
             raise WrongUse(f"--input: {tensor.name} is fed twice")
         feeds[tensor] = feed_value(value, tensor)
     return feeds
+
+
+@contextmanager
+def _initializer_named(graph: Graph) -> Iterator[None]:
+    """Errors about a variable without value in the block name the option that sets it."""
+    try:
+        yield
+    except OpError as error:
+        first = None if error.resource is None else initializer_of(graph, error.resource)
+        if first is not None:
+            error.message += f" (--init {first.name} runs that operation first)"
+        raise
+
+
+def _initialize(session: Session, feeds: dict[Tensor, Any], names: Sequence[str]) -> None:
+    """Run each of these operations in a step."""
+    for name in names:
+        session.run(find_fetches(session.graph, [name]), feeds)
 
 
 def _run(
