@@ -53,7 +53,7 @@ def test_show_reports_the_names_that_tensorflow_does_not_import(
     done = command("show", path)
     assert done.exit_code == 0
     told = (
-        "TensorFlow refuses it: names that start with an underscore are TensorFlow's own, and its "
+        "A session of TensorFlow refuses it: names that start with an underscore are TensorFlow's own, and its "
         "importer takes none: '_arg_b_0_1', '_arg_unused', '_retval_a_0_1', '_retval_y_0_0'"
     )
     assert told in done.output
@@ -114,6 +114,25 @@ def test_optimize_keeps_arguments_and_results(
     assert command("run", out, *FEEDS).output.startswith("y:0  float32[2]\n[ 9. 18.]\n")
 
 
+def test_optimize_keeps_the_effects_of_a_body(
+    command: Command, text_model: TextModel, tmp_path: Path
+) -> None:
+    effect = """
+      node { name: "v" op: "_Arg"
+        attr { key: "T" value { type: DT_RESOURCE } } attr { key: "index" value { i: 3 } } }
+      node { name: "add" op: "AssignAddVariableOp" input: "v" input: "y"
+        attr { key: "dtype" value { type: DT_FLOAT } } }
+    """
+    out = tmp_path / "out.pb"
+    path = text_model(f"{BODY}{effect}")
+    assert command("optimize", path, "-o", out).exit_code == 0
+    kept = load_graph(out, allow_internal_names=True)
+    assert [one.name for one in kept.get_operation_by_name("add").inputs] == ["v:0", "y:0"]
+    assert command("optimize", path, "-o", out, "--fetch", "_retval_a_0_1").exit_code == 0
+    kept = load_graph(out, allow_internal_names=True)
+    assert {op.name for op in kept.get_operations()} == {"a", "_retval_a_0_1"}
+
+
 def test_shapes_follow_those_of_arguments(command: Command, text_model: TextModel) -> None:
     path = text_model(BODY)
     done = command("shapes", path, "y", "--input", "_arg_b_0_1:3,1", "--json")
@@ -143,6 +162,18 @@ def test_show_tells_what_it_can_of_nodes_that_make_no_graph(
     shown = json.loads(text)
     assert shown["ops"]["_Arg"] == 2
     assert shown["refused"] == [error.strip()]
+
+
+def test_show_reports_devices_that_are_missing(command: Command, text_model: TextModel) -> None:
+    node = 'node {{ name: "{}" op: "NoOp" device: "{}" }}'
+    asked = {"a": "/CPU:0", "b": "/CPU:1", "c": "/job:w/CPU:1", "d": "/CPU:1", "e": "/nonsense"}
+    path = text_model("".join(node.format(*one) for one in asked.items()))
+    shown = json.loads(command("show", path, "--json").output)
+    (refused,) = shown["refused"]
+    assert refused == (
+        "it takes further devices, or soft placement: '/CPU:1' (node 'b'), '/job:w/CPU:1' (node 'c'), "
+        "'/nonsense' (node 'e')"
+    )
 
 
 def test_show_reports_functions_that_are_missing(command: Command, text_model: TextModel) -> None:

@@ -15,7 +15,7 @@ from opkernel.cli.progress import progress
 from opkernel.cli.signature import find_fetches, find_tensor
 from opkernel.errors import NotFoundError
 from opkernel.graph import Graph, Operation, Tensor, save_graph
-from opkernel.graph.core.structural_ops import STRUCTURAL_OPS
+from opkernel.graph.core.structural_ops import RETVAL_OPS, STRUCTURAL_OPS
 from opkernel.optimization import (
     OptimizationPass,
     OptimizedGraph,
@@ -113,16 +113,20 @@ def _optimized(
         graph,
         [element for element in elements if isinstance(element, Tensor)],
         [find_tensor(graph, name, "inputs") for name in feeds],
-        [*[one for one in elements if isinstance(one, Operation)], *_body_ends(graph, fetches)],
+        [*[one for one in elements if isinstance(one, Operation)], *_kept(graph, fetches)],
         passes=names,
     )
     return optimize_functions(optimized, names)
 
 
-def _body_ends(graph: Graph, fetches: Sequence[str]) -> list[Operation]:
-    """The arguments and results that stay where the graph is the body of a function."""
-    ends = [op for op in graph.get_operations() if op.type in STRUCTURAL_OPS]
-    return [op for op in ends if not fetches or op.name in fetches]
+def _kept(graph: Graph, fetches: Sequence[str]) -> list[Operation]:
+    """What stays of the body of a function besides the fetches: arguments, results, and effects."""
+    operations = graph.get_operations()
+    if not any(op.type in STRUCTURAL_OPS for op in operations):
+        return []
+    if fetches:
+        return [op for op in operations if op.type in RETVAL_OPS and op.name in fetches]
+    return [op for op in operations if op.op_def.is_stateful]
 
 
 @dataclass(frozen=True)

@@ -1,10 +1,11 @@
-"""What TensorFlow's importer or sessions refuse in a graph that can be looked at all the same."""
+"""What sessions of TensorFlow refuse in a graph that can be looked at all the same."""
 
 from collections.abc import Iterable
 
-from opkernel.errors import NotFoundError
+from opkernel.errors import InvalidArgumentError, NotFoundError
 from opkernel.graph import Graph
 from opkernel.proto import NodeDef
+from opkernel.runtime.placement.device_set import DeviceSet
 
 __all__ = ["refusals"]
 
@@ -25,7 +26,26 @@ def refusals(graph: Graph, nodes: Iterable[NodeDef]) -> list[str]:
     if missing:
         named = [f"{one!r} (node {callers[one]!r})" for one in missing]
         found.append(f"functions are called that the graph does not have: {_listed(named)}")
+    devices = _missing_devices(graph)
+    if devices:
+        named = [f"{one!r} (node {node!r})" for one, node in devices.items()]
+        found.append(f"it takes further devices, or soft placement: {_listed(named)}")
     return found
+
+
+def _missing_devices(graph: Graph) -> dict[str, str]:
+    """The devices that nodes ask for and a session with default options lacks, each with a node."""
+    asking = [op for op in graph.get_operations() if op.device]
+    missing: dict[str, str] = {}
+    if asking:
+        devices = DeviceSet.of_session({})
+        devices.include(asking)
+        for op in asking:
+            try:
+                devices.candidates(op)
+            except InvalidArgumentError:
+                missing.setdefault(op.device, op.name)
+    return missing
 
 
 def _functions(node: NodeDef) -> list[str]:

@@ -205,7 +205,7 @@ def _print(facts: dict[str, Any]) -> None:
     if "contradiction" in facts:
         echo(f"\nThe shapes contradict each other: {facts['contradiction']}")
     for refused in facts.get("refused", ()) if is_graph else ():
-        echo(f"\nTensorFlow refuses it: {refused}")
+        echo(f"\nA session of TensorFlow refuses it: {refused}")
     if missing:
         hint = f" (unknown ops: {HINT})" if "unknown op" in missing.values() else ""
         echo(f"\nNot runnable yet: {', '.join(map(one_line, sorted(missing)))}{hint}")
