@@ -37,7 +37,7 @@ def _prepare(command: click.Command) -> None:
     },
     prepare=_prepare,
     context_settings={"help_option_names": ["-h", "--help"]},
-    epilog="Exit status: 0 done, 1 the run or check failed, 2 wrong use.",
+    epilog="Exit status: 0 done, 1 the run or check failed, 2 wrong use. A file named - is standard input.",
 )
 @click.version_option(opkernel.__version__, prog_name="opkernel")
 def commands() -> None:

@@ -2,14 +2,13 @@
 
 from collections.abc import Iterable
 
+from opkernel.cli.output import abridged
 from opkernel.errors import InvalidArgumentError, NotFoundError
 from opkernel.graph import Graph
 from opkernel.proto import NodeDef
 from opkernel.runtime.placement.device_set import DeviceSet
 
 __all__ = ["refusals"]
-
-_MAX_NAMED = 5
 
 
 def refusals(graph: Graph, nodes: Iterable[NodeDef]) -> list[str]:
@@ -20,16 +19,16 @@ def refusals(graph: Graph, nodes: Iterable[NodeDef]) -> list[str]:
     found = []
     if internal:
         found.append(
-            f"names that start with an underscore are TensorFlow's own, and its importer takes none: "
-            f"{_listed(map(repr, internal))}"
+            "names that start with an underscore are TensorFlow's own, and its importer takes none: "
+            f"{abridged(map(repr, internal))}"
         )
     if missing:
         named = [f"{one!r} (node {callers[one]!r})" for one in missing]
-        found.append(f"functions are called that the graph does not have: {_listed(named)}")
+        found.append(f"functions are called that the graph does not have: {abridged(named)}")
     devices = _missing_devices(graph)
     if devices:
         named = [f"{one!r} (node {node!r})" for one, node in devices.items()]
-        found.append(f"it takes further devices, or soft placement: {_listed(named)}")
+        found.append(f"it takes further devices, or soft placement: {abridged(named)}")
     return found
 
 
@@ -50,7 +49,10 @@ def _missing_devices(graph: Graph) -> dict[str, str]:
 
 def _functions(node: NodeDef) -> list[str]:
     """The functions that the attrs of a node name."""
-    every = [one for value in node.attr.values() for one in (value.func, *value.list.func)]
+    values = [
+        value for value in node.attr.values() if value.WhichOneof("value") in ("func", "list")
+    ]
+    every = [one for value in values for one in (value.func, *value.list.func)]
     return [one.name for one in every if one.name]
 
 
@@ -61,9 +63,3 @@ def _is_known(graph: Graph, name: str) -> bool:
     except NotFoundError:
         return False
     return True
-
-
-def _listed(names: Iterable[str]) -> str:
-    every = list(names)
-    more = f" and {len(every) - _MAX_NAMED} more" if len(every) > _MAX_NAMED else ""
-    return f"{', '.join(every[:_MAX_NAMED])}{more}"

@@ -15,7 +15,7 @@ from opkernel.cli.output import echo, json_option, one_line, print_json
 from opkernel.cli.profile import StepProfile, print_times, times_as_json, traced_seconds
 from opkernel.cli.progress import progress
 from opkernel.cli.results import Result, check_writable, write_npz
-from opkernel.cli.signature import find_fetches, find_tensor
+from opkernel.cli.signature import find_fetches, find_tensor, graph_inputs
 from opkernel.cli.trace_file import TraceFormat, check_trace, write_trace
 from opkernel.errors import InvalidArgumentError, OpError
 from opkernel.graph import Graph, Operation, Tensor
@@ -201,7 +201,7 @@ def _run(
 ) -> _Steps:
     """Compute the tensors of these names; operations without outputs are run and give none."""
     fetches = find_fetches(session.graph, names)
-    _check_arguments_fed(fetches, feeds)
+    _check_arguments_fed(session.graph, fetches, feeds)
     seconds, step_stats = [], []
     for _ in range(repeat):
         start = perf_counter()
@@ -222,16 +222,21 @@ def _run(
 
 
 def _check_arguments_fed(
-    fetches: Sequence[Tensor | Operation], feeds: Mapping[Tensor, Any]
+    graph: Graph, fetches: Sequence[Tensor | Operation], feeds: Mapping[Tensor, Any]
 ) -> None:
-    """Raise InvalidArgumentError where an argument that the fetches need is not fed."""
+    """Raise InvalidArgumentError where an argument of a function's body is needed and not fed."""
+    missing = [t for t in graph_inputs(graph) if t.op.type in ARG_OPS and t not in feeds]
+    if not missing:
+        return
     tensors = [one for one in fetches if isinstance(one, Tensor)]
     targets = [one for one in fetches if isinstance(one, Operation)]
-    for op in prune_and_order(tensors, targets, [*feeds]):
-        if op.type in ARG_OPS and op.outputs[0] not in feeds:
+    needed = {*prune_and_order(tensors, targets, [*feeds])}
+    for tensor in missing:
+        if tensor.op in needed:
+            op = tensor.op
             raise InvalidArgumentError(
                 f"You must feed a value for argument {op.attr['index'].i} of the function, "
-                f"{op.name!r} with dtype {op.outputs[0].dtype.string}: --input {op.name}=VALUE",
+                f"{op.name!r} with dtype {tensor.dtype.string}: --input {op.name}=VALUE",
                 node=op.name,
                 op=op.type,
             )

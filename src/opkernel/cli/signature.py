@@ -8,6 +8,7 @@ from contextlib import suppress
 from typing import Literal
 
 from opkernel.cli.exit_status import WrongUse
+from opkernel.cli.output import abridged
 from opkernel.errors import NotFoundError, OpError
 from opkernel.graph import Graph, Operation, Tensor
 from opkernel.graph.core.control_flow_ops import ENTER_OPS, EXIT_OPS, MERGE_OPS, SWITCH_OPS
@@ -17,7 +18,6 @@ from opkernel.opdef import UnregisteredOpError
 __all__ = ["check_ops_registered", "find_fetches", "find_tensor", "graph_inputs", "graph_outputs"]
 
 _NO_RESULT = INPUT_OPS | ARG_OPS | {"Const"}
-_MAX_NAMED = 5
 
 
 def graph_inputs(graph: Graph) -> list[Tensor]:
@@ -125,11 +125,8 @@ def check_ops_registered(graph: Graph) -> None:
     operations = graph.get_operations()
     unknown = {op.type: op.name for op in operations if op.signature.registration is None}
     if unknown:
-        each = [f"{op_type} (node {name!r})" for op_type, name in unknown.items()]
-        more = f" and {len(each) - _MAX_NAMED} more" if len(each) > _MAX_NAMED else ""
-        raise UnregisteredOpError(
-            f"The graph has ops that are not registered: {', '.join(each[:_MAX_NAMED])}{more}"
-        )
+        each = (f"{op_type} (node {name!r})" for op_type, name in unknown.items())
+        raise UnregisteredOpError(f"The graph has ops that are not registered: {abridged(each)}")
 
 
 def _find_fetch(graph: Graph, name: str) -> Tensor | Operation:
@@ -154,9 +151,5 @@ def find_tensor(graph: Graph, name: str, role: Literal["inputs", "outputs"]) -> 
         return graph.get_tensor_by_name(name if ":" in name else f"{name}:0")
     except NotFoundError as error:
         tensors = graph_inputs(graph) if role == "inputs" else graph_outputs(graph)
-        names = [tensor.name for tensor in tensors[:_MAX_NAMED]]
-        if len(tensors) > _MAX_NAMED:
-            names.append(f"{len(tensors) - _MAX_NAMED} more")
-        raise NotFoundError(
-            f"{error.message} The {role} of the graph: {', '.join(names) or 'none'}."
-        ) from error
+        names = abridged(tensor.name for tensor in tensors) or "none"
+        raise NotFoundError(f"{error.message} The {role} of the graph: {names}.") from error
