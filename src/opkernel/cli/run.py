@@ -24,7 +24,6 @@ from opkernel.graph.edit.prune import prune_and_order
 from opkernel.proto import RunMetadata, StepStats
 from opkernel.records import dataclass
 from opkernel.runtime import RunOptions, Session
-from opkernel.runtime.program.initializers import initializer_of
 from opkernel.types import DataType, object_scalar
 
 __all__ = ["run"]
@@ -180,9 +179,12 @@ def _initializer_named(graph: Graph) -> Iterator[None]:
     try:
         yield
     except OpError as error:
-        first = None if error.resource is None else initializer_of(graph, error.resource)
-        if first is not None:
-            error.message += f" (--init {first.name} runs that operation first)"
+        if error.resource is not None:
+            from opkernel.runtime.program.initializers import initializer_of  # rarely needed
+
+            first = initializer_of(graph, error.resource)
+            option = "" if first is None else f" (--init {first.name} runs that operation first)"
+            error.message += option
         raise
 
 
