@@ -78,17 +78,26 @@ class OpError(Exception):
     """An error with a status code; raised by everything in opkernel that can fail.
 
     `message` is the text; `node` and `op` are the names of the node and op that failed, where
-    the error came from running or checking one. `str` gives the message as a terminal may have it:
+    the error came from running or checking one, and `resource` that of the variable or other resource that
+    does not exist or has no value, where that is what failed. `str` gives the message as a terminal may have it:
     what a model has put into it steers none.
     """
 
     code: ClassVar[Code]
 
-    def __init__(self, message: str, *, node: str | None = None, op: str | None = None) -> None:
+    def __init__(
+        self,
+        message: str,
+        *,
+        node: str | None = None,
+        op: str | None = None,
+        resource: str | None = None,
+    ) -> None:
         super().__init__(message)
         self.message = message
         self.node = node
         self.op = op
+        self.resource = resource
 
     def __str__(self) -> str:
         return terminal_text(self.message, keep="\n\t")

@@ -87,7 +87,7 @@ def test_no_such_op(command: Command):
     assert done.exit_code == 1
     assert done.output == (
         "Error: NOT_FOUND: there is no op 'MatMull'; perhaps you mean MatMul or BatchMatMul or "
-        "SparseMatMul\n"
+        "SparseMatMul; --library names the file or module that registers such ops\n"
     )
     assert command("ops", "nothing*like").exit_code == 1
 

@@ -108,3 +108,21 @@ def test_a_variable_without_a_value(session: opkernel.Session, fetch: str) -> No
 
 def test_a_fed_reference_is_a_value(session: opkernel.Session) -> None:
     assert session.run(["v:0", "the_same:0"], {"v:0": [3, 4]})[1].tolist() == [3, 4]
+
+
+@pytest.mark.parametrize("op_type", ["Identity", "Neg", "AddN"])
+def test_a_traced_step_computes_with_what_is_referred_to(op_type: str) -> None:
+    graph = opkernel.Graph()
+    shaped = {"dtype": opkernel.DataType.DT_FLOAT, "shape": []}
+    v = graph.create_op("VariableV2", attrs=shaped, name="v").outputs[0]
+    with graph.as_default():
+        three = opkernel.constant(np.float32(3))
+    graph.create_op("Assign", [v, three], name="set")
+    inputs = [[v, v]] if op_type == "AddN" else [v]
+    value = graph.create_op(op_type, inputs).outputs[0]
+    traced = opkernel.RunOptions(trace_level=opkernel.RunOptions.FULL_TRACE)
+    with opkernel.Session(graph) as session:
+        session.run("set")
+        metadata = opkernel.proto.RunMetadata()
+        assert session.run(value, {}, traced, metadata) == session.run(value)
+        assert metadata.step_stats.dev_stats

@@ -8,6 +8,7 @@ import click
 from opkernel.cli.check_formats import FORMATS
 from opkernel.cli.check_report import CheckReport, Finding
 from opkernel.cli.exit_status import WrongUse
+from opkernel.cli.input_file import InputFile, InputFileType, input_file
 from opkernel.cli.op_sources import OpSource, earlier_ops, ops_of_target
 from opkernel.cli.output import echo
 from opkernel.cli.progress import progress
@@ -32,7 +33,7 @@ __all__ = ["check"]
     "--graphs",
     "models",
     multiple=True,
-    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    type=InputFileType(dir_okay=False),
     metavar="MODEL...",
     help="Graphs in which to look for nodes that are hit.",
 )
@@ -50,7 +51,7 @@ def check(
     context: click.Context,
     names: tuple[str, ...],
     reference: str,
-    models: tuple[Path, ...],
+    models: tuple[InputFile, ...],
     format_name: str,
     strict: bool,
 ) -> None:
@@ -89,16 +90,17 @@ def _configured_target() -> str:
     return target
 
 
-def _existing(text: str, *, is_wanted: bool) -> Path:
+def _existing(text: str, *, is_wanted: bool) -> InputFile:
     """What stands behind TARGET is no further target, but the second model and so on."""
     if not is_wanted:
         raise click.UsageError(f"there is one TARGET, and '{text}' is a second")
-    if not Path(text).is_file():
+    found = input_file(text)
+    if found is None:
         raise click.UsageError(f"there is no file '{text}'")
-    return Path(text)
+    return found
 
 
-def _report(target: OpSource, before: OpSource, models: Iterable[Path]) -> CheckReport:
+def _report(target: OpSource, before: OpSource, models: Iterable[InputFile]) -> CheckReport:
     if not target.ops and not before.ops:
         raise WrongUse(f"'{target.name}' registers no ops")
     comparison = compare_with_history(before.ops, target.ops.newest())

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import fnmatch
-import importlib
 import os
-import sys
 import tempfile
 from collections.abc import Iterable, Sequence
 from pathlib import Path
@@ -14,9 +12,10 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from opkernel.cli.exit_status import WrongUse
+from opkernel.cli.library import import_library
 from opkernel.cli.output import counted, echo, json_option, one_line, print_json
 from opkernel.cli.registered import find_op, no_such_op
-from opkernel.errors import FailedPreconditionError, InvalidArgumentError, OpError
+from opkernel.errors import InvalidArgumentError, OpError
 from opkernel.kernel import global_kernel_registry
 from opkernel.ops.loader import load_all_ops
 
@@ -67,7 +66,7 @@ def check_ops(
     """
     from opkernel.testing import examine_op  # of no use to the other commands
 
-    names = [_import(module) for module in modules]
+    names = [import_library(module) for module in modules]
     ops = _ops(names, patterns)
     reports = []
     with tempfile.TemporaryDirectory() as folder:
@@ -84,26 +83,6 @@ def check_ops(
         _print_sum(reports)
     if any(r.failure for r in reports) or not any(r.ran for r in reports):
         raise click.exceptions.Exit(1)
-
-
-def _import(target: str) -> str:
-    """Import a module by its name or file; the result is its name."""
-    path = Path(target)
-    is_file = path.suffix == ".py" and path.is_file()
-    sys.path.insert(0, str(path.resolve().parent if is_file else Path.cwd()))
-    name = path.stem if is_file else target
-    if not is_file and not all(part.isidentifier() for part in target.split(".")):
-        raise WrongUse(f"there is no module or file '{target}'")
-    try:
-        importlib.import_module(name)
-    except ModuleNotFoundError as error:
-        if error.name is not None and (name == error.name or name.startswith(f"{error.name}.")):
-            raise WrongUse(f"there is no module or file '{target}'") from error
-        raise FailedPreconditionError(f"importing '{target}' failed: {error}") from error
-    except Exception as error:  # what a module of a user raises may be anything
-        why = f"{type(error).__name__}: {error}"
-        raise FailedPreconditionError(f"importing '{target}' failed: {why}") from error
-    return name
 
 
 def _ops(modules: Sequence[str], patterns: Sequence[str]) -> list[str]:

@@ -4,9 +4,16 @@ import click
 
 import opkernel
 from opkernel.cli.exit_status import Commands
+from opkernel.cli.library import add_library
 from opkernel.cli.limits import add_limits
 
 __all__ = ["commands"]
+
+
+def _prepare(command: click.Command) -> None:
+    """Add to a command what all of them take."""
+    add_library(command)
+    add_limits(command)  # around the import of libraries, too
 
 
 @click.group(
@@ -28,9 +35,9 @@ __all__ = ["commands"]
         "stubs": "stubs",
         "test": "check_ops",
     },
-    prepare=add_limits,
+    prepare=_prepare,
     context_settings={"help_option_names": ["-h", "--help"]},
-    epilog="Exit status: 0 done, 1 the run or check failed, 2 wrong use.",
+    epilog="Exit status: 0 done, 1 the run or check failed, 2 wrong use. A file named - is standard input.",
 )
 @click.version_option(opkernel.__version__, prog_name="opkernel")
 def commands() -> None:

@@ -7,18 +7,20 @@ import click
 
 from opkernel import decompile as decompiled
 from opkernel.cli.exit_status import WrongUse
+from opkernel.cli.input_file import InputFile, load_model, model_argument
 from opkernel.cli.output import echo, one_line
 from opkernel.cli.progress import progress
 from opkernel.cli.results import check_writable, write_arrays
-from opkernel.cli.signature import find_tensor, graph_inputs, graph_outputs
-from opkernel.graph import Graph, Tensor, load_graph
+from opkernel.cli.signature import check_ops_registered, find_tensor, graph_inputs, graph_outputs
+from opkernel.graph import Graph, Tensor
+from opkernel.graph.core.structural_ops import ARG_OPS
 from opkernel.graph.edit.prune import prune_and_order
 
 __all__ = ["decompile"]
 
 
 @click.command()
-@click.argument("model", type=click.Path(exists=True, path_type=Path))
+@model_argument
 @click.option(
     "-o",
     "--output",
@@ -32,7 +34,7 @@ __all__ = ["decompile"]
 @click.option("--fetch", "fetches", multiple=True, metavar="NAME", help="A tensor to compute.")
 @click.option("--numpy", "with_numpy_only", is_flag=True, help="The program needs NumPy only.")
 def decompile(
-    model: Path,
+    model: InputFile,
     output: Path | None,
     feeds: tuple[str, ...],
     fetches: tuple[str, ...],
@@ -50,8 +52,9 @@ def decompile(
             raise WrongUse(f"--output {output}: expected a name that ends in .py")
         weights = output.with_suffix(".npz")
         check_writable(weights)
-    with progress(f"Loading {model.name}"):
-        graph = load_graph(model, allow_unregistered=True)
+    graph = load_model(model)
+    if not fetches:
+        check_ops_registered(graph)
     wanted = [find_tensor(graph, name, "outputs") for name in fetches] or graph_outputs(graph)
     if not wanted:
         raise WrongUse("the graph has no outputs of its own: name with --fetch what to compute")
@@ -71,7 +74,6 @@ def decompile(
 
 
 def _needed_inputs(graph: Graph, wanted: Sequence[Tensor]) -> list[Tensor]:
-    """The inputs of a graph that some tensors depend on."""
-    inputs = graph_inputs(graph)
-    needed = {op.name for op in prune_and_order(wanted, [], [])}
-    return [tensor for tensor in inputs if tensor.op.name in needed]
+    """All arguments of a graph that is the body of a function, and the placeholders that are needed."""
+    needed = {*prune_and_order(wanted, [], [])}
+    return [one for one in graph_inputs(graph) if one.op in needed or one.op.type in ARG_OPS]

@@ -3,19 +3,18 @@
 import difflib
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
-from pathlib import Path
 from typing import Any
 
 import click
 
+from opkernel.cli.input_file import InputFile, load_model, model_argument
 from opkernel.cli.kernel_choice import Candidate, KernelChoice, Port
 from opkernel.cli.output import echo, json_option, one_line, print_json, print_table, shown
 from opkernel.cli.place import device_counts
-from opkernel.cli.progress import progress
 from opkernel.cli.provider_choice import asked_providers
 from opkernel.device.local_device import LocalDevice
 from opkernel.errors import NotFoundError, OpError
-from opkernel.graph import Graph, load_graph
+from opkernel.graph import Graph
 from opkernel.kernel import REFERENCE, MemoryType, choose_providers, default_providers
 from opkernel.kernel.registry.lookup import DEFAULT_DEVICE_TYPE
 from opkernel.opdef import add_defaults_to_node_def
@@ -30,7 +29,7 @@ __all__ = ["explain"]
 
 
 @click.command()
-@click.argument("model", type=click.Path(exists=True, path_type=Path))
+@model_argument
 @click.argument("node")
 @click.option("--device", default="", metavar="TYPE", help="The device to run it on.")
 @click.option(
@@ -49,7 +48,7 @@ __all__ = ["explain"]
 )
 @json_option
 def explain(
-    model: Path,
+    model: InputFile,
     node: str,
     device: str,
     counts: tuple[str, ...],
@@ -60,8 +59,7 @@ def explain(
 
     A node of a function is named with the function: FUNCTION/NODE.
     """
-    with progress(f"Loading {model.name}"):
-        graph = load_graph(model, allow_unregistered=True)
+    graph = load_model(model)
     node_def = _find_node(graph, node)
     ops = graph.function_library
     place, why = _place(graph, node, device_counts(counts))

@@ -1,14 +1,15 @@
 """`--input NAME=VALUE`: what is fed, from files or from the command line itself."""
 
-import os
 from contextlib import suppress
 from typing import Any
 
 import numpy as np
 
 from opkernel.cli.exit_status import WrongUse
+from opkernel.cli.input_file import InputFile, input_file
 from opkernel.errors import DataLossError, InvalidArgumentError, OpError
 from opkernel.graph import Tensor
+from opkernel.opdef import UnregisteredOpError
 from opkernel.types import DataType
 
 __all__ = ["feed_value", "split_feed"]
@@ -34,16 +35,17 @@ def feed_value(text: str, tensor: Tensor) -> Any:
 
     Args:
         text: a value as JSON, `@file.npy`, or `@file.npz:KEY`; for a string tensor also the plain
-            text, or `@file` of any other kind for its bytes.
+            text, or `@file` of any other kind for its bytes. The file `-` is standard input.
         tensor: what it is fed for.
 
     Raises:
         WrongUse: it is neither JSON nor a file that exists.
+        UnregisteredOpError: nothing is known of the tensor's type.
         InvalidArgumentError: the file holds no arrays, or the values do not fit the tensor's type.
         DataLossError: the file is damaged.
     """
     if tensor.dtype is DataType.DT_INVALID:
-        raise InvalidArgumentError(
+        raise UnregisteredOpError(
             f"Cannot feed {tensor.name!r}: its type is unknown, as op {tensor.op.type!r} is not "
             f"registered"
         )
@@ -72,9 +74,10 @@ def _from_json(text: str, tensor: Tensor) -> Any:
 
 def _from_file(path: str, tensor: Tensor) -> Any:
     stem, colon, key = path.partition(".npz:")
-    file = f"{stem}.npz" if colon else path
-    if not os.path.exists(file):
-        raise WrongUse(f"--input {tensor.name}: there is no file {file}")
+    name = f"{stem}.npz" if colon else path
+    file = input_file(name)
+    if file is None:
+        raise WrongUse(f"--input {tensor.name}: there is no file {name}")
     if _is_npy(file):
         return _load(file, key, tensor)
     from opkernel.graph import FileKind, file_kind  # for all but single arrays
@@ -82,19 +85,19 @@ def _from_file(path: str, tensor: Tensor) -> Any:
     kind = file_kind(file)
     if kind is FileKind.NUMPY:
         return _load(file, key, tensor)
-    if _is_string(tensor) and os.path.isfile(file):
+    if _is_string(tensor):
         with open(file, "rb") as stored:
             return stored.read()
     raise InvalidArgumentError(f"{file} is {kind}, not NumPy arrays (.npy or .npz)")
 
 
-def _is_npy(path: str) -> bool:
+def _is_npy(path: InputFile) -> bool:
     with suppress(OSError), open(path, "rb") as file:
         return file.read(len(_NPY_MAGIC)) == _NPY_MAGIC
     return False
 
 
-def _load(file: str, key: str, tensor: Tensor) -> Any:
+def _load(file: InputFile, key: str, tensor: Tensor) -> Any:
     try:
         loaded = np.load(file, allow_pickle=False)
         if isinstance(loaded, np.ndarray):
@@ -107,7 +110,7 @@ def _load(file: str, key: str, tensor: Tensor) -> Any:
         raise DataLossError(f"Cannot read arrays from {file}: {error}") from error
 
 
-def _key_for(tensor: Tensor, file: str, key: str, keys: list[str]) -> str:
+def _key_for(tensor: Tensor, file: InputFile, key: str, keys: list[str]) -> str:
     """The array of an .npz to feed where none of that key is there: the only one, or by its name."""
     fitting = [one for one in keys if len(keys) == 1 or one in (tensor.name, tensor.op.name)]
     if not key and len(fitting) == 1:

@@ -1,10 +1,12 @@
 """`opkernel history`: the successive definitions of ops in a file."""
 
+import os
 from pathlib import Path
 from typing import Any
 
 import click
 
+from opkernel.cli.input_file import InputFile, InputFileType
 from opkernel.cli.op_sources import ops_of_target
 from opkernel.cli.output import counted, echo, json_option, print_json, print_table
 from opkernel.cli.progress import progress
@@ -21,7 +23,7 @@ __all__ = ["history"]
 
 
 @click.command()
-@click.argument("file", type=click.Path(dir_okay=False, path_type=Path))
+@click.argument("file", type=InputFileType(exists=False, dir_okay=False))
 @click.option(
     "--add", "target", metavar="TARGET", help="Add the ops of a module, Python file or OpList."
 )
@@ -35,7 +37,9 @@ __all__ = ["history"]
     "--refused", is_flag=True, help="List the recorded changes that the rules of `check` refuse."
 )
 @json_option
-def history(file: Path, target: str | None, out: Path | None, refused: bool, as_json: bool) -> None:
+def history(
+    file: InputFile, target: str | None, out: Path | None, refused: bool, as_json: bool
+) -> None:
     """Show how ops changed, from the history in FILE.
 
     FILE is an OpList, text or binary, in which the definitions of each op follow one another,
@@ -43,7 +47,11 @@ def history(file: Path, target: str | None, out: Path | None, refused: bool, as_
     `opkernel check`; FILE need not exist then. Nothing is written but to --out.
     """
     with progress(f"Reading {file.name}"):
-        ops = OpHistory() if target is not None and not file.exists() else read_op_history(file)
+        ops = (
+            OpHistory()
+            if target is not None and not os.path.exists(file)
+            else read_op_history(file)
+        )
     if target is not None:
         _print_added(ops.add(ops_of_target(target).ops.newest()), as_json)
     elif refused:

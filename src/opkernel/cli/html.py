@@ -8,10 +8,10 @@ from typing import Any, TypeVar
 import click
 
 from opkernel.cli.exit_status import WrongUse
+from opkernel.cli.input_file import InputFile, InputFileType, load_model
 from opkernel.cli.output import echo, one_line, size_text
 from opkernel.cli.progress import progress
 from opkernel.errors import InvalidArgumentError, UnavailableError
-from opkernel.graph import load_graph
 
 __all__ = ["html_options", "write_page"]
 
@@ -28,7 +28,7 @@ def html_options(command: Command) -> Command:
     )
     profile = click.option(
         "--profile",
-        type=click.Path(exists=True, dir_okay=False, path_type=Path),
+        type=InputFileType(dir_okay=False),
         metavar="FILE",
         help="With --html: times for the drawing, from `opkernel run --profile --json > FILE`, or a "
         "trace of `opkernel run --trace FILE.json`.",
@@ -36,7 +36,7 @@ def html_options(command: Command) -> Command:
     return html(profile(command))
 
 
-def write_page(model: Path, html: Path | None, profile: Path | None) -> None:
+def write_page(model: InputFile, html: Path | None, profile: InputFile | None) -> None:
     """Write the page of a model.
 
     Raises:
@@ -50,8 +50,9 @@ def write_page(model: Path, html: Path | None, profile: Path | None) -> None:
     from opkernel.drawing import html_page  # few ask for it
 
     seconds = None if profile is None else _seconds_of(profile)
+    graph = load_model(model)
     with progress(f"Drawing {model.name}"):
-        text = html_page(load_graph(model, allow_unregistered=True), model.name, seconds)
+        text = html_page(graph, model.name, seconds)
     try:
         html.write_text(text, "utf-8")
     except OSError as error:
@@ -59,10 +60,11 @@ def write_page(model: Path, html: Path | None, profile: Path | None) -> None:
     echo(f"written to {one_line(html)}, {size_text(len(text.encode()))}")
 
 
-def _seconds_of(path: Path) -> dict[str, float]:
+def _seconds_of(path: InputFile) -> dict[str, float]:
     """How long nodes took in a step, by name."""
     try:
-        found = json.loads(path.read_text("utf-8"))
+        with open(path, encoding="utf-8") as file:
+            found = json.load(file)
         if "traceEvents" in found:
             return _of_trace(found["traceEvents"])
         rows = found["profile"]["nodes"]

@@ -12,11 +12,12 @@ from typing import Any
 from opkernel.cli import exported_ops, git_tree
 from opkernel.cli.exit_status import WrongUse
 from opkernel.cli.git_tree import GitTree
+from opkernel.cli.input_file import InputFile, input_file
 from opkernel.errors import FailedPreconditionError
 from opkernel.opdef import OpHistory, parse_op_history, read_op_history
 from opkernel.proto import OpDef
 
-__all__ = ["OpSource", "earlier_ops", "ops_of_target"]
+__all__ = ["Module", "OpSource", "earlier_ops", "module_of", "ops_of_target"]
 
 
 @dataclass
@@ -35,13 +36,13 @@ class OpSource:
     name: str
     ops: OpHistory
     file: Path
-    module: "_Module | None" = None
+    module: "Module | None" = None
     sites: dict[str, tuple[Path, int]] = field(default_factory=dict)
     is_missing: bool = False
 
 
 @dataclass(frozen=True)
-class _Module:
+class Module:
     """A module's name and the folders in which it is searched first."""
 
     name: str
@@ -55,10 +56,10 @@ def ops_of_target(target: str) -> OpSource:
         WrongUse: there is no such thing.
         OpError: it cannot be imported, or read.
     """
-    path = Path(target)
-    if path.is_file() and path.suffix != ".py":
-        return _ops_of_file(target, path)
-    module = _module_of(target, path)
+    file = None if target.endswith(".py") else input_file(target)
+    if file is not None:
+        return _ops_of_file(file)
+    module = module_of(target)
     answer = _exported({"module": module.name, "roots": [str(root) for root in module.roots]})
     if "missing" in answer:
         raise WrongUse(f"there is no module or file '{target}'")
@@ -72,9 +73,9 @@ def earlier_ops(reference: str, target: OpSource) -> OpSource:
         WrongUse: there is no such file or reference.
         OpError: it cannot be imported, or read.
     """
-    path = Path(reference)
-    if path.is_file():
-        return _ops_of_file(reference, path)
+    file = input_file(reference)
+    if file is not None:
+        return _ops_of_file(file)
     tree = git_tree.find(reference, target.file)
     if target.module is None:
         data = tree.content(target.file)
@@ -84,20 +85,25 @@ def earlier_ops(reference: str, target: OpSource) -> OpSource:
         return _ops_of_old_module(tree, folder, target, target.module)
 
 
-def _ops_of_file(name: str, path: Path) -> OpSource:
-    ops = read_op_history(path)
-    path = path.resolve()
+def _ops_of_file(file: InputFile) -> OpSource:
+    ops = read_op_history(file)
+    path = Path(file).resolve()
     lines = {op: ops[op][-1].line for op in ops}
     sites = {op: (path, line) for op, line in lines.items() if line}
-    return OpSource(name, ops, path, sites=sites)
+    return OpSource(str(file), ops, path, sites=sites)
 
 
-def _module_of(target: str, path: Path) -> _Module:
-    """The module that a file, folder or dotted name stands for."""
+def module_of(target: str) -> Module:
+    """The module that a file, folder or dotted name stands for.
+
+    Raises:
+        WrongUse: there is no such file, and it is no name of a module.
+    """
+    path = Path(target)
     if not path.is_file() and not (path / "__init__.py").is_file():
         if not all(part.isidentifier() for part in target.split(".")):
             raise WrongUse(f"there is no module or file '{target}'")
-        return _Module(target, (Path.cwd(), Path.cwd() / "src"))
+        return Module(target, (Path.cwd(), Path.cwd() / "src"))
     path = path.resolve()
     parts = [path.stem]
     root = path.parent
@@ -106,10 +112,10 @@ def _module_of(target: str, path: Path) -> _Module:
         root = root.parent
     if path.name == "__init__.py":
         parts.pop()
-    return _Module(".".join(parts), (root,))
+    return Module(".".join(parts), (root,))
 
 
-def _ops_of_module(name: str, module: _Module, answer: dict[str, Any]) -> OpSource:
+def _ops_of_module(name: str, module: Module, answer: dict[str, Any]) -> OpSource:
     op_defs = [OpDef.FromString(base64.b64decode(op["op_def"])) for op in answer["ops"]]
     sites = {
         op_def.name: (Path(op["file"]), op["line"])
@@ -119,7 +125,7 @@ def _ops_of_module(name: str, module: _Module, answer: dict[str, Any]) -> OpSour
     return OpSource(name, OpHistory.of(op_defs), Path(answer["file"]), module, sites)
 
 
-def _ops_of_old_module(tree: GitTree, folder: Path, target: OpSource, module: _Module) -> OpSource:
+def _ops_of_old_module(tree: GitTree, folder: Path, target: OpSource, module: Module) -> OpSource:
     """The ops of a module as it stands in a checked out tree."""
     roots = [root.relative_to(tree.root) for root in module.roots if root.is_relative_to(tree.root)]
     answer = _exported(

@@ -3,11 +3,11 @@
 import fnmatch
 from collections import Counter
 from collections.abc import Iterable
-from pathlib import Path
 from typing import Any
 
 import click
 
+from opkernel.cli.input_file import InputFile, InputFileType, input_file
 from opkernel.cli.output import counted, echo, json_option, print_json, print_table
 from opkernel.cli.registered import find_op, listed_values, no_such_op, value_text
 from opkernel.device.device_factory import device_types
@@ -27,12 +27,12 @@ __all__ = ["ops"]
     "--needed-by",
     "models",
     multiple=True,
-    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    type=InputFileType(dir_okay=False),
     metavar="MODEL...",
     help="List the ops that these graphs use, and in how many nodes.",
 )
 @json_option
-def ops(patterns: tuple[str, ...], models: tuple[Path, ...], as_json: bool) -> None:
+def ops(patterns: tuple[str, ...], models: tuple[InputFile, ...], as_json: bool) -> None:
     """List the ops that are known.
 
     PATTERN is the name of an op, to see it in full, or a part of names, or has shell wildcards. Ops
@@ -60,14 +60,15 @@ def ops(patterns: tuple[str, ...], models: tuple[Path, ...], as_json: bool) -> N
         )
 
 
-def _more_models(text: str) -> Path:
+def _more_models(text: str) -> InputFile:
     """What stands behind the first model is no pattern, but further models."""
-    if not Path(text).is_file():
+    found = input_file(text)
+    if found is None:
         raise click.UsageError(f"there is no file '{text}'")
-    return Path(text)
+    return found
 
 
-def _print_needed(models: Iterable[Path], as_json: bool) -> None:
+def _print_needed(models: Iterable[InputFile], as_json: bool) -> None:
     used: Counter[str] = Counter()
     for model in models:
         used += ops_used_by_graph(load_graph_def(model))

@@ -9,11 +9,13 @@ from typing import Any
 import click
 
 from opkernel.cli.exit_status import WrongUse
+from opkernel.cli.input_file import InputFile, load_model, model_argument
 from opkernel.cli.output import counted, echo, json_option, one_line, print_json, print_table
 from opkernel.cli.progress import progress
 from opkernel.cli.signature import find_fetches, find_tensor
 from opkernel.errors import NotFoundError
-from opkernel.graph import Graph, Operation, Tensor, load_graph, save_graph
+from opkernel.graph import Graph, Operation, Tensor, save_graph
+from opkernel.graph.core.structural_ops import RETVAL_OPS, STRUCTURAL_OPS
 from opkernel.optimization import (
     OptimizationPass,
     OptimizedGraph,
@@ -27,7 +29,7 @@ __all__ = ["optimize"]
 
 
 @click.command()
-@click.argument("model", type=click.Path(exists=True, path_type=Path))
+@model_argument
 @click.option(
     "--output",
     "-o",
@@ -56,7 +58,7 @@ __all__ = ["optimize"]
 @click.option("--verbose", "-v", is_flag=True, help="Print what was done to each node.")
 @json_option
 def optimize(
-    model: Path,
+    model: InputFile,
     output: Path,
     fetches: tuple[str, ...],
     feeds: tuple[str, ...],
@@ -73,8 +75,7 @@ def optimize(
     chosen = _chosen(passes, further, without)
     if not output.parent.is_dir():
         raise WrongUse(f"--output {output}: there is no directory {output.parent}")
-    with progress(f"Loading {model.name}"):
-        graph = load_graph(model, allow_unregistered=True)
+    graph = load_model(model)
     with progress(f"Optimizing {model.name}"):
         optimized = _optimized(graph, fetches, feeds, chosen)
         save_graph(optimized.as_graph_def(), output)
@@ -112,10 +113,20 @@ def _optimized(
         graph,
         [element for element in elements if isinstance(element, Tensor)],
         [find_tensor(graph, name, "inputs") for name in feeds],
-        [element for element in elements if isinstance(element, Operation)],
+        [*[one for one in elements if isinstance(one, Operation)], *_kept(graph, fetches)],
         passes=names,
     )
     return optimize_functions(optimized, names)
+
+
+def _kept(graph: Graph, fetches: Sequence[str]) -> list[Operation]:
+    """What stays of the body of a function besides the fetches: arguments, results, and effects."""
+    operations = graph.get_operations()
+    if not any(op.type in STRUCTURAL_OPS for op in operations):
+        return []
+    if fetches:
+        return [op for op in operations if op.type in RETVAL_OPS and op.name in fetches]
+    return [op for op in operations if op.op_def.is_stateful]
 
 
 @dataclass(frozen=True)

@@ -14,6 +14,7 @@ from opkernel.foreign_text import json_text, terminal_text
 
 __all__ = [
     "TerminalText",
+    "abridged",
     "counted",
     "echo",
     "json_option",
@@ -24,6 +25,8 @@ __all__ = [
     "shown",
     "size_text",
 ]
+
+_MAX_NAMED = 5
 
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 
@@ -54,6 +57,13 @@ def echo(*parts: object, err: bool = False, nl: bool = True) -> None:
 def rewrite_line(text: str) -> None:
     """Print over the line that standard error is at."""
     click.echo(f"\r{shown(text)}", nl=False, err=True)
+
+
+def abridged(names: Iterable[object]) -> str:
+    """The first few of some names: `a, b, c, d, e, 7 more`."""
+    every = [*map(str, names)]
+    more = [f"{len(every) - _MAX_NAMED} more"] if len(every) > _MAX_NAMED else []
+    return ", ".join([*every[:_MAX_NAMED], *more])
 
 
 def counted(number: int, what: str) -> str:

@@ -2,14 +2,12 @@
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from pathlib import Path
 
 import click
 
 from opkernel.cli.exit_status import WrongUse
+from opkernel.cli.input_file import InputFile, load_model, model_argument
 from opkernel.cli.output import echo, json_option, print_json, print_table
-from opkernel.cli.progress import progress
-from opkernel.graph import load_graph
 from opkernel.graph.core.control_flow_ops import TRANSFER_OPS
 from opkernel.runtime.placement.device_set import DeviceSet
 from opkernel.runtime.placement.partition import partition
@@ -20,7 +18,7 @@ __all__ = ["device_counts", "place"]
 
 
 @click.command()
-@click.argument("model", type=click.Path(exists=True, path_type=Path))
+@model_argument
 @click.option(
     "--device-count",
     "counts",
@@ -30,14 +28,13 @@ __all__ = ["device_counts", "place"]
 )
 @click.option("--soft-placement", is_flag=True, help="Take another device for what does not exist.")
 @json_option
-def place(model: Path, counts: tuple[str, ...], soft_placement: bool, as_json: bool) -> None:
+def place(model: InputFile, counts: tuple[str, ...], soft_placement: bool, as_json: bool) -> None:
     """Tell on which device each node of MODEL runs, and how many tensors go between devices.
 
     Nodes of functions run where the node is that calls the function.
     """
     devices = DeviceSet.of_session(device_counts(counts), allow_soft_placement=soft_placement)
-    with progress(f"Loading {model.name}"):
-        graph = load_graph(model, allow_unregistered=True)
+    graph = load_model(model)
     placed = place_with_reasons(graph.get_operations(), devices)
     sent = _transfers(placed, devices)
     if as_json:

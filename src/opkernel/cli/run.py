@@ -1,7 +1,7 @@
 """`opkernel run`: compute tensors of a model."""
 
-import os
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from time import perf_counter
 from typing import Any
 
@@ -10,13 +10,17 @@ import numpy as np
 
 from opkernel.cli.exit_status import WrongUse
 from opkernel.cli.feeds import feed_value, split_feed
+from opkernel.cli.input_file import InputFile, load_model, model_argument
 from opkernel.cli.output import echo, json_option, one_line, print_json
 from opkernel.cli.profile import StepProfile, print_times, times_as_json, traced_seconds
 from opkernel.cli.progress import progress
 from opkernel.cli.results import Result, check_writable, write_npz
-from opkernel.cli.signature import find_fetches, find_tensor
+from opkernel.cli.signature import find_fetches, find_tensor, graph_inputs
 from opkernel.cli.trace_file import TraceFormat, check_trace, write_trace
-from opkernel.graph import Graph, Tensor, load_graph
+from opkernel.errors import InvalidArgumentError, OpError
+from opkernel.graph import Graph, Operation, Tensor
+from opkernel.graph.core.structural_ops import ARG_OPS
+from opkernel.graph.edit.prune import prune_and_order
 from opkernel.proto import RunMetadata, StepStats
 from opkernel.records import dataclass
 from opkernel.runtime import RunOptions, Session
@@ -26,7 +30,7 @@ __all__ = ["run"]
 
 
 @click.command()
-@click.argument("model", type=click.Path(exists=True))
+@model_argument
 @click.option(
     "--input",
     "inputs",
@@ -36,6 +40,13 @@ __all__ = ["run"]
     "JSON. A string tensor takes plain text, or the bytes of any other @FILE.",
 )
 @click.option("--fetch", "fetches", multiple=True, metavar="NAME", help="A tensor to compute.")
+@click.option(
+    "--init",
+    "initializers",
+    multiple=True,
+    metavar="NAME",
+    help="Run this operation first, in a step of its own: one that sets variables.",
+)
 @click.option(
     "--output",
     type=click.Path(dir_okay=False, writable=True),
@@ -66,9 +77,10 @@ __all__ = ["run"]
 @click.option("--sanitize", is_flag=True, help="Watch what kernels do to memory; slow.")
 @json_option
 def run(
-    model: str,
+    model: InputFile,
     inputs: tuple[str, ...],
     fetches: tuple[str, ...],
+    initializers: tuple[str, ...],
     output: str | None,
     repeat: int | None,
     profile: bool,
@@ -88,12 +100,11 @@ def run(
         check_writable(output)
     if trace is not None:
         check_trace(trace)
-    name = os.path.basename(model)
-    with progress(f"Loading {name}"):
-        graph = load_graph(model, allow_unregistered=True)
-        feeds = _feeds(graph, pairs)
+    graph = load_model(model)
+    feeds = _feeds(graph, pairs)
     session = Session(graph, sanitize=sanitize, providers=providers or None)
-    with progress(f"Running {name}"), session:
+    with progress(f"Running {model.name}"), session, _initializer_named(graph):
+        _initialize(session, feeds, initializers)
         is_traced = profile or trace is not None
         steps = _run(session, feeds, fetches, repeat or 1, is_traced)
     if output is not None:
@@ -162,6 +173,27 @@ def _feeds(graph: Graph, pairs: Sequence[tuple[str, str]]) -> dict[Tensor, Any]:
     return feeds
 
 
+@contextmanager
+def _initializer_named(graph: Graph) -> Iterator[None]:
+    """Errors about a variable without value in the block name the option that sets it."""
+    try:
+        yield
+    except OpError as error:
+        if error.resource is not None:
+            from opkernel.runtime.program.initializers import initializer_of  # rarely needed
+
+            first = initializer_of(graph, error.resource)
+            option = "" if first is None else f" (--init {first.name} runs that operation first)"
+            error.message += option
+        raise
+
+
+def _initialize(session: Session, feeds: dict[Tensor, Any], names: Sequence[str]) -> None:
+    """Run each of these operations in a step."""
+    for name in names:
+        session.run(find_fetches(session.graph, [name]), feeds)
+
+
 def _run(
     session: Session,
     feeds: dict[Tensor, Any],
@@ -171,6 +203,7 @@ def _run(
 ) -> _Steps:
     """Compute the tensors of these names; operations without outputs are run and give none."""
     fetches = find_fetches(session.graph, names)
+    _check_arguments_fed(session.graph, fetches, feeds)
     seconds, step_stats = [], []
     for _ in range(repeat):
         start = perf_counter()
@@ -188,6 +221,27 @@ def _run(
         if isinstance(fetch, Tensor)
     ]
     return _Steps(results, traced_seconds(step_stats) if is_traced else seconds, step_stats)
+
+
+def _check_arguments_fed(
+    graph: Graph, fetches: Sequence[Tensor | Operation], feeds: Mapping[Tensor, Any]
+) -> None:
+    """Raise InvalidArgumentError where an argument of a function's body is needed and not fed."""
+    missing = [t for t in graph_inputs(graph) if t.op.type in ARG_OPS and t not in feeds]
+    if not missing:
+        return
+    tensors = [one for one in fetches if isinstance(one, Tensor)]
+    targets = [one for one in fetches if isinstance(one, Operation)]
+    needed = {*prune_and_order(tensors, targets, [*feeds])}
+    for tensor in missing:
+        if tensor.op in needed:
+            op = tensor.op
+            raise InvalidArgumentError(
+                f"You must feed a value for argument {op.attr['index'].i} of the function, "
+                f"{op.name!r} with dtype {tensor.dtype.string}: --input {op.name}=VALUE",
+                node=op.name,
+                op=op.type,
+            )
 
 
 def _array(value: Any, dtype: DataType) -> np.ndarray[Any, Any]:

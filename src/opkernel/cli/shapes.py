@@ -9,11 +9,12 @@ from typing import Any
 import click
 
 from opkernel.cli.exit_status import WrongUse
+from opkernel.cli.input_file import InputFile, load_model, model_argument
 from opkernel.cli.output import counted, echo, json_option, one_line, print_json, print_table
 from opkernel.cli.progress import progress
 from opkernel.cli.signature import find_tensor
 from opkernel.errors import InvalidArgumentError, NotFoundError
-from opkernel.graph import Graph, GraphShapes, Tensor, load_graph, save_graph
+from opkernel.graph import Graph, GraphShapes, Tensor, save_graph
 from opkernel.types import PartialTensorShape
 
 __all__ = ["shape_text", "shapes"]
@@ -22,7 +23,7 @@ _SIZE = re.compile(r"\d+|\?|-1")
 
 
 @click.command()
-@click.argument("model", type=click.Path(exists=True, path_type=Path))
+@model_argument
 @click.argument("pattern", required=False)
 @click.option(
     "--input",
@@ -41,7 +42,11 @@ _SIZE = re.compile(r"\d+|\?|-1")
 )
 @json_option
 def shapes(
-    model: Path, pattern: str | None, inputs: tuple[str, ...], write: Path | None, as_json: bool
+    model: InputFile,
+    pattern: str | None,
+    inputs: tuple[str, ...],
+    write: Path | None,
+    as_json: bool,
 ) -> None:
     """Show the shape of every tensor of MODEL, and where the unknown ones come from.
 
@@ -50,8 +55,7 @@ def shapes(
     pairs = [_split(text) for text in inputs]
     if write is not None and not write.parent.is_dir():
         raise WrongUse(f"--write {write}: there is no directory {write.parent}")
-    with progress(f"Loading {model.name}"):
-        graph = load_graph(model, allow_unregistered=True)
+    graph = load_model(model)
     with progress(f"Inferring shapes of {model.name}"):
         found = graph.infer_shapes(_given(graph, pairs))
     shown = [tensor for tensor in found if _matches(tensor, pattern)]

@@ -9,6 +9,8 @@ from typing import Any
 import click
 
 from opkernel.cli.html import html_options, write_page
+from opkernel.cli.input_file import InputFile, load_model, model_argument
+from opkernel.cli.library import HINT
 from opkernel.cli.output import (
     counted,
     echo,
@@ -19,14 +21,15 @@ from opkernel.cli.output import (
     size_text,
 )
 from opkernel.cli.progress import progress
+from opkernel.cli.refusals import refusals
 from opkernel.cli.shapes import shape_text
 from opkernel.cli.signature import graph_inputs, graph_outputs
 from opkernel.device.device_factory import device_types
-from opkernel.errors import NotFoundError, OpError
-from opkernel.graph import Graph, GraphShapes, Tensor, file_kind, load_graph
+from opkernel.errors import InvalidArgumentError, NotFoundError, OpError, UnimplementedError
+from opkernel.graph import Graph, GraphShapes, Tensor, file_kind, load_graph_def
 from opkernel.kernel import get_registered_kernels_for_op, kernel_def_available
 from opkernel.opdef import add_defaults_to_node_def
-from opkernel.proto import NodeDef
+from opkernel.proto import GraphDef, NodeDef
 from opkernel.runtime.plan.functional_ops import STRUCTURAL_OPS
 from opkernel.types import DataType, PartialTensorShape, TensorShape
 
@@ -34,10 +37,10 @@ __all__ = ["show"]
 
 
 @click.command()
-@click.argument("model", type=click.Path(exists=True, path_type=Path))
+@model_argument
 @html_options
 @json_option
-def show(model: Path, html: Path | None, profile: Path | None, as_json: bool) -> None:
+def show(model: InputFile, html: Path | None, profile: InputFile | None, as_json: bool) -> None:
     """Show what MODEL takes, gives and needs.
 
     Names the kind of the file, the producer, inputs and outputs with types and shapes, the ops
@@ -46,24 +49,35 @@ def show(model: Path, html: Path | None, profile: Path | None, as_json: bool) ->
     if html is not None or profile is not None:
         write_page(model, html, profile)
         return
-    with progress(f"Loading {model.name}"):
-        kind = file_kind(model)
-        graph = load_graph(model, allow_unregistered=True)
-        facts = {
-            "file": str(model),
-            "kind": str(kind),
-            "file_bytes": model.stat().st_size,
-            **_facts(graph),
-        }
+    found, refusal = _load(model)
+    facts = {
+        "file": str(model),
+        "kind": str(file_kind(model)),
+        "file_bytes": model.size,
+        **found,
+    }
     if as_json:
         print_json(facts)
     else:
         _print(facts)
+    if refusal is not None:
+        raise refusal
+
+
+def _load(model: InputFile) -> tuple[dict[str, Any], OpError | None]:
+    """What there is to tell of a file, and the error of one whose nodes make no graph."""
+    try:
+        graph = load_model(model)
+    except (InvalidArgumentError, NotFoundError, UnimplementedError) as error:
+        return {**_facts_of_nodes(load_graph_def(model)), "refused": [error.message]}, error
+    with progress(f"Inferring shapes of {model.name}"):
+        return _facts(graph), None
 
 
 def _facts(graph: Graph) -> dict[str, Any]:
     nodes = list(_all_nodes(graph))
     shapes, contradiction = _shapes(graph)
+    refused = refusals(graph, nodes)
     return {
         "producer": graph.graph_def_versions.producer,
         "nodes": len(graph.get_operations()),
@@ -74,6 +88,20 @@ def _facts(graph: Graph) -> dict[str, Any]:
         "ops": dict(Counter(node.op for node in nodes).most_common()),
         "not_runnable": _not_runnable(graph, nodes),
         **({} if contradiction is None else {"contradiction": contradiction}),
+        **({"refused": refused} if refused else {}),
+    }
+
+
+def _facts_of_nodes(graph_def: GraphDef) -> dict[str, Any]:
+    """What can be told of nodes that make no graph."""
+    functions = graph_def.library.function
+    nodes = [*graph_def.node, *[node for function in functions for node in function.node_def]]
+    return {
+        "producer": graph_def.versions.producer,
+        "nodes": len(graph_def.node),
+        "functions": len(functions),
+        "weight_bytes": sum(node.attr["value"].ByteSize() for node in nodes if node.op == "Const"),
+        "ops": dict(Counter(node.op for node in nodes).most_common()),
     }
 
 
@@ -164,13 +192,14 @@ def _described(tensor: Tensor, shapes: GraphShapes | None) -> dict[str, Any]:
 
 
 def _print(facts: dict[str, Any]) -> None:
-    missing: dict[str, str] = facts["not_runnable"]
+    is_graph = "not_runnable" in facts
+    missing: dict[str, str] = facts.get("not_runnable", {})
     echo(f"{one_line(facts['file'])}: {facts['kind']}, {size_text(facts['file_bytes'])}")
     echo(
         f"{counted(facts['nodes'], 'node')}, {counted(facts['functions'], 'function')}, "
         f"{size_text(facts['weight_bytes'])} of weights, producer version {facts['producer']}"
     )
-    for what in ("inputs", "outputs"):
+    for what in ("inputs", "outputs") if is_graph else ():
         rows = [
             (t["name"], t["dtype"], shape_text(PartialTensorShape(t["shape"]))) for t in facts[what]
         ]
@@ -181,7 +210,10 @@ def _print(facts: dict[str, Any]) -> None:
     print_table("Ops", ("op", "nodes", "not runnable"), rows)
     if "contradiction" in facts:
         echo(f"\nThe shapes contradict each other: {facts['contradiction']}")
+    for refused in facts.get("refused", ()) if is_graph else ():
+        echo(f"\nA session of TensorFlow refuses it: {refused}")
     if missing:
-        echo(f"\nNot runnable yet: {', '.join(map(one_line, sorted(missing)))}")
-    else:
+        hint = f" (unknown ops: {HINT})" if "unknown op" in missing.values() else ""
+        echo(f"\nNot runnable yet: {', '.join(map(one_line, sorted(missing)))}{hint}")
+    elif is_graph:
         echo("\nEvery op can run.")

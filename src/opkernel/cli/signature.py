@@ -1,28 +1,37 @@
-"""What a graph takes and gives, seen from outside."""
+"""What a graph takes and gives, seen from outside.
 
-from collections.abc import Sequence
+A graph with `_Arg` and `_Retval` nodes is the body of a function: it takes its arguments, gives its results.
+"""
+
+from collections.abc import Collection, Iterable, Sequence
 from contextlib import suppress
 from typing import Literal
 
 from opkernel.cli.exit_status import WrongUse
+from opkernel.cli.output import abridged
 from opkernel.errors import NotFoundError, OpError
 from opkernel.graph import Graph, Operation, Tensor
 from opkernel.graph.core.control_flow_ops import ENTER_OPS, EXIT_OPS, MERGE_OPS, SWITCH_OPS
-from opkernel.graph.core.structural_ops import INPUT_OPS
+from opkernel.graph.core.structural_ops import ARG_OPS, INPUT_OPS, RETVAL_OPS
+from opkernel.opdef import UnregisteredOpError
 
-__all__ = ["find_fetches", "find_tensor", "graph_inputs", "graph_outputs"]
+__all__ = ["check_ops_registered", "find_fetches", "find_tensor", "graph_inputs", "graph_outputs"]
 
-_NO_RESULT = INPUT_OPS | {"Const"}
-_MAX_NAMED = 5
+_NO_RESULT = INPUT_OPS | ARG_OPS | {"Const"}
 
 
 def graph_inputs(graph: Graph) -> list[Tensor]:
-    """The placeholders of a graph."""
-    return [op.outputs[0] for op in graph.get_operations() if op.type in INPUT_OPS]
+    """The arguments of a graph that is the body of a function, by index, and its placeholders."""
+    operations = graph.get_operations()
+    placeholders = [op for op in operations if op.type in INPUT_OPS]
+    return [op.outputs[0] for op in [*_by_index(operations, ARG_OPS), *placeholders]]
 
 
 def graph_outputs(graph: Graph) -> list[Tensor]:
-    """The outputs of the operations that nothing waits for; placeholders and constants are none.
+    """What the results of a function's body take, by index.
+
+    Of other graphs it is the outputs of the operations that nothing waits for; placeholders and
+    constants are none.
 
     What is inside a loop of TensorFlow 1 is no output: it has a value in each turn, or none. Neither is
     what is on one branch of a conditional: it has no value where the branch is not taken.
@@ -30,6 +39,9 @@ def graph_outputs(graph: Graph) -> list[Tensor]:
     Source: TensorFlow tools/graph_transforms/summarize_graph_main.cc.
     """
     operations = graph.get_operations()
+    results = _by_index(operations, RETVAL_OPS)
+    if results:
+        return [op.inputs[0] for op in results]
     waited_for = {tensor.op for op in operations for tensor in op.inputs}
     waited_for.update(source for op in operations for source in op.control_inputs)
     ends = [op for op in operations if op not in waited_for and op.type not in _NO_RESULT]
@@ -38,6 +50,12 @@ def graph_outputs(graph: Graph) -> list[Tensor]:
     if any(op.type in SWITCH_OPS for op in operations):
         ends = _outside_branches(ends)
     return [tensor for op in ends for tensor in op.outputs]
+
+
+def _by_index(operations: Iterable[Operation], ops: Collection[str]) -> list[Operation]:
+    """The operations of such ops, which are numbered."""
+    found = [op for op in operations if op.type in ops]
+    return sorted(found, key=lambda op: op.attr["index"].i)
 
 
 def _outside_loops(ends: list[Operation]) -> list[Operation]:
@@ -90,36 +108,48 @@ def find_fetches(graph: Graph, names: Sequence[str]) -> list[Tensor | Operation]
 
     Raises:
         NotFoundError: there is none of a name; the message names the graph's own outputs.
+        UnregisteredOpError: there are no names, and what an op of the graph gives is not known.
         WrongUse: there are no names, and the graph has no outputs.
     """
-    found = [_find_fetch(graph, name) for name in names] or [*graph_outputs(graph)]
+    if names:
+        return [_find_fetch(graph, name) for name in names]
+    check_ops_registered(graph)
+    found: list[Tensor | Operation] = [*graph_outputs(graph)]
     if not found:
         raise WrongUse("the graph has no outputs of its own: name with --fetch what is asked for")
     return found
+
+
+def check_ops_registered(graph: Graph) -> None:
+    """Raise UnregisteredOpError for a graph with nodes whose ops are not known."""
+    operations = graph.get_operations()
+    unknown = {op.type: op.name for op in operations if op.signature.registration is None}
+    if unknown:
+        each = (f"{op_type} (node {name!r})" for op_type, name in unknown.items())
+        raise UnregisteredOpError(f"The graph has ops that are not registered: {abridged(each)}")
 
 
 def _find_fetch(graph: Graph, name: str) -> Tensor | Operation:
     if ":" not in name:
         with suppress(NotFoundError):
             operation = graph.get_operation_by_name(name)
-            if not operation.outputs:
+            if not operation.outputs and operation.type not in RETVAL_OPS:
                 return operation
     return find_tensor(graph, name, "outputs")
 
 
 def find_tensor(graph: Graph, name: str, role: Literal["inputs", "outputs"]) -> Tensor:
-    """The tensor of a name; `x` means `x:0`.
+    """The tensor of a name; `x` means `x:0`, and as an output the `_Retval` `x` means what it takes.
 
     Raises:
         NotFoundError: there is none; the message names the graph's own inputs or outputs.
     """
+    operation = graph.by_name.get(name)
+    if role == "outputs" and operation is not None and operation.type in RETVAL_OPS:
+        return operation.inputs[0]
     try:
         return graph.get_tensor_by_name(name if ":" in name else f"{name}:0")
     except NotFoundError as error:
         tensors = graph_inputs(graph) if role == "inputs" else graph_outputs(graph)
-        names = [tensor.name for tensor in tensors[:_MAX_NAMED]]
-        if len(tensors) > _MAX_NAMED:
-            names.append(f"{len(tensors) - _MAX_NAMED} more")
-        raise NotFoundError(
-            f"{error.message} The {role} of the graph: {', '.join(names) or 'none'}."
-        ) from error
+        names = abridged(tensor.name for tensor in tensors) or "none"
+        raise NotFoundError(f"{error.message} The {role} of the graph: {names}.") from error

@@ -233,6 +233,7 @@ from opkernel.opdef.core.op_list_op_registry import OpListOpRegistry as OpListOp
 from opkernel.opdef.core.op_registry import SYSTEM_OPS as SYSTEM_OPS
 from opkernel.opdef.core.op_registry import OpRegistry as OpRegistry
 from opkernel.opdef.core.op_registry import OpRegistryInterface as OpRegistryInterface
+from opkernel.opdef.core.op_registry import UnregisteredOpError as UnregisteredOpError
 from opkernel.opdef.core.op_registry import global_op_registry as global_op_registry
 from opkernel.opdef.core.op_traits import OpTraits as OpTraits
 from opkernel.opdef.core.register_op import OpHandle as OpHandle

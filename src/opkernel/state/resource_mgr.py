@@ -296,7 +296,8 @@ class ResourceMgr:
             f"Resource {container}/{name}/{type_name} does not exist."
             if container in self._containers
             else f"Container {container} does not exist. "
-            f"(Could not find resource: {container}/{name})"
+            f"(Could not find resource: {container}/{name})",
+            resource=name,
         )
 
     def _remove(self, container: str, name: str, hash_code: int, type_name: str) -> None:

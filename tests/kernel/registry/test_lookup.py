@@ -149,13 +149,15 @@ class TestNotFound:
     def test_no_kernels_at_all(self):
         assert self.message(KernelRegistry()) == (
             "No registered 'A' OpKernel for CPU devices compatible with node {{node n}}\n"
-            "\t.  Registered:  <no registered kernels>\n"
+            "Registered:\n  <no registered kernels>\n"
+            "Feed what 'n' gives, register a kernel for CPU (opkernel.register_kernel), or install a "
+            "plugin that has one (`opkernel doctor` lists those installed)."
         )
 
     def test_what_is_registered_is_listed(self):
-        assert self.message(registry_of(kernel("GPU", label="g")), "CPU") == (
+        assert self.message(registry_of(kernel("GPU", label="g")), "CPU").startswith(
             "No registered 'A' OpKernel for CPU devices compatible with node {{node n}}\n"
-            "\t.  Registered:  device='GPU'; label='g'\n"
+            "Registered:\n  device='GPU'; label='g'\nFeed"
         )
 
     def test_the_constraint_that_fails_is_named(self):
@@ -164,10 +166,12 @@ class TestNotFound:
         first, second, *_ = message.split("\n")
         assert first == "No registered 'A' OpKernel for CPU devices compatible with node {{node n}}"
         assert second == (
-            "\t (OpKernel was found, but attributes didn't match) "
+            "(OpKernel was found, but attributes didn't match) "
             "Requested Attributes: T=DT_FLOAT, U=DT_FLOAT; "
             "device='CPU'; T in [DT_FLOAT]; U in [DT_INT32] fails at U=DT_FLOAT"
         )
+        assert "register a kernel for CPU with T=DT_FLOAT, U=DT_FLOAT (" in message
+        assert "\t" not in message
 
     def test_the_error_names_its_node_and_op(self):
         with pytest.raises(NotFoundError) as error:
@@ -347,4 +351,6 @@ def test_no_supported_device_error():
     assert str(error) == (
         "No OpKernel was registered to support Op 'A' used by {{node n}} with these attrs: "
         "[T=DT_FLOAT]\nRegistered devices: [CPU]\nRegistered kernels:\n  device='GPU'\n"
+        "Feed what 'n' gives, register a kernel for CPU with T=DT_FLOAT (opkernel.register_kernel), or "
+        "install a plugin that has one (`opkernel doctor` lists those installed)."
     )

@@ -60,6 +60,7 @@ def load_graph(
     *,
     op_registry: OpRegistry | None = None,
     allow_unregistered: bool = False,
+    allow_internal_names: bool = False,
 ) -> Graph:
     """The graph in a file that holds a GraphDef, binary or in text format.
 
@@ -67,6 +68,8 @@ def load_graph(
         path: the file; its content tells which format it is in.
         op_registry: the ops; the global ones if there is none.
         allow_unregistered: keep nodes whose op is not registered, with unknown types.
+        allow_internal_names: keep nodes whose names start with an underscore, as TensorFlow has them in
+            bodies of functions and in parts of graphs, and never imports them.
 
     Raises:
         NotFoundError: there is no such file, or an op is not registered.
@@ -74,7 +77,11 @@ def load_graph(
         DataLossError: the file is damaged.
     """
     graph = Graph(op_registry)
-    options = ImportOptions(allow_unregistered=allow_unregistered, fill_empty_attrs=True)
+    options = ImportOptions(
+        allow_unregistered=allow_unregistered,
+        allow_internal_names=allow_internal_names,
+        fill_empty_attrs=True,
+    )
     importer = GraphImporter(graph, load_graph_def(path), options)
     importer.prepare()
     importer.commit()

@@ -181,14 +181,15 @@ def log_all_registered_kernels(*, registry: KernelRegistry | None = None) -> Non
 
 
 def no_supported_device_error(
-    node_def: NodeDef, device_types: Iterable[str], *, registry: KernelRegistry | None = None
+    node_def: NodeDef, device_types: Sequence[str], *, registry: KernelRegistry | None = None
 ) -> InvalidArgumentError:
     """The error for a node that no device of a system has a kernel for."""
     return InvalidArgumentError(
         f"No OpKernel was registered to support Op '{node_def.op}' used by "
         f"{summaries.format_node_def_for_error(node_def)} with these attrs: [{summaries.summarize_attrs(node_def)}]\n"
         f"Registered devices: [{', '.join(device_types)}]\n"
-        f"Registered kernels:\n{kernels_registered_for_op(node_def.op, registry=registry)}",
+        f"Registered kernels:\n{kernels_registered_for_op(node_def.op, registry=registry)}"
+        f"{_ways_out(node_def, device_types)}",
         node=node_def.name,
         op=node_def.op,
     )
@@ -272,19 +273,34 @@ def _not_found(
 ) -> NotFoundError:
     message = (
         f"No registered '{node_def.op}' OpKernel for {device_type} devices compatible with node "
-        f"{summaries.format_node_def_for_error(node_def)}\n\t"
+        f"{summaries.format_node_def_for_error(node_def)}\n"
     )
     if mismatches:
         nearest = max(mismatches, key=lambda one: one.constraint)
         attr = nearest.kernel_def.constraint[nearest.constraint].name
         message += (
-            " (OpKernel was found, but attributes didn't match) "
+            "(OpKernel was found, but attributes didn't match) "
             f"Requested Attributes: {summaries.summarize_attrs(node_def)}; "
             f"{_described(nearest.kernel_def)} fails at "
-            f"{attr}={summaries.summarize_attr_value(node_def.attr[attr])}\n\t"
+            f"{attr}={summaries.summarize_attr_value(node_def.attr[attr])}\n"
         )
-    message += f".  Registered:{kernels_registered_for_op(node_def.op, registry=kernels)}"
+    message += f"Registered:\n{kernels_registered_for_op(node_def.op, registry=kernels)}"
+    message += _ways_out(node_def, [device_type])
     return NotFoundError(message, node=node_def.name, op=node_def.op)
+
+
+def _ways_out(node_def: NodeDef, device_types: Iterable[str]) -> str:
+    """What helps where a node has no kernel: a sentence."""
+    types = [
+        f"{name}={summaries.summarize_attr_value(value)}"
+        for name, value in sorted(node_def.attr.items())
+        if value.WhichOneof("value") == "type" or value.list.type
+    ]
+    wanted = " or ".join(device_types) + (f" with {', '.join(types)}" if types else "")
+    return (
+        f"Feed what {node_def.name!r} gives, register a kernel for {wanted} (opkernel.register_kernel), "
+        "or install a plugin that has one (`opkernel doctor` lists those installed)."
+    )
 
 
 def _described(kernel_def: KernelDef) -> str:

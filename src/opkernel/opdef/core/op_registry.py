@@ -36,6 +36,7 @@ __all__ = [
     "OpRegistry",
     "OpRegistryInterface",
     "global_op_registry",
+    "UnregisteredOpError",
     "not_registered",
 ]
 
@@ -87,11 +88,15 @@ class OpDeclaration(Protocol):
         """Build the op; raises InvalidArgumentError where its specs are wrong."""
 
 
-def not_registered(name: str) -> NotFoundError:
+class UnregisteredOpError(NotFoundError):
+    """An op that is asked for is not registered."""
+
+
+def not_registered(name: str) -> UnregisteredOpError:
     """The error for an op that a registry does not have."""
     import platform  # slow to import, and needed here alone
 
-    return NotFoundError(
+    return UnregisteredOpError(
         f"Op type not registered '{name}' in binary running on {platform.node()}. Make sure the "
         "Op and Kernel are registered in the binary running in this process: import the module "
         "that registers them first."

@@ -91,16 +91,20 @@ class ApplyOp(OpKernel):
             held.append(variable)
             ref, initialized = variable.tensor_ref, variable.is_initialized
         if not initialized:
+            name = self.requested_input(index)
             raise FailedPreconditionError(
-                f"Attempting to use uninitialized variables: {self.requested_input(index)}"
+                f"Attempting to use uninitialized variables: {name}", resource=name
             )
         return ref
 
     def _resource(self, ctx: OpKernelContext, index: int) -> Var:
+        handle = handle_from_input(ctx.input(index))
         try:
-            variable = lookup_resource(ctx, handle_from_input(ctx.input(index)), Var)
+            variable = lookup_resource(ctx, handle, Var)
         except NotFoundError:
-            raise InternalError(f"Invalid variable reference: {self.names[index]}") from None
+            raise InternalError(
+                f"Invalid variable reference: {self.names[index]}", resource=handle.name
+            ) from None
         if variable.dtype != self.dtype:
             variable.unref()
             raise InvalidArgumentError(

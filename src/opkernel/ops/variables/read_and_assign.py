@@ -124,7 +124,8 @@ class ReadVariablesOp(OpKernel):
         if missing:
             raise FailedPreconditionError(
                 "In ReadVariablesOp the following variables were found uninitialized: "
-                + ", ".join(missing)
+                + ", ".join(missing),
+                resource=missing[0],
             )
 
 

@@ -41,8 +41,9 @@ def initialized_ref(ctx: OpKernelContext) -> TensorRef:
     """
     ref = ctx.input_ref(0)
     if not ref.is_initialized:
+        name = ctx.kernel.requested_input(0)
         raise FailedPreconditionError(
-            f"Attempting to use uninitialized value {ctx.kernel.requested_input(0)}"
+            f"Attempting to use uninitialized value {name}", resource=name
         )
     return ref
 

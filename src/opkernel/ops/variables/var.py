@@ -118,5 +118,6 @@ def known_variable(ctx: OpKernelContext) -> Var:
         raise FailedPreconditionError(
             f"Could not find variable {handle.name}. This could mean that the variable has been "
             "deleted. In TF1, it can also mean the variable is uninitialized. Debug info: "
-            f"container={handle.container}, status error message={error.message}"
+            f"container={handle.container}, status error message={error.message}",
+            resource=handle.name,
         ) from None

@@ -206,8 +206,9 @@ def _read_references(item: NodeItem, inputs: Sequence[Any]) -> list[Any]:
         if isinstance(read[index], TensorRef):
             read[index] = read[index].tensor
             if read[index] is None:
+                name = item.op.inputs[index].op.name
                 raise FailedPreconditionError(
-                    f"Attempting to use uninitialized value {item.op.inputs[index].op.name}"
+                    f"Attempting to use uninitialized value {name}", resource=name
                 )
     return read
 

@@ -9,10 +9,9 @@ from opkernel.errors import InvalidArgumentError
 from opkernel.graph import Operation
 from opkernel.kernel import (
     get_registered_kernels_for_op,
-    kernels_registered_for_op,
     supported_device_types_for_node,
 )
-from opkernel.opdef import summarize_attrs
+from opkernel.kernel.registry.lookup import no_supported_device_error
 from opkernel.runtime.placement.device_set import DeviceSet
 from opkernel.runtime.plan.functional_ops import STRUCTURAL_OPS
 
@@ -61,10 +60,4 @@ def _check_kernel(op: Operation, types: Sequence[str]) -> None:
         return
     registry = op.graph.op_registry
     if not supported_device_types_for_node(types, op.node_def, op_registry=registry):
-        raise InvalidArgumentError(
-            f"No OpKernel was registered to support Op '{op.type}' used by {{{{node {op.name}}}}} "
-            f"with these attrs: [{summarize_attrs(op.node_def)}]\nRegistered devices: [{', '.join(types)}]\nRegistered kernels:\n"
-            f"{kernels_registered_for_op(op.type)}",
-            node=op.name,
-            op=op.type,
-        )
+        raise no_supported_device_error(op.node_def, types)

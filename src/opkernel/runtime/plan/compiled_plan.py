@@ -40,6 +40,7 @@ from opkernel.runtime.plan.elementwise import FEWEST, PointwiseFunction, pointwi
 from opkernel.runtime.plan.functional_ops import FUNCTIONAL_OPS, FunctionLibrary, call_by_name
 from opkernel.runtime.plan.functions import plan_functions
 from opkernel.runtime.plan.keys import Key, key_of, keys_of_inputs
+from opkernel.runtime.plan.references import runner_of_references
 from opkernel.runtime.plan.text import Line, Writer
 from opkernel.runtime.plan.tree import Item, Name, PlanTree, statements
 from opkernel.runtime.program.kernels import KernelCache
@@ -319,6 +320,7 @@ class _Compiler:
         if compute is not None and kernel.contract.forwards_inputs and self._is_by_value(op):
             self._build[op.name] = lambda builder: builder.forwarding_kernel(op, kernel, compute)
         elif run is not None:
+            run = run if self._is_by_value(op) else runner_of_references(kernel, run)
             self._build[op.name] = lambda builder: builder.call(
                 op, builder.bind(run, op.type, "kernel", kernel), builder.inputs(op)
             )

@@ -9,10 +9,17 @@ from typing import Any
 import numpy as np
 
 from opkernel.errors import FailedPreconditionError
+from opkernel.graph.core.tensor_name import parse_input
 from opkernel.kernel import OpKernel, Step, TensorRef
 from opkernel.kernel.context.op_kernel_context import function_of_step
 
-__all__ = ["dereferenced", "fetched_value", "function_of_references", "referred_value"]
+__all__ = [
+    "dereferenced",
+    "fetched_value",
+    "function_of_references",
+    "referred_value",
+    "runner_of_references",
+]
 
 
 def function_of_references(kernel: OpKernel) -> Callable[[Step, Sequence[Any]], Sequence[Any]]:
@@ -24,6 +31,11 @@ def function_of_references(kernel: OpKernel) -> Callable[[Step, Sequence[Any]], 
     """
     run = function_of_step(kernel)
     return lambda step, inputs: run(step, dereferenced(kernel, inputs))
+
+
+def runner_of_references(kernel: OpKernel, run: Callable[..., Sequence[Any]]) -> Callable[..., Any]:
+    """What runs a kernel under watch, for one some of whose inputs come as references."""
+    return lambda step, *inputs: run(step, *dereferenced(kernel, inputs))
 
 
 def dereferenced(kernel: OpKernel, inputs: Sequence[Any]) -> list[Any]:
@@ -73,4 +85,6 @@ def _tensor(ref: TensorRef) -> Any:
 
 
 def _uninitialized(name: str) -> FailedPreconditionError:
-    return FailedPreconditionError(f"Attempting to use uninitialized value {name}")
+    """The error for a tensor, or its node, that refers to nothing yet."""
+    node, _ = parse_input(name)
+    return FailedPreconditionError(f"Attempting to use uninitialized value {name}", resource=node)

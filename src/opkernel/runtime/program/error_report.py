@@ -18,7 +18,7 @@ from opkernel.errors import (
     ResourceExhaustedError,
     as_op_error,
 )
-from opkernel.graph import Operation, Tensor
+from opkernel.graph import Graph, Operation, Tensor
 from opkernel.kernel.context.declared_outputs import kind_of
 from opkernel.runtime.plan.compiled_plan import CompiledPlan
 from opkernel.types import as_dtype
@@ -42,9 +42,16 @@ def report(error: Exception) -> OpError:
     return translated
 
 
-def raise_reported(error: Exception) -> NoReturn:
-    """Raise what `report` makes of an exception, with the exception itself as its cause."""
+def raise_reported(error: Exception, graph: Graph | None = None) -> NoReturn:
+    """Raise what `report` makes of an exception, with the exception itself as its cause.
+
+    The graph of the step, where it is given, says what would set a variable without value.
+    """
     raised = report(error)
+    if raised.resource is not None and graph is not None:
+        from opkernel.runtime.program.initializers import tell_initializer  # rarely needed
+
+        tell_initializer(raised, graph)
     raise raised from (error.__cause__ if raised is error else error)
 
 

@@ -49,7 +49,7 @@ class Executable:
         except Exception as error:
             from opkernel.runtime.program.error_report import raise_reported  # most steps succeed
 
-            raise_reported(error)
+            raise_reported(error, self.program.request.part.graph)
         except BaseException:  # an interrupt: what waits must end for the step to end
             step.cancel()
             raise

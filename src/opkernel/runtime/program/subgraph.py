@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from functools import cached_property
 from itertools import chain
 
-from opkernel.graph import FunctionLibraryDefinition, Operation, Tensor
+from opkernel.graph import FunctionLibraryDefinition, Graph, Operation, Tensor
 from opkernel.graph.edit.prune import Needs, prune_and_order
 from opkernel.proto import NodeDef
 from opkernel.records import dataclass
@@ -36,6 +36,12 @@ class Subgraph:
     targets: Sequence[Operation] = ()
     kind: type[Needs] = Needs
     order: list[Operation] | None = None
+
+    @property
+    def graph(self) -> Graph | None:
+        """The graph; None where nothing is fetched or run."""
+        graphs = [tensor.graph for tensor in self.fetches] + [op.graph for op in self.targets]
+        return graphs[0] if graphs else None
 
     @cached_property
     def operations(self) -> list[Operation]:

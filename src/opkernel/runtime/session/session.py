@@ -396,7 +396,7 @@ class Session:
                 # most calls succeed
                 from opkernel.runtime.program.error_report import raise_reported
 
-                raise_reported(error)
+                raise_reported(error, executable.program.request.part.graph)
 
         return call
 
