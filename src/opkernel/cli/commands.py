@@ -3,10 +3,17 @@
 import click
 
 import opkernel
+from opkernel.cli.color import add_color
 from opkernel.cli.exit_status import Commands
 from opkernel.cli.limits import add_limits
 
 __all__ = ["commands"]
+
+
+def _prepare(command: click.Command) -> None:
+    """Add to a command what all of them take."""
+    add_limits(command)
+    add_color(command)
 
 
 @click.group(
@@ -28,7 +35,7 @@ __all__ = ["commands"]
         "stubs": "stubs",
         "test": "check_ops",
     },
-    prepare=add_limits,
+    prepare=_prepare,
     context_settings={"help_option_names": ["-h", "--help"]},
     epilog="Exit status: 0 done, 1 the run or check failed, 2 wrong use.",
 )

@@ -9,7 +9,14 @@ from typing import Any
 import click
 
 from opkernel.cli.kernel_choice import Candidate, KernelChoice, Port
-from opkernel.cli.output import echo, json_option, one_line, print_json, print_table, shown
+from opkernel.cli.output import (
+    echo,
+    json_option,
+    one_line,
+    print_json,
+    print_table,
+    print_text,
+)
 from opkernel.cli.place import device_counts
 from opkernel.cli.progress import progress
 from opkernel.cli.provider_choice import asked_providers
@@ -173,13 +180,13 @@ def _port_facts(port: Port) -> dict[str, Any]:
 
 def _print(facts: dict[str, Any]) -> None:
     heading = f"{facts['node']}: {facts['op']} on {facts['device']}"
-    echo(shown(one_line(heading), bold=True))
-    echo(_summary(facts))
+    print_text(one_line(heading), bold=True)
+    print_text(_summary(facts))
     where = facts["placed_on"] or "no device of its own"
-    echo(f"Sessions run it on {where}: {facts['placed_because']}.")
+    print_text(f"Sessions run it on {where}: {facts['placed_because']}.")
     for one in facts["kernels"]:
         echo()
-        echo("\n".join(_kernel_lines(one)))
+        _print_kernel(one)
     if facts["providers"]:
         asked = [
             (p["name"], p["priority"], p["verdict"], ", ".join(p["prepares"]))
@@ -195,7 +202,8 @@ def _print(facts: dict[str, Any]) -> None:
             print_table(what.capitalize(), ("name", "type", "memory", "why"), rows)
     if facts["changes"]:
         echo("\nWhat would change the kernel:")
-        echo("\n".join(f"  {change}" for change in facts["changes"]))
+        for change in facts["changes"]:
+            print_text(f"  {change}")
 
 
 def _summary(facts: dict[str, Any]) -> str:
@@ -219,19 +227,19 @@ def _summary(facts: dict[str, Any]) -> str:
     return f"It has no kernel: none of the {len(facts['kernels'])} kernels of {op} fits."
 
 
-def _kernel_lines(one: dict[str, Any]) -> list[str]:
-    """A kernel with what it asks for, a line each."""
+def _print_kernel(one: dict[str, Any]) -> None:
+    """Print a kernel with what it asks for, a line each."""
     facts = [one["module"]] if one["module"] else []
     facts += [f"priority {one['priority']}"] if one["priority"] else []
-    lines = [f"{one['kernel']}{' (' + ', '.join(facts) + ')' if facts else ''}: {one['verdict']}"]
+    color = "green" if one["chosen"] else None if one["fits"] else "red"
+    told = f" ({', '.join(facts)})" if facts else ""
+    print_text(f"{one['kernel']}{told}: {one['verdict']}", fg=color)
     for condition in one["conditions"]:
         mark = "ok" if condition["holds"] else "no"
-        lines.append(
-            f"  {mark}  {condition['subject']} = {condition['value'] or 'none'}{_wanted(condition)}"
-        )
+        value = f"{condition['subject']} = {condition['value'] or 'none'}{_wanted(condition)}"
+        print_text(f"  {mark}  {value}", fg=None if condition["holds"] else "red")
         if "error" in condition:
-            lines.append(f"      {condition['error']}")
-    return lines
+            print_text(f"      {condition['error']}")
 
 
 def _wanted(condition: dict[str, Any]) -> str:

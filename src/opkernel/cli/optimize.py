@@ -9,7 +9,15 @@ from typing import Any
 import click
 
 from opkernel.cli.exit_status import WrongUse
-from opkernel.cli.output import counted, echo, json_option, one_line, print_json, print_table
+from opkernel.cli.output import (
+    counted,
+    echo,
+    json_option,
+    one_line,
+    print_json,
+    print_table,
+    print_text,
+)
 from opkernel.cli.progress import progress
 from opkernel.cli.signature import find_fetches, find_tensor
 from opkernel.errors import NotFoundError
@@ -165,7 +173,7 @@ class _Report:
         if changed:
             print_table("nodes by op", ("op", "before", "after"), changed, ("before", "after"))
         for change in self.optimized.changes if verbose else ():
-            echo(one_line(f"{change.pass_name}: {change.node} {change.what}"))
+            print_text(one_line(f"{change.pass_name}: {change.node} {change.what}"))
         echo(f"written to {one_line(self.output)}")
 
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from opkernel.cli.exit_status import WrongUse
 from opkernel.cli.feeds import feed_value, split_feed
-from opkernel.cli.output import echo, json_option, one_line, print_json
+from opkernel.cli.output import echo, json_option, one_line, print_json, print_text
 from opkernel.cli.profile import StepProfile, print_times, times_as_json, traced_seconds
 from opkernel.cli.progress import progress
 from opkernel.cli.results import Result, check_writable, write_npz
@@ -141,7 +141,7 @@ class _Report:
     def print(self) -> None:
         """Print it all for people."""
         for result in self.steps.results:
-            echo(result.heading)
+            print_text(result.heading, bold=True)
             if self.output is None:
                 echo(result.text())
         for path in filter(None, (self.output, self.trace)):

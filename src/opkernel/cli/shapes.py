@@ -9,7 +9,15 @@ from typing import Any
 import click
 
 from opkernel.cli.exit_status import WrongUse
-from opkernel.cli.output import counted, echo, json_option, one_line, print_json, print_table
+from opkernel.cli.output import (
+    counted,
+    echo,
+    json_option,
+    one_line,
+    print_json,
+    print_table,
+    print_text,
+)
 from opkernel.cli.progress import progress
 from opkernel.cli.signature import find_tensor
 from opkernel.errors import InvalidArgumentError, NotFoundError
@@ -120,7 +128,8 @@ def _print(found: GraphShapes, shown: list[Tensor], written: Path | None) -> Non
     print_table("Tensors", ("tensor", "type", "shape", "unknown because of"), rows)
     known, total = found.num_known, len(found)
     percent = 1000 * known // total / 10 if total else 100  # rounded down: 100% means all
-    echo(f"\n{counted(total, 'tensor')}, {known:,} with a fully known shape ({percent:g}%)")
+    echo()
+    print_text(f"{counted(total, 'tensor')}, {known:,} with a fully known shape ({percent:g}%)")
     if written is not None:
         echo(f"Wrote {one_line(written)}")
 

@@ -9,12 +9,14 @@ from typing import Any
 import click
 
 from opkernel.cli.output import (
+    bad,
     counted,
     echo,
     json_option,
     one_line,
     print_json,
     print_table,
+    print_text,
     size_text,
 )
 from opkernel.cli.progress import progress
@@ -160,8 +162,8 @@ def _described(tensor: Tensor, shapes: GraphShapes | None) -> dict[str, Any]:
 
 def _print(facts: dict[str, Any]) -> None:
     missing: dict[str, str] = facts["not_runnable"]
-    echo(f"{one_line(facts['file'])}: {facts['kind']}, {size_text(facts['file_bytes'])}")
-    echo(
+    print_text(f"{one_line(facts['file'])}: {facts['kind']}, {size_text(facts['file_bytes'])}")
+    print_text(
         f"{counted(facts['nodes'], 'node')}, {counted(facts['functions'], 'function')}, "
         f"{size_text(facts['weight_bytes'])} of weights, producer version {facts['producer']}"
     )
@@ -171,12 +173,14 @@ def _print(facts: dict[str, Any]) -> None:
         ]
         echo()
         print_table(what.capitalize(), ("tensor", "type", "shape"), rows)
-    rows = [(op, count, missing.get(op, "")) for op, count in facts["ops"].items()]
+    ops = [(op, count, bad(missing.get(op, ""))) for op, count in facts["ops"].items()]
     echo()
-    print_table("Ops", ("op", "nodes", "not runnable"), rows)
+    print_table("Ops", ("op", "nodes", "not runnable"), ops)
     if "contradiction" in facts:
-        echo(f"\nThe shapes contradict each other: {facts['contradiction']}")
+        echo()
+        print_text(f"The shapes contradict each other: {facts['contradiction']}")
     if missing:
-        echo(f"\nNot runnable yet: {', '.join(map(one_line, sorted(missing)))}")
+        echo()
+        print_text(f"Not runnable yet: {', '.join(map(one_line, sorted(missing)))}")
     else:
         echo("\nEvery op can run.")
