@@ -36,6 +36,8 @@ op { name: "AnOperationWithAHistory" input_arg { name: "x" type: DT_FLOAT }
 MATMUL = ["BatchMatMulV2"]
 TABLES: dict[str, tuple[Sequence[str], Sequence[str]]] = {
     "show": (["show", "strange.pbtxt"], [STRANGE, "BatchMatMulV2", "Placeholder"]),
+    "node": (["show", "strange.pbtxt", f"{SCOPE}/less", f"{SCOPE}/strange"], [STRANGE, *MATMUL]),
+    "nodes": (["show", "strange.pbtxt", "--scope", "bert"], [STRANGE, *MATMUL]),
     "shapes": (["shapes", "strange.pbtxt"], []),
     "ops": (["ops", "Resource*AdagradDA"], ["ResourceSparseApplyAdagradDA"]),
     "an op": (["ops", "BatchMatMulV2"], MATMUL),
@@ -99,7 +101,8 @@ def test_in_a_file_a_row_is_a_line(printed: Callable[..., Result]) -> None:
         ("encoder/layer_0/dense", ["encoder/", "layer_0/", "dense"]),
         ("a, b, c, d, e", ["a, b, c,", "d, e"]),
         ("[2,224,224,3]", ["[2,224,", "224,3]"]),
-        ("unbreakable_name", ["unbreaka", "ble_name"]),
+        ("UnbreakableName", ["Unbreaka", "bleName"]),
+        ("short_names_too", ["short_", "names_", "too"]),
         ("字字字字字", ["字字字字", "字"]),
         ("fits", ["fits"]),
         ("", [""]),

@@ -1,6 +1,5 @@
 """`opkernel explain`: why a node of a model has its kernel, its device and its memory."""
 
-import difflib
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
@@ -9,6 +8,7 @@ from typing import Any
 import click
 
 from opkernel.cli.kernel_choice import Candidate, KernelChoice, Port
+from opkernel.cli.nodes import find_node, run_by, slim
 from opkernel.cli.output import (
     echo,
     json_option,
@@ -21,16 +21,14 @@ from opkernel.cli.place import device_counts
 from opkernel.cli.progress import progress
 from opkernel.cli.provider_choice import asked_providers
 from opkernel.device.local_device import LocalDevice
-from opkernel.errors import NotFoundError, OpError
+from opkernel.errors import OpError
 from opkernel.graph import Graph, load_graph
 from opkernel.kernel import REFERENCE, MemoryType, choose_providers, default_providers
 from opkernel.kernel.registry.lookup import DEFAULT_DEVICE_TYPE
 from opkernel.opdef import add_defaults_to_node_def
-from opkernel.proto import NodeDef
 from opkernel.runtime import CPU
 from opkernel.runtime.placement.device_set import DeviceSet
 from opkernel.runtime.placement.placer import place_with_reasons
-from opkernel.runtime.plan.functional_ops import STRUCTURAL_OPS
 from opkernel.types import PartialTensorShape
 
 __all__ = ["explain"]
@@ -69,15 +67,15 @@ def explain(
     """
     with progress(f"Loading {model.name}"):
         graph = load_graph(model, allow_unregistered=True)
-    node_def = _find_node(graph, node)
+    node_def = slim(find_node(graph, node))
     ops = graph.function_library
     place, why = _place(graph, node, device_counts(counts))
     device = device or (CPU.device_type if place is None else place.device_type)
     add_defaults_to_node_def(node_def, ops.look_up_op_def(node_def.op))
     providers = choose_providers(names) if names else default_providers()
     choice = KernelChoice(node_def, ops, device)
-    run_by = _run_by(graph, node_def.op)
-    asked = asked_providers(choice, providers, _shapes(graph, node)) if run_by == "kernel" else []
+    runner = run_by(graph, node_def.op)
+    asked = asked_providers(choice, providers, _shapes(graph, node)) if runner == "kernel" else []
     facts = {
         "node": node,
         "op": node_def.op,
@@ -85,7 +83,7 @@ def explain(
         "device": device,
         "placed_on": None if place is None else place.name,
         "placed_because": why,
-        "run_by": run_by,
+        "run_by": runner,
         "kernel": None if choice.chosen is None else choice.chosen.registration.class_name,
         "error": choice.error,
         "provider": next((one.name for one in asked if one.is_chosen), None),
@@ -93,34 +91,12 @@ def explain(
         "kernels": [_candidate_facts(choice, one) for one in choice.candidates],
         "inputs": [_port_facts(port) for port in choice.inputs],
         "outputs": [_port_facts(port) for port in choice.outputs],
-        "changes": choice.changes() if run_by == "kernel" else [],
+        "changes": choice.changes() if runner == "kernel" else [],
     }
     if as_json:
         print_json(facts)
     else:
         _print(facts)
-
-
-def _find_node(graph: Graph, name: str) -> NodeDef:
-    """A copy of the node, without its weights.
-
-    Raises:
-        NotFoundError: there is none of this name; the message names the nearest.
-    """
-    nodes = {op.name: op.node_def for op in graph.get_operations()}
-    if name not in nodes:
-        for function in graph.function_library.values():
-            nodes.update({f"{function.signature.name}/{n.name}": n for n in function.node_def})
-    if name not in nodes:
-        close = difflib.get_close_matches(name, nodes)
-        hint = f"; perhaps you mean {' or '.join(close)}" if close else ""
-        raise NotFoundError(f"the graph has no node {name!r}{hint}")
-    found = nodes[name]
-    slim = NodeDef(name=found.name, op=found.op, input=found.input, device=found.device)
-    for attr, value in found.attr.items():
-        if not value.HasField("tensor"):
-            slim.attr[attr].CopyFrom(value)
-    return slim
 
 
 def _shapes(graph: Graph, name: str) -> list[PartialTensorShape] | None:
@@ -139,13 +115,6 @@ def _place(graph: Graph, name: str, counts: Mapping[str, int]) -> tuple[LocalDev
     except OpError as error:
         return None, error.message
     return None, "nodes of functions run where the function is called"
-
-
-def _run_by(graph: Graph, op: str) -> str:
-    """What runs a node in a session: its kernel, the executor, or a function."""
-    if op in graph.function_library:
-        return "function"
-    return "executor" if op in STRUCTURAL_OPS else "kernel"
 
 
 def _candidate_facts(choice: KernelChoice, one: Candidate) -> dict[str, Any]:

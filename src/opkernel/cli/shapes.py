@@ -1,6 +1,5 @@
 """`opkernel shapes`: the shape of every tensor of a model, and why it is unknown where it is."""
 
-import fnmatch
 import re
 from collections.abc import Iterable
 from pathlib import Path
@@ -9,6 +8,7 @@ from typing import Any
 import click
 
 from opkernel.cli.exit_status import WrongUse
+from opkernel.cli.nodes import is_match
 from opkernel.cli.output import (
     counted,
     echo,
@@ -62,7 +62,7 @@ def shapes(
         graph = load_graph(model, allow_unregistered=True)
     with progress(f"Inferring shapes of {model.name}"):
         found = graph.infer_shapes(_given(graph, pairs))
-    shown = [tensor for tensor in found if _matches(tensor, pattern)]
+    shown = [tensor for tensor in found if pattern is None or is_match(tensor.name, pattern)]
     if pattern is not None and not shown:
         raise NotFoundError(f"there is no tensor {pattern!r} in {model}")
     if write is not None:
@@ -100,13 +100,6 @@ def _given(
             raise WrongUse(f"--input gives the shape of {tensor.name} twice")
         given[tensor] = shape
     return given
-
-
-def _matches(tensor: Tensor, pattern: str | None) -> bool:
-    if pattern is None:
-        return True
-    has_wildcards = any(character in pattern for character in "*?[")
-    return fnmatch.fnmatchcase(tensor.name, pattern if has_wildcards else f"*{pattern}*")
 
 
 def _described(tensor: Tensor, found: GraphShapes) -> dict[str, Any]:

@@ -8,6 +8,9 @@ from typing import Any
 
 import click
 
+from opkernel.cli.exit_status import WrongUse
+from opkernel.cli.node_report import matching_nodes, node_facts, print_matching, print_node
+from opkernel.cli.nodes import NodeFilter
 from opkernel.cli.output import (
     bad,
     counted,
@@ -24,7 +27,7 @@ from opkernel.cli.shapes import shape_text
 from opkernel.cli.signature import graph_inputs, graph_outputs
 from opkernel.device.device_factory import device_types
 from opkernel.errors import NotFoundError, OpError
-from opkernel.graph import Graph, GraphShapes, Tensor, file_kind, load_graph
+from opkernel.graph import Graph, GraphShapes, Tensor, file_kind, load_graph, load_graph_def
 from opkernel.kernel import get_registered_kernels_for_op, kernel_def_available
 from opkernel.opdef import add_defaults_to_node_def
 from opkernel.proto import NodeDef
@@ -36,13 +39,33 @@ __all__ = ["show"]
 
 @click.command()
 @click.argument("model", type=click.Path(exists=True, path_type=Path))
+@click.argument("nodes", nargs=-1, metavar="[NODE]...")
+@click.option("--op", metavar="OP", help="List the nodes of an op; may have shell wildcards.")
+@click.option(
+    "--name", metavar="PATTERN", help="List the nodes with this in their names, or like 'a*/b'."
+)
+@click.option("--scope", metavar="SCOPE", help="List the nodes of a scope or a function.")
 @json_option
-def show(model: Path, as_json: bool) -> None:
+def show(
+    model: Path,
+    nodes: tuple[str, ...],
+    op: str | None,
+    name: str | None,
+    scope: str | None,
+    as_json: bool,
+) -> None:
     """Show what MODEL takes, gives and needs.
 
     Names the kind of the file, the producer, inputs and outputs with types and shapes, the ops
     and which of them cannot run yet, and the size of the weights.
+
+    Each NODE is shown whole: attrs, inputs, who takes its outputs, shapes, kernel, and where it was
+    defined, if the file tells. A node of a function is named with the function: FUNCTION/NODE.
     """
+    wanted = NodeFilter(op, name, scope)
+    if nodes or not wanted.is_empty:
+        _show_nodes(model, nodes, wanted, as_json)
+        return
     with progress(f"Loading {model.name}"):
         kind = file_kind(model)
         graph = load_graph(model, allow_unregistered=True)
@@ -56,6 +79,27 @@ def show(model: Path, as_json: bool) -> None:
         print_json(facts)
     else:
         _print(facts)
+
+
+def _show_nodes(model: Path, names: tuple[str, ...], wanted: NodeFilter, as_json: bool) -> None:
+    """Show nodes by name, or list those that a filter takes."""
+    if names and not wanted.is_empty:
+        raise WrongUse("--op, --name and --scope list nodes: they go without NODE")
+    with progress(f"Loading {model.name}"):
+        graph = load_graph(model, allow_unregistered=True)
+        info = load_graph_def(model).debug_info
+    if names:
+        found = [node_facts(graph, name, info) for name in names]
+    else:
+        found = matching_nodes(graph, wanted)
+    if as_json:
+        print_json(found)
+    elif names:
+        for number, facts in enumerate(found):
+            echo("\n" if number else "", nl=False)
+            print_node(facts)
+    else:
+        print_matching(found)
 
 
 def _facts(graph: Graph) -> dict[str, Any]:

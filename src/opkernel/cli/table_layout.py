@@ -37,6 +37,7 @@ def fold(text: str, width: int | None, hanging: int = 0) -> list[str]:
         line += piece
         while _size(line.rstrip()) > (limit := width - hanging * bool(lines)):
             cut = next(n for n in range(len(line), 0, -1) if n == 1 or _size(line[:n]) <= limit)
+            cut = 1 + max(line.rfind(sign, cut // 2, cut) for sign in "_.:") or cut
             lines.append(line[:cut])
             line = line[cut:]
     return [*lines, line.rstrip()] if line.strip() else lines
