@@ -20,6 +20,7 @@ from opkernel.cli.output import (
 from opkernel.cli.place import device_counts
 from opkernel.cli.progress import progress
 from opkernel.cli.provider_choice import asked_providers
+from opkernel.cli.what_runs import what_runs
 from opkernel.device.local_device import LocalDevice
 from opkernel.errors import OpError
 from opkernel.graph import Graph, load_graph
@@ -63,6 +64,9 @@ def explain(
 ) -> None:
     """Explain why NODE of MODEL has its kernel, device and memory, and what would change that.
 
+    Told, too, is what runs in its place in a step that fetches the outputs of the graph: plans are
+    optimized, and call one kernel for what were several nodes.
+
     A node of a function is named with the function: FUNCTION/NODE.
     """
     with progress(f"Loading {model.name}"):
@@ -76,6 +80,8 @@ def explain(
     choice = KernelChoice(node_def, ops, device)
     runner = run_by(graph, node_def.op)
     asked = asked_providers(choice, providers, _shapes(graph, node)) if runner == "kernel" else []
+    with progress(f"Optimizing {model.name}"):
+        told = what_runs(graph, node, names)
     facts = {
         "node": node,
         "op": node_def.op,
@@ -84,6 +90,7 @@ def explain(
         "placed_on": None if place is None else place.name,
         "placed_because": why,
         "run_by": runner,
+        "in_steps": None if told is None else told.as_json(),
         "kernel": None if choice.chosen is None else choice.chosen.registration.class_name,
         "error": choice.error,
         "provider": next((one.name for one in asked if one.is_chosen), None),
@@ -153,6 +160,8 @@ def _print(facts: dict[str, Any]) -> None:
     print_text(_summary(facts))
     where = facts["placed_on"] or "no device of its own"
     print_text(f"Sessions run it on {where}: {facts['placed_because']}.")
+    if facts["in_steps"] is not None:
+        _print_in_steps(facts["in_steps"])
     for one in facts["kernels"]:
         echo()
         _print_kernel(one)
@@ -173,6 +182,15 @@ def _print(facts: dict[str, Any]) -> None:
         echo("\nWhat would change the kernel:")
         for change in facts["changes"]:
             print_text(f"  {change}")
+
+
+def _print_in_steps(told: dict[str, Any]) -> None:
+    """Print what becomes of the node in a step."""
+    print_text(told["sentence"])
+    for change in told["because"]:
+        print_text(f"  {change}")
+    for statement in told["statements"]:
+        print_text(f"  {statement}", fg="cyan")
 
 
 def _summary(facts: dict[str, Any]) -> str:
