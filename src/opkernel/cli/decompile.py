@@ -7,7 +7,7 @@ import click
 
 from opkernel import decompile as decompiled
 from opkernel.cli.exit_status import WrongUse
-from opkernel.cli.output import echo, one_line
+from opkernel.cli.output import echo, one_line, size_text
 from opkernel.cli.progress import progress
 from opkernel.cli.results import check_writable, write_arrays
 from opkernel.cli.signature import find_tensor, graph_inputs, graph_outputs
@@ -40,6 +40,8 @@ def decompile(
 ) -> None:
     """Write MODEL as a Python program: one statement a node.
 
+    Without --output it is printed; it runs then if it has no large weights, which need a file.
+
     The program calls the kernels of opkernel or, with --numpy, functions of NumPy that stand in it.
     Without --feed its parameters are the placeholders that it needs, without --fetch it computes all
     outputs.
@@ -62,6 +64,13 @@ def decompile(
         )
     if output is None or weights is None:
         echo(program.source, nl=False)
+        if program.weights:
+            size = size_text(sum(array.nbytes for array in program.weights.values()))
+            echo(
+                f"The program does not run without its weights, {size}: -o FILE.py writes it, "
+                f"and FILE.npz with these.",
+                err=True,
+            )
         return
     output.write_text(program.source, encoding="utf-8")
     echo(f"written to {one_line(output)}")
