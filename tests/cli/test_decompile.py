@@ -141,7 +141,9 @@ def test_a_printed_program_says_that_its_weights_need_a_file(
     )
     printed = done(command, "decompile", tmp_path / "large.pbtxt")
     assert printed.stderr.startswith("The program does not run without its weights, 20.0 kB: -o ")
-    assert "Its weights are in the file beside it that ends in .npz: -o writes both." in printed.stdout
+    assert (
+        "Its weights are in the file beside it that ends in .npz: -o writes both." in printed.stdout
+    )
     written = done(command, "decompile", tmp_path / "large.pbtxt", "-o", tmp_path / "model.py")
     assert written.stderr == ""
     results = run(tmp_path / "model.py", {"x:0": np.float32(1)})

@@ -38,15 +38,23 @@ def print_times(seconds: Sequence[float]) -> None:
     first, *others = (duration * 1e3 for duration in seconds)
     text = f"first step {first:,.2f} ms"
     if others:
-        text += f", median of the other {len(others):,}: {np.median(others):,.2f} ms"
-    echo(text)
+        found = [f"{name} {value:,.2f}" for name, value in _latencies(others).items()]
+        text += f"; the other {len(others):,}: {', '.join(found)} ms"
+    print_text(text)
 
 
 def times_as_json(seconds: Sequence[float]) -> dict[str, Any]:
     """How long the steps took, in milliseconds."""
     first, *others = (duration * 1e3 for duration in seconds)
-    median = {"median_of_others_ms": float(np.median(others))} if others else {}
-    return {"count": len(seconds), "first_ms": first, **median}
+    latencies = {"others_ms": _latencies(others)} if others else {}
+    return {"count": len(seconds), "first_ms": first, **latencies}
+
+
+def _latencies(times: Sequence[float]) -> dict[str, float]:
+    """What is told of the times of steps: percentiles, the mean, and the least."""
+    p50, p90, p99 = map(float, np.percentile(times, [50, 90, 99]))
+    mean, least = float(np.mean(times)), float(np.min(times))
+    return {"p50": p50, "p90": p90, "p99": p99, "mean": mean, "min": least}
 
 
 class StepProfile:

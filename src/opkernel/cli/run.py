@@ -13,7 +13,9 @@ from opkernel.cli.feeds import feed_value, split_feed
 from opkernel.cli.output import echo, json_option, one_line, print_json, print_text
 from opkernel.cli.profile import StepProfile, print_times, times_as_json, traced_seconds
 from opkernel.cli.progress import progress
+from opkernel.cli.random_feeds import random_feeds
 from opkernel.cli.results import Result, check_writable, write_npz
+from opkernel.cli.shapes import given_shapes
 from opkernel.cli.signature import find_fetches, find_tensor
 from opkernel.cli.trace_file import TraceFormat, check_trace, write_trace
 from opkernel.graph import Graph, Tensor, load_graph
@@ -33,7 +35,14 @@ __all__ = ["run"]
     multiple=True,
     metavar="NAME=VALUE",
     help="Feed a tensor: NAME=@FILE.npy, NAME=@FILE.npz:KEY, or NAME=VALUE with the value as "
-    "JSON. A string tensor takes plain text, or the bytes of any other @FILE.",
+    "JSON. A string tensor takes plain text, or the bytes of any other @FILE. With --random also "
+    "NAME:SHAPE, as x:8,224,224,3.",
+)
+@click.option(
+    "--random",
+    "is_random",
+    is_flag=True,
+    help="Feed what is not given with values drawn by type and shape; unknown sizes are 1.",
 )
 @click.option("--fetch", "fetches", multiple=True, metavar="NAME", help="A tensor to compute.")
 @click.option(
@@ -42,7 +51,9 @@ __all__ = ["run"]
     metavar="FILE.npz",
     help="Write the results here, one array for each fetch under its tensor name.",
 )
-@click.option("--repeat", type=click.IntRange(1), metavar="N", help="Run N steps and time them.")
+@click.option(
+    "--repeat", type=click.IntRange(1), metavar="N", help="Run N steps and tell what they took."
+)
 @click.option("--profile", is_flag=True, help="Print the ops and nodes that took most of the time.")
 @click.option(
     "--trace",
@@ -68,6 +79,7 @@ __all__ = ["run"]
 def run(
     model: str,
     inputs: tuple[str, ...],
+    is_random: bool,
     fetches: tuple[str, ...],
     output: str | None,
     repeat: int | None,
@@ -83,7 +95,8 @@ def run(
     The name x means the tensor x:0. Give --input and --fetch once for each tensor; without
     --fetch all outputs of the graph are computed.
     """
-    pairs = [split_feed(text) for text in inputs]
+    drawn = [text for text in inputs if is_random and "=" not in text]
+    pairs = [split_feed(text) for text in inputs if text not in drawn]
     if output is not None:
         check_writable(output)
     if trace is not None:
@@ -92,6 +105,9 @@ def run(
     with progress(f"Loading {name}"):
         graph = load_graph(model, allow_unregistered=True)
         feeds = _feeds(graph, pairs)
+        if is_random:
+            shapes = given_shapes(graph, drawn)
+            feeds |= random_feeds(graph, find_fetches(graph, fetches), feeds, shapes)
     session = Session(graph, sanitize=sanitize, providers=providers or None)
     with progress(f"Running {name}"), session:
         is_traced = profile or trace is not None

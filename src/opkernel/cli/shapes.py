@@ -24,7 +24,7 @@ from opkernel.errors import InvalidArgumentError, NotFoundError
 from opkernel.graph import Graph, GraphShapes, Tensor, load_graph, save_graph
 from opkernel.types import PartialTensorShape
 
-__all__ = ["shape_text", "shapes"]
+__all__ = ["given_shapes", "shape_text", "shapes"]
 
 _SIZE = re.compile(r"\d+|\?|-1")
 
@@ -55,13 +55,12 @@ def shapes(
 
     PATTERN is a part of the names of the tensors to show, or has shell wildcards.
     """
-    pairs = [_split(text) for text in inputs]
     if write is not None and not write.parent.is_dir():
         raise WrongUse(f"--write {write}: there is no directory {write.parent}")
     with progress(f"Loading {model.name}"):
         graph = load_graph(model, allow_unregistered=True)
     with progress(f"Inferring shapes of {model.name}"):
-        found = graph.infer_shapes(_given(graph, pairs))
+        found = graph.infer_shapes(given_shapes(graph, inputs))
     shown = [tensor for tensor in found if pattern is None or is_match(tensor.name, pattern)]
     if pattern is not None and not shown:
         raise NotFoundError(f"there is no tensor {pattern!r} in {model}")
@@ -90,11 +89,15 @@ def _split(text: str) -> tuple[str, PartialTensorShape]:
         raise WrongUse(f"--input {text!r} is no shape: {error}") from error
 
 
-def _given(
-    graph: Graph, pairs: Iterable[tuple[str, PartialTensorShape]]
-) -> dict[Tensor, PartialTensorShape]:
+def given_shapes(graph: Graph, inputs: Iterable[str]) -> dict[Tensor, PartialTensorShape]:
+    """The shapes that `--input NAME:SHAPE` gives to tensors.
+
+    Raises:
+        WrongUse: one has not this form, or is of the same tensor as another.
+        NotFoundError: there is no such tensor.
+    """
     given: dict[Tensor, PartialTensorShape] = {}
-    for name, shape in pairs:
+    for name, shape in map(_split, inputs):
         tensor = find_tensor(graph, name, "inputs")
         if tensor in given:
             raise WrongUse(f"--input gives the shape of {tensor.name} twice")
