@@ -18,7 +18,7 @@ def told(command: Command, tmp_path: Path) -> Callable[[str], dict[str, Any]]:
     """What is told of a node of a dense layer with some element-wise nodes."""
     with Graph().as_default() as graph:
         x = raw_ops.Placeholder(dtype="float32", shape=[None, 2], name="x")
-        w = raw_ops.Const(value=[[1.0, 2], [3, 4]], dtype="float32", name="w")
+        w = raw_ops.Const(value=[[1.0, 2.0], [3.0, 4.0]], dtype="float32", name="w")
         kept = raw_ops.Identity(input=w, name="read")
         dense = raw_ops.MatMul(a=x, b=kept, name="matmul")
         bias = raw_ops.BiasAdd(value=dense, bias=[1.0, 2.0], name="bias")

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from opkernel.cli.completion import complete_ops
 from opkernel.cli.exit_status import WrongUse
 from opkernel.cli.output import counted, echo, json_option, one_line, print_json
 from opkernel.cli.registered import find_op, no_such_op
@@ -33,6 +34,7 @@ __all__ = ["check_ops"]
     "patterns",
     multiple=True,
     metavar="OP",
+    shell_complete=complete_ops,
     help="An op to test; may have shell wildcards. Give it once for each.",
 )
 @click.option(

@@ -6,6 +6,7 @@ from pathlib import Path
 import click
 
 from opkernel import decompile as decompiled
+from opkernel.cli.completion import complete_tensors
 from opkernel.cli.exit_status import WrongUse
 from opkernel.cli.output import echo, one_line, size_text
 from opkernel.cli.progress import progress
@@ -27,9 +28,21 @@ __all__ = ["decompile"]
     help="Write the program here, and its weights to FILE.npz.",
 )
 @click.option(
-    "--feed", "feeds", multiple=True, metavar="NAME", help="A tensor that is a parameter."
+    "--feed",
+    "feeds",
+    multiple=True,
+    metavar="NAME",
+    help="A tensor that is a parameter.",
+    shell_complete=complete_tensors,
 )
-@click.option("--fetch", "fetches", multiple=True, metavar="NAME", help="A tensor to compute.")
+@click.option(
+    "--fetch",
+    "fetches",
+    multiple=True,
+    metavar="NAME",
+    help="A tensor to compute.",
+    shell_complete=complete_tensors,
+)
 @click.option("--numpy", "with_numpy_only", is_flag=True, help="The program needs NumPy only.")
 def decompile(
     model: Path,

@@ -7,6 +7,7 @@ from typing import Any
 
 import click
 
+from opkernel.cli.completion import complete_nodes
 from opkernel.cli.kernel_choice import Candidate, KernelChoice, Port
 from opkernel.cli.nodes import find_node, run_by, slim
 from opkernel.cli.output import (
@@ -37,7 +38,7 @@ __all__ = ["explain"]
 
 @click.command()
 @click.argument("model", type=click.Path(exists=True, path_type=Path))
-@click.argument("node")
+@click.argument("node", shell_complete=complete_nodes)
 @click.option("--device", default="", metavar="TYPE", help="The device to run it on.")
 @click.option(
     "--device-count",

@@ -5,6 +5,7 @@ from typing import Any
 
 import click
 
+from opkernel.cli.completion import complete_ops
 from opkernel.cli.output import (
     bad,
     counted,
@@ -27,7 +28,7 @@ __all__ = ["kernels"]
 
 
 @click.command()
-@click.argument("op", default="")
+@click.argument("op", default="", shell_complete=complete_ops)
 @click.option("--device", default="", metavar="TYPE", help="Show one device type, such as CPU.")
 @click.option("--gaps", is_flag=True, help="Show the types that ops allow and no kernel takes.")
 @json_option

@@ -1,6 +1,7 @@
 """Nodes of a model, whole: what `opkernel show MODEL NODE...` prints."""
 
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import Any
 
 from opkernel.cli.kernel_choice import KernelChoice, Port
@@ -10,7 +11,7 @@ from opkernel.cli.output import counted, one_line, print_table, print_text
 from opkernel.cli.registered import value_text
 from opkernel.cli.shapes import shape_text
 from opkernel.errors import NotFoundError, OpError
-from opkernel.graph import Graph, Operation, Tensor
+from opkernel.graph import Graph, GraphShapes, Operation, Tensor
 from opkernel.opdef import add_defaults_to_node_def
 from opkernel.proto import GraphDebugInfo
 from opkernel.runtime import CPU
@@ -95,10 +96,9 @@ class _Shapes:
     """The shapes of a graph, inferred; where they contradict each other, as its nodes have them."""
 
     def __init__(self, graph: Graph) -> None:
-        try:
+        self._found: GraphShapes | None = None
+        with suppress(OpError):
             self._found = graph.infer_shapes()
-        except OpError:
-            self._found = None
 
     def described(self, tensor: Tensor) -> dict[str, Any]:
         shape = tensor.shape if self._found is None else self._found[tensor]

@@ -8,6 +8,7 @@ from typing import Any
 
 import click
 
+from opkernel.cli.completion import complete_ops
 from opkernel.cli.output import (
     bad,
     counted,
@@ -29,7 +30,7 @@ __all__ = ["ops"]
 
 
 @click.command()
-@click.argument("patterns", nargs=-1, metavar="[PATTERN]")
+@click.argument("patterns", nargs=-1, metavar="[PATTERN]", shell_complete=complete_ops)
 @click.option(
     "--needed-by",
     "models",

@@ -8,6 +8,7 @@ from typing import Any
 
 import click
 
+from opkernel.cli.completion import complete_tensors
 from opkernel.cli.exit_status import WrongUse
 from opkernel.cli.output import (
     counted,
@@ -49,6 +50,7 @@ __all__ = ["optimize"]
     "fetches",
     multiple=True,
     metavar="NAME",
+    shell_complete=complete_tensors,
     help="A tensor or operation that will be asked for; all outputs of the graph where not given.",
 )
 @click.option(
@@ -56,6 +58,7 @@ __all__ = ["optimize"]
     "feeds",
     multiple=True,
     metavar="NAME",
+    shell_complete=complete_tensors,
     help="A tensor that will be fed, besides the placeholders; what is behind it is left out.",
 )
 @click.option("--passes", metavar="A,B", help="Run these passes alone.")

@@ -48,10 +48,7 @@ def random_feeds(
         if tensor.op in needed and tensor not in feeds and tensor.op.type != _OPTIONAL
     }
     random = np.random.default_rng(0)
-    return {
-        tensor: _drawn(random, tensor, shapes)
-        for tensor in dict.fromkeys([*wanted, *shapes])
-    }
+    return {tensor: _drawn(random, tensor, shapes) for tensor in dict.fromkeys([*wanted, *shapes])}
 
 
 def _sizes(tensor: Tensor, shapes: Mapping[Tensor, PartialTensorShape]) -> tuple[int, ...]:

@@ -8,6 +8,7 @@ from typing import Any
 import click
 import numpy as np
 
+from opkernel.cli.completion import complete_feeds, complete_tensors
 from opkernel.cli.exit_status import WrongUse
 from opkernel.cli.feeds import feed_value, split_feed
 from opkernel.cli.output import echo, json_option, one_line, print_json, print_text
@@ -34,6 +35,7 @@ __all__ = ["run"]
     "inputs",
     multiple=True,
     metavar="NAME=VALUE",
+    shell_complete=complete_feeds,
     help="Feed a tensor: NAME=@FILE.npy, NAME=@FILE.npz:KEY, or NAME=VALUE with the value as "
     "JSON. A string tensor takes plain text, or the bytes of any other @FILE. With --random also "
     "NAME:SHAPE, as x:8,224,224,3.",
@@ -44,7 +46,14 @@ __all__ = ["run"]
     is_flag=True,
     help="Feed what is not given with values drawn by type and shape; unknown sizes are 1.",
 )
-@click.option("--fetch", "fetches", multiple=True, metavar="NAME", help="A tensor to compute.")
+@click.option(
+    "--fetch",
+    "fetches",
+    multiple=True,
+    metavar="NAME",
+    help="A tensor to compute.",
+    shell_complete=complete_tensors,
+)
 @click.option(
     "--output",
     type=click.Path(dir_okay=False, writable=True),

@@ -7,6 +7,7 @@ from typing import Any
 
 import click
 
+from opkernel.cli.completion import complete_shapes, complete_tensors
 from opkernel.cli.exit_status import WrongUse
 from opkernel.cli.nodes import is_match
 from opkernel.cli.output import (
@@ -31,12 +32,13 @@ _SIZE = re.compile(r"\d+|\?|-1")
 
 @click.command()
 @click.argument("model", type=click.Path(exists=True, path_type=Path))
-@click.argument("pattern", required=False)
+@click.argument("pattern", required=False, shell_complete=complete_tensors)
 @click.option(
     "--input",
     "inputs",
     multiple=True,
     metavar="NAME:SHAPE",
+    shell_complete=complete_shapes,
     help="Take a tensor to have this shape: x:2,224,224,3, with ? for an unknown size; x: for a "
     "scalar.",
 )

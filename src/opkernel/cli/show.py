@@ -8,6 +8,7 @@ from typing import Any
 
 import click
 
+from opkernel.cli.completion import complete_nodes, complete_ops_of_model
 from opkernel.cli.exit_status import WrongUse
 from opkernel.cli.node_report import matching_nodes, node_facts, print_matching, print_node
 from opkernel.cli.nodes import NodeFilter
@@ -39,8 +40,13 @@ __all__ = ["show"]
 
 @click.command()
 @click.argument("model", type=click.Path(exists=True, path_type=Path))
-@click.argument("nodes", nargs=-1, metavar="[NODE]...")
-@click.option("--op", metavar="OP", help="List the nodes of an op; may have shell wildcards.")
+@click.argument("nodes", nargs=-1, metavar="[NODE]...", shell_complete=complete_nodes)
+@click.option(
+    "--op",
+    metavar="OP",
+    help="List the nodes of an op; may have shell wildcards.",
+    shell_complete=complete_ops_of_model,
+)
 @click.option(
     "--name", metavar="PATTERN", help="List the nodes with this in their names, or like 'a*/b'."
 )

@@ -4,7 +4,7 @@ The step is the one that feeds the inputs of the graph and fetches those outputs
 """
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from opkernel.cli.signature import graph_inputs, graph_outputs
@@ -88,15 +88,21 @@ def _found(op: Operation, optimized: OptimizedGraph, source: str) -> WhatRuns:
         statements = _statements(source, op.name)
         sentence = _sentence(op, left[op.name], is_in_group=any(map(_is_group, statements)))
         return WhatRuns(sentence, [op.name], own, statements)
-    heirs = [left[name] for name in _heirs(op, left)]
-    because = [text for one in heirs for text in _changes(optimized, one.name, with_name=True)]
-    if own or not because:
+    fused = _fused(op.name, optimized, left)
+    if fused is None:
         is_constant = any(text.endswith(": is constant") for text in own)
         return WhatRuns(_CONSTANT if is_constant else "Steps do without it.", because=own)
-    statements = [text for one in heirs for text in _statements(source, one.name)]
-    names = " and ".join(f"{one.name} ({one.type})" for one in heirs)
-    sentence = f"Steps run it as part of {names}."
-    return WhatRuns(sentence, [one.name for one in heirs], because, statements)
+    sentence = f"Steps run it as part of {fused.name} ({fused.type})."
+    because = [*own, *_changes(optimized, fused.name, with_name=True)]
+    return WhatRuns(sentence, [fused.name], because, _statements(source, fused.name))
+
+
+def _fused(node: str, optimized: OptimizedGraph, left: Mapping[str, Operation]) -> Operation | None:
+    """The operation that is left of those that a node became part of."""
+    wholes = {part: one.node for one in optimized.changes for part in one.parts if part != one.node}
+    while node in wholes:
+        node = wholes[node]
+    return left.get(node)
 
 
 def _sentence(op: Operation, kept: Operation, *, is_in_group: bool) -> str:
@@ -116,23 +122,6 @@ def _changes(optimized: OptimizedGraph, node: str, *, with_name: bool = False) -
         for one in optimized.changes
         if one.node == node
     ]
-
-
-def _heirs(op: Operation, left: dict[str, Operation]) -> list[str]:
-    """The nearest operations that are left and took its outputs, by name."""
-    found: dict[str, None] = {}
-    seen = {op}
-    waiting = [op]
-    while waiting:
-        for consumer, index in waiting.pop().consumer_edges():
-            if index < 0:
-                continue
-            if consumer.name in left:
-                found[consumer.name] = None
-            elif consumer not in seen:
-                seen.add(consumer)
-                waiting.append(consumer)
-    return list(found)
 
 
 def _statements(source: str, node: str) -> list[str]:
