@@ -51,6 +51,7 @@ TABLES: dict[str, tuple[Sequence[str], Sequence[str]]] = {
         ["run", "one.pbtxt", "--input", "x=[[1,2,3,4]]", "--profile"],
         ["BatchMatMulV2"],
     ),
+    "test": (["test", "--op", "BatchMatMulV2", "--op", "Neg", "--calls", "2"], MATMUL),
     "doctor": (["doctor"], []),
     "history": (["history", "ops.pbtxt"], ["AnOperationWithAHistory"]),
 }

@@ -15,7 +15,7 @@ import click
 
 from opkernel.cli.completion import complete_ops
 from opkernel.cli.exit_status import WrongUse
-from opkernel.cli.output import counted, echo, json_option, one_line, print_json
+from opkernel.cli.output import counted, echo, json_option, one_line, print_json, print_text
 from opkernel.cli.registered import find_op, no_such_op
 from opkernel.errors import FailedPreconditionError, InvalidArgumentError, OpError
 from opkernel.kernel import global_kernel_registry
@@ -156,7 +156,8 @@ def _save(report: OpReport, folder: Path, modules: Sequence[str]) -> str:
 
 def _print(report: OpReport, width: int, saved: str) -> None:
     status = {"failed": "FAILED", "passed": "ok", "untested": "-"}[_status(report)]
-    echo(f"{status:<7} {one_line(report.op):<{width}}  {_details(report)}".rstrip())
+    line = f"{status:<7} {one_line(report.op):<{width}}  {_details(report)}".rstrip()
+    print_text(line, fg="red" if report.failure is not None else None)
     if report.failure is not None:
         lines = str(report.failure).split("\n")
         echo("\n".join(f"    {line}" for line in [*lines, *([saved] if saved else [])]))
@@ -182,7 +183,7 @@ def _print_sum(reports: Sequence[OpReport]) -> None:
     kinds = [_status(report) for report in reports]
     counts = {"passed": "passed", "failed": "failed", "untested": "not tested"}
     parts = [f"{kinds.count(kind):,} {text}" for kind, text in counts.items() if kind in kinds]
-    echo(f"{counted(len(reports), 'op')}: {', '.join(parts)}")
+    print_text(f"{counted(len(reports), 'op')}: {', '.join(parts)}")
 
 
 def _status(report: OpReport) -> str:
