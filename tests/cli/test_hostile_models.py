@@ -146,7 +146,9 @@ def test_a_model_may_have_the_names_of_its_plans_and_program(with_numpy_only: bo
 
 
 def batched(names: Sequence[str], size: int) -> list[Sequence[str]]:
-    return [names[start : start + size] for start in range(0, len(names), size)]
+    """The names in batches of one size; the last has some of those before it, too."""
+    last = max(0, len(names) - size)
+    return [names[min(start, last) :][:size] for start in range(0, len(names), size)]
 
 
 @both_modes

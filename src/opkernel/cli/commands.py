@@ -3,9 +3,9 @@
 import click
 
 import opkernel
-from opkernel.cli.color import add_color
 from opkernel.cli.exit_status import Commands
 from opkernel.cli.limits import add_limits
+from opkernel.cli.output import add_color
 
 __all__ = ["commands"]
 

@@ -6,7 +6,6 @@ from collections.abc import Iterator
 
 from opkernel.errors import NotFoundError
 from opkernel.graph import Graph, Operation
-from opkernel.graph.functions.function_body import instantiate_function
 from opkernel.proto import NodeDef
 from opkernel.records import dataclass
 from opkernel.runtime.plan.functional_ops import STRUCTURAL_OPS
@@ -49,6 +48,8 @@ def find_operation(graph: Graph, name: str) -> Operation:
     node = find_node(graph, name)
     if name in graph.by_name:
         return graph.by_name[name]
+    from opkernel.graph.functions.function_body import instantiate_function  # for few nodes
+
     function = name.removesuffix(node.name).removesuffix("/")
     body = instantiate_function(graph.function_library, function)
     return body.graph.get_operation_by_name(node.name)

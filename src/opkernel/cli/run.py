@@ -14,9 +14,7 @@ from opkernel.cli.feeds import feed_value, split_feed
 from opkernel.cli.output import echo, json_option, one_line, print_json, print_text
 from opkernel.cli.profile import StepProfile, print_times, times_as_json, traced_seconds
 from opkernel.cli.progress import progress
-from opkernel.cli.random_feeds import random_feeds
 from opkernel.cli.results import Result, check_writable, write_npz
-from opkernel.cli.shapes import given_shapes
 from opkernel.cli.signature import find_fetches, find_tensor
 from opkernel.cli.trace_file import TraceFormat, check_trace, write_trace
 from opkernel.graph import Graph, Tensor, load_graph
@@ -115,8 +113,7 @@ def run(
         graph = load_graph(model, allow_unregistered=True)
         feeds = _feeds(graph, pairs)
         if is_random:
-            shapes = given_shapes(graph, drawn)
-            feeds |= random_feeds(graph, find_fetches(graph, fetches), feeds, shapes)
+            feeds |= _random_feeds(graph, fetches, feeds, drawn)
     session = Session(graph, sanitize=sanitize, providers=providers or None)
     with progress(f"Running {name}"), session:
         is_traced = profile or trace is not None
@@ -185,6 +182,17 @@ def _feeds(graph: Graph, pairs: Sequence[tuple[str, str]]) -> dict[Tensor, Any]:
             raise WrongUse(f"--input: {tensor.name} is fed twice")
         feeds[tensor] = feed_value(value, tensor)
     return feeds
+
+
+def _random_feeds(
+    graph: Graph, fetches: Sequence[str], feeds: dict[Tensor, Any], inputs: Sequence[str]
+) -> dict[Tensor, Any]:
+    """Values for what is not fed, of the shapes of `--input NAME:SHAPE`."""
+    from opkernel.cli.random_feeds import random_feeds  # of use to few runs
+    from opkernel.cli.shapes import given_shapes
+
+    shapes = given_shapes(graph, inputs)
+    return random_feeds(graph, find_fetches(graph, fetches), feeds, shapes)
 
 
 def _run(
