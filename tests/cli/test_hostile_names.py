@@ -84,6 +84,8 @@ def test_models(
         assert {one["op"] for one in placed} >= called
     for words in (
         ("show", file),
+        ("show", file, "--name", "*"),
+        ("show", file, *[node.name for node in made.node if not node.name.startswith("-")]),
         ("place", file),
         ("shapes", file),
         ("explain", file, "softmax"),
@@ -113,7 +115,14 @@ def test_ops_that_nobody_knows(text: str, tmp_path: Path, command: Command) -> N
     result = command("show", file, "--json")
     if result.exit_code == 0:
         assert [*parsed(result)["ops"]] == [text]
-    for words in (("show", file), ("run", file), ("explain", file, "x"), ("decompile", file)):
+    for words in (
+        ("show", file),
+        ("show", file, "--name", "*"),
+        ("show", file, made.node[0].name),
+        ("run", file),
+        ("explain", file, "x"),
+        ("decompile", file),
+    ):
         check(command(*words))
 
 
@@ -129,6 +138,9 @@ def test_names_that_the_command_line_asks_for(
         ("run", model, "--input", f"{text}=1"),
         ("run", model, "--input", f"x=@{text}"),
         ("explain", model, text),
+        ("show", model, text),
+        ("show", model, "--scope", text),
+        ("run", model, "--random", "--input", f"{text}:1"),
         ("shapes", model, text),
         ("ops", text),
         ("kernels", text),
