@@ -61,9 +61,9 @@ def _beginning(names: Iterable[str], incomplete: str) -> list[str]:
 
 
 def _inputs(ctx: click.Context) -> Iterator[str]:
-    from opkernel.graph.core.structural_ops import INPUT_OPS
+    from opkernel.graph.core.structural_ops import ARG_OPS, INPUT_OPS
 
-    return (name for name, op in _nodes(ctx, in_functions=False) if op in INPUT_OPS)
+    return (name for name, op in _nodes(ctx, in_functions=False) if op in INPUT_OPS | ARG_OPS)
 
 
 def _nodes(ctx: click.Context, *, in_functions: bool = True) -> Iterator[tuple[str, str]]:
