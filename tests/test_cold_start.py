@@ -64,7 +64,7 @@ NOT_NEEDED = [
     "opkernel.state.resource_mgr",
     "opkernel.testing",
 ]
-FOREIGN = {"dataclasses", "google.protobuf.text_format", "json", "ml_dtypes", "pathlib", "rich"}
+FOREIGN = {"dataclasses", "google.protobuf.text_format", "json", "ml_dtypes", "pathlib"}
 
 
 @pytest.fixture(scope="module")

@@ -18,7 +18,7 @@ CLASSES = ["DataType", "Graph", "InferenceContext", "Name", "OpKernel", "OpKerne
 CLASSES += ["OpKernelContext", "Operation", "PartialTensorShape", "Session", "TensorShape"]
 
 # Costly to import, or a back end that need not be there.
-LEFT_ALONE = ["click", "google.protobuf.text_format", "jax", "opt_einsum", "PIL", "rich", "scipy"]
+LEFT_ALONE = ["click", "google.protobuf.text_format", "jax", "opt_einsum", "PIL", "scipy"]
 
 
 def loaded_after_import():

@@ -17,7 +17,6 @@ WRITERS = {
     "print": {},
     "sys.stdout": {
         "opkernel.cli.output": "asks whether it is a terminal",
-        "opkernel.cli.results": "asks whether it is a terminal",
         "opkernel.ops.logging_ops": "PrintV2, which escapes what a terminal gets",
     },
     "sys.stderr": {

@@ -27,6 +27,13 @@ PLACEHOLDERS = {
 }
 
 
+@pytest.fixture(autouse=True)
+def plain_output(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Commands print as into a file, whatever the tests run in."""
+    for name in ("COLUMNS", "NO_COLOR"):
+        monkeypatch.delenv(name, raising=False)
+
+
 @pytest.fixture
 def command() -> Command:
     """Runs `opkernel` with arguments."""

@@ -87,6 +87,68 @@ def test_names_of_the_program_and_of_the_model_do_not_meet(
     np.testing.assert_array_equal(run(program, {"x:0": x})["y:0"], [0, 2, 3])
 
 
+@pytest.mark.parametrize("flag", [[], ["--numpy"]])
+def test_a_program_without_arguments_prints_its_usage(
+    command: Command, tmp_path: Path, flag: list[str]
+) -> None:
+    (tmp_path / "small.pbtxt").write_text(SMALL)
+    program = tmp_path / "model.py"
+    program.write_text(done(command, "decompile", tmp_path / "small.pbtxt", *flag).stdout)
+    failed = subprocess.run(
+        [sys.executable, str(program)], capture_output=True, text=True, check=False
+    )
+    assert failed.returncode == 1
+    assert "Traceback" not in failed.stderr
+    assert "python THIS_FILE INPUTS.npz [RESULTS.npz]" in failed.stderr
+    assert "    x:0  float32 <unknown>" in failed.stderr
+
+
+def test_a_printed_program_without_large_weights_runs(command: Command, tmp_path: Path) -> None:
+    (tmp_path / "small.pbtxt").write_text(SMALL)
+    printed = done(command, "decompile", tmp_path / "small.pbtxt")
+    (tmp_path / "model.py").write_text(printed.stdout)
+    x = np.array([-1, 2, 3], np.float32)
+    np.testing.assert_array_equal(run(tmp_path / "model.py", {"x:0": x})["y:0"], [0, 2, 3])
+
+
+def test_a_program_without_feeds_needs_no_arguments(command: Command, tmp_path: Path) -> None:
+    (tmp_path / "small.pbtxt").write_text(SMALL)
+    printed = done(command, "decompile", tmp_path / "small.pbtxt", "--fetch", "pad", "--numpy")
+    (tmp_path / "model.py").write_text(printed.stdout)
+    for files in ([], [tmp_path / "results.npz"]):
+        ran = subprocess.run(
+            [sys.executable, tmp_path / "model.py", *files],
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+    assert ran.stdout == ""
+    with np.load(tmp_path / "results.npz") as results:
+        assert results["pad:0"] == np.inf
+
+
+def test_a_printed_program_says_that_its_weights_need_a_file(
+    command: Command, tmp_path: Path
+) -> None:
+    weights = " ".join(f"float_val: {i}" for i in range(5000))
+    tensor = f"dtype: DT_FLOAT tensor_shape {{ dim {{ size: 5000 }} }} {weights}"
+    value = f'attr {{ key: "value" value {{ tensor {{ {tensor} }} }} }}'
+    (tmp_path / "large.pbtxt").write_text(
+        f'node {{ name: "w" op: "Const" attr {{ key: "dtype" value {{ type: DT_FLOAT }} }} {value} }}'
+        'node { name: "x" op: "Placeholder" attr { key: "dtype" value { type: DT_FLOAT } } }'
+        f'node {{ name: "y" op: "AddV2" input: "x" input: "w" {FLOAT} }}'
+    )
+    printed = done(command, "decompile", tmp_path / "large.pbtxt")
+    assert "The program does not run without its weights, 20.0 kB: -o " in printed.output
+    assert (
+        "Its weights are in the file beside it that ends in .npz: -o writes both." in printed.stdout
+    )
+    written = done(command, "decompile", tmp_path / "large.pbtxt", "-o", tmp_path / "model.py")
+    assert "does not run" not in written.output
+    results = run(tmp_path / "model.py", {"x:0": np.float32(1)})
+    np.testing.assert_array_equal(results["y:0"], np.arange(5000, dtype=np.float32) + 1)
+
+
 def test_it_is_printed_where_no_file_is_named(command: Command, tmp_path: Path) -> None:
     (tmp_path / "small.pbtxt").write_text(SMALL)
     printed = done(

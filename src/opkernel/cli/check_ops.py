@@ -11,9 +11,10 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from opkernel.cli.completion import complete_ops
 from opkernel.cli.exit_status import WrongUse
 from opkernel.cli.library import import_library
-from opkernel.cli.output import counted, echo, json_option, one_line, print_json
+from opkernel.cli.output import counted, echo, json_option, one_line, print_json, print_text
 from opkernel.cli.registered import find_op, no_such_op
 from opkernel.errors import InvalidArgumentError, OpError
 from opkernel.kernel import global_kernel_registry
@@ -32,6 +33,7 @@ __all__ = ["check_ops"]
     "patterns",
     multiple=True,
     metavar="OP",
+    shell_complete=complete_ops,
     help="An op to test; may have shell wildcards. Give it once for each.",
 )
 @click.option(
@@ -133,7 +135,8 @@ def _save(report: OpReport, folder: Path, modules: Sequence[str]) -> str:
 
 def _print(report: OpReport, width: int, saved: str) -> None:
     status = {"failed": "FAILED", "passed": "ok", "untested": "-"}[_status(report)]
-    echo(f"{status:<7} {one_line(report.op):<{width}}  {_details(report)}".rstrip())
+    line = f"{status:<7} {one_line(report.op):<{width}}  {_details(report)}".rstrip()
+    print_text(line, fg="red" if report.failure is not None else None)
     if report.failure is not None:
         lines = str(report.failure).split("\n")
         echo("\n".join(f"    {line}" for line in [*lines, *([saved] if saved else [])]))
@@ -159,7 +162,7 @@ def _print_sum(reports: Sequence[OpReport]) -> None:
     kinds = [_status(report) for report in reports]
     counts = {"passed": "passed", "failed": "failed", "untested": "not tested"}
     parts = [f"{kinds.count(kind):,} {text}" for kind, text in counts.items() if kind in kinds]
-    echo(f"{counted(len(reports), 'op')}: {', '.join(parts)}")
+    print_text(f"{counted(len(reports), 'op')}: {', '.join(parts)}")
 
 
 def _status(report: OpReport) -> str:

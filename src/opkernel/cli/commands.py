@@ -6,6 +6,7 @@ import opkernel
 from opkernel.cli.exit_status import Commands
 from opkernel.cli.library import add_library
 from opkernel.cli.limits import add_limits
+from opkernel.cli.output import add_color
 
 __all__ = ["commands"]
 
@@ -14,6 +15,7 @@ def _prepare(command: click.Command) -> None:
     """Add to a command what all of them take."""
     add_library(command)
     add_limits(command)  # around the import of libraries, too
+    add_color(command)
 
 
 @click.group(

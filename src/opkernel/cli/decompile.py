@@ -6,9 +6,10 @@ from pathlib import Path
 import click
 
 from opkernel import decompile as decompiled
+from opkernel.cli.completion import complete_tensors
 from opkernel.cli.exit_status import WrongUse
 from opkernel.cli.input_file import InputFile, load_model, model_argument
-from opkernel.cli.output import echo, one_line
+from opkernel.cli.output import echo, one_line, size_text
 from opkernel.cli.progress import progress
 from opkernel.cli.results import check_writable, write_arrays
 from opkernel.cli.signature import check_ops_registered, find_tensor, graph_inputs, graph_outputs
@@ -29,9 +30,21 @@ __all__ = ["decompile"]
     help="Write the program here, and its weights to FILE.npz.",
 )
 @click.option(
-    "--feed", "feeds", multiple=True, metavar="NAME", help="A tensor that is a parameter."
+    "--feed",
+    "feeds",
+    multiple=True,
+    metavar="NAME",
+    help="A tensor that is a parameter.",
+    shell_complete=complete_tensors,
 )
-@click.option("--fetch", "fetches", multiple=True, metavar="NAME", help="A tensor to compute.")
+@click.option(
+    "--fetch",
+    "fetches",
+    multiple=True,
+    metavar="NAME",
+    help="A tensor to compute.",
+    shell_complete=complete_tensors,
+)
 @click.option("--numpy", "with_numpy_only", is_flag=True, help="The program needs NumPy only.")
 def decompile(
     model: InputFile,
@@ -41,6 +54,8 @@ def decompile(
     with_numpy_only: bool,
 ) -> None:
     """Write MODEL as a Python program: one statement a node.
+
+    Without --output it is printed; it runs then if it has no large weights, which need a file.
 
     The program calls the kernels of opkernel or, with --numpy, functions of NumPy that stand in it.
     Without --feed its parameters are the placeholders that it needs, without --fetch it computes all
@@ -65,6 +80,13 @@ def decompile(
         )
     if output is None or weights is None:
         echo(program.source, nl=False)
+        if program.weights:
+            size = size_text(sum(array.nbytes for array in program.weights.values()))
+            echo(
+                f"The program does not run without its weights, {size}: -o FILE.py writes it, "
+                f"and FILE.npz with these.",
+                err=True,
+            )
         return
     output.write_text(program.source, encoding="utf-8")
     echo(f"written to {one_line(output)}")

@@ -9,7 +9,16 @@ import numpy as np
 from google.protobuf.internal import api_implementation
 
 import opkernel
-from opkernel.cli.output import counted, echo, json_option, print_json, print_table
+from opkernel.cli.output import (
+    bad,
+    counted,
+    echo,
+    good,
+    json_option,
+    print_json,
+    print_table,
+    print_text,
+)
 from opkernel.device.allocation import current_allocation_limit
 from opkernel.device.device_mgr import new_devices
 from opkernel.errors import InvalidArgumentError
@@ -110,7 +119,7 @@ def _print(environment: dict[str, Any], plugins: list[dict[str, Any]], problems:
         echo("No plugins")
     told = [f"Plugin '{row['plugin']}': {row['error']}" for row in plugins if row["error"]]
     for problem in (*told, *problems):
-        echo(f"Problem: {problem}")
+        print_text(f"Problem: {problem}", fg="red")
 
 
 def _cells(row: dict[str, Any]) -> tuple[object, ...]:
@@ -122,5 +131,5 @@ def _cells(row: dict[str, Any]) -> tuple[object, ...]:
         len(row["ops"]),
         row["kernels"],
         row["milliseconds"],
-        "broken" if row["error"] else "well",
+        bad("broken") if row["error"] else good("well"),
     )

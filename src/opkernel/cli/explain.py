@@ -1,28 +1,36 @@
 """`opkernel explain`: why a node of a model has its kernel, its device and its memory."""
 
-import difflib
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
 import click
 
+from opkernel.cli.completion import complete_nodes
 from opkernel.cli.input_file import InputFile, load_model, model_argument
 from opkernel.cli.kernel_choice import Candidate, KernelChoice, Port
-from opkernel.cli.output import echo, json_option, one_line, print_json, print_table, shown
+from opkernel.cli.nodes import find_node, run_by, slim
+from opkernel.cli.output import (
+    echo,
+    json_option,
+    one_line,
+    print_json,
+    print_table,
+    print_text,
+)
 from opkernel.cli.place import device_counts
+from opkernel.cli.progress import progress
 from opkernel.cli.provider_choice import asked_providers
+from opkernel.cli.what_runs import what_runs
 from opkernel.device.local_device import LocalDevice
-from opkernel.errors import NotFoundError, OpError
+from opkernel.errors import OpError
 from opkernel.graph import Graph
 from opkernel.kernel import REFERENCE, MemoryType, choose_providers, default_providers
 from opkernel.kernel.registry.lookup import DEFAULT_DEVICE_TYPE
 from opkernel.opdef import add_defaults_to_node_def
-from opkernel.proto import NodeDef
 from opkernel.runtime import CPU
 from opkernel.runtime.placement.device_set import DeviceSet
 from opkernel.runtime.placement.placer import place_with_reasons
-from opkernel.runtime.plan.functional_ops import STRUCTURAL_OPS
 from opkernel.types import PartialTensorShape
 
 __all__ = ["explain"]
@@ -30,7 +38,7 @@ __all__ = ["explain"]
 
 @click.command()
 @model_argument
-@click.argument("node")
+@click.argument("node", shell_complete=complete_nodes)
 @click.option("--device", default="", metavar="TYPE", help="The device to run it on.")
 @click.option(
     "--device-count",
@@ -57,18 +65,23 @@ def explain(
 ) -> None:
     """Explain why NODE of MODEL has its kernel, device and memory, and what would change that.
 
+    Told, too, is what runs in its place in a step that fetches the outputs of the graph: plans are
+    optimized, and call one kernel for what were several nodes.
+
     A node of a function is named with the function: FUNCTION/NODE.
     """
     graph = load_model(model)
-    node_def = _find_node(graph, node)
+    node_def = slim(find_node(graph, node))
     ops = graph.function_library
     place, why = _place(graph, node, device_counts(counts))
     device = device or (CPU.device_type if place is None else place.device_type)
     add_defaults_to_node_def(node_def, ops.look_up_op_def(node_def.op))
     providers = choose_providers(names) if names else default_providers()
     choice = KernelChoice(node_def, ops, device)
-    run_by = _run_by(graph, node_def.op)
-    asked = asked_providers(choice, providers, _shapes(graph, node)) if run_by == "kernel" else []
+    runner = run_by(graph, node_def.op)
+    asked = asked_providers(choice, providers, _shapes(graph, node)) if runner == "kernel" else []
+    with progress(f"Optimizing {model.name}"):
+        told = what_runs(graph, node, names)
     facts = {
         "node": node,
         "op": node_def.op,
@@ -76,7 +89,8 @@ def explain(
         "device": device,
         "placed_on": None if place is None else place.name,
         "placed_because": why,
-        "run_by": run_by,
+        "run_by": runner,
+        "in_steps": None if told is None else told.as_json(),
         "kernel": None if choice.chosen is None else choice.chosen.registration.class_name,
         "error": choice.error,
         "provider": next((one.name for one in asked if one.is_chosen), None),
@@ -84,34 +98,12 @@ def explain(
         "kernels": [_candidate_facts(choice, one) for one in choice.candidates],
         "inputs": [_port_facts(port) for port in choice.inputs],
         "outputs": [_port_facts(port) for port in choice.outputs],
-        "changes": choice.changes() if run_by == "kernel" else [],
+        "changes": choice.changes() if runner == "kernel" else [],
     }
     if as_json:
         print_json(facts)
     else:
         _print(facts)
-
-
-def _find_node(graph: Graph, name: str) -> NodeDef:
-    """A copy of the node, without its weights.
-
-    Raises:
-        NotFoundError: there is none of this name; the message names the nearest.
-    """
-    nodes = {op.name: op.node_def for op in graph.get_operations()}
-    if name not in nodes:
-        for function in graph.function_library.values():
-            nodes.update({f"{function.signature.name}/{n.name}": n for n in function.node_def})
-    if name not in nodes:
-        close = difflib.get_close_matches(name, nodes)
-        hint = f"; perhaps you mean {' or '.join(close)}" if close else ""
-        raise NotFoundError(f"the graph has no node {name!r}{hint}")
-    found = nodes[name]
-    slim = NodeDef(name=found.name, op=found.op, input=found.input, device=found.device)
-    for attr, value in found.attr.items():
-        if not value.HasField("tensor"):
-            slim.attr[attr].CopyFrom(value)
-    return slim
 
 
 def _shapes(graph: Graph, name: str) -> list[PartialTensorShape] | None:
@@ -130,13 +122,6 @@ def _place(graph: Graph, name: str, counts: Mapping[str, int]) -> tuple[LocalDev
     except OpError as error:
         return None, error.message
     return None, "nodes of functions run where the function is called"
-
-
-def _run_by(graph: Graph, op: str) -> str:
-    """What runs a node in a session: its kernel, the executor, or a function."""
-    if op in graph.function_library:
-        return "function"
-    return "executor" if op in STRUCTURAL_OPS else "kernel"
 
 
 def _candidate_facts(choice: KernelChoice, one: Candidate) -> dict[str, Any]:
@@ -171,13 +156,15 @@ def _port_facts(port: Port) -> dict[str, Any]:
 
 def _print(facts: dict[str, Any]) -> None:
     heading = f"{facts['node']}: {facts['op']} on {facts['device']}"
-    echo(shown(one_line(heading), bold=True))
-    echo(_summary(facts))
+    print_text(one_line(heading), bold=True)
+    print_text(_summary(facts))
     where = facts["placed_on"] or "no device of its own"
-    echo(f"Sessions run it on {where}: {facts['placed_because']}.")
+    print_text(f"Sessions run it on {where}: {facts['placed_because']}.")
+    if facts["in_steps"] is not None:
+        _print_in_steps(facts["in_steps"])
     for one in facts["kernels"]:
         echo()
-        echo("\n".join(_kernel_lines(one)))
+        _print_kernel(one)
     if facts["providers"]:
         asked = [
             (p["name"], p["priority"], p["verdict"], ", ".join(p["prepares"]))
@@ -193,7 +180,17 @@ def _print(facts: dict[str, Any]) -> None:
             print_table(what.capitalize(), ("name", "type", "memory", "why"), rows)
     if facts["changes"]:
         echo("\nWhat would change the kernel:")
-        echo("\n".join(f"  {change}" for change in facts["changes"]))
+        for change in facts["changes"]:
+            print_text(f"  {change}")
+
+
+def _print_in_steps(told: dict[str, Any]) -> None:
+    """Print what becomes of the node in a step."""
+    print_text(told["sentence"])
+    for change in told["because"]:
+        print_text(f"  {change}")
+    for statement in told["statements"]:
+        print_text(f"  {statement}", fg="cyan")
 
 
 def _summary(facts: dict[str, Any]) -> str:
@@ -217,19 +214,19 @@ def _summary(facts: dict[str, Any]) -> str:
     return f"It has no kernel: none of the {len(facts['kernels'])} kernels of {op} fits."
 
 
-def _kernel_lines(one: dict[str, Any]) -> list[str]:
-    """A kernel with what it asks for, a line each."""
+def _print_kernel(one: dict[str, Any]) -> None:
+    """Print a kernel with what it asks for, a line each."""
     facts = [one["module"]] if one["module"] else []
     facts += [f"priority {one['priority']}"] if one["priority"] else []
-    lines = [f"{one['kernel']}{' (' + ', '.join(facts) + ')' if facts else ''}: {one['verdict']}"]
+    color = "green" if one["chosen"] else None if one["fits"] else "red"
+    told = f" ({', '.join(facts)})" if facts else ""
+    print_text(f"{one['kernel']}{told}: {one['verdict']}", fg=color)
     for condition in one["conditions"]:
         mark = "ok" if condition["holds"] else "no"
-        lines.append(
-            f"  {mark}  {condition['subject']} = {condition['value'] or 'none'}{_wanted(condition)}"
-        )
+        value = f"{condition['subject']} = {condition['value'] or 'none'}{_wanted(condition)}"
+        print_text(f"  {mark}  {value}", fg=None if condition["holds"] else "red")
         if "error" in condition:
-            lines.append(f"      {condition['error']}")
-    return lines
+            print_text(f"      {condition['error']}")
 
 
 def _wanted(condition: dict[str, Any]) -> str:

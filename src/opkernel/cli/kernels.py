@@ -5,7 +5,18 @@ from typing import Any
 
 import click
 
-from opkernel.cli.output import counted, echo, json_option, one_line, print_json, print_table
+from opkernel.cli.completion import complete_ops
+from opkernel.cli.output import (
+    bad,
+    counted,
+    echo,
+    good,
+    json_option,
+    one_line,
+    print_json,
+    print_table,
+    print_text,
+)
 from opkernel.cli.registered import find_op, listed_values, no_such_op
 from opkernel.kernel import get_all_registered_kernels, get_registered_kernels_for_op
 from opkernel.kernel.registry.lookup import DEFAULT_DEVICE_TYPE, SYMBOLIC_DEVICE_TYPES
@@ -17,7 +28,7 @@ __all__ = ["kernels"]
 
 
 @click.command()
-@click.argument("op", default="")
+@click.argument("op", default="", shell_complete=complete_ops)
 @click.option("--device", default="", metavar="TYPE", help="Show one device type, such as CPU.")
 @click.option("--gaps", is_flag=True, help="Show the types that ops allow and no kernel takes.")
 @json_option
@@ -42,7 +53,7 @@ def kernels(op: str, device: str, gaps: bool, as_json: bool) -> None:
         print_table(counted(len(rows), "kernel"), columns, [_cells(row) for row in rows])
     else:
         kind = f"{device} kernel" if device else "kernel"
-        echo(f"{one_line(op)} has no {kind} yet." if op else f"No op has a {kind} yet.")
+        print_text(f"{one_line(op)} has no {kind} yet." if op else f"No op has a {kind} yet.")
     if op:
         _print_matrices(op, found, device)
 
@@ -98,9 +109,14 @@ def _print_matrices(op: str, found: Sequence[KernelDef], device: str) -> None:
         if any("-" in row for row in rows) or _is_constrained(found, attr.name):
             gaps = sum("-" in row for row in rows)
             title = f"{attr.name}: {counted(len(rows), 'type')}, {counted(gaps, 'gap')}"
-            print_table(title, ("type", *devices), rows)
+            print_table(title, ("type", *devices), [[*map(_colored, row)] for row in rows])
         else:
-            echo(f"{attr.name}: each of {counted(len(rows), 'type')} on {', '.join(devices)}")
+            print_text(f"{attr.name}: each of {counted(len(rows), 'type')} on {', '.join(devices)}")
+
+
+def _colored(cell: str) -> object:
+    """How a type is served, in its colour; other cells as they are."""
+    return {"-": bad, "yes": good, "default": good}.get(cell, str)(cell)
 
 
 def _devices(found: Iterable[KernelDef], device: str) -> list[str]:

@@ -7,8 +7,16 @@ from typing import Any
 
 import click
 
+from opkernel.cli.completion import complete_ops
 from opkernel.cli.input_file import InputFile, InputFileType, input_file
-from opkernel.cli.output import counted, echo, json_option, print_json, print_table
+from opkernel.cli.output import (
+    bad,
+    counted,
+    json_option,
+    print_json,
+    print_table,
+    print_text,
+)
 from opkernel.cli.registered import find_op, listed_values, no_such_op, value_text
 from opkernel.device.device_factory import device_types
 from opkernel.graph import load_graph_def, ops_used_by_graph
@@ -22,7 +30,7 @@ __all__ = ["ops"]
 
 
 @click.command()
-@click.argument("patterns", nargs=-1, metavar="[PATTERN]")
+@click.argument("patterns", nargs=-1, metavar="[PATTERN]", shell_complete=complete_ops)
 @click.option(
     "--needed-by",
     "models",
@@ -82,7 +90,10 @@ def _print_needed(models: Iterable[InputFile], as_json: bool) -> None:
     print_table(
         counted(len(rows), "op"),
         ("op", "nodes", "kernels"),
-        [(r["op"], r["nodes"], _words(r["kernels"]) if r["known"] else "unknown op") for r in rows],
+        [
+            (r["op"], r["nodes"], _words(r["kernels"]) if r["known"] else bad("unknown op"))
+            for r in rows
+        ],
     )
 
 
@@ -160,5 +171,5 @@ def _print_one(row: dict[str, Any]) -> None:
         for part in row[f"{kind}s"]
     ]
     print_table(": ".join(filter(None, (row["op"], row["summary"]))), columns, parts)
-    echo(f"Traits: {_words(row['traits']) or 'none'}")
-    echo(f"Kernels: {_words(row['kernels']) or 'none'}")
+    print_text(f"Traits: {_words(row['traits']) or 'none'}")
+    print_text(f"Kernels: {_words(row['kernels']) or 'none'}")

@@ -8,9 +8,18 @@ from typing import Any
 
 import click
 
+from opkernel.cli.completion import complete_tensors
 from opkernel.cli.exit_status import WrongUse
 from opkernel.cli.input_file import InputFile, load_model, model_argument
-from opkernel.cli.output import counted, echo, json_option, one_line, print_json, print_table
+from opkernel.cli.output import (
+    counted,
+    echo,
+    json_option,
+    one_line,
+    print_json,
+    print_table,
+    print_text,
+)
 from opkernel.cli.progress import progress
 from opkernel.cli.signature import find_fetches, find_tensor
 from opkernel.errors import NotFoundError
@@ -43,6 +52,7 @@ __all__ = ["optimize"]
     "fetches",
     multiple=True,
     metavar="NAME",
+    shell_complete=complete_tensors,
     help="A tensor or operation that will be asked for; all outputs of the graph where not given.",
 )
 @click.option(
@@ -50,6 +60,7 @@ __all__ = ["optimize"]
     "feeds",
     multiple=True,
     metavar="NAME",
+    shell_complete=complete_tensors,
     help="A tensor that will be fed, besides the placeholders; what is behind it is left out.",
 )
 @click.option("--passes", metavar="A,B", help="Run these passes alone.")
@@ -176,7 +187,7 @@ class _Report:
         if changed:
             print_table("nodes by op", ("op", "before", "after"), changed, ("before", "after"))
         for change in self.optimized.changes if verbose else ():
-            echo(one_line(f"{change.pass_name}: {change.node} {change.what}"))
+            print_text(one_line(f"{change.pass_name}: {change.node} {change.what}"))
         echo(f"written to {one_line(self.output)}")
 
 

@@ -4,31 +4,73 @@ All that a command prints goes through `echo`, which lets nothing pass that stee
 are put on by `shown`, on text that it has escaped.
 """
 
+import os
 import sys
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 import click
 
+from opkernel.cli.table_layout import fold, table_lines
 from opkernel.foreign_text import json_text, terminal_text
+from opkernel.records import dataclass
 
 __all__ = [
+    "Colored",
     "TerminalText",
     "abridged",
+    "add_color",
+    "bad",
     "counted",
     "echo",
+    "good",
     "json_option",
+    "line_width",
     "one_line",
     "print_json",
     "print_table",
+    "print_text",
     "rewrite_line",
     "shown",
     "size_text",
 ]
 
 _MAX_NAMED = 5
+_NARROWEST = 20
+_WHOLE = ("op",)
+"""The columns whose cells are not broken."""
+_HEADER = {"dim": True}
+_STYLES: Mapping[str, Mapping[str, Any]] = {
+    "type": {"fg": "cyan"},
+    "types": {"fg": "cyan"},
+    "shape": {"fg": "blue"},
+}
+"""The colours of columns."""
 
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+
+
+def _choose_colors(ctx: click.Context, param: click.Parameter, value: str) -> None:
+    """Have click strip colours, keep them, or decide by what it prints to."""
+    is_plain = bool(os.environ.get("NO_COLOR")) or os.environ.get("TERM") == "dumb"
+    ctx.color = {"always": True, "never": False}.get(value, False if is_plain else None)
+
+
+def add_color(command: click.Command) -> None:
+    """Have a command take `--color`, if it does not yet; else NO_COLOR and the terminal decide."""
+    if any(param.name == "color" for param in command.params):
+        return
+    command.params.append(
+        click.Option(
+            ["--color"],
+            type=click.Choice(["auto", "always", "never"]),
+            default="auto",
+            is_eager=True,
+            expose_value=False,
+            callback=_choose_colors,
+            help="Print in colours; auto: on terminals, unless NO_COLOR is set.",
+        )
+    )
 
 
 class TerminalText(str):
@@ -41,7 +83,7 @@ def shown(*parts: object, sep: str = "", **style: Any) -> TerminalText:
     """The parts, escaped where they were not made here, as one; in the colours of `click.style`."""
     texts = [p if isinstance(p, TerminalText) else terminal_text(str(p)) for p in parts]
     text = sep.join(texts)
-    return TerminalText(click.style(text, **style) if style else text)
+    return TerminalText(click.style(text, **style) if any(style.values()) else text)
 
 
 def one_line(text: object) -> TerminalText:
@@ -92,56 +134,76 @@ def print_json(value: Mapping[str, Any] | Sequence[Any]) -> None:
     echo(f"{opening}\n{lines}\n{closing}" if lines else f"{opening}{closing}")
 
 
+def line_width() -> int | None:
+    """The characters of a line of standard output: a terminal's, or what COLUMNS says; else None."""
+    if not sys.stdout.isatty() and not os.environ.get("COLUMNS"):
+        return None
+    import shutil  # slow to import
+
+    return max(_NARROWEST, shutil.get_terminal_size().columns)
+
+
+def print_text(*parts: object, **style: Any) -> None:
+    """Print sentences, broken at the width of a terminal; what is left of a line stands further in."""
+    width = line_width()
+    for line in shown(*parts).split("\n"):
+        indent = " " * (len(line) - len(line.lstrip(" ")))
+        first, *others = fold(line[len(indent) :], width and width - len(indent), hanging=2)
+        echo(indent, shown(first, **style))
+        for text in others:
+            echo(indent, "  ", shown(text, **style))
+
+
+@dataclass(frozen=True, slots=True)
+class Colored:
+    """A cell of a table, in the colours of `click.style`."""
+
+    cell: object
+    style: Mapping[str, Any]
+
+    def __str__(self) -> str:
+        return str(self.cell)
+
+
+def good(cell: object) -> Colored:
+    """A cell that tells of what is as it should be."""
+    return Colored(cell, {"fg": "green"})
+
+
+def bad(cell: object) -> Colored:
+    """A cell that tells of what is missing or broken."""
+    return Colored(cell, {"fg": "red"})
+
+
 def print_table(
     title: str,
     columns: Sequence[str],
     rows: Iterable[Sequence[object]],
     numbers: Collection[str] = (),
 ) -> None:
-    """Print rows under a title, aligned; drawn and wrapped to its width on a terminal.
+    """Print rows under a title, aligned, in the width of the terminal (`table_layout`).
 
     A column that is empty in every row is left out. The columns `numbers` are aligned to the right.
+    Cells have the colours of their columns, or as `Colored` their own.
     """
-    cells: list[list[str]] = [[*map(one_line, row)] for row in rows]
-    used = [any(column) for column in zip(*cells, strict=True)] if cells else [True] * len(columns)
-    header, *lines = (
-        [cell for cell, is_used in zip(row, used, strict=True) if is_used]
-        for row in (columns, *cells)
-    )
-    if sys.stdout.isatty():
-        _print_drawn(title, header, lines, numbers)
-    else:
-        _print_plain(title, header, lines, numbers)
+    cells = [[*map(_cell, row)] for row in rows]
+    used = [i for i in range(len(columns)) if not cells or any(row[i].cell for row in cells)]
+    header = [columns[i] for i in used]
+    table = [[row[i] for i in used] for row in cells]
+
+    def paint(row: int, column: int, text: str) -> str:
+        style = (
+            _HEADER if row < 0 else {**_STYLES.get(header[column], {}), **table[row][column].style}
+        )
+        return shown(text, **style)
+
+    texts = [[str(cell) for cell in row] for row in table]
+    print_text(title, bold=True)
+    lines = table_lines(header, texts, line_width(), paint, numbers=numbers, whole=_WHOLE)
+    for line in lines:
+        echo(TerminalText(line))  # its cells were escaped, and painted
 
 
-def _print_plain(
-    title: str, header: Sequence[str], rows: Sequence[Sequence[str]], numbers: Collection[str]
-) -> None:
-    widths = [max(map(len, column)) for column in zip(header, *rows, strict=True)]
-    formats = [
-        f"{{:{'>' if name in numbers else '<'}{width}}}"
-        for name, width in zip(header, widths, strict=True)
-    ]
-    line = "  ".join(["", *formats])
-    lines = [line.format(*row) for row in (header, *rows)]
-    echo("\n".join([title, *(line.rstrip() for line in lines)]))
-
-
-def _print_drawn(
-    title: str, header: Sequence[str], rows: Sequence[Sequence[str]], numbers: Collection[str]
-) -> None:
-    from rich import box  # slow to import, and of use on terminals only
-    from rich.console import Console
-    from rich.table import Table
-    from rich.text import Text
-
-    echo(shown(title, bold=True))
-    table = Table(box=box.SIMPLE_HEAD, show_edge=False)
-    for column in header:
-        if column in numbers:
-            table.add_column(column, no_wrap=True, justify="right")
-        else:
-            table.add_column(column, overflow="fold")
-    for row in rows:
-        table.add_row(*map(Text, row))
-    Console().print(table)
+def _cell(value: object) -> Colored:
+    style = value.style if isinstance(value, Colored) else {}
+    return Colored(one_line(value), style)

@@ -7,7 +7,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from opkernel.cli.output import counted, echo, print_table, size_text
+from opkernel.cli.output import (
+    Colored,
+    counted,
+    echo,
+    print_table,
+    print_text,
+    size_text,
+)
 from opkernel.proto import StepStats
 
 if TYPE_CHECKING:
@@ -16,6 +23,8 @@ if TYPE_CHECKING:
 __all__ = ["StepProfile", "print_times", "times_as_json", "traced_seconds"]
 
 _SHOWN = 15
+_HOT = 0.2
+"""The share of the time from which an op or node stands out."""
 _NUMBERS = ("ms", "share", "calls", "us a call", "output")
 
 
@@ -29,15 +38,23 @@ def print_times(seconds: Sequence[float]) -> None:
     first, *others = (duration * 1e3 for duration in seconds)
     text = f"first step {first:,.2f} ms"
     if others:
-        text += f", median of the other {len(others):,}: {np.median(others):,.2f} ms"
-    echo(text)
+        found = [f"{name} {value:,.2f}" for name, value in _latencies(others).items()]
+        text += f"; the other {len(others):,}: {', '.join(found)} ms"
+    print_text(text)
 
 
 def times_as_json(seconds: Sequence[float]) -> dict[str, Any]:
     """How long the steps took, in milliseconds."""
     first, *others = (duration * 1e3 for duration in seconds)
-    median = {"median_of_others_ms": float(np.median(others))} if others else {}
-    return {"count": len(seconds), "first_ms": first, **median}
+    latencies = {"others_ms": _latencies(others)} if others else {}
+    return {"count": len(seconds), "first_ms": first, **latencies}
+
+
+def _latencies(times: Sequence[float]) -> dict[str, float]:
+    """What is told of the times of steps: percentiles, the mean, and the least."""
+    p50, p90, p99 = map(float, np.percentile(times, [50, 90, 99]))
+    mean, least = float(np.mean(times)), float(np.min(times))
+    return {"p50": p50, "p90": p90, "p99": p99, "mean": mean, "min": least}
 
 
 class StepProfile:
@@ -53,7 +70,9 @@ class StepProfile:
         of_steps = f"in the median of the {counted(len(profile.steps), 'step')} after the first"
         if self._is_of_first:
             of_steps = "in the first step; --repeat N tells of those after it"
-        echo(f"\nKernels took {profile.seconds * 1e3:,.3f} ms {of_steps}.\n")
+        echo()
+        print_text(f"Kernels took {profile.seconds * 1e3:,.3f} ms {of_steps}.")
+        echo()
         total = sum(row.seconds for row in profile.ops)
         ops = [(*_cells(row, total), row.op) for row in profile.ops]
         self._print_hottest("op", (*_NUMBERS, "op"), ops)
@@ -72,7 +91,7 @@ class StepProfile:
         }
 
     def _print_hottest(
-        self, what: str, columns: Sequence[str], rows: Sequence[Sequence[str]]
+        self, what: str, columns: Sequence[str], rows: Sequence[Sequence[object]]
     ) -> None:
         title = f"{counted(len(rows), what)}, hottest first"
         print_table(title, columns, rows[:_SHOWN], _NUMBERS)
@@ -86,14 +105,19 @@ def _profile_of(steps: Sequence[StepStats]) -> Profile:
     return profile_of(steps)
 
 
-def _cells(row: ProfileRow, total: float) -> tuple[str, ...]:
+def _cells(row: ProfileRow, total: float) -> tuple[object, ...]:
     return (
         f"{row.seconds * 1e3:,.3f}",
-        f"{row.seconds / total:.1%}" if total else "",
+        _share(row.seconds / total) if total else "",
         f"{row.calls:,.10g}",
         f"{row.seconds / row.calls * 1e6:,.1f}",
         size_text(row.output_bytes),
     )
+
+
+def _share(share: float) -> object:
+    text = f"{share:.1%}"
+    return Colored(text, {"fg": "red", "bold": True}) if share >= _HOT else text
 
 
 def _as_json(row: ProfileRow) -> dict[str, Any]:

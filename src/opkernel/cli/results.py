@@ -2,14 +2,13 @@
 
 import math
 import os
-import sys
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from opkernel.cli.exit_status import WrongUse
-from opkernel.cli.output import TerminalText, echo, shown
+from opkernel.cli.output import echo, line_width, one_line
 from opkernel.errors import InvalidArgumentError, UnavailableError
 from opkernel.foreign_text import archive_name
 from opkernel.records import dataclass
@@ -33,15 +32,18 @@ class Result:
     array: np.ndarray[Any, Any]
 
     @property
-    def heading(self) -> TerminalText:
+    def heading(self) -> str:
         """Its name, type and shape: `y:0  float32[4,10]`."""
         shape = ",".join(map(str, self.array.shape))
-        return shown(shown(self.name, bold=True), f"  {self.dtype.tf_name}[{shape}]")
+        return f"{one_line(self.name)}  {self.dtype.tf_name}[{shape}]"
 
     def text(self) -> str:
         """Its values, abridged where they are many."""
         return np.array2string(
-            self._plain(), threshold=_MAX_SHOWN, precision=6, max_line_width=_width()
+            self._plain(),
+            threshold=_MAX_SHOWN,
+            precision=6,
+            max_line_width=line_width() or _FILE_WIDTH,
         )
 
     def as_json(self) -> dict[str, Any]:
@@ -92,15 +94,6 @@ class Result:
             raise InvalidArgumentError(
                 f"{self.name}: {error}: {TensorShape(array.shape)}"
             ) from error
-
-
-def _width() -> int:
-    """The characters of a line where results are printed."""
-    if not sys.stdout.isatty():
-        return _FILE_WIDTH
-    import shutil  # slow to import
-
-    return shutil.get_terminal_size().columns
 
 
 def check_writable(path: str | os.PathLike[str]) -> None:

@@ -8,10 +8,11 @@ from typing import Any
 import click
 import numpy as np
 
+from opkernel.cli.completion import complete_feeds, complete_tensors
 from opkernel.cli.exit_status import WrongUse
 from opkernel.cli.feeds import feed_value, split_feed
 from opkernel.cli.input_file import InputFile, load_model, model_argument
-from opkernel.cli.output import echo, json_option, one_line, print_json
+from opkernel.cli.output import echo, json_option, one_line, print_json, print_text
 from opkernel.cli.profile import StepProfile, print_times, times_as_json, traced_seconds
 from opkernel.cli.progress import progress
 from opkernel.cli.results import Result, check_writable, write_npz
@@ -36,10 +37,25 @@ __all__ = ["run"]
     "inputs",
     multiple=True,
     metavar="NAME=VALUE",
+    shell_complete=complete_feeds,
     help="Feed a tensor: NAME=@FILE.npy, NAME=@FILE.npz:KEY, or NAME=VALUE with the value as "
-    "JSON. A string tensor takes plain text, or the bytes of any other @FILE.",
+    "JSON. A string tensor takes plain text, or the bytes of any other @FILE. With --random also "
+    "NAME:SHAPE, as x:8,224,224,3.",
 )
-@click.option("--fetch", "fetches", multiple=True, metavar="NAME", help="A tensor to compute.")
+@click.option(
+    "--random",
+    "is_random",
+    is_flag=True,
+    help="Feed what is not given with values drawn by type and shape; unknown sizes are 1.",
+)
+@click.option(
+    "--fetch",
+    "fetches",
+    multiple=True,
+    metavar="NAME",
+    help="A tensor to compute.",
+    shell_complete=complete_tensors,
+)
 @click.option(
     "--init",
     "initializers",
@@ -53,7 +69,9 @@ __all__ = ["run"]
     metavar="FILE.npz",
     help="Write the results here, one array for each fetch under its tensor name.",
 )
-@click.option("--repeat", type=click.IntRange(1), metavar="N", help="Run N steps and time them.")
+@click.option(
+    "--repeat", type=click.IntRange(1), metavar="N", help="Run N steps and tell what they took."
+)
 @click.option("--profile", is_flag=True, help="Print the ops and nodes that took most of the time.")
 @click.option(
     "--trace",
@@ -79,6 +97,7 @@ __all__ = ["run"]
 def run(
     model: InputFile,
     inputs: tuple[str, ...],
+    is_random: bool,
     fetches: tuple[str, ...],
     initializers: tuple[str, ...],
     output: str | None,
@@ -95,13 +114,16 @@ def run(
     The name x means the tensor x:0. Give --input and --fetch once for each tensor; without
     --fetch all outputs of the graph are computed.
     """
-    pairs = [split_feed(text) for text in inputs]
+    drawn = [text for text in inputs if is_random and "=" not in text]
+    pairs = [split_feed(text) for text in inputs if text not in drawn]
     if output is not None:
         check_writable(output)
     if trace is not None:
         check_trace(trace)
     graph = load_model(model)
     feeds = _feeds(graph, pairs)
+    if is_random:
+        feeds |= _random_feeds(graph, fetches, feeds, drawn)
     session = Session(graph, sanitize=sanitize, providers=providers or None)
     with progress(f"Running {model.name}"), session, _initializer_named(graph):
         _initialize(session, feeds, initializers)
@@ -152,7 +174,7 @@ class _Report:
     def print(self) -> None:
         """Print it all for people."""
         for result in self.steps.results:
-            echo(result.heading)
+            print_text(result.heading, bold=True)
             if self.output is None:
                 echo(result.text())
         for path in filter(None, (self.output, self.trace)):
@@ -192,6 +214,17 @@ def _initialize(session: Session, feeds: dict[Tensor, Any], names: Sequence[str]
     """Run each of these operations in a step."""
     for name in names:
         session.run(find_fetches(session.graph, [name]), feeds)
+
+
+def _random_feeds(
+    graph: Graph, fetches: Sequence[str], feeds: dict[Tensor, Any], inputs: Sequence[str]
+) -> dict[Tensor, Any]:
+    """Values for what is not fed, of the shapes of `--input NAME:SHAPE`."""
+    from opkernel.cli.random_feeds import random_feeds  # of use to few runs
+    from opkernel.cli.shapes import given_shapes
+
+    shapes = given_shapes(graph, inputs)
+    return random_feeds(graph, find_fetches(graph, fetches), feeds, shapes)
 
 
 def _run(

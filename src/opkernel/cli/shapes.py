@@ -1,6 +1,5 @@
 """`opkernel shapes`: the shape of every tensor of a model, and why it is unknown where it is."""
 
-import fnmatch
 import re
 from collections.abc import Iterable
 from pathlib import Path
@@ -8,28 +7,39 @@ from typing import Any
 
 import click
 
+from opkernel.cli.completion import complete_shapes, complete_tensors
 from opkernel.cli.exit_status import WrongUse
 from opkernel.cli.input_file import InputFile, load_model, model_argument
-from opkernel.cli.output import counted, echo, json_option, one_line, print_json, print_table
+from opkernel.cli.nodes import is_match
+from opkernel.cli.output import (
+    counted,
+    echo,
+    json_option,
+    one_line,
+    print_json,
+    print_table,
+    print_text,
+)
 from opkernel.cli.progress import progress
 from opkernel.cli.signature import find_tensor
 from opkernel.errors import InvalidArgumentError, NotFoundError
 from opkernel.graph import Graph, GraphShapes, Tensor, save_graph
 from opkernel.types import PartialTensorShape
 
-__all__ = ["shape_text", "shapes"]
+__all__ = ["given_shapes", "shape_text", "shapes"]
 
 _SIZE = re.compile(r"\d+|\?|-1")
 
 
 @click.command()
 @model_argument
-@click.argument("pattern", required=False)
+@click.argument("pattern", required=False, shell_complete=complete_tensors)
 @click.option(
     "--input",
     "inputs",
     multiple=True,
     metavar="NAME:SHAPE",
+    shell_complete=complete_shapes,
     help="Take a tensor to have this shape: x:2,224,224,3, with ? for an unknown size; x: for a "
     "scalar.",
 )
@@ -52,13 +62,12 @@ def shapes(
 
     PATTERN is a part of the names of the tensors to show, or has shell wildcards.
     """
-    pairs = [_split(text) for text in inputs]
     if write is not None and not write.parent.is_dir():
         raise WrongUse(f"--write {write}: there is no directory {write.parent}")
     graph = load_model(model)
     with progress(f"Inferring shapes of {model.name}"):
-        found = graph.infer_shapes(_given(graph, pairs))
-    shown = [tensor for tensor in found if _matches(tensor, pattern)]
+        found = graph.infer_shapes(given_shapes(graph, inputs))
+    shown = [tensor for tensor in found if pattern is None or is_match(tensor.name, pattern)]
     if pattern is not None and not shown:
         raise NotFoundError(f"there is no tensor {pattern!r} in {model}")
     if write is not None:
@@ -86,23 +95,20 @@ def _split(text: str) -> tuple[str, PartialTensorShape]:
         raise WrongUse(f"--input {text!r} is no shape: {error}") from error
 
 
-def _given(
-    graph: Graph, pairs: Iterable[tuple[str, PartialTensorShape]]
-) -> dict[Tensor, PartialTensorShape]:
+def given_shapes(graph: Graph, inputs: Iterable[str]) -> dict[Tensor, PartialTensorShape]:
+    """The shapes that `--input NAME:SHAPE` gives to tensors.
+
+    Raises:
+        WrongUse: one has not this form, or is of the same tensor as another.
+        NotFoundError: there is no such tensor.
+    """
     given: dict[Tensor, PartialTensorShape] = {}
-    for name, shape in pairs:
+    for name, shape in map(_split, inputs):
         tensor = find_tensor(graph, name, "inputs")
         if tensor in given:
             raise WrongUse(f"--input gives the shape of {tensor.name} twice")
         given[tensor] = shape
     return given
-
-
-def _matches(tensor: Tensor, pattern: str | None) -> bool:
-    if pattern is None:
-        return True
-    has_wildcards = any(character in pattern for character in "*?[")
-    return fnmatch.fnmatchcase(tensor.name, pattern if has_wildcards else f"*{pattern}*")
 
 
 def _described(tensor: Tensor, found: GraphShapes) -> dict[str, Any]:
@@ -124,7 +130,8 @@ def _print(found: GraphShapes, shown: list[Tensor], written: Path | None) -> Non
     print_table("Tensors", ("tensor", "type", "shape", "unknown because of"), rows)
     known, total = found.num_known, len(found)
     percent = 1000 * known // total / 10 if total else 100  # rounded down: 100% means all
-    echo(f"\n{counted(total, 'tensor')}, {known:,} with a fully known shape ({percent:g}%)")
+    echo()
+    print_text(f"{counted(total, 'tensor')}, {known:,} with a fully known shape ({percent:g}%)")
     if written is not None:
         echo(f"Wrote {one_line(written)}")
 

@@ -8,16 +8,22 @@ from typing import Any
 
 import click
 
+from opkernel.cli.completion import complete_nodes, complete_ops_of_model
+from opkernel.cli.exit_status import WrongUse
 from opkernel.cli.html import html_options, write_page
 from opkernel.cli.input_file import InputFile, load_model, model_argument
 from opkernel.cli.library import HINT
+from opkernel.cli.node_report import matching_nodes, node_facts, print_matching, print_node
+from opkernel.cli.nodes import NodeFilter
 from opkernel.cli.output import (
+    bad,
     counted,
     echo,
     json_option,
     one_line,
     print_json,
     print_table,
+    print_text,
     size_text,
 )
 from opkernel.cli.progress import progress
@@ -38,14 +44,41 @@ __all__ = ["show"]
 
 @click.command()
 @model_argument
+@click.argument("nodes", nargs=-1, metavar="[NODE]...", shell_complete=complete_nodes)
+@click.option(
+    "--op",
+    metavar="OP",
+    help="List the nodes of an op; may have shell wildcards.",
+    shell_complete=complete_ops_of_model,
+)
+@click.option(
+    "--name", metavar="PATTERN", help="List the nodes with this in their names, or like 'a*/b'."
+)
+@click.option("--scope", metavar="SCOPE", help="List the nodes of a scope or a function.")
 @html_options
 @json_option
-def show(model: InputFile, html: Path | None, profile: InputFile | None, as_json: bool) -> None:
+def show(
+    model: InputFile,
+    nodes: tuple[str, ...],
+    op: str | None,
+    name: str | None,
+    scope: str | None,
+    html: Path | None,
+    profile: InputFile | None,
+    as_json: bool,
+) -> None:
     """Show what MODEL takes, gives and needs.
 
     Names the kind of the file, the producer, inputs and outputs with types and shapes, the ops
     and which of them cannot run yet, and the size of the weights.
+
+    Each NODE is shown whole: attrs, inputs, who takes its outputs, shapes, kernel, and where it was
+    defined, if the file tells. A node of a function is named with the function: FUNCTION/NODE.
     """
+    wanted = NodeFilter(op, name, scope)
+    if nodes or not wanted.is_empty:
+        _show_nodes(model, nodes, wanted, as_json)
+        return
     if html is not None or profile is not None:
         write_page(model, html, profile)
         return
@@ -72,6 +105,28 @@ def _load(model: InputFile) -> tuple[dict[str, Any], OpError | None]:
         return {**_facts_of_nodes(load_graph_def(model)), "refused": [error.message]}, error
     with progress(f"Inferring shapes of {model.name}"):
         return _facts(graph), None
+
+
+def _show_nodes(
+    model: InputFile, names: tuple[str, ...], wanted: NodeFilter, as_json: bool
+) -> None:
+    """Show nodes by name, or list those that a filter takes."""
+    if names and not wanted.is_empty:
+        raise WrongUse("--op, --name and --scope list nodes: they go without NODE")
+    graph = load_model(model)
+    info = load_graph_def(model).debug_info
+    if names:
+        found = [node_facts(graph, name, info) for name in names]
+    else:
+        found = matching_nodes(graph, wanted)
+    if as_json:
+        print_json(found)
+    elif names:
+        for number, facts in enumerate(found):
+            echo("\n" if number else "", nl=False)
+            print_node(facts)
+    else:
+        print_matching(found)
 
 
 def _facts(graph: Graph) -> dict[str, Any]:
@@ -194,8 +249,8 @@ def _described(tensor: Tensor, shapes: GraphShapes | None) -> dict[str, Any]:
 def _print(facts: dict[str, Any]) -> None:
     is_graph = "not_runnable" in facts
     missing: dict[str, str] = facts.get("not_runnable", {})
-    echo(f"{one_line(facts['file'])}: {facts['kind']}, {size_text(facts['file_bytes'])}")
-    echo(
+    print_text(f"{one_line(facts['file'])}: {facts['kind']}, {size_text(facts['file_bytes'])}")
+    print_text(
         f"{counted(facts['nodes'], 'node')}, {counted(facts['functions'], 'function')}, "
         f"{size_text(facts['weight_bytes'])} of weights, producer version {facts['producer']}"
     )
@@ -205,15 +260,18 @@ def _print(facts: dict[str, Any]) -> None:
         ]
         echo()
         print_table(what.capitalize(), ("tensor", "type", "shape"), rows)
-    rows = [(op, count, missing.get(op, "")) for op, count in facts["ops"].items()]
+    ops = [(op, count, bad(missing.get(op, ""))) for op, count in facts["ops"].items()]
     echo()
-    print_table("Ops", ("op", "nodes", "not runnable"), rows)
+    print_table("Ops", ("op", "nodes", "not runnable"), ops)
     if "contradiction" in facts:
-        echo(f"\nThe shapes contradict each other: {facts['contradiction']}")
+        echo()
+        print_text(f"The shapes contradict each other: {facts['contradiction']}")
     for refused in facts.get("refused", ()) if is_graph else ():
-        echo(f"\nA session of TensorFlow refuses it: {refused}")
+        echo()
+        print_text(f"A session of TensorFlow refuses it: {refused}")
     if missing:
         hint = f" (unknown ops: {HINT})" if "unknown op" in missing.values() else ""
-        echo(f"\nNot runnable yet: {', '.join(map(one_line, sorted(missing)))}{hint}")
+        echo()
+        print_text(f"Not runnable yet: {', '.join(map(one_line, sorted(missing)))}{hint}")
     elif is_graph:
         echo("\nEvery op can run.")

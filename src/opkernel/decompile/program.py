@@ -20,6 +20,7 @@ from opkernel.decompile.literals import attr_literal, scalar_literal
 from opkernel.decompile.names import Names, Path, path_of
 from opkernel.decompile.numpy_functions import BY_NAME
 from opkernel.decompile.statements import Rewriter
+from opkernel.foreign_text import docstring
 from opkernel.graph import Tensor
 from opkernel.runtime.calls.instantiated_function import InstantiatedFunction
 from opkernel.runtime.plan import services, tree
@@ -34,7 +35,7 @@ __all__ = ["Program", "decompile"]
 _OWN_NAMES = (
     *("np", "math", "sys", "Path", "Any", "RunStep", "kernel_function", "opkernel", "AttrValue"),
     *("PartialTensorShape", "FEEDS", "TYPES", "FETCHES", "WEIGHTS", "model", "plan", "step"),
-    *("given", "results", "name", "result", "dtype", "check_type", "referred_value"),
+    *("files", "given", "results", "name", "result", "dtype", "check_type", "referred_value"),
     *("file", "args", "allow_pickle", "kwds"),  # of np.savez, which takes weights by their names
     *services.__all__,
 )
@@ -85,7 +86,7 @@ def decompile(
         step = "RunStep()"
         definitions.imports.add("from opkernel.runtime.step.run_step import RunStep")
     head = _HEAD.format(
-        title=re.sub(r"[^\w. -]", "_", title),
+        usage=_usage(re.sub(r"[^\w. -]", "_", title), feeds, has_weights=bool(definitions.weights)),
         feeds=[tensor.name for tensor in feeds],
         fetches=[tensor.name for tensor in fetches],
         dtypes=[tensor.dtype.base.numpy_dtype.name for tensor in feeds],
@@ -102,12 +103,7 @@ def decompile(
     return Program(f"{source}\n", definitions.weights)
 
 
-_HEAD = '''"""{title}
-
-    python THIS_FILE INPUTS.npz [RESULTS.npz]
-
-The arrays of INPUTS.npz have the names of the feeds. Written by `opkernel decompile`.
-"""
+_HEAD = """{usage}
 
 {standard_imports}
 import numpy as np
@@ -115,7 +111,7 @@ import numpy as np
 FEEDS = {feeds}
 TYPES = {dtypes}
 FETCHES = {fetches}
-{weights}'''
+{weights}"""
 _WEIGHTS = 'WEIGHTS = np.load(Path(__file__).with_suffix(".npz"))\n'
 _TAIL = '''
 def model({parameters}):
@@ -125,14 +121,29 @@ def model({parameters}):
 
 
 if __name__ == "__main__":
-    given = np.load(sys.argv[1])
+    files = sys.argv[1:]
+    if FEEDS and not files:
+        sys.exit(__doc__)
+    given = np.load(files.pop(0)) if FEEDS else {{}}
     results = model(*[np.asarray(given[name], dtype) for name, dtype in zip(FEEDS, TYPES)])
-    if len(sys.argv) > 2:
-        np.savez(sys.argv[2], **dict(zip(FETCHES, results)))
+    if files:
+        np.savez(files[0], **dict(zip(FETCHES, results)))
     else:
         for name, result in zip(FETCHES, results):
             print(name, result, sep="\\n")
 '''
+
+
+def _usage(title: str, feeds: Sequence[Tensor], *, has_weights: bool) -> str:
+    """The docstring of a program, which it prints where it is given no inputs."""
+    inputs = "INPUTS.npz " if feeds else ""
+    lines = [title, "", f"    python THIS_FILE {inputs}[RESULTS.npz]"]
+    if feeds:
+        lines += ["", "The arrays of INPUTS.npz have the names of the feeds:", ""]
+        lines += [f"    {one.name}  {one.dtype.base.tf_name} {one.shape}" for one in feeds]
+    if has_weights:
+        lines += ["", "Its weights are in the file beside it that ends in .npz: -o writes both."]
+    return docstring("\n".join([*lines, "", "Written by `opkernel decompile`.", ""]))
 
 
 class _Writer:

@@ -40,11 +40,12 @@ _CONDITIONAL = SWITCH_OPS | ENTER_OPS
 
 
 class Change(NamedTuple):
-    """A change that a pass made to a node."""
+    """A change that a pass made to a node; `parts` are the nodes that it computes together now."""
 
     pass_name: str
     node: str
     what: str
+    parts: tuple[str, ...] = ()
 
 
 class GraphEditor(GraphEdit):
@@ -234,9 +235,10 @@ class GraphEditor(GraphEdit):
 
     # What may be done.
 
-    def note(self, op: Operation, what: str) -> None:
-        """Record a change."""
-        self.changes.append(Change(self._pass_name, op.name, what))
+    def note(self, op: Operation, what: str, parts: Iterable[Operation] = ()) -> None:
+        """Record a change, and the operations that the operation computes from now on."""
+        names = tuple([one.name for one in parts])
+        self.changes.append(Change(self._pass_name, op.name, what, names))
 
     def drop(self, ops: Iterable[Operation]) -> None:
         """Let operations go with their effects: they never run, or another one does what they did."""

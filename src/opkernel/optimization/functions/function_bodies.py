@@ -89,7 +89,13 @@ def _optimize(
             library.add_function(added[name])
         library.remove_function(body.name)
         library.add_function(_with_body(body, optimized))
-    return [change._replace(node=f"{body.name}/{change.node}") for change in optimized.changes]
+    return [_in_function(body.name, change) for change in optimized.changes]
+
+
+def _in_function(function: str, change: Change) -> Change:
+    """A change of a function's body, with the function before the names of its nodes."""
+    node, *parts = (f"{function}/{name}" for name in (change.node, *change.parts))
+    return change._replace(node=node, parts=tuple(parts))
 
 
 def _with_body(body: FunctionBody, optimized: OptimizedGraph) -> FunctionDef:

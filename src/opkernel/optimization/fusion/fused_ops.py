@@ -147,7 +147,7 @@ def _become_fused(
         attrs |= {"TArgs": [source.output_types[0]] * len(args), "filter_format": "HWIO"}
     editor.become(last, f"_Fused{source.type}", [*source.inputs, *args], attrs)
     last.add_control_inputs([control for op in others for control in op.control_inputs])
-    editor.note(last, f"does {' and '.join([source.type, *names])} at once")
+    editor.note(last, f"does {' and '.join([source.type, *names])} at once", chain)
 
 
 def _attrs(editor: GraphEditor, source: Operation) -> dict[str, Any]:

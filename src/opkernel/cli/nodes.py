@@ -1,0 +1,106 @@
+"""Nodes of a model by name: those of a function have the function before theirs, FUNCTION/NODE."""
+
+import difflib
+import fnmatch
+from collections.abc import Iterator
+
+from opkernel.errors import NotFoundError
+from opkernel.graph import Graph, Operation
+from opkernel.proto import NodeDef
+from opkernel.records import dataclass
+from opkernel.runtime.plan.functional_ops import STRUCTURAL_OPS
+
+__all__ = ["NodeFilter", "find_node", "find_operation", "is_match", "nodes_of", "run_by", "slim"]
+
+
+def nodes_of(graph: Graph) -> Iterator[tuple[str, NodeDef]]:
+    """The nodes of a graph by their names, then those of its functions."""
+    for op in graph.get_operations():
+        yield op.name, op.node_def
+    for function in graph.function_library.values():
+        for node in function.node_def:
+            yield f"{function.signature.name}/{node.name}", node
+
+
+def find_node(graph: Graph, name: str) -> NodeDef:
+    """The node of a name.
+
+    Raises:
+        NotFoundError: there is none; the message names the nearest.
+    """
+    nodes: dict[str, NodeDef] = {}
+    for known, node in nodes_of(graph):
+        if known == name:
+            return node
+        nodes[known] = node
+    close = difflib.get_close_matches(name, nodes)
+    hint = f"; perhaps you mean {' or '.join(close)}" if close else ""
+    raise NotFoundError(f"the graph has no node {name!r}{hint}")
+
+
+def find_operation(graph: Graph, name: str) -> Operation:
+    """The operation of a name; one of a function in a graph of the function's body.
+
+    Raises:
+        NotFoundError: there is none, or an op of its function is not registered.
+        InvalidArgumentError: a node of its function breaks a rule.
+    """
+    node = find_node(graph, name)
+    if name in graph.by_name:
+        return graph.by_name[name]
+    from opkernel.graph.functions.function_body import instantiate_function  # for few nodes
+
+    function = name.removesuffix(node.name).removesuffix("/")
+    body = instantiate_function(graph.function_library, function)
+    return body.graph.get_operation_by_name(node.name)
+
+
+def run_by(graph: Graph, op: str) -> str:
+    """What runs the nodes of an op in a session: a `kernel`, the `executor`, or a `function`."""
+    if op in graph.function_library:
+        return "function"
+    return "executor" if op in STRUCTURAL_OPS else "kernel"
+
+
+def slim(node: NodeDef) -> NodeDef:
+    """A copy of a node without its weights."""
+    copy = NodeDef(name=node.name, op=node.op, input=node.input, device=node.device)
+    for attr, value in node.attr.items():
+        if not value.HasField("tensor"):
+            copy.attr[attr].CopyFrom(value)
+    return copy
+
+
+def is_match(text: str, pattern: str) -> bool:
+    """Whether a pattern is a part of a text or, where it has shell wildcards, all of it."""
+    has_wildcards = any(character in pattern for character in "*?[")
+    return fnmatch.fnmatchcase(text, pattern if has_wildcards else f"*{pattern}*")
+
+
+@dataclass(frozen=True)
+class NodeFilter:
+    """Which nodes are looked for: all that fit what is given.
+
+    Attributes:
+        op: the op; may have shell wildcards.
+        name: a part of the name, or a pattern with shell wildcards.
+        scope: what the name begins with, up to a `/`.
+    """
+
+    op: str | None
+    name: str | None
+    scope: str | None
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether it takes every node."""
+        return self.op is None and self.name is None and self.scope is None
+
+    def takes(self, name: str, node: NodeDef) -> bool:
+        """Whether a node of this name is looked for."""
+        scope = (self.scope or "").rstrip("/")
+        return (
+            (self.op is None or fnmatch.fnmatchcase(node.op, self.op))
+            and (self.name is None or is_match(name, self.name))
+            and (not scope or name == scope or name.startswith(f"{scope}/"))
+        )
