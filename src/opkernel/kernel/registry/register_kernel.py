@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any, Protocol, TypeVar, runtime_checkable
 
+from opkernel.device.device_factory import check_device_type
 from opkernel.errors import NotFoundError
 from opkernel.kernel.context.construction import OpKernelConstruction
 from opkernel.kernel.contract import UNCLAIMED, KernelContract, Kind
@@ -18,8 +19,8 @@ from opkernel.kernel.registry.kernel_registry import (
     global_kernel_registry,
 )
 from opkernel.opdef import OpHandle, OpRegistry, global_op_registry
-from opkernel.opdef.core.register_op import declaring_frame
-from opkernel.proto import KernelDef
+from opkernel.opdef.core.declaring_site import DeclaringSite, declaring_site
+from opkernel.proto import KernelDef, OpDef
 from opkernel.types import DataType
 
 __all__ = ["OpKernelFactory", "register_kernel"]
@@ -73,9 +74,10 @@ def register_kernel(
         op_registry: where `op` is looked up to check the function; the global one by default.
 
     Raises:
-        InvalidArgumentError: the function's parameters do not fit the op's inputs and attrs. For
-            an op that is not registered yet, and for kernels that claim `outputs_as_declared`, the
-            check is made when a kernel is constructed.
+        InvalidArgumentError: no factory makes devices of the type; the op lacks an attr of `types` or
+            `attrs`, or allows it none of the values; `host_memory` names no input or output; or the
+            function's parameters do not fit the op's inputs and attrs. Of an op that is not registered
+            yet the function is checked when a kernel is constructed, all else when the op is registered.
         TypeError: the kernel's declaration lacks a device, or is given both ways; or what is
             decorated is no kernel.
 
@@ -91,10 +93,16 @@ def register_kernel(
         name = op if isinstance(op, str) else op.name
         kernel_def = _kernel_def(name, device, types, attrs, host_memory, label, priority)
     if not kernel_def.device_type:
-        raise TypeError(f"the kernel of {kernel_def.op} lacks a device")
+        raise TypeError(f"the kernel of {kernel_def.op} lacks a device, such as device='CPU'")
+    check_device_type(kernel_def.device_type, f"the kernel of {kernel_def.op}")
     target = global_kernel_registry() if registry is None else registry
     claims = contract.of_kind(kind)
-    owner = str(declaring_frame(sys._getframe(1)).f_globals.get("__name__", ""))
+    site = declaring_site(sys._getframe(1))
+    op_def = _op_def_to_check(op if isinstance(op, OpHandle) else kernel_def.op, site, op_registry)
+    if op_def is not None:
+        from opkernel.kernel.registry.validate_registrations import check_kernels
+
+        check_kernels([kernel_def], op_def)
 
     def register(kernel: _K) -> _K:
         make: Callable[[OpKernelConstruction], OpKernel]
@@ -107,13 +115,12 @@ def register_kernel(
             raise TypeError(f"a kernel of {kernel_def.op} must be callable, not {kernel!r}")
         else:
             make = FunctionKernelFactory(kernel, factory, claims.takes_out)
-            if (
-                not claims.outputs_as_declared
-            ):  # else it has been tested, and the op need not be built
-                _check(make, op if isinstance(op, OpHandle) else kernel_def.op, op_registry)
+            if op_def is not None:
+                make.check(op_def)
             named = kernel
+        name = callable_name(named)
         target.register(
-            KernelRegistration(kernel_def, callable_name(named), make, owner, system, claims)
+            KernelRegistration(kernel_def, name, make, site.owner, system, claims, site, kernel)
         )
         return kernel
 
@@ -156,15 +163,20 @@ def _kernel_def(
     return builder.build()
 
 
-def _check(
-    factory: FunctionKernelFactory, op: str | OpHandle, op_registry: OpRegistry | None
-) -> None:
-    """Check a function against its op, where the op is known by now."""
+def _op_def_to_check(
+    op: str | OpHandle, site: DeclaringSite, op_registry: OpRegistry | None
+) -> OpDef | None:
+    """The op that a kernel is checked against; None where that waits until a kernel is constructed.
+
+    It waits for ops that are not registered yet, and for the catalogue's own kernels of its ops: they
+    are tested, and the op need not be built.
+    """
+    registry = op_registry or global_op_registry()
+    if registry.is_brought(op if isinstance(op, str) else op.name, site.owner):
+        return None
     if isinstance(op, OpHandle):
-        factory.check(op.op_def)
-        return
+        return op.op_def
     try:
-        op_def = (op_registry or global_op_registry()).look_up_op_def(op)
+        return registry.look_up_op_def(op)
     except NotFoundError:
-        return
-    factory.check(op_def)
+        return None
