@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from opkernel.cli.exit_status import WrongUse
+from opkernel.cli.exported_ops import told
 from opkernel.cli.output import counted, echo, json_option, one_line, print_json
 from opkernel.cli.registered import find_op, no_such_op
 from opkernel.errors import FailedPreconditionError, InvalidArgumentError, OpError
@@ -99,10 +100,9 @@ def _import(target: str) -> str:
     except ModuleNotFoundError as error:
         if error.name is not None and (name == error.name or name.startswith(f"{error.name}.")):
             raise WrongUse(f"there is no module or file '{target}'") from error
-        raise FailedPreconditionError(f"importing '{target}' failed: {error}") from error
+        raise FailedPreconditionError(f"importing '{target}' failed: {told(error)}") from error
     except Exception as error:  # what a module of a user raises may be anything
-        why = f"{type(error).__name__}: {error}"
-        raise FailedPreconditionError(f"importing '{target}' failed: {why}") from error
+        raise FailedPreconditionError(f"importing '{target}' failed: {told(error)}") from error
     return name
 
 

@@ -22,6 +22,8 @@ import traceback
 from pathlib import Path
 from typing import Any
 
+__all__ = ["told"]
+
 
 def main(request: dict[str, Any]) -> None:
     """Import the module and write the answer."""
@@ -29,7 +31,7 @@ def main(request: dict[str, Any]) -> None:
     try:
         answer = _answer(request["module"], request.get("tree"))
     except Exception as error:  # whatever the module raises is the answer
-        answer = {"error": _told(error).replace(f"{request.get('tree')}{os.sep}", "")}
+        answer = {"error": told(error).replace(f"{request.get('tree')}{os.sep}", "")}
     Path(request["answer"]).write_text(json.dumps(answer))
 
 
@@ -74,12 +76,16 @@ def _registered_ops(module: str) -> list[dict[str, Any]]:
     return ops
 
 
-def _told(error: Exception) -> str:
-    """The error, and where the imported code raised it."""
-    told = f"{type(error).__name__}: {error}"
+def told(error: Exception) -> str:
+    """The error of an import, and where the imported code raised it."""
+    what = f"{type(error).__name__}: {error}"
     frames = traceback.extract_tb(error.__traceback__)
-    theirs = [f for f in frames if "importlib" not in f.filename and f.filename != __file__]
-    return f"{told} ({theirs[-1].filename}, line {theirs[-1].lineno})" if theirs else told
+    theirs = [f for f in frames if "importlib" not in f.filename and not _is_ours(f.filename)]
+    return f"{what} ({theirs[-1].filename}, line {theirs[-1].lineno})" if theirs else what
+
+
+def _is_ours(file: str) -> bool:
+    return Path(file).is_relative_to(Path(__file__).parents[1])
 
 
 if __name__ == "__main__":

@@ -216,6 +216,7 @@ class TestTwoKernelsOfOneModule:
             "__name__": "my_ops",
             "OpKernel": OpKernel,
             "np": np,
+            "ops": ops,
             "kernel": functools.partial(
                 register_kernel, "Twice", registry=kernels, op_registry=ops
             ),
@@ -268,6 +269,15 @@ class TestTwoKernelsOfOneModule:
 
     def test_the_same_function_twice_is_one(self, run):
         assert run("def f(x): return x\nkernel(device='CPU')(f)\nkernel(device='CPU')(f)") == ["f"]
+
+    def test_an_op_that_is_declared_anew_gets_new_kernels(self, run, ops):
+        declared = """
+        from opkernel.opdef import register_op, unchanged_shape
+        register_op("Twice", inputs=["x: float"], outputs=["y: float"], shape_fn=unchanged_shape,
+                    registry=ops)
+        """
+        ops.unregister("Twice")
+        assert run(declared + self.A + declared + self.B) == ["b"]
 
     def test_a_reloaded_module_replaces_its_kernels(self, tmp_path: Path, monkeypatch):
         source = """

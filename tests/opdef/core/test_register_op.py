@@ -125,7 +125,8 @@ def test_another_module_may_not(registry):
     with pytest.raises(AlreadyExistsError) as caught:
         exec(code, theirs)
     assert str(caught.value) == (
-        f"Op with name Mine: 'theirs' declares it, but '{__name__}' declares it already"
+        f"Op with name Mine: 'theirs' declares it, but '{__name__}' declares it already; "
+        "choose another name"
     )
     assert registry.owner("Mine") == __name__
 

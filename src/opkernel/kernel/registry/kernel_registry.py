@@ -54,6 +54,7 @@ class KernelRegistration:
         contract: what the kernel claims.
         site: where it is registered.
         kernel: what was registered: a function, a class, or a factory.
+        op_def: the op that it was checked against then.
     """
 
     kernel_def: KernelDef
@@ -64,6 +65,7 @@ class KernelRegistration:
     contract: KernelContract = UNCLAIMED
     site: DeclaringSite | None = None
     kernel: Any = None
+    op_def: OpDef | None = None
 
     @property
     def key(self) -> _Key:
@@ -103,11 +105,15 @@ class KernelRegistration:
         return is_same or (is_named and constraints_overlap(new, old))
 
     def _stands_beside(self, other: KernelRegistration) -> bool:
-        """Whether one run of the module's code registers both, and they are different kernels."""
+        """Whether one run of the module's code registers both, and they are different kernels.
+
+        They are not where the op was declared anew in between.
+        """
         here, there = self.site, other.site
         if here is None or there is None or not here.is_of_same_run(there):
             return False
-        if self.kernel is other.kernel:
+        is_of_other_op = self.op_def is not other.op_def and None not in (self.op_def, other.op_def)
+        if self.kernel is other.kernel or is_of_other_op:
             return False
         return here.line != there.line or _definition(self.kernel) != _definition(other.kernel)
 

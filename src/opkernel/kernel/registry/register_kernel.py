@@ -90,8 +90,7 @@ def register_kernel(
             )
         kernel_def = op.build()
     else:
-        name = op if isinstance(op, str) else op.name
-        kernel_def = _kernel_def(name, device, types, attrs, host_memory, label, priority)
+        kernel_def = _kernel_def(_name_of(op), device, types, attrs, host_memory, label, priority)
     if not kernel_def.device_type:
         raise TypeError(f"the kernel of {kernel_def.op} lacks a device, such as device='CPU'")
     check_device_type(kernel_def.device_type, f"the kernel of {kernel_def.op}")
@@ -105,26 +104,51 @@ def register_kernel(
         check_kernels([kernel_def], op_def)
 
     def register(kernel: _K) -> _K:
-        make: Callable[[OpKernelConstruction], OpKernel]
-        named: Callable[..., Any]
-        if isinstance(kernel, type) and issubclass(kernel, OpKernel):
-            make, named = _runnable(kernel), kernel
-        elif isinstance(kernel, OpKernelFactory) and not isinstance(kernel, type):
-            make, named = partial(_create, kernel), type(kernel)
-        elif not callable(kernel):
-            raise TypeError(f"a kernel of {kernel_def.op} must be callable, not {kernel!r}")
-        else:
-            make = FunctionKernelFactory(kernel, factory, claims.takes_out)
-            if op_def is not None:
-                make.check(op_def)
-            named = kernel
-        name = callable_name(named)
+        make = _maker(kernel, kernel_def.op, factory, claims)
+        if op_def is not None and isinstance(make, FunctionKernelFactory):
+            make.check(op_def)
+        named: Any = type(kernel) if isinstance(make, partial) else kernel
         target.register(
-            KernelRegistration(kernel_def, name, make, site.owner, system, claims, site, kernel)
+            KernelRegistration(
+                kernel_def=kernel_def,
+                class_name=callable_name(named),
+                factory=make,
+                owner=site.owner,
+                is_system=system,
+                contract=claims,
+                site=site,
+                kernel=kernel,
+                op_def=op_def,
+            )
         )
         return kernel
 
     return register
+
+
+def _name_of(op: object) -> str:
+    if not isinstance(op, str | OpHandle):
+        example = '@register_kernel("Twice", device="CPU")'
+        raise TypeError(f"register_kernel takes an op or its name, not {op!r}: {example}")
+    return op if isinstance(op, str) else op.name
+
+
+def _maker(
+    kernel: Any, op: str, is_factory: bool, claims: KernelContract
+) -> Callable[[OpKernelConstruction], OpKernel]:
+    """What makes the kernels of what is registered."""
+    fix = "a class derived from opkernel.OpKernel"
+    if isinstance(kernel, type) and issubclass(kernel, OpKernel):
+        return _runnable(kernel)
+    if isinstance(kernel, OpKernelFactory) and not isinstance(kernel, type):
+        return partial(_create, kernel)
+    if not callable(kernel):
+        raise TypeError(
+            f"a kernel of {op} must be callable, not {kernel!r}: a function of the inputs, or {fix}"
+        )
+    if isinstance(kernel, type) and hasattr(kernel, "compute"):
+        raise TypeError(f"{kernel.__qualname__}, the kernel of {op}, must be {fix}")
+    return FunctionKernelFactory(kernel, is_factory, claims.takes_out)
 
 
 def _runnable(kernel: type[OpKernel]) -> type[OpKernel]:
@@ -153,6 +177,11 @@ def _kernel_def(
     label: str,
     priority: int,
 ) -> KernelDef:
+    for what, given in (("types", types), ("attrs", attrs)):
+        if given is not None and not isinstance(given, Mapping):
+            raise TypeError(f"{op}: {what} is a dict by attr such as {{'T': ...}}, not {given!r}")
+    if isinstance(host_memory, str):
+        raise TypeError(f"{op}: host_memory is a list of arguments: [{host_memory!r}]")
     builder = KernelDefBuilder(op).device(device).label(label).priority(priority)
     for attr, allowed in (types or {}).items():
         builder.type_constraint(attr, allowed)

@@ -136,9 +136,13 @@ def _fault(constraint: KernelDef.AttrConstraint, op_def: OpDef) -> str | None:
         return f"of type '{attr.type}' with the values {allowed}"
     values = getattr(constraint.allowed_values.list, fields[0])
     if not any(_is_allowed(fields[0], value, attr) for value in values):
+        is_number = fields[0] == "i"
+        rule = (
+            f"at least {attr.minimum}" if is_number else summarize_attr_value(attr.allowed_values)
+        )
         return (
             f"with the values {summarize_attr_value(constraint.allowed_values)}, of which the op "
-            f"allows none: {summarize_attr_value(attr.allowed_values)}"
+            f"allows none: {rule}"
         )
     return None
 

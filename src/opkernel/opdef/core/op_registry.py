@@ -170,7 +170,7 @@ class OpRegistry:
             if before not in (None, declaration.owner):
                 raise AlreadyExistsError(
                     f"Op with name {name}: '{declaration.owner}' declares it, but '{before}' "
-                    "declares it already"
+                    "declares it already; choose another name"
                 )
             known = self._declared.get(name), self._registered.pop(name, None)
             self._declared[name] = declaration

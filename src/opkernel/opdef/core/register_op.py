@@ -166,9 +166,9 @@ def register_op(
     }
     declaration = _Declaration(
         name,
-        _specs(inputs, "inputs"),
-        _specs(outputs, "outputs"),
-        _specs(attrs, "attrs"),
+        _specs(inputs, "inputs", name),
+        _specs(outputs, "outputs", name),
+        _specs(attrs, "attrs", name),
         shape_fn,
         doc,
         flags,
@@ -182,10 +182,16 @@ def register_op(
     return handle
 
 
-def _specs(specs: Iterable[str], what: str) -> tuple[str, ...]:
+def _specs(specs: Iterable[str], what: str, op: str) -> tuple[str, ...]:
     if isinstance(specs, str):
-        raise TypeError(f"{what} is a list of specs, not the string {specs!r}")
-    return tuple(specs)
+        raise TypeError(f"{op}: {what} is a list of specs, not the string {specs!r}: [{specs!r}]")
+    found = tuple(specs)
+    for spec in found:
+        if not isinstance(spec, str):
+            raise TypeError(
+                f"{op}: {what} is a list of strings such as 'x: float', with no {spec!r}"
+            )
+    return found
 
 
 def _check_shape_fn(op: str, shape_fn: OpShapeInferenceFn) -> None:
