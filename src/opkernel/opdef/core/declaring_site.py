@@ -32,8 +32,11 @@ class DeclaringSite(NamedTuple):
 def declaring_site(caller: FrameType) -> DeclaringSite:
     """The place in the module that is being imported, or else the caller's.
 
-    A module may declare a family of its ops or kernels through a function of another module.
+    A module may declare a family of its ops or kernels through a function of another module. A module
+    that declares for others alone says so: `__declares_for_its_caller__`.
     """
+    while "__declares_for_its_caller__" in caller.f_globals and caller.f_back is not None:
+        caller = caller.f_back
     frame = _importing(caller) or caller
     code = frame.f_code
     return DeclaringSite(

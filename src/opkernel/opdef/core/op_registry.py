@@ -18,6 +18,7 @@ it imports modules, and a module that another thread imports may be waiting to r
 Source: TensorFlow core/framework/op.cc.
 """
 
+import functools
 import importlib
 import threading
 from collections.abc import Callable, Iterable
@@ -428,6 +429,7 @@ def _as_factory(op: OpRegistrationData | OpDefBuilder | Factory) -> Factory:
     return op.finalize if isinstance(op, OpDefBuilder) else op
 
 
+@functools.cache
 def _catalogue() -> ModuleType:
     """The catalogue's loader. It stands on a floor above and is known here by its name alone."""
     return importlib.import_module("opkernel.ops.loader")
