@@ -49,3 +49,28 @@ def test_the_readme_leads_to_every_page() -> None:
     links = {link.split("#")[0] for link in LINK.findall((ROOT / "README.md").read_text())}
     assert {f"docs/{page.name}" for page in (ROOT / "docs").glob("*.md")} <= links
     assert all((ROOT / link).exists() for link in links if "://" not in link)
+
+
+def test_the_page_on_kernels_lists_what_contexts_and_constructions_have() -> None:
+    done = subprocess.run(
+        [sys.executable, str(ROOT / "tools" / "generate_context_docs.py"), "--check"],
+        env={**os.environ, "PYTHONPATH": str(ROOT / "src")},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "`allocate_output(which: int | str" in (ROOT / "docs" / "kernels.md").read_text("utf-8")
+
+
+SECTION_LINK = re.compile(r"\]\((?!https?:)([^)#\s]*)#([^)\s]+)\)")
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_links_to_sections_lead_to_one(page: str) -> None:
+    folder = (ROOT / page).parent
+    for file, anchor in SECTION_LINK.findall((ROOT / page).read_text(encoding="utf-8")):
+        target = folder / file if file else ROOT / page
+        headings = re.findall(r"^#+ (.*)$", target.read_text(encoding="utf-8"), re.MULTILINE)
+        anchors = [re.sub(r"[^\w -]", "", one.lower()).replace(" ", "-") for one in headings]
+        assert anchor in anchors, f"{file}#{anchor}"

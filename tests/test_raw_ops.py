@@ -1,5 +1,6 @@
 """Ops as functions: signatures, documentation, and where a call runs."""
 
+import contextlib
 import inspect
 import subprocess
 import sys
@@ -10,6 +11,7 @@ import pytest
 
 import opkernel
 from opkernel import raw_ops
+from opkernel.errors import InvalidArgumentError
 from opkernel.graph import Graph, Operation, Tensor
 from opkernel.opdef import OpDefBuilder, op_docstring, unknown_shape
 from opkernel.proto import ApiDef
@@ -81,6 +83,36 @@ def test_words_of_python_take_an_underscore() -> None:
 def test_wrong_arguments_are_told_as_of_any_function(arguments: dict[str, object]) -> None:
     with pytest.raises(TypeError, match=r"AddV2\(\)"):
         getattr(raw_ops, "AddV2")(**arguments)  # noqa: B009  # arguments that the stub refuses
+
+
+@pytest.mark.parametrize(
+    ("op", "arguments", "message"),
+    [
+        ("Split", {"num_split": 2.5}, "2.5 is not a value for an attr of type int, such as 3: "),
+        ("Split", {"num_split": "a"}, "'a' is not a value for an attr of type int, such as 3: "),
+        ("Split", {"num_split": 2**70}, ".* such as 3: Value out of range"),
+        ("Any", {"keep_dims": 1}, "1 is not a value for an attr of type bool, such as True: "),
+        ("Squeeze", {"squeeze_dims": 1}, r"1 is not .* list\(int\), such as \[3\]: a list"),
+        ("Squeeze", {"squeeze_dims": ["a"]}, r"\['a'\] is not .* list\(int\), such as \[3\]"),
+    ],
+)
+@pytest.mark.parametrize("in_graph", [False, True])
+def test_a_wrong_attr_is_told_with_op_argument_and_a_right_value(
+    op: str, arguments: dict[str, object], message: str, in_graph: bool
+) -> None:
+    inputs = {"Split": {"axis": 0, "value": [1.0]}, "Any": {"input": [True], "axis": 0}}
+    given = {**inputs.get(op, {"input": [[1.0]]}), **arguments}
+    (attr,) = arguments
+    with (
+        Graph().as_default() if in_graph else contextlib.nullcontext(),
+        pytest.raises(InvalidArgumentError, match=f"Attr '{attr}' of '{op}' Op: {message}"),
+    ):
+        getattr(raw_ops, op)(**given)
+
+
+def test_an_unexpected_argument_is_told_before_a_missing_one() -> None:
+    with pytest.raises(TypeError, match=r"Split\(\) got unexpected keyword arguments: num"):
+        getattr(raw_ops, "Split")(axis=0, value=[1.0], num=1)  # noqa: B009  # else mypy refuses it
 
 
 def test_arrays_run_at_once() -> None:

@@ -76,6 +76,9 @@ class ToyFactory(DeviceFactory):
         return [ToyDevice(index, options) for index in range(count)]
 
 
+register_device_factory("TOY", ToyFactory(), priority=10)
+
+
 def compute(op: str, function: Any, types: Sequence[DataType] = NUMERIC) -> None:
     """Register a kernel that computes on the device."""
 
@@ -116,6 +119,3 @@ def const(*, value: Any) -> Any:
 def shape(x: ToyArray, *, out_type: Any) -> np.ndarray[Any, Any]:
     """The shape, which is wanted on the host."""
     return np.array(x.shape, out_type.numpy_dtype)
-
-
-register_device_factory("TOY", ToyFactory(), priority=10)

@@ -31,7 +31,7 @@ from opkernel.plugins import contents_of, load_plugins
 SOURCES = Path(__file__).resolve().parents[2] / "src"
 GPU_KERNEL = """
 import opkernel
-opkernel.register_kernel("MatMul", device="PLUGIN_DEVICE", types={"T": opkernel.float32})(
+opkernel.register_kernel("MatMul", device="TPU", types={"T": opkernel.float32})(
     lambda a, b: a @ b
 )
 """
@@ -105,15 +105,15 @@ from opkernel.opdef import NodeDefBuilder, fake_input
 builder = NodeDefBuilder("m", "MatMul").attr("T", 1)
 node = builder.input(fake_input()).input(fake_input()).finalize()
 print(find_kernel_def("CPU", node).device_type)
-print(find_kernel_def("PLUGIN_DEVICE", node).device_type)
+print(find_kernel_def("TPU", node).device_type)
 """
-        assert run(code, plugins).split() == ["CPU", "PLUGIN_DEVICE"]
+        assert run(code, plugins).split() == ["CPU", "TPU"]
 
     def test_who_lists_all_ops_or_the_kernels_of_one_sees_theirs(self, plugins: Plugins):
         plugins.put("listed", op("PluginListed") + GPU_KERNEL)
         assert "PluginListed" in global_op_registry().names()
         kernels = get_registered_kernels_for_op("MatMul").kernel
-        assert "PLUGIN_DEVICE" in {kernel.device_type for kernel in kernels}
+        assert "TPU" in {kernel.device_type for kernel in kernels}
         (plugin,) = load_plugins()
         assert contents_of(plugin).ops == {"PluginListed"}
         assert len(contents_of(plugin).kernels) == 2
@@ -193,7 +193,7 @@ class TestBrokenOnes:
         assert not knows("PluginMore")
         assert not get_registered_kernels_for_op("PluginHalf").kernel
         kernels = get_registered_kernels_for_op("MatMul").kernel
-        assert "PLUGIN_DEVICE" not in {kernel.device_type for kernel in kernels}
+        assert "TPU" not in {kernel.device_type for kernel in kernels}
         assert "opkernel_plugins.half.more" not in sys.modules
 
     def test_an_op_that_another_plugin_has(self, plugins: Plugins):

@@ -34,7 +34,7 @@ from opkernel.types import DataType
 
 __all__ = ["CustomOp", "op"]
 
-__declares_for_its_caller__ = True  # `declaring_frame` asks
+__declares_for_its_caller__ = True  # `declaring_site` asks
 
 _P = ParamSpec("_P")
 _R = TypeVar("_R")

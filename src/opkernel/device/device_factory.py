@@ -11,7 +11,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
-from opkernel.errors import AlreadyExistsError, NotFoundError
+from opkernel.errors import AlreadyExistsError, InvalidArgumentError, NotFoundError
 from opkernel.opdef.core.op_registry import load_plugins
 from opkernel.records import dataclass
 
@@ -21,8 +21,10 @@ if TYPE_CHECKING:
 __all__ = [
     "DEFAULT_PRIORITY",
     "NAME_PREFIX",
+    "TENSORFLOW_DEVICE_TYPES",
     "DeviceFactory",
     "DeviceOptions",
+    "check_device_type",
     "device_factory",
     "device_types",
     "has_own_memory",
@@ -34,6 +36,12 @@ __all__ = [
 DEFAULT_PRIORITY = 50
 NAME_PREFIX = "/job:localhost/replica:0/task:0"
 """The prefix of device names in a process that is in no cluster."""
+
+TENSORFLOW_DEVICE_TYPES = frozenset(
+    {"CPU", "DEFAULT", "GPU", "TPU", "TPU_SYSTEM", "XLA_CPU", "XLA_CPU_JIT", "XLA_GPU"}
+    | {"XLA_GPU_JIT", "XLA_TPU_JIT"}
+)
+"""The types that kernels may be for in any process, whether or not something makes devices of them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,6 +144,30 @@ def device_factory(device_type: str) -> DeviceFactory:
             f"No device factory is registered for '{device_type}'; there are: {there}"
         )
     return _factories[device_type].factory
+
+
+def check_device_type(device_type: str, subject: str) -> None:
+    """Check that there may be devices of a type: a factory makes them, or TensorFlow knows the type.
+
+    Raises:
+        InvalidArgumentError: neither is so; plugins were loaded to find a factory. `subject` is for the
+            message.
+    """
+    if device_type in TENSORFLOW_DEVICE_TYPES:
+        return
+    load_device_types([device_type])
+    if device_type not in _factories:
+        known = sorted(TENSORFLOW_DEVICE_TYPES | _factories.keys())
+        is_case = device_type.upper() in known
+        hint = (
+            f"perhaps you mean '{device_type.upper()}'"
+            if is_case
+            else f"known are {', '.join(known)}"
+        )
+        raise InvalidArgumentError(
+            f"{subject} is for devices of type '{device_type}', which no factory makes; {hint}; a type of "
+            "your own is registered before its kernels: register_device_factory(...)"
+        )
 
 
 def has_own_memory(device_type: str) -> bool:

@@ -8,8 +8,9 @@ claims nothing, all that it gives is checked at every call, in every way of call
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Literal, get_args
 
+from opkernel.errors import InvalidArgumentError
 from opkernel.records import dataclass, replace
 
 __all__ = ["UNCLAIMED", "KernelContract", "Kind"]
@@ -58,10 +59,15 @@ class KernelContract:
     releases_gil: bool = False
 
     def of_kind(self, kind: Kind) -> KernelContract:
-        """The contract with the claim of a kind added."""
+        """The contract with the claim of a kind added; InvalidArgumentError for a word that is no kind."""
         if kind in ("elementwise", "same_shapes"):
             return replace(self, elementwise=True, same_shapes=kind == "same_shapes")
-        return replace(self, may_alias=True) if kind == "view" else self
+        if kind == "view":
+            return replace(self, may_alias=True)
+        if kind != "opaque":
+            kinds = ", ".join(get_args(Kind))
+            raise InvalidArgumentError(f"{kind!r} is no kind of kernel; there are {kinds}")
+        return self
 
 
 UNCLAIMED = KernelContract()

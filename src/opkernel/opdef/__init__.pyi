@@ -181,6 +181,7 @@ from opkernel.opdef.compat.op_history_file import parse_op_history as parse_op_h
 from opkernel.opdef.compat.op_history_file import read_op_history as read_op_history
 from opkernel.opdef.compat.op_history_file import write_op_history as write_op_history
 from opkernel.opdef.compat.op_revision import OpRevision as OpRevision
+from opkernel.opdef.core.attr_value import attr_for_op as attr_for_op
 from opkernel.opdef.core.attr_value import attr_from_python as attr_from_python
 from opkernel.opdef.core.attr_value import attr_to_python as attr_to_python
 from opkernel.opdef.core.attr_value import infer_attr_from_python as infer_attr_from_python

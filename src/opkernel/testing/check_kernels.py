@@ -15,7 +15,12 @@ from typing import Any
 import numpy as np
 
 from opkernel.device.local_device import CPU
-from opkernel.errors import DeadlineExceededError, OpError, as_op_error
+from opkernel.errors import (
+    DeadlineExceededError,
+    InvalidArgumentError,
+    OpError,
+    as_op_error,
+)
 from opkernel.graph.core.control_flow_ops import SWITCH_OPS
 from opkernel.kernel import (
     KernelRegistration,
@@ -37,7 +42,7 @@ from opkernel.kernel.context.declared_outputs import check_shape
 from opkernel.kernel.context.params import ContextParams
 from opkernel.kernel.context.tensor_ref import TensorRef
 from opkernel.kernel.registry.kernel_def import violated_constraint
-from opkernel.kernel.registry.lookup import DEFAULT_DEVICE_TYPE
+from opkernel.kernel.registry.lookup import DEFAULT_DEVICE_TYPE, match_kernel
 from opkernel.kernel.verification import broken_claims
 from opkernel.opdef import OpRegistry
 from opkernel.proto import NodeDef
@@ -148,9 +153,18 @@ class Checker:
         """The outputs of each kernel that takes the call, under the kernel's name."""
         for registration in self.kernels(call.node_def.op):
             if takes(registration, call):
+                self._check_choice(call, registration)
                 outcome = self.outcome(call, registration)
                 if not isinstance(outcome, BaseException):
                     yield _name(registration), outcome
+
+    def _check_choice(self, call: OpCall, registration: KernelRegistration) -> None:
+        """Raise CheckFailure where the node of a call could not choose between kernels."""
+        device_type = registration.kernel_def.device_type
+        try:
+            match_kernel(self.registry, device_type, node_for(registration, call))
+        except InvalidArgumentError as error:
+            raise CheckFailure(call, error.message) from error
 
     def kernel(self, call: OpCall, registration: KernelRegistration) -> OpKernel:
         """The kernel that one registration makes for the node."""

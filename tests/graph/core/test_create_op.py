@@ -1,13 +1,15 @@
 """Making operations: attrs that follow from inputs, constants, checks, shapes."""
 
+import re
 import threading
+from typing import Any
 
 import numpy as np
 import pytest
 
 from opkernel.errors import FailedPreconditionError, InvalidArgumentError, NotFoundError
 from opkernel.graph import Graph, Tensor, get_default_graph, reset_default_graph
-from opkernel.opdef import OpRegistry, register_op, unknown_shape
+from opkernel.opdef import InferenceContext, OpRegistry, register_op, unknown_shape
 from opkernel.opdef.common_shapes import scalar_shape
 from opkernel.proto import AttrValue, NodeDef, OpDef
 from opkernel.types import DataType, float32, int32
@@ -215,3 +217,50 @@ def test_threads_see_the_same_tensors(graph: Graph) -> None:
     for thread in threads:
         thread.join()
     assert len(seen) == 50
+
+
+def beyond(c: InferenceContext) -> None:
+    c.set_output(1, c.input(0))
+
+
+def from_beyond(c: InferenceContext) -> None:
+    c.set_output(0, c.input(2))
+
+
+def no_handle(c: InferenceContext) -> None:
+    c.set_output(0, (2, 3))  # type: ignore[arg-type]  # the mistake of this test
+
+
+def misnamed(c: InferenceContext) -> None:
+    c.set_output(0, c.input("q")[0])
+
+
+@pytest.mark.parametrize(
+    ("shape_fn", "message"),
+    [
+        (beyond, "has no output 1: it has 1 output, number 0 for '{{node n}}"),
+        (from_beyond, "has no input 2: it has 2 inputs, numbers 0 to 1"),
+        (
+            no_handle,
+            "Output 0 must have exactly 1 shape, a ShapeHandle as make_shape gives, not (2",
+        ),
+        (misnamed, "Unknown input name: q; inputs are x, y"),
+    ],
+)
+def test_errors_of_shape_functions_are_in_the_terms_of_the_op(shape_fn: Any, message: str) -> None:
+    name = f"Told{shape_fn.__name__.title().replace('_', '')}InTests"
+    specs = ["x: float", "y: float"]
+    register_op(name, inputs=specs, outputs=["z: float"], shape_fn=shape_fn)
+    with pytest.raises(InvalidArgumentError, match=re.escape(message)):
+        Graph().create_op(name, [1.0, 2.0], name="n")
+
+
+def test_what_a_shape_function_raises_is_told_with_its_line() -> None:
+    line = failing.__code__.co_firstlineno + 1
+    register_op("DividesInTests", shape_fn=failing)
+    with pytest.raises(InvalidArgumentError, match=rf"ZeroDivisionError.*{__file__}:{line} \(node"):
+        Graph().create_op("DividesInTests")
+
+
+def failing(c: InferenceContext) -> None:
+    1 / 0  # noqa: B018  # as a mistake would

@@ -109,7 +109,8 @@ class TestFindKernel:
         )
         assert str(error.value) == (
             "Multiple OpKernel registrations match NodeDef at the same priority '{{node n}}': "
-            f"{text} and {text}"
+            f"{text} and {text}; they are K1 and K0; give one of them a higher priority=, other "
+            "types= or a label="
         )
 
     def test_kernels_are_compared_newest_first_as_in_tensorflow(self):

@@ -69,7 +69,7 @@ def test_a_kernel_for_more_types_than_the_op_has_is_fine():
 
 
 def test_kernels_that_a_node_could_not_choose_between():
-    with pytest.raises(InvalidArgumentError, match=r"at the same priority.*\(K1\).*\(K0\)"):
+    with pytest.raises(InvalidArgumentError, match=r"at the same priority.*, K1, .*, K0"):
         validate(
             on_cpu().type_constraint("T", ["float", "half"]),
             on_cpu().type_constraint("T", ["half", "int32"]).attr_constraint("mode", "same"),
@@ -78,7 +78,7 @@ def test_kernels_that_a_node_could_not_choose_between():
 
 def test_priorities_do_not_count_among_default_kernels():
     default = Name("A").device("DEFAULT")
-    with pytest.raises(InvalidArgumentError, match=r"of 'A' match the same nodes.*\(K1\).*\(K0\)"):
+    with pytest.raises(InvalidArgumentError, match=r"of 'A' match the same nodes.*, K1, .*, K0"):
         validate(default, Name("A").device("DEFAULT").priority(1))
     validate(default, Name("A").device("DEFAULT").label("x").priority(1))
 

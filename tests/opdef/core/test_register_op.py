@@ -54,19 +54,55 @@ def test_the_whole_declaration(registry):
     assert registry.look_up("Everything") is handle.registration
 
 
-def test_nothing_is_parsed_before_the_op_is_used(registry):
-    handle = register_op("Bad", inputs=["a: T"], shape_fn=unknown_shape, registry=registry)
-    for _ in range(2):
-        with pytest.raises(InvalidArgumentError, match="Reference to unknown attr 'T'"):
-            registry.look_up("Bad")
-        with pytest.raises(InvalidArgumentError, match="Reference to unknown attr 'T'"):
-            _ = handle.op_def
+@pytest.mark.parametrize(
+    ("name", "inputs", "message"),
+    [
+        ("Bad", ["a: T"], "Reference to unknown attr 'T' from Input"),
+        ("lower", [], "CamelCase"),
+        ("Bad", ["a: int32", "a: int32"], "Duplicate name: a"),
+    ],
+)
+def test_what_is_wrong_is_refused_at_once(registry, name, inputs, message):
+    with pytest.raises(InvalidArgumentError, match=message):
+        register_op(name, inputs=inputs, shape_fn=unknown_shape, registry=registry)
+    assert name not in registry.names()
 
 
-def test_what_the_specs_allow_and_an_op_does_not_is_found_by_the_registry(registry):
-    register_op("lower", shape_fn=unknown_shape, registry=registry)
-    with pytest.raises(InvalidArgumentError, match="CamelCase"):
-        registry.look_up("lower")
+def test_a_wrong_declaration_leaves_the_one_before(registry):
+    register_op("Cell", attrs=["a: int"], shape_fn=unknown_shape, registry=registry)
+    with pytest.raises(InvalidArgumentError, match="Trouble parsing type string"):
+        register_op("Cell", attrs=["b: in"], shape_fn=unknown_shape, registry=registry)
+    assert registry.look_up_op_def("Cell").attr[0].name == "a"
+    assert registry.owner("Cell") == __name__
+
+
+@pytest.mark.parametrize(
+    ("shape_fn", "fact"),
+    [
+        (None, "not None"),
+        ("unknown", "not 'unknown'"),
+        (lambda: None, "too many positional arguments"),
+        (lambda c, scale: None, "missing a required argument: 'scale'"),
+    ],
+)
+def test_a_shape_function_takes_the_context(registry, shape_fn, fact):
+    with pytest.raises(TypeError, match=rf"Shapeless: shape_fn must be.*{fact}.*unknown_shape"):
+        register_op("Shapeless", shape_fn=shape_fn, registry=registry)
+    assert registry.names() == []
+
+
+def test_any_callable_of_one_argument_is_a_shape_function(registry):
+    for number, shape_fn in enumerate((lambda c, scale=2: None, lambda *c: None, registry.__eq__)):
+        register_op(f"Shaped{number}", shape_fn=shape_fn, registry=registry)
+
+
+def test_what_the_loader_brings_is_built_at_the_first_look_up():
+    registry = OpRegistry()
+    registry.set_loader(None, owner=lambda name: __name__)
+    register_op("Late", inputs=["a: T"], shape_fn=unknown_shape, registry=registry)
+    assert registry.names() == ["Late"]
+    with pytest.raises(InvalidArgumentError, match="Reference to unknown attr 'T'"):
+        registry.look_up("Late")
 
 
 def test_a_module_may_declare_its_op_anew(registry):
@@ -89,7 +125,8 @@ def test_another_module_may_not(registry):
     with pytest.raises(AlreadyExistsError) as caught:
         exec(code, theirs)
     assert str(caught.value) == (
-        f"Op with name Mine: 'theirs' declares it, but '{__name__}' declares it already"
+        f"Op with name Mine: 'theirs' declares it, but '{__name__}' declares it already; "
+        "choose another name"
     )
     assert registry.owner("Mine") == __name__
 

@@ -209,17 +209,17 @@ class TestDeviceTypes:
     )
     def test_copies_go_where_memories_differ(self, name, factory, is_apart, ops):
         kernels = KernelRegistry()
-        for op in ("HostSource", "Sink", "_Send", "_Recv", "_HostSend", "_HostRecv"):
-            on_host = {"HostSource": ["o"], "_HostSend": ["tensor"], "_HostRecv": ["tensor"]}
-            register_kernel(op, device=name, host_memory=on_host.get(op, []), registry=kernels)(
-                OpKernel
-            )
         graph = Graph(ops)
         h = graph.create_op("HostSource", name="h").outputs[0]
         graph.create_op("Sink", [h, h], name="y")
         if factory is not None:
             register_device_factory(name, factory)
         try:
+            for op in ("HostSource", "Sink", "_Send", "_Recv", "_HostSend", "_HostRecv"):
+                on_host = {"HostSource": ["o"], "_HostSend": ["tensor"], "_HostRecv": ["tensor"]}
+                register_kernel(op, device=name, host_memory=on_host.get(op, []), registry=kernels)(
+                    OpKernel
+                )
             ensure_memory_types(name, f"/device:{name}:0", graph, registry=kernels)
         finally:
             if factory is not None:

@@ -36,7 +36,7 @@ def run(graph, fetches, feeds, count=3, **options):
     metadata = RunMetadata()
     with opkernel.Session(graph, config=config, **options) as session:
         session.run(fetches, feeds)
-        asked = opkernel.RunOptions(output_partition_graphs=True, timeout_in_ms=60_000)
+        asked = opkernel.RunOptions(output_partition_graphs=True, timeout_in_ms=600_000)
         return session.run(fetches, feeds, asked, metadata), list(metadata.partition_graphs)
 
 
@@ -233,7 +233,7 @@ def test_any_placement_on_a_type_with_memory_of_its_own(build, toy):
             device_count={"CPU": 1, "TOY": 2}, allow_soft_placement=True
         )
         metadata = RunMetadata()
-        options = opkernel.RunOptions(output_partition_graphs=True, timeout_in_ms=60_000)
+        options = opkernel.RunOptions(output_partition_graphs=True, timeout_in_ms=600_000)
         with opkernel.Session(graph, config=config) as session:
             values = session.run(fetches, {"x:0": X}, options, metadata)
         check_transfers(metadata.partition_graphs)

@@ -19,6 +19,7 @@ from opkernel.opdef import (
     CallInputs,
     InputValues,
     OpRegistrationData,
+    attr_for_op,
     attr_from_python,
     attr_to_python,
     infer_attr_from_python,
@@ -167,12 +168,7 @@ class Arguments:
             if not name.startswith("_"):
                 raise InvalidArgumentError(f"'{self._op_def.name}' Op has no attr named '{name}'")
             return infer_attr_from_python(value)
-        try:
-            return attr_from_python(value, self._declared[name].type)
-        except OpError as error:
-            raise InvalidArgumentError(
-                f"Attr '{name}' of '{self._op_def.name}' Op: {error.message}"
-            ) from error
+        return attr_for_op(self._op_def.name, self._declared[name], value)
 
     def _split(self, inputs: list[Any] | dict[str, Any]) -> dict[str, Any]:
         """The inputs by argument."""

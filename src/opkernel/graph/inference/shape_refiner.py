@@ -399,13 +399,23 @@ def _failure_of(op: Operation, context: InferenceContext) -> OpError | None:
         raise
     except Exception as error:  # whatever the author of the op did wrong
         failure = InvalidArgumentError(
-            f"The shape function of {op.type} failed: {error!r} (node '{op.name}')",
+            f"The shape function of {op.type} failed: {error!r}, {_place_of(error)} (node '{op.name}')",
             node=op.name,
             op=op.type,
         )
         failure.__cause__ = error
         return failure
     return None
+
+
+def _place_of(error: Exception) -> str:
+    """The file and line that raised an error."""
+    traceback = error.__traceback__
+    while traceback is not None and traceback.tb_next is not None:
+        traceback = traceback.tb_next
+    if traceback is None:
+        return ""
+    return f"{traceback.tb_frame.f_code.co_filename}:{traceback.tb_lineno}"
 
 
 def merged_shape(known: ShapeHandle, given: PartialTensorShape) -> ShapeHandle:

@@ -43,10 +43,18 @@ class KernelDefBuilder:
 
         `allowed` is whatever `as_dtype` takes, or several of those. A second constraint on the
         same attr is a second condition, not a replacement.
+
+        Raises:
+            InvalidArgumentError: one of them is no type.
         """
         if isinstance(allowed, str) or not isinstance(allowed, Iterable):
             allowed = [allowed]
-        types = [as_dtype(dtype) for dtype in allowed]
+        try:
+            types = [as_dtype(dtype) for dtype in allowed]
+        except (OpError, TypeError) as error:
+            raise InvalidArgumentError(
+                f"{self._def.op}: the types allowed for attr '{attr}': {error}"
+            ) from None
         if isinstance(allowed, AbstractSet):
             types.sort()
         self._allowed_values(attr).type.extend(types)
@@ -60,7 +68,10 @@ class KernelDefBuilder:
         Raises:
             InvalidArgumentError: a value is of another type, or they are of different types.
         """
-        wanted: list[Any] = [allowed] if isinstance(allowed, str | int) else list(allowed)
+        if isinstance(allowed, str) or not isinstance(allowed, Iterable):
+            wanted: list[Any] = [allowed]
+        else:
+            wanted = list(allowed)
         values = self._allowed_values(attr)
         kinds = {type(value) for value in wanted}
         if kinds <= {bool}:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable
 from threading import Lock, RLock
-from typing import TYPE_CHECKING, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from opkernel.errors import NotFoundError
 from opkernel.kernel.contract import UNCLAIMED, KernelContract
@@ -17,8 +17,14 @@ from opkernel.kernel.registry.kernel_def import (
     kernel_label,
     violated_constraint,
 )
-from opkernel.opdef.core.op_registry import SYSTEM_OPS, load_from_catalogue, load_plugins
-from opkernel.proto import KernelDef, NodeDef
+from opkernel.opdef.core.declaring_site import DeclaringSite
+from opkernel.opdef.core.op_registry import (
+    SYSTEM_OPS,
+    global_op_registry,
+    load_from_catalogue,
+    load_plugins,
+)
+from opkernel.proto import KernelDef, NodeDef, OpDef
 from opkernel.records import dataclass
 
 if TYPE_CHECKING:  # both modules need this one to run
@@ -46,6 +52,9 @@ class KernelRegistration:
         is_system: the kernel belongs to the system's own ops (REGISTER_SYSTEM_KERNEL_BUILDER);
             every selection of kernels keeps it.
         contract: what the kernel claims.
+        site: where it is registered.
+        kernel: what was registered: a function, a class, or a factory.
+        op_def: the op that it was checked against then.
     """
 
     kernel_def: KernelDef
@@ -54,6 +63,9 @@ class KernelRegistration:
     owner: str = ""
     is_system: bool = False
     contract: KernelContract = UNCLAIMED
+    site: DeclaringSite | None = None
+    kernel: Any = None
+    op_def: OpDef | None = None
 
     @property
     def key(self) -> _Key:
@@ -67,28 +79,59 @@ class KernelRegistration:
             and violated_constraint(self.kernel_def, node_def) is None
         )
 
+    @property
+    def described(self) -> str:
+        """The kernel's name, module and line, for messages."""
+        if self.site is None:
+            return self.class_name
+        return f"{self.class_name} (module {self.owner}, {self.site.file}:{self.site.line})"
+
     def replaces(self, other: KernelRegistration) -> bool:
         """Whether this is `other` registered again, as by a notebook's cell that is run twice.
 
         It is where the same module declares a kernel of the same op, device and label again: with
         the same constraints at the same priority, or by the same name for some of the same nodes.
+        Different kernels that one run of the module's code registers do not replace each other.
         """
         if other is self:
             return True
         if self.owner == "" or self.owner != other.owner or self.key != other.key:
+            return False
+        if self._stands_beside(other):
             return False
         new, old = self.kernel_def, other.kernel_def
         is_same = new.priority == old.priority and list(new.constraint) == list(old.constraint)
         is_named = self.class_name == other.class_name and "<lambda>" not in self.class_name
         return is_same or (is_named and constraints_overlap(new, old))
 
+    def _stands_beside(self, other: KernelRegistration) -> bool:
+        """Whether one run of the module's code registers both, and they are different kernels.
+
+        They are not where the op was declared anew in between.
+        """
+        here, there = self.site, other.site
+        if here is None or there is None or not here.is_of_same_run(there):
+            return False
+        is_of_other_op = self.op_def is not other.op_def and None not in (self.op_def, other.op_def)
+        if self.kernel is other.kernel or is_of_other_op:
+            return False
+        return here.line != there.line or _definition(self.kernel) != _definition(other.kernel)
+
+
+def _definition(kernel: Any) -> object:
+    """What is the same of functions and classes that the same lines define."""
+    while hasattr(kernel, "__wrapped__"):
+        kernel = kernel.__wrapped__
+    code = getattr(kernel, "__code__", None)
+    return code or getattr(kernel, "__qualname__", type(kernel))
+
 
 class KernelRegistry:
     """A multimap of kernels keyed by (op, device type, label); safe to use from several threads.
 
     Registering never refuses: kernels that a node could not choose between are reported by
-    `validate_kernel_registrations` and at lookup. A module that registers a kernel again
-    (`KernelRegistration.replaces`) replaces its earlier one.
+    `validate_kernel_registrations` and at lookup, as in TensorFlow. A module that is run again
+    (`KernelRegistration.replaces`) replaces its earlier kernels.
 
     Kernels are kept newest first, the order in which TensorFlow looks at them.
 
@@ -173,8 +216,7 @@ class KernelRegistry:
         """All kernels of an op, newest first."""
         self._load(op)
         self.load_last()
-        with self._lock:
-            return tuple(reversed(self._by_op.get(op, {})))
+        return self.registered_for(op)
 
     def candidates(self, op: str, device_type: str, label: str) -> tuple[KernelRegistration, ...]:
         """The kernels of an op for a device type and a label, newest first."""
@@ -198,6 +240,11 @@ class KernelRegistry:
         """Register what is loaded only where a kernel is missing."""
         if self._last_loader is not None:
             self._last_loader()
+
+    def registered_for(self, op: str) -> tuple[KernelRegistration, ...]:
+        """The kernels of an op that are registered by now, newest first; loads nothing."""
+        with self._lock:
+            return tuple(reversed(self._by_op.get(op, {})))
 
     def registrations(self) -> list[KernelRegistration]:
         """Every kernel registered so far, op by op; what a loader would add is not in it."""
@@ -301,6 +348,18 @@ class Choices(Found[KernelRegistration]):
 
 _GLOBAL = KernelRegistry()
 _GLOBAL.set_loader(load_from_catalogue, last=load_plugins)
+
+
+def _check_kernels_of(op_def: OpDef) -> None:
+    """Refuse an op that kernels do not fit which were registered before it."""
+    registered = _GLOBAL.registered_for(op_def.name)
+    if registered:
+        from opkernel.kernel.registry.validate_registrations import check_kernels  # mostly none
+
+        check_kernels([one.kernel_def for one in registered], op_def)
+
+
+global_op_registry().register_check_of_new_ops(_check_kernels_of)
 
 
 def global_kernel_registry() -> KernelRegistry:

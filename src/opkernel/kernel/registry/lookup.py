@@ -259,10 +259,12 @@ def _fitting(
 def _ambiguous(
     kind: str, how: str, node_def: NodeDef, first: KernelRegistration, second: KernelRegistration
 ) -> InvalidArgumentError:
+    fix = "other types= or a label=" if kind else "a higher priority=, other types= or a label="
     return InvalidArgumentError(
         f"Multiple {kind}OpKernel registrations match NodeDef{how} "
         f"'{summaries.format_node_def_for_error(node_def)}': '{summarize_kernel_def(first.kernel_def)}' and "
-        f"'{summarize_kernel_def(second.kernel_def)}'",
+        f"'{summarize_kernel_def(second.kernel_def)}'; they are {first.described} and "
+        f"{second.described}; give one of them {fix}",
         node=node_def.name,
         op=node_def.op,
     )

@@ -25,8 +25,8 @@ from opkernel.kernel.registry.kernel_registry import (
     global_kernel_registry,
 )
 from opkernel.kernel.registry.lookup import match_kernel
+from opkernel.opdef.core.declaring_site import declaring_site
 from opkernel.opdef.core.op_registry import load_plugins
-from opkernel.opdef.core.register_op import declaring_frame
 from opkernel.proto import NodeDef
 from opkernel.state.lasting_values import lasting_value
 from opkernel.types import PartialTensorShape
@@ -130,7 +130,7 @@ def register_provider(provider: KernelProvider) -> KernelProvider:
         AlreadyExistsError: another one has this name, and is of another module.
     """
     global _default
-    provider.owner = str(declaring_frame(sys._getframe(1)).f_globals.get("__name__", ""))
+    provider.owner = declaring_site(sys._getframe(1)).owner
     with _lock:
         known = _providers.get(provider.name)
         if known not in (None, provider) and known.owner != provider.owner:

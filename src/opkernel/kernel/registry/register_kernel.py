@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any, Protocol, TypeVar, runtime_checkable
 
+from opkernel.device.device_factory import check_device_type
 from opkernel.errors import NotFoundError
 from opkernel.kernel.context.construction import OpKernelConstruction
 from opkernel.kernel.contract import UNCLAIMED, KernelContract, Kind
@@ -18,8 +19,8 @@ from opkernel.kernel.registry.kernel_registry import (
     global_kernel_registry,
 )
 from opkernel.opdef import OpHandle, OpRegistry, global_op_registry
-from opkernel.opdef.core.register_op import declaring_frame
-from opkernel.proto import KernelDef
+from opkernel.opdef.core.declaring_site import DeclaringSite, declaring_site
+from opkernel.proto import KernelDef, OpDef
 from opkernel.types import DataType
 
 __all__ = ["OpKernelFactory", "register_kernel"]
@@ -73,9 +74,10 @@ def register_kernel(
         op_registry: where `op` is looked up to check the function; the global one by default.
 
     Raises:
-        InvalidArgumentError: the function's parameters do not fit the op's inputs and attrs. For
-            an op that is not registered yet, and for kernels that claim `outputs_as_declared`, the
-            check is made when a kernel is constructed.
+        InvalidArgumentError: no factory makes devices of the type; the op lacks an attr of `types` or
+            `attrs`, or allows it none of the values; `host_memory` names no input or output; or the
+            function's parameters do not fit the op's inputs and attrs. Of an op that is not registered
+            yet the function is checked when a kernel is constructed, all else when the op is registered.
         TypeError: the kernel's declaration lacks a device, or is given both ways; or what is
             decorated is no kernel.
 
@@ -88,36 +90,65 @@ def register_kernel(
             )
         kernel_def = op.build()
     else:
-        name = op if isinstance(op, str) else op.name
-        kernel_def = _kernel_def(name, device, types, attrs, host_memory, label, priority)
+        kernel_def = _kernel_def(_name_of(op), device, types, attrs, host_memory, label, priority)
     if not kernel_def.device_type:
-        raise TypeError(f"the kernel of {kernel_def.op} lacks a device")
+        raise TypeError(f"the kernel of {kernel_def.op} lacks a device, such as device='CPU'")
+    check_device_type(kernel_def.device_type, f"the kernel of {kernel_def.op}")
     target = global_kernel_registry() if registry is None else registry
     claims = contract.of_kind(kind)
-    owner = str(declaring_frame(sys._getframe(1)).f_globals.get("__name__", ""))
+    site = declaring_site(sys._getframe(1))
+    op_def = _op_def_to_check(op if isinstance(op, OpHandle) else kernel_def.op, site, op_registry)
+    if op_def is not None:
+        from opkernel.kernel.registry.validate_registrations import check_kernels
+
+        check_kernels([kernel_def], op_def)
 
     def register(kernel: _K) -> _K:
-        make: Callable[[OpKernelConstruction], OpKernel]
-        named: Callable[..., Any]
-        if isinstance(kernel, type) and issubclass(kernel, OpKernel):
-            make, named = _runnable(kernel), kernel
-        elif isinstance(kernel, OpKernelFactory) and not isinstance(kernel, type):
-            make, named = partial(_create, kernel), type(kernel)
-        elif not callable(kernel):
-            raise TypeError(f"a kernel of {kernel_def.op} must be callable, not {kernel!r}")
-        else:
-            make = FunctionKernelFactory(kernel, factory, claims.takes_out)
-            if (
-                not claims.outputs_as_declared
-            ):  # else it has been tested, and the op need not be built
-                _check(make, op if isinstance(op, OpHandle) else kernel_def.op, op_registry)
-            named = kernel
+        make = _maker(kernel, kernel_def.op, factory, claims)
+        if op_def is not None and isinstance(make, FunctionKernelFactory):
+            make.check(op_def)
+        named: Any = type(kernel) if isinstance(make, partial) else kernel
         target.register(
-            KernelRegistration(kernel_def, callable_name(named), make, owner, system, claims)
+            KernelRegistration(
+                kernel_def=kernel_def,
+                class_name=callable_name(named),
+                factory=make,
+                owner=site.owner,
+                is_system=system,
+                contract=claims,
+                site=site,
+                kernel=kernel,
+                op_def=op_def,
+            )
         )
         return kernel
 
     return register
+
+
+def _name_of(op: object) -> str:
+    if not isinstance(op, str | OpHandle):
+        example = '@register_kernel("Twice", device="CPU")'
+        raise TypeError(f"register_kernel takes an op or its name, not {op!r}: {example}")
+    return op if isinstance(op, str) else op.name
+
+
+def _maker(
+    kernel: Any, op: str, is_factory: bool, claims: KernelContract
+) -> Callable[[OpKernelConstruction], OpKernel]:
+    """What makes the kernels of what is registered."""
+    fix = "a class derived from opkernel.OpKernel"
+    if isinstance(kernel, type) and issubclass(kernel, OpKernel):
+        return _runnable(kernel)
+    if isinstance(kernel, OpKernelFactory) and not isinstance(kernel, type):
+        return partial(_create, kernel)
+    if not callable(kernel):
+        raise TypeError(
+            f"a kernel of {op} must be callable, not {kernel!r}: a function of the inputs, or {fix}"
+        )
+    if isinstance(kernel, type) and hasattr(kernel, "compute"):
+        raise TypeError(f"{kernel.__qualname__}, the kernel of {op}, must be {fix}")
+    return FunctionKernelFactory(kernel, is_factory, claims.takes_out)
 
 
 def _runnable(kernel: type[OpKernel]) -> type[OpKernel]:
@@ -146,6 +177,11 @@ def _kernel_def(
     label: str,
     priority: int,
 ) -> KernelDef:
+    for what, given in (("types", types), ("attrs", attrs)):
+        if given is not None and not isinstance(given, Mapping):
+            raise TypeError(f"{op}: {what} is a dict by attr such as {{'T': ...}}, not {given!r}")
+    if isinstance(host_memory, str):
+        raise TypeError(f"{op}: host_memory is a list of arguments: [{host_memory!r}]")
     builder = KernelDefBuilder(op).device(device).label(label).priority(priority)
     for attr, allowed in (types or {}).items():
         builder.type_constraint(attr, allowed)
@@ -156,15 +192,20 @@ def _kernel_def(
     return builder.build()
 
 
-def _check(
-    factory: FunctionKernelFactory, op: str | OpHandle, op_registry: OpRegistry | None
-) -> None:
-    """Check a function against its op, where the op is known by now."""
+def _op_def_to_check(
+    op: str | OpHandle, site: DeclaringSite, op_registry: OpRegistry | None
+) -> OpDef | None:
+    """The op that a kernel is checked against; None where that waits until a kernel is constructed.
+
+    It waits for ops that are not registered yet, and for the catalogue's own kernels of its ops: they
+    are tested, and the op need not be built.
+    """
+    registry = op_registry or global_op_registry()
+    if registry.is_brought(op if isinstance(op, str) else op.name, site.owner):
+        return None
     if isinstance(op, OpHandle):
-        factory.check(op.op_def)
-        return
+        return op.op_def
     try:
-        op_def = (op_registry or global_op_registry()).look_up_op_def(op)
+        return registry.look_up_op_def(op)
     except NotFoundError:
-        return
-    factory.check(op_def)
+        return None

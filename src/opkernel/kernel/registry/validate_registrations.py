@@ -1,11 +1,14 @@
 """Checks the registered kernels against their ops and against each other.
 
+TensorFlow has its op registry do it at the first look-up. Here the kernels of an op are checked when the
+later of the two is registered (`check_kernels`), and all that are registered on demand.
+
 Source: ValidateKernelRegistrations in TensorFlow core/framework/op_kernel.cc, which checks the
 HostMemory arguments alone.
 """
 
 import logging
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import combinations
 from typing import Any
 
@@ -25,7 +28,7 @@ from opkernel.opdef import (
 )
 from opkernel.proto import KernelDef, OpDef
 
-__all__ = ["validate_kernel_registrations"]
+__all__ = ["check_kernels", "validate_kernel_registrations"]
 
 _log = logging.getLogger(__name__)
 
@@ -63,11 +66,23 @@ def validate_kernel_registrations(
                 text = summarize_kernel_def(one.kernel_def)
                 _log.warning("OpKernel ('%s') for unknown op: %s", text, op)
             continue
-        for one in registrations:
-            problems += _unknown_host_memory_args(one.kernel_def, op_def)
-            problems += _unfit_constraints(one.kernel_def, op_def)
+        problems += _misfits([one.kernel_def for one in registrations], op_def)
     if problems:
         raise InvalidArgumentError("\n".join(problems))
+
+
+def check_kernels(kernel_defs: Sequence[KernelDef], op_def: OpDef) -> None:
+    """Raise InvalidArgumentError unless kernels fit their op, as `validate_kernel_registrations` does."""
+    problems = list(_misfits(kernel_defs, op_def))
+    if problems:
+        raise InvalidArgumentError("\n".join(problems))
+
+
+def _misfits(kernel_defs: Iterable[KernelDef], op_def: OpDef) -> Iterator[str]:
+    """A sentence for each argument and each constraint of kernels that does not fit their op."""
+    for kernel_def in kernel_defs:
+        yield from _unknown_host_memory_args(kernel_def, op_def)
+        yield from _unfit_constraints(kernel_def, op_def)
 
 
 def _ambiguities(registrations: Sequence[KernelRegistration]) -> Iterator[str]:
@@ -80,8 +95,8 @@ def _ambiguities(registrations: Sequence[KernelRegistration]) -> Iterator[str]:
             how = "" if is_default else " at the same priority"
             yield (
                 f"Multiple OpKernel registrations of '{a.op}'{how} match the same "
-                f"nodes: '{summarize_kernel_def(a)}' ({first.class_name}) and "
-                f"'{summarize_kernel_def(b)}' ({second.class_name})"
+                f"nodes: '{summarize_kernel_def(a)}', {first.described}, and "
+                f"'{summarize_kernel_def(b)}', {second.described}"
             )
 
 
@@ -90,7 +105,10 @@ def _unknown_host_memory_args(kernel_def: KernelDef, op_def: OpDef) -> Iterator[
     known = {arg.name for arg in (*op_def.input_arg, *op_def.output_arg)}
     for name in kernel_def.host_memory_arg:
         if name not in known:
-            yield f"HostMemory arg '{name}' not found in OpDef: {summarize_op_def(op_def)}"
+            yield (
+                f"HostMemory arg '{name}' not found in OpDef: {summarize_op_def(op_def)}; "
+                f"host_memory takes inputs and outputs: {', '.join(sorted(known)) or 'none'}"
+            )
 
 
 def _unfit_constraints(kernel_def: KernelDef, op_def: OpDef) -> Iterator[str]:
@@ -106,7 +124,8 @@ def _fault(constraint: KernelDef.AttrConstraint, op_def: OpDef) -> str | None:
     """Why no node of the op satisfies a constraint; None where some may."""
     attr = find_attr(op_def, constraint.name)
     if attr is None:
-        return f"not in OpDef: {summarize_op_def(op_def)}"
+        attrs = ", ".join(one.name for one in op_def.attr) or "none"
+        return f"not in OpDef: {summarize_op_def(op_def)}; the op has the attrs: {attrs}"
     fields = [
         descriptor.name
         for descriptor, values in constraint.allowed_values.list.ListFields()
@@ -117,9 +136,13 @@ def _fault(constraint: KernelDef.AttrConstraint, op_def: OpDef) -> str | None:
         return f"of type '{attr.type}' with the values {allowed}"
     values = getattr(constraint.allowed_values.list, fields[0])
     if not any(_is_allowed(fields[0], value, attr) for value in values):
+        is_number = fields[0] == "i"
+        rule = (
+            f"at least {attr.minimum}" if is_number else summarize_attr_value(attr.allowed_values)
+        )
         return (
             f"with the values {summarize_attr_value(constraint.allowed_values)}, of which the op "
-            f"allows none: {summarize_attr_value(attr.allowed_values)}"
+            f"allows none: {rule}"
         )
     return None
 

@@ -92,6 +92,7 @@ def bind_call(
     """
     inputs: dict[str, Any] = {}
     attrs: dict[str, Any] = {}
+    missing: list[CallParameter] = []
     left = dict(arguments)
     for parameter in parameters:
         name = parameter.declared.name
@@ -103,12 +104,13 @@ def bind_call(
             elif value is not None or parameter.is_required:
                 attrs[name] = value
         elif parameter.is_required:
-            kind = "input" if parameter.is_input else "attr"
-            raise TypeError(
-                f"{op_def.name}() is missing its argument for {kind} {parameter.name!r}"
-            )
+            missing.append(parameter)
     if left:
         raise _unexpected(op_def, left)
+    if missing:
+        kind = "input" if missing[0].is_input else "attr"
+        name = missing[0].name
+        raise TypeError(f"{op_def.name}() is missing its argument for {kind} {name!r}")
     return inputs, attrs
 
 

@@ -19,14 +19,14 @@ UTF-8 survive the way there and back as surrogates.
 
 import numbers
 import operator
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from opkernel.errors import InvalidArgumentError, OpError
 from opkernel.opdef.core.attr_value_check import attr_value_has_type
-from opkernel.proto import AttrValue, NameAttrList, TensorProto, TensorShapeProto
+from opkernel.proto import AttrValue, NameAttrList, OpDef, TensorProto, TensorShapeProto
 from opkernel.types import (
     DataType,
     PartialTensorShape,
@@ -36,15 +36,16 @@ from opkernel.types import (
     tensor_to_proto,
 )
 
-__all__ = ["attr_from_python", "attr_to_python", "infer_attr_from_python"]
+__all__ = ["attr_for_op", "attr_from_python", "attr_to_python", "infer_attr_from_python"]
 
 
 class _Kind(NamedTuple):
-    """One kind of attr: the field of AttrValue and of its list, and the two conversions."""
+    """One kind of attr: the field of AttrValue and of its list, the two conversions, and a value."""
 
     field: str
     to_python: Callable[[Any], Any]
     from_python: Callable[[Any], Any]
+    example: str
 
 
 def _string_to_python(value: bytes) -> str:
@@ -91,14 +92,14 @@ def _func_from_python(value: Any) -> NameAttrList:
 
 
 _KINDS: Mapping[str, _Kind] = {
-    "string": _Kind("s", _string_to_python, _string_from_python),
-    "int": _Kind("i", int, operator.index),
-    "float": _Kind("f", float, _float_from_python),
-    "bool": _Kind("b", bool, _bool_from_python),
-    "type": _Kind("type", DataType, as_dtype),
-    "shape": _Kind("shape", PartialTensorShape.from_proto, _shape_from_python),
-    "tensor": _Kind("tensor", tensor_from_proto, _tensor_from_python),
-    "func": _Kind("func", lambda value: value, _func_from_python),
+    "string": _Kind("s", _string_to_python, _string_from_python, "'same'"),
+    "int": _Kind("i", int, operator.index, "3"),
+    "float": _Kind("f", float, _float_from_python, "0.5"),
+    "bool": _Kind("b", bool, _bool_from_python, "True"),
+    "type": _Kind("type", DataType, as_dtype, "opkernel.float32"),
+    "shape": _Kind("shape", PartialTensorShape.from_proto, _shape_from_python, "[2, None]"),
+    "tensor": _Kind("tensor", tensor_from_proto, _tensor_from_python, "np.zeros(3)"),
+    "func": _Kind("func", lambda value: value, _func_from_python, "'my_function'"),
 }
 
 
@@ -140,7 +141,7 @@ def attr_from_python(value: Any, type: str) -> AttrValue:
     try:
         if not is_list:
             return AttrValue(**{kind.field: kind.from_python(value)})
-        if isinstance(value, str | bytes):
+        if isinstance(value, str | bytes) or not isinstance(value, Iterable):
             raise TypeError("a list is wanted")
         elements = [kind.from_python(element) for element in value]
         return AttrValue(list=AttrValue.ListValue(**{kind.field: elements}))
@@ -151,7 +152,19 @@ def attr_from_python(value: Any, type: str) -> AttrValue:
 
 
 def _not_a_value(value: Any, attr_type: str, error: Exception) -> str:
-    return f"{value!r} is not a value for an attr of type {attr_type}: {error}"
+    kind, is_list = _kind_of(attr_type)
+    example = f"[{kind.example}]" if is_list else kind.example
+    return f"{value!r} is not a value for an attr of type {attr_type}, such as {example}: {error}"
+
+
+def attr_for_op(op: str, declared: OpDef.AttrDef, value: Any) -> AttrValue:
+    """As `attr_from_python` for an attr of an op; the error names both."""
+    try:
+        return attr_from_python(value, declared.type)
+    except OpError as error:
+        raise InvalidArgumentError(
+            f"Attr '{declared.name}' of '{op}' Op: {error.message}"
+        ) from error
 
 
 def infer_attr_from_python(value: Any) -> AttrValue:

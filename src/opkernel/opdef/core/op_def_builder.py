@@ -214,7 +214,7 @@ class OpDefBuilder:
             try:
                 parse_attr_spec(spec, op_def.attr.add(), allow_any=self._allow_any)
             except SpecError as error:
-                errors.append(f'{error} from Attr("{spec}") for Op {self.name}')
+                errors.append(_told(error, "Attr", spec, self.name))
         for method, specs, args in (
             ("Input", self._inputs, op_def.input_arg),
             ("Output", self._outputs, op_def.output_arg),
@@ -224,7 +224,7 @@ class OpDefBuilder:
                 try:
                     parse_arg_spec(spec, arg, op_def)
                 except SpecError as error:
-                    errors.append(f'{error} from {method}("{spec}") for Op {self.name}')
+                    errors.append(_told(error, method, spec, self.name))
                 else:
                     # Attrs that resolve to a resource do not count: such ops pass handles on.
                     op_def.is_stateful |= arg.type == DataType.DT_RESOURCE
@@ -243,6 +243,13 @@ class OpDefBuilder:
         return errors
 
 
+def _told(error: SpecError, method: str, spec: str, op: str) -> str:
+    """What is wrong with a spec: TensorFlow's sentence, the place, and what would be right there."""
+    at = f"at character {error.position + 1}" if error.position < len(spec) else "at the end"
+    hint = f": {error.hint}" if error.hint else ""
+    return f'{error} from {method}("{spec}") for Op {op} ({at}{hint})'
+
+
 def _apply_doc(text: str, op_def: OpDef) -> list[str]:
     """Split the documentation into summary, description and those of parts; returns errors."""
     lines = [line.rstrip(" \t\n\v\f\r") for line in text.split("\n")]
@@ -259,7 +266,8 @@ def _apply_doc(text: str, op_def: OpDef) -> list[str]:
         name, first_line = parse_doc_name(lines[start]) or ("", "")
         if not _describe_part(op_def, name, _join_doc([first_line, *lines[start + 1 : stop]])):
             error = f"No matching input/output/attr for name '{name}' from Doc()"
-            return [f"{error} for Op {op_def.name}"]
+            parts = ", ".join(part.name for part in _parts(op_def)) or "none"
+            return [f"{error} for Op {op_def.name}; it has {parts}"]
     return []
 
 
@@ -272,10 +280,13 @@ def _join_doc(lines: Sequence[str]) -> str:
 
 def _describe_part(op_def: OpDef, name: str, description: str) -> bool:
     """Give the input, output or attr of that name its description; False where there is none."""
-    parts: list[OpDef.ArgDef | OpDef.AttrDef]
-    parts = [*op_def.input_arg, *op_def.output_arg, *op_def.attr]
-    for part in parts:
+    for part in _parts(op_def):
         if part.name == name:
             part.description = description
             return True
     return False
+
+
+def _parts(op_def: OpDef) -> list[OpDef.ArgDef | OpDef.AttrDef]:
+    """What documentation describes."""
+    return [*op_def.input_arg, *op_def.output_arg, *op_def.attr]

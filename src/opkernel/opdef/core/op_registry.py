@@ -5,7 +5,8 @@ An op comes in by one of two doors:
 - `register` takes a factory, as in TensorFlow. Factories given before the first look-up are
   deferred: they run together at the first look-up, export or `process_registrations`.
 - `declare` takes a declaration that already has a name (`register_op` uses it). It is built and
-  checked when the op is first looked up, so that importing a module with a hundred ops is cheap.
+  checked at once. One by the module that the loader would import for the op is built when the op is
+  first looked up, so that importing a module with a hundred ops is cheap.
 
 What neither has is asked of the loader, which may import the module that declares the op, or
 tell what it knows of an op that nobody registers. Such an op gives way to a registration of its
@@ -17,6 +18,7 @@ it imports modules, and a module that another thread imports may be waiting to r
 Source: TensorFlow core/framework/op.cc.
 """
 
+import functools
 import importlib
 import threading
 from collections.abc import Callable, Iterable
@@ -43,6 +45,9 @@ __all__ = [
 Factory: TypeAlias = Callable[[], OpRegistrationData]
 Loader: TypeAlias = Callable[[str], OpRegistrationData | None]
 """Asked for an op that is missing: it registers the op, or returns it, or does neither."""
+
+OpCheck: TypeAlias = Callable[[OpDef], None]
+"""Sees an op that is declared; raises to refuse it."""
 
 Watcher: TypeAlias = Callable[[OpError | None, OpDef], OpError | None]
 """Sees each op that comes in, with the error if it is refused; what it returns is the outcome."""
@@ -127,6 +132,7 @@ class OpRegistry:
         self._is_initialized = False  # from the first look-up on nothing is deferred
         self._watcher: Watcher | None = None
         self._validator: Callable[[OpRegistry], None] | None = None
+        self._check_of_new: OpCheck | None = None
         self._loader: Loader | None = None
         self._loadable: Callable[[], Iterable[str]] = tuple
         self._owner_to_load: Callable[[str], str | None] = _nobody
@@ -153,25 +159,50 @@ class OpRegistry:
                 self._deferred.append(factory)
 
     def declare(self, declaration: OpDeclaration) -> None:
-        """Register an op that is built when it is first looked up.
+        """Register an op, which is built at once unless the loader brings it.
 
         A declaration by the owner of the one before replaces it.
 
         Raises:
             AlreadyExistsError: the op is registered, and not by this owner.
+            InvalidArgumentError: the op is no valid declaration. What was registered before stays.
         """
         name = declaration.name
         with self._lock:
             if name not in self._declared and name in self._registered:
                 raise AlreadyExistsError(f"Op with name {name}")
-            before = self.owner(name) or self._owner_to_load(name)
+            loaded_from = self._owner_to_load(name)
+            before = self.owner(name) or loaded_from
             if before not in (None, declaration.owner):
                 raise AlreadyExistsError(
                     f"Op with name {name}: '{declaration.owner}' declares it, but '{before}' "
-                    "declares it already"
+                    "declares it already; choose another name"
                 )
+            known = self._declared.get(name), self._registered.pop(name, None)
             self._declared[name] = declaration
+            if declaration.owner != loaded_from:
+                self._build_at_once(declaration, *known)
+
+    def _build_at_once(
+        self,
+        declaration: OpDeclaration,
+        declared: OpDeclaration | None,
+        registered: OpRegistrationData | None,
+    ) -> None:
+        """Build and check a declaration, or put back what there was before it; the lock is held."""
+        name = declaration.name
+        try:
+            self._register_now(declaration.build, is_declared=True)
+            if declared is None and self._check_of_new is not None:
+                self._check_of_new(self._registered[name].op_def)
+        except BaseException:
+            del self._declared[name]
             self._registered.pop(name, None)
+            if declared is not None:
+                self._declared[name] = declared
+            if registered is not None:
+                self._registered[name] = registered
+            raise
 
     def owner(self, name: str) -> str | None:
         """The module that declares an op; None for ops that came as data, and unknown ones."""
@@ -314,6 +345,21 @@ class OpRegistry:
         """Have `validator` check the registry at the first look-up; it raises to refuse it."""
         self._validator = validator
 
+    def register_check_of_new_ops(self, check: OpCheck) -> None:
+        """Have `check` see each op that is declared for the first time and built at once.
+
+        It raises to refuse the op.
+        """
+        self._check_of_new = check
+
+    def is_brought(self, name: str, owner: str) -> bool:
+        """Whether the loader brings an op, and `owner` is a module of the package that it comes from.
+
+        What such modules register has been tested with them, and is checked when it is looked up.
+        """
+        module = self._owner_to_load(name)
+        return module is not None and module.partition(".")[0] == owner.partition(".")[0]
+
     def set_loader(
         self,
         loader: Loader | None,
@@ -388,6 +434,7 @@ def _as_factory(op: OpRegistrationData | OpDefBuilder | Factory) -> Factory:
     return op.finalize if isinstance(op, OpDefBuilder) else op
 
 
+@functools.cache
 def _catalogue() -> ModuleType:
     """The catalogue's loader. It stands on a floor above and is known here by its name alone."""
     return importlib.import_module("opkernel.ops.loader")

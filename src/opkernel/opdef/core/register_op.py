@@ -3,8 +3,9 @@
 import sys
 import threading
 from collections.abc import Iterable
-from types import FrameType
+from types import FunctionType
 
+from opkernel.opdef.core.declaring_site import DeclaringSite, declaring_site
 from opkernel.opdef.core.op_def_builder import (
     OpDefBuilder,
     OpRegistrationData,
@@ -17,7 +18,7 @@ from opkernel.opdef.core.op_traits import NO_TRAITS, OpTraits
 from opkernel.proto import OpDef
 from opkernel.records import dataclass
 
-__all__ = ["OpHandle", "declaring_frame", "register_op"]
+__all__ = ["OpHandle", "register_op"]
 
 
 @dataclass(frozen=True)
@@ -37,6 +38,7 @@ class _Declaration:
     traits: OpTraits
 
     def builder(self) -> OpDefBuilder:
+        _check_shape_fn(self.name, self.shape_fn)
         builder = OpDefBuilder(self.name).set_shape_fn(self.shape_fn).doc(self.doc)
         builder.set_traits(self.traits)
         for spec in self.inputs:
@@ -68,10 +70,10 @@ class OpHandle:
 
     __slots__ = ("_declaration", "_lock", "_registration", "name", "owner", "site")
 
-    def __init__(self, declaration: _Declaration, declared_in: FrameType) -> None:
+    def __init__(self, declaration: _Declaration, site: DeclaringSite) -> None:
         self.name = declaration.name
-        self.owner = str(declared_in.f_globals.get("__name__", ""))
-        self.site = (declared_in.f_code.co_filename, declared_in.f_lineno)
+        self.owner = site.owner
+        self.site = (site.file, site.line)
         self._declaration = declaration
         self._registration: OpRegistrationData | None = None
         self._lock = threading.Lock()
@@ -125,7 +127,7 @@ def register_op(
     traits: str | OpTraits = NO_TRAITS,
     registry: OpRegistry | None = None,
 ) -> OpHandle:
-    """Declare an op. Nothing is parsed before the op is first looked up or used.
+    """Declare an op. It is checked at once; what is wrong with it leaves nothing registered.
 
     Args:
         name: CamelCase; a `>` parts namespaces; a leading `_` marks what graphs of users lack.
@@ -150,8 +152,10 @@ def register_op(
     Raises:
         AlreadyExistsError: another module has registered an op of that name. The same module may
             declare it anew (a notebook's cell run twice); the last declaration counts.
-        TypeError: a string stands where a list of specs is wanted.
-        InvalidArgumentError: there is no such trait.
+        TypeError: a string stands where a list of specs is wanted, or `shape_fn` is no function of one
+            argument.
+        InvalidArgumentError: a spec breaks the grammar, the declaration contradicts itself, there is no
+            such trait, or a kernel that was registered for the op before does not fit it.
     """
     flags = {
         "is_stateful": is_stateful,
@@ -162,9 +166,9 @@ def register_op(
     }
     declaration = _Declaration(
         name,
-        _specs(inputs, "inputs"),
-        _specs(outputs, "outputs"),
-        _specs(attrs, "attrs"),
+        _specs(inputs, "inputs", name),
+        _specs(outputs, "outputs", name),
+        _specs(attrs, "attrs", name),
         shape_fn,
         doc,
         flags,
@@ -173,30 +177,45 @@ def register_op(
         forward_type_fn,
         OpTraits.from_words(traits) if isinstance(traits, str) else traits,
     )
-    handle = OpHandle(declaration, declaring_frame(sys._getframe(1)))
+    handle = OpHandle(declaration, declaring_site(sys._getframe(1)))
     (registry or global_op_registry()).declare(handle)
     return handle
 
 
-def declaring_frame(caller: FrameType) -> FrameType:
-    """The frame of the module that is being imported, or else the caller's.
-
-    A module may declare a family of its ops or kernels through a function of another module. A module
-    that declares for others alone says so: `__declares_for_its_caller__`.
-    """
-    while "__declares_for_its_caller__" in caller.f_globals and caller.f_back is not None:
-        caller = caller.f_back
-    frame: FrameType | None = caller
-    while frame is not None:
-        if frame.f_code.co_name == "<module>":
-            spec = frame.f_globals.get("__spec__")
-            if getattr(spec, "_initializing", False):
-                return frame
-        frame = frame.f_back
-    return caller
-
-
-def _specs(specs: Iterable[str], what: str) -> tuple[str, ...]:
+def _specs(specs: Iterable[str], what: str, op: str) -> tuple[str, ...]:
     if isinstance(specs, str):
-        raise TypeError(f"{what} is a list of specs, not the string {specs!r}")
-    return tuple(specs)
+        raise TypeError(f"{op}: {what} is a list of specs, not the string {specs!r}: [{specs!r}]")
+    found = tuple(specs)
+    for spec in found:
+        if not isinstance(spec, str):
+            raise TypeError(
+                f"{op}: {what} is a list of strings such as 'x: float', with no {spec!r}"
+            )
+    return found
+
+
+def _check_shape_fn(op: str, shape_fn: OpShapeInferenceFn) -> None:
+    """Raise TypeError unless a shape function can be called with an InferenceContext."""
+    if isinstance(shape_fn, FunctionType) and shape_fn.__code__.co_argcount == 1:
+        return
+    fact = _no_shape_fn(shape_fn)
+    if fact:
+        raise TypeError(
+            f"{op}: shape_fn must be a function of one argument, the InferenceContext, {fact}; "
+            "opkernel.opdef.unknown_shape says that nothing is known of the shapes"
+        )
+
+
+def _no_shape_fn(given: object) -> str:
+    """Why something cannot be called as a shape function; empty where it can."""
+    import inspect  # for all but plain functions of one argument
+
+    if not callable(given):
+        return f"not {given!r}"
+    try:
+        inspect.signature(given).bind(None)
+    except TypeError as error:
+        return f"and {getattr(given, '__qualname__', given)} is not: {error}"
+    except ValueError:  # it does not tell its parameters
+        pass
+    return ""

@@ -45,9 +45,40 @@ _GROUPS = {
     "realnumerictype": REAL_NUMBER_TYPES,
 }
 
+_LETTERS = "A-Za-z"
+_LOWER = "a-z"
+
+_LOWER_HINT = "names of inputs and outputs are lower case: letters, digits and _"
+_KINDS_HINT = (
+    "an attr is a string, int, float, bool, type, shape, tensor or func, a list(...) of these, or one "
+    "of the types or strings in braces: {float, int32}"
+)
+_TYPES_HINT = "types are float, double, half, int32, int64, bool, string and so on"
+_EXAMPLES = {
+    "any": "3",
+    "bool": "true",
+    "float": "0.5",
+    "func": "{ name: 'F' }",
+    "int": "3",
+    "shape": "{ dim { size: 3 } }",
+    "string": "'same'",
+    "tensor": "{ dtype: DT_INT32 tensor_shape {} int_val: 3 }",
+    "type": "DT_FLOAT",
+}
+
 
 class SpecError(ValueError):
-    """A spec breaks the grammar; the text says where, but not which spec it is."""
+    """A spec breaks the grammar; the text says how, but not which spec it is.
+
+    Attributes:
+        position: Before which character the parser stopped, from 0.
+        hint: What would be right there; may be empty.
+    """
+
+    def __init__(self, text: str, position: int, hint: str = "") -> None:
+        super().__init__(text)
+        self.position = position
+        self.hint = hint
 
 
 class _Rest:
@@ -55,6 +86,16 @@ class _Rest:
 
     def __init__(self, spec: str) -> None:
         self.text = spec
+        self._length = len(spec)
+
+    @property
+    def position(self) -> int:
+        """How many characters were consumed."""
+        return self._length - len(self.text)
+
+    def wrong(self, text: str, hint: str = "") -> SpecError:
+        """The error for what stands at the front."""
+        return SpecError(text, self.position, hint)
 
     def take(self, pattern: re.Pattern[str]) -> re.Match[str] | None:
         """The match at the front, which is consumed; None leaves everything in place."""
@@ -82,13 +123,13 @@ def parse_attr_spec(spec: str, attr: OpDef.AttrDef, *, allow_any: bool = False) 
     rest = _Rest(spec)
     name = rest.take(_ATTR_NAME)
     if not name:
-        raise SpecError("Trouble parsing '<name>:'")
+        raise _no_name("<name>:", spec, _LETTERS, "the name of an attr begins with a letter")
     attr.name = name[1]
     is_list = rest.take(_LIST_OPEN) is not None
     kind = _parse_kind(rest, attr, allow_any=allow_any)
     rest.skip_space()
     if is_list and not rest.take_literal(")"):
-        raise SpecError(f"Expected ) to close 'list(', not: '{rest.text}'")
+        raise rest.wrong(f"Expected ) to close 'list(', not: '{rest.text}'")
     if is_list:
         rest.skip_space()
     attr.type = f"list({kind})" if is_list else kind
@@ -111,7 +152,7 @@ def _parse_kind(rest: _Rest, attr: OpDef.AttrDef, *, allow_any: bool) -> str:
             attr.allowed_values.list.type.extend(dtypes)
             return "type"
     if not rest.take_literal("{"):
-        raise SpecError(f"Trouble parsing type string at '{rest.text}'")
+        raise rest.wrong(f"Trouble parsing type string at '{rest.text}'", _KINDS_HINT)
     rest.skip_space()
     allowed = attr.allowed_values
     allowed.SetInParent()
@@ -126,31 +167,36 @@ def _parse_allowed_strings(rest: _Rest, allowed: AttrValue) -> None:
     while True:
         quoted = rest.take(_STRING)
         if not quoted:
-            raise SpecError(f"Trouble parsing allowed string at '{rest.text}'")
+            raise rest.wrong(
+                f"Trouble parsing allowed string at '{rest.text}'", "strings are quoted"
+            )
         escaped = quoted[1] if quoted[1] is not None else quoted[2]
         try:
             allowed.list.s.append(c_unescape(escaped))
         except ValueError as error:
-            raise SpecError(f'Trouble unescaping "{escaped}", got error: {error}') from None
+            raise rest.wrong(f'Trouble unescaping "{escaped}", got error: {error}') from None
         if _ends_braces(rest, "strings"):
             return
 
 
 def _parse_allowed_types(rest: _Rest, allowed: AttrValue) -> None:
     while True:
+        position = rest.position
         word = rest.take(_TYPE_WORD)
         if not word:
-            raise SpecError(f"Trouble parsing type string at '{rest.text}'")
-        dtypes = _GROUPS.get(word[1]) or (_parse_allowed_type(word[1]),)
+            raise rest.wrong(f"Trouble parsing type string at '{rest.text}'", _TYPES_HINT)
+        dtypes = _GROUPS.get(word[1]) or (_parse_allowed_type(word[1], position),)
         allowed.list.type.extend(dtypes)
         if _ends_braces(rest, "types"):
             return
 
 
-def _parse_allowed_type(name: str) -> DataType:
+def _parse_allowed_type(name: str, position: int) -> DataType:
     dtype = find_dtype(name)
     if dtype is None:
-        raise SpecError(f"Unrecognized type string '{name}'")
+        raise SpecError(
+            f"Unrecognized type string '{name}'", position, f"{_TYPES_HINT}; strings are quoted"
+        )
     return dtype
 
 
@@ -160,16 +206,17 @@ def _ends_braces(rest: _Rest, what: str) -> bool:
         rest.skip_space()
         return rest.take_literal("}")
     if not rest.take_literal("}"):
-        raise SpecError(f"Expected , or }} after {what} in list, not: '{rest.text}'")
+        raise rest.wrong(f"Expected , or }} after {what} in list, not: '{rest.text}'")
     return True
 
 
 def _parse_minimum(rest: _Rest) -> int:
-    at = rest.text
+    at, position = rest.text, rest.position
     found = rest.take(_INTEGER)
     # int() refuses thousands of digits, which are out of range anyway.
     if not found or len(found[1]) > 40 or not -(2**63) <= int(found[1]) < 2**63:
-        raise SpecError(f"Could not parse integer lower limit after '>=', found '{at}' instead")
+        text = f"Could not parse integer lower limit after '>=', found '{at}' instead"
+        raise SpecError(text, position)
     return int(found[1])
 
 
@@ -181,12 +228,14 @@ def _parse_default(rest: _Rest, attr: OpDef.AttrDef) -> None:
     try:
         attr.default_value.CopyFrom(parse_attr_value(attr.type, rest.text))
     except InvalidArgumentError:
-        raise SpecError(f"Could not parse default value '{rest.text}'") from None
+        hint = f"a default of type {attr.type} is written {_example(attr.type)}"
+        raise rest.wrong(f"Could not parse default value '{rest.text}'", hint) from None
 
 
 def _check_nothing_left(rest: _Rest) -> None:
     if rest.text:
-        raise SpecError(f"Extra '{rest.text}' unparsed at the end")
+        hint = "an int or a list alone has a minimum" if rest.text.startswith(">=") else ""
+        raise rest.wrong(f"Extra '{rest.text}' unparsed at the end", hint)
 
 
 def parse_arg_spec(spec: str, arg: OpDef.ArgDef, op_def: OpDef) -> None:
@@ -200,40 +249,61 @@ def parse_arg_spec(spec: str, arg: OpDef.ArgDef, op_def: OpDef) -> None:
     rest = _Rest(spec)
     name = rest.take(_ARG_NAME)
     if not name:
-        raise SpecError("Trouble parsing 'name:'")
+        raise _no_name("name:", spec, _LOWER, _LOWER_HINT)
     arg.name = name[1]
     if rest.take(_REF_OPEN):
         arg.is_ref = True
     _parse_element(rest, arg, op_def)
     if arg.is_ref and not rest.take(_REF_CLOSE):
-        raise SpecError(f"Did not find closing ')' for 'Ref(', instead found: '{rest.text}'")
+        raise rest.wrong(f"Did not find closing ')' for 'Ref(', instead found: '{rest.text}'")
     _check_nothing_left(rest)
     _give_length_a_minimum(arg, op_def)
 
 
 def _parse_element(rest: _Rest, arg: OpDef.ArgDef, op_def: OpDef) -> None:
+    position = rest.position
     first = rest.take(_ELEMENT)
     if not first:
-        raise SpecError(f"Trouble parsing either a type or an attr name at '{rest.text}'")
+        raise rest.wrong(
+            f"Trouble parsing either a type or an attr name at '{rest.text}'", _TYPES_HINT
+        )
     element = first[1]
     if times := rest.take(_TIMES):
         arg.number_attr = element
-        element = times[1]
+        element, position = times[1], rest.position - len(times[0]) + times[0].index(times[1])
     dtype = find_dtype(element)
     if dtype is not None:
         arg.type = dtype
         return
     attr = find_attr(op_def, element)
     if attr is None:
-        raise SpecError(f"Reference to unknown attr '{element}'")
+        attrs = ", ".join(attr.name for attr in op_def.attr) or "none"
+        raise SpecError(
+            f"Reference to unknown attr '{element}'", position, f"{_TYPES_HINT}; attrs are {attrs}"
+        )
     if attr.type == "type":
         arg.type_attr = element
     elif attr.type == "list(type)":
         arg.type_list_attr = element
     else:
-        raise SpecError(
-            f"Reference to attr '{element}' with type {attr.type} that isn't type or list(type)"
-        )
+        text = f"Reference to attr '{element}' with type {attr.type} that isn't type or list(type)"
+        raise SpecError(text, position)
+
+
+def _no_name(what: str, spec: str, characters: str, rule: str) -> SpecError:
+    """The error for a spec that does not begin with a name of these characters and a colon."""
+    name = re.match(rf"[{characters}][{characters}0-9_]*|", spec)
+    end = len(name[0]) if name else 0
+    is_name = spec[end : end + 1] in ("", " ", "{") and end
+    hint = "a colon belongs after the name" if is_name else rule
+    return SpecError(f"Trouble parsing '{what}'", end, hint)
+
+
+def _example(attr_type: str) -> str:
+    """A default of a type."""
+    if attr_type.startswith("list("):
+        return f"[{_EXAMPLES[attr_type[5:-1]]}]"
+    return _EXAMPLES[attr_type]
 
 
 def _give_length_a_minimum(arg: OpDef.ArgDef, op_def: OpDef) -> None:

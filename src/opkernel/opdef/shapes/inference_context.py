@@ -126,10 +126,13 @@ class InferenceContext(HeldShapes):
         """The shape of input `which`; by the name of an input argument, the list of its shapes.
 
         Raises:
-            InvalidArgumentError: the op has no input argument of this name.
+            InvalidArgumentError: the op has no input argument of this name, or no such input.
         """
         if not isinstance(which, str):
-            return self._inputs[which]
+            try:
+                return self._inputs[which]
+            except IndexError:
+                raise self._no_such("input", which, len(self._inputs)) from None
         start, stop = self._range(0, which)
         return self._inputs[start:stop]
 
@@ -212,9 +215,16 @@ class InferenceContext(HeldShapes):
     @overload
     def output(self, which: str) -> list[ShapeHandle | None]: ...
     def output(self, which: int | str) -> ShapeHandle | list[ShapeHandle | None] | None:
-        """The shape set for output `which`, None before; by name, the list of an argument's."""
+        """The shape set for output `which`, None before; by name, the list of an argument's.
+
+        Raises:
+            InvalidArgumentError: the op has no output argument of this name, or no such output.
+        """
         if not isinstance(which, str):
-            return self._outputs[which]
+            try:
+                return self._outputs[which]
+            except IndexError:
+                raise self._no_such("output", which, len(self._outputs)) from None
         start, stop = self._range(1, which)
         return self._outputs[start:stop]
 
@@ -227,11 +237,16 @@ class InferenceContext(HeldShapes):
         if isinstance(shape, ShapeHandle):
             if isinstance(which, str):
                 self.set_output(which, [shape])
-            else:
+                return
+            try:
                 self._outputs[which] = shape
+            except IndexError:
+                raise self._no_such("output", which, len(self._outputs)) from None
             return
         if not isinstance(which, str):
-            raise InvalidArgumentError(f"Output {which} must have exactly 1 shape")
+            raise InvalidArgumentError(
+                f"Output {which} must have exactly 1 shape, a ShapeHandle as make_shape gives, not {shape!r}"
+            )
         start, stop = self._range(1, which)
         if len(shape) != stop - start:
             raise InvalidArgumentError(f"Must have exactly {stop - start} shapes.")
@@ -240,8 +255,18 @@ class InferenceContext(HeldShapes):
     def _range(self, side: int, name: str) -> tuple[int, int]:
         found = self._name_ranges()[side].get(name)
         if found is None:
-            raise InvalidArgumentError(f"Unknown {('input', 'output')[side]} name: {name}")
+            names = ", ".join(self._name_ranges()[side]) or "none"
+            what = ("input", "output")[side]
+            raise InvalidArgumentError(f"Unknown {what} name: {name}; {what}s are {names}")
         return found
+
+    def _no_such(self, what: str, index: int, number: int) -> InvalidArgumentError:
+        """The error for an input or output that the node has not."""
+        numbers = {0: "", 1: ", number 0"}.get(number, f", numbers 0 to {number - 1}")
+        plural = "" if number == 1 else "s"
+        return InvalidArgumentError(
+            f"{self.op_def.name} has no {what} {index}: it has {number} {what}{plural}{numbers}"
+        )
 
     # Attrs
 

@@ -9,7 +9,7 @@ from opkernel.kernel import FunctionKernel, create_op_kernel
 from opkernel.kernel.context.op_kernel_context import function_of_step
 from opkernel.opdef import (
     add_defaults_to_node_def,
-    attr_from_python,
+    attr_for_op,
     find_attr,
     global_op_registry,
     infer_attr_from_python,
@@ -57,7 +57,7 @@ def node_of(op_def: OpDef, attrs: Mapping[str, Any]) -> NodeDef:
         found = (
             infer_attr_from_python(value)
             if declared is None
-            else attr_from_python(value, declared.type)
+            else attr_for_op(op_def.name, declared, value)
         )
         node.attr[name].CopyFrom(found)
     add_defaults_to_node_def(node, op_def)
