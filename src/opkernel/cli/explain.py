@@ -1,6 +1,5 @@
 """`opkernel explain`: why a node of a model has its kernel, its device and its memory."""
 
-import difflib
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
@@ -18,6 +17,7 @@ from opkernel.errors import NotFoundError, OpError
 from opkernel.graph import Graph, load_graph
 from opkernel.kernel import REFERENCE, MemoryType, choose_providers, default_providers
 from opkernel.kernel.registry.lookup import DEFAULT_DEVICE_TYPE
+from opkernel.messages import perhaps
 from opkernel.opdef import add_defaults_to_node_def
 from opkernel.proto import NodeDef
 from opkernel.runtime import CPU
@@ -105,9 +105,7 @@ def _find_node(graph: Graph, name: str) -> NodeDef:
         for function in graph.function_library.values():
             nodes.update({f"{function.signature.name}/{n.name}": n for n in function.node_def})
     if name not in nodes:
-        close = difflib.get_close_matches(name, nodes)
-        hint = f"; perhaps you mean {' or '.join(close)}" if close else ""
-        raise NotFoundError(f"the graph has no node {name!r}{hint}")
+        raise NotFoundError(f"the graph has no node {name!r}{perhaps(name, nodes)}")
     found = nodes[name]
     slim = NodeDef(name=found.name, op=found.op, input=found.input, device=found.device)
     for attr, value in found.attr.items():

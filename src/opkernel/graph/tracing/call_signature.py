@@ -21,6 +21,7 @@ from opkernel.graph.building.tensor_conversion import array_like_tensor
 from opkernel.graph.core.tensor import Tensor
 from opkernel.graph.tracing.nested_structure import flatten, map_structure, structure_of
 from opkernel.graph.tracing.tensor_spec import TensorSpec, most_general_shape, spec_of
+from opkernel.messages import shown
 from opkernel.types import array_from_python
 
 __all__ = ["BoundCall", "CallBinder", "CallSignature"]
@@ -130,13 +131,13 @@ class BoundCall:
     def __str__(self) -> str:
         leaves = iter(self.signature.leaves)
 
-        def shown(value: Any) -> str:
+        def leaf_text(value: Any) -> str:
             leaf = next(leaves)
-            return str(leaf) if isinstance(leaf, TensorSpec) else f"{value!r:.40}"
+            return str(leaf) if isinstance(leaf, TensorSpec) else shown(value)
 
         texts = []
         for name, value in self.arguments.arguments.items():
-            parts = ", ".join([shown(leaf) for leaf in flatten(value)])
+            parts = ", ".join([leaf_text(leaf) for leaf in flatten(value)])
             nested = isinstance(value, list | tuple | Mapping)
             texts.append(f"{name}: ({parts})" if nested else f"{name}: {parts}")
         return ", ".join(texts)
@@ -158,7 +159,7 @@ class CallBinder:
         if input_signature is not None:
             for spec in flatten(input_signature):
                 if not isinstance(spec, TensorSpec):
-                    raise TypeError(f"input_signature must hold TensorSpecs, not {spec!r}")
+                    raise TypeError(f"input_signature must hold TensorSpecs, not {shown(spec)}")
             self._specs = dict(self._signature.bind_partial(*input_signature).arguments)
 
     def bind(self, args: Sequence[Any], kwargs: dict[str, Any]) -> BoundCall:
@@ -214,7 +215,7 @@ def _converted(name: str, value: Any, spec: Any) -> Any:
         return {key: _converted(f"{name}[{key!r}]", value[key], spec[key]) for key in spec}
     both = isinstance(spec, list | tuple) and isinstance(value, list | tuple)
     if not both or len(value) != len(spec):
-        raise TypeError(f"argument {name!r} is {value!r:.200}; the input signature asks for {spec}")
+        raise TypeError(f"argument {name!r} is {shown(value)}; the input signature asks for {spec}")
     parts = zip(value, spec, strict=True)
     return type(spec)([_converted(f"{name}[{i}]", *part) for i, part in enumerate(parts)])
 

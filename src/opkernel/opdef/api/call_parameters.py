@@ -15,6 +15,7 @@ from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
+from opkernel.messages import perhaps
 from opkernel.opdef.core.attr_value import attr_to_python
 from opkernel.opdef.core.inferred_attrs import inferred_attr_names
 from opkernel.proto import ApiDef, OpDef
@@ -108,16 +109,22 @@ def bind_call(
                 f"{op_def.name}() is missing its argument for {kind} {parameter.name!r}"
             )
     if left:
-        raise _unexpected(op_def, left)
+        raise _unexpected(op_def, parameters, left)
     return inputs, attrs
 
 
-def _unexpected(op_def: OpDef, names: Mapping[str, Any]) -> TypeError:
+def _unexpected(
+    op_def: OpDef, parameters: Sequence[CallParameter], names: Mapping[str, Any]
+) -> TypeError:
     inferred = sorted(inferred_attr_names(op_def).intersection(names))
     if inferred:
         return TypeError(f"{op_def.name}() infers attr {inferred[0]!r}; it should not be specified")
     listed = ", ".join(sorted(names))
-    return TypeError(f"{op_def.name}() got unexpected keyword arguments: {listed}")
+    taken = [parameter.name for parameter in parameters]
+    return TypeError(
+        f"{op_def.name}() got unexpected keyword arguments: {listed}{perhaps(min(names), taken)}; "
+        f"it takes {', '.join(taken) or 'none'}"
+    )
 
 
 def call_result(op_def: OpDef, outputs: Sequence[Any]) -> Any:

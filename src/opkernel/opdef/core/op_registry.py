@@ -24,6 +24,7 @@ from types import ModuleType
 from typing import Protocol, TypeAlias
 
 from opkernel.errors import AlreadyExistsError, NotFoundError, OpError
+from opkernel.messages import perhaps
 from opkernel.opdef import text as summaries
 from opkernel.opdef.core.op_def_builder import OpDefBuilder, OpRegistrationData
 from opkernel.opdef.core.op_traits import NO_TRAITS, OpTraits
@@ -87,12 +88,13 @@ class OpDeclaration(Protocol):
         """Build the op; raises InvalidArgumentError where its specs are wrong."""
 
 
-def not_registered(name: str) -> NotFoundError:
-    """What is raised for an op that a registry has not."""
+def not_registered(name: str, registered: Iterable[str] = ()) -> NotFoundError:
+    """What is raised for an op that a registry has not; it tells which of others have names like it."""
     import platform  # slow to import, and needed here alone
 
     return NotFoundError(
-        f"Op type not registered '{name}' in binary running on {platform.node()}. Make sure the "
+        f"Op type not registered '{name}' in binary running on {platform.node()}"
+        f"{perhaps(name, registered)}. Make sure the "
         "Op and Kernel are registered in the binary running in this process: import the module "
         "that registers them first."
     )
