@@ -21,7 +21,7 @@ from opkernel.graph.building.tensor_conversion import array_like_tensor
 from opkernel.graph.core.tensor import Tensor
 from opkernel.graph.tracing.nested_structure import flatten, map_structure, structure_of
 from opkernel.graph.tracing.tensor_spec import TensorSpec, most_general_shape, spec_of
-from opkernel.messages import shown
+from opkernel.messages import perhaps, shown
 from opkernel.types import array_from_python
 
 __all__ = ["BoundCall", "CallBinder", "CallSignature"]
@@ -155,6 +155,7 @@ class CallBinder:
             TypeError: the function has fewer parameters, or the signature holds what is no spec.
         """
         self._signature = inspect.signature(function)
+        self._name = getattr(function, "__name__", None) or type(function).__name__
         self._specs: dict[str, Any] = {}
         if input_signature is not None:
             for spec in flatten(input_signature):
@@ -169,14 +170,20 @@ class CallBinder:
             TypeError: the arguments do not fit the parameters or the input signature.
             InvalidArgumentError: an array is of a type that tensors do not have.
         """
-        bound = self._signature.bind(*args, **kwargs)
+        try:
+            bound = self._signature.bind(*args, **kwargs)
+        except TypeError as error:
+            raise self._misfit(error, args, kwargs) from None
         bound.apply_defaults()
         leaves: list[Hashable] = []
         tensors: list[Any] = []
         for name, value in bound.arguments.items():
             spec = self._specs.get(name)
             if spec is not None:
-                bound.arguments[name] = value = _converted(name, value, spec)
+                try:
+                    bound.arguments[name] = value = _converted(name, value, spec)
+                except TypeError as error:
+                    raise TypeError(f"{self._name}() {error}") from error.__cause__
                 leaves += flatten(spec)
                 tensors += flatten(value)
                 continue
@@ -187,6 +194,31 @@ class CallBinder:
                     tensors.append(tensor)
         structure = tuple([(name, structure_of(v)) for name, v in bound.arguments.items()])
         return BoundCall(bound, CallSignature(structure, tuple(leaves)), tensors)
+
+    def _misfit(
+        self, error: TypeError, args: Sequence[Any], kwargs: Mapping[str, Any]
+    ) -> TypeError:
+        """The error for arguments that do not fit the parameters."""
+        parameters = self._signature.parameters
+        unknown = [name for name in kwargs if name not in parameters]
+        hint = perhaps(unknown[0], parameters) if unknown else ""
+        given = ", ".join(
+            [*map(shown, args), *[f"{name}={shown(value)}" for name, value in kwargs.items()]]
+        )
+        takes = ", ".join(map(_parameter_text, parameters.values()))
+        return TypeError(
+            f"{self._name}() {error}{hint}; it takes ({takes}) and was given ({given})"
+        )
+
+
+def _parameter_text(parameter: inspect.Parameter) -> str:
+    if parameter.kind is inspect.Parameter.VAR_POSITIONAL:
+        return f"*{parameter.name}"
+    if parameter.kind is inspect.Parameter.VAR_KEYWORD:
+        return f"**{parameter.name}"
+    if parameter.default is inspect.Parameter.empty:
+        return parameter.name
+    return f"{parameter.name}={shown(parameter.default)}"
 
 
 def _sorted_out(value: Any) -> tuple[Hashable, Any]:

@@ -228,8 +228,9 @@ class FuncGraph(Graph):
             if isinstance(value, Tensor):
                 raise
             raise TypeError(
-                f"function {self.name!r} returned {shown(value)} of type {type(value).__name__}, "
-                f"which makes no tensor: {error.message}"
+                f"function {self.name!r} returned {shown(value)} of type {type(value).__name__}, which "
+                "makes no tensor. Results are tensors, arrays, numbers, strings and None, in lists, "
+                "tuples, dicts and objects with __tf_flatten__ and __tf_unflatten__"
             ) from error
 
 
