@@ -36,6 +36,7 @@ def test_long_values_are_cut() -> None:
         ("Matmul", "; perhaps you mean MatMul or BatchMatMul"),
         ("matmul", "; perhaps you mean MatMul or BatchMatMul"),
         ("Conv", ""),
+        ("Batch", "; perhaps you mean BatchMatMul"),
         ("_MatMul", "; perhaps you mean MatMul or _MklMatMul or BatchMatMul"),
     ],
 )

@@ -61,6 +61,7 @@ from opkernel.runtime import Session as Session
 from opkernel.runtime import SessionConfig as SessionConfig
 from opkernel.runtime import SessionMetadata as SessionMetadata
 from opkernel.runtime import TensorHandle as TensorHandle
+from opkernel.runtime import convert_variables_to_constants as convert_variables_to_constants
 from opkernel.runtime import kernel_function as kernel_function
 from opkernel.runtime.traces import write_chrome_trace as write_chrome_trace
 from opkernel.runtime.traces import write_perfetto_trace as write_perfetto_trace

@@ -13,14 +13,16 @@ from opkernel.foreign_text import terminal_text
 
 __all__ = ["perhaps", "shown"]
 
+_MOST_TOLD = 3
 _MANY_NAMES = 3000
 """More names than these are first sorted out by how they begin and end: difflib takes its time."""
 
 
 def perhaps(name: object, names: Iterable[str]) -> str:
-    """`; perhaps you mean MatMul or BatchMatMul`: the names like one that does not exist, at most three.
+    """`; perhaps you mean MatMul or BatchMatMul`: at most three names like one that does not exist.
 
-    Empty where none is like it. It stands before the end of a clause.
+    They are spelt nearly like it, or else begin with it. Empty where there are none. It stands before
+    the end of a clause.
     """
     import difflib  # slow to import, and needed for errors alone
 
@@ -31,10 +33,11 @@ def perhaps(name: object, names: Iterable[str]) -> str:
         import heapq
 
         candidates = heapq.nlargest(200, by_lower, key=lambda one: _agreement(one, wanted))
-    close = [
-        terminal_text(by_lower[one], "") for one in difflib.get_close_matches(wanted, candidates)
-    ]
-    return f"; perhaps you mean {' or '.join(close)}" if close else ""
+    close = difflib.get_close_matches(wanted, candidates, _MOST_TOLD)
+    if not close and len(wanted) > 2:
+        close = [one for one in by_lower if one.startswith(wanted)][:_MOST_TOLD]
+    told = " or ".join([terminal_text(by_lower[one], "") for one in close])
+    return f"; perhaps you mean {told}" if told else ""
 
 
 def _agreement(one: str, other: str) -> int:

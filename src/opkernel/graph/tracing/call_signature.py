@@ -200,15 +200,17 @@ class CallBinder:
     ) -> TypeError:
         """The error for arguments that do not fit the parameters."""
         parameters = self._signature.parameters
+        fact = str(error)
         unknown = [name for name in kwargs if name not in parameters]
-        hint = perhaps(unknown[0], parameters) if unknown else ""
+        takes_any = any(p.kind is inspect.Parameter.VAR_KEYWORD for p in parameters.values())
+        if unknown and not takes_any:
+            hint = perhaps(unknown[0], parameters)
+            fact = f"got an unexpected keyword argument {unknown[0]!r}{hint}"
         given = ", ".join(
             [*map(shown, args), *[f"{name}={shown(value)}" for name, value in kwargs.items()]]
         )
         takes = ", ".join(map(_parameter_text, parameters.values()))
-        return TypeError(
-            f"{self._name}() {error}{hint}; it takes ({takes}) and was given ({given})"
-        )
+        return TypeError(f"{self._name}() {fact}; it takes ({takes}) and was given ({given})")
 
 
 def _parameter_text(parameter: inspect.Parameter) -> str:
