@@ -139,6 +139,27 @@ def test_values_are_those_of_now_and_inputs_stay() -> None:
         assert session.run("y:0", {"x:0": x}).tolist() == [[5, 7, 9]]
 
 
+def test_outputs_without_variables_are_extracted() -> None:
+    with Session(model()) as session:
+        frozen = convert_variables_to_constants(session, ["x"])
+        nothing = convert_variables_to_constants(session, []).get_operations()
+    assert [op.type for op in frozen.get_operations()] == ["Placeholder"]
+    assert nothing == []
+
+
+def test_text_is_frozen_too() -> None:
+    graph = Graph()
+    with graph.as_default():
+        words = raw_ops.VarHandleOp(dtype=opkernel.string, shape=[2], shared_name="w", name="w")
+        raw_ops.AssignVariableOp(resource=words, value=[b"a", "\u00e9"], name="init")
+        raw_ops.ReadVariableOp(resource=words, dtype=opkernel.string, name="y")
+    with Session(graph) as session:
+        session.run("init")
+        frozen = convert_variables_to_constants(session, ["y:0"])
+    with Session(frozen) as session:
+        assert session.run("y:0").tolist() == [b"a", b"\xc3\xa9"]
+
+
 def test_an_input_cuts_off_what_lies_behind_it() -> None:
     with Session(model()) as session:
         session.run("init")

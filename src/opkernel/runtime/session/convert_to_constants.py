@@ -127,7 +127,8 @@ def _convert(edit: GraphEdit, variable: Operation, value: Any) -> None:
     places = [(variable.outputs[0], constant)]
     for source, by in places:
         for consumer, index in source.consumer_edges():
-            if consumer.type in _PASS_ON and _is_no_value(consumer.output_types[0]):
+            is_passed_on = index == 0 and consumer.type in _PASS_ON
+            if is_passed_on and _is_no_value(consumer.output_types[0]):
                 going.append(consumer)
                 twin = _twin(edit, consumer, by)
                 places += zip(consumer.outputs, twin.outputs, strict=False)
