@@ -151,7 +151,7 @@ def test_text_is_frozen_too() -> None:
     graph = Graph()
     with graph.as_default():
         words = raw_ops.VarHandleOp(dtype=opkernel.string, shape=[2], shared_name="w", name="w")
-        raw_ops.AssignVariableOp(resource=words, value=[b"a", "\u00e9"], name="init")
+        raw_ops.AssignVariableOp(resource=words, value=["a", "\u00e9"], name="init")
         raw_ops.ReadVariableOp(resource=words, dtype=opkernel.string, name="y")
     with Session(graph) as session:
         session.run("init")
