@@ -17,6 +17,7 @@ PAGES = [
     "docs/functions.md",
     "docs/gradients.md",
     "docs/graph_editing.md",
+    "docs/freezing.md",
     "docs/optimization.md",
     "docs/providers.md",
     "docs/sessions.md",

@@ -2,9 +2,11 @@
 
 import importlib
 import importlib.metadata
+import re
 import subprocess
 import sys
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 
@@ -54,6 +56,57 @@ def test_what_is_exported_exists(package):
     assert [name for name in module.__all__ if not hasattr(module, name)] == []
     with pytest.raises(AttributeError, match=f"module '{package}' has no attribute 'nothing'"):
         _ = module.nothing
+
+
+def public(module: ModuleType) -> list[str]:
+    return [name for name in dir(module) if not name.startswith("__")]
+
+
+@pytest.mark.parametrize("package", PACKAGES)
+def test_dir_shows_the_public_names_whatever_was_imported(package):
+    module = importlib.import_module(package)
+    assert public(module) == sorted(module.__all__)
+
+
+ROOMS = [
+    folder.name for folder in sorted((ROOT / "src" / "opkernel").iterdir())
+    if (folder / "__init__.py").exists()
+]  # fmt: skip
+
+
+def test_all_rooms_are_there_after_a_bare_import():
+    code = f"import opkernel; print(*[getattr(opkernel, room).__name__ for room in {ROOMS}])"
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        env={"PYTHONPATH": str(ROOT / "src")},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert done.stdout.split() == [f"opkernel.{room}" for room in ROOMS]
+
+
+@pytest.mark.parametrize(
+    ("module", "name", "meant"),
+    [
+        ("opkernel", "Sesion", "Session"),
+        ("opkernel.opdef", "regster_op", "register_op"),
+        ("opkernel.raw_ops", "Matmul", "MatMul"),
+        ("opkernel.proto", "GraphDeff", "GraphDef"),
+    ],
+)
+def test_names_like_one_that_is_not_there_are_told_once(module, name, meant):
+    code = f"import {module}; {module}.{name}"
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        env={"PYTHONPATH": str(ROOT / "src")},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    last = done.stderr.splitlines()[-1]
+    assert re.fullmatch(rf"AttributeError: .*'{name}'; perhaps you mean {meant}\b.*", last)
+    assert "Did you mean" not in last
 
 
 def test_importing_is_silent_and_loads_neither_ops_nor_back_ends():

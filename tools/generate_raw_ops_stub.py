@@ -9,15 +9,15 @@ from pathlib import Path
 
 from opkernel.opdef import global_op_registry, stub_text
 from opkernel.ops.api_defs import python_api_def
-from opkernel.ops.catalogue import MODULE_OF_OP
+from opkernel.ops.loader import all_op_names
 
 STUB = Path(__file__).resolve().parent.parent / "src" / "opkernel" / "raw_ops.pyi"
 
 
 def text() -> str:
-    ops = [global_op_registry().look_up_op_def(name) for name in MODULE_OF_OP]
+    ops = map(global_op_registry().look_up_op_def, all_op_names())
     title = "The ops of the catalogue. Written by tools/generate_raw_ops_stub.py"
-    return stub_text(ops, title, python_api_def)
+    return stub_text(ops, title, python_api_def, is_all=True)
 
 
 def main() -> int:

@@ -13,6 +13,8 @@ import sys
 from collections.abc import Callable
 from typing import Any
 
+from opkernel.messages import perhaps
+
 __all__ = ["lazy_exports"]
 
 _EXPORT = re.compile(r"^from (\S+) import (?:\(\n    )?(\w+) as (\w+)", re.MULTILINE)
@@ -29,14 +31,19 @@ def lazy_exports(
     def load(name: str) -> Any:
         source = sources.get(name)
         if source is None:
-            raise AttributeError(f"module {package!r} has no attribute {name!r}")
+            hint = "" if name.startswith("_") else perhaps(name, sources)
+            # With a name, and without the object, Python adds no suggestion of its own.
+            raise AttributeError(f"module {package!r} has no attribute {name!r}{hint}", name=name)
         module, original = source
         if module == package:
             return importlib.import_module(f"{package}.{original}")
         value = namespace[name] = getattr(importlib.import_module(module), original)
         return value
 
-    return load, lambda: sorted({*namespace, *sources}), list(sources)
+    def public() -> list[str]:
+        return sorted([*sources, *[name for name in namespace if name.startswith("__")]])
+
+    return load, public, list(sources)
 
 
 def _sources(stub: str) -> dict[str, tuple[str, str]]:

@@ -17,6 +17,7 @@ from opkernel.errors import NotFoundError
 from opkernel.graph import apply_op
 from opkernel.graph.core.default_graph import innermost_default
 from opkernel.graph.core.tensor import tensors_in
+from opkernel.messages import perhaps
 from opkernel.opdef import bind_call, call_parameters, global_op_registry, op_docstring, python_name
 from opkernel.ops.api_defs import python_api_def
 from opkernel.proto import OpDef
@@ -50,13 +51,14 @@ def _raw_op(op_def: OpDef) -> Callable[..., typing.Any]:
 
 
 def __getattr__(name: str) -> Callable[..., typing.Any]:
-    missing = AttributeError(f"module {__name__!r} has no op {name!r}")
+    fact = f"module {__name__!r} has no op {name!r}"
     if name.startswith("__"):
-        raise missing
+        raise AttributeError(fact, name=name)
+    registry = global_op_registry()
     try:
-        op_def = global_op_registry().look_up_op_def(name)
+        op_def = registry.look_up_op_def(name)
     except NotFoundError:
-        raise missing from None
+        raise AttributeError(f"{fact}{perhaps(name, registry.names())}", name=name) from None
     known = _functions.get(name)
     if known is None or known[0] is not op_def:  # a notebook may declare it anew
         known = _functions[name] = op_def, _raw_op(op_def)

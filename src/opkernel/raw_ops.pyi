@@ -25,6 +25,18 @@ _Shape: typing.TypeAlias = (
 )
 _Func: typing.TypeAlias = str | opkernel.proto.NameAttrList
 
+def A(
+    *,
+    name: str | None = None,
+) -> _Tensor: ...
+
+def Abort(
+    *,
+    error_msg: str | bytes = '',
+    exit_without_error: bool = False,
+    name: str | None = None,
+) -> opkernel.graph.Operation | None: ...
+
 def Abs(
     *,
     x: _Input,
@@ -95,12 +107,32 @@ def Add(
 ) -> _Tensor:
     """The sum `x + y`; strings are joined."""
 
+def AddManySparseToTensorsMap(
+    *,
+    sparse_indices: _Input,
+    sparse_values: _Input,
+    sparse_shape: _Input,
+    container: str | bytes = '',
+    shared_name: str | bytes = '',
+    name: str | None = None,
+) -> _Tensor: ...
+
 def AddN(
     *,
     inputs: collections.abc.Sequence[_Input],
     name: str | None = None,
 ) -> _Tensor:
     """The sum of the tensors of `inputs`, which have the same shape."""
+
+def AddSparseToTensorsMap(
+    *,
+    sparse_indices: _Input,
+    sparse_values: _Input,
+    sparse_shape: _Input,
+    container: str | bytes = '',
+    shared_name: str | bytes = '',
+    name: str | None = None,
+) -> _Tensor: ...
 
 def AddV2(
     *,
@@ -153,6 +185,32 @@ def All(
 ) -> _Tensor:
     """The logical and of `input` over the axes `reduction_indices`, negative ones from the end."""
 
+class _AllCandidateSamplerOutputs(typing.NamedTuple):
+    sampled_candidates: _Tensor
+    true_expected_count: _Tensor
+    sampled_expected_count: _Tensor
+
+def AllCandidateSampler(
+    *,
+    true_classes: _Input,
+    num_true: int,
+    num_sampled: int,
+    unique: bool,
+    seed: int = 0,
+    seed2: int = 0,
+    name: str | None = None,
+) -> _AllCandidateSamplerOutputs: ...
+
+def AllToAll(
+    *,
+    input: _Input,
+    group_assignment: _Input,
+    concat_dimension: int,
+    split_dimension: int,
+    split_count: int,
+    name: str | None = None,
+) -> _Tensor: ...
+
 def Angle(
     *,
     input: _Input,
@@ -168,6 +226,60 @@ def AnonymousHashTable(
     name: str | None = None,
 ) -> _Tensor:
     """A table that is filled once."""
+
+def AnonymousIterator(
+    *,
+    output_types: collections.abc.Sequence[_Type],
+    output_shapes: collections.abc.Sequence[_Shape],
+    name: str | None = None,
+) -> _Tensor: ...
+
+class _AnonymousIteratorV2Outputs(typing.NamedTuple):
+    handle: _Tensor
+    deleter: _Tensor
+
+def AnonymousIteratorV2(
+    *,
+    output_types: collections.abc.Sequence[_Type],
+    output_shapes: collections.abc.Sequence[_Shape],
+    name: str | None = None,
+) -> _AnonymousIteratorV2Outputs: ...
+
+def AnonymousIteratorV3(
+    *,
+    output_types: collections.abc.Sequence[_Type],
+    output_shapes: collections.abc.Sequence[_Shape],
+    name: str | None = None,
+) -> _Tensor: ...
+
+class _AnonymousMemoryCacheOutputs(typing.NamedTuple):
+    handle: _Tensor
+    deleter: _Tensor
+
+def AnonymousMemoryCache(
+    *,
+    name: str | None = None,
+) -> _AnonymousMemoryCacheOutputs: ...
+
+class _AnonymousMultiDeviceIteratorOutputs(typing.NamedTuple):
+    handle: _Tensor
+    deleter: _Tensor
+
+def AnonymousMultiDeviceIterator(
+    *,
+    devices: collections.abc.Sequence[str | bytes],
+    output_types: collections.abc.Sequence[_Type],
+    output_shapes: collections.abc.Sequence[_Shape],
+    name: str | None = None,
+) -> _AnonymousMultiDeviceIteratorOutputs: ...
+
+def AnonymousMultiDeviceIteratorV3(
+    *,
+    devices: collections.abc.Sequence[str | bytes],
+    output_types: collections.abc.Sequence[_Type],
+    output_shapes: collections.abc.Sequence[_Shape],
+    name: str | None = None,
+) -> _Tensor: ...
 
 def AnonymousMutableDenseHashTable(
     *,
@@ -197,6 +309,29 @@ def AnonymousMutableHashTableOfTensors(
     name: str | None = None,
 ) -> _Tensor:
     """A table that changes, of vectors."""
+
+class _AnonymousRandomSeedGeneratorOutputs(typing.NamedTuple):
+    handle: _Tensor
+    deleter: _Tensor
+
+def AnonymousRandomSeedGenerator(
+    *,
+    seed: _Input,
+    seed2: _Input,
+    name: str | None = None,
+) -> _AnonymousRandomSeedGeneratorOutputs: ...
+
+class _AnonymousSeedGeneratorOutputs(typing.NamedTuple):
+    handle: _Tensor
+    deleter: _Tensor
+
+def AnonymousSeedGenerator(
+    *,
+    seed: _Input,
+    seed2: _Input,
+    reshuffle: _Input,
+    name: str | None = None,
+) -> _AnonymousSeedGeneratorOutputs: ...
 
 def Any(
     *,
@@ -514,6 +649,33 @@ def Assert(
 ) -> opkernel.graph.Operation | None:
     """Fails unless `condition` is true; the error tells `summarize` values of each of `data`."""
 
+def AssertCardinalityDataset(
+    *,
+    input_dataset: _Input,
+    cardinality: _Input,
+    output_types: collections.abc.Sequence[_Type],
+    output_shapes: collections.abc.Sequence[_Shape],
+    name: str | None = None,
+) -> _Tensor: ...
+
+def AssertNextDataset(
+    *,
+    input_dataset: _Input,
+    transformations: _Input,
+    output_types: collections.abc.Sequence[_Type],
+    output_shapes: collections.abc.Sequence[_Shape],
+    name: str | None = None,
+) -> _Tensor: ...
+
+def AssertPrevDataset(
+    *,
+    input_dataset: _Input,
+    transformations: _Input,
+    output_types: collections.abc.Sequence[_Type],
+    output_shapes: collections.abc.Sequence[_Shape],
+    name: str | None = None,
+) -> _Tensor: ...
+
 def Assign(
     *,
     ref: _Input,
@@ -567,6 +729,15 @@ def AssignVariableOp(
 ) -> opkernel.graph.Operation | None:
     """Gives the variable a value; with `validate_shape` it must be of the shape it has."""
 
+def AssignVariableXlaConcatND(
+    *,
+    resource: _Input,
+    inputs: collections.abc.Sequence[_Input],
+    num_concats: collections.abc.Sequence[int],
+    paddings: collections.abc.Sequence[int] = ...,
+    name: str | None = None,
+) -> opkernel.graph.Operation | None: ...
+
 def Atan(
     *,
     x: _Input,
@@ -588,6 +759,176 @@ def Atanh(
     name: str | None = None,
 ) -> _Tensor:
     """The number whose hyperbolic tangent is `x`."""
+
+def Attr(
+    *,
+    a: int,
+    name: str | None = None,
+) -> opkernel.graph.Operation | None: ...
+
+def AttrBool(
+    *,
+    a: bool,
+    name: str | None = None,
+) -> opkernel.graph.Operation | None: ...
+
+def AttrBoolList(
+    *,
+    a: collections.abc.Sequence[bool],
+    name: str | None = None,
+) -> opkernel.graph.Operation | None: ...
+
+def AttrDefault(
+    *,
+    a: str | bytes = 'banana',
+    name: str | None = None,
+) -> opkernel.graph.Operation | None: ...
+
+def AttrEmptyListDefault(
+    *,
+    a: collections.abc.Sequence[float] = ...,
+    name: str | None = None,
+) -> opkernel.graph.Operation | None: ...
+
+def AttrEnum(
+    *,
+    a: typing.Literal['apples', 'oranges'],
+    name: str | None = None,
+) -> opkernel.graph.Operation | None: ...
+
+def AttrEnumList(
+    *,
+    a: collections.abc.Sequence[typing.Literal['apples', 'oranges']],
+    name: str | None = None,
+) -> opkernel.graph.Operation | None: ...
+
+def AttrFloat(
+    *,
+    a: float,
+    name: str | None = None,
+) -> opkernel.graph.Operation | None: ...
+
+def AttrListDefault(
+    *,
+    a: collections.abc.Sequence[int] = ...,
+    name: str | None = None,
+) -> opkernel.graph.Operation | None: ...
+
+def AttrListMin(
+    *,
+    a: collections.abc.Sequence[int],
+    name: str | None = None,
+) -> opkernel.graph.Operation | None: ...
+
+def AttrListTypeDefault(
+    *,
+    a: collections.abc.Sequence[_Input],
+    b: collections.abc.Sequence[_Input],
+    name: str | None = None,
+) -> opkernel.graph.Operation | None: ...
+
+def AttrMin(
+    *,
+    a: int,
+    name: str | None = None,
+) -> opkernel.graph.Operation | None: ...
+
+def AttrPartialShape(
+    *,
+    a: _Shape,
+    name: str | None = None,
+) -> opkernel.graph.Operation | None: ...
+
+def AttrPartialShapeList(
+    *,
+    a: collections.abc.Sequence[_Shape],
+    name: str | None = None,
+) -> opkernel.graph.Operation | None: ...
+
+def AttrShape(
+    *,
+    a: _Shape,
+    name: str | None = None,
+) -> opkernel.graph.Operation | None: ...
+
+def AttrShapeList(
+    *,
+    a: collections.abc.Sequence[_Shape],
+    name: str | None = None,
+) -> opkernel.graph.Operation | None: ...
+
+def AttrTypeDefault(
+    *,
+    a: _Input,
+    name: str | None = None,
+) -> opkernel.graph.Operation | None: ...
+
+def AudioMicrofrontend(
+    *,
+    audio: _Input,
+    sample_rate: int = 16000,
+    window_size: int = 25,
+    window_step: int = 10,
+    num_channels: int = 32,
+    upper_band_limit: float = 7500.0,
+    lower_band_limit: float = 125.0,
+    smoothing_bits: int = 10,
+    even_smoothing: float = 0.025,
+    odd_smoothing: float = 0.06,
+    min_signal_remaining: float = 0.05,
+    enable_pcan: bool = False,
+    pcan_strength: float = 0.95,
+    pcan_offset: float = 80.0,
+    gain_bits: int = 21,
+    enable_log: bool = True,
+    scale_shift: int = 6,
+    left_context: int = 0,
+    right_context: int = 0,
+    frame_stride: int = 1,
+    zero_padding: bool = False,
+    out_scale: int = 1,
+    out_type: _Type = ...,
+    name: str | None = None,
+) -> _Tensor: ...
+
+def AudioSpectrogram(
+    *,
+    input: _Input,
+    window_size: int,
+    stride: int,
+    magnitude_squared: bool = False,
+    name: str | None = None,
+) -> _Tensor: ...
+
+def AudioSummary(
+    *,
+    tag: _Input,
+    tensor: _Input,
+    sample_rate: float,
+    max_outputs: int = 3,
+    name: str | None = None,
+) -> _Tensor: ...
+
+def AudioSummaryV2(
+    *,
+    tag: _Input,
+    tensor: _Input,
+    sample_rate: _Input,
+    max_outputs: int = 3,
+    name: str | None = None,
+) -> _Tensor: ...
+
+def AutoShardDataset(
+    *,
+    input_dataset: _Input,
+    num_workers: _Input,
+    index: _Input,
+    output_types: collections.abc.Sequence[_Type],
+    output_shapes: collections.abc.Sequence[_Shape],
+    auto_shard_policy: int = 0,
+    num_replicas: int = 0,
+    name: str | None = None,
+) -> _Tensor: ...
 
 def AvgPool(
     *,
@@ -634,6 +975,20 @@ def AvgPoolGrad(
     name: str | None = None,
 ) -> _Tensor:
     """The gradient of AvgPool by its input, whose shape is given."""
+
+def B(
+    *,
+    name: str | None = None,
+) -> _Tensor: ...
+
+def BandedTriangularSolve(
+    *,
+    matrix: _Input,
+    rhs: _Input,
+    lower: bool = True,
+    adjoint: bool = False,
+    name: str | None = None,
+) -> _Tensor: ...
 
 def Barrier(
     *,
@@ -695,6 +1050,121 @@ def BarrierTakeMany(
 ) -> _BarrierTakeManyOutputs:
     """Takes out keys whose components are complete, those that came first before others."""
 
+class _BatchOutputs(typing.NamedTuple):
+    batched_tensors: list[_Tensor]
+    batch_index: _Tensor
+    id: _Tensor
+
+def Batch(
+    *,
+    in_tensors: collections.abc.Sequence[_Input],
+    num_batch_threads: int,
+    max_batch_size: int,
+    batch_timeout_micros: int,
+    grad_timeout_micros: int,
+    max_enqueued_batches: int = 10,
+    allowed_batch_sizes: collections.abc.Sequence[int] = ...,
+    container: str | bytes = '',
+    shared_name: str | bytes = '',
+    batching_queue: str | bytes = '',
+    name: str | None = None,
+) -> _BatchOutputs: ...
+
+def BatchCholesky(
+    *,
+    input: _Input,
+    name: str | None = None,
+) -> _Tensor: ...
+
+def BatchCholeskyGrad(
+    *,
+    l: _Input,
+    grad: _Input,
+    name: str | None = None,
+) -> _Tensor: ...
+
+def BatchDataset(
+    *,
+    input_dataset: _Input,
+    batch_size: _Input,
+    output_types: collections.abc.Sequence[_Type],
+    output_shapes: collections.abc.Sequence[_Shape],
+    metadata: str | bytes = '',
+    name: str | None = None,
+) -> _Tensor: ...
+
+def BatchDatasetV2(
+    *,
+    input_dataset: _Input,
+    batch_size: _Input,
+    drop_remainder: _Input,
+    output_types: collections.abc.Sequence[_Type],
+    output_shapes: collections.abc.Sequence[_Shape],
+    parallel_copy: bool = False,
+    metadata: str | bytes = '',
+    name: str | None = None,
+) -> _Tensor: ...
+
+def BatchFFT(
+    *,
+    input: _Input,
+    name: str | None = None,
+) -> _Tensor: ...
+
+def BatchFFT2D(
+    *,
+    input: _Input,
+    name: str | None = None,
+) -> _Tensor: ...
+
+def BatchFFT3D(
+    *,
+    input: _Input,
+    name: str | None = None,
+) -> _Tensor: ...
+
+def BatchFunction(
+    *,
+    in_tensors: collections.abc.Sequence[_Input],
+    captured_tensors: collections.abc.Sequence[_Input],
+    f: _Func,
+    num_batch_threads: int,
+    max_batch_size: int,
+    batch_timeout_micros: int,
+    Tout: collections.abc.Sequence[_Type],
+    max_enqueued_batches: int = 10,
+    allowed_batch_sizes: collections.abc.Sequence[int] = ...,
+    container: str | bytes = '',
+    shared_name: str | bytes = '',
+    batching_queue: str | bytes = '',
+    low_priority_max_batch_size: int = 0,
+    low_priority_batch_timeout_micros: int = 0,
+    low_priority_allowed_batch_sizes: collections.abc.Sequence[int] = ...,
+    low_priority_max_enqueued_batches: int = 0,
+    mixed_priority_policy: typing.Literal['low_priority_padding_with_max_batch_size', 'low_priority_padding_with_next_allowed_batch_size', 'priority_isolation', 'priority_merge'] = 'low_priority_padding_with_max_batch_size',
+    batch_padding_policy: typing.Literal['PAD_UP', 'BATCH_DOWN', 'MINIMIZE_TPU_COST_PER_REQUEST'] = 'PAD_UP',
+    enable_large_batch_splitting: bool = False,
+    name: str | None = None,
+) -> list[_Tensor]: ...
+
+def BatchIFFT(
+    *,
+    input: _Input,
+    name: str | None = None,
+) -> _Tensor: ...
+
+def BatchIFFT2D(
+    *,
+    input: _Input,
+    name: str | None = None,
+) -> _Tensor: ...
+
+def BatchIFFT3D(
+    *,
+    input: _Input,
+    name: str | None = None,
+) -> _Tensor: ...
+
 def BatchMatMul(
     *,
     x: _Input,
@@ -741,6 +1211,12 @@ def BatchMatrixBandPart(
 ) -> _Tensor:
     """Matrices with zeros outside of a band around the diagonal; negative: no limit."""
 
+def BatchMatrixDeterminant(
+    *,
+    input: _Input,
+    name: str | None = None,
+) -> _Tensor: ...
+
 def BatchMatrixDiag(
     *,
     diagonal: _Input,
@@ -755,6 +1231,13 @@ def BatchMatrixDiagPart(
 ) -> _Tensor:
     """The old name of MatrixDiagPart."""
 
+def BatchMatrixInverse(
+    *,
+    input: _Input,
+    adjoint: bool = False,
+    name: str | None = None,
+) -> _Tensor: ...
+
 def BatchMatrixSetDiag(
     *,
     input: _Input,
@@ -762,6 +1245,32 @@ def BatchMatrixSetDiag(
     name: str | None = None,
 ) -> _Tensor:
     """The old name of MatrixSetDiag."""
+
+def BatchMatrixSolve(
+    *,
+    matrix: _Input,
+    rhs: _Input,
+    adjoint: bool = False,
+    name: str | None = None,
+) -> _Tensor: ...
+
+def BatchMatrixSolveLs(
+    *,
+    matrix: _Input,
+    rhs: _Input,
+    l2_regularizer: _Input,
+    fast: bool = True,
+    name: str | None = None,
+) -> _Tensor: ...
+
+def BatchMatrixTriangularSolve(
+    *,
+    matrix: _Input,
+    rhs: _Input,
+    lower: bool = True,
+    adjoint: bool = False,
+    name: str | None = None,
+) -> _Tensor: ...
 
 def BatchNormWithGlobalNormalization(
     *,
@@ -796,6 +1305,36 @@ def BatchNormWithGlobalNormalizationGrad(
 ) -> _BatchNormWithGlobalNormalizationGradOutputs:
     """The gradients of BatchNormWithGlobalNormalization by each of its inputs."""
 
+def BatchSelfAdjointEig(
+    *,
+    input: _Input,
+    name: str | None = None,
+) -> _Tensor: ...
+
+class _BatchSelfAdjointEigV2Outputs(typing.NamedTuple):
+    e: _Tensor
+    v: _Tensor
+
+def BatchSelfAdjointEigV2(
+    *,
+    input: _Input,
+    compute_v: bool = True,
+    name: str | None = None,
+) -> _BatchSelfAdjointEigV2Outputs: ...
+
+class _BatchSvdOutputs(typing.NamedTuple):
+    s: _Tensor
+    u: _Tensor
+    v: _Tensor
+
+def BatchSvd(
+    *,
+    input: _Input,
+    compute_uv: bool = True,
+    full_matrices: bool = False,
+    name: str | None = None,
+) -> _BatchSvdOutputs: ...
+
 def BatchToSpace(
     *,
     input: _Input,
@@ -813,6 +1352,86 @@ def BatchToSpaceND(
     name: str | None = None,
 ) -> _Tensor:
     """`input` with the batch moved into blocks of space, and cropped: undoes SpaceToBatchND."""
+
+def BesselI0(
+    *,
+    x: _Input,
+    name: str | None = None,
+) -> _Tensor: ...
+
+def BesselI0e(
+    *,
+    x: _Input,
+    name: str | None = None,
+) -> _Tensor: ...
+
+def BesselI1(
+    *,
+    x: _Input,
+    name: str | None = None,
+) -> _Tensor: ...
+
+def BesselI1e(
+    *,
+    x: _Input,
+    name: str | None = None,
+) -> _Tensor: ...
+
+def BesselJ0(
+    *,
+    x: _Input,
+    name: str | None = None,
+) -> _Tensor: ...
+
+def BesselJ1(
+    *,
+    x: _Input,
+    name: str | None = None,
+) -> _Tensor: ...
+
+def BesselK0(
+    *,
+    x: _Input,
+    name: str | None = None,
+) -> _Tensor: ...
+
+def BesselK0e(
+    *,
+    x: _Input,
+    name: str | None = None,
+) -> _Tensor: ...
+
+def BesselK1(
+    *,
+    x: _Input,
+    name: str | None = None,
+) -> _Tensor: ...
+
+def BesselK1e(
+    *,
+    x: _Input,
+    name: str | None = None,
+) -> _Tensor: ...
+
+def BesselY0(
+    *,
+    x: _Input,
+    name: str | None = None,
+) -> _Tensor: ...
+
+def BesselY1(
+    *,
+    x: _Input,
+    name: str | None = None,
+) -> _Tensor: ...
+
+def Betainc(
+    *,
+    a: _Input,
+    b: _Input,
+    x: _Input,
+    name: str | None = None,
+) -> _Tensor: ...
 
 def BiasAdd(
     *,
@@ -838,6 +1457,13 @@ def BiasAddV1(
     name: str | None = None,
 ) -> _Tensor:
     """`value` plus the vector `bias` along the last dimension."""
+
+def Binary(
+    *,
+    a: _Input,
+    b: _Input,
+    name: str | None = None,
+) -> _Tensor: ...
 
 def Bincount(
     *,
@@ -1003,6 +1629,322 @@ def BlockLSTMV2(
 ) -> _BlockLSTMV2Outputs:
     """An LSTM over the first `seq_len_max` steps of a sequence; zeros after them."""
 
+def BoostedTreesAggregateStats(
+    *,
+    node_ids: _Input,
+    gradients: _Input,
+    hessians: _Input,
+    feature: _Input,
+    max_splits: int,
+    num_buckets: int,
+    name: str | None = None,
+) -> _Tensor: ...
+
+def BoostedTreesBucketize(
+    *,
+    float_values: collections.abc.Sequence[_Input],
+    bucket_boundaries: collections.abc.Sequence[_Input],
+    name: str | None = None,
+) -> list[_Tensor]: ...
+
+class _BoostedTreesCalculateBestFeatureSplitOutputs(typing.NamedTuple):
+    node_ids: _Tensor
+    gains: _Tensor
+    feature_dimensions: _Tensor
+    thresholds: _Tensor
+    left_node_contribs: _Tensor
+    right_node_contribs: _Tensor
+    split_with_default_directions: _Tensor
+
+def BoostedTreesCalculateBestFeatureSplit(
+    *,
+    node_id_range: _Input,
+    stats_summary: _Input,
+    l1: _Input,
+    l2: _Input,
+    tree_complexity: _Input,
+    min_node_weight: _Input,
+    logits_dimension: int,
+    split_type: typing.Literal['inequality', 'equality'] = 'inequality',
+    name: str | None = None,
+) -> _BoostedTreesCalculateBestFeatureSplitOutputs: ...
+
+class _BoostedTreesCalculateBestFeatureSplitV2Outputs(typing.NamedTuple):
+    node_ids: _Tensor
+    gains: _Tensor
+    feature_ids: _Tensor
+    feature_dimensions: _Tensor
+    thresholds: _Tensor
+    left_node_contribs: _Tensor
+    right_node_contribs: _Tensor
+    split_with_default_directions: _Tensor
+
+def BoostedTreesCalculateBestFeatureSplitV2(
+    *,
+    node_id_range: _Input,
+    stats_summaries_list: collections.abc.Sequence[_Input],
+    split_types: _Input,
+    candidate_feature_ids: _Input,
+    l1: _Input,
+    l2: _Input,
+    tree_complexity: _Input,
+    min_node_weight: _Input,
+    logits_dimension: int,
+    name: str | None = None,
+) -> _BoostedTreesCalculateBestFeatureSplitV2Outputs: ...
+
+class _BoostedTreesCalculateBestGainsPerFeatureOutputs(typing.NamedTuple):
+    node_ids_list: list[_Tensor]
+    gains_list: list[_Tensor]
+    thresholds_list: list[_Tensor]
+    left_node_contribs_list: list[_Tensor]
+    right_node_contribs_list: list[_Tensor]
+
+def BoostedTreesCalculateBestGainsPerFeature(
+    *,
+    node_id_range: _Input,
+    stats_summary_list: collections.abc.Sequence[_Input],
+    l1: _Input,
+    l2: _Input,
+    tree_complexity: _Input,
+    min_node_weight: _Input,
+    max_splits: int,
+    name: str | None = None,
+) -> _BoostedTreesCalculateBestGainsPerFeatureOutputs: ...
+
+def BoostedTreesCenterBias(
+    *,
+    tree_ensemble_handle: _Input,
+    mean_gradients: _Input,
+    mean_hessians: _Input,
+    l1: _Input,
+    l2: _Input,
+    name: str | None = None,
+) -> _Tensor: ...
+
+def BoostedTreesCreateEnsemble(
+    *,
+    tree_ensemble_handle: _Input,
+    stamp_token: _Input,
+    tree_ensemble_serialized: _Input,
+    name: str | None = None,
+) -> opkernel.graph.Operation | None: ...
+
+def BoostedTreesCreateQuantileStreamResource(
+    *,
+    quantile_stream_resource_handle: _Input,
+    epsilon: _Input,
+    num_streams: _Input,
+    max_elements: int = 1099511627776,
+    name: str | None = None,
+) -> opkernel.graph.Operation | None: ...
+
+def BoostedTreesDeserializeEnsemble(
+    *,
+    tree_ensemble_handle: _Input,
+    stamp_token: _Input,
+    tree_ensemble_serialized: _Input,
+    name: str | None = None,
+) -> opkernel.graph.Operation | None: ...
+
+def BoostedTreesEnsembleResourceHandleOp(
+    *,
+    container: str | bytes = '',
+    shared_name: str | bytes = '',
+    name: str | None = None,
+) -> _Tensor: ...
+
+def BoostedTreesExampleDebugOutputs(
+    *,
+    tree_ensemble_handle: _Input,
+    bucketized_features: collections.abc.Sequence[_Input],
+    logits_dimension: int,
+    name: str | None = None,
+) -> _Tensor: ...
+
+def BoostedTreesFlushQuantileSummaries(
+    *,
+    quantile_stream_resource_handle: _Input,
+    num_features: int,
+    name: str | None = None,
+) -> list[_Tensor]: ...
+
+class _BoostedTreesGetEnsembleStatesOutputs(typing.NamedTuple):
+    stamp_token: _Tensor
+    num_trees: _Tensor
+    num_finalized_trees: _Tensor
+    num_attempted_layers: _Tensor
+    last_layer_nodes_range: _Tensor
+
+def BoostedTreesGetEnsembleStates(
+    *,
+    tree_ensemble_handle: _Input,
+    name: str | None = None,
+) -> _BoostedTreesGetEnsembleStatesOutputs: ...
+
+def BoostedTreesMakeQuantileSummaries(
+    *,
+    float_values: collections.abc.Sequence[_Input],
+    example_weights: _Input,
+    epsilon: _Input,
+    name: str | None = None,
+) -> list[_Tensor]: ...
+
+def BoostedTreesMakeStatsSummary(
+    *,
+    node_ids: _Input,
+    gradients: _Input,
+    hessians: _Input,
+    bucketized_features_list: collections.abc.Sequence[_Input],
+    max_splits: int,
+    num_buckets: int,
+    name: str | None = None,
+) -> _Tensor: ...
+
+def BoostedTreesPredict(
+    *,
+    tree_ensemble_handle: _Input,
+    bucketized_features: collections.abc.Sequence[_Input],
+    logits_dimension: int,
+    name: str | None = None,
+) -> _Tensor: ...
+
+def BoostedTreesQuantileStreamResourceAddSummaries(
+    *,
+    quantile_stream_resource_handle: _Input,
+    summaries: collections.abc.Sequence[_Input],
+    name: str | None = None,
+) -> opkernel.graph.Operation | None: ...
+
+def BoostedTreesQuantileStreamResourceDeserialize(
+    *,
+    quantile_stream_resource_handle: _Input,
+    bucket_boundaries: collections.abc.Sequence[_Input],
+    name: str | None = None,
+) -> opkernel.graph.Operation | None: ...
+
+def BoostedTreesQuantileStreamResourceFlush(
+    *,
+    quantile_stream_resource_handle: _Input,
+    num_buckets: _Input,
+    generate_quantiles: bool = False,
+    name: str | None = None,
+) -> opkernel.graph.Operation | None: ...
+
+def BoostedTreesQuantileStreamResourceGetBucketBoundaries(
+    *,
+    quantile_stream_resource_handle: _Input,
+    num_features: int,
+    name: str | None = None,
+) -> list[_Tensor]: ...
+
+def BoostedTreesQuantileStreamResourceHandleOp(
+    *,
+    container: str | bytes = '',
+    shared_name: str | bytes = '',
+    name: str | None = None,
+) -> _Tensor: ...
+
+class _BoostedTreesSerializeEnsembleOutputs(typing.NamedTuple):
+    stamp_token: _Tensor
+    tree_ensemble_serialized: _Tensor
+
+def BoostedTreesSerializeEnsemble(
+    *,
+    tree_ensemble_handle: _Input,
+    name: str | None = None,
+) -> _BoostedTreesSerializeEnsembleOutputs: ...
+
+class _BoostedTreesSparseAggregateStatsOutputs(typing.NamedTuple):
+    stats_summary_indices: _Tensor
+    stats_summary_values: _Tensor
+    stats_summary_shape: _Tensor
+
+def BoostedTreesSparseAggregateStats(
+    *,
+    node_ids: _Input,
+    gradients: _Input,
+    hessians: _Input,
+    feature_indices: _Input,
+    feature_values: _Input,
+    feature_shape: _Input,
+    max_splits: int,
+    num_buckets: int,
+    name: str | None = None,
+) -> _BoostedTreesSparseAggregateStatsOutputs: ...
+
+class _BoostedTreesSparseCalculateBestFeatureSplitOutputs(typing.NamedTuple):
+    node_ids: _Tensor
+    gains: _Tensor
+    feature_dimensions: _Tensor
+    thresholds: _Tensor
+    left_node_contribs: _Tensor
+    right_node_contribs: _Tensor
+    split_with_default_directions: _Tensor
+
+def BoostedTreesSparseCalculateBestFeatureSplit(
+    *,
+    node_id_range: _Input,
+    stats_summary_indices: _Input,
+    stats_summary_values: _Input,
+    stats_summary_shape: _Input,
+    l1: _Input,
+    l2: _Input,
+    tree_complexity: _Input,
+    min_node_weight: _Input,
+    logits_dimension: int,
+    split_type: typing.Literal['inequality'] = 'inequality',
+    name: str | None = None,
+) -> _BoostedTreesSparseCalculateBestFeatureSplitOutputs: ...
+
+class _BoostedTreesTrainingPredictOutputs(typing.NamedTuple):
+    partial_logits: _Tensor
+    tree_ids: _Tensor
+    node_ids: _Tensor
+
+def BoostedTreesTrainingPredict(
+    *,
+    tree_ensemble_handle: _Input,
+    cached_tree_ids: _Input,
+    cached_node_ids: _Input,
+    bucketized_features: collections.abc.Sequence[_Input],
+    logits_dimension: int,
+    name: str | None = None,
+) -> _BoostedTreesTrainingPredictOutputs: ...
+
+def BoostedTreesUpdateEnsemble(
+    *,
+    tree_ensemble_handle: _Input,
+    feature_ids: _Input,
+    node_ids: collections.abc.Sequence[_Input],
+    gains: collections.abc.Sequence[_Input],
+    thresholds: collections.abc.Sequence[_Input],
+    left_node_contribs: collections.abc.Sequence[_Input],
+    right_node_contribs: collections.abc.Sequence[_Input],
+    max_depth: _Input,
+    learning_rate: _Input,
+    pruning_mode: int,
+    name: str | None = None,
+) -> opkernel.graph.Operation | None: ...
+
+def BoostedTreesUpdateEnsembleV2(
+    *,
+    tree_ensemble_handle: _Input,
+    feature_ids: collections.abc.Sequence[_Input],
+    dimension_ids: collections.abc.Sequence[_Input],
+    node_ids: collections.abc.Sequence[_Input],
+    gains: collections.abc.Sequence[_Input],
+    thresholds: collections.abc.Sequence[_Input],
+    left_node_contribs: collections.abc.Sequence[_Input],
+    right_node_contribs: collections.abc.Sequence[_Input],
+    split_types: collections.abc.Sequence[_Input],
+    max_depth: _Input,
+    learning_rate: _Input,
+    pruning_mode: _Input,
+    logits_dimension: int = 1,
+    name: str | None = None,
+) -> opkernel.graph.Operation | None: ...
+
 def BroadcastArgs(
     *,
     s0: _Input,
@@ -1038,6 +1980,171 @@ def Bucketize(
     name: str | None = None,
 ) -> _Tensor:
     """For each element how many of the `boundaries`, which are sorted, are not above it."""
+
+def BytesProducedStatsDataset(
+    *,
+    input_dataset: _Input,
+    tag: _Input,
+    output_types: collections.abc.Sequence[_Type],
+    output_shapes: collections.abc.Sequence[_Shape],
+    name: str | None = None,
+) -> _Tensor: ...
+
+class _CSRSparseMatrixComponentsOutputs(typing.NamedTuple):
+    row_ptrs: _Tensor
+    col_inds: _Tensor
+    values: _Tensor
+
+def CSRSparseMatrixComponents(
+    *,
+    csr_sparse_matrix: _Input,
+    index: _Input,
+    type: _Type,
+    name: str | None = None,
+) -> _CSRSparseMatrixComponentsOutputs: ...
+
+def CSRSparseMatrixToDense(
+    *,
+    sparse_input: _Input,
+    type: _Type,
+    name: str | None = None,
+) -> _Tensor: ...
+
+class _CSRSparseMatrixToSparseTensorOutputs(typing.NamedTuple):
+    indices: _Tensor
+    values: _Tensor
+    dense_shape: _Tensor
+
+def CSRSparseMatrixToSparseTensor(
+    *,
+    sparse_matrix: _Input,
+    type: _Type,
+    name: str | None = None,
+) -> _CSRSparseMatrixToSparseTensorOutputs: ...
+
+def CSVDataset(
+    *,
+    filenames: _Input,
+    compression_type: _Input,
+    buffer_size: _Input,
+    header: _Input,
+    field_delim: _Input,
+    use_quote_delim: _Input,
+    na_value: _Input,
+    select_cols: _Input,
+    record_defaults: collections.abc.Sequence[_Input],
+    output_shapes: collections.abc.Sequence[_Shape],
+    name: str | None = None,
+) -> _Tensor: ...
+
+def CSVDatasetV2(
+    *,
+    filenames: _Input,
+    compression_type: _Input,
+    buffer_size: _Input,
+    header: _Input,
+    field_delim: _Input,
+    use_quote_delim: _Input,
+    na_value: _Input,
+    select_cols: _Input,
+    record_defaults: collections.abc.Sequence[_Input],
+    exclude_cols: _Input,
+    output_shapes: collections.abc.Sequence[_Shape],
+    name: str | None = None,
+) -> _Tensor: ...
+
+class _CTCBeamSearchDecoderOutputs(typing.NamedTuple):
+    decoded_indices: list[_Tensor]
+    decoded_values: list[_Tensor]
+    decoded_shape: list[_Tensor]
+    log_probability: _Tensor
+
+def CTCBeamSearchDecoder(
+    *,
+    inputs: _Input,
+    sequence_length: _Input,
+    beam_width: int,
+    top_paths: int,
+    merge_repeated: bool = True,
+    name: str | None = None,
+) -> _CTCBeamSearchDecoderOutputs: ...
+
+class _CTCGreedyDecoderOutputs(typing.NamedTuple):
+    decoded_indices: _Tensor
+    decoded_values: _Tensor
+    decoded_shape: _Tensor
+    log_probability: _Tensor
+
+def CTCGreedyDecoder(
+    *,
+    inputs: _Input,
+    sequence_length: _Input,
+    merge_repeated: bool = False,
+    blank_index: int = -1,
+    name: str | None = None,
+) -> _CTCGreedyDecoderOutputs: ...
+
+class _CTCLossOutputs(typing.NamedTuple):
+    loss: _Tensor
+    gradient: _Tensor
+
+def CTCLoss(
+    *,
+    inputs: _Input,
+    labels_indices: _Input,
+    labels_values: _Input,
+    sequence_length: _Input,
+    preprocess_collapse_repeated: bool = False,
+    ctc_merge_repeated: bool = True,
+    ignore_longer_outputs_than_inputs: bool = False,
+    name: str | None = None,
+) -> _CTCLossOutputs: ...
+
+class _CTCLossV2Outputs(typing.NamedTuple):
+    loss: _Tensor
+    gradient: _Tensor
+
+def CTCLossV2(
+    *,
+    inputs: _Input,
+    labels_indices: _Input,
+    labels_values: _Input,
+    sequence_length: _Input,
+    preprocess_collapse_repeated: bool = False,
+    ctc_merge_repeated: bool = True,
+    ignore_longer_outputs_than_inputs: bool = False,
+    name: str | None = None,
+) -> _CTCLossV2Outputs: ...
+
+def CacheDataset(
+    *,
+    input_dataset: _Input,
+    filename: _Input,
+    output_types: collections.abc.Sequence[_Type],
+    output_shapes: collections.abc.Sequence[_Shape],
+    metadata: str | bytes = '',
+    name: str | None = None,
+) -> _Tensor: ...
+
+def CacheDatasetV2(
+    *,
+    input_dataset: _Input,
+    filename: _Input,
+    cache: _Input,
+    output_types: collections.abc.Sequence[_Type],
+    output_shapes: collections.abc.Sequence[_Shape],
+    metadata: str | bytes = '',
+    name: str | None = None,
+) -> _Tensor: ...
+
+def CalibrationStatisticsSaver(
+    *,
+    args: collections.abc.Sequence[_Input],
+    ids: collections.abc.Sequence[str | bytes],
+    calibration_methods: collections.abc.Sequence[int],
+    output_file_path: str | bytes,
+    name: str | None = None,
+) -> opkernel.graph.Operation | None: ...
 
 def Case(
     *,
@@ -1082,6 +2189,48 @@ def CheckNumericsV2(
 ) -> _Tensor:
     """As CheckNumerics; the error tells positive and negative infinities apart."""
 
+def CheckPinned(
+    *,
+    tensor: _Input,
+    name: str | None = None,
+) -> _Tensor: ...
+
+def Cholesky(
+    *,
+    input: _Input,
+    name: str | None = None,
+) -> _Tensor: ...
+
+def CholeskyGrad(
+    *,
+    l: _Input,
+    grad: _Input,
+    name: str | None = None,
+) -> _Tensor: ...
+
+def ChooseFastestBranchDataset(
+    *,
+    input_dataset: _Input,
+    ratio_numerator: _Input,
+    ratio_denominator: _Input,
+    other_arguments: collections.abc.Sequence[_Input],
+    num_elements_per_branch: int,
+    branches: collections.abc.Sequence[_Func],
+    other_arguments_lengths: collections.abc.Sequence[int],
+    output_types: collections.abc.Sequence[_Type],
+    output_shapes: collections.abc.Sequence[_Shape],
+    name: str | None = None,
+) -> _Tensor: ...
+
+def ChooseFastestDataset(
+    *,
+    input_datasets: collections.abc.Sequence[_Input],
+    num_experiments: int,
+    output_types: collections.abc.Sequence[_Type],
+    output_shapes: collections.abc.Sequence[_Shape],
+    name: str | None = None,
+) -> _Tensor: ...
+
 def ClipByValue(
     *,
     t: _Input,
@@ -1090,6 +2239,18 @@ def ClipByValue(
     name: str | None = None,
 ) -> _Tensor:
     """`t` with what is above `clip_value_max` or below `clip_value_min` set to that bound. A bound is a scalar or has the shape of `t`; one that is NaN bounds nothing. Complex numbers are clipped part by part."""
+
+def CloseSummaryWriter(
+    *,
+    writer: _Input,
+    name: str | None = None,
+) -> opkernel.graph.Operation | None: ...
+
+def CollateTPUEmbeddingMemory(
+    *,
+    memory_configs: collections.abc.Sequence[_Input],
+    name: str | None = None,
+) -> _Tensor: ...
 
 def CollectiveAllToAllV2(
     *,
@@ -1217,6 +2378,13 @@ def CollectiveInitializeCommunicator(
 ) -> _Tensor:
     """A place in a group; waits until all places are taken."""
 
+def CollectivePermute(
+    *,
+    input: _Input,
+    source_target_pairs: _Input,
+    name: str | None = None,
+) -> _Tensor: ...
+
 def CollectiveReduce(
     *,
     input: _Input,
@@ -1315,6 +2483,91 @@ def ComplexAbs(
 ) -> _Tensor:
     """The distance of `x` from 0."""
 
+class _ComplexStructOutputs(typing.NamedTuple):
+    a: list[_Tensor]
+    b: list[_Tensor]
+    c: list[_Tensor]
+
+def ComplexStruct(
+    *,
+    n_a: int,
+    n_b: int,
+    t_c: collections.abc.Sequence[_Type],
+    name: str | None = None,
+) -> _ComplexStructOutputs: ...
+
+def CompositeTensorVariantFromComponents(
+    *,
+    components: collections.abc.Sequence[_Input],
+    metadata: str | bytes,
+    name: str | None = None,
+) -> _Tensor: ...
+
+def CompositeTensorVariantToComponents(
+    *,
+    encoded: _Input,
+    metadata: str | bytes,
+    Tcomponents: collections.abc.Sequence[_Type],
+    name: str | None = None,
+) -> list[_Tensor]: ...
+
+def CompressElement(
+    *,
+    components: collections.abc.Sequence[_Input],
+    name: str | None = None,
+) -> _Tensor: ...
+
+class _ComputeAccidentalHitsOutputs(typing.NamedTuple):
+    indices: _Tensor
+    ids: _Tensor
+    weights: _Tensor
+
+def ComputeAccidentalHits(
+    *,
+    true_classes: _Input,
+    sampled_candidates: _Input,
+    num_true: int,
+    seed: int = 0,
+    seed2: int = 0,
+    name: str | None = None,
+) -> _ComputeAccidentalHitsOutputs: ...
+
+def ComputeBatchSize(
+    *,
+    input_dataset: _Input,
+    name: str | None = None,
+) -> _Tensor: ...
+
+def ComputeDedupDataSize(
+    *,
+    config: str | bytes,
+    name: str | None = None,
+) -> _Tensor: ...
+
+def ComputeDedupDataSizeV2(
+    *,
+    config: str | bytes,
+    embedding_partitions: str | bytes,
+    hbm_buffers_config: str | bytes,
+    tpu_topology: str | bytes,
+    name: str | None = None,
+) -> _Tensor: ...
+
+def ComputeDedupDataTupleMask(
+    *,
+    config: str | bytes,
+    name: str | None = None,
+) -> _Tensor: ...
+
+def ComputeDedupDataTupleMaskV2(
+    *,
+    config: str | bytes,
+    embedding_partitions: str | bytes,
+    hbm_buffers_config: str | bytes,
+    tpu_topology: str | bytes,
+    name: str | None = None,
+) -> _Tensor: ...
+
 def Concat(
     *,
     concat_dim: _Input,
@@ -1339,6 +2592,16 @@ def ConcatV2(
 ) -> _Tensor:
     """`values` one after the other along dimension `axis`, from the end if negative."""
 
+def ConcatenateDataset(
+    *,
+    input_dataset: _Input,
+    another_dataset: _Input,
+    output_types: collections.abc.Sequence[_Type],
+    output_shapes: collections.abc.Sequence[_Shape],
+    metadata: str | bytes = '',
+    name: str | None = None,
+) -> _Tensor: ...
+
 def ConditionalAccumulator(
     *,
     dtype: _Type,
@@ -1349,6 +2612,43 @@ def ConditionalAccumulator(
     name: str | None = None,
 ) -> _Tensor:
     """An accumulator of gradients."""
+
+def ConfigureAndInitializeGlobalTPU(
+    *,
+    use_tfrt_host_runtime: bool = True,
+    name: str | None = None,
+) -> _Tensor: ...
+
+def ConfigureDistributedTPU(
+    *,
+    embedding_config: str | bytes = '',
+    tpu_embedding_config: str | bytes = '',
+    is_global_init: bool = False,
+    enable_whole_mesh_compilations: bool = False,
+    compilation_failure_closes_chips: bool = True,
+    tpu_cancellation_closes_chips: int = 0,
+    name: str | None = None,
+) -> _Tensor: ...
+
+def ConfigureTPUEmbedding(
+    *,
+    config: str | bytes,
+    name: str | None = None,
+) -> opkernel.graph.Operation | None: ...
+
+def ConfigureTPUEmbeddingHost(
+    *,
+    common_config: _Input,
+    memory_config: _Input,
+    config: str | bytes,
+    name: str | None = None,
+) -> _Tensor: ...
+
+def ConfigureTPUEmbeddingMemory(
+    *,
+    common_config: _Input,
+    name: str | None = None,
+) -> _Tensor: ...
 
 def Conj(
     *,
@@ -1365,6 +2665,12 @@ def ConjugateTranspose(
 ) -> _Tensor:
     """The conjugate of `x` with dimension `perm[i]` as its dimension i."""
 
+def ConnectTPUEmbeddingHosts(
+    *,
+    network_configs: collections.abc.Sequence[_Input],
+    name: str | None = None,
+) -> opkernel.graph.Operation | None: ...
+
 def Const(
     *,
     value: npt.ArrayLike | opkernel.proto.TensorProto,
@@ -1372,6 +2678,11 @@ def Const(
     name: str | None = None,
 ) -> _Tensor:
     """The tensor `value`."""
+
+def ConstructionFails(
+    *,
+    name: str | None = None,
+) -> opkernel.graph.Operation | None: ...
 
 def ConsumeMutexLock(
     *,
@@ -1537,6 +2848,105 @@ def Conv3DBackpropInputV2(
 ) -> _Tensor:
     """The gradient of Conv3D by its input, whose shape is given."""
 
+class _ConvertToCooTensorOutputs(typing.NamedTuple):
+    row_ids: _Tensor
+    col_ids: _Tensor
+    gains: _Tensor
+
+def ConvertToCooTensor(
+    *,
+    indices_or_row_splits: _Input,
+    values: _Input,
+    weights: _Input,
+    sample_count: int,
+    combiner: str | bytes,
+    name: str | None = None,
+) -> _ConvertToCooTensorOutputs: ...
+
+class _ConvertToListOfSparseCoreCooTensorsOutputs(typing.NamedTuple):
+    row_ids_list: list[_Tensor]
+    col_ids_list: list[_Tensor]
+    gains_list: list[_Tensor]
+
+def ConvertToListOfSparseCoreCooTensors(
+    *,
+    indices_or_row_splits: _Input,
+    values: _Input,
+    weights: _Input,
+    sample_count: int,
+    num_sc_per_chip: int,
+    row_offset: int,
+    col_offset: int,
+    col_shift: int,
+    num_sc_shards: int,
+    stacked_table_sample_count: int,
+    combiner: str | bytes,
+    name: str | None = None,
+) -> _ConvertToListOfSparseCoreCooTensorsOutputs: ...
+
+class _ConvertToSparseCoreCsrWrappedCooTensorOutputs(typing.NamedTuple):
+    row_pointers: _Tensor
+    sorted_sample_ids: _Tensor
+    sorted_token_ids: _Tensor
+    sorted_gains: _Tensor
+    row_pointers_unpadded_size: _Tensor
+    ids_unpadded_size: _Tensor
+    num_minibatches_per_sc: _Tensor
+
+def ConvertToSparseCoreCsrWrappedCooTensor(
+    *,
+    sorted_row_ids_list: collections.abc.Sequence[_Input],
+    sorted_col_ids_list: collections.abc.Sequence[_Input],
+    sorted_gains_list: collections.abc.Sequence[_Input],
+    id_counts_list: collections.abc.Sequence[_Input],
+    splits: _Input,
+    sample_count_per_sc: int,
+    num_replica: int,
+    max_minibatches_per_sc: int,
+    max_ids_per_chip_per_sample: int,
+    table_vocab_size: int,
+    feature_width: int,
+    table_name: str | bytes,
+    allow_id_dropping: bool,
+    name: str | None = None,
+) -> _ConvertToSparseCoreCsrWrappedCooTensorOutputs: ...
+
+def Copy(
+    *,
+    input: _Input,
+    tensor_name: str | bytes = '',
+    debug_ops_spec: collections.abc.Sequence[str | bytes] = ...,
+    name: str | None = None,
+) -> _Tensor: ...
+
+def CopyHost(
+    *,
+    input: _Input,
+    tensor_name: str | bytes = '',
+    debug_ops_spec: collections.abc.Sequence[str | bytes] = ...,
+    name: str | None = None,
+) -> _Tensor: ...
+
+def CopyOp(
+    *,
+    a: _Input,
+    name: str | None = None,
+) -> _Tensor: ...
+
+def CopyToMesh(
+    *,
+    input: _Input,
+    mesh: str | bytes,
+    name: str | None = None,
+) -> _Tensor: ...
+
+def CopyToMeshGrad(
+    *,
+    input: _Input,
+    forward_input: _Input,
+    name: str | None = None,
+) -> _Tensor: ...
+
 def Cos(
     *,
     x: _Input,
@@ -1558,6 +2968,26 @@ def CountUpTo(
     name: str | None = None,
 ) -> _Tensor:
     """The value of the variable, which is then one more; an error once it is `limit`."""
+
+def CreateSummaryDbWriter(
+    *,
+    writer: _Input,
+    db_uri: _Input,
+    experiment_name: _Input,
+    run_name: _Input,
+    user_name: _Input,
+    name: str | None = None,
+) -> opkernel.graph.Operation | None: ...
+
+def CreateSummaryFileWriter(
+    *,
+    writer: _Input,
+    logdir: _Input,
+    max_queue: _Input,
+    flush_millis: _Input,
+    filename_suffix: _Input,
+    name: str | None = None,
+) -> opkernel.graph.Operation | None: ...
 
 def CropAndResize(
     *,
@@ -1602,6 +3032,265 @@ def Cross(
 ) -> _Tensor:
     """The cross products of the vectors in the last dimension, of size 3, of `a` and `b`."""
 
+def CrossReplicaSum(
+    *,
+    input: _Input,
+    group_assignment: _Input,
+    name: str | None = None,
+) -> _Tensor: ...
+
+class _CudnnRNNOutputs(typing.NamedTuple):
+    output: _Tensor
+    output_h: _Tensor
+    output_c: _Tensor
+    reserve_space: _Tensor
+
+def CudnnRNN(
+    *,
+    input: _Input,
+    input_h: _Input,
+    input_c: _Input,
+    params: _Input,
+    rnn_mode: typing.Literal['rnn_relu', 'rnn_tanh', 'lstm', 'gru'] = 'lstm',
+    input_mode: typing.Literal['linear_input', 'skip_input', 'auto_select'] = 'linear_input',
+    direction: typing.Literal['unidirectional', 'bidirectional'] = 'unidirectional',
+    dropout: float = 0.0,
+    seed: int = 0,
+    seed2: int = 0,
+    is_training: bool = True,
+    name: str | None = None,
+) -> _CudnnRNNOutputs: ...
+
+class _CudnnRNNBackpropOutputs(typing.NamedTuple):
+    input_backprop: _Tensor
+    input_h_backprop: _Tensor
+    input_c_backprop: _Tensor
+    params_backprop: _Tensor
+
+def CudnnRNNBackprop(
+    *,
+    input: _Input,
+    input_h: _Input,
+    input_c: _Input,
+    params: _Input,
+    output: _Input,
+    output_h: _Input,
+    output_c: _Input,
+    output_backprop: _Input,
+    output_h_backprop: _Input,
+    output_c_backprop: _Input,
+    reserve_space: _Input,
+    rnn_mode: typing.Literal['rnn_relu', 'rnn_tanh', 'lstm', 'gru'] = 'lstm',
+    input_mode: typing.Literal['linear_input', 'skip_input', 'auto_select'] = 'linear_input',
+    direction: typing.Literal['unidirectional', 'bidirectional'] = 'unidirectional',
+    dropout: float = 0.0,
+    seed: int = 0,
+    seed2: int = 0,
+    name: str | None = None,
+) -> _CudnnRNNBackpropOutputs: ...
+
+class _CudnnRNNBackpropV2Outputs(typing.NamedTuple):
+    input_backprop: _Tensor
+    input_h_backprop: _Tensor
+    input_c_backprop: _Tensor
+    params_backprop: _Tensor
+
+def CudnnRNNBackpropV2(
+    *,
+    input: _Input,
+    input_h: _Input,
+    input_c: _Input,
+    params: _Input,
+    output: _Input,
+    output_h: _Input,
+    output_c: _Input,
+    output_backprop: _Input,
+    output_h_backprop: _Input,
+    output_c_backprop: _Input,
+    reserve_space: _Input,
+    host_reserved: _Input,
+    rnn_mode: typing.Literal['rnn_relu', 'rnn_tanh', 'lstm', 'gru'] = 'lstm',
+    input_mode: typing.Literal['linear_input', 'skip_input', 'auto_select'] = 'linear_input',
+    direction: typing.Literal['unidirectional', 'bidirectional'] = 'unidirectional',
+    dropout: float = 0.0,
+    seed: int = 0,
+    seed2: int = 0,
+    name: str | None = None,
+) -> _CudnnRNNBackpropV2Outputs: ...
+
+class _CudnnRNNBackpropV3Outputs(typing.NamedTuple):
+    input_backprop: _Tensor
+    input_h_backprop: _Tensor
+    input_c_backprop: _Tensor
+    params_backprop: _Tensor
+
+def CudnnRNNBackpropV3(
+    *,
+    input: _Input,
+    input_h: _Input,
+    input_c: _Input,
+    params: _Input,
+    sequence_lengths: _Input,
+    output: _Input,
+    output_h: _Input,
+    output_c: _Input,
+    output_backprop: _Input,
+    output_h_backprop: _Input,
+    output_c_backprop: _Input,
+    reserve_space: _Input,
+    host_reserved: _Input,
+    rnn_mode: typing.Literal['rnn_relu', 'rnn_tanh', 'lstm', 'gru'] = 'lstm',
+    input_mode: typing.Literal['linear_input', 'skip_input', 'auto_select'] = 'linear_input',
+    direction: typing.Literal['unidirectional', 'bidirectional'] = 'unidirectional',
+    dropout: float = 0.0,
+    seed: int = 0,
+    seed2: int = 0,
+    num_proj: int = 0,
+    time_major: bool = True,
+    name: str | None = None,
+) -> _CudnnRNNBackpropV3Outputs: ...
+
+def CudnnRNNCanonicalToParams(
+    *,
+    num_layers: _Input,
+    num_units: _Input,
+    input_size: _Input,
+    weights: collections.abc.Sequence[_Input],
+    biases: collections.abc.Sequence[_Input],
+    rnn_mode: typing.Literal['rnn_relu', 'rnn_tanh', 'lstm', 'gru'] = 'lstm',
+    input_mode: typing.Literal['linear_input', 'skip_input', 'auto_select'] = 'linear_input',
+    direction: typing.Literal['unidirectional', 'bidirectional'] = 'unidirectional',
+    dropout: float = 0.0,
+    seed: int = 0,
+    seed2: int = 0,
+    name: str | None = None,
+) -> _Tensor: ...
+
+def CudnnRNNCanonicalToParamsV2(
+    *,
+    num_layers: _Input,
+    num_units: _Input,
+    input_size: _Input,
+    weights: collections.abc.Sequence[_Input],
+    biases: collections.abc.Sequence[_Input],
+    rnn_mode: typing.Literal['rnn_relu', 'rnn_tanh', 'lstm', 'gru'] = 'lstm',
+    input_mode: typing.Literal['linear_input', 'skip_input', 'auto_select'] = 'linear_input',
+    direction: typing.Literal['unidirectional', 'bidirectional'] = 'unidirectional',
+    dropout: float = 0.0,
+    seed: int = 0,
+    seed2: int = 0,
+    num_proj: int = 0,
+    name: str | None = None,
+) -> _Tensor: ...
+
+def CudnnRNNParamsSize(
+    *,
+    num_layers: _Input,
+    num_units: _Input,
+    input_size: _Input,
+    T: _Type,
+    S: _Type,
+    rnn_mode: typing.Literal['rnn_relu', 'rnn_tanh', 'lstm', 'gru'] = 'lstm',
+    input_mode: typing.Literal['linear_input', 'skip_input', 'auto_select'] = 'linear_input',
+    direction: typing.Literal['unidirectional', 'bidirectional'] = 'unidirectional',
+    dropout: float = 0.0,
+    seed: int = 0,
+    seed2: int = 0,
+    num_proj: int = 0,
+    name: str | None = None,
+) -> _Tensor: ...
+
+class _CudnnRNNParamsToCanonicalOutputs(typing.NamedTuple):
+    weights: list[_Tensor]
+    biases: list[_Tensor]
+
+def CudnnRNNParamsToCanonical(
+    *,
+    num_layers: _Input,
+    num_units: _Input,
+    input_size: _Input,
+    params: _Input,
+    num_params: int,
+    rnn_mode: typing.Literal['rnn_relu', 'rnn_tanh', 'lstm', 'gru'] = 'lstm',
+    input_mode: typing.Literal['linear_input', 'skip_input', 'auto_select'] = 'linear_input',
+    direction: typing.Literal['unidirectional', 'bidirectional'] = 'unidirectional',
+    dropout: float = 0.0,
+    seed: int = 0,
+    seed2: int = 0,
+    name: str | None = None,
+) -> _CudnnRNNParamsToCanonicalOutputs: ...
+
+class _CudnnRNNParamsToCanonicalV2Outputs(typing.NamedTuple):
+    weights: list[_Tensor]
+    biases: list[_Tensor]
+
+def CudnnRNNParamsToCanonicalV2(
+    *,
+    num_layers: _Input,
+    num_units: _Input,
+    input_size: _Input,
+    params: _Input,
+    num_params_weights: int,
+    num_params_biases: int,
+    rnn_mode: typing.Literal['rnn_relu', 'rnn_tanh', 'lstm', 'gru'] = 'lstm',
+    input_mode: typing.Literal['linear_input', 'skip_input', 'auto_select'] = 'linear_input',
+    direction: typing.Literal['unidirectional', 'bidirectional'] = 'unidirectional',
+    dropout: float = 0.0,
+    seed: int = 0,
+    seed2: int = 0,
+    num_proj: int = 0,
+    name: str | None = None,
+) -> _CudnnRNNParamsToCanonicalV2Outputs: ...
+
+class _CudnnRNNV2Outputs(typing.NamedTuple):
+    output: _Tensor
+    output_h: _Tensor
+    output_c: _Tensor
+    reserve_space: _Tensor
+    host_reserved: _Tensor
+
+def CudnnRNNV2(
+    *,
+    input: _Input,
+    input_h: _Input,
+    input_c: _Input,
+    params: _Input,
+    rnn_mode: typing.Literal['rnn_relu', 'rnn_tanh', 'lstm', 'gru'] = 'lstm',
+    input_mode: typing.Literal['linear_input', 'skip_input', 'auto_select'] = 'linear_input',
+    direction: typing.Literal['unidirectional', 'bidirectional'] = 'unidirectional',
+    dropout: float = 0.0,
+    seed: int = 0,
+    seed2: int = 0,
+    is_training: bool = True,
+    name: str | None = None,
+) -> _CudnnRNNV2Outputs: ...
+
+class _CudnnRNNV3Outputs(typing.NamedTuple):
+    output: _Tensor
+    output_h: _Tensor
+    output_c: _Tensor
+    reserve_space: _Tensor
+    host_reserved: _Tensor
+
+def CudnnRNNV3(
+    *,
+    input: _Input,
+    input_h: _Input,
+    input_c: _Input,
+    params: _Input,
+    sequence_lengths: _Input,
+    rnn_mode: typing.Literal['rnn_relu', 'rnn_tanh', 'lstm', 'gru'] = 'lstm',
+    input_mode: typing.Literal['linear_input', 'skip_input', 'auto_select'] = 'linear_input',
+    direction: typing.Literal['unidirectional', 'bidirectional'] = 'unidirectional',
+    dropout: float = 0.0,
+    seed: int = 0,
+    seed2: int = 0,
+    num_proj: int = 0,
+    is_training: bool = True,
+    time_major: bool = True,
+    name: str | None = None,
+) -> _CudnnRNNV3Outputs: ...
+
 def Cumprod(
     *,
     x: _Input,
@@ -1632,6 +3321,83 @@ def CumulativeLogsumexp(
 ) -> _Tensor:
     """The logarithm of the sum of the exponentials of the elements of `x` along `axis`, up to each of them."""
 
+class _CustomAggregatorOutputs(typing.NamedTuple):
+    output: _Tensor
+    min: _Tensor
+    max: _Tensor
+    histogram: _Tensor
+
+def CustomAggregator(
+    *,
+    input: _Input,
+    id: str | bytes,
+    calibration_method: int = 0,
+    num_bins: int = 0,
+    min_percentile: float = 0.0,
+    max_percentile: float = 0.0,
+    name: str | None = None,
+) -> _CustomAggregatorOutputs: ...
+
+def DTensorAllGather(
+    *,
+    input: _Input,
+    input_layout: str | bytes,
+    output_layout: str | bytes,
+    name: str | None = None,
+) -> _Tensor: ...
+
+def DTensorAllReduce(
+    *,
+    input: _Input,
+    group_assignment: _Input,
+    reduce_op: typing.Literal['Min', 'Max', 'Mul', 'Add', 'Mean', 'Any', 'All'],
+    device_type: str | bytes,
+    name: str | None = None,
+) -> _Tensor: ...
+
+def DTensorAllScatter(
+    *,
+    input: _Input,
+    input_layout: str | bytes,
+    output_layout: str | bytes,
+    name: str | None = None,
+) -> _Tensor: ...
+
+def DTensorAllToAll(
+    *,
+    input: _Input,
+    input_layout: str | bytes,
+    output_layout: str | bytes,
+    name: str | None = None,
+) -> _Tensor: ...
+
+def DTensorReduceScatter(
+    *,
+    input: _Input,
+    group_assignment: _Input,
+    scatter_dimension: _Input,
+    reduce_op: typing.Literal['Min', 'Max', 'Mul', 'Add', 'Mean', 'Any', 'All'],
+    device_type: str | bytes,
+    name: str | None = None,
+) -> _Tensor: ...
+
+def DTensorRestoreV2(
+    *,
+    prefix: _Input,
+    tensor_names: _Input,
+    shape_and_slices: _Input,
+    input_shapes: collections.abc.Sequence[_Shape],
+    input_layouts: collections.abc.Sequence[str | bytes],
+    dtypes: collections.abc.Sequence[_Type],
+    name: str | None = None,
+) -> list[_Tensor]: ...
+
+def DTensorSetGlobalTPUArray(
+    *,
+    topology: _Input,
+    name: str | None = None,
+) -> opkernel.graph.Operation | None: ...
+
 def DataFormatDimMap(
     *,
     x: _Input,
@@ -1650,12 +3416,159 @@ def DataFormatVecPermute(
 ) -> _Tensor:
     """`x`, one row for each dimension of `src_format`, in the order of `dst_format`."""
 
+def DataServiceDataset(
+    *,
+    dataset_id: _Input,
+    processing_mode: _Input,
+    address: _Input,
+    protocol: _Input,
+    job_name: _Input,
+    max_outstanding_requests: _Input,
+    iteration_counter: _Input,
+    output_types: collections.abc.Sequence[_Type],
+    output_shapes: collections.abc.Sequence[_Shape],
+    task_refresh_interval_hint_ms: int = -1,
+    data_transfer_protocol: str | bytes = '',
+    target_workers: str | bytes = 'AUTO',
+    cross_trainer_cache_options: str | bytes = '',
+    name: str | None = None,
+) -> _Tensor: ...
+
+def DataServiceDatasetV2(
+    *,
+    dataset_id: _Input,
+    processing_mode: _Input,
+    address: _Input,
+    protocol: _Input,
+    job_name: _Input,
+    consumer_index: _Input,
+    num_consumers: _Input,
+    max_outstanding_requests: _Input,
+    iteration_counter: _Input,
+    output_types: collections.abc.Sequence[_Type],
+    output_shapes: collections.abc.Sequence[_Shape],
+    task_refresh_interval_hint_ms: int = -1,
+    data_transfer_protocol: str | bytes = '',
+    target_workers: str | bytes = 'AUTO',
+    cross_trainer_cache_options: str | bytes = '',
+    name: str | None = None,
+) -> _Tensor: ...
+
+def DataServiceDatasetV3(
+    *,
+    dataset_id: _Input,
+    processing_mode: _Input,
+    address: _Input,
+    protocol: _Input,
+    job_name: _Input,
+    consumer_index: _Input,
+    num_consumers: _Input,
+    max_outstanding_requests: _Input,
+    iteration_counter: _Input,
+    output_types: collections.abc.Sequence[_Type],
+    output_shapes: collections.abc.Sequence[_Shape],
+    uncompress_fn: _Func,
+    task_refresh_interval_hint_ms: int = -1,
+    data_transfer_protocol: str | bytes = '',
+    target_workers: str | bytes = 'AUTO',
+    uncompress: bool = False,
+    cross_trainer_cache_options: str | bytes = '',
+    name: str | None = None,
+) -> _Tensor: ...
+
+def DataServiceDatasetV4(
+    *,
+    dataset_id: _Input,
+    processing_mode: _Input,
+    address: _Input,
+    protocol: _Input,
+    job_name: _Input,
+    consumer_index: _Input,
+    num_consumers: _Input,
+    max_outstanding_requests: _Input,
+    iteration_counter: _Input,
+    output_types: collections.abc.Sequence[_Type],
+    output_shapes: collections.abc.Sequence[_Shape],
+    uncompress_fn: _Func,
+    task_refresh_interval_hint_ms: int = -1,
+    data_transfer_protocol: str | bytes = '',
+    target_workers: str | bytes = 'AUTO',
+    uncompress: bool = False,
+    cross_trainer_cache_options: str | bytes = '',
+    name: str | None = None,
+) -> _Tensor: ...
+
+def DatasetCardinality(
+    *,
+    input_dataset: _Input,
+    cardinality_options: str | bytes = '',
+    name: str | None = None,
+) -> _Tensor: ...
+
+def DatasetFingerprint(
+    *,
+    input_dataset: _Input,
+    name: str | None = None,
+) -> _Tensor: ...
+
+def DatasetFromGraph(
+    *,
+    graph_def: _Input,
+    name: str | None = None,
+) -> _Tensor: ...
+
+def DatasetToGraph(
+    *,
+    input_dataset: _Input,
+    stateful_whitelist: collections.abc.Sequence[str | bytes] = ...,
+    allow_stateful: bool = False,
+    strip_device_assignment: bool = False,
+    name: str | None = None,
+) -> _Tensor: ...
+
+def DatasetToGraphV2(
+    *,
+    input_dataset: _Input,
+    external_state_policy: int = 0,
+    strip_device_assignment: bool = False,
+    name: str | None = None,
+) -> _Tensor: ...
+
+def DatasetToSingleElement(
+    *,
+    dataset: _Input,
+    output_types: collections.abc.Sequence[_Type],
+    output_shapes: collections.abc.Sequence[_Shape],
+    metadata: str | bytes = '',
+    name: str | None = None,
+) -> list[_Tensor]: ...
+
+def DatasetToTFRecord(
+    *,
+    input_dataset: _Input,
+    filename: _Input,
+    compression_type: _Input,
+    name: str | None = None,
+) -> opkernel.graph.Operation | None: ...
+
+def Dawsn(
+    *,
+    x: _Input,
+    name: str | None = None,
+) -> _Tensor: ...
+
 def DebugGradientIdentity(
     *,
     input: _Input,
     name: str | None = None,
 ) -> _Tensor:
     """`input`; marks where a debugger watches the gradient."""
+
+def DebugGradientRefIdentity(
+    *,
+    input: _Input,
+    name: str | None = None,
+) -> _Tensor: ...
 
 def DebugIdentity(
     *,
@@ -1696,12 +3609,252 @@ def DebugIdentityV3(
 ) -> _Tensor:
     """`input`, which a debugger may be shown."""
 
+def DebugNanCount(
+    *,
+    input: _Input,
+    device_name: str | bytes = '',
+    tensor_name: str | bytes = '',
+    debug_urls: collections.abc.Sequence[str | bytes] = ...,
+    gated_grpc: bool = False,
+    name: str | None = None,
+) -> _Tensor: ...
+
+def DebugNumericSummary(
+    *,
+    input: _Input,
+    device_name: str | bytes = '',
+    tensor_name: str | bytes = '',
+    debug_urls: collections.abc.Sequence[str | bytes] = ...,
+    lower_bound: float = ...,
+    upper_bound: float = ...,
+    mute_if_healthy: bool = False,
+    gated_grpc: bool = False,
+    name: str | None = None,
+) -> _Tensor: ...
+
+def DebugNumericSummaryV2(
+    *,
+    input: _Input,
+    output_dtype: _Type = ...,
+    tensor_debug_mode: int = -1,
+    tensor_id: int = -1,
+    name: str | None = None,
+) -> _Tensor: ...
+
+def DecodeAndCropJpeg(
+    *,
+    contents: _Input,
+    crop_window: _Input,
+    channels: int = 0,
+    ratio: int = 1,
+    fancy_upscaling: bool = True,
+    try_recover_truncated: bool = False,
+    acceptable_fraction: float = 1.0,
+    dct_method: str | bytes = '',
+    name: str | None = None,
+) -> _Tensor: ...
+
+def DecodeBase64(
+    *,
+    input: _Input,
+    name: str | None = None,
+) -> _Tensor: ...
+
+def DecodeBmp(
+    *,
+    contents: _Input,
+    channels: int = 0,
+    name: str | None = None,
+) -> _Tensor: ...
+
+def DecodeCSV(
+    *,
+    records: _Input,
+    record_defaults: collections.abc.Sequence[_Input],
+    field_delim: str | bytes = ',',
+    use_quote_delim: bool = True,
+    na_value: str | bytes = '',
+    select_cols: collections.abc.Sequence[int] = ...,
+    name: str | None = None,
+) -> list[_Tensor]: ...
+
+def DecodeCompressed(
+    *,
+    bytes: _Input,
+    compression_type: str | bytes = '',
+    name: str | None = None,
+) -> _Tensor: ...
+
+def DecodeGif(
+    *,
+    contents: _Input,
+    name: str | None = None,
+) -> _Tensor: ...
+
+def DecodeImage(
+    *,
+    contents: _Input,
+    channels: int = 0,
+    dtype: _Type = ...,
+    expand_animations: bool = True,
+    name: str | None = None,
+) -> _Tensor: ...
+
+def DecodeJSONExample(
+    *,
+    json_examples: _Input,
+    name: str | None = None,
+) -> _Tensor: ...
+
+def DecodeJpeg(
+    *,
+    contents: _Input,
+    channels: int = 0,
+    ratio: int = 1,
+    fancy_upscaling: bool = True,
+    try_recover_truncated: bool = False,
+    acceptable_fraction: float = 1.0,
+    dct_method: str | bytes = '',
+    name: str | None = None,
+) -> _Tensor: ...
+
+def DecodeJxl(
+    *,
+    contents: _Input,
+    channels: int = 0,
+    dtype: _Type = ...,
+    name: str | None = None,
+) -> _Tensor: ...
+
+def DecodePaddedRaw(
+    *,
+    input_bytes: _Input,
+    fixed_length: _Input,
+    out_type: _Type,
+    little_endian: bool = True,
+    name: str | None = None,
+) -> _Tensor: ...
+
+def DecodePng(
+    *,
+    contents: _Input,
+    channels: int = 0,
+    dtype: _Type = ...,
+    name: str | None = None,
+) -> _Tensor: ...
+
+class _DecodeProtoV2Outputs(typing.NamedTuple):
+    sizes: _Tensor
+    values: list[_Tensor]
+
+def DecodeProtoV2(
+    *,
+    bytes: _Input,
+    message_type: str | bytes,
+    field_names: collections.abc.Sequence[str | bytes],
+    output_types: collections.abc.Sequence[_Type],
+    descriptor_source: str | bytes = 'local://',
+    message_format: str | bytes = 'binary',
+    sanitize: bool = False,
+    name: str | None = None,
+) -> _DecodeProtoV2Outputs: ...
+
+def DecodeRaw(
+    *,
+    bytes: _Input,
+    out_type: _Type,
+    little_endian: bool = True,
+    name: str | None = None,
+) -> _Tensor: ...
+
+class _DecodeWavOutputs(typing.NamedTuple):
+    audio: _Tensor
+    sample_rate: _Tensor
+
+def DecodeWav(
+    *,
+    contents: _Input,
+    desired_channels: int = -1,
+    desired_samples: int = -1,
+    name: str | None = None,
+) -> _DecodeWavOutputs: ...
+
+def DecodeWebP(
+    *,
+    contents: _Input,
+    channels: int = 0,
+    dtype: _Type = ...,
+    name: str | None = None,
+) -> _Tensor: ...
+
 def DeepCopy(
     *,
     x: _Input,
     name: str | None = None,
 ) -> _Tensor:
     """A copy of `x` that shares no memory with it."""
+
+def DefaultAttrs(
+    *,
+    string_val: str | bytes = 'abc',
+    string_list_val: collections.abc.Sequence[str | bytes] = ...,
+    int_val: int = 123,
+    int_list_val: collections.abc.Sequence[int] = ...,
+    float_val: float = 10.0,
+    float_list_val: collections.abc.Sequence[float] = ...,
+    bool_val: bool = True,
+    bool_list_val: collections.abc.Sequence[bool] = ...,
+    type_val: _Type = ...,
+    type_list_val: collections.abc.Sequence[_Type] = ...,
+    shape_val: _Shape = ...,
+    shape_list_val: collections.abc.Sequence[_Shape] = ...,
+    tensor_val: npt.ArrayLike | opkernel.proto.TensorProto = ...,
+    tensor_list_val: collections.abc.Sequence[npt.ArrayLike | opkernel.proto.TensorProto] = ...,
+    name: str | None = None,
+) -> opkernel.graph.Operation | None: ...
+
+def DeleteIterator(
+    *,
+    handle: _Input,
+    deleter: _Input,
+    name: str | None = None,
+) -> opkernel.graph.Operation | None: ...
+
+def DeleteMemoryCache(
+    *,
+    handle: _Input,
+    deleter: _Input,
+    name: str | None = None,
+) -> opkernel.graph.Operation | None: ...
+
+def DeleteMultiDeviceIterator(
+    *,
+    multi_device_iterator: _Input,
+    iterators: collections.abc.Sequence[_Input],
+    deleter: _Input,
+    name: str | None = None,
+) -> opkernel.graph.Operation | None: ...
+
+def DeleteRandomSeedGenerator(
+    *,
+    handle: _Input,
+    deleter: _Input,
+    name: str | None = None,
+) -> opkernel.graph.Operation | None: ...
+
+def DeleteRpcFutureResource(
+    *,
+    handle: _Input,
+    deleter: _Input,
+    name: str | None = None,
+) -> opkernel.graph.Operation | None: ...
+
+def DeleteSeedGenerator(
+    *,
+    handle: _Input,
+    deleter: _Input,
+    name: str | None = None,
+) -> opkernel.graph.Operation | None: ...
 
 def DeleteSessionTensor(
     *,
@@ -1719,6 +3872,68 @@ def DenseBincount(
     name: str | None = None,
 ) -> _Tensor:
     """The sum of the weights of each value in a vector, or in each row of a matrix."""
+
+class _DenseCountSparseOutputOutputs(typing.NamedTuple):
+    output_indices: _Tensor
+    output_values: _Tensor
+    output_dense_shape: _Tensor
+
+def DenseCountSparseOutput(
+    *,
+    values: _Input,
+    weights: _Input,
+    binary_output: bool,
+    minlength: int = -1,
+    maxlength: int = -1,
+    name: str | None = None,
+) -> _DenseCountSparseOutputOutputs: ...
+
+def DenseToCSRSparseMatrix(
+    *,
+    dense_input: _Input,
+    indices: _Input,
+    name: str | None = None,
+) -> _Tensor: ...
+
+class _DenseToDenseSetOperationOutputs(typing.NamedTuple):
+    result_indices: _Tensor
+    result_values: _Tensor
+    result_shape: _Tensor
+
+def DenseToDenseSetOperation(
+    *,
+    set1: _Input,
+    set2: _Input,
+    set_operation: str | bytes,
+    validate_indices: bool = True,
+    name: str | None = None,
+) -> _DenseToDenseSetOperationOutputs: ...
+
+def DenseToSparseBatchDataset(
+    *,
+    input_dataset: _Input,
+    batch_size: _Input,
+    row_shape: _Input,
+    output_types: collections.abc.Sequence[_Type],
+    output_shapes: collections.abc.Sequence[_Shape],
+    name: str | None = None,
+) -> _Tensor: ...
+
+class _DenseToSparseSetOperationOutputs(typing.NamedTuple):
+    result_indices: _Tensor
+    result_values: _Tensor
+    result_shape: _Tensor
+
+def DenseToSparseSetOperation(
+    *,
+    set1: _Input,
+    set2_indices: _Input,
+    set2_values: _Input,
+    set2_shape: _Input,
+    set_operation: str | bytes,
+    validate_indices: bool = True,
+    name: str | None = None,
+) -> _DenseToSparseSetOperationOutputs: ...
 
 def DepthToSpace(
     *,
@@ -1770,6 +3985,49 @@ def DepthwiseConv2dNativeBackpropInput(
 ) -> _Tensor:
     """The gradient of DepthwiseConv2dNative by its input, whose shape is given."""
 
+def Dequantize(
+    *,
+    input: _Input,
+    min_range: _Input,
+    max_range: _Input,
+    mode: typing.Literal['MIN_COMBINED', 'MIN_FIRST', 'SCALED'] = 'MIN_COMBINED',
+    narrow_range: bool = False,
+    axis: int = -1,
+    dtype: _Type = ...,
+    name: str | None = None,
+) -> _Tensor: ...
+
+def DeserializeIterator(
+    *,
+    resource_handle: _Input,
+    serialized: _Input,
+    name: str | None = None,
+) -> opkernel.graph.Operation | None: ...
+
+class _DeserializeManySparseOutputs(typing.NamedTuple):
+    sparse_indices: _Tensor
+    sparse_values: _Tensor
+    sparse_shape: _Tensor
+
+def DeserializeManySparse(
+    *,
+    serialized_sparse: _Input,
+    dtype: _Type,
+    name: str | None = None,
+) -> _DeserializeManySparseOutputs: ...
+
+class _DeserializeSparseOutputs(typing.NamedTuple):
+    sparse_indices: _Tensor
+    sparse_values: _Tensor
+    sparse_shape: _Tensor
+
+def DeserializeSparse(
+    *,
+    serialized_sparse: _Input,
+    dtype: _Type,
+    name: str | None = None,
+) -> _DeserializeSparseOutputs: ...
+
 def DestroyResourceOp(
     *,
     resource: _Input,
@@ -1785,6 +4043,17 @@ def DestroyTemporaryVariable(
     name: str | None = None,
 ) -> _Tensor:
     """The last value of the temporary variable `var_name`, which is then no more."""
+
+def DeviceIndex(
+    *,
+    device_names: collections.abc.Sequence[str | bytes],
+    name: str | None = None,
+) -> _Tensor: ...
+
+def DevicePlacementOp(
+    *,
+    name: str | None = None,
+) -> _Tensor: ...
 
 def Diag(
     *,
@@ -1842,12 +4111,31 @@ def Dilation2DBackpropInput(
 ) -> _Tensor:
     """The gradient of Dilation2D by its input."""
 
+def DirectedInterleaveDataset(
+    *,
+    selector_input_dataset: _Input,
+    data_input_datasets: collections.abc.Sequence[_Input],
+    output_types: collections.abc.Sequence[_Type],
+    output_shapes: collections.abc.Sequence[_Shape],
+    stop_on_empty_dataset: bool = False,
+    name: str | None = None,
+) -> _Tensor: ...
+
 def DisableCopyOnRead(
     *,
     resource: _Input,
     name: str | None = None,
 ) -> opkernel.graph.Operation | None:
     """Checks that the variable exists. Reads never copy here."""
+
+def DistributedSave(
+    *,
+    dataset: _Input,
+    directory: _Input,
+    address: _Input,
+    metadata: str | bytes = '',
+    name: str | None = None,
+) -> opkernel.graph.Operation | None: ...
 
 def Div(
     *,
@@ -1864,6 +4152,78 @@ def DivNoNan(
     name: str | None = None,
 ) -> _Tensor:
     """The quotient `x / y`; 0 where `y` is 0."""
+
+def DrawBoundingBoxes(
+    *,
+    images: _Input,
+    boxes: _Input,
+    name: str | None = None,
+) -> _Tensor: ...
+
+def DrawBoundingBoxesV2(
+    *,
+    images: _Input,
+    boxes: _Input,
+    colors: _Input,
+    name: str | None = None,
+) -> _Tensor: ...
+
+def DtypeWithDefaultOp(
+    *,
+    in_: _Input,
+    name: str | None = None,
+) -> _Tensor: ...
+
+def DummyIterationCounter(
+    *,
+    name: str | None = None,
+) -> _Tensor: ...
+
+def DummyMemoryCache(
+    *,
+    name: str | None = None,
+) -> _Tensor: ...
+
+def DummySeedGenerator(
+    *,
+    name: str | None = None,
+) -> _Tensor: ...
+
+def DumpTensor(
+    *,
+    tensor_data: _Input,
+    log_dir_path: str | bytes,
+    file_name: str | bytes,
+    enabled: bool,
+    func_name: str | bytes,
+    node_name: str | bytes,
+    name: str | None = None,
+) -> opkernel.graph.Operation | None: ...
+
+def DynamicEnqueueTPUEmbeddingArbitraryTensorBatch(
+    *,
+    sample_indices_or_row_splits: collections.abc.Sequence[_Input],
+    embedding_indices: collections.abc.Sequence[_Input],
+    aggregation_weights: collections.abc.Sequence[_Input],
+    mode_override: _Input,
+    device_ordinal: _Input,
+    combiners: collections.abc.Sequence[str | bytes] = ...,
+    name: str | None = None,
+) -> opkernel.graph.Operation | None: ...
+
+def DynamicEnqueueTPUEmbeddingRaggedTensorBatch(
+    *,
+    sample_splits: collections.abc.Sequence[_Input],
+    embedding_indices: collections.abc.Sequence[_Input],
+    aggregation_weights: collections.abc.Sequence[_Input],
+    mode_override: _Input,
+    device_ordinal: _Input,
+    table_ids: collections.abc.Sequence[int],
+    combiners: collections.abc.Sequence[str | bytes] = ...,
+    max_sequence_lengths: collections.abc.Sequence[int] = ...,
+    num_features: collections.abc.Sequence[int] = ...,
+    name: str | None = None,
+) -> opkernel.graph.Operation | None: ...
 
 def DynamicPartition(
     *,
@@ -1882,6 +4242,15 @@ def DynamicStitch(
 ) -> _Tensor:
     """A tensor whose row `indices[i][j]` is row j of `data[i]`; of several such the last."""
 
+def EagerPyFunc(
+    *,
+    input: collections.abc.Sequence[_Input],
+    token: str | bytes,
+    Tout: collections.abc.Sequence[_Type],
+    is_async: bool = False,
+    name: str | None = None,
+) -> list[_Tensor]: ...
+
 def EditDistance(
     *,
     hypothesis_indices: _Input,
@@ -1894,6 +4263,18 @@ def EditDistance(
     name: str | None = None,
 ) -> _Tensor:
     """How many changes each sequence is away from the true one, over its length if `normalize`."""
+
+class _EigOutputs(typing.NamedTuple):
+    e: _Tensor
+    v: _Tensor
+
+def Eig(
+    *,
+    input: _Input,
+    Tout: _Type,
+    compute_v: bool = True,
+    name: str | None = None,
+) -> _EigOutputs: ...
 
 def Einsum(
     *,
@@ -1918,6 +4299,14 @@ def EluGrad(
 ) -> _Tensor:
     """The gradient of Elu, from that of its result and `outputs`."""
 
+def Empty(
+    *,
+    shape: _Input,
+    dtype: _Type,
+    init: bool = False,
+    name: str | None = None,
+) -> _Tensor: ...
+
 def EmptyTensorList(
     *,
     element_shape: _Input,
@@ -1926,6 +4315,121 @@ def EmptyTensorList(
     name: str | None = None,
 ) -> _Tensor:
     """A list without elements; it may get `max_num_elements`, or any number if that is -1."""
+
+def EmptyTensorMap(
+    *,
+    name: str | None = None,
+) -> _Tensor: ...
+
+def EncodeBase64(
+    *,
+    input: _Input,
+    pad: bool = False,
+    name: str | None = None,
+) -> _Tensor: ...
+
+def EncodeJpeg(
+    *,
+    image: _Input,
+    format: typing.Literal['', 'grayscale', 'rgb'] = '',
+    quality: int = 95,
+    progressive: bool = False,
+    optimize_size: bool = False,
+    chroma_downsampling: bool = True,
+    density_unit: typing.Literal['in', 'cm'] = 'in',
+    x_density: int = 300,
+    y_density: int = 300,
+    xmp_metadata: str | bytes = '',
+    name: str | None = None,
+) -> _Tensor: ...
+
+def EncodeJpegVariableQuality(
+    *,
+    images: _Input,
+    quality: _Input,
+    name: str | None = None,
+) -> _Tensor: ...
+
+def EncodePng(
+    *,
+    image: _Input,
+    compression: int = -1,
+    name: str | None = None,
+) -> _Tensor: ...
+
+def EncodeWav(
+    *,
+    audio: _Input,
+    sample_rate: _Input,
+    name: str | None = None,
+) -> _Tensor: ...
+
+def EnqueueTPUEmbeddingArbitraryTensorBatch(
+    *,
+    sample_indices_or_row_splits: collections.abc.Sequence[_Input],
+    embedding_indices: collections.abc.Sequence[_Input],
+    aggregation_weights: collections.abc.Sequence[_Input],
+    mode_override: _Input,
+    device_ordinal: int = -1,
+    combiners: collections.abc.Sequence[str | bytes] = ...,
+    name: str | None = None,
+) -> opkernel.graph.Operation | None: ...
+
+def EnqueueTPUEmbeddingBatch(
+    *,
+    batch: collections.abc.Sequence[_Input],
+    mode_override: _Input,
+    device_ordinal: int = -1,
+    combiners: collections.abc.Sequence[str | bytes] = ...,
+    name: str | None = None,
+) -> opkernel.graph.Operation | None: ...
+
+def EnqueueTPUEmbeddingIntegerBatch(
+    *,
+    batch: collections.abc.Sequence[_Input],
+    mode_override: _Input,
+    device_ordinal: int = -1,
+    name: str | None = None,
+) -> opkernel.graph.Operation | None: ...
+
+def EnqueueTPUEmbeddingRaggedTensorBatch(
+    *,
+    sample_splits: collections.abc.Sequence[_Input],
+    embedding_indices: collections.abc.Sequence[_Input],
+    aggregation_weights: collections.abc.Sequence[_Input],
+    mode_override: _Input,
+    table_ids: collections.abc.Sequence[int],
+    device_ordinal: int = -1,
+    combiners: collections.abc.Sequence[str | bytes] = ...,
+    max_sequence_lengths: collections.abc.Sequence[int] = ...,
+    num_features: collections.abc.Sequence[int] = ...,
+    name: str | None = None,
+) -> opkernel.graph.Operation | None: ...
+
+def EnqueueTPUEmbeddingSparseBatch(
+    *,
+    sample_indices: collections.abc.Sequence[_Input],
+    embedding_indices: collections.abc.Sequence[_Input],
+    aggregation_weights: collections.abc.Sequence[_Input],
+    mode_override: _Input,
+    device_ordinal: int = -1,
+    combiners: collections.abc.Sequence[str | bytes] = ...,
+    name: str | None = None,
+) -> opkernel.graph.Operation | None: ...
+
+def EnqueueTPUEmbeddingSparseTensorBatch(
+    *,
+    sample_indices: collections.abc.Sequence[_Input],
+    embedding_indices: collections.abc.Sequence[_Input],
+    aggregation_weights: collections.abc.Sequence[_Input],
+    mode_override: _Input,
+    table_ids: collections.abc.Sequence[int],
+    device_ordinal: int = -1,
+    combiners: collections.abc.Sequence[str | bytes] = ...,
+    max_sequence_lengths: collections.abc.Sequence[int] = ...,
+    num_features: collections.abc.Sequence[int] = ...,
+    name: str | None = None,
+) -> opkernel.graph.Operation | None: ...
 
 def EnsureShape(
     *,
@@ -1966,7 +4470,7 @@ def Erfc(
     x: _Input,
     name: str | None = None,
 ) -> _Tensor:
-    """`1 - erf(x)`, exact where that is near 0."""
+    """`1 - erf(x)`, exact if that is near 0."""
 
 def Erfinv(
     *,
@@ -1983,6 +4487,12 @@ def EuclideanNorm(
     name: str | None = None,
 ) -> _Tensor:
     """The square root of the sum of squares of `input` over the axes `reduction_indices`, negative ones from the end."""
+
+def ExecuteTPUEmbeddingPartitioner(
+    *,
+    config: str | bytes,
+    name: str | None = None,
+) -> _Tensor: ...
 
 def Exit(
     *,
@@ -2006,12 +4516,409 @@ def ExpandDims(
 ) -> _Tensor:
     """`input` with a dimension of size 1 before dimension `dim`; from the end if negative."""
 
+def ExperimentalAssertNextDataset(
+    *,
+    input_dataset: _Input,
+    transformations: _Input,
+    output_types: collections.abc.Sequence[_Type],
+    output_shapes: collections.abc.Sequence[_Shape],
+    name: str | None = None,
+) -> _Tensor: ...
+
+def ExperimentalAutoShardDataset(
+    *,
+    input_dataset: _Input,
+    num_workers: _Input,
+    index: _Input,
+    output_types: collections.abc.Sequence[_Type],
+    output_shapes: collections.abc.Sequence[_Shape],
+    auto_shard_policy: int = 0,
+    name: str | None = None,
+) -> _Tensor: ...
+
+def ExperimentalBytesProducedStatsDataset(
+    *,
+    input_dataset: _Input,
+    tag: _Input,
+    output_types: collections.abc.Sequence[_Type],
+    output_shapes: collections.abc.Sequence[_Shape],
+    name: str | None = None,
+) -> _Tensor: ...
+
+def ExperimentalCSVDataset(
+    *,
+    filenames: _Input,
+    compression_type: _Input,
+    buffer_size: _Input,
+    header: _Input,
+    field_delim: _Input,
+    use_quote_delim: _Input,
+    na_value: _Input,
+    select_cols: _Input,
+    record_defaults: collections.abc.Sequence[_Input],
+    output_shapes: collections.abc.Sequence[_Shape],
+    name: str | None = None,
+) -> _Tensor: ...
+
+def ExperimentalChooseFastestDataset(
+    *,
+    input_datasets: collections.abc.Sequence[_Input],
+    num_experiments: int,
+    output_types: collections.abc.Sequence[_Type],
+    output_shapes: collections.abc.Sequence[_Shape],
+    name: str | None = None,
+) -> _Tensor: ...
+
+def ExperimentalDatasetCardinality(
+    *,
+    input_dataset: _Input,
+    name: str | None = None,
+) -> _Tensor: ...
+
+def ExperimentalDatasetToTFRecord(
+    *,
+    input_dataset: _Input,
+    filename: _Input,
+    compression_type: _Input,
+    name: str | None = None,
+) -> opkernel.graph.Operation | None: ...
+
+def ExperimentalDenseToSparseBatchDataset(
+    *,
+    input_dataset: _Input,
+    batch_size: _Input,
+    row_shape: _Input,
+    output_types: collections.abc.Sequence[_Type],
+    output_shapes: collections.abc.Sequence[_Shape],
+    name: str | None = None,
+) -> _Tensor: ...
+
+def ExperimentalDirectedInterleaveDataset(
+    *,
+    selector_input_dataset: _Input,
+    data_input_datasets: collections.abc.Sequence[_Input],
+    output_types: collections.abc.Sequence[_Type],
+    output_shapes: collections.abc.Sequence[_Shape],
+    name: str | None = None,
+) -> _Tensor: ...
+
+def ExperimentalGroupByReducerDataset(
+    *,
+    input_dataset: _Input,
+    key_func_other_arguments: collections.abc.Sequence[_Input],
+    init_func_other_arguments: collections.abc.Sequence[_Input],
+    reduce_func_other_arguments: collections.abc.Sequence[_Input],
+    finalize_func_other_arguments: collections.abc.Sequence[_Input],
+    key_func: _Func,
+    init_func: _Func,
+    reduce_func: _Func,
+    finalize_func: _Func,
+    output_types: collections.abc.Sequence[_Type],
+    output_shapes: collections.abc.Sequence[_Shape],
+    name: str | None = None,
+) -> _Tensor: ...
+
+def ExperimentalGroupByWindowDataset(
+    *,
+    input_dataset: _Input,
+    key_func_other_arguments: collections.abc.Sequence[_Input],
+    reduce_func_other_arguments: collections.abc.Sequence[_Input],
+    window_size_func_other_arguments: collections.abc.Sequence[_Input],
+    key_func: _Func,
+    reduce_func: _Func,
+    window_size_func: _Func,
+    output_types: collections.abc.Sequence[_Type],
+    output_shapes: collections.abc.Sequence[_Shape],
+    name: str | None = None,
+) -> _Tensor: ...
+
+def ExperimentalIgnoreErrorsDataset(
+    *,
+    input_dataset: _Input,
+    output_types: collections.abc.Sequence[_Type],
+    output_shapes: collections.abc.Sequence[_Shape],
+    log_warning: bool = False,
+    name: str | None = None,
+) -> _Tensor: ...
+
+def ExperimentalIteratorGetDevice(
+    *,
+    resource: _Input,
+    name: str | None = None,
+) -> _Tensor: ...
+
+def ExperimentalLMDBDataset(
+    *,
+    filenames: _Input,
+    output_types: collections.abc.Sequence[_Type],
+    output_shapes: collections.abc.Sequence[_Shape],
+    name: str | None = None,
+) -> _Tensor: ...
+
+def ExperimentalLatencyStatsDataset(
+    *,
+    input_dataset: _Input,
+    tag: _Input,
+    output_types: collections.abc.Sequence[_Type],
+    output_shapes: collections.abc.Sequence[_Shape],
+    name: str | None = None,
+) -> _Tensor: ...
+
+def ExperimentalMapAndBatchDataset(
+    *,
+    input_dataset: _Input,
+    other_arguments: collections.abc.Sequence[_Input],
+    batch_size: _Input,
+    num_parallel_calls: _Input,
+    drop_remainder: _Input,
+    f: _Func,
+    output_types: collections.abc.Sequence[_Type],
+    output_shapes: collections.abc.Sequence[_Shape],
+    preserve_cardinality: bool = False,
+    name: str | None = None,
+) -> _Tensor: ...
+
+def ExperimentalMapDataset(
+    *,
+    input_dataset: _Input,
+    other_arguments: collections.abc.Sequence[_Input],
+    f: _Func,
+    output_types: collections.abc.Sequence[_Type],
+    output_shapes: collections.abc.Sequence[_Shape],
+    use_inter_op_parallelism: bool = True,
+    preserve_cardinality: bool = False,
+    force_synchronous: bool = False,
+    name: str | None = None,
+) -> _Tensor: ...
+
+def ExperimentalMatchingFilesDataset(
+    *,
+    patterns: _Input,
+    name: str | None = None,
+) -> _Tensor: ...
+
+def ExperimentalMaxIntraOpParallelismDataset(
+    *,
+    input_dataset: _Input,
+    max_intra_op_parallelism: _Input,
+    output_types: collections.abc.Sequence[_Type],
+    output_shapes: collections.abc.Sequence[_Shape],
+    name: str | None = None,
+) -> _Tensor: ...
+
+def ExperimentalNonSerializableDataset(
+    *,
+    input_dataset: _Input,
+    output_types: collections.abc.Sequence[_Type],
+    output_shapes: collections.abc.Sequence[_Shape],
+    name: str | None = None,
+) -> _Tensor: ...
+
+def ExperimentalParallelInterleaveDataset(
+    *,
+    input_dataset: _Input,
+    other_arguments: collections.abc.Sequence[_Input],
+    cycle_length: _Input,
+    block_length: _Input,
+    sloppy: _Input,
+    buffer_output_elements: _Input,
+    prefetch_input_elements: _Input,
+    f: _Func,
+    output_types: collections.abc.Sequence[_Type],
+    output_shapes: collections.abc.Sequence[_Shape],
+    name: str | None = None,
+) -> _Tensor: ...
+
+def ExperimentalParseExampleDataset(
+    *,
+    input_dataset: _Input,
+    num_parallel_calls: _Input,
+    dense_defaults: collections.abc.Sequence[_Input],
+    sparse_keys: collections.abc.Sequence[str | bytes],
+    dense_keys: collections.abc.Sequence[str | bytes],
+    sparse_types: collections.abc.Sequence[_Type],
+    dense_shapes: collections.abc.Sequence[_Shape],
+    output_types: collections.abc.Sequence[_Type],
+    output_shapes: collections.abc.Sequence[_Shape],
+    sloppy: bool = False,
+    name: str | None = None,
+) -> _Tensor: ...
+
+def ExperimentalPrivateThreadPoolDataset(
+    *,
+    input_dataset: _Input,
+    num_threads: _Input,
+    output_types: collections.abc.Sequence[_Type],
+    output_shapes: collections.abc.Sequence[_Shape],
+    name: str | None = None,
+) -> _Tensor: ...
+
+def ExperimentalRandomDataset(
+    *,
+    seed: _Input,
+    seed2: _Input,
+    output_types: collections.abc.Sequence[_Type],
+    output_shapes: collections.abc.Sequence[_Shape],
+    name: str | None = None,
+) -> _Tensor: ...
+
+def ExperimentalRebatchDataset(
+    *,
+    input_dataset: _Input,
+    num_replicas: _Input,
+    output_types: collections.abc.Sequence[_Type],
+    output_shapes: collections.abc.Sequence[_Shape],
+    use_fallback: bool = True,
+    name: str | None = None,
+) -> _Tensor: ...
+
+def ExperimentalScanDataset(
+    *,
+    input_dataset: _Input,
+    initial_state: collections.abc.Sequence[_Input],
+    other_arguments: collections.abc.Sequence[_Input],
+    f: _Func,
+    output_types: collections.abc.Sequence[_Type],
+    output_shapes: collections.abc.Sequence[_Shape],
+    preserve_cardinality: bool = False,
+    name: str | None = None,
+) -> _Tensor: ...
+
+def ExperimentalSetStatsAggregatorDataset(
+    *,
+    input_dataset: _Input,
+    stats_aggregator: _Input,
+    tag: _Input,
+    counter_prefix: _Input,
+    output_types: collections.abc.Sequence[_Type],
+    output_shapes: collections.abc.Sequence[_Shape],
+    name: str | None = None,
+) -> _Tensor: ...
+
+def ExperimentalSleepDataset(
+    *,
+    input_dataset: _Input,
+    sleep_microseconds: _Input,
+    output_types: collections.abc.Sequence[_Type],
+    output_shapes: collections.abc.Sequence[_Shape],
+    name: str | None = None,
+) -> _Tensor: ...
+
+def ExperimentalSlidingWindowDataset(
+    *,
+    input_dataset: _Input,
+    window_size: _Input,
+    window_shift: _Input,
+    window_stride: _Input,
+    output_types: collections.abc.Sequence[_Type],
+    output_shapes: collections.abc.Sequence[_Shape],
+    name: str | None = None,
+) -> _Tensor: ...
+
+def ExperimentalSqlDataset(
+    *,
+    driver_name: _Input,
+    data_source_name: _Input,
+    query: _Input,
+    output_types: collections.abc.Sequence[_Type],
+    output_shapes: collections.abc.Sequence[_Shape],
+    name: str | None = None,
+) -> _Tensor: ...
+
+def ExperimentalStatsAggregatorHandle(
+    *,
+    container: str | bytes = '',
+    shared_name: str | bytes = '',
+    name: str | None = None,
+) -> _Tensor: ...
+
+def ExperimentalStatsAggregatorSummary(
+    *,
+    iterator: _Input,
+    name: str | None = None,
+) -> _Tensor: ...
+
+def ExperimentalTakeWhileDataset(
+    *,
+    input_dataset: _Input,
+    other_arguments: collections.abc.Sequence[_Input],
+    predicate: _Func,
+    output_types: collections.abc.Sequence[_Type],
+    output_shapes: collections.abc.Sequence[_Shape],
+    name: str | None = None,
+) -> _Tensor: ...
+
+def ExperimentalThreadPoolDataset(
+    *,
+    input_dataset: _Input,
+    thread_pool: _Input,
+    output_types: collections.abc.Sequence[_Type],
+    output_shapes: collections.abc.Sequence[_Shape],
+    name: str | None = None,
+) -> _Tensor: ...
+
+def ExperimentalThreadPoolHandle(
+    *,
+    num_threads: int,
+    display_name: str | bytes,
+    max_intra_op_parallelism: int = 1,
+    container: str | bytes = '',
+    shared_name: str | bytes = '',
+    name: str | None = None,
+) -> _Tensor: ...
+
+def ExperimentalUnbatchDataset(
+    *,
+    input_dataset: _Input,
+    output_types: collections.abc.Sequence[_Type],
+    output_shapes: collections.abc.Sequence[_Shape],
+    name: str | None = None,
+) -> _Tensor: ...
+
+def ExperimentalUniqueDataset(
+    *,
+    input_dataset: _Input,
+    output_types: collections.abc.Sequence[_Type],
+    output_shapes: collections.abc.Sequence[_Shape],
+    name: str | None = None,
+) -> _Tensor: ...
+
+def Expint(
+    *,
+    x: _Input,
+    name: str | None = None,
+) -> _Tensor: ...
+
 def Expm1(
     *,
     x: _Input,
     name: str | None = None,
 ) -> _Tensor:
     """`e ** x - 1`, exact near 0."""
+
+def ExtractGlimpse(
+    *,
+    input: _Input,
+    size: _Input,
+    offsets: _Input,
+    centered: bool = True,
+    normalized: bool = True,
+    uniform_noise: bool = True,
+    noise: str | bytes = 'uniform',
+    name: str | None = None,
+) -> _Tensor: ...
+
+def ExtractGlimpseV2(
+    *,
+    input: _Input,
+    size: _Input,
+    offsets: _Input,
+    centered: bool = True,
+    normalized: bool = True,
+    uniform_noise: bool = True,
+    noise: str | bytes = 'uniform',
+    name: str | None = None,
+) -> _Tensor: ...
 
 def ExtractImagePatches(
     *,
@@ -2023,6 +4930,48 @@ def ExtractImagePatches(
     name: str | None = None,
 ) -> _Tensor:
     """The windows of size `ksizes` of the images, `strides` apart, each as a row of channels."""
+
+def ExtractJpegShape(
+    *,
+    contents: _Input,
+    output_type: _Type = ...,
+    name: str | None = None,
+) -> _Tensor: ...
+
+def ExtractVolumePatches(
+    *,
+    input: _Input,
+    ksizes: collections.abc.Sequence[int],
+    strides: collections.abc.Sequence[int],
+    padding: typing.Literal['SAME', 'VALID'],
+    name: str | None = None,
+) -> _Tensor: ...
+
+def FFT(
+    *,
+    input: _Input,
+    name: str | None = None,
+) -> _Tensor: ...
+
+def FFT2D(
+    *,
+    input: _Input,
+    name: str | None = None,
+) -> _Tensor: ...
+
+def FFT3D(
+    *,
+    input: _Input,
+    name: str | None = None,
+) -> _Tensor: ...
+
+def FFTND(
+    *,
+    input: _Input,
+    fft_length: _Input,
+    axes: _Input,
+    name: str | None = None,
+) -> _Tensor: ...
 
 def FIFOQueue(
     *,
@@ -2045,6 +4994,18 @@ def FIFOQueueV2(
     name: str | None = None,
 ) -> _Tensor:
     """A queue that elements leave in the order in which they came."""
+
+def Fact(
+    *,
+    name: str | None = None,
+) -> _Tensor: ...
+
+def FakeParam(
+    *,
+    dtype: _Type,
+    shape: _Shape,
+    name: str | None = None,
+) -> _Tensor: ...
 
 def FakeQuantWithMinMaxArgs(
     *,
@@ -2132,6 +5093,14 @@ def FakeQueue(
 ) -> _Tensor:
     """The handle to a queue as ops of the first version take it."""
 
+def FileSystemSetConfiguration(
+    *,
+    scheme: _Input,
+    key: _Input,
+    value: _Input,
+    name: str | None = None,
+) -> opkernel.graph.Operation | None: ...
+
 def Fill(
     *,
     dims: _Input,
@@ -2140,6 +5109,52 @@ def Fill(
 ) -> _Tensor:
     """A tensor of shape `dims` with `value` everywhere."""
 
+def FilterByLastComponentDataset(
+    *,
+    input_dataset: _Input,
+    output_types: collections.abc.Sequence[_Type],
+    output_shapes: collections.abc.Sequence[_Shape],
+    name: str | None = None,
+) -> _Tensor: ...
+
+def FilterDataset(
+    *,
+    input_dataset: _Input,
+    other_arguments: collections.abc.Sequence[_Input],
+    predicate: _Func,
+    output_types: collections.abc.Sequence[_Type],
+    output_shapes: collections.abc.Sequence[_Shape],
+    metadata: str | bytes = '',
+    name: str | None = None,
+) -> _Tensor: ...
+
+def FinalizeDataset(
+    *,
+    input_dataset: _Input,
+    output_types: collections.abc.Sequence[_Type],
+    output_shapes: collections.abc.Sequence[_Shape],
+    has_captured_ref: bool = False,
+    name: str | None = None,
+) -> _Tensor: ...
+
+def FinalizeTPUEmbedding(
+    *,
+    common_config: _Input,
+    memory_config: _Input,
+    name: str | None = None,
+) -> opkernel.graph.Operation | None: ...
+
+class _FinalizeTPUEmbeddingV2Outputs(typing.NamedTuple):
+    embedding_partitions: _Tensor
+    hbm_buffers_config: _Tensor
+
+def FinalizeTPUEmbeddingV2(
+    *,
+    common_config: _Input,
+    memory_config: _Input,
+    name: str | None = None,
+) -> _FinalizeTPUEmbeddingV2Outputs: ...
+
 def Fingerprint(
     *,
     data: _Input,
@@ -2147,6 +5162,118 @@ def Fingerprint(
     name: str | None = None,
 ) -> _Tensor:
     """The hash of each row of `data` by `method`, which is farmhash64, as bytes."""
+
+class _FiveFloatOutputsOutputs(typing.NamedTuple):
+    a: _Tensor
+    b: _Tensor
+    c: _Tensor
+    d: _Tensor
+    e: _Tensor
+
+def FiveFloatOutputs(
+    *,
+    name: str | None = None,
+) -> _FiveFloatOutputsOutputs: ...
+
+def FixedLengthRecordDataset(
+    *,
+    filenames: _Input,
+    header_bytes: _Input,
+    record_bytes: _Input,
+    footer_bytes: _Input,
+    buffer_size: _Input,
+    metadata: str | bytes = '',
+    name: str | None = None,
+) -> _Tensor: ...
+
+def FixedLengthRecordDatasetV2(
+    *,
+    filenames: _Input,
+    header_bytes: _Input,
+    record_bytes: _Input,
+    footer_bytes: _Input,
+    buffer_size: _Input,
+    compression_type: _Input,
+    metadata: str | bytes = '',
+    name: str | None = None,
+) -> _Tensor: ...
+
+def FixedLengthRecordReader(
+    *,
+    record_bytes: int,
+    header_bytes: int = 0,
+    footer_bytes: int = 0,
+    hop_bytes: int = 0,
+    container: str | bytes = '',
+    shared_name: str | bytes = '',
+    name: str | None = None,
+) -> _Tensor: ...
+
+def FixedLengthRecordReaderV2(
+    *,
+    record_bytes: int,
+    header_bytes: int = 0,
+    footer_bytes: int = 0,
+    hop_bytes: int = 0,
+    container: str | bytes = '',
+    shared_name: str | bytes = '',
+    encoding: str | bytes = '',
+    name: str | None = None,
+) -> _Tensor: ...
+
+class _FixedUnigramCandidateSamplerOutputs(typing.NamedTuple):
+    sampled_candidates: _Tensor
+    true_expected_count: _Tensor
+    sampled_expected_count: _Tensor
+
+def FixedUnigramCandidateSampler(
+    *,
+    true_classes: _Input,
+    num_true: int,
+    num_sampled: int,
+    unique: bool,
+    range_max: int,
+    vocab_file: str | bytes = '',
+    distortion: float = 1.0,
+    num_reserved_ids: int = 0,
+    num_shards: int = 1,
+    shard: int = 0,
+    unigrams: collections.abc.Sequence[float] = ...,
+    seed: int = 0,
+    seed2: int = 0,
+    name: str | None = None,
+) -> _FixedUnigramCandidateSamplerOutputs: ...
+
+def FlatMapDataset(
+    *,
+    input_dataset: _Input,
+    other_arguments: collections.abc.Sequence[_Input],
+    f: _Func,
+    output_types: collections.abc.Sequence[_Type],
+    output_shapes: collections.abc.Sequence[_Shape],
+    metadata: str | bytes = '',
+    name: str | None = None,
+) -> _Tensor: ...
+
+def FloatInput(
+    *,
+    a: _Input,
+    name: str | None = None,
+) -> opkernel.graph.Operation | None: ...
+
+def FloatOutput(
+    *,
+    name: str | None = None,
+) -> _Tensor: ...
+
+class _FloatOutputStringOutputOutputs(typing.NamedTuple):
+    a: _Tensor
+    b: _Tensor
+
+def FloatOutputStringOutput(
+    *,
+    name: str | None = None,
+) -> _FloatOutputStringOutputOutputs: ...
 
 def Floor(
     *,
@@ -2170,6 +5297,137 @@ def FloorMod(
     name: str | None = None,
 ) -> _Tensor:
     """The remainder of `x / y` with the quotient rounded down; it has the sign of `y`."""
+
+def FlushSummaryWriter(
+    *,
+    writer: _Input,
+    name: str | None = None,
+) -> opkernel.graph.Operation | None: ...
+
+class _Foo1Outputs(typing.NamedTuple):
+    d: _Tensor
+    e: _Tensor
+
+def Foo1(
+    *,
+    a: _Input,
+    b: _Input,
+    c: _Input,
+    name: str | None = None,
+) -> _Foo1Outputs: ...
+
+class _Foo2Outputs(typing.NamedTuple):
+    d: _Tensor
+    e: _Tensor
+
+def Foo2(
+    *,
+    a: _Input,
+    b: _Input,
+    c: _Input,
+    name: str | None = None,
+) -> _Foo2Outputs: ...
+
+class _Foo3Outputs(typing.NamedTuple):
+    d: _Tensor
+    e: _Tensor
+
+def Foo3(
+    *,
+    a: _Input,
+    b: _Input,
+    c: _Input,
+    name: str | None = None,
+) -> _Foo3Outputs: ...
+
+def For(
+    *,
+    start: _Input,
+    limit: _Input,
+    delta: _Input,
+    input: collections.abc.Sequence[_Input],
+    body: _Func,
+    name: str | None = None,
+) -> list[_Tensor]: ...
+
+class _FractionalAvgPoolOutputs(typing.NamedTuple):
+    output: _Tensor
+    row_pooling_sequence: _Tensor
+    col_pooling_sequence: _Tensor
+
+def FractionalAvgPool(
+    *,
+    value: _Input,
+    pooling_ratio: collections.abc.Sequence[float],
+    pseudo_random: bool = False,
+    overlapping: bool = False,
+    deterministic: bool = False,
+    seed: int = 0,
+    seed2: int = 0,
+    name: str | None = None,
+) -> _FractionalAvgPoolOutputs: ...
+
+def FractionalAvgPoolGrad(
+    *,
+    orig_input_tensor_shape: _Input,
+    out_backprop: _Input,
+    row_pooling_sequence: _Input,
+    col_pooling_sequence: _Input,
+    overlapping: bool = False,
+    name: str | None = None,
+) -> _Tensor: ...
+
+class _FractionalMaxPoolOutputs(typing.NamedTuple):
+    output: _Tensor
+    row_pooling_sequence: _Tensor
+    col_pooling_sequence: _Tensor
+
+def FractionalMaxPool(
+    *,
+    value: _Input,
+    pooling_ratio: collections.abc.Sequence[float],
+    pseudo_random: bool = False,
+    overlapping: bool = False,
+    deterministic: bool = False,
+    seed: int = 0,
+    seed2: int = 0,
+    name: str | None = None,
+) -> _FractionalMaxPoolOutputs: ...
+
+def FractionalMaxPoolGrad(
+    *,
+    orig_input: _Input,
+    orig_output: _Input,
+    out_backprop: _Input,
+    row_pooling_sequence: _Input,
+    col_pooling_sequence: _Input,
+    overlapping: bool = False,
+    name: str | None = None,
+) -> _Tensor: ...
+
+def FresnelCos(
+    *,
+    x: _Input,
+    name: str | None = None,
+) -> _Tensor: ...
+
+def FresnelSin(
+    *,
+    x: _Input,
+    name: str | None = None,
+) -> _Tensor: ...
+
+def FuncAttr(
+    *,
+    f: _Func,
+    name: str | None = None,
+) -> opkernel.graph.Operation | None: ...
+
+def FuncListAttr(
+    *,
+    f: collections.abc.Sequence[_Func],
+    name: str | None = None,
+) -> opkernel.graph.Operation | None: ...
 
 class _FusedBatchNormOutputs(typing.NamedTuple):
     y: _Tensor
@@ -2314,6 +5572,19 @@ def FusedPadConv2D(
 ) -> _Tensor:
     """Conv2D of images with their mirror image around them; batch and channels are not padded."""
 
+def FusedResizeAndPadConv2D(
+    *,
+    input: _Input,
+    size: _Input,
+    paddings: _Input,
+    filter: _Input,
+    mode: typing.Literal['REFLECT', 'SYMMETRIC'],
+    strides: collections.abc.Sequence[int],
+    padding: typing.Literal['SAME', 'VALID'],
+    resize_align_corners: bool = False,
+    name: str | None = None,
+) -> _Tensor: ...
+
 class _GRUBlockCellOutputs(typing.NamedTuple):
     r: _Tensor
     u: _Tensor
@@ -2382,6 +5653,125 @@ def GatherV2(
 ) -> _Tensor:
     """The slices of `params` along dimension `axis` that `indices` name."""
 
+class _GenerateBoundingBoxProposalsOutputs(typing.NamedTuple):
+    rois: _Tensor
+    roi_probabilities: _Tensor
+
+def GenerateBoundingBoxProposals(
+    *,
+    scores: _Input,
+    bbox_deltas: _Input,
+    image_info: _Input,
+    anchors: _Input,
+    nms_threshold: _Input,
+    pre_nms_topn: _Input,
+    min_size: _Input,
+    post_nms_topn: int = 300,
+    name: str | None = None,
+) -> _GenerateBoundingBoxProposalsOutputs: ...
+
+class _GenerateVocabRemappingOutputs(typing.NamedTuple):
+    remapping: _Tensor
+    num_present: _Tensor
+
+def GenerateVocabRemapping(
+    *,
+    new_vocab_file: _Input,
+    old_vocab_file: _Input,
+    new_vocab_offset: int,
+    num_new_vocab: int,
+    old_vocab_size: int = -1,
+    name: str | None = None,
+) -> _GenerateVocabRemappingOutputs: ...
+
+def GeneratorDataset(
+    *,
+    init_func_other_args: collections.abc.Sequence[_Input],
+    next_func_other_args: collections.abc.Sequence[_Input],
+    finalize_func_other_args: collections.abc.Sequence[_Input],
+    init_func: _Func,
+    next_func: _Func,
+    finalize_func: _Func,
+    output_types: collections.abc.Sequence[_Type],
+    output_shapes: collections.abc.Sequence[_Shape],
+    metadata: str | bytes = '',
+    name: str | None = None,
+) -> _Tensor: ...
+
+def GetDeadline(
+    *,
+    name: str | None = None,
+) -> _Tensor: ...
+
+def GetElementAtIndex(
+    *,
+    dataset: _Input,
+    index: _Input,
+    output_types: collections.abc.Sequence[_Type],
+    output_shapes: collections.abc.Sequence[_Shape],
+    name: str | None = None,
+) -> list[_Tensor]: ...
+
+class _GetMinibatchSplitsWithPhysicalReplicaOutputs(typing.NamedTuple):
+    sorted_row_ids: _Tensor
+    sorted_col_ids: _Tensor
+    sorted_gains: _Tensor
+    splits: _Tensor
+    id_counts: _Tensor
+    max_ids: _Tensor
+    max_uniques: _Tensor
+
+def GetMinibatchSplitsWithPhysicalReplica(
+    *,
+    program_key: _Input,
+    row_ids: _Input,
+    col_ids: _Input,
+    gains: _Input,
+    sample_count: int,
+    num_replica: int,
+    table_vocab_size: int,
+    feature_width: int,
+    num_sc_per_chip: int,
+    table_name: str | bytes,
+    mini_batch_splits: str | bytes,
+    name: str | None = None,
+) -> _GetMinibatchSplitsWithPhysicalReplicaOutputs: ...
+
+class _GetMinibatchesInCsrWithPhysicalReplicaOutputs(typing.NamedTuple):
+    row_pointers: _Tensor
+    sorted_sample_ids: _Tensor
+    sorted_token_ids: _Tensor
+    sorted_gains: _Tensor
+    row_pointers_unpadded_size: _Tensor
+    ids_unpadded_size: _Tensor
+    num_minibatches_per_physical_sparse_core: _Tensor
+
+def GetMinibatchesInCsrWithPhysicalReplica(
+    *,
+    program_key: _Input,
+    row_ids: _Input,
+    col_ids: _Input,
+    gains: _Input,
+    splits: _Input,
+    id_counts: _Input,
+    sample_count: int,
+    num_replica: int,
+    max_minibatches_per_sc: int,
+    max_ids_per_chip_per_sample: int,
+    table_vocab_size: int,
+    feature_width: int,
+    num_sc_per_chip: int,
+    table_name: str | bytes,
+    mini_batch_in_csr: str | bytes,
+    name: str | None = None,
+) -> _GetMinibatchesInCsrWithPhysicalReplicaOutputs: ...
+
+def GetOptions(
+    *,
+    input_dataset: _Input,
+    name: str | None = None,
+) -> _Tensor: ...
+
 def GetSessionHandle(
     *,
     value: _Input,
@@ -2404,6 +5794,53 @@ def GetSessionTensor(
 ) -> _Tensor:
     """The tensor that the session keeps under a handle."""
 
+class _GetStatsFromListOfSparseCoreCooTensorsOutputs(typing.NamedTuple):
+    max_ids_per_sparse_core: _Tensor
+    max_unique_ids_per_sparse_core: _Tensor
+
+def GetStatsFromListOfSparseCoreCooTensors(
+    *,
+    row_ids_list: collections.abc.Sequence[_Input],
+    col_ids_list: collections.abc.Sequence[_Input],
+    gains_list: collections.abc.Sequence[_Input],
+    sample_count_list: collections.abc.Sequence[int],
+    col_offset_list: collections.abc.Sequence[int],
+    num_replica: int,
+    table_vocab_size: int,
+    feature_width: int,
+    num_sc_per_chip: int,
+    table_name: str | bytes,
+    name: str | None = None,
+) -> _GetStatsFromListOfSparseCoreCooTensorsOutputs: ...
+
+def GetTpuTaskId(
+    *,
+    name: str | None = None,
+) -> _Tensor: ...
+
+def GlobalIterId(
+    *,
+    name: str | None = None,
+) -> _Tensor: ...
+
+def GlobalShuffleDataset(
+    *,
+    input_dataset: _Input,
+    seed: _Input,
+    seed2: _Input,
+    seed_generator: _Input,
+    output_types: collections.abc.Sequence[_Type],
+    output_shapes: collections.abc.Sequence[_Shape],
+    reshuffle_each_iteration: bool = True,
+    metadata: str | bytes = '',
+    name: str | None = None,
+) -> _Tensor: ...
+
+def GraphDefVersion(
+    *,
+    name: str | None = None,
+) -> _Tensor: ...
+
 def Greater(
     *,
     x: _Input,
@@ -2419,6 +5856,37 @@ def GreaterEqual(
     name: str | None = None,
 ) -> _Tensor:
     """Whether `x >= y`."""
+
+def GroupByReducerDataset(
+    *,
+    input_dataset: _Input,
+    key_func_other_arguments: collections.abc.Sequence[_Input],
+    init_func_other_arguments: collections.abc.Sequence[_Input],
+    reduce_func_other_arguments: collections.abc.Sequence[_Input],
+    finalize_func_other_arguments: collections.abc.Sequence[_Input],
+    key_func: _Func,
+    init_func: _Func,
+    reduce_func: _Func,
+    finalize_func: _Func,
+    output_types: collections.abc.Sequence[_Type],
+    output_shapes: collections.abc.Sequence[_Shape],
+    name: str | None = None,
+) -> _Tensor: ...
+
+def GroupByWindowDataset(
+    *,
+    input_dataset: _Input,
+    key_func_other_arguments: collections.abc.Sequence[_Input],
+    reduce_func_other_arguments: collections.abc.Sequence[_Input],
+    window_size_func_other_arguments: collections.abc.Sequence[_Input],
+    key_func: _Func,
+    reduce_func: _Func,
+    window_size_func: _Func,
+    output_types: collections.abc.Sequence[_Type],
+    output_shapes: collections.abc.Sequence[_Shape],
+    metadata: str | bytes = '',
+    name: str | None = None,
+) -> _Tensor: ...
 
 def GuaranteeConst(
     *,
@@ -2466,6 +5934,79 @@ def HistogramFixedWidth(
 ) -> _Tensor:
     """How many `values` lie in each of `nbins` equal parts of `value_range`, [2]."""
 
+def HistogramSummary(
+    *,
+    tag: _Input,
+    values: _Input,
+    name: str | None = None,
+) -> _Tensor: ...
+
+def HostConst(
+    *,
+    value: npt.ArrayLike | opkernel.proto.TensorProto,
+    dtype: _Type,
+    name: str | None = None,
+) -> _Tensor: ...
+
+def IFFT(
+    *,
+    input: _Input,
+    name: str | None = None,
+) -> _Tensor: ...
+
+def IFFT2D(
+    *,
+    input: _Input,
+    name: str | None = None,
+) -> _Tensor: ...
+
+def IFFT3D(
+    *,
+    input: _Input,
+    name: str | None = None,
+) -> _Tensor: ...
+
+def IFFTND(
+    *,
+    input: _Input,
+    fft_length: _Input,
+    axes: _Input,
+    name: str | None = None,
+) -> _Tensor: ...
+
+def IRFFT(
+    *,
+    input: _Input,
+    fft_length: _Input,
+    Treal: _Type = ...,
+    name: str | None = None,
+) -> _Tensor: ...
+
+def IRFFT2D(
+    *,
+    input: _Input,
+    fft_length: _Input,
+    Treal: _Type = ...,
+    name: str | None = None,
+) -> _Tensor: ...
+
+def IRFFT3D(
+    *,
+    input: _Input,
+    fft_length: _Input,
+    Treal: _Type = ...,
+    name: str | None = None,
+) -> _Tensor: ...
+
+def IRFFTND(
+    *,
+    input: _Input,
+    fft_length: _Input,
+    axes: _Input,
+    Treal: _Type = ...,
+    name: str | None = None,
+) -> _Tensor: ...
+
 def Identity(
     *,
     input: _Input,
@@ -2479,6 +6020,20 @@ def IdentityN(
     name: str | None = None,
 ) -> list[_Tensor]:
     """The tensors of `input`, unchanged."""
+
+def IdentityReader(
+    *,
+    container: str | bytes = '',
+    shared_name: str | bytes = '',
+    name: str | None = None,
+) -> _Tensor: ...
+
+def IdentityReaderV2(
+    *,
+    container: str | bytes = '',
+    shared_name: str | bytes = '',
+    name: str | None = None,
+) -> _Tensor: ...
 
 def If(
     *,
@@ -2516,6 +6071,15 @@ def Igammac(
 ) -> _Tensor:
     """The upper regularised incomplete gamma function, 1 less the lower one."""
 
+def IgnoreErrorsDataset(
+    *,
+    input_dataset: _Input,
+    output_types: collections.abc.Sequence[_Type],
+    output_shapes: collections.abc.Sequence[_Shape],
+    log_warning: bool = False,
+    name: str | None = None,
+) -> _Tensor: ...
+
 def Imag(
     *,
     input: _Input,
@@ -2523,6 +6087,58 @@ def Imag(
     name: str | None = None,
 ) -> _Tensor:
     """The imaginary part of `input`."""
+
+def ImageProjectiveTransformV2(
+    *,
+    images: _Input,
+    transforms: _Input,
+    output_shape: _Input,
+    interpolation: str | bytes,
+    fill_mode: str | bytes = 'CONSTANT',
+    name: str | None = None,
+) -> _Tensor: ...
+
+def ImageProjectiveTransformV3(
+    *,
+    images: _Input,
+    transforms: _Input,
+    output_shape: _Input,
+    fill_value: _Input,
+    interpolation: str | bytes,
+    fill_mode: str | bytes = 'CONSTANT',
+    name: str | None = None,
+) -> _Tensor: ...
+
+def ImageSummary(
+    *,
+    tag: _Input,
+    tensor: _Input,
+    max_images: int = 3,
+    bad_color: npt.ArrayLike | opkernel.proto.TensorProto = ...,
+    name: str | None = None,
+) -> _Tensor: ...
+
+def ImmutableConst(
+    *,
+    dtype: _Type,
+    shape: _Shape,
+    memory_region_name: str | bytes,
+    name: str | None = None,
+) -> _Tensor: ...
+
+def ImportEvent(
+    *,
+    writer: _Input,
+    event: _Input,
+    name: str | None = None,
+) -> opkernel.graph.Operation | None: ...
+
+def InPolymorphicTwice(
+    *,
+    a: collections.abc.Sequence[_Input],
+    b: collections.abc.Sequence[_Input],
+    name: str | None = None,
+) -> opkernel.graph.Operation | None: ...
 
 def InTopK(
     *,
@@ -2542,6 +6158,59 @@ def InTopKV2(
 ) -> _Tensor:
     """Whether fewer than `k` classes are predicted more strongly than the target, by example."""
 
+def IndexFlatMapDataset(
+    *,
+    input_dataset: _Input,
+    map_func_other_args: collections.abc.Sequence[_Input],
+    index_map_func_other_args: collections.abc.Sequence[_Input],
+    output_cardinality: _Input,
+    map_func: _Func,
+    index_map_func: _Func,
+    output_types: collections.abc.Sequence[_Type],
+    output_shapes: collections.abc.Sequence[_Shape],
+    metadata: str | bytes = '',
+    name: str | None = None,
+) -> _Tensor: ...
+
+def InfeedDequeue(
+    *,
+    dtype: _Type,
+    shape: _Shape,
+    name: str | None = None,
+) -> _Tensor: ...
+
+def InfeedDequeueTuple(
+    *,
+    dtypes: collections.abc.Sequence[_Type],
+    shapes: collections.abc.Sequence[_Shape],
+    name: str | None = None,
+) -> list[_Tensor]: ...
+
+def InfeedEnqueue(
+    *,
+    input: _Input,
+    shape: _Shape = ...,
+    layout: collections.abc.Sequence[int] = ...,
+    device_ordinal: int = -1,
+    name: str | None = None,
+) -> opkernel.graph.Operation | None: ...
+
+def InfeedEnqueuePrelinearizedBuffer(
+    *,
+    input: _Input,
+    device_ordinal: int = -1,
+    name: str | None = None,
+) -> opkernel.graph.Operation | None: ...
+
+def InfeedEnqueueTuple(
+    *,
+    inputs: collections.abc.Sequence[_Input],
+    shapes: collections.abc.Sequence[_Shape],
+    layouts: collections.abc.Sequence[int] = ...,
+    device_ordinal: int = -1,
+    name: str | None = None,
+) -> opkernel.graph.Operation | None: ...
+
 def InitializeTable(
     *,
     table_handle: _Input,
@@ -2551,6 +6220,37 @@ def InitializeTable(
 ) -> opkernel.graph.Operation | None:
     """Fills a table."""
 
+def InitializeTableFromDataset(
+    *,
+    table_handle: _Input,
+    dataset: _Input,
+    name: str | None = None,
+) -> opkernel.graph.Operation | None: ...
+
+def InitializeTableFromTextFile(
+    *,
+    table_handle: _Input,
+    filename: _Input,
+    key_index: int,
+    value_index: int,
+    vocab_size: int = -1,
+    delimiter: str | bytes = '\t',
+    offset: int = 0,
+    name: str | None = None,
+) -> opkernel.graph.Operation | None: ...
+
+def InitializeTableFromTextFileV2(
+    *,
+    table_handle: _Input,
+    filename: _Input,
+    key_index: int,
+    value_index: int,
+    vocab_size: int = -1,
+    delimiter: str | bytes = '\t',
+    offset: int = 0,
+    name: str | None = None,
+) -> opkernel.graph.Operation | None: ...
+
 def InitializeTableV2(
     *,
     table_handle: _Input,
@@ -2559,6 +6259,87 @@ def InitializeTableV2(
     name: str | None = None,
 ) -> opkernel.graph.Operation | None:
     """Fills a table."""
+
+def InplaceAdd(
+    *,
+    x: _Input,
+    i: _Input,
+    v: _Input,
+    name: str | None = None,
+) -> _Tensor: ...
+
+def InplaceSub(
+    *,
+    x: _Input,
+    i: _Input,
+    v: _Input,
+    name: str | None = None,
+) -> _Tensor: ...
+
+def InplaceUpdate(
+    *,
+    x: _Input,
+    i: _Input,
+    v: _Input,
+    name: str | None = None,
+) -> _Tensor: ...
+
+def Int64Output(
+    *,
+    name: str | None = None,
+) -> _Tensor: ...
+
+def IntAttr(
+    *,
+    foo: int = 1,
+    name: str | None = None,
+) -> _Tensor: ...
+
+def IntInput(
+    *,
+    a: _Input,
+    name: str | None = None,
+) -> opkernel.graph.Operation | None: ...
+
+def IntInputFloatInput(
+    *,
+    a: _Input,
+    b: _Input,
+    name: str | None = None,
+) -> opkernel.graph.Operation | None: ...
+
+def IntInputIntOutput(
+    *,
+    a: _Input,
+    name: str | None = None,
+) -> _Tensor: ...
+
+def IntOutput(
+    *,
+    name: str | None = None,
+) -> _Tensor: ...
+
+class _IntOutputFloatOutputOutputs(typing.NamedTuple):
+    a: _Tensor
+    b: _Tensor
+
+def IntOutputFloatOutput(
+    *,
+    name: str | None = None,
+) -> _IntOutputFloatOutputOutputs: ...
+
+def InterleaveDataset(
+    *,
+    input_dataset: _Input,
+    other_arguments: collections.abc.Sequence[_Input],
+    cycle_length: _Input,
+    block_length: _Input,
+    f: _Func,
+    output_types: collections.abc.Sequence[_Type],
+    output_shapes: collections.abc.Sequence[_Shape],
+    metadata: str | bytes = '',
+    name: str | None = None,
+) -> _Tensor: ...
 
 def Inv(
     *,
@@ -2589,6 +6370,18 @@ def InvertPermutation(
 ) -> _Tensor:
     """The permutation that undoes the permutation `x`: `y[x[i]] = i`."""
 
+def IsBoostedTreesEnsembleInitialized(
+    *,
+    tree_ensemble_handle: _Input,
+    name: str | None = None,
+) -> _Tensor: ...
+
+def IsBoostedTreesQuantileStreamResourceInitialized(
+    *,
+    quantile_stream_resource_handle: _Input,
+    name: str | None = None,
+) -> _Tensor: ...
+
 def IsFinite(
     *,
     x: _Input,
@@ -2610,6 +6403,23 @@ def IsNan(
 ) -> _Tensor:
     """Whether `x` is not a number."""
 
+def IsResourceHandleRefCounting(
+    *,
+    handle: _Input,
+    name: str | None = None,
+) -> _Tensor: ...
+
+def IsTPUEmbeddingInitialized(
+    *,
+    config: str | bytes = '',
+    name: str | None = None,
+) -> _Tensor: ...
+
+def IsTensorFloat32Enabled(
+    *,
+    name: str | None = None,
+) -> _Tensor: ...
+
 def IsVariableInitialized(
     *,
     ref: _Input,
@@ -2617,12 +6427,148 @@ def IsVariableInitialized(
 ) -> _Tensor:
     """Whether the tensor was assigned a value."""
 
+class _IsotonicRegressionOutputs(typing.NamedTuple):
+    output: _Tensor
+    segments: _Tensor
+
+def IsotonicRegression(
+    *,
+    input: _Input,
+    output_dtype: _Type = ...,
+    name: str | None = None,
+) -> _IsotonicRegressionOutputs: ...
+
+def Iterator(
+    *,
+    shared_name: str | bytes,
+    container: str | bytes,
+    output_types: collections.abc.Sequence[_Type],
+    output_shapes: collections.abc.Sequence[_Shape],
+    name: str | None = None,
+) -> _Tensor: ...
+
+def IteratorFromStringHandle(
+    *,
+    string_handle: _Input,
+    output_types: collections.abc.Sequence[_Type] = ...,
+    output_shapes: collections.abc.Sequence[_Shape] = ...,
+    name: str | None = None,
+) -> _Tensor: ...
+
+def IteratorFromStringHandleV2(
+    *,
+    string_handle: _Input,
+    output_types: collections.abc.Sequence[_Type] = ...,
+    output_shapes: collections.abc.Sequence[_Shape] = ...,
+    name: str | None = None,
+) -> _Tensor: ...
+
+def IteratorGetDevice(
+    *,
+    resource: _Input,
+    name: str | None = None,
+) -> _Tensor: ...
+
+def IteratorGetModelProto(
+    *,
+    iterator: _Input,
+    name: str | None = None,
+) -> _Tensor: ...
+
+def IteratorGetNext(
+    *,
+    iterator: _Input,
+    output_types: collections.abc.Sequence[_Type],
+    output_shapes: collections.abc.Sequence[_Shape],
+    name: str | None = None,
+) -> list[_Tensor]: ...
+
+def IteratorGetNextAsOptional(
+    *,
+    iterator: _Input,
+    output_types: collections.abc.Sequence[_Type],
+    output_shapes: collections.abc.Sequence[_Shape],
+    name: str | None = None,
+) -> _Tensor: ...
+
+def IteratorGetNextSync(
+    *,
+    iterator: _Input,
+    output_types: collections.abc.Sequence[_Type],
+    output_shapes: collections.abc.Sequence[_Shape],
+    name: str | None = None,
+) -> list[_Tensor]: ...
+
+def IteratorToStringHandle(
+    *,
+    resource_handle: _Input,
+    name: str | None = None,
+) -> _Tensor: ...
+
+def IteratorV2(
+    *,
+    shared_name: str | bytes,
+    container: str | bytes,
+    output_types: collections.abc.Sequence[_Type],
+    output_shapes: collections.abc.Sequence[_Shape],
+    name: str | None = None,
+) -> _Tensor: ...
+
+def KMC2ChainInitialization(
+    *,
+    distances: _Input,
+    seed: _Input,
+    name: str | None = None,
+) -> _Tensor: ...
+
+def KernelLabel(
+    *,
+    name: str | None = None,
+) -> _Tensor: ...
+
+def KernelLabelRequired(
+    *,
+    input: _Input,
+    name: str | None = None,
+) -> _Tensor: ...
+
+def KmeansPlusPlusInitialization(
+    *,
+    points: _Input,
+    num_to_sample: _Input,
+    seed: _Input,
+    num_retries_per_sample: _Input,
+    name: str | None = None,
+) -> _Tensor: ...
+
+def KthOrderStatistic(
+    *,
+    input: _Input,
+    k: int,
+    name: str | None = None,
+) -> _Tensor: ...
+
 def L2Loss(
     *,
     t: _Input,
     name: str | None = None,
 ) -> _Tensor:
     """Half the sum of the squares of `t`."""
+
+def LMDBDataset(
+    *,
+    filenames: _Input,
+    output_types: collections.abc.Sequence[_Type],
+    output_shapes: collections.abc.Sequence[_Shape],
+    name: str | None = None,
+) -> _Tensor: ...
+
+def LMDBReader(
+    *,
+    container: str | bytes = '',
+    shared_name: str | bytes = '',
+    name: str | None = None,
+) -> _Tensor: ...
 
 def LRN(
     *,
@@ -2704,6 +6650,15 @@ def LSTMBlockCellGrad(
 ) -> _LSTMBlockCellGradOutputs:
     """The gradients of an LSTMBlockCell by its state, by [x, h] w + b, and by the peepholes."""
 
+def LatencyStatsDataset(
+    *,
+    input_dataset: _Input,
+    tag: _Input,
+    output_types: collections.abc.Sequence[_Type],
+    output_shapes: collections.abc.Sequence[_Shape],
+    name: str | None = None,
+) -> _Tensor: ...
+
 def LeakyRelu(
     *,
     features: _Input,
@@ -2721,6 +6676,23 @@ def LeakyReluGrad(
 ) -> _Tensor:
     """The gradient of LeakyRelu, from that of its result and `features`."""
 
+class _LearnedUnigramCandidateSamplerOutputs(typing.NamedTuple):
+    sampled_candidates: _Tensor
+    true_expected_count: _Tensor
+    sampled_expected_count: _Tensor
+
+def LearnedUnigramCandidateSampler(
+    *,
+    true_classes: _Input,
+    num_true: int,
+    num_sampled: int,
+    unique: bool,
+    range_max: int,
+    seed: int = 0,
+    seed2: int = 0,
+    name: str | None = None,
+) -> _LearnedUnigramCandidateSamplerOutputs: ...
+
 def LeftShift(
     *,
     x: _Input,
@@ -2728,6 +6700,22 @@ def LeftShift(
     name: str | None = None,
 ) -> _Tensor:
     """The bits of `x` moved up by `y`, which is taken for 0 if negative and for the highest bit's place if beyond."""
+
+def LegacyParallelInterleaveDatasetV2(
+    *,
+    input_dataset: _Input,
+    other_arguments: collections.abc.Sequence[_Input],
+    cycle_length: _Input,
+    block_length: _Input,
+    buffer_output_elements: _Input,
+    prefetch_input_elements: _Input,
+    f: _Func,
+    output_types: collections.abc.Sequence[_Type],
+    output_shapes: collections.abc.Sequence[_Shape],
+    deterministic: str | bytes = 'default',
+    metadata: str | bytes = '',
+    name: str | None = None,
+) -> _Tensor: ...
 
 def Less(
     *,
@@ -2761,6 +6749,15 @@ def LinSpace(
 ) -> _Tensor:
     """`num` numbers from `start` to `stop`, both included, at equal distances."""
 
+def ListDataset(
+    *,
+    tensors: collections.abc.Sequence[_Input],
+    output_types: collections.abc.Sequence[_Type],
+    output_shapes: collections.abc.Sequence[_Shape],
+    metadata: str | bytes = '',
+    name: str | None = None,
+) -> _Tensor: ...
+
 class _ListDiffOutputs(typing.NamedTuple):
     out: _Tensor
     idx: _Tensor
@@ -2773,6 +6770,231 @@ def ListDiff(
     name: str | None = None,
 ) -> _ListDiffOutputs:
     """The elements of the vector `x` that are not in the vector `y`, and where they are."""
+
+def ListInput(
+    *,
+    a: collections.abc.Sequence[_Input],
+    name: str | None = None,
+) -> opkernel.graph.Operation | None: ...
+
+def ListOutput(
+    *,
+    T: collections.abc.Sequence[_Type],
+    name: str | None = None,
+) -> list[_Tensor]: ...
+
+def ListSnapshotChunksDataset(
+    *,
+    snapshot_path: _Input,
+    output_types: collections.abc.Sequence[_Type],
+    output_shapes: collections.abc.Sequence[_Shape],
+    name: str | None = None,
+) -> _Tensor: ...
+
+def LoadAllTPUEmbeddingParameters(
+    *,
+    parameters: collections.abc.Sequence[_Input],
+    auxiliary1: collections.abc.Sequence[_Input],
+    auxiliary2: collections.abc.Sequence[_Input],
+    auxiliary3: collections.abc.Sequence[_Input],
+    auxiliary4: collections.abc.Sequence[_Input],
+    auxiliary5: collections.abc.Sequence[_Input],
+    auxiliary6: collections.abc.Sequence[_Input],
+    auxiliary7: collections.abc.Sequence[_Input],
+    config: str | bytes,
+    num_shards: int,
+    shard_id: int,
+    name: str | None = None,
+) -> opkernel.graph.Operation | None: ...
+
+def LoadAndRemapMatrix(
+    *,
+    ckpt_path: _Input,
+    old_tensor_name: _Input,
+    row_remapping: _Input,
+    col_remapping: _Input,
+    initializing_values: _Input,
+    num_rows: int,
+    num_cols: int,
+    max_rows_in_memory: int = -1,
+    name: str | None = None,
+) -> _Tensor: ...
+
+def LoadDataset(
+    *,
+    path: _Input,
+    reader_func_other_args: collections.abc.Sequence[_Input],
+    output_types: collections.abc.Sequence[_Type],
+    output_shapes: collections.abc.Sequence[_Shape],
+    reader_func: _Func,
+    compression: str | bytes = '',
+    name: str | None = None,
+) -> _Tensor: ...
+
+def LoadTPUEmbeddingADAMParameters(
+    *,
+    parameters: _Input,
+    momenta: _Input,
+    velocities: _Input,
+    num_shards: int,
+    shard_id: int,
+    table_id: int = -1,
+    table_name: str | bytes = '',
+    config: str | bytes = '',
+    name: str | None = None,
+) -> opkernel.graph.Operation | None: ...
+
+def LoadTPUEmbeddingAdadeltaParameters(
+    *,
+    parameters: _Input,
+    accumulators: _Input,
+    updates: _Input,
+    num_shards: int,
+    shard_id: int,
+    table_id: int = -1,
+    table_name: str | bytes = '',
+    config: str | bytes = '',
+    name: str | None = None,
+) -> opkernel.graph.Operation | None: ...
+
+def LoadTPUEmbeddingAdagradMomentumParameters(
+    *,
+    parameters: _Input,
+    accumulators: _Input,
+    momenta: _Input,
+    num_shards: int,
+    shard_id: int,
+    table_id: int = -1,
+    table_name: str | bytes = '',
+    config: str | bytes = '',
+    name: str | None = None,
+) -> opkernel.graph.Operation | None: ...
+
+def LoadTPUEmbeddingAdagradParameters(
+    *,
+    parameters: _Input,
+    accumulators: _Input,
+    num_shards: int,
+    shard_id: int,
+    table_id: int = -1,
+    table_name: str | bytes = '',
+    config: str | bytes = '',
+    name: str | None = None,
+) -> opkernel.graph.Operation | None: ...
+
+def LoadTPUEmbeddingCenteredRMSPropParameters(
+    *,
+    parameters: _Input,
+    ms: _Input,
+    mom: _Input,
+    mg: _Input,
+    num_shards: int,
+    shard_id: int,
+    table_id: int = -1,
+    table_name: str | bytes = '',
+    config: str | bytes = '',
+    name: str | None = None,
+) -> opkernel.graph.Operation | None: ...
+
+def LoadTPUEmbeddingFTRLParameters(
+    *,
+    parameters: _Input,
+    accumulators: _Input,
+    linears: _Input,
+    num_shards: int,
+    shard_id: int,
+    table_id: int = -1,
+    table_name: str | bytes = '',
+    config: str | bytes = '',
+    name: str | None = None,
+) -> opkernel.graph.Operation | None: ...
+
+def LoadTPUEmbeddingFrequencyEstimatorParameters(
+    *,
+    parameters: _Input,
+    last_hit_step: _Input,
+    num_shards: int,
+    shard_id: int,
+    table_id: int = -1,
+    table_name: str | bytes = '',
+    config: str | bytes = '',
+    name: str | None = None,
+) -> opkernel.graph.Operation | None: ...
+
+def LoadTPUEmbeddingMDLAdagradLightParameters(
+    *,
+    parameters: _Input,
+    accumulators: _Input,
+    weights: _Input,
+    benefits: _Input,
+    num_shards: int,
+    shard_id: int,
+    table_id: int = -1,
+    table_name: str | bytes = '',
+    config: str | bytes = '',
+    name: str | None = None,
+) -> opkernel.graph.Operation | None: ...
+
+def LoadTPUEmbeddingMomentumParameters(
+    *,
+    parameters: _Input,
+    momenta: _Input,
+    num_shards: int,
+    shard_id: int,
+    table_id: int = -1,
+    table_name: str | bytes = '',
+    config: str | bytes = '',
+    name: str | None = None,
+) -> opkernel.graph.Operation | None: ...
+
+def LoadTPUEmbeddingProximalAdagradParameters(
+    *,
+    parameters: _Input,
+    accumulators: _Input,
+    num_shards: int,
+    shard_id: int,
+    table_id: int = -1,
+    table_name: str | bytes = '',
+    config: str | bytes = '',
+    name: str | None = None,
+) -> opkernel.graph.Operation | None: ...
+
+def LoadTPUEmbeddingProximalYogiParameters(
+    *,
+    parameters: _Input,
+    v: _Input,
+    m: _Input,
+    num_shards: int,
+    shard_id: int,
+    table_id: int = -1,
+    table_name: str | bytes = '',
+    config: str | bytes = '',
+    name: str | None = None,
+) -> opkernel.graph.Operation | None: ...
+
+def LoadTPUEmbeddingRMSPropParameters(
+    *,
+    parameters: _Input,
+    ms: _Input,
+    mom: _Input,
+    num_shards: int,
+    shard_id: int,
+    table_id: int = -1,
+    table_name: str | bytes = '',
+    config: str | bytes = '',
+    name: str | None = None,
+) -> opkernel.graph.Operation | None: ...
+
+def LoadTPUEmbeddingStochasticGradientDescentParameters(
+    *,
+    parameters: _Input,
+    num_shards: int,
+    shard_id: int,
+    table_id: int = -1,
+    table_name: str | bytes = '',
+    config: str | bytes = '',
+    name: str | None = None,
+) -> opkernel.graph.Operation | None: ...
 
 def Log(
     *,
@@ -2788,12 +7010,39 @@ def Log1p(
 ) -> _Tensor:
     """The natural logarithm of `1 + x`, exact near 0."""
 
+class _LogMatrixDeterminantOutputs(typing.NamedTuple):
+    sign: _Tensor
+    log_abs_determinant: _Tensor
+
+def LogMatrixDeterminant(
+    *,
+    input: _Input,
+    name: str | None = None,
+) -> _LogMatrixDeterminantOutputs: ...
+
 def LogSoftmax(
     *,
     logits: _Input,
     name: str | None = None,
 ) -> _Tensor:
     """log(softmax(logits)), without taking the exp."""
+
+class _LogUniformCandidateSamplerOutputs(typing.NamedTuple):
+    sampled_candidates: _Tensor
+    true_expected_count: _Tensor
+    sampled_expected_count: _Tensor
+
+def LogUniformCandidateSampler(
+    *,
+    true_classes: _Input,
+    num_true: int,
+    num_sampled: int,
+    unique: bool,
+    range_max: int,
+    seed: int = 0,
+    seed2: int = 0,
+    name: str | None = None,
+) -> _LogUniformCandidateSamplerOutputs: ...
 
 def LogicalAnd(
     *,
@@ -2936,6 +7185,51 @@ def LowerBound(
 ) -> _Tensor:
     """For each value the first place in its row of `sorted_inputs` where it is not too large."""
 
+class _LuOutputs(typing.NamedTuple):
+    lu: _Tensor
+    p: _Tensor
+
+def Lu(
+    *,
+    input: _Input,
+    output_idx_type: _Type = ...,
+    name: str | None = None,
+) -> _LuOutputs: ...
+
+def MakeIterator(
+    *,
+    dataset: _Input,
+    iterator: _Input,
+    name: str | None = None,
+) -> opkernel.graph.Operation | None: ...
+
+def MakeUnique(
+    *,
+    input: _Input,
+    name: str | None = None,
+) -> _Tensor: ...
+
+def MakeWeakResourceHandle(
+    *,
+    handle: _Input,
+    name: str | None = None,
+) -> _Tensor: ...
+
+def MapAndBatchDataset(
+    *,
+    input_dataset: _Input,
+    other_arguments: collections.abc.Sequence[_Input],
+    batch_size: _Input,
+    num_parallel_calls: _Input,
+    drop_remainder: _Input,
+    f: _Func,
+    output_types: collections.abc.Sequence[_Type],
+    output_shapes: collections.abc.Sequence[_Shape],
+    preserve_cardinality: bool = False,
+    metadata: str | bytes = '',
+    name: str | None = None,
+) -> _Tensor: ...
+
 def MapClear(
     *,
     dtypes: collections.abc.Sequence[_Type],
@@ -2946,6 +7240,31 @@ def MapClear(
     name: str | None = None,
 ) -> opkernel.graph.Operation | None:
     """Takes out everything."""
+
+def MapDataset(
+    *,
+    input_dataset: _Input,
+    other_arguments: collections.abc.Sequence[_Input],
+    f: _Func,
+    output_types: collections.abc.Sequence[_Type],
+    output_shapes: collections.abc.Sequence[_Shape],
+    use_inter_op_parallelism: bool = True,
+    preserve_cardinality: bool = False,
+    force_synchronous: bool = False,
+    metadata: str | bytes = '',
+    name: str | None = None,
+) -> _Tensor: ...
+
+def MapDefun(
+    *,
+    arguments: collections.abc.Sequence[_Input],
+    captured_inputs: collections.abc.Sequence[_Input],
+    output_types: collections.abc.Sequence[_Type],
+    output_shapes: collections.abc.Sequence[_Shape],
+    f: _Func,
+    max_intra_op_parallelism: int = 1,
+    name: str | None = None,
+) -> list[_Tensor]: ...
 
 def MapIncompleteSize(
     *,
@@ -3037,6 +7356,18 @@ def MatMul(
 ) -> _Tensor:
     """Multiply the matrix `a` by the matrix `b`, each transposed first where its flag says so."""
 
+def MatchingFiles(
+    *,
+    pattern: _Input,
+    name: str | None = None,
+) -> _Tensor: ...
+
+def MatchingFilesDataset(
+    *,
+    patterns: _Input,
+    name: str | None = None,
+) -> _Tensor: ...
+
 def MatrixBandPart(
     *,
     input: _Input,
@@ -3045,6 +7376,12 @@ def MatrixBandPart(
     name: str | None = None,
 ) -> _Tensor:
     """Matrices with zeros outside of a band around the diagonal; negative: no limit."""
+
+def MatrixDeterminant(
+    *,
+    input: _Input,
+    name: str | None = None,
+) -> _Tensor: ...
 
 def MatrixDiag(
     *,
@@ -3102,6 +7439,25 @@ def MatrixDiagV3(
 ) -> _Tensor:
     """Matrices with the given diagonals, and with the padding value elsewhere."""
 
+def MatrixExponential(
+    *,
+    input: _Input,
+    name: str | None = None,
+) -> _Tensor: ...
+
+def MatrixInverse(
+    *,
+    input: _Input,
+    adjoint: bool = False,
+    name: str | None = None,
+) -> _Tensor: ...
+
+def MatrixLogarithm(
+    *,
+    input: _Input,
+    name: str | None = None,
+) -> _Tensor: ...
+
 def MatrixSetDiag(
     *,
     input: _Input,
@@ -3129,6 +7485,38 @@ def MatrixSetDiagV3(
 ) -> _Tensor:
     """The matrices `input` with other diagonals."""
 
+def MatrixSolve(
+    *,
+    matrix: _Input,
+    rhs: _Input,
+    adjoint: bool = False,
+    name: str | None = None,
+) -> _Tensor: ...
+
+def MatrixSolveLs(
+    *,
+    matrix: _Input,
+    rhs: _Input,
+    l2_regularizer: _Input,
+    fast: bool = True,
+    name: str | None = None,
+) -> _Tensor: ...
+
+def MatrixSquareRoot(
+    *,
+    input: _Input,
+    name: str | None = None,
+) -> _Tensor: ...
+
+def MatrixTriangularSolve(
+    *,
+    matrix: _Input,
+    rhs: _Input,
+    lower: bool = True,
+    adjoint: bool = False,
+    name: str | None = None,
+) -> _Tensor: ...
+
 def Max(
     *,
     input: _Input,
@@ -3137,6 +7525,15 @@ def Max(
     name: str | None = None,
 ) -> _Tensor:
     """The largest element of `input` over the axes `reduction_indices`, negative ones from the end."""
+
+def MaxIntraOpParallelismDataset(
+    *,
+    input_dataset: _Input,
+    max_intra_op_parallelism: _Input,
+    output_types: collections.abc.Sequence[_Type],
+    output_shapes: collections.abc.Sequence[_Shape],
+    name: str | None = None,
+) -> _Tensor: ...
 
 def MaxPool(
     *,
@@ -3321,6 +7718,41 @@ def Merge(
 ) -> _MergeOutputs:
     """Passes on whichever input is alive, and its index."""
 
+def MergeDedupData(
+    *,
+    integer_tensor: _Input,
+    float_tensor: _Input,
+    tuple_mask: str | bytes,
+    config: str | bytes = '',
+    name: str | None = None,
+) -> _Tensor: ...
+
+def MergeSummary(
+    *,
+    inputs: collections.abc.Sequence[_Input],
+    name: str | None = None,
+) -> _Tensor: ...
+
+def MergeV2Checkpoints(
+    *,
+    checkpoint_prefixes: _Input,
+    destination_prefix: _Input,
+    delete_old_dirs: bool = True,
+    allow_missing_files: bool = False,
+    name: str | None = None,
+) -> opkernel.graph.Operation | None: ...
+
+def Mfcc(
+    *,
+    spectrogram: _Input,
+    sample_rate: _Input,
+    upper_frequency_limit: float = 4000.0,
+    lower_frequency_limit: float = 20.0,
+    filterbank_channel_count: int = 40,
+    dct_coefficient_count: int = 13,
+    name: str | None = None,
+) -> _Tensor: ...
+
 def Min(
     *,
     input: _Input,
@@ -3356,6 +7788,24 @@ def MirrorPadGrad(
 ) -> _Tensor:
     """The gradient of MirrorPad: the image is added to what it is an image of."""
 
+class _MixedStructOutputs(typing.NamedTuple):
+    a: list[_Tensor]
+    b: _Tensor
+
+def MixedStruct(
+    *,
+    n_a: int,
+    name: str | None = None,
+) -> _MixedStructOutputs: ...
+
+def MlirPassthroughOp(
+    *,
+    inputs: collections.abc.Sequence[_Input],
+    mlir_module: str | bytes,
+    Toutputs: collections.abc.Sequence[_Type],
+    name: str | None = None,
+) -> list[_Tensor]: ...
+
 def Mod(
     *,
     x: _Input,
@@ -3363,6 +7813,17 @@ def Mod(
     name: str | None = None,
 ) -> _Tensor:
     """The remainder of `x / y` with the quotient rounded towards 0; it has the sign of `x`."""
+
+def ModelDataset(
+    *,
+    input_dataset: _Input,
+    output_types: collections.abc.Sequence[_Type],
+    output_shapes: collections.abc.Sequence[_Shape],
+    algorithm: int = 0,
+    cpu_budget: int = 0,
+    ram_budget: int = 0,
+    name: str | None = None,
+) -> _Tensor: ...
 
 def Mul(
     *,
@@ -3379,6 +7840,58 @@ def MulNoNan(
     name: str | None = None,
 ) -> _Tensor:
     """The product `x * y`; 0 where `y` is 0, whatever `x` is."""
+
+def MultiDeviceIterator(
+    *,
+    devices: collections.abc.Sequence[str | bytes],
+    shared_name: str | bytes,
+    container: str | bytes,
+    output_types: collections.abc.Sequence[_Type],
+    output_shapes: collections.abc.Sequence[_Shape],
+    name: str | None = None,
+) -> _Tensor: ...
+
+def MultiDeviceIteratorFromStringHandle(
+    *,
+    string_handle: _Input,
+    output_types: collections.abc.Sequence[_Type] = ...,
+    output_shapes: collections.abc.Sequence[_Shape] = ...,
+    name: str | None = None,
+) -> _Tensor: ...
+
+def MultiDeviceIteratorGetNextFromShard(
+    *,
+    multi_device_iterator: _Input,
+    shard_num: _Input,
+    incarnation_id: _Input,
+    output_types: collections.abc.Sequence[_Type],
+    output_shapes: collections.abc.Sequence[_Shape],
+    name: str | None = None,
+) -> list[_Tensor]: ...
+
+def MultiDeviceIteratorInit(
+    *,
+    dataset: _Input,
+    multi_device_iterator: _Input,
+    max_buffer_size: _Input,
+    name: str | None = None,
+) -> _Tensor: ...
+
+def MultiDeviceIteratorToStringHandle(
+    *,
+    multi_device_iterator: _Input,
+    name: str | None = None,
+) -> _Tensor: ...
+
+def Multinomial(
+    *,
+    logits: _Input,
+    num_samples: _Input,
+    seed: int = 0,
+    seed2: int = 0,
+    output_dtype: _Type = ...,
+    name: str | None = None,
+) -> _Tensor: ...
 
 def MutableDenseHashTable(
     *,
@@ -3470,6 +7983,78 @@ def MutexV2(
 ) -> _Tensor:
     """A handle to the mutex of that name and container."""
 
+def NInPolymorphicTwice(
+    *,
+    a: collections.abc.Sequence[_Input],
+    b: collections.abc.Sequence[_Input],
+    name: str | None = None,
+) -> opkernel.graph.Operation | None: ...
+
+def NInTwice(
+    *,
+    a: collections.abc.Sequence[_Input],
+    b: collections.abc.Sequence[_Input],
+    name: str | None = None,
+) -> opkernel.graph.Operation | None: ...
+
+def NInTwoTypeVariables(
+    *,
+    a: collections.abc.Sequence[_Input],
+    b: collections.abc.Sequence[_Input],
+    name: str | None = None,
+) -> opkernel.graph.Operation | None: ...
+
+def NIntsIn(
+    *,
+    a: collections.abc.Sequence[_Input],
+    name: str | None = None,
+) -> opkernel.graph.Operation | None: ...
+
+def NIntsOut(
+    *,
+    N: int,
+    name: str | None = None,
+) -> list[_Tensor]: ...
+
+def NIntsOutDefault(
+    *,
+    N: int = 3,
+    name: str | None = None,
+) -> list[_Tensor]: ...
+
+def NPolymorphicIn(
+    *,
+    a: collections.abc.Sequence[_Input],
+    name: str | None = None,
+) -> opkernel.graph.Operation | None: ...
+
+def NPolymorphicOut(
+    *,
+    T: _Type,
+    N: int,
+    name: str | None = None,
+) -> list[_Tensor]: ...
+
+def NPolymorphicOutDefault(
+    *,
+    T: _Type = ...,
+    N: int = 2,
+    name: str | None = None,
+) -> list[_Tensor]: ...
+
+def NPolymorphicRestrictIn(
+    *,
+    a: collections.abc.Sequence[_Input],
+    name: str | None = None,
+) -> opkernel.graph.Operation | None: ...
+
+def NPolymorphicRestrictOut(
+    *,
+    T: _Type,
+    N: int,
+    name: str | None = None,
+) -> list[_Tensor]: ...
+
 def NcclAllReduce(
     *,
     input: _Input,
@@ -3480,6 +8065,20 @@ def NcclAllReduce(
 ) -> _Tensor:
     """The inputs of all `num_devices` nodes of one `shared_name`, reduced to one."""
 
+def NcclBroadcast(
+    *,
+    input: _Input,
+    shape: _Shape,
+    name: str | None = None,
+) -> _Tensor: ...
+
+def NcclReduce(
+    *,
+    input: collections.abc.Sequence[_Input],
+    reduction: typing.Literal['min', 'max', 'prod', 'sum'],
+    name: str | None = None,
+) -> _Tensor: ...
+
 def Ndtri(
     *,
     x: _Input,
@@ -3487,12 +8086,36 @@ def Ndtri(
 ) -> _Tensor:
     """The quantile of the standard normal distribution for probability `x`."""
 
+class _NearestNeighborsOutputs(typing.NamedTuple):
+    nearest_center_indices: _Tensor
+    nearest_center_distances: _Tensor
+
+def NearestNeighbors(
+    *,
+    points: _Input,
+    centers: _Input,
+    k: _Input,
+    name: str | None = None,
+) -> _NearestNeighborsOutputs: ...
+
 def Neg(
     *,
     x: _Input,
     name: str | None = None,
 ) -> _Tensor:
     """The negative of `x`."""
+
+def NegTrain(
+    *,
+    w_in: _Input,
+    w_out: _Input,
+    examples: _Input,
+    labels: _Input,
+    lr: _Input,
+    vocab_count: collections.abc.Sequence[int],
+    num_negative_samples: int,
+    name: str | None = None,
+) -> opkernel.graph.Operation | None: ...
 
 def NextAfter(
     *,
@@ -3514,6 +8137,13 @@ def NoOp(
     name: str | None = None,
 ) -> opkernel.graph.Operation | None:
     """Does nothing; others may wait for it."""
+
+def NonDeterministicInts(
+    *,
+    shape: _Input,
+    dtype: _Type = ...,
+    name: str | None = None,
+) -> _Tensor: ...
 
 def NonMaxSuppression(
     *,
@@ -3591,6 +8221,14 @@ def NonMaxSuppressionWithOverlaps(
 ) -> _Tensor:
     """Indices of boxes, best score first, none of which overlaps a better one too much."""
 
+def NonSerializableDataset(
+    *,
+    input_dataset: _Input,
+    output_types: collections.abc.Sequence[_Type],
+    output_shapes: collections.abc.Sequence[_Shape],
+    name: str | None = None,
+) -> _Tensor: ...
+
 def NotEqual(
     *,
     x: _Input,
@@ -3609,6 +8247,11 @@ def NthElement(
 ) -> _Tensor:
     """The `n`-th smallest element of each row, counted from 0; with `reverse` the n-th largest."""
 
+def Old(
+    *,
+    name: str | None = None,
+) -> opkernel.graph.Operation | None: ...
+
 def OneHot(
     *,
     indices: _Input,
@@ -3620,12 +8263,55 @@ def OneHot(
 ) -> _Tensor:
     """`off_value` everywhere but at the places along `axis` that `indices` name: `on_value`."""
 
+def OneShotIterator(
+    *,
+    dataset_factory: _Func,
+    output_types: collections.abc.Sequence[_Type],
+    output_shapes: collections.abc.Sequence[_Shape],
+    container: str | bytes = '',
+    shared_name: str | bytes = '',
+    name: str | None = None,
+) -> _Tensor: ...
+
 def OnesLike(
     *,
     x: _Input,
     name: str | None = None,
 ) -> _Tensor:
     """Ones of the shape and type of `x`."""
+
+def OpWithDefaultAttr(
+    *,
+    default_float: float = 123.0,
+    name: str | None = None,
+) -> _Tensor: ...
+
+def OpWithFutureDefaultAttr(
+    *,
+    name: str | None = None,
+) -> opkernel.graph.Operation | None: ...
+
+def OptimizeDataset(
+    *,
+    input_dataset: _Input,
+    optimizations: _Input,
+    output_types: collections.abc.Sequence[_Type],
+    output_shapes: collections.abc.Sequence[_Shape],
+    optimization_configs: collections.abc.Sequence[str | bytes] = ...,
+    name: str | None = None,
+) -> _Tensor: ...
+
+def OptimizeDatasetV2(
+    *,
+    input_dataset: _Input,
+    optimizations_enabled: _Input,
+    optimizations_disabled: _Input,
+    optimizations_default: _Input,
+    output_types: collections.abc.Sequence[_Type],
+    output_shapes: collections.abc.Sequence[_Shape],
+    optimization_configs: collections.abc.Sequence[str | bytes] = ...,
+    name: str | None = None,
+) -> _Tensor: ...
 
 def OptionalFromValue(
     *,
@@ -3655,6 +8341,16 @@ def OptionalNone(
     name: str | None = None,
 ) -> _Tensor:
     """An optional without value."""
+
+def OptionsDataset(
+    *,
+    input_dataset: _Input,
+    serialized_options: str | bytes,
+    output_types: collections.abc.Sequence[_Type],
+    output_shapes: collections.abc.Sequence[_Shape],
+    metadata: str | bytes = '',
+    name: str | None = None,
+) -> _Tensor: ...
 
 def OrderedMapClear(
     *,
@@ -3745,6 +8441,68 @@ def OrderedMapUnstageNoKey(
 ) -> _OrderedMapUnstageNoKeyOutputs:
     """Takes tensors of any key out; of an ordered map, of the smallest."""
 
+def OutT(
+    *,
+    T: _Type,
+    name: str | None = None,
+) -> _Tensor: ...
+
+def OutTypeList(
+    *,
+    T: collections.abc.Sequence[_Type],
+    name: str | None = None,
+) -> list[_Tensor]: ...
+
+def OutTypeListRestrict(
+    *,
+    t: collections.abc.Sequence[_Type],
+    name: str | None = None,
+) -> list[_Tensor]: ...
+
+def OutfeedDequeue(
+    *,
+    dtype: _Type,
+    shape: _Shape,
+    device_ordinal: int = -1,
+    name: str | None = None,
+) -> _Tensor: ...
+
+def OutfeedDequeueTuple(
+    *,
+    dtypes: collections.abc.Sequence[_Type],
+    shapes: collections.abc.Sequence[_Shape],
+    device_ordinal: int = -1,
+    name: str | None = None,
+) -> list[_Tensor]: ...
+
+def OutfeedDequeueTupleV2(
+    *,
+    device_ordinal: _Input,
+    dtypes: collections.abc.Sequence[_Type],
+    shapes: collections.abc.Sequence[_Shape],
+    name: str | None = None,
+) -> list[_Tensor]: ...
+
+def OutfeedDequeueV2(
+    *,
+    device_ordinal: _Input,
+    dtype: _Type,
+    shape: _Shape,
+    name: str | None = None,
+) -> _Tensor: ...
+
+def OutfeedEnqueue(
+    *,
+    input: _Input,
+    name: str | None = None,
+) -> opkernel.graph.Operation | None: ...
+
+def OutfeedEnqueueTuple(
+    *,
+    inputs: collections.abc.Sequence[_Input],
+    name: str | None = None,
+) -> opkernel.graph.Operation | None: ...
+
 def Pack(
     *,
     values: collections.abc.Sequence[_Input],
@@ -3770,6 +8528,30 @@ def PadV2(
 ) -> _Tensor:
     """`input` with `constant_values`, `paddings[i]` before and after it in dimension i."""
 
+def PaddedBatchDataset(
+    *,
+    input_dataset: _Input,
+    batch_size: _Input,
+    padded_shapes: collections.abc.Sequence[_Input],
+    padding_values: collections.abc.Sequence[_Input],
+    output_shapes: collections.abc.Sequence[_Shape],
+    metadata: str | bytes = '',
+    name: str | None = None,
+) -> _Tensor: ...
+
+def PaddedBatchDatasetV2(
+    *,
+    input_dataset: _Input,
+    batch_size: _Input,
+    padded_shapes: collections.abc.Sequence[_Input],
+    padding_values: collections.abc.Sequence[_Input],
+    drop_remainder: _Input,
+    output_shapes: collections.abc.Sequence[_Shape],
+    parallel_copy: bool = False,
+    metadata: str | bytes = '',
+    name: str | None = None,
+) -> _Tensor: ...
+
 def PaddingFIFOQueue(
     *,
     component_types: collections.abc.Sequence[_Type],
@@ -3792,6 +8574,27 @@ def PaddingFIFOQueueV2(
 ) -> _Tensor:
     """A FIFOQueue whose elements vary in size; batches are filled up with zeros."""
 
+def ParallelBatchDataset(
+    *,
+    input_dataset: _Input,
+    batch_size: _Input,
+    num_parallel_calls: _Input,
+    drop_remainder: _Input,
+    output_types: collections.abc.Sequence[_Type],
+    output_shapes: collections.abc.Sequence[_Shape],
+    parallel_copy: bool = False,
+    deterministic: str | bytes = 'default',
+    metadata: str | bytes = '',
+    name: str | None = None,
+) -> _Tensor: ...
+
+def ParallelConcat(
+    *,
+    values: collections.abc.Sequence[_Input],
+    shape: _Shape,
+    name: str | None = None,
+) -> _Tensor: ...
+
 def ParallelDynamicStitch(
     *,
     indices: collections.abc.Sequence[_Input],
@@ -3799,6 +8602,332 @@ def ParallelDynamicStitch(
     name: str | None = None,
 ) -> _Tensor:
     """A tensor whose row `indices[i][j]` is row j of `data[i]`; of several such the last."""
+
+def ParallelFilterDataset(
+    *,
+    input_dataset: _Input,
+    other_arguments: collections.abc.Sequence[_Input],
+    num_parallel_calls: _Input,
+    predicate: _Func,
+    output_types: collections.abc.Sequence[_Type],
+    output_shapes: collections.abc.Sequence[_Shape],
+    deterministic: str | bytes = 'default',
+    metadata: str | bytes = '',
+    name: str | None = None,
+) -> _Tensor: ...
+
+def ParallelInterleaveDataset(
+    *,
+    input_dataset: _Input,
+    other_arguments: collections.abc.Sequence[_Input],
+    cycle_length: _Input,
+    block_length: _Input,
+    sloppy: _Input,
+    buffer_output_elements: _Input,
+    prefetch_input_elements: _Input,
+    f: _Func,
+    output_types: collections.abc.Sequence[_Type],
+    output_shapes: collections.abc.Sequence[_Shape],
+    metadata: str | bytes = '',
+    name: str | None = None,
+) -> _Tensor: ...
+
+def ParallelInterleaveDatasetV2(
+    *,
+    input_dataset: _Input,
+    other_arguments: collections.abc.Sequence[_Input],
+    cycle_length: _Input,
+    block_length: _Input,
+    num_parallel_calls: _Input,
+    f: _Func,
+    output_types: collections.abc.Sequence[_Type],
+    output_shapes: collections.abc.Sequence[_Shape],
+    sloppy: bool = False,
+    metadata: str | bytes = '',
+    name: str | None = None,
+) -> _Tensor: ...
+
+def ParallelInterleaveDatasetV3(
+    *,
+    input_dataset: _Input,
+    other_arguments: collections.abc.Sequence[_Input],
+    cycle_length: _Input,
+    block_length: _Input,
+    num_parallel_calls: _Input,
+    f: _Func,
+    output_types: collections.abc.Sequence[_Type],
+    output_shapes: collections.abc.Sequence[_Shape],
+    deterministic: str | bytes = 'default',
+    metadata: str | bytes = '',
+    name: str | None = None,
+) -> _Tensor: ...
+
+def ParallelInterleaveDatasetV4(
+    *,
+    input_dataset: _Input,
+    other_arguments: collections.abc.Sequence[_Input],
+    cycle_length: _Input,
+    block_length: _Input,
+    buffer_output_elements: _Input,
+    prefetch_input_elements: _Input,
+    num_parallel_calls: _Input,
+    f: _Func,
+    output_types: collections.abc.Sequence[_Type],
+    output_shapes: collections.abc.Sequence[_Shape],
+    deterministic: str | bytes = 'default',
+    metadata: str | bytes = '',
+    name: str | None = None,
+) -> _Tensor: ...
+
+def ParallelMapDataset(
+    *,
+    input_dataset: _Input,
+    other_arguments: collections.abc.Sequence[_Input],
+    num_parallel_calls: _Input,
+    f: _Func,
+    output_types: collections.abc.Sequence[_Type],
+    output_shapes: collections.abc.Sequence[_Shape],
+    use_inter_op_parallelism: bool = True,
+    sloppy: bool = False,
+    preserve_cardinality: bool = False,
+    metadata: str | bytes = '',
+    name: str | None = None,
+) -> _Tensor: ...
+
+def ParallelMapDatasetV2(
+    *,
+    input_dataset: _Input,
+    other_arguments: collections.abc.Sequence[_Input],
+    num_parallel_calls: _Input,
+    f: _Func,
+    output_types: collections.abc.Sequence[_Type],
+    output_shapes: collections.abc.Sequence[_Shape],
+    use_inter_op_parallelism: bool = True,
+    deterministic: str | bytes = 'default',
+    preserve_cardinality: bool = False,
+    use_unbounded_threadpool: bool = False,
+    metadata: str | bytes = '',
+    name: str | None = None,
+) -> _Tensor: ...
+
+def ParameterizedTruncatedNormal(
+    *,
+    shape: _Input,
+    means: _Input,
+    stdevs: _Input,
+    minvals: _Input,
+    maxvals: _Input,
+    seed: int = 0,
+    seed2: int = 0,
+    name: str | None = None,
+) -> _Tensor: ...
+
+class _ParseExampleOutputs(typing.NamedTuple):
+    sparse_indices: list[_Tensor]
+    sparse_values: list[_Tensor]
+    sparse_shapes: list[_Tensor]
+    dense_values: list[_Tensor]
+
+def ParseExample(
+    *,
+    serialized: _Input,
+    names: _Input,
+    sparse_keys: collections.abc.Sequence[_Input],
+    dense_keys: collections.abc.Sequence[_Input],
+    dense_defaults: collections.abc.Sequence[_Input],
+    sparse_types: collections.abc.Sequence[_Type],
+    dense_shapes: collections.abc.Sequence[_Shape],
+    name: str | None = None,
+) -> _ParseExampleOutputs: ...
+
+def ParseExampleDataset(
+    *,
+    input_dataset: _Input,
+    num_parallel_calls: _Input,
+    dense_defaults: collections.abc.Sequence[_Input],
+    sparse_keys: collections.abc.Sequence[str | bytes],
+    dense_keys: collections.abc.Sequence[str | bytes],
+    sparse_types: collections.abc.Sequence[_Type],
+    dense_shapes: collections.abc.Sequence[_Shape],
+    output_types: collections.abc.Sequence[_Type],
+    output_shapes: collections.abc.Sequence[_Shape],
+    sloppy: bool = False,
+    ragged_keys: collections.abc.Sequence[str | bytes] = ...,
+    ragged_value_types: collections.abc.Sequence[_Type] = ...,
+    ragged_split_types: collections.abc.Sequence[_Type] = ...,
+    name: str | None = None,
+) -> _Tensor: ...
+
+def ParseExampleDatasetV2(
+    *,
+    input_dataset: _Input,
+    num_parallel_calls: _Input,
+    dense_defaults: collections.abc.Sequence[_Input],
+    sparse_keys: collections.abc.Sequence[str | bytes],
+    dense_keys: collections.abc.Sequence[str | bytes],
+    sparse_types: collections.abc.Sequence[_Type],
+    dense_shapes: collections.abc.Sequence[_Shape],
+    output_types: collections.abc.Sequence[_Type],
+    output_shapes: collections.abc.Sequence[_Shape],
+    deterministic: str | bytes = 'default',
+    ragged_keys: collections.abc.Sequence[str | bytes] = ...,
+    ragged_value_types: collections.abc.Sequence[_Type] = ...,
+    ragged_split_types: collections.abc.Sequence[_Type] = ...,
+    name: str | None = None,
+) -> _Tensor: ...
+
+class _ParseExampleV2Outputs(typing.NamedTuple):
+    sparse_indices: list[_Tensor]
+    sparse_values: list[_Tensor]
+    sparse_shapes: list[_Tensor]
+    dense_values: list[_Tensor]
+    ragged_values: list[_Tensor]
+    ragged_row_splits: list[_Tensor]
+
+def ParseExampleV2(
+    *,
+    serialized: _Input,
+    names: _Input,
+    sparse_keys: _Input,
+    dense_keys: _Input,
+    ragged_keys: _Input,
+    dense_defaults: collections.abc.Sequence[_Input],
+    num_sparse: int,
+    sparse_types: collections.abc.Sequence[_Type],
+    ragged_value_types: collections.abc.Sequence[_Type],
+    ragged_split_types: collections.abc.Sequence[_Type],
+    dense_shapes: collections.abc.Sequence[_Shape],
+    name: str | None = None,
+) -> _ParseExampleV2Outputs: ...
+
+class _ParseSequenceExampleOutputs(typing.NamedTuple):
+    context_sparse_indices: list[_Tensor]
+    context_sparse_values: list[_Tensor]
+    context_sparse_shapes: list[_Tensor]
+    context_dense_values: list[_Tensor]
+    feature_list_sparse_indices: list[_Tensor]
+    feature_list_sparse_values: list[_Tensor]
+    feature_list_sparse_shapes: list[_Tensor]
+    feature_list_dense_values: list[_Tensor]
+    feature_list_dense_lengths: list[_Tensor]
+
+def ParseSequenceExample(
+    *,
+    serialized: _Input,
+    debug_name: _Input,
+    context_dense_defaults: collections.abc.Sequence[_Input],
+    feature_list_dense_missing_assumed_empty: collections.abc.Sequence[str | bytes],
+    context_sparse_keys: collections.abc.Sequence[str | bytes],
+    context_dense_keys: collections.abc.Sequence[str | bytes],
+    feature_list_sparse_keys: collections.abc.Sequence[str | bytes],
+    feature_list_dense_keys: collections.abc.Sequence[str | bytes],
+    Ncontext_sparse: int = 0,
+    Ncontext_dense: int = 0,
+    Nfeature_list_sparse: int = 0,
+    Nfeature_list_dense: int = 0,
+    context_sparse_types: collections.abc.Sequence[_Type] = ...,
+    feature_list_dense_types: collections.abc.Sequence[_Type] = ...,
+    context_dense_shapes: collections.abc.Sequence[_Shape] = ...,
+    feature_list_sparse_types: collections.abc.Sequence[_Type] = ...,
+    feature_list_dense_shapes: collections.abc.Sequence[_Shape] = ...,
+    name: str | None = None,
+) -> _ParseSequenceExampleOutputs: ...
+
+class _ParseSequenceExampleV2Outputs(typing.NamedTuple):
+    context_sparse_indices: list[_Tensor]
+    context_sparse_values: list[_Tensor]
+    context_sparse_shapes: list[_Tensor]
+    context_dense_values: list[_Tensor]
+    context_ragged_values: list[_Tensor]
+    context_ragged_row_splits: list[_Tensor]
+    feature_list_sparse_indices: list[_Tensor]
+    feature_list_sparse_values: list[_Tensor]
+    feature_list_sparse_shapes: list[_Tensor]
+    feature_list_dense_values: list[_Tensor]
+    feature_list_dense_lengths: list[_Tensor]
+    feature_list_ragged_values: list[_Tensor]
+    feature_list_ragged_outer_splits: list[_Tensor]
+    feature_list_ragged_inner_splits: list[_Tensor]
+
+def ParseSequenceExampleV2(
+    *,
+    serialized: _Input,
+    debug_name: _Input,
+    context_sparse_keys: _Input,
+    context_dense_keys: _Input,
+    context_ragged_keys: _Input,
+    feature_list_sparse_keys: _Input,
+    feature_list_dense_keys: _Input,
+    feature_list_ragged_keys: _Input,
+    feature_list_dense_missing_assumed_empty: _Input,
+    context_dense_defaults: collections.abc.Sequence[_Input],
+    Ncontext_sparse: int = 0,
+    context_sparse_types: collections.abc.Sequence[_Type] = ...,
+    context_ragged_value_types: collections.abc.Sequence[_Type] = ...,
+    context_ragged_split_types: collections.abc.Sequence[_Type] = ...,
+    context_dense_shapes: collections.abc.Sequence[_Shape] = ...,
+    Nfeature_list_sparse: int = 0,
+    Nfeature_list_dense: int = 0,
+    feature_list_dense_types: collections.abc.Sequence[_Type] = ...,
+    feature_list_sparse_types: collections.abc.Sequence[_Type] = ...,
+    feature_list_ragged_value_types: collections.abc.Sequence[_Type] = ...,
+    feature_list_ragged_split_types: collections.abc.Sequence[_Type] = ...,
+    feature_list_dense_shapes: collections.abc.Sequence[_Shape] = ...,
+    name: str | None = None,
+) -> _ParseSequenceExampleV2Outputs: ...
+
+class _ParseSingleExampleOutputs(typing.NamedTuple):
+    sparse_indices: list[_Tensor]
+    sparse_values: list[_Tensor]
+    sparse_shapes: list[_Tensor]
+    dense_values: list[_Tensor]
+
+def ParseSingleExample(
+    *,
+    serialized: _Input,
+    dense_defaults: collections.abc.Sequence[_Input],
+    num_sparse: int,
+    sparse_keys: collections.abc.Sequence[str | bytes],
+    dense_keys: collections.abc.Sequence[str | bytes],
+    sparse_types: collections.abc.Sequence[_Type],
+    dense_shapes: collections.abc.Sequence[_Shape],
+    name: str | None = None,
+) -> _ParseSingleExampleOutputs: ...
+
+class _ParseSingleSequenceExampleOutputs(typing.NamedTuple):
+    context_sparse_indices: list[_Tensor]
+    context_sparse_values: list[_Tensor]
+    context_sparse_shapes: list[_Tensor]
+    context_dense_values: list[_Tensor]
+    feature_list_sparse_indices: list[_Tensor]
+    feature_list_sparse_values: list[_Tensor]
+    feature_list_sparse_shapes: list[_Tensor]
+    feature_list_dense_values: list[_Tensor]
+
+def ParseSingleSequenceExample(
+    *,
+    serialized: _Input,
+    feature_list_dense_missing_assumed_empty: _Input,
+    context_sparse_keys: collections.abc.Sequence[_Input],
+    context_dense_keys: collections.abc.Sequence[_Input],
+    feature_list_sparse_keys: collections.abc.Sequence[_Input],
+    feature_list_dense_keys: collections.abc.Sequence[_Input],
+    context_dense_defaults: collections.abc.Sequence[_Input],
+    debug_name: _Input,
+    context_sparse_types: collections.abc.Sequence[_Type] = ...,
+    feature_list_dense_types: collections.abc.Sequence[_Type] = ...,
+    context_dense_shapes: collections.abc.Sequence[_Shape] = ...,
+    feature_list_sparse_types: collections.abc.Sequence[_Type] = ...,
+    feature_list_dense_shapes: collections.abc.Sequence[_Shape] = ...,
+    name: str | None = None,
+) -> _ParseSingleSequenceExampleOutputs: ...
+
+def ParseTensor(
+    *,
+    serialized: _Input,
+    out_type: _Type,
+    name: str | None = None,
+) -> _Tensor: ...
 
 def PartitionedCall(
     *,
@@ -3844,6 +8973,24 @@ def Polygamma(
 ) -> _Tensor:
     """Derivative number `a` of digamma at `x`."""
 
+def Polymorphic(
+    *,
+    a: _Input,
+    name: str | None = None,
+) -> _Tensor: ...
+
+def PolymorphicDefaultOut(
+    *,
+    T: _Type = ...,
+    name: str | None = None,
+) -> _Tensor: ...
+
+def PolymorphicOut(
+    *,
+    T: _Type,
+    name: str | None = None,
+) -> _Tensor: ...
+
 def PopulationCount(
     *,
     x: _Input,
@@ -3858,6 +9005,35 @@ def Pow(
     name: str | None = None,
 ) -> _Tensor:
     """`x ** y`; integers to a negative power are an error."""
+
+def PrefetchDataset(
+    *,
+    input_dataset: _Input,
+    buffer_size: _Input,
+    output_types: collections.abc.Sequence[_Type],
+    output_shapes: collections.abc.Sequence[_Shape],
+    slack_period: int = 0,
+    legacy_autotune: bool = True,
+    buffer_size_min: int = 0,
+    metadata: str | bytes = '',
+    name: str | None = None,
+) -> _Tensor: ...
+
+def Prelinearize(
+    *,
+    input: _Input,
+    shape: _Shape = ...,
+    layout: collections.abc.Sequence[int] = ...,
+    name: str | None = None,
+) -> _Tensor: ...
+
+def PrelinearizeTuple(
+    *,
+    inputs: collections.abc.Sequence[_Input],
+    shapes: collections.abc.Sequence[_Shape],
+    layouts: collections.abc.Sequence[int] = ...,
+    name: str | None = None,
+) -> _Tensor: ...
 
 def PreventGradient(
     *,
@@ -3909,6 +9085,15 @@ def PriorityQueueV2(
 ) -> _Tensor:
     """A queue that the element of the smallest priority, an int64, leaves first."""
 
+def PrivateThreadPoolDataset(
+    *,
+    input_dataset: _Input,
+    num_threads: _Input,
+    output_types: collections.abc.Sequence[_Type],
+    output_shapes: collections.abc.Sequence[_Shape],
+    name: str | None = None,
+) -> _Tensor: ...
+
 def Prod(
     *,
     input: _Input,
@@ -3917,6 +9102,44 @@ def Prod(
     name: str | None = None,
 ) -> _Tensor:
     """The product of `input` over the axes `reduction_indices`, negative ones from the end."""
+
+def PyFunc(
+    *,
+    input: collections.abc.Sequence[_Input],
+    token: str | bytes,
+    Tout: collections.abc.Sequence[_Type],
+    name: str | None = None,
+) -> list[_Tensor]: ...
+
+def PyFuncStateless(
+    *,
+    input: collections.abc.Sequence[_Input],
+    token: str | bytes,
+    Tout: collections.abc.Sequence[_Type],
+    name: str | None = None,
+) -> list[_Tensor]: ...
+
+class _QrOutputs(typing.NamedTuple):
+    q: _Tensor
+    r: _Tensor
+
+def Qr(
+    *,
+    input: _Input,
+    full_matrices: bool = False,
+    name: str | None = None,
+) -> _QrOutputs: ...
+
+def QuantizeAndDequantize(
+    *,
+    input: _Input,
+    signed_input: bool = True,
+    num_bits: int = 8,
+    range_given: bool = False,
+    input_min: float = 0.0,
+    input_max: float = 0.0,
+    name: str | None = None,
+) -> _Tensor: ...
 
 def QuantizeAndDequantizeV2(
     *,
@@ -3977,6 +9200,758 @@ def QuantizeAndDequantizeV4Grad(
     name: str | None = None,
 ) -> _QuantizeAndDequantizeV4GradOutputs:
     """The gradient where `input` is in its range, 0 elsewhere and for the range."""
+
+class _QuantizeDownAndShrinkRangeOutputs(typing.NamedTuple):
+    output: _Tensor
+    output_min: _Tensor
+    output_max: _Tensor
+
+def QuantizeDownAndShrinkRange(
+    *,
+    input: _Input,
+    input_min: _Input,
+    input_max: _Input,
+    out_type: _Type,
+    name: str | None = None,
+) -> _QuantizeDownAndShrinkRangeOutputs: ...
+
+class _QuantizeV2Outputs(typing.NamedTuple):
+    output: _Tensor
+    output_min: _Tensor
+    output_max: _Tensor
+
+def QuantizeV2(
+    *,
+    input: _Input,
+    min_range: _Input,
+    max_range: _Input,
+    T: _Type,
+    mode: typing.Literal['MIN_COMBINED', 'MIN_FIRST', 'SCALED'] = 'MIN_COMBINED',
+    round_mode: typing.Literal['HALF_AWAY_FROM_ZERO', 'HALF_TO_EVEN'] = 'HALF_AWAY_FROM_ZERO',
+    narrow_range: bool = False,
+    axis: int = -1,
+    ensure_minimum_range: float = 0.01,
+    name: str | None = None,
+) -> _QuantizeV2Outputs: ...
+
+class _QuantizedAddOutputs(typing.NamedTuple):
+    z: _Tensor
+    min_z: _Tensor
+    max_z: _Tensor
+
+def QuantizedAdd(
+    *,
+    x: _Input,
+    y: _Input,
+    min_x: _Input,
+    max_x: _Input,
+    min_y: _Input,
+    max_y: _Input,
+    Toutput: _Type = ...,
+    name: str | None = None,
+) -> _QuantizedAddOutputs: ...
+
+class _QuantizedAvgPoolOutputs(typing.NamedTuple):
+    output: _Tensor
+    min_output: _Tensor
+    max_output: _Tensor
+
+def QuantizedAvgPool(
+    *,
+    input: _Input,
+    min_input: _Input,
+    max_input: _Input,
+    ksize: collections.abc.Sequence[int],
+    strides: collections.abc.Sequence[int],
+    padding: typing.Literal['SAME', 'VALID'],
+    name: str | None = None,
+) -> _QuantizedAvgPoolOutputs: ...
+
+class _QuantizedBatchNormWithGlobalNormalizationOutputs(typing.NamedTuple):
+    result: _Tensor
+    result_min: _Tensor
+    result_max: _Tensor
+
+def QuantizedBatchNormWithGlobalNormalization(
+    *,
+    t: _Input,
+    t_min: _Input,
+    t_max: _Input,
+    m: _Input,
+    m_min: _Input,
+    m_max: _Input,
+    v: _Input,
+    v_min: _Input,
+    v_max: _Input,
+    beta: _Input,
+    beta_min: _Input,
+    beta_max: _Input,
+    gamma: _Input,
+    gamma_min: _Input,
+    gamma_max: _Input,
+    out_type: _Type,
+    variance_epsilon: float,
+    scale_after_normalization: bool,
+    name: str | None = None,
+) -> _QuantizedBatchNormWithGlobalNormalizationOutputs: ...
+
+class _QuantizedBiasAddOutputs(typing.NamedTuple):
+    output: _Tensor
+    min_out: _Tensor
+    max_out: _Tensor
+
+def QuantizedBiasAdd(
+    *,
+    input: _Input,
+    bias: _Input,
+    min_input: _Input,
+    max_input: _Input,
+    min_bias: _Input,
+    max_bias: _Input,
+    out_type: _Type,
+    name: str | None = None,
+) -> _QuantizedBiasAddOutputs: ...
+
+class _QuantizedConcatOutputs(typing.NamedTuple):
+    output: _Tensor
+    output_min: _Tensor
+    output_max: _Tensor
+
+def QuantizedConcat(
+    *,
+    concat_dim: _Input,
+    values: collections.abc.Sequence[_Input],
+    input_mins: collections.abc.Sequence[_Input],
+    input_maxes: collections.abc.Sequence[_Input],
+    name: str | None = None,
+) -> _QuantizedConcatOutputs: ...
+
+class _QuantizedConcatV2Outputs(typing.NamedTuple):
+    output: _Tensor
+    output_min: _Tensor
+    output_max: _Tensor
+
+def QuantizedConcatV2(
+    *,
+    values: collections.abc.Sequence[_Input],
+    axis: _Input,
+    input_mins: collections.abc.Sequence[_Input],
+    input_maxes: collections.abc.Sequence[_Input],
+    name: str | None = None,
+) -> _QuantizedConcatV2Outputs: ...
+
+class _QuantizedConv2DOutputs(typing.NamedTuple):
+    output: _Tensor
+    min_output: _Tensor
+    max_output: _Tensor
+
+def QuantizedConv2D(
+    *,
+    input: _Input,
+    filter: _Input,
+    min_input: _Input,
+    max_input: _Input,
+    min_filter: _Input,
+    max_filter: _Input,
+    strides: collections.abc.Sequence[int],
+    padding: typing.Literal['SAME', 'VALID'],
+    out_type: _Type = ...,
+    dilations: collections.abc.Sequence[int] = ...,
+    name: str | None = None,
+) -> _QuantizedConv2DOutputs: ...
+
+class _QuantizedConv2DAndReluOutputs(typing.NamedTuple):
+    output: _Tensor
+    min_output: _Tensor
+    max_output: _Tensor
+
+def QuantizedConv2DAndRelu(
+    *,
+    input: _Input,
+    filter: _Input,
+    min_input: _Input,
+    max_input: _Input,
+    min_filter: _Input,
+    max_filter: _Input,
+    strides: collections.abc.Sequence[int],
+    padding: typing.Literal['SAME', 'VALID'],
+    out_type: _Type = ...,
+    dilations: collections.abc.Sequence[int] = ...,
+    padding_list: collections.abc.Sequence[int] = ...,
+    name: str | None = None,
+) -> _QuantizedConv2DAndReluOutputs: ...
+
+class _QuantizedConv2DAndReluAndRequantizeOutputs(typing.NamedTuple):
+    output: _Tensor
+    min_output: _Tensor
+    max_output: _Tensor
+
+def QuantizedConv2DAndReluAndRequantize(
+    *,
+    input: _Input,
+    filter: _Input,
+    min_input: _Input,
+    max_input: _Input,
+    min_filter: _Input,
+    max_filter: _Input,
+    min_freezed_output: _Input,
+    max_freezed_output: _Input,
+    strides: collections.abc.Sequence[int],
+    padding: typing.Literal['SAME', 'VALID'],
+    out_type: _Type = ...,
+    dilations: collections.abc.Sequence[int] = ...,
+    padding_list: collections.abc.Sequence[int] = ...,
+    name: str | None = None,
+) -> _QuantizedConv2DAndReluAndRequantizeOutputs: ...
+
+class _QuantizedConv2DAndRequantizeOutputs(typing.NamedTuple):
+    output: _Tensor
+    min_output: _Tensor
+    max_output: _Tensor
+
+def QuantizedConv2DAndRequantize(
+    *,
+    input: _Input,
+    filter: _Input,
+    min_input: _Input,
+    max_input: _Input,
+    min_filter: _Input,
+    max_filter: _Input,
+    min_freezed_output: _Input,
+    max_freezed_output: _Input,
+    strides: collections.abc.Sequence[int],
+    padding: typing.Literal['SAME', 'VALID'],
+    out_type: _Type = ...,
+    dilations: collections.abc.Sequence[int] = ...,
+    padding_list: collections.abc.Sequence[int] = ...,
+    name: str | None = None,
+) -> _QuantizedConv2DAndRequantizeOutputs: ...
+
+class _QuantizedConv2DPerChannelOutputs(typing.NamedTuple):
+    output: _Tensor
+    min_output: _Tensor
+    max_output: _Tensor
+
+def QuantizedConv2DPerChannel(
+    *,
+    input: _Input,
+    filter: _Input,
+    min_input: _Input,
+    max_input: _Input,
+    min_filter: _Input,
+    max_filter: _Input,
+    strides: collections.abc.Sequence[int],
+    padding: typing.Literal['SAME', 'VALID'],
+    out_type: _Type = ...,
+    dilations: collections.abc.Sequence[int] = ...,
+    name: str | None = None,
+) -> _QuantizedConv2DPerChannelOutputs: ...
+
+class _QuantizedConv2DWithBiasOutputs(typing.NamedTuple):
+    output: _Tensor
+    min_output: _Tensor
+    max_output: _Tensor
+
+def QuantizedConv2DWithBias(
+    *,
+    input: _Input,
+    filter: _Input,
+    bias: _Input,
+    min_input: _Input,
+    max_input: _Input,
+    min_filter: _Input,
+    max_filter: _Input,
+    strides: collections.abc.Sequence[int],
+    padding: typing.Literal['SAME', 'VALID'],
+    out_type: _Type = ...,
+    dilations: collections.abc.Sequence[int] = ...,
+    padding_list: collections.abc.Sequence[int] = ...,
+    name: str | None = None,
+) -> _QuantizedConv2DWithBiasOutputs: ...
+
+class _QuantizedConv2DWithBiasAndReluOutputs(typing.NamedTuple):
+    output: _Tensor
+    min_output: _Tensor
+    max_output: _Tensor
+
+def QuantizedConv2DWithBiasAndRelu(
+    *,
+    input: _Input,
+    filter: _Input,
+    bias: _Input,
+    min_input: _Input,
+    max_input: _Input,
+    min_filter: _Input,
+    max_filter: _Input,
+    strides: collections.abc.Sequence[int],
+    padding: typing.Literal['SAME', 'VALID'],
+    out_type: _Type = ...,
+    dilations: collections.abc.Sequence[int] = ...,
+    padding_list: collections.abc.Sequence[int] = ...,
+    name: str | None = None,
+) -> _QuantizedConv2DWithBiasAndReluOutputs: ...
+
+class _QuantizedConv2DWithBiasAndReluAndRequantizeOutputs(typing.NamedTuple):
+    output: _Tensor
+    min_output: _Tensor
+    max_output: _Tensor
+
+def QuantizedConv2DWithBiasAndReluAndRequantize(
+    *,
+    input: _Input,
+    filter: _Input,
+    bias: _Input,
+    min_input: _Input,
+    max_input: _Input,
+    min_filter: _Input,
+    max_filter: _Input,
+    min_freezed_output: _Input,
+    max_freezed_output: _Input,
+    strides: collections.abc.Sequence[int],
+    padding: typing.Literal['SAME', 'VALID'],
+    out_type: _Type = ...,
+    dilations: collections.abc.Sequence[int] = ...,
+    padding_list: collections.abc.Sequence[int] = ...,
+    name: str | None = None,
+) -> _QuantizedConv2DWithBiasAndReluAndRequantizeOutputs: ...
+
+class _QuantizedConv2DWithBiasAndRequantizeOutputs(typing.NamedTuple):
+    output: _Tensor
+    min_output: _Tensor
+    max_output: _Tensor
+
+def QuantizedConv2DWithBiasAndRequantize(
+    *,
+    input: _Input,
+    filter: _Input,
+    bias: _Input,
+    min_input: _Input,
+    max_input: _Input,
+    min_filter: _Input,
+    max_filter: _Input,
+    min_freezed_output: _Input,
+    max_freezed_output: _Input,
+    strides: collections.abc.Sequence[int],
+    padding: typing.Literal['SAME', 'VALID'],
+    out_type: _Type = ...,
+    dilations: collections.abc.Sequence[int] = ...,
+    padding_list: collections.abc.Sequence[int] = ...,
+    name: str | None = None,
+) -> _QuantizedConv2DWithBiasAndRequantizeOutputs: ...
+
+class _QuantizedConv2DWithBiasSignedSumAndReluAndRequantizeOutputs(typing.NamedTuple):
+    output: _Tensor
+    min_output: _Tensor
+    max_output: _Tensor
+
+def QuantizedConv2DWithBiasSignedSumAndReluAndRequantize(
+    *,
+    input: _Input,
+    filter: _Input,
+    bias: _Input,
+    min_input: _Input,
+    max_input: _Input,
+    min_filter: _Input,
+    max_filter: _Input,
+    min_freezed_output: _Input,
+    max_freezed_output: _Input,
+    summand: _Input,
+    min_summand: _Input,
+    max_summand: _Input,
+    strides: collections.abc.Sequence[int],
+    padding: typing.Literal['SAME', 'VALID'],
+    out_type: _Type = ...,
+    dilations: collections.abc.Sequence[int] = ...,
+    padding_list: collections.abc.Sequence[int] = ...,
+    name: str | None = None,
+) -> _QuantizedConv2DWithBiasSignedSumAndReluAndRequantizeOutputs: ...
+
+class _QuantizedConv2DWithBiasSumAndReluOutputs(typing.NamedTuple):
+    output: _Tensor
+    min_output: _Tensor
+    max_output: _Tensor
+
+def QuantizedConv2DWithBiasSumAndRelu(
+    *,
+    input: _Input,
+    filter: _Input,
+    bias: _Input,
+    min_input: _Input,
+    max_input: _Input,
+    min_filter: _Input,
+    max_filter: _Input,
+    summand: _Input,
+    strides: collections.abc.Sequence[int],
+    padding: typing.Literal['SAME', 'VALID'],
+    out_type: _Type = ...,
+    dilations: collections.abc.Sequence[int] = ...,
+    padding_list: collections.abc.Sequence[int] = ...,
+    name: str | None = None,
+) -> _QuantizedConv2DWithBiasSumAndReluOutputs: ...
+
+class _QuantizedConv2DWithBiasSumAndReluAndRequantizeOutputs(typing.NamedTuple):
+    output: _Tensor
+    min_output: _Tensor
+    max_output: _Tensor
+
+def QuantizedConv2DWithBiasSumAndReluAndRequantize(
+    *,
+    input: _Input,
+    filter: _Input,
+    bias: _Input,
+    min_input: _Input,
+    max_input: _Input,
+    min_filter: _Input,
+    max_filter: _Input,
+    min_freezed_output: _Input,
+    max_freezed_output: _Input,
+    summand: _Input,
+    min_summand: _Input,
+    max_summand: _Input,
+    strides: collections.abc.Sequence[int],
+    padding: typing.Literal['SAME', 'VALID'],
+    out_type: _Type = ...,
+    dilations: collections.abc.Sequence[int] = ...,
+    padding_list: collections.abc.Sequence[int] = ...,
+    name: str | None = None,
+) -> _QuantizedConv2DWithBiasSumAndReluAndRequantizeOutputs: ...
+
+class _QuantizedDepthwiseConv2DOutputs(typing.NamedTuple):
+    output: _Tensor
+    min_output: _Tensor
+    max_output: _Tensor
+
+def QuantizedDepthwiseConv2D(
+    *,
+    input: _Input,
+    filter: _Input,
+    min_input: _Input,
+    max_input: _Input,
+    min_filter: _Input,
+    max_filter: _Input,
+    strides: collections.abc.Sequence[int],
+    padding: typing.Literal['SAME', 'VALID'],
+    out_type: _Type = ...,
+    dilations: collections.abc.Sequence[int] = ...,
+    name: str | None = None,
+) -> _QuantizedDepthwiseConv2DOutputs: ...
+
+class _QuantizedDepthwiseConv2DWithBiasOutputs(typing.NamedTuple):
+    output: _Tensor
+    min_output: _Tensor
+    max_output: _Tensor
+
+def QuantizedDepthwiseConv2DWithBias(
+    *,
+    input: _Input,
+    filter: _Input,
+    bias: _Input,
+    min_input: _Input,
+    max_input: _Input,
+    min_filter: _Input,
+    max_filter: _Input,
+    strides: collections.abc.Sequence[int],
+    padding: typing.Literal['SAME', 'VALID'],
+    out_type: _Type = ...,
+    dilations: collections.abc.Sequence[int] = ...,
+    name: str | None = None,
+) -> _QuantizedDepthwiseConv2DWithBiasOutputs: ...
+
+class _QuantizedDepthwiseConv2DWithBiasAndReluOutputs(typing.NamedTuple):
+    output: _Tensor
+    min_output: _Tensor
+    max_output: _Tensor
+
+def QuantizedDepthwiseConv2DWithBiasAndRelu(
+    *,
+    input: _Input,
+    filter: _Input,
+    bias: _Input,
+    min_input: _Input,
+    max_input: _Input,
+    min_filter: _Input,
+    max_filter: _Input,
+    strides: collections.abc.Sequence[int],
+    padding: typing.Literal['SAME', 'VALID'],
+    out_type: _Type = ...,
+    dilations: collections.abc.Sequence[int] = ...,
+    padding_list: collections.abc.Sequence[int] = ...,
+    name: str | None = None,
+) -> _QuantizedDepthwiseConv2DWithBiasAndReluOutputs: ...
+
+class _QuantizedDepthwiseConv2DWithBiasAndReluAndRequantizeOutputs(typing.NamedTuple):
+    output: _Tensor
+    min_output: _Tensor
+    max_output: _Tensor
+
+def QuantizedDepthwiseConv2DWithBiasAndReluAndRequantize(
+    *,
+    input: _Input,
+    filter: _Input,
+    bias: _Input,
+    min_input: _Input,
+    max_input: _Input,
+    min_filter: _Input,
+    max_filter: _Input,
+    min_freezed_output: _Input,
+    max_freezed_output: _Input,
+    strides: collections.abc.Sequence[int],
+    padding: typing.Literal['SAME', 'VALID'],
+    out_type: _Type = ...,
+    dilations: collections.abc.Sequence[int] = ...,
+    padding_list: collections.abc.Sequence[int] = ...,
+    name: str | None = None,
+) -> _QuantizedDepthwiseConv2DWithBiasAndReluAndRequantizeOutputs: ...
+
+class _QuantizedInstanceNormOutputs(typing.NamedTuple):
+    y: _Tensor
+    y_min: _Tensor
+    y_max: _Tensor
+
+def QuantizedInstanceNorm(
+    *,
+    x: _Input,
+    x_min: _Input,
+    x_max: _Input,
+    output_range_given: bool = False,
+    given_y_min: float = 0.0,
+    given_y_max: float = 0.0,
+    variance_epsilon: float = 1e-05,
+    min_separation: float = 0.001,
+    name: str | None = None,
+) -> _QuantizedInstanceNormOutputs: ...
+
+class _QuantizedMatMulOutputs(typing.NamedTuple):
+    out: _Tensor
+    min_out: _Tensor
+    max_out: _Tensor
+
+def QuantizedMatMul(
+    *,
+    a: _Input,
+    b: _Input,
+    min_a: _Input,
+    max_a: _Input,
+    min_b: _Input,
+    max_b: _Input,
+    Toutput: _Type = ...,
+    transpose_a: bool = False,
+    transpose_b: bool = False,
+    Tactivation: _Type = ...,
+    name: str | None = None,
+) -> _QuantizedMatMulOutputs: ...
+
+class _QuantizedMatMulWithBiasOutputs(typing.NamedTuple):
+    out: _Tensor
+    min_out: _Tensor
+    max_out: _Tensor
+
+def QuantizedMatMulWithBias(
+    *,
+    a: _Input,
+    b: _Input,
+    bias: _Input,
+    min_a: _Input,
+    max_a: _Input,
+    min_b: _Input,
+    max_b: _Input,
+    Toutput: _Type = ...,
+    transpose_a: bool = False,
+    transpose_b: bool = False,
+    input_quant_mode: typing.Literal['MIN_FIRST', 'SCALED'] = 'MIN_FIRST',
+    name: str | None = None,
+) -> _QuantizedMatMulWithBiasOutputs: ...
+
+def QuantizedMatMulWithBiasAndDequantize(
+    *,
+    a: _Input,
+    b: _Input,
+    bias: _Input,
+    min_a: _Input,
+    max_a: _Input,
+    min_b: _Input,
+    max_b: _Input,
+    min_freezed_output: _Input,
+    max_freezed_output: _Input,
+    Toutput: _Type,
+    transpose_a: bool = False,
+    transpose_b: bool = False,
+    input_quant_mode: typing.Literal['MIN_FIRST', 'SCALED'] = 'MIN_FIRST',
+    name: str | None = None,
+) -> _Tensor: ...
+
+class _QuantizedMatMulWithBiasAndReluOutputs(typing.NamedTuple):
+    out: _Tensor
+    min_out: _Tensor
+    max_out: _Tensor
+
+def QuantizedMatMulWithBiasAndRelu(
+    *,
+    a: _Input,
+    b: _Input,
+    bias: _Input,
+    min_a: _Input,
+    max_a: _Input,
+    min_b: _Input,
+    max_b: _Input,
+    Toutput: _Type = ...,
+    transpose_a: bool = False,
+    transpose_b: bool = False,
+    input_quant_mode: typing.Literal['MIN_FIRST', 'SCALED'] = 'MIN_FIRST',
+    name: str | None = None,
+) -> _QuantizedMatMulWithBiasAndReluOutputs: ...
+
+class _QuantizedMatMulWithBiasAndReluAndRequantizeOutputs(typing.NamedTuple):
+    out: _Tensor
+    min_out: _Tensor
+    max_out: _Tensor
+
+def QuantizedMatMulWithBiasAndReluAndRequantize(
+    *,
+    a: _Input,
+    b: _Input,
+    bias: _Input,
+    min_a: _Input,
+    max_a: _Input,
+    min_b: _Input,
+    max_b: _Input,
+    min_freezed_output: _Input,
+    max_freezed_output: _Input,
+    Toutput: _Type = ...,
+    transpose_a: bool = False,
+    transpose_b: bool = False,
+    input_quant_mode: typing.Literal['MIN_FIRST', 'SCALED'] = 'MIN_FIRST',
+    name: str | None = None,
+) -> _QuantizedMatMulWithBiasAndReluAndRequantizeOutputs: ...
+
+class _QuantizedMatMulWithBiasAndRequantizeOutputs(typing.NamedTuple):
+    out: _Tensor
+    min_out: _Tensor
+    max_out: _Tensor
+
+def QuantizedMatMulWithBiasAndRequantize(
+    *,
+    a: _Input,
+    b: _Input,
+    bias: _Input,
+    min_a: _Input,
+    max_a: _Input,
+    min_b: _Input,
+    max_b: _Input,
+    min_freezed_output: _Input,
+    max_freezed_output: _Input,
+    Toutput: _Type = ...,
+    transpose_a: bool = False,
+    transpose_b: bool = False,
+    input_quant_mode: typing.Literal['MIN_FIRST', 'SCALED'] = 'MIN_FIRST',
+    name: str | None = None,
+) -> _QuantizedMatMulWithBiasAndRequantizeOutputs: ...
+
+class _QuantizedMaxPoolOutputs(typing.NamedTuple):
+    output: _Tensor
+    min_output: _Tensor
+    max_output: _Tensor
+
+def QuantizedMaxPool(
+    *,
+    input: _Input,
+    min_input: _Input,
+    max_input: _Input,
+    ksize: collections.abc.Sequence[int],
+    strides: collections.abc.Sequence[int],
+    padding: typing.Literal['SAME', 'VALID'],
+    name: str | None = None,
+) -> _QuantizedMaxPoolOutputs: ...
+
+class _QuantizedMulOutputs(typing.NamedTuple):
+    z: _Tensor
+    min_z: _Tensor
+    max_z: _Tensor
+
+def QuantizedMul(
+    *,
+    x: _Input,
+    y: _Input,
+    min_x: _Input,
+    max_x: _Input,
+    min_y: _Input,
+    max_y: _Input,
+    Toutput: _Type = ...,
+    name: str | None = None,
+) -> _QuantizedMulOutputs: ...
+
+class _QuantizedReluOutputs(typing.NamedTuple):
+    activations: _Tensor
+    min_activations: _Tensor
+    max_activations: _Tensor
+
+def QuantizedRelu(
+    *,
+    features: _Input,
+    min_features: _Input,
+    max_features: _Input,
+    out_type: _Type = ...,
+    name: str | None = None,
+) -> _QuantizedReluOutputs: ...
+
+class _QuantizedRelu6Outputs(typing.NamedTuple):
+    activations: _Tensor
+    min_activations: _Tensor
+    max_activations: _Tensor
+
+def QuantizedRelu6(
+    *,
+    features: _Input,
+    min_features: _Input,
+    max_features: _Input,
+    out_type: _Type = ...,
+    name: str | None = None,
+) -> _QuantizedRelu6Outputs: ...
+
+class _QuantizedReluXOutputs(typing.NamedTuple):
+    activations: _Tensor
+    min_activations: _Tensor
+    max_activations: _Tensor
+
+def QuantizedReluX(
+    *,
+    features: _Input,
+    max_value: _Input,
+    min_features: _Input,
+    max_features: _Input,
+    out_type: _Type = ...,
+    name: str | None = None,
+) -> _QuantizedReluXOutputs: ...
+
+class _QuantizedReshapeOutputs(typing.NamedTuple):
+    output: _Tensor
+    output_min: _Tensor
+    output_max: _Tensor
+
+def QuantizedReshape(
+    *,
+    tensor: _Input,
+    shape: _Input,
+    input_min: _Input,
+    input_max: _Input,
+    name: str | None = None,
+) -> _QuantizedReshapeOutputs: ...
+
+class _QuantizedResizeBilinearOutputs(typing.NamedTuple):
+    resized_images: _Tensor
+    out_min: _Tensor
+    out_max: _Tensor
+
+def QuantizedResizeBilinear(
+    *,
+    images: _Input,
+    size: _Input,
+    min: _Input,
+    max: _Input,
+    align_corners: bool = False,
+    half_pixel_centers: bool = False,
+    name: str | None = None,
+) -> _QuantizedResizeBilinearOutputs: ...
 
 def QueueClose(
     *,
@@ -4116,6 +10091,39 @@ def QueueSizeV2(
 ) -> _Tensor:
     """The number of elements in the queue."""
 
+def RFFT(
+    *,
+    input: _Input,
+    fft_length: _Input,
+    Tcomplex: _Type = ...,
+    name: str | None = None,
+) -> _Tensor: ...
+
+def RFFT2D(
+    *,
+    input: _Input,
+    fft_length: _Input,
+    Tcomplex: _Type = ...,
+    name: str | None = None,
+) -> _Tensor: ...
+
+def RFFT3D(
+    *,
+    input: _Input,
+    fft_length: _Input,
+    Tcomplex: _Type = ...,
+    name: str | None = None,
+) -> _Tensor: ...
+
+def RFFTND(
+    *,
+    input: _Input,
+    fft_length: _Input,
+    axes: _Input,
+    Tcomplex: _Type = ...,
+    name: str | None = None,
+) -> _Tensor: ...
+
 def RGBToHSV(
     *,
     images: _Input,
@@ -4133,6 +10141,231 @@ def RaggedBincount(
     name: str | None = None,
 ) -> _Tensor:
     """The sum of the weights of each value in each row of a ragged matrix."""
+
+class _RaggedCountSparseOutputOutputs(typing.NamedTuple):
+    output_indices: _Tensor
+    output_values: _Tensor
+    output_dense_shape: _Tensor
+
+def RaggedCountSparseOutput(
+    *,
+    splits: _Input,
+    values: _Input,
+    weights: _Input,
+    binary_output: bool,
+    minlength: int = -1,
+    maxlength: int = -1,
+    name: str | None = None,
+) -> _RaggedCountSparseOutputOutputs: ...
+
+class _RaggedCrossOutputs(typing.NamedTuple):
+    output_values: _Tensor
+    output_row_splits: _Tensor
+
+def RaggedCross(
+    *,
+    ragged_values: collections.abc.Sequence[_Input],
+    ragged_row_splits: collections.abc.Sequence[_Input],
+    sparse_indices: collections.abc.Sequence[_Input],
+    sparse_values: collections.abc.Sequence[_Input],
+    sparse_shape: collections.abc.Sequence[_Input],
+    dense_inputs: collections.abc.Sequence[_Input],
+    input_order: str | bytes,
+    hashed_output: bool,
+    num_buckets: int,
+    hash_key: int,
+    out_values_type: _Type,
+    out_row_splits_type: _Type,
+    name: str | None = None,
+) -> _RaggedCrossOutputs: ...
+
+class _RaggedFillEmptyRowsOutputs(typing.NamedTuple):
+    output_value_rowids: _Tensor
+    output_values: _Tensor
+    empty_row_indicator: _Tensor
+    reverse_index_map: _Tensor
+
+def RaggedFillEmptyRows(
+    *,
+    value_rowids: _Input,
+    values: _Input,
+    nrows: _Input,
+    default_value: _Input,
+    name: str | None = None,
+) -> _RaggedFillEmptyRowsOutputs: ...
+
+class _RaggedFillEmptyRowsGradOutputs(typing.NamedTuple):
+    d_values: _Tensor
+    d_default_value: _Tensor
+
+def RaggedFillEmptyRowsGrad(
+    *,
+    reverse_index_map: _Input,
+    grad_values: _Input,
+    name: str | None = None,
+) -> _RaggedFillEmptyRowsGradOutputs: ...
+
+class _RaggedGatherOutputs(typing.NamedTuple):
+    output_nested_splits: list[_Tensor]
+    output_dense_values: _Tensor
+
+def RaggedGather(
+    *,
+    params_nested_splits: collections.abc.Sequence[_Input],
+    params_dense_values: _Input,
+    indices: _Input,
+    OUTPUT_RAGGED_RANK: int,
+    name: str | None = None,
+) -> _RaggedGatherOutputs: ...
+
+class _RaggedRangeOutputs(typing.NamedTuple):
+    rt_nested_splits: _Tensor
+    rt_dense_values: _Tensor
+
+def RaggedRange(
+    *,
+    starts: _Input,
+    limits: _Input,
+    deltas: _Input,
+    Tsplits: _Type = ...,
+    name: str | None = None,
+) -> _RaggedRangeOutputs: ...
+
+class _RaggedTensorFromVariantOutputs(typing.NamedTuple):
+    output_nested_splits: list[_Tensor]
+    output_dense_values: _Tensor
+
+def RaggedTensorFromVariant(
+    *,
+    encoded_ragged: _Input,
+    input_ragged_rank: int,
+    output_ragged_rank: int,
+    Tvalues: _Type,
+    Tsplits: _Type = ...,
+    name: str | None = None,
+) -> _RaggedTensorFromVariantOutputs: ...
+
+class _RaggedTensorToSparseOutputs(typing.NamedTuple):
+    sparse_indices: _Tensor
+    sparse_values: _Tensor
+    sparse_dense_shape: _Tensor
+
+def RaggedTensorToSparse(
+    *,
+    rt_nested_splits: collections.abc.Sequence[_Input],
+    rt_dense_values: _Input,
+    name: str | None = None,
+) -> _RaggedTensorToSparseOutputs: ...
+
+def RaggedTensorToTensor(
+    *,
+    shape: _Input,
+    values: _Input,
+    default_value: _Input,
+    row_partition_tensors: collections.abc.Sequence[_Input],
+    row_partition_types: collections.abc.Sequence[str | bytes],
+    name: str | None = None,
+) -> _Tensor: ...
+
+def RaggedTensorToVariant(
+    *,
+    rt_nested_splits: collections.abc.Sequence[_Input],
+    rt_dense_values: _Input,
+    batched_input: bool,
+    name: str | None = None,
+) -> _Tensor: ...
+
+def RaggedTensorToVariantGradient(
+    *,
+    encoded_ragged_grad: _Input,
+    row_splits: _Input,
+    dense_values_shape: _Input,
+    Tvalues: _Type,
+    name: str | None = None,
+) -> _Tensor: ...
+
+def RandomCrop(
+    *,
+    image: _Input,
+    size: _Input,
+    seed: int = 0,
+    seed2: int = 0,
+    name: str | None = None,
+) -> _Tensor: ...
+
+def RandomDataset(
+    *,
+    seed: _Input,
+    seed2: _Input,
+    output_types: collections.abc.Sequence[_Type],
+    output_shapes: collections.abc.Sequence[_Shape],
+    metadata: str | bytes = '',
+    name: str | None = None,
+) -> _Tensor: ...
+
+def RandomDatasetV2(
+    *,
+    seed: _Input,
+    seed2: _Input,
+    seed_generator: _Input,
+    output_types: collections.abc.Sequence[_Type],
+    output_shapes: collections.abc.Sequence[_Shape],
+    rerandomize_each_iteration: bool = False,
+    metadata: str | bytes = '',
+    name: str | None = None,
+) -> _Tensor: ...
+
+def RandomGamma(
+    *,
+    shape: _Input,
+    alpha: _Input,
+    seed: int = 0,
+    seed2: int = 0,
+    name: str | None = None,
+) -> _Tensor: ...
+
+def RandomGammaGrad(
+    *,
+    alpha: _Input,
+    sample: _Input,
+    name: str | None = None,
+) -> _Tensor: ...
+
+def RandomIndexShuffle(
+    *,
+    index: _Input,
+    seed: _Input,
+    max_index: _Input,
+    rounds: int = 4,
+    name: str | None = None,
+) -> _Tensor: ...
+
+def RandomPoisson(
+    *,
+    shape: _Input,
+    rate: _Input,
+    seed: int = 0,
+    seed2: int = 0,
+    name: str | None = None,
+) -> _Tensor: ...
+
+def RandomPoissonV2(
+    *,
+    shape: _Input,
+    rate: _Input,
+    seed: int = 0,
+    seed2: int = 0,
+    dtype: _Type = ...,
+    name: str | None = None,
+) -> _Tensor: ...
+
+def RandomShuffle(
+    *,
+    value: _Input,
+    seed: int = 0,
+    seed2: int = 0,
+    name: str | None = None,
+) -> _Tensor: ...
 
 def RandomShuffleQueue(
     *,
@@ -4162,6 +10395,34 @@ def RandomShuffleQueueV2(
 ) -> _Tensor:
     """A queue that elements leave in random order."""
 
+def RandomStandardNormal(
+    *,
+    shape: _Input,
+    dtype: _Type,
+    seed: int = 0,
+    seed2: int = 0,
+    name: str | None = None,
+) -> _Tensor: ...
+
+def RandomUniform(
+    *,
+    shape: _Input,
+    dtype: _Type,
+    seed: int = 0,
+    seed2: int = 0,
+    name: str | None = None,
+) -> _Tensor: ...
+
+def RandomUniformInt(
+    *,
+    shape: _Input,
+    minval: _Input,
+    maxval: _Input,
+    seed: int = 0,
+    seed2: int = 0,
+    name: str | None = None,
+) -> _Tensor: ...
+
 def Range(
     *,
     start: _Input,
@@ -4171,12 +10432,30 @@ def Range(
 ) -> _Tensor:
     """The numbers from `start` up to, not including, `limit` in steps of `delta`."""
 
+def RangeDataset(
+    *,
+    start: _Input,
+    stop: _Input,
+    step: _Input,
+    output_types: collections.abc.Sequence[_Type],
+    output_shapes: collections.abc.Sequence[_Shape],
+    metadata: str | bytes = '',
+    replicate_on_split: bool = False,
+    name: str | None = None,
+) -> _Tensor: ...
+
 def Rank(
     *,
     input: _Input,
     name: str | None = None,
 ) -> _Tensor:
     """The number of dimensions of `input`."""
+
+def ReadFile(
+    *,
+    filename: _Input,
+    name: str | None = None,
+) -> _Tensor: ...
 
 def ReadVariableOp(
     *,
@@ -4185,6 +10464,124 @@ def ReadVariableOp(
     name: str | None = None,
 ) -> _Tensor:
     """The tensor that the variable has now."""
+
+def ReadVariableXlaSplitND(
+    *,
+    resource: _Input,
+    T: _Type,
+    N: int,
+    num_splits: collections.abc.Sequence[int],
+    paddings: collections.abc.Sequence[int] = ...,
+    name: str | None = None,
+) -> list[_Tensor]: ...
+
+def ReaderNumRecordsProduced(
+    *,
+    reader_handle: _Input,
+    name: str | None = None,
+) -> _Tensor: ...
+
+def ReaderNumRecordsProducedV2(
+    *,
+    reader_handle: _Input,
+    name: str | None = None,
+) -> _Tensor: ...
+
+def ReaderNumWorkUnitsCompleted(
+    *,
+    reader_handle: _Input,
+    name: str | None = None,
+) -> _Tensor: ...
+
+def ReaderNumWorkUnitsCompletedV2(
+    *,
+    reader_handle: _Input,
+    name: str | None = None,
+) -> _Tensor: ...
+
+class _ReaderReadOutputs(typing.NamedTuple):
+    key: _Tensor
+    value: _Tensor
+
+def ReaderRead(
+    *,
+    reader_handle: _Input,
+    queue_handle: _Input,
+    name: str | None = None,
+) -> _ReaderReadOutputs: ...
+
+class _ReaderReadUpToOutputs(typing.NamedTuple):
+    keys: _Tensor
+    values: _Tensor
+
+def ReaderReadUpTo(
+    *,
+    reader_handle: _Input,
+    queue_handle: _Input,
+    num_records: _Input,
+    name: str | None = None,
+) -> _ReaderReadUpToOutputs: ...
+
+class _ReaderReadUpToV2Outputs(typing.NamedTuple):
+    keys: _Tensor
+    values: _Tensor
+
+def ReaderReadUpToV2(
+    *,
+    reader_handle: _Input,
+    queue_handle: _Input,
+    num_records: _Input,
+    name: str | None = None,
+) -> _ReaderReadUpToV2Outputs: ...
+
+class _ReaderReadV2Outputs(typing.NamedTuple):
+    key: _Tensor
+    value: _Tensor
+
+def ReaderReadV2(
+    *,
+    reader_handle: _Input,
+    queue_handle: _Input,
+    name: str | None = None,
+) -> _ReaderReadV2Outputs: ...
+
+def ReaderReset(
+    *,
+    reader_handle: _Input,
+    name: str | None = None,
+) -> opkernel.graph.Operation | None: ...
+
+def ReaderResetV2(
+    *,
+    reader_handle: _Input,
+    name: str | None = None,
+) -> opkernel.graph.Operation | None: ...
+
+def ReaderRestoreState(
+    *,
+    reader_handle: _Input,
+    state: _Input,
+    name: str | None = None,
+) -> opkernel.graph.Operation | None: ...
+
+def ReaderRestoreStateV2(
+    *,
+    reader_handle: _Input,
+    state: _Input,
+    name: str | None = None,
+) -> opkernel.graph.Operation | None: ...
+
+def ReaderSerializeState(
+    *,
+    reader_handle: _Input,
+    name: str | None = None,
+) -> _Tensor: ...
+
+def ReaderSerializeStateV2(
+    *,
+    reader_handle: _Input,
+    name: str | None = None,
+) -> _Tensor: ...
 
 def Real(
     *,
@@ -4202,6 +10599,26 @@ def RealDiv(
 ) -> _Tensor:
     """The quotient `x / y`."""
 
+def RebatchDataset(
+    *,
+    input_dataset: _Input,
+    num_replicas: _Input,
+    output_types: collections.abc.Sequence[_Type],
+    output_shapes: collections.abc.Sequence[_Shape],
+    use_fallback: bool = True,
+    name: str | None = None,
+) -> _Tensor: ...
+
+def RebatchDatasetV2(
+    *,
+    input_dataset: _Input,
+    batch_sizes: _Input,
+    drop_remainder: _Input,
+    output_types: collections.abc.Sequence[_Type],
+    output_shapes: collections.abc.Sequence[_Shape],
+    name: str | None = None,
+) -> _Tensor: ...
+
 def Reciprocal(
     *,
     x: _Input,
@@ -4217,6 +10634,18 @@ def ReciprocalGrad(
 ) -> _Tensor:
     """`-dy * y * y`, for `y = 1 / x`."""
 
+def RecordInput(
+    *,
+    file_pattern: str | bytes,
+    file_random_seed: int = 301,
+    file_shuffle_shift_ratio: float = 0.0,
+    file_buffer_size: int = 10000,
+    file_parallelism: int = 16,
+    batch_size: int = 32,
+    compression_type: str | bytes = '',
+    name: str | None = None,
+) -> _Tensor: ...
+
 def Recv(
     *,
     tensor_type: _Type,
@@ -4228,6 +10657,35 @@ def Recv(
     name: str | None = None,
 ) -> _Tensor:
     """Gives the tensor that another node sends."""
+
+def RecvTPUEmbeddingActivations(
+    *,
+    num_outputs: int,
+    config: str | bytes,
+    name: str | None = None,
+) -> list[_Tensor]: ...
+
+def ReduceDataset(
+    *,
+    input_dataset: _Input,
+    initial_state: collections.abc.Sequence[_Input],
+    other_arguments: collections.abc.Sequence[_Input],
+    f: _Func,
+    output_types: collections.abc.Sequence[_Type],
+    output_shapes: collections.abc.Sequence[_Shape],
+    use_inter_op_parallelism: bool = True,
+    metadata: str | bytes = '',
+    name: str | None = None,
+) -> list[_Tensor]: ...
+
+def ReduceJoin(
+    *,
+    inputs: _Input,
+    reduction_indices: _Input,
+    keep_dims: bool = False,
+    separator: str | bytes = '',
+    name: str | None = None,
+) -> _Tensor: ...
 
 def RefEnter(
     *,
@@ -4253,6 +10711,33 @@ def RefIdentity(
 ) -> _Tensor:
     """The same reference."""
 
+def RefIn(
+    *,
+    a: _Input,
+    name: str | None = None,
+) -> opkernel.graph.Operation | None: ...
+
+def RefInputFloatInput(
+    *,
+    a: _Input,
+    b: _Input,
+    name: str | None = None,
+) -> opkernel.graph.Operation | None: ...
+
+def RefInputFloatInputIntOutput(
+    *,
+    a: _Input,
+    b: _Input,
+    name: str | None = None,
+) -> _Tensor: ...
+
+def RefInputIntInput(
+    *,
+    a: _Input,
+    b: _Input,
+    name: str | None = None,
+) -> opkernel.graph.Operation | None: ...
+
 class _RefMergeOutputs(typing.NamedTuple):
     output: _Tensor
     value_index: _Tensor
@@ -4270,6 +10755,26 @@ def RefNextIteration(
     name: str | None = None,
 ) -> _Tensor:
     """Passes `data` on to the next turn of its loop."""
+
+def RefOut(
+    *,
+    T: _Type,
+    name: str | None = None,
+) -> _Tensor: ...
+
+def RefOutput(
+    *,
+    name: str | None = None,
+) -> _Tensor: ...
+
+class _RefOutputFloatOutputOutputs(typing.NamedTuple):
+    a: _Tensor
+    b: _Tensor
+
+def RefOutputFloatOutput(
+    *,
+    name: str | None = None,
+) -> _RefOutputFloatOutputOutputs: ...
 
 def RefSelect(
     *,
@@ -4290,6 +10795,59 @@ def RefSwitch(
     name: str | None = None,
 ) -> _RefSwitchOutputs:
     """Passes `data` on to `output_true` or `output_false`, as `pred` says."""
+
+def RegexFullMatch(
+    *,
+    input: _Input,
+    pattern: _Input,
+    name: str | None = None,
+) -> _Tensor: ...
+
+def RegexReplace(
+    *,
+    input: _Input,
+    pattern: _Input,
+    rewrite: _Input,
+    replace_global: bool = True,
+    name: str | None = None,
+) -> _Tensor: ...
+
+def RegisterDataset(
+    *,
+    dataset: _Input,
+    address: _Input,
+    protocol: _Input,
+    external_state_policy: int,
+    element_spec: str | bytes = '',
+    metadata: str | bytes = '',
+    name: str | None = None,
+) -> _Tensor: ...
+
+def RegisterDatasetV2(
+    *,
+    dataset: _Input,
+    address: _Input,
+    protocol: _Input,
+    external_state_policy: int,
+    element_spec: str | bytes = '',
+    requested_dataset_id: str | bytes = '',
+    metadata: str | bytes = '',
+    name: str | None = None,
+) -> _Tensor: ...
+
+def Relayout(
+    *,
+    input: _Input,
+    layout: str | bytes,
+    name: str | None = None,
+) -> _Tensor: ...
+
+def RelayoutLike(
+    *,
+    input: _Input,
+    layout_input: _Input,
+    name: str | None = None,
+) -> _Tensor: ...
 
 def Relu(
     *,
@@ -4330,6 +10888,90 @@ def RemoteCall(
     name: str | None = None,
 ) -> list[_Tensor]:
     """    Calls `f` with `args` on another device, here one of this process."""
+
+def RepeatDataset(
+    *,
+    input_dataset: _Input,
+    count: _Input,
+    output_types: collections.abc.Sequence[_Type],
+    output_shapes: collections.abc.Sequence[_Shape],
+    metadata: str | bytes = '',
+    name: str | None = None,
+) -> _Tensor: ...
+
+class _RequantizationRangeOutputs(typing.NamedTuple):
+    output_min: _Tensor
+    output_max: _Tensor
+
+def RequantizationRange(
+    *,
+    input: _Input,
+    input_min: _Input,
+    input_max: _Input,
+    name: str | None = None,
+) -> _RequantizationRangeOutputs: ...
+
+class _RequantizationRangePerChannelOutputs(typing.NamedTuple):
+    output_min: _Tensor
+    output_max: _Tensor
+
+def RequantizationRangePerChannel(
+    *,
+    input: _Input,
+    input_min: _Input,
+    input_max: _Input,
+    clip_value_max: float,
+    name: str | None = None,
+) -> _RequantizationRangePerChannelOutputs: ...
+
+class _RequantizeOutputs(typing.NamedTuple):
+    output: _Tensor
+    output_min: _Tensor
+    output_max: _Tensor
+
+def Requantize(
+    *,
+    input: _Input,
+    input_min: _Input,
+    input_max: _Input,
+    requested_output_min: _Input,
+    requested_output_max: _Input,
+    out_type: _Type,
+    name: str | None = None,
+) -> _RequantizeOutputs: ...
+
+class _RequantizePerChannelOutputs(typing.NamedTuple):
+    output: _Tensor
+    output_min: _Tensor
+    output_max: _Tensor
+
+def RequantizePerChannel(
+    *,
+    input: _Input,
+    input_min: _Input,
+    input_max: _Input,
+    requested_output_min: _Input,
+    requested_output_max: _Input,
+    out_type: _Type = ...,
+    name: str | None = None,
+) -> _RequantizePerChannelOutputs: ...
+
+def RequiresOlderGraphVersion(
+    *,
+    name: str | None = None,
+) -> _Tensor: ...
+
+def ReservedAttr(
+    *,
+    range: int,
+    name: str | None = None,
+) -> opkernel.graph.Operation | None: ...
+
+def ReservedInput(
+    *,
+    input: _Input,
+    name: str | None = None,
+) -> opkernel.graph.Operation | None: ...
 
 def Reshape(
     *,
@@ -4720,6 +11362,12 @@ def ResourceCountUpTo(
 ) -> _Tensor:
     """The value of the variable, which is then one more; an error once it is `limit`."""
 
+def ResourceCreateOp(
+    *,
+    resource: _Input,
+    name: str | None = None,
+) -> opkernel.graph.Operation | None: ...
+
 def ResourceGather(
     *,
     resource: _Input,
@@ -4739,6 +11387,12 @@ def ResourceGatherNd(
     name: str | None = None,
 ) -> _Tensor:
     """The slices of the variable at the index vectors that the last dimension of `indices` holds."""
+
+def ResourceInitializedOp(
+    *,
+    resource: _Input,
+    name: str | None = None,
+) -> _Tensor: ...
 
 def ResourceScatterAdd(
     *,
@@ -5055,6 +11709,253 @@ def ResourceStridedSliceAssign(
 ) -> opkernel.graph.Operation | None:
     """Writes `value`, broadcast, to where StridedSlice would take its result from."""
 
+def ResourceUsingOp(
+    *,
+    resource: _Input,
+    name: str | None = None,
+) -> opkernel.graph.Operation | None: ...
+
+def Restore(
+    *,
+    file_pattern: _Input,
+    tensor_name: _Input,
+    dt: _Type,
+    preferred_shard: int = -1,
+    name: str | None = None,
+) -> _Tensor: ...
+
+def RestoreSlice(
+    *,
+    file_pattern: _Input,
+    tensor_name: _Input,
+    shape_and_slice: _Input,
+    dt: _Type,
+    preferred_shard: int = -1,
+    name: str | None = None,
+) -> _Tensor: ...
+
+def RestoreV2(
+    *,
+    prefix: _Input,
+    tensor_names: _Input,
+    shape_and_slices: _Input,
+    dtypes: collections.abc.Sequence[_Type],
+    name: str | None = None,
+) -> list[_Tensor]: ...
+
+def Restrict(
+    *,
+    a: _Input,
+    name: str | None = None,
+) -> _Tensor: ...
+
+class _RetrieveAllTPUEmbeddingParametersOutputs(typing.NamedTuple):
+    parameters: list[_Tensor]
+    auxiliary1: list[_Tensor]
+    auxiliary2: list[_Tensor]
+    auxiliary3: list[_Tensor]
+    auxiliary4: list[_Tensor]
+    auxiliary5: list[_Tensor]
+    auxiliary6: list[_Tensor]
+    auxiliary7: list[_Tensor]
+
+def RetrieveAllTPUEmbeddingParameters(
+    *,
+    NumTables: int,
+    config: str | bytes,
+    num_shards: int,
+    shard_id: int,
+    name: str | None = None,
+) -> _RetrieveAllTPUEmbeddingParametersOutputs: ...
+
+class _RetrieveTPUEmbeddingADAMParametersOutputs(typing.NamedTuple):
+    parameters: _Tensor
+    momenta: _Tensor
+    velocities: _Tensor
+
+def RetrieveTPUEmbeddingADAMParameters(
+    *,
+    num_shards: int,
+    shard_id: int,
+    table_id: int = -1,
+    table_name: str | bytes = '',
+    config: str | bytes = '',
+    name: str | None = None,
+) -> _RetrieveTPUEmbeddingADAMParametersOutputs: ...
+
+class _RetrieveTPUEmbeddingAdadeltaParametersOutputs(typing.NamedTuple):
+    parameters: _Tensor
+    accumulators: _Tensor
+    updates: _Tensor
+
+def RetrieveTPUEmbeddingAdadeltaParameters(
+    *,
+    num_shards: int,
+    shard_id: int,
+    table_id: int = -1,
+    table_name: str | bytes = '',
+    config: str | bytes = '',
+    name: str | None = None,
+) -> _RetrieveTPUEmbeddingAdadeltaParametersOutputs: ...
+
+class _RetrieveTPUEmbeddingAdagradMomentumParametersOutputs(typing.NamedTuple):
+    parameters: _Tensor
+    accumulators: _Tensor
+    momenta: _Tensor
+
+def RetrieveTPUEmbeddingAdagradMomentumParameters(
+    *,
+    num_shards: int,
+    shard_id: int,
+    table_id: int = -1,
+    table_name: str | bytes = '',
+    config: str | bytes = '',
+    name: str | None = None,
+) -> _RetrieveTPUEmbeddingAdagradMomentumParametersOutputs: ...
+
+class _RetrieveTPUEmbeddingAdagradParametersOutputs(typing.NamedTuple):
+    parameters: _Tensor
+    accumulators: _Tensor
+
+def RetrieveTPUEmbeddingAdagradParameters(
+    *,
+    num_shards: int,
+    shard_id: int,
+    table_id: int = -1,
+    table_name: str | bytes = '',
+    config: str | bytes = '',
+    name: str | None = None,
+) -> _RetrieveTPUEmbeddingAdagradParametersOutputs: ...
+
+class _RetrieveTPUEmbeddingCenteredRMSPropParametersOutputs(typing.NamedTuple):
+    parameters: _Tensor
+    ms: _Tensor
+    mom: _Tensor
+    mg: _Tensor
+
+def RetrieveTPUEmbeddingCenteredRMSPropParameters(
+    *,
+    num_shards: int,
+    shard_id: int,
+    table_id: int = -1,
+    table_name: str | bytes = '',
+    config: str | bytes = '',
+    name: str | None = None,
+) -> _RetrieveTPUEmbeddingCenteredRMSPropParametersOutputs: ...
+
+class _RetrieveTPUEmbeddingFTRLParametersOutputs(typing.NamedTuple):
+    parameters: _Tensor
+    accumulators: _Tensor
+    linears: _Tensor
+
+def RetrieveTPUEmbeddingFTRLParameters(
+    *,
+    num_shards: int,
+    shard_id: int,
+    table_id: int = -1,
+    table_name: str | bytes = '',
+    config: str | bytes = '',
+    name: str | None = None,
+) -> _RetrieveTPUEmbeddingFTRLParametersOutputs: ...
+
+class _RetrieveTPUEmbeddingFrequencyEstimatorParametersOutputs(typing.NamedTuple):
+    parameters: _Tensor
+    last_hit_step: _Tensor
+
+def RetrieveTPUEmbeddingFrequencyEstimatorParameters(
+    *,
+    num_shards: int,
+    shard_id: int,
+    table_id: int = -1,
+    table_name: str | bytes = '',
+    config: str | bytes = '',
+    name: str | None = None,
+) -> _RetrieveTPUEmbeddingFrequencyEstimatorParametersOutputs: ...
+
+class _RetrieveTPUEmbeddingMDLAdagradLightParametersOutputs(typing.NamedTuple):
+    parameters: _Tensor
+    accumulators: _Tensor
+    weights: _Tensor
+    benefits: _Tensor
+
+def RetrieveTPUEmbeddingMDLAdagradLightParameters(
+    *,
+    num_shards: int,
+    shard_id: int,
+    table_id: int = -1,
+    table_name: str | bytes = '',
+    config: str | bytes = '',
+    name: str | None = None,
+) -> _RetrieveTPUEmbeddingMDLAdagradLightParametersOutputs: ...
+
+class _RetrieveTPUEmbeddingMomentumParametersOutputs(typing.NamedTuple):
+    parameters: _Tensor
+    momenta: _Tensor
+
+def RetrieveTPUEmbeddingMomentumParameters(
+    *,
+    num_shards: int,
+    shard_id: int,
+    table_id: int = -1,
+    table_name: str | bytes = '',
+    config: str | bytes = '',
+    name: str | None = None,
+) -> _RetrieveTPUEmbeddingMomentumParametersOutputs: ...
+
+class _RetrieveTPUEmbeddingProximalAdagradParametersOutputs(typing.NamedTuple):
+    parameters: _Tensor
+    accumulators: _Tensor
+
+def RetrieveTPUEmbeddingProximalAdagradParameters(
+    *,
+    num_shards: int,
+    shard_id: int,
+    table_id: int = -1,
+    table_name: str | bytes = '',
+    config: str | bytes = '',
+    name: str | None = None,
+) -> _RetrieveTPUEmbeddingProximalAdagradParametersOutputs: ...
+
+class _RetrieveTPUEmbeddingProximalYogiParametersOutputs(typing.NamedTuple):
+    parameters: _Tensor
+    v: _Tensor
+    m: _Tensor
+
+def RetrieveTPUEmbeddingProximalYogiParameters(
+    *,
+    num_shards: int,
+    shard_id: int,
+    table_id: int = -1,
+    table_name: str | bytes = '',
+    config: str | bytes = '',
+    name: str | None = None,
+) -> _RetrieveTPUEmbeddingProximalYogiParametersOutputs: ...
+
+class _RetrieveTPUEmbeddingRMSPropParametersOutputs(typing.NamedTuple):
+    parameters: _Tensor
+    ms: _Tensor
+    mom: _Tensor
+
+def RetrieveTPUEmbeddingRMSPropParameters(
+    *,
+    num_shards: int,
+    shard_id: int,
+    table_id: int = -1,
+    table_name: str | bytes = '',
+    config: str | bytes = '',
+    name: str | None = None,
+) -> _RetrieveTPUEmbeddingRMSPropParametersOutputs: ...
+
+def RetrieveTPUEmbeddingStochasticGradientDescentParameters(
+    *,
+    num_shards: int,
+    shard_id: int,
+    table_id: int = -1,
+    table_name: str | bytes = '',
+    config: str | bytes = '',
+    name: str | None = None,
+) -> _Tensor: ...
+
 def Reverse(
     *,
     tensor: _Input,
@@ -5081,6 +11982,15 @@ def ReverseV2(
 ) -> _Tensor:
     """`tensor` with the order reversed along the dimensions `axis`."""
 
+def RewriteDataset(
+    *,
+    input_dataset: _Input,
+    rewrite_name: _Input,
+    output_types: collections.abc.Sequence[_Type],
+    output_shapes: collections.abc.Sequence[_Shape],
+    name: str | None = None,
+) -> _Tensor: ...
+
 def RightShift(
     *,
     x: _Input,
@@ -5095,6 +12005,379 @@ def Rint(
     name: str | None = None,
 ) -> _Tensor:
     """The integer nearest to `x`; of two, the even one."""
+
+def RiscAbs(
+    *,
+    x: _Input,
+    name: str | None = None,
+) -> _Tensor: ...
+
+def RiscAdd(
+    *,
+    x: _Input,
+    y: _Input,
+    name: str | None = None,
+) -> _Tensor: ...
+
+def RiscBinaryArithmetic(
+    *,
+    x: _Input,
+    y: _Input,
+    op_type: typing.Literal['ADD', 'SUB', 'MUL', 'DIV', 'REM', 'MIN', 'POW'],
+    name: str | None = None,
+) -> _Tensor: ...
+
+def RiscBinaryComparison(
+    *,
+    x: _Input,
+    y: _Input,
+    op_type: typing.Literal['EQ', 'NE', 'GE', 'GT', 'LE', 'LT'],
+    name: str | None = None,
+) -> _Tensor: ...
+
+def RiscBitcast(
+    *,
+    x: _Input,
+    DstT: _Type,
+    name: str | None = None,
+) -> _Tensor: ...
+
+def RiscBroadcast(
+    *,
+    input: _Input,
+    shape: _Input,
+    name: str | None = None,
+) -> _Tensor: ...
+
+def RiscCast(
+    *,
+    x: _Input,
+    DstT: _Type,
+    name: str | None = None,
+) -> _Tensor: ...
+
+def RiscCeil(
+    *,
+    x: _Input,
+    name: str | None = None,
+) -> _Tensor: ...
+
+def RiscCholesky(
+    *,
+    input: _Input,
+    name: str | None = None,
+) -> _Tensor: ...
+
+def RiscConcat(
+    *,
+    values: collections.abc.Sequence[_Input],
+    axis: _Input,
+    name: str | None = None,
+) -> _Tensor: ...
+
+def RiscCondition(
+    *,
+    pred: _Input,
+    input_true: _Input,
+    input_false: _Input,
+    func_true: _Func,
+    func_false: _Func,
+    DstT: _Type,
+    name: str | None = None,
+) -> _Tensor: ...
+
+def RiscConv(
+    *,
+    input: _Input,
+    filter: _Input,
+    strides: collections.abc.Sequence[int],
+    data_format: typing.Literal['NHWC', 'NCHW'] = 'NHWC',
+    dilations: collections.abc.Sequence[int] = ...,
+    name: str | None = None,
+) -> _Tensor: ...
+
+def RiscCos(
+    *,
+    x: _Input,
+    name: str | None = None,
+) -> _Tensor: ...
+
+def RiscDiv(
+    *,
+    x: _Input,
+    y: _Input,
+    name: str | None = None,
+) -> _Tensor: ...
+
+def RiscDot(
+    *,
+    a: _Input,
+    b: _Input,
+    transpose_a: bool = False,
+    transpose_b: bool = False,
+    name: str | None = None,
+) -> _Tensor: ...
+
+def RiscExp(
+    *,
+    x: _Input,
+    name: str | None = None,
+) -> _Tensor: ...
+
+def RiscFft(
+    *,
+    input: _Input,
+    name: str | None = None,
+) -> _Tensor: ...
+
+def RiscFloor(
+    *,
+    x: _Input,
+    name: str | None = None,
+) -> _Tensor: ...
+
+def RiscGather(
+    *,
+    params: _Input,
+    indices: _Input,
+    axis: _Input,
+    batch_dims: int = 0,
+    name: str | None = None,
+) -> _Tensor: ...
+
+def RiscImag(
+    *,
+    input: _Input,
+    Tout: _Type = ...,
+    name: str | None = None,
+) -> _Tensor: ...
+
+def RiscIsFinite(
+    *,
+    x: _Input,
+    name: str | None = None,
+) -> _Tensor: ...
+
+def RiscLog(
+    *,
+    x: _Input,
+    name: str | None = None,
+) -> _Tensor: ...
+
+def RiscLogicalAnd(
+    *,
+    x: _Input,
+    y: _Input,
+    name: str | None = None,
+) -> _Tensor: ...
+
+def RiscLogicalNot(
+    *,
+    x: _Input,
+    name: str | None = None,
+) -> _Tensor: ...
+
+def RiscLogicalOr(
+    *,
+    x: _Input,
+    y: _Input,
+    name: str | None = None,
+) -> _Tensor: ...
+
+def RiscMax(
+    *,
+    x: _Input,
+    y: _Input,
+    name: str | None = None,
+) -> _Tensor: ...
+
+def RiscMin(
+    *,
+    x: _Input,
+    y: _Input,
+    name: str | None = None,
+) -> _Tensor: ...
+
+def RiscMul(
+    *,
+    x: _Input,
+    y: _Input,
+    name: str | None = None,
+) -> _Tensor: ...
+
+def RiscNeg(
+    *,
+    x: _Input,
+    name: str | None = None,
+) -> _Tensor: ...
+
+def RiscPad(
+    *,
+    input: _Input,
+    paddings: _Input,
+    constant_values: _Input,
+    name: str | None = None,
+) -> _Tensor: ...
+
+def RiscPool(
+    *,
+    value: _Input,
+    ksize: collections.abc.Sequence[int],
+    strides: collections.abc.Sequence[int],
+    pooling_type: typing.Literal['AVG', 'MAX'],
+    data_format: typing.Literal['NHWC', 'NCHW'] = 'NHWC',
+    name: str | None = None,
+) -> _Tensor: ...
+
+def RiscPow(
+    *,
+    x: _Input,
+    y: _Input,
+    name: str | None = None,
+) -> _Tensor: ...
+
+def RiscRandomUniform(
+    *,
+    shape: _Input,
+    seed: int = 0,
+    name: str | None = None,
+) -> _Tensor: ...
+
+def RiscReal(
+    *,
+    input: _Input,
+    Tout: _Type = ...,
+    name: str | None = None,
+) -> _Tensor: ...
+
+def RiscReduce(
+    *,
+    tensor: _Input,
+    axis: _Input,
+    reduce_type: typing.Literal['MEAN', 'SUM'],
+    name: str | None = None,
+) -> _Tensor: ...
+
+def RiscRem(
+    *,
+    x: _Input,
+    y: _Input,
+    name: str | None = None,
+) -> _Tensor: ...
+
+def RiscReshape(
+    *,
+    tensor: _Input,
+    shape: _Input,
+    name: str | None = None,
+) -> _Tensor: ...
+
+def RiscReverse(
+    *,
+    tensor: _Input,
+    axis: _Input,
+    name: str | None = None,
+) -> _Tensor: ...
+
+def RiscScatter(
+    *,
+    indices: _Input,
+    updates: _Input,
+    shape: _Input,
+    name: str | None = None,
+) -> _Tensor: ...
+
+def RiscShape(
+    *,
+    input: _Input,
+    out_type: _Type = ...,
+    name: str | None = None,
+) -> _Tensor: ...
+
+def RiscSign(
+    *,
+    x: _Input,
+    name: str | None = None,
+) -> _Tensor: ...
+
+def RiscSlice(
+    *,
+    input: _Input,
+    begin: _Input,
+    size: _Input,
+    name: str | None = None,
+) -> _Tensor: ...
+
+def RiscSort(
+    *,
+    input: _Input,
+    axis: _Input,
+    direction: typing.Literal['ASCENDING', 'DESCENDING'],
+    name: str | None = None,
+) -> _Tensor: ...
+
+def RiscSqueeze(
+    *,
+    input: _Input,
+    squeeze_dims: collections.abc.Sequence[int] = ...,
+    name: str | None = None,
+) -> _Tensor: ...
+
+def RiscSub(
+    *,
+    x: _Input,
+    y: _Input,
+    name: str | None = None,
+) -> _Tensor: ...
+
+def RiscTranspose(
+    *,
+    x: _Input,
+    perm: _Input,
+    name: str | None = None,
+) -> _Tensor: ...
+
+def RiscTriangularSolve(
+    *,
+    matrix: _Input,
+    rhs: _Input,
+    lower: bool = True,
+    adjoint: bool = False,
+    name: str | None = None,
+) -> _Tensor: ...
+
+def RiscUnary(
+    *,
+    x: _Input,
+    op_type: typing.Literal['ABL', 'CEIL', 'COS', 'EXP', 'FLOOR', 'IMAG', 'LOG', 'NEG', 'REAL', 'SIGN'],
+    name: str | None = None,
+) -> _Tensor: ...
+
+def RiscWhile(
+    *,
+    input: collections.abc.Sequence[_Input],
+    cond: _Func,
+    body: _Func,
+    output_shapes: collections.abc.Sequence[_Shape] = ...,
+    parallel_iterations: int = 10,
+    name: str | None = None,
+) -> list[_Tensor]: ...
+
+def RngReadAndSkip(
+    *,
+    resource: _Input,
+    alg: _Input,
+    delta: _Input,
+    name: str | None = None,
+) -> _Tensor: ...
+
+def RngSkip(
+    *,
+    resource: _Input,
+    algorithm: _Input,
+    delta: _Input,
+    name: str | None = None,
+) -> opkernel.graph.Operation | None: ...
 
 def Roll(
     *,
@@ -5112,6 +12395,72 @@ def Round(
 ) -> _Tensor:
     """The integer nearest to `x`; of two, the even one. Of integers the kernel makes 0."""
 
+class _RpcCallOutputs(typing.NamedTuple):
+    future: _Tensor
+    deleter: _Tensor
+
+def RpcCall(
+    *,
+    client: _Input,
+    method_name: _Input,
+    args: collections.abc.Sequence[_Input],
+    timeout_in_ms: _Input,
+    name: str | None = None,
+) -> _RpcCallOutputs: ...
+
+class _RpcCheckStatusOutputs(typing.NamedTuple):
+    error_code: _Tensor
+    error: _Tensor
+
+def RpcCheckStatus(
+    *,
+    status_or: _Input,
+    name: str | None = None,
+) -> _RpcCheckStatusOutputs: ...
+
+class _RpcClientOutputs(typing.NamedTuple):
+    client: _Tensor
+    method_specs: _Tensor
+
+def RpcClient(
+    *,
+    server_address: _Input,
+    timeout_in_ms: _Input,
+    shared_name: str | bytes = '',
+    list_registered_methods: bool = False,
+    name: str | None = None,
+) -> _RpcClientOutputs: ...
+
+def RpcGetValue(
+    *,
+    status_or: _Input,
+    Tout: collections.abc.Sequence[_Type],
+    name: str | None = None,
+) -> list[_Tensor]: ...
+
+def RpcServer(
+    *,
+    server_address: _Input,
+    name: str | None = None,
+) -> _Tensor: ...
+
+def RpcServerRegister(
+    *,
+    server: _Input,
+    method_name: _Input,
+    captured_inputs: collections.abc.Sequence[_Input],
+    f: _Func,
+    output_specs: str | bytes,
+    input_specs: str | bytes = '',
+    name: str | None = None,
+) -> opkernel.graph.Operation | None: ...
+
+def RpcServerStart(
+    *,
+    server: _Input,
+    name: str | None = None,
+) -> opkernel.graph.Operation | None: ...
+
 def Rsqrt(
     *,
     x: _Input,
@@ -5126,6 +12475,112 @@ def RsqrtGrad(
     name: str | None = None,
 ) -> _Tensor:
     """`dy * -0.5 * y ** 3`, for `y = rsqrt(x)`."""
+
+class _SampleDistortedBoundingBoxOutputs(typing.NamedTuple):
+    begin: _Tensor
+    size: _Tensor
+    bboxes: _Tensor
+
+def SampleDistortedBoundingBox(
+    *,
+    image_size: _Input,
+    bounding_boxes: _Input,
+    seed: int = 0,
+    seed2: int = 0,
+    min_object_covered: float = 0.1,
+    aspect_ratio_range: collections.abc.Sequence[float] = ...,
+    area_range: collections.abc.Sequence[float] = ...,
+    max_attempts: int = 100,
+    use_image_if_no_bounding_boxes: bool = False,
+    name: str | None = None,
+) -> _SampleDistortedBoundingBoxOutputs: ...
+
+class _SampleDistortedBoundingBoxV2Outputs(typing.NamedTuple):
+    begin: _Tensor
+    size: _Tensor
+    bboxes: _Tensor
+
+def SampleDistortedBoundingBoxV2(
+    *,
+    image_size: _Input,
+    bounding_boxes: _Input,
+    min_object_covered: _Input,
+    seed: int = 0,
+    seed2: int = 0,
+    aspect_ratio_range: collections.abc.Sequence[float] = ...,
+    area_range: collections.abc.Sequence[float] = ...,
+    max_attempts: int = 100,
+    use_image_if_no_bounding_boxes: bool = False,
+    name: str | None = None,
+) -> _SampleDistortedBoundingBoxV2Outputs: ...
+
+def SamplingDataset(
+    *,
+    input_dataset: _Input,
+    rate: _Input,
+    seed: _Input,
+    seed2: _Input,
+    output_types: collections.abc.Sequence[_Type],
+    output_shapes: collections.abc.Sequence[_Shape],
+    name: str | None = None,
+) -> _Tensor: ...
+
+def Save(
+    *,
+    filename: _Input,
+    tensor_names: _Input,
+    data: collections.abc.Sequence[_Input],
+    name: str | None = None,
+) -> opkernel.graph.Operation | None: ...
+
+def SaveDataset(
+    *,
+    input_dataset: _Input,
+    path: _Input,
+    shard_func_other_args: collections.abc.Sequence[_Input],
+    shard_func: _Func,
+    compression: str | bytes = '',
+    use_shard_func: bool = True,
+    name: str | None = None,
+) -> opkernel.graph.Operation | None: ...
+
+def SaveDatasetV2(
+    *,
+    input_dataset: _Input,
+    path: _Input,
+    shard_func_other_args: collections.abc.Sequence[_Input],
+    shard_func: _Func,
+    output_types: collections.abc.Sequence[_Type],
+    output_shapes: collections.abc.Sequence[_Shape],
+    compression: str | bytes = '',
+    use_shard_func: bool = True,
+    name: str | None = None,
+) -> _Tensor: ...
+
+def SaveSlices(
+    *,
+    filename: _Input,
+    tensor_names: _Input,
+    shapes_and_slices: _Input,
+    data: collections.abc.Sequence[_Input],
+    name: str | None = None,
+) -> opkernel.graph.Operation | None: ...
+
+def SaveV2(
+    *,
+    prefix: _Input,
+    tensor_names: _Input,
+    shape_and_slices: _Input,
+    tensors: collections.abc.Sequence[_Input],
+    name: str | None = None,
+) -> opkernel.graph.Operation | None: ...
+
+def ScalarSummary(
+    *,
+    tags: _Input,
+    values: _Input,
+    name: str | None = None,
+) -> _Tensor: ...
 
 def ScaleAndTranslate(
     *,
@@ -5150,6 +12605,20 @@ def ScaleAndTranslateGrad(
     name: str | None = None,
 ) -> _Tensor:
     """The gradient of ScaleAndTranslate by its images, of `original_image`'s size."""
+
+def ScanDataset(
+    *,
+    input_dataset: _Input,
+    initial_state: collections.abc.Sequence[_Input],
+    other_arguments: collections.abc.Sequence[_Input],
+    f: _Func,
+    output_types: collections.abc.Sequence[_Type],
+    output_shapes: collections.abc.Sequence[_Shape],
+    preserve_cardinality: bool = False,
+    use_default_device: bool = True,
+    metadata: str | bytes = '',
+    name: str | None = None,
+) -> _Tensor: ...
 
 def ScatterAdd(
     *,
@@ -5296,6 +12765,72 @@ def ScatterUpdate(
 ) -> _Tensor:
     """As ResourceScatterUpdate, on the variable that `ref` refers to."""
 
+def SdcaFprint(
+    *,
+    input: _Input,
+    name: str | None = None,
+) -> _Tensor: ...
+
+class _SdcaOptimizerOutputs(typing.NamedTuple):
+    out_example_state_data: _Tensor
+    out_delta_sparse_weights: list[_Tensor]
+    out_delta_dense_weights: list[_Tensor]
+
+def SdcaOptimizer(
+    *,
+    sparse_example_indices: collections.abc.Sequence[_Input],
+    sparse_feature_indices: collections.abc.Sequence[_Input],
+    sparse_feature_values: collections.abc.Sequence[_Input],
+    dense_features: collections.abc.Sequence[_Input],
+    example_weights: _Input,
+    example_labels: _Input,
+    sparse_indices: collections.abc.Sequence[_Input],
+    sparse_weights: collections.abc.Sequence[_Input],
+    dense_weights: collections.abc.Sequence[_Input],
+    example_state_data: _Input,
+    loss_type: typing.Literal['logistic_loss', 'squared_loss', 'hinge_loss', 'smooth_hinge_loss', 'poisson_loss'],
+    l1: float,
+    l2: float,
+    num_loss_partitions: int,
+    num_inner_iterations: int,
+    adaptative: bool = False,
+    name: str | None = None,
+) -> _SdcaOptimizerOutputs: ...
+
+class _SdcaOptimizerV2Outputs(typing.NamedTuple):
+    out_example_state_data: _Tensor
+    out_delta_sparse_weights: list[_Tensor]
+    out_delta_dense_weights: list[_Tensor]
+
+def SdcaOptimizerV2(
+    *,
+    sparse_example_indices: collections.abc.Sequence[_Input],
+    sparse_feature_indices: collections.abc.Sequence[_Input],
+    sparse_feature_values: collections.abc.Sequence[_Input],
+    dense_features: collections.abc.Sequence[_Input],
+    example_weights: _Input,
+    example_labels: _Input,
+    sparse_indices: collections.abc.Sequence[_Input],
+    sparse_weights: collections.abc.Sequence[_Input],
+    dense_weights: collections.abc.Sequence[_Input],
+    example_state_data: _Input,
+    loss_type: typing.Literal['logistic_loss', 'squared_loss', 'hinge_loss', 'smooth_hinge_loss', 'poisson_loss'],
+    l1: float,
+    l2: float,
+    num_loss_partitions: int,
+    num_inner_iterations: int,
+    adaptive: bool = False,
+    name: str | None = None,
+) -> _SdcaOptimizerV2Outputs: ...
+
+def SdcaShrinkL1(
+    *,
+    weights: collections.abc.Sequence[_Input],
+    l1: float,
+    l2: float,
+    name: str | None = None,
+) -> opkernel.graph.Operation | None: ...
+
 def SegmentMax(
     *,
     data: _Input,
@@ -5390,6 +12925,23 @@ def SelectV2(
 ) -> _Tensor:
     """Elements of `t` where `condition` is true, of `e` elsewhere; all three are broadcast."""
 
+def SelfAdjointEig(
+    *,
+    input: _Input,
+    name: str | None = None,
+) -> _Tensor: ...
+
+class _SelfAdjointEigV2Outputs(typing.NamedTuple):
+    e: _Tensor
+    v: _Tensor
+
+def SelfAdjointEigV2(
+    *,
+    input: _Input,
+    compute_v: bool = True,
+    name: str | None = None,
+) -> _SelfAdjointEigV2Outputs: ...
+
 def Selu(
     *,
     features: _Input,
@@ -5417,6 +12969,65 @@ def Send(
 ) -> opkernel.graph.Operation | None:
     """Hands a tensor over to the node that receives it."""
 
+def SendTPUEmbeddingGradients(
+    *,
+    inputs: collections.abc.Sequence[_Input],
+    learning_rates: collections.abc.Sequence[_Input],
+    config: str | bytes,
+    name: str | None = None,
+) -> opkernel.graph.Operation | None: ...
+
+def SerializeIterator(
+    *,
+    resource_handle: _Input,
+    external_state_policy: int = 0,
+    name: str | None = None,
+) -> _Tensor: ...
+
+def SerializeManySparse(
+    *,
+    sparse_indices: _Input,
+    sparse_values: _Input,
+    sparse_shape: _Input,
+    out_type: _Type = ...,
+    name: str | None = None,
+) -> _Tensor: ...
+
+def SerializeSparse(
+    *,
+    sparse_indices: _Input,
+    sparse_values: _Input,
+    sparse_shape: _Input,
+    out_type: _Type = ...,
+    name: str | None = None,
+) -> _Tensor: ...
+
+def SerializeTensor(
+    *,
+    tensor: _Input,
+    name: str | None = None,
+) -> _Tensor: ...
+
+def SetSize(
+    *,
+    set_indices: _Input,
+    set_values: _Input,
+    set_shape: _Input,
+    validate_indices: bool = True,
+    name: str | None = None,
+) -> _Tensor: ...
+
+def SetStatsAggregatorDataset(
+    *,
+    input_dataset: _Input,
+    stats_aggregator: _Input,
+    tag: _Input,
+    counter_prefix: _Input,
+    output_types: collections.abc.Sequence[_Type],
+    output_shapes: collections.abc.Sequence[_Shape],
+    name: str | None = None,
+) -> _Tensor: ...
+
 def Shape(
     *,
     input: _Input,
@@ -5432,6 +13043,110 @@ def ShapeN(
     name: str | None = None,
 ) -> list[_Tensor]:
     """The shape of each tensor of `input`, as a vector."""
+
+def ShardDataset(
+    *,
+    input_dataset: _Input,
+    num_shards: _Input,
+    index: _Input,
+    output_types: collections.abc.Sequence[_Type],
+    output_shapes: collections.abc.Sequence[_Shape],
+    require_non_empty: bool = False,
+    metadata: str | bytes = '',
+    name: str | None = None,
+) -> _Tensor: ...
+
+def ShardedFilename(
+    *,
+    basename: _Input,
+    shard: _Input,
+    num_shards: _Input,
+    name: str | None = None,
+) -> _Tensor: ...
+
+def ShardedFilespec(
+    *,
+    basename: _Input,
+    num_shards: _Input,
+    name: str | None = None,
+) -> _Tensor: ...
+
+def ShuffleAndRepeatDataset(
+    *,
+    input_dataset: _Input,
+    buffer_size: _Input,
+    seed: _Input,
+    seed2: _Input,
+    count: _Input,
+    output_types: collections.abc.Sequence[_Type],
+    output_shapes: collections.abc.Sequence[_Shape],
+    reshuffle_each_iteration: bool = True,
+    metadata: str | bytes = '',
+    name: str | None = None,
+) -> _Tensor: ...
+
+def ShuffleAndRepeatDatasetV2(
+    *,
+    input_dataset: _Input,
+    buffer_size: _Input,
+    seed: _Input,
+    seed2: _Input,
+    count: _Input,
+    seed_generator: _Input,
+    output_types: collections.abc.Sequence[_Type],
+    output_shapes: collections.abc.Sequence[_Shape],
+    reshuffle_each_iteration: bool = True,
+    metadata: str | bytes = '',
+    name: str | None = None,
+) -> _Tensor: ...
+
+def ShuffleDataset(
+    *,
+    input_dataset: _Input,
+    buffer_size: _Input,
+    seed: _Input,
+    seed2: _Input,
+    output_types: collections.abc.Sequence[_Type],
+    output_shapes: collections.abc.Sequence[_Shape],
+    reshuffle_each_iteration: bool = True,
+    metadata: str | bytes = '',
+    name: str | None = None,
+) -> _Tensor: ...
+
+def ShuffleDatasetV2(
+    *,
+    input_dataset: _Input,
+    buffer_size: _Input,
+    seed_generator: _Input,
+    output_types: collections.abc.Sequence[_Type],
+    output_shapes: collections.abc.Sequence[_Shape],
+    metadata: str | bytes = '',
+    name: str | None = None,
+) -> _Tensor: ...
+
+def ShuffleDatasetV3(
+    *,
+    input_dataset: _Input,
+    buffer_size: _Input,
+    seed: _Input,
+    seed2: _Input,
+    seed_generator: _Input,
+    output_types: collections.abc.Sequence[_Type],
+    output_shapes: collections.abc.Sequence[_Shape],
+    reshuffle_each_iteration: bool = True,
+    metadata: str | bytes = '',
+    name: str | None = None,
+) -> _Tensor: ...
+
+def ShutdownDistributedTPU(
+    *,
+    name: str | None = None,
+) -> opkernel.graph.Operation | None: ...
+
+def ShutdownTPUSystem(
+    *,
+    name: str | None = None,
+) -> _Tensor: ...
 
 def Sigmoid(
     *,
@@ -5455,6 +13170,18 @@ def Sign(
 ) -> _Tensor:
     """-1, 0 or 1 by the sign of `x`, NaN for NaN; of a complex number, `x / |x|`."""
 
+def Simple(
+    *,
+    a: _Input,
+    name: str | None = None,
+) -> _Tensor: ...
+
+def SimpleStruct(
+    *,
+    n_a: int,
+    name: str | None = None,
+) -> list[_Tensor]: ...
+
 def Sin(
     *,
     x: _Input,
@@ -5477,6 +13204,57 @@ def Size(
 ) -> _Tensor:
     """The number of elements of `input`."""
 
+def SkipDataset(
+    *,
+    input_dataset: _Input,
+    count: _Input,
+    output_types: collections.abc.Sequence[_Type],
+    output_shapes: collections.abc.Sequence[_Shape],
+    metadata: str | bytes = '',
+    name: str | None = None,
+) -> _Tensor: ...
+
+class _SkipgramOutputs(typing.NamedTuple):
+    vocab_word: _Tensor
+    vocab_freq: _Tensor
+    words_per_epoch: _Tensor
+    current_epoch: _Tensor
+    total_words_processed: _Tensor
+    examples: _Tensor
+    labels: _Tensor
+
+def Skipgram(
+    *,
+    filename: str | bytes,
+    batch_size: int,
+    window_size: int = 5,
+    min_count: int = 5,
+    subsample: float = 0.001,
+    name: str | None = None,
+) -> _SkipgramOutputs: ...
+
+def SleepDataset(
+    *,
+    input_dataset: _Input,
+    sleep_microseconds: _Input,
+    output_types: collections.abc.Sequence[_Type],
+    output_shapes: collections.abc.Sequence[_Shape],
+    name: str | None = None,
+) -> _Tensor: ...
+
+def SleepIdentityOp(
+    *,
+    sleep_seconds: _Input,
+    input: _Input,
+    name: str | None = None,
+) -> _Tensor: ...
+
+def SleepOp(
+    *,
+    sleep_seconds: _Input,
+    name: str | None = None,
+) -> opkernel.graph.Operation | None: ...
+
 def Slice(
     *,
     input: _Input,
@@ -5486,12 +13264,103 @@ def Slice(
 ) -> _Tensor:
     """The block of `input` that starts at `begin` and has shape `size`; -1 is all that is left."""
 
+def SlidingWindowDataset(
+    *,
+    input_dataset: _Input,
+    window_size: _Input,
+    window_shift: _Input,
+    window_stride: _Input,
+    output_types: collections.abc.Sequence[_Type],
+    output_shapes: collections.abc.Sequence[_Shape],
+    drop_remainder: bool = True,
+    name: str | None = None,
+) -> _Tensor: ...
+
 def Snapshot(
     *,
     input: _Input,
     name: str | None = None,
 ) -> _Tensor:
     """A copy of `input`."""
+
+def SnapshotChunkDataset(
+    *,
+    chunk_file: _Input,
+    output_types: collections.abc.Sequence[_Type],
+    output_shapes: collections.abc.Sequence[_Shape],
+    compression: str | bytes = '',
+    name: str | None = None,
+) -> _Tensor: ...
+
+def SnapshotDataset(
+    *,
+    input_dataset: _Input,
+    path: _Input,
+    output_types: collections.abc.Sequence[_Type],
+    output_shapes: collections.abc.Sequence[_Shape],
+    compression: str | bytes = '',
+    reader_path_prefix: str | bytes = '',
+    writer_path_prefix: str | bytes = '',
+    shard_size_bytes: int = 10737418240,
+    pending_snapshot_expiry_seconds: int = 86400,
+    num_reader_threads: int = 1,
+    reader_buffer_size: int = 1,
+    num_writer_threads: int = 1,
+    writer_buffer_size: int = 1,
+    shuffle_on_read: bool = False,
+    seed: int = 0,
+    seed2: int = 0,
+    mode: str | bytes = 'auto',
+    snapshot_name: str | bytes = '',
+    name: str | None = None,
+) -> _Tensor: ...
+
+def SnapshotDatasetReader(
+    *,
+    shard_dir: _Input,
+    start_index: _Input,
+    output_types: collections.abc.Sequence[_Type],
+    output_shapes: collections.abc.Sequence[_Shape],
+    version: int,
+    compression: str | bytes = '',
+    name: str | None = None,
+) -> _Tensor: ...
+
+def SnapshotDatasetV2(
+    *,
+    input_dataset: _Input,
+    path: _Input,
+    reader_func_other_args: collections.abc.Sequence[_Input],
+    shard_func_other_args: collections.abc.Sequence[_Input],
+    output_types: collections.abc.Sequence[_Type],
+    output_shapes: collections.abc.Sequence[_Shape],
+    reader_func: _Func,
+    shard_func: _Func,
+    compression: str | bytes = '',
+    reader_prefix: str | bytes = '',
+    writer_prefix: str | bytes = '',
+    hash_valid: bool = False,
+    hash: int = 0,
+    metadata: str | bytes = '',
+    name: str | None = None,
+) -> _Tensor: ...
+
+def SnapshotNestedDatasetReader(
+    *,
+    inputs: collections.abc.Sequence[_Input],
+    output_types: collections.abc.Sequence[_Type],
+    output_shapes: collections.abc.Sequence[_Shape],
+    name: str | None = None,
+) -> _Tensor: ...
+
+def SobolSample(
+    *,
+    dim: _Input,
+    num_results: _Input,
+    skip: _Input,
+    dtype: _Type = ...,
+    name: str | None = None,
+) -> _Tensor: ...
 
 def Softmax(
     *,
@@ -5541,6 +13410,29 @@ def SoftsignGrad(
     name: str | None = None,
 ) -> _Tensor:
     """The gradient of Softsign, from that of its result and `features`."""
+
+class _SortListOfSparseCoreCooTensorsOutputs(typing.NamedTuple):
+    sorted_row_ids: _Tensor
+    sorted_col_ids: _Tensor
+    sorted_gains: _Tensor
+    id_counts: _Tensor
+
+def SortListOfSparseCoreCooTensors(
+    *,
+    row_ids_list: collections.abc.Sequence[_Input],
+    col_ids_list: collections.abc.Sequence[_Input],
+    gains_list: collections.abc.Sequence[_Input],
+    sample_count_list: collections.abc.Sequence[int],
+    col_offset_list: collections.abc.Sequence[int],
+    num_replica: int,
+    table_vocab_size: int,
+    feature_width: int,
+    num_sc_per_chip: int,
+    max_ids_per_sparse_core: int,
+    max_unique_ids_per_sparse_core: int,
+    table_name: str | bytes,
+    name: str | None = None,
+) -> _SortListOfSparseCoreCooTensorsOutputs: ...
 
 def SpaceToBatch(
     *,
@@ -5594,6 +13486,36 @@ def SparseAccumulatorTakeGradient(
     name: str | None = None,
 ) -> _SparseAccumulatorTakeGradientOutputs:
     """Takes the mean, or sum, of the rows out; waits until there are enough gradients."""
+
+class _SparseAddOutputs(typing.NamedTuple):
+    sum_indices: _Tensor
+    sum_values: _Tensor
+    sum_shape: _Tensor
+
+def SparseAdd(
+    *,
+    a_indices: _Input,
+    a_values: _Input,
+    a_shape: _Input,
+    b_indices: _Input,
+    b_values: _Input,
+    b_shape: _Input,
+    thresh: _Input,
+    name: str | None = None,
+) -> _SparseAddOutputs: ...
+
+class _SparseAddGradOutputs(typing.NamedTuple):
+    a_val_grad: _Tensor
+    b_val_grad: _Tensor
+
+def SparseAddGrad(
+    *,
+    backprop_val_grad: _Input,
+    a_indices: _Input,
+    b_indices: _Input,
+    sum_indices: _Input,
+    name: str | None = None,
+) -> _SparseAddGradOutputs: ...
 
 def SparseApplyAdadelta(
     *,
@@ -5774,6 +13696,20 @@ def SparseBincount(
 ) -> _Tensor:
     """The sum of the weights of each value of a sparse vector, or row of a matrix."""
 
+class _SparseConcatOutputs(typing.NamedTuple):
+    output_indices: _Tensor
+    output_values: _Tensor
+    output_shape: _Tensor
+
+def SparseConcat(
+    *,
+    indices: collections.abc.Sequence[_Input],
+    values: collections.abc.Sequence[_Input],
+    shapes: collections.abc.Sequence[_Input],
+    concat_dim: int,
+    name: str | None = None,
+) -> _SparseConcatOutputs: ...
+
 def SparseConditionalAccumulator(
     *,
     dtype: _Type,
@@ -5784,6 +13720,127 @@ def SparseConditionalAccumulator(
     name: str | None = None,
 ) -> _Tensor:
     """An accumulator of gradients."""
+
+class _SparseCountSparseOutputOutputs(typing.NamedTuple):
+    output_indices: _Tensor
+    output_values: _Tensor
+    output_dense_shape: _Tensor
+
+def SparseCountSparseOutput(
+    *,
+    indices: _Input,
+    values: _Input,
+    dense_shape: _Input,
+    weights: _Input,
+    binary_output: bool,
+    minlength: int = -1,
+    maxlength: int = -1,
+    name: str | None = None,
+) -> _SparseCountSparseOutputOutputs: ...
+
+class _SparseCrossOutputs(typing.NamedTuple):
+    output_indices: _Tensor
+    output_values: _Tensor
+    output_shape: _Tensor
+
+def SparseCross(
+    *,
+    indices: collections.abc.Sequence[_Input],
+    values: collections.abc.Sequence[_Input],
+    shapes: collections.abc.Sequence[_Input],
+    dense_inputs: collections.abc.Sequence[_Input],
+    hashed_output: bool,
+    num_buckets: int,
+    hash_key: int,
+    out_type: _Type,
+    internal_type: _Type,
+    name: str | None = None,
+) -> _SparseCrossOutputs: ...
+
+class _SparseCrossHashedOutputs(typing.NamedTuple):
+    output_indices: _Tensor
+    output_values: _Tensor
+    output_shape: _Tensor
+
+def SparseCrossHashed(
+    *,
+    indices: collections.abc.Sequence[_Input],
+    values: collections.abc.Sequence[_Input],
+    shapes: collections.abc.Sequence[_Input],
+    dense_inputs: collections.abc.Sequence[_Input],
+    num_buckets: _Input,
+    strong_hash: _Input,
+    salt: _Input,
+    name: str | None = None,
+) -> _SparseCrossHashedOutputs: ...
+
+class _SparseCrossV2Outputs(typing.NamedTuple):
+    output_indices: _Tensor
+    output_values: _Tensor
+    output_shape: _Tensor
+
+def SparseCrossV2(
+    *,
+    indices: collections.abc.Sequence[_Input],
+    values: collections.abc.Sequence[_Input],
+    shapes: collections.abc.Sequence[_Input],
+    dense_inputs: collections.abc.Sequence[_Input],
+    sep: _Input,
+    name: str | None = None,
+) -> _SparseCrossV2Outputs: ...
+
+def SparseDenseCwiseAdd(
+    *,
+    sp_indices: _Input,
+    sp_values: _Input,
+    sp_shape: _Input,
+    dense: _Input,
+    name: str | None = None,
+) -> _Tensor: ...
+
+def SparseDenseCwiseDiv(
+    *,
+    sp_indices: _Input,
+    sp_values: _Input,
+    sp_shape: _Input,
+    dense: _Input,
+    name: str | None = None,
+) -> _Tensor: ...
+
+def SparseDenseCwiseMul(
+    *,
+    sp_indices: _Input,
+    sp_values: _Input,
+    sp_shape: _Input,
+    dense: _Input,
+    name: str | None = None,
+) -> _Tensor: ...
+
+class _SparseFillEmptyRowsOutputs(typing.NamedTuple):
+    output_indices: _Tensor
+    output_values: _Tensor
+    empty_row_indicator: _Tensor
+    reverse_index_map: _Tensor
+
+def SparseFillEmptyRows(
+    *,
+    indices: _Input,
+    values: _Input,
+    dense_shape: _Input,
+    default_value: _Input,
+    name: str | None = None,
+) -> _SparseFillEmptyRowsOutputs: ...
+
+class _SparseFillEmptyRowsGradOutputs(typing.NamedTuple):
+    d_values: _Tensor
+    d_default_value: _Tensor
+
+def SparseFillEmptyRowsGrad(
+    *,
+    reverse_index_map: _Input,
+    grad_values: _Input,
+    name: str | None = None,
+) -> _SparseFillEmptyRowsGradOutputs: ...
 
 def SparseMatMul(
     *,
@@ -5796,6 +13853,171 @@ def SparseMatMul(
     name: str | None = None,
 ) -> _Tensor:
     """As MatMul, in float; `a_is_sparse` and `b_is_sparse` hint at matrices of many zeros."""
+
+def SparseMatrixAdd(
+    *,
+    a: _Input,
+    b: _Input,
+    alpha: _Input,
+    beta: _Input,
+    name: str | None = None,
+) -> _Tensor: ...
+
+def SparseMatrixMatMul(
+    *,
+    a: _Input,
+    b: _Input,
+    transpose_a: bool = False,
+    transpose_b: bool = False,
+    adjoint_a: bool = False,
+    adjoint_b: bool = False,
+    transpose_output: bool = False,
+    conjugate_output: bool = False,
+    name: str | None = None,
+) -> _Tensor: ...
+
+def SparseMatrixMul(
+    *,
+    a: _Input,
+    b: _Input,
+    name: str | None = None,
+) -> _Tensor: ...
+
+def SparseMatrixNNZ(
+    *,
+    sparse_matrix: _Input,
+    name: str | None = None,
+) -> _Tensor: ...
+
+def SparseMatrixOrderingAMD(
+    *,
+    input: _Input,
+    name: str | None = None,
+) -> _Tensor: ...
+
+def SparseMatrixSoftmax(
+    *,
+    logits: _Input,
+    type: _Type,
+    name: str | None = None,
+) -> _Tensor: ...
+
+def SparseMatrixSoftmaxGrad(
+    *,
+    softmax: _Input,
+    grad_softmax: _Input,
+    type: _Type,
+    name: str | None = None,
+) -> _Tensor: ...
+
+def SparseMatrixSparseCholesky(
+    *,
+    input: _Input,
+    permutation: _Input,
+    type: _Type,
+    name: str | None = None,
+) -> _Tensor: ...
+
+def SparseMatrixSparseMatMul(
+    *,
+    a: _Input,
+    b: _Input,
+    type: _Type,
+    transpose_a: bool = False,
+    transpose_b: bool = False,
+    adjoint_a: bool = False,
+    adjoint_b: bool = False,
+    name: str | None = None,
+) -> _Tensor: ...
+
+def SparseMatrixTranspose(
+    *,
+    input: _Input,
+    type: _Type,
+    conjugate: bool = False,
+    name: str | None = None,
+) -> _Tensor: ...
+
+def SparseMatrixZeros(
+    *,
+    dense_shape: _Input,
+    type: _Type,
+    name: str | None = None,
+) -> _Tensor: ...
+
+def SparseReduceMax(
+    *,
+    input_indices: _Input,
+    input_values: _Input,
+    input_shape: _Input,
+    reduction_axes: _Input,
+    keep_dims: bool = False,
+    name: str | None = None,
+) -> _Tensor: ...
+
+class _SparseReduceMaxSparseOutputs(typing.NamedTuple):
+    output_indices: _Tensor
+    output_values: _Tensor
+    output_shape: _Tensor
+
+def SparseReduceMaxSparse(
+    *,
+    input_indices: _Input,
+    input_values: _Input,
+    input_shape: _Input,
+    reduction_axes: _Input,
+    keep_dims: bool = False,
+    name: str | None = None,
+) -> _SparseReduceMaxSparseOutputs: ...
+
+def SparseReduceSum(
+    *,
+    input_indices: _Input,
+    input_values: _Input,
+    input_shape: _Input,
+    reduction_axes: _Input,
+    keep_dims: bool = False,
+    name: str | None = None,
+) -> _Tensor: ...
+
+class _SparseReduceSumSparseOutputs(typing.NamedTuple):
+    output_indices: _Tensor
+    output_values: _Tensor
+    output_shape: _Tensor
+
+def SparseReduceSumSparse(
+    *,
+    input_indices: _Input,
+    input_values: _Input,
+    input_shape: _Input,
+    reduction_axes: _Input,
+    keep_dims: bool = False,
+    name: str | None = None,
+) -> _SparseReduceSumSparseOutputs: ...
+
+class _SparseReorderOutputs(typing.NamedTuple):
+    output_indices: _Tensor
+    output_values: _Tensor
+
+def SparseReorder(
+    *,
+    input_indices: _Input,
+    input_values: _Input,
+    input_shape: _Input,
+    name: str | None = None,
+) -> _SparseReorderOutputs: ...
+
+class _SparseReshapeOutputs(typing.NamedTuple):
+    output_indices: _Tensor
+    output_shape: _Tensor
+
+def SparseReshape(
+    *,
+    input_indices: _Input,
+    input_shape: _Input,
+    new_shape: _Input,
+    name: str | None = None,
+) -> _SparseReshapeOutputs: ...
 
 def SparseSegmentMean(
     *,
@@ -5932,6 +14154,38 @@ def SparseSegmentSumWithNumSegments(
 ) -> _Tensor:
     """The sums of the rows `indices` of `data`, by the sorted `segment_ids`."""
 
+class _SparseSliceOutputs(typing.NamedTuple):
+    output_indices: _Tensor
+    output_values: _Tensor
+    output_shape: _Tensor
+
+def SparseSlice(
+    *,
+    indices: _Input,
+    values: _Input,
+    shape: _Input,
+    start: _Input,
+    size: _Input,
+    name: str | None = None,
+) -> _SparseSliceOutputs: ...
+
+def SparseSliceGrad(
+    *,
+    backprop_val_grad: _Input,
+    input_indices: _Input,
+    input_start: _Input,
+    output_indices: _Input,
+    name: str | None = None,
+) -> _Tensor: ...
+
+def SparseSoftmax(
+    *,
+    sp_indices: _Input,
+    sp_values: _Input,
+    sp_shape: _Input,
+    name: str | None = None,
+) -> _Tensor: ...
+
 class _SparseSoftmaxCrossEntropyWithLogitsOutputs(typing.NamedTuple):
     loss: _Tensor
     backprop: _Tensor
@@ -5944,6 +14198,121 @@ def SparseSoftmaxCrossEntropyWithLogits(
 ) -> _SparseSoftmaxCrossEntropyWithLogitsOutputs:
     """The cross entropy of each row of softmax(features) with the certainty of one class."""
 
+class _SparseSparseMaximumOutputs(typing.NamedTuple):
+    output_indices: _Tensor
+    output_values: _Tensor
+
+def SparseSparseMaximum(
+    *,
+    a_indices: _Input,
+    a_values: _Input,
+    a_shape: _Input,
+    b_indices: _Input,
+    b_values: _Input,
+    b_shape: _Input,
+    name: str | None = None,
+) -> _SparseSparseMaximumOutputs: ...
+
+class _SparseSparseMinimumOutputs(typing.NamedTuple):
+    output_indices: _Tensor
+    output_values: _Tensor
+
+def SparseSparseMinimum(
+    *,
+    a_indices: _Input,
+    a_values: _Input,
+    a_shape: _Input,
+    b_indices: _Input,
+    b_values: _Input,
+    b_shape: _Input,
+    name: str | None = None,
+) -> _SparseSparseMinimumOutputs: ...
+
+class _SparseSplitOutputs(typing.NamedTuple):
+    output_indices: list[_Tensor]
+    output_values: list[_Tensor]
+    output_shape: list[_Tensor]
+
+def SparseSplit(
+    *,
+    split_dim: _Input,
+    indices: _Input,
+    values: _Input,
+    shape: _Input,
+    num_split: int,
+    name: str | None = None,
+) -> _SparseSplitOutputs: ...
+
+def SparseTensorDenseAdd(
+    *,
+    a_indices: _Input,
+    a_values: _Input,
+    a_shape: _Input,
+    b: _Input,
+    name: str | None = None,
+) -> _Tensor: ...
+
+def SparseTensorDenseMatMul(
+    *,
+    a_indices: _Input,
+    a_values: _Input,
+    a_shape: _Input,
+    b: _Input,
+    adjoint_a: bool = False,
+    adjoint_b: bool = False,
+    name: str | None = None,
+) -> _Tensor: ...
+
+def SparseTensorSliceDataset(
+    *,
+    indices: _Input,
+    values: _Input,
+    dense_shape: _Input,
+    name: str | None = None,
+) -> _Tensor: ...
+
+def SparseTensorToCSRSparseMatrix(
+    *,
+    indices: _Input,
+    values: _Input,
+    dense_shape: _Input,
+    name: str | None = None,
+) -> _Tensor: ...
+
+def SparseToDense(
+    *,
+    sparse_indices: _Input,
+    output_shape: _Input,
+    sparse_values: _Input,
+    default_value: _Input,
+    validate_indices: bool = True,
+    name: str | None = None,
+) -> _Tensor: ...
+
+class _SparseToSparseSetOperationOutputs(typing.NamedTuple):
+    result_indices: _Tensor
+    result_values: _Tensor
+    result_shape: _Tensor
+
+def SparseToSparseSetOperation(
+    *,
+    set1_indices: _Input,
+    set1_values: _Input,
+    set1_shape: _Input,
+    set2_indices: _Input,
+    set2_values: _Input,
+    set2_shape: _Input,
+    set_operation: str | bytes,
+    validate_indices: bool = True,
+    name: str | None = None,
+) -> _SparseToSparseSetOperationOutputs: ...
+
+def Spence(
+    *,
+    x: _Input,
+    name: str | None = None,
+) -> _Tensor: ...
+
 def Split(
     *,
     axis: _Input,
@@ -5952,6 +14321,20 @@ def Split(
     name: str | None = None,
 ) -> list[_Tensor]:
     """`value` in `num_split` equal parts along dimension `split_dim`."""
+
+class _SplitDedupDataOutputs(typing.NamedTuple):
+    integer_tensor: _Tensor
+    float_tensor: _Tensor
+
+def SplitDedupData(
+    *,
+    input: _Input,
+    integer_type: _Type,
+    float_type: _Type,
+    tuple_mask: str | bytes,
+    config: str | bytes = '',
+    name: str | None = None,
+) -> _SplitDedupDataOutputs: ...
 
 def SplitV(
     *,
@@ -5962,6 +14345,16 @@ def SplitV(
     name: str | None = None,
 ) -> list[_Tensor]:
     """`value` in parts of sizes `size_splits` along dimension `split_dim`; one may be -1."""
+
+def SqlDataset(
+    *,
+    driver_name: _Input,
+    data_source_name: _Input,
+    query: _Input,
+    output_types: collections.abc.Sequence[_Type],
+    output_shapes: collections.abc.Sequence[_Shape],
+    name: str | None = None,
+) -> _Tensor: ...
 
 def Sqrt(
     *,
@@ -6123,6 +14516,71 @@ def StatefulPartitionedCall(
 ) -> list[_Tensor]:
     """f(args)."""
 
+def StatefulRandomBinomial(
+    *,
+    resource: _Input,
+    algorithm: _Input,
+    shape: _Input,
+    counts: _Input,
+    probs: _Input,
+    dtype: _Type = ...,
+    name: str | None = None,
+) -> _Tensor: ...
+
+def StatefulStandardNormal(
+    *,
+    resource: _Input,
+    shape: _Input,
+    dtype: _Type = ...,
+    name: str | None = None,
+) -> _Tensor: ...
+
+def StatefulStandardNormalV2(
+    *,
+    resource: _Input,
+    algorithm: _Input,
+    shape: _Input,
+    dtype: _Type = ...,
+    name: str | None = None,
+) -> _Tensor: ...
+
+def StatefulTruncatedNormal(
+    *,
+    resource: _Input,
+    algorithm: _Input,
+    shape: _Input,
+    dtype: _Type = ...,
+    name: str | None = None,
+) -> _Tensor: ...
+
+def StatefulUniform(
+    *,
+    resource: _Input,
+    algorithm: _Input,
+    shape: _Input,
+    dtype: _Type = ...,
+    name: str | None = None,
+) -> _Tensor: ...
+
+def StatefulUniformFullInt(
+    *,
+    resource: _Input,
+    algorithm: _Input,
+    shape: _Input,
+    dtype: _Type = ...,
+    name: str | None = None,
+) -> _Tensor: ...
+
+def StatefulUniformInt(
+    *,
+    resource: _Input,
+    algorithm: _Input,
+    shape: _Input,
+    minval: _Input,
+    maxval: _Input,
+    name: str | None = None,
+) -> _Tensor: ...
+
 def StatelessCase(
     *,
     branch_index: _Input,
@@ -6146,6 +14604,208 @@ def StatelessIf(
 ) -> list[_Tensor]:
     """then_branch(input) if cond holds, else else_branch(input)."""
 
+def StatelessMultinomial(
+    *,
+    logits: _Input,
+    num_samples: _Input,
+    seed: _Input,
+    output_dtype: _Type = ...,
+    name: str | None = None,
+) -> _Tensor: ...
+
+def StatelessParameterizedTruncatedNormal(
+    *,
+    shape: _Input,
+    seed: _Input,
+    means: _Input,
+    stddevs: _Input,
+    minvals: _Input,
+    maxvals: _Input,
+    name: str | None = None,
+) -> _Tensor: ...
+
+def StatelessRandomBinomial(
+    *,
+    shape: _Input,
+    seed: _Input,
+    counts: _Input,
+    probs: _Input,
+    dtype: _Type = ...,
+    name: str | None = None,
+) -> _Tensor: ...
+
+def StatelessRandomGammaV2(
+    *,
+    shape: _Input,
+    seed: _Input,
+    alpha: _Input,
+    name: str | None = None,
+) -> _Tensor: ...
+
+def StatelessRandomGammaV3(
+    *,
+    shape: _Input,
+    key: _Input,
+    counter: _Input,
+    alg: _Input,
+    alpha: _Input,
+    name: str | None = None,
+) -> _Tensor: ...
+
+def StatelessRandomGetAlg(
+    *,
+    name: str | None = None,
+) -> _Tensor: ...
+
+class _StatelessRandomGetKeyCounterOutputs(typing.NamedTuple):
+    key: _Tensor
+    counter: _Tensor
+
+def StatelessRandomGetKeyCounter(
+    *,
+    seed: _Input,
+    name: str | None = None,
+) -> _StatelessRandomGetKeyCounterOutputs: ...
+
+class _StatelessRandomGetKeyCounterAlgOutputs(typing.NamedTuple):
+    key: _Tensor
+    counter: _Tensor
+    alg: _Tensor
+
+def StatelessRandomGetKeyCounterAlg(
+    *,
+    seed: _Input,
+    name: str | None = None,
+) -> _StatelessRandomGetKeyCounterAlgOutputs: ...
+
+def StatelessRandomNormal(
+    *,
+    shape: _Input,
+    seed: _Input,
+    dtype: _Type = ...,
+    name: str | None = None,
+) -> _Tensor: ...
+
+def StatelessRandomNormalV2(
+    *,
+    shape: _Input,
+    key: _Input,
+    counter: _Input,
+    alg: _Input,
+    dtype: _Type = ...,
+    name: str | None = None,
+) -> _Tensor: ...
+
+def StatelessRandomPoisson(
+    *,
+    shape: _Input,
+    seed: _Input,
+    lam: _Input,
+    dtype: _Type,
+    name: str | None = None,
+) -> _Tensor: ...
+
+def StatelessRandomUniform(
+    *,
+    shape: _Input,
+    seed: _Input,
+    dtype: _Type = ...,
+    name: str | None = None,
+) -> _Tensor: ...
+
+def StatelessRandomUniformFullInt(
+    *,
+    shape: _Input,
+    seed: _Input,
+    dtype: _Type = ...,
+    name: str | None = None,
+) -> _Tensor: ...
+
+def StatelessRandomUniformFullIntV2(
+    *,
+    shape: _Input,
+    key: _Input,
+    counter: _Input,
+    alg: _Input,
+    dtype: _Type = ...,
+    name: str | None = None,
+) -> _Tensor: ...
+
+def StatelessRandomUniformInt(
+    *,
+    shape: _Input,
+    seed: _Input,
+    minval: _Input,
+    maxval: _Input,
+    name: str | None = None,
+) -> _Tensor: ...
+
+def StatelessRandomUniformIntV2(
+    *,
+    shape: _Input,
+    key: _Input,
+    counter: _Input,
+    alg: _Input,
+    minval: _Input,
+    maxval: _Input,
+    name: str | None = None,
+) -> _Tensor: ...
+
+def StatelessRandomUniformV2(
+    *,
+    shape: _Input,
+    key: _Input,
+    counter: _Input,
+    alg: _Input,
+    dtype: _Type = ...,
+    name: str | None = None,
+) -> _Tensor: ...
+
+class _StatelessSampleDistortedBoundingBoxOutputs(typing.NamedTuple):
+    begin: _Tensor
+    size: _Tensor
+    bboxes: _Tensor
+
+def StatelessSampleDistortedBoundingBox(
+    *,
+    image_size: _Input,
+    bounding_boxes: _Input,
+    min_object_covered: _Input,
+    seed: _Input,
+    aspect_ratio_range: collections.abc.Sequence[float] = ...,
+    area_range: collections.abc.Sequence[float] = ...,
+    max_attempts: int = 100,
+    use_image_if_no_bounding_boxes: bool = False,
+    name: str | None = None,
+) -> _StatelessSampleDistortedBoundingBoxOutputs: ...
+
+def StatelessShuffle(
+    *,
+    value: _Input,
+    key: _Input,
+    counter: _Input,
+    alg: _Input,
+    name: str | None = None,
+) -> _Tensor: ...
+
+def StatelessTruncatedNormal(
+    *,
+    shape: _Input,
+    seed: _Input,
+    dtype: _Type = ...,
+    name: str | None = None,
+) -> _Tensor: ...
+
+def StatelessTruncatedNormalV2(
+    *,
+    shape: _Input,
+    key: _Input,
+    counter: _Input,
+    alg: _Input,
+    dtype: _Type = ...,
+    name: str | None = None,
+) -> _Tensor: ...
+
 def StatelessWhile(
     *,
     input: collections.abc.Sequence[_Input],
@@ -6157,12 +14817,79 @@ def StatelessWhile(
 ) -> list[_Tensor]:
     """output = input; while cond(output): output = body(output)."""
 
+def StaticRegexFullMatch(
+    *,
+    input: _Input,
+    pattern: str | bytes,
+    name: str | None = None,
+) -> _Tensor: ...
+
+def StaticRegexReplace(
+    *,
+    input: _Input,
+    pattern: str | bytes,
+    rewrite: str | bytes,
+    replace_global: bool = True,
+    name: str | None = None,
+) -> _Tensor: ...
+
+def StatsAggregatorHandle(
+    *,
+    container: str | bytes = '',
+    shared_name: str | bytes = '',
+    name: str | None = None,
+) -> _Tensor: ...
+
+def StatsAggregatorHandleV2(
+    *,
+    container: str | bytes = '',
+    shared_name: str | bytes = '',
+    name: str | None = None,
+) -> _Tensor: ...
+
+def StatsAggregatorSetSummaryWriter(
+    *,
+    stats_aggregator: _Input,
+    summary: _Input,
+    name: str | None = None,
+) -> opkernel.graph.Operation | None: ...
+
+def StatsAggregatorSummary(
+    *,
+    iterator: _Input,
+    name: str | None = None,
+) -> _Tensor: ...
+
+def StochasticCastToInt(
+    *,
+    input: _Input,
+    key: _Input,
+    counter: _Input,
+    alg: _Input,
+    Tout: _Type,
+    name: str | None = None,
+) -> _Tensor: ...
+
 def StopGradient(
     *,
     input: _Input,
     name: str | None = None,
 ) -> _Tensor:
     """`input`; gradients take it for a constant."""
+
+def StoreMinibatchStatisticsInFdo(
+    *,
+    program_key: _Input,
+    max_ids: _Input,
+    max_uniques: _Input,
+    sample_count: int,
+    num_replica: int,
+    feature_width: int,
+    num_sc_per_chip: int,
+    table_name: str | bytes,
+    mini_batch_splits: str | bytes,
+    name: str | None = None,
+) -> opkernel.graph.Operation | None: ...
 
 def StridedSlice(
     *,
@@ -6237,6 +14964,13 @@ def StringLength(
 ) -> _Tensor:
     """The length of each string, in bytes or characters."""
 
+def StringListAttr(
+    *,
+    a: collections.abc.Sequence[str | bytes],
+    b: str | bytes,
+    name: str | None = None,
+) -> opkernel.graph.Operation | None: ...
+
 def StringLower(
     *,
     input: _Input,
@@ -6244,6 +14978,84 @@ def StringLower(
     name: str | None = None,
 ) -> _Tensor:
     """Each string with its letters in lower case: those of ASCII, or all where `encoding` is utf-8."""
+
+class _StringNGramsOutputs(typing.NamedTuple):
+    ngrams: _Tensor
+    ngrams_splits: _Tensor
+
+def StringNGrams(
+    *,
+    data: _Input,
+    data_splits: _Input,
+    separator: str | bytes,
+    ngram_widths: collections.abc.Sequence[int],
+    left_pad: str | bytes,
+    right_pad: str | bytes,
+    pad_width: int,
+    preserve_short_sequences: bool,
+    name: str | None = None,
+) -> _StringNGramsOutputs: ...
+
+class _StringSplitOutputs(typing.NamedTuple):
+    indices: _Tensor
+    values: _Tensor
+    shape: _Tensor
+
+def StringSplit(
+    *,
+    input: _Input,
+    delimiter: _Input,
+    skip_empty: bool = True,
+    name: str | None = None,
+) -> _StringSplitOutputs: ...
+
+class _StringSplitV2Outputs(typing.NamedTuple):
+    indices: _Tensor
+    values: _Tensor
+    shape: _Tensor
+
+def StringSplitV2(
+    *,
+    input: _Input,
+    sep: _Input,
+    maxsplit: int = -1,
+    name: str | None = None,
+) -> _StringSplitV2Outputs: ...
+
+def StringStrip(
+    *,
+    input: _Input,
+    name: str | None = None,
+) -> _Tensor: ...
+
+def StringToHashBucket(
+    *,
+    string_tensor: _Input,
+    num_buckets: int,
+    name: str | None = None,
+) -> _Tensor: ...
+
+def StringToHashBucketFast(
+    *,
+    input: _Input,
+    num_buckets: int,
+    name: str | None = None,
+) -> _Tensor: ...
+
+def StringToHashBucketStrong(
+    *,
+    input: _Input,
+    num_buckets: int,
+    key: collections.abc.Sequence[int],
+    name: str | None = None,
+) -> _Tensor: ...
+
+def StringToNumber(
+    *,
+    string_tensor: _Input,
+    out_type: _Type = ...,
+    name: str | None = None,
+) -> _Tensor: ...
 
 def StringUpper(
     *,
@@ -6253,6 +15065,13 @@ def StringUpper(
 ) -> _Tensor:
     """Each string with its letters in upper case: those of ASCII, or all where `encoding` is utf-8."""
 
+def StubResourceHandleOp(
+    *,
+    container: str | bytes = '',
+    shared_name: str | bytes = '',
+    name: str | None = None,
+) -> _Tensor: ...
+
 def Sub(
     *,
     x: _Input,
@@ -6260,6 +15079,15 @@ def Sub(
     name: str | None = None,
 ) -> _Tensor:
     """The difference `x - y`."""
+
+def Substr(
+    *,
+    input: _Input,
+    pos: _Input,
+    len: _Input,
+    unit: typing.Literal['BYTE', 'UTF8_CHAR'] = 'BYTE',
+    name: str | None = None,
+) -> _Tensor: ...
 
 def Sum(
     *,
@@ -6269,6 +15097,26 @@ def Sum(
     name: str | None = None,
 ) -> _Tensor:
     """The sum of `input` over the axes `reduction_indices`, negative ones from the end."""
+
+def SummaryWriter(
+    *,
+    shared_name: str | bytes = '',
+    container: str | bytes = '',
+    name: str | None = None,
+) -> _Tensor: ...
+
+class _SvdOutputs(typing.NamedTuple):
+    s: _Tensor
+    u: _Tensor
+    v: _Tensor
+
+def Svd(
+    *,
+    input: _Input,
+    compute_uv: bool = True,
+    full_matrices: bool = False,
+    name: str | None = None,
+) -> _SvdOutputs: ...
 
 class _SwitchOutputs(typing.NamedTuple):
     output_false: _Tensor
@@ -6281,6 +15129,255 @@ def Switch(
     name: str | None = None,
 ) -> _SwitchOutputs:
     """Passes `data` on to `output_true` or `output_false`, as `pred` says."""
+
+def SymbolicGradient(
+    *,
+    input: collections.abc.Sequence[_Input],
+    Tout: collections.abc.Sequence[_Type],
+    f: _Func,
+    name: str | None = None,
+) -> list[_Tensor]: ...
+
+def SyncDevice(
+    *,
+    name: str | None = None,
+) -> opkernel.graph.Operation | None: ...
+
+def TFRecordDataset(
+    *,
+    filenames: _Input,
+    compression_type: _Input,
+    buffer_size: _Input,
+    metadata: str | bytes = '',
+    name: str | None = None,
+) -> _Tensor: ...
+
+def TFRecordDatasetV2(
+    *,
+    filenames: _Input,
+    compression_type: _Input,
+    buffer_size: _Input,
+    byte_offsets: _Input,
+    metadata: str | bytes = '',
+    name: str | None = None,
+) -> _Tensor: ...
+
+def TFRecordReader(
+    *,
+    container: str | bytes = '',
+    shared_name: str | bytes = '',
+    compression_type: str | bytes = '',
+    name: str | None = None,
+) -> _Tensor: ...
+
+def TFRecordReaderV2(
+    *,
+    container: str | bytes = '',
+    shared_name: str | bytes = '',
+    compression_type: str | bytes = '',
+    name: str | None = None,
+) -> _Tensor: ...
+
+def TPUAnnotateTensorsWithDynamicShape(
+    *,
+    tensors: collections.abc.Sequence[_Input],
+    name: str | None = None,
+) -> list[_Tensor]: ...
+
+def TPUCompilationResult(
+    *,
+    name: str | None = None,
+) -> _Tensor: ...
+
+class _TPUCompileOutputs(typing.NamedTuple):
+    compilation_status: _Tensor
+    program: list[_Tensor]
+    may_modify_variables: list[_Tensor]
+
+def TPUCompile(
+    *,
+    dynamic_shapes: collections.abc.Sequence[_Input],
+    guaranteed_constants: collections.abc.Sequence[_Input],
+    num_computations: int,
+    function: _Func,
+    metadata: str | bytes,
+    name: str | None = None,
+) -> _TPUCompileOutputs: ...
+
+def TPUCompileSucceededAssert(
+    *,
+    compilation_status: _Input,
+    name: str | None = None,
+) -> opkernel.graph.Operation | None: ...
+
+def TPUCopyWithDynamicShape(
+    *,
+    tensors: collections.abc.Sequence[_Input],
+    unpadded_sizes: collections.abc.Sequence[_Input],
+    name: str | None = None,
+) -> list[_Tensor]: ...
+
+def TPUDummyInput(
+    *,
+    dtype: _Type,
+    shape: _Shape,
+    name: str | None = None,
+) -> _Tensor: ...
+
+def TPUEmbeddingActivations(
+    *,
+    embedding_variable: _Input,
+    sliced_activations: _Input,
+    table_id: int,
+    lookup_id: int,
+    name: str | None = None,
+) -> _Tensor: ...
+
+def TPUExecute(
+    *,
+    args: collections.abc.Sequence[_Input],
+    key: _Input,
+    Tresults: collections.abc.Sequence[_Type],
+    name: str | None = None,
+) -> list[_Tensor]: ...
+
+def TPUExecuteAndUpdateVariables(
+    *,
+    args: collections.abc.Sequence[_Input],
+    key: _Input,
+    Tresults: collections.abc.Sequence[_Type],
+    device_var_reads_indices: collections.abc.Sequence[int],
+    device_var_updates_indices: collections.abc.Sequence[int],
+    name: str | None = None,
+) -> list[_Tensor]: ...
+
+def TPUOrdinalSelector(
+    *,
+    name: str | None = None,
+) -> _Tensor: ...
+
+def TPUPartitionedCall(
+    *,
+    args: collections.abc.Sequence[_Input],
+    device_ordinal: _Input,
+    Tout: collections.abc.Sequence[_Type],
+    f: _Func,
+    autotuner_thresh: int = 0,
+    name: str | None = None,
+) -> list[_Tensor]: ...
+
+def TPUPartitionedInput(
+    *,
+    inputs: collections.abc.Sequence[_Input],
+    partition_dim: int = 0,
+    name: str | None = None,
+) -> _Tensor: ...
+
+def TPUPartitionedInputV2(
+    *,
+    inputs: collections.abc.Sequence[_Input],
+    partition_dims: collections.abc.Sequence[int],
+    is_packed: bool = False,
+    name: str | None = None,
+) -> _Tensor: ...
+
+def TPUPartitionedOutput(
+    *,
+    inputs: _Input,
+    num_splits: int,
+    partition_dim: int = 0,
+    name: str | None = None,
+) -> list[_Tensor]: ...
+
+def TPUPartitionedOutputV2(
+    *,
+    inputs: _Input,
+    num_splits: int,
+    partition_dims: collections.abc.Sequence[int],
+    name: str | None = None,
+) -> list[_Tensor]: ...
+
+def TPUReplicateMetadata(
+    *,
+    num_replicas: int,
+    num_cores_per_replica: int = 1,
+    topology: str | bytes = '',
+    use_tpu: bool = True,
+    device_assignment: collections.abc.Sequence[int] = ...,
+    computation_shape: collections.abc.Sequence[int] = ...,
+    host_compute_core: collections.abc.Sequence[str | bytes] = ...,
+    padding_map: collections.abc.Sequence[str | bytes] = ...,
+    step_marker_location: str | bytes = 'STEP_MARK_AT_ENTRY',
+    allow_soft_placement: bool = False,
+    use_spmd_for_xla_partitioning: bool = False,
+    use_shardy_partitioner: bool = False,
+    tpu_compile_options_proto: str | bytes = '',
+    name: str | None = None,
+) -> opkernel.graph.Operation | None: ...
+
+def TPUReplicatedInput(
+    *,
+    inputs: collections.abc.Sequence[_Input],
+    is_mirrored_variable: bool = False,
+    index: int = -1,
+    is_packed: bool = False,
+    name: str | None = None,
+) -> _Tensor: ...
+
+def TPUReplicatedOutput(
+    *,
+    input: _Input,
+    num_replicas: int,
+    name: str | None = None,
+) -> list[_Tensor]: ...
+
+def TPUReshardVariables(
+    *,
+    vars: collections.abc.Sequence[_Input],
+    new_format_key: _Input,
+    format_state_var: _Input,
+    name: str | None = None,
+) -> opkernel.graph.Operation | None: ...
+
+def TPURoundRobin(
+    *,
+    name: str | None = None,
+) -> _Tensor: ...
+
+def TakeDataset(
+    *,
+    input_dataset: _Input,
+    count: _Input,
+    output_types: collections.abc.Sequence[_Type],
+    output_shapes: collections.abc.Sequence[_Shape],
+    metadata: str | bytes = '',
+    name: str | None = None,
+) -> _Tensor: ...
+
+class _TakeManySparseFromTensorsMapOutputs(typing.NamedTuple):
+    sparse_indices: _Tensor
+    sparse_values: _Tensor
+    sparse_shape: _Tensor
+
+def TakeManySparseFromTensorsMap(
+    *,
+    sparse_handles: _Input,
+    dtype: _Type,
+    container: str | bytes = '',
+    shared_name: str | bytes = '',
+    name: str | None = None,
+) -> _TakeManySparseFromTensorsMapOutputs: ...
+
+def TakeWhileDataset(
+    *,
+    input_dataset: _Input,
+    other_arguments: collections.abc.Sequence[_Input],
+    predicate: _Func,
+    output_types: collections.abc.Sequence[_Type],
+    output_shapes: collections.abc.Sequence[_Shape],
+    metadata: str | bytes = '',
+    name: str | None = None,
+) -> _Tensor: ...
 
 def Tan(
     *,
@@ -6658,6 +15755,14 @@ def TensorArrayWriteV3(
 ) -> _Tensor:
     """Writes the element `index`."""
 
+def TensorDataset(
+    *,
+    components: collections.abc.Sequence[_Input],
+    output_shapes: collections.abc.Sequence[_Shape],
+    metadata: str | bytes = '',
+    name: str | None = None,
+) -> _Tensor: ...
+
 class _TensorListConcatOutputs(typing.NamedTuple):
     tensor: _Tensor
     lengths: _Tensor
@@ -6840,6 +15945,50 @@ def TensorListStack(
 ) -> _Tensor:
     """The elements of the list, stacked; it must have `num_elements` unless that is -1."""
 
+def TensorMapErase(
+    *,
+    input_handle: _Input,
+    key: _Input,
+    value_dtype: _Type,
+    name: str | None = None,
+) -> _Tensor: ...
+
+def TensorMapHasKey(
+    *,
+    input_handle: _Input,
+    key: _Input,
+    name: str | None = None,
+) -> _Tensor: ...
+
+def TensorMapInsert(
+    *,
+    input_handle: _Input,
+    key: _Input,
+    value: _Input,
+    name: str | None = None,
+) -> _Tensor: ...
+
+def TensorMapLookup(
+    *,
+    input_handle: _Input,
+    key: _Input,
+    value_dtype: _Type,
+    name: str | None = None,
+) -> _Tensor: ...
+
+def TensorMapSize(
+    *,
+    input_handle: _Input,
+    name: str | None = None,
+) -> _Tensor: ...
+
+def TensorMapStackKeys(
+    *,
+    input_handle: _Input,
+    key_dtype: _Type,
+    name: str | None = None,
+) -> _Tensor: ...
+
 def TensorScatterAdd(
     *,
     tensor: _Input,
@@ -6890,6 +16039,16 @@ def TensorScatterUpdate(
 ) -> _Tensor:
     """`tensor` with `updates` at `indices`; of several for one place the last counts."""
 
+def TensorSliceDataset(
+    *,
+    components: collections.abc.Sequence[_Input],
+    output_shapes: collections.abc.Sequence[_Shape],
+    is_files: bool = False,
+    metadata: str | bytes = '',
+    replicate_on_split: bool = False,
+    name: str | None = None,
+) -> _Tensor: ...
+
 def TensorStridedSliceUpdate(
     *,
     input: _Input,
@@ -6905,6 +16064,100 @@ def TensorStridedSliceUpdate(
     name: str | None = None,
 ) -> _Tensor:
     """`input` with `value`, broadcast, where StridedSlice takes its result from."""
+
+def TensorSummary(
+    *,
+    tensor: _Input,
+    description: str | bytes = '',
+    labels: collections.abc.Sequence[str | bytes] = ...,
+    display_name: str | bytes = '',
+    name: str | None = None,
+) -> _Tensor: ...
+
+def TensorSummaryV2(
+    *,
+    tag: _Input,
+    tensor: _Input,
+    serialized_summary_metadata: _Input,
+    name: str | None = None,
+) -> _Tensor: ...
+
+def TestAttr(
+    *,
+    T: _Type,
+    name: str | None = None,
+) -> _Tensor: ...
+
+class _TestStringOutputOutputs(typing.NamedTuple):
+    output1: _Tensor
+    output2: _Tensor
+
+def TestStringOutput(
+    *,
+    input: _Input,
+    name: str | None = None,
+) -> _TestStringOutputOutputs: ...
+
+def TextLineDataset(
+    *,
+    filenames: _Input,
+    compression_type: _Input,
+    buffer_size: _Input,
+    metadata: str | bytes = '',
+    name: str | None = None,
+) -> _Tensor: ...
+
+def TextLineReader(
+    *,
+    skip_header_lines: int = 0,
+    container: str | bytes = '',
+    shared_name: str | bytes = '',
+    name: str | None = None,
+) -> _Tensor: ...
+
+def TextLineReaderV2(
+    *,
+    skip_header_lines: int = 0,
+    container: str | bytes = '',
+    shared_name: str | bytes = '',
+    name: str | None = None,
+) -> _Tensor: ...
+
+def ThreadPoolDataset(
+    *,
+    input_dataset: _Input,
+    thread_pool: _Input,
+    output_types: collections.abc.Sequence[_Type],
+    output_shapes: collections.abc.Sequence[_Shape],
+    name: str | None = None,
+) -> _Tensor: ...
+
+def ThreadPoolHandle(
+    *,
+    num_threads: int,
+    display_name: str | bytes,
+    max_intra_op_parallelism: int = 1,
+    container: str | bytes = '',
+    shared_name: str | bytes = '',
+    name: str | None = None,
+) -> _Tensor: ...
+
+class _ThreadUnsafeUnigramCandidateSamplerOutputs(typing.NamedTuple):
+    sampled_candidates: _Tensor
+    true_expected_count: _Tensor
+    sampled_expected_count: _Tensor
+
+def ThreadUnsafeUnigramCandidateSampler(
+    *,
+    true_classes: _Input,
+    num_true: int,
+    num_sampled: int,
+    unique: bool,
+    range_max: int,
+    seed: int = 0,
+    seed2: int = 0,
+    name: str | None = None,
+) -> _ThreadUnsafeUnigramCandidateSamplerOutputs: ...
 
 def Tile(
     *,
@@ -6948,6 +16201,17 @@ def TopK(
 ) -> _TopKOutputs:
     """The `k` largest elements of each row of `input`, with k as an attr."""
 
+class _TopKUniqueOutputs(typing.NamedTuple):
+    topk: _Tensor
+    topk_indices: _Tensor
+
+def TopKUnique(
+    *,
+    input: _Input,
+    k: int,
+    name: str | None = None,
+) -> _TopKUniqueOutputs: ...
+
 class _TopKV2Outputs(typing.NamedTuple):
     values: _Tensor
     indices: _Tensor
@@ -6962,6 +16226,23 @@ def TopKV2(
 ) -> _TopKV2Outputs:
     """The `k` largest elements of each row, the last dimension of `input`, and their places."""
 
+class _TopKWithUniqueOutputs(typing.NamedTuple):
+    topk: _Tensor
+    topk_indices: _Tensor
+
+def TopKWithUnique(
+    *,
+    input: _Input,
+    k: int,
+    name: str | None = None,
+) -> _TopKWithUniqueOutputs: ...
+
+def TpuHandleToProtoKey(
+    *,
+    uid: _Input,
+    name: str | None = None,
+) -> _Tensor: ...
+
 def Transpose(
     *,
     x: _Input,
@@ -6969,6 +16250,24 @@ def Transpose(
     name: str | None = None,
 ) -> _Tensor:
     """`x` with dimension `perm[i]` as its dimension i."""
+
+def TridiagonalMatMul(
+    *,
+    superdiag: _Input,
+    maindiag: _Input,
+    subdiag: _Input,
+    rhs: _Input,
+    name: str | None = None,
+) -> _Tensor: ...
+
+def TridiagonalSolve(
+    *,
+    diagonals: _Input,
+    rhs: _Input,
+    partial_pivoting: bool = True,
+    perturb_singular: bool = False,
+    name: str | None = None,
+) -> _Tensor: ...
 
 def TruncateDiv(
     *,
@@ -6986,6 +16285,371 @@ def TruncateMod(
 ) -> _Tensor:
     """The remainder of `x / y` with the quotient rounded towards 0; it has the sign of `x`."""
 
+def TruncatedNormal(
+    *,
+    shape: _Input,
+    dtype: _Type,
+    seed: int = 0,
+    seed2: int = 0,
+    name: str | None = None,
+) -> _Tensor: ...
+
+def TwoFloatInputs(
+    *,
+    a: _Input,
+    b: _Input,
+    name: str | None = None,
+) -> opkernel.graph.Operation | None: ...
+
+def TwoFloatInputsFloatOutput(
+    *,
+    a: _Input,
+    b: _Input,
+    name: str | None = None,
+) -> _Tensor: ...
+
+def TwoFloatInputsIntOutput(
+    *,
+    a: _Input,
+    b: _Input,
+    name: str | None = None,
+) -> _Tensor: ...
+
+class _TwoFloatOutputsOutputs(typing.NamedTuple):
+    a: _Tensor
+    b: _Tensor
+
+def TwoFloatOutputs(
+    *,
+    name: str | None = None,
+) -> _TwoFloatOutputsOutputs: ...
+
+def TwoIntInputs(
+    *,
+    a: _Input,
+    b: _Input,
+    name: str | None = None,
+) -> opkernel.graph.Operation | None: ...
+
+class _TwoIntOutputsOutputs(typing.NamedTuple):
+    a: _Tensor
+    b: _Tensor
+
+def TwoIntOutputs(
+    *,
+    name: str | None = None,
+) -> _TwoIntOutputsOutputs: ...
+
+def TwoRefsIn(
+    *,
+    a: _Input,
+    b: _Input,
+    name: str | None = None,
+) -> opkernel.graph.Operation | None: ...
+
+def TypeList(
+    *,
+    a: collections.abc.Sequence[_Input],
+    name: str | None = None,
+) -> opkernel.graph.Operation | None: ...
+
+def TypeListRestrict(
+    *,
+    a: collections.abc.Sequence[_Input],
+    name: str | None = None,
+) -> opkernel.graph.Operation | None: ...
+
+def TypeListTwice(
+    *,
+    a: collections.abc.Sequence[_Input],
+    b: collections.abc.Sequence[_Input],
+    name: str | None = None,
+) -> opkernel.graph.Operation | None: ...
+
+def Unary(
+    *,
+    a: _Input,
+    name: str | None = None,
+) -> _Tensor: ...
+
+def Unbatch(
+    *,
+    batched_tensor: _Input,
+    batch_index: _Input,
+    id: _Input,
+    timeout_micros: int,
+    container: str | bytes = '',
+    shared_name: str | bytes = '',
+    name: str | None = None,
+) -> _Tensor: ...
+
+def UnbatchDataset(
+    *,
+    input_dataset: _Input,
+    output_types: collections.abc.Sequence[_Type],
+    output_shapes: collections.abc.Sequence[_Shape],
+    metadata: str | bytes = '',
+    name: str | None = None,
+) -> _Tensor: ...
+
+def UnbatchGrad(
+    *,
+    original_input: _Input,
+    batch_index: _Input,
+    grad: _Input,
+    id: _Input,
+    container: str | bytes = '',
+    shared_name: str | bytes = '',
+    name: str | None = None,
+) -> _Tensor: ...
+
+def UncompressElement(
+    *,
+    compressed: _Input,
+    output_types: collections.abc.Sequence[_Type],
+    output_shapes: collections.abc.Sequence[_Shape],
+    name: str | None = None,
+) -> list[_Tensor]: ...
+
+class _UnicodeDecodeOutputs(typing.NamedTuple):
+    row_splits: _Tensor
+    char_values: _Tensor
+
+def UnicodeDecode(
+    *,
+    input: _Input,
+    input_encoding: str | bytes,
+    errors: typing.Literal['strict', 'replace', 'ignore'] = 'replace',
+    replacement_char: int = 65533,
+    replace_control_characters: bool = False,
+    Tsplits: _Type = ...,
+    name: str | None = None,
+) -> _UnicodeDecodeOutputs: ...
+
+class _UnicodeDecodeWithOffsetsOutputs(typing.NamedTuple):
+    row_splits: _Tensor
+    char_values: _Tensor
+    char_to_byte_starts: _Tensor
+
+def UnicodeDecodeWithOffsets(
+    *,
+    input: _Input,
+    input_encoding: str | bytes,
+    errors: typing.Literal['strict', 'replace', 'ignore'] = 'replace',
+    replacement_char: int = 65533,
+    replace_control_characters: bool = False,
+    Tsplits: _Type = ...,
+    name: str | None = None,
+) -> _UnicodeDecodeWithOffsetsOutputs: ...
+
+def UnicodeEncode(
+    *,
+    input_values: _Input,
+    input_splits: _Input,
+    output_encoding: typing.Literal['UTF-8', 'UTF-16-BE', 'UTF-32-BE'],
+    errors: typing.Literal['ignore', 'replace', 'strict'] = 'replace',
+    replacement_char: int = 65533,
+    name: str | None = None,
+) -> _Tensor: ...
+
+def UnicodeScript(
+    *,
+    input: _Input,
+    name: str | None = None,
+) -> _Tensor: ...
+
+def UnicodeTranscode(
+    *,
+    input: _Input,
+    input_encoding: str | bytes,
+    output_encoding: typing.Literal['UTF-8', 'UTF-16-BE', 'UTF-32-BE'],
+    errors: typing.Literal['strict', 'replace', 'ignore'] = 'replace',
+    replacement_char: int = 65533,
+    replace_control_characters: bool = False,
+    name: str | None = None,
+) -> _Tensor: ...
+
+class _UniformCandidateSamplerOutputs(typing.NamedTuple):
+    sampled_candidates: _Tensor
+    true_expected_count: _Tensor
+    sampled_expected_count: _Tensor
+
+def UniformCandidateSampler(
+    *,
+    true_classes: _Input,
+    num_true: int,
+    num_sampled: int,
+    unique: bool,
+    range_max: int,
+    seed: int = 0,
+    seed2: int = 0,
+    name: str | None = None,
+) -> _UniformCandidateSamplerOutputs: ...
+
+def UniformDequantize(
+    *,
+    input: _Input,
+    scales: _Input,
+    zero_points: _Input,
+    Tout: _Type,
+    quantization_min_val: int,
+    quantization_max_val: int,
+    quantization_axis: int = -1,
+    name: str | None = None,
+) -> _Tensor: ...
+
+def UniformQuantize(
+    *,
+    input: _Input,
+    scales: _Input,
+    zero_points: _Input,
+    Tout: _Type,
+    quantization_min_val: int,
+    quantization_max_val: int,
+    quantization_axis: int = -1,
+    name: str | None = None,
+) -> _Tensor: ...
+
+def UniformQuantizedAdd(
+    *,
+    lhs: _Input,
+    rhs: _Input,
+    lhs_scales: _Input,
+    lhs_zero_points: _Input,
+    rhs_scales: _Input,
+    rhs_zero_points: _Input,
+    output_scales: _Input,
+    output_zero_points: _Input,
+    lhs_quantization_min_val: int,
+    lhs_quantization_max_val: int,
+    rhs_quantization_min_val: int,
+    rhs_quantization_max_val: int,
+    output_quantization_min_val: int,
+    output_quantization_max_val: int,
+    lhs_quantization_axis: int = -1,
+    rhs_quantization_axis: int = -1,
+    output_quantization_axis: int = -1,
+    name: str | None = None,
+) -> _Tensor: ...
+
+def UniformQuantizedClipByValue(
+    *,
+    operand: _Input,
+    min: _Input,
+    max: _Input,
+    scales: _Input,
+    zero_points: _Input,
+    quantization_min_val: int,
+    quantization_max_val: int,
+    quantization_axis: int = -1,
+    name: str | None = None,
+) -> _Tensor: ...
+
+def UniformQuantizedConvolution(
+    *,
+    lhs: _Input,
+    rhs: _Input,
+    lhs_scales: _Input,
+    lhs_zero_points: _Input,
+    rhs_scales: _Input,
+    rhs_zero_points: _Input,
+    output_scales: _Input,
+    output_zero_points: _Input,
+    Tout: _Type,
+    padding: str | bytes,
+    lhs_quantization_min_val: int,
+    lhs_quantization_max_val: int,
+    rhs_quantization_min_val: int,
+    rhs_quantization_max_val: int,
+    output_quantization_min_val: int,
+    output_quantization_max_val: int,
+    window_strides: collections.abc.Sequence[int] = ...,
+    explicit_padding: collections.abc.Sequence[int] = ...,
+    lhs_dilation: collections.abc.Sequence[int] = ...,
+    rhs_dilation: collections.abc.Sequence[int] = ...,
+    batch_group_count: int = 1,
+    feature_group_count: int = 1,
+    dimension_numbers: str | bytes = '',
+    lhs_quantization_axis: int = -1,
+    rhs_quantization_axis: int = -1,
+    output_quantization_axis: int = -1,
+    name: str | None = None,
+) -> _Tensor: ...
+
+def UniformQuantizedConvolutionHybrid(
+    *,
+    lhs: _Input,
+    rhs: _Input,
+    rhs_scales: _Input,
+    rhs_zero_points: _Input,
+    Tout: _Type,
+    padding: str | bytes,
+    rhs_quantization_min_val: int,
+    rhs_quantization_max_val: int,
+    window_strides: collections.abc.Sequence[int] = ...,
+    explicit_padding: collections.abc.Sequence[int] = ...,
+    lhs_dilation: collections.abc.Sequence[int] = ...,
+    rhs_dilation: collections.abc.Sequence[int] = ...,
+    batch_group_count: int = 1,
+    feature_group_count: int = 1,
+    dimension_numbers: str | bytes = '',
+    rhs_quantization_axis: int = -1,
+    name: str | None = None,
+) -> _Tensor: ...
+
+def UniformQuantizedDot(
+    *,
+    lhs: _Input,
+    rhs: _Input,
+    lhs_scales: _Input,
+    lhs_zero_points: _Input,
+    rhs_scales: _Input,
+    rhs_zero_points: _Input,
+    output_scales: _Input,
+    output_zero_points: _Input,
+    Tout: _Type,
+    lhs_quantization_min_val: int,
+    lhs_quantization_max_val: int,
+    rhs_quantization_min_val: int,
+    rhs_quantization_max_val: int,
+    output_quantization_min_val: int,
+    output_quantization_max_val: int,
+    lhs_quantization_axis: int = -1,
+    rhs_quantization_axis: int = -1,
+    output_quantization_axis: int = -1,
+    name: str | None = None,
+) -> _Tensor: ...
+
+def UniformQuantizedDotHybrid(
+    *,
+    lhs: _Input,
+    rhs: _Input,
+    rhs_scales: _Input,
+    rhs_zero_points: _Input,
+    Tout: _Type,
+    rhs_quantization_min_val: int,
+    rhs_quantization_max_val: int,
+    rhs_quantization_axis: int = -1,
+    name: str | None = None,
+) -> _Tensor: ...
+
+def UniformRequantize(
+    *,
+    input: _Input,
+    input_scales: _Input,
+    input_zero_points: _Input,
+    output_scales: _Input,
+    output_zero_points: _Input,
+    Tout: _Type,
+    input_quantization_min_val: int,
+    input_quantization_max_val: int,
+    output_quantization_min_val: int,
+    output_quantization_max_val: int,
+    input_quantization_axis: int = -1,
+    output_quantization_axis: int = -1,
+    name: str | None = None,
+) -> _Tensor: ...
+
 class _UniqueOutputs(typing.NamedTuple):
     y: _Tensor
     idx: _Tensor
@@ -6997,6 +16661,15 @@ def Unique(
     name: str | None = None,
 ) -> _UniqueOutputs:
     """The elements of `x` that differ, in order, and for each element which it is."""
+
+def UniqueDataset(
+    *,
+    input_dataset: _Input,
+    output_types: collections.abc.Sequence[_Type],
+    output_shapes: collections.abc.Sequence[_Shape],
+    metadata: str | bytes = '',
+    name: str | None = None,
+) -> _Tensor: ...
 
 class _UniqueV2Outputs(typing.NamedTuple):
     y: _Tensor
@@ -7055,6 +16728,15 @@ def UnravelIndex(
 ) -> _Tensor:
     """For each of the `indices` into the elements of a tensor of shape `dims` its coordinates."""
 
+def UnsortedSegmentJoin(
+    *,
+    inputs: _Input,
+    segment_ids: _Input,
+    num_segments: _Input,
+    separator: str | bytes = '',
+    name: str | None = None,
+) -> _Tensor: ...
+
 def UnsortedSegmentMax(
     *,
     data: _Input,
@@ -7101,6 +16783,18 @@ def Unstage(
     name: str | None = None,
 ) -> list[_Tensor]:
     """Takes the tensors that were put in first; waits until there are some."""
+
+def UnwrapDatasetVariant(
+    *,
+    input_handle: _Input,
+    name: str | None = None,
+) -> _Tensor: ...
+
+def UpdateTaskIdAndGlobalCoreArray(
+    *,
+    tpu_task_id_to_shard_id: collections.abc.Sequence[_Input],
+    name: str | None = None,
+) -> opkernel.graph.Operation | None: ...
 
 def UpperBound(
     *,
@@ -7158,6 +16852,16 @@ def VariableV2(
 ) -> _Tensor:
     """A reference to a tensor that outlives steps."""
 
+def WeightedFlatMapDataset(
+    *,
+    input_datasets: collections.abc.Sequence[_Input],
+    weights: collections.abc.Sequence[_Input],
+    output_types: collections.abc.Sequence[_Type],
+    output_shapes: collections.abc.Sequence[_Shape],
+    metadata: str | bytes = '',
+    name: str | None = None,
+) -> _Tensor: ...
+
 def Where(
     *,
     condition: _Input,
@@ -7176,6 +16880,126 @@ def While(
 ) -> list[_Tensor]:
     """output = input; while cond(output): output = body(output)."""
 
+def WholeFileReader(
+    *,
+    container: str | bytes = '',
+    shared_name: str | bytes = '',
+    name: str | None = None,
+) -> _Tensor: ...
+
+def WholeFileReaderV2(
+    *,
+    container: str | bytes = '',
+    shared_name: str | bytes = '',
+    name: str | None = None,
+) -> _Tensor: ...
+
+def WindowDataset(
+    *,
+    input_dataset: _Input,
+    size: _Input,
+    shift: _Input,
+    stride: _Input,
+    drop_remainder: _Input,
+    output_types: collections.abc.Sequence[_Type],
+    output_shapes: collections.abc.Sequence[_Shape],
+    metadata: str | bytes = '',
+    name: str | None = None,
+) -> _Tensor: ...
+
+def WindowOp(
+    *,
+    inputs: collections.abc.Sequence[_Input],
+    output_types: collections.abc.Sequence[_Type],
+    output_shapes: collections.abc.Sequence[_Shape],
+    name: str | None = None,
+) -> _Tensor: ...
+
+def WorkerHeartbeat(
+    *,
+    request: _Input,
+    name: str | None = None,
+) -> _Tensor: ...
+
+def WrapDatasetVariant(
+    *,
+    input_handle: _Input,
+    name: str | None = None,
+) -> _Tensor: ...
+
+def WriteAudioSummary(
+    *,
+    writer: _Input,
+    step: _Input,
+    tag: _Input,
+    tensor: _Input,
+    sample_rate: _Input,
+    max_outputs: int = 3,
+    name: str | None = None,
+) -> opkernel.graph.Operation | None: ...
+
+def WriteFile(
+    *,
+    filename: _Input,
+    contents: _Input,
+    name: str | None = None,
+) -> opkernel.graph.Operation | None: ...
+
+def WriteGraphSummary(
+    *,
+    writer: _Input,
+    step: _Input,
+    tensor: _Input,
+    name: str | None = None,
+) -> opkernel.graph.Operation | None: ...
+
+def WriteHistogramSummary(
+    *,
+    writer: _Input,
+    step: _Input,
+    tag: _Input,
+    values: _Input,
+    name: str | None = None,
+) -> opkernel.graph.Operation | None: ...
+
+def WriteImageSummary(
+    *,
+    writer: _Input,
+    step: _Input,
+    tag: _Input,
+    tensor: _Input,
+    bad_color: _Input,
+    max_images: int = 3,
+    name: str | None = None,
+) -> opkernel.graph.Operation | None: ...
+
+def WriteRawProtoSummary(
+    *,
+    writer: _Input,
+    step: _Input,
+    tensor: _Input,
+    name: str | None = None,
+) -> opkernel.graph.Operation | None: ...
+
+def WriteScalarSummary(
+    *,
+    writer: _Input,
+    step: _Input,
+    tag: _Input,
+    value: _Input,
+    name: str | None = None,
+) -> opkernel.graph.Operation | None: ...
+
+def WriteSummary(
+    *,
+    writer: _Input,
+    step: _Input,
+    tensor: _Input,
+    tag: _Input,
+    summary_metadata: _Input,
+    name: str | None = None,
+) -> opkernel.graph.Operation | None: ...
+
 def Xdivy(
     *,
     x: _Input,
@@ -7183,6 +17007,1209 @@ def Xdivy(
     name: str | None = None,
 ) -> _Tensor:
     """The quotient `x / y`; 0 where `x` is 0."""
+
+def XlaAllReduce(
+    *,
+    input: _Input,
+    group_assignment: _Input,
+    reduce_op: typing.Literal['Min', 'Max', 'Mul', 'Add', 'Mean'],
+    mode: typing.Literal['CrossReplica', 'CrossReplicaAndPartition'],
+    name: str | None = None,
+) -> _Tensor: ...
+
+class _XlaBroadcastHelperOutputs(typing.NamedTuple):
+    lhs_output: _Tensor
+    rhs_output: _Tensor
+
+def XlaBroadcastHelper(
+    *,
+    lhs: _Input,
+    rhs: _Input,
+    broadcast_dims: _Input,
+    name: str | None = None,
+) -> _XlaBroadcastHelperOutputs: ...
+
+def XlaCallModule(
+    *,
+    args: collections.abc.Sequence[_Input],
+    version: int,
+    module: str | bytes,
+    Sout: collections.abc.Sequence[_Shape],
+    Tout: collections.abc.Sequence[_Type],
+    dim_args_spec: collections.abc.Sequence[str | bytes] = ...,
+    platforms: collections.abc.Sequence[str | bytes] = ...,
+    function_list: collections.abc.Sequence[_Func] = ...,
+    has_token_input_output: bool = False,
+    disabled_checks: collections.abc.Sequence[str | bytes] = ...,
+    use_shardy_partitioner: bool = False,
+    name: str | None = None,
+) -> list[_Tensor]: ...
+
+def XlaClusterOutput(
+    *,
+    input: _Input,
+    name: str | None = None,
+) -> _Tensor: ...
+
+def XlaConcatND(
+    *,
+    inputs: collections.abc.Sequence[_Input],
+    num_concats: collections.abc.Sequence[int],
+    paddings: collections.abc.Sequence[int] = ...,
+    name: str | None = None,
+) -> _Tensor: ...
+
+def XlaConv(
+    *,
+    lhs: _Input,
+    rhs: _Input,
+    window_strides: _Input,
+    padding: _Input,
+    lhs_dilation: _Input,
+    rhs_dilation: _Input,
+    feature_group_count: _Input,
+    dimension_numbers: str | bytes,
+    precision_config: str | bytes,
+    name: str | None = None,
+) -> _Tensor: ...
+
+def XlaConvV2(
+    *,
+    lhs: _Input,
+    rhs: _Input,
+    window_strides: _Input,
+    padding: _Input,
+    lhs_dilation: _Input,
+    rhs_dilation: _Input,
+    feature_group_count: _Input,
+    dimension_numbers: str | bytes,
+    precision_config: str | bytes,
+    preferred_element_type: _Type,
+    batch_group_count: int = 1,
+    name: str | None = None,
+) -> _Tensor: ...
+
+def XlaCustomCall(
+    *,
+    args: collections.abc.Sequence[_Input],
+    target_name: str | bytes,
+    backend_config: str | bytes,
+    dtype: _Type,
+    shape: _Shape,
+    name: str | None = None,
+) -> _Tensor: ...
+
+def XlaCustomCallV2(
+    *,
+    operands: collections.abc.Sequence[_Input],
+    call_target_name: str | bytes,
+    backend_config: str | bytes,
+    has_side_effect: bool,
+    result_dtypes: collections.abc.Sequence[_Type],
+    result_shapes: collections.abc.Sequence[_Shape],
+    name: str | None = None,
+) -> list[_Tensor]: ...
+
+def XlaDequantize(
+    *,
+    input: _Input,
+    min_range: float,
+    max_range: float,
+    mode: str | bytes,
+    transpose_output: bool,
+    name: str | None = None,
+) -> _Tensor: ...
+
+def XlaDot(
+    *,
+    lhs: _Input,
+    rhs: _Input,
+    dimension_numbers: str | bytes,
+    precision_config: str | bytes,
+    name: str | None = None,
+) -> _Tensor: ...
+
+def XlaDotV2(
+    *,
+    lhs: _Input,
+    rhs: _Input,
+    dimension_numbers: str | bytes,
+    precision_config: str | bytes,
+    preferred_element_type: _Type,
+    name: str | None = None,
+) -> _Tensor: ...
+
+def XlaDynamicSlice(
+    *,
+    input: _Input,
+    start_indices: _Input,
+    size_indices: _Input,
+    name: str | None = None,
+) -> _Tensor: ...
+
+def XlaDynamicUpdateSlice(
+    *,
+    input: _Input,
+    update: _Input,
+    indices: _Input,
+    name: str | None = None,
+) -> _Tensor: ...
+
+def XlaEinsum(
+    *,
+    a: _Input,
+    b: _Input,
+    equation: str | bytes,
+    name: str | None = None,
+) -> _Tensor: ...
+
+def XlaGather(
+    *,
+    operand: _Input,
+    start_indices: _Input,
+    slice_sizes: _Input,
+    dimension_numbers: str | bytes,
+    indices_are_sorted: bool,
+    name: str | None = None,
+) -> _Tensor: ...
+
+def XlaHostCompute(
+    *,
+    inputs: collections.abc.Sequence[_Input],
+    Toutputs: collections.abc.Sequence[_Type],
+    ancestors: collections.abc.Sequence[str | bytes],
+    shapes: collections.abc.Sequence[_Shape],
+    shape_inference_graph: _Func,
+    key: str | bytes,
+    send_key: str | bytes = '',
+    recv_key: str | bytes = '',
+    cost_estimate_ns: int = 1000000,
+    tpu_core: int = 0,
+    name: str | None = None,
+) -> list[_Tensor]: ...
+
+def XlaIf(
+    *,
+    cond: _Input,
+    inputs: collections.abc.Sequence[_Input],
+    then_branch: _Func,
+    else_branch: _Func,
+    Tout: collections.abc.Sequence[_Type],
+    name: str | None = None,
+) -> list[_Tensor]: ...
+
+class _XlaKeyValueSortOutputs(typing.NamedTuple):
+    sorted_keys: _Tensor
+    sorted_values: _Tensor
+
+def XlaKeyValueSort(
+    *,
+    keys: _Input,
+    values: _Input,
+    name: str | None = None,
+) -> _XlaKeyValueSortOutputs: ...
+
+def XlaLaunch(
+    *,
+    constants: collections.abc.Sequence[_Input],
+    args: collections.abc.Sequence[_Input],
+    resources: collections.abc.Sequence[_Input],
+    Tresults: collections.abc.Sequence[_Type],
+    function: _Func,
+    name: str | None = None,
+) -> list[_Tensor]: ...
+
+def XlaLaunchV2(
+    *,
+    args: collections.abc.Sequence[_Input],
+    Tresults: collections.abc.Sequence[_Type],
+    constants: collections.abc.Sequence[int],
+    resources: collections.abc.Sequence[int],
+    function: _Func,
+    name: str | None = None,
+) -> list[_Tensor]: ...
+
+def XlaOptimizationBarrier(
+    *,
+    input: collections.abc.Sequence[_Input],
+    name: str | None = None,
+) -> list[_Tensor]: ...
+
+def XlaPad(
+    *,
+    input: _Input,
+    padding_value: _Input,
+    padding_low: _Input,
+    padding_high: _Input,
+    padding_interior: _Input,
+    name: str | None = None,
+) -> _Tensor: ...
+
+def XlaRecv(
+    *,
+    dtype: _Type,
+    tensor_name: str | bytes,
+    shape: _Shape,
+    name: str | None = None,
+) -> _Tensor: ...
+
+def XlaRecvFromHost(
+    *,
+    Toutput: _Type,
+    shape: _Shape,
+    key: str | bytes,
+    name: str | None = None,
+) -> _Tensor: ...
+
+def XlaRecvTPUEmbeddingActivations(
+    *,
+    deduplication_data: _Input,
+    num_tables: int,
+    config: str | bytes,
+    name: str | None = None,
+) -> list[_Tensor]: ...
+
+def XlaRecvTPUEmbeddingActivationsV2(
+    *,
+    deduplication_data: _Input,
+    num_tables: int,
+    config: str | bytes,
+    embedding_partitions: str | bytes,
+    hbm_buffers_config: str | bytes,
+    tpu_topology: str | bytes,
+    name: str | None = None,
+) -> list[_Tensor]: ...
+
+def XlaRecvTPUEmbeddingDeduplicationData(
+    *,
+    config: str | bytes,
+    name: str | None = None,
+) -> _Tensor: ...
+
+def XlaRecvTPUEmbeddingDeduplicationDataV2(
+    *,
+    config: str | bytes,
+    embedding_partitions: str | bytes,
+    hbm_buffers_config: str | bytes,
+    tpu_topology: str | bytes,
+    name: str | None = None,
+) -> _Tensor: ...
+
+def XlaReduce(
+    *,
+    input: _Input,
+    init_value: _Input,
+    dimensions_to_reduce: collections.abc.Sequence[int],
+    reducer: _Func,
+    name: str | None = None,
+) -> _Tensor: ...
+
+def XlaReducePrecision(
+    *,
+    operand: _Input,
+    exponent_bits: int,
+    mantissa_bits: int,
+    name: str | None = None,
+) -> _Tensor: ...
+
+def XlaReduceScatter(
+    *,
+    input: _Input,
+    group_assignment: _Input,
+    scatter_dimension: _Input,
+    reduce_op: typing.Literal['Min', 'Max', 'Mul', 'Add', 'Mean'],
+    name: str | None = None,
+) -> _Tensor: ...
+
+def XlaReduceWindow(
+    *,
+    input: _Input,
+    init_value: _Input,
+    window_dimensions: _Input,
+    window_strides: _Input,
+    base_dilations: _Input,
+    window_dilations: _Input,
+    padding: _Input,
+    computation: _Func,
+    name: str | None = None,
+) -> _Tensor: ...
+
+def XlaRemoveDynamicDimensionSize(
+    *,
+    input: _Input,
+    dim_index: _Input,
+    name: str | None = None,
+) -> _Tensor: ...
+
+def XlaReplicaId(
+    *,
+    name: str | None = None,
+) -> _Tensor: ...
+
+class _XlaRngBitGeneratorOutputs(typing.NamedTuple):
+    output_key: _Tensor
+    output: _Tensor
+
+def XlaRngBitGenerator(
+    *,
+    algorithm: _Input,
+    initial_state: _Input,
+    shape: _Input,
+    dtype: _Type = ...,
+    name: str | None = None,
+) -> _XlaRngBitGeneratorOutputs: ...
+
+def XlaScatter(
+    *,
+    operand: _Input,
+    scatter_indices: _Input,
+    updates: _Input,
+    update_computation: _Func,
+    dimension_numbers: str | bytes,
+    indices_are_sorted: bool,
+    name: str | None = None,
+) -> _Tensor: ...
+
+def XlaSelectAndScatter(
+    *,
+    operand: _Input,
+    window_dimensions: _Input,
+    window_strides: _Input,
+    padding: _Input,
+    source: _Input,
+    init_value: _Input,
+    select: _Func,
+    scatter: _Func,
+    name: str | None = None,
+) -> _Tensor: ...
+
+class _XlaSelfAdjointEigOutputs(typing.NamedTuple):
+    w: _Tensor
+    v: _Tensor
+
+def XlaSelfAdjointEig(
+    *,
+    a: _Input,
+    lower: bool,
+    max_iter: int,
+    epsilon: float,
+    name: str | None = None,
+) -> _XlaSelfAdjointEigOutputs: ...
+
+def XlaSend(
+    *,
+    tensor: _Input,
+    tensor_name: str | bytes,
+    name: str | None = None,
+) -> opkernel.graph.Operation | None: ...
+
+def XlaSendTPUEmbeddingGradients(
+    *,
+    gradients: collections.abc.Sequence[_Input],
+    learning_rates: collections.abc.Sequence[_Input],
+    deduplication_data: _Input,
+    config: str | bytes,
+    name: str | None = None,
+) -> opkernel.graph.Operation | None: ...
+
+def XlaSendTPUEmbeddingGradientsV2(
+    *,
+    gradients: collections.abc.Sequence[_Input],
+    learning_rates: collections.abc.Sequence[_Input],
+    deduplication_data: _Input,
+    config: str | bytes,
+    embedding_partitions: str | bytes,
+    hbm_buffers_config: str | bytes,
+    tpu_topology: str | bytes,
+    name: str | None = None,
+) -> opkernel.graph.Operation | None: ...
+
+def XlaSendToHost(
+    *,
+    input: _Input,
+    key: str | bytes,
+    name: str | None = None,
+) -> opkernel.graph.Operation | None: ...
+
+def XlaSetBound(
+    *,
+    input: _Input,
+    bound: _Input,
+    name: str | None = None,
+) -> _Tensor: ...
+
+def XlaSetDynamicDimensionSize(
+    *,
+    input: _Input,
+    dim_index: _Input,
+    size: _Input,
+    name: str | None = None,
+) -> _Tensor: ...
+
+def XlaSharding(
+    *,
+    input: _Input,
+    sharding: str | bytes = '',
+    unspecified_dims: collections.abc.Sequence[int] = ...,
+    name: str | None = None,
+) -> _Tensor: ...
+
+def XlaSort(
+    *,
+    input: _Input,
+    name: str | None = None,
+) -> _Tensor: ...
+
+def XlaSparseActivationsUnstack(
+    *,
+    stacked_activations: _Input,
+    num_tables: int,
+    sample_counts: collections.abc.Sequence[int],
+    features: collections.abc.Sequence[int],
+    interleaved: bool,
+    dtype: _Type,
+    name: str | None = None,
+) -> list[_Tensor]: ...
+
+class _XlaSparseCoreAdagradOutputs(typing.NamedTuple):
+    updated_embedding_table: _Tensor
+    updated_accumulator: _Tensor
+
+def XlaSparseCoreAdagrad(
+    *,
+    indices: _Input,
+    gradient: _Input,
+    learning_rate: _Input,
+    accumulator: _Input,
+    embedding_table: _Input,
+    feature_width: int,
+    name: str | None = None,
+) -> _XlaSparseCoreAdagradOutputs: ...
+
+class _XlaSparseCoreAdagradMomentumOutputs(typing.NamedTuple):
+    updated_embedding_table: _Tensor
+    updated_accumulator: _Tensor
+    updated_momentum: _Tensor
+
+def XlaSparseCoreAdagradMomentum(
+    *,
+    indices: _Input,
+    gradient: _Input,
+    learning_rate: _Input,
+    beta_1: _Input,
+    epsilon: _Input,
+    accumulator: _Input,
+    momentum: _Input,
+    embedding_table: _Input,
+    feature_width: int,
+    use_nesterov: bool,
+    beta_2: float,
+    exponent: float,
+    name: str | None = None,
+) -> _XlaSparseCoreAdagradMomentumOutputs: ...
+
+class _XlaSparseCoreAdamOutputs(typing.NamedTuple):
+    updated_embedding_table: _Tensor
+    updated_velocity: _Tensor
+    updated_momentum: _Tensor
+
+def XlaSparseCoreAdam(
+    *,
+    embedding_table: _Input,
+    indices: _Input,
+    gradient: _Input,
+    learning_rate: _Input,
+    momentum: _Input,
+    velocity: _Input,
+    beta_1: _Input,
+    beta_2: _Input,
+    epsilon: _Input,
+    feature_width: int,
+    use_sum_inside_sqrt: bool,
+    name: str | None = None,
+) -> _XlaSparseCoreAdamOutputs: ...
+
+class _XlaSparseCoreFtrlOutputs(typing.NamedTuple):
+    updated_embedding_table: _Tensor
+    updated_accumulator: _Tensor
+    updated_linear: _Tensor
+
+def XlaSparseCoreFtrl(
+    *,
+    embedding_table: _Input,
+    accumulator: _Input,
+    linear: _Input,
+    learning_rate: _Input,
+    indices: _Input,
+    gradient: _Input,
+    beta: _Input,
+    learning_rate_power: _Input,
+    l2_regularization_strength: _Input,
+    feature_width: int,
+    multiply_linear_by_learning_rate: bool,
+    l1_regularization_strength: float,
+    name: str | None = None,
+) -> _XlaSparseCoreFtrlOutputs: ...
+
+def XlaSparseCoreSgd(
+    *,
+    indices: _Input,
+    gradient: _Input,
+    learning_rate: _Input,
+    embedding_table: _Input,
+    feature_width: int,
+    name: str | None = None,
+) -> _Tensor: ...
+
+class _XlaSparseDenseMatmulOutputs(typing.NamedTuple):
+    activations: _Tensor
+    row_pointers: _Tensor
+    sorted_embedding_ids: _Tensor
+    sorted_sample_ids: _Tensor
+    sorted_gains: _Tensor
+
+def XlaSparseDenseMatmul(
+    *,
+    row_ids: _Input,
+    col_ids: _Input,
+    values: _Input,
+    offsets: _Input,
+    embedding_table: _Input,
+    max_ids_per_partition: int,
+    max_unique_ids_per_partition: int,
+    input_size: int,
+    name: str | None = None,
+) -> _XlaSparseDenseMatmulOutputs: ...
+
+class _XlaSparseDenseMatmulCustomCombinerOnTcGradWithAdagradAndCsrInputOutputs(typing.NamedTuple):
+    updated_embedding_table: _Tensor
+    updated_accumulator: _Tensor
+    updated_weights: _Tensor
+
+def XlaSparseDenseMatmulCustomCombinerOnTcGradWithAdagradAndCsrInput(
+    *,
+    row_pointers: _Input,
+    sorted_sample_ids: _Input,
+    sorted_token_ids: _Input,
+    sorted_pos_ids: _Input,
+    sorted_gains: _Input,
+    weights: _Input,
+    preserved_valencies: _Input,
+    preserved_vectors: _Input,
+    preserved_weights: _Input,
+    activation_gradients: _Input,
+    learning_rate: _Input,
+    combiner_weights_learning_rate: _Input,
+    embedding_table: _Input,
+    accumulator: _Input,
+    max_valency: int,
+    num_weights: int,
+    combiner_table_vjp_computation: _Func,
+    combiner_weights_vjp_computation: _Func,
+    table_name: str | bytes,
+    clip_weight_min: float = ...,
+    clip_weight_max: float = ...,
+    num_sparsecores_per_device: int = -1,
+    name: str | None = None,
+) -> _XlaSparseDenseMatmulCustomCombinerOnTcGradWithAdagradAndCsrInputOutputs: ...
+
+class _XlaSparseDenseMatmulCustomCombinerOnTcGradWithAdagradMomentumAndCsrInputOutputs(typing.NamedTuple):
+    updated_embedding_table: _Tensor
+    updated_accumulator: _Tensor
+    updated_momenta: _Tensor
+    updated_weights: _Tensor
+
+def XlaSparseDenseMatmulCustomCombinerOnTcGradWithAdagradMomentumAndCsrInput(
+    *,
+    row_pointers: _Input,
+    sorted_sample_ids: _Input,
+    sorted_token_ids: _Input,
+    sorted_pos_ids: _Input,
+    sorted_gains: _Input,
+    weights: _Input,
+    preserved_valencies: _Input,
+    preserved_vectors: _Input,
+    preserved_weights: _Input,
+    activation_gradients: _Input,
+    learning_rate: _Input,
+    combiner_weights_learning_rate: _Input,
+    embedding_table: _Input,
+    accumulator: _Input,
+    momenta: _Input,
+    use_nesterov: bool,
+    exponent: float,
+    beta1: float,
+    beta2: float,
+    epsilon: float,
+    max_valency: int,
+    num_weights: int,
+    combiner_table_vjp_computation: _Func,
+    combiner_weights_vjp_computation: _Func,
+    table_name: str | bytes,
+    clip_weight_min: float = ...,
+    clip_weight_max: float = ...,
+    num_sparsecores_per_device: int = -1,
+    name: str | None = None,
+) -> _XlaSparseDenseMatmulCustomCombinerOnTcGradWithAdagradMomentumAndCsrInputOutputs: ...
+
+class _XlaSparseDenseMatmulCustomCombinerOnTcGradWithAdamAndCsrInputOutputs(typing.NamedTuple):
+    updated_embedding_table: _Tensor
+    updated_momenta: _Tensor
+    updated_velocity: _Tensor
+    updated_weights: _Tensor
+
+def XlaSparseDenseMatmulCustomCombinerOnTcGradWithAdamAndCsrInput(
+    *,
+    row_pointers: _Input,
+    sorted_sample_ids: _Input,
+    sorted_token_ids: _Input,
+    sorted_pos_ids: _Input,
+    sorted_gains: _Input,
+    weights: _Input,
+    preserved_valencies: _Input,
+    preserved_vectors: _Input,
+    preserved_weights: _Input,
+    activation_gradients: _Input,
+    learning_rate: _Input,
+    combiner_weights_learning_rate: _Input,
+    embedding_table: _Input,
+    momenta: _Input,
+    velocity: _Input,
+    use_sum_inside_sqrt: bool,
+    beta1: float,
+    beta2: float,
+    epsilon: float,
+    max_valency: int,
+    num_weights: int,
+    combiner_table_vjp_computation: _Func,
+    combiner_weights_vjp_computation: _Func,
+    table_name: str | bytes,
+    clip_weight_min: float = ...,
+    clip_weight_max: float = ...,
+    num_sparsecores_per_device: int = -1,
+    name: str | None = None,
+) -> _XlaSparseDenseMatmulCustomCombinerOnTcGradWithAdamAndCsrInputOutputs: ...
+
+class _XlaSparseDenseMatmulCustomCombinerOnTcGradWithCsrInputOutputs(typing.NamedTuple):
+    updated_tables: list[_Tensor]
+    updated_weights: _Tensor
+
+def XlaSparseDenseMatmulCustomCombinerOnTcGradWithCsrInput(
+    *,
+    row_pointers: _Input,
+    sorted_sample_ids: _Input,
+    sorted_token_ids: _Input,
+    sorted_pos_ids: _Input,
+    sorted_gains: _Input,
+    weights: _Input,
+    preserved_valencies: _Input,
+    preserved_vectors: _Input,
+    preserved_weights: _Input,
+    activation_gradients: _Input,
+    tables: collections.abc.Sequence[_Input],
+    hyperparameters: collections.abc.Sequence[_Input],
+    combiner_weights_learning_rate: _Input,
+    max_valency: int,
+    num_weights: int,
+    combiner_table_vjp_computation: _Func,
+    combiner_weights_vjp_computation: _Func,
+    optimizer_custom_computation: _Func,
+    table_name: str | bytes,
+    num_sparsecores_per_device: int = -1,
+    name: str | None = None,
+) -> _XlaSparseDenseMatmulCustomCombinerOnTcGradWithCsrInputOutputs: ...
+
+class _XlaSparseDenseMatmulCustomCombinerOnTcGradWithFtrlAndCsrInputOutputs(typing.NamedTuple):
+    updated_embedding_table: _Tensor
+    updated_accumulator: _Tensor
+    updated_linear: _Tensor
+    updated_weights: _Tensor
+
+def XlaSparseDenseMatmulCustomCombinerOnTcGradWithFtrlAndCsrInput(
+    *,
+    row_pointers: _Input,
+    sorted_sample_ids: _Input,
+    sorted_token_ids: _Input,
+    sorted_pos_ids: _Input,
+    sorted_gains: _Input,
+    weights: _Input,
+    preserved_valencies: _Input,
+    preserved_vectors: _Input,
+    preserved_weights: _Input,
+    activation_gradients: _Input,
+    learning_rate: _Input,
+    combiner_weights_learning_rate: _Input,
+    embedding_table: _Input,
+    accumulator: _Input,
+    linear: _Input,
+    multiply_linear_by_learning_rate: bool,
+    beta: float,
+    learning_rate_power: float,
+    l1_regularization_strength: float,
+    l2_regularization_strength: float,
+    max_valency: int,
+    num_weights: int,
+    combiner_table_vjp_computation: _Func,
+    combiner_weights_vjp_computation: _Func,
+    table_name: str | bytes,
+    clip_weight_min: float = ...,
+    clip_weight_max: float = ...,
+    num_sparsecores_per_device: int = -1,
+    name: str | None = None,
+) -> _XlaSparseDenseMatmulCustomCombinerOnTcGradWithFtrlAndCsrInputOutputs: ...
+
+class _XlaSparseDenseMatmulCustomCombinerOnTcGradWithSgdAndCsrInputOutputs(typing.NamedTuple):
+    updated_embedding_table: _Tensor
+    updated_weights: _Tensor
+
+def XlaSparseDenseMatmulCustomCombinerOnTcGradWithSgdAndCsrInput(
+    *,
+    row_pointers: _Input,
+    sorted_sample_ids: _Input,
+    sorted_token_ids: _Input,
+    sorted_pos_ids: _Input,
+    sorted_gains: _Input,
+    weights: _Input,
+    preserved_valencies: _Input,
+    preserved_vectors: _Input,
+    preserved_weights: _Input,
+    activation_gradients: _Input,
+    learning_rate: _Input,
+    combiner_weights_learning_rate: _Input,
+    embedding_table: _Input,
+    max_valency: int,
+    num_weights: int,
+    combiner_table_vjp_computation: _Func,
+    combiner_weights_vjp_computation: _Func,
+    table_name: str | bytes,
+    clip_weight_min: float = ...,
+    clip_weight_max: float = ...,
+    num_sparsecores_per_device: int = -1,
+    name: str | None = None,
+) -> _XlaSparseDenseMatmulCustomCombinerOnTcGradWithSgdAndCsrInputOutputs: ...
+
+class _XlaSparseDenseMatmulCustomCombinerOnTcWithCsrInputOutputs(typing.NamedTuple):
+    activations: _Tensor
+    preserved_valencies: _Tensor
+    preserved_vectors: _Tensor
+
+def XlaSparseDenseMatmulCustomCombinerOnTcWithCsrInput(
+    *,
+    row_pointers: _Input,
+    sorted_sample_ids: _Input,
+    sorted_token_ids: _Input,
+    sorted_pos_ids: _Input,
+    sorted_gains: _Input,
+    embedding_table: _Input,
+    weights: _Input,
+    input_size: int,
+    max_valency: int,
+    num_weights: int,
+    combiner_computation: _Func,
+    quantization_config_low: float,
+    quantization_config_high: float,
+    quantization_config_num_buckets: int,
+    table_name: str | bytes,
+    num_sparsecores_per_device: int = -1,
+    name: str | None = None,
+) -> _XlaSparseDenseMatmulCustomCombinerOnTcWithCsrInputOutputs: ...
+
+class _XlaSparseDenseMatmulGradWithAdagradAndCsrInputOutputs(typing.NamedTuple):
+    updated_embedding_table: _Tensor
+    updated_accumulator: _Tensor
+
+def XlaSparseDenseMatmulGradWithAdagradAndCsrInput(
+    *,
+    row_pointers: _Input,
+    sorted_sample_ids: _Input,
+    sorted_token_ids: _Input,
+    sorted_gains: _Input,
+    activation_gradients: _Input,
+    learning_rate: _Input,
+    embedding_table: _Input,
+    accumulator: _Input,
+    num_minibatches_per_physical_sparse_core: _Input,
+    table_name: str | bytes,
+    clip_weight_min: float = ...,
+    clip_weight_max: float = ...,
+    num_sparsecores_per_device: int = -1,
+    name: str | None = None,
+) -> _XlaSparseDenseMatmulGradWithAdagradAndCsrInputOutputs: ...
+
+class _XlaSparseDenseMatmulGradWithAdagradAndStaticBufferSizeOutputs(typing.NamedTuple):
+    updated_embedding_table: _Tensor
+    updated_accumulator: _Tensor
+
+def XlaSparseDenseMatmulGradWithAdagradAndStaticBufferSize(
+    *,
+    row_pointers: _Input,
+    sorted_sample_ids: _Input,
+    sorted_token_ids: _Input,
+    sorted_gains: _Input,
+    activation_gradients: _Input,
+    learning_rate: _Input,
+    embedding_table: _Input,
+    accumulator: _Input,
+    num_minibatches_per_physical_sparse_core: _Input,
+    max_ids_per_sparse_core: int,
+    max_unique_ids_per_sparse_core: int,
+    table_name: str | bytes,
+    clip_weight_min: float = ...,
+    clip_weight_max: float = ...,
+    num_sparsecores_per_device: int = -1,
+    name: str | None = None,
+) -> _XlaSparseDenseMatmulGradWithAdagradAndStaticBufferSizeOutputs: ...
+
+class _XlaSparseDenseMatmulGradWithAdagradMomentumAndCsrInputOutputs(typing.NamedTuple):
+    updated_embedding_table: _Tensor
+    updated_accumulator: _Tensor
+    updated_momenta: _Tensor
+
+def XlaSparseDenseMatmulGradWithAdagradMomentumAndCsrInput(
+    *,
+    row_pointers: _Input,
+    sorted_sample_ids: _Input,
+    sorted_token_ids: _Input,
+    sorted_gains: _Input,
+    activation_gradients: _Input,
+    learning_rate: _Input,
+    embedding_table: _Input,
+    accumulator: _Input,
+    momenta: _Input,
+    num_minibatches_per_physical_sparse_core: _Input,
+    use_nesterov: bool,
+    exponent: float,
+    beta1: float,
+    beta2: float,
+    epsilon: float,
+    table_name: str | bytes,
+    clip_weight_min: float = ...,
+    clip_weight_max: float = ...,
+    num_sparsecores_per_device: int = -1,
+    name: str | None = None,
+) -> _XlaSparseDenseMatmulGradWithAdagradMomentumAndCsrInputOutputs: ...
+
+class _XlaSparseDenseMatmulGradWithAdagradMomentumAndStaticBufferSizeOutputs(typing.NamedTuple):
+    updated_embedding_table: _Tensor
+    updated_accumulator: _Tensor
+    updated_momenta: _Tensor
+
+def XlaSparseDenseMatmulGradWithAdagradMomentumAndStaticBufferSize(
+    *,
+    row_pointers: _Input,
+    sorted_sample_ids: _Input,
+    sorted_token_ids: _Input,
+    sorted_gains: _Input,
+    activation_gradients: _Input,
+    learning_rate: _Input,
+    embedding_table: _Input,
+    accumulator: _Input,
+    momenta: _Input,
+    num_minibatches_per_physical_sparse_core: _Input,
+    use_nesterov: bool,
+    exponent: float,
+    beta1: float,
+    beta2: float,
+    epsilon: float,
+    max_ids_per_sparse_core: int,
+    max_unique_ids_per_sparse_core: int,
+    table_name: str | bytes,
+    clip_weight_min: float = ...,
+    clip_weight_max: float = ...,
+    num_sparsecores_per_device: int = -1,
+    name: str | None = None,
+) -> _XlaSparseDenseMatmulGradWithAdagradMomentumAndStaticBufferSizeOutputs: ...
+
+class _XlaSparseDenseMatmulGradWithAdamAndCsrInputOutputs(typing.NamedTuple):
+    updated_embedding_table: _Tensor
+    updated_momenta: _Tensor
+    updated_velocity: _Tensor
+
+def XlaSparseDenseMatmulGradWithAdamAndCsrInput(
+    *,
+    row_pointers: _Input,
+    sorted_sample_ids: _Input,
+    sorted_token_ids: _Input,
+    sorted_gains: _Input,
+    activation_gradients: _Input,
+    learning_rate: _Input,
+    embedding_table: _Input,
+    momenta: _Input,
+    velocity: _Input,
+    num_minibatches_per_physical_sparse_core: _Input,
+    use_sum_inside_sqrt: bool,
+    beta1: float,
+    beta2: float,
+    epsilon: float,
+    table_name: str | bytes,
+    clip_weight_min: float = ...,
+    clip_weight_max: float = ...,
+    num_sparsecores_per_device: int = -1,
+    name: str | None = None,
+) -> _XlaSparseDenseMatmulGradWithAdamAndCsrInputOutputs: ...
+
+class _XlaSparseDenseMatmulGradWithAdamAndStaticBufferSizeOutputs(typing.NamedTuple):
+    updated_embedding_table: _Tensor
+    updated_momenta: _Tensor
+    updated_velocity: _Tensor
+
+def XlaSparseDenseMatmulGradWithAdamAndStaticBufferSize(
+    *,
+    row_pointers: _Input,
+    sorted_sample_ids: _Input,
+    sorted_token_ids: _Input,
+    sorted_gains: _Input,
+    activation_gradients: _Input,
+    learning_rate: _Input,
+    embedding_table: _Input,
+    momenta: _Input,
+    velocity: _Input,
+    num_minibatches_per_physical_sparse_core: _Input,
+    use_sum_inside_sqrt: bool,
+    beta1: float,
+    beta2: float,
+    epsilon: float,
+    max_ids_per_sparse_core: int,
+    max_unique_ids_per_sparse_core: int,
+    table_name: str | bytes,
+    clip_weight_min: float = ...,
+    clip_weight_max: float = ...,
+    num_sparsecores_per_device: int = -1,
+    name: str | None = None,
+) -> _XlaSparseDenseMatmulGradWithAdamAndStaticBufferSizeOutputs: ...
+
+def XlaSparseDenseMatmulGradWithCsrInput(
+    *,
+    row_pointers: _Input,
+    sorted_sample_ids: _Input,
+    sorted_token_ids: _Input,
+    sorted_gains: _Input,
+    activation_gradients: _Input,
+    tables: collections.abc.Sequence[_Input],
+    hyperparameters: collections.abc.Sequence[_Input],
+    num_minibatches_per_physical_sparse_core: _Input,
+    custom_computation: _Func,
+    table_name: str | bytes,
+    num_sparsecores_per_device: int = -1,
+    name: str | None = None,
+) -> list[_Tensor]: ...
+
+class _XlaSparseDenseMatmulGradWithFtrlAndCsrInputOutputs(typing.NamedTuple):
+    updated_embedding_table: _Tensor
+    updated_accumulator: _Tensor
+    updated_linear: _Tensor
+
+def XlaSparseDenseMatmulGradWithFtrlAndCsrInput(
+    *,
+    row_pointers: _Input,
+    sorted_sample_ids: _Input,
+    sorted_token_ids: _Input,
+    sorted_gains: _Input,
+    activation_gradients: _Input,
+    learning_rate: _Input,
+    embedding_table: _Input,
+    accumulator: _Input,
+    linear: _Input,
+    num_minibatches_per_physical_sparse_core: _Input,
+    multiply_linear_by_learning_rate: bool,
+    beta: float,
+    learning_rate_power: float,
+    l1_regularization_strength: float,
+    l2_regularization_strength: float,
+    table_name: str | bytes,
+    clip_weight_min: float = ...,
+    clip_weight_max: float = ...,
+    num_sparsecores_per_device: int = -1,
+    name: str | None = None,
+) -> _XlaSparseDenseMatmulGradWithFtrlAndCsrInputOutputs: ...
+
+class _XlaSparseDenseMatmulGradWithFtrlAndStaticBufferSizeOutputs(typing.NamedTuple):
+    updated_embedding_table: _Tensor
+    updated_accumulator: _Tensor
+    updated_linear: _Tensor
+
+def XlaSparseDenseMatmulGradWithFtrlAndStaticBufferSize(
+    *,
+    row_pointers: _Input,
+    sorted_sample_ids: _Input,
+    sorted_token_ids: _Input,
+    sorted_gains: _Input,
+    activation_gradients: _Input,
+    learning_rate: _Input,
+    embedding_table: _Input,
+    accumulator: _Input,
+    linear: _Input,
+    num_minibatches_per_physical_sparse_core: _Input,
+    multiply_linear_by_learning_rate: bool,
+    beta: float,
+    learning_rate_power: float,
+    l1_regularization_strength: float,
+    l2_regularization_strength: float,
+    max_ids_per_sparse_core: int,
+    max_unique_ids_per_sparse_core: int,
+    table_name: str | bytes,
+    clip_weight_min: float = ...,
+    clip_weight_max: float = ...,
+    num_sparsecores_per_device: int = -1,
+    name: str | None = None,
+) -> _XlaSparseDenseMatmulGradWithFtrlAndStaticBufferSizeOutputs: ...
+
+def XlaSparseDenseMatmulGradWithSgdAndCsrInput(
+    *,
+    row_pointers: _Input,
+    sorted_sample_ids: _Input,
+    sorted_token_ids: _Input,
+    sorted_gains: _Input,
+    activation_gradients: _Input,
+    learning_rate: _Input,
+    embedding_table: _Input,
+    num_minibatches_per_physical_sparse_core: _Input,
+    table_name: str | bytes,
+    clip_weight_min: float = ...,
+    clip_weight_max: float = ...,
+    num_sparsecores_per_device: int = -1,
+    name: str | None = None,
+) -> _Tensor: ...
+
+def XlaSparseDenseMatmulGradWithSgdAndStaticBufferSize(
+    *,
+    row_pointers: _Input,
+    sorted_sample_ids: _Input,
+    sorted_token_ids: _Input,
+    sorted_gains: _Input,
+    activation_gradients: _Input,
+    learning_rate: _Input,
+    embedding_table: _Input,
+    num_minibatches_per_physical_sparse_core: _Input,
+    max_ids_per_sparse_core: int,
+    max_unique_ids_per_sparse_core: int,
+    table_name: str | bytes,
+    clip_weight_min: float = ...,
+    clip_weight_max: float = ...,
+    num_sparsecores_per_device: int = -1,
+    name: str | None = None,
+) -> _Tensor: ...
+
+def XlaSparseDenseMatmulWithCsrInput(
+    *,
+    row_pointers: _Input,
+    sorted_sample_ids: _Input,
+    sorted_token_ids: _Input,
+    sorted_gains: _Input,
+    embedding_table: _Input,
+    num_minibatches_per_physical_sparse_core: _Input,
+    input_size: int,
+    quantization_config_low: float,
+    quantization_config_high: float,
+    quantization_config_num_buckets: int,
+    table_name: str | bytes,
+    num_sparsecores_per_device: int = -1,
+    name: str | None = None,
+) -> _Tensor: ...
+
+def XlaSparseDenseMatmulWithStaticBufferSize(
+    *,
+    row_pointers: _Input,
+    sorted_sample_ids: _Input,
+    sorted_token_ids: _Input,
+    sorted_gains: _Input,
+    embedding_table: _Input,
+    num_minibatches_per_physical_sparse_core: _Input,
+    input_size: int,
+    quantization_config_low: float,
+    quantization_config_high: float,
+    quantization_config_num_buckets: int,
+    max_ids_per_sparse_core: int,
+    max_unique_ids_per_sparse_core: int,
+    table_name: str | bytes,
+    num_sparsecores_per_device: int = -1,
+    name: str | None = None,
+) -> _Tensor: ...
+
+def XlaSparseGradientsStack(
+    *,
+    unstacked_gradients: collections.abc.Sequence[_Input],
+    interleaved: bool,
+    dtype: _Type,
+    name: str | None = None,
+) -> _Tensor: ...
+
+def XlaSplitND(
+    *,
+    input: _Input,
+    N: int,
+    num_splits: collections.abc.Sequence[int],
+    paddings: collections.abc.Sequence[int] = ...,
+    name: str | None = None,
+) -> list[_Tensor]: ...
+
+def XlaSpmdFullToShardShape(
+    *,
+    input: _Input,
+    manual_sharding: str | bytes,
+    dim: int = -1,
+    unspecified_dims: collections.abc.Sequence[int] = ...,
+    name: str | None = None,
+) -> _Tensor: ...
+
+def XlaSpmdShardToFullShape(
+    *,
+    input: _Input,
+    manual_sharding: str | bytes,
+    full_shape: _Shape,
+    dim: int = -1,
+    unspecified_dims: collections.abc.Sequence[int] = ...,
+    name: str | None = None,
+) -> _Tensor: ...
+
+class _XlaSvdOutputs(typing.NamedTuple):
+    s: _Tensor
+    u: _Tensor
+    v: _Tensor
+
+def XlaSvd(
+    *,
+    a: _Input,
+    max_iter: int,
+    epsilon: float,
+    precision_config: str | bytes,
+    name: str | None = None,
+) -> _XlaSvdOutputs: ...
+
+def XlaVariadicReduce(
+    *,
+    input: collections.abc.Sequence[_Input],
+    init_value: collections.abc.Sequence[_Input],
+    dimensions_to_reduce: collections.abc.Sequence[int],
+    reducer: _Func,
+    name: str | None = None,
+) -> list[_Tensor]: ...
+
+def XlaVariadicReduceV2(
+    *,
+    inputs: collections.abc.Sequence[_Input],
+    init_values: collections.abc.Sequence[_Input],
+    dimensions_to_reduce: collections.abc.Sequence[int],
+    reducer: _Func,
+    name: str | None = None,
+) -> list[_Tensor]: ...
+
+def XlaVariadicSort(
+    *,
+    inputs: collections.abc.Sequence[_Input],
+    dimension: _Input,
+    comparator: _Func,
+    is_stable: bool,
+    name: str | None = None,
+) -> list[_Tensor]: ...
+
+def XlaWhile(
+    *,
+    input: collections.abc.Sequence[_Input],
+    cond: _Func,
+    body: _Func,
+    name: str | None = None,
+) -> list[_Tensor]: ...
 
 def Xlog1py(
     *,
@@ -7215,5 +18242,11 @@ def Zeta(
 ) -> _Tensor:
     """The Hurwitz zeta function: the sum of `(q + n) ** -x` over all n from 0."""
 
-# What else there is, ops of plugins among it.
-def __getattr__(name: str) -> typing.Any: ...
+def ZipDataset(
+    *,
+    input_datasets: collections.abc.Sequence[_Input],
+    output_types: collections.abc.Sequence[_Type],
+    output_shapes: collections.abc.Sequence[_Shape],
+    metadata: str | bytes = '',
+    name: str | None = None,
+) -> _Tensor: ...

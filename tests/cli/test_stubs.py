@@ -25,6 +25,10 @@ opkernel.register_op(
     doc='Says "it" \\\\ twice.',
 )
 opkernel.register_op("StubTestNone", inputs=["x: float"], shape_fn=unknown_shape)
+
+
+def other_function() -> None:
+    pass
 """
 USER = """
 import numpy as np
@@ -41,9 +45,12 @@ both = plugin.StubTestOp(
 )
 print(both.count, both.rest[0])
 plugin.StubTestNone(x=1.0)
-raw_ops.OpOfNoStub(x=1)
+plugin.other_function()
+raw_ops.ParseExampleV2
 """
 WRONG = {
+    "raw_ops.Matmul(a=1, b=2)": 'Module has no attribute "Matmul"; maybe "MatMul"?',
+    "raw_ops.StubTestNone(x=1.0)": 'Module has no attribute "StubTestNone"',
     'raw_ops.MaxPool(input=1, ksize=[1], strides=[1], padding="SAMEX")': "Literal['SAMEX']",
     "raw_ops.MatMul(a=1)": 'Missing named argument "b"',
     "raw_ops.MatMul(1, 2)": "Too many positional arguments",

@@ -247,7 +247,7 @@ def test_what_does_not_lead_to_the_results_needs_no_gradient(check_function):
 
     def function(x, w):
         def turn(loop, i, a, b):
-            return tanh(a @ loop.constant(w)), raw_ops.OfNoGradient(x=b)
+            return tanh(a @ loop.constant(w)), raw_ops.OfNoGradient(x=b)  # type: ignore[attr-defined]  # of this test
 
         return counted(2, turn, x, w)[0]
 

@@ -69,7 +69,7 @@ def test_new_results_are_not_copied(name: str, executor_type: str) -> None:
     )
     opkernel.register_kernel(op, device="CPU")(_GivesNew)
     with Graph().as_default() as graph:
-        tensors = [raw_ops.GivesNew(name=f"{name}{i}") for i in range(2)]
+        tensors = [raw_ops.GivesNew(name=f"{name}{i}") for i in range(2)]  # type: ignore[attr-defined]  # of this test
     with opkernel.Session(graph, executor_type=executor_type) as session:
         for run in (lambda: session.run(tensors), session.make_callable(tensors)):
             _GivesNew.addresses.clear()

@@ -1,11 +1,11 @@
 """Nodes of a model by name: those of a function have the function before theirs, FUNCTION/NODE."""
 
-import difflib
 import fnmatch
 from collections.abc import Iterator
 
 from opkernel.errors import NotFoundError
 from opkernel.graph import Graph, Operation
+from opkernel.messages import perhaps
 from opkernel.proto import NodeDef
 from opkernel.records import dataclass
 from opkernel.runtime.plan.functional_ops import STRUCTURAL_OPS
@@ -33,9 +33,7 @@ def find_node(graph: Graph, name: str) -> NodeDef:
         if known == name:
             return node
         nodes[known] = node
-    close = difflib.get_close_matches(name, nodes)
-    hint = f"; perhaps you mean {' or '.join(close)}" if close else ""
-    raise NotFoundError(f"the graph has no node {name!r}{hint}")
+    raise NotFoundError(f"the graph has no node {name!r}{perhaps(name, nodes)}")
 
 
 def find_operation(graph: Graph, name: str) -> Operation:

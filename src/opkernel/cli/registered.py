@@ -1,8 +1,7 @@
 """What is registered: ops by names that need not be exact, and values in the words of specs."""
 
-import difflib
-
 from opkernel.errors import NotFoundError
+from opkernel.messages import perhaps
 from opkernel.opdef import UnregisteredOpError, global_op_registry, summarize_attr_value
 from opkernel.proto import AttrValue, OpDef
 from opkernel.types import DataType
@@ -21,10 +20,7 @@ def find_op(name: str) -> OpDef | None:
 def no_such_op(name: str) -> UnregisteredOpError:
     """The error for a name that no op has; it tells the ops with names like it."""
     registered = [op.name for op in global_op_registry().export().op]
-    by_lower = {op.lower(): op for op in registered}
-    close = [by_lower[match] for match in difflib.get_close_matches(name.lower(), by_lower)]
-    hint = f"; perhaps you mean {' or '.join(close)}" if close else ""
-    return UnregisteredOpError(f"there is no op {name!r}{hint}")
+    return UnregisteredOpError(f"there is no op {name!r}{perhaps(name, registered)}")
 
 
 def value_text(value: AttrValue) -> str:

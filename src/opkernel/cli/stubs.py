@@ -9,7 +9,7 @@ from opkernel.cli.op_sources import OpSource, ops_of_target
 from opkernel.cli.output import counted, echo, one_line
 from opkernel.opdef import global_op_registry, stub_text, validate_op_def
 from opkernel.ops.api_defs import python_api_def
-from opkernel.ops.catalogue import MODULE_OF_OP
+from opkernel.ops.loader import all_op_names
 from opkernel.proto import OpDef
 
 __all__ = ["stubs"]
@@ -28,13 +28,13 @@ def stubs(targets: tuple[str, ...], out: Path | None) -> None:
 
     MODULE is a module or Python file that registers ops, or a file that holds an OpList. Its stub
     has a function for each op, as `opkernel.raw_ops` has; a module offers them itself after
-    `from opkernel.raw_ops import __getattr__`. Without a MODULE the stub is that of the ops in
-    opkernel's catalogue, opkernel/raw_ops.pyi.
+    `from opkernel.raw_ops import __getattr__`. Without a MODULE the stub is that of TensorFlow's ops,
+    opkernel/raw_ops.pyi, in which type checkers find names that no op has.
     """
     files = dict(map(_stub_of_target, targets)) if targets else dict([_stub_of_catalogue()])
     for path, ops in files.items():
         title = f"The ops of {_module_name(path)}. Written by `opkernel stubs`"
-        text = stub_text(ops, title, python_api_def)
+        text = stub_text(ops, title, python_api_def, is_all=not targets)
         if out is None:
             echo(text if len(files) == 1 else f"# {one_line(path.as_posix())}\n{text}")
         else:
@@ -45,8 +45,7 @@ def stubs(targets: tuple[str, ...], out: Path | None) -> None:
 
 
 def _stub_of_catalogue() -> tuple[Path, list[OpDef]]:
-    registry = global_op_registry()
-    return Path("opkernel/raw_ops.pyi"), [registry.look_up_op_def(name) for name in MODULE_OF_OP]
+    return Path("opkernel/raw_ops.pyi"), [*map(global_op_registry().look_up_op_def, all_op_names())]
 
 
 def _stub_of_target(target: str) -> tuple[Path, list[OpDef]]:

@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 from opkernel.gradients.indexed_slices import Gradient, IndexedSlices, as_dense, sum_of_slices
 from opkernel.gradients.node_methods import nodes
 from opkernel.graph import Tensor
+from opkernel.messages import shown
 
 __all__ = ["AGGREGATION_METHODS", "Accumulation"]
 
@@ -43,7 +44,7 @@ class Accumulation:
         """With a method of `AGGREGATION_METHODS`; ValueError if there is no such method."""
         if method not in AGGREGATION_METHODS:
             raise ValueError(
-                f"Invalid aggregation_method {method!r}: it is one of {list(AGGREGATION_METHODS)}"
+                f"Invalid aggregation_method {shown(method)}: it is one of {list(AGGREGATION_METHODS)}"
             )
         self._add = AGGREGATION_METHODS[method]
         self._gradients: dict[Tensor, list[Gradient]] = {}

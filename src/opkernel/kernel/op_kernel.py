@@ -13,6 +13,7 @@ import numpy as np
 
 from opkernel.errors import InvalidArgumentError
 from opkernel.kernel.registry.memory_types import MemoryType
+from opkernel.messages import shown
 from opkernel.opdef import is_list_arg, name_ranges_for_node
 from opkernel.proto import NodeDef, OpDef
 from opkernel.records import dataclass, replace
@@ -260,7 +261,9 @@ class OpKernel(OfNode):
         """
         array = np.asarray(value)
         if array.ndim != 1:
-            raise InvalidArgumentError(f"shape must be a vector of {{int32,int64}}, got {array!r}")
+            raise InvalidArgumentError(
+                f"shape must be a vector of {{int32,int64}}, got {shown(array)}"
+            )
         if array.dtype not in (np.int32, np.int64):
             raise InvalidArgumentError(
                 f"shape must be a vector of {{int32,int64}}, got elements of type {array.dtype}"

@@ -236,6 +236,7 @@ from opkernel.opdef.core.op_registry import OpRegistry as OpRegistry
 from opkernel.opdef.core.op_registry import OpRegistryInterface as OpRegistryInterface
 from opkernel.opdef.core.op_registry import UnregisteredOpError as UnregisteredOpError
 from opkernel.opdef.core.op_registry import global_op_registry as global_op_registry
+from opkernel.opdef.core.op_registry import not_registered as not_registered
 from opkernel.opdef.core.op_traits import OpTraits as OpTraits
 from opkernel.opdef.core.register_op import OpHandle as OpHandle
 from opkernel.opdef.core.register_op import register_op as register_op

@@ -14,6 +14,7 @@ from typing import NamedTuple, TypeAlias
 from opkernel.device.budget import check_time
 from opkernel.errors import AlreadyExistsError, NotFoundError
 from opkernel.graph.edit.graph_editor import GraphEditor
+from opkernel.messages import perhaps
 from opkernel.opdef import OpTraits
 
 __all__ = [
@@ -187,7 +188,8 @@ class OptimizationPassRegistry:
         for name in names:
             if name not in known:
                 raise NotFoundError(
-                    f"There is no optimization pass {name!r}; there are {', '.join(sorted(known))}"
+                    f"There is no optimization pass {name!r}{perhaps(name, known)}; "
+                    f"there are {', '.join(sorted(known))}"
                 )
 
 

@@ -18,6 +18,8 @@ from google.protobuf.descriptor import Descriptor
 from google.protobuf.internal import api_implementation
 from google.protobuf.message import DecodeError, Message
 
+from opkernel.messages import perhaps
+
 if api_implementation.Type() == "upb":
     # The two calls below, of protobuf's C core, are what its public modules come down to; going
     # through those costs 10 ms of imports (the Python implementation, text format) at each start.
@@ -76,7 +78,8 @@ _names = _load()
 
 def __getattr__(name: str) -> type[Message]:
     if name not in _names:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        hint = "" if name.startswith("_") else perhaps(name, _names)
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}{hint}", name=name)
     descriptor = POOL.FindMessageTypeByName(f"tensorflow.{name}")
     found = globals()[name] = message_class(descriptor)
     if name == "OpDef":
@@ -90,6 +93,10 @@ def _op_def_text(op_def: Message) -> str:
         op_def
     )
     return text
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)
 
 
 __all__ = ["POOL", "DecodeError", "Message", "message_class", *_names]

@@ -25,6 +25,9 @@ from opkernel.runtime.program.executors import registered_executors as registere
 from opkernel.runtime.program.op_segment import OpSegment as OpSegment
 from opkernel.runtime.program.op_segment import should_own_kernel as should_own_kernel
 from opkernel.runtime.session.callable_options import CallableOptions as CallableOptions
+from opkernel.runtime.session.convert_to_constants import (
+    convert_variables_to_constants as convert_variables_to_constants,
+)
 from opkernel.runtime.session.direct_session import DirectSession as DirectSession
 from opkernel.runtime.session.run_options import RunOptions as RunOptions
 from opkernel.runtime.session.run_options import TraceLevel as TraceLevel

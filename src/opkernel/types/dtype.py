@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from opkernel.errors import InvalidArgumentError
+from opkernel.messages import perhaps, shown
 
 __all__ = ["REF_OFFSET", "DataType", "as_dtype"]
 
@@ -129,7 +130,7 @@ class DataType(enum.IntEnum):
 
     @classmethod
     def _missing_(cls, value: object) -> "DataType":
-        raise InvalidArgumentError(f"{value!r} is not the number of a DataType")
+        raise InvalidArgumentError(f"{shown(value)} is not the number of a DataType")
 
     def __str__(self) -> str:
         return self.string
@@ -145,7 +146,9 @@ class DataType(enum.IntEnum):
         """
         found = _BY_NAME.get(name)
         if found is None:
-            raise InvalidArgumentError(f"'{name}' is not the name of a DataType")
+            raise InvalidArgumentError(
+                f"'{name}' is not the name of a DataType{perhaps(name, _BY_NAME)}"
+            )
         return found
 
     @property
@@ -401,4 +404,4 @@ def _from_numpy(value: object) -> DataType:
         if "ml_dtypes" in sys.modules and DataType.DT_BFLOAT16._numpy_dtype is None:
             _load_ml_dtypes()
             return _from_numpy(dtype)
-    raise InvalidArgumentError(f"{value!r} does not stand for a DataType")
+    raise InvalidArgumentError(f"{shown(value)} does not stand for a DataType")

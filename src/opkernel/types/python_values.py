@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from opkernel.errors import InvalidArgumentError
+from opkernel.messages import shown
 from opkernel.types.dtype import DataType, as_dtype
 from opkernel.types.resource_handle import ResourceHandle
 from opkernel.types.variant_value import Variant
@@ -77,7 +78,7 @@ def _dtype_of_objects(value: Any) -> DataType:
     for kinds, dtype in _DTYPE_OF_OBJECTS:
         if all(isinstance(item, kinds) for item in items):
             return dtype
-    raise InvalidArgumentError(f"Cannot make a tensor of {value!r:.200}")
+    raise InvalidArgumentError(f"Cannot make a tensor of {shown(value)}")
 
 
 def can_become(value: Any, dtype: DataType) -> bool:
@@ -109,7 +110,7 @@ def array_from_python(value: Any, dtype: DataType | None = None) -> np.ndarray[A
         return np.asarray(value, dtype.numpy_dtype)
     except (TypeError, ValueError, OverflowError, RuntimeError) as error:  # also its `__array__`
         kind = "tensor" if dtype is None else f"{dtype} tensor"
-        raise InvalidArgumentError(f"Cannot make a {kind} of {value!r:.200}: {error}") from None
+        raise InvalidArgumentError(f"Cannot make a {kind} of {shown(value)}: {error}") from None
 
 
 def _narrow(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:

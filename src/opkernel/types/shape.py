@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Self, SupportsIndex
 
 from opkernel.errors import InvalidArgumentError
+from opkernel.messages import shown
 from opkernel.proto import TensorShapeProto
 
 __all__ = ["MAX_DIMENSIONS", "PartialTensorShape", "TensorShape", "shape_proto_debug_string"]
@@ -37,7 +38,10 @@ class TensorShape(tuple[int, ...]):
     __slots__ = ()
 
     def __new__(cls, sizes: Iterable[SupportsIndex] = ()) -> Self:  # noqa: D102  # the class says it
-        self = super().__new__(cls, (operator.index(size) for size in sizes))
+        try:
+            self = super().__new__(cls, (operator.index(size) for size in sizes))
+        except TypeError as error:
+            raise _no_shape(sizes, error) from None
         for size in self:
             if size < 0:
                 raise InvalidArgumentError(
@@ -97,6 +101,10 @@ class TensorShape(tuple[int, ...]):
         return f"TensorShape({list(self)})"
 
 
+def _no_shape(value: object, error: TypeError) -> TypeError:
+    return TypeError(f"{shown(value)} is no shape, which is a list of sizes: {error}")
+
+
 class PartialTensorShape:
     """What is known of a shape: nothing, its rank, or also some or all of its sizes.
 
@@ -122,7 +130,10 @@ class PartialTensorShape:
         elif isinstance(dims, PartialTensorShape):
             self._dims = dims._dims
         else:
-            self._dims = tuple(_size_or_none(size) for size in dims)
+            try:
+                self._dims = tuple(_size_or_none(size) for size in dims)
+            except TypeError as error:
+                raise _no_shape(dims, error) from None
             _check_partial(self._dims)
 
     @classmethod

@@ -5,7 +5,7 @@ Source: TensorFlow python/framework/op_def_library.py.
 
 from typing import Any
 
-from opkernel.graph.core.create_op import NodeRequest
+from opkernel.graph.core.create_op import NodeRequest, op_named
 from opkernel.graph.core.default_graph import get_default_graph, graph_of_call
 from opkernel.graph.core.graph import Graph
 from opkernel.graph.core.operation import Operation
@@ -51,7 +51,7 @@ def apply_op(op_type_name: str, name: str | None = None, **keywords: Any) -> Any
         UnimplementedError: the op is deprecated for graphs of this version.
     """
     graph = graph_of_call(tensors_in([*keywords.values()])) or get_default_graph()
-    op_def = graph.function_library.look_up(op_type_name).op_def
+    op_def = op_named(graph, op_type_name).op_def
     check_op_deprecation(op_def, graph.graph_def_versions.producer)
     inputs, attrs = bind_call(op_def, call_parameters(op_def), keywords)
     return add_node(graph, op_type_name, name, inputs, attrs)

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from opkernel.graph.core.tensor_base import is_tensor
+from opkernel.messages import shown
 from opkernel.types import DataType
 
 if TYPE_CHECKING:
@@ -97,7 +98,7 @@ def _index(value: Any) -> Any:
             pass
     raise TypeError(
         f"Only integers, slices (`:`), ellipsis (`...`), None, scalar int32 or int64 tensors and "
-        f"masks are valid indices, got {value!r}; opkernel.raw_ops.GatherV2 takes lists of indices"
+        f"masks are valid indices, got {shown(value)}; opkernel.raw_ops.GatherV2 takes lists of indices"
     )
 
 

@@ -11,10 +11,11 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from typing import TYPE_CHECKING, Any
 
-from opkernel.errors import InvalidArgumentError, OpError
+from opkernel.errors import InvalidArgumentError, NotFoundError, OpError
 from opkernel.graph.core.node_signature import NodeSignature
 from opkernel.graph.core.operation import Operation
 from opkernel.graph.core.tensor import Tensor, tensors_in
+from opkernel.messages import perhaps, shown
 from opkernel.opdef import (
     CallInputs,
     InputValues,
@@ -25,6 +26,7 @@ from opkernel.opdef import (
     infer_attr_from_python,
     inferred_attr_names,
     is_list_arg,
+    not_registered,
     unknown_shape,
 )
 from opkernel.proto import AttrValue, NodeDef, OpDef
@@ -34,7 +36,7 @@ from opkernel.types import DataType, as_dtype, dtype_of_array, natural_dtype, te
 if TYPE_CHECKING:
     from opkernel.graph.core.graph import Graph
 
-__all__ = ["Arguments", "NodeRequest", "as_tensor", "build_node"]
+__all__ = ["Arguments", "NodeRequest", "as_tensor", "build_node", "op_named"]
 
 
 @dataclass(slots=True)
@@ -105,9 +107,22 @@ def make_operation(
     return op
 
 
+def op_named(graph: Graph, op_type: str) -> OpRegistrationData:
+    """The op, or function of the graph's library, that a program names.
+
+    Raises:
+        NotFoundError: there is none; the message tells those with names like it.
+    """
+    library = graph.function_library
+    try:
+        return library.look_up(op_type)
+    except NotFoundError:
+        raise not_registered(op_type, [*library, *graph.op_registry.names()]) from None
+
+
 def _registration(graph: Graph, request: NodeRequest) -> OpRegistrationData:
     if request.op_def is None:
-        return graph.function_library.look_up(request.op_type)
+        return op_named(graph, request.op_type)
     return OpRegistrationData(op_def=request.op_def, shape_inference_fn=unknown_shape)
 
 
@@ -166,7 +181,10 @@ class Arguments:
     def _given(self, name: str, value: Any) -> AttrValue:
         if name not in self._declared:
             if not name.startswith("_"):
-                raise InvalidArgumentError(f"'{self._op_def.name}' Op has no attr named '{name}'")
+                hint = perhaps(name, self._declared)
+                raise InvalidArgumentError(
+                    f"'{self._op_def.name}' Op has no attr named '{name}'{hint}"
+                )
             return infer_attr_from_python(value)
         return attr_for_op(self._op_def.name, self._declared[name], value)
 
@@ -238,7 +256,7 @@ def as_tensor(graph: Graph, name: str, value: Any, arg_name: str, dtype: DataTyp
     except OpError as error:
         wanted = "a value" if dtype is None else dtype.string
         raise InvalidArgumentError(
-            f"Input '{arg_name}' of '{name}' expected {wanted}, got {value!r} of type "
+            f"Input '{arg_name}' of '{name}' expected {wanted}, got {shown(value)} of type "
             f"'{type(value).__name__}' instead: {error.message}",
             node=name,
         ) from error

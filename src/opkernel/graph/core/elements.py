@@ -11,6 +11,7 @@ from opkernel.errors import InvalidArgumentError, NotFoundError
 from opkernel.graph.core.operation import Operation
 from opkernel.graph.core.tensor import Tensor
 from opkernel.graph.core.tensor_name import parse_input
+from opkernel.messages import perhaps
 
 if TYPE_CHECKING:
     from opkernel.graph.core.graph import Graph
@@ -63,14 +64,25 @@ def _element_by_name(
         return _tensor_by_name(graph, name)
     if ":" in name or not allow_operation:
         kind = "a Tensor, not an Operation" if ":" in name else "an Operation, not a Tensor"
-        hint = "" if ":" in name else " Tensor names have the form '<op_name>:<output_index>'."
-        raise InvalidArgumentError(f"The name {name!r} refers to {kind}.{hint}")
+        raise InvalidArgumentError(f"The name {name!r} refers to {kind}.{_form_hint(graph, name)}")
     op = graph.by_name.get(name)
     if op is None:
         raise NotFoundError(
-            f"The name {name!r} refers to an Operation not in the graph.", node=name
+            f"The name {name!r} refers to an Operation not in the graph"
+            f"{perhaps(name, graph.by_name)}.",
+            node=name,
         )
     return op
+
+
+def _form_hint(graph: Graph, name: str) -> str:
+    """What the name of a tensor is like, for one without an index."""
+    if ":" in name:
+        return ""
+    meant = (
+        f"; perhaps you mean {name}:0" if name in graph.by_name else perhaps(name, graph.by_name)
+    )
+    return f" Tensor names have the form '<op_name>:<output_index>'{meant}."
 
 
 def _tensor_by_name(graph: Graph, name: str) -> Tensor:
@@ -79,7 +91,8 @@ def _tensor_by_name(graph: Graph, name: str) -> Tensor:
     if op is not None and 0 <= index < len(op.outputs):
         return op.outputs[index]
     if op is None or index < 0:
-        fact = f"The operation, {node!r}, does not exist in the graph."
+        hint = perhaps(node, graph.by_name)
+        fact = f"The operation, {node!r}, does not exist in the graph{hint}."
     else:
         fact = f"The operation, {node!r}, exists but only has {len(op.outputs)} outputs."
     raise NotFoundError(

@@ -24,6 +24,7 @@ from opkernel.graph.core.node_signature import (
 from opkernel.graph.core.runtime_hooks import run_fetches
 from opkernel.graph.core.tensor import Tensor
 from opkernel.graph.core.tensor_name import CONTROL_SLOT, format_input
+from opkernel.messages import perhaps
 from opkernel.opdef.core.op_traits import OpTraits
 from opkernel.proto import AttrValue, FullTypeDef, NodeDef, OpDef
 from opkernel.types import DataType
@@ -223,7 +224,9 @@ class Operation:
         """
         if name not in self.attr:
             raise InvalidArgumentError(
-                f"Operation {self.name!r} has no attr named {name!r}.", node=self.name, op=self.type
+                f"Operation {self.name!r} has no attr named {name!r}{perhaps(name, self.attr)}.",
+                node=self.name,
+                op=self.type,
             )
         return _attr_as_given(self.attr[name])
 

@@ -10,6 +10,7 @@ from collections.abc import Container, Iterable, Iterator, Mapping
 from opkernel.device.budget import check_time
 from opkernel.errors import InvalidArgumentError, NotFoundError, OpError
 from opkernel.graph.core.structural_ops import STRUCTURAL_OPS
+from opkernel.messages import perhaps
 from opkernel.opdef import (
     OpRegistrationData,
     OpRegistry,
@@ -69,7 +70,7 @@ class FunctionLibraryDefinition(Mapping[str, FunctionDef]):
         """
         function = self._functions.get(name)
         if function is None:
-            raise NotFoundError(f"Function {name} is not defined.")
+            raise NotFoundError(f"Function {name} is not defined{perhaps(name, self)}.")
         return function
 
     def look_up(self, op_type: str) -> OpRegistrationData:

@@ -21,6 +21,7 @@ from opkernel.graph.core.tensor import Tensor
 from opkernel.graph.core.tensor_name import CONTROL_SLOT, parse_input
 from opkernel.graph.io.importer import GraphImporter, ImportOptions, Source
 from opkernel.graph.io.producer_ops import remove_new_default_attrs
+from opkernel.messages import shown
 from opkernel.proto import DecodeError, GraphDef, OpList
 
 __all__ = ["import_graph_def"]
@@ -92,6 +93,10 @@ def import_graph_def(
 
 def _copy(graph_def: GraphDef) -> GraphDef:
     """A GraphDef of our own, from one of any library's; the way over bytes is also the fastest."""
+    if not hasattr(graph_def, "SerializeToString"):
+        raise TypeError(
+            f"graph_def must be a GraphDef, not {shown(graph_def)}; opkernel.load_graph reads files"
+        )
     try:
         return GraphDef.FromString(graph_def.SerializeToString())
     except (DecodeError, EncodeError, ValueError) as error:
@@ -100,7 +105,7 @@ def _copy(graph_def: GraphDef) -> GraphDef:
 
 def _parse_key(key: str) -> tuple[str, int]:
     if not isinstance(key, str):
-        raise InvalidArgumentError(f"A key of input_map must be a name, not {key!r}")
+        raise InvalidArgumentError(f"A key of input_map must be a name, not {shown(key)}")
     return parse_input(key)
 
 
@@ -135,7 +140,7 @@ def _element(
 ) -> Tensor | Operation:
     """A returned element; a tensor that was mapped is what it was mapped to."""
     if not isinstance(element, str):
-        raise InvalidArgumentError(f"return_elements must be names, not {element!r}")
+        raise InvalidArgumentError(f"return_elements must be names, not {shown(element)}")
     if ":" not in element:
         if element not in importer.by_name:
             raise InvalidArgumentError(f"Requested return node '{element}' not found in graph def")

@@ -21,6 +21,7 @@ from opkernel.graph.building.tensor_conversion import array_like_tensor
 from opkernel.graph.core.tensor import Tensor
 from opkernel.graph.tracing.nested_structure import flatten, map_structure, structure_of
 from opkernel.graph.tracing.tensor_spec import TensorSpec, most_general_shape, spec_of
+from opkernel.messages import perhaps, shown
 from opkernel.types import array_from_python
 
 __all__ = ["BoundCall", "CallBinder", "CallSignature"]
@@ -130,13 +131,13 @@ class BoundCall:
     def __str__(self) -> str:
         leaves = iter(self.signature.leaves)
 
-        def shown(value: Any) -> str:
+        def leaf_text(value: Any) -> str:
             leaf = next(leaves)
-            return str(leaf) if isinstance(leaf, TensorSpec) else f"{value!r:.40}"
+            return str(leaf) if isinstance(leaf, TensorSpec) else shown(value)
 
         texts = []
         for name, value in self.arguments.arguments.items():
-            parts = ", ".join([shown(leaf) for leaf in flatten(value)])
+            parts = ", ".join([leaf_text(leaf) for leaf in flatten(value)])
             nested = isinstance(value, list | tuple | Mapping)
             texts.append(f"{name}: ({parts})" if nested else f"{name}: {parts}")
         return ", ".join(texts)
@@ -154,11 +155,12 @@ class CallBinder:
             TypeError: the function has fewer parameters, or the signature holds what is no spec.
         """
         self._signature = inspect.signature(function)
+        self._name = getattr(function, "__name__", None) or type(function).__name__
         self._specs: dict[str, Any] = {}
         if input_signature is not None:
             for spec in flatten(input_signature):
                 if not isinstance(spec, TensorSpec):
-                    raise TypeError(f"input_signature must hold TensorSpecs, not {spec!r}")
+                    raise TypeError(f"input_signature must hold TensorSpecs, not {shown(spec)}")
             self._specs = dict(self._signature.bind_partial(*input_signature).arguments)
 
     def bind(self, args: Sequence[Any], kwargs: dict[str, Any]) -> BoundCall:
@@ -168,14 +170,20 @@ class CallBinder:
             TypeError: the arguments do not fit the parameters or the input signature.
             InvalidArgumentError: an array is of a type that tensors do not have.
         """
-        bound = self._signature.bind(*args, **kwargs)
+        try:
+            bound = self._signature.bind(*args, **kwargs)
+        except TypeError as error:
+            raise self._misfit(error, args, kwargs) from None
         bound.apply_defaults()
         leaves: list[Hashable] = []
         tensors: list[Any] = []
         for name, value in bound.arguments.items():
             spec = self._specs.get(name)
             if spec is not None:
-                bound.arguments[name] = value = _converted(name, value, spec)
+                try:
+                    bound.arguments[name] = value = _converted(name, value, spec)
+                except TypeError as error:
+                    raise TypeError(f"{self._name}() {error}") from error.__cause__
                 leaves += flatten(spec)
                 tensors += flatten(value)
                 continue
@@ -186,6 +194,33 @@ class CallBinder:
                     tensors.append(tensor)
         structure = tuple([(name, structure_of(v)) for name, v in bound.arguments.items()])
         return BoundCall(bound, CallSignature(structure, tuple(leaves)), tensors)
+
+    def _misfit(
+        self, error: TypeError, args: Sequence[Any], kwargs: Mapping[str, Any]
+    ) -> TypeError:
+        """The error for arguments that do not fit the parameters."""
+        parameters = self._signature.parameters
+        fact = str(error)
+        unknown = [name for name in kwargs if name not in parameters]
+        takes_any = any(p.kind is inspect.Parameter.VAR_KEYWORD for p in parameters.values())
+        if unknown and not takes_any:
+            hint = perhaps(unknown[0], parameters)
+            fact = f"got an unexpected keyword argument {unknown[0]!r}{hint}"
+        given = ", ".join(
+            [*map(shown, args), *[f"{name}={shown(value)}" for name, value in kwargs.items()]]
+        )
+        takes = ", ".join(map(_parameter_text, parameters.values()))
+        return TypeError(f"{self._name}() {fact}; it takes ({takes}) and was given ({given})")
+
+
+def _parameter_text(parameter: inspect.Parameter) -> str:
+    if parameter.kind is inspect.Parameter.VAR_POSITIONAL:
+        return f"*{parameter.name}"
+    if parameter.kind is inspect.Parameter.VAR_KEYWORD:
+        return f"**{parameter.name}"
+    if parameter.default is inspect.Parameter.empty:
+        return parameter.name
+    return f"{parameter.name}={shown(parameter.default)}"
 
 
 def _sorted_out(value: Any) -> tuple[Hashable, Any]:
@@ -214,7 +249,7 @@ def _converted(name: str, value: Any, spec: Any) -> Any:
         return {key: _converted(f"{name}[{key!r}]", value[key], spec[key]) for key in spec}
     both = isinstance(spec, list | tuple) and isinstance(value, list | tuple)
     if not both or len(value) != len(spec):
-        raise TypeError(f"argument {name!r} is {value!r:.200}; the input signature asks for {spec}")
+        raise TypeError(f"argument {name!r} is {shown(value)}; the input signature asks for {spec}")
     parts = zip(value, spec, strict=True)
     return type(spec)([_converted(f"{name}[{i}]", *part) for i, part in enumerate(parts)])
 

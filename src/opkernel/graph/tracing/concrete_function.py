@@ -14,6 +14,7 @@ from opkernel.graph.core.runtime_hooks import notebook_html, runner_of
 from opkernel.graph.core.tensor import Tensor, tensors_in
 from opkernel.graph.tracing.func_graph import FuncGraph
 from opkernel.graph.tracing.nested_structure import packer
+from opkernel.graph.tracing.tensor_spec import spec_of
 
 if TYPE_CHECKING:
     from opkernel.graph.core.graph import Graph
@@ -74,12 +75,27 @@ class ConcreteFunction:
             TypeError: it was not traced for such arguments.
         """
         count = len(self.signature.specs)
-        if not kwargs and len(args) == count != len(self.signature.leaves):
-            return self.call(args)
+        if (
+            not kwargs
+            and len(args) == count != len(self.signature.leaves)
+            and all(spec_of(arg) is not None for arg in args)
+        ):
+            return self.call(self._fitting(args))
         call = self._binder.bind(args, kwargs)
         if not self.signature.includes(call.signature):
             raise TypeError(f"{self.graph.label} was not traced for the arguments ({call})")
         return self.call(call.tensors)
+
+    def _fitting(self, tensors: Sequence[Any]) -> Sequence[Any]:
+        """The tensors, which TypeError says do not fit if so."""
+        for tensor, spec, own in zip(
+            tensors, self.signature.specs, self.graph.inputs, strict=False
+        ):
+            if not spec.is_compatible_with(tensor):
+                raise TypeError(
+                    f"{self.graph.label} was traced for {own.op.name!r} as {spec}, not {spec_of(tensor)}"
+                )
+        return tensors
 
     def call(self, values: Sequence[Any]) -> Any:
         """Call it with the values of its tensors, in order: at once, or as a node of a graph."""

@@ -12,6 +12,8 @@ import functools
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+import numpy as np
+
 from opkernel.graph.core.default_graph import graph_of_call
 from opkernel.graph.core.graph import Graph
 from opkernel.graph.core.tensor import Tensor, tensors_in
@@ -24,6 +26,7 @@ from opkernel.graph.tracing.traced_bodies import (
     references_of,
     traced_body,
 )
+from opkernel.messages import shown
 
 __all__ = ["cond", "switch_case"]
 
@@ -48,6 +51,8 @@ def cond(pred: Any, true_fn: _Branch, false_fn: _Branch, name: str = "cond") -> 
         ValueError: `pred` is no scalar.
     """
     if not _is_symbolic(pred):
+        if np.size(pred) != 1:
+            raise ValueError(f"what decides in {name!r} must be a scalar, not {shown(pred)}")
         return true_fn() if pred else false_fn()
     graph = _graph_of(pred)
     branches = [

@@ -29,6 +29,7 @@ from opkernel.graph.functions.graph_to_function import graph_to_function_def
 from opkernel.graph.tracing.automatic_control import order_stateful_ops
 from opkernel.graph.tracing.nested_structure import flatten, map_structure
 from opkernel.graph.tracing.tensor_spec import TensorSpec
+from opkernel.messages import shown
 from opkernel.proto import AttrValue, FunctionDef, NameAttrList
 
 if TYPE_CHECKING:
@@ -227,8 +228,9 @@ class FuncGraph(Graph):
             if isinstance(value, Tensor):
                 raise
             raise TypeError(
-                f"function {self.name!r} returned {value!r:.200} of type {type(value).__name__}, "
-                f"which makes no tensor: {error.message}"
+                f"function {self.name!r} returned {shown(value)} of type {type(value).__name__}, which "
+                "makes no tensor. Results are tensors, arrays, numbers, strings and None, in lists, "
+                "tuples, dicts and objects with __tf_flatten__ and __tf_unflatten__"
             ) from error
 
 

@@ -15,7 +15,7 @@ import threading
 import weakref
 from collections.abc import Callable, Sequence
 from types import MethodType
-from typing import Any, overload
+from typing import Any, Concatenate, Generic, ParamSpec, TypeVar, overload
 
 import numpy as np
 
@@ -34,6 +34,11 @@ _tracing = threading.RLock()
 _MAX_KEPT = 4096
 
 _Run = Callable[[Sequence[Any]], Any]
+
+_P = ParamSpec("_P")
+_OfMethod = ParamSpec("_OfMethod")
+_Instance = TypeVar("_Instance")
+_R = TypeVar("_R")
 
 
 class _Traces:
@@ -69,17 +74,22 @@ class _Traces:
         return signature
 
 
-class Function:
+class Function(Generic[_P, _R]):
     """A Python function that runs as a graph. Made by `function`.
+
+    It has the signature, name and documentation of the function, for type checkers, too.
 
     Attributes:
         python_function: the function itself.
         input_signature: the specs of its first arguments, where they are fixed.
     """
 
+    __name__: str
+    __wrapped__: Callable[_P, _R]
+
     def __init__(
         self,
-        python_function: Callable[..., Any],
+        python_function: Callable[_P, _R],
         input_signature: Sequence[Any] | None = None,
         *,
         reduce_retracing: bool = False,
@@ -94,7 +104,7 @@ class Function:
         self._instances: dict[int, tuple[Any, _Traces]] = {}
         self._method_binder: CallBinder | None = None
 
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+    def __call__(self, *args: _P.args, **kwargs: _P.kwargs) -> _R:
         """Call it.
 
         With arrays it runs at once and gives arrays. Where a graph is being built, or an argument
@@ -105,21 +115,26 @@ class Function:
             RecursionError: it is being traced for the same arguments.
             OpError: as its operations raise.
         """
+        values: tuple[Any, ...] = args
+        result: _R
         if not kwargs and innermost_default() is None:
             try:
-                run = self._traces.quick[tuple([(a.dtype, a.shape) for a in args])]
+                run = self._traces.quick[tuple([(a.dtype, a.shape) for a in values])]
             except (AttributeError, KeyError, TypeError):
                 pass  # not yet traced, or arguments that are no arrays
             else:
-                return run(args)
-        call = self._binder.bind(args, kwargs)
+                result = run(values)
+                return result
+        call = self._binder.bind(values, kwargs)
         graph = graph_of_call(tensors_in(call.tensors))
         concrete = self._concrete(call, graph)
         if graph is not None:
-            return concrete.call_in(graph, call.tensors)
-        if not kwargs and _are_plain(args, call.tensors):
-            _keep(self._traces.quick, tuple([(a.dtype, a.shape) for a in args]), concrete.run)
-        return concrete.run(call.tensors)
+            result = concrete.call_in(graph, call.tensors)
+            return result
+        if not kwargs and _are_plain(values, call.tensors):
+            _keep(self._traces.quick, tuple([(a.dtype, a.shape) for a in values]), concrete.run)
+        result = concrete.run(call.tensors)
+        return result
 
     def get_concrete_function(self, *args: Any, **kwargs: Any) -> ConcreteFunction:
         """The trace for certain arguments, made if there is none.
@@ -138,13 +153,23 @@ class Function:
         """How often it was traced outside of all graphs."""
         return len(self._traces.traced)
 
-    def __get__(self, instance: Any, owner: type | None = None) -> Function:
+    @overload
+    def __get__(self, instance: None, owner: type | None = None) -> Function[_P, _R]: ...
+
+    @overload
+    def __get__(
+        self: Function[Concatenate[_Instance, _OfMethod], _R],
+        instance: _Instance,
+        owner: type | None = None,
+    ) -> Function[_OfMethod, _R]: ...
+
+    def __get__(self, instance: Any, owner: type | None = None) -> Function[..., _R]:
         """The function of an instance; each has traces of its own, which end with it."""
         if instance is None:
             return self
-        method = Function.__new__(Function)  # a copy, at every call of a method
-        method.__dict__.update(self.__dict__)
-        method.python_function = MethodType(self.python_function, instance)
+        method: Function[..., _R] = Function.__new__(Function)  # a copy, at every call of a method
+        bound = MethodType(self.python_function, instance)
+        method.__dict__.update(self.__dict__, python_function=bound, __wrapped__=bound)
         method._traces = self._traces_of(instance)
         if self._method_binder is None:
             self._method_binder = CallBinder(method.python_function, self.input_signature)
@@ -222,11 +247,11 @@ def _are_plain(args: Sequence[Any], tensors: Sequence[Any]) -> bool:
 
 @overload
 def function(
-    func: Callable[..., Any],
+    func: Callable[_P, _R],
     input_signature: Sequence[Any] | None = None,
     reduce_retracing: bool = False,
     name: str | None = None,
-) -> Function: ...
+) -> Function[_P, _R]: ...
 
 
 @overload
@@ -235,7 +260,7 @@ def function(
     input_signature: Sequence[Any] | None = None,
     reduce_retracing: bool = False,
     name: str | None = None,
-) -> Callable[[Callable[..., Any]], Function]: ...
+) -> Callable[[Callable[_P, _R]], Function[_P, _R]]: ...
 
 
 def function(
@@ -261,7 +286,7 @@ def function(
         name: what its name in graphs begins with; the Python name if there is none.
     """
 
-    def make(python_function: Callable[..., Any]) -> Function:
+    def make(python_function: Callable[..., Any]) -> Function[..., Any]:
         return Function(
             python_function, input_signature, reduce_retracing=reduce_retracing, name=name
         )

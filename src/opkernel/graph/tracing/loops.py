@@ -33,6 +33,7 @@ from opkernel.graph.tracing.traced_bodies import (
     references_of,
     traced_body,
 )
+from opkernel.messages import shown
 from opkernel.types import PartialTensorShape
 
 __all__ = ["while_loop"]
@@ -69,7 +70,9 @@ def while_loop(
             no loop variables.
     """
     if not isinstance(loop_vars, list | tuple) or not loop_vars:
-        raise ValueError(f"loop_vars must be a list or tuple of loop variables, not {loop_vars!r}")
+        raise ValueError(
+            f"loop_vars must be a list or tuple of loop variables, not {shown(loop_vars)}"
+        )
     if maximum_iterations is not None:
         cond, body = _counted(cond, body, loop_vars, maximum_iterations)
         counters = [_zero_like(maximum_iterations)]
@@ -174,7 +177,7 @@ class _Loop:
             for part, function in (("cond", cond), ("body", self._next(body)))
         )
         if len(test.outputs) != 1:
-            raise TypeError(f"cond must return one bool, not {test.structured_outputs!r}")
+            raise TypeError(f"cond must return one bool, not {shown(test.structured_outputs)}")
         check_scalar(test.outputs[0], f"what cond returns for {self._name!r}")
         self._check_types(turn.outputs)
         self._check_shapes(turn.outputs, "has after one turn")
@@ -232,7 +235,7 @@ def _like_form(variables: Any, form: Any) -> Any:
         variables = [variables]
     if structure_of(list(variables)) != structure_of(list(form)):
         raise TypeError(
-            f"the body of a loop must return what it takes: {form!r:.200}, not {variables!r:.200}"
+            f"the body of a loop must return what it takes: {shown(form)}, not {shown(variables)}"
         )
     leaves = iter(flatten(variables))
     return map_structure(lambda _: next(leaves), form)

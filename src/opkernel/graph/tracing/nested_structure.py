@@ -1,6 +1,7 @@
 """Values nested in lists, tuples, named tuples and mappings, as arguments and results of functions.
 
-The leaves of mappings come in the order of their sorted keys, where these can be sorted.
+The leaves of mappings come in the order of their sorted keys, where these can be sorted. Classes say by
+`__tf_flatten__` and `__tf_unflatten__` what they are made of (tf.experimental's CustomNestProtocol).
 
 Source: TensorFlow python/util/nest.py.
 """
@@ -8,13 +9,17 @@ Source: TensorFlow python/util/nest.py.
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from typing import Any
 
+from opkernel.messages import shown
+
 __all__ = ["flatten", "flatten_up_to", "map_structure", "packer", "structure_of"]
 
 Pack = Callable[[Sequence[Any]], Any]
 
 
 def flatten(value: Any) -> list[Any]:
-    """The leaves of a value: what is no list, tuple or mapping."""
+    """The leaves of a value: what is no list, tuple, mapping or object with parts."""
+    if _has_parts(value):
+        return flatten(_parts(value))
     if isinstance(value, Mapping):
         return [leaf for key in _sorted_keys(value) for leaf in flatten(value[key])]
     if isinstance(value, list | tuple):
@@ -28,19 +33,25 @@ def flatten_up_to(form: Any, value: Any) -> list[Any]:
     Raises:
         ValueError: the value is not nested like `form`.
     """
+    if _has_parts(form):
+        if type(value) is not type(form):
+            raise ValueError(f"{shown(value)} is no {type(form).__name__}")
+        return flatten_up_to(_parts(form), _parts(value))
     if isinstance(form, Mapping):
         if not isinstance(value, Mapping) or set(value) != set(form):
-            raise ValueError(f"{value!r:.200} does not have the keys {list(form)}")
+            raise ValueError(f"{shown(value)} does not have the keys {list(form)}")
         return [p for key in _sorted_keys(form) for p in flatten_up_to(form[key], value[key])]
     if isinstance(form, list | tuple):
         if not isinstance(value, list | tuple) or len(value) != len(form):
-            raise ValueError(f"{value!r:.200} is no list of {len(form)}")
+            raise ValueError(f"{shown(value)} is no list of {len(form)}")
         return [p for f, v in zip(form, value, strict=True) for p in flatten_up_to(f, v)]
     return [value]
 
 
 def map_structure(function: Callable[[Any], Any], value: Any) -> Any:
     """The same structure with each leaf replaced by `function(leaf)`, in the order of `flatten`."""
+    if _has_parts(value):
+        return _like_object(value, map_structure(function, _parts(value)))
     if isinstance(value, Mapping):
         return _like_mapping(
             value, {key: map_structure(function, value[key]) for key in _sorted_keys(value)}
@@ -52,6 +63,9 @@ def map_structure(function: Callable[[Any], Any], value: Any) -> Any:
 
 def structure_of(value: Any) -> Hashable:
     """Equal for values that differ in nothing but their leaves, and the order in mappings."""
+    if _has_parts(value):
+        metadata, parts = value.__tf_flatten__()
+        return type(value), metadata, structure_of(tuple(parts))
     if isinstance(value, Mapping):
         return (
             type(value),
@@ -71,6 +85,9 @@ def packer(template: Any) -> Pack:
 
 
 def _packer(template: Any, positions: Iterator[int]) -> Pack:
+    if _has_parts(template):
+        pack = _packer(_parts(template), positions)
+        return lambda values: _like_object(template, pack(values))
     if isinstance(template, Mapping):
         parts = {key: _packer(template[key], positions) for key in _sorted_keys(template)}
         return lambda values: _like_mapping(template, {k: f(values) for k, f in parts.items()})
@@ -83,6 +100,18 @@ def _packer(template: Any, positions: Iterator[int]) -> Pack:
         return lambda values: None
     position = next(positions)
     return lambda values: values[position]
+
+
+def _has_parts(value: Any) -> bool:
+    return hasattr(value, "__tf_unflatten__") and not isinstance(value, type)
+
+
+def _parts(value: Any) -> tuple[Any, ...]:
+    return tuple(value.__tf_flatten__()[1])
+
+
+def _like_object(form: Any, parts: tuple[Any, ...]) -> Any:
+    return type(form).__tf_unflatten__(form.__tf_flatten__()[0], parts)
 
 
 def _sorted_keys(value: Mapping[Any, Any]) -> list[Any]:

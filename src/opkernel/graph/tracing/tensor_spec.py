@@ -66,6 +66,10 @@ class TensorSpec:
         dims = self.shape.dims
         return float("inf") if dims is None else sum(dim is None for dim in dims)
 
+    def __repr__(self) -> str:
+        name = f", name={self.name!r}" if self.name else ""
+        return f"TensorSpec({self.shape.dims and self.shape.as_list()}, {self.dtype.tf_name}{name})"
+
     def __str__(self) -> str:
         return f"{self.dtype.tf_name}{self.shape if self.shape.dims is not None else '[...]'}"
 
@@ -85,7 +89,7 @@ def spec_of(value: Any) -> TensorSpec | None:
         return value
     if isinstance(value, Tensor):
         return TensorSpec(value.shape, value.dtype.base)
-    if isinstance(value, np.str_ | np.bytes_):  # text, as Python's own
+    if isinstance(value, np.str_):  # text, as Python's own
         return None
     dtype = dtype_of_array(value)
     return None if dtype is None else TensorSpec(np.shape(value), dtype)

@@ -18,6 +18,7 @@ from opkernel.kernel.context.status_reporting import StatusReporting
 from opkernel.kernel.contract import UNCLAIMED, KernelContract
 from opkernel.kernel.op_kernel import NodeProperties, OfNode
 from opkernel.kernel.registry.memory_types import MemoryType
+from opkernel.messages import perhaps
 from opkernel.opdef import attr_to_python, attr_type_of, attr_value_has_type, find_attr
 from opkernel.proto import OpDef
 from opkernel.types import DataType
@@ -124,7 +125,8 @@ class OpKernelConstruction(OfNode, StatusReporting):
         if attr_type is None and name in self._known_attrs:
             return self._known_attrs[name]
         if name not in self.node_def.attr:
-            raise NotFoundError(f"No attr named '{name}' in NodeDef:")
+            hint = perhaps(name, self.node_def.attr)
+            raise NotFoundError(f"No attr named '{name}' in NodeDef{hint}:")
         value = self.node_def.attr[name]
         declared = find_attr(self.op_def, name)
         if attr_type is not None:

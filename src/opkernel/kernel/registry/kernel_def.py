@@ -8,6 +8,7 @@ from collections.abc import Set as AbstractSet
 from typing import Any, Self
 
 from opkernel.errors import InvalidArgumentError, OpError, UnimplementedError
+from opkernel.messages import shown
 from opkernel.opdef import attr_value_has_type
 from opkernel.opdef import text as summaries
 from opkernel.proto import AttrValue, KernelDef, NodeDef
@@ -83,7 +84,7 @@ class KernelDefBuilder:
         else:
             raise InvalidArgumentError(
                 f"{self._def.op}: the values allowed for attr '{attr}' must be all str, all int or "
-                f"all bool, got {wanted!r}; types go to type_constraint"
+                f"all bool, got {shown(wanted)}; types go to type_constraint"
             )
         return self
 

@@ -25,6 +25,7 @@ from opkernel.kernel.registry.kernel_registry import (
     global_kernel_registry,
 )
 from opkernel.kernel.registry.lookup import match_kernel
+from opkernel.messages import shown
 from opkernel.opdef.core.declaring_site import declaring_site
 from opkernel.opdef.core.op_registry import load_plugins
 from opkernel.proto import NodeDef
@@ -198,7 +199,7 @@ def choose_providers(names: Sequence[str]) -> tuple[KernelProvider, ...]:
         InvalidArgumentError: one is not available here, or no name is given.
     """
     if not names or isinstance(names, str):
-        raise InvalidArgumentError(f"providers must be a list of names, not {names!r}")
+        raise InvalidArgumentError(f"providers must be a list of names, not {shown(names)}")
     _load_own()
     if any(name not in _providers for name in names):
         load_plugins()

@@ -15,6 +15,7 @@ from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
+from opkernel.messages import perhaps
 from opkernel.opdef.core.attr_value import attr_to_python
 from opkernel.opdef.core.inferred_attrs import inferred_attr_names
 from opkernel.proto import ApiDef, OpDef
@@ -106,7 +107,7 @@ def bind_call(
         elif parameter.is_required:
             missing.append(parameter)
     if left:
-        raise _unexpected(op_def, left)
+        raise _unexpected(op_def, parameters, left)
     if missing:
         kind = "input" if missing[0].is_input else "attr"
         name = missing[0].name
@@ -114,12 +115,18 @@ def bind_call(
     return inputs, attrs
 
 
-def _unexpected(op_def: OpDef, names: Mapping[str, Any]) -> TypeError:
+def _unexpected(
+    op_def: OpDef, parameters: Sequence[CallParameter], names: Mapping[str, Any]
+) -> TypeError:
     inferred = sorted(inferred_attr_names(op_def).intersection(names))
     if inferred:
         return TypeError(f"{op_def.name}() infers attr {inferred[0]!r}; it should not be specified")
     listed = ", ".join(sorted(names))
-    return TypeError(f"{op_def.name}() got unexpected keyword arguments: {listed}")
+    taken = [parameter.name for parameter in parameters]
+    return TypeError(
+        f"{op_def.name}() got unexpected keyword arguments: {listed}{perhaps(min(names), taken)}; "
+        f"it takes {', '.join(taken) or 'none'}"
+    )
 
 
 def call_result(op_def: OpDef, outputs: Sequence[Any]) -> Any:

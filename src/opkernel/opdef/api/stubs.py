@@ -47,8 +47,8 @@ _Shape: typing.TypeAlias = (
 _Func: typing.TypeAlias = str | opkernel.proto.NameAttrList
 """
 
-_FOOTER = """
-# What else there is, ops of plugins among it.
+_MORE = """
+# What else the module has.
 def __getattr__(name: str) -> typing.Any: ...
 """
 
@@ -74,21 +74,26 @@ def stub_text(
     op_defs: Iterable[OpDef],
     title: str,
     api_def_of: Callable[[str], ApiDef | None] = lambda op: None,
+    *,
+    is_all: bool = False,
 ) -> str:
     """A stub with a function for each op, by name.
 
-    Left out, and given by the stub's `__getattr__`, are ops whose names begin with an `_`, mean
-    something in the stub itself, or are none in Python, and those of which two names are one there.
+    Left out are ops whose names begin with an `_`, mean something in the stub itself, or are none in
+    Python, and those of which two names are one there.
 
     Args:
         op_defs: the ops.
         title: what the first line says, a sentence without its end.
         api_def_of: gives the ApiDef of an op that renames parameters.
+        is_all: the module has nothing else, so that type checkers find names that no op has. Without it
+            a `__getattr__` stands for what else it has.
     """
     ops = {op.name: op for op in op_defs if _has_names_of_python(op) and _is_free(op.name)}
     names = sorted(ops)
     lines = [line for name in names for line in _op_lines(ops[name], api_def_of(name))]
-    return "\n".join([_HEADER.format(title=docstring(f"{title}; do not edit.")), *lines]) + _FOOTER
+    header = _HEADER.format(title=docstring(f"{title}; do not edit."))
+    return "\n".join([header, *lines]) + ("" if is_all else _MORE)
 
 
 def _is_free(op: str) -> bool:

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple, TypeAlias, TypeVar
 
 from opkernel.errors import InvalidArgumentError, OpError
+from opkernel.messages import shown
 from opkernel.opdef.core.attr_value import attr_from_python, attr_to_python
 from opkernel.opdef.core.declarations import find_attr, is_list_arg
 from opkernel.proto import OpDef
@@ -93,7 +94,7 @@ class CallInputs:
         if not isinstance(value, list | tuple):
             raise InvalidArgumentError(
                 f"Expected list for '{arg.name}' argument to '{self._op_def.name}' Op, not "
-                f"{value!r:.200}"
+                f"{shown(value)}"
             )
         return value
 

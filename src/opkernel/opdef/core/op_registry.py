@@ -26,6 +26,7 @@ from types import ModuleType
 from typing import Protocol, TypeAlias
 
 from opkernel.errors import AlreadyExistsError, NotFoundError, OpError
+from opkernel.messages import perhaps
 from opkernel.opdef import text as summaries
 from opkernel.opdef.core.op_def_builder import OpDefBuilder, OpRegistrationData
 from opkernel.opdef.core.op_traits import NO_TRAITS, OpTraits
@@ -97,12 +98,13 @@ class UnregisteredOpError(NotFoundError):
     """An op that is asked for is not registered."""
 
 
-def not_registered(name: str) -> UnregisteredOpError:
-    """The error for an op that a registry does not have."""
+def not_registered(name: str, registered: Iterable[str] = ()) -> UnregisteredOpError:
+    """The error for an op that a registry does not have, with registered ops of similar names."""
     import platform  # slow to import, and needed here alone
 
     return UnregisteredOpError(
-        f"Op type not registered '{name}' in binary running on {platform.node()}. Make sure the "
+        f"Op type not registered '{name}' in binary running on {platform.node()}"
+        f"{perhaps(name, registered)}. Make sure the "
         "Op and Kernel are registered in the binary running in this process: import the module "
         "that registers them first."
     )

@@ -12,6 +12,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, TypeAlias, overload
 
 from opkernel.errors import InvalidArgumentError, NotFoundError
+from opkernel.messages import perhaps
 from opkernel.opdef.core.attr_value import attr_to_python
 from opkernel.opdef.core.declarations import attr_type_of, find_attr, is_list_arg
 from opkernel.opdef.core.node_def import name_ranges_for_node
@@ -278,7 +279,8 @@ class InferenceContext(HeldShapes):
         """
         value = self.find_attr(name, _MISSING)
         if value is _MISSING:
-            raise NotFoundError(f"No attr named '{name}' in NodeDef: {self.node_def.name}")
+            hint = perhaps(name, self.node_def.attr)
+            raise NotFoundError(f"No attr named '{name}' in NodeDef: {self.node_def.name}{hint}")
         return value
 
     def find_attr(self, name: str, default: object = None) -> Any:

@@ -23,6 +23,7 @@ from opkernel.kernel import (
 )
 from opkernel.kernel.checked_kernels import read_only
 from opkernel.kernel.context.declared_outputs import check_output, flat_outputs
+from opkernel.messages import perhaps
 from opkernel.opdef import (
     GRAPH_DEF_VERSION,
     CallInputs,
@@ -98,9 +99,12 @@ def execute(op_name: str, inputs: Mapping[str, Any], attrs: Mapping[str, Any]) -
 def _check_names(op_def: OpDef, inputs: Mapping[str, Any], attrs: Mapping[str, Any]) -> None:
     """Raise InvalidArgumentError for names that the op lacks, and inputs that are missing."""
     wanted = [arg.name for arg in op_def.input_arg]
-    wrong = attrs.keys() - [attr.name for attr in op_def.attr] if attrs else set()
+    known = [attr.name for attr in op_def.attr] if attrs else []
+    wrong = attrs.keys() - known
     for name in (*(inputs.keys() - wanted), *wrong):
-        raise InvalidArgumentError(f"{op_def.name} got an unexpected argument {name!r}")
+        raise InvalidArgumentError(
+            f"{op_def.name} got an unexpected argument {name!r}{perhaps(name, [*wanted, *known])}"
+        )
     if len(inputs) < len(wanted):
         missing = next(name for name in wanted if name not in inputs)
         raise InvalidArgumentError(f"{op_def.name} is missing its argument {missing!r}")

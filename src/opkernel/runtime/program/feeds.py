@@ -1,17 +1,47 @@
 """Values that are fed: checked against the tensor that they stand in for, as TensorFlow does."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from opkernel.errors import InvalidArgumentError
 from opkernel.graph import Tensor
+from opkernel.messages import shown
 from opkernel.runtime.step.session_state import LocalSessionState
 from opkernel.runtime.step.tensor_handle import TensorHandle
 from opkernel.types import DataType
 
-__all__ = ["Feed", "converters", "holds_bytes", "string_array"]
+__all__ = ["Feed", "as_feed_dict", "as_feed_list", "converters", "holds_bytes", "string_array"]
+
+
+def as_feed_dict(feed_dict: Any) -> Mapping[Any, Any]:
+    """The feeds of a step, none for None.
+
+    Raises:
+        TypeError: they are no mapping, such as the fetches in the place of the feeds.
+    """
+    if feed_dict is None:
+        return {}
+    if isinstance(feed_dict, Mapping):
+        return feed_dict
+    raise TypeError(
+        f"feed_dict must be a mapping from tensors to their values, not {shown(feed_dict)}: "
+        "run(fetches, feed_dict) takes the fetches first"
+    )
+
+
+def as_feed_list(feeds: Any) -> tuple[Any, ...]:
+    """The tensors that will be fed, none for None.
+
+    Raises:
+        TypeError: they are neither list nor tuple.
+    """
+    if feeds is None:
+        return ()
+    if isinstance(feeds, list | tuple):
+        return tuple(feeds)
+    raise TypeError(f"the feeds must be a list or tuple of tensors or names, not {shown(feeds)}")
 
 
 class Feed:
@@ -91,7 +121,7 @@ class Feed:
             ) from error
         if isinstance(value, int) and array.dtype != object and int(array) != value:
             raise InvalidArgumentError(
-                f"Type of feed value {value} with type {type(value)} is not compatible with "
+                f"Type of feed value {shown(value)} with type {type(value)} is not compatible with "
                 f"Tensor type {self._dtype.tf_name}"
             )
         return array.view(self.numpy_dtype) if array.dtype.names else array.view()

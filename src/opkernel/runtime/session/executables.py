@@ -11,6 +11,7 @@ from opkernel.errors import FailedPreconditionError, InvalidArgumentError
 from opkernel.graph import Graph, Tensor
 from opkernel.graph.edit.prune import Needs
 from opkernel.kernel import KernelProvider, global_kernel_registry
+from opkernel.messages import shown
 from opkernel.records import dataclass, replace
 from opkernel.runtime.calls.function_library_runtime import FunctionLibraryRuntime
 from opkernel.runtime.placement.device_set import DeviceSet
@@ -248,8 +249,9 @@ def _refuse_unhashable(what: str, given: Iterable[Any]) -> None:
             hash(one)
         except TypeError:
             raise TypeError(
-                f"{what} argument {one!r} has invalid type {type(one).__name__}, must be a Tensor, an "
-                "Operation, or the name of one"
+                f"{what} argument {shown(one)} has invalid type {type(one).__name__}, must be a "
+                "Tensor, an Operation, or the name of one; what is fetched stands first, what is fed "
+                "second: run(fetches, feed_dict)"
             ) from None
 
 

@@ -38,6 +38,7 @@ from opkernel.proto import Message
 from opkernel.records import replace
 from opkernel.runtime.placement.device_set import DeviceSet
 from opkernel.runtime.program.executors import Executor
+from opkernel.runtime.program.feeds import as_feed_dict, as_feed_list
 from opkernel.runtime.program.limits import Limits, in_time
 from opkernel.runtime.program.request import Passes, Variant
 from opkernel.runtime.session.executables import ExecutableParams, Executables
@@ -208,7 +209,7 @@ class Session:
         """
         if self._is_closed:
             self._check_open()
-        feeds = feed_dict or {}
+        feeds = feed_dict if type(feed_dict) is dict else as_feed_dict(feed_dict)
         if options is not None or run_metadata is not None:
             return self._run_recorded(self._executables, fetches, feeds, options, run_metadata)
         if self._timeout_s is not None or current_budget() is not None:
@@ -231,7 +232,7 @@ class Session:
                 function raises them too.
         """
         self._check_open()
-        return self._callable(self._executables, fetches, tuple(feed_list or ()))
+        return self._callable(self._executables, fetches, as_feed_list(feed_list))
 
     def partial_run_setup(self, fetches: Any, feeds: Sequence[Any] = ()) -> str:
         """Prepare a step that is fed and fetched from in parts.
@@ -250,7 +251,7 @@ class Session:
         """
         self._check_open()
         step = RunStep(None, self._services, self._pool)
-        return self._partial_runs.set_up(fetches, tuple(feeds), step)
+        return self._partial_runs.set_up(fetches, as_feed_list(feeds), step)
 
     def partial_run(
         self, handle: str, fetches: Any, feed_dict: Mapping[Any, Any] | None = None
@@ -265,7 +266,7 @@ class Session:
                 for the second time, or cannot be computed yet.
         """
         self._check_open()
-        return self._partial_runs.go_on(handle, fetches, feed_dict or {})
+        return self._partial_runs.go_on(handle, fetches, as_feed_dict(feed_dict))
 
     def plan(
         self, fetches: Any, feeds: Sequence[Any] = (), shapes: Shapes | None = None
@@ -276,7 +277,7 @@ class Session:
         the nodes, loop by loop.
         """
         self._check_open()
-        return self._executables.find(fetches, tuple(feeds)).program.executor_for(shapes)
+        return self._executables.find(fetches, as_feed_list(feeds)).program.executor_for(shapes)
 
     # The session.
 

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from opkernel.errors import InvalidArgumentError, NotFoundError, OutOfRangeError
 from opkernel.graph import Graph, Operation, Tensor
 from opkernel.graph.core.tensor_name import parse_input
+from opkernel.messages import perhaps
 
 __all__ = ["StepSignature"]
 
@@ -70,29 +71,24 @@ class StepSignature:
         return cls(feeds, fetches, _targets(graph, targets))
 
 
-def _operation(graph: Graph, name: str) -> Operation | None:
-    try:
-        return graph.get_operation_by_name(name)
-    except (NotFoundError, InvalidArgumentError):
-        return None
-
-
 def _check_there(graph: Graph, inputs: Sequence[str], outputs: Sequence[str]) -> None:
     for name in inputs:
-        if _operation(graph, parse_input(name)[0]) is None:
-            raise NotFoundError(f"FeedInputs: unable to find feed output {name}")
+        if (node := parse_input(name)[0]) not in graph.by_name:
+            hint = perhaps(node, graph.by_name)
+            raise NotFoundError(f"FeedInputs: unable to find feed output {name}{hint}")
     for name in outputs:
-        if _operation(graph, parse_input(name)[0]) is None:
-            raise NotFoundError(f"FetchOutputs node {name}: not found")
+        if (node := parse_input(name)[0]) not in graph.by_name:
+            hint = perhaps(node, graph.by_name)
+            raise NotFoundError(f"FetchOutputs node {name}: not found{hint}")
 
 
 def _tensor(graph: Graph, name: str) -> Tensor:
     node, index = parse_input(name)
-    op = _operation(graph, node)
+    op = graph.by_name.get(node)
     if op is None:
         raise InvalidArgumentError(
             f"Tensor {node}:{index}, specified in either feed_devices or fetch_devices was not "
-            "found in the Graph",
+            f"found in the Graph{perhaps(node, graph.by_name)}",
             node=node,
         )
     if not 0 <= index < len(op.outputs):
@@ -106,10 +102,12 @@ def _tensor(graph: Graph, name: str) -> Tensor:
 
 
 def _targets(graph: Graph, names: Sequence[str]) -> list[Operation]:
-    found = {name: _operation(graph, parse_input(name)[0]) for name in names}
+    found = {name: graph.by_name.get(parse_input(name)[0]) for name in names}
     missing = [name for name, op in found.items() if op is None]
     if missing:
         raise NotFoundError(
-            f"PruneForTargets: Some target nodes not found: {' '.join(missing)}", node=missing[0]
+            f"PruneForTargets: Some target nodes not found: {' '.join(missing)}"
+            f"{perhaps(parse_input(missing[0])[0], graph.by_name)}",
+            node=missing[0],
         )
     return [op for op in found.values() if op is not None]

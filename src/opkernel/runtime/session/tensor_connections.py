@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from opkernel.errors import InvalidArgumentError, NotFoundError
 from opkernel.graph import Graph, Tensor, import_graph_def
 from opkernel.graph.core.tensor_name import format_input, parse_input
+from opkernel.messages import perhaps
 
 __all__ = ["connected"]
 
@@ -48,12 +49,14 @@ def connected(graph: Graph, connections: Sequence[tuple[str, str]]) -> Graph:
 
 def _source(graph: Graph, name: str, to_name: str) -> Tensor:
     node, index = parse_input(name)
-    try:
-        outputs = graph.get_operation_by_name(node).outputs
-    except (NotFoundError, InvalidArgumentError):
+    op = graph.by_name.get(node)
+    if op is None:
         raise InvalidArgumentError(
-            f'Requested tensor connection from unknown node: "{name}" to "{to_name}".', node=node
-        ) from None
+            f'Requested tensor connection from unknown node: "{name}" to "{to_name}"'
+            f"{perhaps(node, graph.by_name)}.",
+            node=node,
+        )
+    outputs = op.outputs
     if not 0 <= index < len(outputs):
         raise InvalidArgumentError(
             f'Requested tensor connection from unknown edge: "{name}" to "{to_name}" (actual '
