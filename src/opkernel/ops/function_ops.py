@@ -63,6 +63,7 @@ for _name, _shape_fn in (("_Arg", arg_shape), ("_DeviceArg", unknown_shape)):
         attrs=["T: type", "index: int >= 0"],
         shape_fn=_shape_fn,
         is_stateful=True,
+        system=True,
         doc="The argument number `index` of a function.",
     )
 
@@ -73,6 +74,7 @@ for _name in ("_Retval", "_DeviceRetval"):
         attrs=["T: type", "index: int >= 0"],
         shape_fn=no_outputs,
         is_stateful=True,
+        system=True,
         doc="The result number `index` of a function.",
     )
 
@@ -189,6 +191,7 @@ register_op(
     outputs=["output: N * T"],
     attrs=["Tin: list(type)", "T: type", "N: int >= 1"],
     shape_fn=unknown_shape,
+    system=True,
     doc="Passes on tensors that are listed by type as `N` tensors of one type.",
 )
 register_op(
@@ -197,6 +200,7 @@ register_op(
     outputs=["output: out_types"],
     attrs=["T: type", "N: int >= 1", "out_types: list(type)"],
     shape_fn=unknown_shape,
+    system=True,
     doc="Passes on `N` tensors of one type as tensors that are listed by type.",
 )
 for _name in ("_ListToArray", "_ArrayToList"):

@@ -119,6 +119,7 @@ for _prefix, _on_host in (("", ()), ("_", ()), ("_Host", ("tensor",))):
         attrs=["T: type", *_ATTRS],
         shape_fn=no_outputs,
         is_stateful=True,
+        system=_prefix == "_",
         doc="Hands a tensor over to the node that receives it.",
     )
     register_op(
@@ -129,6 +130,7 @@ for _prefix, _on_host in (("", ()), ("_", ()), ("_Host", ("tensor",))):
         traits="any_order" if _prefix != "_Host" else "",
         is_stateful=True,
         is_distributed_communication=True,
+        system=_prefix == "_",
         doc="Gives the tensor that another node sends.",
     )
     for _name, _kernel in ((f"{_prefix}Send", Send), (f"{_prefix}Recv", Recv)):

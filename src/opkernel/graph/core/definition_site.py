@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from traceback import StackSummary
 
-__all__ = ["DefinitionSite", "capture_site", "format_site", "note_site"]
+__all__ = ["DefinitionSite", "capture_site", "format_site", "note_site", "with_start_lines"]
 
 DefinitionSite = tuple[tuple[CodeType, int], ...]
 """Code and line number of each frame, outermost first."""
@@ -45,6 +45,14 @@ def format_site(site: DefinitionSite) -> StackSummary:
             for code, line in site
         ]
     )
+
+
+def with_start_lines(site: DefinitionSite) -> list[tuple[str, int, str, str | None, int]]:
+    """The frames of a site: file, line, function, source text, and where the function begins."""
+    return [
+        (frame.filename, line, frame.name, frame.line, code.co_firstlineno)
+        for (code, line), frame in zip(site, format_site(site), strict=True)
+    ]
 
 
 def note_site(error: Exception, traced: str) -> None:
