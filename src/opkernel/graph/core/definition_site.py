@@ -20,13 +20,13 @@ _MAX_FRAMES = 16
 _NOTE = "while tracing "
 
 
-def capture_site() -> DefinitionSite:
-    """The innermost frames of the caller that are not opkernel's own.
+def capture_site(frame: FrameType | None = None) -> DefinitionSite:
+    """The innermost frames that are not opkernel's own, from `frame`, or else the caller's, outwards.
 
     Costs a microsecond or two: no text is made and no source file is read here.
     """
     frames: list[tuple[CodeType, int]] = []
-    frame: FrameType | None = sys._getframe(1)
+    frame = sys._getframe(1) if frame is None else frame
     while frame is not None and len(frames) < _MAX_FRAMES:
         if not _is_own(frame):
             frames.append((frame.f_code, frame.f_lineno))

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from opkernel.device.tracking_allocator import TrackingAllocator
     from opkernel.kernel.context.memory_record import MemoryRecord
     from opkernel.kernel.services.cancellation import CancellationManager
+    from opkernel.kernel.services.graph_collector import GraphCollector
     from opkernel.kernel.services.rendezvous import Rendezvous
     from opkernel.state.resource_mgr import ResourceMgr, ScopedStepContainer
 
@@ -122,8 +123,8 @@ class ContextServices:
         return self.step.stats_collector
 
     @property
-    def graph_collector(self) -> Any:
-        """Takes the graphs that were made of the one that runs."""
+    def graph_collector(self) -> GraphCollector | None:
+        """Takes the graphs that are made of functions that kernels instantiate, where that is asked for."""
         return self.step.graph_collector
 
     @property
@@ -165,11 +166,11 @@ class ContextServices:
 
     @property
     def stack_trace(self) -> Any:
-        """Where the node was defined; None where nobody knows."""
-        find = self.kernel.node_traceback
-        if self.params.stack_trace is not None or find is None:
+        """Where the node was defined, or of an eager call the call; None where nobody knows."""
+        if self.params.stack_trace is not None:
             return self.params.stack_trace
-        return find()
+        find = self.kernel.node_traceback
+        return self.step.stack_trace if find is None else find()
 
     # The device
 
@@ -180,8 +181,14 @@ class ContextServices:
 
     @property
     def op_device_context(self) -> Any:
-        """What the device needs to know to run the kernel."""
-        return self.params.op_device_context
+        """What the device needs to know to run the kernel, as the executor or the device says it."""
+        own = self.params.op_device_context
+        return self.device.try_get_device_context() if own is None else own
+
+    def input_device_context(self, index: int) -> Any:
+        """What the device needs to know of an input: what the kernel was run with that gave it."""
+        given = self.params.input_device_contexts
+        return self.op_device_context if given is None else given[index]
 
     @property
     def env(self) -> Any:
@@ -206,6 +213,10 @@ class ContextServices:
     def consume_wrapped_allocators(self) -> list[tuple[Allocator, TrackingAllocator]]:
         """The allocators that `get_allocator` gave, each with its wrapper; then they are forgotten."""
         return [] if self.memory is None else self.memory.consume_wrapped_allocators()
+
+    def allocate_on_host(self, attr: AllocatorAttributes) -> bool:
+        """Whether memory of the given kind is memory of the host."""
+        return attr.on_host or self.device.device_type == "CPU"
 
     def input_alloc_attr(self, index: int) -> AllocatorAttributes:
         """Where an input was allocated."""
