@@ -10,6 +10,7 @@ import pytest
 from tests.graph.function_builders import define, graph_of, library_of
 
 import opkernel
+from opkernel.errors import InternalError
 from opkernel.kernel import (
     AsyncOpKernel,
     GraphCollector,
@@ -17,7 +18,7 @@ from opkernel.kernel import (
     OpKernel,
     OpKernelContext,
 )
-from opkernel.opdef import InferenceContext
+from opkernel.opdef import InferenceContext, unchanged_shape
 from opkernel.proto import RunMetadata
 
 EXECUTORS = ["", "DATAFLOW", "COMPILED_PLAN", "SINGLE_THREADED_EXECUTOR"]
@@ -408,3 +409,18 @@ class TestGraphCollector:
         }
         (whole,) = metadata.partition_graphs
         assert "If" in {node.op for node in whole.node}
+
+
+@pytest.mark.parametrize("what", ["call_frame", "executor_type"])
+def test_a_kernel_that_claims_to_ignore_its_call_may_not_ask(what: str) -> None:
+    op = f"ContextsClaim_{what}".title().replace("_", "")
+    opkernel.register_op(op, inputs=["x: float"], outputs=["y: float"], shape_fn=unchanged_shape)
+    claims = opkernel.KernelContract(outputs_as_declared=True, ignores_call=True)
+
+    @opkernel.register_kernel(op, device="CPU", contract=claims)
+    class Asks(OpKernel):
+        def compute(self, ctx: OpKernelContext) -> None:
+            ctx.set_output(0, ctx.input(0) * bool(getattr(ctx, what)))
+
+    with pytest.raises(InternalError, match=f"asks for the {what}, though it claims ignores_call"):
+        getattr(opkernel.raw_ops, op)(x=X)

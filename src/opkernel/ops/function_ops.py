@@ -28,7 +28,7 @@ from opkernel.opdef import (
     unknown_shape,
 )
 from opkernel.ops.kernel_types import FLOAT8, POD, QUANTIZED
-from opkernel.ops.registration import register_kernel
+from opkernel.ops.registration import ASKS_FOR_CALL, register_kernel
 from opkernel.proto import NameAttrList
 from opkernel.types import DataType, natural_dtype
 
@@ -175,15 +175,24 @@ for _name, _kernel, _types, _arg in (
     ("_Arg", Arg, (*_PLAIN, *QUANTIZED, *FLOAT8, *_INT4), "output"),
     ("_Retval", Retval, (*_PLAIN, *QUANTIZED, *_QUANTIZED_16, *FLOAT8, *_INT4), "input"),
 ):
-    register_kernel(_name, device="CPU", system=True)(_kernel)
-    register_kernel(_name, device="DEFAULT", types={"T": _types}, system=True)(_kernel)
+    register_kernel(_name, device="CPU", contract=ASKS_FOR_CALL, system=True)(_kernel)
     register_kernel(
-        _name, device="DEFAULT", types={"T": _ON_HOST}, host_memory=[_arg], system=True
+        _name, device="DEFAULT", types={"T": _types}, contract=ASKS_FOR_CALL, system=True
+    )(_kernel)
+    register_kernel(
+        _name,
+        device="DEFAULT",
+        types={"T": _ON_HOST},
+        host_memory=[_arg],
+        contract=ASKS_FOR_CALL,
+        system=True,
     )(_kernel)
 
 for _name, _kernel in (("_DeviceArg", Arg), ("_DeviceRetval", Retval)):
-    register_kernel(_name, device="CPU", system=True)(_kernel)
-    register_kernel(_name, device="DEFAULT", types={"T": DataType.DT_INT32}, system=True)(_kernel)
+    register_kernel(_name, device="CPU", contract=ASKS_FOR_CALL, system=True)(_kernel)
+    register_kernel(
+        _name, device="DEFAULT", types={"T": DataType.DT_INT32}, contract=ASKS_FOR_CALL, system=True
+    )(_kernel)
 
 register_op(
     "_ListToArray",

@@ -12,7 +12,7 @@ import numpy as np
 
 from opkernel.device.allocator_attributes import AllocatorAttributes
 from opkernel.device.device import Device
-from opkernel.errors import FailedPreconditionError
+from opkernel.errors import FailedPreconditionError, InternalError
 from opkernel.kernel.context.params import ContextParams, FrameAndIter
 from opkernel.kernel.op_kernel import OpKernel
 from opkernel.kernel.registry.memory_types import MemoryType
@@ -114,7 +114,12 @@ class ContextServices:
 
     @property
     def call_frame(self) -> Any:
-        """Arguments and results of the function that is running."""
+        """Arguments and results of the function that is running.
+
+        Raises:
+            InternalError: the kernel claims that it asks for nothing of its call.
+        """
+        self._check_asks_for_call("call_frame")
         return self.step.call_frame
 
     @property
@@ -134,8 +139,13 @@ class ContextServices:
 
     @property
     def executor_type(self) -> str:
-        """The registered name of the executor; empty for the default one."""
+        """The registered name of the executor; empty for the default one. Raises as `call_frame` does."""
+        self._check_asks_for_call("executor_type")
         return self.step.executor_type
+
+    def _check_asks_for_call(self, what: str) -> None:
+        if self.kernel.contract.ignores_call:
+            raise InternalError(f"the kernel asks for the {what}, though it claims ignores_call")
 
     @property
     def slice_reader_cache(self) -> Any:

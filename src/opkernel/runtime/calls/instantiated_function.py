@@ -35,7 +35,7 @@ from opkernel.runtime.program.executors import Executor
 from opkernel.runtime.program.kernels import KernelCache
 from opkernel.runtime.program.request import ProgramRequest
 from opkernel.runtime.program.subgraph import Subgraph
-from opkernel.runtime.step.call_step import CallSteps
+from opkernel.runtime.step.call_step import CallStep, CallSteps
 
 if TYPE_CHECKING:
     from opkernel.kernel import GraphCollector
@@ -103,6 +103,8 @@ class InstantiatedFunction:
 
     def __call__(self, step: Step, *arguments: Any) -> Sequence[Any]:
         """Run the function; the results are its outputs, flat."""
+        if self.call_steps is not None:
+            step = CallStep(step, self.call_steps, arguments)
         return self._run(step, *arguments)
 
     def run_with_frame(self, step: Step) -> None:
@@ -186,10 +188,9 @@ class InstantiatedFunction:
     def _compile_and_run(self, step: Step, *arguments: Any) -> Sequence[Any]:
         with self._lock:
             self.check_alive()
-            run, steps = self.plan.run, self.call_steps
-            run = run if steps is None else steps.given_to(run)
+            run = self.plan.run
             self._run = self._within_runtime(run) if self.runtime.is_variant else run
-        return self._run(step, *arguments)
+        return self(step, *arguments)
 
     def _within_runtime(self, run: Callable[..., Sequence[Any]]) -> Callable[..., Sequence[Any]]:
         """Has kernels find the functions of this runtime, which are not those of the step."""
@@ -225,7 +226,7 @@ class InstantiatedFunction:
 
     def _new_call_steps(self) -> CallSteps | None:
         body, kernels = self._body_and_kernels()
-        if not kernels.has_contexts:
+        if not kernels.asks_for_call:
             return None
         executor_type = self._executor_type or self.runtime.executor_type
         return CallSteps(body.arg_types, body.ret_types, executor_type)

@@ -62,7 +62,7 @@ def make_runner(function: "ConcreteFunction") -> _Run:
         program = build_program(replace(request, is_current=lambda: registry.version == version))
         any_step = None if program.executor.uses_step else RunStep(None, services)
         run = program.run
-        if kernels.has_contexts:
+        if kernels.asks_for_call:
             run = CallSteps(arg_types, ret_types).given_to(run)
         return version, Executable(program, feeds, Limits().applied(run), answer), any_step
 

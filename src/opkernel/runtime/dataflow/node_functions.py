@@ -222,7 +222,7 @@ def _read_references(item: NodeItem, inputs: Sequence[Any]) -> list[Any]:
 _CALL, _STEP = int(Kind.CALL), int(Kind.STEP)  # faster than the members
 
 
-def call(item: NodeItem, step: Step, inputs: Sequence[Any]) -> Sequence[Any]:
+def call(item: NodeItem, iteration: Iteration, inputs: Sequence[Any]) -> Sequence[Any]:
     """The outputs of a node that is computed by a function.
 
     Raises:
@@ -231,7 +231,10 @@ def call(item: NodeItem, step: Step, inputs: Sequence[Any]) -> Sequence[Any]:
     if item.kind == _CALL:
         return (item.function(*inputs),)
     outputs: Sequence[Any]
-    outputs = item.function(step, inputs) if item.kind == _STEP else item.function(*inputs)
+    if item.kind == _STEP:
+        outputs = item.function(iteration.frame.step, inputs)
+    else:
+        outputs = item.function(*inputs)
     return check_number(item, outputs)
 
 

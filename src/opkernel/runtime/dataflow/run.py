@@ -125,7 +125,7 @@ class DataflowRun(Frames):
             self._elsewhere.start_on_pool(item, iteration, inputs)
             return None
         try:
-            return call(item, iteration.frame.step, inputs)
+            return call(item, iteration, inputs)
         except Exception as error:
             _raise_at_node(error, item, inputs)
 

@@ -50,7 +50,7 @@ class KernelCache:
         providers: Who is asked for kernels; `default_providers` if None.
 
     Attributes:
-        has_contexts: Whether a kernel among them may ask its context for the call that it is in.
+        asks_for_call: Whether a kernel among them may ask its context for the call that it is in.
     """
 
     def __init__(
@@ -70,7 +70,7 @@ class KernelCache:
         self._kernels: dict[Hashable, OpKernel] = {}
         self._made_at: dict[Hashable, int] = {}  # versions other than 0
         self._lock = threading.RLock()
-        self.has_contexts = False
+        self.asks_for_call = False
 
     def on(self, device: Device) -> KernelCache:
         """The kernels of nodes that run on another device."""
@@ -121,8 +121,8 @@ class KernelCache:
         node_def, registration = op.node_def, op.signature.registration
         is_plain = registration is not None and len(node_def.attr) == len(registration.op_def.attr)
         kernel = self._make(node_def, op.signature if is_plain else None, _ShapesOfInputs(op))
-        if not isinstance(kernel, FunctionKernel) and kernel.const_tensor is None:
-            self.has_contexts = True
+        if not kernel.contract.ignores_call and not isinstance(kernel, FunctionKernel):
+            self.asks_for_call = True
         if op.definition_site is not None:
             kernel.node_traceback = lambda: op.traceback
         return kernel
