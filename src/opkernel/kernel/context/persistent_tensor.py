@@ -5,13 +5,16 @@ Source: PersistentTensor in TensorFlow 1's core/framework/op_kernel.h.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
-
-if TYPE_CHECKING:
-    from opkernel.kernel.context.construction import OpKernelConstruction
-    from opkernel.kernel.context.op_kernel_context import OpKernelContext
+from typing import Any, Protocol
 
 __all__ = ["PersistentTensor"]
+
+
+class _User(Protocol):
+    """A context, or the construction of a kernel."""
+
+    def record_tensor_reference(self, tensor: Any) -> None:
+        """Have a tensor kept until work on it is over."""
 
 
 class PersistentTensor:
@@ -32,7 +35,7 @@ class PersistentTensor:
     def __init__(self, tensor: Any = None) -> None:
         self._tensor = tensor
 
-    def access_tensor(self, ctx: OpKernelConstruction | OpKernelContext) -> Any:
+    def access_tensor(self, ctx: _User) -> Any:
         """The tensor, of which the context, or construction, that uses it knows from now on."""
         ctx.record_tensor_reference(self._tensor)
         return self._tensor

@@ -27,12 +27,15 @@ class CallStep(Step):
         caller: The step of the caller.
         function: The types of the function.
         arguments: What it was called with.
+
+    Attributes:
+        caller: The step whose services it has: that of the caller, or of who called that.
     """
 
-    __slots__ = ("_arguments", "_caller", "_frame", "_function", "log_memory", "track_allocations")
+    __slots__ = ("_arguments", "_frame", "_function", "caller", "log_memory", "track_allocations")
 
     def __init__(self, caller: Step, function: CallSteps, arguments: Sequence[Any]) -> None:
-        self._caller: Step = caller._caller if type(caller) is CallStep else caller
+        self.caller: Step = caller.caller if type(caller) is CallStep else caller
         self._function = function
         self._arguments = arguments
         self._frame: FunctionCallFrame | None = None
@@ -56,7 +59,7 @@ class CallStep(Step):
 
     def check(self) -> None:
         """Raise where the caller's step is to stop."""
-        self._caller.check()
+        self.caller.check()
 
 
 class CallSteps:
@@ -82,7 +85,7 @@ class CallSteps:
 
 def _callers(name: str) -> property:
     def get(step: CallStep) -> Any:
-        return getattr(step._caller, name)
+        return getattr(step.caller, name)
 
     return property(get)
 
