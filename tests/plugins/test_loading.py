@@ -36,6 +36,12 @@ opkernel.register_kernel("MatMul", device="TPU", types={"T": opkernel.float32})(
 )
 """
 
+SILENT = (
+    "Plugin 'risky_silent' does not say which version of opkernel's API it was built for; "
+    "this opkernel has version 1.0"
+)
+RISKY = "Plugin 'risky' {} opkernel's API; this opkernel has version 1.0"
+
 
 def problem_of(name: str) -> str:
     (found,) = [plugin for plugin in load_plugins() if plugin.name == name]
@@ -156,12 +162,21 @@ class TestApiVersion:
         plugins.put("odd", op("PluginOdd"), api="one")
         assert "'one' is no version" in problem_of("odd")
 
-    def test_the_user_may_take_the_risk(self, plugins: Plugins, monkeypatch):
+    def test_the_user_may_take_the_risk(self, plugins: Plugins, monkeypatch, caplog):
         monkeypatch.setenv("OPKERNEL_LOAD_UNSAFE_PLUGINS", "1")
         plugins.put("risky", op("PluginRisky"), api="2.0")
         plugins.put("risky_silent", op("PluginRiskySilent"), api=None)
-        assert knows("PluginRisky")
-        assert knows("PluginRiskySilent")
+        plugins.put("risky_odd", op("PluginRiskyOdd"), api="one")
+        plugins.put("safe", op("PluginSafe"))
+        with caplog.at_level(logging.WARNING):
+            for name in ("PluginRisky", "PluginRiskySilent", "PluginRiskyOdd", "PluginSafe"):
+                assert knows(name)
+        because = "because OPKERNEL_LOAD_UNSAFE_PLUGINS=1 is set: "
+        assert sorted(record.message.partition(because)[::2] for record in caplog.records) == [
+            ("Loading UNSAFE library 'risky' ", RISKY.format("was built for version 2.0 of")),
+            ("Loading UNSAFE library 'risky_odd' ", "'one' is no version of an API, such as '1.0'"),
+            ("Loading UNSAFE library 'risky_silent' ", SILENT),
+        ]
 
 
 class TestBrokenOnes:

@@ -46,6 +46,9 @@ class Device(Protocol):
     def intra_op_pool(self) -> Any:
         """The threads that a kernel may spread its work over: a `concurrent.futures.Executor`."""
 
+    def try_get_device_context(self) -> Any:
+        """What kernels on it are given as `op_device_context`; None for nothing."""
+
     def to_device(self, array: Any) -> Any:
         """A tensor of the device with the values of an array of the host."""
 

@@ -88,6 +88,10 @@ class LocalDevice:
     def __repr__(self) -> str:
         return f"<device {self.name}>"
 
+    def try_get_device_context(self) -> Any:
+        """What kernels on it are given as `op_device_context`: nothing, unless a device overrides it."""
+        return None
+
     @property
     def has_own_memory(self) -> bool:
         """Whether its tensors are no arrays of the host: what comes or leaves is copied."""

@@ -36,6 +36,7 @@ from opkernel.kernel.context.params import NEVER_FORWARD as NEVER_FORWARD
 from opkernel.kernel.context.params import NO_RESERVATION as NO_RESERVATION
 from opkernel.kernel.context.params import ContextParams as ContextParams
 from opkernel.kernel.context.params import FrameAndIter as FrameAndIter
+from opkernel.kernel.context.persistent_tensor import PersistentTensor as PersistentTensor
 from opkernel.kernel.context.tensor_ref import TensorRef as TensorRef
 from opkernel.kernel.contract import KernelContract as KernelContract
 from opkernel.kernel.contract import Kind as Kind
@@ -100,6 +101,7 @@ from opkernel.kernel.services.function_library import FunctionDone as FunctionDo
 from opkernel.kernel.services.function_library import FunctionRunOptions as FunctionRunOptions
 from opkernel.kernel.services.function_library import FunctionRuntime as FunctionRuntime
 from opkernel.kernel.services.function_library import InstantiateOptions as InstantiateOptions
+from opkernel.kernel.services.graph_collector import GraphCollector as GraphCollector
 from opkernel.kernel.services.local_collective_executor import (
     LocalCollectiveExecutor as LocalCollectiveExecutor,
 )

@@ -23,7 +23,7 @@ Kind = Literal["elementwise", "same_shapes", "view", "opaque"]
 class KernelContract:
     """The claims of a kernel, its requests, and its hints.
 
-    Executors rely on claims, the first six. Hints, the last two, can change nothing but speed.
+    Executors rely on claims, the first seven. Hints, the last two, can change nothing but speed.
 
     Attributes:
         outputs_as_declared: It gives as many outputs as its op declares, as arrays of the declared
@@ -42,6 +42,8 @@ class KernelContract:
         forwards_inputs: `compute` may take over buffers of inputs, those that `forward_input` gives
             it and no others, and its outputs are the same then. The executor hands it the last
             references to its inputs. A class may say so by its attribute `forwards_inputs`.
+        ignores_call: It asks its context neither for the `call_frame` nor for the `executor_type`, so that
+            calls of functions need no step of their own.
         prepares: The input arguments, by name, whose values the kernel asks its provider to prepare
             where they stay from step to step (`KernelProvider.prepared`).
         expensive: Whether it is worth a thread of its own; None where executors are to guess.
@@ -54,6 +56,7 @@ class KernelContract:
     takes_out: bool = False
     may_alias: bool | frozenset[tuple[str, str]] | None = None
     forwards_inputs: bool = False
+    ignores_call: bool = False
     prepares: tuple[str, ...] = ()
     expensive: bool | None = None
     releases_gil: bool = False

@@ -28,7 +28,7 @@ from opkernel.opdef import (
     unknown_shape,
 )
 from opkernel.ops.kernel_types import FLOAT8, POD, QUANTIZED
-from opkernel.ops.registration import register_kernel
+from opkernel.ops.registration import ASKS_FOR_CALL, register_kernel
 from opkernel.proto import NameAttrList
 from opkernel.types import DataType, natural_dtype
 
@@ -63,6 +63,7 @@ for _name, _shape_fn in (("_Arg", arg_shape), ("_DeviceArg", unknown_shape)):
         attrs=["T: type", "index: int >= 0"],
         shape_fn=_shape_fn,
         is_stateful=True,
+        system=True,
         doc="The argument number `index` of a function.",
     )
 
@@ -73,6 +74,7 @@ for _name in ("_Retval", "_DeviceRetval"):
         attrs=["T: type", "index: int >= 0"],
         shape_fn=no_outputs,
         is_stateful=True,
+        system=True,
         doc="The result number `index` of a function.",
     )
 
@@ -173,15 +175,24 @@ for _name, _kernel, _types, _arg in (
     ("_Arg", Arg, (*_PLAIN, *QUANTIZED, *FLOAT8, *_INT4), "output"),
     ("_Retval", Retval, (*_PLAIN, *QUANTIZED, *_QUANTIZED_16, *FLOAT8, *_INT4), "input"),
 ):
-    register_kernel(_name, device="CPU", system=True)(_kernel)
-    register_kernel(_name, device="DEFAULT", types={"T": _types}, system=True)(_kernel)
+    register_kernel(_name, device="CPU", contract=ASKS_FOR_CALL, system=True)(_kernel)
     register_kernel(
-        _name, device="DEFAULT", types={"T": _ON_HOST}, host_memory=[_arg], system=True
+        _name, device="DEFAULT", types={"T": _types}, contract=ASKS_FOR_CALL, system=True
+    )(_kernel)
+    register_kernel(
+        _name,
+        device="DEFAULT",
+        types={"T": _ON_HOST},
+        host_memory=[_arg],
+        contract=ASKS_FOR_CALL,
+        system=True,
     )(_kernel)
 
 for _name, _kernel in (("_DeviceArg", Arg), ("_DeviceRetval", Retval)):
-    register_kernel(_name, device="CPU", system=True)(_kernel)
-    register_kernel(_name, device="DEFAULT", types={"T": DataType.DT_INT32}, system=True)(_kernel)
+    register_kernel(_name, device="CPU", contract=ASKS_FOR_CALL, system=True)(_kernel)
+    register_kernel(
+        _name, device="DEFAULT", types={"T": DataType.DT_INT32}, contract=ASKS_FOR_CALL, system=True
+    )(_kernel)
 
 register_op(
     "_ListToArray",
@@ -189,6 +200,7 @@ register_op(
     outputs=["output: N * T"],
     attrs=["Tin: list(type)", "T: type", "N: int >= 1"],
     shape_fn=unknown_shape,
+    system=True,
     doc="Passes on tensors that are listed by type as `N` tensors of one type.",
 )
 register_op(
@@ -197,6 +209,7 @@ register_op(
     outputs=["output: out_types"],
     attrs=["T: type", "N: int >= 1", "out_types: list(type)"],
     shape_fn=unknown_shape,
+    system=True,
     doc="Passes on `N` tensors of one type as tensors that are listed by type.",
 )
 for _name in ("_ListToArray", "_ArrayToList"):

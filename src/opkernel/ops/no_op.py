@@ -7,7 +7,9 @@ from opkernel.opdef import register_op
 from opkernel.opdef.common_shapes import no_outputs
 from opkernel.ops.registration import register_kernel
 
-NO_OP = register_op("NoOp", shape_fn=no_outputs, doc="Does nothing; others may wait for it.")
+NO_OP = register_op(
+    "NoOp", shape_fn=no_outputs, system=True, doc="Does nothing; others may wait for it."
+)
 CONTROL_TRIGGER = register_op(
     "ControlTrigger", shape_fn=no_outputs, doc="Does nothing, even where inputs are dead."
 )

@@ -1,7 +1,7 @@
 """`register_kernel` for the modules of the catalogue: their kernels claim what all of them keep.
 
 A module that registers with it claims `outputs_as_declared` for its kernels, which are tested for it
-(`tests/testing/test_catalogue.py`), as anybody may do for theirs.
+(`tests/testing/test_catalogue.py`), and `ignores_call`, as anybody may do for theirs.
 """
 
 from functools import partial
@@ -14,6 +14,10 @@ if TYPE_CHECKING:  # for the types of what is decorated
 else:
     from opkernel.kernel import register_kernel
 
-    register_kernel = partial(register_kernel, contract=KernelContract(outputs_as_declared=True))
+    _CLAIMS = KernelContract(outputs_as_declared=True, ignores_call=True)
+    register_kernel = partial(register_kernel, contract=_CLAIMS)
 
-__all__ = ["register_kernel"]
+__all__ = ["ASKS_FOR_CALL", "register_kernel"]
+
+ASKS_FOR_CALL = KernelContract(outputs_as_declared=True)
+"""Of the few that ask for the call frame."""

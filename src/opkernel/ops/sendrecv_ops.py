@@ -22,7 +22,7 @@ from opkernel.kernel import (
     parse_key,
 )
 from opkernel.opdef import no_outputs, register_op, unknown_shape
-from opkernel.ops.registration import register_kernel
+from opkernel.ops.registration import ASKS_FOR_CALL, register_kernel
 
 _ROOT = FrameAndIter()
 
@@ -119,6 +119,7 @@ for _prefix, _on_host in (("", ()), ("_", ()), ("_Host", ("tensor",))):
         attrs=["T: type", *_ATTRS],
         shape_fn=no_outputs,
         is_stateful=True,
+        system=_prefix == "_",
         doc="Hands a tensor over to the node that receives it.",
     )
     register_op(
@@ -129,8 +130,11 @@ for _prefix, _on_host in (("", ()), ("_", ()), ("_Host", ("tensor",))):
         traits="any_order" if _prefix != "_Host" else "",
         is_stateful=True,
         is_distributed_communication=True,
+        system=_prefix == "_",
         doc="Gives the tensor that another node sends.",
     )
     for _name, _kernel in ((f"{_prefix}Send", Send), (f"{_prefix}Recv", Recv)):
-        register_kernel(_name, device="CPU", system=True)(_kernel)
-        register_kernel(_name, device="DEFAULT", host_memory=_on_host, system=True)(_kernel)
+        register_kernel(_name, device="CPU", contract=ASKS_FOR_CALL, system=True)(_kernel)
+        register_kernel(
+            _name, device="DEFAULT", host_memory=_on_host, contract=ASKS_FOR_CALL, system=True
+        )(_kernel)

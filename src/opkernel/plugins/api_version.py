@@ -1,5 +1,6 @@
 """The version of opkernel's API for kernel libraries, and which plugins it is safe to load."""
 
+import logging
 import os
 import re
 
@@ -12,19 +13,33 @@ API_VERSION = "1.0"
 """`docs/plugins.md` says what it covers. The first number changes when a plugin that worked may
 cease to, the second when something is added that plugins can use."""
 
+_log = logging.getLogger(__name__)
 _UNSAFE = "OPKERNEL_LOAD_UNSAFE_PLUGINS"
 
 
 def check_api_version(plugin: Plugin) -> None:
-    """Refuse a plugin that was built for another API, unless the user takes the risk.
+    """Refuse a plugin that was built for another API, unless the user takes the risk: then warn.
 
     Raises:
         FailedPreconditionError: this opkernel lacks what the plugin was built for, or the plugin
             does not say what that is.
         InvalidArgumentError: what it says is no version.
     """
-    if os.environ.get(_UNSAFE) == "1":
-        return
+    try:
+        _check(plugin)
+    except (FailedPreconditionError, InvalidArgumentError) as error:
+        if os.environ.get(_UNSAFE) != "1":
+            error.message += f" ({_UNSAFE}=1 loads it all the same)"
+            raise
+        _log.warning(
+            "Loading UNSAFE library '%s' because %s=1 is set: %s",
+            plugin.name,
+            _UNSAFE,
+            error.message,
+        )
+
+
+def _check(plugin: Plugin) -> None:
     if not plugin.api:
         problem = "does not say which version of opkernel's API it was built for"
     elif not _is_safe(plugin.api):
@@ -32,8 +47,7 @@ def check_api_version(plugin: Plugin) -> None:
     else:
         return
     raise FailedPreconditionError(
-        f"Plugin '{plugin.name}' {problem}; this opkernel has version {API_VERSION} "
-        f"({_UNSAFE}=1 loads it all the same)"
+        f"Plugin '{plugin.name}' {problem}; this opkernel has version {API_VERSION}"
     )
 
 

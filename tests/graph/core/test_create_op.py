@@ -1,6 +1,7 @@
 """Making operations: attrs that follow from inputs, constants, checks, shapes."""
 
 import re
+import sys
 import threading
 from typing import Any
 
@@ -8,10 +9,16 @@ import numpy as np
 import pytest
 
 from opkernel.errors import FailedPreconditionError, InvalidArgumentError, NotFoundError
-from opkernel.graph import Graph, Tensor, get_default_graph, reset_default_graph
+from opkernel.graph import (
+    Graph,
+    Tensor,
+    get_default_graph,
+    import_graph_def,
+    reset_default_graph,
+)
 from opkernel.opdef import InferenceContext, OpRegistry, register_op, unknown_shape
 from opkernel.opdef.common_shapes import scalar_shape
-from opkernel.proto import AttrValue, NodeDef, OpDef
+from opkernel.proto import AttrValue, GraphDef, NodeDef, OpDef
 from opkernel.types import DataType, float32, int32
 
 
@@ -172,6 +179,24 @@ def test_the_site_is_the_callers_line(graph: Graph) -> None:
     assert traceback is not None
     assert traceback[-1].filename == __file__
     assert traceback[-1].line == 'traceback = graph.create_op("NoOp").traceback'
+
+
+def test_the_site_tells_where_the_function_begins(graph: Graph) -> None:
+    begins = sys._getframe().f_code.co_firstlineno
+    op = graph.create_op("NoOp")
+    traceback, lines = op.traceback, op.traceback_with_start_lines
+    assert traceback is not None
+    assert lines is not None
+    (file, line, function, text, start), frame = lines[-1], traceback[-1]
+    assert (file, line, function, text) == (frame.filename, frame.lineno, frame.name, frame.line)
+    assert (file, function, start) == (
+        __file__,
+        "test_the_site_tells_where_the_function_begins",
+        begins,
+    )
+    assert text == 'op = graph.create_op("NoOp")'
+    import_graph_def(GraphDef(node=[NodeDef(name="n", op="NoOp")]), graph=graph)
+    assert graph.get_operation_by_name("import/n").traceback_with_start_lines is None
 
 
 def test_the_default_graph(graph: Graph) -> None:

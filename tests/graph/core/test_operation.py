@@ -33,6 +33,14 @@ class TestLookingAt:
         assert repr(split) == "<opkernel.Operation 's' type=Split>"
         assert repr(split.outputs[0]) == "<opkernel.Tensor 's:0' shape=<unknown> dtype=float32>"
 
+    def test_inputs_and_outputs_by_number_as_the_c_api_names_them(self, graph: Graph) -> None:
+        op = add(graph, const(graph), const(graph))
+        output, given = op._tf_output(0), op._tf_input(1)
+        assert (output.oper, output.index) == (op, 0)
+        assert (given.oper, given.index) == (op, 1)
+        assert output == op._tf_output(0)
+        assert op._tf_output(7).index == 7  # TensorFlow does not check it either
+
     def test_get_attr_follows_tensorflows_rules(self, graph: Graph) -> None:
         attrs = {
             "dtype": float32,

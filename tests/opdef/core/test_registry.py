@@ -11,6 +11,7 @@ from opkernel.errors import (
     NotFoundError,
 )
 from opkernel.opdef import (
+    SYSTEM_OPS,
     OpDefBuilder,
     OpListOpRegistry,
     OpRegistrationData,
@@ -146,6 +147,23 @@ def test_the_watcher_may_refuse_by_an_error_of_its_own(registry):
         registry.process_registrations()
 
 
+def test_an_op_that_the_watcher_refuses_is_not_there_afterwards(registry):
+    def refuse(error, op_def):
+        is_deprecated = op_def.HasField("deprecation")
+        return FailedPreconditionError(f"no {op_def.name}") if is_deprecated else error
+
+    registry.set_watcher(refuse)
+    declare(registry, "Old", deprecated=(1, "use New"))
+    for _ in range(2):
+        with pytest.raises(FailedPreconditionError, match="no Old"):
+            registry.look_up("Old")
+    with pytest.raises(FailedPreconditionError, match="no Older"):
+        registry.register(OpDefBuilder("Older").deprecated(1, "use New"))
+    assert not registry.has("Older")
+    registry.register(OpDefBuilder("New"))
+    assert registry.look_up("New").op_def.name == "New"
+
+
 def test_a_second_watcher_needs_the_first_to_go(registry):
     registry.set_watcher(lambda error, op_def: error)
     with pytest.raises(AlreadyExistsError, match="over-write a valid watcher"):
@@ -182,6 +200,22 @@ def test_a_selection_holds_what_was_asked_for_and_system_ops():
         selected.look_up("Add")
     with pytest.raises(NotFoundError, match="'Nope'"):
         global_op_registry().select(["Nope"])
+
+
+def test_a_selection_holds_ops_registered_as_the_systems_own(registry):
+    for name, system in (("Needed", False), ("Dropped", False), ("OfTheSystem", True)):
+        declare(registry, name, system=system)
+    for name in SYSTEM_OPS:
+        declare(registry, name)
+    selected = registry.select(["Needed"])
+    assert set(selected.names()) == {"Needed", "OfTheSystem", *SYSTEM_OPS}
+    assert set(selected.select([]).names()) == {"OfTheSystem", *SYSTEM_OPS}
+
+
+def test_the_systems_ops_of_the_catalogue_are_registered_as_such():
+    look_up = global_op_registry().look_up
+    neighbours = {"Send", "Recv", "_HostSend", "_HostRecv", "ControlTrigger", "RemoteCall"}
+    assert {n for n in SYSTEM_OPS | neighbours if look_up(n).is_system} == SYSTEM_OPS
 
 
 def test_unregistered_ops_are_gone_and_may_come_from_elsewhere(registry):

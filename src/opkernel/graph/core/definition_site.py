@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from traceback import StackSummary
 
-__all__ = ["DefinitionSite", "capture_site", "format_site", "note_site"]
+__all__ = ["DefinitionSite", "capture_site", "format_site", "note_site", "with_start_lines"]
 
 DefinitionSite = tuple[tuple[CodeType, int], ...]
 """Code and line number of each frame, outermost first."""
@@ -20,13 +20,13 @@ _MAX_FRAMES = 16
 _NOTE = "while tracing "
 
 
-def capture_site() -> DefinitionSite:
-    """The innermost frames of the caller that are not opkernel's own.
+def capture_site(frame: FrameType | None = None) -> DefinitionSite:
+    """The innermost frames that are not opkernel's own, from `frame`, or else the caller's, outwards.
 
     Costs a microsecond or two: no text is made and no source file is read here.
     """
     frames: list[tuple[CodeType, int]] = []
-    frame: FrameType | None = sys._getframe(1)
+    frame = sys._getframe(1) if frame is None else frame
     while frame is not None and len(frames) < _MAX_FRAMES:
         if not _is_own(frame):
             frames.append((frame.f_code, frame.f_lineno))
@@ -45,6 +45,14 @@ def format_site(site: DefinitionSite) -> StackSummary:
             for code, line in site
         ]
     )
+
+
+def with_start_lines(site: DefinitionSite) -> list[tuple[str, int, str, str | None, int]]:
+    """The frames of a site: file, line, function, source text, and where the function begins."""
+    return [
+        (frame.filename, line, frame.name, frame.line, code.co_firstlineno)
+        for (code, line), frame in zip(site, format_site(site), strict=True)
+    ]
 
 
 def note_site(error: Exception, traced: str) -> None:

@@ -15,6 +15,7 @@ from contextlib import AbstractContextManager, ExitStack
 from typing import TYPE_CHECKING, Any
 
 from opkernel.errors import FailedPreconditionError, InvalidArgumentError, OpError
+from opkernel.graph.core.control_flow_context import BuildsInContext, MadeInContext
 from opkernel.graph.core.create_op import NodeRequest, build_node
 from opkernel.graph.core.default_graph import as_default
 from opkernel.graph.core.definition_site import capture_site
@@ -47,7 +48,7 @@ if TYPE_CHECKING:
 __all__ = ["Graph"]
 
 
-class Graph:
+class Graph(BuildsInContext):
     """A dataflow graph: operations, and the tensors between them.
 
     Attributes:
@@ -57,6 +58,7 @@ class Graph:
         edits: how often inputs or attrs of its operations were changed; what was compiled from the
             graph before is stale.
         assigned_devices: the devices that a placer has put operations on, by their full names.
+        control_flow_contexts: those that operations were made in, of the few that were.
         building_function: whether it is the body of a function, which takes tensors of the graphs
             around it.
         by_name: its operations by name.
@@ -94,6 +96,7 @@ class Graph:
         self.finalized = False
         self.edits = 0
         self.assigned_devices: dict[Operation, str] = {}
+        self.control_flow_contexts: dict[MadeInContext, Any] = {}
         self.lock = threading.RLock()
         self._operations: list[Operation] = []
         self.by_name: dict[str, Operation] = {}

@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING, Any
 
 from opkernel.errors import InvalidArgumentError
 from opkernel.foreign_text import terminal_text
-from opkernel.graph.core.definition_site import DefinitionSite, format_site
+from opkernel.graph.core.control_flow_context import MadeInContext
+from opkernel.graph.core.definition_site import DefinitionSite, format_site, with_start_lines
 from opkernel.graph.core.node_signature import (
     NO_SIGNATURE,
     NodeSignature,
@@ -24,6 +25,7 @@ from opkernel.graph.core.node_signature import (
 from opkernel.graph.core.runtime_hooks import run_fetches
 from opkernel.graph.core.tensor import Tensor
 from opkernel.graph.core.tensor_name import CONTROL_SLOT, format_input
+from opkernel.graph.core.tf_output import TF_Input, TF_Output
 from opkernel.messages import perhaps
 from opkernel.opdef.core.op_traits import OpTraits
 from opkernel.proto import AttrValue, FullTypeDef, NodeDef, OpDef
@@ -56,7 +58,7 @@ def types_given(operations: Iterable[Operation]) -> set[DataType]:
     return {dtype for signature in signatures for dtype in signature.output_types}
 
 
-class Operation:
+class Operation(MadeInContext):
     """A node of a graph. Made by `Graph.create_op` and `import_graph_def`.
 
     Attributes:
@@ -208,6 +210,11 @@ class Operation:
     def traceback(self) -> StackSummary | None:
         """Where in the user's code it was made; None for imported nodes."""
         return None if self.definition_site is None else format_site(self.definition_site)
+
+    @property
+    def traceback_with_start_lines(self) -> list[tuple[str, int, str, str | None, int]] | None:
+        """As `traceback`: file, line, function, source text, and the line where the function begins."""
+        return None if self.definition_site is None else with_start_lines(self.definition_site)
 
     def values(self) -> tuple[Tensor, ...]:
         """Its outputs."""
@@ -373,6 +380,14 @@ class Operation:
     _set_device, _set_attr = set_device, set_attr
     _add_control_input, _add_control_inputs = add_control_input, add_control_inputs
     _update_input = update_input
+
+    def _tf_output(self, output_idx: int) -> TF_Output:
+        """One of its outputs by number."""
+        return TF_Output(self, output_idx)
+
+    def _tf_input(self, input_idx: int) -> TF_Input:
+        """One of its inputs by number."""
+        return TF_Input(self, input_idx)
 
     def _lead(self, inputs: Sequence[Tensor]) -> None:
         """Take other inputs, which fit."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from typing import Any
 
 from opkernel.graph.core.operation import COLOCATION_ATTR, GRADIENT_OP_TYPE_ATTR, Operation
 from opkernel.opdef import DeviceName, attr_from_python
@@ -36,6 +37,8 @@ class Scopes(threading.local):
         controllers: the blocks of control dependencies, outermost first.
         colocated: the operations to colocate with, outermost first.
         gradients: by ops, the names that their gradients are looked up by.
+        control_flow_context: the conditional or loop that is being built: its method `AddOp` is told of
+            each new operation.
     """
 
     def __init__(self) -> None:
@@ -44,6 +47,7 @@ class Scopes(threading.local):
         self.controllers: list[_Controllers] = []
         self.colocated: list[Operation] = []
         self.gradients: Mapping[str, str] = {}
+        self.control_flow_context: Any = None
 
     @contextmanager
     def in_name(self, name: str) -> Iterator[str]:
@@ -67,10 +71,13 @@ class Scopes(threading.local):
 
     @contextmanager
     def after(self, inputs: Sequence[Operation] | None) -> Iterator[None]:
-        """Make new operations run after `inputs`; None drops what outer blocks ask for."""
-        outer = self.controllers
+        """Make new operations run after `inputs`; None drops what outer blocks ask for.
+
+        With None they are in no control-flow context either.
+        """
+        outer, context = self.controllers, self.control_flow_context
         if inputs is None:
-            self.controllers = []
+            self.controllers, self.control_flow_context = [], None
         else:
             known = {op for block in outer for op in block.inputs}
             new = [op for op in dict.fromkeys(inputs) if op not in known]
@@ -79,6 +86,8 @@ class Scopes(threading.local):
             yield
         finally:
             self.controllers = outer
+            if inputs is None:
+                self.control_flow_context = context
 
     @contextmanager
     def beside(self, op: Operation | None, *, ignore_existing: bool) -> Iterator[None]:
@@ -146,6 +155,15 @@ class Scopes(threading.local):
         return sorted({group for op in self.colocated for group in op.colocation_groups()})
 
     def note_made(self, op: Operation) -> None:
-        """Remember in which blocks of control dependencies an operation was made."""
+        """Remember in which blocks of control dependencies, and which context, an operation was made."""
         for block in self.controllers:
             block.made_inside.add(op)
+        if self.control_flow_context is not None:
+            self.enter_context(op)
+
+    def enter_context(self, op: Operation) -> None:
+        """Put a new operation into the control-flow context, if there is one."""
+        context = self.control_flow_context
+        if context is not None:
+            op.graph.control_flow_contexts[op] = context
+            context.AddOp(op)

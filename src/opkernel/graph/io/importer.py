@@ -122,6 +122,8 @@ class GraphImporter:
             graph.graph_def_versions, self._graph_def.versions
         )
         graph.append(self._ops)
+        for op in self._ops if graph.scopes.control_flow_context is not None else ():
+            graph.scopes.enter_context(op)
 
     def find(self, name: str, index: int) -> Tensor | Operation | None:
         """The element that a name and output index mean in the GraphDef; None if there is none."""

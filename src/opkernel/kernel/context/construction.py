@@ -14,6 +14,7 @@ from opkernel.device.allocation import allocate
 from opkernel.device.allocator_attributes import AllocatorAttributes
 from opkernel.device.device import Device
 from opkernel.errors import InvalidArgumentError, NotFoundError, OpError
+from opkernel.kernel.context.persistent_tensor import PersistentTensor
 from opkernel.kernel.context.status_reporting import StatusReporting
 from opkernel.kernel.contract import UNCLAIMED, KernelContract
 from opkernel.kernel.op_kernel import NodeProperties, OfNode
@@ -163,6 +164,19 @@ class OpKernelConstruction(OfNode, StatusReporting):
         if attr is None:
             return allocate(shape, dtype)
         return self.get_allocator(attr).allocate(shape, dtype)
+
+    def allocate_persistent(
+        self, dtype: DataType, shape: Sequence[int], attr: AllocatorAttributes | None = None
+    ) -> PersistentTensor:
+        """An uninitialised array that the kernel keeps for its computations; raises as `allocate_temp`."""
+        return PersistentTensor(self.allocate_temp(dtype, shape, attr))
+
+    def allocate_on_host(self, attr: AllocatorAttributes) -> bool:
+        """Whether memory of the given kind is memory of the host."""
+        return attr.on_host or self.device_type == "CPU"
+
+    def record_tensor_reference(self, tensor: Any) -> None:
+        """Nothing: while a kernel is made no work on its tensors can be under way."""
 
 
 def _as_int32(name: str, found: Any) -> Any:

@@ -124,11 +124,13 @@ def _new_record() -> MemoryRecord:
 
 
 def function_of_step(
-    kernel: OpKernel, compute: Callable[[OpKernelContext], object] | None = None
+    kernel: OpKernel,
+    compute: Callable[[OpKernelContext], object] | None = None,
+    params: ContextParams = _PARAMS,
 ) -> Callable[[Step, Sequence[Any]], list[Any]]:
     """A kernel as a function of the step and the flat inputs, which gives the outputs.
 
-    It does what `OpKernelContext(kernel, inputs, step).run()` does. The constructor and `finish` are
+    It does what `OpKernelContext(kernel, inputs, step, params).run()` does. The constructor and `finish` are
     written out, since calling them would take a third of the time that a small kernel takes.
     `compute` stands in for the kernel's own where given.
     """
@@ -141,7 +143,7 @@ def function_of_step(
         ctx.inputs = inputs
         ctx.step = step
         ctx.outputs = outputs = [*unset_outputs]
-        ctx.params = _PARAMS
+        ctx.params = params
         ctx.memory = _new_record() if step.track_allocations or step.log_memory else None
         ctx.status = None
         compute(ctx)

@@ -17,6 +17,7 @@ from opkernel.kernel.context.arg_lists import OpOutputList
 from opkernel.kernel.context.declared_outputs import check_output
 from opkernel.kernel.context.inputs import single
 from opkernel.kernel.context.params import ContextParams
+from opkernel.kernel.context.persistent_tensor import PersistentTensor
 from opkernel.kernel.context.tensor_ref import TensorRef
 from opkernel.kernel.op_kernel import OpKernel
 from opkernel.kernel.registry.memory_types import MemoryType
@@ -48,6 +49,9 @@ class ContextOutputs:
 
         def get_allocator(self, attr: AllocatorAttributes | None = None) -> Allocator:
             """As ContextServices gives it."""
+
+        def allocate_on_host(self, attr: AllocatorAttributes) -> bool:
+            """As ContextServices tells it."""
 
     @property
     def num_outputs(self) -> int:
@@ -174,12 +178,17 @@ class ContextOutputs:
 
     def allocate_persistent(
         self, dtype: DataType, shape: Sequence[int], attr: AllocatorAttributes | None = None
-    ) -> np.ndarray[Any, Any]:
-        """An uninitialised array that the kernel keeps for later computations."""
+    ) -> PersistentTensor:
+        """An uninitialised array that the kernel keeps for later computations.
+
+        Raises as `allocate_output`.
+        """
         array = self._allocate(dtype, shape, attr)
         if self.memory is not None:
-            self.memory.record_persistent(array.nbytes, id(array))
-        return array
+            is_on_host = self.allocate_on_host(attr or _ANY_MEMORY)
+            memory_type = MemoryType.HOST_MEMORY if is_on_host else MemoryType.DEVICE_MEMORY
+            self.memory.record_persistent(array.nbytes, id(array), memory_type)
+        return PersistentTensor(array)
 
     def _allocate(
         self, dtype: DataType, shape: Sequence[int], attr: AllocatorAttributes | None

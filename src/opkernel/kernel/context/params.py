@@ -43,7 +43,8 @@ class ContextParams:
         forward_from: For each output the input that is reserved for it, `NO_RESERVATION`, or
             `NEVER_FORWARD`.
         outputs_required: For each output whether it must be set; all must if None.
-        op_device_context: What the device needs to know to run the kernel.
+        op_device_context: What the device needs to know to run the kernel, if it is not as the device says.
+        input_device_contexts: Of each input, what its producer was run with; what the kernel is if None.
         stack_trace: Where the node was defined.
         inc_num_deferred_ops_function: Called by deferred kernels before their work begins.
         dec_num_deferred_ops_function: Called by deferred kernels when their work is done.
@@ -56,6 +57,7 @@ class ContextParams:
     forward_from: Sequence[int] | None = None
     outputs_required: Sequence[bool] | None = None
     op_device_context: Any = None
+    input_device_contexts: Sequence[Any] | None = None
     stack_trace: Any = None
     inc_num_deferred_ops_function: Callable[[], None] | None = None
     dec_num_deferred_ops_function: Callable[[], None] | None = None

@@ -12,7 +12,7 @@ import numpy as np
 
 from opkernel.device.allocator_attributes import AllocatorAttributes
 from opkernel.device.device import Device
-from opkernel.errors import FailedPreconditionError
+from opkernel.errors import FailedPreconditionError, InternalError
 from opkernel.kernel.context.params import ContextParams, FrameAndIter
 from opkernel.kernel.op_kernel import OpKernel
 from opkernel.kernel.registry.memory_types import MemoryType
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from opkernel.device.tracking_allocator import TrackingAllocator
     from opkernel.kernel.context.memory_record import MemoryRecord
     from opkernel.kernel.services.cancellation import CancellationManager
+    from opkernel.kernel.services.graph_collector import GraphCollector
     from opkernel.kernel.services.rendezvous import Rendezvous
     from opkernel.state.resource_mgr import ResourceMgr, ScopedStepContainer
 
@@ -113,7 +114,12 @@ class ContextServices:
 
     @property
     def call_frame(self) -> Any:
-        """Arguments and results of the function that is running."""
+        """Arguments and results of the function that is running.
+
+        Raises:
+            InternalError: the kernel claims that it asks for nothing of its call.
+        """
+        self._check_asks_for_call("call_frame")
         return self.step.call_frame
 
     @property
@@ -122,8 +128,8 @@ class ContextServices:
         return self.step.stats_collector
 
     @property
-    def graph_collector(self) -> Any:
-        """Takes the graphs that were made of the one that runs."""
+    def graph_collector(self) -> GraphCollector | None:
+        """Takes the graphs that are made of functions that kernels instantiate, where that is asked for."""
         return self.step.graph_collector
 
     @property
@@ -133,8 +139,13 @@ class ContextServices:
 
     @property
     def executor_type(self) -> str:
-        """The registered name of the executor; empty for the default one."""
+        """The registered name of the executor; empty for the default one. Raises as `call_frame` does."""
+        self._check_asks_for_call("executor_type")
         return self.step.executor_type
+
+    def _check_asks_for_call(self, what: str) -> None:
+        if self.kernel.contract.ignores_call:
+            raise InternalError(f"the kernel asks for the {what}, though it claims ignores_call")
 
     @property
     def slice_reader_cache(self) -> Any:
@@ -165,11 +176,11 @@ class ContextServices:
 
     @property
     def stack_trace(self) -> Any:
-        """Where the node was defined; None if it is not known."""
-        find = self.kernel.node_traceback
-        if self.params.stack_trace is not None or find is None:
+        """Where the node was defined, or an eager call was made; None if it is not known."""
+        if self.params.stack_trace is not None:
             return self.params.stack_trace
-        return find()
+        find = self.kernel.node_traceback
+        return self.step.stack_trace if find is None else find()
 
     # The device
 
@@ -180,8 +191,14 @@ class ContextServices:
 
     @property
     def op_device_context(self) -> Any:
-        """The device's data for running the kernel."""
-        return self.params.op_device_context
+        """The device's data for running the kernel, as the executor or the device says it."""
+        own = self.params.op_device_context
+        return self.device.try_get_device_context() if own is None else own
+
+    def input_device_context(self, index: int) -> Any:
+        """The device context with which the kernel that gave an input was run."""
+        given = self.params.input_device_contexts
+        return self.op_device_context if given is None else given[index]
 
     @property
     def env(self) -> Any:
@@ -206,6 +223,10 @@ class ContextServices:
     def consume_wrapped_allocators(self) -> list[tuple[Allocator, TrackingAllocator]]:
         """The allocators that `get_allocator` gave, each with its wrapper; then they are forgotten."""
         return [] if self.memory is None else self.memory.consume_wrapped_allocators()
+
+    def allocate_on_host(self, attr: AllocatorAttributes) -> bool:
+        """Whether memory of the given kind is memory of the host."""
+        return attr.on_host or self.device.device_type == "CPU"
 
     def input_alloc_attr(self, index: int) -> AllocatorAttributes:
         """Where an input was allocated."""

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from opkernel.device.device import Device
     from opkernel.kernel.services.cancellation import CancellationManager
     from opkernel.kernel.services.collective import CollectiveExecutor
+    from opkernel.kernel.services.graph_collector import GraphCollector
     from opkernel.kernel.services.rendezvous import Rendezvous
     from opkernel.kernel.services.step import Step
     from opkernel.state.resource_mgr import ScopedStepContainer
@@ -57,6 +58,7 @@ class InstantiateOptions:
         config_proto: A serialized ConfigProto; it only tells instances apart.
         allow_small_function_optimizations: Have the single threaded executor run it, unless one is
             named.
+        graph_collector: Takes the graphs that are made of it.
     """
 
     target: str = ""
@@ -69,6 +71,7 @@ class InstantiateOptions:
     create_kernels_eagerly: bool = False
     config_proto: bytes = b""
     allow_small_function_optimizations: bool = False
+    graph_collector: GraphCollector | None = None
 
 
 @dataclass(frozen=True, slots=True)

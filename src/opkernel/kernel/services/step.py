@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from opkernel.kernel.services.cancellation import CancellationManager
     from opkernel.kernel.services.collective import CollectiveExecutor
     from opkernel.kernel.services.deferred_ops import DeferredOps
+    from opkernel.kernel.services.graph_collector import GraphCollector
     from opkernel.kernel.services.rendezvous import Rendezvous
     from opkernel.state.resource_mgr import ResourceMgr, ScopedStepContainer
 
@@ -42,9 +43,10 @@ class Step:
         runner: Runs a closure on a thread of the step's pool.
         call_frame: Arguments and results of the function that this step runs.
         stats_collector: Takes the statistics of nodes.
-        graph_collector: Takes the graphs that were made of the one that runs.
+        graph_collector: Takes the graphs that are made of functions that kernels instantiate.
         run_all_kernels_inline: Kernels of called functions run on the thread that calls.
         executor_type: The registered name of the executor; empty for the default one.
+        stack_trace: Where the op was called whose step it is, for kernels of no graph's nodes.
         slice_reader_cache: Open readers of checkpoints.
         coordination_service_agent: The agent of the coordination service.
         track_allocations: Whether contexts record what their kernels allocate.
@@ -69,9 +71,10 @@ class Step:
     runner: Callable[[Callable[[], None]], None] | None = None
     call_frame: Any = None
     stats_collector: Any = None
-    graph_collector: Any = None
+    graph_collector: GraphCollector | None = None
     run_all_kernels_inline: bool = False
     executor_type: str = ""
+    stack_trace: Any = None
     slice_reader_cache: Any = None
     coordination_service_agent: Any = None
     track_allocations: bool = False

@@ -53,6 +53,7 @@ class OpRegistrationData:
         reverse_type_fn: Infers the full types of the node that gives one of the inputs.
         reverse_type_input: The number of that input.
         traits: What passes may assume of it.
+        is_system: Whether every selection of ops holds it.
         is_function_op: Whether the op is a function of a library and not a registered op.
     """
 
@@ -64,6 +65,7 @@ class OpRegistrationData:
     reverse_type_fn: TypeInferenceFn | None = None
     reverse_type_input: int = 0
     traits: OpTraits = NO_TRAITS
+    is_system: bool = False
 
 
 class OpDefBuilder:

@@ -58,7 +58,7 @@ SYSTEM_OPS = frozenset(
     {"NoOp", "_Arg", "_ArrayToList", "_DeviceArg", "_DeviceRetval", "_ListToArray", "_Recv"}
     | {"_Retval", "_Send"}
 )
-"""Ops that the runtime puts into graphs by itself; a selection of ops always holds them."""
+"""Ops that the runtime puts into graphs by itself: those of the catalogue with `system=True`."""
 
 
 class OpRegistryInterface(Protocol):
@@ -89,6 +89,10 @@ class OpDeclaration(Protocol):
     @property
     def traits(self) -> OpTraits:
         """The traits of the op, which passes rely on."""
+
+    @property
+    def is_system(self) -> bool:
+        """Whether every selection of ops holds the op."""
 
     def build(self) -> OpRegistrationData:
         """Build the op; raises InvalidArgumentError where its specs are wrong."""
@@ -295,7 +299,9 @@ class OpRegistry:
         )
 
     def select(self, names: Iterable[str]) -> "OpRegistry":
-        """A registry of these ops and of `SYSTEM_OPS`: all that a list of graphs needs, say.
+        """A registry of these ops and of the system's: all that a list of graphs needs, say.
+
+        The system's are those registered with `system=True`.
 
         Raises:
             NotFoundError: one of them is not registered.
@@ -303,8 +309,12 @@ class OpRegistry:
         """
         if isinstance(names, str):
             raise TypeError(f"names is a list of ops, not the string {names!r}")
+        with self._lock:
+            self._process_deferred()
+            system = {name for name, op in self._registered.items() if op.is_system}
+            system.update(name for name, op in self._declared.items() if op.is_system)
         selected = OpRegistry()
-        for name in sorted({*names, *SYSTEM_OPS}):
+        for name in sorted({*names, *SYSTEM_OPS, *system}):
             selected.register(self.look_up(name))
         return selected
 
@@ -333,7 +343,8 @@ class OpRegistry:
     def set_watcher(self, watcher: Watcher | None) -> None:
         """Have each op shown to `watcher` as it comes in; None removes it.
 
-        The watcher gets the error, or None, and the OpDef. It returns the error to raise, or None.
+        The watcher gets the error, or None, and the OpDef. It returns the error to raise, or None. An
+        op that it returns an error for is not registered; one with an error is not, whatever it says.
 
         Raises:
             AlreadyExistsError: there is a watcher already.
@@ -424,7 +435,7 @@ class OpRegistry:
         except OpError as raised:
             error = raised
         outcome = self._watcher(error, data.op_def) if self._watcher else error
-        if error is None:
+        if error is None and outcome is None:
             self._registered[data.op_def.name] = data
         if outcome is not None:
             raise outcome

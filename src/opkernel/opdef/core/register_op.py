@@ -16,7 +16,7 @@ from opkernel.opdef.core.op_def_builder import (
 from opkernel.opdef.core.op_registry import OpRegistry, global_op_registry
 from opkernel.opdef.core.op_traits import NO_TRAITS, OpTraits
 from opkernel.proto import OpDef
-from opkernel.records import dataclass
+from opkernel.records import dataclass, replace
 
 __all__ = ["OpHandle", "register_op"]
 
@@ -36,6 +36,7 @@ class _Declaration:
     type_constructor: OpTypeConstructor | None
     forward_type_fn: TypeInferenceFn | None
     traits: OpTraits
+    is_system: bool
 
     def builder(self) -> OpDefBuilder:
         _check_shape_fn(self.name, self.shape_fn)
@@ -89,13 +90,19 @@ class OpHandle:
         """
         with self._lock:
             if self._registration is None:
-                self._registration = self._declaration.builder().finalize()
+                registration = self._declaration.builder().finalize()
+                self._registration = replace(registration, is_system=self.is_system)
             return self._registration
 
     @property
     def traits(self) -> OpTraits:
         """The traits of the op, which passes rely on."""
         return self._declaration.traits
+
+    @property
+    def is_system(self) -> bool:
+        """Whether every selection of ops holds the op."""
+        return self._declaration.is_system
 
     @property
     def registration(self) -> OpRegistrationData:
@@ -125,6 +132,7 @@ def register_op(
     type_constructor: OpTypeConstructor | None = None,
     forward_type_fn: TypeInferenceFn | None = None,
     traits: str | OpTraits = NO_TRAITS,
+    system: bool = False,
     registry: OpRegistry | None = None,
 ) -> OpHandle:
     """Declare an op. It is checked at once; what is wrong with it leaves nothing registered.
@@ -147,6 +155,7 @@ def register_op(
         forward_type_fn: Infers the full types of outputs.
         traits: What passes may assume of the op, as OpTraits or in words: `"pointwise cannot_fail"`,
             `"value_rule=add"`. Nothing is assumed that is not said.
+        system: `OpRegistry.select` keeps the op in every selection (REGISTER_SYSTEM_OP).
         registry: Where the op is registered; the global registry if None.
 
     Raises:
@@ -176,6 +185,7 @@ def register_op(
         type_constructor,
         forward_type_fn,
         OpTraits.from_words(traits) if isinstance(traits, str) else traits,
+        system,
     )
     handle = OpHandle(declaration, declaring_site(sys._getframe(1)))
     (registry or global_op_registry()).declare(handle)

@@ -5,14 +5,17 @@ and text become arrays of the type that the other inputs of the same type attr h
 Source: TensorFlow python/eager/execute.py, python/framework/op_def_library.py.
 """
 
+import sys
 from collections.abc import Hashable, Mapping, Sequence
-from typing import Any
+from types import FrameType
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from opkernel.device.budget import current_budget
 from opkernel.device.local_device import CPU
 from opkernel.errors import InvalidArgumentError, UnimplementedError
+from opkernel.graph.core.definition_site import capture_site, format_site
 from opkernel.kernel import (
     ContextParams,
     FunctionKernel,
@@ -47,6 +50,9 @@ from opkernel.types import (
     natural_dtype,
 )
 
+if TYPE_CHECKING:
+    from traceback import StackSummary
+
 __all__ = ["execute"]
 
 _step_container = ScopedStepContainer(0, CPU.resource_manager.cleanup)
@@ -63,6 +69,17 @@ class _EagerStep(RunStep):
     def step_container(self) -> ScopedStepContainer:  # type: ignore[override]  # as RunStep
         """The container of all calls."""
         return _step_container
+
+    @property
+    def stack_trace(self) -> "StackSummary | None":
+        """Where the op was called; a kernel may ask on any thread, until the call is over."""
+        for innermost in (sys._getframe(), *sys._current_frames().values()):
+            frame: FrameType | None = innermost
+            while frame is not None:
+                if frame.f_code is _run.__code__ and frame.f_locals.get("step") is self:
+                    return format_site(capture_site(frame))
+                frame = frame.f_back
+        return None
 
 
 def execute(op_name: str, inputs: Mapping[str, Any], attrs: Mapping[str, Any]) -> Any:

@@ -142,6 +142,8 @@ class FunctionLibraryRuntime:
             body = handle.body
             if options.is_multi_device_function:
                 calls.check_multi_device(body.function_def, options)
+            if options.graph_collector is not None:
+                handle.collect_graphs(options.graph_collector)
             if options.create_kernels_eagerly:
                 _ = handle.plan
         except OpError:

@@ -33,9 +33,12 @@ from opkernel.runtime.calls.function_step import FunctionStep
 from opkernel.runtime.program.builder import build_program
 from opkernel.runtime.program.executors import Executor
 from opkernel.runtime.program.kernels import KernelCache
+from opkernel.runtime.program.request import ProgramRequest
 from opkernel.runtime.program.subgraph import Subgraph
+from opkernel.runtime.step.call_step import CallStep, CallSteps
 
 if TYPE_CHECKING:
+    from opkernel.kernel import GraphCollector
     from opkernel.runtime.calls.function_library_runtime import FunctionLibraryRuntime
 
 __all__ = ["InstantiatedFunction"]
@@ -60,6 +63,7 @@ class InstantiatedFunction:
         definition: The function, as it is in the library.
         types: What it declares to take and to give; None where it cannot be instantiated.
         references: How many calls of `instantiate` have not been undone.
+        call_steps: Gives calls of the plan a step that knows the call; None where no kernel may ask.
         is_pruned: Whether what neither a result nor a control output needs does not run.
     """
 
@@ -89,6 +93,7 @@ class InstantiatedFunction:
         self._facts: Sequence[TensorFacts] = ()
         self._variants: dict[FactsKey, InstantiatedFunction] = {}
         self._plan: Executor | None = None
+        self.call_steps: CallSteps | None = None
         self._frame_plan: Executor | None = None
         self._run: Callable[..., Sequence[Any]] = self._compile_and_run
         self._lock = threading.RLock()
@@ -98,6 +103,8 @@ class InstantiatedFunction:
 
     def __call__(self, step: Step, *arguments: Any) -> Sequence[Any]:
         """Run the function; the results are its outputs, flat."""
+        if self.call_steps is not None:
+            step = CallStep(step, self.call_steps, arguments)
         return self._run(step, *arguments)
 
     def run_with_frame(self, step: Step) -> None:
@@ -133,6 +140,7 @@ class InstantiatedFunction:
                 body = self.body
                 part = Subgraph(body.inputs, body.outputs, self.targets)
                 self._plan = self._new_executor(part)
+                self.call_steps = self._new_call_steps()
             return self._plan
 
     def check_alive(self) -> None:
@@ -182,7 +190,7 @@ class InstantiatedFunction:
             self.check_alive()
             run = self.plan.run
             self._run = self._within_runtime(run) if self.runtime.is_variant else run
-        return self._run(step, *arguments)
+        return self(step, *arguments)
 
     def _within_runtime(self, run: Callable[..., Sequence[Any]]) -> Callable[..., Sequence[Any]]:
         """Has kernels find the functions of this runtime, which are not those of the step."""
@@ -216,7 +224,26 @@ class InstantiatedFunction:
             return symbolic_gradient_body(library, self._reference)
         return instantiate_function(library, self.definition, self._reference.attr)
 
+    def _new_call_steps(self) -> CallSteps | None:
+        body, kernels = self._body_and_kernels()
+        if not kernels.asks_for_call:
+            return None
+        executor_type = self._executor_type or self.runtime.executor_type
+        return CallSteps(body.arg_types, body.ret_types, executor_type)
+
+    def collect_graphs(self, collector: GraphCollector) -> None:
+        """Have a collector take the graphs that are made of it; raises as `plan` does."""
+        from opkernel.runtime.placement.partition_graphs import collect_graphs  # seldom asked for
+
+        body = self.body
+        part = Subgraph(body.inputs, body.outputs, self.targets)
+        if body.outputs or self.targets:
+            collect_graphs(body.graph, self._request(part), collector)
+
     def _new_executor(self, part: Subgraph) -> Executor:
+        return build_program(self._request(part)).executor
+
+    def _request(self, part: Subgraph) -> ProgramRequest:
         runtime, facts = self.runtime, self._facts
         if len(facts) != len(part.feeds):
             facts = [TensorFacts() for _ in part.feeds]
@@ -224,4 +251,4 @@ class InstantiatedFunction:
         request = runtime.request(part, kernels, facts, lowers=self.is_pruned)
         if self._executor_type:
             request = replace(request, executor_type=self._executor_type)
-        return build_program(request).executor
+        return request

@@ -21,6 +21,7 @@ from opkernel.runtime.program.feeds import converters
 from opkernel.runtime.program.limits import Limits
 from opkernel.runtime.program.results import result_of
 from opkernel.runtime.program.subgraph import Subgraph
+from opkernel.runtime.step.call_step import CallSteps
 from opkernel.runtime.step.run_step import RunStep, SessionServices
 from opkernel.runtime.step.session_state import LocalSessionState
 
@@ -53,13 +54,17 @@ def make_runner(function: "ConcreteFunction") -> _Run:
     )
     feeds, answer = converters(graph.inputs, LocalSessionState()), _answer(function)
     registry = global_kernel_registry()
+    arg_types, ret_types = ([t.dtype for t in ends] for ends in (graph.inputs, graph.outputs))
 
     def built() -> tuple[int, Executable, RunStep | None]:
         version = registry.version
         request = library.request(part, kernels)
         program = build_program(replace(request, is_current=lambda: registry.version == version))
         any_step = None if program.executor.uses_step else RunStep(None, services)
-        return version, Executable(program, feeds, Limits().applied(program.run), answer), any_step
+        run = program.run
+        if kernels.asks_for_call:
+            run = CallSteps(arg_types, ret_types).given_to(run)
+        return version, Executable(program, feeds, Limits().applied(run), answer), any_step
 
     current = built()
 

@@ -76,7 +76,7 @@ class Elsewhere:
         """Have a thread of the pool compute a node."""
         assert self._offload is not None
         number = self._add(Started(item, iteration, inputs, is_on_pool=True))
-        self._offload.start(number, item, partial(call, item, self._step, inputs))
+        self._offload.start(number, item, partial(call, item, iteration, inputs))
 
     def take(self) -> tuple[Started, Any] | None:
         """The next that is done, with its outputs or what it raised; waits for it if need be.

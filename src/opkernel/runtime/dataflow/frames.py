@@ -12,6 +12,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from opkernel.errors import ResourceExhaustedError
+from opkernel.kernel import Step
 from opkernel.runtime.dataflow.function_frames import Requests
 from opkernel.runtime.dataflow.node_item import FrameInfo, Kind, NodeItem, RootInfo
 from opkernel.runtime.plan.services import DEAD
@@ -82,6 +83,7 @@ class Frame:
         id: A number that tells executions apart, and is the same in all parts of a graph.
         outer: The iteration that the loop or function was entered from; None for the root frame.
         call: The innermost call that it is in.
+        step: The step of its nodes, which knows that call.
         last: The number of the last iteration that was begun.
         iterations: Those that are under way.
         missing_enters: The number of Enters that have not been run.
@@ -103,12 +105,18 @@ class Frame:
         "missing_enters",
         "outer",
         "postponed",
+        "step",
     )
 
     def __init__(
-        self, info: FrameInfo, outer: Iteration | None = None, call: Call | None = None
+        self,
+        info: FrameInfo,
+        step: Step,
+        outer: Iteration | None = None,
+        call: Call | None = None,
     ) -> None:
         self.info = info
+        self.step = step
         self.outer = outer
         self.call = call
         self.id = 0
@@ -133,14 +141,16 @@ class Frames:
         unfinished: The last iterations of loops that ended without a value for each Exit; a few.
     """
 
-    def __init__(self, root: FrameInfo) -> None:
-        self.root = Frame(root).iterations[0]
+    def __init__(self, root: FrameInfo, step: Step) -> None:
+        self.root = Frame(root, step).iterations[0]
         self.roots = [self.root]
         self.ready: list[tuple[NodeItem, Iteration]] = []
         self.unfinished: list[Iteration] = []
 
-    def enter_function(self, call: Call, body: RootInfo, arguments: Sequence[Any]) -> None:
-        """Begin a function; its `RETURN` becomes ready when it is over.
+    def enter_function(
+        self, call: Call, body: RootInfo, step: Step, arguments: Sequence[Any]
+    ) -> None:
+        """Begin a function, with its own step; its `RETURN` becomes ready when it is over.
 
         Raises:
             ResourceExhaustedError: too many calls are in one another.
@@ -150,7 +160,7 @@ class Frames:
                 f"Functions call each other too deeply: {call.function!r} is called within "
                 f"{_MAX_CALLS} other calls"
             )
-        frame = call.iteration.children[call] = Frame(body, call.iteration, call)
+        frame = call.iteration.children[call] = Frame(body, step, call.iteration, call)
         first = frame.iterations[0]
         self.begin(first, arguments)
         if not first.outstanding:
@@ -291,7 +301,8 @@ class Frames:
         assert info is not None
         frame = iteration.children.get(info.name)
         if frame is None:
-            frame = iteration.children[info.name] = Frame(info, iteration, iteration.frame.call)
+            around = iteration.frame
+            frame = iteration.children[info.name] = Frame(info, around.step, iteration, around.call)
         frame.missing_enters -= 1
         if item.is_constant:
             frame.invariants.append((item, value))

@@ -12,6 +12,7 @@ from opkernel.graph.edit.prune import Needs
 from opkernel.runtime.dataflow.node_functions import bind_node
 from opkernel.runtime.dataflow.node_item import Edge, FrameInfo, Kind, NodeItem, RootInfo
 from opkernel.runtime.plan.functional_ops import FunctionLibrary
+from opkernel.runtime.plan.required_outputs import RequiredOutputs
 from opkernel.runtime.program.kernels import KernelCache
 from opkernel.runtime.step.kernel_watcher import KernelWatcher
 
@@ -50,9 +51,10 @@ class GraphView:
         self._frame_of = control_flow_info(order, self._needs)
         self.root = RootInfo()
         self.frames: dict[str, FrameInfo] = {"": self.root}
+        required = RequiredOutputs(order, feeds, fetches)
         items = {op.name: self._item(op) for op in order}
         for item in items.values():
-            bind_node(item, kernels, library, watcher)
+            bind_node(item, kernels, library, watcher, required)
         self._check_fetches(fetches, items)
         self.root.source = self._border("the feeds")
         self.root.sink = self._border("the fetches", fetches)

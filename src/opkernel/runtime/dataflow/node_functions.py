@@ -32,6 +32,7 @@ from opkernel.runtime.dataflow.function_frames import requests_of
 from opkernel.runtime.dataflow.node_item import Kind, NodeItem
 from opkernel.runtime.plan.functional_ops import FunctionLibrary, switch, switch_n
 from opkernel.runtime.plan.references import dereferenced, function_of_references
+from opkernel.runtime.plan.required_outputs import RequiredOutputs
 from opkernel.runtime.plan.services import DEAD
 from opkernel.runtime.program.kernels import KernelCache
 from opkernel.runtime.step.kernel_watcher import Computer, KernelWatcher, Runner, Starter
@@ -64,6 +65,7 @@ def bind_node(
     kernels: KernelCache,
     library: FunctionLibrary,
     watcher: KernelWatcher | None,
+    required: RequiredOutputs,
 ) -> None:
     """Set how a node is computed.
 
@@ -87,12 +89,16 @@ def bind_node(
         item.kind = Kind.CALLER
         item.function = requests if call_watcher is None else call_watcher.requests(requests)
     else:
-        _bind_kernel(item, kernels.kernel(op), watcher)
+        _bind_kernel(item, kernels.kernel(op), watcher, required)
 
 
-def _bind_kernel(item: NodeItem, kernel: OpKernel, watcher: KernelWatcher | None) -> None:
+def _bind_kernel(
+    item: NodeItem, kernel: OpKernel, watcher: KernelWatcher | None, required: RequiredOutputs
+) -> None:
     item.expensive = kernel.is_expensive
-    run = None if watcher is None else watcher.runner(item.op, kernel)
+    if not isinstance(kernel, FunctionKernel):
+        item.params = required.params(item.op)
+    run = None if watcher is None else watcher.runner(item.op, kernel, item.params)
     has_references = any(tensor.dtype.is_ref for tensor in item.op.inputs)
     if kernel.const_tensor is not None:
         item.kind, item.function = Kind.CONSTANT, (kernel.const_tensor,)
@@ -105,11 +111,11 @@ def _bind_kernel(item: NodeItem, kernel: OpKernel, watcher: KernelWatcher | None
     elif run is not None:
         item.kind, item.function = Kind.STEP, _spread(run)
     elif has_references:
-        item.kind, item.function = Kind.STEP, function_of_references(kernel)
+        item.kind, item.function = Kind.STEP, function_of_references(kernel, item.params)
     elif isinstance(kernel, FunctionKernel):
         _bind_function(item, kernel)
     else:
-        item.kind, item.function = Kind.STEP, function_of_step(kernel)
+        item.kind, item.function = Kind.STEP, function_of_step(kernel, params=item.params)
 
 
 def _computer(item: NodeItem, kernel: OpKernel, watcher: KernelWatcher | None) -> Computer | None:
@@ -132,7 +138,8 @@ def _bind_async(item: NodeItem, kernel: AsyncOpKernel, watcher: KernelWatcher | 
     item.is_transfer = op.type in TRANSFER_OPS
     if watcher is not None:
         starter = watcher.starter(op, kernel)
-        run = watcher.runner(op, kernel) if starter is None and not item.is_transfer else None
+        is_run = starter is None and not item.is_transfer
+        run = watcher.runner(op, kernel, item.params) if is_run else None
         starter = starter if run is None else _on_thread(run)
         item.function = starter or item.function
     item.refs = tuple(i for i, tensor in enumerate(item.op.inputs) if tensor.dtype.is_ref)
@@ -216,7 +223,7 @@ def _read_references(item: NodeItem, inputs: Sequence[Any]) -> list[Any]:
 _CALL, _STEP = int(Kind.CALL), int(Kind.STEP)  # faster than the members
 
 
-def call(item: NodeItem, step: Step, inputs: Sequence[Any]) -> Sequence[Any]:
+def call(item: NodeItem, iteration: Iteration, inputs: Sequence[Any]) -> Sequence[Any]:
     """The outputs of a node that is computed by a function.
 
     Raises:
@@ -225,7 +232,10 @@ def call(item: NodeItem, step: Step, inputs: Sequence[Any]) -> Sequence[Any]:
     if item.kind == _CALL:
         return (item.function(*inputs),)
     outputs: Sequence[Any]
-    outputs = item.function(step, inputs) if item.kind == _STEP else item.function(*inputs)
+    if item.kind == _STEP:
+        outputs = item.function(iteration.frame.step, inputs)
+    else:
+        outputs = item.function(*inputs)
     return check_number(item, outputs)
 
 
@@ -249,19 +259,18 @@ def inputs_of(item: NodeItem, inputs: Sequence[Any]) -> Sequence[Any]:
     return [None if value is DEAD else value for value in inputs] if item.is_transfer else inputs
 
 
-def context_of(
-    item: NodeItem, inputs: Sequence[Any], step: Step, iteration: Iteration
-) -> OpKernelContext:
+def context_of(item: NodeItem, inputs: Sequence[Any], iteration: Iteration) -> OpKernelContext:
     """The context for a kernel, which says where in the loops it is."""
     assert item.kernel is not None
     frame = iteration.frame
     if frame.outer is None and not iteration.dead:
-        return OpKernelContext(item.kernel, inputs, step)
+        return OpKernelContext(item.kernel, inputs, frame.step, item.params)
     params = ContextParams(
         frame_iter=FrameAndIter(frame.id, iteration.number),
         is_input_dead=item.id in iteration.dead,
+        outputs_required=item.params.outputs_required,
     )
-    return OpKernelContext(item.kernel, inputs, step, params)
+    return OpKernelContext(item.kernel, inputs, frame.step, params)
 
 
 def outputs_of(item: NodeItem, ctx: OpKernelContext) -> Sequence[Any]:

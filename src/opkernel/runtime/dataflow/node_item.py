@@ -11,9 +11,11 @@ from enum import IntEnum
 from typing import Any
 
 from opkernel.graph import Operation
-from opkernel.kernel import AsyncOpKernel, OpKernel
+from opkernel.kernel import AsyncOpKernel, ContextParams, OpKernel
 
 __all__ = ["Edge", "FrameInfo", "Kind", "NodeItem", "RootInfo"]
+
+_PARAMS = ContextParams()
 
 
 class Kind(IntEnum):
@@ -62,6 +64,7 @@ class NodeItem:
         is_simple: Its outputs are alive and go to its own iteration, to nodes that want them all.
         is_transfer: It runs though an input is dead.
         is_constant: Its value is that of all iterations (Enter).
+        params: What the contexts of its kernel tell.
         refs: The inputs that are references; of control flow those whose values it wants.
         expensive: Whether a thread of a pool may compute it.
         seconds: What it is believed to cost, where there is a pool.
@@ -83,6 +86,7 @@ class NodeItem:
         "kind",
         "name",
         "op",
+        "params",
         "pending",
         "refs",
         "seconds",
@@ -96,6 +100,7 @@ class NodeItem:
         self.kind: int = Kind.NOTHING.value
         self.function: Any = None
         self.kernel: OpKernel | AsyncOpKernel | None = None
+        self.params = _PARAMS
         self.frame = frame
         self.id, self.start = frame.add(self, len(op.inputs))
         self.stop = self.start + len(op.inputs)

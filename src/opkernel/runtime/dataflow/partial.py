@@ -26,7 +26,7 @@ class PartialDataflowRun(DataflowRun):
     def __init__(self, roots: Sequence[RootInfo], step: Step) -> None:
         self._info, *others = roots
         super().__init__(self._info, step)
-        self.roots += [Frame(other).iterations[0] for other in others]
+        self.roots += [Frame(other, step).iterations[0] for other in others]
         for root, iteration in zip(roots, self.roots, strict=True):
             self.ready += [(item, iteration) for item in root.roots]
             iteration.outstanding = len(root.roots)

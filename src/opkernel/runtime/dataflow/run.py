@@ -34,6 +34,7 @@ from opkernel.runtime.dataflow.stuck import describe_next, missing_inputs
 from opkernel.runtime.plan.functional_ops import Function
 from opkernel.runtime.plan.services import DEAD, check_alive
 from opkernel.runtime.program.error_report import describe_value, report
+from opkernel.runtime.step.call_step import CallStep
 
 __all__ = ["DataflowRun", "node_of_frame"]
 
@@ -56,7 +57,7 @@ class DataflowRun(Frames):
         step: Step,
         counts: dict[str, int] | None = None,
     ) -> None:
-        super().__init__(root)
+        super().__init__(root, step)
         self._step = step
         self._counts = counts
         self._elsewhere = Elsewhere(step)
@@ -124,7 +125,7 @@ class DataflowRun(Frames):
             self._elsewhere.start_on_pool(item, iteration, inputs)
             return None
         try:
-            return call(item, self._step, inputs)
+            return call(item, iteration, inputs)
         except Exception as error:
             _raise_at_node(error, item, inputs)
 
@@ -159,7 +160,7 @@ class DataflowRun(Frames):
                 return outputs
             if item.kernel is None:
                 return inputs
-            ctx = context_of(item, inputs, self._step, iteration)
+            ctx = context_of(item, inputs, iteration)
             if item.kind == Kind.ASYNC:
                 self._elsewhere.start(item, iteration, ctx)
                 return None
@@ -186,7 +187,10 @@ class DataflowRun(Frames):
                 under_way.function = function.name
                 body = _body(function, self._step)
                 if body is not None:
-                    self.enter_function(under_way, body, arguments)
+                    steps, step = function.call_steps, under_way.iteration.frame.step
+                    if steps is not None:
+                        step = CallStep(step, steps, arguments)
+                    self.enter_function(under_way, body, step, arguments)
                     return None
                 results = function(self._step, *arguments)
         except Exception as error:

@@ -6,23 +6,72 @@ Source: RewriteGraphForExecution in TensorFlow core/graph/subgraph.cc.
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Sequence
 
+from opkernel.errors import OpError
 from opkernel.graph import Graph, Operation, Tensor
 from opkernel.graph.edit.prune import Needs
+from opkernel.kernel import GraphCollector
 from opkernel.opdef import attr_from_python
 from opkernel.proto import GraphDef
-from opkernel.runtime.placement.partition import Partition, arg_name
-from opkernel.runtime.program.builder import Program
+from opkernel.runtime.placement.partition import Partition, arg_name, partition
+from opkernel.runtime.plan.functional_ops import FUNCTIONAL_OPS, Function, FunctionLibrary
+from opkernel.runtime.program.builder import Program, prepare
+from opkernel.runtime.program.request import ProgramRequest
+from opkernel.runtime.program.subgraph import Subgraph
 
-__all__ = ["partition_graphs"]
+__all__ = ["collect_graphs", "graphs_of_functions", "partition_graphs"]
 
 
 def partition_graphs(program: Program) -> list[GraphDef]:
     """The graphs of the devices that the steps of a program run something on."""
-    feeds, fetches = program.part.feeds, program.part.fetches
-    graph = [*(tensor.op for tensor in fetches), *program.part.targets][0].graph
-    return [_Written(one, graph, feeds, fetches).graph_def for one in program.partitions]
+    return [_written(one, program.part) for one in program.partitions]
+
+
+def collect_graphs(body: Graph, request: ProgramRequest, collector: GraphCollector) -> None:
+    """Have a collector take what is made of a function: the body, and what a program of it runs.
+
+    Raises as `build_program` does, but for kernels and executors, of which there are none.
+    """
+    part, assignment = prepare(request)
+    partitions = partition(part, assignment)
+    collector.collect_raw_graph(body.as_graph_def())
+    collector.collect_optimized_graph(_written(Partition(partitions[0].device, part), part))
+    for one in partitions:
+        collector.collect_partitioned_graph(_written(one, part))
+
+
+def graphs_of_functions(program: Program) -> list[GraphCollector]:
+    """The graphs of the functions that nodes of a program call, of each function once.
+
+    A function of which no program can be made, which no node can have called, has none.
+    """
+    library, ops = program.request.library, program.part.operations
+    functions = {f.name: f for op in ops for f in _functions_of(op, library)}
+    collectors = []
+    for function in functions.values():
+        collector = GraphCollector()
+        with contextlib.suppress(OpError):
+            function.collect_graphs(collector)
+        collectors.append(collector)
+    return collectors
+
+
+def _functions_of(op: Operation, library: FunctionLibrary) -> Sequence[Function]:
+    """The functions that executors call for a node."""
+    function = library.function_of(op)
+    if function is not None:
+        return [function]
+    attrs = op.op_def.attr if op.type in FUNCTIONAL_OPS else ()
+    names = [attr.name for attr in attrs if attr.type in ("func", "list(func)")]
+    return [function for name in names for function in library.functions(op, name)]
+
+
+def _written(one: Partition, part: Subgraph) -> GraphDef:
+    """A partition of a part as a GraphDef."""
+    graph = [*(tensor.op for tensor in part.fetches), *part.targets][0].graph
+    return _Written(one, graph, part.feeds, part.fetches).graph_def
 
 
 class _Written:

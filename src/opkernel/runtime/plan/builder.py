@@ -32,6 +32,7 @@ from opkernel.runtime.plan.operators import (
     ufunc_of,
 )
 from opkernel.runtime.plan.references import function_of_references, referred_value
+from opkernel.runtime.plan.required_outputs import RequiredOutputs
 from opkernel.runtime.plan.tree import Block, Expression, Item, Name, Path, Statement
 
 if TYPE_CHECKING:
@@ -45,10 +46,17 @@ class PlanBuilder:
 
     Args:
         aliases: The tensors that are other names for tensors.
+        required: The outputs that somebody takes.
         watcher: Watches the nodes that call functions, where given.
     """
 
-    def __init__(self, aliases: Mapping[Key, Tensor], watcher: KernelWatcher | None = None) -> None:
+    def __init__(
+        self,
+        aliases: Mapping[Key, Tensor],
+        required: RequiredOutputs,
+        watcher: KernelWatcher | None = None,
+    ) -> None:
+        self._params = required.params
         self._uses_step = False
         self._globals: dict[Name, tree.Global] = {}
         self._aliases = aliases
@@ -169,13 +177,14 @@ class PlanBuilder:
     def kernel(self, op: Operation, kernel: OpKernel, *, is_by_value: bool) -> None:
         """A node that is computed by its kernel; `is_by_value`: no input is a reference."""
         if not is_by_value:
-            self._call_with_tuple(op, kernel, function_of_references(kernel))
+            self._call_with_tuple(op, kernel, function_of_references(kernel, self._params(op)))
         elif kernel.contract.forwards_inputs:
             self.forwarding_kernel(op, kernel)
         elif isinstance(kernel, FunctionKernel):
             self._function_kernel(op, kernel)
         else:
-            self._call_with_tuple(op, kernel, function_of_step(kernel))
+            run = function_of_step(kernel, params=self._params(op))
+            self._call_with_tuple(op, kernel, run)
 
     def dereference(self, op: Operation) -> None:
         """A node of control flow that passes on the value of its first input, a reference."""
@@ -279,7 +288,8 @@ class PlanBuilder:
         `compute` stands in for the kernel's own where given.
         """
         box = self._local(f"{op.name}_inputs")
-        function = self.bind(function_of_step(kernel, compute), op.type, "kernel", kernel)
+        run = function_of_step(kernel, compute, self._params(op))
+        function = self.bind(run, op.type, "kernel", kernel)
         call = self.call(op, function, [list(self.inputs(op))], tree.ForwardingCall, box=box)
         call.inputs, call.sets = (box,), (*call.sets, box)
 

@@ -39,8 +39,9 @@ from opkernel.runtime.plan.builder import PlanBuilder
 from opkernel.runtime.plan.elementwise import FEWEST, PointwiseFunction, pointwise_function
 from opkernel.runtime.plan.functional_ops import FUNCTIONAL_OPS, FunctionLibrary, call_by_name
 from opkernel.runtime.plan.functions import plan_functions
-from opkernel.runtime.plan.keys import Key, key_of, keys_of_inputs
+from opkernel.runtime.plan.keys import Key, key_of
 from opkernel.runtime.plan.references import runner_of_references
+from opkernel.runtime.plan.required_outputs import RequiredOutputs
 from opkernel.runtime.plan.text import Line, Writer
 from opkernel.runtime.plan.tree import Item, Name, PlanTree, statements
 from opkernel.runtime.program.kernels import KernelCache
@@ -149,7 +150,8 @@ def compile_plan(
         NotRaisedError: there is no form for the control flow of the graph.
         KernelMayWaitError: a kernel is asynchronous, and the plan may not wait.
     """
-    compiler = _Compiler(order, feeds, kernels, library, watcher, in_groups, may_wait)
+    required = RequiredOutputs(order, feeds, fetches)
+    compiler = _Compiler(order, feeds, required, kernels, library, watcher, in_groups, may_wait)
     return CompiledPlan(compiler.tree(fetches))
 
 
@@ -165,6 +167,7 @@ class _Compiler:
         self,
         order: Sequence[Operation],
         feeds: Sequence[Tensor],
+        required: RequiredOutputs,
         kernels: KernelCache,
         library: FunctionLibrary,
         watcher: KernelWatcher | None,
@@ -173,7 +176,7 @@ class _Compiler:
     ) -> None:
         self._may_wait = may_wait
         self._in_groups = in_groups and watcher is None
-        self._order, self._feeds = order, feeds
+        self._order, self._feeds, self._required = order, feeds, required
         examples = {op.type: op for op in order}
         self._ops = examples.keys()
         types = types_given(order).union(feed.dtype for feed in feeds)
@@ -195,7 +198,7 @@ class _Compiler:
         """The plan for certain fetches."""
         builder: PlanBuilder
         if not self._ops & LOW_LEVEL_CONTROL_FLOW and len(self._pointwise) < FEWEST:
-            builder = PlanBuilder(self._aliases, self._watcher)
+            builder = PlanBuilder(self._aliases, self._required, self._watcher)
             parameters = self._begin(builder)
             builder.items(
                 [*filter(self._is_written, self._order)], partial(self._build_node, builder)
@@ -222,7 +225,7 @@ class _Compiler:
             self._order, self._pointwise, self._aliases, constants, self._feeds, fetches
         )
         builder = ControlFlowBuilder(
-            self._aliases, arrangement.predicates, self._read(fetches), groups, self._watcher
+            self._aliases, arrangement.predicates, self._required, groups, self._watcher
         )
         parameters = self._begin(builder)
         builder.items(arrangement.items, partial(self._build_node, builder))
@@ -240,12 +243,6 @@ class _Compiler:
 
     def _is_written(self, op: Operation) -> bool:
         return op.name in self._computed or op.name in self._build
-
-    def _read(self, fetches: Sequence[Tensor]) -> set[Key]:
-        """The tensors that anything reads, where there are Merges, which are to know."""
-        if not self._ops & MERGE_OPS:
-            return set()
-        return {key for op in self._order for key in keys_of_inputs(op)}.union(map(key_of, fetches))
 
     def _build_node(self, builder: PlanBuilder, op: Operation) -> None:
         """Add the statements of a node."""
@@ -316,7 +313,8 @@ class _Compiler:
 
     def _bind_watched(self, op: Operation, kernel: OpKernel, watcher: KernelWatcher) -> bool:
         """Whether a node is run by what watches it."""
-        run, compute = watcher.runner(op, kernel), watcher.computer(op, kernel)
+        run = watcher.runner(op, kernel, self._required.params(op))
+        compute = watcher.computer(op, kernel)
         if compute is not None and kernel.contract.forwards_inputs and self._is_by_value(op):
             self._build[op.name] = lambda builder: builder.forwarding_kernel(op, kernel, compute)
         elif run is not None:

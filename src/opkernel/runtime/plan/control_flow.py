@@ -5,7 +5,7 @@ Source: TensorFlow core/kernels/control_flow_ops.cc.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -26,6 +26,7 @@ from opkernel.runtime.plan.raising import (
     Predicate,
     key_of,
 )
+from opkernel.runtime.plan.required_outputs import RequiredOutputs
 from opkernel.runtime.plan.tree import Block, Condition, Expression, Name, Path
 
 if TYPE_CHECKING:
@@ -40,7 +41,7 @@ class ControlFlowBuilder(PlanBuilder):
     Args:
         aliases: The tensors that are other names for tensors.
         predicates: What decides between branches; their places are their numbers.
-        read: The tensors that anything reads.
+        required: The outputs that somebody takes.
         groups: Finds the element-wise nodes that are computed together.
         watcher: Watches the nodes that call functions, where given.
     """
@@ -49,13 +50,13 @@ class ControlFlowBuilder(PlanBuilder):
         self,
         aliases: Mapping[Key, Tensor],
         predicates: Sequence[Predicate],
-        read: Collection[Key],
+        required: RequiredOutputs,
         groups: NodesOfGroups,
         watcher: KernelWatcher | None = None,
     ) -> None:
-        super().__init__(aliases, watcher)
+        super().__init__(aliases, required, watcher)
         self._predicates = predicates
-        self._read = read
+        self._required = required
         self._groups = groups
         self._branch_numbers = 0  # of branches that no predicate decides: below 0
 
@@ -152,7 +153,7 @@ class ControlFlowBuilder(PlanBuilder):
     def _merged(self, op: Operation, output: int) -> Name | None:
         """The local for an output of a Merge, on all its branches; None where nobody reads it."""
         key = op.name, output
-        if key in self._fed or key not in self._read:
+        if key in self._fed or key not in self._required.read:
             return None
         if key not in self._values:
             self._values[key] = self._local(op.name if output == 0 else f"{op.name}_index")

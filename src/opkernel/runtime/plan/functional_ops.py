@@ -5,7 +5,7 @@ Sources: TensorFlow core/kernels/functional_ops.cc, core/kernels/control_flow_op
 
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from opkernel.graph import FunctionLibraryDefinition, Operation
 from opkernel.graph.core.control_flow_ops import LOW_LEVEL_CONTROL_FLOW
@@ -15,6 +15,9 @@ from opkernel.proto import FunctionDef
 from opkernel.runtime.plan import tree
 from opkernel.runtime.plan.builder import PlanBuilder
 from opkernel.runtime.plan.services import DEAD, branch_index, scalar_of, switch_index, truth
+
+if TYPE_CHECKING:
+    from opkernel.kernel import GraphCollector
 
 __all__ = [
     "FUNCTIONAL_OPS",
@@ -45,11 +48,18 @@ class Function(Protocol):
         """The executor of its body."""
 
     @property
+    def call_steps(self) -> Any:
+        """Gives calls their steps (CallSteps); None where the caller's will do."""
+
+    @property
     def runtime(self) -> Any:
         """Gives the functions that it calls."""
 
     def for_arguments(self, facts: Sequence[TensorFacts]) -> "Function":
         """The function with a plan for arguments of which this is known; it may be itself."""
+
+    def collect_graphs(self, collector: "GraphCollector") -> None:
+        """Have a collector take the graphs that are made of it."""
 
     def __call__(self, step: Step, *arguments: Any) -> Sequence[Any]:
         """Run the function; the results are its outputs, flat."""

@@ -10,7 +10,7 @@ import numpy as np
 
 from opkernel.errors import FailedPreconditionError
 from opkernel.graph.core.tensor_name import parse_input
-from opkernel.kernel import OpKernel, Step, TensorRef
+from opkernel.kernel import ContextParams, OpKernel, Step, TensorRef
 from opkernel.kernel.context.op_kernel_context import function_of_step
 
 __all__ = [
@@ -22,14 +22,16 @@ __all__ = [
 ]
 
 
-def function_of_references(kernel: OpKernel) -> Callable[[Step, Sequence[Any]], Sequence[Any]]:
+def function_of_references(
+    kernel: OpKernel, params: ContextParams
+) -> Callable[[Step, Sequence[Any]], Sequence[Any]]:
     """`function_of_step` of a kernel some of whose inputs come as references.
 
     An input that the op takes by value is the very array that is referred to, as in TensorFlow:
     where the order matters, control edges say it. The function raises FailedPreconditionError for a
     reference that was assigned nothing yet, unless the op allows that.
     """
-    run = function_of_step(kernel)
+    run = function_of_step(kernel, params=params)
     return lambda step, inputs: run(step, dereferenced(kernel, inputs))
 
 

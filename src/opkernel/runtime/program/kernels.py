@@ -11,6 +11,7 @@ from opkernel.device.local_device import CPU
 from opkernel.graph import Operation
 from opkernel.kernel import (
     Device,
+    FunctionKernel,
     KernelProvider,
     OpKernel,
     create_op_kernel,
@@ -47,6 +48,9 @@ class KernelCache:
         device: Where the nodes run.
         function_library: What kernels that call functions are given.
         providers: Who is asked for kernels; `default_providers` if None.
+
+    Attributes:
+        asks_for_call: Whether a kernel among them may ask its context for the call that it is in.
     """
 
     def __init__(
@@ -66,6 +70,7 @@ class KernelCache:
         self._kernels: dict[Hashable, OpKernel] = {}
         self._made_at: dict[Hashable, int] = {}  # versions other than 0
         self._lock = threading.RLock()
+        self.asks_for_call = False
 
     def on(self, device: Device) -> KernelCache:
         """The kernels of nodes that run on another device."""
@@ -116,6 +121,8 @@ class KernelCache:
         node_def, registration = op.node_def, op.signature.registration
         is_plain = registration is not None and len(node_def.attr) == len(registration.op_def.attr)
         kernel = self._make(node_def, op.signature if is_plain else None, _ShapesOfInputs(op))
+        if not kernel.contract.ignores_call and not isinstance(kernel, FunctionKernel):
+            self.asks_for_call = True
         if op.definition_site is not None:
             kernel.node_traceback = lambda: op.traceback
         return kernel

@@ -10,8 +10,10 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from opkernel.errors import InvalidArgumentError, ResourceExhaustedError
+from opkernel.kernel import GraphCollector
 from opkernel.proto import Message, RunMetadata
-from opkernel.runtime.placement.partition_graphs import partition_graphs
+from opkernel.runtime.placement.partition_graphs import graphs_of_functions, partition_graphs
+from opkernel.runtime.program.builder import Program
 from opkernel.runtime.program.executable import Executable
 from opkernel.runtime.session.recently_used import RecentlyUsed
 from opkernel.runtime.session.run_options import RunOptions, TraceLevel
@@ -66,6 +68,8 @@ class Recording:
 
     Attributes:
         collector: Takes the statistics of nodes, where they are asked for.
+        graph_collector: Takes the graphs of functions that kernels instantiate, where graphs are asked
+            for.
     """
 
     def __init__(self, recorder: Recorder, options: RunOptions) -> None:
@@ -77,6 +81,7 @@ class Recording:
             self._metadata.session_metadata.name = metadata.name
             self._metadata.session_metadata.version = metadata.version
         self.collector = self._new_collector()
+        self.graph_collector = GraphCollector() if options.output_partition_graphs else None
 
     def explain(self, error: ResourceExhaustedError) -> None:
         """Add to an error which nodes hold the memory, if that is asked for."""
@@ -89,10 +94,21 @@ class Recording:
             self.collector.finalize()
             self._build_cost_model(executable)
         if self._options.output_partition_graphs:
-            graphs = partition_graphs(executable.program)
-            self._metadata.partition_graphs.extend(graphs)
+            self._add_graphs(executable.program)
         if run_metadata is not None:
             run_metadata.ParseFromString(self._metadata.SerializeToString())
+
+    def _add_graphs(self, program: Program) -> None:
+        """Add what is run: by each device, and of each function that nodes call."""
+        self._metadata.partition_graphs.extend(partition_graphs(program))
+        collectors = [*graphs_of_functions(program), self.graph_collector]
+        for collector in collectors:
+            if collector is not None and collector.dirty:
+                self._metadata.function_graphs.add(
+                    partition_graphs=collector.partitioned_graphs,
+                    pre_optimization_graph=collector.raw_graph,
+                    post_optimization_graph=collector.optimized_graph,
+                )
 
     def _new_collector(self) -> StepStatsCollector | None:
         options = self._options

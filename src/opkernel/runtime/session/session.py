@@ -151,6 +151,7 @@ class Session:
             self._cancellation,
             config.log_memory,
             config.inter_op_parallelism_threads < 0,
+            self._params.executor_type,
         )
         self._timeout_s = config.operation_timeout_in_ms / 1000 or None
         self._set_graph(get_default_graph() if graph is None else graph)
@@ -439,6 +440,7 @@ class Session:
         if chosen.inter_op_thread_pool < 0:
             services = replace(services, run_all_kernels_inline=True)
         step = RunStep(timeout_s, services, pool, library, recording.collector)
+        step.graph_collector = recording.graph_collector
         with step.cancelled_by(chosen.cancellation_manager):
             try:
                 answer = executable.step(values, step)

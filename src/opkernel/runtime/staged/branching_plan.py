@@ -17,7 +17,13 @@ from opkernel.errors import OpError
 from opkernel.graph import Operation, Tensor
 from opkernel.graph.core.garbage_collection import paused_garbage_collection
 from opkernel.graph.edit.prune import Needs
-from opkernel.kernel import OpKernel, Step, global_kernel_registry, intra_op_threads
+from opkernel.kernel import (
+    ContextParams,
+    OpKernel,
+    Step,
+    global_kernel_registry,
+    intra_op_threads,
+)
 from opkernel.runtime.plan.compiled_plan import CompiledPlan, compile_plan
 from opkernel.runtime.program.executors import Executor, ExecutorArgs
 from opkernel.runtime.staged.candidates import is_independent
@@ -222,9 +228,9 @@ class _Stopwatch(KernelWatcher):
         self._seconds = seconds
         self._inner = inner
 
-    def runner(self, op: Operation, kernel: OpKernel) -> Runner:
+    def runner(self, op: Operation, kernel: OpKernel, params: ContextParams) -> Runner:
         """The function that runs a kernel, and notes how long it takes."""
-        compute, watcher = computation(op, kernel, self._inner), self.call_watcher(op)
+        compute, watcher = computation(op, kernel, self._inner, params), self.call_watcher(op)
         return partial(watcher.call, lambda step, *inputs: compute(step, inputs, None))
 
     def call_watcher(self, op: Operation) -> CallWatcher:

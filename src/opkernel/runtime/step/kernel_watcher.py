@@ -4,7 +4,7 @@ from collections.abc import Callable, Generator, Sequence
 from typing import Any, Protocol
 
 from opkernel.graph import Operation
-from opkernel.kernel import AsyncOpKernel, OpKernel, OpKernelContext
+from opkernel.kernel import AsyncOpKernel, ContextParams, OpKernel, OpKernelContext
 
 __all__ = ["CallWatcher", "Computer", "KernelWatcher", "Requests", "Runner", "Starter"]
 
@@ -42,8 +42,11 @@ class KernelWatcher:
     may_branch: bool = False
     reads_arrays: bool = False
 
-    def runner(self, op: Operation, kernel: OpKernel) -> Runner | None:
-        """The function that runs the kernel of a node under watch; None: it runs unwatched."""
+    def runner(self, op: Operation, kernel: OpKernel, params: ContextParams) -> Runner | None:
+        """The function that runs the kernel of a node under watch; None: it runs unwatched.
+
+        `params` is what its contexts tell.
+        """
         return None
 
     def computer(self, op: Operation, kernel: OpKernel) -> Computer | None:

@@ -59,6 +59,7 @@ class SessionServices:
         cancellation_manager: Its cancellation cancels all steps.
         log_memory: Whether what kernels allocate is logged.
         run_all_kernels_inline: Whether all kernels run on the thread that runs the step.
+        executor_type: The registered name of the executor; empty for the default one.
     """
 
     handle: str = ""
@@ -70,6 +71,7 @@ class SessionServices:
     cancellation_manager: CancellationManager | None = None
     log_memory: bool = False
     run_all_kernels_inline: bool = False
+    executor_type: str = ""
 
 
 _NO_SESSION = SessionServices()
@@ -182,6 +184,11 @@ class RunStep(Step):
     def run_all_kernels_inline(self) -> bool:  # type: ignore[override]  # read-only
         """Whether all kernels run on the thread that runs the step."""
         return self._session.run_all_kernels_inline
+
+    @property
+    def executor_type(self) -> str:  # type: ignore[override]  # read-only
+        """The registered name of the executor; empty for the default one."""
+        return self._session.executor_type
 
     @property
     def function_library(self) -> Any:

@@ -11,6 +11,7 @@ from typing import Any
 from opkernel.graph import Operation
 from opkernel.kernel import (
     AsyncOpKernel,
+    ContextParams,
     FunctionKernel,
     OpKernel,
     OpKernelContext,
@@ -45,12 +46,12 @@ class TracingWatcher(KernelWatcher):
     def __init__(self, inner: KernelWatcher | None = None) -> None:
         self._inner = inner
 
-    def runner(self, op: Operation, kernel: OpKernel) -> Runner:
+    def runner(self, op: Operation, kernel: OpKernel, params: ContextParams) -> Runner:
         """The function that runs the kernel of a node and takes its statistics.
 
         Of a kernel that passes its input on, which plans do not call, they are that it took no time.
         """
-        compute = computation(op, kernel, self._inner)
+        compute = computation(op, kernel, self._inner, params)
         node, types, device = kernel.node_def, kernel.output_types, kernel.device.name
 
         def run(step: Step, *inputs: Any) -> Sequence[Any]:

@@ -9,7 +9,7 @@ from typing import Any
 
 from opkernel.device.budget import check_time
 from opkernel.graph import Operation
-from opkernel.kernel import AsyncOpKernel, OpKernel, OpKernelContext, Step
+from opkernel.kernel import AsyncOpKernel, ContextParams, OpKernel, OpKernelContext, Step
 from opkernel.runtime.step.kernel_watcher import (
     CallWatcher,
     Computer,
@@ -35,9 +35,9 @@ class CheckingWatcher(KernelWatcher):
         self._inner = inner
         self.may_branch = inner is None
 
-    def runner(self, op: Operation, kernel: OpKernel) -> Runner:
+    def runner(self, op: Operation, kernel: OpKernel, params: ContextParams) -> Runner:
         """The function that checks the step and runs the kernel of a node."""
-        compute = computation(op, kernel, self._inner)
+        compute = computation(op, kernel, self._inner, params)
         if self._inner is None and not any(tensor.dtype.is_ref for tensor in op.inputs):
             compute = in_pieces(kernel, compute)
 

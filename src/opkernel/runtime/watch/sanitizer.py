@@ -21,9 +21,11 @@ from opkernel.device.allocator import CpuAllocator
 from opkernel.errors import InternalError, OpError
 from opkernel.graph import Operation
 from opkernel.kernel import (
+    ContextParams,
     FunctionKernel,
     OpKernel,
     OpKernelContext,
+    PersistentTensor,
     Step,
     allocating_from,
     check_allocation,
@@ -101,7 +103,7 @@ class Sanitizer(KernelWatcher):
     def __init__(self) -> None:
         self._steps: dict[int, list[_Returned]] = {}
 
-    def runner(self, op: Operation, kernel: OpKernel) -> Runner:
+    def runner(self, op: Operation, kernel: OpKernel, params: ContextParams) -> Runner:
         """The function that runs the kernel of a node under watch."""
         shapes = [tensor.shape for tensor in op.outputs]
         check = _check_of_claims(op, kernel)
@@ -111,7 +113,7 @@ class Sanitizer(KernelWatcher):
             memory = GuardedMemory()
             inputs = tuple(dereferenced(kernel, inputs))
             before = [fingerprint(value) for value in inputs]
-            ctx = _SanitizedContext(kernel, [*map(read_only, inputs)], step, memory)
+            ctx = _SanitizedContext(kernel, [*map(read_only, inputs)], step, params, memory)
             with _naming(kernel), allocating_from(memory):
                 kernel.compute(ctx)
                 _check_inputs(kernel, inputs, before)
@@ -163,9 +165,14 @@ class _SanitizedContext(OpKernelContext):
     __slots__ = ("_memory",)
 
     def __init__(
-        self, kernel: OpKernel, inputs: Sequence[Any], step: Step, memory: GuardedMemory
+        self,
+        kernel: OpKernel,
+        inputs: Sequence[Any],
+        step: Step,
+        params: ContextParams,
+        memory: GuardedMemory,
     ) -> None:
-        super().__init__(kernel, inputs, step)
+        super().__init__(kernel, inputs, step, params)
         self._memory = memory
 
     def allocate_output(self, *args: Any, **options: Any) -> np.ndarray[Any, Any]:
@@ -176,7 +183,7 @@ class _SanitizedContext(OpKernelContext):
         with allocating_from(self._memory):
             return super().allocate_temp(*args, **options)
 
-    def allocate_persistent(self, *args: Any, **options: Any) -> np.ndarray[Any, Any]:
+    def allocate_persistent(self, *args: Any, **options: Any) -> PersistentTensor:
         with allocating_from(self._memory):
             return super().allocate_persistent(*args, **options)
 

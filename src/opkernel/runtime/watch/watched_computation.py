@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
 from opkernel.graph import Operation
-from opkernel.kernel import FunctionKernel, OpKernel, OpKernelContext, Step
+from opkernel.kernel import ContextParams, FunctionKernel, OpKernel, OpKernelContext, Step
 from opkernel.runtime.dataflow.node_functions import function_of_lists
 from opkernel.runtime.plan.references import dereferenced
 from opkernel.runtime.step.kernel_watcher import KernelWatcher
@@ -23,9 +23,11 @@ Computation = Callable[[Step, Sequence[Any], MemoryTaker | None], Sequence[Any]]
 """Computes a node from the step and its inputs, and has the memory that it took recorded."""
 
 
-def computation(op: Operation, kernel: OpKernel, watcher: KernelWatcher | None) -> Computation:
+def computation(
+    op: Operation, kernel: OpKernel, watcher: KernelWatcher | None, params: ContextParams
+) -> Computation:
     """The function that computes a node: a watcher's, the kernel's own, or one in a context."""
-    run = None if watcher is None else watcher.runner(op, kernel)
+    run = None if watcher is None else watcher.runner(op, kernel, params)
     if run is not None:
         return lambda step, inputs, stats: run(step, *inputs)
     has_references = any(tensor.dtype.is_ref for tensor in op.inputs)
@@ -35,7 +37,7 @@ def computation(op: Operation, kernel: OpKernel, watcher: KernelWatcher | None) 
     def compute(step: Step, inputs: Sequence[Any], stats: MemoryTaker | None) -> Sequence[Any]:
         if has_references:
             inputs = dereferenced(kernel, inputs)
-        ctx = OpKernelContext(kernel, inputs, step)
+        ctx = OpKernelContext(kernel, inputs, step, params)
         if stats is None:
             return ctx.run()
         ctx.set_record_memory_consumption(True)

@@ -1,0 +1,54 @@
+"""The control-flow context of an operation: the conditional or loop that it was built in.
+
+Who builds control flow of TensorFlow 1 by hand sets the context of a graph, and is told of the
+operations made in it: `context.AddOp(op)`. Nothing else reads contexts; `control_flow_info` finds the
+frames of a graph from its edges.
+
+Source: TensorFlow python/framework/ops.py, python/ops/control_flow_ops.py.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from opkernel.graph.core.graph import Graph
+    from opkernel.graph.core.scopes import Scopes
+
+__all__ = ["BuildsInContext", "MadeInContext"]
+
+
+class MadeInContext:
+    """An operation, with the context that it was made in."""
+
+    __slots__ = ()
+    graph: Graph
+
+    def _get_control_flow_context(self) -> Any:
+        """The context that it was made in, or was put into; None for none."""
+        return self.graph.control_flow_contexts.get(self)
+
+    def _set_control_flow_context(self, context: Any) -> None:
+        """Put it into another context; into none if None."""
+        if context is None:
+            self.graph.control_flow_contexts.pop(self, None)
+        else:
+            self.graph.control_flow_contexts[self] = context
+
+    _control_flow_context = property(_get_control_flow_context, _set_control_flow_context)
+
+
+class BuildsInContext:
+    """A graph, with the context that this thread's new operations are in."""
+
+    scopes: Scopes
+
+    def _get_control_flow_context(self) -> Any:
+        """The context of new operations; None for none."""
+        return self.scopes.control_flow_context
+
+    def _set_control_flow_context(self, context: Any) -> None:
+        """Put new operations of this thread into a context, or into none."""
+        self.scopes.control_flow_context = context
+
+    _control_flow_context = property(_get_control_flow_context, _set_control_flow_context)
