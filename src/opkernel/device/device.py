@@ -5,6 +5,7 @@ The runtime fulfils this protocol; a kernel gets at it through its construction 
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Protocol
 
 if TYPE_CHECKING:
@@ -45,6 +46,16 @@ class Device(Protocol):
     @property
     def intra_op_pool(self) -> Any:
         """The threads that a kernel may spread its work over: a `concurrent.futures.Executor`."""
+
+    @property
+    def overrides_compute(self) -> bool:
+        """Whether kernels are computed by `compute` and `compute_async`, and not called directly."""
+
+    def compute(self, op_kernel: Any, ctx: Any) -> None:
+        """Compute an OpKernel in an OpKernelContext."""
+
+    def compute_async(self, op_kernel: Any, ctx: Any, done: Callable[[], None]) -> None:
+        """Start an AsyncOpKernel in an OpKernelContext; it calls `done` when it is over."""
 
     def to_device(self, array: Any) -> Any:
         """A tensor of the device with the values of an array of the host."""

@@ -129,7 +129,8 @@ def device_factory(device_type: str) -> DeviceFactory:
     Raises:
         NotFoundError: nothing does; plugins were loaded to find it.
     """
-    load_device_types([device_type])
+    if device_type not in _factories:
+        load_device_types([device_type])
     if device_type not in _factories:
         there = ", ".join(device_types())
         raise NotFoundError(

@@ -59,7 +59,9 @@ class ShapeAlgebra(DimensionAlgebra):
         if rank < 0:
             raise InvalidArgumentError(f"rank must not be negative, got {rank}")
         if rank > MAX_DIMENSIONS:  # before so many are made
-            raise InvalidArgumentError(f"Shapes have at most {MAX_DIMENSIONS} dimensions, not {rank}")
+            raise InvalidArgumentError(
+                f"Shapes have at most {MAX_DIMENSIONS} dimensions, not {rank}"
+            )
         return ShapeHandle(tuple([DimensionHandle() for _ in range(rank)]))
 
     @staticmethod

@@ -11,10 +11,11 @@ from typing import Any
 import numpy as np
 
 from opkernel.device.budget import current_budget
-from opkernel.device.local_device import CPU
+from opkernel.device.local_device import eager_device
 from opkernel.errors import InvalidArgumentError, UnimplementedError
 from opkernel.kernel import (
     ContextParams,
+    Device,
     FunctionKernel,
     OpKernel,
     OpKernelContext,
@@ -48,7 +49,7 @@ from opkernel.types import (
 
 __all__ = ["execute"]
 
-_step_container = ScopedStepContainer(0, CPU.resource_manager.cleanup)
+_step_container = ScopedStepContainer(0, lambda name: eager_device().resource_manager.cleanup(name))
 _MAX_KERNELS = 4096
 _VARIANT = DataType.DT_VARIANT
 
@@ -85,7 +86,7 @@ def execute(op_name: str, inputs: Mapping[str, Any], attrs: Mapping[str, Any]) -
     _check_names(op_def, inputs, known)
     call = CallInputs(op_def, inputs, known, dtype_of_array)
     values = [_converted(argument) for argument in call.arguments]
-    kernel = _kernels.of_call(op_def, known)
+    kernel = _kernels_of(eager_device()).of_call(op_def, known)
     flat = [t for v in values for t in (v if isinstance(v, list) else [v])]
     with np.errstate(all="ignore"):
         try:
@@ -190,7 +191,16 @@ class EagerKernels(KernelCache):
         return kernel
 
 
-_kernels = EagerKernels(GRAPH_DEF_VERSION, global_op_registry())
+_kernels: dict[Device, EagerKernels] = {}
+
+
+def _kernels_of(device: Device) -> EagerKernels:
+    """The kernels of calls on a device."""
+    kernels = _kernels.get(device)
+    if kernels is None:
+        made = EagerKernels(GRAPH_DEF_VERSION, global_op_registry(), device)
+        kernels = _kernels.setdefault(device, made)
+    return kernels
 
 
 _SWITCHES = ("Switch", "_SwitchN")
