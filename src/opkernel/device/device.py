@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 if TYPE_CHECKING:
     from opkernel.device.allocator import Allocator
     from opkernel.device.allocator_attributes import AllocatorAttributes
+    from opkernel.device.scoped_allocator import ScopedAllocatorMgr
     from opkernel.state.resource_mgr import ResourceMgr
 
 __all__ = ["Device"]
@@ -64,4 +65,15 @@ class Device(Protocol):
         """An array of the host with the values of a tensor of the device."""
 
     def get_allocator(self, attr: AllocatorAttributes) -> Allocator:
-        """The allocator for memory of the given kind."""
+        """The allocator for memory of the given kind, whatever its scope."""
+
+    def get_scoped_allocator(self, attr: AllocatorAttributes, step_id: int) -> Allocator:
+        """The allocator of the field that `attr.scope_id` names in a step.
+
+        Raises:
+            InternalError: there is none.
+        """
+
+    @property
+    def scoped_allocator_mgr(self) -> ScopedAllocatorMgr | None:
+        """The scoped allocators of its steps; None where it has none."""

@@ -19,12 +19,14 @@ from opkernel.device.device_factory import (
     device_factory,
     register_device_factory,
 )
+from opkernel.errors import InternalError
 from opkernel.records import dataclass
 
 if TYPE_CHECKING:
     from concurrent.futures import ThreadPoolExecutor
 
     from opkernel.device.allocator import Allocator
+    from opkernel.device.scoped_allocator import ScopedAllocatorMgr
     from opkernel.state.resource_mgr import ResourceMgr
 
 __all__ = ["CPU", "CpuFactory", "DeviceAttributes", "Env", "LocalDevice", "eager_device"]
@@ -156,6 +158,23 @@ class LocalDevice:
         from opkernel.device.allocator import cpu_allocator  # few kernels ask for an allocator
 
         return cpu_allocator()
+
+    @cached_property
+    def scoped_allocator_mgr(self) -> ScopedAllocatorMgr | None:
+        """The scoped allocators of its steps; None where its tensors are no arrays of the host."""
+        from opkernel.device.scoped_allocator import ScopedAllocatorMgr  # few graphs have one
+
+        return None if self.has_own_memory else ScopedAllocatorMgr(self.name)
+
+    def get_scoped_allocator(self, attr: AllocatorAttributes, step_id: int) -> Allocator:
+        """The allocator of the field that `attr.scope_id` names in a step.
+
+        Raises:
+            InternalError: there is none.
+        """
+        if self.scoped_allocator_mgr is None:
+            raise InternalError(f"ScopedAllocatorMgr not supported on device {self.name}")
+        return self.scoped_allocator_mgr.get_instance(step_id, attr.scope_id)
 
 
 class CpuFactory(DeviceFactory):

@@ -1,7 +1,6 @@
 """Kernels that their device computes: what `create_op_kernel` makes for devices that override `compute`.
 
-Executors call kernels in many ways, directly where they can. A stand-in that is no function kernel
-leaves them one way, with a context, and that leads to the device. Other devices cost nothing.
+Other devices cost nothing.
 
 Source: Device::Compute and ComputeAsync in TensorFlow core/common_runtime/device.h.
 """
@@ -9,69 +8,17 @@ Source: Device::Compute and ComputeAsync in TensorFlow core/common_runtime/devic
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
-from opkernel.kernel.async_op_kernel import AsyncOpKernel
 from opkernel.kernel.context.op_kernel_context import OpKernelContext
 from opkernel.kernel.op_kernel import OpKernel
-from opkernel.records import replace
+from opkernel.kernel.stand_in import AsyncStandIn, StandIn
 
-__all__ = ["AsyncStandIn", "StandIn", "computed_by_device"]
+__all__ = ["computed_by_device"]
 
 
 def computed_by_device(kernel: OpKernel) -> OpKernel:
     """What executors call instead of a kernel whose device computes it."""
     return _OnDevice(kernel) if kernel.as_async() is None else _AsyncOnDevice(kernel)
-
-
-class StandIn(OpKernel):
-    """A kernel that executors call in the place of another; what it does not say, that one says.
-
-    It has no function, so that it claims nothing that only calls of functions rely on.
-    """
-
-    def __init__(self, kernel: OpKernel) -> None:
-        self.kernel = kernel
-        self.contract = replace(
-            kernel.contract, elementwise=False, same_shapes=False, takes_out=False
-        )
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self.kernel, name)
-
-    @property
-    def provider(self) -> str:  # type: ignore[override]  # that of the kernel itself
-        """The name of the provider that the kernel comes from."""
-        return self.kernel.provider
-
-    @property
-    def node_traceback(self) -> Callable[[], Any] | None:
-        """Tells where the node was defined, where that is known."""
-        return self.kernel.node_traceback
-
-    @node_traceback.setter
-    def node_traceback(self, find: Callable[[], Any] | None) -> None:
-        self.kernel.node_traceback = find
-
-    @property
-    def is_expensive(self) -> bool:
-        """Whether the kernel is worth a thread of its own."""
-        return self.kernel.is_expensive
-
-    @property
-    def const_tensor(self) -> Any:
-        """The value of a kernel that always gives the same tensor, which nobody computes."""
-        return self.kernel.const_tensor
-
-    def trace_string(self, ctx: OpKernelContext, *, verbose: bool = False) -> str:
-        """What a profiler shows of a computation."""
-        return self.kernel.trace_string(ctx, verbose=verbose)
-
-
-class AsyncStandIn(StandIn, AsyncOpKernel):
-    """A stand-in for an asynchronous kernel, which overrides `compute_async`."""
-
-    kernel: AsyncOpKernel
 
 
 class _OnDevice(StandIn):

@@ -16,6 +16,7 @@ from opkernel.kernel import (
     create_op_kernel,
     global_kernel_registry,
 )
+from opkernel.kernel.scoped_outputs import FORWARD_INPUT, SCOPED_ALLOCATOR, with_scoped_outputs
 from opkernel.opdef import OpRegistry
 from opkernel.proto import NodeDef
 from opkernel.types import PartialTensorShape
@@ -116,6 +117,8 @@ class KernelCache:
         node_def, registration = op.node_def, op.signature.registration
         is_plain = registration is not None and len(node_def.attr) == len(registration.op_def.attr)
         kernel = self._make(node_def, op.signature if is_plain else None, _ShapesOfInputs(op))
+        if not is_plain and (SCOPED_ALLOCATOR in node_def.attr or FORWARD_INPUT in node_def.attr):
+            kernel = with_scoped_outputs(kernel)
         if op.definition_site is not None:
             kernel.node_traceback = lambda: op.traceback
         return kernel
