@@ -167,7 +167,7 @@ def test_a_name_of_no_pass_is_refused():
     b = Builder()
     x = b.placeholder("x")
     with pytest.raises(
-        NotFoundError, match=r"no optimization pass 'folding'; there are arithmetic"
+        NotFoundError, match=r"no optimization pass 'folding'; there are aggregates"
     ):
         optimized(b, b.op("Neg", x), "folding")
     with pytest.raises(NotFoundError, match="'folding'"):

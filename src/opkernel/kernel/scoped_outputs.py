@@ -25,10 +25,7 @@ from opkernel.kernel.stand_in import AsyncStandIn, StandIn
 from opkernel.proto import NodeDef
 from opkernel.records import replace
 
-__all__ = ["FORWARD_INPUT", "SCOPED_ALLOCATOR", "with_scoped_outputs"]
-
-SCOPED_ALLOCATOR = "_scoped_allocator"
-FORWARD_INPUT = "_forward_input"
+__all__ = ["with_scoped_outputs"]
 
 
 def with_scoped_outputs(kernel: OpKernel) -> OpKernel:
@@ -38,8 +35,8 @@ def with_scoped_outputs(kernel: OpKernel) -> OpKernel:
         InvalidArgumentError: an attr holds no pairs, or names an input or output that there is not.
     """
     node, outputs, inputs = kernel.node_def, kernel.num_outputs, kernel.num_inputs
-    scopes = _pairs(node, SCOPED_ALLOCATOR, outputs, None)
-    kept = {to: given for given, to in _pairs(node, FORWARD_INPUT, inputs, outputs).items()}
+    scopes = _pairs(node, "_scoped_allocator", outputs, None)
+    kept = {to: given for given, to in _pairs(node, "_forward_input", inputs, outputs).items()}
     if not scopes and not kept:
         return kernel
     places = _Places(kernel, scopes, kept)

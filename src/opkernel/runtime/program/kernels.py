@@ -16,12 +16,14 @@ from opkernel.kernel import (
     create_op_kernel,
     global_kernel_registry,
 )
-from opkernel.kernel.scoped_outputs import FORWARD_INPUT, SCOPED_ALLOCATOR, with_scoped_outputs
 from opkernel.opdef import OpRegistry
 from opkernel.proto import NodeDef
 from opkernel.types import PartialTensorShape
 
 __all__ = ["AnyVersion", "KernelCache", "version_of"]
+
+_PLACES = ("_scoped_allocator", "_forward_input")
+"""The attrs that say in which memory outputs are to be."""
 
 AnyVersion = int | Callable[[], int]
 """A version of GraphDef, or what tells it."""
@@ -117,7 +119,9 @@ class KernelCache:
         node_def, registration = op.node_def, op.signature.registration
         is_plain = registration is not None and len(node_def.attr) == len(registration.op_def.attr)
         kernel = self._make(node_def, op.signature if is_plain else None, _ShapesOfInputs(op))
-        if not is_plain and (SCOPED_ALLOCATOR in node_def.attr or FORWARD_INPUT in node_def.attr):
+        if not is_plain and any(name in node_def.attr for name in _PLACES):
+            from opkernel.kernel.scoped_outputs import with_scoped_outputs  # few nodes have them
+
             kernel = with_scoped_outputs(kernel)
         if op.definition_site is not None:
             kernel.node_traceback = lambda: op.traceback
