@@ -10,12 +10,12 @@ from typing import Any
 
 import numpy as np
 
+from opkernel.device import device_factory
 from opkernel.device.budget import current_budget
-from opkernel.device.local_device import eager_device
+from opkernel.device.local_device import LocalDevice, eager_device
 from opkernel.errors import InvalidArgumentError, UnimplementedError
 from opkernel.kernel import (
     ContextParams,
-    Device,
     FunctionKernel,
     OpKernel,
     OpKernelContext,
@@ -86,7 +86,8 @@ def execute(op_name: str, inputs: Mapping[str, Any], attrs: Mapping[str, Any]) -
     _check_names(op_def, inputs, known)
     call = CallInputs(op_def, inputs, known, dtype_of_array)
     values = [_converted(argument) for argument in call.arguments]
-    kernel = _kernels_of(eager_device()).of_call(op_def, known)
+    kernels = _kernels_at.get(device_factory.version) or _current_kernels()
+    kernel = kernels.of_call(op_def, known)
     flat = [t for v in values for t in (v if isinstance(v, list) else [v])]
     with np.errstate(all="ignore"):
         try:
@@ -191,15 +192,18 @@ class EagerKernels(KernelCache):
         return kernel
 
 
-_kernels: dict[Device, EagerKernels] = {}
+_kernels: dict[LocalDevice, EagerKernels] = {}
+_kernels_at: dict[int, EagerKernels] = {}
+"""Those of the device of eager calls, by the version of the device factories."""
 
 
-def _kernels_of(device: Device) -> EagerKernels:
-    """The kernels of calls on a device."""
-    kernels = _kernels.get(device)
-    if kernels is None:
-        made = EagerKernels(GRAPH_DEF_VERSION, global_op_registry(), device)
-        kernels = _kernels.setdefault(device, made)
+def _current_kernels() -> EagerKernels:
+    """The kernels of calls on the device of eager calls, once the device factories have changed."""
+    version, device = device_factory.version, eager_device()
+    made = EagerKernels(GRAPH_DEF_VERSION, global_op_registry(), device)
+    kernels = _kernels.setdefault(device, made)
+    _kernels_at.clear()
+    _kernels_at[version] = kernels
     return kernels
 
 
