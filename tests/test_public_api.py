@@ -133,3 +133,9 @@ def test_types_stand_under_the_names_of_the_python_api(name):
 def test_every_type_of_the_types_room_has_a_name():
     names = {"bool" if name == "bool_" else name for name in dtype_names.__all__}
     assert names <= set(opkernel.__all__)
+
+
+@pytest.mark.parametrize("name", ["DEFAULT", "CPU", "GPU", "TPU", "TPU_SYSTEM"])
+def test_device_types_stand_under_the_names_of_types_h(name):
+    assert getattr(opkernel, f"DEVICE_{name}") == name
+    assert getattr(opkernel.types, f"DEVICE_{name}") == name

@@ -12,6 +12,7 @@ from pathlib import Path
 import opkernel.ops
 import opkernel.ops.declared
 from opkernel.opdef import global_op_registry
+from opkernel.opdef.core.declaring_site import declaring_site
 
 ROOT = Path(__file__).resolve().parent.parent
 CATALOGUE = ROOT / "src" / "opkernel" / "ops" / "catalogue.txt"
@@ -19,8 +20,12 @@ PREFIX = "opkernel.ops."
 
 
 def import_all() -> None:
-    """Import every module of the catalogue, so that all ops of it are registered."""
-    global_op_registry().set_loader(None)  # it knows where ops stood when it was last written
+    """Import every module of the catalogue, so that all ops of it are registered.
+
+    The loader knows where ops stood when the catalogue was last written. An op belongs to the module that
+    is being imported.
+    """
+    global_op_registry().set_loader(None, owner=lambda _: declaring_site(sys._getframe()).owner)
     for module in pkgutil.walk_packages(opkernel.ops.__path__, PREFIX):
         importlib.import_module(module.name)
 

@@ -66,6 +66,11 @@ from opkernel.runtime import convert_variables_to_constants as convert_variables
 from opkernel.runtime import kernel_function as kernel_function
 from opkernel.runtime.traces import write_chrome_trace as write_chrome_trace
 from opkernel.runtime.traces import write_perfetto_trace as write_perfetto_trace
+from opkernel.types import DEVICE_CPU as DEVICE_CPU
+from opkernel.types import DEVICE_DEFAULT as DEVICE_DEFAULT
+from opkernel.types import DEVICE_GPU as DEVICE_GPU
+from opkernel.types import DEVICE_TPU as DEVICE_TPU
+from opkernel.types import DEVICE_TPU_SYSTEM as DEVICE_TPU_SYSTEM
 from opkernel.types import DataType as DataType
 from opkernel.types import PartialTensorShape as PartialTensorShape
 from opkernel.types import TensorShape as TensorShape

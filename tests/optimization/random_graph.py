@@ -177,6 +177,9 @@ class RandomGraph:
         one, sure = b.constant(1.0), b.op("Square", x)
         chains = {
             "AddN": lambda: b.op("AddN", [x, x, x]),
+            "AddN of AddN": lambda: b.op(
+                "AddN", [b.op("AddN", [b.op("AddN", [x, sure]), x]), b.op("AddN", [sure, x]), x]
+            ),
             "factor": lambda: b.op("AddV2", b.op("Mul", x, sure), b.op("Mul", self.value(), x)),
             "negated": lambda: b.op(self.pick(["AddV2", "Sub"]), x, b.op("Neg", self.value())),
             "log1p": lambda: b.op("Log", b.op("AddV2", sure, one)),

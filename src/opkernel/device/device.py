@@ -5,11 +5,13 @@ The runtime fulfils this protocol; a kernel gets at it through its construction 
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Protocol
 
 if TYPE_CHECKING:
     from opkernel.device.allocator import Allocator
     from opkernel.device.allocator_attributes import AllocatorAttributes
+    from opkernel.device.scoped_allocator import ScopedAllocatorMgr
     from opkernel.state.resource_mgr import ResourceMgr
 
 __all__ = ["Device"]
@@ -47,7 +49,17 @@ class Device(Protocol):
         """The threads that a kernel may spread its work over: a `concurrent.futures.Executor`."""
 
     def try_get_device_context(self) -> Any:
-        """What kernels on it are given as `op_device_context`; None for nothing."""
+        """The `op_device_context` of kernels on it; None without one."""
+
+    @property
+    def overrides_compute(self) -> bool:
+        """Whether kernels are computed by `compute` and `compute_async`, and not called directly."""
+
+    def compute(self, op_kernel: Any, ctx: Any) -> None:
+        """Compute an OpKernel in an OpKernelContext."""
+
+    def compute_async(self, op_kernel: Any, ctx: Any, done: Callable[[], None]) -> None:
+        """Start an AsyncOpKernel in an OpKernelContext; it calls `done` when it is over."""
 
     def to_device(self, array: Any) -> Any:
         """A tensor of the device with the values of an array of the host."""
@@ -56,4 +68,15 @@ class Device(Protocol):
         """An array of the host with the values of a tensor of the device."""
 
     def get_allocator(self, attr: AllocatorAttributes) -> Allocator:
-        """The allocator for memory of the given kind."""
+        """The allocator for memory of the given kind, whatever its scope."""
+
+    def get_scoped_allocator(self, attr: AllocatorAttributes, step_id: int) -> Allocator:
+        """The allocator of the field that `attr.scope_id` names in a step.
+
+        Raises:
+            InternalError: there is none.
+        """
+
+    @property
+    def scoped_allocator_mgr(self) -> ScopedAllocatorMgr | None:
+        """The scoped allocators of its steps; None where it has none."""

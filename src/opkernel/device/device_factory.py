@@ -1,6 +1,6 @@
 """Device factories: what makes the devices of a type, and which types nodes prefer.
 
-State: `_factories`, by device type; `register_device_factory` fills it.
+State: `_factories`, by device type; `register_device_factory` fills it. `version` counts its changes.
 Source: TensorFlow core/framework/device_factory.{h,cc}.
 """
 
@@ -83,6 +83,7 @@ class _Registration:
 
 
 _factories: dict[str, _Registration] = {}
+version = 0
 
 
 def register_device_factory(
@@ -110,6 +111,7 @@ def register_device_factory(
         if there.priority > priority:
             return
     _factories[device_type] = _Registration(factory, priority, there)
+    _count_change()
 
 
 def unregister_device_factory(device_type: str) -> None:
@@ -120,6 +122,12 @@ def unregister_device_factory(device_type: str) -> None:
     gone = _factories.pop(device_type, None)
     if gone is not None and gone.instead_of is not None:
         _factories[device_type] = gone.instead_of
+    _count_change()
+
+
+def _count_change() -> None:
+    global version
+    version += 1
 
 
 def load_device_types(device_types: Iterable[str]) -> None:

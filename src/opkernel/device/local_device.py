@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import time
+from collections.abc import Callable
 from functools import cached_property
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
@@ -15,17 +16,20 @@ from opkernel.device.device_factory import (
     NAME_PREFIX,
     DeviceFactory,
     DeviceOptions,
+    device_factory,
     register_device_factory,
 )
+from opkernel.errors import InternalError
 from opkernel.records import dataclass
 
 if TYPE_CHECKING:
     from concurrent.futures import ThreadPoolExecutor
 
     from opkernel.device.allocator import Allocator
+    from opkernel.device.scoped_allocator import ScopedAllocatorMgr
     from opkernel.state.resource_mgr import ResourceMgr
 
-__all__ = ["CPU", "CpuFactory", "DeviceAttributes", "Env", "LocalDevice"]
+__all__ = ["CPU", "CpuFactory", "DeviceAttributes", "Env", "LocalDevice", "eager_device"]
 
 
 @dataclass(frozen=True)
@@ -97,6 +101,27 @@ class LocalDevice:
         """Whether its tensors are no arrays of the host: what comes or leaves is copied."""
         return self.array_namespace is not np
 
+    @cached_property
+    def overrides_compute(self) -> bool:
+        """Whether the class computes kernels in its own way; those of others are called directly."""
+        kind = type(self)
+        own = kind.compute, kind.compute_async
+        return own != (LocalDevice.compute, LocalDevice.compute_async)
+
+    def compute(self, op_kernel: Any, ctx: Any) -> None:
+        """Compute an OpKernel in an OpKernelContext.
+
+        A class that overrides this sees every computation of a synchronous kernel on the device, and
+        decides what becomes of it. What it raises is the node's error.
+
+        Source: Device::Compute in TensorFlow core/common_runtime/device.h.
+        """
+        op_kernel.compute(ctx)
+
+    def compute_async(self, op_kernel: Any, ctx: Any, done: Callable[[], None]) -> None:
+        """Start an AsyncOpKernel, as `compute` does; `done` is called once, by any thread, at its end."""
+        op_kernel.compute_async(ctx, done)
+
     def to_device(self, array: Any) -> Any:
         """A tensor of the device with the values of an array of the host."""
         return array
@@ -138,6 +163,23 @@ class LocalDevice:
 
         return cpu_allocator()
 
+    @cached_property
+    def scoped_allocator_mgr(self) -> ScopedAllocatorMgr | None:
+        """The scoped allocators of its steps; None where its tensors are no arrays of the host."""
+        from opkernel.device.scoped_allocator import ScopedAllocatorMgr  # few graphs have one
+
+        return None if self.has_own_memory else ScopedAllocatorMgr(self.name)
+
+    def get_scoped_allocator(self, attr: AllocatorAttributes, step_id: int) -> Allocator:
+        """The allocator of the field that `attr.scope_id` names in a step.
+
+        Raises:
+            InternalError: there is none.
+        """
+        if self.scoped_allocator_mgr is None:
+            raise InternalError(f"ScopedAllocatorMgr not supported on device {self.name}")
+        return self.scoped_allocator_mgr.get_instance(step_id, attr.scope_id)
+
 
 class CpuFactory(DeviceFactory):
     """Makes CPUs: devices that have resources of their own, and all the memory of the host."""
@@ -163,4 +205,16 @@ class CpuFactory(DeviceFactory):
 register_device_factory("CPU", CpuFactory(), priority=60)
 
 CPU = LocalDevice("CPU", np)
-"""The CPU of eager calls; its tensors are NumPy arrays."""
+"""A CPU of the process, which no session has; its tensors are NumPy arrays."""
+
+_eager: tuple[DeviceFactory, LocalDevice] = device_factory("CPU"), CPU
+
+
+def eager_device() -> LocalDevice:
+    """The CPU of eager calls and traced functions: `CPU`, or one of the factory that took its place."""
+    global _eager
+    factory = device_factory("CPU")
+    if _eager[0] is not factory:
+        is_own = type(factory) is CpuFactory
+        _eager = factory, CPU if is_own else factory.create_devices(DeviceOptions(1))[0]
+    return _eager[1]

@@ -52,6 +52,7 @@ register_built_in(
 )
 register_built_in(POST, 20, "folding.constant_folding.constant_folding")
 register_built_in(POST, 30, "algebra.arithmetic.arithmetic")
+register_built_in(POST, 32, "algebra.aggregates.aggregates")
 register_built_in(POST, 34, "algebra.layout.layout", where=lambda op: op.has_data_format)
 register_built_in(POST, 36, "algebra.transposes.transposes", ops=["Transpose"])
 register_built_in(POST, 38, "folding.input_folding.input_folding", ops=_BEFORE_FILTERS)

@@ -94,7 +94,8 @@ def copy_to_optimize(
     new_targets = [copied.get_operation_by_name(op.name) for op in targets]
     fed_ops = {tensor.op for tensor in new_feeds}
     preserved = {*fed_ops, *(tensor.op for tensor in new_fetches), *new_targets}
-    editor = GraphEditor(copied, preserved, fed_ops.union(_readers_of_references(copied)))
+    left = fed_ops.union(_readers_of_references(copied), _kept_in_place(copied))
+    editor = GraphEditor(copied, preserved, left)
     return OptimizedGraph(copied, new_feeds, new_fetches, new_targets, editor.changes, editor)
 
 
@@ -144,6 +145,14 @@ def _check_constants(operations: Sequence[Operation]) -> None:
                 raise InvalidArgumentError(
                     f"Const: {message} (node '{op.name}')", node=op.name, op=op.type
                 )
+
+
+def _kept_in_place(graph: Graph) -> set[Operation]:
+    """The operations that put their outputs into the array of a `_ScopedAllocator`."""
+    operations = graph.get_operations()
+    if all(op.type != "_ScopedAllocator" for op in operations):
+        return set()
+    return {op for op in operations if "_scoped_allocator" in op.attr}
 
 
 def _readers_of_references(graph: Graph) -> set[Operation]:

@@ -1,3 +1,8 @@
+from opkernel.types.device_types import DEVICE_CPU as DEVICE_CPU
+from opkernel.types.device_types import DEVICE_DEFAULT as DEVICE_DEFAULT
+from opkernel.types.device_types import DEVICE_GPU as DEVICE_GPU
+from opkernel.types.device_types import DEVICE_TPU as DEVICE_TPU
+from opkernel.types.device_types import DEVICE_TPU_SYSTEM as DEVICE_TPU_SYSTEM
 from opkernel.types.dtype import REF_OFFSET as REF_OFFSET
 from opkernel.types.dtype import DataType as DataType
 from opkernel.types.dtype import as_dtype as as_dtype

@@ -10,7 +10,9 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     import numpy as np
 
+    from opkernel.device.device import Device
     from opkernel.graph.core.graph import Graph
+    from opkernel.graph.core.operation import Operation
     from opkernel.graph.core.tensor import Tensor
 
 __all__ = [
@@ -48,10 +50,14 @@ def evaluate_constants(
     tensors: "Sequence[Tensor]",
     known: "Mapping[Tensor, np.ndarray[Any, Any]] | None" = None,
     max_nodes: int | None = None,
+    device_of: "Callable[[Operation], Device] | None" = None,
 ) -> "list[np.ndarray[Any, Any] | None]":
-    """The values of tensors that depend on constants and `known` alone; None where none is found."""
+    """The values of tensors that depend on constants and `known` alone; None where none is found.
+
+    Operations are computed on a CPU of the process, or where `device_of` says.
+    """
     values: list[np.ndarray[Any, Any] | None] = _of_runtime("calls.constants").constant_values(
-        tensors, known or {}, max_nodes
+        tensors, known or {}, max_nodes, device_of
     )
     return values
 

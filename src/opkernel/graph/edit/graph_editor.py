@@ -11,7 +11,7 @@ of them.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -30,6 +30,7 @@ from opkernel.proto import NodeDef
 from opkernel.types import PartialTensorShape, tensor_to_proto
 
 if TYPE_CHECKING:
+    from opkernel.device.device import Device
     from opkernel.graph.edit.effect_order import EffectOrder
 
 __all__ = ["Change", "GraphEditor"]
@@ -56,6 +57,7 @@ class GraphEditor(GraphEdit):
         feeds: those that stay as they are: what is fed, what takes references, what is on devices that
             passes know nothing of.
         changes: what was done, in order.
+        device_of: the device of an operation, where devices compute kernels in their own way.
     """
 
     def __init__(
@@ -65,6 +67,7 @@ class GraphEditor(GraphEdit):
         self.preserved = set(preserved)
         self.feeds = frozenset(feeds)
         self.changes: list[Change] = []
+        self.device_of: Callable[[Operation], Device] | None = None
         self._pass_name = ""
         self._order: list[Operation] = []
         self._op_types: dict[str, OpTraits] | None = None

@@ -11,6 +11,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from opkernel.errors import InternalError, OpError
 from opkernel.kernel.context.forwarding import ContextForwarding
 from opkernel.kernel.context.params import ContextParams
@@ -18,6 +20,7 @@ from opkernel.kernel.context.services import ContextServices
 from opkernel.kernel.context.status_reporting import StatusReporting
 from opkernel.kernel.op_kernel import OpKernel, by_arg
 from opkernel.kernel.services.step import Step
+from opkernel.records import replace
 
 if TYPE_CHECKING:
     from opkernel.kernel.context.memory_record import MemoryRecord
@@ -84,6 +87,14 @@ class OpKernelContext(ContextForwarding, ContextServices, StatusReporting):
         for index, output in enumerate(self.outputs):
             if output is None and self.output_required(index):
                 raise InternalError(f"the kernel did not set output {index}")
+
+    def scoped_outputs(self) -> dict[int, np.ndarray[Any, Any]]:
+        """The outputs that were allocated in scopes, by scope_id; those of further ones are added."""
+        scoped = self.params.scoped
+        if scoped is None:
+            scoped = {}
+            self.params = replace(self.params, scoped=scoped)
+        return scoped
 
     def set_record_memory_consumption(self, record: bool) -> None:
         """Record temporary and persistent memory, though the step does not ask for it; or do not."""

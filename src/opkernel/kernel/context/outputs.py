@@ -23,6 +23,7 @@ from opkernel.kernel.op_kernel import OpKernel
 from opkernel.kernel.registry.memory_types import MemoryType
 from opkernel.kernel.services.step import Step
 from opkernel.logs import logger
+from opkernel.records import replace
 from opkernel.types import DataType
 
 if TYPE_CHECKING:
@@ -46,6 +47,9 @@ class ContextOutputs:
     memory: MemoryRecord | None
 
     if TYPE_CHECKING:
+
+        def scoped_outputs(self) -> dict[int, np.ndarray[Any, Any]]:
+            """As OpKernelContext gives it."""
 
         def get_allocator(self, attr: AllocatorAttributes | None = None) -> Allocator:
             """As ContextServices gives it."""
@@ -144,7 +148,9 @@ class ContextOutputs:
 
         Raises:
             InvalidArgumentError: a size is negative, or there are too many elements.
-            ResourceExhaustedError: the array would be larger than the limit.
+            ResourceExhaustedError: the array would be larger than the limit, or its scope has memory
+                for another size.
+            InternalError: the scope that `attr` names is none of the step's, or was given already.
         """
         index: Any = which if which.__class__ is int else self.output_index(which)
         if attr is None and self.params.output_attr_array is not None:
@@ -163,14 +169,35 @@ class ContextOutputs:
                         pass  # `allocate` says what is wrong
                     else:
                         return array
+        if attr is not None and attr.scope_id > 0:
+            return self._allocate_in_scope(index, shape, attr)
         array = self._allocate(self.kernel.output_types[index], shape, attr)
         self.outputs[index] = array
+        return array
+
+    def _allocate_in_scope(
+        self, index: int, shape: Sequence[int], attr: AllocatorAttributes
+    ) -> np.ndarray[Any, Any]:
+        """Allocate an output in the memory of its scope, once."""
+        scoped = self.scoped_outputs()
+        if attr.scope_id in scoped:
+            raise InternalError(
+                f"OpKernel {self.kernel.name} called allocate_output at index {index} with scope_id "
+                f"{attr.scope_id} more than once"
+            )
+        array = self._allocate(self.kernel.output_types[index], shape, attr)
+        self.outputs[index] = scoped[attr.scope_id] = array
         return array
 
     def allocate_temp(
         self, dtype: DataType, shape: Sequence[int], attr: AllocatorAttributes | None = None
     ) -> np.ndarray[Any, Any]:
-        """An uninitialised array for use during this computation; raises as `allocate_output`."""
+        """An uninitialised array for use during this computation, of no scope.
+
+        Raises as `allocate_output`.
+        """
+        if attr is not None and attr.scope_id > 0:
+            attr = replace(attr, scope_id=0)  # a scope is for the output alone
         array = self._allocate(dtype, shape, attr)
         if self.memory is not None:
             self.memory.record_temp(array)

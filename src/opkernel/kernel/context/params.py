@@ -6,6 +6,8 @@ Source: OpKernelContext::Params in TensorFlow core/framework/op_kernel.h.
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import numpy as np
+
 from opkernel.device.allocator_attributes import AllocatorAttributes
 from opkernel.records import dataclass
 
@@ -42,6 +44,7 @@ class ContextParams:
         output_attr_array: Where the outputs are to be allocated.
         forward_from: For each output the input that is reserved for it, `NO_RESERVATION`, or
             `NEVER_FORWARD`.
+        scoped: The outputs that were allocated in scopes, by scope_id.
         outputs_required: For each output whether it must be set; all must if None.
         op_device_context: What the device needs to know to run the kernel, if it is not as the device says.
         input_device_contexts: Of each input, what its producer was run with; what the kernel is if None.
@@ -55,6 +58,7 @@ class ContextParams:
     input_alloc_attrs: Sequence[AllocatorAttributes] | None = None
     output_attr_array: Sequence[AllocatorAttributes] | None = None
     forward_from: Sequence[int] | None = None
+    scoped: dict[int, np.ndarray[Any, Any]] | None = None
     outputs_required: Sequence[bool] | None = None
     op_device_context: Any = None
     input_device_contexts: Sequence[Any] | None = None

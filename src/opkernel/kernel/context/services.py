@@ -211,11 +211,17 @@ class ContextServices:
         return self.device.intra_op_pool
 
     def get_allocator(self, attr: AllocatorAttributes | None = None) -> Allocator:
-        """The allocator of the device for memory of the given kind.
+        """The allocator of the device for memory of the given kind, or of a field of the step.
 
         Where the step tracks allocations it is wrapped, once, in a TrackingAllocator.
+
+        Raises:
+            InternalError: the step has no field of the `scope_id` that `attr` names.
         """
-        allocator = self.device.get_allocator(attr or AllocatorAttributes())
+        if attr is not None and attr.scope_id > 0:
+            allocator = self.device.get_scoped_allocator(attr, self.step_id)
+        else:
+            allocator = self.device.get_allocator(attr or AllocatorAttributes())
         if self.memory is None or not self.track_allocations:
             return allocator
         return self.memory.wrapped(allocator)

@@ -130,6 +130,10 @@ def create_op_kernel(
         from opkernel.kernel.bounded import bounded  # where memory is limited
 
         kernel = bounded(kernel, ops.look_up(node_def.op))
+    if device.overrides_compute:
+        from opkernel.kernel.device_kernels import computed_by_device  # few devices do
+
+        kernel = computed_by_device(kernel)
     return kernel
 
 

@@ -26,6 +26,7 @@ from opkernel.logs import logger
 from opkernel.opdef import OpRegistryInterface, global_op_registry, validate_node_def
 from opkernel.opdef import text as summaries
 from opkernel.proto import KernelDef, KernelList, NodeDef
+from opkernel.types import DEVICE_DEFAULT
 
 __all__ = [
     "DEFAULT_DEVICE_TYPE",
@@ -44,7 +45,7 @@ __all__ = [
     "supported_device_types_for_node",
 ]
 
-DEFAULT_DEVICE_TYPE = "DEFAULT"
+DEFAULT_DEVICE_TYPE = DEVICE_DEFAULT
 """Kernels registered for this device type serve every device type that has no kernel itself."""
 
 SYMBOLIC_DEVICE_TYPES = frozenset({"XLA_CPU_JIT", "XLA_GPU_JIT", "XLA_TPU_JIT"})

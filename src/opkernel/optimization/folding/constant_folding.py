@@ -44,7 +44,7 @@ def fold_constants(
         tensor for op in folded for tensor in op.outputs if _is_taken(tensor, folded, editor)
     ]
     controls = _control_inputs(folded)
-    values = evaluate_constants(results) if results else []
+    values = evaluate_constants(results, device_of=editor.device_of) if results else []
     for number, (tensor, value) in enumerate(zip(results, values, strict=True)):
         op = tensor.op
         if value is None or value.nbytes > max_bytes:

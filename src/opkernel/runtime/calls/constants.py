@@ -7,7 +7,7 @@ Source: EvaluateConstantTensor in TensorFlow core/common_runtime/eval_const_tens
 """
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -18,7 +18,7 @@ from opkernel.errors import OpError
 from opkernel.graph import Graph, Operation, Tensor
 from opkernel.graph.core.control_flow_ops import LOOP_OPS, LOW_LEVEL_CONTROL_FLOW
 from opkernel.graph.edit.prune import DataNeeds
-from opkernel.kernel import FunctionKernel, OpKernel, create_op_kernel, under_budget
+from opkernel.kernel import Device, FunctionKernel, OpKernel, create_op_kernel, under_budget
 from opkernel.kernel.context.op_kernel_context import OpKernelContext
 from opkernel.proto import NodeDef
 from opkernel.records import replace
@@ -44,6 +44,7 @@ def constant_values(
     tensors: Sequence[Tensor],
     known: Mapping[Tensor, Array],
     max_nodes: int | None = None,
+    device_of: Callable[[Operation], Device] | None = None,
 ) -> list[Array | None]:
     """The values of tensors that stateless nodes compute from constants and `known`.
 
@@ -68,7 +69,7 @@ def constant_values(
     with np.errstate(all="ignore"), under_budget(budget):
         if any(_has_functions(op, graph) for op in order):
             return _by_plan(part, list(known.values())) or nothing
-        evaluation = _Evaluation(graph, known)
+        evaluation = _Evaluation(graph, known, device_of or _on_cpu)
         for op in order:
             budget.check_time("folding constants at", op.name)
             evaluation.compute(op)
@@ -84,17 +85,27 @@ def _has_functions(op: Operation, graph: Graph) -> bool:
     )
 
 
+def _on_cpu(op: Operation) -> Device:
+    return CPU
+
+
 class _Evaluation:
     """Computes nodes, inputs before consumers.
 
     State: `values` of the outputs that were found.
     """
 
-    def __init__(self, graph: Graph, known: Mapping[Tensor, Array]) -> None:
+    def __init__(
+        self,
+        graph: Graph,
+        known: Mapping[Tensor, Array],
+        device_of: Callable[[Operation], Device],
+    ) -> None:
         self.values: dict[tuple[Operation, int], Array] = {
             (tensor.op, tensor.value_index): value for tensor, value in known.items()
         }
         self._graph = graph
+        self._device_of = device_of
         self._kernels: dict[Any, OpKernel] = {}
         self._step = RunStep()
 
@@ -123,17 +134,19 @@ class _Evaluation:
 
     def _kernel(self, op: Operation) -> OpKernel:
         """The kernel of a node; functions know nothing of it but its attrs, which the key says."""
-        kernel = self._kernels.get(op.signature)
+        device = self._device_of(op)
+        key = device, op.signature
+        kernel = self._kernels.get(key)
         if kernel is None:
             kernel = create_op_kernel(
-                CPU,
+                device,
                 op.node_def,
                 op_registry=self._graph.op_registry,
                 graph_def_version=self._graph.graph_def_versions.producer,
             )
             has_tensors = any(attr.type.endswith("tensor") for attr in op.op_def.attr)
             if isinstance(kernel, FunctionKernel) and not has_tensors:
-                self._kernels[op.signature] = kernel
+                self._kernels[key] = kernel
         return kernel
 
 

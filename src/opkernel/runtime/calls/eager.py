@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from opkernel.device import device_factory
 from opkernel.device.budget import current_budget
-from opkernel.device.local_device import CPU
+from opkernel.device.local_device import LocalDevice, eager_device
 from opkernel.errors import InvalidArgumentError, UnimplementedError
 from opkernel.graph.core.definition_site import capture_site, format_site
 from opkernel.kernel import (
@@ -55,7 +56,7 @@ if TYPE_CHECKING:
 
 __all__ = ["execute"]
 
-_step_container = ScopedStepContainer(0, CPU.resource_manager.cleanup)
+_step_container = ScopedStepContainer(0, lambda name: eager_device().resource_manager.cleanup(name))
 _MAX_KERNELS = 4096
 _VARIANT = DataType.DT_VARIANT
 
@@ -103,7 +104,8 @@ def execute(op_name: str, inputs: Mapping[str, Any], attrs: Mapping[str, Any]) -
     _check_names(op_def, inputs, known)
     call = CallInputs(op_def, inputs, known, dtype_of_array)
     values = [_converted(argument) for argument in call.arguments]
-    kernel = _kernels.of_call(op_def, known)
+    kernels = _kernels_at.get(device_factory.version) or _current_kernels()
+    kernel = kernels.of_call(op_def, known)
     flat = [t for v in values for t in (v if isinstance(v, list) else [v])]
     with np.errstate(all="ignore"):
         try:
@@ -211,7 +213,19 @@ class EagerKernels(KernelCache):
         return kernel
 
 
-_kernels = EagerKernels(GRAPH_DEF_VERSION, global_op_registry())
+_kernels: dict[LocalDevice, EagerKernels] = {}
+_kernels_at: dict[int, EagerKernels] = {}
+"""Those of the device of eager calls, by the version of the device factories."""
+
+
+def _current_kernels() -> EagerKernels:
+    """The kernels of calls on the device of eager calls, once the device factories have changed."""
+    version, device = device_factory.version, eager_device()
+    made = EagerKernels(GRAPH_DEF_VERSION, global_op_registry(), device)
+    kernels = _kernels.setdefault(device, made)
+    _kernels_at.clear()
+    _kernels_at[version] = kernels
+    return kernels
 
 
 _SWITCHES = ("Switch", "_SwitchN")

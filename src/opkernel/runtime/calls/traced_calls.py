@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from opkernel.device.local_device import CPU
+from opkernel.device.local_device import eager_device
 from opkernel.errors import FailedPreconditionError, OpError
 from opkernel.graph import Tensor
 from opkernel.graph.tracing.nested_structure import packer
@@ -43,13 +43,13 @@ def make_runner(function: "ConcreteFunction") -> _Run:
         FailedPreconditionError: the function uses tensors of a graph, which have no values outside of it.
     """
     _check_free(function)
-    graph = function.graph
+    graph, device = function.graph, eager_device()
     version = graph.graph_def_versions.producer
-    library = FunctionLibraryRuntime(graph.function_library, version, CPU, optimize=True)
+    library = FunctionLibraryRuntime(graph.function_library, version, device, optimize=True)
     kernels = library.kernels_of(graph)
     part = Subgraph(graph.inputs, graph.outputs, graph.control_outputs)
     services = SessionServices(
-        cleanup=CPU.resource_manager.cleanup,
+        cleanup=device.resource_manager.cleanup,
         function_library=library,
     )
     feeds, answer = converters(graph.inputs, LocalSessionState()), _answer(function)

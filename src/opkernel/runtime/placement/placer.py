@@ -34,6 +34,11 @@ class Assignment:
     client_device: LocalDevice
     elsewhere: Mapping[Operation, LocalDevice]
 
+    @property
+    def devices(self) -> set[LocalDevice]:
+        """The devices that operations are on."""
+        return {self.client_device, *self.elsewhere.values()}
+
     @cached_property
     def _by_name(self) -> dict[str, LocalDevice]:
         return {device.name: device for device in self.elsewhere.values()}

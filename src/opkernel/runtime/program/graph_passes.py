@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Literal
 
@@ -17,6 +17,7 @@ from opkernel.runtime.program.request import Passes
 from opkernel.runtime.program.subgraph import Subgraph
 
 if TYPE_CHECKING:
+    from opkernel.kernel import Device
     from opkernel.optimization import OptimizedGraph
 
 __all__ = ["GraphPasses", "PassFailedError"]
@@ -56,6 +57,7 @@ class GraphPasses:
         self._library = library
         self._feed_facts = feed_facts
         self._copied: OptimizedGraph | None = None
+        self._assignment: Assignment | None = None
 
     @property
     def operations(self) -> Sequence[Operation]:
@@ -92,6 +94,7 @@ class GraphPasses:
             )
             if self._copied is None and self._placed:
                 self._tell_places(copied)
+            copied.editor.device_of = self._device_of()
             copied.run_passes(wanted, names)
             self._check_kernels(copied)
         except DeadlineExceededError:  # without passes it would take no less
@@ -122,8 +125,16 @@ class GraphPasses:
             ):
                 raise PassFailedError(f"{device_type} has no kernel for {op.type} (node {op.name})")
 
+    def _device_of(self) -> Callable[[Operation], Device] | None:
+        """Where operations are, if passes must compute them there."""
+        there = self._assignment
+        if there is None or not any(one.overrides_compute for one in there.devices):
+            return None
+        return there.device_of
+
     def assign(self, assignment: Assignment) -> None:
         """Have the passes that follow know the devices of operations."""
+        self._assignment = assignment
         if self._copied is not None:
             names = {op: device.name for op, device in assignment.elsewhere.items()}
             self._copied.graph.assigned_devices.update(names)

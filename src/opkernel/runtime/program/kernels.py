@@ -23,6 +23,9 @@ from opkernel.types import PartialTensorShape
 
 __all__ = ["AnyVersion", "KernelCache", "version_of"]
 
+_PLACES = ("_scoped_allocator", "_forward_input")
+"""The attrs that say in which memory outputs are to be."""
+
 AnyVersion = int | Callable[[], int]
 """A version of GraphDef, or what tells it."""
 
@@ -123,6 +126,10 @@ class KernelCache:
         kernel = self._make(node_def, op.signature if is_plain else None, _ShapesOfInputs(op))
         if not kernel.contract.ignores_call and not isinstance(kernel, FunctionKernel):
             self.asks_for_call = True
+        if not is_plain and any(name in node_def.attr for name in _PLACES):
+            from opkernel.kernel.scoped_outputs import with_scoped_outputs  # few nodes have them
+
+            kernel = with_scoped_outputs(kernel)
         if op.definition_site is not None:
             kernel.node_traceback = lambda: op.traceback
         return kernel

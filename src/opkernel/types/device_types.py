@@ -1,0 +1,18 @@
+"""The types of devices that kernels are registered for, under TensorFlow's names.
+
+A device type is a string, and anybody's; these are those that TensorFlow names.
+
+Source: TensorFlow core/framework/types.h.
+"""
+
+from typing import Final
+
+__all__ = ["DEVICE_CPU", "DEVICE_DEFAULT", "DEVICE_GPU", "DEVICE_TPU", "DEVICE_TPU_SYSTEM"]
+
+DEVICE_DEFAULT: Final = "DEFAULT"
+"""Kernels for every device type that has none of its own."""
+
+DEVICE_CPU: Final = "CPU"
+DEVICE_GPU: Final = "GPU"
+DEVICE_TPU: Final = "TPU"
+DEVICE_TPU_SYSTEM: Final = "TPU_SYSTEM"
