@@ -28,7 +28,7 @@ __all__ = ["check"]
 
 @click.command()
 @click.argument("names", nargs=-1, metavar="[TARGET]")
-@click.option("--against", "reference", required=True, metavar="REF", help="What was there before.")
+@click.option("--against", "reference", required=True, metavar="REF", help="The ops as they were.")
 @click.option(
     "--graphs",
     "models",
@@ -45,7 +45,7 @@ __all__ = ["check"]
     show_default=True,
     help="How to report.",
 )
-@click.option("--strict", is_flag=True, help="Fail for what breaks callers only, too.")
+@click.option("--strict", is_flag=True, help="Fail also for changes that break only callers.")
 @click.pass_context
 def check(
     context: click.Context,

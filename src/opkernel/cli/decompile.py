@@ -57,9 +57,8 @@ def decompile(
 
     Without --output it is printed; it runs then if it has no large weights, which need a file.
 
-    The program calls the kernels of opkernel or, with --numpy, functions of NumPy that stand in it.
-    Without --feed its parameters are the placeholders that it needs, without --fetch it computes all
-    outputs.
+    The program calls the kernels of opkernel or, with --numpy, NumPy alone. Its
+    parameters are the placeholders, or --feed; it computes all outputs, or --fetch.
     """
     weights = None
     if output is not None:

@@ -36,7 +36,7 @@ def doctor(context: click.Context, as_json: bool) -> None:
     """Report the environment and all plugins.
 
     Every plugin is loaded. Exit status 1 says that one is broken, was refused, or has kernels that
-    no node, or no single one of which a node, could take.
+    can never be chosen, or that tie with another.
     """
     plugins = [_row(plugin) for plugin in load_plugins()]
     problems = _problems_of_kernels()

@@ -45,7 +45,7 @@ __all__ = ["explain"]
     "counts",
     multiple=True,
     metavar="TYPE=N",
-    help="So many devices of a type; one CPU where nothing is said of it.",
+    help="The number of devices of a type; by default one CPU.",
 )
 @click.option(
     "--provider",

@@ -35,8 +35,7 @@ __all__ = ["kernels"]
 def kernels(op: str, device: str, gaps: bool, as_json: bool) -> None:
     """List the kernels of OP, or of all ops.
 
-    For one op it is shown, too, which of the types that the op allows have a kernel on which
-    device: `yes`, `default` by the kernel that serves all devices, `label` by a kernel that a node
+    For one op a table shows which of its types have a kernel on which device: `yes`, `default` by the kernel that serves all devices, `label` by a kernel that a node
     must ask for, and `-` for a gap.
     """
     found = _kernels_of(op)

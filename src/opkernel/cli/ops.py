@@ -41,7 +41,7 @@ __all__ = ["ops"]
 )
 @json_option
 def ops(patterns: tuple[str, ...], models: tuple[InputFile, ...], as_json: bool) -> None:
-    """List the ops that are known.
+    """List all known ops.
 
     PATTERN is the name of an op, to see it in full, or a part of names, or has shell wildcards. Ops
     whose names begin with an underscore are listed where it does, too.

@@ -53,7 +53,7 @@ __all__ = ["optimize"]
     multiple=True,
     metavar="NAME",
     shell_complete=complete_tensors,
-    help="A tensor or operation that will be asked for; all outputs of the graph where not given.",
+    help="A tensor or operation to compute; by default all outputs of the graph.",
 )
 @click.option(
     "--feed",
@@ -61,12 +61,12 @@ __all__ = ["optimize"]
     multiple=True,
     metavar="NAME",
     shell_complete=complete_tensors,
-    help="A tensor that will be fed, besides the placeholders; what is behind it is left out.",
+    help="A tensor to be fed, besides the placeholders; the nodes before it are left out.",
 )
 @click.option("--passes", metavar="A,B", help="Run these passes alone.")
 @click.option("--with", "further", metavar="A,B", help="Run these too, which run on request only.")
 @click.option("--without", metavar="A,B", help="Do not run these passes.")
-@click.option("--verbose", "-v", is_flag=True, help="Print what was done to each node.")
+@click.option("--verbose", "-v", is_flag=True, help="Print the change of each node.")
 @json_option
 def optimize(
     model: InputFile,
@@ -79,9 +79,9 @@ def optimize(
     verbose: bool,
     as_json: bool,
 ) -> None:
-    """Write what MODEL computes as a graph that does it with less work.
+    """Write a graph that computes the same as MODEL with less work.
 
-    What is fed and fetched keeps its name, functions theirs. Results change by rounding at most.
+    Feeds, fetches and functions keep their names. Results change by rounding at most.
     """
     chosen = _chosen(passes, further, without)
     if not output.parent.is_dir():

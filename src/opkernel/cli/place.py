@@ -24,9 +24,11 @@ __all__ = ["device_counts", "place"]
     "counts",
     multiple=True,
     metavar="TYPE=N",
-    help="So many devices of a type; one CPU where nothing is said of it.",
+    help="The number of devices of a type; by default one CPU.",
 )
-@click.option("--soft-placement", is_flag=True, help="Take another device for what does not exist.")
+@click.option(
+    "--soft-placement", is_flag=True, help="Put nodes for missing devices on other devices."
+)
 @json_option
 def place(model: InputFile, counts: tuple[str, ...], soft_placement: bool, as_json: bool) -> None:
     """Tell on which device each node of MODEL runs, and how many tensors go between devices.

@@ -72,18 +72,18 @@ __all__ = ["run"]
 @click.option(
     "--repeat", type=click.IntRange(1), metavar="N", help="Run N steps and tell what they took."
 )
-@click.option("--profile", is_flag=True, help="Print the ops and nodes that took most of the time.")
+@click.option("--profile", is_flag=True, help="Print the slowest ops and nodes.")
 @click.option(
     "--trace",
     type=click.Path(dir_okay=False, writable=True),
     envvar="OPKERNEL_TRACE",
     metavar="FILE",
-    help="Write what each node took as a trace for ui.perfetto.dev; FILE.json: in Chrome's format.",
+    help="Write a trace of all nodes for ui.perfetto.dev; FILE.json: in Chrome's format.",
 )
 @click.option(
     "--trace-format",
     type=click.Choice([one.value for one in TraceFormat]),
-    help="The format of the trace, whatever its file is called.",
+    help="The format of the trace, whatever the name of its file.",
 )
 @click.option(
     "--provider",
@@ -92,7 +92,7 @@ __all__ = ["run"]
     metavar="NAME",
     help="Who computes the kernels: numpy (the reference), blas, or another; several are asked in turn.",
 )
-@click.option("--sanitize", is_flag=True, help="Watch what kernels do to memory; slow.")
+@click.option("--sanitize", is_flag=True, help="Check how kernels use memory; slow.")
 @json_option
 def run(
     model: InputFile,

@@ -67,7 +67,7 @@ def show(
     profile: InputFile | None,
     as_json: bool,
 ) -> None:
-    """Show what MODEL takes, gives and needs.
+    """Show the inputs, outputs and ops of MODEL.
 
     Names the kind of the file, the producer, inputs and outputs with types and shapes, the ops
     and which of them cannot run yet, and the size of the weights.
