@@ -11,7 +11,6 @@ from typing import Any
 
 import click
 
-from opkernel.cli.table_layout import fold, table_lines
 from opkernel.foreign_text import json_text, terminal_text
 from opkernel.records import dataclass
 
@@ -145,6 +144,8 @@ def line_width() -> int | None:
 
 def print_text(*parts: object, **style: Any) -> None:
     """Print sentences, broken at the width of a terminal; what is left of a line stands further in."""
+    from opkernel.cli.table_layout import fold  # results are printed without it
+
     width = line_width()
     for line in shown(*parts).split("\n"):
         indent = " " * (len(line) - len(line.lstrip(" ")))
@@ -190,6 +191,8 @@ def print_table(
     used = [i for i in range(len(columns)) if not cells or any(row[i].cell for row in cells)]
     header = [columns[i] for i in used]
     table = [[row[i] for i in used] for row in cells]
+
+    from opkernel.cli.table_layout import table_lines
 
     def paint(row: int, column: int, text: str) -> str:
         style = (

@@ -25,7 +25,6 @@ from opkernel.graph.core.node_signature import (
 from opkernel.graph.core.runtime_hooks import run_fetches
 from opkernel.graph.core.tensor import Tensor
 from opkernel.graph.core.tensor_name import CONTROL_SLOT, format_input
-from opkernel.graph.core.tf_output import TF_Input, TF_Output
 from opkernel.messages import perhaps
 from opkernel.opdef.core.op_traits import OpTraits
 from opkernel.proto import AttrValue, FullTypeDef, NodeDef, OpDef
@@ -37,6 +36,7 @@ if TYPE_CHECKING:
     from google.protobuf.internal.containers import MessageMap
 
     from opkernel.graph.core.graph import Graph
+    from opkernel.graph.core.tf_output import TF_Input, TF_Output
 
 __all__ = [
     "COLOCATION_ATTR",
@@ -383,10 +383,14 @@ class Operation(MadeInContext):
 
     def _tf_output(self, output_idx: int) -> TF_Output:
         """One of its outputs by number."""
+        from opkernel.graph.core.tf_output import TF_Output  # rarely needed
+
         return TF_Output(self, output_idx)
 
     def _tf_input(self, input_idx: int) -> TF_Input:
         """One of its inputs by number."""
+        from opkernel.graph.core.tf_output import TF_Input  # rarely needed
+
         return TF_Input(self, input_idx)
 
     def _lead(self, inputs: Sequence[Tensor]) -> None:

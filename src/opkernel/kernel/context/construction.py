@@ -14,7 +14,6 @@ from opkernel.device.allocation import allocate
 from opkernel.device.allocator_attributes import AllocatorAttributes
 from opkernel.device.device import Device
 from opkernel.errors import InvalidArgumentError, NotFoundError, OpError
-from opkernel.kernel.context.persistent_tensor import PersistentTensor
 from opkernel.kernel.context.status_reporting import StatusReporting
 from opkernel.kernel.contract import UNCLAIMED, KernelContract
 from opkernel.kernel.op_kernel import NodeProperties, OfNode
@@ -26,6 +25,7 @@ from opkernel.types import DataType
 
 if TYPE_CHECKING:
     from opkernel.device.allocator import Allocator
+    from opkernel.kernel.context.persistent_tensor import PersistentTensor
     from opkernel.state.resource_mgr import ResourceMgr
 
 __all__ = ["OpKernelConstruction"]
@@ -169,6 +169,8 @@ class OpKernelConstruction(OfNode, StatusReporting):
         self, dtype: DataType, shape: Sequence[int], attr: AllocatorAttributes | None = None
     ) -> PersistentTensor:
         """An uninitialised array that the kernel keeps for its computations; raises as `allocate_temp`."""
+        from opkernel.kernel.context.persistent_tensor import PersistentTensor  # for few kernels
+
         return PersistentTensor(self.allocate_temp(dtype, shape, attr))
 
     def allocate_on_host(self, attr: AllocatorAttributes) -> bool:

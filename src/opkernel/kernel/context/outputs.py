@@ -17,7 +17,6 @@ from opkernel.kernel.context.arg_lists import OpOutputList
 from opkernel.kernel.context.declared_outputs import check_output
 from opkernel.kernel.context.inputs import single
 from opkernel.kernel.context.params import ContextParams
-from opkernel.kernel.context.persistent_tensor import PersistentTensor
 from opkernel.kernel.context.tensor_ref import TensorRef
 from opkernel.kernel.op_kernel import OpKernel
 from opkernel.kernel.registry.memory_types import MemoryType
@@ -29,6 +28,7 @@ from opkernel.types import DataType
 if TYPE_CHECKING:
     from opkernel.device.allocator import Allocator
     from opkernel.kernel.context.memory_record import MemoryRecord
+    from opkernel.kernel.context.persistent_tensor import PersistentTensor
 
 __all__ = ["ContextOutputs"]
 
@@ -215,6 +215,8 @@ class ContextOutputs:
             is_on_host = self.allocate_on_host(attr or _ANY_MEMORY)
             memory_type = MemoryType.HOST_MEMORY if is_on_host else MemoryType.DEVICE_MEMORY
             self.memory.record_persistent(array.nbytes, id(array), memory_type)
+        from opkernel.kernel.context.persistent_tensor import PersistentTensor  # for few kernels
+
         return PersistentTensor(array)
 
     def _allocate(
