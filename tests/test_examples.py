@@ -51,6 +51,10 @@ a and b, 10 steps each on 10 threads, then a: 21
 c, which shares with nobody: 1 2
 a in another session: 1
 """,
+    "resource_handle": """\
+after 1, 2, 2: 2
+after 2, 5 as well: 3
+""",
     "zero_out": "[[5, 0], [0, 0]]\n",
 }
 

@@ -82,7 +82,10 @@ def test_a_wrong_file_is_named_for_what_it_is(
 def test_directories(command: Command, tmp_path: Path, verb: str):
     done = command(verb, tmp_path)
     assert done.exit_code == 1
-    assert "is a directory that holds no SavedModel, not a GraphDef" in done.output
+    assert done.output.endswith("is a directory that holds no SavedModel, not a GraphDef\n")
+    (tmp_path / "graph.pb").touch()
+    done = command(verb, tmp_path)
+    assert done.output.endswith(f"not a GraphDef; perhaps you mean {tmp_path / 'graph.pb'}\n")
     (tmp_path / "saved_model.pb").write_bytes(b"")
     done = command(verb, tmp_path)
     assert done.exit_code == 1

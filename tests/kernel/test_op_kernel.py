@@ -236,3 +236,14 @@ def test_a_function_for_an_op_that_comes_later_is_checked_when_its_kernel_is_mad
     early(lambda factor: factor)
     with pytest.raises(InvalidArgumentError, match="must take 2 positional parameters"):
         create_op_kernel(CPU, ops.node(), op_registry=ops.ops, registry=kernels)
+
+
+def test_a_synchronous_class_with_compute_async_is_told_the_class_that_it_wants(ops: Ops) -> None:
+    class Scale(OpKernel):
+        def compute_async(self, ctx: OpKernelContext, done: Any) -> None:
+            done()
+
+    with pytest.raises(
+        NotImplementedError, match=r"Scale does not override compute; .* an AsyncOpKernel"
+    ):
+        ops.run(Scale)

@@ -246,7 +246,8 @@ class _Reader:
     def _refuse(self, name: str, what: str) -> NoReturn:
         """Raise the error of a parameter, of an output, or of the result, whose name is `return`."""
         kind = "parameter" if name in self._parameters else "output"
-        raise self._error(f"its {'result' if name == 'return' else f'{kind} {name!r}'} {what}")
+        subject = "result" if name == "return" else f"{kind} {name!r}"
+        raise self._error(f"its {subject} {what}") from None
 
     def _error(self, what: str) -> InvalidArgumentError:
         return InvalidArgumentError(f"{self._function.__name__} makes no op: {what}")

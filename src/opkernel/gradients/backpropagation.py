@@ -173,8 +173,9 @@ def _as_sequence(op: Unit, found: Any) -> Sequence[Gradient | None]:
 def _check_number(op: Unit, gradients: Sequence[Gradient | None], inputs: Sequence[Tensor]) -> None:
     if len(gradients) != len(inputs):
         raise InvalidArgumentError(
-            f"The gradient function gave {len(gradients)} gradients for the {len(inputs)} inputs "
-            f"of '{op.name}' (op type: {op.type})",
+            f"the gradient function of {op.type} gave {len(gradients)} gradients for the "
+            f"{len(inputs)} inputs of '{op.name}'; it must give one for each input, in order, and "
+            "None where an input has no gradient",
             node=op.name,
             op=op.type,
         )

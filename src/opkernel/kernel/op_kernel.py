@@ -195,7 +195,10 @@ class OpKernel(OfNode):
 
     def compute(self, ctx: OpKernelContext) -> Coroutine[Any, Any, None] | None:
         """Compute the outputs of one step from the inputs in `ctx`; may be `async def`."""
-        raise NotImplementedError(f"{type(self).__name__} does not override compute")
+        raise NotImplementedError(
+            f"{type(self).__name__} does not override compute; a kernel with compute_async is an "
+            "AsyncOpKernel"
+        )
 
     def as_async(self) -> AsyncOpKernel | None:
         """The kernel itself if it is asynchronous; None for all others."""

@@ -51,6 +51,8 @@ _NEXT_STEP = {
     "HTML": "; download the file itself",
 }
 """By the names of kinds of files."""
+_MOST_NAMED = 3
+"""The files of a directory that a message names."""
 _HEAD = 1 << 10
 """The bytes that say whether a file begins with a node."""
 
@@ -128,6 +130,7 @@ def _load_other(path: str | os.PathLike[str]) -> GraphDef:
     if kind not in (FileKind.GRAPH_DEF, FileKind.UNKNOWN):
         raise InvalidArgumentError(
             f"{path} is {kind}, not a GraphDef{_NEXT_STEP.get(kind.name, '')}"
+            f"{_models_within(path) if kind is FileKind.DIRECTORY else ''}"
         )
     not_a_graph = InvalidArgumentError(f"{path} is not a GraphDef: it is {kind}")
     data = _read(path)
@@ -138,6 +141,13 @@ def _load_other(path: str | os.PathLike[str]) -> GraphDef:
     if kind is FileKind.UNKNOWN and not graph_def.node:
         raise not_a_graph
     return graph_def
+
+
+def _models_within(directory: str | os.PathLike[str]) -> str:
+    """What a message says of the files in a directory that may hold a GraphDef."""
+    names = sorted(name for name in os.listdir(directory) if name.endswith((".pb", ".pbtxt")))
+    paths = [os.path.join(directory, name) for name in names[:_MOST_NAMED]]
+    return f"; perhaps you mean {' or '.join(paths)}" if paths else ""
 
 
 def save_graph(graph: Graph | GraphDef, path: str | os.PathLike[str]) -> None:

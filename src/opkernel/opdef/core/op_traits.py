@@ -97,6 +97,10 @@ class OpTraits(NamedTuple):
             if isinstance(value, bool | str)
         )
 
+    def __repr__(self) -> str:
+        given = zip(self._fields, self, strict=True)
+        return f"OpTraits({', '.join(f'{name}={value!r}' for name, value in given if value)})"
+
     @staticmethod
     @functools.cache
     def from_words(words: str) -> OpTraits:
