@@ -199,3 +199,12 @@ def test_a_variable_without_a_value_is_told() -> None:
             convert_variables_to_constants(session, ["y:0"])
         with pytest.raises(NotFoundError, match="perhaps you mean y"):
             convert_variables_to_constants(session, ["yy:0"])
+
+
+def test_an_output_and_an_input_may_stand_by_themselves() -> None:
+    with Graph().as_default() as graph, Session(graph) as session:
+        x = opkernel.placeholder(opkernel.float32, [2, 3], name="x")
+        raw_ops.Mul(x=raw_ops.Neg(x=x, name="negative"), y=VALUE, name="y")
+        frozen = convert_variables_to_constants(session, "y:0", "negative:0")
+    assert Session(frozen).run("y:0", {"negative:0": VALUE}).tolist() == (VALUE * VALUE).tolist()
+    assert [op.name for op in frozen if op.type != "Const"] == ["negative", "y"]

@@ -26,7 +26,7 @@ from opkernel.opdef import attr_from_python
 from opkernel.proto import AttrValue, NodeDef
 from opkernel.types import DataType, tensor_to_proto
 
-__all__ = ["MAY_BE_DEAD_ALONE", "GraphEdit", "edit_graph"]
+__all__ = ["MAY_BE_DEAD_ALONE", "GraphEdit", "edit_graph", "listed"]
 
 MAY_BE_DEAD_ALONE = SWITCH_OPS | {"Recv", "_Recv", "_HostRecv"}
 """The ops that give dead outputs: who waits for such an output must take it."""
@@ -51,6 +51,13 @@ def edit_graph(graph: Graph) -> Iterator[GraphEdit]:
             raise
         finally:
             graph.undos.remove(undo)
+
+
+def listed(elements: Iterable[Any] | Tensor | Operation | str) -> list[Any]:
+    """The elements of a graph that a caller gave, one by itself or several."""
+    if isinstance(elements, Tensor | Operation | str):
+        return [elements]
+    return list(elements)
 
 
 class GraphEdit:
@@ -90,21 +97,23 @@ class GraphEdit:
         return self._tensor(tensor).consumer_edges()
 
     def extract(
-        self, outputs: Iterable[Tensor | Operation | str], inputs: Iterable[Tensor | str] = ()
+        self,
+        outputs: Iterable[Tensor | Operation | str] | Tensor | Operation | str,
+        inputs: Iterable[Tensor | str] | Tensor | str = (),
     ) -> Graph:
         """A new graph with what some tensors and operations need, and the functions that this calls.
 
         Args:
-            outputs: the tensors and operations.
-            inputs: tensors that get a Placeholder in the new graph, of the name of their operation
+            outputs: the tensors and operations, or a single one.
+            inputs: tensors, or a single one, that get a Placeholder in the new graph, of the name of their operation
                 where it has no other outputs; what lies behind them is left out.
 
         Raises:
             InvalidArgumentError: operations depend on each other in a cycle.
         """
         graph = self.graph
-        elements = [graph.as_graph_element(element) for element in outputs]
-        feeds = [self._tensor(tensor) for tensor in inputs]
+        elements = [graph.as_graph_element(element) for element in listed(outputs)]
+        feeds = [self._tensor(tensor) for tensor in listed(inputs)]
         tensors = [element for element in elements if isinstance(element, Tensor)]
         targets = [element for element in elements if isinstance(element, Operation)]
         needed = prune_and_order(tensors, targets, feeds)

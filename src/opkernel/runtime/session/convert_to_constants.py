@@ -13,7 +13,7 @@ from typing import Any
 
 from opkernel.errors import InvalidArgumentError
 from opkernel.graph import Graph, Operation, Tensor
-from opkernel.graph.edit.graph_edit import GraphEdit
+from opkernel.graph.edit.graph_edit import GraphEdit, listed
 from opkernel.graph.edit.inline_function import expand_inline_functions
 from opkernel.runtime.session.session import Session
 from opkernel.types import DataType
@@ -37,8 +37,8 @@ _MAX_DEPTH = 8
 
 def convert_variables_to_constants(
     session: Session,
-    outputs: Iterable[Tensor | Operation | str],
-    inputs: Iterable[Tensor | str] = (),
+    outputs: Iterable[Tensor | Operation | str] | Tensor | Operation | str,
+    inputs: Iterable[Tensor | str] | Tensor | str = (),
 ) -> Graph:
     """A new graph with what some outputs need, and constants for variables.
 
@@ -48,7 +48,7 @@ def convert_variables_to_constants(
 
     Args:
         session: it has the graph and the values; both stay as they are.
-        outputs: the tensors and operations that the new graph is for.
+        outputs: the tensors and operations that the new graph is for, or a single one.
         inputs: as for `GraphEdit.extract`: tensors that get a Placeholder there.
 
     Raises:
@@ -58,7 +58,7 @@ def convert_variables_to_constants(
         FailedPreconditionError: a variable has no value, or the session is closed or finalized.
     """
     session._check_open()
-    graph, wanted = session.graph, list(outputs)
+    graph, wanted = session.graph, listed(outputs)
     frozen = GraphEdit(graph).extract(wanted, inputs)
     elements = [graph.as_graph_element(one) for one in wanted]
     ops = [element.op if isinstance(element, Tensor) else element for element in elements]
