@@ -43,7 +43,7 @@ def test_shapes_that_contradict_each_other_can_be_shown() -> None:
     made = GraphDef(
         node=[node("a = Placeholder[dtype=float]()"), node("b = MatMul[T=float](a, a)")]
     )
-    made.node[0].attr["shape"].CopyFrom(parse_attr_value("{dim {size: 2} dim {size: 3}}", "shape"))
+    made.node[0].attr["shape"].CopyFrom(parse_attr_value("shape", "{dim {size: 2} dim {size: 3}}"))
     with Graph().as_default() as graph:
         import_graph_def(made, name="")
     assert "shape=<contradictory>" in repr(graph.get_tensor_by_name("b:0"))

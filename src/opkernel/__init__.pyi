@@ -1,6 +1,8 @@
 from opkernel import cli as cli
+from opkernel import custom_ops as custom_ops
 from opkernel import decompile as decompile
 from opkernel import device as device
+from opkernel import drawing as drawing
 from opkernel import errors as errors
 from opkernel import graph as graph
 from opkernel import kernel as kernel

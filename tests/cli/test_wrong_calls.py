@@ -62,7 +62,7 @@ CALLS: dict[str, tuple[list[object], int, str]] = {
     "opkernel optimize digits.pb --with constant_foldng": (
         ["optimize", MODEL, "--with", "constant_foldng", "-o", "out.pb"],
         2,
-        "no optimization pass 'constant_foldng'; perhaps you mean constant_folding.*; there are arith",
+        "no optimization pass 'constant_foldng'; perhaps you mean constant_folding.*; there are aggregates",
     ),
     "opkernel stubs my_opz": (["stubs", "my_opz"], 2, "there is no module or file 'my_opz'"),
 }

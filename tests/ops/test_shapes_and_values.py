@@ -26,6 +26,7 @@ WITHOUT_VALUES = {"Const", "Placeholder", "Enter", "Exit", "LoopCond", "Merge", 
     *("ConsumeMutexLock", "DeleteSessionTensor", "GetSessionHandle", "GetSessionTensor"),
     *("Stage", "StageClear", "StagePeek", "StageSize", "Unstage", "RemoteCall"),
     *("_ArrayToList", "_ListToArray"),
+    *("_ScopedAllocator", "_ScopedAllocatorConcat", "_ScopedAllocatorSplit"),
     *(
         f"{order}Map{deed}"
         for order in ("", "Ordered")

@@ -261,7 +261,12 @@ def moved(b: Builder, x: Tensor, w: Tensor) -> Tensor:
     return b.op("AddV2", x, b.op("Tanh", b.op("Neg", w)))
 
 
+def sum_of_a_sum(b: Builder, x: Tensor) -> Tensor:
+    return b.op("AddN", [b.op("AddN", [x, b.op("Neg", x)]), b.op("Exp", x)])
+
+
 CHANGED_BY: dict[str, dict[str, Changed]] = {
+    "aggregates": {"sum of a sum": of_matrix(sum_of_a_sum)},
     "arithmetic": {name: of_matrix(build) for name, build in ARITHMETIC.items()},
     "batch_norm_folding": {
         "arithmetic": of_matrix(scaled_and_shifted),

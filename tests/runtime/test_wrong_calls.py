@@ -231,7 +231,7 @@ def test_wrong_calls_are_told_alike(name: str, way: str) -> None:
     wrong = TABLE[name]
     with pytest.raises(OpError) as raised:
         WAYS[way](model(wrong))
-    assert raised.type is wrong.error, raised.value
+    assert isinstance(raised.value, wrong.error), raised.value
     assert wrong.fact in raised.value.message
     assert "Error:" not in raised.value.message, "of Python's"
 

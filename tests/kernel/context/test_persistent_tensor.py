@@ -54,14 +54,14 @@ class Idle(OpKernel):
 def kernel_on(device: Any, kernel: type[OpKernel] = Idle) -> OpKernel:
     ops, kernels = OpRegistry(), KernelRegistry()
     handle = register_op("Test", inputs=["x: float"], shape_fn=unknown_shape, registry=ops)
-    register_kernel(handle, device="ACCELERATOR", registry=kernels, op_registry=ops)(kernel)
+    register_kernel(handle, device="GPU", registry=kernels, op_registry=ops)(kernel)
     node = NodeDef(name="n", op="Test", input=["x"])
     return create_op_kernel(device, node, op_registry=ops, registry=kernels)
 
 
 @pytest.fixture
 def accelerated() -> OpKernel:
-    return kernel_on(Accelerator("ACCELERATOR", np))
+    return kernel_on(Accelerator("GPU", np))
 
 
 def test_a_kernel_keeps_a_tensor_from_its_construction_and_counts_in_it() -> None:
@@ -117,7 +117,7 @@ def test_memory_is_on_the_host_by_its_kind_or_by_its_device(accelerated: OpKerne
             super().__init__(construction)
             seen.extend(map(construction.allocate_on_host, (AllocatorAttributes(), ON_HOST)))
 
-    kernel_on(Accelerator("ACCELERATOR", np), Looks)
+    kernel_on(Accelerator("GPU", np), Looks)
     assert seen == [False, True]
 
 

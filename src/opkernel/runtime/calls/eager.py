@@ -176,7 +176,7 @@ class EagerKernels(KernelCache):
         try:
             key: Hashable = (
                 op_def.name,
-                tuple((k, tuple(v) if type(v) is list else v) for k, v in sorted(attrs.items())),
+                tuple((k, type(v), _comparable(v)) for k, v in sorted(attrs.items())),
             )
             kernel = self._kernels.get(key)
         except TypeError:  # an array, a message
@@ -211,6 +211,13 @@ class EagerKernels(KernelCache):
                     "reference"
                 )
         return kernel
+
+
+def _comparable(value: Any) -> Hashable:
+    """The value of an attr as a key; 1, 1.0 and True, which are equal, are three in a list, too."""
+    if type(value) is list:
+        return tuple(value), tuple(map(type, value))
+    return value  # type: ignore[no-any-return]  # a dict raises TypeError where it is hashed
 
 
 _kernels: dict[LocalDevice, EagerKernels] = {}

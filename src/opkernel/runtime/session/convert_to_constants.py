@@ -13,6 +13,7 @@ from typing import Any
 
 from opkernel.errors import InvalidArgumentError
 from opkernel.graph import Graph, Operation, Tensor
+from opkernel.graph.core.control_flow_ops import ENTER_OPS, SWITCH_OPS
 from opkernel.graph.edit.graph_edit import GraphEdit, listed
 from opkernel.graph.edit.inline_function import expand_inline_functions
 from opkernel.runtime.session.session import Session
@@ -22,15 +23,8 @@ __all__ = ["convert_variables_to_constants"]
 
 _REFERENCES = frozenset({"Variable", "VariableV2", "AutoReloadVariable"})
 _VARIABLES = _REFERENCES | {"VarHandleOp"}
-_PASS_ON = {
-    "Identity": "Identity",
-    "Switch": "Switch",
-    "Enter": "Enter",
-    "RefIdentity": "Identity",
-    "RefSwitch": "Switch",
-    "RefEnter": "Enter",
-}
-"""Ops that give the handle or reference that they take, and the op that does so with a value."""
+_PASS_ON = (SWITCH_OPS - {"_SwitchN"}) | ENTER_OPS | {"Identity", "RefIdentity"}
+"""Ops that give the handle or reference that they take; without `Ref`, they do so with a value."""
 _MAX_DEPTH = 8
 """Functions with handles among their arguments that call each other more deeply are refused."""
 
@@ -143,7 +137,7 @@ def _twin(edit: GraphEdit, op: Operation, value: Tensor) -> Operation:
     attrs = {name: attr for name, attr in op.attr.items() if name != "T" and name[0] != "_"}
     inputs = [value, *op.inputs[1:]]
     name = f"{op.name}/value"
-    return edit.add(_PASS_ON[op.type], inputs, name, attrs, op.device, op.control_inputs)
+    return edit.add(op.type.removeprefix("Ref"), inputs, name, attrs, op.device, op.control_inputs)
 
 
 def _read(edit: GraphEdit, variable: Operation, op: Operation, index: int, value: Tensor) -> None:
