@@ -123,7 +123,8 @@ def _definition(kernel: Any) -> object:
     while hasattr(kernel, "__wrapped__"):
         kernel = kernel.__wrapped__
     code = getattr(kernel, "__code__", None)
-    return code or getattr(kernel, "__qualname__", type(kernel))
+    name = getattr(kernel, "__name__", type(kernel))  # ufuncs of NumPy 2.1 have no __qualname__
+    return code or getattr(kernel, "__qualname__", name)
 
 
 class KernelRegistry:
