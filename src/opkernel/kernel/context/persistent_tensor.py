@@ -18,7 +18,7 @@ class _User(Protocol):
 
 
 class PersistentTensor:
-    """What `allocate_persistent` gives: a kernel keeps it, and asks it for its tensor in each computation.
+    """The result of `allocate_persistent`; the kernel keeps it, and asks for its tensor in each computation.
 
         self.state = construction.allocate_persistent(float32, [3])
         ...
