@@ -33,7 +33,7 @@ __all__ = ["CallCheck", "checked", "fault_of", "kernel_deed", "raised_by_kernel"
 
 _MAX_KNOWN = 64
 _FACTS = ("output ", *"0123456789")
-"""The beginnings of faults that tell a fact, not a deed."""
+"""The beginnings of faults that follow a colon: facts, not deeds of the kernel."""
 
 _CONTEXT = "opkernel.kernel.context."
 """The package whose InternalErrors say that a kernel breaks a rule for all kernels."""

@@ -237,7 +237,7 @@ class KernelRegistry:
         return known
 
     def load_last(self) -> None:
-        """Register the kernels that are loaded only where one is missing."""
+        """Run the loader that is called only where a kernel is missing."""
         if self._last_loader is not None:
             self._last_loader()
 

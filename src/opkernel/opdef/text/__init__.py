@@ -1,4 +1,4 @@
-"""Values, nodes and ops as text; what only messages need is loaded for them."""
+"""Values, nodes and ops as text; parts that only messages need are loaded with the first one."""
 
 from opkernel.lazy_exports import lazy_exports
 
