@@ -137,11 +137,11 @@ class KernelRegistry:
 
     Args:
         beside: The registry of the kernels that the kernels here may stand in for. When the kernels here
-           change, that registry forgets its choices for the op.
+            change, that registry forgets its choices for the op.
 
     Attributes:
         version: How often kernels of ops that had been looked up were changed. After a change, all that
-           was made from kernels found before may be stale.
+            was made from kernels found before may be stale.
     """
 
     def __init__(self, beside: KernelRegistry | None = None) -> None:

@@ -78,7 +78,7 @@ class KernelProvider:
         Args:
             node: The node, its op and its types.
             shapes: The shapes of the inputs, as far as known. A kernel must be right for all others, too:
-               it looks itself at facts that only a call can tell, such as sizes.
+                it looks itself at facts that only a call can tell, such as sizes.
         """
         return True
 

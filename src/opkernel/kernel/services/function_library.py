@@ -45,15 +45,15 @@ class InstantiateOptions:
     Attributes:
         target: The device to run it on, in whole or in part; the library's device if empty.
         is_multi_device_function: Its nodes may be on several devices. Where there is only one device,
-           the function only has to keep the rules of multi-device functions.
+            the function only has to keep the rules of multi-device functions.
         input_devices: The devices of its arguments; as many as it has, or none.
         output_devices: The devices of its results; as many as it has, or none.
         lib_def: A FunctionLibraryDefinition to look up the function, and all that it calls, instead
-           of the library's own.
+            of the library's own.
         state_handle: Names the state that its kernels share, and the functions that it calls. Kernels
-           under another state handle, or without one, have states of their own.
+            under another state handle, or without one, have states of their own.
         executor_type: The registered name of its executor; if empty, the value of the attr `_executor`,
-           or else the library's.
+            or else the library's.
         create_kernels_eagerly: Make its kernels at once, not when it is first run.
         config_proto: A serialized ConfigProto; it only tells instances apart.
         allow_small_function_optimizations: Have the single threaded executor run it, unless one is
@@ -80,10 +80,10 @@ class FunctionRunOptions:
 
     Attributes:
         step: The step that the run is part of. The step fills in what the other options leave open;
-           without a step the run is one of its own.
+            without a step the run is one of its own.
         step_id: The number of the step.
         deadline: The time by which the run must end, by `time.monotonic()`, if it is before the
-           step's deadline.
+            step's deadline.
         rendezvous: Where `_Send` and `_Recv` meet.
         create_rendezvous: Give the run a rendezvous of its own.
         cancellation_manager: Cancels the run.

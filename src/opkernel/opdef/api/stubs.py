@@ -87,7 +87,7 @@ def stub_text(
         title: the text of the first line, a sentence without its full stop.
         api_def_of: gives the ApiDef of an op that renames parameters.
         is_all: the module has nothing else, so that type checkers find names that no op has. Without
-           `is_all`, a `__getattr__` stands for all else in the module.
+            `is_all`, a `__getattr__` stands for all else in the module.
     """
     ops = {op.name: op for op in op_defs if _has_names_of_python(op) and _is_free(op.name)}
     names = sorted(ops)

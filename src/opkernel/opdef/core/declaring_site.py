@@ -15,7 +15,7 @@ class DeclaringSite(NamedTuple):
         file: Its file.
         line: The line.
         run: The code that ran there: of the module while it is imported, of a notebook's cell, or of the
-           function that was called later. Code that is loaded or executed again is compiled anew.
+            function that was called later. Code that is loaded or executed again is compiled anew.
     """
 
     owner: str

@@ -31,12 +31,12 @@ class OpTraits(NamedTuple):
 
     Attributes:
         pointwise: an element of the output follows from the elements at its place in the inputs, which
-           are broadcast against each other.
+            are broadcast against each other.
         passes_on: the output is the first input as it is, and nothing else happens.
         reshapes: the output has the elements of the first input, in their order.
         reduces: the first input is folded over the axes that the second holds; `keep_dims` is an attr.
         cannot_fail: the op refuses no values, and only shapes that the shape function refuses once
-           they are known.
+            they are known.
         reads_shapes_only: only the shapes of the inputs count.
         cheap: it takes no longer than to copy its inputs.
         involution: f(f(x)) = x.
@@ -44,18 +44,18 @@ class OpTraits(NamedTuple):
         even: f(-x) = f(x).
         growing: f(x) <= f(y) for x <= y, and there is an f(x).
         not_negative: no element of the output is negative, or -0.0.
-        keeps_not_negative: so it is where no element of the inputs of the output's type is negative.
+        keeps_not_negative: the same, where no element of the inputs of the output's type is negative.
         has_data_format: the attr `data_format` says where the channels of the first input and of the
             first output are; `strides`, `ksize` and `dilations` have a number for each dimension.
         debug_only: it watches over values; an op with outputs gives its first input as the only one.
         only_reads_state: it reads state and changes none.
         state_of_step: only ops of its kind, in the same step, see what it changes.
         has_no_effect: it is stateful or takes references, but neither reads nor changes anything.
-        any_order: it is stateful, but may run before or after others, in any order.
+        any_order: it is stateful, but may run before or after others, whatever order the program sets.
         calls: how it calls the functions in its attrs: "function" calls `f` with all inputs, "if" and
             "case" choose by the first input, "while" has `cond` and `body`.
         value_rule: infers integers from integers that are known in part; with `reads_shapes_only`, from
-           shapes. An input that is passed on needs no rule.
+            shapes. An input that is passed on needs no rule.
         item_rule: infers the items of a list of tensors, or from such a list: a rule of
             `graph.inference.list_items`.
     """
