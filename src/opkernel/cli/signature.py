@@ -75,7 +75,7 @@ def _outside_loops(ends: list[Operation]) -> list[Operation]:
 
 
 def _outside_branches(ends: list[Operation]) -> list[Operation]:
-    """The operations that have a value whatever branches are taken."""
+    """The operations that have a value on every choice of branches."""
     from opkernel.graph.edit.prune import prune_and_order  # few graphs have branches
 
     try:

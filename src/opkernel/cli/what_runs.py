@@ -1,6 +1,6 @@
 """The fate of a node in a step: it runs as it is, as part of another, or not at all; and why.
 
-The step is the one that feeds the inputs of the graph and fetches those outputs that need the node.
+The step feeds the inputs of the graph and fetches the outputs that need the node.
 """
 
 import re

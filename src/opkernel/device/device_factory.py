@@ -94,7 +94,7 @@ def register_device_factory(
     Args:
         device_type: The type, as kernels are registered for it.
         factory: Takes the place of one of lower priority, or of one of its own class.
-        priority: Nodes that may run on several types run on that of the highest priority.
+        priority: Nodes that may run on several types run on the type of the highest priority.
 
     Raises:
         AlreadyExistsError: the type has another factory of the same priority.

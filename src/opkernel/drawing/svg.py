@@ -42,7 +42,7 @@ def view_svg(view: View, target: Target, total_seconds: float = 0.0) -> str:
     Args:
         view: the view.
         target: gives the view that a box leads to.
-        total_seconds: the time of all nodes, of which the hot ones take a part.
+        total_seconds: the time of all nodes; shares of it tell how hot a node is.
     """
     frame = view.frame
     width, height = frame.width + 2 * _MARGIN, frame.height + 2 * _MARGIN

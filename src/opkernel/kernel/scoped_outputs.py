@@ -93,7 +93,7 @@ class _Places:
             )
 
     def put(self, ctx: OpKernelContext) -> None:
-        """Copy the outputs that a kernel has set into their place, unless they are there already.
+        """Copy the outputs that a kernel has set to their places, unless they are there already.
 
         Raises:
             InternalError, ResourceExhaustedError: as `allocate_output`.

@@ -36,7 +36,7 @@ class PersistentTensor:
         self._tensor = tensor
 
     def access_tensor(self, ctx: _User) -> Any:
-        """The tensor, of which the context, or construction, that uses it knows from now on."""
+        """The tensor; the context, or construction, that uses it tracks it from now on."""
         ctx.record_tensor_reference(self._tensor)
         return self._tensor
 

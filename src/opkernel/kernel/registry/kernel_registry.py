@@ -204,7 +204,7 @@ class KernelRegistry:
         that looks up kernels.
 
         `last` is called wherever a kernel is missing, and when all kernels of an op are asked
-        for. It registers what nobody asked for by name: plugins.
+        for. It registers kernels that were not asked for by name: plugins.
         """
         with self._load_lock, self._lock:
             self._loader = loader

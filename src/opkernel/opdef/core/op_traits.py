@@ -49,7 +49,7 @@ class OpTraits(NamedTuple):
             first output are; `strides`, `ksize` and `dilations` have a number for each dimension.
         debug_only: it watches over values; an op with outputs gives its first input as the only one.
         only_reads_state: it reads state and changes none.
-        state_of_step: only ops of its kind, in the same step, see what it changes.
+        state_of_step: only ops of its kind, in the same step, see its changes.
         has_no_effect: it is stateful or takes references, but neither reads nor changes anything.
         any_order: it is stateful, but may run before or after others, whatever order the program sets.
         calls: how it calls the functions in its attrs: "function" calls `f` with all inputs, "if" and

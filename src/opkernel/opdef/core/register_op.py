@@ -150,7 +150,7 @@ def register_op(
         is_aggregate: The N inputs may be grouped and swapped.
         allows_uninitialized_input: Reference inputs may have no value yet.
         is_distributed_communication: The op talks to other processes.
-        deprecated: The GraphDef version from which on the op is gone, and what to use instead.
+        deprecated: The GraphDef version from which on the op is gone, and the op to use instead.
         type_constructor: Completes the full types of the declaration.
         forward_type_fn: Infers the full types of outputs.
         traits: The facts that passes may assume of the op, as OpTraits or in words: `"pointwise cannot_fail"`,

@@ -60,25 +60,25 @@ class HeldShapes(ShapeAlgebra):
     def merge_input_handle_shapes_and_types(
         self, index: int, shapes_and_types: Sequence[ShapeAndType]
     ) -> bool:
-        """Refine what an input holds; whether anything was learned."""
+        """Refine the contents of an input; whether anything was learned."""
         return self._update_input_handles(index, shapes_and_types, _merged)
 
     def relax_input_handle_shapes_and_merge_types(
         self, index: int, shapes_and_types: Sequence[ShapeAndType]
     ) -> bool:
-        """Keep of what an input holds that which holds of these too; whether their types agree."""
+        """Relax the contents of an input to the part that holds of these too; whether their types agree."""
         return self._update_input_handles(index, shapes_and_types, _relaxed)
 
     def merge_output_handle_shapes_and_types(
         self, index: int, shapes_and_types: Sequence[ShapeAndType]
     ) -> bool:
-        """Refine what an output holds; whether anything was learned."""
+        """Refine the contents of an output; whether anything was learned."""
         return self._update_output_handles(index, shapes_and_types, _merged)
 
     def relax_output_handle_shapes_and_merge_types(
         self, index: int, shapes_and_types: Sequence[ShapeAndType]
     ) -> bool:
-        """Keep of what an output holds that which holds of these too; whether their types agree."""
+        """Relax the contents of an output to the part that holds of these too; whether their types agree."""
         return self._update_output_handles(index, shapes_and_types, _relaxed)
 
     def _update_input_handles(
