@@ -3,7 +3,7 @@
     OpError
     ├── CancelledError           CANCELLED             the step was cancelled
     ├── UnknownError             UNKNOWN               (also RuntimeError)
-    ├── InvalidArgumentError     INVALID_ARGUMENT      (also ValueError) wrong whatever the state
+    ├── InvalidArgumentError     INVALID_ARGUMENT      (also ValueError) wrong in any state
     ├── DeadlineExceededError    DEADLINE_EXCEEDED     (also TimeoutError)
     ├── NotFoundError            NOT_FOUND             (also LookupError)
     ├── AlreadyExistsError       ALREADY_EXISTS
@@ -18,8 +18,8 @@
     ├── DataLossError            DATA_LOSS
     └── UnauthenticatedError     UNAUTHENTICATED
 
-The classes that are also built-in exceptions can be caught as such by code that does not know
-this package. Names and codes are those of `tf.errors`.
+Some classes are also built-in exceptions, so that code that does not know this package can catch
+them. Names and codes are the same as in `tf.errors`.
 """
 
 from collections.abc import Sequence
@@ -103,9 +103,9 @@ class OpError(Exception):
         return terminal_text(self.message, keep="\n\t")
 
     def add_node(self, node: str, op: str, inputs: Sequence[str] = ()) -> None:
-        """Say, in the message too, at which node it happened, unless it names one already.
+        """Note the node of the error, in the message too, unless the error names one already.
 
-        `inputs` describe what the node was given: `float32[2,3]`.
+        `inputs` describe the inputs of the node: `float32[2,3]`.
         """
         if self.node is not None:
             return
@@ -129,7 +129,7 @@ class UnknownError(OpError, RuntimeError):
 
 
 class InvalidArgumentError(OpError, ValueError):
-    """An argument that is wrong whatever the state of the system."""
+    """An argument that is wrong in any state of the system."""
 
     code = Code.INVALID_ARGUMENT
 

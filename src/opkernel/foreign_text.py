@@ -26,7 +26,7 @@ _LONGEST_MEMBER = 65_000
 
 
 def terminal_text(text: str, keep: str = "\n") -> str:
-    r"""Text that a terminal shows as it is: what steers one, or hides, stands as an escape of Python.
+    r"""Text that a terminal shows as it is: characters that steer one, or hide, become Python escapes.
 
     Escaped is all that is not printable: control characters, C1 (`\x9b`) among them, marks that
     change the direction of text, line separators, lone surrogates.
@@ -48,7 +48,7 @@ def _escape(char: str) -> str:
 
 
 def docstring(text: str) -> str:
-    """Text as a docstring of Python, with its quotes; its lines end as those of Python do."""
+    """Text as a docstring of Python, with its quotes; its lines end as lines of Python do."""
     text = re.sub("\r\n?", "\n", text)
     for sign in ("\\", '"'):
         text = text.replace(sign, f"\\{sign}")
@@ -92,12 +92,12 @@ def markdown_code(text: str) -> str:
 
 
 def sarif_message(text: str) -> str:
-    r"""Text as that of a message in SARIF, which would take `[words](place)` for a link."""
+    r"""Text for a message in SARIF, which would take `[words](place)` for a link."""
     return re.sub(r"\[(?=[^\]]*\]\()", r"\\[", text)
 
 
 def archive_name(name: str) -> str:
-    """The name of an array in an .npz file: the name itself, or where it is too long what stands for it."""
+    """The name of an array in an .npz file: the name itself, or a substitute where it is too long."""
     data = name.encode("utf-8", "surrogatepass")
     if len(data) <= _LONGEST_MEMBER:
         return name

@@ -1,4 +1,4 @@
-"""Packages whose names are loaded when they are first used.
+"""Packages that load their names at first use.
 
 `__init__.pyi`, which type checkers and editors read, says where each name stands:
 

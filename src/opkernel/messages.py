@@ -1,4 +1,4 @@
-"""What messages say of values, and of names that nothing has.
+"""Parts of messages about values, and about unknown names.
 
 Models have long names and users big arrays; a message has room for neither a whole array nor all names.
 """
@@ -41,7 +41,7 @@ def perhaps(name: object, names: Iterable[str]) -> str:
 
 
 def _agreement(one: str, other: str) -> int:
-    """How many characters two names have in common at their beginnings and ends, less what differs in length."""
+    """How many characters two names share at their beginnings and ends, less their difference in length."""
     import os
 
     common = os.path.commonprefix  # despite its name, of any strings

@@ -1,8 +1,8 @@
 """Every op as a function: `opkernel.raw_ops.MatMul(a=..., b=..., transpose_a=True)`.
 
 Arguments are keywords only and named as in `tf.raw_ops`; the names of the OpDef are taken, too, with
-a `_` after words of Python. Inputs take arrays, or what NumPy makes arrays of; attrs that inputs determine are worked out from them, and
-those that have defaults may be left out.
+a `_` after keywords of Python. Inputs take arrays, or values that NumPy makes arrays of. Attrs that inputs
+determine are worked out from them, and attrs with defaults may be left out.
 
 Where a function is being traced the call adds a node to its body, inside `with graph.as_default():` and
 where an input is a tensor of a graph, to that graph; arrays become constants there, and ops need no

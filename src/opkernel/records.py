@@ -1,4 +1,4 @@
-"""`dataclass`, `field` and `replace` as in the standard library, for what every process imports.
+"""`dataclass`, `field` and `replace` as in the standard library, for modules that every process imports.
 
 The standard decorator compiles up to seven functions a class, whenever it is imported: for a hundred
 classes a third of what it takes to start and to run a small graph. This one compiles `__init__`
@@ -26,7 +26,7 @@ else:
 
 
 def _types(cls: type) -> dict[str, Any]:
-    """The annotations of a class and of those above it."""
+    """The annotations of a class and of its base classes."""
     return {
         name: one for above in reversed(cls.__mro__) for name, one in _annotations(above).items()
     }
@@ -204,7 +204,7 @@ def _refuse_to_delete(self: object, name: str) -> None:
 
 
 def _set_state(self: object, state: Any) -> None:
-    """Take what `copy` and `pickle` bring, past the refusal of a frozen class."""
+    """Take the state from `copy` and `pickle`, past the refusal of a frozen class."""
     for values in state if isinstance(state, tuple) else (state,):
         for name, value in (values or {}).items():
             object.__setattr__(self, name, value)

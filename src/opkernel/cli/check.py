@@ -91,7 +91,7 @@ def _configured_target() -> str:
 
 
 def _existing(text: str, *, is_wanted: bool) -> InputFile:
-    """What stands behind TARGET is no further target, but the second model and so on."""
+    """The file of an argument behind TARGET: the second model, or a further one."""
     if not is_wanted:
         raise click.UsageError(f"there is one TARGET, and '{text}' is a second")
     found = input_file(text)

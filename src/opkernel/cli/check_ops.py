@@ -88,7 +88,7 @@ def check_ops(
 
 
 def _ops(modules: Sequence[str], patterns: Sequence[str]) -> list[str]:
-    """The ops to test: those that patterns name, else those that modules have kernels for."""
+    """The ops to test: the ops that patterns name, else all ops that modules have kernels for."""
     if not modules and not patterns:
         raise WrongUse("name what to test: --op OP, or a MODULE that registers kernels")
     if patterns:

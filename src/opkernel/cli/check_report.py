@@ -1,4 +1,4 @@
-"""What `opkernel check` found."""
+"""The findings of `opkernel check`."""
 
 import os
 from dataclasses import dataclass, field
@@ -12,12 +12,12 @@ __all__ = ["CheckReport", "Finding"]
 
 @dataclass(frozen=True)
 class Finding:
-    """One change of an op, and what it breaks.
+    """One change of an op, and the nodes that it breaks.
 
     Attributes:
         op: The op.
         rule: The rule that the change breaks.
-        fact: What changed.
+        fact: The change.
         impact: For which graphs or callers it matters.
         file: The file that declares the op, or else the one that was checked.
         line: The line of the declaration; 0 where it is not known.
@@ -48,11 +48,11 @@ class CheckReport:
     """The result of a check.
 
     Attributes:
-        target, reference: What was compared with what, in the user's words.
+        target, reference: The two sides of the comparison, in the user's words.
         reference_is_missing: Whether the target did not exist yet in the reference.
         ops: How many ops the target has.
         added, changed: The names of the ops that are new or changed.
-        findings: What breaks graphs or callers.
+        findings: The changes that break graphs or callers.
         graphs: The graphs that were looked into.
     """
 

@@ -1,4 +1,4 @@
-"""The `opkernel` command and what it consists of."""
+"""The `opkernel` command and its subcommands."""
 
 import click
 
@@ -12,7 +12,7 @@ __all__ = ["commands"]
 
 
 def _prepare(command: click.Command) -> None:
-    """Add to a command what all of them take."""
+    """Add the options that all commands take."""
     add_library(command)
     add_limits(command)  # around the import of libraries, too
     add_color(command)

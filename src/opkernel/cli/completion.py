@@ -1,4 +1,4 @@
-"""What shells complete: ops, and the nodes, inputs and tensors of the model that stands before.
+"""Completion in shells: ops, and the nodes, inputs and tensors of the model that stands before.
 
 A tensor is offered by the name of its node, which means its first output.
 """
@@ -35,7 +35,7 @@ def complete_ops_of_model(ctx: click.Context, param: click.Parameter, incomplete
 
 
 def complete_nodes(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[str]:
-    """The nodes of the model, and as FUNCTION/NODE those of its functions."""
+    """The nodes of the model, and the nodes of its functions as FUNCTION/NODE."""
     return _beginning((name for name, _ in _nodes(ctx)), incomplete)
 
 

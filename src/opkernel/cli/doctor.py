@@ -1,4 +1,4 @@
-"""`opkernel doctor`: what opkernel runs on, and how its plugins fare."""
+"""`opkernel doctor`: the environment of opkernel, and the state of its plugins."""
 
 import platform
 from importlib.metadata import version
@@ -89,13 +89,13 @@ def _row(plugin: Plugin) -> dict[str, Any]:
 
 
 def _number_of_kernels(contents: Contents) -> int:
-    """How many kernels a plugin has brought, those of its providers included."""
+    """The number of kernels that a plugin has brought, with the kernels of its providers."""
     of_providers = [one.kernels.registrations() for one in contents.providers]
     return len(contents.kernels) + sum(map(len, of_providers))
 
 
 def _problems_of_kernels() -> list[str]:
-    """What is wrong with the kernels that are registered, a sentence for each."""
+    """The faults of registered kernels, a sentence for each."""
     try:
         validate_kernel_registrations(global_op_registry())
     except InvalidArgumentError as error:

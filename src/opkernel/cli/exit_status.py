@@ -1,7 +1,7 @@
 """How a command ends: 0 done, 1 the run or check failed, 2 wrong use, 130 interrupted.
 
-What the command line alone gets wrong is wrong use; what fails with this model, an OpError, is a
-failure. Both are told in one message on standard error, without a traceback.
+A fault of the command line alone is wrong use. A fault with this model, an OpError, is a failure.
+Either is one message on standard error, without a traceback.
 """
 
 import importlib
@@ -20,7 +20,7 @@ INTERRUPTED = 130
 
 
 class _Told(click.ClickException):
-    """What ends a command with a message, which may have names from files in it."""
+    """An error that ends a command with a message; the message may have names from files in it."""
 
     def format_message(self) -> str:
         """The message as the terminal gets it."""
@@ -43,7 +43,7 @@ class Commands(click.Group):
     Args:
         modules: The module of `opkernel.cli` that has each command; loaded when the command, or what
             all of them do, is asked for.
-        prepare: Adds to a command what all of them take.
+        prepare: Adds to a command the options that all commands take.
     """
 
     def __init__(
@@ -68,7 +68,7 @@ class Commands(click.Group):
         return found
 
     def make_context(self, *args: Any, **extra: Any) -> click.Context:
-        """Parse what stands before the command."""
+        """Parse the options before the command."""
         try:
             return super().make_context(*args, **extra)
         except (click.NoSuchOption, click.BadOptionUsage) as error:
@@ -83,7 +83,7 @@ class Commands(click.Group):
             raise WrongUse(f"{error.format_message()} (try '{path} --help')") from error
         except OpError as error:
             raise _Failure(f"{error.code.name}: {error.message}") from error
-        except BrokenPipeError:  # click ends silently where nobody reads on
+        except BrokenPipeError:  # click ends silently where the reader has gone
             raise
         except OSError as error:
             raise _Failure(_text_of(error)) from error
@@ -94,6 +94,6 @@ class Commands(click.Group):
 
 
 def _text_of(error: OSError) -> str:
-    """What the system says of a file, with its name."""
+    """The system's error message for a file, after the file's name."""
     reason = error.strerror or str(error)
     return f"{error.filename}: {reason}" if error.filename is not None else reason

@@ -107,7 +107,7 @@ def explain(
 
 
 def _shapes(graph: Graph, name: str) -> list[PartialTensorShape] | None:
-    """What is known of the shapes of a node's inputs; None for a node of a function."""
+    """The shapes of a node's inputs, as far as known; None for a node of a function."""
     found = [op for op in graph.get_operations() if op.name == name]
     return [tensor.shape for tensor in found[0].inputs] if found else None
 
@@ -185,7 +185,7 @@ def _print(facts: dict[str, Any]) -> None:
 
 
 def _print_in_steps(told: dict[str, Any]) -> None:
-    """Print what becomes of the node in a step."""
+    """Print the fate of the node in a step."""
     print_text(told["sentence"])
     for change in told["because"]:
         print_text(f"  {change}")
@@ -194,7 +194,7 @@ def _print_in_steps(told: dict[str, Any]) -> None:
 
 
 def _summary(facts: dict[str, Any]) -> str:
-    """A sentence on what runs the node."""
+    """A sentence on how the node runs."""
     op, kernel = facts["op"], facts["kernel"]
     run_by = facts["run_by"]
     if run_by == "function":
@@ -215,7 +215,7 @@ def _summary(facts: dict[str, Any]) -> str:
 
 
 def _print_kernel(one: dict[str, Any]) -> None:
-    """Print a kernel with what it asks for, a line each."""
+    """Print a kernel with its conditions, a line each."""
     facts = [one["module"]] if one["module"] else []
     facts += [f"priority {one['priority']}"] if one["priority"] else []
     color = "green" if one["chosen"] else None if one["fits"] else "red"
@@ -230,7 +230,7 @@ def _print_kernel(one: dict[str, Any]) -> None:
 
 
 def _wanted(condition: dict[str, Any]) -> str:
-    """What a kernel takes, where it is not just what the node has."""
+    """The values that a kernel takes, where they are not just the node's own."""
     allowed = [str(value) or "none" for value in condition["allowed"]]
     if allowed == [condition["value"] or "none"]:
         return ""

@@ -7,7 +7,7 @@ The request is a JSON object, the only argument:
 - `tree`, `replaces`: where they are given, the folder `tree` stands in for the folder `replaces`:
   what would be imported from the one is imported from the other, and the module must be found in
   it.
-- `answer`: the file to write the answer to; what the module prints is nobody's concern.
+- `answer`: the file to write the answer to; the module's own output does not count.
 
 The answer is a JSON object: `file` of the module and `ops`, each with `op_def` (base64), `file` and
 `line`; or `missing`, where there is no such module; or the `error` of its import.
@@ -30,7 +30,7 @@ def main(request: dict[str, Any]) -> None:
     sys.path[:0] = [*request["roots"], *_moved(sys.path, request)]
     try:
         answer = _answer(request["module"], request.get("tree"))
-    except Exception as error:  # whatever the module raises is the answer
+    except Exception as error:  # any error of the module is the answer
         answer = {"error": told(error).replace(f"{request.get('tree')}{os.sep}", "")}
     Path(request["answer"]).write_text(json.dumps(answer))
 
@@ -64,7 +64,7 @@ def _registered_ops(module: str) -> list[dict[str, Any]]:
     registry = global_op_registry()
     is_catalogue = module.partition(".")[0] == "opkernel"
     if not is_catalogue:
-        registry.set_loader(None)  # what the module registers itself
+        registry.set_loader(None)  # only ops that the module registers itself
     site = getattr(registry, "site", lambda name: None)  # an older opkernel has none
     ops = []
     for op_def in registry.get_registered_ops():

@@ -1,4 +1,4 @@
-"""`--input NAME=VALUE`: what is fed, from files or from the command line itself."""
+"""`--input NAME=VALUE`: values to feed, from files or from the command line itself."""
 
 from contextlib import suppress
 from typing import Any
@@ -36,7 +36,7 @@ def feed_value(text: str, tensor: Tensor) -> Any:
     Args:
         text: a value as JSON, `@file.npy`, or `@file.npz:KEY`; for a string tensor also the plain
             text, or `@file` of any other kind for its bytes. The file `-` is standard input.
-        tensor: what it is fed for.
+        tensor: the tensor to feed.
 
     Raises:
         WrongUse: it is neither JSON nor a file that exists.
@@ -58,7 +58,7 @@ def _is_string(tensor: Tensor) -> bool:
 
 
 def _from_json(text: str, tensor: Tensor) -> Any:
-    """A value given as JSON; for a string tensor what is neither a JSON string nor list is text."""
+    """A value given as JSON; for a string tensor, all but a JSON string or list is plain text."""
     import json  # slow to import
 
     try:
@@ -111,7 +111,7 @@ def _load(file: InputFile, key: str, tensor: Tensor) -> Any:
 
 
 def _key_for(tensor: Tensor, file: InputFile, key: str, keys: list[str]) -> str:
-    """The array of an .npz to feed where none of that key is there: the only one, or by its name."""
+    """The key of the array to feed where none is given: the only array, or the one with the tensor's name."""
     fitting = [one for one in keys if len(keys) == 1 or one in (tensor.name, tensor.op.name)]
     if not key and len(fitting) == 1:
         return fitting[0]

@@ -15,10 +15,10 @@ __all__ = ["GitTree", "find"]
 
 @dataclass(frozen=True)
 class GitTree:
-    """What a repository holds at a commit.
+    """The contents of a repository at a commit.
 
     Attributes:
-        reference: What the user calls it.
+        reference: The user's name for the commit.
         commit: The commit's hash.
         root: The top of the working tree.
     """
@@ -28,7 +28,7 @@ class GitTree:
     root: Path
 
     def content(self, file: Path) -> bytes | None:
-        """What a file of the working tree holds at the commit; None where it was not there yet."""
+        """The contents, at the commit, of a file of the working tree; None where it was not there yet."""
         name = file.resolve().relative_to(self.root).as_posix()
         done = _git(self.root, "cat-file", "blob", f"{self.commit}:{name}")
         return done.stdout if done.returncode == 0 else None
@@ -87,7 +87,7 @@ def _git(
 
 
 def _environment() -> dict[str, str]:
-    """Ours, without what git sets for its hooks: the folder alone says which repository is meant."""
+    """Our environment without git's variables for hooks: the folder alone names the repository."""
     hooks = ("GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE")
     return {name: value for name, value in os.environ.items() if name not in hooks}
 

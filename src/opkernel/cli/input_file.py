@@ -20,8 +20,8 @@ STANDARD_INPUT = "-"
 class InputFile(os.PathLike[str]):
     """A file that a command reads; where it is opened it is a path, in messages its name.
 
-    What comes on standard input is kept in a file until the command ends. It is read when that file is
-    first asked for, so within the command's limits of time.
+    Standard input is kept in a file until the command ends. It is read when that file is
+    first asked for, so within the command's time limit.
     """
 
     def __init__(self, path: str) -> None:
@@ -46,7 +46,7 @@ class InputFile(os.PathLike[str]):
 
     @property
     def size(self) -> int:
-        """Its size in bytes, or that of the entry of a directory."""
+        """The size in bytes; for a directory, the size of its entry."""
         return os.stat(self).st_size
 
 

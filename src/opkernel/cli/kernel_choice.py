@@ -1,4 +1,4 @@
-"""Why a node has the kernel that it has: each kernel of its op against what the node asks for."""
+"""Why a node has its kernel: each kernel of the op is compared with the node."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -22,7 +22,7 @@ from opkernel.types import DataType
 __all__ = ["Candidate", "Condition", "KernelChoice", "Port"]
 
 _USUAL_TYPES = ("float", "int32", "int64", "string", "bool")
-"""What to cast to, where a kernel takes it."""
+"""The types to cast to where a kernel takes them, the most usual first."""
 
 
 @dataclass(frozen=True)
@@ -30,9 +30,9 @@ class Condition:
     """One thing that a kernel asks of a node.
 
     Attributes:
-        subject: what it is about: `device`, `label`, or an attr.
+        subject: `device`, `label`, or the name of an attr.
         allowed: the values that the kernel takes.
-        value: what the node has.
+        value: the node's own value.
         holds: whether they agree.
         error: why they cannot be compared; empty where they can.
     """
@@ -46,7 +46,7 @@ class Condition:
 
 @dataclass(frozen=True)
 class Candidate:
-    """A kernel of the node's op, and what it asks of the node."""
+    """A kernel of the node's op, and its conditions on the node."""
 
     registration: KernelRegistration
     conditions: Sequence[Condition]
@@ -54,7 +54,7 @@ class Candidate:
 
     @property
     def kernel_def(self) -> KernelDef:
-        """What the kernel declares."""
+        """The declaration of the kernel."""
         return self.registration.kernel_def
 
     @property
@@ -80,7 +80,7 @@ class KernelChoice:
         node_def: the node, with a value for every attr.
         op_def: its op.
         device_type: the type of the device.
-        candidates: the kernels of the op, the chosen one first, then those that nearly fit.
+        candidates: the kernels of the op: first the chosen one, then kernels that nearly fit.
         chosen: the one that the node gets; None where there is none.
         error: why there is none.
         inputs: the node's inputs.
@@ -107,14 +107,14 @@ class KernelChoice:
     def candidates_of(
         self, registry: KernelRegistry, chosen: KernelRegistration | None = None
     ) -> list[Candidate]:
-        """The kernels of the op in a registry, and what they ask of the node."""
+        """The kernels of the op in a registry, and their conditions on the node."""
         return [
             Candidate(one, list(self._conditions(one.kernel_def)), one is chosen)
             for one in registry.registrations_for(self.node_def.op)
         ]
 
     def verdict(self, one: Candidate) -> str:
-        """What became of a kernel in the choice."""
+        """The outcome of the choice for one kernel."""
         if one.is_chosen:
             return "chosen"
         if one.failing:
@@ -126,12 +126,12 @@ class KernelChoice:
         return f"fits, but {self.chosen.registration.class_name} has a higher priority"
 
     def changes(self) -> list[str]:
-        """What would give the node another kernel, or one at all: a sentence each."""
+        """The changes that would give the node another kernel, or any: a sentence each."""
         found = map(self._change, self.candidates)
         return list(dict.fromkeys(change for change in found if change is not None))
 
     def _change(self, one: Candidate) -> str | None:
-        """What would give the node this kernel; None where nothing does, or it has one like it."""
+        """The change that would give the node this kernel; None where nothing does, or it has its like."""
         name = one.registration.class_name
         if self.chosen is not None:
             if name == self.chosen.registration.class_name:
@@ -153,7 +153,7 @@ class KernelChoice:
         return f"{text[0].upper()}{text[1:]}: it gets {name}."
 
     def _step(self, condition: Condition) -> str | None:
-        """What makes a node meet a condition; None where nothing does."""
+        """The change that makes the node meet a condition; None where nothing does."""
         if condition.error:
             return None
         if condition.subject == "device":
@@ -189,7 +189,7 @@ class KernelChoice:
                 yield Condition(constraint.name, allowed, value, holds)
 
     def _serves(self, kernel: KernelDef) -> bool:
-        """Whether a kernel is for the device, by itself or because it serves those without one."""
+        """Whether a kernel serves the device, by its type or as the default for all devices."""
         if kernel.device_type == DEFAULT_DEVICE_TYPE:
             return self.device_type not in SYMBOLIC_DEVICE_TYPES
         return kernel.device_type == self.device_type

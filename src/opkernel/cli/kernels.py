@@ -119,7 +119,7 @@ def _colored(cell: str) -> object:
 
 
 def _devices(found: Iterable[KernelDef], device: str) -> list[str]:
-    """The devices to show: the one asked for, or those that the kernels are for."""
+    """The devices to show: the one asked for, or all devices that the kernels are for."""
     if device:
         return [device]
     return sorted({kernel.device_type for kernel in found})

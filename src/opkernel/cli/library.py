@@ -65,7 +65,7 @@ def import_library(target: str) -> str:
         if error.name and f"{module.name}.".startswith(f"{error.name}."):
             raise WrongUse(f"there is no module or file '{target}'") from error
         raise FailedPreconditionError(f"Importing '{target}' failed: {told(error)}") from error
-    except Exception as error:  # what a module of a user raises may be anything
+    except Exception as error:  # a user's module may raise anything
         raise FailedPreconditionError(f"Importing '{target}' failed: {told(error)}") from error
     if os.path.isfile(target) and not os.path.samefile(target, imported.__file__ or ""):
         raise WrongUse(

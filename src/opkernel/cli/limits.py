@@ -1,8 +1,8 @@
-"""`--timeout` and `--memory-limit`: what any command may take, from reading the model to its answer.
+"""`--timeout` and `--memory-limit`: the bounds of a command, from reading the model to its answer.
 
-Both are a budget (`device/budget.py`), which all that a command does asks. Behind it stands the
-system, for what does not ask: a timer that interrupts Python code; where the command is a process of its
-own, one that ends it though C code holds it; and, on Linux, a bound for the data of the process.
+Both are a budget (`device/budget.py`), which the code of a command asks. The system stands behind
+the budget, for code that does not ask. A timer interrupts Python code. Where the command is a process
+of its own, a second timer ends it even while C code runs. On Linux, the data of the process is bounded.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _UNITS = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
 _SIZE = re.compile(r"(\d+(?:\.\d+)?)([KMGT]?)(?:i?B)?", re.IGNORECASE)
 _MOST_BYTES = 1 << 60
 _SLACK_BYTES = 512 << 20
-"""What a process may take beside tensors: modules that are still to be loaded, stacks, messages."""
+"""The memory that a process may take beside tensors: modules still to be loaded, stacks, messages."""
 
 
 def _seconds(ctx: click.Context, param: click.Parameter, value: float | None) -> float | None:
@@ -160,7 +160,7 @@ def _bounded_data(limit: int) -> Iterator[None]:
 
 
 def _data_bytes() -> int:
-    """What the process has by now, as RLIMIT_DATA counts."""
+    """The bytes that the process has by now, as RLIMIT_DATA counts them."""
     with open("/proc/self/status", encoding="ascii", errors="replace") as status:
         for line in status:
             if line.startswith("VmData:"):

@@ -22,7 +22,7 @@ class Frame:
 
 
 def definition_of(info: GraphDebugInfo, node: str, function: str = "") -> list[Frame]:
-    """The lines that were running when a node was made, the innermost first; none where nobody knows."""
+    """The lines that were running when a node was made, innermost first; empty where unknown."""
     keys = [f"{node}@{function}", *([] if function else [node])]
     for key in keys:
         if key in info.name_to_trace_id:

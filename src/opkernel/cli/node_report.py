@@ -1,4 +1,4 @@
-"""Nodes of a model, whole: what `opkernel show MODEL NODE...` prints."""
+"""The full account of nodes, which `opkernel show MODEL NODE...` prints."""
 
 from collections.abc import Sequence
 from contextlib import suppress
@@ -83,7 +83,7 @@ def _arg(ports: Sequence[Port], index: int) -> str:
 
 
 def _consumers(tensor: Tensor) -> list[dict[str, Any]]:
-    """Who takes a tensor, and as which input."""
+    """The nodes that take a tensor, and as which input."""
     index = tensor.value_index
     return [
         {"node": op.name, "input": at}
@@ -154,7 +154,7 @@ def _consumer_text(output: dict[str, Any]) -> str:
 
 
 def matching_nodes(graph: Graph, wanted: NodeFilter) -> list[dict[str, Any]]:
-    """The nodes that a filter takes, with what they give; of functions, the nodes alone.
+    """The nodes that a filter takes, with their outputs; nodes of functions stand alone.
 
     Raises:
         NotFoundError: there are none.

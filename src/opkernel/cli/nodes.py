@@ -1,4 +1,4 @@
-"""Nodes of a model by name: those of a function have the function before theirs, FUNCTION/NODE."""
+"""Nodes of a model by name; a node of a function is named FUNCTION/NODE."""
 
 import fnmatch
 from collections.abc import Iterator
@@ -14,7 +14,7 @@ __all__ = ["NodeFilter", "find_node", "find_operation", "is_match", "nodes_of", 
 
 
 def nodes_of(graph: Graph) -> Iterator[tuple[str, NodeDef]]:
-    """The nodes of a graph by their names, then those of its functions."""
+    """The nodes of a graph by their names, then the nodes of its functions."""
     for op in graph.get_operations():
         yield op.name, op.node_def
     for function in graph.function_library.values():
@@ -54,7 +54,7 @@ def find_operation(graph: Graph, name: str) -> Operation:
 
 
 def run_by(graph: Graph, op: str) -> str:
-    """What runs the nodes of an op in a session: a `kernel`, the `executor`, or a `function`."""
+    """The kind of thing that runs an op in a session: a `kernel`, the `executor`, or a `function`."""
     if op in graph.function_library:
         return "function"
     return "executor" if op in STRUCTURAL_OPS else "kernel"
@@ -77,12 +77,12 @@ def is_match(text: str, pattern: str) -> bool:
 
 @dataclass(frozen=True)
 class NodeFilter:
-    """Which nodes are looked for: all that fit what is given.
+    """A filter of nodes: a node must meet all that is given.
 
     Attributes:
         op: the op; may have shell wildcards.
         name: a part of the name, or a pattern with shell wildcards.
-        scope: what the name begins with, up to a `/`.
+        scope: the beginning of the name, up to a `/`.
     """
 
     op: str | None

@@ -25,7 +25,7 @@ class OpSource:
     """A set of ops, or a history of them.
 
     Attributes:
-        name: What the user calls it.
+        name: The user's name for it.
         ops: The ops.
         file: The file that it is, or that the module is in.
         module: The module that registers the ops; None for a file of ops.
@@ -67,7 +67,7 @@ def ops_of_target(target: str) -> OpSource:
 
 
 def earlier_ops(reference: str, target: OpSource) -> OpSource:
-    """The ops that `target` is held against: those of a file, or of `target` in a git reference.
+    """The ops to compare `target` with: the ops of a file, or of `target` in a git reference.
 
     Raises:
         WrongUse: there is no such file or reference.

@@ -1,4 +1,4 @@
-"""`opkernel ops`: which ops there are, and what they take and give."""
+"""`opkernel ops`: the known ops, and their inputs, attrs and outputs."""
 
 import fnmatch
 from collections import Counter
@@ -69,7 +69,7 @@ def ops(patterns: tuple[str, ...], models: tuple[InputFile, ...], as_json: bool)
 
 
 def _more_models(text: str) -> InputFile:
-    """What stands behind the first model is no pattern, but further models."""
+    """The file of an argument behind the first model: a further model, not a pattern."""
     found = input_file(text)
     if found is None:
         raise click.UsageError(f"there is no file '{text}'")

@@ -131,7 +131,7 @@ def _optimized(
 
 
 def _kept(graph: Graph, fetches: Sequence[str]) -> list[Operation]:
-    """What stays of the body of a function besides the fetches: arguments, results, and effects."""
+    """The operations of a function's body to keep beside the fetches: arguments, results, effects."""
     operations = graph.get_operations()
     if not any(op.type in STRUCTURAL_OPS for op in operations):
         return []
@@ -142,7 +142,7 @@ def _kept(graph: Graph, fetches: Sequence[str]) -> list[Operation]:
 
 @dataclass(frozen=True)
 class _Report:
-    """What is printed of a graph that was optimised."""
+    """The printed account of an optimised graph."""
 
     graph: Graph
     optimized: OptimizedGraph

@@ -50,7 +50,7 @@ json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON."
 
 
 def _choose_colors(ctx: click.Context, param: click.Parameter, value: str) -> None:
-    """Have click strip colours, keep them, or decide by what it prints to."""
+    """Make click strip colours, keep them, or decide by the stream that it prints to."""
     is_plain = bool(os.environ.get("NO_COLOR")) or os.environ.get("TERM") == "dumb"
     ctx.color = {"always": True, "never": False}.get(value, False if is_plain else None)
 
@@ -134,7 +134,7 @@ def print_json(value: Mapping[str, Any] | Sequence[Any]) -> None:
 
 
 def line_width() -> int | None:
-    """The characters of a line of standard output: a terminal's, or what COLUMNS says; else None."""
+    """The width of standard output in characters: the terminal's, or COLUMNS; else None."""
     if not sys.stdout.isatty() and not os.environ.get("COLUMNS"):
         return None
     import shutil  # slow to import
@@ -143,7 +143,7 @@ def line_width() -> int | None:
 
 
 def print_text(*parts: object, **style: Any) -> None:
-    """Print sentences, broken at the width of a terminal; what is left of a line stands further in."""
+    """Print sentences, broken at the width of a terminal; continued lines are indented further."""
     from opkernel.cli.table_layout import fold  # results are printed without it
 
     width = line_width()
@@ -167,12 +167,12 @@ class Colored:
 
 
 def good(cell: object) -> Colored:
-    """A cell that tells of what is as it should be."""
+    """A cell for good news, in green."""
     return Colored(cell, {"fg": "green"})
 
 
 def bad(cell: object) -> Colored:
-    """A cell that tells of what is missing or broken."""
+    """A cell for something missing or broken, in red."""
     return Colored(cell, {"fg": "red"})
 
 

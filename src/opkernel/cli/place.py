@@ -1,4 +1,4 @@
-"""`opkernel place`: on which device each node of a model runs, and what goes between devices."""
+"""`opkernel place`: the device of each node of a model, and the tensors that go between devices."""
 
 from collections import Counter
 from collections.abc import Iterable, Mapping

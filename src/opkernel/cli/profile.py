@@ -29,7 +29,7 @@ _NUMBERS = ("ms", "share", "calls", "us a call", "output")
 
 
 def traced_seconds(steps: Sequence[StepStats]) -> list[float]:
-    """How long steps took, from their first node to the last; what was recorded is written later."""
+    """How long steps took, from the first node to the last; the record is written later."""
     return _profile_of(steps).steps
 
 
@@ -51,14 +51,14 @@ def times_as_json(seconds: Sequence[float]) -> dict[str, Any]:
 
 
 def _latencies(times: Sequence[float]) -> dict[str, float]:
-    """What is told of the times of steps: percentiles, the mean, and the least."""
+    """The percentiles, mean and minimum of the times of steps."""
     p50, p90, p99 = map(float, np.percentile(times, [50, 90, 99]))
     mean, least = float(np.mean(times)), float(np.min(times))
     return {"p50": p50, "p90": p90, "p99": p99, "mean": mean, "min": least}
 
 
 class StepProfile:
-    """What took the time of steps: of those after the first, which compiles functions, or of that."""
+    """Where the time of steps went: of all after the first, which compiles functions, or of the first."""
 
     def __init__(self, steps: Sequence[StepStats]) -> None:
         self._is_of_first = len(steps) == 1

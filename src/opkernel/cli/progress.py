@@ -1,4 +1,4 @@
-"""What is shown while a command works."""
+"""The line that is shown while a command works."""
 
 import sys
 import threading
@@ -15,7 +15,7 @@ _TICK_S = 0.5
 
 @contextmanager
 def progress(what: str) -> Iterator[None]:
-    """Say on a terminal's standard error what is being done and since when; quick work is silent."""
+    """Show the work under way and its duration on a terminal's standard error; quick work is silent."""
     if not sys.stderr.isatty():
         yield
         return

@@ -1,4 +1,4 @@
-"""Which kernel provider computes a node, which were asked, and why those before it do not."""
+"""Which kernel provider computes a node, which were asked, and why the earlier ones decline."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -19,14 +19,14 @@ __all__ = ["AskedProvider", "asked_providers"]
 
 @dataclass(frozen=True)
 class AskedProvider:
-    """A provider, and what came of asking it.
+    """A provider, and its answer for a node.
 
     Attributes:
         name: its name.
         priority: its priority.
         kernel: the kernel that it has for the node; empty for none.
         prepares: the inputs that this asks to be prepared where they stay from step to step.
-        verdict: what came of asking it.
+        verdict: the answer.
         is_chosen: whether it computes the node.
     """
 
@@ -43,17 +43,17 @@ def asked_providers(
     providers: Sequence[KernelProvider],
     shapes: Sequence[PartialTensorShape] | None,
 ) -> list[AskedProvider]:
-    """What comes of asking for the kernel of a node.
+    """The answers of all providers for the kernel of a node.
 
     Args:
         choice: the choice among the reference kernels.
-        providers: those that are asked, in turn.
-        shapes: what is known of the shapes of the node's inputs; None for nothing.
+        providers: the providers to ask, in turn.
+        shapes: the shapes of the node's inputs, as far as known; None for unknown ones.
 
     Returns:
-        Those that are asked, in turn; then all others.
+        The providers that are asked, in turn; then all others.
     """
-    if choice.chosen is None:  # what no reference kernel computes, nobody else does
+    if choice.chosen is None:  # without a reference kernel no provider has one
         return []
     found = list(_asked(choice, providers, shapes))
     others = [one for one in registered_providers() if one not in providers]

@@ -1,4 +1,4 @@
-"""`--random`: what is fed where nothing is given, drawn by dtype and shape; the same in every run."""
+"""`--random`: values for inputs that are not given, drawn by dtype and shape; equal in every run."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -30,13 +30,13 @@ def random_feeds(
 
     Args:
         graph: the graph.
-        fetches: what is asked for.
-        feeds: what is fed.
+        fetches: the tensors and operations asked for.
+        feeds: the values that are given.
         shapes: shapes for tensors; sizes that are unknown here and in the graph are 1.
 
     Raises:
         WrongUse: nothing is known of a shape, or no values of a type can be drawn.
-        InvalidArgumentError: a shape is not that of the tensor.
+        InvalidArgumentError: a shape does not fit its tensor.
         ResourceExhaustedError: a tensor would be larger than the limit.
     """
     tensors = [one for one in fetches if isinstance(one, Tensor)]

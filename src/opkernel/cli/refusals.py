@@ -1,4 +1,4 @@
-"""What sessions of TensorFlow refuse in a graph that can be looked at all the same."""
+"""Faults of a graph that TensorFlow's sessions refuse; the graph can be shown all the same."""
 
 from collections.abc import Iterable
 
@@ -12,7 +12,7 @@ __all__ = ["refusals"]
 
 
 def refusals(graph: Graph, nodes: Iterable[NodeDef]) -> list[str]:
-    """A sentence for each reason to refuse a graph; `nodes` are its own and those of its functions."""
+    """A sentence for each reason to refuse a graph; `nodes` includes the nodes of its functions."""
     internal = [op.name for op in graph.get_operations() if op.name.startswith("_")]
     callers = {function: node.name for node in nodes for function in _functions(node)}
     missing = [one for one in callers if not _is_known(graph, one)]
@@ -57,7 +57,7 @@ def _functions(node: NodeDef) -> list[str]:
 
 
 def _is_known(graph: Graph, name: str) -> bool:
-    """Whether a function has this name, or an op, of which a gradient may be asked for."""
+    """Whether a function or op of this name, whose gradient may be asked for, exists."""
     try:
         graph.function_library.look_up(name)
     except NotFoundError:

@@ -1,4 +1,4 @@
-"""What is registered: ops by names that need not be exact, and values in the words of specs."""
+"""Registered ops by names that need not be exact, and values in the words of specs."""
 
 from opkernel.errors import NotFoundError
 from opkernel.messages import perhaps

@@ -1,4 +1,4 @@
-"""What was computed, as text, as JSON, and in an .npz file."""
+"""Results as text, as JSON, and in an .npz file."""
 
 import math
 import os
@@ -20,7 +20,7 @@ _MAX_SHOWN = 200
 _FILE_WIDTH = 100
 _MAX_EMPTY_ROWS = 1_000_000
 _NUMPY_OWN = 1
-"""What `dtype.isbuiltin` is for the types that come with NumPy."""
+"""The value of `dtype.isbuiltin` for the types that come with NumPy."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,10 +47,10 @@ class Result:
         )
 
     def as_json(self) -> dict[str, Any]:
-        """Its type, shape and values; what is no number in JSON is spelled as a string.
+        """The type, shape and values; a value that is no number in JSON is spelled as a string.
 
         Raises:
-            InvalidArgumentError: it has no elements, but more rows of none than anybody could read.
+            InvalidArgumentError: it has no elements, but more empty rows than a reader could take in.
         """
         shape = list(self.array.shape)
         rows = math.prod(shape[: shape.index(0)]) if 0 in shape else 0
@@ -122,7 +122,7 @@ def write_npz(path: str, results: Sequence[Result]) -> None:
 
 
 def write_arrays(path: str | os.PathLike[str], arrays: Mapping[str, np.ndarray[Any, Any]]) -> None:
-    """Write an .npz file with arrays of any names, those of `np.savez`'s parameters among them.
+    """Write an .npz file with arrays of any names, even the names of `np.savez`'s parameters.
 
     Raises:
         UnavailableError: the file cannot be written.
@@ -160,7 +160,7 @@ def _json(array: np.ndarray[Any, Any]) -> Any:
 
 
 def _texts(value: Any) -> Any:
-    """Strings as text, what is not UTF-8 in them escaped; resources and variants as their repr."""
+    """Strings as text, with bytes outside UTF-8 escaped; resources and variants as their repr."""
     if isinstance(value, list):
         return [_texts(item) for item in value]
     return value.decode("utf-8", "backslashreplace") if isinstance(value, bytes) else repr(value)

@@ -142,7 +142,7 @@ def run(
 
 @dataclass(frozen=True)
 class _Steps:
-    """What was run: the results of the last step, and what each step took."""
+    """The results of the last step, and the time and statistics of each step."""
 
     results: list[Result]
     seconds: list[float]
@@ -151,7 +151,7 @@ class _Steps:
 
 @dataclass(frozen=True)
 class _Report:
-    """What is printed of steps."""
+    """The printed account of steps."""
 
     steps: _Steps
     output: str | None
@@ -219,7 +219,7 @@ def _initialize(session: Session, feeds: dict[Tensor, Any], names: Sequence[str]
 def _random_feeds(
     graph: Graph, fetches: Sequence[str], feeds: dict[Tensor, Any], inputs: Sequence[str]
 ) -> dict[Tensor, Any]:
-    """Values for what is not fed, of the shapes of `--input NAME:SHAPE`."""
+    """Values for inputs that are not fed, of the shapes of `--input NAME:SHAPE`."""
     from opkernel.cli.random_feeds import random_feeds  # of use to few runs
     from opkernel.cli.shapes import given_shapes
 

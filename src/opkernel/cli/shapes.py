@@ -99,7 +99,7 @@ def given_shapes(graph: Graph, inputs: Iterable[str]) -> dict[Tensor, PartialTen
     """The shapes that `--input NAME:SHAPE` gives to tensors.
 
     Raises:
-        WrongUse: one has not this form, or is of the same tensor as another.
+        WrongUse: an option has another form, or names the same tensor as another one.
         NotFoundError: there is no such tensor.
     """
     given: dict[Tensor, PartialTensorShape] = {}

@@ -1,4 +1,4 @@
-"""`opkernel show`: what a model file is, takes, gives, and needs."""
+"""`opkernel show`: the format, inputs, outputs and needs of a model file."""
 
 import math
 from collections import Counter
@@ -98,7 +98,7 @@ def show(
 
 
 def _load(model: InputFile) -> tuple[dict[str, Any], OpError | None]:
-    """What there is to tell of a file, and the error of one whose nodes make no graph."""
+    """The facts of a file, and the error where its nodes make no graph."""
     try:
         graph = load_model(model)
     except (InvalidArgumentError, NotFoundError, UnimplementedError) as error:
@@ -110,7 +110,7 @@ def _load(model: InputFile) -> tuple[dict[str, Any], OpError | None]:
 def _show_nodes(
     model: InputFile, names: tuple[str, ...], wanted: NodeFilter, as_json: bool
 ) -> None:
-    """Show nodes by name, or list those that a filter takes."""
+    """Show nodes by name, or list the nodes that a filter takes."""
     if names and not wanted.is_empty:
         raise WrongUse("--op, --name and --scope list nodes: they go without NODE")
     graph = load_model(model)
@@ -148,7 +148,7 @@ def _facts(graph: Graph) -> dict[str, Any]:
 
 
 def _facts_of_nodes(graph_def: GraphDef) -> dict[str, Any]:
-    """What can be told of nodes that make no graph."""
+    """The facts of nodes that make no graph."""
     functions = graph_def.library.function
     nodes = [*graph_def.node, *[node for function in functions for node in function.node_def]]
     return {

@@ -1,4 +1,4 @@
-"""What a graph takes and gives, seen from outside.
+"""The inputs and outputs of a graph, seen from outside.
 
 A graph with `_Arg` and `_Retval` nodes is the body of a function: it takes its arguments, gives its results.
 """
@@ -28,13 +28,13 @@ def graph_inputs(graph: Graph) -> list[Tensor]:
 
 
 def graph_outputs(graph: Graph) -> list[Tensor]:
-    """What the results of a function's body take, by index.
+    """The tensors that the results of a function's body take, by index.
 
     Of other graphs it is the outputs of the operations that nothing waits for; placeholders and
     constants are none.
 
-    What is inside a loop of TensorFlow 1 is no output: it has a value in each turn, or none. Neither is
-    what is on one branch of a conditional: it has no value where the branch is not taken.
+    A tensor inside a loop of TensorFlow 1 is no output: it has a value in each turn, or none. A tensor
+    on one branch of a conditional is none either: it has no value where the branch is not taken.
 
     Source: TensorFlow tools/graph_transforms/summarize_graph_main.cc.
     """
@@ -75,7 +75,7 @@ def _outside_loops(ends: list[Operation]) -> list[Operation]:
 
 
 def _outside_branches(ends: list[Operation]) -> list[Operation]:
-    """The operations that have a value whatever branches are taken."""
+    """The operations that have a value on every choice of branches."""
     from opkernel.graph.edit.prune import prune_and_order  # few graphs have branches
 
     try:
@@ -88,7 +88,7 @@ def _outside_branches(ends: list[Operation]) -> list[Operation]:
         found = [
             within[tensor.op].union(_begun_by(tensor))
             for tensor in op.inputs
-            if tensor.op in within  # what comes back in a loop is not yet
+            if tensor.op in within  # a tensor that comes back in a loop is not yet
         ]
         joined = join(*found) if found else frozenset()
         within[op] = joined.union(*[within[one] for one in op.control_inputs if one in within])
@@ -104,11 +104,11 @@ def _begun_by(tensor: Tensor) -> list[tuple[Operation, int]]:
 
 
 def find_fetches(graph: Graph, names: Sequence[str]) -> list[Tensor | Operation]:
-    """What names ask for: tensors, or operations that give none; without names all outputs.
+    """The tensors of the names, or operations that give none; without names, all outputs.
 
     Raises:
         NotFoundError: there is none of a name; the message names the graph's own outputs.
-        UnregisteredOpError: there are no names, and what an op of the graph gives is not known.
+        UnregisteredOpError: there are no names, and the outputs of an op of the graph are not known.
         WrongUse: there are no names, and the graph has no outputs.
     """
     if names:
@@ -139,7 +139,7 @@ def _find_fetch(graph: Graph, name: str) -> Tensor | Operation:
 
 
 def find_tensor(graph: Graph, name: str, role: Literal["inputs", "outputs"]) -> Tensor:
-    """The tensor of a name; `x` means `x:0`, and as an output the `_Retval` `x` means what it takes.
+    """The tensor of a name; `x` means `x:0`, and an output `x` that is a `_Retval` means its input.
 
     Raises:
         NotFoundError: there is none; the message names the graph's own inputs or outputs.

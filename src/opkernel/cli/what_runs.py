@@ -1,6 +1,6 @@
-"""What becomes of a node in a step: it runs as it is, as part of another, or not at all; and why.
+"""The fate of a node in a step: it runs as it is, as part of another, or not at all; and why.
 
-The step is the one that feeds the inputs of the graph and fetches those outputs that need the node.
+The step feeds the inputs of the graph and fetches the outputs that need the node.
 """
 
 import re
@@ -22,13 +22,13 @@ _CONSTANT = "Plans have its value as a constant."
 
 @dataclass(frozen=True)
 class WhatRuns:
-    """What becomes of a node.
+    """The fate of a node in a step.
 
     Attributes:
-        sentence: it in a sentence.
-        runs_as: the nodes of the optimised graph that it is, or is part of.
-        because: what the optimisation did to it and to these, `pass: what` each.
-        statements: what the plan has for these nodes.
+        sentence: the fate in a sentence.
+        runs_as: the nodes of the optimised graph that the node became, or became part of.
+        because: the changes of optimisation to the node and to `runs_as`, each as `pass: change`.
+        statements: the lines of the plan for `runs_as`.
     """
 
     sentence: str
@@ -43,12 +43,12 @@ class WhatRuns:
 
 
 def what_runs(graph: Graph, node: str, providers: Sequence[str] = ()) -> WhatRuns | None:
-    """What becomes of a node of a graph; None for a node of a function.
+    """The fate of a node of a graph; None for a node of a function.
 
     Args:
         graph: the graph.
         node: the name of the node.
-        providers: who is asked for kernels; those of every session if empty.
+        providers: the kernel providers to ask; the default ones of a session if empty.
     """
     op = graph.by_name.get(node)
     if op is None:
@@ -98,7 +98,7 @@ def _found(op: Operation, optimized: OptimizedGraph, source: str) -> WhatRuns:
 
 
 def _fused(node: str, optimized: OptimizedGraph, left: Mapping[str, Operation]) -> Operation | None:
-    """The operation that is left of those that a node became part of."""
+    """The remaining operation that a node became part of; None if there is none."""
     wholes = {part: one.node for one in optimized.changes for part in one.parts if part != one.node}
     while node in wholes:
         node = wholes[node]
@@ -106,7 +106,7 @@ def _fused(node: str, optimized: OptimizedGraph, left: Mapping[str, Operation]) 
 
 
 def _sentence(op: Operation, kept: Operation, *, is_in_group: bool) -> str:
-    """How an operation runs that is left."""
+    """How a remaining operation runs."""
     if kept.type == "Const":
         return _CONSTANT
     way = "as it is" if kept.type == op.type else f"as {kept.type}"
@@ -116,7 +116,7 @@ def _sentence(op: Operation, kept: Operation, *, is_in_group: bool) -> str:
 
 
 def _changes(optimized: OptimizedGraph, node: str, *, with_name: bool = False) -> list[str]:
-    """What passes did to a node."""
+    """The changes that passes made to a node."""
     return [
         f"{one.pass_name}: {f'{node} ' if with_name else ''}{one.what}"
         for one in optimized.changes
@@ -125,7 +125,7 @@ def _changes(optimized: OptimizedGraph, node: str, *, with_name: bool = False) -
 
 
 def _statements(source: str, node: str) -> list[str]:
-    """The lines of a plan for a node, after that of the group that it is computed in, where it is."""
+    """The lines of a plan for a node; first the line of its group, where it is computed in one."""
     found = []
     group, group_indent = "", 0
     for line in source.splitlines():

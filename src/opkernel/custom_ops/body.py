@@ -32,7 +32,7 @@ def maker_of(function: Any, op_def: OpDef) -> Callable[..., Any] | None:
     """The maker of kernels for a function with the op's own parameters; None for one of inputs alone.
 
     Raises:
-        InvalidArgumentError: it has a parameter that is none of the op's.
+        InvalidArgumentError: the function has a parameter that is none of the op's.
     """
     if not isinstance(function, FunctionType):
         return None
@@ -52,7 +52,7 @@ def maker_of(function: Any, op_def: OpDef) -> Callable[..., Any] | None:
 
 
 def _with_attrs(function: FunctionType, attrs: Sequence[str]) -> Callable[..., Any]:
-    """What makes, of a node, the function of the inputs: the attrs are filled in by name."""
+    """The maker of the function of a node's inputs: it fills in the attrs by name."""
 
     def make(*, construction: OpKernelConstruction) -> Callable[..., Any]:
         return partial(function, **{name: construction.get_attr(name) for name in attrs})

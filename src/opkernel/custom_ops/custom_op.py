@@ -46,7 +46,7 @@ class CustomOp(Generic[_P, _R]):
 
     Attributes:
         name: The op's name.
-        handle: What `register_op` gave, for the other verbs: `no_gradient(clip.handle)`.
+        handle: The result of `register_op`, for the other verbs: `no_gradient(clip.handle)`.
         __wrapped__: The function.
     """
 
@@ -90,7 +90,7 @@ class CustomOp(Generic[_P, _R]):
             given = self._signature.bind(*args, **kwargs).arguments
         except TypeError as error:
             raise TypeError(f"{self.name}(): {error}") from None
-        from opkernel import raw_ops  # a module that declares ops need not load what runs them
+        from opkernel import raw_ops  # declaring an op does not load the code to run it
 
         call = getattr(raw_ops, self.name)
         outputs: Any = call(**{python_name(name): value for name, value in given.items()})
@@ -127,8 +127,8 @@ class CustomOp(Generic[_P, _R]):
     ) -> Callable[[_F], _F]:
         """Give the op a further kernel: `@clip.kernel(device="GPU")`.
 
-        The function takes what the op takes, in the same order; or it is all that `register_kernel` takes,
-        whose arguments these are.
+        A function takes the op's inputs and attrs in the same order. Anything else that `register_kernel`
+        takes will do, too. The arguments are the same as for `register_kernel`.
 
         Raises:
             InvalidArgumentError: the parameters do not fit the op.
@@ -173,24 +173,24 @@ def op(
 ) -> Any:
     """Make an op of the decorated function: `@op`, or `@op(types={"T": ["float", "double"]})`.
 
-    The hints of its parameters and of its result say what the op takes and gives
-    (`opkernel.custom_ops.hints`): inputs first, then attrs, whose defaults are those of the parameters.
+    The hints of its parameters and of its result give the op's inputs, attrs and outputs
+    (`opkernel.custom_ops.hints`): inputs first, then attrs, which have the defaults of the parameters.
     Several outputs are a NamedTuple of the user's, which names them, or a tuple. The body is the kernel for
     the CPU; a body `...`, or one that raises NotImplementedError, is none.
 
     Args:
         function: The function.
-        name: The op's name; that of the function in CamelCase if there is none.
+        name: The op's name; by default the function's name in CamelCase.
         types: The types that type attrs may be; any type if not said.
         shape_fn: Infers the shapes of the outputs; nothing is known of them by default.
         is_stateful: Calls with equal inputs may differ.
-        traits: What passes may assume of the op, as in `register_op`.
+        traits: The facts that passes may assume of the op, as in `register_op`.
 
     Raises:
         InvalidArgumentError: a hint breaks a rule; the message says which, of which parameter, and what to
             write.
         AlreadyExistsError: there is an op of that name already.
-        TypeError: what is decorated is no function.
+        TypeError: the decorated object is no function.
     """
     caller = sys._getframe(1)
 
@@ -204,7 +204,7 @@ def op(
         op_name = name or _camel_case(function.__name__)
         declare = functools.partial(_declare, op_name, signature, function, is_stateful, traits)
         made = CustomOp(function, op_name, signature, declare, shape_fn)
-        made.handle.build()  # what is wrong with the names comes out here
+        made.handle.build()  # raises the errors of names
         if has_body(function):
             made.kernel(device="CPU")(function)
         return made

@@ -1,4 +1,4 @@
-"""What a type hint of a function says of an op: `Tensor["T"]` is a tensor, all else an attr.
+"""Type hints of a function, read as parts of an op: `Tensor["T"]` is a tensor, all else an attr.
 
     hint                                    in the op
     Tensor["T"], Tensor["float"]            a tensor of the type attr T, or of that type
@@ -76,7 +76,7 @@ class AttrHint:
 
 
 def evaluated(hint: Any, function: FunctionType, local_names: Mapping[str, Any]) -> Any:
-    """A hint that is a string, as under `from __future__ import annotations`, as what it says.
+    """The value of a hint that is a string, as under `from __future__ import annotations`.
 
     Raises:
         InvalidArgumentError: it is no expression, or has names that neither the function's module nor
@@ -95,7 +95,7 @@ def evaluated(hint: Any, function: FunctionType, local_names: Mapping[str, Any])
 
 
 def tensor_hint(hint: Any) -> TensorHint | None:
-    """What a hint says of a tensor or a list of tensors; None where it is that of an attr.
+    """The tensor, or list of tensors, that a hint describes; None where the hint is an attr's.
 
     Raises:
         InvalidArgumentError: the hint of a tensor breaks a rule.
@@ -136,10 +136,10 @@ def _type_word(*element: Any) -> str:
 
 
 def attr_hint(hint: Any) -> AttrHint:
-    """What a hint says of an attr.
+    """The attr that a hint describes.
 
     Raises:
-        InvalidArgumentError: no attr goes with it.
+        InvalidArgumentError: no attr goes with the hint.
     """
     if get_origin(hint) in (list, Sequence):
         item = attr_hint(*get_args(hint))

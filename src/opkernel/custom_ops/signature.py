@@ -27,12 +27,12 @@ Types = Mapping[str, DataType | str | Sequence[DataType | str]]
 
 @dataclass(frozen=True)
 class OpSignature:
-    """What `register_op` is told.
+    """The signature of an op, as `register_op` takes it.
 
     Attributes:
         inputs: The specs of the inputs.
         outputs: The specs of the outputs.
-        attrs: The specs of the attrs, those that inputs determine first.
+        attrs: The specs of the attrs; attrs that inputs determine come first.
         result: A NamedTuple class or `tuple` where a call gives one; None where the output itself.
     """
 
@@ -45,12 +45,12 @@ class OpSignature:
 def read_signature(
     function: FunctionType, types: Types, local_names: Mapping[str, Any]
 ) -> OpSignature:
-    """The signature of an op from that of a function.
+    """The signature of an op from the signature of a function.
 
     Args:
         function: Its parameters and result have hints (`opkernel.custom_ops.hints`), inputs first.
         types: The types that type attrs may be, by attr; any type if not said.
-        local_names: Names that hints may have beside those of the function's module.
+        local_names: Names that hints may have beside the names of the function's module.
 
     Raises:
         InvalidArgumentError: a hint breaks a rule; the message names the function and the parameter.
@@ -72,7 +72,7 @@ class _Reader:
 
     Attributes:
         inputs: The specs of the inputs.
-        attrs: The attrs by name: those that inputs determine, and those that are parameters.
+        attrs: The attrs by name: attrs that inputs determine, and attrs that are parameters.
     """
 
     def __init__(self, function: FunctionType, local_names: Mapping[str, Any]) -> None:
@@ -191,7 +191,7 @@ class _Reader:
         return attr
 
     def read_result(self) -> tuple[list[str], Any]:
-        """The specs of the outputs, and what a call gives them as."""
+        """The specs of the outputs, and the class in which a call returns them."""
         annotation = inspect.signature(self._function).return_annotation
         if annotation is inspect.Signature.empty:
             self._refuse("return", "has no hint; write -> Tensor['T'], or -> None for no outputs")

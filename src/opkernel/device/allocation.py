@@ -124,5 +124,5 @@ def allocate(shape: Sequence[int], dtype: DataType) -> np.ndarray[Any, Any]:
         try:
             return np.empty(shape, kind)
         except (ValueError, TypeError):
-            pass  # the check says what is wrong
+            pass  # the check reports the error
     return np.empty(check_allocation(shape, dtype), kind)

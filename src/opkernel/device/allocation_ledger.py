@@ -27,10 +27,10 @@ class AllocatorStats:
 
     Attributes:
         num_allocs: How many arrays were allocated.
-        bytes_in_use: The size of those that are alive.
+        bytes_in_use: The size of the arrays that are alive.
         peak_bytes_in_use: The largest that `bytes_in_use` was.
         largest_alloc_size: The size of the largest array.
-        bytes_limit: What `bytes_in_use` may not exceed; None without limit.
+        bytes_limit: The most that `bytes_in_use` may be; None without limit.
     """
 
     num_allocs: int = 0
@@ -65,10 +65,10 @@ class AllocRecord:
 
 
 class Allocation(weakref.ref[Array]):
-    """An array that is counted, and what is known of it."""
+    """An array that is counted, with its record."""
 
     __slots__ = ("allocated", "allocation_id", "key", "requested")
-    only_counts = True  # nobody reads the array by it
+    only_counts = True  # the array is not read by it
 
     key: int
     allocation_id: int
@@ -79,11 +79,11 @@ class Allocation(weakref.ref[Array]):
 class AllocationLedger:
     """The arrays of an allocator; used from any thread.
 
-    An array may be collected at any instruction, also while the lock of this object is held. So
-    what is called then only notes it, and all other methods book the notes first.
+    An array may be collected at any instruction, also while the lock of this object is held. So the
+    callback of its end only notes it, and all other methods book the notes first.
 
     Attributes:
-        bytes_limit: What the arrays that are alive may not exceed; None without limit.
+        bytes_limit: The most bytes of arrays that are alive; None without limit.
         total_bytes: The size of all arrays that there were.
     """
 
@@ -146,10 +146,10 @@ class AllocationLedger:
                 self._records.append(AllocRecord(allocated, _now_micros()))
 
     def find(self, array: Array) -> Allocation:
-        """What is known of an array, or of the one whose memory it looks into.
+        """The record of an array, or of the array whose memory it looks into.
 
         Raises:
-            InvalidArgumentError: it is none of this ledger's.
+            InvalidArgumentError: the array is none of this ledger's.
         """
         owner = array.base if isinstance(array.base, np.ndarray) else array
         with self._lock:
@@ -191,7 +191,7 @@ class AllocationLedger:
             return list(self._records)
 
     def clear_stats(self) -> None:
-        """Count anew; what is in use stays so."""
+        """Reset the counts except for memory in use."""
         with self._lock:
             self._book()
             self._num_allocs = self._largest = 0

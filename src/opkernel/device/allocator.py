@@ -1,6 +1,6 @@
-"""Allocators: where arrays come from, and how much of them is in use.
+"""Allocators: the sources of arrays, which count the memory in use.
 
-Nobody hands memory back: it is in use until the last array that looks into it is collected.
+Memory is not handed back: it is in use until the last array that looks into it is collected.
 
 Source: TensorFlow core/framework/allocator.h, cpu_allocator_impl.cc.
 """
@@ -88,7 +88,7 @@ class Allocator(Protocol):
         """The counts; None for allocators that do not count."""
 
     def clear_stats(self) -> bool:
-        """Forget what was counted except what is in use; False for allocators that do not count."""
+        """Reset the counts except for memory in use; False for allocators that do not count."""
 
 
 class CpuAllocator:
@@ -98,7 +98,7 @@ class CpuAllocator:
     `allocate_raw` are aligned as asked, which takes up to `alignment` bytes more.
 
     Args:
-        bytes_limit: What the arrays that are alive may not exceed; None for no limit.
+        bytes_limit: The most bytes of arrays that are alive; None for no limit.
     """
 
     name = "cpu"
@@ -156,7 +156,7 @@ class CpuAllocator:
         return self._ledger.stats
 
     def clear_stats(self) -> bool:
-        """Forget what was counted except what is in use."""
+        """Reset the counts except for memory in use."""
         self._ledger.clear_stats()
         return True
 

@@ -1,4 +1,4 @@
-"""AllocatorAttributes: what memory a tensor needs beyond being memory of its device.
+"""AllocatorAttributes: the kind of memory that a tensor needs, beyond its device.
 
 Source: TensorFlow core/framework/allocator.h.
 """
@@ -16,7 +16,7 @@ class AllocatorAttributes:
     """Wishes that an allocator has to grant.
 
     Attributes:
-        on_host: In the memory of the host, whatever the device.
+        on_host: In the memory of the host, for every device.
         nic_compatible: Reachable by the network card.
         gpu_compatible: Of the host, and reachable by an accelerator.
         scope_id: Of a scoped allocator's region, if positive; 0 for any.

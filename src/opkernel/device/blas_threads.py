@@ -20,7 +20,7 @@ __all__ = ["MATRIX_PRODUCTS", "one_blas_thread", "openblas_functions"]
 MATRIX_PRODUCTS = frozenset(
     {"BatchMatMul", "BatchMatMulV2", "BatchMatMulV3", "Einsum", "MatMul", "_FusedMatMul"}
 )
-"""Ops of which a small one spends a good part of its time on holding BLAS, unless it is held."""
+"""Ops that, if small, spend a good part of their time on holding BLAS, unless it is held already."""
 
 _PREFIXES = ("scipy_openblas", "openblas")
 _SUFFIXES = ("64_", "_64", "")
@@ -64,7 +64,7 @@ class _OneBlasThread:
 
     @property
     def holds(self) -> bool:
-        """Whether it does what it says, NumPy's BLAS being one that is known."""
+        """Whether holding has an effect: NumPy's BLAS is a known one."""
         return _openblas() is not None
 
     def __enter__(self) -> None:
@@ -88,7 +88,7 @@ class _OneBlasThread:
         self._lock.release()
 
     def after_fork_in_child(self) -> None:
-        """The child has none of the threads that are within a block."""
+        """Start anew: the child has none of the threads that are within a block."""
         if self.users:
             self.users = 0
             self._let_go()

@@ -1,8 +1,8 @@
 """Budget: the memory and the time that a command, a session or a step may take.
 
-A budget belongs to the thread that works under it, and to those that it hands work to. Whoever takes
-memory whose size the data decides asks before it does (`check_allocation`, and what decodes tensors);
-arrays that outlive a kernel are counted until they are collected; whoever works for long asks now and
+A budget belongs to the thread that works under it, and to the threads that it hands work to. Code asks
+before it takes memory whose size the data decides (`check_allocation`, and the decoding of tensors).
+Arrays that outlive a kernel are counted until they are collected. Code that works for long asks now and
 then whether there is time left. Without a budget nothing is counted.
 """
 
@@ -32,14 +32,14 @@ class Budget:
         memory_limit_bytes: The most bytes at once; None for as many as the outer budget has.
         deadline: When time is up, by `time.monotonic()`; None for as long as the outer budget has.
         outer: The budget around it, where there is one.
-        of_each: The limit is one for each tensor: nothing is counted here, and what a file holds as
-            it is may be larger.
+        of_each: The limit is one for each tensor: nothing is counted here, and a tensor that a file
+            holds as it is may be larger.
         work: How much may be computed, as `kernel/work.py` guesses; None for any amount.
         is_of_step: Whether it ends with a step, while kernels that are made meanwhile stay.
 
     Attributes:
         deadline: When time is up; None for never.
-        lasting: The budget that what kernels keep counts in.
+        lasting: The budget that counts the memory that kernels keep.
     """
 
     def __init__(
@@ -81,7 +81,7 @@ class Budget:
 
         Args:
             num_bytes: How many.
-            what: What they are for.
+            what: The thing that they are for.
             is_stored: Whether they are copied from a file as they are.
         """
         budget: Budget | None = self
@@ -103,7 +103,7 @@ class Budget:
 
         Args:
             array: The array; NumPy scalars and the like are not counted.
-            content_bytes: What its objects take.
+            content_bytes: The bytes of its objects.
 
         Raises:
             ResourceExhaustedError: it is too much.
@@ -121,7 +121,7 @@ class Budget:
             budget._held.add(owner, size, size)
 
     def spend(self, work: int) -> None:
-        """Note what is about to be computed.
+        """Note work that is about to be done.
 
         Raises:
             ResourceExhaustedError: that is too much.
@@ -135,7 +135,7 @@ class Budget:
             budget = budget._outer
 
     def check_time(self, doing: str, name: str = "") -> None:
-        """Raise DeadlineExceededError where time is up; `doing` and `name` tell what was under way."""
+        """Raise DeadlineExceededError where time is up; `doing` and `name` tell the work under way."""
         if self.deadline is not None and time.monotonic() > self.deadline:
             what = f"{doing} {name!r}" if name else doing
             raise DeadlineExceededError(f"Timed out while {what}")
@@ -147,7 +147,7 @@ class Budget:
 
 
 def owner_of(array: Any) -> np.ndarray[Any, Any] | None:
-    """The array that has the memory of another one; None for what is no array."""
+    """The array that owns the memory of an array; None for other values."""
     if not isinstance(array, np.ndarray):
         return None
     owner: np.ndarray[Any, Any] = array
@@ -177,8 +177,8 @@ def check_time(doing: str, name: str = "") -> None:
     """Raise DeadlineExceededError where the time of this thread's budget is up.
 
     Args:
-        doing: What is under way: "folding constants".
-        name: The node, function or file that it is done to.
+        doing: The work under way: "folding constants".
+        name: The node, function or file that the work is on.
     """
     budget = _current.get()
     if budget is not None:

@@ -68,7 +68,7 @@ class Device(Protocol):
         """An array of the host with the values of a tensor of the device."""
 
     def get_allocator(self, attr: AllocatorAttributes) -> Allocator:
-        """The allocator for memory of the given kind, whatever its scope."""
+        """The allocator for memory of the given kind; the scope does not count."""
 
     def get_scoped_allocator(self, attr: AllocatorAttributes, step_id: int) -> Allocator:
         """The allocator of the field that `attr.scope_id` names in a step.

@@ -1,4 +1,4 @@
-"""Device factories: what makes the devices of a type, and which types nodes prefer.
+"""Device factories, which make the devices of a type, and the types that nodes prefer.
 
 State: `_factories`, by device type; `register_device_factory` fills it. `version` counts its changes.
 Source: TensorFlow core/framework/device_factory.{h,cc}.
@@ -50,7 +50,7 @@ class DeviceOptions:
 
     Attributes:
         count: How many devices of the type there are to be; None for as many as the factory likes.
-        name_prefix: What their full names begin with: job, replica and task.
+        name_prefix: The beginning of their full names: job, replica and task.
         intra_op_threads: How many threads a kernel may spread its work over; one a processor if 0.
     """
 
@@ -89,12 +89,12 @@ version = 0
 def register_device_factory(
     device_type: str, factory: DeviceFactory, *, priority: int = DEFAULT_PRIORITY
 ) -> None:
-    """Register what makes the devices of a type.
+    """Register the factory of the devices of a type.
 
     Args:
         device_type: The type, as kernels are registered for it.
         factory: Takes the place of one of lower priority, or of one of its own class.
-        priority: Nodes that may run on several types run on that of the highest priority.
+        priority: Nodes that may run on several types run on the type of the highest priority.
 
     Raises:
         AlreadyExistsError: the type has another factory of the same priority.
@@ -115,9 +115,9 @@ def register_device_factory(
 
 
 def unregister_device_factory(device_type: str) -> None:
-    """Forget what makes the devices of a type; sessions keep those that they have.
+    """Forget the factory of the devices of a type; sessions keep the devices that they have.
 
-    A factory whose place it took makes them again.
+    A factory that it had replaced makes them again.
     """
     gone = _factories.pop(device_type, None)
     if gone is not None and gone.instead_of is not None:
@@ -188,6 +188,6 @@ def has_own_memory(device_type: str) -> bool:
 
 
 def device_types() -> list[str]:
-    """The types that have a factory, those that nodes prefer first."""
+    """The types that have a factory, in the order in which nodes prefer them."""
     load_device_types(["CPU"])
     return sorted(_factories, key=lambda name: (-_factories[name].priority, name))

@@ -22,7 +22,7 @@ __all__ = ["DeviceMgr", "new_devices"]
 
 
 class DeviceMgr:
-    """Some devices, the first of which is that of the caller.
+    """Some devices; the first is the caller's.
 
     Attributes:
         all: The devices.
@@ -92,12 +92,12 @@ def new_devices(
     intra_op_threads: int = 0,
     but: Collection[str] = (),
 ) -> list[LocalDevice]:
-    """The devices of a session: CPUs first, then those of all other types that have a factory.
+    """The devices of a session: CPUs first, then the devices of all other types with a factory.
 
     Args:
         device_count: How many there are to be by type; plugins are loaded for types without a
             factory, which are passed over if there are none.
-        name_prefix: What their full names begin with.
+        name_prefix: The beginning of their full names.
         intra_op_threads: As DeviceOptions says.
         but: Types that are left out.
 

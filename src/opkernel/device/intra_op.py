@@ -1,7 +1,7 @@
 """Intra-op threads: one kernel's work shared out among threads.
 
-The parts of a kernel's work are taken one after the other by the calling thread and by helpers of the
-process, whoever is free. The caller never waits for a helper that has not begun: where all are busy,
+The calling thread and the helpers of the process take the parts of a kernel's work one after the other,
+as each becomes free. The caller never waits for a helper that has not begun: where all are busy,
 or asleep, it does the work alone. So kernels on threads of their own cannot lock each other out, and
 a processor that is busy with something else costs no more than the part it had taken.
 
@@ -70,10 +70,10 @@ def cut(size: int, parts: int, multiple: int = 1) -> list[slice]:
 
 
 def shard(work: Callable[[_Part], object], parts: Sequence[_Part]) -> None:
-    """Call `work` with each part, on several threads, BLAS being held to the thread that calls it.
+    """Call `work` with each part, on several threads; BLAS is held to the thread that calls it.
 
     Args:
-        work: Computes one part; what it raises is raised here, and parts not begun are left out.
+        work: Computes one part; its error is raised here, and parts not begun are left out.
         parts: Independent parts of the work.
     """
     budget = current_budget()
@@ -185,7 +185,7 @@ class _Helpers:
             del work
 
     def forget(self) -> None:
-        """After a fork the child has none of the threads."""
+        """Forget the threads, none of which a child has after a fork."""
         self.__init__()  # type: ignore[misc]  # nothing of the parent's may stay
 
 

@@ -93,17 +93,17 @@ class LocalDevice:
         return f"<device {self.name}>"
 
     def try_get_device_context(self) -> Any:
-        """What kernels on it are given as `op_device_context`: nothing, unless a device overrides it."""
+        """The `op_device_context` of kernels on the device: None, unless a device overrides it."""
         return None
 
     @property
     def has_own_memory(self) -> bool:
-        """Whether its tensors are no arrays of the host: what comes or leaves is copied."""
+        """Whether its tensors are no arrays of the host, so that tensors are copied on the way in and out."""
         return self.array_namespace is not np
 
     @cached_property
     def overrides_compute(self) -> bool:
-        """Whether the class computes kernels in its own way; those of others are called directly."""
+        """Whether the class computes kernels in its own way; kernels of other devices are called directly."""
         kind = type(self)
         own = kind.compute, kind.compute_async
         return own != (LocalDevice.compute, LocalDevice.compute_async)
@@ -112,7 +112,7 @@ class LocalDevice:
         """Compute an OpKernel in an OpKernelContext.
 
         A class that overrides this sees every computation of a synchronous kernel on the device, and
-        decides what becomes of it. What it raises is the node's error.
+        decides how it is done. An error raised here is the node's error.
 
         Source: Device::Compute in TensorFlow core/common_runtime/device.h.
         """
@@ -151,7 +151,7 @@ class LocalDevice:
         return ThreadPoolExecutor(threads, thread_name_prefix="opkernel intra-op")
 
     def close(self) -> None:
-        """Drop the resources, and end the threads once they have done what they were given."""
+        """Drop the resources, and end the threads once they have done their work."""
         if "resource_manager" in self.__dict__:
             self.resource_manager.clear()
         if "intra_op_pool" in self.__dict__:

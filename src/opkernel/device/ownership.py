@@ -1,24 +1,24 @@
 """Ownership of arrays: who may write where. The rules stand here; others ask.
 
-An array belongs to all who can see it, and nobody writes to it. These may all the same:
+An array belongs to all who can see it, and is not written to. There are three exceptions:
 
-1. **Who made it**, until it is handed on: a kernel writes to what it has allocated, and to what it is
-   given as `out`. What it returned it never touches again.
+1. **The maker of an array**, until the array is handed on: a kernel writes to arrays that it has allocated,
+   and to its `out`. It never touches an array again that it has returned.
 2. **A plan, by liveness** (`runtime/plan/forwarding.py`). A plan knows who reads its locals. An
    element-wise function may write its result over an operand that dies there, where a kernel that
    claims to give new memory made the operand, and nothing but such functions has read it. Nothing is
    counted, so this holds on every Python.
-3. **Who has the only reference** (`others`): of a context's inputs, for kernels that claim
+3. **The holder of the only reference** (`others`): of a context's inputs, for kernels that claim
    `forwards_inputs` (`kernel/context/forwarding.py`); of the operands that die in a group of
    element-wise nodes (`runtime/plan/elementwise/tiled.py`); of the array of a variable
    (`ops/variables/shared_tensor.py`); of a dead array that is remembered to be given out again
-   (`recycling`). A view has a reference to the array whose memory it shows. What is taken over is a
-   whole array: one that owns its memory, has its elements side by side, and may be written to
+   (`recycling`). A view has a reference to the array whose memory it shows. Only a whole array is
+   taken over: one that owns its memory, has its elements side by side, and may be written to
    (`is_whole`).
 
 Rule 3 asks `counts_mean_ownership` first. Without Python's lock counts are kept by each thread for
 itself, and some references are not counted. A tracer, profiler or debugger holds frames, and shows
-or keeps what is in them. There nobody owns anything by counts: results are the same, in new memory.
+or keeps their contents. There counts prove no ownership: results are the same, in new memory.
 It is asked where all else allows to take over, a hundredth of what the new memory would cost, so that
 a debugger that is started within a step counts, too.
 """
@@ -40,7 +40,7 @@ _tool = getattr(getattr(sys, "monitoring", None), "get_tool", None)
 
 
 def counts_mean_ownership() -> bool:
-    """Whether who has the only reference to an array is the only one who can see it."""
+    """Whether the holder of the only reference to an array is the only one who can see the array."""
     if sys.gettrace() is not None or sys.getprofile() is not None:
         return False
     if _tool is not None and any(_tool(number) is not None for number in _TOOLS):
@@ -49,7 +49,7 @@ def counts_mean_ownership() -> bool:
 
 
 def others(holder: Sequence[Any] | Mapping[Any, Any], key: Any) -> int:
-    """How many references there are to `holder[key]` beside that of the holder."""
+    """The number of references to `holder[key]` beside the holder's own."""
     return sys.getrefcount(holder[key]) - _COUNTED
 
 

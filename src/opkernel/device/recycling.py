@@ -2,9 +2,9 @@
 
 The system takes the memory of large arrays back when they die, and clears every page that it gives
 out again; a virtual machine may even have to get it from its host. So arrays from `recycled` are
-remembered, and one that nobody else refers to any more, be it by a view, is given out again.
+remembered, and an array without other references, even by a view, is given out again.
 
-All that are remembered, those in use included, have `_MAX_BYTES` at most. They are forgotten when a
+All remembered arrays, even the ones in use, have `_MAX_BYTES` at most. They are forgotten when a
 session is closed, and when kernels have had no work for a while (`intra_op`).
 """
 
@@ -26,16 +26,16 @@ __all__ = ["forget", "forget_recycled", "is_recycled", "recycled"]
 Array = np.ndarray[Any, Any]
 
 _MIN_BYTES = 32 << 20
-"""The C library keeps what is smaller for itself when it is freed."""
+"""The C library keeps the memory of smaller arrays when they are freed."""
 
 _MAX_BYTES = 256 << 20
 
-# Of glibc it is true once an array of that size was freed; until then each is fresh pages.
+# glibc does so only after an array of about that size was freed; until then each is fresh pages.
 np.empty(_MIN_BYTES - (64 << 10), np.uint8)
 
 
 class _Recycler:
-    """Remembers arrays by their ids, those given out last at the end."""
+    """Remembers arrays by their ids, the ones given out last at the end."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -75,7 +75,7 @@ class _Recycler:
 def _is_free(
     arrays: Mapping[int, Array], key: int, shape: tuple[int, ...], dtype: np.dtype[Any]
 ) -> bool:
-    """Whether an array is as wanted, and nobody else has it."""
+    """Whether an array is as wanted, and has no other references."""
     if others(arrays, key) > 0:
         return False
     array = arrays[key]

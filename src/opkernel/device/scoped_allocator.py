@@ -40,10 +40,10 @@ class Field:
     """A part of a backing array.
 
     Attributes:
-        scope_id: What AllocatorAttributes call it.
+        scope_id: The id that AllocatorAttributes carry.
         offset: Where it begins, in bytes.
-        bytes_requested: What the tensor takes.
-        bytes_allocated: What it takes up to the next field, which is aligned.
+        bytes_requested: The bytes of the tensor.
+        bytes_allocated: The bytes up to the next field, which is aligned.
     """
 
     scope_id: int
@@ -81,7 +81,7 @@ class ScopedAllocator:
         name: Its name, for messages.
         fields: Its parts.
         expected_call_count: How many fields will be asked for; then it is forgotten.
-        container: What forgets it.
+        container: The container that forgets it.
 
     Raises:
         InternalError: the array is too small for the fields.
@@ -285,7 +285,7 @@ class ScopedAllocatorMgr:
         self._lock = threading.Lock()
 
     def get_container(self, step_id: int) -> ScopedAllocatorContainer:
-        """Those of a step; new where there are none yet."""
+        """The scoped allocators of a step; new where there are none yet."""
         with self._lock:
             found = self._containers.get(step_id)
             if found is None:
@@ -293,7 +293,7 @@ class ScopedAllocatorMgr:
             return found
 
     def cleanup(self, step_id: int) -> None:
-        """Forget those of a step."""
+        """Forget the scoped allocators of a step."""
         with self._lock:
             self._containers.pop(step_id, None)
 

@@ -1,6 +1,6 @@
-"""Scratch memory: what a kernel needs while it computes one tile.
+"""Scratch memory, which a kernel needs while it computes one tile.
 
-Each thread keeps what it used last, so that tile after tile, and kernel after kernel, works in memory
+Each thread keeps the memory used last, so that tile after tile, and kernel after kernel, works in memory
 that is in the processor's cache. Fresh memory costs more than the arithmetic of most kernels.
 """
 
@@ -22,7 +22,7 @@ _KEPT_BYTES = 8 << 20
 
 
 class _Buffers(threading.local):
-    """The buffers of a thread, by what they are for."""
+    """The buffers of a thread, by their purpose."""
 
     def __init__(self) -> None:
         self.of: dict[str, np.ndarray[Any, Any]] = {}

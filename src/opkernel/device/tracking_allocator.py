@@ -1,4 +1,4 @@
-"""TrackingAllocator: charges what is allocated through it to one user of an allocator.
+"""TrackingAllocator: charges allocations through it to one user of an allocator.
 
 Source: TensorFlow core/framework/tracking_allocator.cc.
 """
@@ -23,7 +23,7 @@ class AllocatedSizes(NamedTuple):
     Attributes:
         total: All that was allocated.
         high_watermark: The most that was alive at a time.
-        still_live: What is alive.
+        still_live: The bytes that are alive.
     """
 
     total: int
@@ -74,7 +74,7 @@ class TrackingAllocator:
         return self._ledger.find(array).allocated
 
     def allocation_id(self, array: Array) -> int:
-        """The number of the allocation among those of this object, from 1."""
+        """The number of the allocation among the allocations of this object, from 1."""
         return self._ledger.find(array).allocation_id
 
     def get_stats(self) -> AllocatorStats | None:

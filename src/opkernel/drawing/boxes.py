@@ -1,4 +1,4 @@
-"""Boxes and the links between them: what is laid out."""
+"""Boxes and the links between them, which a layout places."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ Point = tuple[float, float]
 
 @dataclass(slots=True, eq=False)
 class Box:
-    """What takes room in a drawing.
+    """A thing that takes room in a drawing.
 
     Attributes:
         width: its width.

@@ -27,7 +27,7 @@ class DrawnView:
 
     Attributes:
         number: its number, from 0 on.
-        view: what it shows.
+        view: the view that is drawn.
         above: the view in which its scope is closed; None for a whole graph or function.
         function: the name of the function that it is of; empty for the graph.
     """
@@ -48,12 +48,12 @@ class Drawing:
 
     Args:
         graph: the graph.
-        most_boxes: how many boxes there are at most in all views; what has no view then is told.
+        most_boxes: the most boxes in all views; `left_out` counts the nodes that have no view then.
         with_kernels: whether the kernels of nodes are told.
-        seconds: how long nodes take in a step, by name; those in functions as `call/node`.
+        seconds: how long nodes take in a step, by name; a node in a function is named `call/node`.
 
     Attributes:
-        views: the views: that of the graph first, then those of the functions and of closed scopes.
+        views: the view of the graph first, then the views of the functions and of closed scopes.
         left_out: how many nodes stand in no view.
         total_seconds: the time of all nodes of the graph.
     """
@@ -107,7 +107,7 @@ class Drawing:
             waiting += [(inner, index, drawn, function) for inner in drawn.view.closed]
 
     def _target(self, item: Item, is_port: bool) -> str:
-        """The view that a box leads to, by its id: of a closed scope, a function, or what is outside."""
+        """The view that a box leads to, by its id: of a closed scope, a function, or a node outside."""
         found: DrawnView | None = None
         if isinstance(item, Scope):
             found = self._view_of.get(item)
@@ -124,7 +124,7 @@ def _nowhere(item: Item, is_port: bool) -> str:
 
 
 def _shown(frame: Frame) -> Iterator[Item]:
-    """What stands in a view: boxes, and open scopes."""
+    """The contents of a view: boxes, and open scopes."""
     yield frame.scope
     yield from frame.drawn
     for inner in frame.frames.values():

@@ -24,7 +24,7 @@ _BOLD = 1.14
 
 @dataclass(slots=True, frozen=True)
 class Line:
-    """A line in a box, and what it tells: `name`, `op`, `shape`, `folded` or `time`."""
+    """A line in a box, and its kind: `name`, `op`, `shape`, `folded` or `time`."""
 
     kind: str
     text: str
@@ -58,7 +58,7 @@ def time_text(seconds: float) -> str:
 
 
 def port_label(item: Item) -> str:
-    """What stands at the rim of a view for what is outside of it."""
+    """The label at the rim of a view for an item outside of it."""
     if isinstance(item, Leaf):
         return shortened(item.node.name)
     return shortened(item.label if item.is_part else f"{item.name}/")
@@ -87,7 +87,7 @@ def _of_node(leaf: Leaf) -> Iterator[Line]:
 
 
 def _short_name(name: str, taker: str) -> str:
-    """What tells a constant from others: its name in the scope of who takes it, or the end of it."""
+    """The short name of a constant: its name in the scope of the node that takes it, or the name's end."""
     for scope in (f"{taker}/", f"{taker.rpartition('/')[0]}/"):
         if name.startswith(scope):
             return name.removeprefix(scope)

@@ -1,8 +1,8 @@
-"""Layers of a drawing: which row each box stands in, and the order of the boxes in a row.
+"""Layers of a drawing: the row of each box, and the order of the boxes in a row.
 
-These are the first steps of Sugiyama's method: links that close a cycle are turned round, boxes get the
-row after those that lead to them, links that pass rows get a joint in each, and sweeps of barycentres
-take crossings out.
+These are the first steps of Sugiyama's method. Links that close a cycle are turned round. A box gets the
+row after the boxes that lead to it. Links that pass rows get a joint in each. Sweeps of barycentres take
+crossings out.
 """
 
 from __future__ import annotations
@@ -100,7 +100,7 @@ class Layers:
 def _sort_by_barycentre(
     row: list[Box], fixed: Sequence[Box], neighbours: Mapping[Box, list[tuple[Box, float, float]]]
 ) -> None:
-    """Put a row in the order of the middles of what its boxes are linked to; others stay near."""
+    """Order a row by the middles of the neighbours of its boxes; boxes without neighbours stay near."""
     places = {box: place + 0.0 for place, box in enumerate(fixed)}
     keys = {}
     last = -1.0
@@ -136,7 +136,7 @@ def _turn_back_links(boxes: Sequence[Box], links: Sequence[Link]) -> None:
 
 
 def _ranks(boxes: Sequence[Box], links: Sequence[Link]) -> dict[Box, int]:
-    """The row of each box: after what leads to it, and where the row is not too wide."""
+    """The row of each box: after the boxes that lead to it, and where the row is not too wide."""
     sources: dict[Box, list[Box]] = defaultdict(list)
     targets: dict[Box, list[Box]] = defaultdict(list)
     for link in links:
@@ -152,7 +152,7 @@ def _ranks(boxes: Sequence[Box], links: Sequence[Link]) -> dict[Box, int]:
             rank += 1
         ranks[box] = rank
         widths[rank] += box.width
-    for box in reversed(order):  # what nothing leads to stands just above where it is used
+    for box in reversed(order):  # a box that nothing leads to stands just above its use
         below = [ranks[target] for target in targets[box] if target in ranks]
         if not sources[box] and below and widths[min(below) - 1] + box.width <= _WIDEST_ROW:
             widths[ranks[box]] -= box.width
@@ -168,7 +168,7 @@ def _in_order(
     sources: Mapping[Box, Sequence[Box]],
     targets: Mapping[Box, Sequence[Box]],
 ) -> list[Box]:
-    """Boxes after those that lead to them."""
+    """The boxes, each after the boxes that lead to it."""
     inside = set(boxes)
     waits = {box: sum(source in inside for source in sources.get(box, ())) for box in boxes}
     order = [box for box in boxes if not waits[box]]

@@ -1,4 +1,4 @@
-"""Layered layout: boxes in rows, what leads to a box above it, links as lines between the rows.
+"""Layered layout: boxes in rows, each below the boxes that lead to it, and links as lines between rows.
 
 Source: Sugiyama, Tagawa, Toda, Methods for Visual Understanding of Hierarchical System Structures; the
 places in a row are those of least squares, found by pooling neighbours (isotonic regression).
@@ -97,7 +97,7 @@ def _place_in_rows(layers: Layers) -> None:
 
 
 def _place_row(row: Sequence[Box], linked: Sequence[list[tuple[Box, float, float]]]) -> None:
-    """Put the boxes of a row as near as there is room to below, or above, what they are linked to."""
+    """Put the boxes of a row below, or above, the boxes that they are linked to, as near as there is room."""
     pools: list[list[float]] = []  # the weight, the weighted sum of places, the number of boxes
     offsets = []
     offset = 0.0

@@ -1,4 +1,4 @@
-"""What a drawing tells of each node: of a graph, or of the body of a function."""
+"""The facts that a drawing tells of each node of a graph, or of the body of a function."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class Node:
             for, with `^` before the name.
         outputs: the types and shapes of its outputs: `float32 [?,10]`.
         details: further lines: attrs, device.
-        kernel: the class of its kernel; empty where it needs none, or nobody asked.
+        kernel: the class of its kernel; empty where it needs none, or where kernels were not asked for.
         seconds: how long it takes in a step; None where it was not measured.
         functions: the functions of the library that it calls.
         is_missing: whether no kernel of the process fits it.
@@ -190,7 +190,7 @@ def _details(node: NodeDef) -> Iterator[str]:
 
 
 def called_functions(node: NodeDef) -> Iterator[str]:
-    """The names of functions that a node may call: its op, and those in its attrs."""
+    """The names of functions that a node may call: its op, and functions in its attrs."""
     yield node.op
     for value in node.attr.values():
         if value.HasField("func"):

@@ -32,8 +32,8 @@ def html_page(graph: Graph, title: str, seconds: Mapping[str, float] | None = No
 
     Args:
         graph: the graph.
-        title: what the page is called.
-        seconds: how long nodes take in a step, by name; those in functions as `call/node`.
+        title: the title of the page.
+        seconds: how long nodes take in a step, by name; a node in a function is named `call/node`.
     """
     drawing = Drawing(graph, most_boxes=_MOST_IN_PAGE, with_kernels=True, seconds=seconds)
     sections = "\n".join(_section(drawing, view) for view in drawing.views)
@@ -96,7 +96,7 @@ def notebook_html(graph: Graph) -> str:
 def _folded(
     drawing: Drawing, view: DrawnView, inner: Mapping[DrawnView | None, list[DrawnView]]
 ) -> Iterator[str]:
-    """A view, and those of the scopes that are closed in it."""
+    """A view, and the views of the scopes that are closed in it."""
     yield f'<div class="ok-scroll" style="max-height:640px">{drawing.svg(view, has_links=False)}</div>'
     for one in inner.get(view, []):
         yield from _details(drawing, one, inner)
@@ -123,7 +123,7 @@ def _section(drawing: Drawing, view: DrawnView) -> str:
 
 
 def _tree(drawing: Drawing) -> Iterator[tuple[DrawnView, int]]:
-    """The views, each before those of the scopes in it, and how deep they are."""
+    """The views and their depths, each view before the views of the scopes in it."""
     inner: dict[DrawnView | None, list[DrawnView]] = {}
     for view in drawing.views:
         inner.setdefault(view.above, []).append(view)
@@ -139,7 +139,7 @@ def _link(view: DrawnView) -> str:
 
 
 def _name(view: DrawnView) -> str:
-    """What a view is called: the name of its scope within that of the view above it."""
+    """The title of a view: the name of its scope within the scope of the view above it."""
     if view.above is None:
         name = f"function {shortened(view.function, _LONGEST)}" if view.function else "graph"
     elif view.scope.is_part:
@@ -154,7 +154,7 @@ def _name(view: DrawnView) -> str:
 
 
 def _facts(graph: Graph, drawing: Drawing, more: str) -> str:
-    """What stands above the drawing; and what to do for `more` of it."""
+    """The line above the drawing; `more` tells how to see nodes that are not drawn."""
     parts = [f"{len(graph):,} operations"]
     if functions := len(graph.function_library):
         parts.append(f"{functions:,} functions")

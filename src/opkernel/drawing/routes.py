@@ -13,7 +13,7 @@ __all__ = ["End", "ScopeIndex", "Stretch", "Stretches", "find_stretches"]
 
 
 class ScopeIndex:
-    """Where nodes stand in the tree of scopes, and which node takes what."""
+    """The places of nodes in the tree of scopes, and the edges between nodes."""
 
     def __init__(self, root: Scope) -> None:
         self.root = root
@@ -73,14 +73,14 @@ class Stretch:
 
 
 End: TypeAlias = tuple[Item | None, Item]
-"""What a line touches in an open scope: a child, the scope's own rim (None); and whose port it is."""
+"""The end of a line in an open scope: a child, or the scope's own rim (None); and the port's item."""
 
 Stretches: TypeAlias = dict[Scope, dict[tuple[End, End], Stretch]]
 """The lines in each open scope, by their ends."""
 
 
 def find_stretches(index: ScopeIndex, scope: Scope, opened: Mapping[Scope, None]) -> Stretches:
-    """What lines there are in each open scope, from which end to which."""
+    """The lines in each open scope, by their ends."""
     found: Stretches = {}
     edges = index.edges_of(scope)
     paths = {
@@ -103,9 +103,9 @@ def find_stretches(index: ScopeIndex, scope: Scope, opened: Mapping[Scope, None]
 def _visible_path(
     index: ScopeIndex, scope: Scope, opened: Mapping[Scope, None], leaf: Leaf
 ) -> list[Item]:
-    """The open scopes around what stands for a node, from the view on, and that itself.
+    """The path to the item that stands for a node: the open scopes from the view on, and the item.
 
-    For a node outside of the view it is what stands at the rim alone: the largest scope around the node
+    For a node outside of the view the path is the item at the rim alone: the largest scope around the node
     that the view is not in.
     """
     path = index.path(leaf)

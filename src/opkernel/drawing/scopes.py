@@ -1,8 +1,8 @@
 """Scopes: the nodes of a graph as a tree, by the slashes in their names.
 
-Constants stand with the nodes that take them. A scope of one node is that node, a scope of one scope is
-one with it, and a scope of many nodes is cut into parts of consecutive ones, so that what is drawn at a
-time stays small.
+Constants stand with the nodes that take them. A scope of one node becomes that node. A scope of one scope
+is joined with it. A scope of many nodes is cut into parts of consecutive ones, so that each drawing stays
+small.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class Scope:
     Attributes:
         name: its full name; empty for the whole graph.
         label: the name that it has in the scope around it.
-        children: what is in it, in the order of the graph.
+        children: the nodes and scopes in it, in the order of the graph.
         is_part: whether it is a part of a scope that has too many nodes.
     """
 
@@ -67,7 +67,7 @@ Item: TypeAlias = Leaf | Scope
 
 
 def scope_tree(nodes: Sequence[Node]) -> Scope:
-    """The scopes of nodes; those that are folded into others are left out."""
+    """The scopes of nodes; nodes that are folded into others are left out."""
     kept = _fold_constants(nodes)
     root = Scope("", "")
     scopes = {"": root}
@@ -127,7 +127,7 @@ def _join_namesakes(scopes: dict[str, Scope]) -> None:
 
 
 def _simplify(root: Scope) -> None:
-    """Take scopes of one child away, and cut those of too many."""
+    """Take scopes of one child away, and cut scopes of too many."""
     order: list[Scope] = []
     stack = [root]
     while stack:
@@ -151,7 +151,7 @@ def _without_lonely_scope(item: Item) -> Item:
 
 
 def _first(item: Item) -> Item:
-    """The first thing in a part; what is no part is its own."""
+    """The first thing in a part; the thing itself if it is no part."""
     while isinstance(item, Scope) and item.is_part:
         item = item.children[0]
     return item

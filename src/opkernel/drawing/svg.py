@@ -41,8 +41,8 @@ def view_svg(view: View, target: Target, total_seconds: float = 0.0) -> str:
 
     Args:
         view: the view.
-        target: what boxes lead to.
-        total_seconds: the time of all nodes, of which the hot ones take a part.
+        target: gives the view that a box leads to.
+        total_seconds: the time of all nodes; shares of it tell how hot a node is.
     """
     frame = view.frame
     width, height = frame.width + 2 * _MARGIN, frame.height + 2 * _MARGIN
@@ -60,7 +60,7 @@ class _Writer:
         self._total = total_seconds
 
     def frame(self, frame: Frame, x: float, y: float) -> Iterator[str]:
-        """What is in an open scope, from its corner on."""
+        """The contents of an open scope, from its corner on."""
         for inner in frame.frames.values():
             yield from self._open_scope(inner, x, y)
         yield f'<g transform="translate({x:.1f} {y:.1f})">'

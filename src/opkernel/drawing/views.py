@@ -1,7 +1,7 @@
-"""Views: what is drawn at a time, a scope with what is in it, scopes that are small enough opened.
+"""Views: a view draws one scope with its contents; scopes in it that are small enough are opened.
 
-Lines are drawn between what can be seen. A line that enters an open scope passes its rim at a port; what
-is outside of the view stands at the view's own rim.
+Lines are drawn between visible items. A line that enters an open scope passes its rim at a port. Items
+outside of the view stand at the view's own rim.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class Drawn:
 
 @dataclass(slots=True, eq=False)
 class Port:
-    """Where lines pass the rim; of a view it is drawn, with what is outside."""
+    """A place where lines pass the rim; the ports of a view are drawn, with the items outside."""
 
     box: Box
     item: Item
@@ -57,7 +57,7 @@ class Edge:
 
 @dataclass(slots=True, eq=False)
 class Frame:
-    """An open scope: what is in it, laid out from its own corner.
+    """An open scope with its contents, laid out from its own corner.
 
     Attributes:
         scope: the scope.
@@ -65,10 +65,10 @@ class Frame:
         is_view: whether it is a view, whose ports are drawn.
         drawn: the nodes and closed scopes in it.
         frames: the open scopes in it.
-        ports: where lines pass its rim, by whose they are and the side.
+        ports: where lines pass its rim, by the item that they belong to and the side.
         edges: the lines in it.
-        width: of what is in it.
-        height: of what is in it.
+        width: the width of the contents.
+        height: the height of the contents.
     """
 
     scope: Scope
@@ -128,7 +128,7 @@ def _to_open(scope: Scope) -> dict[Scope, None]:
 def _lay_out(
     scope: Scope, opened: Mapping[Scope, None], stretches: Stretches, *, is_view: bool = False
 ) -> Frame:
-    """Lay out an open scope, after those in it; its ports are the boxes at its rim."""
+    """Lay out an open scope, after the open scopes in it; its ports are the boxes at its rim."""
     frame = Frame(scope, Box(0.0, 0.0, is_open=True), is_view=is_view)
     boxes: list[Box] = []
     for child in scope.children:

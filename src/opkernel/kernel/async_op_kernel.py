@@ -38,7 +38,7 @@ class DoneCallback:
     """The callback that an asynchronous kernel calls exactly once, from any thread, when done.
 
     A second call raises InternalError. A callback that is dropped without having been called ends
-    the computation with InternalError: nobody could call it any more.
+    the computation with InternalError: no later call is possible.
 
     Attributes:
         is_called: Whether it has been called.
@@ -95,15 +95,15 @@ class AsyncOpKernel(OpKernel):
         return self
 
     def start(self, ctx: OpKernelContext, done: Callable[[], None]) -> None:
-        """Start the computation, as executors do: what `compute_async` raises is its status.
+        """Start the computation, as executors do: an error of `compute_async` is its status.
 
         Raises:
-            Exception: what it raises after it has called `done`, which is too late for a status.
+            Exception: an error raised after the call of `done`, which is too late for a status.
         """
         callback = DoneCallback(ctx, done)
         try:
             self.compute_async(ctx, callback)
-        except Exception as error:  # what a kernel of a user raises may be anything
+        except Exception as error:  # a user's kernel may raise anything
             if callback.is_called:
                 raise
             ctx.set_status(_status_of(error))
@@ -128,9 +128,9 @@ class AsyncOpKernel(OpKernel):
 
 
 class CoroutineKernel(AsyncOpKernel):
-    """A kernel that is written as a coroutine; what it raises is its status.
+    """A kernel that is written as a coroutine; the error that it raises is its status.
 
-    Where the step is cancelled, or its time is up, so is the coroutine.
+    Cancelling the step, or the end of its time, cancels the coroutine.
     """
 
     reports_by_callback: ClassVar[bool] = False

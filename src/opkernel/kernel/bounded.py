@@ -1,10 +1,10 @@
-"""Kernels that keep to a budget: what `create_op_kernel` makes where memory is limited.
+"""Kernels that keep to a budget; `create_op_kernel` makes them where memory is limited.
 
-Before such a kernel computes, the shape function of its op says how large its outputs will be, given
-the shapes and values of its inputs; they are refused before anything is allocated. Outputs whose size
-the shape function cannot tell are for the kernel to check (`check_allocation`). All that a kernel has
-given is counted until it is collected. Plans call these functions instead of the kernel's own, so
-that nothing stands in the way of kernels without a limit.
+Before such a kernel computes, the shape function of its op says how large the outputs will be, given
+the shapes and values of the inputs. Outputs that are too large are refused before anything is allocated.
+A kernel itself checks outputs whose size the shape function cannot tell (`check_allocation`). Outputs
+are counted until they are collected. Plans call these functions instead of the kernel's own, so that
+kernels without a limit pay nothing.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _MOST_KNOWN = 64
 
 
 def bounded(kernel: OpKernel, registration: OpRegistrationData) -> OpKernel:
-    """The kernel, which asks the budget of whoever runs it; it claims nothing that would go round that."""
+    """The kernel, bound to the budget of the thread that runs it; it makes no claim that would avoid it."""
     if kernel.const_tensor is not None:
         budget = current_budget()
         if budget is not None:
@@ -79,7 +79,7 @@ _COPYING = frozenset(
         "SpaceToDepth",
     ]
 )
-"""Ops whose outputs may be memory of inputs, and mostly are not."""
+"""Ops whose outputs may share memory with inputs, but mostly do not."""
 
 
 class KnownOutputs(NamedTuple):
@@ -101,7 +101,7 @@ def known_outputs(
 ) -> KnownOutputs:
     """The memory of outputs of these shapes; unknown ones count nothing.
 
-    With `are_views` what may be memory of inputs counts nothing, either.
+    With `are_views`, outputs that may share memory with inputs count nothing, either.
     """
     claimed = kernel.contract.may_alias if are_views else None
     aliases = {output for output, _ in claimed} if isinstance(claimed, frozenset) else set()
@@ -197,7 +197,7 @@ class _OutputSizes:
                 infer(context)
             found = [_sizes(shape) for shape in context.outputs()]
             known = known_outputs(kernel, found, are_views=self._are_views(inputs))
-        except Exception:  # the kernel will say what is wrong with its inputs
+        except Exception:  # the kernel reports faults of its inputs
             return _NOTHING
         if not context.requests and len(self._known) < _MOST_KNOWN:
             self._known[shapes] = known
@@ -218,7 +218,7 @@ def _no_shortcut(run: Callable[..., Any]) -> Callable[..., Any]:
 def _holding(
     budget: Budget, inputs: Sequence[Any], ctx: OpKernelContext, done: Callable[[], None]
 ) -> Callable[[], None]:
-    """Counts what an asynchronous kernel has given once it is done."""
+    """Counts the outputs of an asynchronous kernel once it is done."""
 
     def finished() -> None:
         try:
@@ -231,7 +231,7 @@ def _holding(
 
 
 def _hold(budget: Budget, inputs: Sequence[Any], outputs: Sequence[Any]) -> None:
-    """Count what outputs hold beside the memory of the inputs."""
+    """Count the memory of outputs beside the memory of the inputs."""
     if budget.memory_limit_bytes is None:
         return
     given = {id(owner_of(value)) for value in inputs}

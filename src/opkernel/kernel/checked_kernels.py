@@ -1,8 +1,8 @@
-"""Kernels that are believed nothing: what they are given they cannot write to, what they give is checked.
+"""Kernels without trust: their inputs are read-only, and their outputs are checked.
 
-`create_op_kernel` makes every kernel so that does not claim `outputs_as_declared`: the check becomes part
-of the kernel, so that no way of calling it can do without. With OPKERNEL_CHECK_CONTRACTS=1 all are made so,
-and what they claim is put to the test, too.
+`create_op_kernel` adds the check to every kernel that does not claim `outputs_as_declared`. The check
+is part of the kernel, so that no way of calling the kernel avoids it. With OPKERNEL_CHECK_CONTRACTS=1
+every kernel is checked, and its claims are put to the test, too.
 """
 
 from __future__ import annotations
@@ -33,10 +33,10 @@ __all__ = ["CallCheck", "checked", "fault_of", "kernel_deed", "raised_by_kernel"
 
 _MAX_KNOWN = 64
 _FACTS = ("output ", *"0123456789")
-"""How faults begin that are no deeds."""
+"""The beginnings of faults that follow a colon: facts, not deeds of the kernel."""
 
 _CONTEXT = "opkernel.kernel.context."
-"""Where modules stand whose InternalErrors say that a kernel does what none may."""
+"""The package whose InternalErrors say that a kernel breaks a rule for all kernels."""
 
 _COUNTS = bool(getattr(sys, "_is_gil_enabled", lambda: True)())
 """Whether counts of references are exact: without Python's lock some are not counted."""
@@ -46,12 +46,12 @@ _Compute = Callable[..., Any]
 
 
 def checked(kernel: OpKernel, op: OpRegistrationData, check: CallCheck | None = None) -> OpKernel:
-    """The kernel, which raises InternalError where it does not give what its op declares.
+    """The kernel, with InternalError raised where its outputs are not as its op declares.
 
     Args:
         kernel: A new kernel.
         op: Its op.
-        check: What checks its computations; `CallCheck` if None.
+        check: The check of its computations; `CallCheck` if None.
     """
     check = check or CallCheck(kernel, op)
     if isinstance(kernel, FunctionKernel):
@@ -69,10 +69,10 @@ class CallCheck:
 
     Args:
         kernel: The kernel, with the claims that it is believed or that are put to the test.
-        op: Its op, whose shape function is asked.
+        op: The kernel's op; its shape function is asked.
 
     Attributes:
-        known: What that says for shapes of inputs, where it does not ask for their values.
+        known: The answers of the shape function by input shapes, where it does not ask for values.
     """
 
     def __init__(self, kernel: OpKernel, op: OpRegistrationData) -> None:
@@ -90,8 +90,8 @@ class CallCheck:
 
         Args:
             kernel: The kernel.
-            inputs: What it was given, flat.
-            outputs: What it gave, flat; None for those that a class did not set.
+            inputs: The kernel's inputs, flat.
+            outputs: The kernel's outputs, flat; None for outputs that a class did not set.
             is_new: Whether the outputs are known to be new memory.
         """
         key = tuple([getattr(value, "shape", None) for value in inputs])
@@ -134,7 +134,7 @@ class CallCheck:
             context = infer_call(
                 self._op, kernel.node_def, shapes, values, kernel.graph_def_version
             )
-        except Exception:  # a shape function of a user raises whatever it does
+        except Exception:  # a user's shape function may raise anything
             return [None] * kernel.num_outputs, True
         found = [None if shape is None else shape.dims for shape in context.outputs()]
         told = [None if dims is None else tuple([dim.value for dim in dims]) for dims in found]
@@ -142,7 +142,7 @@ class CallCheck:
 
 
 def read_only(value: Any) -> Any:
-    """A view of an array that must not be written to; what cannot be written to as it is."""
+    """A read-only view of an array; a value that is read-only already as it is."""
     if not isinstance(value, np.ndarray) or not value.flags.writeable:
         return value
     view = value[...]
@@ -158,7 +158,7 @@ def _checked_function(kernel: FunctionKernel, check: CallCheck) -> _Compute:
 
 
 def _of_one_output(kernel: FunctionKernel, check: CallCheck) -> _Compute:
-    """The usual case: what is surely right is found to be so with few steps."""
+    """The check for one output: a plain array of the declared dtype and shape passes in few steps."""
     function, dtype, known = kernel.unchecked, kernel.output_dtypes[0], check.known
 
     def call(*arguments: Any) -> Any:
@@ -232,7 +232,7 @@ def _checked_compute(compute: _Compute, check: CallCheck) -> _Compute:
 
 
 def _finish(ctx: OpKernelContext, check: CallCheck, done: Callable[[], None]) -> None:
-    """Check what an asynchronous kernel gave, and report its end."""
+    """Check the outputs of an asynchronous kernel, and report its end."""
     try:
         if ctx.status is None:
             check(ctx.kernel, ctx.inputs, ctx.outputs)

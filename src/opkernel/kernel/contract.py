@@ -1,4 +1,4 @@
-"""KernelContract: what a kernel claims, so that executors need not look.
+"""KernelContract: the claims of a kernel, which save executors from looking.
 
 Rights come from claims, the same for the kernels of the catalogue and for anybody's. Where a kernel
 claims nothing, all that it gives is checked at every call, in every way of calling
@@ -39,7 +39,7 @@ class KernelContract:
         may_alias: The pairs of an output and an input argument, by name, that may share memory; True
             for all. What is not named is new memory. None: nothing is for a function, and all is for
             a class, which may set an input as its output as in TensorFlow.
-        forwards_inputs: `compute` may take over buffers of inputs, those that `forward_input` gives
+        forwards_inputs: `compute` may take over buffers of inputs, the ones that `forward_input` gives
             it and no others, and its outputs are the same then. The executor hands it the last
             references to its inputs. A class may say so by its attribute `forwards_inputs`.
         ignores_call: It asks its context neither for the `call_frame` nor for the `executor_type`, so that

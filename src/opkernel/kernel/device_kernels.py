@@ -1,4 +1,4 @@
-"""Kernels that their device computes: what `create_op_kernel` makes for devices that override `compute`.
+"""Kernels that their device computes; `create_op_kernel` makes them for devices that override `compute`.
 
 Other devices cost nothing.
 
@@ -17,7 +17,7 @@ __all__ = ["computed_by_device"]
 
 
 def computed_by_device(kernel: OpKernel) -> OpKernel:
-    """What executors call instead of a kernel whose device computes it."""
+    """The stand-in for a kernel that its device computes."""
     return _OnDevice(kernel) if kernel.as_async() is None else _AsyncOnDevice(kernel)
 
 

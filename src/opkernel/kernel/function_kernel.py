@@ -161,7 +161,7 @@ def _parameters(function: Callable[..., Any]) -> _Parameters | None:
 
 
 def _is_coroutine(function: Callable[..., Any]) -> bool:
-    """Whether what a call returns is to be awaited."""
+    """Whether the result of a call is to be awaited."""
     while isinstance(function, partial):
         function = function.func
     if isinstance(function, np.ufunc):
@@ -187,7 +187,7 @@ class FunctionKernel(OpKernel):
             that its outputs are as declared, it checks them (`checked_kernels`), so that callers need
             not.
         unchecked: The function with its attrs filled in.
-        registered: What that was made of, and how: with `attrs`, by name.
+        registered: The function that it was made from by filling in `attrs`, by name.
     """
 
     def __init__(

@@ -59,7 +59,7 @@ def by_arg(tensors: Sequence[Any], args: Iterable[Arg]) -> list[Any]:
 
 @dataclass(slots=True)  # not frozen: one is made for each kernel, and that takes four times as long
 class NodeProperties:
-    """A node with its op and what follows from both: types and argument ranges."""
+    """A node with its op, and the types and argument ranges that follow from both."""
 
     op_def: OpDef
     node_def: NodeDef
@@ -85,7 +85,7 @@ class NodeProperties:
     ) -> None:
         """Raise InvalidArgumentError unless the node has these input and output types.
 
-        A reference counts as what it refers to where an input is expected by value.
+        Where an input is expected by value, a reference counts as the value that it refers to.
         """
         fits = self.output_types == tuple(expected_outputs) and _types_compatible(
             expected_inputs, self.input_types
@@ -149,18 +149,18 @@ class OpKernel(OfNode):
     """A kernel: constructed once for a node, then computed once a step, from many threads.
 
     Subclasses take an OpKernelConstruction, read their attrs from it, and override `compute`, which
-    may be `async def`. A synchronous kernel never blocks on what another kernel is to do: threads
+    may be `async def`. A synchronous kernel never blocks on the work of another kernel: threads
     may be few, and all of them may be waiting; kernels that wait are AsyncOpKernels.
 
     Args:
-        construction: what the kernel is made from.
+        construction: the node, device and services that the kernel is made from.
         custom_def: a node to go by instead of the graph's, for kernels that rewrite theirs.
         is_deferred: the kernel's work goes on after `compute` has returned.
 
     Attributes:
         forwards_inputs: The claim of that name in the contracts of all kernels of the class.
         reports_by_callback: Whether errors go through a callback, as in `compute_async`.
-        contract: What the kernel claims.
+        contract: The claims of the kernel.
         provider: The name of the provider that it comes from.
         node_traceback: Tells where the node was defined, if that is known.
     """

@@ -29,10 +29,10 @@ __all__ = ["with_scoped_outputs"]
 
 
 def with_scoped_outputs(kernel: OpKernel) -> OpKernel:
-    """What executors call instead of a kernel whose node has one of these attrs; else the kernel.
+    """The stand-in for a kernel whose node has one of these attrs; else the kernel itself.
 
     Raises:
-        InvalidArgumentError: an attr holds no pairs, or names an input or output that there is not.
+        InvalidArgumentError: an attr holds no pairs, or names an input or output that does not exist.
     """
     node, outputs, inputs = kernel.node_def, kernel.num_outputs, kernel.num_inputs
     scopes = _pairs(node, "_scoped_allocator", outputs, None)
@@ -67,7 +67,7 @@ class _Places:
     Args:
         kernel: Its kernel.
         scopes: The scope_id of each output that is in a scope.
-        kept: The input whose memory each output keeps that keeps one.
+        kept: For each output that stays in the memory of an input, that input.
     """
 
     def __init__(
@@ -93,7 +93,7 @@ class _Places:
             )
 
     def put(self, ctx: OpKernelContext) -> None:
-        """Copy what a kernel has set to where it is to be, if it is not there.
+        """Copy the outputs that a kernel has set to their places, unless they are there already.
 
         Raises:
             InternalError, ResourceExhaustedError: as `allocate_output`.

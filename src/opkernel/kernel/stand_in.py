@@ -1,7 +1,7 @@
-"""StandIn: what executors call in the place of a kernel, to do something around its computation.
+"""StandIn: takes the place of a kernel for executors, to do something around its computation.
 
-Executors call kernels in many ways, directly where they can. A stand-in is no function kernel, which
-leaves them one way: with a context.
+Executors call kernels in many ways, directly where they can. A stand-in is no function kernel, so
+executors can call it in one way only: with a context.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ __all__ = ["AsyncStandIn", "StandIn"]
 
 
 class StandIn(OpKernel):
-    """A kernel that executors call in the place of another; what it does not say, that one says.
+    """A kernel that executors call in the place of another; the other's facts are its own by default.
 
-    It has no function, so that it claims nothing that only calls of functions rely on.
+    A stand-in has no function, so it makes no claim that only calls of functions rely on.
     """
 
     def __init__(self, kernel: OpKernel) -> None:
@@ -33,13 +33,13 @@ class StandIn(OpKernel):
         return getattr(self.kernel, name)
 
     @property
-    def provider(self) -> str:  # type: ignore[override]  # that of the kernel itself
+    def provider(self) -> str:  # type: ignore[override]  # the kernel's own
         """The name of the provider that the kernel comes from."""
         return self.kernel.provider
 
     @property
     def node_traceback(self) -> Callable[[], Any] | None:
-        """Tells where the node was defined, where that is known."""
+        """Where the node was defined, if known."""
         return self.kernel.node_traceback
 
     @node_traceback.setter
@@ -53,11 +53,11 @@ class StandIn(OpKernel):
 
     @property
     def const_tensor(self) -> Any:
-        """The value of a kernel that always gives the same tensor, which nobody computes."""
+        """The value of a kernel that always gives the same tensor, without a computation."""
         return self.kernel.const_tensor
 
     def trace_string(self, ctx: OpKernelContext, *, verbose: bool = False) -> str:
-        """What a profiler shows of a computation."""
+        """The description of a computation in a profile."""
         return self.kernel.trace_string(ctx, verbose=verbose)
 
 

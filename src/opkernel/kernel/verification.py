@@ -27,7 +27,7 @@ from opkernel.opdef import OpRegistrationData
 __all__ = ["broken_claims", "verified"]
 
 _ROUNDING = {1: 0.5, 2: 2e-2, 4: 1e-4, 8: 1e-8}
-"""By how much values may differ that are computed otherwise, by the bytes of a real number."""
+"""How much values computed in another way may differ, by the bytes of a real number."""
 
 _Compute = Callable[..., Any]
 
@@ -37,12 +37,12 @@ def broken_claims(kernel: OpKernel, inputs: Sequence[Any], outputs: Sequence[Any
 
     Args:
         kernel: The kernel.
-        inputs: What it was given, flat.
-        outputs: What it gave, flat; None where it gave nothing.
+        inputs: The inputs of the computation, flat.
+        outputs: The outputs of the computation, flat; None for an output that it left out.
     """
     claims = kernel.contract
     if kernel.properties.op_def.is_stateful or any(dtype.is_ref for dtype in kernel.input_types):
-        return  # it may give something else the next time
+        return  # the next call may give another result
     if isinstance(kernel, FunctionKernel):
         if claims.elementwise and not (claims.same_shapes and len({*map(np.shape, inputs)}) > 1):
             yield from _of_parts(kernel.unchecked, inputs, outputs)
@@ -56,14 +56,14 @@ def broken_claims(kernel: OpKernel, inputs: Sequence[Any], outputs: Sequence[Any
 
 
 def verified(kernel: OpKernel, op: OpRegistrationData) -> OpKernel:
-    """The kernel, believed nothing: it raises InternalError where a claim of it does not hold."""
+    """The kernel without trust: it raises InternalError where one of its claims does not hold."""
     claimed = copy.copy(kernel)
     kernel.contract = KernelContract(may_alias=claimed.contract.may_alias)
     return checked(kernel, op, _Verification(claimed, op))
 
 
 class _Verification(CallCheck):
-    """Checks computations, and that what was claimed shows in them."""
+    """Checks computations, and the kernel's claims against them."""
 
     def __init__(self, claimed: OpKernel, op: OpRegistrationData) -> None:
         super().__init__(claimed, op)
@@ -95,7 +95,7 @@ def _of_parts(compute: _Compute, inputs: Sequence[Any], outputs: Sequence[Any]) 
 def _of_places(
     kernel: FunctionKernel, inputs: Sequence[Any], outputs: Sequence[Any]
 ) -> Iterator[str]:
-    """Whether the result comes to where it is wanted: new memory, or that of an input."""
+    """Whether the result comes to the wanted place: new memory, or the memory of an input."""
     output = outputs[0]
     if not isinstance(output, np.ndarray) or output.ndim == 0:
         return
@@ -120,7 +120,7 @@ def _tried(compute: _Compute, *arguments: Any, **options: Any) -> tuple[Any, str
     try:
         with np.errstate(all="ignore"):
             return compute(*arguments, **options), ""
-    except Exception as error:  # whatever it is, the first call did not raise it
+    except Exception as error:  # any error counts: the first call raised none
         return None, f"raises {type(error).__name__} ({error})"
 
 

@@ -1,7 +1,7 @@
 """How much a kernel has to do.
 
-`work_of` is a guess that is high rather than low; only work that nobody asked for goes by it: constants
-that are folded. `least_seconds` is low rather than high; steps that have little time left go by it.
+`work_of` is a guess that is high rather than low; constant folding, work that the user did not ask for,
+goes by it. `least_seconds` is low rather than high; steps that have little time left go by it.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from opkernel.opdef import OpTraits
 __all__ = ["least_seconds", "work_of"]
 
 _MOST_PER_SECOND = 1.5e11 * (os.cpu_count() or 1)
-"""Multiplications that the processors do not do more of in a second."""
+"""The most multiplications that the processors do in a second."""
 
 _MOST_SORTED_PER_SECOND = 1e9
 _SORTING = frozenset({"ListDiff", "TopK", "TopKV2", "Unique", "UniqueV2", "UniqueWithCounts"})

@@ -1,4 +1,4 @@
-"""Kernel libraries: packages and folders whose ops and kernels are found when they are needed."""
+"""Kernel libraries: packages and folders with ops and kernels, which are found when needed."""
 
 from opkernel.lazy_exports import lazy_exports
 

@@ -10,8 +10,8 @@ from opkernel.plugins.plugin import Plugin
 __all__ = ["API_VERSION", "check_api_version"]
 
 API_VERSION = "1.0"
-"""`docs/plugins.md` says what it covers. The first number changes when a plugin that worked may
-cease to, the second when something is added that plugins can use."""
+"""`docs/plugins.md` says what the version covers. The first number changes when a plugin that worked
+may cease to work, the second when something is added that plugins can use."""
 
 _log = logging.getLogger(__name__)
 _UNSAFE = "OPKERNEL_LOAD_UNSAFE_PLUGINS"
@@ -21,9 +21,9 @@ def check_api_version(plugin: Plugin) -> None:
     """Refuse a plugin that was built for another API, unless the user takes the risk: then warn.
 
     Raises:
-        FailedPreconditionError: this opkernel lacks what the plugin was built for, or the plugin
-            does not say what that is.
-        InvalidArgumentError: what it says is no version.
+        FailedPreconditionError: this opkernel does not serve the version that the plugin was built for,
+            or the plugin does not state one.
+        InvalidArgumentError: the stated version is no version.
     """
     try:
         _check(plugin)

@@ -28,7 +28,7 @@ class Contents:
     Attributes:
         modules: The names of its modules that are imported.
         ops: The names of the ops that they declare.
-        kernels: The kernels that come from them, and all kernels of those ops.
+        kernels: The kernels that come from the plugin's modules, and all kernels of its ops.
         providers: The kernel providers that they register.
         device_types: The types of devices that their factories make.
     """
@@ -62,7 +62,7 @@ def contents_of(plugin: Plugin) -> Contents:
 
 
 def remove_contents(plugin: Plugin, *, but: Contents) -> None:
-    """Take back what a plugin has brought since it had brought `but`."""
+    """Take back the ops and kernels that a plugin has brought beyond `but`."""
     contents = contents_of(plugin)
     for provider in contents.providers - but.providers:
         unregister_provider(provider.name)
@@ -77,7 +77,7 @@ def remove_contents(plugin: Plugin, *, but: Contents) -> None:
 
 
 def _packages(plugin: Plugin) -> list[str]:
-    """The packages whose modules are the plugin's."""
+    """The packages of the plugin's modules."""
     if plugin.folder is not None:
         return [f"{FOLDERS_PACKAGE}.{plugin.name}"]
     return [_package_of(module) for module in plugin.modules]

@@ -1,6 +1,6 @@
-"""Which plugins there are, read without running any of them.
+"""The plugins that can be found; finding them runs none of their code.
 
-What is wrong with one of them is kept as its error.
+The fault of a plugin is kept as its error.
 """
 
 import importlib.metadata
@@ -34,7 +34,7 @@ def find_plugins() -> list[Plugin]:
     """The plugins in the order in which they are loaded.
 
     First come the folders of `OPKERNEL_PLUGIN_PATH` in their order, the plugins of each by the
-    names of their sub-folders; then those that are installed, by name.
+    names of their sub-folders; then the installed plugins, by name.
     """
     folders = filter(None, os.environ.get(_PATH, "").split(os.pathsep))
     return [
@@ -44,7 +44,7 @@ def find_plugins() -> list[Plugin]:
 
 
 def plugins_in_folder(folder: Path) -> list[Plugin]:
-    """The plugin that a folder is, or else those that its sub-folders are."""
+    """The plugin that a folder is, or else the plugins that its sub-folders are."""
     folder = folder.resolve()
     if (folder / _FILE).exists():
         return [_plugin_of_folder(folder)]
@@ -82,7 +82,7 @@ def _plugin_of_folder(folder: Path) -> Plugin:
         modules = _module_names(name, stated.get("modules"))
         version = _text(stated, "version")
         api = _text(stated, "api") if "api" in stated else ""  # not safe, but not broken
-    except (OSError, ValueError) as error:  # what is not TOML, and InvalidArgumentError too
+    except (OSError, ValueError) as error:  # a file that is not TOML, and InvalidArgumentError too
         wrong = InvalidArgumentError(f"'{folder / _FILE}': {error}")
         return _broken(folder.name, str(folder), wrong)
     return Plugin(name, str(folder), modules, version, api, folder)
@@ -109,7 +109,7 @@ def _module_names(plugin: str, modules: object) -> tuple[str, ...]:
 
 def _plugin_of_entry_point(entry_point: EntryPoint) -> Plugin:
     name, distribution = entry_point.name, entry_point.dist
-    if distribution is None:  # those that `entry_points` finds have one
+    if distribution is None:  # entry points found by `entry_points` have one
         return Plugin(name, "installed", (entry_point.value,))
     try:
         found = f"{distribution.name} {distribution.version}"

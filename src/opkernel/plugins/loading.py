@@ -1,8 +1,8 @@
-"""Loading plugins: each is checked, then imported, and what goes wrong stays its own affair.
+"""Loading plugins: each is checked, then imported; the failure of one leaves the others alone.
 
-One thread loads, the others wait. A thread that is itself in the middle of an import does not: the
-plugin may be waiting for that import. What a plugin looks up while it is imported has the plugins
-after it loaded, too.
+One thread loads, the others wait. A thread in the middle of an import does not wait, since the plugin
+may be waiting for that import. A look-up by a plugin that is being imported loads the plugins after
+it, too.
 """
 
 import importlib
@@ -39,8 +39,8 @@ __all__ = ["load_library", "load_plugins"]
 _log = logging.getLogger(__name__)
 _lock = threading.RLock()  # held while a plugin is imported; guards all that follows
 _found: list[Plugin] | None = None
-_explicit: list[Plugin] = []  # those of `load_library` that are not among the found ones
-_loading: list[Plugin] = []  # the one that is being imported, after those that wait for it
+_explicit: list[Plugin] = []  # from `load_library`, and not among the found ones
+_loading: list[Plugin] = []  # the one being imported, after the ones that wait for it
 
 
 def load_plugins() -> list[Plugin]:
@@ -49,7 +49,7 @@ def load_plugins() -> list[Plugin]:
     A plugin that cannot be loaded is reported in the log and by `opkernel doctor`.
 
     Returns:
-        All of them in the order in which they are loaded, those that could not be included.
+        All plugins in the order of loading, even plugins that failed to load.
     """
     global _found
     if _found is not None and all(plugin.was_tried for plugin in _found):
@@ -75,7 +75,7 @@ def load_library(location: str | os.PathLike[str]) -> list[Plugin]:
         location: a path, or the name of a module or a plugin.
 
     Returns:
-        The library; those in the sub-folders of a folder.
+        The library, or the libraries in the sub-folders of a folder.
 
     Raises:
         NotFoundError: there is no such library.
@@ -158,7 +158,7 @@ def _load(plugin: Plugin) -> None:
             raise plugin.error
         check_api_version(plugin)
         _import_whole(plugin)
-    except (Exception, SystemExit) as error:  # the plugin's affair, whatever it is
+    except (Exception, SystemExit) as error:  # any error is the plugin's own
         plugin.error = error
         _log.warning("Plugin '%s' is not loaded: %s", plugin.name, plugin.problem)
     finally:

@@ -1,4 +1,4 @@
-"""KeyedLock: one lock for each key, for what is to be made once under contention."""
+"""KeyedLock: one lock for each key, to make a thing once under contention."""
 
 import threading
 from collections.abc import Hashable, Iterator

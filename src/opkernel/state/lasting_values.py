@@ -1,11 +1,11 @@
-"""Arrays whose elements stay as they are, and what kernels have made of them.
+"""Arrays whose elements stay as they are, and the forms that kernels have made of them.
 
-The value of a constant never changes; that of a variable stays from one assignment to the next. Who
-holds such an array says so (`note_lasting`): the kernel of Const when it is made, a variable when it is
-read. An array is known by its identity, so this goes with it wherever the graph takes it: through
-Identity, into functions, branches and loops, to other threads.
+The value of a constant never changes; the value of a variable stays from one assignment to the next. The
+holder of such an array notes it (`note_lasting`): the kernel of Const when it is made, a variable when it
+is read. An array is known by its identity, so the note goes with the array wherever the graph takes it:
+through Identity, into functions, branches and loops, to other threads.
 
-What is made of an array (`LastingValue.made`) goes with the array, and with its version.
+A form made of an array (`LastingValue.made`) goes with the array, and with its version.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from opkernel.state.keyed_lock import KeyedLock
 __all__ = ["CONSTANT", "LastingValue", "lasting_value", "note_lasting"]
 
 CONSTANT = 0
-"""The version of what never changes."""
+"""The version of a value that never changes."""
 
 _MOST_FORMS = 4
 """The most forms of one value; the oldest goes when another one is made."""
@@ -51,8 +51,8 @@ class LastingValue(weakref.ref[Any]):
     def made(self, form: Hashable, make: Callable[[], Any]) -> Any:
         """The result of `make` for a form of the value; `make` is called once.
 
-        Of a variable, when the form is wanted for the second time: what is assigned anew in every step
-        is used once, and making takes as long as it saves. Until then there is None.
+        For a variable it is called when the form is wanted for the second time: a value that every step
+        assigns anew is used once, and making takes as long as it saves. Until then the result is None.
         """
         forms = self._forms
         known = None if forms is None else forms.get(form)
@@ -74,10 +74,10 @@ _known: dict[int, LastingValue] = {}
 
 
 def note_lasting(array: Any, version: int = CONSTANT) -> None:
-    """Let it be known that an array keeps its elements; a variable's until it has another version.
+    """Note that an array keeps its elements; the array of a variable does until its next version.
 
-    Nobody may write to the array meanwhile. A variable is written to only while no one else has its
-    array, and notes it anew before anybody gets it.
+    The array must not be written to meanwhile. A variable is written to only while it is the only
+    holder of its array, and notes the array anew before giving it out.
     """
     known = _known.get(id(array))
     if known is None or known.version != version or known() is not array:

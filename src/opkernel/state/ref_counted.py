@@ -32,7 +32,7 @@ class RefCounted:
         return self
 
     def on_destroy(self) -> None:
-        """Give back what the object holds. Called once, on the thread of the last owner."""
+        """Give back the things that the object holds. Called once, on the thread of the last owner."""
 
     def ref(self) -> None:
         """Add an owner.

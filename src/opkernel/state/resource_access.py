@@ -126,7 +126,7 @@ def lookup_or_create_resource(
 
     Raises:
         InvalidArgumentError: the handle is of another device or type.
-        Exception: what `creator` raises.
+        Exception: the error of `creator`.
     """
     if handle.is_ref_counting:
         return lookup_resource(ctx, handle, resource_type)

@@ -1,4 +1,4 @@
-"""ResourceBase: what lives in a resource manager. TypeIndex: how its type is told apart.
+"""ResourceBase: an object in a resource manager. TypeIndex: the identity of its type.
 
 Source: TensorFlow core/framework/resource_base.h, type_index.h.
 """
@@ -30,7 +30,7 @@ class ResourceBase(RefCounted):
         return f"Resource-{resource_id}-at-{id(self):#x}"
 
     def finalize(self) -> None:
-        """Drop what only warming up needed."""
+        """Drop data that only warming up needed."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""Handles: what names a resource, or owns it.
+"""Handles, which name a resource, or own it.
 
 A handle usually names a resource that a manager owns. A ref-counting one owns its resource, which
 then ends when the last copy of the handle is collected, and no manager knows it.

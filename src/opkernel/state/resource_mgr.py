@@ -63,8 +63,8 @@ class _Entry:
 class ResourceMgr:
     """Owns resources for the kernels that share them; used from any thread.
 
-    Resources are found by the very class that they were created under, not by its bases. What
-    `lookup` and `lookup_or_create` return has one more reference, which the caller gives up with
+    Resources are found by the very class that they were created under, not by its bases. A resource
+    from `lookup` or `lookup_or_create` has one more reference, which the caller gives up with
     `unref` or by the end of a `with` block:
 
         with manager.lookup("localhost", "counter", Counter) as counter:
@@ -140,7 +140,7 @@ class ResourceMgr:
         return found
 
     def lookup_handle(self, handle: ResourceHandle) -> ResourceBase:
-        """The resource that a handle names, whatever its type; with one more reference.
+        """The resource, of any type, that a handle names; with one more reference.
 
         Raises:
             NotFoundError: there is no such container or resource.
@@ -172,7 +172,7 @@ class ResourceMgr:
         Raises:
             FailedPreconditionError: the manager is finalized.
             InternalError: the creator asks for the resource that it is to make.
-            Exception: what `creator` raises; nothing is created then.
+            Exception: the error of `creator`; nothing is created then.
         """
         hash_code = TypeIndex.make(resource_type).hash_code
         found = self._peek(container, hash_code, name)
@@ -194,7 +194,7 @@ class ResourceMgr:
         self._remove(container, name, index.hash_code, index.name)
 
     def delete_handle(self, handle: ResourceHandle) -> None:
-        """Take out the resource that a handle names, whatever its type; raises as `delete`."""
+        """Take out the resource, of any type, that a handle names; raises as `delete`."""
         self._remove(handle.container, handle.name, handle.hash_code, "<unknown>")
 
     def cleanup(self, container: str) -> None:
@@ -213,7 +213,7 @@ class ResourceMgr:
                 entry.give_up()
 
     def finalize(self) -> None:
-        """Have all resources drop what only warming up needed; refuse new ones from now on."""
+        """Make all resources drop what only warming up needed; refuse new resources from now on."""
         with self._lock:
             self._is_finalized = True
             resources = [entry.new_ref() for _, _, entry in self._entries()]
@@ -223,7 +223,7 @@ class ResourceMgr:
                     resource.finalize()
 
     def debug_string(self) -> str:
-        """A line for each resource: container, type, name, and what it says of itself."""
+        """A line for each resource: container, type, name, and its description of itself."""
         with self._lock:
             found = [
                 (container, entry.type_name, name, entry.new_ref())
@@ -275,7 +275,7 @@ class ResourceMgr:
             entries[key] = entry
 
     def _drop_collected(self) -> None:
-        """Take out what is gone; under the lock."""
+        """Take out resources that are gone; the lock is held."""
         while self._collected:
             container, key = self._collected.popleft()
             entries = self._containers.get(container, {})

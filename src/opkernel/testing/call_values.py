@@ -24,7 +24,7 @@ POISONS = 0xCB, 0x34
 
 
 def read_only(value: Any) -> Any:
-    """A copy that nobody may write to."""
+    """A read-only copy."""
     array = np.array(value, copy=True)
     array.setflags(write=False)
     return array
@@ -48,14 +48,14 @@ def tensor_of(value: Any) -> Any:
 
 
 def is_opaque(value: Any) -> bool:
-    """Whether a value holds what cannot be compared."""
+    """Whether a value holds elements that cannot be compared."""
     if isinstance(value, TensorRef):
         return True
     return value.dtype.hasobject and not all(isinstance(v, bytes) for v in value.ravel().tolist())
 
 
 def first_unwritten(first: Any, second: Any) -> list[int] | None:
-    """The first place where two outputs hold `POISONS`, that of the computation of each."""
+    """The first place where each of two outputs holds the one of `POISONS` of its computation."""
     if first.dtype.hasobject:
         return None
     bits = [

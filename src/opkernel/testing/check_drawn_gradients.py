@@ -1,8 +1,8 @@
 """The gradient function of an op, checked on calls that are drawn.
 
-What `check_gradient` asserts at points that an author chooses, this asserts at drawn ones. Elements at
-which the op has no derivative, or is not defined, do not count: there finite differences to both sides,
-or of several steps, contradict each other.
+`check_gradient` makes the same assertion at points that an author chooses. Elements at which the op has
+no derivative, or is not defined, do not count: there finite differences to both sides, or of several
+steps, contradict each other.
 """
 
 from dataclasses import dataclass
@@ -42,7 +42,7 @@ class GradientChecker:
             return 0
 
     def refusal(self, call: OpCall) -> str:
-        """With what the kernel or the gradient refuses a call; empty where neither does."""
+        """The error with which the kernel or the gradient refuses a call; empty where neither does."""
         try:
             _compare(call)
         except OpError as error:
@@ -57,7 +57,7 @@ def _compare(call: OpCall) -> int:
         with np.errstate(all="ignore"):
             return compare_gradients(call, max_elements=_MAX_ELEMENTS, everywhere=False)
     except CheckFailure as failure:
-        # Gradients of the catalogue refuse what TensorFlow's refuse.
+        # Gradients of the catalogue refuse the same calls as TensorFlow's.
         if isinstance(failure.__cause__, OpError) and is_of_catalogue(call.node_def.op):
             raise failure.__cause__ from failure
         raise

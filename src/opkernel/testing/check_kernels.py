@@ -2,8 +2,8 @@
 
 Each kernel of the op that takes the call is computed three times: on arrays of its own, on the same
 values read-only, and on arrays whose elements do not lie side by side (of rank 0, on NumPy
-scalars). What it allocates is filled with another poison the second time, so that what it leaves
-unwritten differs. A kernel may refuse a call with an OpError; that is no failure.
+scalars). The second time, the memory that it allocates is filled with another poison, so that
+elements left unwritten differ. A kernel may refuse a call with an OpError; that is no failure.
 """
 
 import warnings
@@ -115,7 +115,7 @@ class Checker:
         return len(results)
 
     def refusal(self, call: OpCall) -> str:
-        """With what the kernels refuse a call, the first that does; empty where none does."""
+        """The error of the first kernel that refuses a call; empty where none does."""
         for registration in self.kernels(call.node_def.op):
             outcome = self.outcome(call, registration) if takes(registration, call) else None
             if isinstance(outcome, Exception):
@@ -124,7 +124,7 @@ class Checker:
         return ""
 
     def outcome(self, call: OpCall, registration: KernelRegistration) -> list[Any] | BaseException:
-        """The outputs of one kernel that the node may have, or with what it refuses the call.
+        """The outputs of one kernel that the node may have, or the error with which it refuses the call.
 
         Raises:
             CheckFailure: a rule is broken.
@@ -253,7 +253,7 @@ class _KernelCheck:
             self._fail(what)
 
     def _check_same(self, outputs: Sequence[Any]) -> None:
-        """The same values give the same outputs, and leave those of before alone."""
+        """Check that the same values give the same outputs, and leave earlier outputs alone."""
         before = [fingerprint(tensor_of(value)) for value in outputs]
         try:
             again = self._compute([np.array(v, copy=True) for v in self._call.inputs], POISONS[1])
@@ -307,7 +307,7 @@ def _naming(call: OpCall, name: str, kernel: OpKernel | None = None) -> Iterator
     """Within the block, refusals become _Refused, and other errors a CheckFailure."""
     try:
         yield
-    except Exception as error:  # what a kernel raises may be anything
+    except Exception as error:  # a kernel may raise anything
         if _is_refusal(error, kernel):
             raise _Refused from error
         where = "" if kernel else "cannot be made: "

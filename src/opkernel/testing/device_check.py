@@ -1,4 +1,4 @@
-"""check_device: whether a device type keeps to what sessions rely on."""
+"""check_device: whether a device type keeps the rules that sessions rely on."""
 
 from __future__ import annotations
 

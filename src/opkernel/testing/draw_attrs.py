@@ -1,4 +1,4 @@
-"""Draws the attrs of a node: what the OpDef and one of the kernels allow."""
+"""Draws the attrs of a node, with values that the OpDef and one of the kernels allow."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -28,7 +28,7 @@ _FLOATS = [0.0, 1.0, 0.5, -1.0, 2.0, 0.125, 6.0, 1e-3]
 def draw_attrs(
     draw: Draw, op_def: OpDef, kernel_def: KernelDef, given: Mapping[str, Any]
 ) -> dict[str, Any]:
-    """Attrs by name, as Python values; those in `given` are drawn from its strategies, or taken.
+    """Attrs by name, as Python values; an attr in `given` is drawn from its strategy, or taken.
 
     Raises:
         UnimplementedError: an attr is a function, which cannot be drawn.

@@ -1,9 +1,9 @@
 """Draws calls of an op that its shape function accepts, from the OpDef alone.
 
-Shapes are found one size at a time: the shape function is told what is drawn so far, with all else
+Shapes are found one size at a time: the shape function is told the sizes drawn so far, with all else
 unknown, and a size that it refuses is replaced by one that it accepts. So inputs whose sizes must
 go together are found without knowing why. The values of inputs that it looks at are found likewise.
-A few shape functions refuse what is unknown; for them all is drawn at once.
+A few shape functions refuse unknown sizes; for them all is drawn at once.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -113,7 +113,7 @@ def _are_indices(
 ) -> list[bool]:
     """Which inputs are likely to be sizes, axes or indices rather than data.
 
-    They are integers whatever the attrs are. Where the inputs are all of one type, as those of
+    They are integers for all values of the attrs. Where all inputs are of one type, as for
     BitwiseAnd, none is.
     """
     declared = {attr.name: attr.allowed_values.list.type for attr in op_def.attr}
@@ -141,7 +141,7 @@ def _accepts(
         shapes_of_outputs(registration, node, shapes, values)
     except OpError:
         return False
-    except Exception:  # what it is, a complete call will tell
+    except Exception:  # a complete call will raise it again
         return True
     return True
 
@@ -160,8 +160,8 @@ class _Search:
     def shapes(self, is_index: Sequence[bool], is_fixed: Sequence[bool]) -> list[tuple[int, ...]]:
         """Shapes that the shape function accepts together.
 
-        Inputs that are beside what the op is about are mostly scalars and vectors: indices are,
-        and about half of those whose type is fixed. Often all sizes are the same.
+        Side inputs are mostly scalars and vectors: indices are, and about half of the inputs of a
+        fixed type. Often all sizes are the same.
         """
         shapes: list[Shape] = [None] * len(is_index)
         for index, value in self._given.items():

@@ -1,9 +1,9 @@
 """Draws calls of an op at which its gradient can be compared with finite differences.
 
-They are drawn as calls for kernels are. Then their types are made double or float, where op and kernel allow
-that, and what may have a gradient is moved away from the places where ops have no derivative: no two numbers are
-the same, none is an integer, infinite or NaN. Numbers between 0 and 1, and above 1, serve ops that are not
-defined elsewhere.
+The calls are drawn like calls for kernels. Then their types are made double or float, where op and kernel
+allow that. Inputs that may have a gradient are moved away from places where ops have no derivative: no two
+numbers are the same, none is an integer, infinite or NaN. Numbers between 0 and 1, and above 1, serve ops
+that are not defined elsewhere.
 """
 
 from collections.abc import Sequence
@@ -74,7 +74,7 @@ def away_from_kinks(
 
     Args:
         call: the other call.
-        source: what it was drawn from: what an author gave stays.
+        source: the source of the call: inputs that an author gave stay.
         domain: one of `DOMAINS`.
         wanted: the type that inputs are to be of, where op and kernels allow that.
     """

@@ -1,4 +1,4 @@
-"""GradientCall: a call of an op in a graph, its weighted outputs and what its gradient function gives."""
+"""GradientCall: a call of an op in a graph, its weighted outputs and its gradients."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class GradientCall:
         Args:
             call: the call.
             outputs: flat numbers of the outputs to differentiate; all if None.
-            shapes_known: whether the graph knows the shapes of what may have gradients, and the
+            shapes_known: whether the graph knows the shapes of inputs that may have gradients, and the
                 values of all else.
         """
         self.call = call
@@ -85,7 +85,7 @@ class GradientCall:
                 found = [as_dense(g) for g in gradients(self.ys, xs, grad_ys)]
         except UnimplementedError:
             raise
-        except Exception as error:  # what a gradient function raises may be anything
+        except Exception as error:  # a gradient function may raise anything
             raise self.failure(f"the gradient function {name} {_deed(error)}") from error
         for index, gradient in zip(wanted, found, strict=True):
             self._check_type(index, gradient)

@@ -26,8 +26,8 @@ _DELTAS = {
 }
 """The step for a type and how far the differences may be off, the most precise type first.
 
-The step is about the cube root of the type's rounding, where the error of the rounding, `eps / step`, and
-that of the difference, `step ** 2`, are about the same; each is then a tenth of the tolerance or less. For
+The step is about the cube root of the type's rounding, where the error of the rounding, `eps / step`, and the
+error of the difference, `step ** 2`, are about the same; each is then a tenth of the tolerance or less. For
 halves that is enough to tell a wrong factor from rounding.
 """
 
@@ -152,7 +152,7 @@ class _Differences:
         return self._slopes_at(index, place, direction * self.step)[0]
 
     def doubt(self, index: int, place: tuple[int, ...], direction: complex = 1) -> float:
-        """By how much other differences differ from `slope`: those to one side, those of other steps."""
+        """How much one-sided differences, and differences of other steps, deviate from `slope`."""
         steps = [factor * direction * self.step for factor in (1, 4, 2**-2, 2**-4)]
         found = [self._slopes_at(index, place, step) for step in steps]
         others = [*found[0][1:], *(slopes[0] for slopes in found[1:])]

@@ -37,7 +37,7 @@ class CheckFailure(AssertionError):
     """A kernel, or the shape function, breaks a rule.
 
     Attributes:
-        call: The call on which it does.
+        call: The call on which the rule is broken.
         what: The rule and the fact.
     """
 
@@ -54,7 +54,7 @@ class OpCall:
     Attributes:
         registration: The op.
         node_def: The node, with all attrs and a name for each input.
-        inputs: The input tensors, flat; of inputs by reference, what they refer to.
+        inputs: The input tensors, flat; for an input by reference, the tensor that it refers to.
     """
 
     registration: OpRegistrationData

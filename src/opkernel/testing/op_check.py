@@ -5,7 +5,7 @@
 
 Calls that the shape function accepts are drawn, and every kernel of the op is computed on them
 (`check_kernels` says what is checked); then its gradient function is compared with finite differences
-(`check_drawn_gradients`). What fails is made as small as possible.
+(`check_drawn_gradients`). A call that fails is made as small as possible.
 
 Needs hypothesis: `pip install opkernel[test]`.
 """
@@ -59,9 +59,9 @@ class OpReport:
         seconds: How long it took.
         failure: The smallest failure that was found.
         skipped: Why nothing was drawn; empty where calls were.
-        refusal: With what the first call was refused that was.
+        refusal: The error of the first call that was refused.
         gradients: At how many calls the gradient was compared with finite differences.
-        gradient_skipped: Why it was not; empty where it was, or where the kernels failed.
+        gradient_skipped: Why the gradient was not compared; empty where it was, or where the kernels failed.
     """
 
     op: str
@@ -146,9 +146,9 @@ def examine_op(
     op_registry: OpRegistry | None = None,
     checker: Checker | None = None,
 ) -> OpReport:
-    """The findings of `check_op`, as a report; arguments are those of `check_op`.
+    """The findings of `check_op`, as a report; the arguments are as for `check_op`.
 
-    `checker` says what is checked of each call, if that is more than the rules for kernels;
+    `checker` checks each call, if it is to be checked for more than the rules for kernels;
     gradients are then left out.
 
     Raises:
@@ -325,7 +325,7 @@ def _is_drawable(registration: KernelRegistration) -> bool:
 
 
 class _CallChecker(Protocol):
-    """The checker of one call: it says what it checked, and if nothing, why."""
+    """The checker of one call: it counts its checks, and says why if there are none."""
 
     def check(self, call: OpCall) -> int: ...
 
@@ -333,7 +333,7 @@ class _CallChecker(Protocol):
 
 
 class _Enough(BaseException):
-    """Ends the drawing; hypothesis takes what is no Exception for no failure."""
+    """Ends the drawing; hypothesis counts only an Exception as a failure."""
 
 
 def _hunt(calls: Any, checker: _CallChecker, report: OpReport, max_examples: int) -> None:

@@ -1,4 +1,4 @@
-"""Run one op on one device with given inputs: what TensorFlow's OpsTestBase does.
+"""Run one op on one device with given inputs, as TensorFlow's OpsTestBase does.
 
     result = run_op("ZeroOut", [np.array([1, 2], np.int32)])
     assert_outputs(result, [1, 0])
@@ -72,7 +72,7 @@ class OpResult:
 
     @property
     def by_name(self) -> dict[str, Any]:
-        """The outputs by argument, those of a list argument as a list."""
+        """The outputs by argument; the outputs of a list argument are a list."""
         return {
             arg.name: self.outputs[arg.start : arg.stop] if arg.is_list else self.outputs[arg.start]
             for arg in self.kernel.properties.output_args
@@ -100,11 +100,11 @@ def run_op(
 
     Args:
         op: The op's name.
-        inputs: The inputs. An input by reference is a TensorRef, or what one is to refer to.
+        inputs: The inputs. An input by reference is a TensorRef, or a tensor for one to refer to.
         attrs: Attrs that do not follow from the inputs, `_kernel` for a label.
         device: The type of a device of this process, or a device.
         step: The step that the kernel sees; one that tracks allocations if None.
-        params: What the executor says of the computation.
+        params: The executor's particulars of the computation.
         node_def: A whole node to use instead of `op` and `attrs`.
         registry: Where the kernel is found; the global registry if None.
         op_registry: Where the op is found; the global registry if None.
@@ -112,7 +112,7 @@ def run_op(
     Raises:
         NotFoundError: There is no such op, device, or kernel.
         InvalidArgumentError: Inputs or attrs do not fit the op.
-        OpError: What the kernel raised or recorded; other exceptions become one.
+        OpError: The error that the kernel raised or recorded; other exceptions become one.
     """
     kernel = make_kernel(
         op,
@@ -225,7 +225,7 @@ def graph_def_version_for(op_def: OpDef) -> int:
 
 
 def all_attrs(op_def: OpDef, inputs: Inputs, attrs: Mapping[str, Any]) -> dict[str, Any]:
-    """The attrs that are given, and those that the inputs determine."""
+    """The given attrs, and the attrs that the inputs determine."""
     found = dict(attrs)
     CallInputs(op_def, by_argument(op_def, inputs), found, _dtype)
     return found
@@ -235,7 +235,7 @@ def by_argument(op_def: OpDef, inputs: Inputs) -> Mapping[str, Any]:
     """The inputs by the name of their argument.
 
     Raises:
-        InvalidArgumentError: they are not those that the op takes.
+        InvalidArgumentError: they are not the inputs that the op takes.
     """
     names = [arg.name for arg in op_def.input_arg]
     if not isinstance(inputs, Mapping):

@@ -1,7 +1,7 @@
-"""Calls of convolutions and matrix products, from tiny ones to those that faster forms are for.
+"""Calls of convolutions and matrix products, from tiny ones to sizes that faster forms are for.
 
 Calls that are drawn from an op's declaration alone (`op_calls`) have few elements, since most faults show
-in few. Where a kernel chooses between algorithms by size, that finds faults in the one for small calls.
+in few. Where a kernel chooses an algorithm by size, such calls find only faults of the one for small sizes.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ _Case = tuple[dict[str, Any], list[Any]]
 """The attrs of a call, and the shapes of its inputs, a list for each; arrays stand for themselves."""
 
 _MOST = 40 << 20
-"""Multiplications: more take too long where they are computed as the reference does."""
+"""The most multiplications of a call: the reference kernels take too long for more."""
 _MOST_ELEMENTS = 1 << 20
 _TRIES = 20
 _TYPES = [DataType.DT_FLOAT] * 4 + [DataType.DT_DOUBLE, DataType.DT_HALF]
 
 
 class _Draw(random.Random):
-    """Draws what a call is; `number` is that of the call."""
+    """Draws the particulars of a call; `number` is the number of the call."""
 
     number = 0
 
@@ -120,7 +120,7 @@ def _fused_matmul(draw: _Draw) -> _Case:
 def _fusion(
     draw: _Draw, depth: int, shape: Sequence[int], activations: Sequence[str]
 ) -> tuple[dict[str, Any], list[Any]]:
-    """The attrs of what is fused, and the shapes of its inputs."""
+    """The attrs of the fused operations, and the shapes of their inputs."""
     adds = draw.random() < 0.4
     names = ["BiasAdd", *(["Add"] if adds else []), *draw.sample(activations, draw.randrange(2))]
     attrs = {"fused_ops": names, "leakyrelu_alpha": 0.3}

@@ -58,7 +58,7 @@ def check_provider(
     Args:
         provider: A provider that is registered, or its name.
         ops: The ops that are tested; all that it has kernels for if None.
-        max_examples: How many calls of each op are tested, beside those that the kernels refuse.
+        max_examples: How many calls of each op are tested, not counting calls that the kernels refuse.
         tolerance: By how much results may differ; as `TOLERANCES` says if None.
 
     Returns:
@@ -121,7 +121,7 @@ def _parity(provider: KernelProvider, op: str, tolerance: Tolerance | None) -> "
 
 @dataclass(frozen=True)
 class _Parity(Checker):
-    """Checks the kernels of a provider against those of the reference."""
+    """Checks the kernels of a provider against the reference kernels."""
 
     provider: KernelProvider | None = None
 
@@ -180,7 +180,7 @@ class _Parity(Checker):
     def _check_lasting(
         self, call: OpCall, registration: KernelRegistration, expected: Sequence[Any]
     ) -> None:
-        """Constants, and variables whose values change in place, give the same as other arrays."""
+        """Check that constants, and variables changed in place, give the same outputs as other arrays."""
         kernel = self.kernel(call, registration)
         reference = self.kernel(call, self._reference(call, registration))
         inputs = [np.array(value, order="C") for value in call.inputs]

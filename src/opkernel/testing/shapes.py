@@ -68,7 +68,7 @@ def expect_shapes(
     values: Mapping[int, Any] | None = None,
     op_registry: OpRegistry | None = None,
 ) -> None:
-    """Assert what the shape function of an op says; arguments are as for `infer_shapes`.
+    """Assert the output shapes of an op's shape function; arguments are as for `infer_shapes`.
 
     expect_shapes("MatMul", [[2, None], [None, 3]], [[2, 3]])
     """
@@ -89,7 +89,7 @@ def _dims(context: InferenceContext, index: int) -> list[int | None] | None:
 
 
 def _with_some_types(op_def: OpDef, attrs: dict[str, Any], num_inputs: int) -> dict[str, Any]:
-    """The attrs, with what no shape depends on filled in."""
+    """The attrs, with the ones filled in that no shape depends on."""
     lists = [arg for arg in op_def.input_arg if is_list_arg(arg)]
     length = num_inputs - (len(op_def.input_arg) - len(lists))
     for attr in op_def.attr:

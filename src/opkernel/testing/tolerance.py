@@ -42,7 +42,7 @@ def assert_close(actual: Any, expected: Any, *, tolerance: Tolerance | None = No
 
     Args:
         actual: The tensor.
-        expected: An array, whose type counts, or numbers or strings, which take that of `actual`.
+        expected: An array, whose type counts, or numbers or strings, which take the type of `actual`.
         tolerance: How much values may differ; as `TOLERANCES` says for the type if None.
     """
     what = difference(actual, expected, tolerance=tolerance)
@@ -66,7 +66,7 @@ def assert_outputs(
 def difference(
     actual: Any, expected: Any, *, tolerance: Tolerance | None = None, scale: float = 0.0
 ) -> str | None:
-    """How a tensor differs from what is expected; None where it does not.
+    """How a tensor differs from the expected one; None where it does not.
 
     Args:
         actual: The tensor.

@@ -1,6 +1,6 @@
 """The types of devices that kernels are registered for, under TensorFlow's names.
 
-A device type is a string, and anybody's; these are those that TensorFlow names.
+A device type is a string, which any code may choose; these are the types that TensorFlow names.
 
 Source: TensorFlow core/framework/types.h.
 """
@@ -10,7 +10,7 @@ from typing import Final
 __all__ = ["DEVICE_CPU", "DEVICE_DEFAULT", "DEVICE_GPU", "DEVICE_TPU", "DEVICE_TPU_SYSTEM"]
 
 DEVICE_DEFAULT: Final = "DEFAULT"
-"""Kernels for every device type that has none of its own."""
+"""The type of kernels for every device type without kernels of its own."""
 
 DEVICE_CPU: Final = "CPU"
 DEVICE_GPU: Final = "GPU"

@@ -142,7 +142,7 @@ class DataType(enum.IntEnum):
         """The type of a name such as "float", "float32" or "float_ref" (DataTypeFromString).
 
         Raises:
-            InvalidArgumentError: there is no type of this name.
+            InvalidArgumentError: no type has this name.
         """
         found = _BY_NAME.get(name)
         if found is None:
@@ -295,7 +295,7 @@ def _describe(row: _Row) -> None:
 
 
 def _set_predicates(dtype: DataType, kind: _Kind | None) -> None:
-    """Fill in the predicates; `kind` is None for a type of which none holds."""
+    """Fill in the predicates; `kind` is None for a type for which none holds."""
     dtype.is_floating = kind is _Kind.FLOATING
     dtype.is_complex = kind is _Kind.COMPLEX
     dtype.is_integer = kind in (_Kind.SIGNED, _Kind.UNSIGNED)

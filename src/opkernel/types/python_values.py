@@ -93,7 +93,7 @@ def can_become(value: Any, dtype: DataType) -> bool:
 def array_from_python(value: Any, dtype: DataType | None = None) -> np.ndarray[Any, Any]:
     """The array of a Python value: of `dtype`, or of the type that TensorFlow gives it.
 
-    Strings come as an object array of what was given.
+    Strings come as an object array of the given objects.
 
     Raises:
         InvalidArgumentError: the value makes no array, or none of the type: floats are no ints,

@@ -106,7 +106,7 @@ def _no_shape(value: object, error: TypeError) -> TypeError:
 
 
 class PartialTensorShape:
-    """What is known of a shape: nothing, its rank, or also some or all of its sizes.
+    """The known part of a shape: nothing, its rank, or also some or all of its sizes.
 
     Two are equal when the same is known of both; a fully defined one equals its TensorShape.
 
@@ -157,7 +157,7 @@ class PartialTensorShape:
         """The shape that `str()` of one gives: "[2,?]", "[]", "<unknown>" (or "?").
 
         Raises:
-            InvalidArgumentError: as the constructor; or the text is not that of a shape.
+            InvalidArgumentError: as the constructor; or the text is no text of a shape.
         """
         stripped = text.strip()
         if stripped in _UNKNOWN_RANK_TEXTS:
@@ -216,7 +216,7 @@ class PartialTensorShape:
         return len(mine) == len(theirs) and all(map(_are_compatible, mine, theirs))
 
     def merge_with(self, other: "PartialTensorShape | TensorShape") -> "PartialTensorShape":
-        """The shape of which is known what is known of either (MergeWith).
+        """The shape that has the known sizes of either shape (MergeWith).
 
         Raises:
             InvalidArgumentError: the shapes are not compatible, or the merged one is too large.
@@ -238,7 +238,7 @@ class PartialTensorShape:
         return PartialTensorShape(b if a is None else a for a, b in zip(mine, theirs, strict=True))
 
     def concatenate(self, other: "PartialTensorShape | TensorShape") -> "PartialTensorShape":
-        """The sizes of this shape and then those of the other; unknown if either rank is.
+        """The sizes of this shape, then the sizes of the other; unknown if either rank is.
 
         Raises:
             InvalidArgumentError: the result has too many dimensions or elements.

@@ -4,9 +4,9 @@ A TensorProto holds its elements either as bytes (`tensor_content`: the memory o
 strings their lengths and then the strings) or one by one in a field for the type, where the last
 value given stands for all that are missing and no value at all stands for zeros. As in
 TensorFlow's `Tensor::FromProto`, bytes win over values, values beyond the last element are not
-looked at, and those that do not fit a smaller integer type wrap around.
+looked at, and numbers that do not fit a smaller integer type wrap around.
 
-What a proto asks for is checked before memory is taken.
+The size that a proto asks for is checked before memory is taken.
 
 Source: TensorFlow core/framework/tensor.cc, python/framework/tensor_util.py.
 """
@@ -41,7 +41,7 @@ __all__ = ["DEFAULT_LIMIT_BYTES", "charging_decoded", "tensor_from_proto", "tens
 _MAX_PROTO_BYTES = 2**31
 
 DEFAULT_LIMIT_BYTES = _MAX_PROTO_BYTES
-"""The most memory that `tensor_from_proto` takes unless told otherwise: what a proto may hold."""
+"""The most memory that `tensor_from_proto` takes unless told otherwise: the limit of a proto."""
 
 _MAX_NUMPY_DIMENSIONS = 64
 _MAX_VARINT_BYTES = 5
@@ -52,9 +52,9 @@ _charge: ContextVar[Callable[[int, str, bool], None] | None] = ContextVar("charg
 
 @contextmanager
 def charging_decoded(charge: Callable[[int, str, bool], None]) -> Iterator[None]:
-    """Within the block, `charge` is told of each tensor before it is decoded.
+    """Call `charge`, within the block, for each tensor before it is decoded.
 
-    It gets the bytes that it takes, what it is, and whether the proto holds these bytes.
+    `charge` gets the tensor's bytes, its description, and whether the proto holds these bytes.
     """
     token = _charge.set(charge)
     try:
@@ -108,7 +108,7 @@ def tensor_to_proto(value: npt.ArrayLike, dtype: DataType | None = None) -> Tens
     Args:
         value: An array (or NumPy scalar), or a Python value that NumPy makes one of. As in
             TensorFlow, Python floats become float32, and Python ints int32 where they fit.
-        dtype: The type to write; by default that of the array. It must be given to tell quantised
+        dtype: The type to write; by default the array's type. It must be given to tell quantised
             types from their integers.
 
     Raises:
@@ -163,7 +163,7 @@ def _reshape(flat: _Array, shape: TensorShape) -> _Array:
         )
     try:
         return flat.reshape(shape)
-    except ValueError:  # an empty shape, of which NumPy multiplies the other sizes
+    except ValueError:  # an empty shape: NumPy multiplies its other sizes
         raise InvalidArgumentError(f"No NumPy array can have shape {shape}") from None
 
 
@@ -235,7 +235,7 @@ def _read_varint(content: bytes, position: int) -> tuple[int | None, int]:
 
 
 class _ValueField(NamedTuple):
-    """A repeated field of TensorProto: the type of its numbers, and what they make."""
+    """A repeated field of TensorProto: the type of its numbers, and the values that they make."""
 
     name: str
     wire_dtype: npt.DTypeLike

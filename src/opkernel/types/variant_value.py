@@ -38,7 +38,7 @@ class Variant(ABC):
         """The value as it stands in a file; its `type_name` finds the decoder."""
 
     def with_tensors(self, change: Callable[[Any], Any]) -> Variant:
-        """The value with what a function makes of each of its tensors, in their place.
+        """The value with each of its tensors replaced by the result of a function.
 
         A type whose values have tensors overrides this; they may have memory of a step's feeds.
         """
@@ -110,7 +110,7 @@ class NumberVariant(Variant):
         return NumberVariant(self.type_name, np.zeros_like(self._number))
 
     def __add__(self, other: object) -> NumberVariant:
-        """The sum; integers wrap around, and that of two bools is whether one holds."""
+        """The sum; integers wrap around, and the sum of two bools is whether one holds."""
         if not isinstance(other, NumberVariant) or other.type_name != self.type_name:
             return NotImplemented
         return NumberVariant(self.type_name, self._number + other._number)

@@ -1,4 +1,4 @@
-"""OpKernelConstruction: what a kernel is given when it is made.
+"""OpKernelConstruction: the node, device and services for making a kernel.
 
 Source: TensorFlow core/framework/op_kernel.h.
 """

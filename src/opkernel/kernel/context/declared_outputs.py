@@ -1,7 +1,7 @@
-"""Whether what a kernel gives is what its op declares: the one check, in the one form of words.
+"""Whether the outputs of a kernel are as its op declares: the one check, in the one form of words.
 
-It is made at every call of a kernel that does not claim `outputs_as_declared` (`checked_kernels`), and
-where claims are put to the test: by `opkernel test`, sanitized sessions and OPKERNEL_CHECK_CONTRACTS=1.
+The check is made at every call of a kernel that does not claim `outputs_as_declared` (`checked_kernels`),
+and where claims are put to the test: by `opkernel test`, sanitized sessions and OPKERNEL_CHECK_CONTRACTS=1.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ __all__ = [
 ]
 
 _HOLDERS = frozenset({FunctionType, MethodType, partial, CellType, dict, list, tuple})
-_DEPTH = 5  # from a partial to what stands in a dict in a cell of its function
+_DEPTH = 5  # from a partial to a value in a dict in a cell of its function
 
 
 def _undeclared(kernel: OpKernel, index: int, value: Any) -> str | None:
@@ -74,8 +74,8 @@ def check_shape(index: int, value: Any, shape: Sequence[int | None] | None, told
     Args:
         index: Which output it is.
         value: The tensor.
-        shape: What the shape function says; None, or a negative size, where it leaves it open.
-        told: What the shape function was told, if that is not all.
+        shape: The shape function's answer; None, or a negative size, where it leaves a size open.
+        told: The facts that the shape function was told, if not all.
     """
     given = tuple(value.shape)
     if shape is None or _fits(shape, given):
@@ -88,7 +88,7 @@ def check_shape(index: int, value: Any, shape: Sequence[int | None] | None, told
 
 
 def _fits(shape: Sequence[int | None], sizes: tuple[int, ...]) -> bool:
-    """Whether sizes are those of a shape whose negative sizes, and None, are open."""
+    """Whether sizes fit a shape, in which negative sizes, and None, are open."""
     if shape == sizes:
         return True
     return len(shape) == len(sizes) and all(
@@ -109,10 +109,10 @@ def check_memory(
 
     Args:
         node: The node.
-        claims: What its kernel claims.
-        function: That of a function kernel; the outputs of others may be anything.
-        inputs: What it was given, flat.
-        outputs: What it gave, flat.
+        claims: The claims of its kernel.
+        function: The function of a function kernel; the outputs of other kernels may be anything.
+        inputs: The inputs of the computation, flat.
+        outputs: The outputs of the computation, flat.
     """
     allowed = claims.may_alias
     if allowed is True or (allowed is None and function is None):
@@ -192,8 +192,8 @@ def _arrays(tensors: Sequence[Any], args: Iterable[Arg]) -> Iterator[tuple[str, 
 def _keeps(function: Callable[..., Any], array: np.ndarray[Any, Any]) -> bool:
     """Whether a function can reach the memory of an array from call to call.
 
-    By its globals, what it is closed over, its defaults, attributes and arguments filled in, or through
-    lists and dicts there.
+    It can by its globals, closure, defaults, attributes and filled-in arguments, and through lists and
+    dicts there.
     """
     owner, seen = _owner(array), set[int]()
     layer: list[Any] = [function]

@@ -1,4 +1,4 @@
-"""Forwarding: an output takes over the buffer of an input that nobody else will read.
+"""Forwarding: an output takes over the buffer of an input without other readers.
 
 A buffer may be taken over if the computation holds the only reference to it: the executor has let
 go of it, and no one else (another node, the caller, a variable, a constant, a view) has one

@@ -1,4 +1,4 @@
-"""MemoryRecord: what a kernel took, for those who track it.
+"""MemoryRecord: the memory that a kernel took, where steps track it.
 
 Source: OpKernelContext::TrackingState in TensorFlow core/framework/op_kernel.h.
 """
@@ -43,7 +43,7 @@ class MemoryRecord:
             return found[1]
 
     def consume_wrapped_allocators(self) -> list[tuple[Allocator, TrackingAllocator]]:
-        """The allocators that were followed, each with what followed it; they are forgotten."""
+        """The allocators that were followed, each with its follower; the record forgets them."""
         with self._lock:
             wrapped, self._wrapped = self._wrapped, {}
         return list(wrapped.values())

@@ -166,7 +166,7 @@ class ContextOutputs:
                     try:
                         array = self.outputs[index] = _empty(shape, kind)
                     except (ValueError, TypeError):
-                        pass  # `allocate` says what is wrong
+                        pass  # `allocate` reports the error
                     else:
                         return array
         if attr is not None and attr.scope_id > 0:

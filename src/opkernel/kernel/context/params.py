@@ -46,8 +46,8 @@ class ContextParams:
             `NEVER_FORWARD`.
         scoped: The outputs that were allocated in scopes, by scope_id.
         outputs_required: For each output whether it must be set; all must if None.
-        op_device_context: What the device needs to know to run the kernel, if it is not as the device says.
-        input_device_contexts: Of each input, what its producer was run with; what the kernel is if None.
+        op_device_context: The device's own data for running the kernel, if not the device's default.
+        input_device_contexts: The device context of each input's producer; the kernel's own if None.
         stack_trace: Where the node was defined.
         inc_num_deferred_ops_function: Called by deferred kernels before their work begins.
         dec_num_deferred_ops_function: Called by deferred kernels when their work is done.

@@ -18,7 +18,7 @@ class _User(Protocol):
 
 
 class PersistentTensor:
-    """What `allocate_persistent` gives: a kernel keeps it, and asks it for its tensor in each computation.
+    """The result of `allocate_persistent`; the kernel keeps it, and asks for its tensor in each computation.
 
         self.state = construction.allocate_persistent(float32, [3])
         ...
@@ -36,7 +36,7 @@ class PersistentTensor:
         self._tensor = tensor
 
     def access_tensor(self, ctx: _User) -> Any:
-        """The tensor, of which the context, or construction, that uses it knows from now on."""
+        """The tensor; the context, or construction, that uses it tracks it from now on."""
         ctx.record_tensor_reference(self._tensor)
         return self._tensor
 

@@ -1,4 +1,4 @@
-"""Services for a computation: those of its step, its device, its records of memory.
+"""Services for a computation: its step, its device, its records of memory.
 
 Source: TensorFlow core/framework/op_kernel.h.
 """

@@ -54,24 +54,24 @@ def create_op_kernel(
 
     The node must have a value for every attr of its op (`add_defaults_to_node_def`). Where there is
     a `signature`, nodes that have the same one differ in nothing but names and the values of tensors.
-    Where the budget of the thread limits memory, the kernel keeps to that of whoever runs it.
+    Where the budget of the thread limits memory, the kernel keeps to the budget of the thread that runs it.
 
     Args:
         device: The device.
         node_def: The node.
         op_registry: The ops; those of the process if None.
-        registry: The reference kernels; if None, those of the process, beside which the providers' are.
+        registry: The reference kernels; if None, the kernels of the process and of its providers.
         graph_def_version: The version of GraphDef whose rules count.
-        function_library: What kernels that call functions are given.
+        function_library: The library for kernels that call functions.
         signature: The form of the node, as far as its graph knows it.
-        providers: Who is asked for the kernel, in turn (`choose_providers`); `default_providers` if None.
-        shapes: What is known of the shapes of the inputs.
+        providers: The providers to ask, in turn (`choose_providers`); `default_providers` if None.
+        shapes: The shapes of the inputs, as far as known.
 
     Raises:
         NotFoundError: the op is not registered, or has no kernel for this device and these attrs.
         InvalidArgumentError: the node does not fit its op, or two kernels fit it equally well.
         UnimplementedError: graphs of this version may no longer use the op.
-        OpError: what the kernel's constructor raises (other exceptions become one), with the
+        OpError: the error of the kernel's constructor (other exceptions become one), with the
             node's name.
     """
     ops = global_op_registry() if op_registry is None else op_registry
@@ -116,11 +116,11 @@ def create_op_kernel(
         raise raised from (error.__cause__ if raised is error else error)
     kernel.provider = provider
     if _CHECKS_CONTRACTS:
-        from opkernel.kernel.verification import verified  # for those who test
+        from opkernel.kernel.verification import verified  # only for tests of claims
 
         kernel = verified(kernel, ops.look_up(node_def.op))
     elif not kernel.contract.outputs_as_declared:
-        from opkernel.kernel.checked_kernels import checked  # those of the catalogue claim it
+        from opkernel.kernel.checked_kernels import checked  # the catalogue's kernels claim it
 
         kernel = checked(kernel, ops.look_up(node_def.op))
     budget = current_budget()

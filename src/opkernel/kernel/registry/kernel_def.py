@@ -1,4 +1,4 @@
-"""KernelDef: what a kernel declares: its op, its device type, and the attr values it takes.
+"""KernelDef: the declaration of a kernel: its op, its device type, and the attr values it takes.
 
 Source: TensorFlow core/framework/kernel_def_builder.h and kernel_def_util.cc.
 """
@@ -35,14 +35,14 @@ class KernelDefBuilder:
         self._def = KernelDef(op=op)
 
     def device(self, device_type: str) -> Self:
-        """Set the device type, such as `CPU`; `DEFAULT` serves every device that has no other."""
+        """Set the device type, such as `CPU`; `DEFAULT` serves every device without another kernel."""
         self._def.device_type = device_type
         return self
 
     def type_constraint(self, attr: str, allowed: DataType | str | Iterable[Any]) -> Self:
         """Restrict an attr of type `type`, or every element of a `list(type)`, to some types.
 
-        `allowed` is whatever `as_dtype` takes, or several of those. A second constraint on the
+        `allowed` is a value that `as_dtype` takes, or several such values. A second constraint on the
         same attr is a second condition, not a replacement.
 
         Raises:

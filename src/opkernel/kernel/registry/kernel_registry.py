@@ -42,18 +42,18 @@ _MAX_FOUND = 1024
 
 @dataclass(frozen=True, slots=True, eq=False)
 class KernelRegistration:
-    """A kernel as registered: what it declares, and how one is made for a node.
+    """A kernel as registered: its declaration, and how one is made for a node.
 
     Attributes:
-        kernel_def: what the kernel declares; not to be changed after registration.
+        kernel_def: the declaration of the kernel; not to be changed after registration.
         class_name: the name of the kernel's class or function, for messages.
         factory: makes the kernel of a node.
         owner: the module that registered it; empty if that is not known.
         is_system: the kernel belongs to the system's own ops (REGISTER_SYSTEM_KERNEL_BUILDER);
             every selection of kernels keeps it.
-        contract: what the kernel claims.
+        contract: the claims of the kernel.
         site: where it is registered.
-        kernel: what was registered: a function, a class, or a factory.
+        kernel: the registered object: a function, a class, or a factory.
         op_def: the op that it was checked against then.
     """
 
@@ -69,11 +69,11 @@ class KernelRegistration:
 
     @property
     def key(self) -> _Key:
-        """Op, device type and label: what a lookup starts from."""
+        """Op, device type and label: the key of a lookup."""
         return self.kernel_def.op, self.kernel_def.device_type, self.kernel_def.label
 
     def serves(self, node_def: NodeDef) -> bool:
-        """Whether the node's label and attrs are those that the kernel is for."""
+        """Whether the kernel takes the node's label and attrs."""
         return (
             kernel_label(node_def) == self.kernel_def.label
             and violated_constraint(self.kernel_def, node_def) is None
@@ -119,7 +119,7 @@ class KernelRegistration:
 
 
 def _definition(kernel: Any) -> object:
-    """What is the same of functions and classes that the same lines define."""
+    """An object that is equal for functions and classes defined by the same lines."""
     while hasattr(kernel, "__wrapped__"):
         kernel = kernel.__wrapped__
     code = getattr(kernel, "__code__", None)
@@ -137,12 +137,12 @@ class KernelRegistry:
     Kernels are kept newest first, the order in which TensorFlow looks at them.
 
     Args:
-        beside: The registry of the kernels that those here may stand in for: what was found there for
-            an op is forgotten when the kernels here change.
+        beside: The registry of the kernels that the kernels here may stand in for. When the kernels here
+            change, that registry forgets its choices for the op.
 
     Attributes:
-        version: How often kernels of ops that had been looked up were changed; what was made from
-            kernels found before may be stale.
+        version: How often kernels of ops that had been looked up were changed. After a change, all that
+            was made from kernels found before may be stale.
     """
 
     def __init__(self, beside: KernelRegistry | None = None) -> None:
@@ -205,7 +205,7 @@ class KernelRegistry:
         that looks up kernels.
 
         `last` is called wherever a kernel is missing, and when all kernels of an op are asked
-        for. It registers what nobody asked for by name: plugins.
+        for. It registers kernels that were not asked for by name: plugins.
         """
         with self._load_lock, self._lock:
             self._loader = loader
@@ -225,10 +225,10 @@ class KernelRegistry:
         return self._by_key.get((op, device_type, label), ())
 
     def choices(self, op: str) -> Choices:
-        """The kernels that were found for nodes of an op since its kernels last changed.
+        """The choices for nodes of an op since its kernels last changed.
 
-        To be taken before the candidates are looked at: what is found among stale candidates then
-        goes to stale choices.
+        Take them before looking at the candidates: a kernel found among stale candidates then goes to
+        stale choices.
         """
         known = self._choices.get(op)
         if known is None:
@@ -238,7 +238,7 @@ class KernelRegistry:
         return known
 
     def load_last(self) -> None:
-        """Register what is loaded only where a kernel is missing."""
+        """Run the loader that is called only where a kernel is missing."""
         if self._last_loader is not None:
             self._last_loader()
 
@@ -248,7 +248,7 @@ class KernelRegistry:
             return tuple(reversed(self._by_op.get(op, {})))
 
     def registrations(self) -> list[KernelRegistration]:
-        """Every kernel registered so far, op by op; what a loader would add is not in it."""
+        """Every kernel registered so far, op by op, without the kernels that a loader would add."""
         with self._lock:
             return [one for of_op in self._by_op.values() for one in reversed(of_op)]
 
@@ -280,7 +280,7 @@ class KernelRegistry:
             self._note_change(op)
 
     def _note_change(self, op: str) -> None:
-        """Forget what was found for an op. Comes after the change: who looked before is stale."""
+        """Forget the choices for an op. Call it after the change: any earlier choice is stale."""
         self._choices.pop(op, None)
         if op in self._looked_up:
             self._changes[op] = self._changes.get(op, 0) + 1
@@ -307,7 +307,7 @@ class KernelRegistry:
 
 
 class Found(Generic[_T]):
-    """A bounded cache of what was found before."""
+    """A bounded cache of choices."""
 
     __slots__ = ("_found",)
 
@@ -329,7 +329,7 @@ class Choices(Found[KernelRegistration]):
     """Which kernels were found for nodes of one op, by all that the choice depends on.
 
     Attributes:
-        forms: What was found of whole nodes, the kernel included (`node_form`).
+        forms: The forms of whole nodes, with their kernels (`node_form`).
     """
 
     __slots__ = ("_attrs", "forms")

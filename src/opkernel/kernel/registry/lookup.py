@@ -157,7 +157,7 @@ def kernels_registered_for_op(op: str, *, registry: KernelRegistry | None = None
 
 
 def get_all_registered_kernels(*, registry: KernelRegistry | None = None) -> KernelList:
-    """The KernelDefs registered so far; those of op modules not imported yet are missing."""
+    """The KernelDefs registered so far; kernels of op modules not imported yet are missing."""
     return get_filtered_registered_kernels(lambda kernel_def: True, registry=registry)
 
 
@@ -293,7 +293,7 @@ def _not_found(
 
 
 def _ways_out(node_def: NodeDef, device_types: Iterable[str]) -> str:
-    """What helps where a node has no kernel: a sentence."""
+    """A sentence with the remedy for a node without a kernel."""
     types = [
         f"{name}={summaries.summarize_attr_value(value)}"
         for name, value in sorted(node_def.attr.items())

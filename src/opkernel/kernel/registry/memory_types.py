@@ -33,7 +33,7 @@ _FUNCTION_CALL_OPS = frozenset(
 def mtype_from_dtype(dtype: DataType, *, int32_on_device: bool = False) -> MemoryType:
     """Where tensors of a type live unless a kernel says otherwise.
 
-    Strings and resources live on the host whatever the device. So does int32, which mostly holds
+    Strings and resources live on the host for every device. So does int32, which mostly holds
     shapes and indices, unless `int32_on_device`.
     """
     on_host = dtype.always_on_host or (dtype is DataType.DT_INT32 and not int32_on_device)
@@ -94,7 +94,7 @@ def _listed(node_def: NodeDef, attr: str) -> Sequence[int]:
 
 
 def _indices(args: Iterable[str], ranges: Mapping[str, tuple[int, int]]) -> list[int]:
-    """The flat indices of those of the arguments that are in `ranges`."""
+    """The flat indices of the arguments that are in `ranges`."""
     return [index for arg in args if arg in ranges for index in range(*ranges[arg])]
 
 

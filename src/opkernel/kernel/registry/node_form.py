@@ -1,4 +1,4 @@
-"""NodeForm: what nodes of one op with equal attrs have in common on devices of one type.
+"""NodeForm: the common facts of nodes of one op with equal attrs on devices of one type.
 
 Most nodes of a graph are like another one. All that follows from the op, the attrs and the number of
 inputs is worked out once: that the node is valid, its kernel's registration, types, arguments and
@@ -31,7 +31,7 @@ __all__ = ["NodeForm", "form_of_node"]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class NodeForm:
-    """The kernel registration of nodes of an op with certain attrs, and what follows from both.
+    """The kernel registration of nodes of an op with certain attrs, and the facts that follow.
 
     Types and memory types are one for each tensor. `attrs` are the numbers, strings and types among
     the attrs, as far as kernels have asked for them, and `provided` the kernels of providers, by their

@@ -1,11 +1,12 @@
 """Kernel providers: named sets of kernels that stand beside the reference ones.
 
-The kernels that are registered for an op without further ado are the reference: one that can be read, and
-takes whatever the op allows. They are the provider `numpy`. Others, such as `blas`, have faster kernels
-for some ops and types. For each node they are asked in turn, by falling priority or in the order that the
-user gives; the first that has a kernel for it and supports it computes it, or else the reference does.
+The kernels that are registered for an op without further ado are the reference: they can be read, and
+take all that the op allows. They are the provider `numpy`. Other providers, such as `blas`, have faster
+kernels for some ops and types. For each node the providers are asked in turn, by falling priority or in
+the user's order. The first that has a kernel for the node and supports the node computes it, or else the
+reference does.
 
-What the node is, whether it is valid and where its tensors live follows from the reference alone.
+The reference alone decides a node's meaning, its validity, and where its tensors live.
 """
 
 from __future__ import annotations
@@ -50,11 +51,11 @@ class KernelProvider:
     """A named set of kernels.
 
     Kernels come into it by `register_kernel(..., registry=provider.kernels)`, and are for NumPy's arrays.
-    A subclass says where it cannot be used, which nodes it leaves to others, and what it prepares.
+    A subclass says where it cannot be used, which nodes it leaves to others, and which inputs it prepares.
 
     Args:
         name: Its name.
-        priority: Those of a higher priority are asked first; the reference has 0.
+        priority: Providers of a higher priority are asked first; the reference has 0.
 
     Attributes:
         kernels: Its kernels.
@@ -76,8 +77,8 @@ class KernelProvider:
 
         Args:
             node: The node, its op and its types.
-            shapes: What is known of the shapes of the inputs. A kernel must be right for all others, too:
-                what only a call can tell, such as sizes, is for the kernel to look at.
+            shapes: The shapes of the inputs, as far as known. A kernel must be right for all others, too:
+                it looks itself at facts that only a call can tell, such as sizes.
         """
         return True
 
@@ -88,12 +89,12 @@ class KernelProvider:
     def prepare(self, input: Hashable, value: Any, version: int) -> Any:
         """The prepared form of an input that stays from step to step, such as weights.
 
-        It must not hold `value` itself: a variable that nobody else holds is updated in place.
+        It must not hold `value` itself: a variable without another holder is updated in place.
 
         Args:
-            input: The name of the input, with whatever else that depends on which the kernel asks for.
+            input: The name of the input, together with all else that the prepared form depends on.
             value: The array.
-            version: 0 for a constant; of a variable another one after each assignment.
+            version: 0 for a constant; for a variable, another one after each assignment.
         """
         raise NotImplementedError(f"Provider {self.name!r} prepares nothing")
 
@@ -172,8 +173,8 @@ def registered_providers() -> list[KernelProvider]:
 def default_providers() -> tuple[KernelProvider, ...]:
     """The default providers.
 
-    They are those that the environment variable OPKERNEL_PROVIDERS names, separated by commas, when they
-    are first asked for; without it, all that are available.
+    The environment variable OPKERNEL_PROVIDERS names them, separated by commas; it is read when they
+    are first asked for. Without it they are all that are available.
 
     Raises:
         NotFoundError, InvalidArgumentError: as `choose_providers`.
@@ -195,7 +196,7 @@ def choose_providers(names: Sequence[str]) -> tuple[KernelProvider, ...]:
     """The providers of these names, to be asked in this order, and the reference.
 
     Raises:
-        NotFoundError: there is none of a name; plugins were loaded to find it.
+        NotFoundError: no provider has one of the names; plugins were loaded to find it.
         InvalidArgumentError: one is not available here, or no name is given.
     """
     if not names or isinstance(names, str):
@@ -214,7 +215,7 @@ def choose_providers(names: Sequence[str]) -> tuple[KernelProvider, ...]:
 
 
 def _in_turn(providers: Sequence[KernelProvider]) -> tuple[KernelProvider, ...]:
-    """Providers up to the reference, after which nobody would be asked."""
+    """The providers up to the reference; the ones after it would never be asked."""
     found = [*dict.fromkeys([*providers, _reference])]
     return tuple(found[: found.index(_reference) + 1])
 

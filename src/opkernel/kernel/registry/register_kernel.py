@@ -30,7 +30,7 @@ _K = TypeVar("_K", bound="Callable[..., Any] | OpKernelFactory")
 
 @runtime_checkable
 class OpKernelFactory(Protocol):
-    """Makes kernels. What it needs for that it may get when the first one is asked for."""
+    """Makes kernels. It may load what it needs when the first kernel is asked for."""
 
     def create(self, construction: OpKernelConstruction) -> OpKernel:
         """The kernel for a node."""
@@ -54,7 +54,7 @@ def register_kernel(
 ) -> Callable[[_K], _K]:
     """Register the decorated function, OpKernel class or OpKernelFactory as a kernel of `op`.
 
-    What the kernel declares is given by keywords, or by a chain of calls as in TensorFlow:
+    The kernel's declaration is given by keywords, or by a chain of calls as in TensorFlow:
     `register_kernel(Name("Cast").device("GPU").type_constraint("SrcT", float32))`.
 
     Args:
@@ -63,10 +63,10 @@ def register_kernel(
         types: for attrs of type `type` or `list(type)`, the types that the kernel takes; an attr
             that is not named is not constrained.
         attrs: for attrs of type `string`, `int` or `bool`, the values that the kernel takes.
-        host_memory: the arguments that live in host memory whatever the device.
+        host_memory: the arguments that live in host memory on every device.
         label: the kernel is taken only by nodes whose attr `_kernel` is this label.
         priority: of several kernels that fit a node, the one of the highest priority is taken.
-        contract: what the kernel claims; executors check all that it does not.
+        contract: the claims of the kernel; executors check all that it does not claim.
         kind: a claim of the contract in one word.
         factory: the function takes only attrs and returns the function of the inputs.
         system: graphs get the op from the runtime itself; every selection keeps the kernel.
@@ -136,7 +136,7 @@ def _name_of(op: object) -> str:
 def _maker(
     kernel: Any, op: str, is_factory: bool, claims: KernelContract
 ) -> Callable[[OpKernelConstruction], OpKernel]:
-    """What makes the kernels of what is registered."""
+    """The factory of the kernels of a registered function, class or factory."""
     fix = "a class derived from opkernel.OpKernel"
     if isinstance(kernel, type) and issubclass(kernel, OpKernel):
         return _runnable(kernel)
@@ -197,8 +197,8 @@ def _op_def_to_check(
 ) -> OpDef | None:
     """The op that a kernel is checked against; None where that waits until a kernel is constructed.
 
-    It waits for ops that are not registered yet, and for the catalogue's own kernels of its ops: they
-    are tested, and the op need not be built.
+    The check waits for ops that are not registered yet. It waits, too, for the catalogue's own kernels of
+    its ops: they are tested, and the op need not be built.
     """
     registry = op_registry or global_op_registry()
     if registry.is_brought(op if isinstance(op, str) else op.name, site.owner):

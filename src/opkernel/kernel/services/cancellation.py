@@ -1,4 +1,4 @@
-"""CancellationManager: tells those who wait that nobody wants the result any more.
+"""CancellationManager: calls registered callbacks when a result is no longer wanted.
 
 Source: TensorFlow core/framework/cancellation.{h,cc} (tsl/framework).
 """
@@ -84,7 +84,7 @@ class CancellationManager:
         return self._status
 
     def get_cancellation_token(self) -> CancellationToken:
-        """A token to register one callback with; each is higher than those before."""
+        """A token to register one callback with; each token is higher than the earlier ones."""
         return next(self._tokens)
 
     def register_callback(self, token: CancellationToken, callback: Callable[[], object]) -> bool:
@@ -106,8 +106,8 @@ class CancellationManager:
 
         Returns:
             True if it will not be called. False if it may have been; another thread's cancellation
-            is over by then, so that what the callback uses may be dropped. From a callback the
-            answer comes at once.
+            is over by then, so that the objects that the callback uses may be dropped. From a callback
+            the answer comes at once.
         """
         if self.try_deregister_callback(token):
             return True
@@ -135,7 +135,7 @@ class CancellationManager:
             status: The reason, which managers below this one are told too.
 
         Raises:
-            Exception: what the first callback raised that did; all the others have run.
+            Exception: the error of the first callback that raised; all the others have run.
         """
         with self._lock:
             if self._has_begun:
@@ -160,7 +160,7 @@ class CancellationManager:
             self._detach()
 
     def close(self) -> None:
-        """Leave the parent, and cancel what is still registered."""
+        """Leave the parent, and call the callbacks that are still registered."""
         self._detach()
         if self._callbacks or self._children:
             self.start_cancel()
@@ -232,7 +232,7 @@ class Deadline:
     As a context manager it is void from the end of the block on.
 
     Args:
-        manager: What to cancel.
+        manager: The manager to cancel.
         seconds: The time from now.
     """
 
@@ -260,7 +260,7 @@ class Deadline:
 
 
 def call_all(functions: Iterable[Callable[[], object]]) -> None:
-    """Call each, whatever the others do; raise what the first raised that did."""
+    """Call all callbacks, even after one has raised; then raise the first error."""
     first: BaseException | None = None
     for function in functions:
         try:

@@ -1,4 +1,4 @@
-"""Collectives: what a group of devices computes together, each from a tensor of its own.
+"""Collectives: computations of a group of devices, each of which brings a tensor of its own.
 
 Source: TensorFlow core/framework/collective.h.
 """
@@ -69,14 +69,14 @@ class CollectiveParams:
     """The computation of a group. All members must agree, except about `is_source`.
 
     Attributes:
-        type: What the group does.
+        type: The kind of collective.
         group_key: Names the group.
         group_size: How many members it has.
         instance_key: Names this among the collectives of the group.
         data_type: The type of the tensors.
         shape: Their sizes.
         merge_op: Merges two tensors (reductions only).
-        final_op: What merging gave, and the group's size, to the result; None for no change.
+        final_op: Makes the result of the merged tensor and the group's size; None for no change.
         frame_iter: Where in the loops of the graph it happens.
         is_source: This member's tensor is the one (broadcasts only).
         timeout_seconds: For how long this member waits for the others; 0 for no limit.
@@ -110,8 +110,8 @@ class CollectiveExecutor(ABC):
         """Take part in a collective; `done` is called when all have come, or one has failed.
 
         Args:
-            member: who takes part.
-            params: what in.
+            member: the member that takes part.
+            params: the collective.
             tensor: the member's tensor; None where it only receives.
             done: called once, by any thread.
             cancellation_manager: its cancellation fails the collective for all members.
@@ -119,4 +119,4 @@ class CollectiveExecutor(ABC):
 
     @abstractmethod
     def start_abort(self, status: OpError) -> None:
-        """Fail what waits and what is to come with `status`; that of the first call counts."""
+        """Fail all collectives, waiting and future, with `status`; the status of the first call counts."""

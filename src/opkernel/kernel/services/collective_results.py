@@ -26,9 +26,9 @@ def collective_results(
     No two members share the memory of a result.
 
     Args:
-        params: what all have said.
+        params: the parameters, on which all members agree.
         tensors: their tensors; None where a member only receives.
-        is_source: whose tensor a broadcast is of.
+        is_source: for each member, whether a broadcast sends its tensor.
 
     Raises:
         InternalError: a broadcast has no source, or several.

@@ -24,9 +24,9 @@ def start_coroutine(
     finish: Callable[[BaseException | None], None],
     manager: CancellationManager | None = None,
 ) -> None:
-    """Run a coroutine on the event loop; `finish` is called there with what it raised, or None.
+    """Run a coroutine on the event loop; `finish` is called there with the error raised, or None.
 
-    Where `manager` is cancelled the coroutine is, at the place where it waits.
+    Cancelling `manager` cancels the coroutine at the place where it waits.
     """
     loop = _event_loop()
 

@@ -43,17 +43,17 @@ class InstantiateOptions:
     """How a function is instantiated; equal names, attrs and options have one handle.
 
     Attributes:
-        target: The device to run it on, in whole or in part; that of the library if empty.
-        is_multi_device_function: Its nodes may be on several devices. On the one device that there
-            is, the function only has to keep the rules of such functions.
+        target: The device to run it on, in whole or in part; the library's device if empty.
+        is_multi_device_function: Its nodes may be on several devices. Where there is only one device,
+            the function only has to keep the rules of multi-device functions.
         input_devices: The devices of its arguments; as many as it has, or none.
         output_devices: The devices of its results; as many as it has, or none.
-        lib_def: A FunctionLibraryDefinition to look up it, and all that it calls, instead of the
-            library's own.
-        state_handle: Names the state that its kernels share: those of another state handle, and of
-            none, have states of their own. The functions that it calls share it, too.
-        executor_type: The registered name of its executor; that of the attr `_executor`, or else the
-            library's, if empty.
+        lib_def: A FunctionLibraryDefinition to look up the function, and all that it calls, instead
+            of the library's own.
+        state_handle: Names the state that its kernels share, and the functions that it calls. Kernels
+            under another state handle, or without one, have states of their own.
+        executor_type: The registered name of its executor; if empty, the value of the attr `_executor`,
+            or else the library's.
         create_kernels_eagerly: Make its kernels at once, not when it is first run.
         config_proto: A serialized ConfigProto; it only tells instances apart.
         allow_small_function_optimizations: Have the single threaded executor run it, unless one is
@@ -79,13 +79,13 @@ class FunctionRunOptions:
     """How a function is run.
 
     Attributes:
-        step: The step that the run is part of. What the other options leave open is the step's;
-            without one the run is a step of its own.
+        step: The step that the run is part of. The step fills in what the other options leave open;
+            without a step the run is one of its own.
         step_id: The number of the step.
-        deadline: The time by which it must end, by `time.monotonic()`, if that comes before the
-            step's.
+        deadline: The time by which the run must end, by `time.monotonic()`, if it is before the
+            step's deadline.
         rendezvous: Where `_Send` and `_Recv` meet.
-        create_rendezvous: Let them meet in a rendezvous that is the run's alone.
+        create_rendezvous: Give the run a rendezvous of its own.
         cancellation_manager: Cancels the run.
         collective_executor: Where the groups of collective ops meet.
         step_container: Holds resources of the step.
@@ -121,7 +121,7 @@ class CallFrame(Protocol):
         """The number of results."""
 
     def get_arg(self, index: int) -> Any:
-        """An argument; InvalidArgumentError where there is none of that number."""
+        """The argument of a number; InvalidArgumentError where there is none."""
 
     def set_retval(self, index: int, value: Any) -> None:
         """Set a result; InvalidArgumentError where it does not fit."""
@@ -143,7 +143,7 @@ class FunctionRuntime(Protocol):
         """The handle of a function with attrs."""
 
     def release_handle(self, handle: Any) -> None:
-        """Give back what one call of `instantiate` gave."""
+        """Give back the handle of one call of `instantiate`."""
 
     def run(self, options: FunctionRunOptions, handle: Any, args: Sequence[Any]) -> Sequence[Any]:
         """Run a function to its end; its results, flat."""

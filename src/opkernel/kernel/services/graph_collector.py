@@ -13,7 +13,7 @@ __all__ = ["GraphCollector"]
 
 
 class GraphCollector:
-    """What a function became; filled from any thread.
+    """The graphs that functions became; filled from any thread.
 
     A kernel that instantiates functions has its step's collector take theirs, too:
 
@@ -21,9 +21,9 @@ class GraphCollector:
         handle = ctx.function_library.instantiate(name, attrs, options)
 
     Attributes:
-        raw_graph: The bodies as they were, those of several functions in one graph.
+        raw_graph: The bodies as written; the bodies of several functions are in one graph.
         optimized_graph: The bodies as passes have left them, likewise.
-        partitioned_graphs: What each device runs of them.
+        partitioned_graphs: The part of them that each device runs.
         dirty: Whether anything was collected since `clear_graphs`.
     """
 
@@ -44,7 +44,7 @@ class GraphCollector:
             self.dirty = True
 
     def collect_partitioned_graph(self, graph_def: GraphDef) -> None:
-        """Take what one device runs."""
+        """Take the graph that one device runs."""
         with self._lock:
             self.partitioned_graphs.append(graph_def)
             self.dirty = True

@@ -66,7 +66,7 @@ class _Participant:
 
 
 class _Instance:
-    """One collective: who has come, who still waits, and why it failed if it did."""
+    """One collective: the members that have come, the ones that wait, and the reason if it failed."""
 
     def __init__(self, key: _Key, params: CollectiveParams) -> None:
         self.key = key
@@ -95,7 +95,7 @@ class _Instance:
         self.status = self.status or self._mismatch(participant)
 
     def _mismatch(self, participant: _Participant) -> OpError | None:
-        """Why a member does not fit those that came before; None if it does."""
+        """Why a member does not fit the earlier ones; None if it does."""
         ours, theirs = self.params, participant.params
         device = participant.member.device
         instance = f"collective instance {ours.instance_key} of group {ours.group_key}"
@@ -124,7 +124,7 @@ class _Instance:
 class LocalCollectiveExecutor(CollectiveExecutor):
     """Where members in one process meet: threads, sessions, devices.
 
-    Members of one instance are those that name the same group, the same instance and the same
+    Members of one instance name the same group, the same instance and the same
     iteration of a loop; when as many have come as the group has, the last one computes the result
     for all. Two steps of one session never meet, so that steps may run at the same time.
 
@@ -138,7 +138,7 @@ class LocalCollectiveExecutor(CollectiveExecutor):
     def __init__(self) -> None:
         self._lock = threading.RLock()  # a collection may cancel
         self._instances: dict[_Key, list[_Instance]] = {}
-        self._failed: dict[_Instance, None] = {}  # those of them that failed, oldest first
+        self._failed: dict[_Instance, None] = {}  # the failed ones, oldest first
         self._status: OpError | None = None
         self._kinds: dict[_Key, str] = {}  # of the instances that sessions have named, oldest first
 
@@ -166,7 +166,7 @@ class LocalCollectiveExecutor(CollectiveExecutor):
             self._settle(instance)
 
     def start_abort(self, status: OpError) -> None:
-        """Fail what waits and what is to come with `status`; that of the first call counts."""
+        """Fail all collectives, waiting and future, with `status`; the status of the first call counts."""
         with self._lock:
             self._status = self._status or copy.copy(status)
             instances = [one for those in self._instances.values() for one in those]
@@ -227,7 +227,7 @@ class LocalCollectiveExecutor(CollectiveExecutor):
         self._settle(instance)
 
     def _settle(self, instance: _Instance) -> None:
-        """Tell those that wait, where there is something to tell."""
+        """Tell the waiting members, where there is something to tell."""
         with self._lock:
             status = instance.status
             if instance.is_full:
@@ -244,7 +244,7 @@ class LocalCollectiveExecutor(CollectiveExecutor):
                 results = collective_results(
                     instance.params, [p.tensor for p in told], [p.params.is_source for p in told]
                 )
-            except Exception as error:  # what a merge op raises may be anything
+            except Exception as error:  # a merge op may raise anything
                 status = as_op_error(error)
         call_all(
             partial(participant.complete, copy.copy(status), result)
@@ -252,7 +252,7 @@ class LocalCollectiveExecutor(CollectiveExecutor):
         )
 
     def _keep_failed(self, instance: _Instance) -> None:
-        """Keep a failed instance for members that are still to come; forget the oldest such."""
+        """Keep a failed instance for members that are still to come; forget the oldest one kept."""
         self._failed[instance] = None
         if len(self._failed) > _MOST_FAILED:
             self._remove(next(iter(self._failed)))

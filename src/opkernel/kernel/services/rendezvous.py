@@ -36,7 +36,7 @@ class RendezvousArgs:
     """Data that one side passes to the other, and to the rendezvous.
 
     Attributes:
-        device_context: What the device needs to know to move the tensor.
+        device_context: The device's own data for moving the tensor.
         alloc_attrs: Where the tensor is, or is to be.
         cancellation_manager: Cancels the wait of a receiver.
     """
@@ -70,7 +70,7 @@ class Rendezvous(RefCounted):
 
     @abstractmethod
     def start_abort(self, status: OpError) -> None:
-        """Fail what waits and what is to come with `status`; that of the first call counts."""
+        """Fail all transfers, waiting and future, with `status`; the status of the first call counts."""
 
     def recv(
         self, key: ParsedKey, args: RendezvousArgs = _NO_ARGS, timeout_s: float | None = None
@@ -81,7 +81,7 @@ class Rendezvous(RefCounted):
             The tensor, and whether it is dead.
 
         Raises:
-            DeadlineExceededError: it did not come in time. Nobody waits for it any more.
+            DeadlineExceededError: the tensor did not come in time. The receiver no longer waits.
             CancelledError: the manager in `args` was cancelled.
             OpError: the rendezvous was aborted.
         """
@@ -118,7 +118,7 @@ class _Sent:
 
 @dataclass(eq=False, slots=True)
 class _Waiting:
-    """A receiver whose tensor was not sent yet."""
+    """A receiver that waits for a tensor not sent yet."""
 
     args: RendezvousArgs
     done: DoneCallback
@@ -136,7 +136,7 @@ class _Waiting:
 class LocalRendezvous(Rendezvous):
     """A rendezvous within one process; used from any thread.
 
-    Callbacks run under no lock. Without owners it aborts: nobody is left to send.
+    Callbacks run under no lock. Without owners the rendezvous aborts: no sender is left.
     """
 
     def __init__(self) -> None:
@@ -175,7 +175,7 @@ class LocalRendezvous(Rendezvous):
             done(None, sent.args, args, sent.value, sent.is_dead)
 
     def start_abort(self, status: OpError) -> None:
-        """Fail what waits and what is to come; drop what was sent."""
+        """Fail all receivers, waiting and future; drop the tensors that were sent."""
         with self._lock:
             if self._status is None:
                 self._status = copy.copy(status)

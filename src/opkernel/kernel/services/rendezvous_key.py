@@ -1,7 +1,7 @@
-"""Keys of a rendezvous: who sends which tensor to whom, and in which iteration.
+"""Keys of a rendezvous: the sender, the receiver, the tensor, and the iteration.
 
 `src_device;src_incarnation;dst_device;edge_name;frame_id:iter_id`, the incarnation as 16 hexadecimal
-digits. It changes when the sender restarts, so that nobody gets what was sent before.
+digits. It changes when the sender restarts, so that no receiver gets a tensor sent before.
 
 Source: TensorFlow core/framework/rendezvous.cc.
 """

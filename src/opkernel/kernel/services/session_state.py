@@ -1,4 +1,4 @@
-"""Tensors that outlive steps: what ops on session tensors ask of their session and their step.
+"""Tensors that outlive steps: the services of a session and a step for ops on session tensors.
 
 Source: SessionState and TensorStore in TensorFlow core/framework/session_state.h.
 """
@@ -18,7 +18,7 @@ class TensorAndKey:
     """A tensor that is to outlive its step.
 
     Attributes:
-        tensor: The tensor; nobody writes to it.
+        tensor: The tensor, which is never written to.
         id: A number that the session gives once.
         device_name: The device that it is on.
     """
@@ -61,9 +61,9 @@ class SessionState(Protocol):
 
 
 class TensorStore(Protocol):
-    """The tensors that one step is to leave to its session, by the name of their node.
+    """The tensors that one step leaves to its session, by the name of their node.
 
-    Those whose handles were fetched are added to the session's state when the step has succeeded.
+    After the step has succeeded, the tensors whose handles were fetched are added to the session's state.
     """
 
     def add_tensor(self, name: str, tensor_and_key: TensorAndKey) -> None:

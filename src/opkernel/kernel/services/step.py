@@ -1,4 +1,4 @@
-"""Step: what all kernels of one execution of a graph share.
+"""Step: the state and services that all kernels of one execution of a graph share.
 
 Source: OpKernelContext::Params in TensorFlow core/framework/op_kernel.h.
 """
@@ -29,11 +29,11 @@ class Step:
         start_time_usecs: When the step began, in microseconds since the epoch.
         deadline: The time by which the step must end, by `time.monotonic()`; None for none.
         session_handle: The name of the session; empty where there is none.
-        session_metadata: What the session's owner says of it.
+        session_metadata: The metadata that the session's owner has given.
         session_state: Tensors that outlive the step, by handle.
         tensor_store: Tensors that are to outlive the step, by name.
         step_container: Resources of this step alone, gone at its end.
-        resource_manager: The resources that steps share; that of the device if None.
+        resource_manager: The resources that steps share; the device's manager if None.
         rendezvous: Where `_Send` and `_Recv` meet.
         collective_executor: Runs collective ops together with other devices.
         cancellation_manager: Tells kernels that wait that the step was cancelled.
@@ -46,7 +46,7 @@ class Step:
         graph_collector: Takes the graphs that are made of functions that kernels instantiate.
         run_all_kernels_inline: Kernels of called functions run on the thread that calls.
         executor_type: The registered name of the executor; empty for the default one.
-        stack_trace: Where the op was called whose step it is, for kernels of no graph's nodes.
+        stack_trace: Where an op was called eagerly; for kernels whose node is in no graph.
         slice_reader_cache: Open readers of checkpoints.
         coordination_service_agent: The agent of the coordination service.
         track_allocations: Whether contexts record what their kernels allocate.

@@ -62,11 +62,11 @@ class ApiDefMap:
             self.load_api_def(read_multiline(filename))
 
     def load_api_def(self, api_def_file_contents: str) -> None:
-        """Override ApiDefs by those of a file, which is an ApiDefs in (multi-line) text format.
+        """Override ApiDefs by the contents of a file, an ApiDefs in (multi-line) text format.
 
-        What an override leaves out stays. A list of endpoints, and an order of the arguments,
-        replace the ones before; arguments and attrs are found by name. Entries for ops that are
-        not in the list count for nothing. What stands before an error is applied.
+        Fields that an override leaves out stay. A list of endpoints, and an order of the arguments,
+        replace the earlier ones; arguments and attrs are found by name. Entries for ops that are
+        not in the list have no effect. Entries before an error are applied.
 
         Raises:
             InvalidArgumentError: the contents are not the text of an ApiDefs.
@@ -110,7 +110,7 @@ def _replace(field: Any, values: Iterable[Any]) -> None:
 
 
 def _merge_parts(kind: str, op: str, base: Iterable[Any], overrides: Iterable[Any]) -> None:
-    """Merge arguments or attrs into those of the same names."""
+    """Merge arguments or attrs into the ones of the same names."""
     by_name = {part.name: part for part in reversed(list(base))}
     for override in overrides:
         part = by_name.get(override.name)

@@ -1,7 +1,7 @@
-"""An op as a Python function: its parameters, and what a call of it gives.
+"""An op as a Python function: its parameters, and the result of a call.
 
 Inputs come first, then attrs without and with a default; attrs that inputs determine are no
-parameters. All are keywords, named as in the OpDef, with a `_` after what is a word of Python.
+parameters. All are keywords, named as in the OpDef, with a `_` after a keyword of Python.
 
 Source: TensorFlow python/framework/python_op_gen.cc, python/framework/op_def_library.py.
 """

@@ -1,6 +1,6 @@
 """The documentation of an op as the docstring of a Python function.
 
-Source: TensorFlow python/framework/python_op_gen.cc, for what is said; not for the layout.
+Source: TensorFlow python/framework/python_op_gen.cc, for the content; not for the layout.
 """
 
 from collections.abc import Iterable, Iterator
@@ -41,7 +41,7 @@ def op_docstring(op_def: OpDef, api_def: ApiDef | None = None) -> str:
 
     Args:
         op_def: the op.
-        api_def: names of parameters, and texts that count more than those of the OpDef.
+        api_def: names of parameters, and texts that replace the OpDef's.
     """
     own = api_def_from_op_def(op_def)
     given = ApiDef() if api_def is None else api_def

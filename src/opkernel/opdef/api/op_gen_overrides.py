@@ -53,12 +53,12 @@ class OpGenOverrideMap:
         """Change an OpDef as the override for it says.
 
         Renames the op, its attrs with all references to them, its inputs and outputs, and these
-        names in the texts where they stand in back quotes; sets defaults of attrs. What the OpDef
-        lacks is logged and left.
+        names in the texts where they stand in back quotes; sets defaults of attrs. An override of
+        something that the OpDef lacks is logged and left.
 
         Returns:
-            The override, whose `skip`, `hide` and `alias` are for the caller to follow; None where
-            there is none for the op.
+            The override; the caller follows its `skip`, `hide` and `alias`. None where the op has no
+            override.
         """
         override = self._map.get(op_def.name)
         if override is None:

@@ -1,7 +1,7 @@
-"""Typing stubs of ops: what `opkernel.raw_ops` is for type checkers and editors.
+"""Typing stubs of ops: `opkernel.raw_ops` for type checkers and editors.
 
-What an op gives is an array, or a tensor of a graph where the call adds a node; both at once would
-have to be taken apart at every use, so outputs are typed `Any`.
+The output of an op is an array, or a tensor of a graph where the call adds a node. A union of both
+would have to be taken apart at every use, so outputs are typed `Any`.
 """
 
 import keyword
@@ -79,15 +79,15 @@ def stub_text(
 ) -> str:
     """A stub with a function for each op, by name.
 
-    Left out are ops whose names begin with an `_`, mean something in the stub itself, or are none in
-    Python, and those of which two names are one there.
+    The stub leaves out ops whose names begin with an `_`, mean something in the stub itself, or are no
+    names in Python. It also leaves out ops with two names that are the same in Python.
 
     Args:
         op_defs: the ops.
-        title: what the first line says, a sentence without its end.
+        title: the text of the first line, a sentence without its full stop.
         api_def_of: gives the ApiDef of an op that renames parameters.
-        is_all: the module has nothing else, so that type checkers find names that no op has. Without it
-            a `__getattr__` stands for what else it has.
+        is_all: the module has nothing else, so that type checkers find names that no op has. Without
+            `is_all`, a `__getattr__` stands for all else in the module.
     """
     ops = {op.name: op for op in op_defs if _has_names_of_python(op) and _is_free(op.name)}
     names = sorted(ops)

@@ -1,4 +1,4 @@
-"""Shape functions that many ops share, and the pieces of which others are made.
+"""Shape functions that many ops share, and the pieces for making others.
 
 Each is an `fn(c: InferenceContext) -> None` under TensorFlow's name, unless its docstring says
 that it makes such a function or is a part of one.

@@ -174,8 +174,8 @@ def scatter_nd_shape(
     """Check updates [..., s] for indices [..., n] into a shape; output 0, if any, has that shape.
 
     Raises:
-        InvalidArgumentError: the leading dimensions of indices and updates differ, or those that
-            the indices leave free are not the rest of the updates.
+        InvalidArgumentError: the leading dimensions of indices and updates differ, or the dimensions
+            that the indices leave free are not the rest of the updates.
     """
     if c.value(c.num_elements(input_shape)) == 0 and (
         c.value(c.num_elements(indices)) > 0 or c.value(c.num_elements(updates)) > 0

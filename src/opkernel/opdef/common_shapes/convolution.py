@@ -213,7 +213,7 @@ def conv3d_shape(c: InferenceContext) -> None:
     _check_groups(dims.channels, c.dim(filter_, 3), c.dim(filter_, 4))
     padding = Padding.from_string(c.get_attr("padding"))
     filter_space = [c.dim(filter_, i) for i in range(3)]
-    # As in TensorFlow, rows are dilated by what stands at the place of columns, and these as rows.
+    # As in TensorFlow, rows take the dilation at the place of columns, and columns take that of rows.
     rows, columns = data_format.index("H", 3), data_format.index("W", 3)
     dilations[rows], dilations[columns] = dilations[columns], dilations[rows]
     windows = _Windows(dilations, strides, padding, [(0, 0)] * 3)

@@ -56,7 +56,7 @@ def matrix_diag_v2_shape(c: InferenceContext) -> None:
 
 
 def matrix_set_diag_v2_shape(c: InferenceContext) -> None:
-    """[..., m, n] with a band k replaced -> the same shape, refined by that of the diagonals."""
+    """[..., m, n] with a band k replaced -> the same shape, refined by the shape of the diagonals."""
     matrices = c.with_rank_at_least(c.input(0), 2)
     diagonal = c.with_rank_at_least(c.input(1), 1)
     index_shape = c.with_rank_at_most(c.input(2), 1)

@@ -31,7 +31,7 @@ def parse_einsum_equation(equation: str) -> tuple[list[str], str]:
 
 
 def einsum_shape(c: InferenceContext) -> None:
-    """The dimensions that the attr `equation` names; an ellipsis stands for those broadcast."""
+    """The dimensions that the attr `equation` names; an ellipsis stands for the broadcast ones."""
     equation = c.get_attr("equation")
     inputs, output = parse_einsum_equation(equation)
     if c.num_inputs() not in (1, 2):

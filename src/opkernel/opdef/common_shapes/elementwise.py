@@ -45,7 +45,7 @@ def scalar_shape(c: InferenceContext) -> None:
 
 
 def unchanged_shape(c: InferenceContext) -> None:
-    """Output 0 has the shape of input 0, and holds what it holds."""
+    """Output 0 has the shape of input 0, and the same contents if it is a resource or variant."""
     c.set_output(0, c.input(0))
     held = c.input_handle_shapes_and_types(0)
     if held is not None:

@@ -53,7 +53,7 @@ def fused_batch_norm_ex_shape(c: InferenceContext) -> None:
 
 
 def fused_batch_norm_grad_shape(c: InferenceContext) -> None:
-    """The gradient of the images, those of scale and offset, and two empty vectors."""
+    """The gradients of the images, of scale and of offset, and two empty vectors."""
     data_format = data_format_attr(c)
     rank = 5 if c.get_attr("data_format") in ("NDHWC", "NCDHW") else 4
     gradient = c.with_rank(c.input(0), rank)

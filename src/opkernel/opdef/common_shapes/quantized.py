@@ -36,7 +36,7 @@ def quantized_conv2d_shape(c: InferenceContext) -> None:
 
 
 def fused_quantized_conv2d_shape(c: InferenceContext) -> None:
-    """As `conv2d_shape_with_explicit_padding`; the attr `fused_ops` names what else the op does.
+    """As `conv2d_shape_with_explicit_padding`; the attr `fused_ops` names the fused operations.
 
     `BiasAdd` and `Sum` each take one more input behind the filter. The ranges of the images and of
     the filter follow; with `Requantize` outputs 1 and 2 are scalars.
@@ -71,8 +71,8 @@ def _check_counts(c: InferenceContext, inputs: int) -> None:
 def set_quantized_range(c: InferenceContext, first: int, requantizes: bool) -> None:
     """A part of convolutions: inputs from `first` on are the ranges of the images and the filter.
 
-    That of the images is two scalars. That of the filter may be one for each channel; so is then
-    that of an output which is not requantised.
+    The range of the images is two scalars. The filter may have a range for each channel; an output
+    that is not requantised then has one for each channel, too.
     """
     for i in (first, first + 1):
         c.with_rank(c.input(i), 0)

@@ -33,7 +33,7 @@ _VECTOR_SIZES = (4, 32)
 
 
 class ImageDims(NamedTuple):
-    """The dimensions of a tensor of images, whatever its layout."""
+    """The dimensions of a tensor of images in any layout."""
 
     batch: DimensionHandle
     space: tuple[DimensionHandle, ...]

@@ -65,7 +65,7 @@ class OpChange(NamedTuple):
 
     Attributes:
         rule: The rule.
-        fact: What changed, from what to what.
+        fact: The change, with the old and the new value.
         old: The op before.
         new: The op now; None where it was removed.
         part: The name of the attr, or the index of the input or output, that it is about; "" for
@@ -91,7 +91,7 @@ def op_def_compatible(old: OpDef, new: OpDef) -> None:
     documentation. Both are to be valid OpDefs.
 
     Raises:
-        InvalidArgumentError: it does not; the message says what changed, and shows both ops.
+        InvalidArgumentError: it does not; the message names the change, and shows both ops.
     """
     for fact in (change.fact for change in incompatible_changes(old, new)):
         raise InvalidArgumentError(
@@ -113,7 +113,7 @@ def op_def_attr_defaults_unchanged(old: OpDef, new: OpDef) -> None:
 def op_def_added_defaults_unchanged(old: OpDef, penultimate: OpDef, new: OpDef) -> None:
     """Check the defaults of attrs that came after `old` and up to `penultimate`.
 
-    Graphs older than such an attr are given its default: it must stay what it was.
+    Graphs older than such an attr are given its default, so the default must not change.
 
     Raises:
         InvalidArgumentError: one was changed or is missing (OpDefAddedDefaultsUnchanged).
@@ -237,8 +237,8 @@ def _signature(
 ) -> tuple[list[str], list[bool]]:
     """The args as a graph of the old op sees them; and whether each is a reference.
 
-    An attr that the old op has stands by its name: `N * T`. One that was added has its default in
-    such graphs, which is put in its place, so that the signatures of both ops can be compared.
+    An attr that the old op has stands by its name: `N * T`. An added attr has its default in such
+    graphs. The default stands in the attr's place, so that the signatures of both ops can be compared.
     """
     parts: list[str] = []
     refs: list[bool] = []

@@ -1,6 +1,6 @@
 """When two declarations are the same: OpDefs and AttrDefs by content, attrs in any order.
 
-Defaults and allowed values are compared by what they mean (`are_attr_values_equal`), everything
+Defaults and allowed values are compared by their meaning (`are_attr_values_equal`), everything
 else as it stands, documentation too. Hashes are 64-bit, the same in every process, and not
 TensorFlow's numbers.
 
@@ -68,7 +68,7 @@ def repeated_attr_def_hash(attrs: Iterable[OpDef.AttrDef]) -> int:
 def op_def_equal(a: OpDef, b: OpDef) -> bool:
     """Whether two ops are declared alike (OpDefEqual).
 
-    The order of attrs and of control outputs does not matter, that of inputs and outputs does.
+    The order of inputs and outputs matters, the order of attrs and of control outputs does not.
     """
     return (
         repeated_attr_def_equal(a.attr, b.attr)

@@ -1,4 +1,4 @@
-"""In what two definitions of an op differ, in words; whether that breaks anything is not asked."""
+"""The differences of two definitions of an op, in words, whether they break anything or not."""
 
 from collections.abc import Iterator
 

@@ -67,7 +67,7 @@ class OpHistory(Mapping[str, Sequence[OpRevision]]):
         Documentation is left out. Ops of the history that are not among `op_defs` stay.
 
         Returns:
-            What was added and changed.
+            The ops that were added and changed.
 
         Raises:
             InvalidArgumentError: one breaks graphs made for an earlier definition; nothing is
@@ -89,7 +89,7 @@ class OpSetComparison:
 
     Attributes:
         added, changed: The names of the ops that are new, or differ from their last definition.
-        changes: What breaks graphs or callers.
+        changes: The changes that break graphs or callers.
     """
 
     added: list[str] = field(default_factory=list)
@@ -100,11 +100,11 @@ class OpSetComparison:
 def compare_with_history(
     history: OpHistory, op_defs: Iterable[OpDef], *, stable_ops: Collection[str] | None = None
 ) -> OpSetComparison:
-    """Hold ops against all their earlier definitions, as TensorFlow does before a release.
+    """Compare ops with all their earlier definitions, as TensorFlow does before a release.
 
-    An op that equals its last definition is not looked at further, whatever came before. Defaults
-    are held against the last definition only, those of attrs that the first one lacked as well.
-    Ops whose names begin with `_` are internal, and not looked at.
+    An op that equals its last definition passes, even if earlier definitions differ. Defaults are
+    compared with the last definition only, also for attrs that the first one lacked. Ops whose names
+    begin with `_` are internal, and are not compared.
 
     Args:
         history: the definitions up to now.

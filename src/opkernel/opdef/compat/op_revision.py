@@ -65,7 +65,7 @@ class OpRevision:
 def split_op_list_text(text: str, source: str) -> list[OpRevision]:
     """The definitions in the text form of an OpList, in the order of the file.
 
-    What TensorFlow and protobuf write is split at its lines and parsed later; any other layout is
+    Text in the layout of TensorFlow and protobuf is split at its lines and parsed later; any other layout is
     parsed at once, which takes longer.
 
     Args:

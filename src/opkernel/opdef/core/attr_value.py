@@ -171,7 +171,7 @@ def attr_for_op(op: str, declared: OpDef.AttrDef, value: Any) -> AttrValue:
 
 
 def infer_attr_from_python(value: Any) -> AttrValue:
-    """The AttrValue of a Python object whose attr is not declared, by the object's own type.
+    """The AttrValue of a Python object for an attr that is not declared, by the object's own type.
 
     An empty list is a list of any kind.
 

@@ -67,7 +67,7 @@ def attr_value_has_type(value: AttrValue, type: str) -> None:
 
 
 def _check_list_has_type(values: AttrValue.ListValue, attr_type: str) -> None:
-    """Check that no list but that of the type has elements."""
+    """Check that no list but the one of the type has elements."""
     for list_type, field in _FIELDS_OF_LIST.items():
         if list_type != attr_type and getattr(values, field):
             raise InvalidArgumentError(

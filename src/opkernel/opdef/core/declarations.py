@@ -45,7 +45,7 @@ def find_dtype(name: str) -> DataType | None:
 def attr_type_of(value: AttrValue) -> str:
     """The attr type that a value shows by itself; for attrs that the op does not declare.
 
-    What is not set counts as a string, an empty list as one of strings.
+    A value that is not set counts as a string, an empty list as a list of strings.
     """
     field = value.WhichOneof("value") or "s"
     if field != "list":

@@ -14,8 +14,8 @@ class DeclaringSite(NamedTuple):
         owner: The module's name.
         file: Its file.
         line: The line.
-        run: The code that ran there: that of the module while it is imported, of a notebook's cell, or of the
-            function that was called later. What is loaded or executed again is compiled anew.
+        run: The code that ran there: of the module while it is imported, of a notebook's cell, or of the
+            function that was called later. Code that is loaded or executed again is compiled anew.
     """
 
     owner: str

@@ -88,7 +88,7 @@ class DeviceName:
         return cls.parse_local_name(text) if _LOCAL.fullmatch(text) else cls.parse_full_name(text)
 
     def merge(self, inner: DeviceName) -> DeviceName:
-        """This name with what `inner` says put over it (EnsureSpecification)."""
+        """This name, with the parts that `inner` sets put over it (EnsureSpecification)."""
         return replace(self, **inner._given())
 
     def merge_dev_names(

@@ -20,7 +20,7 @@ __all__ = ["FakeInput", "fake_input"]
 
 @dataclass(frozen=True)
 class FakeInput:
-    """What `fake_input` is told of the tensors; the rest comes from the attrs of the node."""
+    """The arguments of `fake_input`; all else about the tensors comes from the attrs of the node."""
 
     dtype: DataType | None
     count: int | None
@@ -50,7 +50,7 @@ class FakeInput:
 
 
 class _Known:
-    """What the attrs of a node that are set, and the defaults of its op, tell of its inputs."""
+    """The facts about a node's inputs that its set attrs, and the defaults of its op, tell."""
 
     def __init__(self, node: NodeDef, op_def: OpDef) -> None:
         self._node = node
@@ -80,7 +80,7 @@ def fake_input(
 ) -> FakeInput:
     """Made-up tensors for an argument of a node: `builder.input(fake_input(...))`.
 
-    What is not said comes from the attrs that the node has by then, or from the default of a type attr.
+    Facts left out come from the attrs that the node has by then, or from the default of a type attr.
 
     Args:
         what: the type of each tensor; or the number of tensors of an `N * T` argument; or the types

@@ -1,6 +1,6 @@
 """Fingerprint64: the 64-bit FarmHash fingerprint (farmhashna::Hash64) of a byte string.
 
-TensorFlow puts it into summaries in place of what it elides, and into canonical function names.
+TensorFlow puts it into summaries in place of elided text, and into canonical function names.
 Written from the published algorithm: inputs are mixed by length class (up to 16, 32, 64 bytes,
 longer), all arithmetic is modulo 2**64, and words are read little-endian.
 """
@@ -139,7 +139,7 @@ def _hash_long(data: bytes) -> int:
 def _finish_long(
     data: bytes, x: int, y: int, z: int, v: tuple[int, int], w: tuple[int, int]
 ) -> int:
-    """Mix in the last 64 bytes, whatever of them the blocks before took already."""
+    """Mix in the last 64 bytes, even bytes that earlier blocks took already."""
     multiplier = (_K1 + ((z & 0xFF) << 1)) & _MASK
     block = struct.unpack_from("<8Q", data, len(data) - 64)
     w = ((w[0] + ((len(data) - 1) & 63)) & _MASK, w[1])

@@ -2,8 +2,8 @@
 
 An attr is inferred where an input refers to it. A type comes from the first tensor among all
 inputs that have it, else from the default of the attr where the value goes with it, else from the
-first value. TensorFlow has this rule twice, for graphs and for eager calls; here both share it,
-and say what counts as a tensor.
+first value. TensorFlow has this rule twice, for graphs and for eager calls. Here both share the rule;
+each says which values count as tensors.
 
 Source: TensorFlow python/framework/op_def_library.py, python/eager/execute.py.
 """
@@ -21,7 +21,7 @@ from opkernel.types import DataType, as_dtype, can_become, natural_dtype
 __all__ = ["CallInputs", "InputValues", "inferred_attr_names"]
 
 TypeOfTensor: TypeAlias = Callable[[Any], DataType | None]
-"""The type of what is a tensor; None for a value that is to become one."""
+"""The type of a tensor; None for a value that is to become one."""
 
 _Inferred = TypeVar("_Inferred", DataType, list[DataType])
 
@@ -45,7 +45,7 @@ class CallInputs:
 
     Attributes:
         arguments: the values by argument, in the order of the OpDef.
-        attrs: the attrs that were given and those that were inferred.
+        attrs: the given and the inferred attrs.
     """
 
     def __init__(
@@ -60,8 +60,8 @@ class CallInputs:
         Args:
             op_def: the op.
             inputs: a value for each input argument; a list or tuple for a list argument.
-            attrs: the attrs that are given, as Python values; what is inferred is added.
-            type_of_tensor: what counts as a tensor.
+            attrs: the given attrs, as Python values; inferred attrs are added.
+            type_of_tensor: the type of a value that counts as a tensor; None for others.
 
         Raises:
             InvalidArgumentError: a list argument is no list or has a wrong length; a value makes

@@ -56,7 +56,7 @@ class NodeDefBuilder:
     ) -> Self:
         """Give the next argument one tensor: output `index`, of type `dtype`, of a node.
 
-        In tests, `input(fake_input(...))` makes up whatever tensors the argument takes.
+        In tests, `input(fake_input(...))` makes up the tensors that the argument takes.
         """
         arg = self._next_arg()
         if arg is None:
@@ -104,7 +104,7 @@ class NodeDefBuilder:
     def finalize(self) -> NodeDef:
         """The node, with defaults for the attrs not given; may be called again.
 
-        `validate_node_def` finds what is not looked at here: values of attrs and missing ones.
+        `validate_node_def` finds faults that this method leaves out: values of attrs and missing ones.
 
         Raises:
             InvalidArgumentError: inputs do not go with the op, or attrs contradict each other.

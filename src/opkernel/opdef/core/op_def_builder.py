@@ -33,26 +33,26 @@ OpTypeConstructor: TypeAlias = Callable[[OpDef], None]
 """Completes the full types of an OpDef when it is built."""
 
 FunctionTypeInferrer: TypeAlias = Callable[[str, Sequence[FullTypeDef]], FullTypeDef]
-"""Infers the full types of the results of the function in an attr from those of its arguments."""
+"""Infers the full types of a function's results from its arguments' types; the function is in an attr."""
 
 TypeInferenceFn: TypeAlias = Callable[[Sequence[FullTypeDef], FunctionTypeInferrer], FullTypeDef]
-"""Infers full types from those of a node's inputs: a TFT_PRODUCT, or unset where none follows."""
+"""Infers full types from the types of a node's inputs: a TFT_PRODUCT, or unset where none follows."""
 
 _CONTROL_OUTPUT = re.compile(r"[A-Za-z][A-Za-z0-9_]*")
 
 
 @dataclass()
 class OpRegistrationData:
-    """What is known of an op: its declaration, and the functions that infer from it.
+    """The registration of an op: its declaration, and the functions that infer from it.
 
     Attributes:
         op_def: The declaration; shared, and not to be changed.
         shape_inference_fn: Infers output shapes; None where there is none to call.
         type_constructor: Completes the full types of the declaration.
-        forward_type_fn: Infers the full types of outputs from those of inputs.
+        forward_type_fn: Infers the full types of outputs from the types of inputs.
         reverse_type_fn: Infers the full types of the node that gives one of the inputs.
         reverse_type_input: The number of that input.
-        traits: What passes may assume of it.
+        traits: The facts that passes may assume of the op.
         is_system: Whether every selection of ops holds it.
         is_function_op: Whether the op is a function of a library and not a registered op.
     """
@@ -105,7 +105,7 @@ class OpDefBuilder:
         return self
 
     def output(self, spec: str) -> Self:
-        """Add an output; the specs are those of inputs."""
+        """Add an output; the grammar of specs is the same as for inputs."""
         self._outputs.append(spec)
         return self
 
@@ -152,7 +152,7 @@ class OpDefBuilder:
         return self
 
     def deprecated(self, version: int, explanation: str) -> Self:
-        """Say from which GraphDef version on the op is gone, and what takes its place."""
+        """Set the GraphDef version from which on the op is gone, and the text that names its substitute."""
         if self._data.op_def.HasField("deprecation"):
             self._errors.append(f"Deprecated called twice for Op {self.name}")
         else:
@@ -169,7 +169,7 @@ class OpDefBuilder:
         return self
 
     def set_traits(self, traits: OpTraits) -> Self:
-        """Say what passes may assume of the op."""
+        """Set the facts that passes may assume of the op."""
         self._data.traits = traits
         return self
 
@@ -179,12 +179,12 @@ class OpDefBuilder:
         return self
 
     def set_forward_type_fn(self, fn: TypeInferenceFn | None) -> Self:
-        """Set the function that infers the full types of outputs from those of inputs."""
+        """Set the function that infers the full types of outputs from the types of inputs."""
         self._data.forward_type_fn = fn
         return self
 
     def set_reverse_type_fn(self, input_number: int, fn: TypeInferenceFn | None) -> Self:
-        """Set the function that infers, from the inputs' types, what an input's node must give."""
+        """Set the function that infers, from the inputs' types, the type that an input's node must give."""
         self._data.reverse_type_fn = fn
         self._data.reverse_type_input = input_number
         return self
@@ -246,14 +246,14 @@ class OpDefBuilder:
 
 
 def _told(error: SpecError, method: str, spec: str, op: str) -> str:
-    """What is wrong with a spec: TensorFlow's sentence, the place, and what would be right there."""
+    """The error of a spec: TensorFlow's sentence, the place, and a hint at what would be right there."""
     at = f"at character {error.position + 1}" if error.position < len(spec) else "at the end"
     hint = f": {error.hint}" if error.hint else ""
     return f'{error} from {method}("{spec}") for Op {op} ({at}{hint})'
 
 
 def _apply_doc(text: str, op_def: OpDef) -> list[str]:
-    """Split the documentation into summary, description and those of parts; returns errors."""
+    """Split the documentation into summary, description and texts of parts; returns errors."""
     lines = [line.rstrip(" \t\n\v\f\r") for line in text.split("\n")]
     while lines and not lines[0]:
         lines.pop(0)
@@ -290,5 +290,5 @@ def _describe_part(op_def: OpDef, name: str, description: str) -> bool:
 
 
 def _parts(op_def: OpDef) -> list[OpDef.ArgDef | OpDef.AttrDef]:
-    """What documentation describes."""
+    """The parts of an op that documentation describes."""
     return [*op_def.input_arg, *op_def.output_arg, *op_def.attr]

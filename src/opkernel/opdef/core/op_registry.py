@@ -1,4 +1,4 @@
-"""`OpRegistry`: what ops there are.
+"""`OpRegistry`: the registered ops.
 
 An op comes in by one of two doors:
 
@@ -8,9 +8,9 @@ An op comes in by one of two doors:
   checked at once. One by the module that the loader would import for the op is built when the op is
   first looked up, so that importing a module with a hundred ops is cheap.
 
-What neither has is asked of the loader, which may import the module that declares the op, or
-tell what it knows of an op that nobody registers. Such an op gives way to a registration of its
-name at any time.
+Looking up any other op asks the loader. The loader may import the module that declares the op, or
+give the data of an op that no module registers. Such an op gives way to a registration of its name
+at any time.
 
 Every public method may be called from any thread. The lock is not held while the loader runs:
 it imports modules, and a module that another thread imports may be waiting to register its ops.
@@ -51,14 +51,14 @@ OpCheck: TypeAlias = Callable[[OpDef], None]
 """Sees an op that is declared; raises to refuse it."""
 
 Watcher: TypeAlias = Callable[[OpError | None, OpDef], OpError | None]
-"""Sees each op that comes in, with the error if it is refused; what it returns is the outcome."""
+"""Sees each op that comes in, with the error if it is refused; its result is the outcome."""
 
 
 SYSTEM_OPS = frozenset(
     {"NoOp", "_Arg", "_ArrayToList", "_DeviceArg", "_DeviceRetval", "_ListToArray", "_Recv"}
     | {"_Retval", "_Send"}
 )
-"""Ops that the runtime puts into graphs by itself: those of the catalogue with `system=True`."""
+"""Ops that the runtime puts into graphs by itself: the catalogue's ops with `system=True`."""
 
 
 class OpRegistryInterface(Protocol):
@@ -120,7 +120,7 @@ def _nobody(name: str) -> str | None:
 
 
 def _no_traits(name: str) -> OpTraits:
-    """Nothing is known of what is not registered."""
+    """No traits are known of an op that is not registered."""
     return NO_TRAITS
 
 
@@ -171,7 +171,7 @@ class OpRegistry:
 
         Raises:
             AlreadyExistsError: the op is registered, and not by this owner.
-            InvalidArgumentError: the op is no valid declaration. What was registered before stays.
+            InvalidArgumentError: the op is no valid declaration. An earlier registration stays.
         """
         name = declaration.name
         with self._lock:
@@ -195,7 +195,7 @@ class OpRegistry:
         declared: OpDeclaration | None,
         registered: OpRegistrationData | None,
     ) -> None:
-        """Build and check a declaration, or put back what there was before it; the lock is held."""
+        """Build and check a declaration, or put back the earlier state; the lock is held."""
         name = declaration.name
         try:
             self._register_now(declaration.build, is_declared=True)
@@ -221,14 +221,14 @@ class OpRegistry:
         return None if declaration is None else declaration.site
 
     def traits(self, name: str) -> OpTraits:
-        """What may be assumed of an op, nothing of an unknown one; loads and builds nothing."""
+        """The traits of an op, none for an unknown one; loads and builds nothing."""
         with self._lock:
             self._process_deferred()
             known = self._declared.get(name) or self._registered.get(name)
         return self._traits_to_load(name) if known is None else known.traits
 
     def owners(self) -> dict[str, str]:
-        """The modules that declare ops, by op; those of ops that came as data are not known."""
+        """The modules that declare ops, by op; ops that came as data have none."""
         with self._lock:
             return {name: declaration.owner for name, declaration in self._declared.items()}
 
@@ -276,7 +276,7 @@ class OpRegistry:
             return sorted({*self._registered, *self._declared, *loadable})
 
     def export(self, include_internal: bool = False) -> OpList:
-        """All ops by name; those that begin with `_` only if `include_internal`."""
+        """All ops by name; internal ops, which begin with `_`, only if `include_internal`."""
         ops = [
             data.op_def
             for name, data in self._all()
@@ -289,11 +289,11 @@ class OpRegistry:
         return [data.op_def for _, data in self._all()]
 
     def get_op_registration_data(self) -> list[OpRegistrationData]:
-        """All ops, by name: those that are registered and those that the loader knows."""
+        """All ops by name: the registered ones and the ones that the loader knows."""
         return [data for _, data in self._all()]
 
     def debug_string(self, include_internal: bool = False) -> str:
-        """The summaries of what `export` gives, one a line."""
+        """The summaries of the ops that `export` gives, one a line."""
         return "".join(
             f"{summaries.summarize_op_def(op)}\n" for op in self.export(include_internal).op
         )
@@ -301,7 +301,7 @@ class OpRegistry:
     def select(self, names: Iterable[str]) -> "OpRegistry":
         """A registry of these ops and of the system's: all that a list of graphs needs, say.
 
-        The system's are those registered with `system=True`.
+        The system's ops are registered with `system=True`.
 
         Raises:
             NotFoundError: one of them is not registered.
@@ -319,7 +319,7 @@ class OpRegistry:
         return selected
 
     def process_registrations(self) -> None:
-        """Run what is deferred and build what is declared.
+        """Run deferred factories and build declared ops.
 
         Raises:
             OpError: an op is invalid or a name comes twice, and the watcher did not swallow it.
@@ -344,7 +344,7 @@ class OpRegistry:
         """Have each op shown to `watcher` as it comes in; None removes it.
 
         The watcher gets the error, or None, and the OpDef. It returns the error to raise, or None. An
-        op that it returns an error for is not registered; one with an error is not, whatever it says.
+        op that it returns an error for is not registered; an op with an error is not registered in any case.
 
         Raises:
             AlreadyExistsError: there is a watcher already.
@@ -368,7 +368,7 @@ class OpRegistry:
     def is_brought(self, name: str, owner: str) -> bool:
         """Whether the loader brings an op, and `owner` is a module of the package that it comes from.
 
-        What such modules register has been tested with them, and is checked when it is looked up.
+        Kernels and ops of such modules have been tested with them, and are checked when they are looked up.
         """
         module = self._owner_to_load(name)
         return module is not None and module.partition(".")[0] == owner.partition(".")[0]
@@ -380,10 +380,10 @@ class OpRegistry:
         owner: Callable[[str], str | None] = _nobody,
         traits: Callable[[str], OpTraits] = _no_traits,
     ) -> None:
-        """Have `loader` called with the name of an op that is looked up and not registered.
+        """Set the loader, which is called with the name of an op that is looked up and not registered.
 
-        `names` gives the ops that it knows, for those who ask for all ops. `owner` tells, without
-        loading anything, the module that the loader would have register an op; no other may.
+        `names` gives the ops that the loader knows, for listing all ops. `owner` tells, without loading
+        anything, the module that the loader would have register an op; no other module may register it.
         `traits` tells the op's traits, likewise.
         """
         self._loader = loader
@@ -457,7 +457,7 @@ def load_from_catalogue(name: str) -> OpRegistrationData | None:
     """Import the module that declares the op `name` and registers its kernels, if there is one.
 
     Returns:
-        What is known of an op that no module declares.
+        The registration of an op that no module declares.
     """
     known: OpRegistrationData | None = _catalogue().load_op(name)
     return known

@@ -1,7 +1,7 @@
-"""`OpTraits`: what passes and shape inference may assume of an op, beyond its OpDef.
+"""`OpTraits`: facts that passes and shape inference may assume of an op, beyond its OpDef.
 
-An op says so where it is declared: `register_op(..., traits="pointwise cannot_fail")`. Of the ops of the
-catalogue `ops/catalogue.txt` says it, too, so that nobody imports an op to ask about it.
+An op states its traits where it is declared: `register_op(..., traits="pointwise cannot_fail")`. For
+the catalogue, `ops/catalogue.txt` lists them, too, so that reading an op's traits imports no op.
 
 Source: TensorFlow core/grappler/op_types.cc, which has lists of names in their place.
 """
@@ -19,24 +19,24 @@ __all__ = ["NO_TRAITS", "OpTraits", "ValueRule"]
 ValueRule: TypeAlias = str | Callable[..., Any]
 """A rule of `graph.inference.partial_values` by its name, or a function like these.
 
-It is given an operation, the number of the output, and what is known of the inputs: object arrays of
-ints, of dimensions whose size is not known, and of None; with `reads_shapes_only` ShapeHandles.
+It takes an operation, the number of the output, and the known parts of the inputs: object arrays of
+ints, of dimensions whose size is not known, and of None; with `reads_shapes_only`, ShapeHandles.
 """
 
 Calls: TypeAlias = Literal["", "case", "function", "gradient", "if", "while"]
 
 
 class OpTraits(NamedTuple):
-    """What may be assumed of an op; by default nothing.
+    """The facts that may be assumed of an op; by default none.
 
     Attributes:
-        pointwise: an element of the output follows from those at its place in the inputs, which are
-            broadcast against each other.
+        pointwise: an element of the output follows from the elements at its place in the inputs, which
+            are broadcast against each other.
         passes_on: the output is the first input as it is, and nothing else happens.
         reshapes: the output has the elements of the first input, in their order.
         reduces: the first input is folded over the axes that the second holds; `keep_dims` is an attr.
-        cannot_fail: no values are refused, and no shapes but those that the shape function refuses
-            once they are known.
+        cannot_fail: the op refuses no values, and only shapes that the shape function refuses once
+            they are known.
         reads_shapes_only: only the shapes of the inputs count.
         cheap: it takes no longer than to copy its inputs.
         involution: f(f(x)) = x.
@@ -44,19 +44,19 @@ class OpTraits(NamedTuple):
         even: f(-x) = f(x).
         growing: f(x) <= f(y) for x <= y, and there is an f(x).
         not_negative: no element of the output is negative, or -0.0.
-        keeps_not_negative: none is, where none is of the inputs of the output's type.
+        keeps_not_negative: the same, where no element of the inputs of the output's type is negative.
         has_data_format: the attr `data_format` says where the channels of the first input and of the
             first output are; `strides`, `ksize` and `dilations` have a number for each dimension.
         debug_only: it watches over values; an op with outputs gives its first input as the only one.
         only_reads_state: it reads state and changes none.
-        state_of_step: only ops of its kind, in the same step, see what it changes.
+        state_of_step: only ops of its kind, in the same step, see its changes.
         has_no_effect: it is stateful or takes references, but neither reads nor changes anything.
-        any_order: it is stateful, but may run before or after others, whatever the program says.
+        any_order: it is stateful, but may run before or after others, whatever order the program sets.
         calls: how it calls the functions in its attrs: "function" calls `f` with all inputs, "if" and
             "case" choose by the first input, "while" has `cond` and `body`.
-        value_rule: what follows for integers from integers that are known in part; with
-            `reads_shapes_only`, from shapes. What is passed on needs no rule.
-        item_rule: what follows for a list of tensors, or from one: a rule of
+        value_rule: infers integers from integers that are known in part; with `reads_shapes_only`, from
+            shapes. An input that is passed on needs no rule.
+        item_rule: infers the items of a list of tensors, or from such a list: a rule of
             `graph.inference.list_items`.
     """
 
@@ -104,7 +104,7 @@ class OpTraits(NamedTuple):
     @staticmethod
     @functools.cache
     def from_words(words: str) -> OpTraits:
-        """The traits that words tell.
+        """The traits that words name.
 
         Raises:
             InvalidArgumentError: there is no such trait, or its word wants a value or has none to take.

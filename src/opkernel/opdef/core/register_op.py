@@ -135,10 +135,10 @@ def register_op(
     system: bool = False,
     registry: OpRegistry | None = None,
 ) -> OpHandle:
-    """Declare an op. It is checked at once; what is wrong with it leaves nothing registered.
+    """Declare an op. The declaration is checked at once; an error leaves nothing registered.
 
     Args:
-        name: CamelCase; a `>` parts namespaces; a leading `_` marks what graphs of users lack.
+        name: CamelCase; a `>` parts namespaces; a leading `_` marks ops that users' graphs lack.
         inputs: e.g. `"x: T"`, `"values: N * T"`, `"args: Tin"`, `"ref: Ref(float)"`.
         outputs: The same.
         attrs: e.g. `"T: {float, int32} = DT_FLOAT"`, `"N: int >= 1"`, `"mode: {'a', 'b'}"`.
@@ -150,10 +150,10 @@ def register_op(
         is_aggregate: The N inputs may be grouped and swapped.
         allows_uninitialized_input: Reference inputs may have no value yet.
         is_distributed_communication: The op talks to other processes.
-        deprecated: The GraphDef version from which on the op is gone, and what to use instead.
+        deprecated: The GraphDef version from which on the op is gone, and the op to use instead.
         type_constructor: Completes the full types of the declaration.
         forward_type_fn: Infers the full types of outputs.
-        traits: What passes may assume of the op, as OpTraits or in words: `"pointwise cannot_fail"`,
+        traits: The facts that passes may assume of the op, as OpTraits or in words: `"pointwise cannot_fail"`,
             `"value_rule=add"`. Nothing is assumed that is not said.
         system: `OpRegistry.select` keeps the op in every selection (REGISTER_SYSTEM_OP).
         registry: Where the op is registered; the global registry if None.

@@ -72,7 +72,7 @@ class SpecError(ValueError):
 
     Attributes:
         position: Before which character the parser stopped, from 0.
-        hint: What would be right there; may be empty.
+        hint: A correction for that place; may be empty.
     """
 
     def __init__(self, text: str, position: int, hint: str = "") -> None:
@@ -94,7 +94,7 @@ class _Rest:
         return self._length - len(self.text)
 
     def wrong(self, text: str, hint: str = "") -> SpecError:
-        """The error for what stands at the front."""
+        """The error for the text at the front."""
         return SpecError(text, self.position, hint)
 
     def take(self, pattern: re.Pattern[str]) -> re.Match[str] | None:

@@ -1,4 +1,4 @@
-"""Whether an OpDef makes sense: names, types, minima, defaults, and what args refer to.
+"""Whether an OpDef makes sense: names, types, minima, defaults, and the references of args.
 
 Source: TensorFlow core/framework/op_def_util.cc (ValidateOpDef).
 """

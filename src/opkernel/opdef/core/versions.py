@@ -6,7 +6,7 @@ GRAPH_DEF_VERSION = 2474
 """The producer version written into graphs: TensorFlow 2.21's (TF_GRAPH_DEF_VERSION)."""
 
 GRAPH_DEF_VERSION_MIN_PRODUCER = 0
-"""The oldest producer whose graphs are read."""
+"""The oldest producer whose graphs can be read."""
 
 GRAPH_DEF_VERSION_MIN_CONSUMER = 0
 """The oldest consumer that may read the graphs written here."""

@@ -1,4 +1,4 @@
-"""Full types: what a tensor is beyond its DataType, above all what a variant holds.
+"""Full types: the type of a tensor beyond its DataType, above all the contents of a variant.
 
 A full type is a tree (FullTypeDef): TFT_DATASET[TFT_PRODUCT[TFT_TENSOR[TFT_INT32]]]. An op declares
 those of its outputs through a type constructor (`constructors`), with the attrs for variables;

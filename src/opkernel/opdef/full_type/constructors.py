@@ -1,4 +1,4 @@
-"""Type constructors: what an op's declaration says of the full type of its first output.
+"""Type constructors: an op's declaration of the full type of its first output.
 
 Each function here makes one, for `register_op(type_constructor=...)`. The types that they declare
 are patterns: TFT_VAR stands for the value of an attr, `specialize_type` fills it in.

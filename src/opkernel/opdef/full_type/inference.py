@@ -1,4 +1,4 @@
-"""Type inference functions: the full types of a node's outputs from those of its inputs.
+"""Type inference functions: from the full types of a node's inputs to the types of its outputs.
 
 Each function here makes one, for `register_op(forward_type_fn=...)`. The result is a TFT_PRODUCT
 with the types of the outputs, or an unset type where nothing is known.
@@ -157,7 +157,7 @@ def multiary_unstack(container: int, unstack: TypeMap) -> TypeInferenceFn:
 
 
 def container_map(container: int, input_index: int, map_type: TypeMap) -> TypeInferenceFn:
-    """One output: a container like one input, with what `map_type` makes of its element types.
+    """One output: a container like one input, with its element types mapped by `map_type`.
 
     The function raises InvalidArgumentError if the input is another container, or its elements no
     TFT_PRODUCT.
@@ -200,7 +200,7 @@ def function_call(func_attr_name: str) -> TypeInferenceFn:
 
 
 def tuple_func(func_list: Sequence[TypeInferenceFn]) -> TypeInferenceFn:
-    """The outputs of several functions, one after the other; unset if those of one are."""
+    """The outputs of several functions, one after the other; unset if one function's are unset."""
 
     def infer_concatenated(types: Types, infer: FunctionTypeInferrer) -> FullTypeDef:
         outputs: list[FullTypeDef] = []
@@ -230,7 +230,7 @@ def unstack_tensor(full_type: FullTypeDef) -> FullTypeDef:
 
 
 def batch_tensor(full_type: FullTypeDef) -> FullTypeDef:
-    """The type of a batch of tensors: that of each of them."""
+    """The type of a batch of tensors: the type of each tensor."""
     return full_type
 
 

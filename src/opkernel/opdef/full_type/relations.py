@@ -69,7 +69,7 @@ def is_subtype(lhs: FullTypeDef, rhs: FullTypeDef, covariant: bool = True) -> bo
 
 
 def is_legacy_variant(full_type: FullTypeDef) -> bool:
-    """Whether it is a tensor of variants of which nothing is known."""
+    """Whether it is a tensor of unknown variants."""
     return (
         full_type.type_id == FullTypeId.TFT_TENSOR
         and get_arg_default_unset(full_type, 0).type_id == FullTypeId.TFT_LEGACY_VARIANT

@@ -1,4 +1,4 @@
-"""The full types of one node: those that its op declares, with the node's attrs filled in.
+"""The full types of one node: the types that its op declares, with the node's attrs filled in.
 
 Source: TensorFlow core/framework/full_type_util.cc, core/graph/graph.cc (AddNode).
 """
@@ -17,7 +17,7 @@ __all__ = ["full_type_of_node", "specialize_type"]
 
 
 def full_type_of_node(node_def: NodeDef, registration: OpRegistrationData) -> FullTypeDef | None:
-    """What is known of a node by itself: the type that it carries, or what its op declares.
+    """The full type of a node by itself: the type that it carries, or the declaration of its op.
 
     Returns:
         A TFT_PRODUCT of one type for each output argument; None where nothing is declared.

@@ -1,4 +1,4 @@
-"""`FullTypeId`: what full types are made of.
+"""`FullTypeId`: the parts of full types.
 
 Source: TensorFlow core/framework/full_type.proto, types.cc (map_dtype_to_tensor).
 """
@@ -21,7 +21,7 @@ class FullTypeId(enum.IntEnum):
     TFT_ANY = 2
     """Any type at all."""
     TFT_PRODUCT = 3
-    """Several types side by side, as those of a node's outputs."""
+    """Several types side by side, such as the types of a node's outputs."""
     TFT_NAMED = 4
     TFT_FOR_EACH = 20
     """A container, a template, and the variable that takes one value after another in it."""
@@ -80,7 +80,7 @@ _OF_DTYPE: dict[int, FullTypeId] = {
 
 
 def map_dtype_to_tensor(dtype: int) -> FullTypeId:
-    """The id of an element type; TFT_UNSET for those without one, bfloat16 among them."""
+    """The id of an element type; TFT_UNSET for a type without one, such as bfloat16."""
     return _OF_DTYPE.get(dtype, FullTypeId.TFT_UNSET)
 
 

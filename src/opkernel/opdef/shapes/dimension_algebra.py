@@ -1,4 +1,4 @@
-"""Arithmetic on dimension handles: unknown in, unknown out; what adds nothing returns its argument.
+"""Arithmetic on dimension handles: unknown in, unknown out; no change returns the argument itself.
 
 Source: TensorFlow core/framework/shape_inference.cc.
 """

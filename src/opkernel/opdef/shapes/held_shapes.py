@@ -1,4 +1,4 @@
-"""`HeldShapes`: what resources and variants hold, as far as shape inference knows.
+"""`HeldShapes`: the shapes and types that resources and variants hold, as far as known.
 
 Source: MergeHandleShapesAndTypes and RelaxHandleShapesAndMergeTypes in TensorFlow
 core/framework/shape_inference.cc.
@@ -20,9 +20,9 @@ _Combine: TypeAlias = Callable[[_Held | None, _Held], list[ShapeAndType] | None]
 
 
 class HeldShapes(ShapeAlgebra):
-    """The half of `InferenceContext` that knows what its resources and variants hold.
+    """The half of `InferenceContext` for the contents of resources and variants.
 
-    For each input and output that is one: the shapes and types of the tensors that it holds.
+    It has, for each input and output of such a type, the shapes and types of the tensors in it.
     """
 
     __slots__ = ("_input_handles", "_output_handles")
@@ -38,7 +38,7 @@ class HeldShapes(ShapeAlgebra):
     def set_input_handle_shapes_and_types(
         self, index: int, shapes_and_types: Sequence[ShapeAndType]
     ) -> None:
-        """Replace what is known of what an input holds."""
+        """Replace the known contents of an input."""
         missing = index + 1 - len(self._input_handles)
         self._input_handles.extend([None] * missing)
         self._input_handles[index] = list(shapes_and_types)
@@ -48,37 +48,37 @@ class HeldShapes(ShapeAlgebra):
         return self._output_handles.get(index)
 
     def held_by_outputs(self) -> Iterable[tuple[int, list[ShapeAndType]]]:
-        """The outputs of which the shape function said what they hold, with that."""
+        """The contents of outputs that the shape function has set, by output."""
         return self._output_handles.items()
 
     def set_output_handle_shapes_and_types(
         self, index: int, shapes_and_types: Sequence[ShapeAndType]
     ) -> None:
-        """Say what the resource or variant at an output holds."""
+        """Set the contents of the resource or variant at an output."""
         self._output_handles[index] = list(shapes_and_types)
 
     def merge_input_handle_shapes_and_types(
         self, index: int, shapes_and_types: Sequence[ShapeAndType]
     ) -> bool:
-        """Refine what an input holds; whether anything was learned."""
+        """Refine the contents of an input; whether anything was learned."""
         return self._update_input_handles(index, shapes_and_types, _merged)
 
     def relax_input_handle_shapes_and_merge_types(
         self, index: int, shapes_and_types: Sequence[ShapeAndType]
     ) -> bool:
-        """Keep of what an input holds that which holds of these too; whether their types agree."""
+        """Relax the contents of an input to the part that holds of these too; whether their types agree."""
         return self._update_input_handles(index, shapes_and_types, _relaxed)
 
     def merge_output_handle_shapes_and_types(
         self, index: int, shapes_and_types: Sequence[ShapeAndType]
     ) -> bool:
-        """Refine what an output holds; whether anything was learned."""
+        """Refine the contents of an output; whether anything was learned."""
         return self._update_output_handles(index, shapes_and_types, _merged)
 
     def relax_output_handle_shapes_and_merge_types(
         self, index: int, shapes_and_types: Sequence[ShapeAndType]
     ) -> bool:
-        """Keep of what an output holds that which holds of these too; whether their types agree."""
+        """Relax the contents of an output to the part that holds of these too; whether their types agree."""
         return self._update_output_handles(index, shapes_and_types, _relaxed)
 
     def _update_input_handles(

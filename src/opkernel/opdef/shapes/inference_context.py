@@ -1,7 +1,7 @@
-"""`InferenceContext`: what a shape function is given, and where it leaves its answer.
+"""`InferenceContext`: the input of a shape function, and the place for its answer.
 
-One context is made for each node. It knows the shapes of the inputs, the values of those that are
-constant, the node's attrs, and what resource inputs hold; the function sets the shapes of the
+One context is made for each node. It knows the shapes of the inputs, the values of constant
+inputs, the node's attrs, and the contents of resource inputs; the function sets the shapes of the
 outputs. All that needs only shapes and dimensions is inherited from `ShapeAlgebra`, what
 resources hold from `HeldShapes`.
 
@@ -49,12 +49,12 @@ class InferenceContext(HeldShapes):
     """The inputs, attrs and outputs of one node, for its shape function.
 
     `input_tensors` are the values of inputs that are constant (None, or beyond the end, where one
-    is not); `input_tensors_as_shapes` what is known of inputs that hold shapes; `handle_shapes`
-    the (shape, dtype) pairs of what resource and variant inputs hold. What the function asked for
-    can be read afterwards, so that only those constants need to be computed.
+    is not); `input_tensors_as_shapes` the partial values of inputs that hold shapes; `handle_shapes`
+    the (shape, dtype) pairs of the contents of resource and variant inputs. The requests of the
+    function can be read afterwards, so that only the requested constants need to be computed.
 
     Raises:
-        InvalidArgumentError: the number of input shapes is not that of the node's inputs.
+        InvalidArgumentError: the number of input shapes is not the number of the node's inputs.
     """
 
     __slots__ = (
@@ -138,7 +138,7 @@ class InferenceContext(HeldShapes):
         return self._inputs[start:stop]
 
     def set_input(self, index: int, shape: ShapeHandle) -> None:
-        """Replace what is known of an input's shape."""
+        """Replace the known shape of an input."""
         self._inputs[index] = shape
 
     def merge_input(self, index: int, shape: ShapeHandle) -> bool:
@@ -150,7 +150,7 @@ class InferenceContext(HeldShapes):
         return True
 
     def relax_input(self, index: int, shape: ShapeHandle) -> bool:
-        """Keep of an input's shape what holds of `shape` too; whether that changed anything."""
+        """Keep the part of an input's shape that holds of `shape` too; whether that changed anything."""
         old = self._inputs[index]
         self._inputs[index] = self.relax(old, shape)
         return self._inputs[index] is not old
@@ -164,7 +164,7 @@ class InferenceContext(HeldShapes):
         return self._input_tensors[index] if index < len(self._input_tensors) else None
 
     def input_tensors_as_shape(self, index: int) -> ShapeHandle | None:
-        """What is known of the shape that an input holds as its value; None if nothing is."""
+        """The shape, as far as known, that an input holds as its value; None if nothing is known."""
         self._requested_as_shape.add(index)
         known = self._input_tensors_as_shapes
         return known[index] if index < len(known) else None
@@ -178,16 +178,16 @@ class InferenceContext(HeldShapes):
         return index in self._requested_tensors
 
     def request_input_tensor_as_partial_shape(self, index: int) -> None:
-        """Ask for what is known of an input's value as a shape without reading it."""
+        """Ask for an input's value as a shape, as far as known, without reading it."""
         self._requested_as_shape.add(index)
 
     def requested_input_tensor_as_partial_shape(self, index: int) -> bool:
-        """Whether the shape function asked for what is known of this input's value as a shape."""
+        """Whether the shape function asked for this input's value as a shape, as far as known."""
         return index in self._requested_as_shape
 
     @property
     def requests(self) -> set[tuple[int, bool]]:
-        """All inputs whose values the shape function asked for, and whether it did as shapes."""
+        """All inputs whose values the shape function asked for, and whether as shapes."""
         if not self._requested_tensors and not self._requested_as_shape:
             return set()
         tensors = {(index, False) for index in self._requested_tensors}
@@ -198,7 +198,7 @@ class InferenceContext(HeldShapes):
         self._input_tensors = tensors
 
     def set_input_tensors_as_shapes(self, shapes: Sequence[InputShape]) -> None:
-        """Give what is known of inputs that hold shapes."""
+        """Give the partial values of inputs that hold shapes."""
         self._input_tensors_as_shapes = [_handle_or_none(shape) for shape in shapes]
 
     # Outputs
@@ -346,7 +346,7 @@ class InferenceContext(HeldShapes):
 
         Args:
             tensor: its value, an int32 or int64 vector, or None.
-            tensor_shape: what is known of the vector's own shape.
+            tensor_shape: the vector's own shape, as far as known.
 
         Raises:
             InvalidArgumentError: it is no int32 or int64 vector, or holds no shape.

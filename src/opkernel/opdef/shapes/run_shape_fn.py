@@ -28,17 +28,17 @@ def infer_call(
     values: Sequence[Any],
     graph_def_version: int,
 ) -> InferenceContext:
-    """The context in which the shape function was run on what one call is given.
+    """The context of the shape function after its run on the inputs of one call.
 
     Args:
         registration: The op.
         node_def: The node.
         shapes: The shapes of its inputs, flat.
-        values: Their values, None for those that are not to be told; empty where none are.
+        values: Their values; None for a value to withhold; empty to withhold all.
         graph_def_version: The version of GraphDef whose rules count.
 
     Raises:
-        Exception: What the shape function raises.
+        Exception: The error of the shape function.
     """
     context = InferenceContext(
         registration.op_def,
@@ -66,7 +66,7 @@ def run_shape_fn(registration: OpRegistrationData, context: InferenceContext) ->
 
     Raises:
         FailedPreconditionError: the op was registered without a shape function.
-        OpError: what the function raised, with the node, its input shapes and the constants that
+        OpError: the error of the function, with the node, its input shapes and the constants that
             the function used added to the message.
     """
     if registration.shape_inference_fn is None:

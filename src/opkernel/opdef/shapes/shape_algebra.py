@@ -205,7 +205,7 @@ class ShapeAlgebra(DimensionAlgebra):
     def merge(
         first: ShapeHandle | DimensionHandle, second: ShapeHandle | DimensionHandle
     ) -> ShapeHandle | DimensionHandle:
-        """What is known of two shapes, or two dimensions, that must be equal.
+        """The merged knowledge of two shapes, or two dimensions, that must be equal.
 
         The result is `first` if `second` adds nothing, `second` if `first` adds nothing to it,
         and otherwise new.

@@ -1,6 +1,6 @@
 """Handles of shapes and dimensions in shape inference.
 
-A handle stands for one shape or one dimension of which more may be learned later. Two unknown
+A handle stands for one shape or one dimension; more of it may be learned later. Two unknown
 dimensions are known to be equal only if they are the very same handle, so handles compare by
 identity and are never changed. What can be worked out from handles alone stands in
 `opkernel.opdef.shapes.shape_algebra`.
@@ -23,9 +23,9 @@ __all__ = [
 ]
 
 UNKNOWN_DIM = -1
-"""The value of a dimension of which nothing is known."""
+"""The value of an unknown dimension."""
 UNKNOWN_RANK = -1
-"""The rank of a shape of which nothing is known."""
+"""The rank of an unknown shape."""
 
 
 class DimensionHandle:
@@ -37,7 +37,7 @@ class DimensionHandle:
         self.value = value
 
     def same_handle(self, other: "DimensionHandle") -> bool:
-        """Whether both are the same dimension, whatever its size."""
+        """Whether both are the same dimension, known or not."""
         return self is other
 
     def __repr__(self) -> str:
@@ -53,7 +53,7 @@ class ShapeHandle:
         self.dims = dims
 
     def same_handle(self, other: "ShapeHandle") -> bool:
-        """Whether both are the same shape, whatever is known of it."""
+        """Whether both are the same shape, known or not."""
         return self is other
 
     def __repr__(self) -> str:

@@ -1,4 +1,4 @@
-"""Sizes of what convolutions and poolings put out: windows sliding over one dimension.
+"""Output sizes of convolutions and poolings: windows sliding over one dimension.
 
 One rule for shape functions (which know sizes as dimension handles, see
 `common_shapes.get_windowed_output_size_from_dims`) and kernels (which know numbers).
@@ -39,7 +39,7 @@ class Padding(enum.Enum):
         """The padding that a `padding` attr names.
 
         Raises:
-            InvalidArgumentError: there is none of this name.
+            InvalidArgumentError: no padding has this name.
         """
         try:
             return cls(text)

@@ -1,4 +1,4 @@
-"""Values, nodes and ops as text; what only messages need is loaded for them."""
+"""Values, nodes and ops as text; code that only messages need is loaded with the first message."""
 
 from opkernel.lazy_exports import lazy_exports
 

@@ -66,7 +66,7 @@ def _plain(type: str, text: str) -> dict[str, Any]:
 
 
 def _field_of_type(attr_type: str) -> tuple[str, bool]:
-    """The field of AttrValue for an attr type, and whether it is that of its list.
+    """The field of AttrValue for an attr type, and whether the type is a list.
 
     As in TensorFlow a type is known by how it begins.
     """
@@ -183,7 +183,7 @@ _SUMMARIZE: dict[str, Callable[[Any], str]] = {
 
 
 def dtype_text(number: int) -> str:
-    """The name of a type in messages; the number may be that of no type (DataTypeString)."""
+    """The name of a type in messages; the number may belong to no type (DataTypeString)."""
     if number in _DTYPE_STRINGS:
         return _DTYPE_STRINGS[number]
     is_ref = number > REF_OFFSET

@@ -29,7 +29,7 @@ def c_escape(value: bytes) -> str:
 
 
 def utf8_safe_c_escape(value: bytes) -> str:
-    """As `c_escape`, but bytes above 127 stay; those that are no UTF-8 become surrogates."""
+    """As `c_escape`, but bytes above 127 stay; bytes that are no UTF-8 become surrogates."""
     return b"".join([_UTF8_SAFE[byte] for byte in value]).decode("utf-8", "surrogateescape")
 
 

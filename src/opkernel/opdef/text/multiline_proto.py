@@ -5,8 +5,8 @@ r"""Text protos whose long strings stand on lines of their own, as ApiDef files 
     of all.
     END
 
-is `description: "Computes the \"sum\"\nof all."`. The word after `<<` is free; the value ends at the
-first line that begins with it, and what follows it on that line stays behind the value.
+is `description: "Computes the \"sum\"\nof all."`. The word after `<<` is free. The value ends at the
+first line that begins with the word; the rest of that line stays behind the value.
 
 Source: TensorFlow core/framework/op_gen_lib.cc.
 """
@@ -101,7 +101,7 @@ def parse_multiline(text: str, message: AnyMessage) -> AnyMessage:
     """Fill a message from (multi-line) text format.
 
     Raises:
-        InvalidArgumentError: the text is not that of the message; it tells the line and column.
+        InvalidArgumentError: the text is no text of the message; the error tells the line and column.
     """
     from google.protobuf import text_format  # slow to import
 

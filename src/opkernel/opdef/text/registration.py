@@ -1,4 +1,4 @@
-"""OpDefs as the REGISTER_OP statements of C++ that declare them: what Python shows for an OpDef.
+"""OpDefs as the REGISTER_OP statements of C++ that declare them; Python shows an OpDef so.
 
 Source: TensorFlow core/framework/op.h (REGISTER_OP).
 """

@@ -83,7 +83,7 @@ def format_node_name_for_error(name: str) -> str:
 
 
 def format_node_def_for_error(node: NodeDef) -> str:
-    """The node's name as `{{node n}}`, or those of the nodes that it came from."""
+    """The node's name as `{{node n}}`, or the names of the nodes that it came from."""
     info = node.experimental_debug_info
     if not info.original_node_names:
         return format_node_name_for_error(node.name)

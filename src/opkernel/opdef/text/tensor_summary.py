@@ -48,7 +48,7 @@ def tensor_byte_size(proto: TensorProto) -> int:
 
 
 def _element_size(number: int) -> int:
-    """DataTypeSize: 0 for what is no type."""
+    """The bytes of an element (DataTypeSize); 0 for a number that is no type."""
     try:
         return DataType(number).size
     except OpError:

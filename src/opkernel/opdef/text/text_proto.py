@@ -86,7 +86,7 @@ def merge_text(text: str, message: Any, *, ignore_unknown: bool = True) -> None:
 
     Args:
         text: the text.
-        message: what is set.
+        message: the message to fill.
         ignore_unknown: let words that name no field stand for nothing, as TensorFlow does.
 
     Raises:
