@@ -90,7 +90,7 @@ class ScopedAllocatorOp(OpKernel):
         if mgr is None:
             raise InternalError(f"ScopedAllocatorMgr not supported on device {ctx.device.name}")
         backing = ctx.allocate_output(0, (self._num_elements,))
-        backing[...] = 0  # whoever reads the array whole reads the padding, too
+        backing[...] = 0  # code that reads the array whole reads the padding, too
         with step_container(ctx).lookup_or_create(
             resource_manager(ctx),
             f"scoped_allocators_{ctx.step_id}",

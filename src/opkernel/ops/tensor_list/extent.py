@@ -59,7 +59,7 @@ def tensor_list_element_shape(input_handle: Any, *, shape_type: DataType) -> Any
 
 
 def resize_shape(c: InferenceContext) -> None:
-    """A list like that of input 0."""
+    """A list like input 0."""
     c.with_rank(c.input(1), 0)
     pass_list_on(c)
 

@@ -31,7 +31,7 @@ class Forward(Protocol):
     def __call__(
         self, x: Array, filters: Array, geometry: Geometry, epilogue: Epilogue | None = None, /
     ) -> Array:
-        """The convolution `[batch, *output, out]`, and then what the epilogue says."""
+        """The convolution `[batch, *output, out]`, then the epilogue."""
 
 
 ByInput = Callable[[Sequence[int], Array, Array, Geometry], Array]
