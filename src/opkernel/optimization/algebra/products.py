@@ -20,7 +20,7 @@ __all__ = ["combined_factors", "is_moderate", "power"]
 Array = np.ndarray[Any, Any]
 
 _LARGEST_FACTOR = 2.0**32
-"""Factors are combined while the combined factor neither overflows nor loses digits."""
+"""Factors are combined while multiplication by them neither overflows nor loses digits."""
 _MAX_STEPS = 4
 
 
