@@ -1,4 +1,4 @@
-"""Optionals: tensors, or nothing. Gradients of conditionals keep what a branch computed in them.
+"""Optionals: tensors, or nothing. Gradients of conditionals keep the tensors of a branch in them.
 
 Source: TensorFlow core/ops/optional_ops.cc, core/kernels/data/optional_ops.cc, optional_ops_util.cc.
 """

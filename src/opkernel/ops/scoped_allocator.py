@@ -1,4 +1,4 @@
-"""Several tensors as slices of one array, so that what comes next takes them all at once.
+"""Several tensors as slices of one array, so that the next op takes them all at once.
 
 `_ScopedAllocator` makes the array. The nodes that wait for it, and name a scope_id in their attr
 `_scoped_allocator`, put their outputs into it (`opkernel.kernel.scoped_outputs`). `_ScopedAllocatorConcat` gives them

@@ -36,7 +36,7 @@ class Epilogue:
     """Operations on each element of a product, in this order.
 
     Attributes:
-        scale: By what each channel is multiplied; None for nothing.
+        scale: The factors of the channels; None for no factors.
         bias: The numbers that are added to the channels.
         residual: A tensor of the product's shape that is added; None for none.
         activation: The op that comes last, such as Relu; empty for none.

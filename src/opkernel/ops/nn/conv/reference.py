@@ -5,7 +5,7 @@ with. A window of the input is a row of a matrix, so that all of them are one ma
 has them as rows (`windows_of`) copies nothing, each element of the input is just in many of them.
 
 Arrays are `[batch, *spatial, channels]`, filters `[*window, in, out]`, with any number of spatial
-dimensions. What is given was checked, and has elements.
+dimensions. The arguments were checked, and have elements.
 """
 
 import math
