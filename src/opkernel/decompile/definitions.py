@@ -59,7 +59,7 @@ class Definitions:
         self.lines.append(f"{name} = {text}")
 
     def _stored(self, value: np.ndarray[Any, Any]) -> tuple[np.ndarray[Any, Any], str]:
-        """An array as the file has it, and what makes it what it was."""
+        """An array as the file has it, and the expression that restores it."""
         if value.dtype.hasobject or not is_plain(value.dtype):
             raise UnimplementedError(f"There is no source for constants of type {value.dtype}")
         return value, ""
@@ -70,7 +70,7 @@ class Definitions:
         return f"np.{name}" if name else self._kernel(kernel)
 
     def service(self, value: Any, name: str) -> str:
-        """The expression of what plans need beside kernels."""
+        """The expression of a service that plans need beside kernels."""
         raise NotImplementedError
 
     def _kernel(self, kernel: OpKernel) -> str:
@@ -144,7 +144,7 @@ class NumpyDefinitions(Definitions):
     """Definitions of programs that need NumPy only."""
 
     def service(self, value: Any, name: str) -> str:
-        """Copy ours of that name, if there is one; what is dead is None."""
+        """Copy our function of that name, if there is one; dead values are None."""
         if name in BY_NAME:
             return self._help(BY_NAME[name])
         return "None" if value is DEAD else ""
@@ -154,7 +154,7 @@ class NumpyDefinitions(Definitions):
         return self._help(kernel.registered.function)
 
     def _help(self, function: Callable[..., Any]) -> str:
-        """Copy a function, and those that it calls, to the program; its name."""
+        """Copy a function, and the functions that it calls, to the program; returns its name."""
         if function not in self._helped:
             self._helped.add(function)
             text = re.sub(r" +# noqa:.*", "", inspect.getsource(function))

@@ -1,4 +1,4 @@
-"""The functions of a program: the plan of what is fetched, and those of the functions it calls."""
+"""The functions of a program: the plan of the fetches, and the plans of the functions it calls."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class PlanOfFunction:
     """The plan of a function of the program.
 
     Attributes:
-        function: what it is the plan of; None for that of the whole program.
+        function: the function that it is the plan of; None for the plan of the whole program.
         tree: the plan.
     """
 
@@ -61,7 +61,7 @@ class PlanOfFunction:
 def plans(
     feeds: Sequence[Tensor], fetches: Sequence[Tensor], *, with_numpy_only: bool
 ) -> list[PlanOfFunction]:
-    """The plan of what is fetched, and those of the functions that it calls, directly or not.
+    """The plan of the fetches, and the plans of the functions it calls, directly or not.
 
     Raises:
         UnimplementedError: something has no source.
@@ -125,7 +125,7 @@ class _Compiler:
         return kind(self._producer, graph.op_registry, function_library=self._library)
 
     def _passes(self) -> bool | list[str]:
-        """The passes: all, or those that leave the ops of the model as they are."""
+        """The passes: all, or only passes that leave the ops of the model as they are."""
         if not self._with_numpy_only:
             return True
         from opkernel.optimization import optimization_passes

@@ -12,8 +12,8 @@ from opkernel.runtime.plan.tree import Name, Statement
 __all__ = ["function_text", "wrapped"]
 
 _WIDTH = 100
-_NARROW = _WIDTH - 12  # of what may be indented by so much
-_LONG = 40  # of what may be broken: longer lists stand in brackets
+_NARROW = _WIDTH - 12  # the width of text that may be indented by so much
+_LONG = 40  # the width of text that may be broken: longer lists stand in brackets
 _OPERATORS = "+-*/%&|<>="
 _TOKEN = re.compile(r"""(?:'(?:\\.|[^'\\])*'|"(?:\\.|[^"\\])*"|.)""", re.DOTALL)
 

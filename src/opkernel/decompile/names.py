@@ -1,4 +1,4 @@
-"""The names of a program: short ones, of which the nodes' own names are the long form.
+"""The names of a program: short forms of the nodes' own names.
 
 A node is called by the end of its name, `lstm_cell_1_MatMul` of `model/lstm_1/while/lstm_cell_1/MatMul`:
 as many components as tell it from all others, with those left out that all of these share.
@@ -22,7 +22,7 @@ _MOST_COMPONENTS = 4  # of a short name, but for the first
 
 
 class Path(NamedTuple):
-    """The components of a name; or its words, of which none may be left out."""
+    """The components of a name; or its words, all of them needed."""
 
     parts: tuple[str, ...]
     are_words: bool = False
@@ -35,7 +35,7 @@ def argument(name: str, expression: str) -> str:
 
 
 def path_of(name: str) -> Path:
-    """The components of a name, without what TensorFlow's optimisation adds; else its words."""
+    """The components of a name, without those of TensorFlow's optimisation; else its words."""
     name = re.sub(r"_tfg_(inlined|region_specialized)_.*", "", name)
     name = re.sub(r"/ReadVariableOp(_\d+)?/resource$", r"/variable\1", name)
     if "/" in name or len(name) <= _LONG:

@@ -31,7 +31,7 @@ class NumpyKernels(KernelCache):
     """Gives kernels of NumPy functions in the places of those of the catalogue.
 
     Args:
-        missing: takes the ops that have none, and what is wrong with them.
+        missing: takes the ops that have none, each with the reason.
         args: those of a KernelCache.
         options: those of a KernelCache.
     """
@@ -68,7 +68,7 @@ class NumpyKernel(FunctionKernel):
     """The kernel of a function that stands in for another kernel, whose properties it has.
 
     Attributes:
-        attrs: what the function is given by keyword, as plain Python objects.
+        attrs: the keyword arguments of the function, as plain Python objects.
     """
 
     attrs: dict[str, Any]
@@ -107,7 +107,7 @@ def _is_of_numpy(kernel: OpKernel) -> bool:
 
 
 def _wanted_attrs(function: Any, attrs: dict[str, Any]) -> dict[str, Any]:
-    """The attrs that a function wants and that are not what it takes for granted."""
+    """The attrs that a function wants, without those at its defaults."""
     if isinstance(function, np.ufunc):
         return {}
     wanted = {}
@@ -120,7 +120,7 @@ def _wanted_attrs(function: Any, attrs: dict[str, Any]) -> dict[str, Any]:
 
 
 def _python_value(value: Any) -> Any:
-    """An attr as what a program without opkernel can hold."""
+    """An attr as an object that a program without opkernel can hold."""
     if isinstance(value, DataType):
         return value.base.numpy_dtype.name
     if isinstance(value, float):  # attrs are float32

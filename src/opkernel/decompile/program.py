@@ -1,4 +1,4 @@
-"""A model as a Python program: the plans of its functions, and before them what these refer to.
+"""A model as a Python program: definitions, then the plans of the functions that refer to them.
 
 Kernels are looked up in opkernel, or stand in the program as NumPy functions. Constants of a few
 elements stand in it, too; the others are arrays in a file beside it.
@@ -68,7 +68,7 @@ def decompile(
     Args:
         feeds: tensors of a graph: the parameters.
         fetches: tensors of the same graph: the results.
-        title: what the program says of itself first.
+        title: the first line of the program's docstring.
         with_numpy_only: whether it must do without opkernel.
 
     Raises:
@@ -150,7 +150,7 @@ class _Writer:
     """Writes plans as functions of one program.
 
     Attributes:
-        definitions: what the functions refer to.
+        definitions: the definitions that the functions refer to.
         parameters: those of the program.
         uses_step: whether its functions want a step.
     """
@@ -171,7 +171,7 @@ class _Writer:
         }
 
     def functions(self) -> list[str]:
-        """The functions of the program, what is called before what calls."""
+        """The functions of the program, callees before callers."""
         arrays = self._arrays()
         written = [self._written(plan, arrays) for plan in self._plans]
         return [text for texts in reversed(written) for text in texts]
@@ -234,7 +234,7 @@ def _gives_step(plan: tree.PlanTree) -> bool:
 
 
 def _function_name(function: InstantiatedFunction) -> str:
-    """The name of a function without what TensorFlow makes it unique with."""
+    """The name of a function without the suffix that TensorFlow makes it unique with."""
     name = re.sub(
         r"^__(inference|forward|backward)_|_tfg_region_specialized_.*$", "", function.name
     )

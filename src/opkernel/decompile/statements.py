@@ -40,7 +40,7 @@ class Rewriter:
 
     Attributes:
         globals: the globals of the plan.
-        names: what stands in the program for the names of the plan; nothing for what is left out.
+        names: the program's names for the names of the plan; nothing for names that are left out.
         functions: the names of the functions that stand for those of the graph.
         uses_step: whether the functions of the program have the step.
         with_numpy_only: whether ufuncs are written as operators, and nothing is deleted.
@@ -123,7 +123,7 @@ class Rewriter:
 
 
 def _called(call: tree.Call, function: Name = "", more: Sequence[Expression] = ()) -> tree.Call:
-    """A plain call that sets what another does; `more` are further arguments."""
+    """A plain call that sets the names that another sets; `more` are further arguments."""
     function = function or call.function
     return tree.Call(call.op, (), call.sets, function, [*call.arguments, *more], call.results)
 
@@ -131,7 +131,7 @@ def _called(call: tree.Call, function: Name = "", more: Sequence[Expression] = (
 def _branches(
     call: tree.Call, tests: Sequence[Expression], functions: Sequence[Name]
 ) -> tree.Branches:
-    """Calls of several functions, of which each but the last has a test."""
+    """Calls of several functions; each but the last has a test."""
     branches = [
         tree.Branch(test, frozenset(), [_called(call, function)])
         for test, function in zip_longest(tests, functions)

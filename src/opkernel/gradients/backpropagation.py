@@ -182,7 +182,7 @@ def _check_number(op: Unit, gradients: Sequence[Gradient | None], inputs: Sequen
 
 
 def _set_shape(op: Unit, tensor: Tensor, gradient: Gradient) -> None:
-    """Let a gradient have the shape of what it is the gradient of, as far as that is known."""
+    """Give a gradient the shape of its tensor, as far as the shape is known."""
     if isinstance(gradient, IndexedSlices) or tensor.dtype == DataType.DT_RESOURCE:
         return
     shape = tensor.shape

@@ -1,4 +1,4 @@
-"""Contexts: on which sides of which Switches a tensor is alive.
+"""Contexts: the sides of Switches on which a tensor is alive.
 
 A tensor in the branch of a conditional of TensorFlow 1 has no value where the branch is not taken. A
 context is a conjunction of branches, outer ones first.
@@ -29,7 +29,7 @@ class Branch:
     """One output of a Switch.
 
     Attributes:
-        decider: what the Switch decides by.
+        decider: the predicate of the Switch.
         index: the output.
         number: how many outputs there are.
         is_indexed: whether outputs are chosen by their number, as `_SwitchN` does.
@@ -113,7 +113,7 @@ class Contexts:
         return tuple(dict.fromkeys(branch for context in longest_first for branch in context))
 
     def _along(self, tensor: Tensor) -> Context:
-        """The context of what takes a tensor and nothing else."""
+        """The context of an operation that takes a tensor and nothing else."""
         op = tensor.op
         context = self._known[op]
         if op.type not in SWITCH_OPS or is_loop_switch(op):

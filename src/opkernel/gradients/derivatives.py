@@ -48,11 +48,11 @@ def gradients(
     Args:
         ys: a tensor, or a list of them.
         xs: a tensor or a list of them; of a resource variable its handle.
-        grad_ys: what to weight each of `ys` with, of its shape; ones where there is none, or None
-            in the list.
+        grad_ys: the weights of each of `ys`, of its shape; ones where there is none, or None in the
+            list.
         name: the name scope of the new nodes.
         stop_gradients: tensors that count as constant.
-        unconnected_gradients: what stands for the gradient where no path leads from `ys` to one of
+        unconnected_gradients: the value of the gradient where no path leads from `ys` to one of
             `xs`: "none" is None, "zero" zeros of its shape.
         aggregation_method: how gradients that meet are added: "add_n" all at once,
             "experimental_tree" one by one.
@@ -100,7 +100,7 @@ def _as_list(value: _Item | Sequence[_Item]) -> list[_Item]:
 
 
 def _tensors(values: Any, what: str) -> list[Tensor]:
-    """The tensors given, or those that objects such as variables stand for."""
+    """The given tensors, or the tensors that objects such as variables stand for."""
     tensors = []
     for value in _as_list(values):
         convert = getattr(value, "_as_graph_element", None)
@@ -112,7 +112,7 @@ def _tensors(values: Any, what: str) -> list[Tensor]:
 
 
 def _of_graph(graph: Graph, tensors: Sequence[Tensor]) -> list[Tensor]:
-    """The tensors; what stands for them in a function that is being traced.
+    """The tensors; in a function that is being traced, the tensors that stand for them.
 
     Raises:
         InvalidArgumentError: one is of another graph.

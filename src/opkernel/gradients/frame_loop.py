@@ -55,7 +55,8 @@ class FrameLoop:
         variables: the variables; the first inputs are theirs.
         constants: the Enters of the constants; the other inputs are theirs.
         stops: tensors inside that count as constant for gradients.
-        reached: for each input whether it depends on what gradients are with respect to.
+        reached: for each input whether it depends on the tensors that gradients are with respect
+            to.
     """
 
     type = "Enter"
@@ -99,7 +100,7 @@ class FrameLoop:
 
         Args:
             first: its first value.
-            turn: adds to the graph what makes the next value of a value.
+            turn: adds the nodes that make the next value from a value.
 
         Returns:
             Its last value.

@@ -52,7 +52,7 @@ class Frames:
         return frames[op]
 
     def behind(self, op: Operation) -> Frame:
-        """The frame of what takes the outputs of an operation."""
+        """The frame of the consumers of an operation."""
         frame = self._frames.get(op)
         if frame is None:
             frame = self.of(op)
@@ -80,7 +80,7 @@ def settle_shapes(graph: Graph) -> None:
         return
     try:
         shapes = graph.infer_shapes()
-    except OpError:  # kernels will tell what does not fit
+    except OpError:  # kernels raise where shapes do not fit
         return
     for tensor, shape in shapes.items():
         if frames.home(tensor.op) and not tensor.shape.is_fully_defined():

@@ -31,7 +31,7 @@ class IndexedSlicesValue(NamedTuple):
 
 @dataclass(slots=True, eq=False)
 class IndexedSlices:
-    """Rows of a tensor, all others of which are zero; rows of equal index add up.
+    """Some rows of a tensor; all other rows are zero, and rows of equal index add up.
 
     Attributes:
         values: the rows: of shape `[n, ...]`.

@@ -1,8 +1,8 @@
 """Nodes as gradient functions write them: `nodes.MatMul(grad, b, transpose_b=True)`.
 
 Every op, and every function of the graph's library, is a method: inputs by position, attrs by
-keyword. What is no tensor becomes a constant of the type that the op wants. Nodes go to the graph of
-their inputs, else to the default graph, which is the operation's own while gradients are made.
+keyword. Other values become constants of the type that the op wants. Nodes go to the graph of their
+inputs, else to the default graph, which is the operation's own while gradients are made.
 """
 
 from __future__ import annotations

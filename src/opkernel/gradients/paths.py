@@ -26,11 +26,11 @@ class Paths:
     """The operations on paths from `xs` to `ys`.
 
     Attributes:
-        level: what the operations and loops are.
+        level: the operations and loops.
         between: the operations, those nearest to `ys` first.
         pending: for each of them the number of its edges to others of them: of gradients that it
             waits for.
-        ends: those that gradients reach and do not pass.
+        ends: the units that gradients reach and do not pass.
     """
 
     level: Level
@@ -61,7 +61,7 @@ def find_paths(
 
 
 def _reached(level: Level, start: list[Unit], flows: Flows) -> set[Unit]:
-    """The units that a change of what `start` give would change."""
+    """The units that a change of the outputs of `start` would change."""
     reached: set[Unit] = set()
     waiting = start[:]
     while waiting:

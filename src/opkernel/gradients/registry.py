@@ -74,8 +74,8 @@ def register_gradient(
 
     Args:
         ops: the ops, or names that the attr `_gradient_op_type` of nodes may give.
-        not_derivative: why the gradient is on purpose not the derivative of what the op computes,
-            as where gradients pass a rounding unchanged; tests then do not compare the two.
+        not_derivative: why the gradient is on purpose not the derivative of the op's function, as
+            where gradients pass a rounding unchanged; tests then do not compare the two.
 
     Raises:
         AlreadyExistsError: another module has registered the op, or the catalogue does.
@@ -90,7 +90,7 @@ def register_gradient(
 
 
 def no_gradient(*ops: str | OpHandle) -> None:
-    """Say that ops have no gradient: what they give counts as constant.
+    """Declare that ops have no gradient: their outputs count as constant.
 
     Raises:
         AlreadyExistsError: as `register_gradient`.
@@ -145,7 +145,7 @@ def why_not_derivative(op_type: str) -> str:
 
 
 def is_of_catalogue(op_type: str) -> bool:
-    """Whether it is the catalogue that says what the gradient of an op is."""
+    """Whether the catalogue defines the gradient of an op."""
     entry = _find(op_type)
     return entry is not None and _is_catalogue(entry.owner)
 

@@ -1,4 +1,4 @@
-"""Optionals: tensors, or nothing. Gradients of conditionals keep what a branch computed in them.
+"""Optionals: tensors, or nothing. Gradients of conditionals keep the tensors of a branch in them.
 
 Source: TensorFlow core/ops/optional_ops.cc, core/kernels/data/optional_ops.cc, optional_ops_util.cc.
 """
@@ -58,7 +58,7 @@ class Optional(Variant):
         return bool(self.components)
 
     def with_tensors(self, change: Callable[[Any], Any]) -> Optional:
-        """The optional with what a function makes of each tensor."""
+        """The optional with a function applied to each tensor."""
         return Optional(map(change, self.components), self.dtypes)
 
     def zeros_like(self) -> Optional:
@@ -215,7 +215,7 @@ def optional_get_value(
 def _check_components(
     value: Optional, dtypes: Sequence[DataType], shapes: Sequence[PartialTensorShape]
 ) -> None:
-    """Raise InvalidArgumentError unless the tensors are what the node says."""
+    """Raise InvalidArgumentError unless the tensors have the types and shapes of the node."""
     if len(value.components) != len(dtypes):
         raise InvalidArgumentError(
             f"The given optional has {len(value.components)} components, expected {len(dtypes)}"

@@ -56,7 +56,7 @@ class ResourceOpKernel(OpKernel):
         raise NotImplementedError(f"{type(self).__name__} does not override create_resource")
 
     def verify_resource(self, resource: Any) -> None:
-        """Raise InvalidArgumentError unless a resource that was found is what the node asks for."""
+        """Raise InvalidArgumentError unless a found resource is what the node asks for."""
 
     def compute(self, ctx: OpKernelContext) -> None:
         """Give the handle."""

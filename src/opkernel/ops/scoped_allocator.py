@@ -1,4 +1,4 @@
-"""Several tensors as slices of one array, so that what comes next takes them all at once.
+"""Several tensors as slices of one array, so that the next op takes them all at once.
 
 `_ScopedAllocator` makes the array. The nodes that wait for it, and name a scope_id in their attr
 `_scoped_allocator`, put their outputs into it (`opkernel.kernel.scoped_outputs`). `_ScopedAllocatorConcat` gives them
@@ -90,7 +90,7 @@ class ScopedAllocatorOp(OpKernel):
         if mgr is None:
             raise InternalError(f"ScopedAllocatorMgr not supported on device {ctx.device.name}")
         backing = ctx.allocate_output(0, (self._num_elements,))
-        backing[...] = 0  # whoever reads the array whole reads the padding, too
+        backing[...] = 0  # code that reads the array whole reads the padding, too
         with step_container(ctx).lookup_or_create(
             resource_manager(ctx),
             f"scoped_allocators_{ctx.step_id}",

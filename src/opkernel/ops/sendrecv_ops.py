@@ -76,7 +76,7 @@ class Send(OpKernel):
 
 
 class Recv(AsyncOpKernel):
-    """Gives what was sent, when it is there; leaves the output unset if that is dead."""
+    """Gives the tensor that was sent, once it is there; leaves the output unset if it is dead."""
 
     def __init__(self, construction: OpKernelConstruction) -> None:
         super().__init__(construction)

@@ -116,7 +116,7 @@ def set_handle(
 
 
 def kept(tensor: Any) -> Any:
-    """A tensor as a resource keeps it, to hand it out later: nobody may write to it."""
+    """A tensor as a resource keeps it, to hand it out later; it is read-only."""
     if not isinstance(tensor, np.ndarray) or not tensor.flags.writeable:
         return tensor
     view = tensor.view()

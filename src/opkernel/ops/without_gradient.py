@@ -1,4 +1,4 @@
-"""The ops of TensorFlow that have no gradient: what they give counts as constant.
+"""The ops of TensorFlow that have no gradient: their outputs count as constant.
 
 Ops that give nothing but integers, truth values or text need not stand here: these never have
 gradients.

@@ -10,7 +10,7 @@ from opkernel.optimization.pass_registry import Grouping, Pattern, register_buil
 
 
 def _is_followed(traits: OpTraits) -> bool:
-    """Whether shapes are followed through an op: through loops, and what is in lists."""
+    """Whether shapes are followed through an op: through loops, and through lists."""
     return traits.calls == "while" or bool(traits.item_rule)
 
 

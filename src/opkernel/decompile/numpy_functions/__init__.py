@@ -2,7 +2,7 @@
 
 `opkernel decompile --numpy` copies them, as they stand here, into the programs that it writes: they
 take the inputs of the op, by keywords the attrs that they look at, and use NumPy and each other only.
-They are written to be read; the kernels of the catalogue are faster, and refuse what is wrong.
+They are written to be read; the kernels of the catalogue are faster, and refuse wrong inputs.
 """
 
 import re

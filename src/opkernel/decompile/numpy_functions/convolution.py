@@ -10,7 +10,7 @@ __all__ = ["FUNCTIONS", "NEEDED_ATTRS"]
 def padded(
     x: Any, window: Any, strides: Any, padding: str, value: Any = 0, explicit: Any = ()
 ) -> Any:
-    """Images with the borders that SAME wants; `window` is what a filter covers."""
+    """Images with the borders that SAME wants; `window` is the size that a filter covers."""
     if padding == "VALID":
         return x
     amounts = [(0, 0)]
@@ -31,7 +31,7 @@ def windows(x: Any, size: Any, strides: Any, dilations: Any) -> Any:
 
 
 def covered(size: Any, dilations: Any) -> Any:
-    """The size of what a filter covers."""
+    """The size of the area that a filter covers."""
     return tuple((s - 1) * d + 1 for s, d in zip(size, dilations, strict=True))
 
 

@@ -1,4 +1,4 @@
-"""Products and convolutions with what follows them, which TensorFlow's optimisation makes."""
+"""Products and convolutions, fused with the ops after them as TensorFlow's optimisation does."""
 
 from typing import Any
 

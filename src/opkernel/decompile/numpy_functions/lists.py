@@ -1,4 +1,4 @@
-"""TensorLists, TensorArrays and Stacks as Python lists; what was never set is None."""
+"""TensorLists, TensorArrays and Stacks as Python lists; items that were never set are None."""
 
 from typing import Any
 
@@ -20,7 +20,7 @@ def tensor_list_from_tensor(tensor: Any, element_shape: Any) -> Any:
 
 
 def items_of(items: Any, element_shape: Any, dtype: str) -> Any:
-    """The items of a list, with zeros for those that were never set."""
+    """The items of a list, with zeros for items that were never set."""
     known = next((item for item in items if item is not None), None)
     shape = tuple(np.ravel(element_shape).tolist()) if known is None else known.shape
     return [np.zeros(shape, dtype) if item is None else item for item in items]
@@ -97,7 +97,7 @@ def tensor_list_resize(items: Any, size: Any) -> Any:
 
 
 def tensor_array(size: Any) -> Any:
-    """An array, and the flow that puts what is done with it in order."""
+    """An array, and the flow that puts its uses in order."""
     return [None] * int(size), np.float32(0)
 
 

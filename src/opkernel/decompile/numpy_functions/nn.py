@@ -94,7 +94,7 @@ def cross_entropy(logits: Any, labels: Any) -> Any:
 
 
 def sparse_cross_entropy(logits: Any, labels: Any) -> Any:
-    """The losses of rows of which the class is known, and the gradient of their sum."""
+    """The losses of rows with known classes, and the gradient of their sum."""
     rows, gradient = np.arange(len(labels)), softmax(logits)
     gradient[rows, labels] -= 1
     return -log_softmax(logits)[rows, labels], gradient

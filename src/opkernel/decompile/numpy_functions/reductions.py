@@ -168,13 +168,13 @@ def top_k_v2(x: Any, k: Any, *, index_type: str = "int32") -> Any:
 
 
 def lower_bound(rows: Any, values: Any, *, out_type: str = "int32") -> Any:
-    """Where values belong into sorted rows, before what is equal to them."""
+    """Where values belong into sorted rows, before equal elements."""
     places = [np.searchsorted(row, v, "left") for row, v in zip(rows, values, strict=True)]
     return np.array(places, out_type).reshape(values.shape)
 
 
 def upper_bound(rows: Any, values: Any, *, out_type: str = "int32") -> Any:
-    """Where values belong into sorted rows, behind what is equal to them."""
+    """Where values belong into sorted rows, after equal elements."""
     places = [np.searchsorted(row, v, "right") for row, v in zip(rows, values, strict=True)]
     return np.array(places, out_type).reshape(values.shape)
 

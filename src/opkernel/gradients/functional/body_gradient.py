@@ -59,7 +59,7 @@ class BodyGradient:
     """The gradients of a body's results by its arguments.
 
     Attributes:
-        body: the body; what the gradients need of it is still to be made results of it.
+        body: the body; the tensors that the gradients need have yet to become its results.
         graph: the nodes of the gradients; it captures tensors of the body.
         grads: by the number of a result, the argument of `graph` that is its gradient.
         found: for each argument of the body its gradient, or None.
@@ -89,7 +89,7 @@ class BodyGradient:
 
     @property
     def captures(self) -> dict[Tensor, Tensor]:
-        """The tensors of the body that the gradients need, with what stands for them."""
+        """The tensors of the body that the gradients need, each with its stand-in."""
         return self.graph.captures
 
     def _grad(self, index: int, result: Tensor) -> Tensor:
@@ -103,7 +103,7 @@ def gradient_name(body: Body) -> str:
 
 
 def body_of(op: Operation, function: NameAttrList, inputs: Sequence[Tensor]) -> FunctionBody:
-    """The body of a function that an operation calls; what is known of the inputs is known there."""
+    """The body of a function that an operation calls; it has the known facts of the inputs."""
     body = called_body(op, function)
     for argument, tensor in zip(body.inputs, inputs, strict=True):
         facts = tensor.graph.refiner.facts_of((tensor.op, tensor.value_index))
@@ -136,7 +136,7 @@ def new_function(
 
     Args:
         graph: the nodes.
-        name: what its name begins with.
+        name: the beginning of its name.
         inputs: its arguments.
         outputs: its results.
         like: a function whose attrs, and whose nodes that run for their effects, it has too.

@@ -131,7 +131,7 @@ def _agree(parts: Sequence[BodyGradient], index: int) -> DataType | None:
 
 
 def _empty(graph: Graph, like: Tensor) -> Tensor:
-    """The filling for a tensor of another branch; nobody reads it."""
+    """The filling for a tensor of another branch; it is never read."""
     dtype = like.dtype.base
     if dtype == DataType.DT_RESOURCE:
         raise UnimplementedError(

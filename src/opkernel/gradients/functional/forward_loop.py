@@ -1,4 +1,4 @@
-"""ForwardLoop: a While node that is given further variables, for what its gradient needs."""
+"""ForwardLoop: a While node with further variables, which its gradient needs."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ class ForwardLoop:
         shapes = [PartialTensorShape([])] * (1 + len(lists))
         body, cond = self._new_body(tensors), self._new_condition(1 + len(tensors))
         add_loop_variables(op, (count, *lists), shapes, {"body": body, "cond": cond})
-        op.graph.put_in_order(op.graph.get_operations())  # what it takes may be newer
+        op.graph.put_in_order(op.graph.get_operations())  # its inputs may be newer
         turns, *kept = op.outputs[number:]
         return turns, list(kept)
 

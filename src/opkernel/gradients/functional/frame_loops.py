@@ -30,7 +30,7 @@ _INT32 = DataType.DT_INT32
 
 
 def frame_loop_gradient(loop: FrameLoop, *grads: Gradient | None) -> Gradients:
-    """The gradients of what enters a loop, from those of what leaves it."""
+    """The gradients of the inputs of a loop, from the gradients of its outputs."""
     last = _last_gradients(loop, grads)
     chosen = _on_paths(loop, set(last))
     given = {

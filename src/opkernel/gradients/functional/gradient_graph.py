@@ -25,7 +25,7 @@ _COPIED = frozenset({"Const", "VarHandleOp"})
 
 
 class GradientGraph(FuncGraph):
-    """The graph of a gradient function; what is around it is the body that it belongs to.
+    """The graph of a gradient function; the graph around it is the body that it belongs to.
 
     State: `_copies` are its copies of operations of that body, `_values` what stands for its tensors.
     """

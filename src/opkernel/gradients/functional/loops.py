@@ -1,8 +1,9 @@
 """The gradient of loops: a While that goes back through the turns.
 
-The forward loop counts its turns, and puts what the gradient of each turn needs into lists, which are
-further variables of the loop. The loop of the gradient takes the last elements of the lists at each
-turn. What is the same in all turns is not kept: the loop of the gradient takes it as it is.
+The forward loop counts its turns, and puts the tensors that the gradient of each turn needs into
+lists, which are further variables of the loop. The loop of the gradient takes the last elements of
+the lists at each turn. Tensors that are the same in all turns are not kept: the loop of the
+gradient takes them as they are.
 """
 
 from __future__ import annotations
@@ -70,9 +71,9 @@ def loop_gradient(
     """The loop of the gradient.
 
     Args:
-        loop: the loop, which is made to keep what the gradient needs.
+        loop: the loop, which is made to keep the tensors that the gradient needs.
         given: the gradients of last values, by the number of the variable.
-        parallel_iterations: how many turns may run side by side, for those who can.
+        parallel_iterations: how many turns may run side by side, for executors that can.
 
     Returns:
         The gradients of the first values of these variables.
@@ -94,7 +95,7 @@ def loop_gradient(
 
 
 class _TurnGraph(GradientGraph):
-    """The gradient of one turn; what the turn computed comes from lists.
+    """The gradient of one turn; the tensors of the turn come from lists.
 
     Attributes:
         constants: the tensors of the body that are the same in all turns.

@@ -35,8 +35,9 @@ def node_def(
         op: its op, or a function.
         inputs: such as `"x"`, `"split:1"`, in a function `"split:output:1"`; `"^x"` is a control input.
         device: the device that it asks for.
-        attrs: AttrValues, or Python objects whose own type tells that of the attr: `2` is an int,
-            `2.0` a float, `float32` a type. `"$T"` stands for the attr T of the function around the node.
+        attrs: AttrValues, or Python objects; the type of the object is the type of the attr: `2` is
+            an int, `2.0` a float, `float32` a type. `"$T"` stands for the attr T of the function
+            around the node.
 
     Raises:
         InvalidArgumentError: no type of attr goes with an object.
@@ -96,14 +97,14 @@ def function_def(
         outputs: the specs of its results.
         nodes: its body; they are copied.
         attrs: the specs of its attrs.
-        ret: where each result comes from, written as the input of a node; from the node or argument of
-            its name where that is not said.
+        ret: the source of each result, written as the input of a node; by default the node or
+            argument of the same name.
         control_ret: the nodes that run though no result needs them, by the names of the control outputs.
         registry: where the ops of the nodes are looked up; the global registry if None.
 
     Raises:
-        InvalidArgumentError: a spec breaks the grammar, or an input or a result is that of no argument
-            and no node before.
+        InvalidArgumentError: a spec breaks the grammar, or an input or a result names no argument
+            and no earlier node.
     """
     builder = OpDefBuilder(name)
     for method, specs in (
@@ -131,7 +132,7 @@ def function_def(
 
 
 class _Body:
-    """The nodes of a function, each of which may go by its name in the inputs of later ones."""
+    """The nodes of a function; the inputs of later nodes may name them."""
 
     def __init__(self, function: FunctionDef, registry: OpRegistryInterface) -> None:
         self._function = function

@@ -30,7 +30,7 @@ def apply_op(op_type_name: str, name: str | None = None, **keywords: Any) -> Any
 
     Inputs are tensors, or values, which become constants under the node's name: of the type that
     the op, the other inputs or the default of the attr ask for, else of their own. Lists with
-    tensors in them are packed. The node is colocated with what gives its reference inputs.
+    tensors in them are packed. The node is colocated with the producers of its reference inputs.
 
     Args:
         op_type_name: an op, or a function of the graph's library.

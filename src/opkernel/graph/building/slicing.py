@@ -1,4 +1,4 @@
-"""SlicePlan: what stands between the brackets of `x[...]`, as StridedSlice takes it.
+"""SlicePlan: the key of `x[...]` as the inputs and attrs of StridedSlice.
 
 Source: TensorFlow python/ops/array_ops.py (_slice_helper).
 """
@@ -37,7 +37,7 @@ class SlicePlan:
         """Read a key.
 
         Raises:
-            TypeError: it holds what is no index.
+            TypeError: a part of the key is no index.
         """
         self.mask = key if _is_mask(key) else None
         self.masks = dict.fromkeys(_MASKS, 0)

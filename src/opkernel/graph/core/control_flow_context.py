@@ -1,8 +1,8 @@
 """The control-flow context of an operation: the conditional or loop that it was built in.
 
-Who builds control flow of TensorFlow 1 by hand sets the context of a graph, and is told of the
-operations made in it: `context.AddOp(op)`. Nothing else reads contexts; `control_flow_info` finds the
-frames of a graph from its edges.
+Code that builds control flow of TensorFlow 1 by hand sets the context of a graph. The graph calls
+`context.AddOp(op)` for each operation made in it. Nothing else reads contexts; `control_flow_info`
+finds the frames of a graph from its edges.
 
 Source: TensorFlow python/framework/ops.py, python/ops/control_flow_ops.py.
 """

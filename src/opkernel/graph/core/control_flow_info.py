@@ -35,8 +35,8 @@ ROOT = LoopFrame("")
 def control_flow_info(order: Sequence[Operation], needs: Needs) -> dict[str, LoopFrame]:
     """The frame of each operation, by name; `order` has inputs before consumers but for back edges.
 
-    An Enter is in the frame that it leads out of, an Exit in that of its loop. What is fed comes
-    from the root frame.
+    An Enter is in the frame around its loop, an Exit in the frame of its loop. Feeds come from the
+    root frame.
 
     Raises:
         InvalidArgumentError: a node has inputs from different frames, an Exit is in no loop, or a loop
@@ -90,7 +90,7 @@ class LoopFrames:
         self._frames[op.name] = frame
 
     def behind(self, op: Operation) -> LoopFrame:
-        """The frame of what takes the outputs of an operation."""
+        """The frame of the consumers of an operation."""
         return _behind(op, self._frames, self._children) if op.name in self._frames else ROOT
 
     def parallel_iterations(self, frame: LoopFrame) -> int:
@@ -107,7 +107,7 @@ def frame_name(enter: Operation) -> str:
 def _behind(
     op: Operation, frames: dict[str, LoopFrame], children: dict[str, LoopFrame]
 ) -> LoopFrame:
-    """The frame of what reads an operation."""
+    """The frame of the consumers of an operation."""
     frame = frames[op.name]
     if op.type in ENTER_OPS:
         return children[frame_name(op)]

@@ -1,4 +1,4 @@
-"""The names of the ops that are the control flow of TensorFlow 1, and of those that cross devices.
+"""The names of TensorFlow 1's control-flow ops, and of the ops that cross devices.
 
 Source: the node classes of TensorFlow core/graph/graph.cc.
 """
@@ -24,9 +24,9 @@ NEXT_ITERATION_OPS = frozenset({"NextIteration", "RefNextIteration"})
 LOOP_HEAD_OPS = frozenset({"Merge", "RefMerge"})
 """The ops that a loop's back edge may lead to."""
 MERGE_OPS = LOOP_HEAD_OPS
-"""The ops that pass on whichever of their inputs is alive."""
+"""The ops that pass on the one input that is alive."""
 SWITCH_OPS = frozenset({"RefSwitch", "Switch", "_SwitchN"})
-"""The ops of which an output may be dead while they are not: to wait for one is not to wait for it."""
+"""Ops that run and yet may give a dead output; waiting for the op is not waiting for the output."""
 LOOP_OPS = ENTER_OPS | EXIT_OPS | NEXT_ITERATION_OPS | {"LoopCond"}
 """The ops of loops."""
 LOW_LEVEL_CONTROL_FLOW = LOOP_OPS | SWITCH_OPS | MERGE_OPS | {"ControlTrigger"}

@@ -1,7 +1,7 @@
-"""From op, inputs and attrs to a node: what `Graph.create_op` does before scopes and shapes.
+"""From op, inputs and attrs to a node: `Graph.create_op` without scopes and shapes.
 
-Attrs that follow from the inputs are worked out: types, the lengths of lists, lists of types. What
-is no tensor becomes a constant of the type that the op wants.
+Attrs that follow from the inputs are worked out: types, the lengths of lists, lists of types.
+Inputs that are no tensors become constants of the type that the op wants.
 
 Source: TensorFlow python/framework/op_def_library.py.
 """
@@ -49,7 +49,7 @@ class NodeRequest:
     op_def: OpDef | None = None
     input_types: Sequence[Any] | None = None
     dtypes: Sequence[Any] | None = None
-    beside_refs: bool = False  # colocated with what gives its reference inputs
+    beside_refs: bool = False  # colocated with the producers of its reference inputs
 
 
 def build_node(
@@ -85,15 +85,15 @@ def make_operation(
     Args:
         graph: the graph that it will be part of.
         node: its name, op, device and attrs; it is taken over.
-        inputs: what it takes.
-        control_inputs: what it waits for.
+        inputs: the tensors that it takes.
+        control_inputs: the operations that it waits for.
         registration: its op, if not the registered one.
-        signature: that of the node, where another one has the same op and attrs; inputs are not
-            checked then, and may be set by `link_copies`.
+        signature: the signature of another node with the same op and attrs, if there is one; inputs
+            are not checked then, and `link_copies` may set them.
 
     Raises:
-        NotFoundError, InvalidArgumentError: the node breaks a rule of its op, or is to take what is
-            not of the graph.
+        NotFoundError, InvalidArgumentError: the node breaks a rule of its op, or an input is not of
+            the graph.
     """
     op = Operation(graph, node.name, node, graph.version, inputs, control_inputs)
     for source in (*op.edges[::2], *op.control_inputs):

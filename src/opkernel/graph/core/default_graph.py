@@ -44,8 +44,9 @@ def innermost_default() -> Graph | None:
 def graph_of_call(tensors: Iterable[Tensor]) -> Graph | None:
     """The graph that a call with these tensors adds to; None where it adds to none.
 
-    It is that of the innermost block while a function is being traced, since tensors from outside
-    become inputs of the function; else that of the first tensor, or of the innermost block.
+    While a function is traced it is the graph of the innermost block, since tensors from outside
+    become inputs of the function. Otherwise it is the graph of the first tensor, or else of the
+    innermost block.
     """
     graph = innermost_default()
     if graph is not None and graph.building_function:

@@ -25,7 +25,7 @@ def edges_of(op: Operation) -> list[Edge]:
 
 
 def is_head_of_loop(op: Operation) -> bool:
-    """Whether it is a Merge with a back edge: what it gives changes from turn to turn."""
+    """Whether it is a Merge with a back edge; its outputs change from turn to turn."""
     return op.type in LOOP_HEAD_OPS and any(s.type in NEXT_ITERATION_OPS for s in op.edges[::2])
 
 

@@ -76,7 +76,7 @@ def _element_by_name(
 
 
 def _form_hint(graph: Graph, name: str) -> str:
-    """What the name of a tensor is like, for one without an index."""
+    """A hint at the form of tensor names, for a name without an index."""
     if ":" in name:
         return ""
     meant = (

@@ -1,4 +1,4 @@
-"""Graph: operations, and what new ones fall under.
+"""Graph: operations, and the scopes of new ones.
 
 State: `_operations` in the order of making, which is topological but for the back edges of loops.
 
@@ -55,19 +55,19 @@ class Graph(BuildsInContext):
         function_library: the functions that its operations may call, by name.
         graph_def_versions: its versions; `producer` tells which ops it may hold.
         finalized: whether it can no longer be changed.
-        edits: how often inputs or attrs of its operations were changed; what was compiled from the
-            graph before is stale.
+        edits: how often inputs or attrs of its operations were changed; programs compiled before
+            the last change are stale.
         assigned_devices: the devices that a placer has put operations on, by their full names.
-        control_flow_contexts: those that operations were made in, of the few that were.
+        control_flow_contexts: the contexts of the few operations that were made in one.
         building_function: whether it is the body of a function, which takes tensors of the graphs
             around it.
         by_name: its operations by name.
-        lock: held by who changes it, or reads much of it.
-        scopes: what new operations fall under in this thread.
-        refiner: what is known of the shapes of its tensors.
+        lock: held by code that changes the graph, or reads much of it.
+        scopes: the scopes of new operations in this thread.
+        refiner: the known shapes of its tensors.
         fanout: which operations take the outputs of each.
         traces: of the functions that are traced for it, by function.
-        undos: what it was before the edits that are under way.
+        undos: its state before each edit that is under way.
 
     Methods and these attributes are for everybody to read; only methods change the graph.
     """
@@ -84,8 +84,8 @@ class Graph(BuildsInContext):
 
         Args:
             op_registry: the ops; the global ones if there is none.
-            function_library: the functions, shared with what else uses the library; a new library
-                in front of `op_registry` if there is none.
+            function_library: the functions, shared with other users of the library; by default a
+                new library in front of `op_registry`.
         """
         self.function_library = (
             FunctionLibraryDefinition(op_registry) if function_library is None else function_library
@@ -174,16 +174,17 @@ class Graph(BuildsInContext):
         Args:
             op_type: the name of an op, or of a function of the library.
             inputs: the tensors, flat, or one entry for each input argument where a list argument
-                is a list. What is no tensor becomes a constant; a list of tensors in the place
-                of one is packed.
+                is a list. Other values become constants; a list of tensors in the place of one
+                tensor is packed.
             dtypes: the types that the outputs should have, to be checked.
-            input_types: the types to take the inputs as, where they are not those of the tensors.
+            input_types: the types to take the inputs as; by default the types of the tensors.
             name: its name, made unique in the name scope; ending in a slash it is used as it
                 stands. The op's name if there is none.
             attrs: Python values or AttrValues; those that follow from the inputs, and those with a
                 default, may be left out.
             op_def: the op, if not the registered one.
-            control_inputs: what is to run before it, beyond the control dependencies of the block.
+            control_inputs: operations to run before it, beyond the control dependencies of the
+                block.
 
         Raises:
             NotFoundError: the op is not registered.
@@ -241,7 +242,7 @@ class Graph(BuildsInContext):
     def control_dependencies(
         self, control_inputs: Iterable[Any] | None
     ) -> AbstractContextManager[None]:
-        """Make new operations run after others; None drops what outer blocks ask for."""
+        """Make new operations run after others; None drops the control inputs of outer blocks."""
         if control_inputs is None:
             return self.scopes.after(None)
         ops = [as_operation(element) for element in control_inputs]
@@ -252,15 +253,15 @@ class Graph(BuildsInContext):
     def colocate_with(
         self, op: Any | None, ignore_existing: bool = False
     ) -> AbstractContextManager[None]:
-        """Put new operations on the device of `op`, whichever that will be."""
+        """Put new operations on the device that `op` will get."""
         target = None if op is None else as_operation(op)
         return self.scopes.beside(target, ignore_existing=ignore_existing)
 
     def gradient_override_map(self, op_type_map: Mapping[str, str]) -> AbstractContextManager[None]:
-        """Give new operations other gradient functions than those of their ops.
+        """Replace the gradient functions of new operations, by op.
 
         Args:
-            op_type_map: by the names of ops, names that gradient functions are registered for.
+            op_type_map: from names of ops to names of registered gradient functions.
         """
         return self.scopes.with_gradients(op_type_map)
 
@@ -273,9 +274,9 @@ class Graph(BuildsInContext):
     def edit(self) -> AbstractContextManager[GraphEdit]:
         """Change operations that are there: `with graph.edit() as edit:`, all changes or none.
 
-        The graph is the default graph in the block. At its end operations are put in order again, and
-        shapes are inferred anew when they are asked for. Where the block raises, the graph is what it
-        was.
+        The graph is the default graph in the block. At its end operations are put in order again,
+        and shapes are inferred anew when they are asked for. If the block raises, the graph is
+        restored.
 
         Raises:
             FailedPreconditionError: the graph is finalized.
@@ -383,7 +384,8 @@ class Graph(BuildsInContext):
         """The graph as a message.
 
         Args:
-            add_shapes: give each node an attr `_output_shapes` with what is known of its shapes.
+            add_shapes: give each node an attr `_output_shapes` with the known shapes of its
+                outputs.
         """
         with self.lock:
             graph_def = GraphDef(
@@ -403,10 +405,10 @@ class Graph(BuildsInContext):
         """Infer the shapes of the whole graph, through its loops and functions.
 
         Args:
-            inputs: shapes of tensors, by tensor or by name (`x:0`); they are merged into what is
-                known of them.
-            update: let the tensors of the graph keep what was found as their shapes. Without it
-                the graph stays as it is.
+            inputs: shapes of tensors, by tensor or by name (`x:0`); they are merged into the known
+                shapes.
+            update: let the tensors of the graph keep the inferred shapes. Without it the graph
+                stays as it is.
 
         Raises:
             NotFoundError: a name in `inputs` is of no tensor.
@@ -420,7 +422,7 @@ class Graph(BuildsInContext):
                 self.refiner.adopt(shapes.refiner)
             return shapes
 
-    # For who makes and changes operations: importers, passes, gradients.
+    # For code that makes and changes operations: importers, passes, gradients.
 
     def resolve(
         self, node: NodeDef, num_inputs: int, registration: OpRegistrationData | None = None
@@ -440,7 +442,7 @@ class Graph(BuildsInContext):
         self.by_name.update([(op.name, op) for op in ops])
 
     def changing(self, op: Operation) -> None:
-        """An operation is about to be changed: what changes one says so first.
+        """Note that an operation is about to be changed; call it before each change.
 
         Raises:
             FailedPreconditionError: the graph is finalized.
@@ -452,7 +454,7 @@ class Graph(BuildsInContext):
             undo.note(op)
 
     def put_in_order(self, ops: list[Operation]) -> None:
-        """Let these be its operations, each after those that it takes tensors from or waits for.
+        """Let these be its operations, each after its inputs and control inputs.
 
         Raises:
             InvalidArgumentError: they depend on each other in a cycle.
@@ -504,8 +506,8 @@ class Graph(BuildsInContext):
 
         Args:
             op: the operation.
-            what: what it is to be.
-            of: the node that it is to be that of.
+            what: the role that it is to have.
+            of: the node that it is to have this role for.
         """
         if op.graph is not self or self.by_name.get(op.name) is not op:
             what = f"{what} of {of!r}" if of else what

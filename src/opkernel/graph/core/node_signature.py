@@ -1,4 +1,4 @@
-"""NodeSignature: an op with the types of the inputs and outputs of its nodes, and what fits them."""
+"""NodeSignature: an op with the types of its nodes' inputs and outputs; which tensors fit them."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class NodeSignature:
 
     @property
     def traits(self) -> OpTraits:
-        """What may be assumed of the op."""
+        """The traits of the op: facts that passes may assume."""
         return NO_TRAITS if self.registration is None else self.registration.traits
 
 

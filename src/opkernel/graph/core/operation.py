@@ -1,8 +1,8 @@
 """Operation: a node of a graph.
 
 An Operation keeps its edges as references; the `input` field of its NodeDef is written from them
-when it is next read after a change. What nodes of one op with equal attrs have in common stands
-once, in a NodeSignature that they share. Tensors are made when they are first asked for.
+when it is next read after a change. Nodes of one op with equal attrs share a NodeSignature, which
+has the facts common to them. Tensors are made when they are first asked for.
 
 Source: TensorFlow python/framework/ops.py, core/graph/graph.h.
 """
@@ -49,7 +49,7 @@ __all__ = [
 COLOCATION_ATTR = "_class"
 COLOCATION_PREFIX = b"loc:@"
 GRADIENT_OP_TYPE_ATTR = "_gradient_op_type"
-"""The attr of a node that names what its gradient is looked up by, in place of its op."""
+"""The attr of a node whose value replaces its op when its gradient is looked up."""
 
 
 def types_given(operations: Iterable[Operation]) -> set[DataType]:
@@ -71,10 +71,10 @@ class Operation(MadeInContext):
         signature: its op, and the types of its inputs and outputs.
         message: the node as a message, whose `input` may be that before a change; `node_def` has it
             as it is.
-        stale: whether the `input` of the message is not what the edges say.
+        stale: whether the `input` of the message differs from the edges.
         definition_site: where in the user's code it was made; None for imported nodes.
 
-    Attributes are read by everybody, and changed by what edits graphs.
+    All code may read the attributes; only code that edits graphs changes them.
     """
 
     # _fanout: (consumer, input index) of each edge that leaves; Fanout fills it on demand.
@@ -129,7 +129,7 @@ class Operation(MadeInContext):
 
     @property
     def traits(self) -> OpTraits:
-        """What may be assumed of its op."""
+        """The traits of its op: facts that passes may assume."""
         return self.signature.traits
 
     @property
@@ -190,8 +190,8 @@ class Operation(MadeInContext):
     def full_type(self) -> FullTypeDef | None:
         """The full types of its outputs, a TFT_PRODUCT; None where none is known.
 
-        Those that the node carries, as after `Graph.infer_full_types`, or else what its op declares,
-        with the attrs filled in. To be read and not to be changed.
+        They are the types that the node carries, as after `Graph.infer_full_types`, or else those
+        that its op declares, with the attrs filled in. They are to be read and not to be changed.
 
         Raises:
             InvalidArgumentError: the types that the op declares do not fit the attrs.
@@ -246,18 +246,18 @@ class Operation(MadeInContext):
         return [group for group in groups if group.startswith(COLOCATION_PREFIX)] or own
 
     def run(self, feed_dict: Mapping[Any, Any] | None = None, session: Any | None = None) -> None:
-        """Run it and what it needs, in `session` or the default session."""
+        """Run it and the operations that it needs, in `session` or the default session."""
         run_fetches(self.graph, self, feed_dict, session)
 
     def __repr__(self) -> str:
         return f"<opkernel.Operation {self.name!r} type={terminal_text(self.type, keep='')}>"
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Copied and pickled with its graph, of which it is the operation of its name."""
+        """Copy and pickle it as its graph and its name."""
         return type(self.graph).get_operation_by_name, (self.graph, self.name)
 
-    # What changes an operation that is already part of a graph. What was inferred of the shapes of
-    # operations behind it stays; at the end of a `Graph.edit` they are inferred anew.
+    # Changes to an operation that is already part of a graph. The shapes inferred for operations
+    # behind it stay; the end of a `Graph.edit` has them inferred anew.
 
     def set_device(self, device: str) -> None:
         """Have it ask for another device."""
@@ -315,7 +315,7 @@ class Operation(MadeInContext):
         self.set_control_inputs((*self.control_inputs, *ops))
 
     def set_control_inputs(self, ops: Iterable[Operation]) -> None:
-        """Make it run after `ops` and no others, beyond those that it takes tensors of.
+        """Make it run after `ops` and the producers of its inputs, and no others.
 
         Raises:
             InvalidArgumentError: one is of another graph.
@@ -341,7 +341,7 @@ class Operation(MadeInContext):
     def set_attrs(
         self, attrs: Mapping[str, AttrValue], inputs: Sequence[Tensor] | None = None
     ) -> None:
-        """Set attrs, and inputs that go with them; those that it has stay where none are given.
+        """Set attrs, and inputs that go with them; without `inputs` it keeps its own.
 
         Raises:
             InvalidArgumentError: as `become`.
@@ -352,11 +352,11 @@ class Operation(MadeInContext):
         self.become(node, self.inputs if inputs is None else inputs)
 
     def become(self, node: NodeDef, inputs: Sequence[Tensor]) -> None:
-        """Turn it into another node; its name and control inputs stay, and who takes its outputs.
+        """Turn it into another node; its name, control inputs and consumers stay.
 
         Args:
             node: the new op, with its attrs and device; it is taken over.
-            inputs: what it takes.
+            inputs: the tensors that it takes.
 
         Raises:
             NotFoundError, InvalidArgumentError: the node breaks a rule of the op, its inputs do not
@@ -403,7 +403,7 @@ class Operation(MadeInContext):
             fanout.note(source, self, index)
 
     def _resize_outputs(self) -> None:
-        """Let there be a tensor for each output; those that were there stay the same objects."""
+        """Let there be a tensor for each output; existing tensors stay the same objects."""
         if self._outputs is not None:
             count = len(self.signature.output_types)
             kept = self._outputs[:count]

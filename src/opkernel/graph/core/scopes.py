@@ -60,7 +60,7 @@ class Scopes(threading.local):
 
     @contextmanager
     def on_device(self, device: str | DeviceFunction | None) -> Iterator[None]:
-        """Put new operations on a device; what inner scopes say goes before."""
+        """Put new operations on a device; inner scopes override it."""
         outer = self.devices
         scope = DeviceName.parse(device) if isinstance(device, str) else device
         self.devices = [*outer, scope]
@@ -71,7 +71,7 @@ class Scopes(threading.local):
 
     @contextmanager
     def after(self, inputs: Sequence[Operation] | None) -> Iterator[None]:
-        """Make new operations run after `inputs`; None drops what outer blocks ask for.
+        """Make new operations run after `inputs`; None drops the control inputs of outer blocks.
 
         With None they are in no control-flow context either.
         """

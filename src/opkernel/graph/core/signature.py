@@ -2,7 +2,7 @@
 
 Most nodes of a graph have attrs that another node of the same op has too. They are checked once:
 a node is known by its op, its number of inputs and its attrs (of tensors, only that they are
-tensors), and what was found is shared.
+tensors), and such nodes share the result.
 
 State: `_known` maps an op to the registration that its entries were made for, and those entries.
 """
@@ -68,7 +68,7 @@ class SignatureResolver:
     ) -> NodeSignature:
         """The signature of a node with `num_inputs` data inputs; missing defaults are added to it.
 
-        The op is looked up when it is first met, unless `registration` says what it is now.
+        The op is looked up when it is first met, unless the caller gives its `registration`.
 
         Raises:
             NotFoundError: its op is not registered.

@@ -61,7 +61,7 @@ class Tensor(TensorOperators):
 
     @property
     def shape(self) -> PartialTensorShape:
-        """What is known of its shape before the graph runs.
+        """Its shape, as far as it is known before the graph runs.
 
         Raises:
             InvalidArgumentError: the shapes of an imported graph disagree.
@@ -75,10 +75,10 @@ class Tensor(TensorOperators):
         return self.shape
 
     def set_shape(self, shape: Any) -> None:
-        """Add what the caller knows of the shape.
+        """Merge a shape that the caller knows into its shape.
 
         Raises:
-            InvalidArgumentError: it is not compatible with what is known.
+            InvalidArgumentError: it is not compatible with the known shape.
         """
         graph = self.op.graph
         with graph.lock:
@@ -112,7 +112,7 @@ class Tensor(TensorOperators):
         return "<unknown>" if shape.rank is None else str(tuple(shape.as_list()))
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Copied and pickled with its graph, of which it is the tensor of its name."""
+        """Copy and pickle it as its graph and its name."""
         return type(self.graph).get_tensor_by_name, (self.graph, self.name)
 
     def __array__(self, *args: Any, **kwargs: Any) -> NoReturn:

@@ -37,8 +37,8 @@ def parse_input(text: str) -> tuple[str, int]:
     """The node and output index that the input of a node, a feed or a fetch names.
 
     `a` is output 0 of `a`, `a:1` its output 1, `^a` the control edge from it (CONTROL_SLOT).
-    What is no such name is the name of a node, which then does not exist. An index that is too
-    large for TensorFlow stays so, and finds no tensor.
+    Any other text is taken as the name of a node, which does not exist. An index that is too large
+    for TensorFlow is kept, and finds no tensor.
     """
     node, colon, index = text.rpartition(":")
     if colon and index.isascii() and index.isdigit():

@@ -17,7 +17,7 @@ __all__ = ["TF_Input", "TF_Output"]
 
 @dataclass(frozen=True)
 class TF_Output:  # noqa: N801  # as TensorFlow spells it
-    """An output: the operation and its number, which nobody has checked."""
+    """An output: the operation and its number, unchecked."""
 
     oper: Operation
     index: int
@@ -25,7 +25,7 @@ class TF_Output:  # noqa: N801  # as TensorFlow spells it
 
 @dataclass(frozen=True)
 class TF_Input:  # noqa: N801  # as TensorFlow spells it
-    """An input: the operation and its number, which nobody has checked."""
+    """An input: the operation and its number, unchecked."""
 
     oper: Operation
     index: int

@@ -1,6 +1,6 @@
-"""Undo: what a graph was when an edit began.
+"""Undo: the state of a graph when an edit began.
 
-Of operations that are there, only those that change are remembered, when they do.
+An existing operation is remembered just before its first change.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ class Undo:
     """Takes an edit back.
 
     Attributes:
-        states: what each operation that has changed was before.
+        states: the former state of each operation that has changed.
     """
 
     def __init__(self, graph: Graph) -> None:
@@ -39,7 +39,7 @@ class Undo:
             self.states[op] = _state(op)
 
     def restore(self) -> None:
-        """Let the graph be what it was."""
+        """Restore the graph."""
         graph = self._graph
         for op, state in self.states.items():
             _restore(op, state)
@@ -60,6 +60,6 @@ def _state(op: Operation) -> tuple[Any, ...]:
 
 
 def _restore(op: Operation, state: tuple[Any, ...]) -> None:
-    """Let an operation be what it was; who takes its outputs is the graph's to find out."""
+    """Restore an operation; the graph finds its consumers anew."""
     op.name, op.message, op.stale, op.signature, *edges, op._outputs = state
     op.edges, op.control_inputs = edges

@@ -1,13 +1,14 @@
 """EffectOrder: behind a pass the same effects happen as before it, in the order that the graph gave.
 
-Whoever leaves out an operation, or leads edges past it, leaves out what it waited for, and what was
-needed for it alone. So after each pass the order of effects is compared with that from before, and what
-is missing is put back as control edges: at the next operation that has or sees an effect, or else at
-what is fetched. The operations between have no such edges, and further passes may change them.
+A pass that leaves out an operation, or leads edges past it, also loses the operations that it
+waited for or that were needed for it alone. So after each pass the order of effects is compared
+with the order before the pass. Missing edges are put back as control edges: at the next operation
+that has or sees an effect, or else at the fetches. The operations between get no such edges, and
+further passes may change them.
 
-What has effects is needed; what only sees them, such as a read of a variable, may go, and keeps its
-place where it stays. A control edge cannot cross the control flow of TensorFlow 1: there the last
-Switch, Merge, Enter or Exit on the way is waited for.
+Operations with effects are needed. Operations that only see effects, such as a read of a variable,
+may go; if they stay, they keep their place. A control edge cannot cross the control flow of
+TensorFlow 1; it starts at the last Switch, Merge, Enter or Exit on the way.
 
 Source: TensorFlow core/grappler/op_types.cc (IsFreeOfSideEffect), optimizers/constant_folding.cc
 (AddControlDependency).
@@ -36,8 +37,9 @@ class _Order:
     """The order of effects. A set of operations is an int with a bit for each of them.
 
     Attributes:
-        before: the operations that are not pure, and the roots, in order: what comes before each.
-        marked: those that are not pure.
+        before: the operations that are not pure, and the roots, in order; for each, its
+            predecessors.
+        marked: the operations that are not pure.
         watched: of these all but control flow.
         needed: those with effects, and the Exits behind them.
     """
@@ -62,8 +64,8 @@ class EffectOrder:
     """Keeps the order of effects in a graph that passes edit.
 
     Args:
-        roots: what the graph is run for.
-        readers: what takes references, and so sees effects whatever its op is.
+        roots: the operations that the graph is run for.
+        readers: operations that take references, and so see effects whatever their op is.
         order: the operations that are needed, inputs before consumers.
 
     State: `_known` is the order that has to stay; `_bits` has the bits of operations in sets, and
@@ -86,11 +88,11 @@ class EffectOrder:
     def keep(
         self, order: Sequence[Operation], dropped: Collection[Operation] = ()
     ) -> Sequence[Operation]:
-        """Put back what a pass has left out, or brought out of order.
+        """Put back effects that a pass has left out, or brought out of order.
 
         Args:
             order: the operations that are needed, inputs before consumers.
-            dropped: those that the pass has left out on purpose.
+            dropped: the operations that the pass has left out on purpose.
 
         Returns:
             The operations that are needed.
@@ -154,7 +156,7 @@ class EffectOrder:
         return bit
 
     def _bits_of(self, ops: Iterable[Operation]) -> int:
-        """A set of operations, less those that are pure."""
+        """The bits of operations, without the pure ones."""
         return sum({self._bits.get(op, 0) for op in ops})
 
     def _members(self, some: int) -> Iterator[Operation]:
@@ -165,7 +167,7 @@ class EffectOrder:
             some ^= 1 << number
 
     def _still_needed(self, dropped: Collection[Operation]) -> int:
-        """The needed effects, less those that a pass has removed or replaced."""
+        """The needed effects, without those that a pass has removed or replaced."""
         there = [op for op in self._members(self._known.needed) if op not in dropped]
         there = [op for op in there if op.graph.by_name.get(op.name) is op]
         acts = [op for op in there if self._effect(op) is Effect.ACTS]
@@ -173,7 +175,7 @@ class EffectOrder:
         return self._bits_of((*acts, *exits))
 
     def _put_back(self, found: _Order, needed: int, dropped: Collection[Operation]) -> bool:
-        """Have operations wait for what is missing before them; whether anything was."""
+        """Have operations wait for their missing predecessors; whether any was missing."""
         gone = self._bits_of(dropped)  # of which roots stay, dead
         watched = needed | self._known.watched & found.marked & ~gone
         is_changed = False

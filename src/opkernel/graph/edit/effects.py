@@ -21,7 +21,7 @@ class Effect(IntEnum):
     PURE = 0
     """Nothing."""
     SEES = 1
-    """It reads what others change."""
+    """It reads state that others change."""
     ACTS = 2
     """It changes something, or may, or fails where something is wrong."""
     LEADS = 3

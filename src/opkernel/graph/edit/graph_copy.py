@@ -28,16 +28,16 @@ def copy_operations(
     """A graph of copies of `ops`, with the same names.
 
     The copies share their NodeDefs with the originals, so that large constants are not copied, and
-    whoever keeps something for a node (a kernel with its state) finds it again; an operation that
-    is edited gets a NodeDef of its own. Functions are handed on, and what is known of shapes where
-    that holds for whatever is fed.
+    state kept for a node (such as its kernel) is found again. An operation that is edited gets a
+    NodeDef of its own. Functions are handed on; so are known shapes that hold for all feeds.
 
     Args:
         graph: the graph of the operations.
-        ops: operations; what they take is among them, or fed. Control inputs that are not among
-            them are dropped.
+        ops: operations; their inputs are among them, or fed. Control inputs that are not among them
+            are dropped.
         feeds: tensors that get a Placeholder in the copy, of the same name where it is free.
-        feed_facts: what is known of what will be fed; None for what the graph knows of the tensors.
+        feed_facts: the known facts of the values to be fed; None for the facts of the graph's
+            tensors.
         believing: whether shapes that somebody said hold in the copy, too.
 
     Returns:
@@ -74,12 +74,12 @@ def link_copies(
     ops: Iterable[Operation],
     sources: Mapping[Edge, Edge] = MappingProxyType({}),
 ) -> None:
-    """Give copies of operations the edges of the originals, before anybody asks who takes what.
+    """Give copies of operations the edges of the originals, before any consumers are asked for.
 
     Args:
-        copies: the copies of operations, or what else takes their place.
+        copies: the copies of operations, or other operations in their place.
         ops: operations whose copies have no edges yet. Control inputs that have no copy are dropped.
-        sources: what copies take in the place of certain edges.
+        sources: the tensors that copies take in the place of certain edges.
     """
     fed_ops = {op for op, _ in sources}
     for op in ops:
@@ -100,7 +100,7 @@ def _lead(
     sources: Mapping[Edge, Edge],
     copies: Mapping[Operation, Operation],
 ) -> None:
-    """Lead the edges of an original to copies, or to what is fed in their place."""
+    """Lead the edges of an original to copies, or to the feeds in their place."""
     for position in range(0, len(ends), 2):
         source = ends[position], ends[position + 1]
         copy.stale |= source in sources

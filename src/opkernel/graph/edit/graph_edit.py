@@ -1,7 +1,7 @@
 """GraphEdit: changes to the operations of a graph, for passes, inlining and users alike.
 
-Each change is made at once, and seen by whoever looks at the graph. `edit_graph` is a block of changes
-that are made all or not at all; the graph is in order at its end.
+Each change is made, and visible, at once. `edit_graph` is a block of changes that are made all or
+not at all; the graph is in order at its end.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from opkernel.types import DataType, tensor_to_proto
 __all__ = ["MAY_BE_DEAD_ALONE", "GraphEdit", "edit_graph", "listed"]
 
 MAY_BE_DEAD_ALONE = SWITCH_OPS | {"Recv", "_Recv", "_HostRecv"}
-"""The ops that give dead outputs: who waits for such an output must take it."""
+"""The ops that give dead outputs; to wait for such an output, an operation must take it."""
 
 _NO_ATTRS: Mapping[str, Any] = MappingProxyType({})
 
@@ -90,7 +90,7 @@ class GraphEdit:
         graph.edits += 1
         self._removed.clear()
 
-    # What there is.
+    # Reading the graph.
 
     def consumers(self, tensor: Tensor | str) -> list[tuple[Operation, int]]:
         """The operations that take a tensor, and as which input."""
@@ -139,11 +139,11 @@ class GraphEdit:
         Args:
             op_type: its op.
             inputs: its inputs, flat.
-            name: its name, made unique; that of the op if there is none.
+            name: its name, made unique; by default the op's name.
             attrs: its attrs, as Python values or messages; those that follow from the inputs, and those
                 with defaults, may be left out.
             device: its device.
-            control_inputs: what it waits for.
+            control_inputs: the operations that it waits for.
 
         Raises:
             NotFoundError, InvalidArgumentError: the node breaks a rule of its op.
@@ -164,8 +164,8 @@ class GraphEdit:
 
         Args:
             node: as for `make_operation`; its name is made unique.
-            inputs: what it takes.
-            control_inputs: what it waits for.
+            inputs: the tensors that it takes.
+            control_inputs: the operations that it waits for.
             signature: as for `make_operation`.
             like: an operation that was made at the same place of the user's code.
 
@@ -188,13 +188,13 @@ class GraphEdit:
         device: str = "",
         control_inputs: Collection[Operation] = (),
     ) -> Tensor:
-        """A new Const; its type is that of the value if none is given."""
+        """A new Const; its type is by default the type of the value."""
         proto = tensor_to_proto(value, dtype)
         attrs = {"value": proto, "dtype": DataType(proto.dtype)}
         return self.add("Const", (), name, attrs, device, control_inputs).outputs[0]
 
     def remove(self, *ops: Operation | str) -> None:
-        """Take operations out; what waited for one of them waits for what that one needed.
+        """Take operations out; operations that waited for one wait for its predecessors instead.
 
         Raises:
             InvalidArgumentError: an operation that stays takes an output of one of them, or waits for
@@ -220,7 +220,7 @@ class GraphEdit:
         self._removed.update(going)
 
     def rename(self, names: Mapping[Operation | str, str]) -> None:
-        """Give operations other names; those that are colocated with them follow.
+        """Give operations other names; operations that are colocated with them follow.
 
         Args:
             names: the new name of each operation; two may swap theirs.
@@ -255,7 +255,7 @@ class GraphEdit:
         """Turn an operation into one of another op.
 
         Args:
-            op: the operation; its name, device and control inputs stay, and who takes its outputs.
+            op: the operation; its name, device, control inputs and consumers stay.
             op_type: the new op.
             inputs: its inputs.
             attrs: its attrs, as for `add`.
@@ -275,7 +275,7 @@ class GraphEdit:
         by: Tensor | str,
         consumers: Iterable[Operation | str] | None = None,
     ) -> list[Operation]:
-        """Have those who take a tensor take another; those who took it.
+        """Have the consumers of a tensor take another tensor; returns these consumers.
 
         Args:
             tensor: the tensor.
@@ -287,7 +287,7 @@ class GraphEdit:
         return self._lead([edge for edge in edges if edge[0] is not new.op], new)
 
     def redirect_control(self, op: Operation | str, *by: Operation | str) -> None:
-        """Have those who wait for an operation wait for others."""
+        """Have the operations that wait for an operation wait for others."""
         op, others = self._operation(op), [self._operation(other) for other in by]
         for consumer in op.control_outputs:
             if consumer not in others:
@@ -295,7 +295,7 @@ class GraphEdit:
                 consumer.set_control_inputs([c for ops in waits for c in ops])
 
     def replace(self, tensor: Tensor | str, by: Tensor | str) -> None:
-        """Have all who take a tensor take another that may be there before it.
+        """Have all consumers of a tensor take another tensor, which may be computed earlier.
 
         Control inputs of the operation that gave it are handed on to them.
         """
@@ -311,7 +311,7 @@ class GraphEdit:
         make: str | Callable[[Tensor], Tensor],
         consumers: Iterable[Operation | str] | None = None,
     ) -> Tensor:
-        """Put operations between a tensor and those who take it.
+        """Put operations between a tensor and its consumers.
 
         Args:
             tensor: the tensor.

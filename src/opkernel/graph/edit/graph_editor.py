@@ -1,8 +1,8 @@
-"""GraphEditor: what passes do to a graph.
+"""GraphEditor: the changes that passes make to a graph.
 
-Operations are never taken out: those that no result needs any more are cut off after each pass, and
-left out at the end. `operations` gives those that are needed now. A preserved operation keeps its
-name and its outputs, its op may change; all others may go.
+Operations are never taken out. Operations that no result needs any more are cut off after each
+pass, and left out at the end. `operations` gives the operations that are needed now. A preserved
+operation keeps its name and its outputs, its op may change; all others may go.
 
 Each change is made at once, in time that does not depend on the size of the graph, and passes see it.
 Effects that a change would lose come back once the pass is done (`EffectOrder`), so that no pass need think
@@ -50,13 +50,13 @@ class Change(NamedTuple):
 
 
 class GraphEditor(GraphEdit):
-    """Edits a graph that has to give the same results afterwards; nobody else uses it.
+    """Edits a graph that has to give the same results afterwards, and that no other code uses.
 
     Attributes:
         preserved: the operations that are fed, fetched or targets; they keep their outputs.
-        feeds: those that stay as they are: what is fed, what takes references, what is on devices that
-            passes know nothing of.
-        changes: what was done, in order.
+        feeds: the operations that stay as they are: feeds, those that take references, those on
+            devices that passes know nothing of.
+        changes: the changes that were made, in order.
         device_of: the device of an operation, where devices compute kernels in their own way.
     """
 
@@ -93,7 +93,7 @@ class GraphEditor(GraphEdit):
     def end(self) -> None:
         """Put back the effects that the pass has lost, and cut off what no preserved operation needs.
 
-        What is cut off takes nothing any more.
+        An operation that is cut off has no inputs any more.
 
         Raises:
             InternalError: an effect cannot be put back.
@@ -108,7 +108,7 @@ class GraphEditor(GraphEdit):
         for op in self.graph.get_operations():
             if op not in needed and (op.edges or op.control_inputs):
                 op.cut_off()
-        self._ordered_at = self.graph.edits  # what was cut off was in no order
+        self._ordered_at = self.graph.edits  # operations that were cut off were in no order
 
     def _order_of_effects(self) -> EffectOrder | None:
         """The order that has to stay; None where nothing has effects."""
@@ -127,7 +127,7 @@ class GraphEditor(GraphEdit):
         """Have some operations stay as they are."""
         self.feeds = self.feeds.union(operations)
 
-    # What there is.
+    # Reading the graph.
 
     def operations(self) -> list[Operation]:
         """The operations that the preserved ones need, inputs before consumers."""
@@ -137,7 +137,7 @@ class GraphEditor(GraphEdit):
         return list(self._order)
 
     def op_types(self) -> Mapping[str, OpTraits]:
-        """The ops of these operations, with what may be assumed of them."""
+        """The ops of these operations, with their traits."""
         if self._ordered_at != self.graph.edits or self._op_types is None:
             signatures = {op.signature for op in self.operations()}
             self._op_types = {one.op_type: one.traits for one in signatures}
@@ -167,7 +167,7 @@ class GraphEditor(GraphEdit):
             return None
         try:
             return self.graph.refiner.values.value_of((tensor.op, tensor.value_index))
-        except OpError:  # the step that runs the node will say what is wrong
+        except OpError:  # the step that runs the node raises the error
             return None
 
     def attrs(self, op: Operation) -> dict[str, Any]:
@@ -188,10 +188,10 @@ class GraphEditor(GraphEdit):
         return self._value_of(source)
 
     def shape(self, tensor: Tensor) -> PartialTensorShape:
-        """What is known of the shape of a tensor."""
+        """The shape of a tensor, as far as it is known."""
         try:
             return tensor.shape
-        except OpError:  # the step that runs the node will say what is wrong
+        except OpError:  # the step that runs the node raises the error
             return PartialTensorShape(None)
 
     def dims(self, tensor: Tensor) -> tuple[int, ...] | None:
@@ -204,7 +204,8 @@ class GraphEditor(GraphEdit):
     def is_valid(self, op: Operation) -> bool:
         """Whether the shape functions of an operation, and of all before it, find nothing wrong.
 
-        Where one does, the step that runs the node is to say so: nobody may take the node away.
+        If one does, the step that runs the node must raise the error, so no pass may remove the
+        node.
         """
         if op in self._wrong or not self._wrong.isdisjoint(op.edges[::2]):
             self._wrong.add(op)
@@ -236,7 +237,7 @@ class GraphEditor(GraphEdit):
             self._conditional = behind([op for op in ops if op.type in _CONDITIONAL])
         return op in self._conditional
 
-    # What may be done.
+    # Changing the graph.
 
     def note(self, op: Operation, what: str, parts: Iterable[Operation] = ()) -> None:
         """Record a change, and the operations that the operation computes from now on."""
@@ -244,14 +245,14 @@ class GraphEditor(GraphEdit):
         self.changes.append(Change(self._pass_name, op.name, what, names))
 
     def drop(self, ops: Iterable[Operation]) -> None:
-        """Let operations go with their effects: they never run, or another one does what they did."""
+        """Drop operations with their effects: they never run, or another does their work."""
         self._dropped.update(ops)
 
     def may_bypass(self, op: Operation, *by: Tensor) -> bool:
         """Whether the consumers of an operation may take something else, and it need not stay.
 
-        Not beside control flow, which goes by its nodes. What they take, where it is given, must run
-        no more often than the operation.
+        They may not beside control flow, which depends on its nodes. The tensor that they take
+        instead, if given, must be computed no more often than the operation runs.
         """
         if op in self.feeds:
             return False

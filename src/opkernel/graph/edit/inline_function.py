@@ -1,8 +1,9 @@
 """Inlining: the body of a function takes the place of a node that calls it.
 
 For a node `call` the body's nodes are named `call/node`, its arguments `Func/call/input/_0`, its results
-`Func/call/output/_1`; `Func/call/input_control_node/_2` waits for what the call waited for, and what
-waited for the call waits for `Func/call/output_control_node/_3`. Numbers are unique in the graph.
+`Func/call/output/_1`; `Func/call/input_control_node/_2` waits for the control inputs of the call,
+and operations that waited for the call wait for `Func/call/output_control_node/_3`. Numbers are
+unique in the graph.
 
 Source: TensorFlow core/common_runtime/inline_function_utils.cc.
 """
@@ -75,8 +76,8 @@ class InlineFunctionBodyOptions:
         disable_inlining: inline nothing.
         ignore_noinline: inline functions with the attr `_noinline`, too.
         inline_impl_selection_group_functions: inline functions that implement an interface, too.
-        keep_caller_node: what stays under the name of the call.
-        output_control_src: what those that waited for the call wait for.
+        keep_caller_node: the node that stays under the name of the call.
+        output_control_src: the new control inputs of the operations that waited for the call.
         uniquify_frame_names: prefix the names of the loops in the body.
     """
 
@@ -116,8 +117,8 @@ def expand_inline_functions(
 ) -> bool:
     """Inline the calls of a graph, once: calls in the inlined bodies stay.
 
-    Functions with `_noinline`, those that cannot be instantiated, and calls that `validate_inlining`
-    refuses stay as they are.
+    Functions with `_noinline`, functions that cannot be instantiated, and calls that
+    `validate_inlining` refuses stay as they are.
 
     Args:
         graph: the graph.
@@ -285,7 +286,7 @@ class _Inlining:
                     self._copies[op].add_control_input(self._input_control)
 
     def _inside(self, ret: Operation) -> tuple[Tensor, list[Operation]]:
-        """The copies of what a result takes and waits for."""
+        """The copies of the operations that a result takes and waits for."""
         (tensor,) = ret.inputs
         controls = [self._copies[control] for control in ret.control_inputs]
         return self._copies[tensor.op].outputs[tensor.value_index], controls
@@ -317,7 +318,7 @@ class _Inlining:
         return not op.edges and not op.control_inputs
 
     def _hand_on(self, outputs: Sequence[Tensor]) -> None:
-        """Lead what left the call elsewhere."""
+        """Lead the edges that left the call elsewhere."""
         call, keep = self._call, self._options.keep_caller_node
         done = None
         if call.control_outputs or keep != KeepCallerNode.DO_NOT_KEEP:

@@ -115,7 +115,7 @@ class ShapeRefiner:
         return self._shapes[op]
 
     def shape_of(self, tensor: Tensor) -> PartialTensorShape:
-        """What is known of the shape of a tensor.
+        """The shape of a tensor, as far as it is known.
 
         Raises:
             InvalidArgumentError: it has more elements than any tensor can have.

@@ -66,7 +66,7 @@ class CollectiveKernel(AsyncOpKernel):
     """Takes part in a collective with the first input; the output is what the collective gives.
 
     Attributes:
-        collective_type: What the group does.
+        collective_type: The kind of the collective.
         is_source: Whether the input is what a broadcast is of.
         merge_op: Merges two tensors (reductions only).
         final_op: Completes what merging gave; None for no change.

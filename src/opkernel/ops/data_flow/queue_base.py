@@ -1,4 +1,4 @@
-"""QueueBase: what all queues have in common: waiting, closing, checks, batches.
+"""QueueBase: the common part of all queues: waiting, closing, checks, batches.
 
 An element is a tuple of tensors, one a component. Where elements are kept, and which comes next,
 is the business of subclasses.
@@ -31,7 +31,7 @@ UNBOUNDED = 2**31 - 1
 """The capacity of a queue that never fills up."""
 
 Element = tuple[Any, ...]
-"""A tensor for each component; nobody else has them."""
+"""A tensor for each component; no other code has them."""
 
 _ENQUEUE, _DEQUEUE = "Enqueue operation", "Dequeue operation"
 

@@ -172,7 +172,7 @@ class _Enqueue(QueueAccess):
     forwards_inputs = True
 
     def components(self, queue: QueueBase, ctx: OpKernelContext) -> Element:
-        """The components, which nobody else has."""
+        """The components, which no other code has."""
         ctx.match_signature([self.input_types[0], *queue.component_dtypes], [])
         return tuple([ctx.own_input(index) for index in range(1, ctx.num_inputs)])
 

@@ -84,7 +84,7 @@ for _name, _inputs, _outputs, _dtypes, _shape_fn, _doc in (
 class StagingArea(WaitingResource):
     """Tuples of tensors, which leave in the order in which they came; used from any thread.
 
-    Whoever can goes on, those who have waited longer first.
+    Requests that can go on do so, the longest-waiting first.
     """
 
     def __init__(self, room: Room) -> None:

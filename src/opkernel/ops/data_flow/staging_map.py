@@ -90,7 +90,7 @@ for _kind in ("Map", "OrderedMap"):
 class StagingMap(WaitingResource):
     """Tensors by key and index; used from any thread.
 
-    Whoever can goes on, those who have waited longer first.
+    Requests that can go on do so, the longest-waiting first.
 
     Args:
         num_values: How many tensors a key has.

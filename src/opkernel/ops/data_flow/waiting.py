@@ -37,10 +37,10 @@ class Attempt:
 
     Args:
         ctx: The computation.
-        done: What to call when it is over.
-        steps: What is to be done.
+        done: The function to call when it is over.
+        steps: The steps to do.
         deliver: Takes the outcome, to set the outputs.
-        name: What was cancelled, in the message of a cancellation.
+        name: The name of the cancelled operation in the message of a cancellation.
 
     Attributes:
         is_over: Whether there is an outcome; guarded by the lock of the resource.

@@ -1,4 +1,4 @@
-"""LookupInterface: what all tables have in common.
+"""LookupInterface: the common part of all tables.
 
 Source: TensorFlow core/framework/lookup_interface.{h,cc}.
 """

@@ -23,7 +23,7 @@ FUSION_ATTRS = [
     "epsilon: float = 0.0001",
     "leakyrelu_alpha: float = 0.2",
 ]
-"""The attrs of fused ops that say what is fused."""
+"""The attrs of fused ops that name the fused ops."""
 
 Array = np.ndarray[Any, Any]
 
@@ -36,8 +36,8 @@ class Epilogue:
     """Operations on each element of a product, in this order.
 
     Attributes:
-        scale: By what each channel is multiplied; None for nothing.
-        bias: What is added to each channel.
+        scale: The factors of the channels; None for no factors.
+        bias: The numbers that are added to the channels.
         residual: A tensor of the product's shape that is added; None for none.
         activation: The op that comes last, such as Relu; empty for none.
         alpha: The slope of LeakyRelu below 0.

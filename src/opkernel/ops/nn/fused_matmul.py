@@ -45,7 +45,7 @@ Array = np.ndarray[Any, Any]
 _ACTIVATIONS = (*AFTER_CONVOLUTIONS, "Tanh", "Sigmoid", "GeluExact", "GeluApproximate")
 
 Product = Callable[[Array, Array, Epilogue], Array]
-"""The product of two matrices, and then what the epilogue says."""
+"""The product of two matrices, then the epilogue."""
 
 Shortcut = Callable[[Array, Array, Array, Fusion], Array | None]
 """Gives the result of calls that it takes: two matrices, neither transposed, and a bias; unchecked."""

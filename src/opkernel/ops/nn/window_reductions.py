@@ -42,7 +42,7 @@ def reduce_windows(x: Array, geometry: Geometry, combine: np.ufunc, initial: Any
         x: the input.
         geometry: where the windows lie.
         combine: a ufunc of two arguments, whose order does not matter.
-        initial: what the reduction starts from; for `np.maximum` the least of all numbers.
+        initial: the start of the reduction; for `np.maximum` the least of all numbers.
     """
     out = allocate((x.shape[0], *geometry.output, x.shape[-1]), as_dtype(x.dtype))
     first, *others = (-before for before, _ in geometry.padding)

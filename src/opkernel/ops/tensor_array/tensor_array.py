@@ -45,7 +45,7 @@ class TensorArray(ResourceBase):
         name: the name, for messages.
         dtype: the type of all elements.
         size: how many elements there are.
-        element_shape: what is known of the shapes of all elements.
+        element_shape: the shape of all elements, as far as it is known.
         identical_element_shapes: the first element that is written says the shape of all.
         dynamic_size: writing beyond the end makes the array longer.
         clear_after_read: an element can be read once.
@@ -85,14 +85,14 @@ class TensorArray(ResourceBase):
 
     @property
     def element_shape(self) -> PartialTensorShape:
-        """What is known of the shapes of all elements."""
+        """The shape of all elements, as far as it is known."""
         return self._element_shape
 
     def merge_element_shape(self, shape: PartialTensorShape) -> None:
         """Learn more of the shapes of the elements.
 
         Raises:
-            InvalidArgumentError: it contradicts what is known.
+            InvalidArgumentError: it contradicts the known shape.
         """
         with self._lock:
             self._element_shape = self._element_shape.merge_with(shape)

@@ -41,7 +41,7 @@ def declare(
     """Declare an op on tensor arrays; the handle is the first of its inputs.
 
     Args:
-        method: what the op does.
+        method: the work of the op.
         version: its version.
         inputs: the other inputs.
         outputs: the outputs.

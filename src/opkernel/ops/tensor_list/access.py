@@ -137,7 +137,7 @@ def tensor_list_set_item(
 
 
 def push_back_shape(c: InferenceContext) -> None:
-    """A list like that of input 0."""
+    """A list like input 0."""
     c.set_output(0, c.scalar())
     data = check_list_dtype(c)
     set_list_data(c, c.unknown_shape() if data is None else data.shape)

@@ -101,7 +101,7 @@ def _concatenated(
 
     Args:
         tensor_list: The list.
-        rest: What is known of the shapes of the elements without the first dimension.
+        rest: The shape of the elements without the first dimension, as far as it is known.
         length: Their first dimension if it is known.
         unset_lengths: The lengths of elements that were not set, by index.
     """

@@ -59,7 +59,7 @@ def tensor_list_element_shape(input_handle: Any, *, shape_type: DataType) -> Any
 
 
 def resize_shape(c: InferenceContext) -> None:
-    """A list like that of input 0."""
+    """A list like input 0."""
     c.with_rank(c.input(1), 0)
     pass_list_on(c)
 
@@ -88,7 +88,7 @@ def tensor_list_resize(input_handle: Any, size: Any) -> Any:
 
 
 def concat_lists_shape(c: InferenceContext) -> None:
-    """Lists of what both lists hold, in the shape of both inputs."""
+    """Lists of the elements of both lists, in the shape of both inputs."""
     c.set_output(0, c.merge(c.input(0), c.input(1)))
     element_dtype, element_shape = c.get_attr("element_dtype"), c.unknown_shape()
     for index, name in enumerate(("input_a", "input_b")):

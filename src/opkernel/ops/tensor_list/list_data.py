@@ -23,7 +23,7 @@ list_type = full_type.unary_tensor_container(FullTypeId.TFT_ARRAY, "element_dtyp
 
 
 def list_data(c: InferenceContext, index: int = 0) -> ShapeAndType | None:
-    """What is known of the list at an input; None if nothing is."""
+    """The known facts of the list at an input; None if there are none."""
     held = c.input_handle_shapes_and_types(index)
     return held[0] if held is not None and len(held) == 1 else None
 

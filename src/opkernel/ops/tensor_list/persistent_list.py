@@ -70,7 +70,7 @@ class PersistentList(Generic[_T]):
         return _of_chunks(chunks, self._length + 1)
 
     def mapped(self, function: Callable[[_T], _T]) -> "PersistentList[_T]":
-        """The list of what a function makes of the elements; a chunk that repeats is mapped once."""
+        """The list of a function's results; a chunk that repeats is mapped once."""
         known = {id(chunk): chunk for chunk in self._chunks}
         made = {key: list(map(function, chunk)) for key, chunk in known.items()}
         return _of_chunks([made[id(chunk)] for chunk in self._chunks], self._length)

@@ -115,7 +115,7 @@ def _scattered(elements: Elements, positions: list[int], tensor: Any, length: in
 
 
 def scatter_into_existing_list_shape(c: InferenceContext) -> None:
-    """A list like that of input 0."""
+    """A list like input 0."""
     c.with_rank_at_least(c.input(1), 1)
     c.with_rank(c.input(2), 1)
     data = check_list_dtype(c)

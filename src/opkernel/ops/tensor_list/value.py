@@ -38,7 +38,7 @@ class TensorList(Variant):
 
     Attributes:
         element_dtype: The type of the tensors.
-        element_shape: What their shapes have in common.
+        element_shape: The common part of their shapes.
         elements: The tensors; None where none was set yet.
         max_num_elements: How long TensorListPushBack may make it; -1 where there is no limit.
     """
@@ -76,7 +76,7 @@ class TensorList(Variant):
         return TensorList(self.element_dtype, self.element_shape, elements, self.max_num_elements)
 
     def with_tensors(self, change: Callable[[Any], Any]) -> "TensorList":
-        """The list with what a function makes of each tensor."""
+        """The list with a function applied to each tensor."""
         return self.with_elements(self.elements.mapped(lambda e: None if e is None else change(e)))
 
     def accepts_shape(self, shape: tuple[int, ...]) -> bool:

@@ -1,7 +1,7 @@
-"""Optimisers that scale each element by what its gradients were like.
+"""Optimisers that scale each element by its past gradients.
 
-Each function takes the arrays of variables, which it changes in place, and what else its op takes, in
-the order of the op.
+Each function takes the arrays of variables, which it changes in place, and the other arguments
+of its op, in the order of the op.
 
 Source: TensorFlow core/kernels/training_ops.cc.
 """

@@ -1,7 +1,7 @@
 """Steps along the gradient or its sign, with or without momentum.
 
-Each function takes the arrays of variables, which it changes in place, and what else its op takes, in
-the order of the op.
+Each function takes the arrays of variables, which it changes in place, and the other arguments
+of its op, in the order of the op.
 
 Source: TensorFlow core/kernels/training_ops.cc.
 """

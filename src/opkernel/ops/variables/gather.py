@@ -125,7 +125,7 @@ def gathered(params: Any, indices: Any, batch_dims: int) -> Any:
     host_memory=["resource"],
 )
 class ResourceGatherNd(OpKernel):
-    """Takes what GatherNd takes of a tensor."""
+    """Gathers from a variable as GatherNd does from a tensor."""
 
     def __init__(self, construction: OpKernelConstruction) -> None:
         super().__init__(construction)

@@ -1,4 +1,4 @@
-"""Handles of variables: making them, asking what they name, and destroying it.
+"""Handles of variables: ops that make a handle, inspect it, or destroy its resource.
 
 Source: TensorFlow core/ops/resource_variable_ops.cc, core/kernels/resource_variable_ops.cc.
 """
@@ -224,7 +224,7 @@ register_op(
 
 @register_kernel("DestroyResourceOp", device="CPU")
 class DestroyResourceOp(OpKernel):
-    """Deletes what the handle names."""
+    """Deletes the resource that the handle names."""
 
     def __init__(self, construction: OpKernelConstruction) -> None:
         super().__init__(construction)

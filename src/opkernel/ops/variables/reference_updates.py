@@ -1,6 +1,6 @@
 """Changes of the variables of TensorFlow 1: assignments, counts, scatters, slices.
 
-Each passes its reference on, so that what comes after it can be made to wait for it.
+Each passes its reference on, so that later nodes can be made to wait for it.
 
 Source: TensorFlow core/ops/state_ops.cc, array_ops.cc, core/framework/ref_var.cc,
 core/kernels/dense_update_ops.cc, scatter_op.cc, scatter_nd_op.cc, count_up_to_op.cc.

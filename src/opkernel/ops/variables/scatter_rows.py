@@ -78,7 +78,7 @@ def scatter_rows(scatter_at: ScatterAt, params: Any, indices: Any, updates: Any)
 
 
 def _scatter_other_rows(scatter_at: ScatterAt, matrix: Any, indices: Any, rows: Any) -> None:
-    """Rows that are longer than those of the tensor: what they have beyond that does not count.
+    """Scatter rows that are longer than the tensor's rows; their further elements do not count.
 
     A row that is put in the place of another one, though, goes on into the next row.
 

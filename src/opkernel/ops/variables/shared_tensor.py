@@ -1,4 +1,4 @@
-"""Arrays that a variable shares with those who read it: what was handed out never changes.
+"""Arrays that a variable shares with its readers; an array that was handed out never changes.
 
 A variable hands out its very array, which is read-only. A change is made in place while nobody else
 has the array, and otherwise in a copy that takes its place (`device/ownership.py`).
@@ -28,7 +28,7 @@ def frozen(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
 
 
 def current(ref: TensorRef) -> Any:
-    """The array that a reference refers to; whoever has it keeps changes from being made in it."""
+    """The array that a reference refers to; while it is held, changes are made in a copy."""
     with ref.mutex:
         return ref.tensor
 

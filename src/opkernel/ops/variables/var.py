@@ -74,7 +74,7 @@ class Var(ResourceBase):
             return tensor
 
     def assign(self, tensor: Any, dtype: DataType, *, validate_shape: bool = False) -> None:
-        """Replace the tensor by one that nobody else has and that is read-only.
+        """Replace the tensor by a read-only one that no other code has.
 
         Raises:
             InvalidArgumentError: it is of another type or, with `validate_shape`, shape.

@@ -1,7 +1,8 @@
 """Aggregates: ops that may group their inputs as they like, such as AddN (`OpDef.is_aggregate`).
 
-What an aggregate takes from another device is aggregated there first, so that one tensor comes from each
-device. On one device an aggregate of aggregates is a single one, where that gives the same to the last bit.
+The inputs that come from another device are aggregated there first, so that one tensor comes from
+each device. On one device an aggregate of aggregates becomes a single one, if the result is the
+same to the last bit.
 
 Source: is_aggregate in TensorFlow core/framework/op_def.proto; AddOpsRewriteStage in
 core/grappler/optimizers/arithmetic_optimizer.cc.
@@ -22,7 +23,7 @@ _SUMS = {"AddV2": "AddN"}
 
 
 def aggregates(editor: GraphEditor) -> None:
-    """Aggregate on each device what comes from it, and at once what is aggregated step by step."""
+    """Aggregate inputs on the device that they come from, and merge aggregates of aggregates."""
     operations = [op for op in editor.operations() if op.op_def.is_aggregate]
     for op in operations:
         if op not in editor.feeds and _takes_list(op):
@@ -73,7 +74,7 @@ def _take(editor: GraphEditor, op: Operation, tensors: Sequence[Tensor]) -> None
 
 
 def _aggregate_by_device(editor: GraphEditor, op: Operation) -> None:
-    """Aggregate what comes from one other device there, if it is more than one tensor."""
+    """Aggregate the inputs from one other device there, if there are several."""
     terms = _terms(editor, op)
     there: dict[str, list[Tensor]] = defaultdict(list)
     for tensor in terms:

@@ -49,7 +49,7 @@ def arithmetic(editor: GraphEditor) -> None:
         for rule in () if op in editor.feeds else rules[op.type]:
             if rule(editor, op):
                 break
-        if op.edges and len(op.output_types) == 1:  # also what a rule has made of it
+        if op.edges and len(op.output_types) == 1:  # also the results of rules
             same = unchanged_input(editor, op)
             if same is not None and editor.may_bypass(op, same) and editor.is_valid(op):
                 editor.pass_on(op, same, f"changes nothing of {same.name}")

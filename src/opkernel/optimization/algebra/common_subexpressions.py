@@ -20,7 +20,7 @@ _MAX_CONSTANT_ELEMENTS = 1 << 14
 
 
 def common_subexpressions(editor: GraphEditor) -> None:
-    """Compute once what several operations compute alike."""
+    """Compute once a result that several operations compute."""
     order = editor.operations()
     doubles = equivalent_operations(order)
     for op in order if doubles else ():
@@ -86,8 +86,9 @@ def equivalent_operations(
     """The operations that do the same as another before them, each with that one.
 
     Operations are the same if their ops, attrs, inputs (of commutative ops in any order) and control
-    inputs are. Stateful ones never are, nor those that take references. As in TensorFlow, only the
-    first of those that differ in nothing but control inputs is compared with.
+    inputs are. Stateful operations never are, nor operations that take references. As in
+    TensorFlow, of operations that differ in nothing but control inputs only the first is compared
+    with others.
 
     Args:
         order: operations, inputs before consumers.

@@ -1,4 +1,4 @@
-"""Identities: operations that only pass on what they are given."""
+"""Identities: operations that only pass on their inputs."""
 
 from opkernel.graph import Operation
 from opkernel.graph.edit.graph_editor import GraphEditor

@@ -25,7 +25,7 @@ _BY_AXIS = ("strides", "ksize", "dilations")
 
 
 def layout(editor: GraphEditor) -> None:
-    """Turn what works on channels-first images into what works on channels-last ones."""
+    """Turn operations on channels-first images into operations on channels-last images."""
     order = [op for op in editor.operations() if op.traits.has_data_format]
     order = [op for op in order if op not in editor.feeds]
     first = [op for op in order if op.attr["data_format"].s in _LAST]
@@ -56,7 +56,7 @@ def _turn(editor: GraphEditor, op: Operation, data_format: bytes) -> None:
 
 
 def _turned_attrs(editor: GraphEditor, op: Operation, to_last: tuple[int, ...]) -> dict[str, Any]:
-    """The attrs of a node, those that have a number for each dimension in another order."""
+    """The attrs of a node; attrs with a number for each dimension are put in another order."""
     attrs: dict[str, Any] = editor.attrs(op)
     for name in _BY_AXIS:
         if name in attrs and len(attrs[name].list.i) == len(to_last):

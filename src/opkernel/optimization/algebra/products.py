@@ -20,7 +20,7 @@ __all__ = ["combined_factors", "is_moderate", "power"]
 Array = np.ndarray[Any, Any]
 
 _LARGEST_FACTOR = 2.0**32
-"""Factors are combined while what they are multiplied with neither overflows nor loses digits."""
+"""Factors are combined while multiplication by them neither overflows nor loses digits."""
 _MAX_STEPS = 4
 
 
@@ -99,7 +99,7 @@ def combined_factors(editor: GraphEditor, op: Operation) -> bool:
 
 
 def _reaches(shape: tuple[int, ...], other: tuple[int, ...]) -> bool:
-    """Whether what has one shape has it still when it is broadcast against another shape."""
+    """Whether a shape stays the same when it is broadcast against another shape."""
     aligned = zip(shape[::-1], other[::-1], strict=False)
     return len(other) <= len(shape) and all(size in (1, have) for have, size in aligned)
 

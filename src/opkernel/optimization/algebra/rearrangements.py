@@ -32,7 +32,7 @@ __all__ = [
 
 
 def merged_reshape(editor: GraphEditor, op: Operation) -> bool:
-    """A Reshape of something reshaped is one of what that was made from."""
+    """A Reshape of a reshaped tensor becomes a Reshape of the original tensor."""
     inner = op.inputs[0].op
     if not inner.traits.reshapes or inner in editor.feeds:
         return False
@@ -67,7 +67,7 @@ def _number(editor: GraphEditor, tensor: Tensor) -> tuple[int, Counter[Dimension
 
 
 def merged_bitcast(editor: GraphEditor, op: Operation) -> bool:
-    """A Bitcast of a Bitcast is one of what that was made from, where one of them keeps the shape."""
+    """A Bitcast of a Bitcast becomes one Bitcast of the original, if one keeps the shape."""
     inner = op.inputs[0].op
     if inner.type != "Bitcast" or inner.control_inputs or not editor.may_bypass(inner):
         return False
@@ -102,7 +102,7 @@ def _holds(narrow: DataType, wide: DataType) -> bool:
 
 
 def merged_concat(editor: GraphEditor, op: Operation) -> bool:
-    """A ConcatV2 of what a ConcatV2 gives along the same axis is one of all."""
+    """A ConcatV2 of a ConcatV2 along the same axis becomes one ConcatV2."""
     *tensors, axis = op.inputs
     found: list[Tensor] = []
     for index, tensor in enumerate(tensors):

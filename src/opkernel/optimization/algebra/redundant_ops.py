@@ -28,7 +28,7 @@ def unchanged_input(editor: GraphEditor, op: Operation) -> Tensor | None:
 
 
 def _neutral(number: float, *, commutes: bool, only_integers: bool = False) -> Rule:
-    """The rule of an op of which `number` as its second input, or as either, is neutral."""
+    """The rule of an op for which `number` is neutral as its second input, or as either input."""
 
     def rule(editor: GraphEditor, op: Operation) -> Tensor | None:
         if only_integers and not op.output_types[0].is_integer:

@@ -1,4 +1,4 @@
-"""Transposes: where one undoes another, both go; what lies between them is turned instead.
+"""Transposes: if one undoes another, both go; the operations between them are turned instead.
 
     Transpose(Transpose(x, p), q) = Transpose(x, q of p)
     Relu(Transpose(x, p)) = Transpose(Relu(x), p)
@@ -28,7 +28,7 @@ Turn = Callable[[GraphEditor, Operation, Permutation], "list[Tensor] | None"]
 
 
 def transposes(editor: GraphEditor) -> None:
-    """Cancel transposes that undo each other, and move what lies between them."""
+    """Cancel transposes that undo each other, and turn the operations between them."""
     order = editor.operations()
     if sum(op.type == "Transpose" for op in order) < 2:
         return

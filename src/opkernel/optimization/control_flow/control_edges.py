@@ -1,4 +1,4 @@
-"""Control edges: operations do not wait for those that do nothing."""
+"""Control edges: operations do not wait for operations that do nothing."""
 
 from opkernel.graph import Operation
 from opkernel.graph.edit.graph_editor import GraphEditor
@@ -6,11 +6,11 @@ from opkernel.graph.edit.graph_editor import GraphEditor
 __all__ = ["control_edges"]
 
 _MAX_SOURCES = 8
-"""A node that waits for more stays, so that those who wait for it need not wait for each."""
+"""A node that waits for more nodes stays, so that its waiting nodes need not wait for each."""
 
 
 def control_edges(editor: GraphEditor) -> None:
-    """Have operations wait for what matters: not for constants, identities or NoOps."""
+    """Have operations wait only for work: not for constants, identities or NoOps."""
     stands_for: dict[Operation, list[Operation]] = {}
     for op in editor.operations():
         if op.control_inputs and op not in editor.feeds:

@@ -21,7 +21,7 @@ __all__ = ["dead_branches"]
 
 
 def dead_branches(editor: GraphEditor) -> None:
-    """Take the branch directly of which it is known that it is taken."""
+    """Take a branch directly if it is known to be taken."""
     for op in editor.operations():
         if op.traits.chooses_function and op not in editor.feeds:
             branch = _branch(editor, op)

@@ -1,7 +1,7 @@
 """Dead switches: branches of TensorFlow 1 that are never taken, since the choice is known.
 
-What a Switch gives on the side that is taken is its input. What depends on another side is dead; a
-Merge of which one input is left gives that one.
+The output of a Switch on the side that is taken is its input. Operations that depend on the other
+side are dead. A Merge with one input left gives that input.
 
 Source: TensorFlow core/grappler/optimizers/loop_optimizer.cc.
 """
@@ -30,7 +30,7 @@ _RUN_THOUGH_DEAD = TRANSFER_OPS | {"ControlTrigger"}
 
 
 def known_choice(editor: GraphEditor, tensor: Tensor) -> np.ndarray[Any, Any] | None:
-    """The value of what chooses a branch, where it follows from constants and shapes."""
+    """The value that chooses a branch, if it follows from constants and shapes."""
     if tensor.op.type == "LoopCond" or tensor.op.type in SWITCH_OPS:
         return None
     value = editor.value(tensor)
@@ -47,7 +47,7 @@ def waits_of_choice(editor: GraphEditor, choice: Tensor) -> list[Operation]:
 
 
 def pass_by_switches(editor: GraphEditor) -> None:
-    """Take what goes through a Switch past it where its choice is known, and leave out the rest."""
+    """Lead tensors past each Switch whose choice is known, and leave out the other side."""
     order = editor.operations()
     switches = [op for op in order if op.type in ("Switch", "_SwitchN")]
     sides = {op: side for op in switches if (side := _side(editor, op)) is not None}

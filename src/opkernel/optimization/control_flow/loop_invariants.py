@@ -1,4 +1,4 @@
-"""Loop invariants: what comes out the same in every turn of a loop is computed before the loop.
+"""Loop invariants: results that are the same in every turn of a loop are computed before it.
 
 A loop may end before its first turn, so only operations are moved that cannot fail.
 
@@ -19,7 +19,8 @@ __all__ = ["cannot_fail", "loop_invariants"]
 class _Invariant(NamedTuple):
     """The results of an operation that are equal in every turn: tensors before the loop.
 
-    `enter` is an Enter of the loop, None for constants; `waits_for` is what says that there is a turn.
+    `enter` is an Enter of the loop, None for constants; `waits_for` is the operation that says that
+    there is a turn.
     """
 
     outside: tuple[Tensor, ...]
@@ -28,7 +29,7 @@ class _Invariant(NamedTuple):
 
 
 def loop_invariants(editor: GraphEditor) -> None:
-    """Compute before a loop what comes out the same in every turn of it."""
+    """Compute before a loop the results that are the same in every turn of it."""
     order = editor.operations()
     known: dict[Operation, _Invariant] = {}
     moved = []

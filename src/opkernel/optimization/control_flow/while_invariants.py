@@ -1,4 +1,4 @@
-"""While invariants: what is the same in every turn of a While is computed before the loop.
+"""While invariants: results that are the same in every turn of a While are computed before it.
 
 An argument that the body gives back as it is has one value in all turns. Nodes of body and condition
 that depend on such arguments and on constants alone move in front of the loop; what they give enters
@@ -28,13 +28,13 @@ _MAX_INNER_LOOPS = 64
 
 
 def while_invariants(editor: GraphEditor) -> None:
-    """Compute before a While what comes out the same in every turn of it."""
+    """Compute before a While the results that are the same in every turn of it."""
     for op in _loops(editor):
         _move_out_of_loop(editor, op, _MAX_DEPTH, iter(range(_MAX_INNER_LOOPS)))
 
 
 def _loops(editor: GraphEditor) -> list[Operation]:
-    """The loops of which something may be moved, as far as can be told without a look inside."""
+    """The loops that may have invariants, as far as can be told without a look inside."""
     return [
         op
         for op in editor.operations()
@@ -47,10 +47,10 @@ def _loops(editor: GraphEditor) -> list[Operation]:
 def _move_out_of_loop(
     editor: GraphEditor, op: Operation, depth: int, inner_loops: Iterator[int]
 ) -> None:
-    """Move what is the same in every turn out of a loop, and out of some of the loops within it."""
+    """Move invariants out of a loop, and out of some of the loops within it."""
     try:
         parts = [_Part(editor, op, attr) for attr in ("cond", "body")]
-    except OpError:  # the step that runs the loop will say what is wrong
+    except OpError:  # the step that runs the loop raises the error
         return
     if all(part.may_change for part in parts):
         for part in parts:
@@ -89,7 +89,7 @@ def _origin(name: str, identities: dict[str, str]) -> str:
 
 
 def _move_out(editor: GraphEditor, op: Operation, parts: Sequence[_Part]) -> None:
-    """Move what is the same in every turn in front of a loop."""
+    """Move invariants in front of a loop."""
     same = {index: t for index, t in enumerate(op.inputs) if parts[-1].passes_on(index)}
     for part in parts:
         part.find_invariants(same)
@@ -109,7 +109,7 @@ class _Part:
     Attributes:
         attr: which of them.
         is_edited: whether loops within it take more than before.
-        found: its tensors that will come from in front of the loop, with what they are there.
+        found: its tensors that will come from in front of the loop, each with the tensor there.
 
     State: `_outside` is what nodes that are the same in every turn give in front of the loop;
     `_constants` are those that something takes there.

@@ -46,7 +46,7 @@ def drop_variables(editor: GraphEditor, loop: Operation, facts: Sequence[TensorF
         return
     try:
         parts = {attr: _optimized(editor, loop, attr, facts) for attr in ("cond", "body")}
-    except OpError:  # the step that runs the loop will say what is wrong
+    except OpError:  # the step that runs the loop raises the error
         return
     kept = _kept(parts["cond"], parts["body"], used)
     if len(kept) < len(loop.outputs):

@@ -17,7 +17,7 @@ _MODULES = {
     "batch_products": ("BatchMatMul", "Einsum"),
     "convolutions": ("Conv", "Depthwise", "FusedPadConv", "_FusedConv", "_FusedDepthwise"),
 }
-"""The modules with kernels, and what the names of their ops begin with."""
+"""The modules with kernels, and the beginnings of their ops' names."""
 
 
 class _Blas(KernelProvider):

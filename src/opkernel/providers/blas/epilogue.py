@@ -125,12 +125,12 @@ def activate(part: Array, activation: str, alpha: float) -> None:
 
 
 def finish(part: Array, where: tuple[slice, ...], epilogue: Epilogue | None) -> None:
-    """Do to part of a product what is to be done to it.
+    """Apply the epilogue to part of a product.
 
     Args:
         part: the part, which is changed.
         where: where in the product it is: an index with a slice for each dimension.
-        epilogue: what is done; nothing if None.
+        epilogue: the steps to apply; none if None.
     """
     if epilogue is None:
         return

@@ -63,7 +63,7 @@ def panels_of(weights: Array, rows: int) -> Array | None:
 
     Args:
         weights: an operand as a kernel gets it.
-        rows: those of the matrix that is to be multiplied by it.
+        rows: the number of rows of the matrix that is to be multiplied by it.
 
     Returns:
         None where panels do not pay, or the weights may be others in each step, or are of another type

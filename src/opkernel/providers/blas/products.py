@@ -54,12 +54,12 @@ def threads_for(multiplications: int) -> int:
 
 
 def product(a: Array, b: Array, epilogue: Epilogue | None = None) -> Array:
-    """The product of two matrices, and then what the epilogue says.
+    """The product of two matrices, then the epilogue.
 
     Args:
         a: `[m, k]`.
         b: `[k, n]`; panels are made of it if it stays from step to step.
-        epilogue: what is done to the product.
+        epilogue: the steps applied to the product.
     """
     (rows, terms), columns = a.shape, b.shape[1]
     count = rows * terms * columns

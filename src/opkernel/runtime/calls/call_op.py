@@ -1,6 +1,6 @@
 """CallOp: the kernel of a node whose op is a function.
 
-Executors call functions themselves; this kernel is for those who ask for the kernel of any node.
+Executors call functions themselves; this kernel is for callers that ask for the kernel of any node.
 
 Source: CallOp in TensorFlow core/common_runtime/function.cc.
 """
@@ -67,6 +67,6 @@ def create_call_op(handle: InstantiatedFunction, node_def: NodeDef) -> CallOp:
 
 
 def _memory_type(dtype: DataType) -> MemoryType:
-    """Functions take and give integers of 32 bits, and what no device can hold, on the host."""
+    """Functions take and give int32 tensors, and tensors that no device can hold, on the host."""
     on_host = dtype == DataType.DT_INT32 or dtype.always_on_host
     return MemoryType.HOST_MEMORY if on_host else MemoryType.DEVICE_MEMORY

@@ -52,7 +52,7 @@ def constant_values(
     tensor on the way, or not with a second's work or so.
 
     Raises:
-        DeadlineExceededError: the time of whoever asks is up.
+        DeadlineExceededError: the caller's time is up.
     """
     if not tensors:
         return []
@@ -167,7 +167,7 @@ def _by_plan(part: Subgraph, given: Sequence[Array]) -> list[Array | None] | Non
 
 
 def _num_calls(graph: Graph, operations: Sequence[Operation]) -> float:
-    """How many nodes there were if calls were replaced by what they call; inf for those without end."""
+    """How many nodes there would be with all calls inlined; inf for endless recursion."""
     library = graph.function_library
     known: dict[str, float] = {}
 

@@ -236,7 +236,7 @@ def _current_kernels() -> EagerKernels:
 
 
 _SWITCHES = ("Switch", "_SwitchN")
-_NOTHING = np.empty(0, np.float32)  # a tensor that nobody has set, in TensorFlow
+_NOTHING = np.empty(0, np.float32)  # an unset tensor, in TensorFlow
 
 
 def _run(kernel: OpKernel, values: Sequence[Any], flat: Sequence[Any]) -> Sequence[Any]:

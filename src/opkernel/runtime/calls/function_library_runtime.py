@@ -72,14 +72,14 @@ class FunctionLibraryRuntime:
 
     Args:
         library: the functions.
-        graph_def_version: the version of GraphDef whose rules count, or what tells it.
+        graph_def_version: the version of GraphDef whose rules count, or a function that gives it.
         device: where they run.
         watcher: watches the kernels, where given.
         executor_type: the executor of functions that name none.
         inter_op_pool: threads for expensive kernels, where given.
         devices: all devices that functions may be instantiated on; `device` alone if empty.
         optimize: the optimisation passes that run on bodies before they are compiled.
-        providers: who is asked for kernels; `default_providers` if None.
+        providers: the providers that are asked for kernels; `default_providers` if None.
 
     Functions that passes add are known to the runtime alone: the library is the user's.
     """
@@ -236,7 +236,7 @@ class FunctionLibraryRuntime:
         """
         calls.call_async(partial(self.run, options, handle, args), options.runner, done)
 
-    # What it knows.
+    # Reading the library.
 
     @property
     def graph_def_version(self) -> int:
@@ -261,7 +261,7 @@ class FunctionLibraryRuntime:
         return self._library
 
     def known_functions(self) -> FunctionLibraryDefinition:
-        """The functions of the library, and those that passes have added; not to be changed."""
+        """The functions of the library, and those added by passes; not to be changed."""
         return self._library.joined_with(self._added) if self._added else self._library
 
     def add_functions(self, library: FunctionLibraryDefinition) -> None:
@@ -282,7 +282,7 @@ class FunctionLibraryRuntime:
             return False
 
     def create_kernel(self, node_def: NodeDef) -> OpKernel:
-        """The kernel of a node: that of its op, or one that calls the function of this name.
+        """The kernel of a node: its op's kernel, or one that calls the function of this name.
 
         Raises:
             NotFoundError: there is neither function nor kernel.

@@ -85,7 +85,7 @@ def _check_config(serialized: bytes) -> None:
 
 
 def check_multi_device(function: FunctionDef, options: InstantiateOptions) -> None:
-    """Check what is asked of functions whose nodes may be on several devices.
+    """Check the options of functions whose nodes may be on several devices.
 
     Raises:
         InvalidArgumentError: an argument is a list, or devices are not given for all.

@@ -1,7 +1,7 @@
 """FunctionStep: the step of a function that is run with options, or with other functions around it.
 
-It is a view of the caller's step. What neither options nor caller say otherwise is the caller's, and
-is made, like there, when a kernel first asks for it.
+It is a view of the caller's step. Attributes that neither options nor caller replace are those of
+the caller's step. They are made, as there, when a kernel first asks for them.
 """
 
 from __future__ import annotations
@@ -42,9 +42,9 @@ class FunctionStep(Step):
 
     Args:
         caller: The step of the caller.
-        options: What is not to be the caller's.
+        options: The options that replace the caller's.
         call_frame: The arguments and results of the function, where they are not fed and fetched.
-        **others: What else is not to be the caller's, by the names of Step's attributes.
+        **others: Further values that replace the caller's, by the names of Step's attributes.
     """
 
     def __init__(
@@ -74,7 +74,7 @@ class FunctionStep(Step):
             raise DeadlineExceededError("Timed out: the function ran longer than it may")
 
     def end(self) -> None:
-        """End what the call had for itself."""
+        """End the services that the call had for itself."""
         if self._own_rendezvous is not None:
             self._own_rendezvous.start_abort(CancelledError("The function has ended"))
 
@@ -99,7 +99,7 @@ def run_in_step(
 
     Raises:
         CancelledError, DeadlineExceededError: the step is over before it began.
-        OpError: what `run` raises, with the node that failed.
+        OpError: the error of `run`, with the node that failed.
     """
     own_step = view = None
     limits = Limits(intra_op_threads=runtime.device.intra_op_threads)

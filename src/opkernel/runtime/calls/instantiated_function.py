@@ -59,9 +59,9 @@ class InstantiatedFunction:
         name: The name of the FunctionDef.
         number: A number that no other handle of the process has.
         runtime: Gives the functions that it calls.
-        key: What it was instantiated with.
+        key: The arguments that it was instantiated with.
         definition: The function, as it is in the library.
-        types: What it declares to take and to give; None where it cannot be instantiated.
+        types: Its declared input and output types; None where it cannot be instantiated.
         references: How many calls of `instantiate` have not been undone.
         call_steps: Gives calls of the plan a step that knows the call; None where no kernel may ask.
         is_pruned: Whether what neither a result nor a control output needs does not run.
@@ -123,7 +123,7 @@ class InstantiatedFunction:
         Raises:
             NotFoundError: an attr is missing, or an op is not registered.
             InvalidArgumentError: a node of the function breaks a rule.
-        OpError: what `refusing` was given.
+        OpError: the error given to `refusing`.
         """
         return self._body_and_kernels()[0]
 
@@ -171,7 +171,7 @@ class InstantiatedFunction:
         return other
 
     def for_arguments(self, facts: Sequence[TensorFacts]) -> InstantiatedFunction:
-        """The function with a plan for arguments of which this is known, and the same kernels.
+        """The function with a plan for arguments with these known facts, and the same kernels.
 
         It is the function itself where nothing is known, or there are enough such plans.
         """

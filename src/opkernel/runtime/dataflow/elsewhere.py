@@ -32,7 +32,7 @@ class Started(NamedTuple):
     Attributes:
         item: The node.
         iteration: Where it is.
-        inputs: What it was given.
+        inputs: Its inputs.
         ctx: The context of an asynchronous kernel.
         is_on_pool: Whether it is in the hands of the pool, which will come to it for sure.
     """
@@ -51,9 +51,9 @@ class Elsewhere:
         step: The step, which may have a pool of threads for expensive kernels.
 
     Attributes:
-        started: What was started and has not been taken back, by number.
-        reports: The numbers of what is done, each with its outputs or what it raised; None to wake
-            up who sleeps.
+        started: The computations that were started and not taken back, by number.
+        reports: The numbers of finished computations, each with its outputs or its error; None
+            wakes the sleeping thread.
         has_pool: Whether there are threads for expensive kernels.
     """
 
@@ -79,10 +79,10 @@ class Elsewhere:
         self._offload.start(number, item, partial(call, item, iteration, inputs))
 
     def take(self) -> tuple[Started, Any] | None:
-        """The next that is done, with its outputs or what it raised; waits for it if need be.
+        """The next finished computation, with its outputs or its error; waits for it if need be.
 
-        Of an asynchronous kernel the outcome is in its context. None: who slept was woken up, since
-        the step was cancelled or its time is over.
+        Of an asynchronous kernel the outcome is in its context. None: the sleeping thread was woken
+        up, since the step was cancelled or its time is over.
         """
         reported = self._next_report()
         if reported is None:
@@ -91,7 +91,7 @@ class Elsewhere:
         return self.started.pop(number), outcome
 
     def check(self, *cancelled: Started) -> None:
-        """Raise where the step is to stop, and tell what it was waiting for.
+        """Raise where the step is to stop, and cancel the computations that it waits for.
 
         Args:
             *cancelled: What was waited for, too, until it was told of the cancellation.
@@ -103,7 +103,7 @@ class Elsewhere:
             raise type(error)(f"{error.message}; {waiting}" if waiting else error.message) from None
 
     def stop(self, error: BaseException) -> None:
-        """Tell what is running that the step has failed, and wait for its end."""
+        """Tell running computations that the step has failed, and wait for their end."""
         for number in self._offload.drop() if self._offload is not None else ():
             del self.started[number]
         if not self.started:

@@ -57,7 +57,7 @@ class DataflowExecutor:
 
     @property
     def source(self) -> str:
-        """The nodes as text, loop by loop, with what each waits for."""
+        """The nodes as text, loop by loop, each with the nodes that it waits for."""
         lines = ["# Run by the dataflow executor, node by node as inputs arrive."]
         for frame in self.view.frames.values():
             lines.append(f"loop {frame.name!r}:" if frame.name else "graph:")

@@ -28,8 +28,8 @@ class Call:
     Attributes:
         item: The node.
         iteration: Where it is.
-        inputs: What it was given.
-        requests: What it wants called.
+        inputs: Its inputs.
+        requests: The calls that it asks for.
         function: The name of the function that is being run.
         depth: How many calls it is in, itself counted.
     """
@@ -55,8 +55,8 @@ class Iteration:
         frame: The execution of the loop that it is of.
         number: Its number, from 0.
         slots: The inputs that have arrived; of a Merge the first that was alive, and its index.
-        pending: What each node still waits for. Of a Merge the last bit says that no input that is
-            alive has arrived.
+        pending: The number of inputs that each node still waits for. Of a Merge the last bit says
+            that no input that is alive has arrived.
         dead: How many dead inputs, data and control, have arrived for a node, where some have.
         outstanding: The number of nodes that are ready or being computed.
         children: The executions of loops inside that are under way, by name; those of functions, by
@@ -79,18 +79,18 @@ class Frame:
     """One execution of a loop, of a function, or of the whole graph.
 
     Attributes:
-        info: What all executions share.
+        info: The facts that all executions share.
         id: A number that tells executions apart, and is the same in all parts of a graph.
         outer: The iteration that the loop or function was entered from; None for the root frame.
         call: The innermost call that it is in.
         step: The step of its nodes, which knows that call.
         last: The number of the last iteration that was begun.
-        iterations: Those that are under way.
+        iterations: The iterations that are under way.
         missing_enters: The number of Enters that have not been run.
         exits: How many times an Exit has led a value out.
         dead_exits: The Exits that were dead in the last iteration.
-        postponed: What the next iteration starts with, when fewer are under way.
-        invariants: What every iteration starts with.
+        postponed: The values that the next iteration starts with, once fewer are under way.
+        invariants: The values that every iteration starts with.
     """
 
     __slots__ = (
@@ -132,7 +132,7 @@ class Frame:
 
 
 class Frames:
-    """All that is under way in a step, and what is ready; for one thread.
+    """The frames that are under way in a step, and the ready nodes; for one thread.
 
     Attributes:
         root: The iteration of the root frame.
@@ -167,7 +167,7 @@ class Frames:
             self.clean_up(first)
 
     def begin(self, iteration: Iteration, feeds: Sequence[Any]) -> None:
-        """Make ready what a graph or function begins with."""
+        """Make ready the nodes that a graph or function begins with."""
         info = iteration.frame.info
         assert isinstance(info, RootInfo)
         self.ready += [(item, iteration) for item in info.roots]
@@ -224,7 +224,7 @@ class Frames:
         iteration: Iteration,
         is_dead: bool = False,
     ) -> None:
-        """Give outputs to their consumers in an iteration; those that have all become ready."""
+        """Give outputs to their consumers; consumers that have all inputs become ready."""
         slots, pending, dead = iteration.slots, iteration.pending, iteration.dead
         before = len(self.ready)
         for output, edges in zip(outputs, item.edges, strict=True):
@@ -253,7 +253,7 @@ class Frames:
         iteration.outstanding += len(self.ready) - before
 
     def clean_up(self, iteration: Iteration) -> None:
-        """Drop an iteration in which nothing is left to do, and those that waited for its end."""
+        """Drop an iteration that has nothing left to do, and iterations that waited for its end."""
         frame = iteration.frame
         if frame.outer is None:
             return
@@ -268,7 +268,7 @@ class Frames:
             self._end(iteration)
 
     def drop(self) -> None:
-        """Forget what is ready, and let go of what is under way."""
+        """Forget the ready nodes, and drop the iterations under way."""
         self.ready.clear()
         for iteration in list(self.iterations()):
             iteration.children.clear()

@@ -1,7 +1,7 @@
 """Nodes that call functions: which functions each calls, on what, one after the other.
 
-A node under way is a generator. It yields what it wants called, is sent the results, and returns its
-outputs: it knows neither who runs the function nor for how long.
+A node under way is a generator. It yields the calls that it asks for, is sent the results, and
+returns its outputs. The generator knows neither who runs the function nor for how long.
 
 Sources: TensorFlow core/kernels/functional_ops.cc, function_ops.cc.
 """

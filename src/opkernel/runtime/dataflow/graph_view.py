@@ -20,7 +20,7 @@ __all__ = ["GraphView"]
 
 
 class _Border:
-    """An operation that stands for who feeds or fetches."""
+    """An operation that stands for the feeds or fetches of the caller."""
 
     type = ""
     outputs = ()
@@ -88,7 +88,7 @@ class GraphView:
                 )
 
     def _connect(self, items: dict[str, NodeItem], feeds: Sequence[Tensor]) -> None:
-        """Set all edges, and what each node waits for."""
+        """Set all edges, and the number of inputs that each node waits for."""
         fed: dict[tuple[str, int], list[Edge]] = {(t.op.name, t.value_index): [] for t in feeds}
         outputs: dict[tuple[str, int], list[Edge]] = {
             (name, index): []

@@ -1,4 +1,4 @@
-"""NodeItem: what the dataflow executor knows of a node.
+"""NodeItem: the facts of a node that the dataflow executor needs.
 
 Source: NodeItem in TensorFlow core/common_runtime/graph_view.h.
 """
@@ -55,8 +55,8 @@ class NodeItem:
         enters: The frame that an Enter leads into.
         id: Its number in the frame.
         start: The slot of its first input.
-        stop: The slot behind that of its last input.
-        cleared: What its slots hold once they were read.
+        stop: The slot after its last input.
+        cleared: The content of its slots once they were read.
         pending: How many inputs and control inputs it waits for; for a Merge, 1 and twice the
             number of control inputs.
         edges: For each output where it goes.
@@ -153,9 +153,10 @@ class RootInfo(FrameInfo):
     """The root frame of a graph, or of the body of a function.
 
     Attributes:
-        source: What gives the feeds; it is never run.
-        sink: What takes the fetches. It is never ready; of a function it is run at its end.
-        roots: What is ready at the beginning.
+        source: The node that gives the feeds; it is never run.
+        sink: The node that takes the fetches. It is never ready; of a function it is run at its
+            end.
+        roots: The nodes that are ready at the beginning.
     """
 
     source: NodeItem

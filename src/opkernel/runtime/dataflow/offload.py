@@ -1,4 +1,4 @@
-"""Offload: the expensive kernels of one run, computed by whoever has time.
+"""Offload: the expensive kernels of one run, computed by any free thread.
 
 A thread of the pool that is free takes a kernel at once. The others stand in a queue for the next
 thread that is free, or for the thread that runs the step where it has nothing else to do. So a run
@@ -27,7 +27,7 @@ _WEIGHT = 0.1  # of the newest measurement
 _Task = tuple[int, NodeItem, Callable[[], Sequence[Any]]]
 
 Report = tuple[int, Any]
-"""The number of a computation, and its outputs or what it raised."""
+"""The number of a computation, and its outputs or its error."""
 
 
 def is_worth_a_thread(item: NodeItem) -> bool:

@@ -57,7 +57,7 @@ class PartialDataflowRun(DataflowRun):
         return values
 
     def finish(self) -> None:
-        """Compute what is left; raises as `advance` does."""
+        """Compute the remaining nodes; raises as `advance` does."""
         self._compute_until(lambda: False)
         self._check_functions()
 
@@ -68,7 +68,7 @@ class PartialDataflowRun(DataflowRun):
             self._compute_ready()
 
     def stop(self, error: BaseException) -> None:
-        """Give up: tell what waits that the step is over, and wait for its end."""
+        """Give up: tell waiting computations that the step is over, and wait for their end."""
         self.ready.clear()
         self._elsewhere.stop(error)
         self._elsewhere.forget()

@@ -86,7 +86,7 @@ class DataflowRun(Frames):
         return self._results(self.root)
 
     def _compute_ready(self) -> None:
-        """Compute what is ready until nothing is."""
+        """Compute ready nodes until none is ready."""
         ready, check, counts = self.ready, self._step.check, self._counts
         started, reports = self._elsewhere.started, self._elsewhere.reports
         while ready:
@@ -114,7 +114,7 @@ class DataflowRun(Frames):
                 self.hand_on_simply(item, outputs, iteration)
             else:
                 self.hand_on(item, outputs, iteration)
-            outputs = None  # a kernel may take over what only its inputs hold
+            outputs = None  # a kernel may take over arrays that only its inputs hold
 
     def _call(self, item: NodeItem, iteration: Iteration) -> Sequence[Any] | None:
         """The outputs of a node that is computed by a function; None: a thread computes them."""
@@ -211,7 +211,7 @@ class DataflowRun(Frames):
             self.hand_on(item, outputs, under_way.iteration)
 
     def _take_report(self) -> None:
-        """Hand on what was computed elsewhere; wait for it where it is not there yet."""
+        """Hand on outputs computed elsewhere; wait for them if need be."""
         taken = self._elsewhere.take()
         if taken is None:
             self._elsewhere.check()
@@ -226,7 +226,7 @@ class DataflowRun(Frames):
             outputs = outcome if started.ctx is None else outputs_of(started.item, started.ctx)
         except Exception as error:
             _raise_at_node(error, started.item, started.inputs)
-        # Who waits for what was sent dead is dead, too.
+        # The receiver of a tensor that was sent dead is dead, too.
         is_dead = started.item.is_transfer and any(output is DEAD for output in outputs)
         self.hand_on(started.item, outputs, started.iteration, is_dead)
 

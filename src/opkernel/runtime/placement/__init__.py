@@ -1,4 +1,4 @@
-"""Where operations run; what several devices take is loaded where there are several."""
+"""Where operations run; the code for several devices is loaded only if there are several."""
 
 from opkernel.lazy_exports import lazy_exports
 

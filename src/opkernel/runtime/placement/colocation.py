@@ -30,7 +30,7 @@ class _Group:
 
     Attributes:
         first: One of them, for messages.
-        asked: What they ask for together.
+        asked: The device that they ask for together.
         types: The device types that have kernels for all, with the priority of these.
         why: What has joined them, for messages.
     """

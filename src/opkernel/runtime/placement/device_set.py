@@ -21,11 +21,11 @@ __all__ = ["DeviceSet", "OneDevice", "asked_device"]
 
 
 class DeviceSet:
-    """Some devices; what asks for none runs on the first, unless the placer knows better.
+    """Some devices; operations that ask for none run on the first, unless the placer knows better.
 
     Attributes:
         mgr: The devices.
-        client_device: That of the caller: feeds come from it, fetches go to it.
+        client_device: The caller's device: feeds come from it, fetches go to it.
     """
 
     def __init__(
@@ -88,10 +88,11 @@ class DeviceSet:
     def candidates(self, op: Operation) -> list[LocalDevice]:
         """The devices that an operation asks for; all of them where it asks for none.
 
-        With soft placement an operation that asks for what does not exist asks for no type.
+        With soft placement an operation that asks for a missing device asks for no type.
 
         Raises:
-            InvalidArgumentError: it asks for one that does not exist, or for what is no device.
+            InvalidArgumentError: it asks for a device that does not exist, or its text names no
+                device.
         """
         found = self._found.get(op.device)
         if found is None:
@@ -134,7 +135,7 @@ def asked_device(op: Operation) -> DeviceName:
     """The device that an operation asks for, in whole or in part.
 
     Raises:
-        InvalidArgumentError: it asks for what is no device.
+        InvalidArgumentError: the text that it asks for names no device.
     """
     try:
         return DeviceName.parse_full_name(op.device)

@@ -146,7 +146,7 @@ def _send_and_receive(graph: Graph, mismatch: _Mismatch, key: str, device_name: 
         "_src": tensor.op.name,
         "_dst": mismatch.op.name,
     }
-    with ExitStack() as scopes:  # what the caller's scopes ask for is not for these nodes
+    with ExitStack() as scopes:  # the caller's device scopes are not for these nodes
         for scope in (graph.name_scope(None), graph.device(None)):
             scopes.enter_context(scope)
         scopes.enter_context(graph.control_dependencies(None))

@@ -1,4 +1,4 @@
-"""Partitions: what each device runs of a program.
+"""Partitions: the part of a program that each device runs.
 
 Source: TensorFlow core/graph/graph_partition.cc.
 """
@@ -33,10 +33,10 @@ class Partition:
 def partition(whole: Subgraph, assignment: Assignment) -> list[Partition]:
     """Cut what a program needs into a part for each device that runs any of it.
 
-    The first part is that of the client's device, which is given all feeds and gives all fetches.
+    The first part runs on the client's device; it is given all feeds and gives all fetches.
 
     Args:
-        whole: What the program needs; its graph stays as it is.
+        whole: The operations that the program needs; its graph stays as it is.
         assignment: Where each operation runs.
     """
     if not assignment.elsewhere:

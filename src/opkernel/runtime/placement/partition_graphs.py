@@ -1,4 +1,4 @@
-"""Partition graphs: what a step runs as GraphDefs, one for each device.
+"""Partition graphs: the GraphDefs that a step runs, one for each device.
 
 Feeds become `_Arg` nodes and fetches `_Retval` nodes.
 Source: RewriteGraphForExecution in TensorFlow core/graph/subgraph.cc.
@@ -81,7 +81,7 @@ class _Written:
         partition: The partition.
         graph: The graph of the program.
         feeds: The tensors of that graph that are fed.
-        fetches: Those that are fetched.
+        fetches: The tensors that are fetched.
     """
 
     def __init__(

@@ -105,7 +105,7 @@ class Partitioning:
     def add(
         self, device: LocalDevice, op_type: str, inputs: Sequence[Tensor], name: str, **attrs: Any
     ) -> Operation:
-        """A new operation of a device, behind what it has by now."""
+        """A new operation of a device, after the device's present operations."""
         op = self._edit.add(op_type, inputs, name, attrs, device.name)
         self._device_of[op] = device
         self._order.setdefault(device, []).append(op)

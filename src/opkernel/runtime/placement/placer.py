@@ -63,7 +63,7 @@ def place(
     then what optimisation passes have made of the part that a step needs.
 
     Args:
-        operations: What is needed, inputs before consumers.
+        operations: The needed operations, inputs before consumers.
         devices: Where they may run.
         placed: Where operations of some names are already.
         is_logged: Whether each one's device is logged, to the logger `opkernel.placement`.

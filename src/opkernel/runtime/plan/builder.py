@@ -84,7 +84,7 @@ class PlanBuilder:
 
         Args:
             parameters: The names of the fed tensors.
-            fetches: What is returned.
+            fetches: The tensors that are returned.
         """
         results = [self._result(key_of(tensor)) for tensor in fetches]
         mark_lifetimes(self._block, self._bound_on, set(results))
@@ -126,7 +126,7 @@ class PlanBuilder:
         return name
 
     def inputs(self, op: Operation) -> tuple[Name, ...]:
-        """The names that hold the inputs of a node; empty for what is never computed."""
+        """The names that hold the inputs of a node; empty for a node that is never computed."""
         values = self._values
         return tuple([values.get(key) or self._name_at(key) or "" for key in keys_of_inputs(op)])
 
@@ -244,7 +244,7 @@ class PlanBuilder:
     def _called(
         self, function: Callable[..., Any], kernel: FunctionKernel, arguments: Sequence[Expression]
     ) -> tuple[Name, Sequence[Expression]]:
-        """The name of a function of a kernel, and what it is called with."""
+        """The name of a function of a kernel, and its arguments."""
         called, filled_in = ufunc_of(function)
         name = self._bound.get(id(called))
         if name is None:

@@ -10,7 +10,8 @@ reports cost nothing until there is an error. `plan.source` is the model as read
         return (softmax,)
 
 Functional control flow becomes calls of the functions' own plans (`control_flow`). Control flow of
-TensorFlow 1 becomes `if` and `while` statements (`raising`); what has no such form is refused.
+TensorFlow 1 becomes `if` and `while` statements (`raising`); graphs without such a form are
+refused.
 """
 
 from __future__ import annotations
@@ -70,7 +71,7 @@ class CompiledPlan:
 
     Attributes:
         run: the compiled function.
-        tree: what it does; the text is made of it.
+        tree: its statements; the text is made from them.
         uses_step: whether any node looks at the step; if none does, any step will do.
     """
 
@@ -312,7 +313,7 @@ class _Compiler:
             self._pointwise[op.name] = pointwise
 
     def _bind_watched(self, op: Operation, kernel: OpKernel, watcher: KernelWatcher) -> bool:
-        """Whether a node is run by what watches it."""
+        """Whether a watcher runs the node."""
         run = watcher.runner(op, kernel, self._required.params(op))
         compute = watcher.computer(op, kernel)
         if compute is not None and kernel.contract.forwards_inputs and self._is_by_value(op):

@@ -36,11 +36,11 @@ __all__ = ["ControlFlowBuilder"]
 
 
 class ControlFlowBuilder(PlanBuilder):
-    """Builds what a graph was arranged as.
+    """Builds the program of an arranged graph.
 
     Args:
         aliases: The tensors that are other names for tensors.
-        predicates: What decides between branches; their places are their numbers.
+        predicates: The predicates that decide between branches; their places are their numbers.
         required: The outputs that somebody takes.
         groups: Finds the element-wise nodes that are computed together.
         watcher: Watches the nodes that call functions, where given.
@@ -77,10 +77,10 @@ class ControlFlowBuilder(PlanBuilder):
                 self._loop(item, build)
 
     def check_alive(self, fetches: Sequence[Tensor], fetched_in: Sequence[Context | None]) -> None:
-        """Add what refuses fetches that are dead.
+        """Add the statements that refuse dead fetches.
 
         Args:
-            fetches: What is returned.
+            fetches: The tensors that are returned.
             fetched_in: Where each of it is alive.
         """
         for tensor, context in zip(fetches, fetched_in, strict=True):

@@ -31,7 +31,7 @@ class GroupedNodes:
 
     Attributes:
         ops: The nodes.
-        function: What computes them together.
+        function: The function that computes them together.
         inputs: The keys of the tensors that it takes.
         sized: Those whose sizes say whether it is worthwhile.
         results: The nodes whose outputs it gives.
@@ -74,7 +74,7 @@ class NodesOfGroups:
 
     Args:
         order: The operations.
-        functions: What the nodes are on tiles, by their names.
+        functions: The functions of the nodes on tiles, by their names.
         aliases: The tensors that are other names for tensors.
         constants: The tensors that are constants.
         feeds: The tensors that are fed.

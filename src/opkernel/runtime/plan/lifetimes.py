@@ -26,7 +26,7 @@ def mark_lifetimes(block: Block, bound_on: Mapping[str, Path], kept: Collection[
 def first_mentions(block: Block, found: dict[Name, bool] | None = None) -> dict[Name, bool]:
     """The locals that a block mentions, in order; each with whether it is set before it is read.
 
-    They are added to what was `found` before.
+    They are added to the locals `found` before.
     """
     found = {} if found is None else found
     note = found.setdefault

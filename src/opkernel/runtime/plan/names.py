@@ -1,4 +1,4 @@
-"""Identifiers for what has names of other kinds.
+"""Identifiers for things with names of other kinds.
 
 Nothing of a model becomes code: names of nodes enter texts as identifiers cut down to ASCII letters,
 digits and underscores, or through `repr`.
@@ -20,7 +20,7 @@ class Names:
     """Unique identifiers made from the names of nodes and ops.
 
     Attributes:
-        taken: What no other may be called.
+        taken: The names in use.
     """
 
     def __init__(self, reserved: Iterable[str] = ()) -> None:

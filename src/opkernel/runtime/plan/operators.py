@@ -56,7 +56,7 @@ def ufunc_of(function: Callable[..., Any]) -> tuple[Callable[..., Any], tuple[An
 
 
 def is_elementwise(kernel: FunctionKernel) -> bool:
-    """Whether it is certain what shape and type a kernel gives, and that it gives new memory."""
+    """Whether the shape and type of a kernel's result are certain, and that its memory is new."""
     claims = kernel.contract
     return claims.elementwise and claims.outputs_as_declared and kernel.num_outputs == 1
 

@@ -46,5 +46,5 @@ def number_reduced(op: g.Operation) -> Any:
 
 
 def input_shape(op: g.Operation) -> g.Tensor:
-    """The shape of what was reduced."""
+    """The shape of the reduced tensor."""
     return g.shape_of(op.inputs[0])

@@ -1,4 +1,4 @@
-"""The attrs of convolutions: what they say of the windows, and what kernels refuse."""
+"""The attrs of convolutions: the windows that they describe, and the values that kernels refuse."""
 
 from collections.abc import Sequence
 

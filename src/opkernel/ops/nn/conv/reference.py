@@ -5,7 +5,7 @@ with. A window of the input is a row of a matrix, so that all of them are one ma
 has them as rows (`windows_of`) copies nothing, each element of the input is just in many of them.
 
 Arrays are `[batch, *spatial, channels]`, filters `[*window, in, out]`, with any number of spatial
-dimensions. What is given was checked, and has elements.
+dimensions. The arguments were checked, and have elements.
 """
 
 import math
@@ -31,7 +31,7 @@ class Forward(Protocol):
     def __call__(
         self, x: Array, filters: Array, geometry: Geometry, epilogue: Epilogue | None = None, /
     ) -> Array:
-        """The convolution `[batch, *output, out]`, and then what the epilogue says."""
+        """The convolution `[batch, *output, out]`, then the epilogue."""
 
 
 ByInput = Callable[[Sequence[int], Array, Array, Geometry], Array]

@@ -16,7 +16,7 @@ class GradientArray:
 
     Attributes:
         handle: the handle.
-        flow: what those have to wait for who use it.
+        flow: the tensor that its users have to wait for.
         version: the version of the ops on it, as their names end in.
     """
 

@@ -56,7 +56,7 @@ def depthwise(
         x: the images.
         filters: `[rows, columns, channels, multiplier]`.
         geometry: where the windows lie.
-        epilogue: what is done to the result, tile by tile.
+        epilogue: the steps applied to the result, tile by tile.
     """
     if as_dtype(x.dtype) in NARROW_FLOATS:
         return reference.depthwise(x, filters, geometry, epilogue)
@@ -153,7 +153,7 @@ class _Layout:
             buffer[stored, phase, to.stop :] = 0
 
     def windows(self, buffer: Array, lines: int) -> Iterator[tuple[slice, Array]]:
-        """The windows of a tile: the filter columns of one phase, and what they see.
+        """The windows of a tile: the filter columns of one phase, and the inputs that they see.
 
         The views are `[lines, blocks, filter rows, filter columns, block * depth]`.
         """

@@ -16,7 +16,7 @@ from opkernel.ops.nn.windows import Array
 __all__ = ["MOST", "Inside", "are_even_filters", "are_even_tiles"]
 
 MOST = 64.0
-"""How many times as large as another may be what is mixed with it: six bits may be lost."""
+"""The largest ratio of two numbers that are mixed: six bits may be lost."""
 
 _SQUARE = np.float32(MOST * MOST)
 _TINY, _HUGE = np.float32(1e-30), np.float32(1e30)  # between, squares lose nothing
@@ -38,7 +38,7 @@ def are_even_tiles(padded: Array, inside: Inside, *, is_narrow: bool) -> bool:
 
     Args:
         padded: `[images, lines, 2, columns, channels]`, even columns before odd ones.
-        inside: what of it is not padding.
+        inside: the part of it that is not padding.
         is_narrow: whether the padding is so narrow that each window has pixels of the image.
     """
     pixels = padded.reshape(-1, padded.shape[-1])

@@ -17,7 +17,7 @@ _Choice = Callable[[Array, Array, Geometry], Array | None]
 """The filters of a call in the form that an algorithm wants; None where it does not pay."""
 
 _Compute = Callable[[Array, Array, Geometry, Epilogue | None], Array | None]
-"""The convolution, and then what the epilogue says; None where the result would be wrong."""
+"""The convolution, then the epilogue; None where the result would be wrong."""
 
 _ALGORITHMS: tuple[tuple[_Choice, _Compute], ...] = (
     (winograd.weights_for, winograd.convolve),

@@ -154,7 +154,7 @@ class _Tiles:
         images, lines = place
         padded, inside = self._padded(images, lines)
         if not (self.is_exact and are_even_tiles(padded, inside, is_narrow=self._is_narrow)):
-            self.is_exact = False  # what other blocks compute is not wanted either
+            self.is_exact = False  # the results of other blocks are not wanted either
             return
         tiles, depth = self._transformed(padded), self.out.shape[3]
         shape = (4, 4, images.stop - images.start, lines.stop - lines.start, self._columns, depth)

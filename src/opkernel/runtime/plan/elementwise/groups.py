@@ -26,7 +26,7 @@ class ElementwiseGroup:
 
     Attributes:
         ops: The nodes.
-        functions: What each is on tiles.
+        functions: The function of each on tiles.
         reads: The outputs that each reads.
         block: The names of all nodes that stand in the same block.
     """
@@ -57,7 +57,7 @@ def find_groups(
 
     Args:
         items: Operations and items of control flow, in order.
-        functions: What the nodes are on tiles, by their names.
+        functions: The functions of the nodes on tiles, by their names.
         roots: Of tensors that are other names for outputs, these.
         fed: The tensors that are fed: nodes that give them are not computed for their value.
     """

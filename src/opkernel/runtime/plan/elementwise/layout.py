@@ -56,7 +56,7 @@ class Cut:
     has_rows: bool
 
     def view(self, array: Any) -> Any:
-        """The operand in that shape; None where that would be a copy."""
+        """The operand in that shape; None if that needs a copy."""
         if array.shape == self.shape:
             return array
         contiguous = array.flags.c_contiguous

@@ -1,4 +1,4 @@
-"""TiledFunction: what computes a group of element-wise nodes tile by tile."""
+"""TiledFunction: the function that computes a group of element-wise nodes tile by tile."""
 
 from __future__ import annotations
 

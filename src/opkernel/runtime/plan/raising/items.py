@@ -87,7 +87,7 @@ class Arrangement:
     Attributes:
         items: What is run, in order.
         fetched_in: Where each fetch is alive; None for nowhere.
-        predicates: What decides between branches; their places are their numbers.
+        predicates: The predicates that decide between branches; their places are their numbers.
     """
 
     items: Sequence[Item]
