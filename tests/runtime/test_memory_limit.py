@@ -297,3 +297,17 @@ def test_a_result_counts_once(executor: str) -> None:
         y = opkernel.raw_ops.Neg(x=x)
     with opkernel.Session(graph, memory_limit_bytes=7_000_000, executor_type=executor) as session:
         assert session.run(y, {x: np.ones(1_000_000, np.float32)})[-1] == -1
+
+
+def test_a_limited_step_does_not_branch() -> None:
+    """Branches side by side hold more at once than one after the other: later steps would fail."""
+    with Graph().as_default() as graph:
+        x = opkernel.placeholder(np.float32, [None, 400], name="x")
+        squares = [raw_ops.MatMul(a=x * float(i), b=x) for i in range(4)]
+        total = raw_ops.AddN(inputs=squares)
+    plans = {}
+    for limit in (None, 1 << 30):
+        with opkernel.Session(graph, memory_limit_bytes=limit) as session:
+            plans[limit] = repr(session.plan(total, ["x:0"]))
+    assert "BranchingPlan" in plans[None]
+    assert "BranchingPlan" not in plans[1 << 30]

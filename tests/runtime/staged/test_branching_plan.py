@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import opkernel
+from opkernel.device.budget import Budget
 from opkernel.errors import (
     DeadlineExceededError,
     InvalidArgumentError,
@@ -17,7 +18,7 @@ from opkernel.errors import (
     ResourceExhaustedError,
 )
 from opkernel.graph import Graph, Tensor
-from opkernel.kernel import allocate, intra_op_parallelism, shard
+from opkernel.kernel import allocate, intra_op_parallelism, shard, under_budget
 from opkernel.opdef import unchanged_shape
 from opkernel.runtime import CompiledPlan
 from opkernel.runtime.staged import branching_plan, stages
@@ -305,11 +306,11 @@ def test_an_interrupt_in_a_branch_leaves_the_session_usable() -> None:
 
 def test_what_holds_for_a_step_holds_for_its_branches() -> None:
     graph, x, y = two_towers("BranchAllocate", other="BranchSleep")
-    with opkernel.Session(graph, memory_limit_bytes=4096) as session:
+    with opkernel.Session(graph) as session:
         call = settled(session, y, x)
         assert has_branches(session, y, x)
         for _ in range(8):  # whichever thread has the branch
-            with pytest.raises(ResourceExhaustedError):
+            with under_budget(Budget(4096)), pytest.raises(ResourceExhaustedError):
                 call(np.full(4, 2000, np.float32))
     graph, x, y = two_towers("BranchDivide")
     with opkernel.Session(graph) as session:

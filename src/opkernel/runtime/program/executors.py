@@ -19,6 +19,7 @@ from collections.abc import Callable, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Protocol
 
+from opkernel.device.budget import current_budget
 from opkernel.errors import (
     AlreadyExistsError,
     FailedPreconditionError,
@@ -185,11 +186,17 @@ def _default(args: ExecutorArgs) -> Executor:
     except (KernelMayWaitError, raising.NotRaisedError):
         return _dataflow(args)
     is_plain = args.watcher is None or args.watcher.may_branch
-    if is_plain and may_branch(args.order, args.kernels):
+    if is_plain and not _memory_is_limited() and may_branch(args.order, args.kernels):
         from opkernel.runtime.staged.branching_plan import BranchingPlan  # most graphs have none
 
         return BranchingPlan(plan, args)
     return plan
+
+
+def _memory_is_limited() -> bool:
+    """Whether a step must not take more memory than one node after the other takes."""
+    budget = current_budget()
+    return budget is not None and budget.memory_limit_bytes is not None
 
 
 def _single_threaded(args: ExecutorArgs) -> Executor:
