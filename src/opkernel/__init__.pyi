@@ -1,3 +1,4 @@
+from opkernel import checkpoint as checkpoint
 from opkernel import cli as cli
 from opkernel import custom_ops as custom_ops
 from opkernel import decompile as decompile
@@ -17,6 +18,12 @@ from opkernel import runtime as runtime
 from opkernel import state as state
 from opkernel import testing as testing
 from opkernel import types as types
+from opkernel.checkpoint import BundleWriter as BundleWriter
+from opkernel.checkpoint import CheckpointManager as CheckpointManager
+from opkernel.checkpoint import CheckpointReader as CheckpointReader
+from opkernel.checkpoint import latest_checkpoint as latest_checkpoint
+from opkernel.checkpoint import list_variables as list_variables
+from opkernel.checkpoint import load_checkpoint as load_checkpoint
 from opkernel.custom_ops import op as op
 from opkernel.gradients import IndexedSlices as IndexedSlices
 from opkernel.gradients import IndexedSlicesValue as IndexedSlicesValue

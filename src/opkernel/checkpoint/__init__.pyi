@@ -1,0 +1,13 @@
+from opkernel.checkpoint.bundle_reader import BundleReader as BundleReader
+from opkernel.checkpoint.bundle_writer import BundleWriter as BundleWriter
+from opkernel.checkpoint.bundle_writer import merge_bundles as merge_bundles
+from opkernel.checkpoint.checkpoint_reader import CheckpointReader as CheckpointReader
+from opkernel.checkpoint.checkpoint_state import CheckpointManager as CheckpointManager
+from opkernel.checkpoint.checkpoint_state import get_checkpoint_state as get_checkpoint_state
+from opkernel.checkpoint.checkpoint_state import latest_checkpoint as latest_checkpoint
+from opkernel.checkpoint.checkpoint_state import update_checkpoint_state as update_checkpoint_state
+from opkernel.checkpoint.loading import list_variables as list_variables
+from opkernel.checkpoint.loading import load_checkpoint as load_checkpoint
+from opkernel.checkpoint.slices_reader import SlicesReader as SlicesReader
+from opkernel.checkpoint.tensor_slice import TensorSlice as TensorSlice
+from opkernel.checkpoint.tensor_slice import parse_shape_and_slice as parse_shape_and_slice

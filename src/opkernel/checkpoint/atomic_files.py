@@ -1,0 +1,98 @@
+"""Files that appear whole or not at all.
+
+A file is written under another name in the same directory, brought to the disk, and then renamed.
+"""
+
+from __future__ import annotations
+
+import os
+import secrets
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from typing import BinaryIO
+
+from opkernel.errors import NotFoundError, OpError, PermissionDeniedError, UnavailableError
+
+__all__ = [
+    "file_error",
+    "flush_directory",
+    "rename",
+    "temporary_name",
+    "write_whole",
+    "written_file",
+]
+
+MARK = ".tempstate"
+"""What the names of files that are being written have in them, as TensorFlow's have."""
+
+
+def temporary_name(path: str) -> str:
+    """A name beside a path that no other file has."""
+    return f"{path}{MARK}{secrets.randbits(63)}"
+
+
+@contextmanager
+def written_file(path: str) -> Iterator[BinaryIO]:
+    """A new file, which is on the disk after the block, and gone after an error in the block.
+
+    Raises:
+        NotFoundError, PermissionDeniedError, UnavailableError: the file cannot be written.
+    """
+    try:
+        with open(path, "xb") as file:
+            yield file
+            file.flush()
+            os.fsync(file.fileno())
+    except BaseException as error:
+        with suppress(OSError):
+            os.unlink(path)
+        if isinstance(error, OSError):
+            raise file_error(path, error) from error
+        raise
+
+
+def write_whole(path: str, data: bytes) -> None:
+    """Write a file, in the place of another if there is one, so that it has the old or the new content.
+
+    Raises:
+        NotFoundError, PermissionDeniedError, UnavailableError: the file cannot be written.
+    """
+    name = temporary_name(path)
+    with written_file(name) as file:
+        file.write(data)
+    rename(name, path)
+    flush_directory(path)
+
+
+def rename(name: str, path: str) -> None:
+    """Give a file its name.
+
+    Raises:
+        NotFoundError, PermissionDeniedError, UnavailableError: that cannot be done.
+    """
+    try:
+        os.replace(name, path)
+    except OSError as error:
+        with suppress(OSError):
+            os.unlink(name)
+        raise file_error(path, error) from error
+
+
+def flush_directory(path: str) -> None:
+    """Bring the names in the directory of a path to the disk, where the system can."""
+    with suppress(OSError):
+        descriptor = os.open(os.path.dirname(path) or ".", os.O_RDONLY)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
+
+
+def file_error(path: str, error: OSError) -> OpError:
+    """The error of an operation on a file, with TensorFlow's code."""
+    kind: type[OpError] = UnavailableError
+    if isinstance(error, FileNotFoundError):
+        kind = NotFoundError
+    elif isinstance(error, PermissionError):
+        kind = PermissionDeniedError
+    return kind(f"{path}; {error.strerror or error}")

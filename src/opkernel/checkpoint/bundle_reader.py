@@ -1,0 +1,244 @@
+"""BundleReader: checkpoints of format V2, TensorBundles.
+
+A bundle has an index, PREFIX.index, a table of BundleEntryProtos by key, and data files,
+PREFIX.data-00000-of-00001. Data are read with `pread`, and not through mapped memory: a file that is cut short
+while it is read is an error, and not the end of the process.
+
+Source: TensorFlow core/util/tensor_bundle/tensor_bundle.cc.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+from typing import Any
+
+import numpy as np
+
+from opkernel.checkpoint.checkpoint_reader import (
+    Array,
+    CheckpointReader,
+    StoredTensor,
+    checked_parts,
+)
+from opkernel.checkpoint.crc32c import crc32c, unmask
+from opkernel.checkpoint.ordered_code import slice_key
+from opkernel.checkpoint.sstable import Table
+from opkernel.checkpoint.string_tensors import read_strings
+from opkernel.checkpoint.tensor_slice import TensorSlice
+from opkernel.errors import DataLossError, NotFoundError, OpError, UnimplementedError
+from opkernel.proto import BundleEntryProto, BundleHeaderProto, DecodeError
+from opkernel.types import DataType, TensorShape
+
+__all__ = ["BundleReader", "data_file", "index_file"]
+
+_HEADER_KEY = b""
+_VERSION = 1
+_READ_AT_ONCE = 1 << 30
+
+
+def index_file(prefix: str) -> str:
+    """The name of the index of a bundle."""
+    return f"{prefix}.index"
+
+
+def data_file(prefix: str, shard: int, num_shards: int) -> str:
+    """The name of a data file of a bundle."""
+    return f"{prefix}.data-{shard:05d}-of-{num_shards:05d}"
+
+
+class BundleReader(CheckpointReader):
+    """A checkpoint of format V2.
+
+    Args:
+        prefix: What its files' names begin with.
+
+    Attributes:
+        num_shards: The number of data files.
+
+    Raises:
+        NotFoundError: there is no index.
+        DataLossError: the index is damaged.
+        UnimplementedError: a newer TensorFlow wrote it.
+    """
+
+    def __init__(self, prefix: str) -> None:
+        self.path = prefix
+        self._lock = threading.Lock()
+        self._files: dict[int, int] = {}
+        self._entries: dict[str, _BundleEntry] = {}
+        self._keys: list[str] | None = None
+        try:
+            self._table = Table(index_file(prefix))
+        except OSError as error:
+            raise NotFoundError(f"{error.filename}: {error.strerror}") from error
+        try:
+            self.num_shards, self._swapped = self._header()
+        except BaseException:
+            self._table.close()
+            raise
+
+    def close(self) -> None:
+        """Close the files."""
+        with self._lock:
+            self._table.close()
+            for descriptor in self._files.values():
+                os.close(descriptor)
+            self._files.clear()
+
+    def __del__(self) -> None:
+        if hasattr(self, "_table"):
+            self.close()
+
+    def keys(self) -> list[str]:
+        """The keys of all tensors, sorted."""
+        with self._lock:
+            if self._keys is None:
+                keys = [key for key, _ in self._table if key and key[0]]  # 0 begins those of slices
+                self._keys = [key.decode("utf-8", "surrogateescape") for key in keys]
+            return [*self._keys]
+
+    def _header(self) -> tuple[int, bool]:
+        """The number of data files, and whether bytes are in the other order than here."""
+        data = self._table.get(_HEADER_KEY)
+        if data is None:
+            raise DataLossError(f"{index_file(self.path)} is damaged: its header is missing")
+        try:
+            header = BundleHeaderProto.FromString(data)
+        except DecodeError as error:
+            raise DataLossError(f"{index_file(self.path)} is damaged: its header") from error
+        if header.version.min_consumer > _VERSION:
+            raise UnimplementedError(
+                f"{self.path} needs a reader of version {header.version.min_consumer}: this one has "
+                f"version {_VERSION}"
+            )
+        if header.num_shards < 0:
+            raise DataLossError(f"{self.path} is damaged: it has {header.num_shards} data files")
+        is_big = header.endianness == BundleHeaderProto.BIG
+        return header.num_shards, is_big == np.little_endian
+
+    def _entry(self, key: str) -> StoredTensor | None:
+        return self._bundle_entry(key)
+
+    def _bundle_entry(self, key: str) -> _BundleEntry | None:
+        with self._lock:
+            found = self._entries.get(key)
+            if found is None:
+                data = self._table.get(key.encode("utf-8", "surrogateescape")) if key else None
+                if data is None:
+                    return None
+                found = self._entries[key] = self._parsed(key, data)
+            return found
+
+    def _parsed(self, what: str, data: bytes) -> _BundleEntry:
+        try:
+            return _BundleEntry(BundleEntryProto.FromString(data), self.num_shards)
+        except (DecodeError, OpError) as error:
+            raise DataLossError(f"{self._named(what)}: its entry is damaged: {error}") from error
+
+    def _whole(self, key: str, entry: StoredTensor) -> Array:
+        assert isinstance(entry, _BundleEntry)
+        return self._value(key, entry)
+
+    def _part(self, key: str, entry: StoredTensor, part: TensorSlice) -> Array:
+        what = f"{key} {part}"
+        with self._lock:
+            data = self._table.get(slice_key(key, part))
+        if data is None:
+            raise DataLossError(f"{self._named(key)}: slice {part} is missing")
+        found = self._parsed(what, data)
+        if found.dtype is not entry.dtype or tuple(found.shape) != part.shape_of(entry.shape):
+            raise DataLossError(
+                f"{self._named(key)}: slice {part} is stored as {found.dtype.tf_name}{found.shape}"
+            )
+        return self._value(what, found)
+
+    def _value(self, what: str, entry: _BundleEntry) -> Array:
+        """The elements of an entry, whose checksum is verified."""
+        dtype, proto = entry.dtype, entry.proto
+        if not dtype.size and dtype is not DataType.DT_STRING:
+            raise UnimplementedError(f"{self._named(what)} is of type {dtype.tf_name}")
+        count = entry.shape.num_elements()
+        if dtype.size and proto.size != count * dtype.size:
+            raise DataLossError(
+                f"{self._named(what)}: {dtype.tf_name}{entry.shape} has {count * dtype.size} bytes, "
+                f"and {proto.size} are stored"
+            )
+        data = self._data(what, proto)
+        if dtype is DataType.DT_STRING:
+            return self._strings(what, entry, data.tobytes())
+        self._check(what, proto, crc32c(data.data))
+        array = data.view(dtype.numpy_dtype).reshape(tuple(entry.shape))
+        return array.byteswap(inplace=True) if self._swapped else array
+
+    def _strings(self, what: str, entry: _BundleEntry, data: bytes) -> Array:
+        try:
+            strings, crc = read_strings(data, entry.shape.num_elements())
+        except DataLossError as error:
+            raise DataLossError(f"{self._named(what)} is damaged: {error.message}") from error
+        self._check(what, entry.proto, crc)
+        result = np.empty(len(strings), object)
+        result[:] = strings
+        return result.reshape(tuple(entry.shape))
+
+    def _check(self, what: str, proto: BundleEntryProto, crc: int) -> None:
+        expected = unmask(proto.crc32c)
+        if crc != expected:
+            raise DataLossError(
+                f"{self._named(what)} is damaged: its checksum in "
+                f"{data_file(self.path, proto.shard_id, self.num_shards)} is {crc:#010x}, and "
+                f"{expected:#010x} in the index"
+            )
+
+    def _data(self, what: str, proto: BundleEntryProto) -> np.ndarray[Any, np.dtype[np.uint8]]:
+        """The bytes of an entry."""
+        name = data_file(self.path, proto.shard_id, self.num_shards)
+        with self._lock:
+            descriptor = self._opened(what, name, proto.shard_id)
+        left = os.fstat(descriptor).st_size - proto.offset
+        if proto.size > left:
+            raise DataLossError(
+                f"{self._named(what)}: {name} is cut short: {proto.size} bytes are stored at byte "
+                f"{proto.offset}, {max(left, 0)} are there"
+            )
+        data = np.empty(proto.size, np.uint8)
+        done = 0
+        while done < proto.size:
+            piece = data.data[done : done + _READ_AT_ONCE]
+            read = os.preadv(descriptor, [piece], proto.offset + done)
+            if not read:
+                raise DataLossError(f"{self._named(what)}: {name} was cut short while it was read")
+            done += read
+        return data
+
+    def _opened(self, what: str, name: str, shard: int) -> int:
+        """The descriptor of a data file."""
+        descriptor = self._files.get(shard)
+        if descriptor is None:
+            try:
+                descriptor = self._files[shard] = os.open(name, os.O_RDONLY)
+            except OSError as error:
+                raise NotFoundError(f"{self._named(what)}: {name}: {error.strerror}") from error
+        return descriptor
+
+
+class _BundleEntry(StoredTensor):
+    """An entry of the index, checked.
+
+    Raises:
+        OpError: it has a type or shape that does not exist, or a place that no file has.
+    """
+
+    __slots__ = ("proto",)
+
+    def __init__(self, proto: BundleEntryProto, num_shards: int) -> None:
+        slices = [TensorSlice.from_proto(part) for part in proto.slices]
+        dtype, shape = DataType(proto.dtype), TensorShape.from_proto(proto.shape)
+        super().__init__(dtype, shape, checked_parts("the entry", shape, slices))
+        self.proto = proto
+        if dtype is DataType.DT_INVALID or dtype.is_ref:
+            raise DataLossError(f"its type is {dtype.tf_name}")
+        if not slices and not 0 <= proto.shard_id < num_shards:
+            raise DataLossError(f"data file {proto.shard_id} of {num_shards}")
+        if proto.offset < 0 or proto.size < 0:
+            raise DataLossError(f"{proto.size} bytes at byte {proto.offset}")

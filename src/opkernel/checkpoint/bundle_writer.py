@@ -1,0 +1,329 @@
+"""BundleWriter: writes checkpoints of format V2, byte for byte as TensorFlow writes them.
+
+A crash at any moment leaves the old or the new checkpoint. Data go to files that no index names yet. Then the index is
+renamed, in one step. A checkpoint that replaces another of the same prefix has its data in a file of another name
+than the one before it: `of-00001` and `of-00002` by turns, the latter with an empty second file.
+
+Source: TensorFlow core/util/tensor_bundle/tensor_bundle.cc (BundleWriter, MergeBundles).
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Sequence
+from contextlib import ExitStack, suppress
+from types import TracebackType
+from typing import Any, BinaryIO, Self
+
+import numpy as np
+
+from opkernel.checkpoint.atomic_files import (
+    file_error,
+    flush_directory,
+    rename,
+    temporary_name,
+    write_whole,
+    written_file,
+)
+from opkernel.checkpoint.bundle_reader import BundleReader, data_file, index_file
+from opkernel.checkpoint.crc32c import crc32c, mask
+from opkernel.checkpoint.ordered_code import slice_key
+from opkernel.checkpoint.sstable import Table, TableWriter
+from opkernel.checkpoint.string_tensors import strings_as_bytes
+from opkernel.checkpoint.tensor_slice import TensorSlice
+from opkernel.errors import (
+    FailedPreconditionError,
+    InternalError,
+    InvalidArgumentError,
+    NotFoundError,
+    OpError,
+    UnimplementedError,
+)
+from opkernel.proto import BundleEntryProto, BundleHeaderProto
+from opkernel.types import DataType, TensorShape, natural_dtype
+
+__all__ = ["BundleWriter", "merge_bundles"]
+
+Array = np.ndarray[Any, Any]
+_PRODUCER = 1
+
+
+class BundleWriter:
+    """Writes a checkpoint: `add` tensors, then `finish`.
+
+        with BundleWriter("model.ckpt-100") as writer:
+            writer.add("kernel", kernel)
+
+    At the end of a `with` block the checkpoint is finished; after an error in the block nothing is left of it.
+
+    Args:
+        prefix: What its files' names begin with; a checkpoint of this prefix is replaced.
+
+    Raises:
+        NotFoundError, PermissionDeniedError, UnavailableError: the files cannot be written; the same holds
+            of all methods.
+    """
+
+    def __init__(self, prefix: str | os.PathLike[str]) -> None:
+        self._prefix = os.fspath(prefix)
+        self._entries: dict[bytes, BundleEntryProto] = {}
+        self._offset = 0
+        self._name = temporary_name(self._prefix)
+        self._files = ExitStack()
+        self._data: BinaryIO | None = None
+        self._data = self._files.enter_context(written_file(self._name))
+
+    def add(self, key: str, value: Any, dtype: DataType | None = None) -> None:
+        """Add a tensor.
+
+        Args:
+            key: Its key.
+            value: An array; strings as `bytes` objects.
+            dtype: Its type, where the array leaves that open.
+
+        Raises:
+            InvalidArgumentError: the key is empty or was added before.
+            UnimplementedError: it holds resources or variants.
+        """
+        self._add(_key(key), key, np.asarray(value), dtype)
+
+    def add_slice(
+        self,
+        key: str,
+        shape: Sequence[int],
+        tensor_slice: TensorSlice,
+        value: Any,
+        dtype: DataType | None = None,
+    ) -> None:
+        """Add a slice of a tensor of a shape.
+
+        Raises:
+            InvalidArgumentError: the key is empty, or the slice was added before.
+            InternalError: the tensor has another shape or type in another slice, or the value has
+                not the shape of the slice.
+            UnimplementedError: it holds resources or variants.
+        """
+        array = np.asarray(value)
+        if array.shape != tensor_slice.shape_of(shape):
+            raise InternalError(
+                f"Slice {tensor_slice} of shape {TensorShape(shape)} cannot hold {TensorShape(array.shape)}"
+            )
+        entry = BundleEntryProto(
+            dtype=_dtype(key, array, dtype), shape=TensorShape(shape).to_proto()
+        )
+        known = self._entries.setdefault(_key(key), entry)
+        if (known.dtype, known.shape) != (entry.dtype, entry.shape) or (
+            known is not entry and not known.slices
+        ):
+            raise InternalError(f"Tensor {key} was added with another type or shape")
+        self._add(slice_key(key, tensor_slice), f"{key} {tensor_slice}", array, dtype)
+        known.slices.append(tensor_slice.to_proto())
+
+    def finish(self) -> None:
+        """Write the index; with that the checkpoint is there.
+
+        Raises:
+            FailedPreconditionError: the writer was finished or discarded.
+        """
+        self._opened()
+        self._data = None
+        self._files.close()
+        _publish(self._prefix, [self._name], self._entries)
+
+    def discard(self) -> None:
+        """Leave nothing of a checkpoint that is not finished."""
+        if self._data is not None:
+            self._data = None
+            with suppress(_Discarded), self._files:
+                raise _Discarded
+
+    def __del__(self) -> None:
+        if hasattr(self, "_data"):
+            self.discard()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        error_type: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        if error is None:
+            self.finish()
+        else:
+            self.discard()
+
+    def _opened(self) -> BinaryIO:
+        if self._data is None:
+            raise FailedPreconditionError(f"The writer of {self._prefix} is finished")
+        return self._data
+
+    def _add(self, key: bytes, name: str, array: Array, dtype: DataType | None) -> None:
+        file = self._opened()
+        if key in self._entries:
+            raise InvalidArgumentError(f"Adding duplicate key: {name}")
+        dtype = _dtype(name, array, dtype)
+        if dtype is DataType.DT_STRING:
+            data, crc = strings_as_bytes(array.ravel().tolist())
+            view: Any = data
+        else:
+            view = np.ascontiguousarray(array).reshape(-1).view(np.uint8).data
+            crc = crc32c(view)
+        try:
+            file.write(view)
+        except OSError as error:
+            raise file_error(self._name, error) from error
+        self._entries[key] = BundleEntryProto(
+            dtype=dtype,
+            shape=TensorShape(array.shape).to_proto(),
+            offset=self._offset,
+            size=len(view),
+            crc32c=mask(crc),
+        )
+        self._offset += len(view)
+
+
+class _Discarded(Exception):
+    """Ends a file that is being written."""
+
+
+def _key(key: str) -> bytes:
+    if not key:
+        raise InvalidArgumentError(
+            "A tensor of a checkpoint needs a key: the empty one is the header's"
+        )
+    return key.encode("utf-8", "surrogateescape")
+
+
+def _dtype(name: str, array: Array, dtype: DataType | None) -> DataType:
+    found = natural_dtype(array) if dtype is None else dtype
+    if not found.size and found is not DataType.DT_STRING:
+        raise UnimplementedError(f"{name} is of type {found.tf_name}, which is not saved")
+    return found
+
+
+def merge_bundles(
+    prefixes: Iterable[str], merged_prefix: str, *, allow_missing_files: bool = False
+) -> None:
+    """Make one checkpoint of several, whose files are gone afterwards.
+
+    Args:
+        prefixes: The checkpoints; a slice of a tensor is in one of them.
+        merged_prefix: The checkpoint that is made; it may replace one.
+        allow_missing_files: Leave out checkpoints that are not there, if there is any.
+
+    Raises:
+        InvalidArgumentError: a tensor is in two checkpoints, or has two types or shapes.
+        NotFoundError: a checkpoint is missing; or all are.
+        DataLossError: a checkpoint is damaged.
+    """
+    merged = _Merged()
+    for prefix in prefixes:
+        try:
+            merged.take_in(prefix)
+        except NotFoundError:
+            if not allow_missing_files:
+                raise
+    if not merged.data_files:
+        raise NotFoundError(f"There is no checkpoint to be merged into {merged_prefix}")
+    _publish(merged_prefix, merged.data_files, merged.entries)
+    for prefix in merged.prefixes:
+        if prefix != merged_prefix:
+            with suppress(OSError):
+                os.unlink(index_file(prefix))
+
+
+class _Merged:
+    """The entries and data files of several checkpoints."""
+
+    def __init__(self) -> None:
+        self.prefixes: list[str] = []
+        self.data_files: list[str] = []
+        self.entries: dict[bytes, BundleEntryProto] = {}
+
+    def take_in(self, prefix: str) -> None:
+        """Take in a checkpoint."""
+        with BundleReader(prefix):  # checks the header
+            table = Table(index_file(prefix))
+            try:
+                entries = [(key, value) for key, value in table]
+            finally:
+                table.close()
+        header = BundleHeaderProto.FromString(entries[0][1])
+        first = len(self.data_files)
+        for key, value in entries[1:]:
+            entry = BundleEntryProto.FromString(value)
+            entry.shard_id += first
+            self._put(key, entry)
+        self.prefixes.append(prefix)
+        self.data_files += [
+            data_file(prefix, i, header.num_shards) for i in range(header.num_shards)
+        ]
+
+    def _put(self, key: bytes, entry: BundleEntryProto) -> None:
+        known = self.entries.get(key)
+        if known is None:
+            self.entries[key] = entry
+            return
+        name = key.decode(errors="replace")
+        if not (known.slices and entry.slices):
+            raise InvalidArgumentError(f"Tensor {name} is in two of the checkpoints")
+        if (known.dtype, known.shape) != (entry.dtype, entry.shape):
+            raise InvalidArgumentError(f"Tensor {name} has two types or shapes")
+        known.slices.extend(entry.slices)
+
+
+def _publish(
+    prefix: str, data_files: Sequence[str], entries: dict[bytes, BundleEntryProto]
+) -> None:
+    """Give data files their names, and write the index, which makes a checkpoint of them."""
+    old = _data_files_of(prefix)
+    num_shards = len(data_files) + (len(data_files) == len(old))
+    new = [data_file(prefix, shard, num_shards) for shard in range(num_shards)]
+    for name, path in zip(data_files, new, strict=False):
+        _link(name, path)
+    for path in new[len(data_files) :]:
+        write_whole(path, b"")
+    name = temporary_name(index_file(prefix))
+    with written_file(name) as file:
+        _write_index(file, num_shards, entries)
+    flush_directory(prefix)
+    rename(name, index_file(prefix))
+    flush_directory(prefix)
+    for path in {*old, *data_files} - {*new}:
+        with suppress(OSError):
+            os.unlink(path)
+
+
+def _link(name: str, path: str) -> None:
+    """Give a file a second name, which a crash may have left to another one; or else rename it."""
+    with suppress(OSError):
+        os.unlink(path)
+    try:
+        os.link(name, path)
+    except FileNotFoundError as error:
+        raise file_error(name, error) from error
+    except OSError:  # the file system has no links
+        rename(name, path)
+
+
+def _write_index(file: BinaryIO, num_shards: int, entries: dict[bytes, BundleEntryProto]) -> None:
+    header = BundleHeaderProto(num_shards=num_shards)
+    header.version.producer = _PRODUCER
+    writer = TableWriter(file)
+    writer.add(b"", header.SerializeToString(deterministic=True))
+    for key in sorted(entries):
+        writer.add(key, entries[key].SerializeToString(deterministic=True))
+    writer.finish()
+
+
+def _data_files_of(prefix: str) -> list[str]:
+    """The data files that the index of a checkpoint names, if there is one."""
+    try:
+        with BundleReader(prefix) as reader:
+            count = reader.num_shards
+    except OpError:
+        return []
+    return [data_file(prefix, shard, count) for shard in range(count)]

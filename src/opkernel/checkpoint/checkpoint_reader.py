@@ -1,0 +1,221 @@
+"""CheckpointReader: the tensors of a checkpoint by their keys, whichever format it has.
+
+Source: TensorFlow python/training/py_checkpoint_reader.py, core/util/tensor_slice_reader.cc.
+"""
+
+from __future__ import annotations
+
+import abc
+from collections.abc import Iterator, Sequence
+from types import TracebackType
+from typing import Any, Self
+
+import numpy as np
+
+from opkernel.checkpoint.tensor_slice import TensorSlice
+from opkernel.errors import DataLossError, InvalidArgumentError, NotFoundError, OpError
+from opkernel.messages import perhaps
+from opkernel.types import DataType, TensorShape
+
+__all__ = ["CheckpointReader", "StoredTensor", "checked_parts"]
+
+Array = np.ndarray[Any, Any]
+
+
+class StoredTensor:
+    """What a checkpoint says of a tensor.
+
+    Attributes:
+        dtype: The type.
+        shape: The shape of all of the tensor.
+        slices: The slices that it is stored in; none where it is stored as a whole.
+    """
+
+    __slots__ = ("dtype", "shape", "slices")
+
+    def __init__(self, dtype: DataType, shape: TensorShape, slices: Sequence[TensorSlice]) -> None:
+        self.dtype = dtype
+        self.shape = shape
+        self.slices = slices
+
+
+class CheckpointReader(abc.ABC):
+    """The tensors of a checkpoint; a tensor is read, and its checksum verified, when it is asked for.
+
+    Readers may be used by several threads, and in a `with` statement. All methods that take a key raise
+    NotFoundError for a key that is not there, and DataLossError where the files are damaged.
+
+    Attributes:
+        path: The prefix of the checkpoint, or the file.
+    """
+
+    path: str
+
+    @abc.abstractmethod
+    def keys(self) -> list[str]:
+        """The keys of all tensors, sorted."""
+
+    @abc.abstractmethod
+    def _entry(self, key: str) -> StoredTensor | None:
+        """What is stored under a key; None for nothing."""
+
+    @abc.abstractmethod
+    def _whole(self, key: str, entry: StoredTensor) -> Array:
+        """The tensor of a key that is stored as a whole."""
+
+    @abc.abstractmethod
+    def _part(self, key: str, entry: StoredTensor, part: TensorSlice) -> Array:
+        """The elements of a slice that is stored."""
+
+    @abc.abstractmethod
+    def close(self) -> None:
+        """Close the files."""
+
+    def dtype(self, key: str) -> DataType:
+        """The type of a tensor."""
+        return self._stored(key).dtype
+
+    def shape(self, key: str) -> TensorShape:
+        """The shape of a tensor: of all of it, where it is stored in slices."""
+        return self._stored(key).shape
+
+    def slices(self, key: str) -> list[TensorSlice]:
+        """The slices that a tensor is stored in; none where it is stored as a whole."""
+        return [*self._stored(key).slices]
+
+    def get(self, key: str) -> Array:
+        """The value of a tensor; of strings an array of `bytes` objects.
+
+        Raises:
+            NotFoundError: there is no such key.
+            DataLossError: the data are damaged, or slices are missing.
+        """
+        entry = self._stored(key)
+        if not entry.slices:
+            return self._whole(key, entry)
+        return self._joined(key, entry, TensorSlice.whole(len(entry.shape)))
+
+    def get_slice(self, key: str, tensor_slice: TensorSlice) -> Array:
+        """The elements of a slice of a tensor, whichever slices it is stored in.
+
+        Raises:
+            NotFoundError: there is no such key.
+            InvalidArgumentError: the tensor is smaller than the slice.
+            DataLossError: the data are damaged, or slices are missing.
+        """
+        entry = self._stored(key)
+        try:
+            tensor_slice.shape_of(entry.shape)
+        except OpError as error:
+            raise InvalidArgumentError(f"{self._named(key)}: {error.message}") from error
+        if not entry.slices:
+            return self._whole(key, entry)[tensor_slice.index()]
+        return self._joined(key, entry, tensor_slice)
+
+    def __contains__(self, key: object) -> bool:
+        return isinstance(key, str) and self._entry(key) is not None
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.keys())
+
+    def __len__(self) -> int:
+        return len(self.keys())
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        error_type: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        return f"<opkernel.{type(self).__name__} of {self.path}>"
+
+    def get_tensor(self, key: str) -> Array:
+        """`get`, under TensorFlow's name."""
+        return self.get(key)
+
+    def has_tensor(self, key: str) -> bool:
+        """Whether there is such a key."""
+        return key in self
+
+    def get_variable_to_shape_map(self) -> dict[str, list[int]]:
+        """The shapes of all tensors."""
+        return {key: self.shape(key).as_list() for key in self}
+
+    def get_variable_to_dtype_map(self) -> dict[str, DataType]:
+        """The types of all tensors."""
+        return {key: self.dtype(key) for key in self}
+
+    def _stored(self, key: str) -> StoredTensor:
+        entry = self._entry(key)
+        if entry is None:
+            raise NotFoundError(
+                f"Key {key} not found in checkpoint {self.path}{perhaps(key, self.keys())}"
+            )
+        return entry
+
+    def _joined(self, key: str, entry: StoredTensor, wanted: TensorSlice) -> Array:
+        """A slice of a tensor that is stored in slices, put together from these."""
+        shape = tuple(entry.shape)
+        target, result_shape = wanted.within(shape), wanted.shape_of(shape)
+        parts = []
+        for part in entry.slices:
+            common = _common(part.within(shape), target)
+            if common is not None:
+                parts.append((common, self._part(key, entry, part)))
+        result = self._new(key, entry, result_shape, sum(values.size for _, values in parts))
+        missing = np.ones(result_shape, np.bool_)
+        for (here, there), values in parts:
+            result[there] = values[here]
+            missing[there] = False
+        if missing.any():
+            raise self._gap(key)
+        return result
+
+    def _new(self, key: str, entry: StoredTensor, shape: tuple[int, ...], stored: int) -> Array:
+        """An array for a tensor of which so many elements are stored."""
+        if stored < TensorShape(shape).num_elements():  # the shape alone may claim any size
+            raise self._gap(key)
+        return np.empty(shape, entry.dtype.numpy_dtype)
+
+    def _gap(self, key: str) -> DataLossError:
+        return DataLossError(f"{self._named(key)}: the slices that are stored do not cover it")
+
+    def _named(self, key: str) -> str:
+        """What messages call a tensor."""
+        return f"Tensor {key} of checkpoint {self.path}"
+
+
+def _common(
+    part: TensorSlice, wanted: TensorSlice
+) -> tuple[tuple[slice, ...], tuple[slice, ...]] | None:
+    """Where what two slices have in common is in each of them; None for nothing."""
+    here, there = [], []
+    for (start, length), (first, count) in zip(part.extents, wanted.extents, strict=True):
+        low, high = max(start, first), min(start + length, first + count)
+        if low >= high:
+            return None
+        here.append(slice(low - start, high - start))
+        there.append(slice(low - first, high - first))
+    return tuple(here), tuple(there)
+
+
+def checked_parts(
+    what: str, shape: TensorShape, slices: Sequence[TensorSlice]
+) -> Sequence[TensorSlice]:
+    """The slices of a tensor, where each is within it.
+
+    Raises:
+        DataLossError: one is not.
+    """
+    for part in slices:
+        try:
+            part.shape_of(shape)
+        except OpError as error:
+            raise DataLossError(f"{what} is damaged: {error.message}") from error
+    return slices

@@ -1,0 +1,89 @@
+"""`load_checkpoint`: the reader of a checkpoint, whichever format and name it has.
+
+Source: TensorFlow python/training/checkpoint_utils.py.
+"""
+
+from __future__ import annotations
+
+import glob
+import os
+import re
+from typing import TYPE_CHECKING
+
+from opkernel.checkpoint.bundle_reader import BundleReader, index_file
+from opkernel.errors import InvalidArgumentError, NotFoundError
+from opkernel.types import TensorShape
+
+if TYPE_CHECKING:
+    from opkernel.checkpoint.checkpoint_reader import CheckpointReader
+
+__all__ = ["checkpoint_exists", "list_variables", "load_checkpoint"]
+
+_FILE_OF_BUNDLE = re.compile(r"(.+)\.(?:index|data-\d{5}-of-\d{5})", re.DOTALL)
+
+
+def load_checkpoint(path: str | os.PathLike[str]) -> CheckpointReader:
+    """A reader of the tensors of a checkpoint.
+
+        with opkernel.load_checkpoint("model.ckpt-100") as checkpoint:
+            kernel = checkpoint.get("dense/kernel")
+
+    Args:
+        path: The prefix of a checkpoint, one of its files, or a directory with a `checkpoint` file,
+            whose latest checkpoint is taken.
+
+    Raises:
+        NotFoundError: there is no checkpoint.
+        InvalidArgumentError: the path cannot be that of a file.
+        DataLossError: the checkpoint is damaged.
+        UnimplementedError: a newer TensorFlow wrote it.
+    """
+    name = os.fsdecode(path)
+    if not name or "\0" in name:
+        raise InvalidArgumentError(f"{name!r} is no path of a checkpoint")
+    if os.path.isdir(name) and not os.path.exists(index_file(name)):
+        name = _latest(name)
+    if os.path.exists(index_file(name)):
+        return BundleReader(name)
+    match = _FILE_OF_BUNDLE.fullmatch(name)
+    if match is not None and os.path.exists(index_file(match[1])):
+        return BundleReader(match[1])
+    files = _files_of_v1(name)
+    if not files:
+        raise NotFoundError(
+            f"There is no checkpoint {name}: neither {index_file(name)} nor a file {name}"
+        )
+    from opkernel.checkpoint.slices_reader import SlicesReader  # most checkpoints are of V2
+
+    return SlicesReader(name, files)
+
+
+def checkpoint_exists(prefix: str) -> bool:
+    """Whether there is a checkpoint of a prefix, of V1 or V2."""
+    return os.path.exists(index_file(prefix)) or bool(_files_of_v1(prefix))
+
+
+def list_variables(path: str | os.PathLike[str]) -> list[tuple[str, TensorShape]]:
+    """The key and shape of each tensor of a checkpoint.
+
+    Raises:
+        NotFoundError, InvalidArgumentError, DataLossError, UnimplementedError: as `load_checkpoint`.
+    """
+    with load_checkpoint(path) as reader:
+        return [(key, reader.shape(key)) for key in reader]
+
+
+def _latest(directory: str) -> str:
+    from opkernel.checkpoint.checkpoint_state import latest_checkpoint  # for directories alone
+
+    found = latest_checkpoint(directory)
+    if found is None:
+        raise NotFoundError(f"{directory} has no file `checkpoint` that names a checkpoint")
+    return found
+
+
+def _files_of_v1(name: str) -> list[str]:
+    """The files of a checkpoint of format V1."""
+    if os.path.isfile(name):
+        return [name]
+    return sorted(glob.glob(f"{glob.escape(name)}-?????-of-?????"))

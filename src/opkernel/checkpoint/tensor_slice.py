@@ -1,0 +1,164 @@
+"""TensorSlice: a part of a tensor, as checkpoints and `shape_and_slices` write it.
+
+Source: TensorFlow core/framework/tensor_slice.cc, core/util/saved_tensor_slice_util.cc.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from opkernel.errors import InternalError, InvalidArgumentError
+from opkernel.proto import TensorSliceProto
+from opkernel.records import dataclass
+from opkernel.types import TensorShape
+
+__all__ = ["ALL", "TensorSlice", "parse_shape_and_slice"]
+
+ALL = -1
+"""The length of an extent that is the whole dimension; its start is 0."""
+
+_INTEGER = re.compile(r"\s*[+-]?\d+\s*")
+
+
+@dataclass(frozen=True, slots=True)
+class TensorSlice:
+    """A part of a tensor: for each dimension where it starts and how long it is.
+
+    Attributes:
+        extents: Start and length of each dimension; length ALL is all of the dimension.
+    """
+
+    extents: tuple[tuple[int, int], ...]
+
+    @staticmethod
+    def whole(rank: int) -> TensorSlice:
+        """All of a tensor."""
+        return TensorSlice(((0, ALL),) * rank)
+
+    @staticmethod
+    def parse(text: str) -> TensorSlice:
+        """The slice that a text such as `-:0,2` means.
+
+        Raises:
+            InvalidArgumentError: the text has another form, or a slice is empty.
+        """
+        return TensorSlice(tuple([_extent(part, text) for part in text.split(":") if part]))
+
+    @staticmethod
+    def from_proto(proto: TensorSliceProto) -> TensorSlice:
+        """The slice of a TensorSliceProto; its numbers are not checked.
+
+        Raises:
+            InvalidArgumentError: an extent has a length or a start below 0.
+        """
+        extents = []
+        for extent in proto.extent:
+            length = extent.length if extent.HasField("length") else ALL
+            if extent.start < 0 or (extent.HasField("length") and length < 0):
+                raise InvalidArgumentError(f"A slice has extent {extent.start},{length}")
+            extents.append((extent.start, length))
+        return TensorSlice(tuple(extents))
+
+    def to_proto(self) -> TensorSliceProto:
+        """The slice as a TensorSliceProto."""
+        proto = TensorSliceProto()
+        for start, length in self.extents:
+            extent = proto.extent.add()
+            if length != ALL:
+                extent.start, extent.length = start, length
+        return proto
+
+    @property
+    def rank(self) -> int:
+        """The number of dimensions."""
+        return len(self.extents)
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether it is all of a tensor of any shape."""
+        return all(length == ALL for _, length in self.extents)
+
+    def shape_of(self, shape: Sequence[int]) -> tuple[int, ...]:
+        """The shape of this slice of a tensor of a shape.
+
+        Raises:
+            InternalError: the slice has another rank, or reaches beyond the tensor.
+        """
+        if len(shape) != self.rank:
+            raise InternalError(f"Mismatching ranks: shape = {TensorShape(shape)}, slice = {self}")
+        for axis, ((start, length), size) in enumerate(zip(self.extents, shape, strict=True)):
+            if length != ALL and start + length > size:
+                raise InternalError(
+                    f"Extent in dimension {axis} out of bounds: shape = {TensorShape(shape)}, "
+                    f"slice = {self}"
+                )
+        lengths = [length for _, length in self.extents]
+        return tuple([s if n == ALL else n for n, s in zip(lengths, shape, strict=True)])
+
+    def index(self) -> tuple[slice, ...]:
+        """The slice as an index of an array."""
+        return tuple(
+            [
+                slice(None) if length == ALL else slice(start, start + length)
+                for start, length in self.extents
+            ]
+        )
+
+    def within(self, shape: Sequence[int]) -> TensorSlice:
+        """The same slice of a tensor of a shape, with ALL spelt out."""
+        return TensorSlice(
+            tuple(
+                [
+                    (0, size) if length == ALL else (start, length)
+                    for (start, length), size in zip(self.extents, shape, strict=True)
+                ]
+            )
+        )
+
+    def __str__(self) -> str:
+        parts = ["-" if length == ALL else f"{start},{length}" for start, length in self.extents]
+        return ":".join(parts)
+
+
+def parse_shape_and_slice(text: str) -> tuple[tuple[int, ...], TensorSlice, tuple[int, ...]]:
+    """The shape of a tensor, a slice of it, and the shape of the slice: `3 4 -:0,2` means [3, 2] of [3, 4].
+
+    Raises:
+        InvalidArgumentError: the text has another form.
+        InternalError: the slice does not fit the shape.
+    """
+    *sizes, slice_text = text.split(" ")
+    if not sizes:
+        raise InvalidArgumentError(
+            f"Need least two elements in shape_and_slice specification: {text}"
+        )
+    tensor_slice = TensorSlice.parse(slice_text)
+    shape = tuple([_size(size, text) for size in sizes])
+    return shape, tensor_slice, tensor_slice.shape_of(shape)
+
+
+def _size(size: str, text: str) -> int:
+    if not _INTEGER.fullmatch(size):
+        raise InvalidArgumentError(f"Non numerical dimension in shape_and_slice: {text}")
+    if int(size) < 0:
+        raise InvalidArgumentError(f"Negative dimension in shape_and_slice: {text}")
+    return int(size)
+
+
+def _extent(part: str, text: str) -> tuple[int, int]:
+    """Start and length of a slice in one dimension."""
+    if part == "-":
+        return 0, ALL
+    numbers = [number for number in part.split(",") if number]
+    if len(numbers) != 2 or not all(map(_INTEGER.fullmatch, numbers)):
+        raise InvalidArgumentError(
+            f"Expected a pair of numbers or '-' but got '{part}': string = {text}"
+        )
+    start, length = map(int, numbers)
+    if start < 0 or length <= 0:
+        raise InvalidArgumentError(
+            "Expected non-negative start and positive length but got "
+            f"start = {start}, length = {length}: string = {text}"
+        )
+    return start, length
