@@ -19,7 +19,7 @@ import numpy as np
 
 from opkernel.cli.exit_status import WrongUse
 from opkernel.device.allocation import check_allocation
-from opkernel.errors import OpError
+from opkernel.errors import OpError, ResourceExhaustedError
 from opkernel.types import DataType
 
 __all__ = ["expression_value"]
@@ -69,9 +69,9 @@ def expression_value(text: str) -> Any:
         raise WrongUse(f"--input_exprs: {text!r} is no expression: {reason}") from error
     try:
         return _Expression(text.strip()).value(tree.body)
-    except OpError:
+    except ResourceExhaustedError:
         raise
-    except (TypeError, ValueError, ArithmeticError, RecursionError) as error:
+    except (OpError, TypeError, ValueError, ArithmeticError, RecursionError) as error:
         raise WrongUse(f"--input_exprs: {text!r}: {error}") from error
 
 
@@ -180,8 +180,8 @@ def _full(shape: Any, fill_value: Any, dtype: Any = None) -> Any:
     return np.full(shape, fill_value, dtype)
 
 
-def _arange(*limits: Any, dtype: Any = None) -> Any:
-    start, stop, step = {1: (0, *limits, 1), 2: (*limits, 1), 3: limits}[len(limits)]
+def _arange(start: Any, stop: Any = None, step: Any = 1, dtype: Any = None) -> Any:
+    start, stop = (0, start) if stop is None else (start, stop)
     _check(max(math.ceil((stop - start) / step), 0), dtype or np.result_type(start, stop, step))
     return np.arange(start, stop, step, dtype)
 
