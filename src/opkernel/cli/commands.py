@@ -12,7 +12,11 @@ __all__ = ["commands"]
 
 
 def _prepare(command: click.Command) -> None:
-    """Add the options that all commands take."""
+    """Add the options that all commands take, to each command of a group."""
+    if isinstance(command, click.Group):
+        for subcommand in command.commands.values():
+            _prepare(subcommand)
+        return
     add_library(command)
     add_limits(command)  # around the import of libraries, too
     add_color(command)
@@ -22,6 +26,7 @@ def _prepare(command: click.Command) -> None:
     cls=Commands,
     modules={
         "check": "check",
+        "checkpoint": "checkpoint",
         "decompile": "decompile",
         "doctor": "doctor",
         "explain": "explain",
