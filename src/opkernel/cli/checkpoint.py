@@ -120,7 +120,7 @@ def diff(path: str, other: str, atol: float, rtol: float, as_json: bool) -> None
     """Compare two checkpoints: keys, types, shapes and values. The exit status is 1 if they differ."""
     with opened(path) as first, opened(other) as second:
         found = [*_differences(first, second, atol, rtol)]
-        compared = len(first.keys() & second.keys())
+        compared = sum(key in second for key in first)
     if as_json:
         print_json([{"key": key, "difference": what} for key, what in found])
     elif found:
@@ -305,7 +305,8 @@ def _numeric_difference(
 
 def _exported(reader: CheckpointReader, output: str) -> list[str]:
     """The keys of all tensors that a file can hold; a line tells of the others."""
-    keys, left_out = [], []
+    keys: list[str] = []
+    left_out: list[str] = []
     for key in reader:
         is_held = reader.dtype(key) is not DataType.DT_STRING or output.endswith(".npz")
         (keys if is_held and not key.startswith("_CHECKPOINTABLE") else left_out).append(key)

@@ -183,7 +183,8 @@ def _full(shape: Any, fill_value: Any, dtype: Any = None) -> Any:
 def _arange(start: Any, stop: Any = None, step: Any = 1, dtype: Any = None) -> Any:
     start, stop = (0, start) if stop is None else (start, stop)
     _check(max(math.ceil((stop - start) / step), 0), dtype or np.result_type(start, stop, step))
-    return np.arange(start, stop, step, dtype)
+    arange: Any = np.arange
+    return arange(start, stop, step, dtype)
 
 
 def _linspace(
