@@ -6,6 +6,7 @@ from opkernel import device as device
 from opkernel import drawing as drawing
 from opkernel import errors as errors
 from opkernel import graph as graph
+from opkernel import interop as interop
 from opkernel import kernel as kernel
 from opkernel import opdef as opdef
 from opkernel import ops as ops
@@ -25,6 +26,7 @@ from opkernel.checkpoint import latest_checkpoint as latest_checkpoint
 from opkernel.checkpoint import list_variables as list_variables
 from opkernel.checkpoint import load_checkpoint as load_checkpoint
 from opkernel.custom_ops import op as op
+from opkernel.device.permissions import Permissions as Permissions
 from opkernel.gradients import IndexedSlices as IndexedSlices
 from opkernel.gradients import IndexedSlicesValue as IndexedSlicesValue
 from opkernel.gradients import gradients as gradients
@@ -44,6 +46,8 @@ from opkernel.graph import placeholder as placeholder
 from opkernel.graph import save_graph as save_graph
 from opkernel.graph import switch_case as switch_case
 from opkernel.graph import while_loop as while_loop
+from opkernel.interop import load as load
+from opkernel.interop import load_as_session as load_as_session
 from opkernel.kernel import AsyncOpKernel as AsyncOpKernel
 from opkernel.kernel import CancellationManager as CancellationManager
 from opkernel.kernel import KernelContract as KernelContract

@@ -6237,7 +6237,8 @@ def InitializeTableFromTextFile(
     delimiter: str | bytes = '\t',
     offset: int = 0,
     name: str | None = None,
-) -> opkernel.graph.Operation | None: ...
+) -> opkernel.graph.Operation | None:
+    """Fills a table from the lines of a file. The indexes choose the column of keys and values; -2 is the whole line, -1 its number."""
 
 def InitializeTableFromTextFileV2(
     *,
@@ -6249,7 +6250,8 @@ def InitializeTableFromTextFileV2(
     delimiter: str | bytes = '\t',
     offset: int = 0,
     name: str | None = None,
-) -> opkernel.graph.Operation | None: ...
+) -> opkernel.graph.Operation | None:
+    """Fills a table from the lines of a file. The indexes choose the column of keys and values; -2 is the whole line, -1 its number."""
 
 def InitializeTableV2(
     *,
@@ -7360,7 +7362,8 @@ def MatchingFiles(
     *,
     pattern: _Input,
     name: str | None = None,
-) -> _Tensor: ...
+) -> _Tensor:
+    """The names of the files that match patterns (`*`, `?`, `[...]`), sorted."""
 
 def MatchingFilesDataset(
     *,
@@ -7740,7 +7743,8 @@ def MergeV2Checkpoints(
     delete_old_dirs: bool = True,
     allow_missing_files: bool = False,
     name: str | None = None,
-) -> opkernel.graph.Operation | None: ...
+) -> opkernel.graph.Operation | None:
+    """Makes one checkpoint of several, whose files it takes over."""
 
 def Mfcc(
     *,
@@ -10455,7 +10459,8 @@ def ReadFile(
     *,
     filename: _Input,
     name: str | None = None,
-) -> _Tensor: ...
+) -> _Tensor:
+    """The content of a file."""
 
 def ReadVariableOp(
     *,
@@ -10801,7 +10806,8 @@ def RegexFullMatch(
     input: _Input,
     pattern: _Input,
     name: str | None = None,
-) -> _Tensor: ...
+) -> _Tensor:
+    """Whether all of each string matches a regular expression of RE2."""
 
 def RegexReplace(
     *,
@@ -11722,7 +11728,8 @@ def Restore(
     dt: _Type,
     preferred_shard: int = -1,
     name: str | None = None,
-) -> _Tensor: ...
+) -> _Tensor:
+    """Restores a tensor from a checkpoint of format V1 or V2."""
 
 def RestoreSlice(
     *,
@@ -11732,7 +11739,8 @@ def RestoreSlice(
     dt: _Type,
     preferred_shard: int = -1,
     name: str | None = None,
-) -> _Tensor: ...
+) -> _Tensor:
+    """Restores a slice of a tensor from a checkpoint of format V1 or V2."""
 
 def RestoreV2(
     *,
@@ -11741,7 +11749,8 @@ def RestoreV2(
     shape_and_slices: _Input,
     dtypes: collections.abc.Sequence[_Type],
     name: str | None = None,
-) -> list[_Tensor]: ...
+) -> list[_Tensor]:
+    """Restores tensors, or slices of them, from a checkpoint of format V2 or V1."""
 
 def Restrict(
     *,
@@ -12531,7 +12540,8 @@ def Save(
     tensor_names: _Input,
     data: collections.abc.Sequence[_Input],
     name: str | None = None,
-) -> opkernel.graph.Operation | None: ...
+) -> opkernel.graph.Operation | None:
+    """Saves tensors in the format V1."""
 
 def SaveDataset(
     *,
@@ -12564,7 +12574,8 @@ def SaveSlices(
     shapes_and_slices: _Input,
     data: collections.abc.Sequence[_Input],
     name: str | None = None,
-) -> opkernel.graph.Operation | None: ...
+) -> opkernel.graph.Operation | None:
+    """Saves slices of tensors in the format V1."""
 
 def SaveV2(
     *,
@@ -12573,7 +12584,8 @@ def SaveV2(
     shape_and_slices: _Input,
     tensors: collections.abc.Sequence[_Input],
     name: str | None = None,
-) -> opkernel.graph.Operation | None: ...
+) -> opkernel.graph.Operation | None:
+    """Saves tensors, or slices of larger ones, in the format V2."""
 
 def ScalarSummary(
     *,
@@ -13062,14 +13074,16 @@ def ShardedFilename(
     shard: _Input,
     num_shards: _Input,
     name: str | None = None,
-) -> _Tensor: ...
+) -> _Tensor:
+    """The name of one part: `basename-00003-of-00010`."""
 
 def ShardedFilespec(
     *,
     basename: _Input,
     num_shards: _Input,
     name: str | None = None,
-) -> _Tensor: ...
+) -> _Tensor:
+    """The pattern of the names of all parts: `basename-?????-of-00010`."""
 
 def ShuffleAndRepeatDataset(
     *,
@@ -14822,7 +14836,8 @@ def StaticRegexFullMatch(
     input: _Input,
     pattern: str | bytes,
     name: str | None = None,
-) -> _Tensor: ...
+) -> _Tensor:
+    """RegexFullMatch with an expression that is known when the graph is made."""
 
 def StaticRegexReplace(
     *,
@@ -15040,7 +15055,8 @@ def StringToHashBucketFast(
     input: _Input,
     num_buckets: int,
     name: str | None = None,
-) -> _Tensor: ...
+) -> _Tensor:
+    """The number of the bucket of each string: its FarmHash fingerprint modulo `num_buckets`."""
 
 def StringToHashBucketStrong(
     *,
@@ -16943,7 +16959,8 @@ def WriteFile(
     filename: _Input,
     contents: _Input,
     name: str | None = None,
-) -> opkernel.graph.Operation | None: ...
+) -> opkernel.graph.Operation | None:
+    """Writes a file, and makes the directories that it needs. A file of that name is replaced."""
 
 def WriteGraphSummary(
     *,

@@ -31,7 +31,7 @@ READERS = {
     "stubs": ["OPS"],
 }
 """The commands that read a file, with what they need."""
-READ_NO_FILE = {"doctor", "kernels", "new", "test"}
+READ_NO_FILE = {"checkpoint", "doctor", "kernels", "new", "test"}
 
 
 def run(stdin: bytes, *arguments: object) -> Result:
@@ -102,6 +102,7 @@ def test_errors_call_it_by_its_name() -> None:
     done = run(b"\x1f\x8b\x08\0", "show", "-")
     assert done.exit_code == 1
     assert done.output == (
-        "Error: INVALID_ARGUMENT: standard input is a gzip archive, not a GraphDef; unpack it first\n"
+        "Error: INVALID_ARGUMENT: standard input is a gzip archive, not a GraphDef; if it is the archive of a "
+        "SavedModel, opkernel.load('standard input') takes it as it is\n"
     )
     assert run(b"", "run", "-").output == "Error: DATA_LOSS: standard input is empty (0 bytes)\n"

@@ -334,7 +334,7 @@ def _write_safetensors(output: str, reader: CheckpointReader, keys: Sequence[str
         raise FailedPreconditionError(
             "Writing .safetensors needs the library safetensors: pip install 'opkernel[safetensors]'"
         ) from error
-    tensors = {}
+    tensors: dict[str, Any] = {}
     for key in keys:
         name = _SAFETENSORS_TYPES.get(reader.dtype(key).tf_name)
         if name is None:

@@ -12,10 +12,11 @@ __all__ = ["commands"]
 
 
 def _prepare(command: click.Command) -> None:
-    """Add the options that all commands take, to each command of a group."""
+    """Add the options that all commands take; the commands of a group meet no ops."""
     if isinstance(command, click.Group):
         for subcommand in command.commands.values():
-            _prepare(subcommand)
+            add_limits(subcommand)
+            add_color(subcommand)
         return
     add_library(command)
     add_limits(command)  # around the import of libraries, too

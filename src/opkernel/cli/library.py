@@ -12,7 +12,7 @@ from opkernel.errors import FailedPreconditionError
 
 __all__ = ["HINT", "WITHOUT_LIBRARIES", "add_library", "import_library"]
 
-WITHOUT_LIBRARIES = frozenset({"check", "history", "new", "stubs"})
+WITHOUT_LIBRARIES = frozenset({"check", "checkpoint", "history", "new", "stubs"})
 """The commands that look at none but the ops that they are given, or at files."""
 
 HINT = "--library names the file or module that registers such ops"

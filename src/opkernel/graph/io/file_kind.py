@@ -36,6 +36,7 @@ class FileKind(Enum):
     JSON = "a JSON document"
     GIT_LFS = "a Git LFS pointer, in place of the file that it stands for"
     GZIP = "a gzip archive"
+    TAR = "a tar archive"
     ZIP = "a ZIP archive"
     KERAS = "a Keras model (.keras)"
     NUMPY = "NumPy arrays (.npy or .npz)"
@@ -61,6 +62,7 @@ _MAGIC = (
     (0, b"PK\x05\x06", FileKind.ZIP),
     (0, b"\x93NUMPY", FileKind.NUMPY),
     (4, b"TFL3", FileKind.TFLITE),
+    (257, b"ustar", FileKind.TAR),
     (0, b"version https://git-lfs", FileKind.GIT_LFS),
 )
 _PICKLE_STARTS = (b"\x80\x02", b"\x80\x03", b"\x80\x04\x95", b"\x80\x05\x95")

@@ -12,16 +12,14 @@ from typing import TYPE_CHECKING
 
 from google.protobuf.message import EncodeError
 
-from opkernel.device.budget import current_budget
 from opkernel.errors import (
     DataLossError,
     InvalidArgumentError,
-    NotFoundError,
     OpError,
-    PermissionDeniedError,
 )
 from opkernel.graph.core.graph import Graph
 from opkernel.graph.io.importer import GraphImporter, ImportOptions
+from opkernel.graph.io.message_files import file_error, parse_text, read_file
 from opkernel.graph.io.wire_scan import LENGTH, Truncated, scan_fields
 from opkernel.proto import DecodeError, GraphDef, NodeDef
 
@@ -31,28 +29,7 @@ if TYPE_CHECKING:
 __all__ = ["load_graph", "load_graph_def", "save_graph", "serialized_graph_def"]
 
 _TEXT_ENDINGS = (".pbtxt", ".txt", ".textproto")
-_MAX_BYTES = 2**31 - 1
 _PART_NAMES = {1: "node", 2: "library", 3: "version", 4: "versions", 5: "debug_info"}
-_FREEZE = (
-    "; freeze the function to run with TensorFlow's convert_variables_to_constants_v2 and save "
-    "its graph as a GraphDef"
-)
-_NEXT_STEP = {
-    "GZIP": "; unpack it first",
-    "ZIP": "; unpack it first",
-    "SAVED_MODEL": _FREEZE,
-    "SAVED_MODEL_FILE": _FREEZE,
-    "SAVED_MODEL_TEXT": _FREEZE,
-    "KERAS": _FREEZE,
-    "HDF5": _FREEZE,
-    "META_GRAPH": "; save its graph_def by itself",
-    "META_GRAPH_TEXT": "; save its graph_def by itself",
-    "GIT_LFS": "; fetch the file with `git lfs pull`",
-    "HTML": "; download the file itself",
-}
-"""By the names of kinds of files."""
-_MOST_NAMED = 3
-"""The files of a directory that a message names."""
 _HEAD = 1 << 10
 """The bytes that say whether a file begins with a node."""
 
@@ -100,7 +77,7 @@ def load_graph_def(path: str | os.PathLike[str]) -> GraphDef:
     """
     if _begins_with_node(path):
         with suppress(DecodeError):
-            return GraphDef.FromString(_read(path))
+            return GraphDef.FromString(read_file(path))
     return _load_other(path)
 
 
@@ -126,14 +103,13 @@ def _load_other(path: str | os.PathLike[str]) -> GraphDef:
     if kind is FileKind.EMPTY:
         raise DataLossError(f"{path} is empty (0 bytes)")
     if kind is FileKind.GRAPH_DEF_TEXT:
-        return _parse_text(path, _read(path))
+        return parse_text(path, read_file(path), GraphDef)
     if kind not in (FileKind.GRAPH_DEF, FileKind.UNKNOWN):
-        raise InvalidArgumentError(
-            f"{path} is {kind}, not a GraphDef{_NEXT_STEP.get(kind.name, '')}"
-            f"{_models_within(path) if kind is FileKind.DIRECTORY else ''}"
-        )
+        from opkernel.graph.io.next_step import next_step
+
+        raise InvalidArgumentError(f"{path} is {kind}, not a GraphDef{next_step(path, kind)}")
     not_a_graph = InvalidArgumentError(f"{path} is not a GraphDef: it is {kind}")
-    data = _read(path)
+    data = read_file(path)
     try:
         graph_def = GraphDef.FromString(data)
     except DecodeError as error:
@@ -141,13 +117,6 @@ def _load_other(path: str | os.PathLike[str]) -> GraphDef:
     if kind is FileKind.UNKNOWN and not graph_def.node:
         raise not_a_graph
     return graph_def
-
-
-def _models_within(directory: str | os.PathLike[str]) -> str:
-    """What a message says of the files in a directory that may hold a GraphDef."""
-    names = sorted(name for name in os.listdir(directory) if name.endswith((".pb", ".pbtxt")))
-    paths = [os.path.join(directory, name) for name in names[:_MOST_NAMED]]
-    return f"; perhaps you mean {' or '.join(paths)}" if paths else ""
 
 
 def save_graph(graph: Graph | GraphDef, path: str | os.PathLike[str]) -> None:
@@ -169,7 +138,7 @@ def save_graph(graph: Graph | GraphDef, path: str | os.PathLike[str]) -> None:
         with open(path, "wb") as file:
             file.write(data)
     except OSError as error:
-        raise _file_error(path, error) from error
+        raise file_error(path, error) from error
 
 
 def serialized_graph_def(graph_def: GraphDef) -> bytes:
@@ -182,50 +151,6 @@ def serialized_graph_def(graph_def: GraphDef) -> bytes:
         return graph_def.SerializeToString(deterministic=True)
     except (EncodeError, ValueError) as error:
         raise InvalidArgumentError(f"The graph cannot be written as a GraphDef: {error}") from error
-
-
-def _read(path: str | os.PathLike[str]) -> bytes:
-    try:
-        size = os.stat(path).st_size
-        if size > _MAX_BYTES:
-            raise InvalidArgumentError(
-                f"{path} is too large: {size} bytes, and a protocol buffer has at most {_MAX_BYTES}"
-            )
-        budget = current_budget()
-        if budget is not None:
-            budget.check_memory(size, f"the content of {path}")
-        with open(path, "rb") as file:
-            return file.read()
-    except OSError as error:
-        raise _file_error(path, error) from error
-
-
-def _file_error(path: str | os.PathLike[str], error: OSError) -> OpError:
-    kind = PermissionDeniedError if isinstance(error, PermissionError) else NotFoundError
-    return kind(f"{path}: {error.strerror or error}")
-
-
-def _parse_text(path: str | os.PathLike[str], data: bytes) -> GraphDef:
-    from google.protobuf import text_format  # slow to import, and seldom needed
-
-    try:
-        parsed = text_format.Parse(data.decode(), GraphDef())
-        return GraphDef.FromString(parsed.SerializeToString())  # refuses what nests too deep
-    except text_format.ParseError as error:
-        line = error.GetLine()
-        place = "" if line is None else f" in line {line}"
-        raise InvalidArgumentError(
-            f"{path} is not a valid GraphDef in text format: error{place}: {error}"
-        ) from error
-    except UnicodeDecodeError as error:
-        line = data.count(b"\n", 0, error.start) + 1
-        raise InvalidArgumentError(
-            f"{path} is not a valid GraphDef in text format: line {line} is not UTF-8"
-        ) from error
-    except (RecursionError, ValueError, DecodeError, EncodeError) as error:
-        raise InvalidArgumentError(
-            f"{path} is not a valid GraphDef in text format: {error}"
-        ) from error
 
 
 def _damage(path: str | os.PathLike[str], data: bytes) -> OpError:

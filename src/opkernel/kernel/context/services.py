@@ -12,6 +12,7 @@ import numpy as np
 
 from opkernel.device.allocator_attributes import AllocatorAttributes
 from opkernel.device.device import Device
+from opkernel.device.permissions import Permissions
 from opkernel.errors import FailedPreconditionError, InternalError
 from opkernel.kernel.context.params import ContextParams, FrameAndIter
 from opkernel.kernel.op_kernel import OpKernel
@@ -71,6 +72,11 @@ class ContextServices:
     def session_state(self) -> Any:
         """Tensors that outlive the step, by handle."""
         return self.step.session_state
+
+    @property
+    def permissions(self) -> Permissions:
+        """Which files the kernel may read and write; it asks before it opens one."""
+        return self.step.permissions
 
     @property
     def tensor_store(self) -> Any:

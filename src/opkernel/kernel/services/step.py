@@ -8,6 +8,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
+from opkernel.device.permissions import NO_PERMISSIONS, Permissions
+
 if TYPE_CHECKING:
     from opkernel.kernel.services.cancellation import CancellationManager
     from opkernel.kernel.services.collective import CollectiveExecutor
@@ -31,6 +33,7 @@ class Step:
         session_handle: The name of the session; empty where there is none.
         session_metadata: The metadata that the session's owner has given.
         session_state: Tensors that outlive the step, by handle.
+        permissions: Which files its kernels may read and write.
         tensor_store: Tensors that are to outlive the step, by name.
         step_container: Resources of this step alone, gone at its end.
         resource_manager: The resources that steps share; the device's manager if None.
@@ -59,6 +62,7 @@ class Step:
     session_handle: str = ""
     session_metadata: Any = None
     session_state: Any = None
+    permissions: Permissions = NO_PERMISSIONS
     tensor_store: Any = None
     step_container: ScopedStepContainer | None = None
     resource_manager: ResourceMgr | None = None

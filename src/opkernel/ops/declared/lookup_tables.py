@@ -8,6 +8,4 @@ from opkernel.ops.declared.input_ranks import checked_no_outputs
 
 SHAPE_FNS: dict[str, OpShapeInferenceFn] = {
     "InitializeTableFromDataset": checked_no_outputs("00"),
-    "InitializeTableFromTextFile": checked_no_outputs("h0"),
-    "InitializeTableFromTextFileV2": checked_no_outputs("00"),
 }

@@ -146,8 +146,7 @@ class HashTable(MutableHashTable):
             raise InvalidArgumentError("keys and values cannot be empty tensors.")
         with self._lock:
             if not self._is_initialized:
-                for key, value in zip(flat_keys(keys), values.reshape(-1), strict=True):
-                    self._insert_new(key, value)
+                self._fill(flat_keys(keys), values.reshape(-1))
                 self._is_initialized = True
             elif keys.size != self.size:
                 raise FailedPreconditionError("Table was already initialized with different data.")
@@ -156,6 +155,13 @@ class HashTable(MutableHashTable):
         if not self._is_initialized:
             raise AbortedError("HashTable is not initialized.")
         return super().export_values()
+
+    def _fill(self, keys: list[Any], values: Any) -> None:
+        if not self._rows and len({*keys}) == len(keys):
+            self._insert(keys, values)
+            return
+        for key, value in zip(keys, values, strict=True):
+            self._insert_new(key, value)
 
     def _insert_new(self, key: Any, value: Any) -> None:
         row = self._rows.get(key)

@@ -15,6 +15,7 @@ import numpy as np
 from opkernel.device import device_factory
 from opkernel.device.budget import current_budget
 from opkernel.device.local_device import LocalDevice, eager_device
+from opkernel.device.permissions import OWN_CODE
 from opkernel.errors import InvalidArgumentError, UnimplementedError
 from opkernel.graph.core.definition_site import capture_site, format_site
 from opkernel.kernel import (
@@ -65,6 +66,8 @@ class _EagerStep(RunStep):
     """The step of one call. Resources of a step outlive it: all calls share one container."""
 
     __slots__ = ()
+
+    permissions = OWN_CODE
 
     @property
     def step_container(self) -> ScopedStepContainer:  # type: ignore[override]  # as RunStep

@@ -18,9 +18,11 @@ from functools import cached_property
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
+from opkernel.checkpoint.reader_cache import CheckpointReaderCache
 from opkernel.device.allocation import current_allocation_limit
 from opkernel.device.budget import Budget, current_budget
 from opkernel.device.local_device import DeviceAttributes
+from opkernel.device.permissions import NO_PERMISSIONS, Permissions
 from opkernel.errors import (
     CancelledError,
     FailedPreconditionError,
@@ -89,6 +91,7 @@ class Session:
         inter_op_threads: so many threads of its own compute expensive kernels side by side: the
             config's `inter_op_parallelism_threads` with `use_per_session_threads`, in short.
         optimize: the `optimize` of the config, in short.
+        permissions: which files the graph may read and write; none where not given.
         providers: the `providers` of the config, in short.
 
     Raises:
@@ -106,6 +109,7 @@ class Session:
         executor_type: str = "",
         inter_op_threads: int = 0,
         optimize: Passes | None = None,
+        permissions: Permissions = NO_PERMISSIONS,
         providers: Sequence[str] | None = None,
     ) -> None:
         config = _DEFAULTS if config is None else SessionConfig.of(config)
@@ -152,6 +156,8 @@ class Session:
             config.log_memory,
             config.inter_op_parallelism_threads < 0,
             self._params.executor_type,
+            permissions,
+            CheckpointReaderCache(),
         )
         self._timeout_s = config.operation_timeout_in_ms / 1000 or None
         self._set_graph(get_default_graph() if graph is None else graph)

@@ -12,6 +12,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from opkernel import kernel  # most steps have no services, which are loaded with them
+from opkernel.device.permissions import NO_PERMISSIONS, Permissions
 from opkernel.errors import CancelledError, DeadlineExceededError, OpError
 from opkernel.kernel import CancellationManager, Step
 from opkernel.records import dataclass
@@ -60,6 +61,8 @@ class SessionServices:
         log_memory: Whether what kernels allocate is logged.
         run_all_kernels_inline: Whether all kernels run on the thread that runs the step.
         executor_type: The registered name of the executor; empty for the default one.
+        permissions: Which files kernels may read and write.
+        slice_reader_cache: Keeps readers of checkpoints open between steps.
     """
 
     handle: str = ""
@@ -72,6 +75,8 @@ class SessionServices:
     log_memory: bool = False
     run_all_kernels_inline: bool = False
     executor_type: str = ""
+    permissions: Permissions = NO_PERMISSIONS
+    slice_reader_cache: Any = None
 
 
 _NO_SESSION = SessionServices()
@@ -174,6 +179,16 @@ class RunStep(Step):
     def session_state(self) -> SessionState | None:
         """The tensors that outlive the step, by handle."""
         return self._session.state
+
+    @property
+    def permissions(self) -> Permissions:  # type: ignore[override]  # read-only
+        """Which files kernels may read and write."""
+        return self._session.permissions
+
+    @property
+    def slice_reader_cache(self) -> Any:
+        """Keeps readers of checkpoints open between steps."""
+        return self._session.slice_reader_cache
 
     @property
     def collective_executor(self) -> CollectiveExecutor:  # type: ignore[override]  # read-only

@@ -1,0 +1,61 @@
+"""CheckpointReaderCache: readers of checkpoints that stay open between steps.
+
+Source: TensorFlow core/util/tensor_slice_reader_cache.cc.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from opkernel.checkpoint.checkpoint_reader import CheckpointReader
+
+__all__ = ["CheckpointReaderCache"]
+
+_MAX_READERS = 8
+
+
+class CheckpointReaderCache:
+    """The readers that were used last; used from any thread.
+
+    A reader is opened anew once one of the checkpoint's files has changed.
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._readers: dict[str, tuple[object, CheckpointReader]] = {}
+
+    def get(
+        self, path: str, files: list[str], open_reader: Callable[[str], CheckpointReader]
+    ) -> CheckpointReader:
+        """The reader of a checkpoint, which is not to be closed.
+
+        Args:
+            path: Its prefix.
+            files: Those of its files that tell whether it is the same as before.
+            open_reader: Opens it.
+        """
+        state = [_state(file) for file in files]
+        with self._lock:
+            known = self._readers.pop(path, None)
+            if known is not None and known[0] == state:
+                self._readers[path] = known
+                return known[1]
+        reader = open_reader(path)
+        with self._lock:
+            self._readers[path] = state, reader
+            while len(self._readers) > _MAX_READERS:
+                # Its files are closed with the last reference to it: a step may still read.
+                del self._readers[next(iter(self._readers))]
+        return reader
+
+
+def _state(file: str) -> object:
+    try:
+        status = os.stat(file)
+    except OSError:
+        return None
+    return status.st_mtime_ns, status.st_size, status.st_ino

@@ -1,0 +1,152 @@
+"""load: a model from a file or directory, whichever way it was saved."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+from opkernel.checkpoint.loading import checkpoint_exists
+from opkernel.device.permissions import NO_PERMISSIONS, Permissions
+from opkernel.errors import DataLossError, InvalidArgumentError
+from opkernel.graph.io.file_kind import FileKind, file_kind
+from opkernel.graph.io.message_files import parse_text, read_file
+from opkernel.graph.io.next_step import next_step
+from opkernel.interop.archives import UnpackedArchive
+from opkernel.interop.saved_model.saved_model_files import SavedModelFiles
+from opkernel.interop.session_model import SessionModel
+from opkernel.proto import DecodeError, MetaGraphDef
+
+if TYPE_CHECKING:
+    from opkernel.interop.loaded_model import LoadedModel
+
+__all__ = ["load", "load_as_session", "saved_model_files"]
+
+Tags = Iterable[str] | str | None
+
+_ARCHIVES = (FileKind.ZIP, FileKind.GZIP, FileKind.TAR)
+_SAVED_MODEL_FILES = (FileKind.SAVED_MODEL_FILE, FileKind.SAVED_MODEL_TEXT)
+_META_GRAPHS = (FileKind.META_GRAPH, FileKind.META_GRAPH_TEXT)
+
+
+def load(
+    path: str | os.PathLike[str], *, tags: Tags = None, permissions: Permissions | None = None
+) -> LoadedModel | SessionModel:
+    """Load a model.
+
+    A SavedModel of TF2 becomes a LoadedModel, with the objects, functions and variables that were
+    saved. One of TF1, and a MetaGraph file (`model.ckpt.meta`), becomes a SessionModel. Both have
+    `signatures`, `variables` and `trainable_variables`; both read the values when they are first used.
+
+    Args:
+        path: The directory of a SavedModel or the file in it, an archive of such a directory
+            (`.tar.gz`, `.tar`, `.zip`), or a MetaGraph file beside its checkpoint.
+        tags: The tags of the MetaGraph to take, where there are several; see
+            `SavedModelFiles.meta_graph`.
+        permissions: What the graphs of the model may read and write besides their own variables and
+            assets.
+
+    Raises:
+        NotFoundError: there is no such file, or no MetaGraph with these tags.
+        InvalidArgumentError: the file is something else.
+        DataLossError: the file is damaged.
+    """
+    files = _opened(path)
+    if files is not None:
+        meta_graph = files.meta_graph(tags)
+        if meta_graph.object_graph_def.nodes:
+            from opkernel.interop.loaded_model import LoadedModel  # which SessionModels do without
+
+            return LoadedModel(files, meta_graph, permissions or NO_PERMISSIONS)
+    return _as_session(path, files, tags, permissions)
+
+
+def load_as_session(
+    path: str | os.PathLike[str], *, tags: Tags = None, permissions: Permissions | None = None
+) -> SessionModel:
+    """Load a model as a graph with a session, as TF1 and TensorFlow Serving do it.
+
+    Args and errors are those of `load`.
+    """
+    files = _opened(path)
+    return _as_session(path, files, tags, permissions)
+
+
+def saved_model_files(path: str | os.PathLike[str]) -> SavedModelFiles | None:
+    """The files of a SavedModel, of its archive or its directory; None for files of another kind.
+
+    Raises:
+        NotFoundError, DataLossError, InvalidArgumentError: as `load` does.
+    """
+    return _opened(path)
+
+
+def _opened(path: str | os.PathLike[str]) -> SavedModelFiles | None:
+    """The SavedModel that lies at a path; None for a MetaGraph file."""
+    kind, name = file_kind(path), os.fspath(path)
+    if kind is FileKind.SAVED_MODEL:
+        return SavedModelFiles(name)
+    if kind in _SAVED_MODEL_FILES:
+        return SavedModelFiles(os.path.dirname(os.path.abspath(name)))
+    if kind in _ARCHIVES:
+        archive = UnpackedArchive(name)
+        return SavedModelFiles(archive.model_directory, archive)
+    if kind in _META_GRAPHS:
+        return None
+    raise InvalidArgumentError(
+        f"{path} is {kind}, and neither a SavedModel nor a MetaGraph{next_step(path, kind)}"
+    )
+
+
+def _as_session(
+    path: str | os.PathLike[str],
+    files: SavedModelFiles | None,
+    tags: Tags,
+    permissions: Permissions | None,
+) -> SessionModel:
+    permissions = permissions or NO_PERMISSIONS
+    if files is None:
+        return _of_meta_graph_file(os.fspath(path), permissions)
+    files.check_fingerprint()
+    meta_graph = files.meta_graph(tags)
+    return SessionModel(
+        files.directory,
+        meta_graph,
+        checkpoint=files.variables_prefix,
+        assets=files.assets(meta_graph),
+        permissions=permissions.reading(*files.readable),
+        owner=files,
+    )
+
+
+def _of_meta_graph_file(path: str, permissions: Permissions) -> SessionModel:
+    """The model of a MetaGraph file; its checkpoint lies beside it under the same name."""
+    prefix = os.path.abspath(path.removesuffix(".meta"))
+    files = [f"{prefix}.index", prefix, *_data_files(prefix)]
+    return SessionModel(
+        path,
+        _meta_graph(path),
+        checkpoint=prefix
+        if checkpoint_exists(prefix) and prefix != os.path.abspath(path)
+        else None,
+        permissions=permissions.reading(*files),
+    )
+
+
+def _data_files(prefix: str) -> list[str]:
+    directory, start = os.path.split(prefix)
+    return [
+        os.path.join(directory, name)
+        for name in os.listdir(directory)
+        if name.startswith((f"{start}.data-", f"{start}-"))
+    ]
+
+
+def _meta_graph(path: str) -> MetaGraphDef:
+    data = read_file(path)
+    if file_kind(path) is FileKind.META_GRAPH_TEXT:
+        return parse_text(path, data, MetaGraphDef)
+    try:
+        return MetaGraphDef.FromString(data)
+    except DecodeError as error:
+        raise DataLossError(f"{path} is damaged or truncated") from error

@@ -1,0 +1,1 @@
+"""The SavedModel format: its directory, its MetaGraphs, its object graph."""

@@ -1,0 +1,1 @@
+"""Files: reading and writing them, checkpoints among them. Kernels open what the step permits."""

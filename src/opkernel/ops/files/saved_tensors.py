@@ -1,0 +1,124 @@
+"""What the ops on checkpoints have in common: their lists of names, readers, and slices.
+
+Source: TensorFlow core/kernels/save_restore_tensor.cc, save_restore_v2_ops.cc.
+"""
+
+import glob
+import os
+from typing import Any
+
+from opkernel.checkpoint import (
+    CheckpointReader,
+    TensorSlice,
+    load_checkpoint,
+    parse_shape_and_slice,
+)
+from opkernel.checkpoint.bundle_reader import index_file
+from opkernel.errors import InvalidArgumentError, NotFoundError
+from opkernel.kernel import OpKernelContext
+from opkernel.types import DataType, TensorShape
+
+__all__ = ["check_names", "opened", "restored", "single_text", "slice_of"]
+
+
+def single_text(what: str, value: Any) -> bytes:
+    """The string of a tensor with one element.
+
+    Raises:
+        InvalidArgumentError: it has another number of elements.
+    """
+    if value.size != 1:
+        raise InvalidArgumentError(
+            f"Input {what} should have a single element, got {value.size} instead."
+        )
+    text: bytes = value.reshape(-1)[0]
+    return text
+
+
+def check_names(names: Any, slices: Any, count: int) -> None:
+    """Raise InvalidArgumentError unless there are a name and a slice for each of `count` tensors."""
+    for what, value in (("tensor_names", names), ("shape_and_slices", slices)):
+        if value.ndim != 1:
+            raise InvalidArgumentError(
+                f"Input {what} should be an 1-D tensor, got {TensorShape(value.shape)} instead."
+            )
+    if len(names) != len(slices):
+        raise InvalidArgumentError(
+            f"tensor_names and shape_and_slices have different number of elements: "
+            f"{len(names)} vs. {len(slices)}"
+        )
+    if len(names) != count:
+        raise InvalidArgumentError(f"Got {len(names)} tensor names but {count} tensors.")
+
+
+def slice_of(text: bytes) -> tuple[tuple[int, ...], TensorSlice] | None:
+    """The shape and slice that a `shape_and_slice` means; None for all of a tensor.
+
+    Raises:
+        InvalidArgumentError, InternalError: the text has another form, or does not fit.
+    """
+    if not text:
+        return None
+    shape, tensor_slice, _ = parse_shape_and_slice(text.decode("utf-8", "surrogateescape"))
+    return shape, tensor_slice
+
+
+def opened(ctx: OpKernelContext, pattern: bytes) -> CheckpointReader:
+    """The reader of a checkpoint, by its prefix or by a pattern of the names of its files.
+
+    Raises:
+        PermissionDeniedError: one of its files may not be read.
+        NotFoundError: there is none.
+        DataLossError: it is damaged.
+    """
+    prefix = ctx.permissions.check_read(pattern)
+    files = _files(prefix)
+    for file in files:
+        ctx.permissions.check_read(file)
+    if not files:
+        raise NotFoundError(
+            f"Unsuccessful TensorSliceReader constructor: Failed to find any matching files for "
+            f"{prefix}"
+        )
+    name = prefix if not glob.has_magic(prefix) else files[0].rpartition("-of-")[0][:-6]
+    if ctx.slice_reader_cache is None:
+        return load_checkpoint(name)
+    reader: CheckpointReader = ctx.slice_reader_cache.get(name, files, load_checkpoint)
+    return reader
+
+
+def _files(prefix: str) -> list[str]:
+    """The files of a checkpoint."""
+    if os.path.exists(index_file(prefix)):
+        return [index_file(prefix), *glob.glob(f"{glob.escape(prefix)}.data-?????-of-?????")]
+    if os.path.isfile(prefix):
+        return [prefix]
+    shards = glob.glob(f"{glob.escape(prefix)}-?????-of-?????")
+    return sorted(shards or (glob.glob(prefix) if glob.has_magic(prefix) else ()))
+
+
+def restored(reader: CheckpointReader, name: bytes, text: bytes, dtype: DataType) -> Any:
+    """A tensor of a checkpoint, or the slice of it that a `shape_and_slice` means.
+
+    Raises:
+        NotFoundError: the checkpoint lacks it.
+        InvalidArgumentError: it is of another type or shape.
+        DataLossError: the checkpoint is damaged.
+    """
+    key = name.decode("utf-8", "surrogateescape")
+    stored = reader.dtype(key)
+    if stored is not dtype:
+        raise InvalidArgumentError(
+            f"tensor_name = {key}; expected dtype {dtype.string} does not equal original dtype "
+            f"{stored.string}"
+        )
+    wanted = slice_of(text)
+    if wanted is None:
+        return reader.get(key)
+    shape, tensor_slice = wanted
+    if shape != tuple(reader.shape(key)):
+        raise InvalidArgumentError(
+            f"tensor_name = {key}; shape in shape_and_slice spec {TensorShape(shape)} does not match "
+            f"the shape stored in checkpoint: {reader.shape(key)}"
+        )
+    return reader.get_slice(key, tensor_slice)

@@ -1,0 +1,171 @@
+"""Tables that are filled from a text file: InitializeTableFromTextFile, and V2 of it.
+
+Source: TensorFlow core/ops/lookup_ops.cc, core/kernels/lookup_table_init_op.cc, lookup_util.cc.
+"""
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+
+from opkernel.errors import InvalidArgumentError
+from opkernel.kernel import OpKernel, OpKernelConstruction, OpKernelContext
+from opkernel.opdef import register_op
+from opkernel.ops.declared.input_ranks import checked_no_outputs
+from opkernel.ops.files.whole_files import read_whole
+from opkernel.ops.lookup.lookup_table import LookupInterface
+from opkernel.ops.registration import register_kernel
+from opkernel.ops.resource_op_kernel import resource_of_handle
+from opkernel.ops.strings.elements import in_time
+from opkernel.types import DataType, TensorShape
+
+_WHOLE_LINE, _LINE_NUMBER = -2, -1
+
+for _version, _handle, _ranks in (("", "Ref(string)", "h0"), ("V2", "resource", "00")):
+    register_op(
+        f"InitializeTableFromTextFile{_version}",
+        inputs=[f"table_handle: {_handle}", "filename: string"],
+        attrs=[
+            "key_index: int >= -2",
+            "value_index: int >= -2",
+            "vocab_size: int >= -1 = -1",
+            "delimiter: string = '\\t'",
+            "offset: int = 0",
+        ],
+        shape_fn=checked_no_outputs(_ranks),
+        is_stateful=_version == "V2",
+        traits="reads_files",
+        doc=(
+            "Fills a table from the lines of a file. The indexes choose the column of keys and values; "
+            "-2 is the whole line, -1 its number."
+        ),
+    )
+
+
+@register_kernel("InitializeTableFromTextFile", device="CPU")
+@register_kernel("InitializeTableFromTextFileV2", device="CPU")
+class InitializeTableFromTextFile(OpKernel):
+    """Fills a table."""
+
+    def __init__(self, construction: OpKernelConstruction) -> None:
+        super().__init__(construction)
+        get = construction.get_attr
+        self._columns = get("key_index"), get("value_index")
+        self._vocab_size, self._offset = get("vocab_size"), get("offset")
+        self._delimiter = get("delimiter").encode("utf-8", "surrogateescape")
+        if len(self._delimiter) != 1:
+            raise InvalidArgumentError("delimiter should be only 1 char")
+
+    def compute(self, ctx: OpKernelContext) -> None:
+        name = ctx.input(1)
+        if name.size != 1:
+            raise InvalidArgumentError(
+                f"filename should be a single string, but got {TensorShape(name.shape)}"
+            )
+        path = ctx.permissions.check_read(name.reshape(-1)[0])
+        with resource_of_handle(ctx, LookupInterface) as table:
+            if not table.is_initializable:
+                raise InvalidArgumentError("The table is not initializable")
+            dtypes = table.key_dtype, table.value_dtype
+            for what, column, dtype in zip(("Key", "Value"), self._columns, dtypes, strict=True):
+                _check_column(what, column, dtype)
+            lines = self._lines(path, read_whole(path))
+            values = [
+                self._values(path, column, dtype, lines)
+                for column, dtype in zip(self._columns, dtypes, strict=True)
+            ]
+            table.import_values(*values)
+
+    def _lines(self, path: str, content: bytes) -> list[bytes]:
+        lines = content.replace(b"\r", b"").split(b"\n")
+        if not lines[-1]:
+            lines.pop()
+        if self._vocab_size >= 0:
+            if len(lines) < self._vocab_size:
+                raise InvalidArgumentError(
+                    f"Invalid vocab_size in {path}: expected {self._vocab_size} but got {len(lines)}"
+                )
+            lines = lines[: self._vocab_size]
+        if b"" in lines:
+            raise InvalidArgumentError(
+                f"Invalid content in {path}: empty line found at line {lines.index(b'')}."
+            )
+        return lines
+
+    def _values(self, path: str, column: int, dtype: DataType, lines: list[bytes]) -> Any:
+        """The elements of one column, as a vector."""
+        if column == _LINE_NUMBER:
+            return np.arange(self._offset, self._offset + len(lines), dtype=np.int64)
+        texts = lines if column == _WHOLE_LINE else [*self._column(path, column, lines)]
+        if dtype is DataType.DT_STRING:
+            result = np.empty(len(texts), object)
+            result[:] = texts
+            return result
+        convert = _CONVERSIONS.get(dtype)
+        if convert is None:
+            raise InvalidArgumentError(f"Data type {dtype.string} not supported.")
+        return np.array([*_converted(texts, convert, dtype)], dtype.numpy_dtype)
+
+    def _column(self, path: str, column: int, lines: list[bytes]) -> Iterator[bytes]:
+        wanted = max(self._columns) + 1
+        for number, line in enumerate(in_time(lines)):
+            fields = line.split(self._delimiter)
+            if len(fields) < wanted:
+                raise InvalidArgumentError(
+                    f"Invalid number of columns in {path} line {number} "
+                    f"({line.decode(errors='backslashreplace')}) : expected at least {wanted} got "
+                    f"{len(fields)}"
+                )
+            yield fields[column]
+
+
+def _check_column(what: str, column: int, dtype: DataType) -> None:
+    if column == _LINE_NUMBER and dtype is not DataType.DT_INT64:
+        raise InvalidArgumentError(
+            f"{what} index for line number requires table {what.lower()} dtype of int64, got "
+            f"{dtype.string}"
+        )
+    if column == _WHOLE_LINE and dtype is not DataType.DT_STRING and not dtype.is_integer:
+        raise InvalidArgumentError(
+            f"{what} index for whole line requires string or integer table {what.lower()}, got "
+            f"{dtype.string}"
+        )
+
+
+def _integer(bits: int) -> Callable[[bytes], int]:
+    def convert(text: bytes) -> int:
+        if b"_" in text:
+            raise ValueError
+        number = int(text)
+        if not -(1 << bits - 1) <= number < 1 << bits - 1:
+            raise ValueError
+        return number
+
+    return convert
+
+
+def _float(text: bytes) -> float:
+    if b"_" in text:
+        raise ValueError
+    return float(text)
+
+
+_CONVERSIONS: dict[DataType, Callable[[bytes], float]] = {
+    DataType.DT_INT32: _integer(32),
+    DataType.DT_INT64: _integer(64),
+    DataType.DT_FLOAT: _float,
+    DataType.DT_DOUBLE: _float,
+}
+
+
+def _converted(
+    texts: list[bytes], convert: Callable[[bytes], float], dtype: DataType
+) -> Iterator[float]:
+    for number, text in enumerate(texts):
+        try:
+            yield convert(text)
+        except ValueError:
+            raise InvalidArgumentError(
+                f"Field {text.decode(errors='backslashreplace')} in line {number} is not a valid "
+                f"{dtype.string}."
+            ) from None
