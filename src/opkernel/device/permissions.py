@@ -75,6 +75,15 @@ class Permissions:
             return self
         return Permissions((*self._read, *paths), self._write)
 
+    def joined(self, other: Permissions) -> Permissions:
+        """Those of a function that calls graphs with these and with other permissions.
+
+        The caller's own code may do no more than what it calls; graphs may do what any of them may.
+        """
+        if self is OWN_CODE or other is OWN_CODE:
+            return other if self is OWN_CODE else self
+        return Permissions((*self._read, *other._read), (*self._write, *other._write))
+
     def _checked(self, path: str | bytes, allowed: tuple[str, ...], what: str) -> str:
         resolved = _resolved(path)
         if not any(_is_within(resolved, one) for one in allowed):

@@ -39,6 +39,8 @@ _TRAINABLE = frozenset(
     }
 )
 
+_LOOPS = ("While", "StatelessWhile")
+
 
 def is_trainable(tensor: Tensor) -> bool:
     """Whether a tensor may have a gradient; a variant, whether what it is known to hold may."""
@@ -61,7 +63,10 @@ def held_by(tensor: Tensor) -> list[ShapeAndType]:
     """The known content of a resource or variant."""
     refiner = tensor.graph.refiner
     refiner.add_node(tensor.op)
-    return list(refiner.held_by((tensor.op, tensor.value_index)) or ())
+    held = refiner.held_by((tensor.op, tensor.value_index))
+    if not held and tensor.op.type in _LOOPS:  # which give the resources that they take
+        return held_by(tensor.op.inputs[tensor.value_index])
+    return list(held or ())
 
 
 def constant_value(tensor: Tensor) -> np.ndarray[Any, Any] | None:

@@ -1,3 +1,4 @@
+from opkernel.interop.loaded_model import LoadedModel as LoadedModel
 from opkernel.interop.loading import load as load
 from opkernel.interop.loading import load_as_session as load_as_session
 from opkernel.interop.session_model import SessionModel as SessionModel

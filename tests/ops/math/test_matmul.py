@@ -88,8 +88,8 @@ def test_wrong_shapes(a, b, message):
 
 
 @pytest.mark.parametrize("op", [raw_ops.MatMul, raw_ops.BatchMatMulV2])
-@pytest.mark.parametrize(("dtype", "expected"), [(bfloat16, 1.171875), (float16, 1.1796875)])
-def test_bfloat16_products_drop_the_lower_bits_and_half_rounds(op, dtype, expected):
+@pytest.mark.parametrize(("dtype", "expected"), [(bfloat16, 1.1796875), (float16, 1.1796875)])
+def test_products_of_half_and_bfloat16_round_to_the_nearest(op, dtype, expected):
     x = f32([[1.0859375]]).astype(dtype.numpy_dtype)  # the product is 1.1792603
     product = op(**dict(zip("ab" if op is raw_ops.MatMul else "xy", (x, x), strict=True)))
     assert product.dtype == dtype.numpy_dtype

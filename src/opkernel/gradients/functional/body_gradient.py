@@ -18,6 +18,7 @@ from opkernel.graph import (
     graph_to_function_def,
     instantiate_function,
 )
+from opkernel.graph.edit.loop_variables import further_output_shapes
 from opkernel.graph.functions.call_types import declared_types, misfit
 from opkernel.graph.tracing.func_graph import function_name
 from opkernel.opdef import attr_from_python
@@ -171,7 +172,7 @@ def give_more_results(
     attrs = {**functions, "Tout": attr_from_python(types, "list(type)")}
     if "output_shapes" in op.attr:
         attrs["output_shapes"] = attr_from_python([], "list(shape)")
-    op.set_attrs(attrs)
+    op.set_attrs({**attrs, **further_output_shapes(op, len(further))})
 
 
 def _is_handle(tensor: Tensor) -> bool:

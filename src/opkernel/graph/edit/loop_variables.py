@@ -10,7 +10,7 @@ from opkernel.opdef import attr_from_python
 from opkernel.proto import AttrValue
 from opkernel.types import PartialTensorShape
 
-__all__ = ["add_loop_variables"]
+__all__ = ["add_loop_variables", "further_output_shapes"]
 
 
 def add_loop_variables(
@@ -34,4 +34,16 @@ def add_loop_variables(
     if given:
         known = [PartialTensorShape.from_proto(shape) for shape in given]
         attrs["output_shapes"] = attr_from_python([*known, *shapes], "list(shape)")
+    attrs |= further_output_shapes(loop, len(tensors))
     loop.set_attrs(attrs, inputs)
+
+
+def further_output_shapes(op: Operation, count: int) -> dict[str, AttrValue]:
+    """The attr `_output_shapes`, where a node has one, for that node with further outputs."""
+    if "_output_shapes" not in op.attr:
+        return {}
+    shapes = AttrValue()
+    shapes.CopyFrom(op.attr["_output_shapes"])
+    for _ in range(count):
+        shapes.list.shape.add(unknown_rank=True)
+    return {"_output_shapes": shapes}

@@ -17,6 +17,7 @@ from contextlib import AbstractContextManager
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
+from opkernel.device.permissions import OWN_CODE, Permissions
 from opkernel.errors import FailedPreconditionError, InvalidArgumentError, OpError
 from opkernel.graph.core.captured_value import CapturedValue
 from opkernel.graph.core.create_op import NodeRequest, as_tensor
@@ -55,6 +56,7 @@ class FuncGraph(Graph):
         captures: the tensors from outside, with what stands for them inside.
         captured_values: Python objects whose tensors it takes, such as variables, with what stands for them.
         control_captures: the operations from outside that it waits for.
+        permissions: which files it may open where Python calls it.
     """
 
     building_function = True
@@ -96,6 +98,7 @@ class FuncGraph(Graph):
         self.captured_values: dict[CapturedValue, Tensor] = {}
         self._keeps_captured_values = is_called_by_name or outer_graph is None
         self.control_captures: dict[Operation, None] = {}
+        self.permissions: Permissions = OWN_CODE
 
     def add_input(self, spec: TensorSpec, name: str) -> Tensor:
         """A new argument."""
@@ -198,6 +201,8 @@ class FuncGraph(Graph):
         Raises:
             InvalidArgumentError: another function of the library has the name of one of them.
         """
+        if isinstance(graph, FuncGraph):
+            graph.permissions = graph.permissions.joined(self.permissions)
         library, function = graph.function_library, self.function_def
         if function.signature.name in library:  # the name tells what it does
             return

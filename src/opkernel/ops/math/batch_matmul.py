@@ -15,7 +15,7 @@ from opkernel.opdef import OpHandle, register_op
 from opkernel.opdef.common_shapes import batch_matmul_shape, batch_matmul_v2_shape
 from opkernel.opdef.shapes.inference_context import ShapeFn
 from opkernel.ops.kernel_types import COMPLEX, FLOATS, NARROW_FLOATS, WIDE_INDEX
-from opkernel.ops.math.matmul import Multiply, narrowed
+from opkernel.ops.math.matmul import Multiply
 from opkernel.ops.registration import register_kernel
 from opkernel.records import dataclass
 from opkernel.types import DataType
@@ -139,7 +139,7 @@ class BatchMatMulKernels:
             x, y = x.astype(accumulator, copy=False), y.astype(accumulator, copy=False)
             x, y = _adjoint(x, xp) if adj_x else x, _adjoint(y, xp) if adj_y else y
             result = multiply(x, y)
-            return narrowed(result, T) if narrow else result
+            return result.astype(T.numpy_dtype) if narrow else result
 
         return product
 

@@ -16,7 +16,7 @@ from opkernel.ops.kernel_types import COMPLEX, FLOATS, NARROW_FLOATS, WIDE_INDEX
 from opkernel.records import dataclass
 from opkernel.types import DataType
 
-__all__ = ["Multiply", "check_matrices", "narrowed", "register_matmul"]
+__all__ = ["Multiply", "check_matrices", "register_matmul"]
 
 Multiply = Callable[[Any, Any], Any]
 """The product of two matrices, or of batches of them."""
@@ -54,7 +54,7 @@ class MatMulKernels:
     def matmul(
         self, *, transpose_a: bool, transpose_b: bool, T: DataType, xp: Any
     ) -> Callable[[Any, Any], Any]:
-        """Half and bfloat16 accumulate in float."""
+        """Half and bfloat16 accumulate in float; the sum is rounded to the nearest value, as oneDNN does."""
         multiply = self.multiply or xp.matmul
         narrow = T in NARROW_FLOATS
 
@@ -62,7 +62,7 @@ class MatMulKernels:
             check_matrices(a, b, transpose_a, transpose_b)
             a, b = a.T if transpose_a else a, b.T if transpose_b else b
             if narrow:
-                return narrowed(multiply(a.astype(np.float32), b.astype(np.float32)), T)
+                return multiply(a.astype(np.float32), b.astype(np.float32)).astype(T.numpy_dtype)
             return multiply(a, b)
 
         return kernel
@@ -82,16 +82,6 @@ class MatMulKernels:
             return multiply(a.T if transpose_a else a, b.T if transpose_b else b)
 
         return kernel
-
-
-def narrowed(product: Any, dtype: DataType) -> Any:
-    """A product that was accumulated in float, as half or bfloat16.
-
-    Half rounds to the nearest value; bfloat16 drops the lower bits (FloatToBFloat16).
-    """
-    if dtype == DataType.DT_BFLOAT16:
-        product = (product.view(np.uint32) & np.uint32(0xFFFF0000)).view(np.float32)
-    return product.astype(dtype.numpy_dtype)
 
 
 def check_matrices(a: Any, b: Any, transpose_a: bool, transpose_b: bool) -> None:

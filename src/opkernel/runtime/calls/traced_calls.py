@@ -9,7 +9,6 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from opkernel.device.local_device import eager_device
-from opkernel.device.permissions import OWN_CODE
 from opkernel.errors import FailedPreconditionError, OpError
 from opkernel.graph import Tensor
 from opkernel.graph.tracing.nested_structure import packer
@@ -52,7 +51,7 @@ def make_runner(function: "ConcreteFunction") -> _Run:
     services = SessionServices(
         cleanup=device.resource_manager.cleanup,
         function_library=library,
-        permissions=OWN_CODE,
+        permissions=graph.permissions,
     )
     feeds, answer = converters(graph.inputs, LocalSessionState()), _answer(function)
     registry = global_kernel_registry()

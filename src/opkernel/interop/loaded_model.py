@@ -1,0 +1,119 @@
+"""LoadedModel: a SavedModel of TF2, with its functions, signatures and variables.
+
+Source: TensorFlow python/saved_model/load.py.
+"""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+from opkernel.device.permissions import Permissions
+from opkernel.errors import DataLossError
+from opkernel.graph import TensorSpec
+from opkernel.interop.loaded_function import LoadedConcreteFunction
+from opkernel.interop.loaded_objects import LoadedList, LoadedObject
+from opkernel.interop.saved_objects import SavedObjects
+from opkernel.interop.signature import Signature, SignatureMap
+from opkernel.proto import MetaGraphDef
+from opkernel.types import tensor_from_proto
+
+if TYPE_CHECKING:
+    from opkernel.interop.saved_model.saved_model_files import SavedModelFiles
+    from opkernel.training import Variable
+
+__all__ = ["LoadedModel"]
+
+
+class LoadedModel(LoadedObject):
+    """A model as it was saved: its attributes are those of the object that was saved.
+
+        model = opkernel.load("model")
+        y = model.signatures["serving_default"](x=x)["y"]
+        z = model(x, training=False)
+
+    Functions are made ready, and values of variables read, when they are first used. Each load has
+    variables and tables of its own.
+
+    Attributes:
+        path: The directory.
+        tags: The tags of the MetaGraph.
+        meta_graph: The message.
+        signatures: The computations with named inputs and outputs.
+        permissions: What its graphs may do: to read their own variables and assets, and what the
+            caller allowed.
+    """
+
+    def __init__(
+        self, files: SavedModelFiles, meta_graph: MetaGraphDef, permissions: Permissions
+    ) -> None:
+        self._objects = SavedObjects(files, meta_graph, permissions)
+        kind = meta_graph.object_graph_def.nodes[0].user_object.identifier or "model"
+        super().__init__(self._objects, 0, kind)
+        self._objects.root = self
+        self.path = files.directory
+        self.meta_graph = meta_graph
+        self.tags = sorted(meta_graph.meta_info_def.tags)
+        self.permissions = self._objects.permissions
+
+    @cached_property
+    def signatures(self) -> SignatureMap:
+        """The computations with named inputs and outputs."""
+        children = self._objects.children(0)
+        if "signatures" not in children:
+            return SignatureMap({})
+        return SignatureMap(
+            {
+                name: self._signature(name, number)
+                for name, number in self._objects.children(children["signatures"]).items()
+            }
+        )
+
+    @property
+    def variables(self) -> list[Variable]:
+        """The variables: those that the model lists, or else all that were saved."""
+        return self._listed("variables", self._objects.variables)
+
+    @property
+    def trainable_variables(self) -> list[Variable]:
+        """The variables that training changes."""
+        every = [variable for variable in self._objects.variables if variable.trainable]
+        return self._listed("trainable_variables", every)
+
+    @property
+    def assets(self) -> dict[str, str]:
+        """The paths of the files that the graphs read, by the names of the tensors that give them."""
+        return self._objects.files.assets(self.meta_graph)
+
+    def _listed(self, name: str, every: list[Variable]) -> list[Variable]:
+        number = self._objects.children(0).get(name)
+        listed = None if number is None else self._objects.get(number)
+        return [*listed] if isinstance(listed, LoadedList) else every
+
+    def _signature(self, name: str, number: int) -> Signature:
+        function = self._objects.get(number)
+        if not isinstance(function, LoadedConcreteFunction):
+            raise DataLossError(f"{self.path} is damaged: signature {name!r} is no function")
+        keywords = [*self._objects.nodes[number].bare_concrete_function.argument_keywords]
+        definition = self.meta_graph.signature_def[name]
+
+        def run(values: dict[str, Any]) -> dict[str, Any]:
+            found: dict[str, Any] = function.call([values[keyword] for keyword in keywords])
+            return found
+
+        return Signature(
+            name,
+            {keyword: self._input(function, keyword) for keyword in keywords},
+            function.output_signature or {},
+            run,
+            method_name=definition.method_name,
+            defaults={key: tensor_from_proto(value) for key, value in definition.defaults.items()},
+        )
+
+    def _input(self, function: LoadedConcreteFunction, keyword: str) -> Any:
+        _, named = function.input_signature
+        return named.get(keyword, TensorSpec(None))
+
+    def __repr__(self) -> str:
+        names = ", ".join(self.signatures) or "none"
+        return f"<opkernel.LoadedModel {self.path!r}, tags {self.tags}, signatures: {names}>"

@@ -1,0 +1,130 @@
+"""The Python objects that a SavedModel is made of: modules, lists, dicts.
+
+An object makes its children when they are asked for, so that a graph of any size and with any cycles loads.
+
+Source: TensorFlow python/saved_model/load.py, revived_types.py.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Protocol
+
+from opkernel.messages import perhaps
+
+__all__ = ["LoadedDict", "LoadedList", "LoadedObject"]
+
+
+class ObjectSource(Protocol):
+    """What makes the objects of a SavedModel."""
+
+    def children(self, number: int) -> Mapping[str, int]:
+        """The numbers of the children of an object, by name."""
+
+    def get(self, number: int) -> Any:
+        """The object of a number."""
+
+
+class LoadedObject:
+    """An object of a SavedModel, with what was saved of its attributes: functions, variables, other objects."""
+
+    def __init__(self, source: ObjectSource, number: int, kind: str) -> None:
+        self._source = source
+        self._number = number
+        self._kind = kind
+
+    def __getattr__(self, name: str) -> Any:
+        source = self.__dict__.get("_source")
+        if source is None:
+            raise AttributeError(name)
+        children = source.children(self._number)
+        if name not in children:
+            hint = "" if name.startswith("__") else perhaps(name, children)
+            raise AttributeError(f"{self!r} has no attribute {name!r}{hint}", name=name)
+        return source.get(children[name])
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """What the object did when it was called.
+
+        Raises:
+            TypeError: no such function was saved.
+        """
+        children = self._source.children(self._number)
+        if "__call__" not in children:
+            functions = ", ".join(sorted(children)) or "nothing"
+            raise TypeError(f"{self!r} was saved without __call__; it has {functions}")
+        return self._source.get(children["__call__"])(*args, **kwargs)
+
+    def __dir__(self) -> list[str]:
+        return sorted({*super().__dir__(), *self._source.children(self._number)})
+
+    def _tracked_children(self) -> dict[str, Any]:
+        """Its children, by the names by which they were saved."""
+        own = {name: value for name, value in vars(self).items() if name not in _PRIVATE}
+        numbers = self._source.children(self._number)
+        return {**{name: self._source.get(number) for name, number in numbers.items()}, **own}
+
+    def __repr__(self) -> str:
+        return f"<opkernel.{type(self).__name__} {self._kind}>"
+
+
+_PRIVATE = frozenset(
+    {
+        "_source",
+        "_number",
+        "_kind",
+        "_objects",
+        "path",
+        "tags",
+        "meta_graph",
+        "permissions",
+        "signatures",
+    }
+)
+
+
+class LoadedList(Sequence[Any]):
+    """A list or tuple of a SavedModel."""
+
+    def __init__(self, source: ObjectSource, number: int) -> None:
+        self._source = source
+        children = source.children(number)
+        places = sorted([int(name) for name in children if name.isdecimal()])
+        self._numbers = [children[str(place)] for place in places]
+
+    def __getitem__(self, index: Any) -> Any:
+        if isinstance(index, slice):
+            return [self._source.get(number) for number in self._numbers[index]]
+        return self._source.get(self._numbers[index])
+
+    def __len__(self) -> int:
+        return len(self._numbers)
+
+    def _tracked_children(self) -> dict[str, Any]:
+        return {str(i): self._source.get(number) for i, number in enumerate(self._numbers)}
+
+    def __repr__(self) -> str:
+        return f"<opkernel.LoadedList of {len(self)}>"
+
+
+class LoadedDict(Mapping[str, Any]):
+    """A dict of a SavedModel."""
+
+    def __init__(self, source: ObjectSource, number: int) -> None:
+        self._source = source
+        self._numbers = dict(source.children(number))
+
+    def __getitem__(self, key: str) -> Any:
+        return self._source.get(self._numbers[key])
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._numbers)
+
+    def __len__(self) -> int:
+        return len(self._numbers)
+
+    def _tracked_children(self) -> dict[str, Any]:
+        return {key: self[key] for key in self}
+
+    def __repr__(self) -> str:
+        return f"<opkernel.LoadedDict of {', '.join(self._numbers)}>"

@@ -1,0 +1,361 @@
+"""SavedObjects: makes the objects, functions and variables of a SavedModel of TF2 when they are asked for.
+
+Source: TensorFlow python/saved_model/load.py, core/protobuf/saved_object_graph.proto.
+"""
+
+from __future__ import annotations
+
+import itertools
+import threading
+from collections import deque
+from collections.abc import Callable, Mapping, Sequence
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from opkernel.checkpoint import ObjectGraph, load_checkpoint
+from opkernel.checkpoint.object_graph import VARIABLE_VALUE
+from opkernel.device.permissions import Permissions
+from opkernel.errors import DataLossError, OpError
+from opkernel.graph.core.captured_value import CapturedValue
+from opkernel.graph.functions.function_library import FunctionLibraryDefinition
+from opkernel.interop.loaded_function import LoadedBody, LoadedConcreteFunction, LoadedFunction
+from opkernel.interop.loaded_objects import LoadedDict, LoadedList, LoadedObject
+from opkernel.interop.loaded_resource import Again, LoadedConstant, LoadedResource
+from opkernel.interop.saved_model.structured_value import decoded
+from opkernel.opdef import global_op_registry
+from opkernel.proto import MetaGraphDef, SavedObject
+from opkernel.training import Variable
+from opkernel.types import DataType, PartialTensorShape, tensor_from_proto
+
+if TYPE_CHECKING:
+    from opkernel.checkpoint import CheckpointReader
+    from opkernel.interop.saved_model.saved_model_files import SavedModelFiles
+
+__all__ = ["SavedObjects"]
+
+_loads = itertools.count(1)
+_LISTS = ("trackable_list_wrapper", "trackable_tuple_wrapper")
+_PARTS_OF_TABLE = ("-keys", "-values")
+_DICTS = ("trackable_dict_wrapper",)
+
+
+class SavedObjects:
+    """The objects of a MetaGraph, by number; number 0 is the root.
+
+    Attributes:
+        root: The object of number 0.
+
+    Raises:
+        DataLossError: an object refers to one that is not there.
+    """
+
+    def __init__(
+        self, files: SavedModelFiles, meta_graph: MetaGraphDef, permissions: Permissions
+    ) -> None:
+        self.files = files
+        self.meta_graph = meta_graph
+        self.nodes: Sequence[SavedObject] = meta_graph.object_graph_def.nodes
+        self.permissions = permissions.reading(*files.readable)
+        self._suffix = f"_load_{next(_loads)}"
+        self._lock = threading.RLock()
+        self.root: Any = None
+        self._objects: dict[int, Any] = {}
+        self._children: dict[int, dict[str, int]] = {}
+        self._functions: dict[str, LoadedConcreteFunction] = {}
+        self._check()
+
+    def _check(self) -> None:
+        count = len(self.nodes)
+        for number, node in enumerate(self.nodes):
+            for child in node.children:
+                if not 0 <= child.node_id < count:
+                    raise self._damage(
+                        f"object {number} refers to {child.node_id} as {child.local_name!r}, and "
+                        f"there are {count} objects"
+                    )
+        for name, function in self.meta_graph.object_graph_def.concrete_functions.items():
+            for number in function.bound_inputs:
+                if not 0 <= number < count:
+                    raise self._damage(f"function {name!r} refers to object {number} of {count}")
+
+    def children(self, number: int) -> Mapping[str, int]:
+        """The numbers of the children of an object, by name."""
+        found = self._children.get(number)
+        if found is None:
+            references = self.nodes[number].children
+            found = {str(child.local_name): int(child.node_id) for child in references}
+            self._children[number] = found
+        return found
+
+    def get(self, number: int) -> Any:
+        """The object of a number, made when it is first asked for."""
+        if number == 0:
+            return self.root
+        found = self._objects.get(number)
+        if found is None:
+            with self._lock:
+                found = self._objects.get(number)
+                if found is None:
+                    found = self._objects[number] = self._made(number)
+        return found
+
+    @property
+    def variables(self) -> list[Variable]:
+        """All variables, in the order in which they were saved."""
+        return [
+            self.get(number)
+            for number, node in enumerate(self.nodes)
+            if node.WhichOneof("kind") == "variable"
+        ]
+
+    def what(self, name: str) -> str:
+        """What messages call a function."""
+        return f"Function {name!r} of {self.files.directory}"
+
+    # Objects.
+
+    def _made(self, number: int) -> Any:
+        node = self.nodes[number]
+        make = self._makers.get(node.WhichOneof("kind") or "")
+        return LoadedObject(self, number, "object") if make is None else make(number, node)
+
+    @cached_property
+    def _makers(self) -> dict[str, Callable[[int, SavedObject], Any]]:
+        return {
+            "user_object": self._user_object,
+            "variable": self._variable,
+            "function": self._function,
+            "bare_concrete_function": self._bare_function,
+            "constant": self._constant,
+            "asset": self._asset,
+            "resource": self._resource,
+        }
+
+    def _user_object(self, number: int, node: SavedObject) -> Any:
+        kind = node.user_object.identifier
+        if kind in _LISTS:
+            return LoadedList(self, number)
+        return LoadedDict(self, number) if kind in _DICTS else LoadedObject(self, number, kind)
+
+    def _variable(self, number: int, node: SavedObject) -> Variable:
+        saved = node.variable
+        try:
+            dtype, shape = DataType(saved.dtype), PartialTensorShape.from_proto(saved.shape)
+        except (OpError, ValueError) as error:
+            raise self._damage(f"variable {saved.name!r}: {error}") from error
+        return Variable.of_handle(
+            None,
+            dtype=dtype,
+            shape=shape,
+            name=saved.name or "Variable",
+            trainable=saved.trainable,
+            initializer=lambda: self._restored(number, saved.name, dtype, shape),
+        )
+
+    def _constant(self, number: int, node: SavedObject) -> LoadedConstant:
+        name = node.constant.operation
+        value = self._constants.get(name)
+        if value is None:
+            raise self._damage(f"object {number} is the constant {name!r}, which the graph lacks")
+        return LoadedConstant(name, tensor_from_proto(value))
+
+    @cached_property
+    def _constants(self) -> dict[str, Any]:
+        nodes = self.meta_graph.graph_def.node
+        return {node.name: node.attr["value"].tensor for node in nodes if node.op == "Const"}
+
+    def _asset(self, number: int, node: SavedObject) -> LoadedConstant:
+        files, index = self.meta_graph.asset_file_def, node.asset.asset_file_def_index
+        if not 0 <= index < len(files):
+            raise self._damage(f"object {number} is asset {index} of {len(files)}")
+        path = np.empty((), object)
+        path[()] = self.files.asset_path(files[index].filename).encode()
+        return LoadedConstant("asset", path)
+
+    def _resource(self, number: int, node: SavedObject) -> LoadedResource:
+        children = self.children(number)
+        if "_create_resource" not in children:
+            raise self._damage(f"object {number} is a resource that no function creates")
+
+        def create() -> Any:
+            return self.get(children["_create_resource"])()
+
+        def fill() -> None:
+            if "_initialize" in children:
+                self.get(children["_initialize"])()
+            self._restore_resource(number, node)
+
+        return LoadedResource(f"resource_{number}", create, fill)
+
+    # Values of the checkpoint.
+
+    @cached_property
+    def _checkpoint(self) -> tuple[CheckpointReader, ObjectGraph, dict[int, int]] | None:
+        """The checkpoint, its object graph, and the number there of each object here."""
+        prefix = self.files.variables_prefix
+        if prefix is None:
+            return None
+        self.files.check_fingerprint()
+        reader = load_checkpoint(prefix)
+        graph = ObjectGraph.of(reader)
+        return reader, graph, self._paired(graph)
+
+    def _paired(self, graph: ObjectGraph) -> dict[int, int]:
+        """The numbers in the checkpoint of the objects here, which the same names lead to."""
+        found = {0: 0}
+        queue = deque([0])
+        while queue:
+            number = queue.popleft()
+            theirs = {c.local_name: c.node_id for c in graph.proto.nodes[found[number]].children}
+            for name, child in self.children(number).items():
+                if name in theirs and child not in found:
+                    found[child] = theirs[name]
+                    queue.append(child)
+            self._pair_slots(number, graph, found, queue)
+        return found
+
+    def _pair_slots(
+        self, number: int, graph: ObjectGraph, found: dict[int, int], queue: deque[int]
+    ) -> None:
+        slots = self.nodes[number].slot_variables
+        if not slots:
+            return
+        theirs = {
+            (slot.original_variable_node_id, slot.slot_name): slot.slot_variable_node_id
+            for slot in graph.proto.nodes[found[number]].slot_variables
+        }
+        for slot in slots:
+            original = found.get(slot.original_variable_node_id)
+            match = theirs.get((original, slot.slot_name)) if original is not None else None
+            if match is not None and slot.slot_variable_node_id not in found:
+                found[slot.slot_variable_node_id] = match
+                queue.append(slot.slot_variable_node_id)
+
+    def _key(self, number: int, attribute: str) -> tuple[CheckpointReader, str] | None:
+        """The reader and key of an attribute of an object; None where it was not saved."""
+        with self._lock:
+            checkpoint = self._checkpoint
+        if checkpoint is None:
+            return None
+        reader, graph, pairs = checkpoint
+        key = graph.key_of(pairs[number], attribute) if number in pairs else None
+        return None if key is None else (reader, key)
+
+    def _restored(self, number: int, name: str, dtype: DataType, shape: PartialTensorShape) -> Any:
+        """The value of a variable.
+
+        Raises:
+            DataLossError: the checkpoint lacks it, or has another type or shape.
+        """
+        found = self._key(number, VARIABLE_VALUE)
+        if found is None:
+            raise self._damage(f"the value of variable {name!r} was not saved")
+        reader, key = found
+        stored = reader.dtype(key)
+        if stored is not dtype or not shape.is_compatible_with(
+            PartialTensorShape(reader.shape(key))
+        ):
+            raise self._damage(
+                f"variable {name!r} is {dtype.tf_name}{shape}, and {key} of the checkpoint is "
+                f"{stored.tf_name}{reader.shape(key)}"
+            )
+        return reader.get(key)
+
+    def _restore_resource(self, number: int, node: SavedObject) -> None:
+        """Give a table what the checkpoint has of it."""
+        for name, saved in node.saveable_objects.items():
+            if not 0 <= saved.restore_function < len(self.nodes):
+                raise self._damage(f"object {number} refers to {saved.restore_function}")
+            function = self.get(saved.restore_function)
+            found = self._key(number, name)
+            if found is not None:
+                reader, key = found
+                function.call([reader.get(f"{key}{part}") for part in _PARTS_OF_TABLE])
+
+    # Functions.
+
+    @cached_property
+    def library(self) -> FunctionLibraryDefinition:
+        """The functions of the model."""
+        library = FunctionLibraryDefinition(global_op_registry())
+        library.add_library(self.meta_graph.graph_def.library)
+        return library
+
+    def body(self, name: str) -> LoadedBody:
+        """The body of a function.
+
+        Raises:
+            DataLossError: the model lacks it.
+        """
+        with self._lock:
+            if name not in self.library:
+                raise self._damage(f"there is no function {name!r}")
+            self._separate_resources(name)
+            versions = self.meta_graph.graph_def.versions
+            return LoadedBody(self.library, name, versions, self.permissions, self._suffix)
+
+    def _separate_resources(self, name: str) -> None:
+        """Give the resources that a function creates names that no other load of the model has."""
+        for node in self.library.get_function(name).node_def:
+            if "shared_name" in node.attr:
+                own = node.attr["shared_name"].s or node.name.encode()
+                if not own.endswith(self._suffix.encode()):
+                    node.attr["shared_name"].s = own + self._suffix.encode()
+
+    def captured(self, name: str) -> list[CapturedValue]:
+        """What a function takes after its arguments.
+
+        Raises:
+            DataLossError: one of them is nothing that a function can take.
+        """
+        found: dict[Any, None] = {}
+        for number in self.meta_graph.object_graph_def.concrete_functions[name].bound_inputs:
+            one = self.get(number)
+            if not hasattr(one, "captured_value"):
+                raise self._damage(f"{self.what(name)} takes object {number}, which is no tensor")
+            found[Again(one) if one in found else one] = None
+        return [*found]
+
+    def concrete(self, name: str, keywords: Sequence[str] = ()) -> LoadedConcreteFunction:
+        """A function for one signature.
+
+        Raises:
+            DataLossError: the model says nothing of it, or what it says is damaged.
+        """
+        with self._lock:
+            found = self._functions.get(name)
+            if found is None:
+                known = self.meta_graph.object_graph_def.concrete_functions
+                if name not in known:
+                    raise self._damage(f"there is no function {name!r}")
+                proto = known[name]
+                found = self._functions[name] = LoadedConcreteFunction(
+                    self,
+                    name,
+                    decoded(proto.canonicalized_input_signature),
+                    decoded(proto.output_signature),
+                    keywords,
+                )
+            return found
+
+    def _function(self, number: int, node: SavedObject) -> LoadedFunction:
+        saved = node.function
+        functions = [self.concrete(name) for name in saved.concrete_functions]
+        has_spec = saved.function_spec.fullargspec.WhichOneof("kind") is not None
+        spec = decoded(saved.function_spec.fullargspec) if has_spec else None
+        if spec is not None and not hasattr(spec, "args"):
+            raise self._damage(f"object {number} is a function without a signature")
+        return LoadedFunction(self._name_of(number), functions, spec, saved.function_spec.is_method)
+
+    def _bare_function(self, number: int, node: SavedObject) -> LoadedConcreteFunction:
+        saved = node.bare_concrete_function
+        return self.concrete(saved.concrete_function_name, [*saved.argument_keywords])
+
+    def _name_of(self, number: int) -> str:
+        saved = self.nodes[number].function.concrete_functions
+        return saved[0].removeprefix("__inference_").rpartition("_")[0] if saved else "function"
+
+    def _damage(self, fact: str) -> DataLossError:
+        return DataLossError(f"{self.files.path} is damaged: {fact}")
