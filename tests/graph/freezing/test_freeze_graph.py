@@ -92,7 +92,7 @@ def test_a_variable_in_a_function_is_frozen_there() -> None:
     outer = function_def("Outer", [], ["y: float"], [node_def("y", "Inner")], ret={"y": "y:y:0"})
     unused = function_def("Unused", [], ["y: float"], body)
     graph = imported([node_def("y", "Outer")], [inner, outer, unused])
-    frozen = freeze_graph(graph, "y", values={"w": np.float32([4, 5])})
+    frozen = freeze_graph(graph, "y", values={"w": np.array([4, 5], np.float32)})
     assert run(frozen).tolist() == [4, 5]
     assert sorted(frozen.function_library) == ["Inner_frozen", "Outer_frozen"]
 
@@ -103,7 +103,7 @@ def test_a_function_that_calls_itself() -> None:
         "Stop", ["v: resource", "n: int32"], ["y: float"],
         [node_def("y", "ReadVariableOp", ["v"], dtype=FLOAT)],
     )  # fmt: skip
-    types = {"Tin": [opkernel.resource, INT], "Tout": [FLOAT]}
+    types: dict[str, Any] = {"Tin": [opkernel.resource, INT], "Tout": [FLOAT]}
     go = function_def(
         "Go", ["v: resource", "n: int32"], ["y: float"],
         [
@@ -157,7 +157,9 @@ def choice(second: Any) -> Graph:
 
 def test_a_conditional_may_choose_the_variable() -> None:
     graph = choice(node_def("b", "VarHandleOp", dtype=FLOAT, shape=opkernel.TensorShape([1])))
-    frozen = freeze_graph(graph, "y", values={"a": np.float32([1, 2]), "b": np.float32([3])})
+    frozen = freeze_graph(
+        graph, "y", values={"a": np.array([1, 2], np.float32), "b": np.array([3], np.float32)}
+    )
     assert run(frozen, {"which:0": True}).tolist() == [1, 2]
     assert run(frozen, {"which:0": False}).tolist() == [3]
 
@@ -172,7 +174,7 @@ def test_a_conditional_may_choose_the_variable() -> None:
 )
 def test_a_handle_that_may_be_something_else_is_refused(second: Any) -> None:
     with pytest.raises(UnimplementedError, match=r"'a' cannot .*'chosen' \(If\)"):
-        freeze_graph(choice(second), "y", values={"a": np.float32([1, 2]), "b": 3})
+        freeze_graph(choice(second), "y", values={"a": np.array([1, 2], np.float32), "b": 3})
 
 
 def captured_loop() -> Graph:
@@ -257,7 +259,7 @@ def test_an_assignment_in_a_function_is_refused() -> None:
         [node_def("y", "ReadVariableOp", ["v"], dtype=FLOAT),
          node_def("assign", "AssignVariableOp", ["v", "y"], dtype=FLOAT)],
     )  # fmt: skip
-    types = {"Tin": [RESOURCE], "Tout": [FLOAT]}
+    types: dict[str, Any] = {"Tin": [RESOURCE], "Tout": [FLOAT]}
     nodes = [
         node_def("w", "VarHandleOp", dtype=FLOAT, shape=opkernel.TensorShape([])),
         node_def("y", "StatefulPartitionedCall", ["w"], f=func("Step"), **types),
@@ -328,3 +330,15 @@ def test_names_that_gathering_adds_are_free() -> None:
         raw_ops.Mul(x=rows, y=axis, name="y")
     frozen = freeze_graph(graph, "y", values={"w": W})
     assert run(frozen, {"rows/axis:0": 2}).tolist() == [[6, 8]]
+
+
+def test_a_captured_value_of_another_type_is_refused() -> None:
+    with pytest.raises(InvalidArgumentError, match="Input 0 of node read was passed int64"):
+        freeze_graph(captured_loop(), "y", captured={"123": W.astype(np.int64)})
+
+
+def test_an_output_that_is_an_input_needs_no_table() -> None:
+    graph = table()
+    with graph.edit() as edit:
+        edit.remove("fill")
+    assert [op.name for op in freeze_graph(graph, "found:0", "found:0")] == ["found"]

@@ -57,20 +57,26 @@ def counterpart(
         return Counterpart(_constant(op, body.variables[op], constants))
     if op in body.calls:
         return Counterpart(_call(body, op, names))
-    inputs = body.taken(op.inputs)
     if op.type in ARG_OPS:
         value = body.arguments[op.attr["index"].i]
         return None if value is None else Counterpart(_argument(op, value))
+    return _taking(body, op)
+
+
+def _taking(body: Body, op: Operation) -> Counterpart | None:
+    """What takes the place of a node that takes handles; None where it takes none."""
+    inputs = body.taken(op.inputs)
+    is_result = op.type in RETVAL_OPS
     handles = [
         value
         for value, dtype in zip(inputs, op.input_types, strict=True)
-        if is_handle(dtype) or (value is not None and op.type in RETVAL_OPS)
+        if is_handle(dtype) or (value is not None and is_result)
     ]
-    if not any(handles):
+    values = [value for value in handles if value is not None]
+    if not values:
         return None
     _check_all(op, [*handles, *(_given_on(body, op) if op.type in PASS_ON else ())])
-    values = [value for value in handles if value is not None]
-    if op.type in PASS_ON or op.type in RETVAL_OPS:
+    if op.type in PASS_ON or is_result:
         return Counterpart(_passing_on(op, inputs))
     return _reading(op, inputs.index(values[0]), values[0])
 
@@ -113,21 +119,20 @@ def _passing_on(op: Operation, values: Sequence[HeldValue | None]) -> NodeDef:
 
 
 def _call(body: Body, op: Operation, names: Mapping[Body, str]) -> NodeDef:
+    callees = body.calls[op]
+    taken = body.taken(op.inputs)[first_argument(op) :]
+    given = body.taken(op.outputs)
+    is_loop = op.traits.calls == "while"
+    results = [callee.results for callee in callees[is_loop:]]
+    for several in [*results, taken] if is_loop else results:
+        for value, output in zip(several, given, strict=True):
+            _check_all(op, [value, output])
     node = NodeDef()
     node.CopyFrom(op.message)
     node.attr.pop(_SHAPES, None)
     node.ClearField("experimental_type")
-    taken = body.taken(op.inputs)[first_argument(op) :]
-    given = body.taken(op.outputs)
-    callees = body.calls[op][op.traits.calls == "while" :]
-    for results in [callee.results for callee in callees]:
-        for result, output in zip(results, given, strict=True):
-            _check_all(op, [result, output])
-    if op.traits.calls == "while":
-        for first, output in zip(taken, given, strict=True):
-            _check_all(op, [first, output])
-    is_stateful = any(callee.is_stateful for callee in body.calls[op])
-    call_functions(op, node, [names[callee] for callee in body.calls[op]], is_stateful=is_stateful)
+    is_stateful = any(callee.is_stateful for callee in callees)
+    call_functions(op, node, [names[callee] for callee in callees], is_stateful=is_stateful)
     set_call_types(op, node, taken, given)
     return node
 

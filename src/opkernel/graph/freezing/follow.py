@@ -21,7 +21,10 @@ from opkernel.graph.freezing.held_values import VARIABLES, HeldValue, joined
 from opkernel.graph.freezing.reads import READING
 from opkernel.graph.functions.call_types import declared_types, misfit
 from opkernel.graph.functions.function_body import instantiate_function
-from opkernel.graph.functions.function_library import FunctionLibraryDefinition
+from opkernel.graph.functions.function_library import (
+    FunctionLibraryDefinition,
+    functions_named_by,
+)
 from opkernel.proto import NameAttrList
 
 __all__ = ["Followed", "functions_with_variables"]
@@ -176,15 +179,16 @@ def _has_state(body: Body, op: Operation) -> bool:
 
 def functions_with_variables(library: FunctionLibraryDefinition) -> set[str]:
     """The functions that have variables, or call functions that do, at whatever depth."""
-    found = {
-        name
-        for name, function in library.items()
-        if any(node.op in VARIABLES for node in function.node_def)
-    }
-    if not found:
-        return found
-    callers: dict[str, set[str]] = {}
+    callers: dict[str, list[str]] = {}
     for name, function in library.items():
-        for callee in library.reachable_definitions(function.node_def):
-            callers.setdefault(callee, set()).add(name)
-    return found.union(*[callers.get(name, set()) for name in found])
+        for node in function.node_def:
+            for callee in functions_named_by(node):
+                callers.setdefault(callee, []).append(name)
+    found: set[str] = set()
+    waiting = [name for variable in VARIABLES for name in callers.get(variable, ())]
+    while waiting:
+        name = waiting.pop()
+        if name not in found:
+            found.add(name)
+            waiting += callers.get(name, ())
+    return found

@@ -109,12 +109,13 @@ def _extract(graph: Graph, outputs: list[Any], inputs: list[Any]) -> tuple[Graph
     """What outputs need, and the initialisers of its tables."""
     edit = GraphEdit(graph)
     elements = [graph.as_graph_element(element) for element in outputs]
-    ops = [element.op if isinstance(element, Tensor) else element for element in elements]
+    tensors = [element for element in elements if isinstance(element, Tensor)]
+    ops = [element for element in elements if isinstance(element, Operation)]
     feeds = [
         tensor if isinstance(tensor, Tensor) else graph.get_tensor_by_name(tensor)
         for tensor in inputs
     ]
-    initializers = table_initializers(graph, prune_and_order((), ops, feeds))
+    initializers = table_initializers(graph, prune_and_order(tensors, ops, feeds))
     return edit.extract([*elements, *initializers], inputs), initializers
 
 
