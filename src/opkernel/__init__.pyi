@@ -18,6 +18,7 @@ from opkernel import raw_ops as raw_ops
 from opkernel import runtime as runtime
 from opkernel import state as state
 from opkernel import testing as testing
+from opkernel import training as training
 from opkernel import types as types
 from opkernel.checkpoint import BundleWriter as BundleWriter
 from opkernel.checkpoint import CheckpointManager as CheckpointManager
@@ -80,6 +81,10 @@ from opkernel.runtime import convert_variables_to_constants as convert_variables
 from opkernel.runtime import kernel_function as kernel_function
 from opkernel.runtime.traces import write_chrome_trace as write_chrome_trace
 from opkernel.runtime.traces import write_perfetto_trace as write_perfetto_trace
+from opkernel.training import Module as Module
+from opkernel.training import Variable as Variable
+from opkernel.training import optimizers as optimizers
+from opkernel.training import value_and_grad as value_and_grad
 from opkernel.types import DEVICE_CPU as DEVICE_CPU
 from opkernel.types import DEVICE_DEFAULT as DEVICE_DEFAULT
 from opkernel.types import DEVICE_GPU as DEVICE_GPU

@@ -11,3 +11,4 @@ from opkernel.checkpoint.loading import load_checkpoint as load_checkpoint
 from opkernel.checkpoint.slices_reader import SlicesReader as SlicesReader
 from opkernel.checkpoint.tensor_slice import TensorSlice as TensorSlice
 from opkernel.checkpoint.tensor_slice import parse_shape_and_slice as parse_shape_and_slice
+from opkernel.checkpoint.object_graph import ObjectGraph as ObjectGraph

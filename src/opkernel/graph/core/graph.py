@@ -40,6 +40,7 @@ from opkernel.opdef import (
 from opkernel.proto import GraphDef, NodeDef, OpDef, VersionDef
 
 if TYPE_CHECKING:
+    from opkernel.graph.core.captured_value import CapturedValue
     from opkernel.graph.core.undo import Undo
     from opkernel.graph.edit.graph_edit import GraphEdit
     from opkernel.graph.inference.graph_shapes import GraphShapes
@@ -500,6 +501,17 @@ class Graph(BuildsInContext):
     def as_own(self, tensor: Tensor) -> Tensor:
         """The tensor of this graph that stands for a tensor which is used in it."""
         return tensor
+
+    def tensor_of(self, value: CapturedValue) -> Tensor:
+        """The tensor that stands for a Python object, in the body of a function.
+
+        Raises:
+            InvalidArgumentError: this is the graph of sessions, which have resources of their own.
+        """
+        raise InvalidArgumentError(
+            f"{value.name!r} cannot be used in a graph for sessions, which have variables of their own. "
+            f"Use it in opkernel.function, or make the graph's variable with raw_ops.VarHandleOp"
+        )
 
     def check_own(self, op: Operation, what: str, of: str = "") -> None:
         """Raise InvalidArgumentError where an operation is of another graph, or was removed.

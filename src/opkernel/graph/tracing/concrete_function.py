@@ -121,7 +121,7 @@ class ConcreteFunction:
         }
         op = graph.create_op(
             "StatefulPartitionedCall" if body.is_stateful else "PartitionedCall",
-            [[*values, *body.captures]],
+            [[*values, *body.further_inputs(graph)]],
             attrs=attrs,
             control_inputs=body.control_captures,
         )

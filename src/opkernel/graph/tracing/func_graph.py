@@ -18,6 +18,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from opkernel.errors import FailedPreconditionError, InvalidArgumentError, OpError
+from opkernel.graph.core.captured_value import CapturedValue
 from opkernel.graph.core.create_op import NodeRequest, as_tensor
 from opkernel.graph.core.definition_site import note_site
 from opkernel.graph.core.elements import as_operation
@@ -26,10 +27,12 @@ from opkernel.graph.core.operation import Operation
 from opkernel.graph.core.tensor import Tensor
 from opkernel.graph.functions.function_library import FunctionLibraryDefinition
 from opkernel.graph.functions.graph_to_function import graph_to_function_def
+from opkernel.graph.inference.tensor_facts import TensorFacts
 from opkernel.graph.tracing.automatic_control import order_stateful_ops
 from opkernel.graph.tracing.nested_structure import flatten, map_structure
 from opkernel.graph.tracing.tensor_spec import TensorSpec
 from opkernel.messages import shown
+from opkernel.opdef.shapes.shape_algebra import make_shape_handle
 from opkernel.proto import AttrValue, FunctionDef, NameAttrList
 
 if TYPE_CHECKING:
@@ -50,6 +53,7 @@ class FuncGraph(Graph):
         structured_outputs: the results in the form in which Python returned them.
         control_outputs: what runs though no result depends on it.
         captures: the tensors from outside, with what stands for them inside.
+        captured_values: Python objects whose tensors it takes, such as variables, with what stands for them.
         control_captures: the operations from outside that it waits for.
     """
 
@@ -63,7 +67,19 @@ class FuncGraph(Graph):
         outer_graph: Graph | None = None,
         label: str = "",
         function_library: FunctionLibraryDefinition | None = None,
+        is_called_by_name: bool = False,
     ) -> None:
+        """A body.
+
+        Args:
+            op_registry: the ops; those of the graph around it if there is one.
+            name: what the function's name begins with.
+            outer_graph: the graph around it.
+            label: what to call it in messages.
+            function_library: the functions that it may call.
+            is_called_by_name: other graphs call it, too, and hand it the variables that it uses; all
+                else is part of the graph around it.
+        """
         if outer_graph is not None:
             op_registry = outer_graph.op_registry
         super().__init__(op_registry, function_library=function_library)
@@ -77,6 +93,8 @@ class FuncGraph(Graph):
         self.structured_outputs: Any = None
         self.control_outputs: list[Operation] = []
         self.captures: dict[Tensor, Tensor] = {}
+        self.captured_values: dict[CapturedValue, Tensor] = {}
+        self._keeps_captured_values = is_called_by_name or outer_graph is None
         self.control_captures: dict[Operation, None] = {}
 
     def add_input(self, spec: TensorSpec, name: str) -> Tensor:
@@ -124,6 +142,31 @@ class FuncGraph(Graph):
             self.captures[tensor] = inside
             self.inputs.append(inside)
         return inside
+
+    def tensor_of(self, value: CapturedValue) -> Tensor:
+        """The tensor of the body that stands for a Python object; made when it is first used."""
+        inside = self.captured_values.get(value)
+        if inside is not None:
+            return inside
+        if not self._keeps_captured_values:
+            assert self.outer_graph is not None
+            return self.capture(self.outer_graph.tensor_of(value))
+        dtype, shape = value.captured_spec
+        inside = self._placeholder(TensorSpec(shape, dtype), value.name)
+        self.refiner.define(inside.op, TensorFacts(make_shape_handle(shape), value.handle_facts))
+        self.captured_values[value] = inside
+        self.inputs.append(inside)
+        return inside
+
+    def further_inputs(self, graph: Graph) -> list[Tensor]:
+        """What a call in a graph passes after the arguments: what it captures, in order."""
+        outside = {inside: tensor for tensor, inside in self.captures.items()}
+        values = {inside: value for value, inside in self.captured_values.items()}
+        count = len(self.inputs) - len(outside) - len(values)
+        return [
+            outside[tensor] if tensor in outside else graph.tensor_of(values[tensor])
+            for tensor in self.inputs[count:]
+        ]
 
     @property
     def is_stateful(self) -> bool:

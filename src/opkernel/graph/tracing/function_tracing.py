@@ -212,7 +212,12 @@ class Function(Generic[_P, _R]):
             )
         if self._reduce_retracing:
             call = dataclasses.replace(call, signature=traces.generalised(call.signature))
-        body = FuncGraph(name=self._name, outer_graph=graph, label=f"{self._name}({call})")
+        body = FuncGraph(
+            name=self._name,
+            outer_graph=graph,
+            label=f"{self._name}({call})",
+            is_called_by_name=True,
+        )
         tensors = [body.add_input(spec, name) for name, spec in call.named_specs()]
         args, kwargs = call.arguments_with(tensors)
         traces.under_way.append(call.signature)

@@ -68,10 +68,12 @@ def make_runner(function: "ConcreteFunction") -> _Run:
             run = CallSteps(arg_types, ret_types).given_to(run)
         return version, Executable(program, feeds, Limits().applied(run), answer), any_step
 
-    current = built()
+    current, captured = built(), [*graph.captured_values]
 
     def call(values: Sequence[Any]) -> Any:
         nonlocal current
+        if captured:
+            values = [*values, *[value.captured_value for value in captured]]
         version, executable, any_step = current
         if version != registry.version:
             version, executable, any_step = current = built()

@@ -1,0 +1,6 @@
+from opkernel.training import optimizers as optimizers
+from opkernel.training.module import Module as Module
+from opkernel.training.variable import Variable as Variable
+from opkernel.training.variable_gradients import value_and_grad as value_and_grad
+
+__all__: list[str]

@@ -1,0 +1,104 @@
+"""value_and_grad: the value of a function of variables, and its gradients.
+
+Source: TensorFlow python/eager/backprop.py (GradientTape), and jax.value_and_grad for the form.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+from opkernel.errors import InvalidArgumentError
+from opkernel.gradients import IndexedSlices, gradients
+from opkernel.graph import function
+from opkernel.graph.tracing.nested_structure import flatten
+from opkernel.training.variable import Variable
+
+__all__ = ["listed_variables", "value_and_grad"]
+
+
+class Slices:
+    """The gradient of a variable of which only some rows were used.
+
+    Attributes:
+        values: The rows.
+        indices: Where each row belongs; rows of equal index add up.
+    """
+
+    __slots__ = ("indices", "values")
+
+    def __init__(self, values: Any, indices: Any) -> None:
+        self.values, self.indices = values, indices
+
+    def __repr__(self) -> str:
+        return f"Slices(values={self.values!r}, indices={self.indices!r})"
+
+    def __tf_flatten__(self) -> tuple[None, tuple[Any, Any]]:
+        return None, (self.values, self.indices)
+
+    @classmethod
+    def __tf_unflatten__(cls, metadata: None, parts: Sequence[Any]) -> Slices:
+        return cls(*parts)
+
+
+def value_and_grad(
+    fn: Callable[..., Any], variables: Iterable[Variable] | Variable | Any
+) -> Callable[..., tuple[Any, list[Any]]]:
+    """A function that gives the value of `fn`, and its gradients with respect to variables.
+
+        loss_and_grads = opkernel.value_and_grad(lambda x, y: loss(model(x), y), model)
+        loss, grads = loss_and_grads(x, y)
+
+    `fn` is traced, as by `opkernel.function`. Gradients go through the functions that it calls, those of
+    loaded models too.
+
+    Args:
+        fn: Gives a loss; or a tuple or list whose first element is one, and more that is passed on.
+        variables: The variables, or an object with `trainable_variables`.
+
+    Returns:
+        A function of the arguments of `fn`: the value, and a list with a gradient for each variable. A gradient
+        is an array, Slices where only rows of the variable were used (`values`, `indices`), and None where
+        the loss does not depend on the variable.
+
+    Raises:
+        InvalidArgumentError: there are no variables.
+    """
+    found = listed_variables(variables)
+
+    def traced(*args: Any, **kwargs: Any) -> tuple[Any, list[Any]]:
+        value = fn(*args, **kwargs)
+        leaves = flatten(value)
+        loss = leaves[0] if leaves else None
+        if isinstance(loss, Variable):
+            loss = loss.value
+        grads = gradients(loss, [variable.handle for variable in found])
+        return value, [_as_output(grad) for grad in grads]
+
+    functools.update_wrapper(traced, fn, updated=())
+    traced.__dict__.pop("__wrapped__", None)
+    return function(traced, name=f"{getattr(fn, '__name__', 'function')}_and_grad")
+
+
+def listed_variables(variables: Any) -> list[Variable]:
+    """The variables that are given, or the trainable ones of an object.
+
+    Raises:
+        InvalidArgumentError: there are none, or something else is among them.
+    """
+    if isinstance(variables, Variable):
+        return [variables]
+    found = [*getattr(variables, "trainable_variables", variables)]
+    wrong = next((one for one in found if not isinstance(one, Variable)), None)
+    if wrong is not None:
+        raise InvalidArgumentError(
+            f"Gradients are those of Variables, not of {type(wrong).__name__}"
+        )
+    if not found:
+        raise InvalidArgumentError("There are no variables to train")
+    return found
+
+
+def _as_output(grad: Any) -> Any:
+    return Slices(grad.values, grad.indices) if isinstance(grad, IndexedSlices) else grad
