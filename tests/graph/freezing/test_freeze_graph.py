@@ -229,6 +229,22 @@ def test_captured_tensors_become_constants_too() -> None:
     assert run(frozen, {"x:0": X}).tolist() == [[2, -3]]
 
 
+def test_variables_that_a_traced_function_captures() -> None:
+    weights = opkernel.Variable(W, name="weights")
+
+    @opkernel.function
+    def turn(x: Any) -> Any:
+        largest = raw_ops.Max(input=x, axis=[0, 1])
+        return opkernel.cond(largest > 0, lambda: x @ weights, lambda: -x)
+
+    traced = turn.get_concrete_function(opkernel.TensorSpec([None, 2], FLOAT, "x"))
+    frozen = freeze_graph(traced.graph, traced.outputs, captured={"weights": W})
+    weights.assign(-W)
+    (output,) = traced.outputs
+    np.testing.assert_array_equal(run(frozen, {"x:0": X}, output.name), X @ W)
+    np.testing.assert_array_equal(run(frozen, {"x:0": -X * X}, output.name), X * X)
+
+
 def test_a_captured_handle_without_value_is_told() -> None:
     graph = captured_loop()
     with pytest.raises(FailedPreconditionError, match="'123' of a handle has no value"):
