@@ -15,7 +15,7 @@ from opkernel.errors import (
     NotFoundError,
     UnimplementedError,
 )
-from opkernel.graph import func, function_def, graph_def, node_def
+from opkernel.graph import GraphImporter, ImportOptions, func, function_def, graph_def, node_def
 
 FLOAT, INT = opkernel.float32, opkernel.int32
 W = np.array([[1, 2], [3, 4]], np.float32)
@@ -358,3 +358,23 @@ def test_an_output_that_is_an_input_needs_no_table() -> None:
     with graph.edit() as edit:
         edit.remove("fill")
     assert [op.name for op in freeze_graph(graph, "found:0", "found:0")] == ["found"]
+
+
+def test_a_function_may_give_the_value_of_its_reference_variable() -> None:
+    body = [node_def("v", "VariableV2", dtype=FLOAT, shape=opkernel.TensorShape([]))]
+    function = function_def("Give", [], ["y: float"], body, ret={"y": "v:ref:0"})
+    frozen = freeze_graph(imported([node_def("y", "Give")], [function]), "y", values={"v": 4.0})
+    assert run(frozen) == 4
+
+
+def test_an_unknown_op_that_takes_a_handle_is_refused() -> None:
+    nodes = [
+        node_def("w", "VarHandleOp", dtype=FLOAT, shape=opkernel.TensorShape([])),
+        node_def("y", "NoSuchOp", ["w"]),
+    ]
+    graph = Graph()
+    importer = GraphImporter(graph, graph_def(nodes), ImportOptions(allow_unregistered=True))
+    importer.prepare()
+    importer.commit()
+    with pytest.raises(FailedPreconditionError, match=r"'w' cannot .*'y' \(NoSuchOp\)"):
+        freeze_graph(graph, "y", values={"w": 1.0})

@@ -63,7 +63,10 @@ class Body:
     @property
     def results(self) -> list[HeldValue | None]:
         """The value of each result of the function that is a handle which becomes one."""
-        return [] if self.function is None else self.taken(self.function.outputs)
+        if self.function is None:
+            return []
+        results = zip(self.function.outputs, self.function.ret_types, strict=True)
+        return [self.values.get(tensor) if is_handle(dtype) else None for tensor, dtype in results]
 
     def taken(self, tensors: Sequence[Tensor]) -> list[HeldValue | None]:
         """The value of each tensor that is a handle which becomes one."""

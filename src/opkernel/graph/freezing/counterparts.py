@@ -13,6 +13,7 @@ from opkernel.graph.freezing.calls import call_functions, first_argument, set_ca
 from opkernel.graph.freezing.held_values import PASS_ON, HeldValue, is_handle
 from opkernel.graph.freezing.reads import reading
 from opkernel.proto import AttrValue, NodeDef, TensorProto
+from opkernel.types import DataType
 
 __all__ = ["Constants", "Counterpart", "counterpart"]
 
@@ -66,17 +67,16 @@ def counterpart(
 def _taking(body: Body, op: Operation) -> Counterpart | None:
     """What takes the place of a node that takes handles; None where it takes none."""
     inputs = body.taken(op.inputs)
-    is_result = op.type in RETVAL_OPS
     handles = [
         value
         for value, dtype in zip(inputs, op.input_types, strict=True)
-        if is_handle(dtype) or (value is not None and is_result)
+        if is_handle(dtype) or (value is not None and dtype is DataType.DT_INVALID)
     ]
     values = [value for value in handles if value is not None]
     if not values:
         return None
     _check_all(op, [*handles, *(_given_on(body, op) if op.type in PASS_ON else ())])
-    if op.type in PASS_ON or is_result:
+    if op.type in PASS_ON or op.type in RETVAL_OPS:
         return Counterpart(_passing_on(op, inputs))
     return _reading(op, inputs.index(values[0]), values[0])
 
