@@ -29,7 +29,12 @@ from opkernel.proto import (
     OpDef,
 )
 
-__all__ = ["FunctionLibraryDefinition", "function_def_hash", "function_defs_equal"]
+__all__ = [
+    "FunctionLibraryDefinition",
+    "function_def_hash",
+    "function_defs_equal",
+    "functions_named_by",
+]
 
 GRADIENT_OP = "SymbolicGradient"
 """The op that stands for the gradient of the function in its attr `f`."""
@@ -224,7 +229,7 @@ class FunctionLibraryDefinition(Mapping[str, FunctionDef]):
         """
         reached = FunctionLibraryDefinition(self.op_registry)
         implementations: dict[str, list[str]] | None = None
-        waiting = [name for node in nodes for name in _functions_named_by(node)]
+        waiting = [name for node in nodes for name in functions_named_by(node)]
         while waiting:
             name = waiting.pop()
             gradient = self._gradients.get(name)
@@ -241,7 +246,7 @@ class FunctionLibraryDefinition(Mapping[str, FunctionDef]):
                     implementations = self._by_interface()
                 waiting += implementations[interface]
             for node in function.node_def:
-                waiting += _functions_named_by(node)
+                waiting += functions_named_by(node)
         return reached
 
     def _by_interface(self) -> dict[str, list[str]]:
@@ -265,7 +270,8 @@ def _interface(function: FunctionDef) -> str:
     return function.attr["api_implements"].s.decode("utf-8", "surrogateescape")
 
 
-def _functions_named_by(node: NodeDef) -> list[str]:
+def functions_named_by(node: NodeDef) -> list[str]:
+    """The op of a node, and the functions that its attrs name."""
     names = [node.op]
     for value in node.attr.values():
         if value.HasField("func"):

@@ -1,0 +1,127 @@
+"""Body: a graph, or the body of a function, in which handles become values."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+
+from opkernel.graph.core.control_flow_ops import MERGE_OPS
+from opkernel.graph.core.graph import Graph
+from opkernel.graph.core.operation import Operation
+from opkernel.graph.core.tensor import Tensor
+from opkernel.graph.edit.effects import Effect, effect_of
+from opkernel.graph.edit.prune import prune_and_order
+from opkernel.graph.freezing.calls import calls_functions
+from opkernel.graph.freezing.held_values import (
+    PASS_FIRST_ON,
+    PASS_ON,
+    VARIABLES,
+    HeldValue,
+    declared_value,
+    is_handle,
+    joined,
+)
+from opkernel.graph.functions.function_instance import FunctionBody
+
+__all__ = ["Body"]
+
+
+class Body:
+    """A graph, or the body of a function, and what is known of the handles in it.
+
+    Attributes:
+        graph: the nodes.
+        function: the function; None for a graph.
+        ops: the nodes that the results, or the effects, of the function need.
+        variables: the value of each variable among the nodes, and of each captured handle.
+        arguments: the value of each argument of the function that is a handle which becomes one.
+        values: the values of the handles that become values.
+        calls: the nodes that call functions in which something may change, with the bodies of these.
+        callers: the bodies that call this one.
+        is_stateful: whether anything in it has state, also when handles have become values.
+    """
+
+    def __init__(self, graph: Graph, function: FunctionBody | None = None) -> None:
+        self.graph = graph
+        self.function = function
+        self.arguments: list[HeldValue | None] = []
+        ops = graph.get_operations()
+        if function is not None:
+            self.arguments = [None] * len(function.arg_nodes)
+            ops = _needed(function)
+        self.variables = {op: declared_value(op) for op in ops if op.type in VARIABLES}
+        self.values: dict[Tensor, HeldValue] = {}
+        self.calls: dict[Operation, list[Body]] = {}
+        self.callers: dict[Body, None] = {}
+        self.ops = dict.fromkeys(ops)
+        self.is_stateful = False
+
+    @property
+    def name(self) -> str:
+        """The name of the function; empty for a graph."""
+        return "" if self.function is None else self.function.name
+
+    @property
+    def results(self) -> list[HeldValue | None]:
+        """The value of each result of the function that is a handle which becomes one."""
+        if self.function is None:
+            return []
+        results = zip(self.function.outputs, self.function.ret_types, strict=True)
+        return [self.values.get(tensor) if is_handle(dtype) else None for tensor, dtype in results]
+
+    def taken(self, tensors: Sequence[Tensor]) -> list[HeldValue | None]:
+        """The value of each tensor that is a handle which becomes one."""
+        return [self.values.get(tensor) for tensor in tensors]
+
+    def follow(self, call: Callable[[Operation], Sequence[HeldValue | None]]) -> None:
+        """Follow handles from where they come from to where they are read.
+
+        Args:
+            call: says what a node that calls functions gives.
+        """
+        arguments = () if self.function is None else self.function.arg_nodes
+        waiting = dict.fromkeys([*self.variables, *self.calls, *arguments])
+        while waiting:
+            op, _ = waiting.popitem()
+            given = call(op) if op in self.calls else self._given(op)
+            for tensor, value in zip(op.outputs, given, strict=False):
+                if value is not None and self._note(tensor, value):
+                    waiting.update(dict.fromkeys(self._takers(tensor)))
+
+    def _given(self, op: Operation) -> Sequence[HeldValue | None]:
+        """The values that the outputs of a node are, if it calls no function."""
+        if op in self.variables:
+            return [self.variables[op]]
+        if op.type in PASS_FIRST_ON:
+            return self.taken(op.inputs[:1]) * len(op.outputs)
+        if op.type in MERGE_OPS:
+            return [joined(self.taken(op.inputs))]
+        if op.type == "IdentityN":
+            return self.taken(op.inputs)
+        return [self.arguments[op.attr["index"].i]]
+
+    def _note(self, tensor: Tensor, value: HeldValue) -> bool:
+        """Note what a handle is; whether that is new."""
+        known = self.values.get(tensor)
+        new = joined([known, value])
+        if new is None or new == known or not is_handle(tensor.dtype):
+            return False
+        self.values[tensor] = new
+        return True
+
+    def _takers(self, tensor: Tensor) -> Iterator[Operation]:
+        """The nodes that take a handle and may give it to others."""
+        for op, index in tensor.consumer_edges():
+            if index < 0 or op not in self.ops or not is_handle(op.input_types[index]):
+                continue
+            if op.type in PASS_ON:
+                yield op
+            elif calls_functions(op):
+                self.calls.setdefault(op, [])
+                yield op
+
+
+def _needed(function: FunctionBody) -> list[Operation]:
+    """The nodes of a function that its results and effects need, in their order; and all arguments."""
+    targets = [op for op in function.targets if effect_of(op.signature) > Effect.SEES]
+    kept = [*function.arg_nodes, *function.ret_nodes, *function.control_ret_nodes, *targets]
+    return sorted(prune_and_order((), kept, ()), key=lambda op: op.number)

@@ -1,0 +1,75 @@
+"""The tables that a frozen graph keeps, and what initialises them."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator
+
+from opkernel.errors import FailedPreconditionError
+from opkernel.graph.core.graph import Graph
+from opkernel.graph.core.operation import Operation
+from opkernel.graph.freezing.calls import calls_functions
+from opkernel.graph.freezing.held_values import variable_name
+
+__all__ = ["TABLE_INITIALIZERS", "table_initializers"]
+
+TABLE_INITIALIZERS = "table_initializer"
+"""The collection of the operations that initialise tables: TensorFlow's GraphKeys.TABLE_INITIALIZERS."""
+_TABLES = frozenset({"HashTable", "HashTableV2"})
+"""Tables that cannot be read before they are initialised."""
+_INITIALIZERS = frozenset(
+    {
+        "InitializeTable",
+        "InitializeTableV2",
+        "InitializeTableFromTextFile",
+        "InitializeTableFromTextFileV2",
+        "InitializeTableFromDataset",
+        "LookupTableImport",
+        "LookupTableImportV2",
+    }
+)
+
+
+def table_initializers(graph: Graph, needed: Collection[Operation]) -> list[Operation]:
+    """The operations of a graph that initialise the tables among those needed.
+
+    Raises:
+        FailedPreconditionError: nothing in the graph initialises a table.
+    """
+    found: dict[Operation, None] = {}
+    for table in needed:
+        if table.type in _TABLES:
+            initializing = [*_initializing(graph, table)]
+            if not initializing:
+                raise FailedPreconditionError(
+                    f"Table {table.name!r} ({table.type}) cannot be kept: nothing in the graph "
+                    f"initialises it. Make the tensors inputs that are looked up in it",
+                    node=table.name,
+                    op=table.type,
+                )
+            found |= dict.fromkeys(initializing)
+    return list(found)
+
+
+def _initializing(graph: Graph, table: Operation) -> Iterator[Operation]:
+    for same in _same_tables(graph, table):
+        for op in same.outputs[0].consumers():
+            if _initializes(op):
+                yield op
+
+
+def _same_tables(graph: Graph, table: Operation) -> Iterable[Operation]:
+    """The nodes of the same table."""
+    name = variable_name(table)
+    for op in graph.get_operations():
+        if op is table or (op.type == table.type and variable_name(op) == name):
+            yield op
+
+
+def _initializes(op: Operation) -> bool:
+    """Whether a node initialises a table, by itself or in functions that it calls."""
+    if op.type in _INITIALIZERS:
+        return True
+    if not calls_functions(op):
+        return False
+    functions = op.graph.function_library.reachable_definitions([op.message]).values()
+    return any(node.op in _INITIALIZERS for function in functions for node in function.node_def)
