@@ -121,7 +121,12 @@ def gradient_function_of(op: Operation) -> GradientFunction | None:
     from opkernel.graph.core.operation import GRADIENT_OP_TYPE_ATTR
 
     attrs = op.node_def.attr
-    name = attrs[GRADIENT_OP_TYPE_ATTR].s.decode() if GRADIENT_OP_TYPE_ATTR in attrs else op.type
+    name = op.type
+    if GRADIENT_OP_TYPE_ATTR in attrs:
+        name = attrs[GRADIENT_OP_TYPE_ATTR].s.decode(errors="replace")
+        custom: GradientFunction | None = op.graph.function_library.custom_gradients.get(name)
+        if custom is not None:
+            return custom
     entry = _find(name)
     if entry is None:
         raise NotFoundError(

@@ -5,104 +5,22 @@ Source: TensorFlow python/saved_model/function_deserialization.py, core/protobuf
 
 from __future__ import annotations
 
-import inspect
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import Any, Protocol
 
-import numpy as np
-
-from opkernel.device.permissions import Permissions
-from opkernel.errors import DataLossError, OpError
-from opkernel.graph import ConcreteFunction, Graph, Tensor, TensorSpec
+from opkernel.errors import DataLossError
+from opkernel.graph import ConcreteFunction, Tensor, TensorSpec
 from opkernel.graph.core.captured_value import CapturedValue
-from opkernel.graph.functions.function_instance import instantiate_into
-from opkernel.graph.functions.function_library import FunctionLibraryDefinition
 from opkernel.graph.tracing.func_graph import FuncGraph
 from opkernel.graph.tracing.nested_structure import packer
 from opkernel.graph.tracing.tensor_spec import spec_of
+from opkernel.interop.loaded_body import LoadedBody
+from opkernel.interop.saved_arguments import Misfit, flat_arguments, python_signature
 from opkernel.interop.saved_model.composite import CompositeSpec, CompositeValue
 from opkernel.messages import shown
-from opkernel.proto import AttrValue, FunctionDef, NameAttrList, NodeDef, VersionDef
-from opkernel.types import array_from_python
 
-__all__ = ["LoadedBody", "LoadedConcreteFunction", "LoadedFunction"]
-
-
-class LoadedBody(FuncGraph):
-    """The body of a function of a SavedModel, which keeps the name and the FunctionDef that were saved."""
-
-    def __init__(
-        self,
-        library: FunctionLibraryDefinition,
-        name: str,
-        versions: VersionDef,
-        permissions: Permissions,
-        suffix: str,
-    ) -> None:
-        super().__init__(name=name, function_library=library)
-        self.graph_def_versions.CopyFrom(versions)
-        self.permissions = permissions
-        self._suffix = suffix
-        body = instantiate_into(self, name)
-        self.inputs = [*body.inputs]
-        self.outputs = [*body.outputs]
-        self.control_outputs = [*body.targets]
-
-    @cached_property
-    def function_def(self) -> FunctionDef:
-        """The function as it was saved, under a name that no other loaded model has."""
-        return self._renamed(self.function_library.get_function(self.name))
-
-    @property
-    def is_stateful(self) -> bool:
-        """Whether any operation of the body is, but for the arguments."""
-        return any(
-            op.op_def.is_stateful and op.type not in ("_Arg", "_Retval", "Placeholder")
-            for op in self._operations
-        )
-
-    def add_to(self, graph: Graph) -> None:
-        """Put the function, and those that it calls, into the library of a graph."""
-        if isinstance(graph, FuncGraph):
-            graph.permissions = graph.permissions.joined(self.permissions)
-        library = graph.function_library
-        if self.function_def.signature.name in library:
-            return
-        for called in self._needed.values():
-            renamed = self._renamed(called)
-            if renamed.signature.name not in library:
-                library.add_function(renamed)
-        if self.function_def.signature.name not in library:
-            library.add_function(self.function_def)
-
-    @cached_property
-    def _needed(self) -> Mapping[str, FunctionDef]:
-        call = NodeDef(name="call", op="PartitionedCall")
-        call.attr["f"].func.name = self.name
-        return self.function_library.reachable_definitions([call])
-
-    def _renamed(self, function: FunctionDef) -> FunctionDef:
-        """A copy of a function in which all functions of the model have names of their own."""
-        copy = FunctionDef()
-        copy.CopyFrom(function)
-        copy.signature.name += self._suffix
-        for node in copy.node_def:
-            if node.op in self._needed:
-                node.op += self._suffix
-            for attr in node.attr.values():
-                for reference in _references(attr):
-                    if reference.name in self._needed:
-                        reference.name += self._suffix
-        return copy
-
-
-def _references(attr: AttrValue) -> Sequence[NameAttrList]:
-    """The functions that the value of an attr names."""
-    kind = attr.WhichOneof("value")
-    if kind == "func":
-        return [attr.func]
-    return attr.list.func if kind == "list" else ()
+__all__ = ["LoadedConcreteFunction", "LoadedFunction"]
 
 
 class FunctionSource(Protocol):
@@ -204,10 +122,6 @@ def _filled(spec: Any, tensors: Iterator[Tensor]) -> Any:
     return None
 
 
-class _Misfit(Exception):
-    """An argument that a signature does not take."""
-
-
 class LoadedFunction:
     """A function of a SavedModel as Python called it: it chooses among the signatures that were saved.
 
@@ -224,7 +138,7 @@ class LoadedFunction:
     ) -> None:
         self.__name__ = name
         self.concrete_functions = list(concrete_functions)
-        self._signature = _python_signature(spec, is_method)
+        self._signature = python_signature(spec, is_method)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Call it: arrays run at once; tensors of a function that is being traced become a node there.
@@ -237,8 +151,10 @@ class LoadedFunction:
         for may_convert in (False, True):
             for function in self.concrete_functions:
                 try:
-                    values = _flat((positional, named), function.input_signature, may_convert)
-                except _Misfit:
+                    values = flat_arguments(
+                        (positional, named), function.input_signature, may_convert
+                    )
+                except Misfit:
                     continue
                 return function.call(values)
         raise ValueError(self._no_match(positional, named))
@@ -252,8 +168,8 @@ class LoadedFunction:
         positional, named = self._bound(args, kwargs)
         for function in self.concrete_functions:
             try:
-                _flat((positional, named), function.input_signature, False)
-            except _Misfit:
+                flat_arguments((positional, named), function.input_signature, False)
+            except Misfit:
                 continue
             return function
         raise ValueError(self._no_match(positional, named))
@@ -290,97 +206,3 @@ def _text(signature: Any) -> str:
 def _short(value: Any) -> str:
     spec = None if isinstance(value, CompositeSpec) else spec_of(value)
     return str(spec) if spec is not None else shown(value)
-
-
-def _python_signature(spec: Any, is_method: bool) -> inspect.Signature | None:
-    """The signature of the Python function that was saved; None where it was not kept."""
-    if spec is None:
-        return None
-    kind = inspect.Parameter
-    names = [*(spec.args or [])][1 if is_method else 0 :]
-    defaults = [*(spec.defaults or [])][-len(names) or len(names) :] if names else []
-    optional = dict(zip(names[len(names) - len(defaults) :], defaults, strict=True))
-    parameters = [
-        kind(name, kind.POSITIONAL_OR_KEYWORD, default=optional.get(name, kind.empty))
-        for name in names
-    ]
-    if spec.varargs:
-        parameters.append(kind(spec.varargs, kind.VAR_POSITIONAL))
-    only = spec.kwonlydefaults or {}
-    parameters += [
-        kind(name, kind.KEYWORD_ONLY, default=only.get(name, kind.empty))
-        for name in spec.kwonlyargs or []
-    ]
-    if spec.varkw:
-        parameters.append(kind(spec.varkw, kind.VAR_KEYWORD))
-    try:
-        return inspect.Signature(parameters)
-    except ValueError as error:
-        raise DataLossError(f"The signature of a function is damaged: {error}") from error
-
-
-def _flat(value: Any, spec: Any, may_convert: bool) -> list[Any]:
-    """The tensors of arguments that a signature takes, in its order.
-
-    Raises:
-        _Misfit: it does not take them.
-    """
-    found: list[Any] = []
-    _take(value, spec, may_convert, found)
-    return found
-
-
-def _take(value: Any, spec: Any, may_convert: bool, found: list[Any]) -> None:
-    if isinstance(spec, TensorSpec):
-        found.append(_tensor(value, spec, may_convert))
-    elif isinstance(spec, CompositeSpec):
-        parts = spec.parts(value)
-        if parts is None:
-            raise _Misfit
-        for part, one in zip(parts, spec.components, strict=True):
-            found.append(_tensor(part, one, may_convert))
-    elif isinstance(spec, Mapping):
-        if not isinstance(value, Mapping) or value.keys() != spec.keys():
-            raise _Misfit
-        for key in sorted(spec):
-            _take(value[key], spec[key], may_convert, found)
-    elif isinstance(spec, list | tuple):
-        if not isinstance(value, list | tuple) or len(value) != len(spec):
-            raise _Misfit
-        for one, part in zip(value, spec, strict=True):
-            _take(one, part, may_convert, found)
-    elif not _is_same(value, spec):
-        raise _Misfit
-
-
-def _is_same(value: Any, saved: Any) -> bool:
-    """Whether a Python value is the one that a signature was saved for."""
-    if isinstance(value, Tensor | np.ndarray) or isinstance(saved, np.ndarray):
-        return value is saved
-    return bool(value == saved and isinstance(value, bool) == isinstance(saved, bool))
-
-
-def _tensor(value: Any, spec: TensorSpec, may_convert: bool) -> Any:
-    convert: Callable[[], Any] | None = getattr(value, "_as_graph_element", None)
-    if convert is not None:
-        value = convert()
-        value = value if isinstance(value, Tensor) else np.asarray(value)
-    if spec.is_compatible_with(value):
-        return value
-    if may_convert and not isinstance(value, Tensor | TensorSpec) and value is not None:
-        try:
-            value = _converted(value, spec)
-        except (OpError, TypeError, ValueError):
-            raise _Misfit from None
-        if spec.is_compatible_with(value):
-            return value
-    raise _Misfit
-
-
-def _converted(value: Any, spec: TensorSpec) -> Any:
-    if isinstance(value, np.ndarray | np.generic) and value.dtype != object:
-        wanted = spec.dtype.as_numpy_dtype
-        if not np.can_cast(value.dtype, wanted, "same_kind"):
-            raise _Misfit
-        return value.astype(wanted)
-    return array_from_python(value, spec.dtype)

@@ -20,7 +20,8 @@ from opkernel.device.permissions import Permissions
 from opkernel.errors import DataLossError, OpError
 from opkernel.graph.core.captured_value import CapturedValue
 from opkernel.graph.functions.function_library import FunctionLibraryDefinition
-from opkernel.interop.loaded_function import LoadedBody, LoadedConcreteFunction, LoadedFunction
+from opkernel.interop.loaded_body import LoadedBody, LoadedGradient
+from opkernel.interop.loaded_function import LoadedConcreteFunction, LoadedFunction
 from opkernel.interop.loaded_objects import LoadedDict, LoadedList, LoadedObject
 from opkernel.interop.loaded_resource import Again, LoadedConstant, LoadedResource
 from opkernel.interop.saved_model.structured_value import decoded
@@ -294,7 +295,25 @@ class SavedObjects:
                 raise self._damage(f"there is no function {name!r}")
             self._separate_resources(name)
             versions = self.meta_graph.graph_def.versions
-            return LoadedBody(self.library, name, versions, self.permissions, self._suffix)
+            return LoadedBody(
+                self.library, name, versions, self.permissions, self._suffix, self._gradients
+            )
+
+    @cached_property
+    def _gradients(self) -> dict[str, LoadedGradient]:
+        """The gradient functions that nodes ask for, by what they ask for."""
+        known = self.meta_graph.object_graph_def.concrete_functions
+        found = {}
+        for registered in self.meta_graph.graph_def.library.registered_gradients:
+            name = registered.gradient_func
+            if name not in known:
+                raise self._damage(f"there is no gradient function {name!r}")
+            captured = [
+                self.nodes[number].captured_tensor.name for number in known[name].bound_inputs
+            ]
+            signature = decoded(known[name].output_signature)
+            found[registered.registered_op_type] = LoadedGradient(name, captured, signature)
+        return found
 
     def _separate_resources(self, name: str) -> None:
         """Give the resources that a function creates names that no other load of the model has."""

@@ -5,7 +5,8 @@ A function is an op too: its signature is its OpDef. Source: TensorFlow core/fra
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable, Iterator, Mapping
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping
+from typing import Any
 
 from opkernel.device.budget import check_time
 from opkernel.errors import InvalidArgumentError, NotFoundError, OpError
@@ -41,7 +42,13 @@ GRADIENT_OP = "SymbolicGradient"
 
 
 class FunctionLibraryDefinition(Mapping[str, FunctionDef]):
-    """The functions of a graph, by name. A library is equal to itself alone."""
+    """The functions of a graph, by name. A library is equal to itself alone.
+
+    Attributes:
+        custom_gradients: gradient functions of nodes, as `register_gradient` takes them, by what their attr
+            `_gradient_op_type` says. They count in the graphs of this library, before those that are
+            registered.
+    """
 
     __eq__, __hash__ = object.__eq__, object.__hash__
 
@@ -52,6 +59,7 @@ class FunctionLibraryDefinition(Mapping[str, FunctionDef]):
         self._functions: dict[str, FunctionDef] = {}
         self._registrations: dict[str, OpRegistrationData] = {}
         self._gradients: dict[str, str] = {}
+        self.custom_gradients: dict[str, Callable[..., Any]] = {}
         if library is not None:
             self.add_library(library)
 
@@ -181,6 +189,7 @@ class FunctionLibraryDefinition(Mapping[str, FunctionDef]):
         other._functions.update(self._functions)
         other._registrations.update(self._registrations)
         other._gradients.update(self._gradients)
+        other.custom_gradients.update(self.custom_gradients)
         return other
 
     def joined_with(self, other: FunctionLibraryDefinition) -> FunctionLibraryDefinition:
@@ -189,6 +198,7 @@ class FunctionLibraryDefinition(Mapping[str, FunctionDef]):
         joined._functions.update(other._functions)
         joined._registrations.update(other._registrations)
         joined._gradients.update(other._gradients)
+        joined.custom_gradients.update(other.custom_gradients)
         return joined
 
     def adopt(self, other: FunctionLibraryDefinition) -> None:
@@ -196,6 +206,7 @@ class FunctionLibraryDefinition(Mapping[str, FunctionDef]):
         self._functions = other._functions
         self._registrations = other._registrations
         self._gradients = other._gradients
+        self.custom_gradients = other.custom_gradients
 
     def to_proto(self) -> FunctionDefLibrary:
         """The library as a message, ordered by name."""

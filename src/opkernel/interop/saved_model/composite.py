@@ -16,7 +16,7 @@ from opkernel.types import DataType, PartialTensorShape
 
 __all__ = ["CompositeSpec", "CompositeValue"]
 
-_KINDS = TypeSpecProto.TypeSpecClass
+_KINDS = TypeSpecProto.DESCRIPTOR.enum_types_by_name["TypeSpecClass"].values_by_number
 
 
 class CompositeSpec:
@@ -41,9 +41,8 @@ class CompositeSpec:
             UnimplementedError: values of this class are not known.
             DataLossError: the state is not that of the class.
         """
-        kind = (
-            _KINDS.Name(proto.type_spec_class) if proto.type_spec_class in _KINDS.values() else "?"
-        )
+        known = _KINDS.get(proto.type_spec_class)
+        kind = "?" if known is None else known.name
         make = _PARTS.get(kind)
         if make is None:
             raise UnimplementedError(

@@ -76,7 +76,7 @@ def encoded(value: Any) -> StructuredValue:
 
 @lru_cache(1000)
 def _named_tuple(name: str, fields: tuple[str, ...]) -> Any:
-    return namedtuple(name, fields, rename=True)  # type: ignore[misc]  # made from the file  # noqa: PYI024
+    return namedtuple(name, fields, rename=True)  # noqa: PYI024  # its fields are those of the file
 
 
 def _pairs(value: StructuredValue, depth: int) -> Any:
