@@ -81,6 +81,7 @@ from opkernel.runtime import convert_variables_to_constants as convert_variables
 from opkernel.runtime import kernel_function as kernel_function
 from opkernel.runtime.traces import write_chrome_trace as write_chrome_trace
 from opkernel.runtime.traces import write_perfetto_trace as write_perfetto_trace
+from opkernel.training import Checkpoint as Checkpoint
 from opkernel.training import Module as Module
 from opkernel.training import Variable as Variable
 from opkernel.training import optimizers as optimizers

@@ -1,0 +1,104 @@
+"""TrackedObjects: the objects that can be reached from one, numbered, and the keys of their values.
+
+Source: TensorFlow python/checkpoint/graph_view.py, save_util.py, python/checkpoint/saveable_compat.py.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import Any
+
+from opkernel.checkpoint.object_graph import VARIABLE_VALUE
+from opkernel.proto import TrackableObjectGraph
+from opkernel.training.module import children_of
+from opkernel.training.variable import Variable
+
+__all__ = ["TrackedObjects"]
+
+_ATTRIBUTES = ".ATTRIBUTES"
+
+
+class TrackedObjects:
+    """The objects under a root, in the order in which they are first met; nearer ones come first.
+
+    Attributes:
+        objects: The objects; the root is number 0.
+        children: For each the names and numbers of what it holds.
+        paths: For each the names that lead to it, escaped and joined.
+    """
+
+    def __init__(self, root: Any) -> None:
+        self.objects: list[Any] = [root]
+        self.children: list[list[tuple[str, int]]] = []
+        self.paths = [""]
+        self._numbers = {id(root): 0}
+        queue = deque([0])
+        while queue:
+            number = queue.popleft()
+            self.children.append(
+                [
+                    (name, self._number(child, number, name, queue))
+                    for name, child in children_of(self.objects[number])
+                ]
+            )
+
+    def number(self, one: Any) -> int | None:
+        """The number of an object; None where it cannot be reached."""
+        return self._numbers.get(id(one))
+
+    def variables(self) -> dict[str, Variable]:
+        """The variables by their keys in a checkpoint."""
+        return {
+            self.key(number): one
+            for number, one in enumerate(self.objects)
+            if isinstance(one, Variable)
+        }
+
+    def key(self, number: int) -> str:
+        """The key of the value of a variable."""
+        return "/".join([*filter(None, [self.paths[number]]), _ATTRIBUTES, VARIABLE_VALUE])
+
+    def to_proto(self) -> TrackableObjectGraph:
+        """The objects as checkpoints describe them."""
+        proto = TrackableObjectGraph()
+        has_values = self._has_values()
+        for number, one in enumerate(self.objects):
+            node = proto.nodes.add()
+            for name, child in self.children[number]:
+                node.children.add(node_id=child, local_name=name)
+            if isinstance(one, Variable):
+                node.attributes.add(
+                    name=VARIABLE_VALUE, full_name=one.name, checkpoint_key=self.key(number)
+                )
+            node.has_checkpoint_values.SetInParent()
+            if has_values[number]:
+                node.has_checkpoint_values.value = True
+        return proto
+
+    def _number(self, child: Any, parent: int, name: str, queue: deque[int]) -> int:
+        number = self._numbers.get(id(child))
+        if number is None:
+            number = self._numbers[id(child)] = len(self.objects)
+            self.objects.append(child)
+            self.paths.append("/".join([*filter(None, [self.paths[parent]]), _escaped(name)]))
+            queue.append(number)
+        return number
+
+    def _has_values(self) -> list[bool]:
+        """Whether there is a variable among an object and all that can be reached from it."""
+        parents: list[list[int]] = [[] for _ in self.objects]
+        for number, children in enumerate(self.children):
+            for _, child in children:
+                parents[child].append(number)
+        found = [False] * len(self.objects)
+        waiting = [i for i, one in enumerate(self.objects) if isinstance(one, Variable)]
+        while waiting:
+            number = waiting.pop()
+            if not found[number]:
+                found[number] = True
+                waiting += parents[number]
+        return found
+
+
+def _escaped(name: str) -> str:
+    return name.replace(".", "..").replace("/", ".S")
