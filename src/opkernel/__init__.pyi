@@ -50,6 +50,7 @@ from opkernel.graph import switch_case as switch_case
 from opkernel.graph import while_loop as while_loop
 from opkernel.interop import load as load
 from opkernel.interop import load_as_session as load_as_session
+from opkernel.interop import save as save
 from opkernel.kernel import AsyncOpKernel as AsyncOpKernel
 from opkernel.kernel import CancellationManager as CancellationManager
 from opkernel.kernel import KernelContract as KernelContract

@@ -56,6 +56,11 @@ class LoadedModel(LoadedObject):
         self.tags = sorted(meta_graph.meta_info_def.tags)
         self.permissions = self._objects.permissions
 
+    @property
+    def saved_objects(self) -> SavedObjects:
+        """What makes its objects."""
+        return self._objects
+
     @cached_property
     def signatures(self) -> SignatureMap:
         """The computations with named inputs and outputs."""

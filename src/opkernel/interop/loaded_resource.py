@@ -50,6 +50,11 @@ class LoadedResource:
         return self._handle
 
     @property
+    def is_ready(self) -> bool:
+        """Whether it was used."""
+        return self._is_ready
+
+    @property
     def handle(self) -> Any:
         """Its handle, for ops on resources."""
         return self.captured_value

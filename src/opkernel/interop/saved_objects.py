@@ -27,6 +27,7 @@ from opkernel.interop.loaded_resource import Again, LoadedConstant, LoadedResour
 from opkernel.interop.saved_model.structured_value import decoded
 from opkernel.opdef import global_op_registry
 from opkernel.proto import MetaGraphDef, SavedObject
+from opkernel.runtime.calls.eager import execute
 from opkernel.training import Variable
 from opkernel.types import DataType, PartialTensorShape, tensor_from_proto
 
@@ -263,6 +264,28 @@ class SavedObjects:
                 f"{stored.tf_name}{reader.shape(key)}"
             )
         return reader.get(key)
+
+    def current_values(self) -> dict[str, Any]:
+        """What the checkpoint is to hold now: variables that were used, and tables, by their keys."""
+        found: dict[str, Any] = {}
+        for number, one in [*self._objects.items()]:
+            place = self._key(number, VARIABLE_VALUE)
+            if isinstance(one, Variable) and place is not None:
+                found[place[1]] = one
+            if isinstance(one, LoadedResource):
+                found |= self._values_of_table(number, one)
+        return found
+
+    def _values_of_table(self, number: int, table: LoadedResource) -> dict[str, Any]:
+        for name in self.nodes[number].saveable_objects:
+            place = self._key(number, name)
+            if place is not None and table.is_ready:
+                reader, key = place
+                keys, values = (f"{key}{part}" for part in _PARTS_OF_TABLE)
+                attrs = {"Tkeys": reader.dtype(keys), "Tvalues": reader.dtype(values)}
+                found = execute("LookupTableExportV2", {"table_handle": table.handle}, attrs)
+                return {keys: found[0], values: found[1]}
+        return {}
 
     def _restore_resource(self, number: int, node: SavedObject) -> None:
         """Give a table what the checkpoint has of it."""

@@ -70,9 +70,10 @@ class TrackedObjects:
                 node.attributes.add(
                     name=VARIABLE_VALUE, full_name=one.name, checkpoint_key=self.key(number)
                 )
-            node.has_checkpoint_values.SetInParent()
+            flag: Any = node.has_checkpoint_values
+            flag.SetInParent()
             if has_values[number]:
-                node.has_checkpoint_values.value = True
+                flag.value = True
         return proto
 
     def _number(self, child: Any, parent: int, name: str, queue: deque[int]) -> int:

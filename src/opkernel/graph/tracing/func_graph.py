@@ -52,6 +52,7 @@ class FuncGraph(Graph):
         inputs: the placeholders of the arguments, then those of the captures.
         outputs: the results, flat.
         structured_outputs: the results in the form in which Python returned them.
+        structured_input_signature: the positional arguments and those by keyword, with specs for tensors.
         control_outputs: what runs though no result depends on it.
         captures: the tensors from outside, with what stands for them inside.
         captured_values: Python objects whose tensors it takes, such as variables, with what stands for them.
@@ -93,6 +94,7 @@ class FuncGraph(Graph):
         self.inputs: list[Tensor] = []
         self.outputs: list[Tensor] = []
         self.structured_outputs: Any = None
+        self.structured_input_signature: tuple[Any, Any] = ((), {})
         self.control_outputs: list[Operation] = []
         self.captures: dict[Tensor, Tensor] = {}
         self.captured_values: dict[CapturedValue, Tensor] = {}

@@ -25,6 +25,7 @@ from opkernel.graph.core.tensor import tensors_in
 from opkernel.graph.tracing.call_signature import BoundCall, CallBinder, CallSignature
 from opkernel.graph.tracing.concrete_function import ConcreteFunction
 from opkernel.graph.tracing.func_graph import FuncGraph, function_name
+from opkernel.graph.tracing.tensor_spec import TensorSpec
 
 __all__ = ["Function", "function"]
 
@@ -149,6 +150,11 @@ class Function(Generic[_P, _R]):
         call = self._binder.bind(args, kwargs)
         return self._concrete(call, graph_of_call(tensors_in(call.tensors)))
 
+    @property
+    def concrete_functions(self) -> list[ConcreteFunction]:
+        """What was traced outside of all graphs, in order."""
+        return list(self._traces.traced)
+
     def experimental_get_tracing_count(self) -> int:
         """How often it was traced outside of all graphs."""
         return len(self._traces.traced)
@@ -219,6 +225,8 @@ class Function(Generic[_P, _R]):
             is_called_by_name=True,
         )
         tensors = [body.add_input(spec, name) for name, spec in call.named_specs()]
+        specs = [TensorSpec(t.shape, t.dtype, t.op.name) for t in tensors]
+        body.structured_input_signature = call.arguments_with(specs)
         args, kwargs = call.arguments_with(tensors)
         traces.under_way.append(call.signature)
         try:

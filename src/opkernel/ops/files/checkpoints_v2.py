@@ -74,7 +74,10 @@ class SaveV2(OpKernel):
         tensors = [ctx.input(i) for i in range(3, ctx.num_inputs)]
         prefix = single_text("prefix", ctx.input(0))
         check_names(names, slices, len(tensors))
-        with BundleWriter(ctx.permissions.check_write(prefix)) as writer:
+        path = ctx.permissions.check_write(prefix)
+        with suppress(OSError):  # it is told where the file is opened
+            os.mkdir(os.path.dirname(path))
+        with BundleWriter(path) as writer:
             for i, (name, text, tensor) in enumerate(zip(names, slices, tensors, strict=True)):
                 _save(writer, name, text, tensor, self.input_types[3 + i])
 

@@ -1,0 +1,187 @@
+"""Functions of a module as SavedModels describe them: for each signature a FunctionDef and what it takes.
+
+Source: TensorFlow python/saved_model/function_serialization.py, signature_serialization.py, core/protobuf/saved_object_graph.proto.
+"""
+
+from __future__ import annotations
+
+import inspect
+import itertools
+from collections.abc import Mapping
+from typing import Any
+
+from opkernel.errors import FailedPreconditionError, InvalidArgumentError
+from opkernel.graph import ConcreteFunction, Tensor, TensorSpec, function
+from opkernel.graph.core.captured_value import CapturedValue
+from opkernel.graph.tracing.function_tracing import Function
+from opkernel.graph.tracing.nested_structure import flatten, map_structure
+from opkernel.graph.tracing.tensor_spec import spec_of
+from opkernel.interop.saved_model.structured_value import encoded
+from opkernel.proto import FunctionDef, FunctionSpec, StructuredValue
+from opkernel.training import Module
+
+__all__ = ["NamedFunction", "exported_signature", "functions_of", "function_spec"]
+
+_numbers = itertools.count(1)
+
+
+class NamedFunction:
+    """A traced function under the name that it is saved by.
+
+    Attributes:
+        concrete: The function.
+        name: The name, which no other function of the process is saved by.
+        function_def: The message.
+    """
+
+    def __init__(self, concrete: ConcreteFunction) -> None:
+        outside = [*concrete.graph.captures]
+        if outside:
+            raise FailedPreconditionError(
+                f"Function {concrete.graph.name!r} uses {outside[0].name!r} of a graph: it cannot be saved"
+            )
+        self.concrete = concrete
+        self.function_def = FunctionDef()
+        self.function_def.CopyFrom(concrete.function_def)
+        self.name = f"__inference_{concrete.graph.name}_{next(_numbers)}"
+        self.function_def.signature.name = self.name
+
+    @property
+    def captured(self) -> list[CapturedValue]:
+        """What it takes after its arguments."""
+        return [*self.concrete.graph.captured_values]
+
+    @property
+    def arguments(self) -> list[Tensor]:
+        """The tensors that it takes as arguments."""
+        inputs = self.concrete.graph.inputs
+        return inputs[: len(inputs) - len(self.captured)]
+
+    def input_signature(self) -> StructuredValue:
+        """What it takes.
+
+        Raises:
+            InvalidArgumentError: a Python argument cannot be written.
+        """
+        return self._encoded(self.concrete.graph.structured_input_signature)
+
+    def output_signature(self) -> StructuredValue:
+        """What it gives."""
+        outputs = self.concrete.graph.structured_outputs
+        names = iter(range(len(self.concrete.graph.outputs)))
+        return self._encoded(
+            map_structure(
+                lambda one: (
+                    None
+                    if one is None
+                    else TensorSpec(one.shape, one.dtype, f"output_{next(names)}")
+                ),
+                outputs,
+            )
+        )
+
+    def _encoded(self, value: Any) -> StructuredValue:
+        try:
+            return encoded(value)
+        except TypeError as error:
+            raise InvalidArgumentError(
+                f"Function {self.concrete.graph.name!r} cannot be saved: {error}"
+            ) from error
+
+
+def functions_of(module: Module) -> dict[str, Function[..., Any]]:
+    """The functions of a module that are traced: its methods, and those among its attributes."""
+    names = sorted({*dir(type(module)), *vars(module)})
+    found = {}
+    for name in names:
+        own = vars(module).get(name, inspect.getattr_static(module, name, None))
+        if isinstance(own, Function):
+            found[name] = getattr(module, name)
+    return found
+
+
+def function_spec(python_function: Any) -> FunctionSpec:
+    """The Python signature of a function, without `self`."""
+    parameters = inspect.signature(python_function).parameters.values()
+    kind = inspect.Parameter
+    by_kind: dict[Any, list[inspect.Parameter]] = {}
+    for parameter in parameters:
+        by_kind.setdefault(parameter.kind, []).append(parameter)
+    positional = [
+        *by_kind.get(kind.POSITIONAL_ONLY, ()),
+        *by_kind.get(kind.POSITIONAL_OR_KEYWORD, ()),
+    ]
+    only = by_kind.get(kind.KEYWORD_ONLY, [])
+    defaults = tuple([p.default for p in positional if p.default is not p.empty])
+    fields = {
+        "args": [p.name for p in positional],
+        "varargs": next((p.name for p in by_kind.get(kind.VAR_POSITIONAL, ())), None),
+        "varkw": next((p.name for p in by_kind.get(kind.VAR_KEYWORD, ())), None),
+        "defaults": defaults or None,
+        "kwonlyargs": [p.name for p in only],
+        "kwonlydefaults": {p.name: p.default for p in only if p.default is not p.empty} or None,
+        "annotations": {},
+    }
+    spec = FunctionSpec()
+    pairs = spec.fullargspec.named_tuple_value
+    pairs.name = "FullArgSpec"
+    for name, value in fields.items():
+        pairs.values.add(key=name, value=encoded(value))
+    spec.input_signature.CopyFrom(encoded(None))
+    return spec
+
+
+def exported_signature(name: str, given: Any) -> ConcreteFunction:
+    """The function of a signature: it takes tensors by keyword, and gives a dict of tensors.
+
+    Args:
+        name: The name of the signature.
+        given: A traced function, or one with an input signature.
+
+    Raises:
+        InvalidArgumentError: the function has no signature, arguments that are not tensors, or results without
+            names.
+    """
+    concrete = _concrete(name, given)
+    graph = concrete.graph
+    args, kwargs = graph.structured_input_signature
+    specs = [spec for spec in flatten((args, kwargs)) if isinstance(spec, TensorSpec)]
+    if len(specs) != len([*args, *kwargs]):
+        raise InvalidArgumentError(
+            f"Signature {name!r} takes tensors alone, and the function takes {(args, kwargs)}"
+        )
+    names = [spec.name or f"input_{i}" for i, spec in enumerate(specs)]
+
+    def signature_wrapper(**inputs: Any) -> dict[str, Any]:
+        return _named_outputs(name, concrete.call([inputs[key] for key in names]))
+
+    by_name = {key: TensorSpec(s.shape, s.dtype, key) for key, s in zip(names, specs, strict=True)}
+    wrapped = function(signature_wrapper, name=f"signature_wrapper_{name}")
+    return wrapped.get_concrete_function(**dict(sorted(by_name.items())))
+
+
+def _concrete(name: str, given: Any) -> ConcreteFunction:
+    if isinstance(given, ConcreteFunction):
+        return given
+    if isinstance(given, Function):
+        if given.input_signature is not None:
+            return given.get_concrete_function()
+        if len(given.concrete_functions) == 1:
+            return given.concrete_functions[0]
+    raise InvalidArgumentError(
+        f"Signature {name!r} needs a function for one signature: "
+        f"opkernel.function(..., input_signature=[...]), or function.get_concrete_function(...)"
+    )
+
+
+def _named_outputs(name: str, outputs: Any) -> dict[str, Any]:
+    if isinstance(outputs, Mapping):
+        found = {str(key): value for key, value in outputs.items()}
+    elif isinstance(outputs, list | tuple):
+        found = {f"output_{i}": value for i, value in enumerate(outputs)}
+    else:
+        found = {"output_0": outputs}
+    wrong = [key for key, value in found.items() if spec_of(value) is None]
+    if wrong:
+        raise InvalidArgumentError(f"Result {wrong[0]!r} of signature {name!r} is no tensor")
+    return found

@@ -1,0 +1,97 @@
+"""written_directory: a directory that appears whole, or not at all.
+
+It is written beside its place and then takes it in one step. On Linux the old directory and the new one are
+exchanged (renameat2), so that at any moment one of them is there.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import shutil
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+
+from opkernel.checkpoint.atomic_files import file_error, flush_directory
+from opkernel.errors import AlreadyExistsError
+
+__all__ = ["written_directory"]
+
+_AT_FDCWD = -100
+_RENAME_EXCHANGE = 2
+_MODEL_FILES = ("saved_model.pb", "saved_model.pbtxt")
+
+
+@contextmanager
+def written_directory(path: str) -> Iterator[str]:
+    """A new directory to write to, which becomes `path` when the block ends without an error.
+
+    Raises:
+        AlreadyExistsError: `path` is something else than a SavedModel or an empty directory.
+        NotFoundError, PermissionDeniedError, UnavailableError: it cannot be written.
+    """
+    target = os.path.abspath(path)
+    _check_replaceable(target)
+    try:
+        os.makedirs(os.path.dirname(target), exist_ok=True)
+        made = tempfile.mkdtemp(prefix=f".{os.path.basename(target)}-", dir=os.path.dirname(target))
+        os.chmod(made, 0o777 & ~_umask())
+    except OSError as error:
+        raise file_error(target, error) from error
+    try:
+        yield made
+        _flush(made)
+        _put_in_place(made, target)
+    except OSError as error:
+        raise file_error(target, error) from error
+    finally:
+        shutil.rmtree(made, ignore_errors=True)
+
+
+def _check_replaceable(target: str) -> None:
+    if not os.path.lexists(target):
+        return
+    names = os.listdir(target) if os.path.isdir(target) else [""]
+    if names and not any(name in names for name in _MODEL_FILES):
+        raise AlreadyExistsError(f"{target} exists and is no SavedModel: it is not replaced")
+
+
+def _umask() -> int:
+    current = os.umask(0)
+    os.umask(current)
+    return current
+
+
+def _flush(directory: str) -> None:
+    """Bring what is in a directory to the disk."""
+    for folder, _, files in os.walk(directory):
+        for name in files:
+            with open(os.path.join(folder, name), "rb+") as file:
+                os.fsync(file.fileno())
+        flush_directory(os.path.join(folder, "file"))
+
+
+def _put_in_place(made: str, target: str) -> None:
+    """Give a directory its name; what had the name before has that of the new one then."""
+    if os.path.isdir(target) and not _exchanged(made, target):
+        old = f"{made}-old"
+        os.rename(target, old)
+        try:
+            os.rename(made, target)
+        except OSError:
+            os.rename(old, target)
+            raise
+        shutil.rmtree(old, ignore_errors=True)
+    elif not os.path.isdir(target):
+        os.rename(made, target)
+    flush_directory(target)
+
+
+def _exchanged(one: str, other: str) -> bool:
+    """Exchange two directories; False where the system cannot."""
+    with suppress(OSError, AttributeError):
+        rename = ctypes.CDLL(None, use_errno=True).renameat2
+        paths = os.fsencode(one), os.fsencode(other)
+        return bool(rename(_AT_FDCWD, paths[0], _AT_FDCWD, paths[1], _RENAME_EXCHANGE) == 0)
+    return False
