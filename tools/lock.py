@@ -18,7 +18,11 @@ ROOT = Path(__file__).resolve().parent.parent
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
 BUILD = PROJECT["build-system"]["requires"][0]
 LOWEST = "requirements-lowest.lock"
-TESTED_EXTRAS = ("checksums", "safetensors", "strings")  # the lowest versions are tested without any
+TESTED_EXTRAS = (
+    "checksums",
+    "safetensors",
+    "strings",
+)  # the lowest versions are tested without any
 TENSORFLOW = "tensorflow-cpu==2.21.0"  # the release whose behaviour is the reference
 
 Pins = dict[str, str]

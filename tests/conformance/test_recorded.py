@@ -31,7 +31,8 @@ WHOLE_AREAS = [
 ]
 VECTOR_FILES = ["array", "dataflow", "image", "linalg", "math", "nn", "other"]
 NEEDS_RE2 = pytest.mark.skipif(
-    importlib.util.find_spec("re2") is None, reason="google-re2 is not installed (opkernel[strings])"
+    importlib.util.find_spec("re2") is None,
+    reason="google-re2 is not installed (opkernel[strings])",
 )
 MODELS = ["mlp", "conv_mix", "mobilenet_v2", "bert_tiny", "functional_control_flow"]
 
