@@ -17,13 +17,13 @@ from opkernel.errors import InvalidArgumentError
 from opkernel.kernel import check_allocation
 from opkernel.opdef import InferenceContext, register_op
 from opkernel.opdef.common_shapes import unchanged_shape_with_rank_at_least
+from opkernel.ops.kernel_types import COMPLEX_OF
 from opkernel.ops.libraries import library_or_none, warn_of_fallback
 from opkernel.ops.registration import register_kernel
 from opkernel.types import DataType, TensorShape
 
 _COMPLEX = "Tcomplex: {complex64, complex128} = DT_COMPLEX64"
 _REAL = "Treal: {float, double} = DT_FLOAT"
-_WIDTHS = {DataType.DT_FLOAT: DataType.DT_COMPLEX64, DataType.DT_DOUBLE: DataType.DT_COMPLEX128}
 
 
 @cache
@@ -155,7 +155,7 @@ def _register_real(name: str, transform: Callable[..., Any], rank: int, *, forwa
         dtype = Tcomplex if forward else Treal
 
         def run(input: Any, fft_length: Any) -> Any:
-            if _WIDTHS[Treal] is not Tcomplex:
+            if COMPLEX_OF[Treal] is not Tcomplex:
                 way, types = (
                     ("forward", (Treal, Tcomplex)) if forward else ("backward", (Tcomplex, Treal))
                 )

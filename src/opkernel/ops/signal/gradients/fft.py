@@ -6,10 +6,8 @@ Source: TensorFlow python/ops/signal/fft_ops.py, which has those of real transfo
 from typing import Any
 
 import opkernel.gradients as g
+from opkernel.ops.kernel_types import REAL_OF
 from opkernel.types import DataType
-
-_REAL = {DataType.DT_COMPLEX64: DataType.DT_FLOAT, DataType.DT_COMPLEX128: DataType.DT_DOUBLE}
-_COMPLEX = {real: wide for wide, real in _REAL.items()}
 
 
 def _register_complex(suffix: str, rank: int) -> None:
@@ -20,7 +18,7 @@ def _register_complex(suffix: str, rank: int) -> None:
 
     @g.register_gradient(f"IFFT{suffix}")
     def ifft_gradient(op: g.Operation, grad: g.Tensor) -> g.Gradients:
-        size = g.nodes.Cast(_size(grad, rank), DstT=_REAL[grad.dtype])
+        size = g.nodes.Cast(_size(grad, rank), DstT=REAL_OF[grad.dtype])
         scale = g.nodes.Cast(g.nodes.Reciprocal(size), DstT=grad.dtype)
         return g.nodes.Mul(_node("FFT", suffix)(grad), scale)
 
