@@ -344,8 +344,9 @@ def test_an_op_of_ones_own(command: Command, changed: Any, tmp_path: Path) -> No
     assert json_of(command, "run", *scaled)["scaled"]["value"] == [3]
     refused = command("run", folder, "--input", f"x={X}")
     assert refused.exit_code == 1
-    assert "AnOpOfMyOwn" in refused.output
-    assert "--library" in refused.output
+    where = "'AnOpOfMyOwn' in __inference___call___26/Relu (needed by serving_default)"
+    assert f"The model uses {where}" in refused.output
+    assert "--library names the file or module" in refused.output
     (tmp_path / "of_my_own.py").write_text(
         "import numpy as np\nimport opkernel\n"
         "opkernel.register_op('AnOpOfMyOwn', inputs=['features: T'], outputs=['activations: T'],\n"

@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING, Any
 from opkernel.cli.model import Model, load_model
 from opkernel.cli.progress import progress
 from opkernel.cli.signature import GraphInterface, check_asked, interface_of
+from opkernel.cli.unknown_ops import name_uses
 from opkernel.graph import Graph, Operation, Tensor
+from opkernel.opdef import UnregisteredOpError
 from opkernel.records import dataclass
 
 if TYPE_CHECKING:
@@ -72,7 +74,12 @@ def frozen_model(
     asked = interface.fetches(fetches)
     before = len(graph.get_operations())
     with progress(f"Freezing {model.name}"), model.named():
-        frozen = freeze([*asked.values()], [interface.input(name) for name in feeds])
+        try:
+            frozen = freeze([*asked.values()], [interface.input(name) for name in feeds])
+        except UnregisteredOpError as error:
+            if model.is_saved_model:
+                name_uses(error, model)
+            raise
     found = {name: frozen.as_graph_element(one.name) for name, one in asked.items()}
     return FrozenModel(frozen, interface_of(model, frozen), found, before)
 

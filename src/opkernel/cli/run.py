@@ -1,5 +1,7 @@
 """`opkernel run`: compute tensors of a model."""
 
+from __future__ import annotations
+
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from time import perf_counter
@@ -26,6 +28,7 @@ from opkernel.errors import InvalidArgumentError, OpError
 from opkernel.graph import Graph, Operation, Tensor
 from opkernel.graph.core.structural_ops import ARG_OPS
 from opkernel.graph.edit.prune import prune_and_order
+from opkernel.opdef import UnregisteredOpError
 from opkernel.proto import RunMetadata, StepStats
 from opkernel.records import dataclass
 from opkernel.runtime import RunOptions, Session
@@ -172,14 +175,11 @@ def run(
     feeds |= interface.defaults(asked.values(), feeds)
     if outdir is not None:
         check_outdir(outdir, asked, overwrite)
-    with progress(f"Running {model.name}"), open_session() as session, _initializer_named(graph):
+    with progress(f"Running {model.name}"), _errors_told(model, graph), open_session() as session:
         _initialize(session, feeds, initializers)
         is_traced = profile or trace is not None
         steps = _run(session, feeds, asked, repeat or 1, is_traced)
-    written = [] if outdir is None else write_outdir(outdir, steps.results)
-    if output is not None:
-        write_npz(output, steps.results)
-        written.append(output)
+    written = _written(steps, outdir, output)
     if trace is not None:
         write_trace(trace, trace_format, steps.step_stats)
         written.append(trace)
@@ -252,11 +252,26 @@ class _Report:
             StepProfile(self.steps.step_stats).print()
 
 
+def _written(steps: _Steps, outdir: str | None, output: str | None) -> list[str]:
+    """Write the results; the paths of the files."""
+    written = [] if outdir is None else write_outdir(outdir, steps.results)
+    if output is not None:
+        write_npz(output, steps.results)
+        written.append(output)
+    return written
+
+
 @contextmanager
-def _initializer_named(graph: Graph) -> Iterator[None]:
-    """Errors about a variable without value in the block name the option that sets it."""
+def _errors_told(model: Model, graph: Graph) -> Iterator[None]:
+    """Errors in the block name the option that sets a variable, and the nodes of an unknown op."""
     try:
         yield
+    except UnregisteredOpError as error:
+        if model.is_saved_model:
+            from opkernel.cli.unknown_ops import name_uses
+
+            name_uses(error, model)
+        raise
     except OpError as error:
         if error.resource is not None:
             from opkernel.runtime.program.initializers import initializer_of  # rarely needed
