@@ -14,7 +14,7 @@ import pytest
 from tests.cli.conftest import Command
 
 import opkernel
-from opkernel.proto import SavedModel
+from opkernel.proto import Example, SavedModel
 
 MODELS = Path(__file__).parent / "saved_models"
 TWO, ONE, META = MODELS / "two", MODELS / "one", MODELS / "meta" / "model.ckpt.meta"
@@ -258,6 +258,20 @@ def test_arrays_of_files_go_in_and_come_out(command: Command, tmp_path: Path) ->
     assert refused.exit_code == 2
     assert f"{out / 'scaled.npy'} exists; --overwrite replaces it" in refused.output
     assert command(*words, "--overwrite").exit_code == 0
+
+
+def test_examples_are_serialized(command: Command) -> None:
+    rows = "words=[{'age': [22, 24], 'name': ['a']}, {'weight': [0.5]}]"
+    chosen = ["--signature_def", "look_up", "--input_examples", rows]
+    ran = json_of(command, "run", TWO, *chosen, "--fetch", "ids", "--fetch", "look_up_words")
+    assert ran["ids"]["value"] == [-1, -1]
+    first, second = (
+        Example.FromString(text.encode().decode("unicode_escape").encode("latin-1"))
+        for text in ran["look_up_words:0"]["value"]
+    )
+    assert [*first.features.feature["age"].int64_list.value] == [22, 24]
+    assert [*first.features.feature["name"].bytes_list.value] == [b"a"]
+    assert [*second.features.feature["weight"].float_list.value] == [0.5]
 
 
 def test_outputs_and_tensors_by_name(command: Command) -> None:
