@@ -159,7 +159,9 @@ def test_without_a_default_tag_set_the_choice_is_shown(command: Command, changed
     assert printed.exit_code == 0
     assert printed.output.endswith("\n--tag_set shows one of them, --all shows all.\n")
     done = command("run", folder)
-    assert "has several MetaGraphs: choose one by its tags, of {cpu}, {tpu}" in done.output
+    assert (
+        "has several MetaGraphs: choose one by its tags, of {cpu}, {tpu} (--tag_set" in done.output
+    )
     assert command("run", folder, "--tag_set", "tpu", "--random").exit_code == 0
 
 
@@ -511,6 +513,16 @@ def test_a_model_without_its_variables_is_shown(command: Command, tmp_path: Path
     assert "missing" in shown.output
     done = command("run", folder, "--input", f"x={X}")
     assert done.exit_code == 1
+
+
+def test_variables_of_another_model_are_told(command: Command, changed: Any) -> None:
+    folder = changed(lambda message: None)
+    shutil.copy(TWO / "fingerprint.pb", folder)
+    shutil.copy(ONE / "variables" / "variables.index", folder / "variables")
+    done = command("run", folder, "--input", f"x={X}")
+    assert done.exit_code == 1
+    assert "variables.index is not the one that was saved with" in done.output
+    assert "Key kernel/.ATTRIBUTES/VARIABLE_VALUE not found in checkpoint" in done.output
 
 
 def test_a_signature_without_its_tensor(command: Command, changed: Any) -> None:

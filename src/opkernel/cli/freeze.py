@@ -123,7 +123,11 @@ class _Report:
         _print("Outputs", [*self._frozen.outputs.items()])
         if self._initializers:
             options = " ".join(f"--init {name}" for name in self._initializers)
-            print_text(one_line(f"It has tables, which are filled first: opkernel run {options}"))
+            print_text(
+                one_line(
+                    f"It has tables, which are filled first: opkernel run {self._output} {options}"
+                )
+            )
         size = size_text(self._output.stat().st_size)
         echo(f"written to {one_line(self._output)}, {size}")
 

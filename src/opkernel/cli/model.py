@@ -108,11 +108,19 @@ class Model:
 
         with self.named():
             if self.files is not None:
-                return self.files.meta_graph(self.tags)
+                return self._chosen(self.files)
             found = load_meta_graph(os.fspath(self.file))
         if self.tags is not None and {*self.tags} != {*found.meta_info_def.tags}:
             raise WrongUse(f"--tag_set {self.tag_set}: {self} has one MetaGraph, with other tags")
         return found
+
+    def _chosen(self, files: SavedModelFiles) -> MetaGraphDef:
+        try:
+            return files.meta_graph(self.tags)
+        except InvalidArgumentError as error:
+            if self.tags is None:
+                error.message += " (--tag_set A,B)"
+            raise
 
     @property
     def tags(self) -> list[str] | None:
@@ -162,6 +170,8 @@ class Model:
         from opkernel.interop.loading import as_session
 
         with self.named(), _warnings_told(), progress(f"Loading {self.name}"):
+            if self.files is not None:
+                self._chosen(self.files)
             model = as_session(self.file, self.files, self.tags, self.permissions, checkpoint)
         model.session_options.update(session_options)
         return model
