@@ -10,11 +10,11 @@ from opkernel.graph.core.operation import Operation
 from opkernel.graph.freezing.calls import calls_functions
 from opkernel.graph.freezing.held_values import variable_name
 
-__all__ = ["TABLE_INITIALIZERS", "table_initializers"]
+__all__ = ["TABLES", "TABLE_INITIALIZERS", "table_initializers"]
 
 TABLE_INITIALIZERS = "table_initializer"
 """The collection of the operations that initialise tables: TensorFlow's GraphKeys.TABLE_INITIALIZERS."""
-_TABLES = frozenset({"HashTable", "HashTableV2"})
+TABLES = frozenset({"HashTable", "HashTableV2"})
 """Tables that cannot be read before they are initialised."""
 
 
@@ -26,7 +26,7 @@ def table_initializers(graph: Graph, needed: Collection[Operation]) -> list[Oper
     """
     found: dict[Operation, None] = {}
     for table in needed:
-        if table.type in _TABLES:
+        if table.type in TABLES:
             initializing = [*_initializing(graph, table)]
             if not initializing:
                 raise FailedPreconditionError(
