@@ -9,6 +9,7 @@ from collections import deque
 from typing import Any
 
 from opkernel.checkpoint.object_graph import VARIABLE_VALUE
+from opkernel.errors import InvalidArgumentError
 from opkernel.proto import TrackableObjectGraph
 from opkernel.training.module import children_of
 from opkernel.training.variable import Variable
@@ -25,6 +26,9 @@ class TrackedObjects:
         objects: The objects; the root is number 0.
         children: For each the names and numbers of what it holds.
         paths: For each the names that lead to it, escaped and joined.
+
+    Raises:
+        InvalidArgumentError: a dict has a key that is no text, for something that is tracked.
     """
 
     def __init__(self, root: Any) -> None:
@@ -76,7 +80,11 @@ class TrackedObjects:
                 flag.value = True
         return proto
 
-    def _number(self, child: Any, parent: int, name: str, queue: deque[int]) -> int:
+    def _number(self, child: Any, parent: int, name: Any, queue: deque[int]) -> int:
+        if not isinstance(name, str):
+            raise InvalidArgumentError(
+                f"A dict with the key {name!r} cannot be saved: keys of what is saved are text"
+            )
         number = self._numbers.get(id(child))
         if number is None:
             number = self._numbers[id(child)] = len(self.objects)

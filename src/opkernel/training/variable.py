@@ -57,7 +57,7 @@ class Variable:
         FailedPreconditionError: a function is being traced: each of its calls would make a variable.
     """
 
-    __array_ufunc__ = None  # NumPy's arrays leave the operator to the variable
+    __array_priority__ = 100  # NumPy's arrays leave the operator to the variable
 
     def __init__(
         self,
@@ -140,6 +140,11 @@ class Variable:
         """Its shape, of which parts may be unknown."""
         return self._shape
 
+    @property
+    def ndim(self) -> int | None:
+        """Its rank; None if that is unknown."""
+        return self.shape.rank
+
     def __repr__(self) -> str:
         return f"<opkernel.Variable {self.name!r} {self.dtype.tf_name}{self.shape}>"
 
@@ -210,6 +215,11 @@ class Variable:
             execute("AssignVariableOp", {"resource": self._handle, "value": value}, {})
             self._initializer = None
 
+    # Copies, which share nothing with it.
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _remade, (self.numpy(), self.trainable, self.dtype, self.name, self.shape)
+
     # Its resource.
 
     @property
@@ -251,9 +261,8 @@ class Variable:
         return self if innermost_default() is None else self.value
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any:
-        """Its value, for NumPy."""
-        value = self.numpy()
-        return value if dtype is None else value.astype(dtype)
+        """Its value, for NumPy; where a function is being traced it has none."""
+        return np.asarray(self.value, dtype)
 
     def __getitem__(self, index: Any) -> Any:
         return self.value[index]
@@ -264,10 +273,10 @@ class Variable:
         return int(size)
 
     def __float__(self) -> float:
-        return float(self.numpy())
+        return float(self.value)
 
     def __int__(self) -> int:
-        return int(self.numpy())
+        return int(self.value)
 
     def __bool__(self) -> bool:
         return bool(self.value)
@@ -279,6 +288,12 @@ class Variable:
         return abs(self.value)
 
     __hash__ = object.__hash__  # `==` is that of objects: variables are keys
+
+
+def _remade(
+    value: Any, trainable: bool, dtype: DataType, name: str, shape: PartialTensorShape
+) -> Variable:
+    return Variable(value, trainable=trainable, dtype=dtype, name=name, shape=shape)
 
 
 def _binary(function: Callable[[Any, Any], Any]) -> tuple[Any, Any]:
