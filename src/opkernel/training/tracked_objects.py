@@ -36,7 +36,16 @@ class TrackedObjects:
         self.children: list[list[tuple[str, int]]] = []
         self.paths = [""]
         self._numbers = {id(root): 0}
-        queue = deque([0])
+        self._follow(deque([0]))
+
+    def attach(self, name: str, one: Any) -> None:
+        """Add an object below the root, after all others; what it holds keeps the shorter paths."""
+        queue = deque[int]()
+        self.children[0].append((name, self._number(one, 0, name, queue)))
+        self._follow(queue)
+
+    def _follow(self, queue: deque[int]) -> None:
+        """Number what the objects of a queue hold, and what that holds."""
         while queue:
             number = queue.popleft()
             self.children.append(
