@@ -16,6 +16,7 @@ from opkernel.checkpoint import (
     load_checkpoint,
     update_checkpoint_state,
 )
+from opkernel.checkpoint.atomic_files import file_error
 from opkernel.checkpoint.object_graph import OBJECT_GRAPH_KEY
 from opkernel.errors import InvalidArgumentError
 from opkernel.training.matched_objects import matched_variables
@@ -60,10 +61,10 @@ class Checkpoint(Module):
         own = {name: value for name, value in vars(self).items() if name != "_root"}
         if self._root is None:
             return own
-        return {**dict(children_of(self._root)), "root": self, **own}
+        return {**dict(children_of(self._root)), "root": self._root, **own}
 
     def write(self, prefix: str | os.PathLike[str]) -> str:
-        """Write the values; a checkpoint of this prefix is replaced, whole.
+        """Write the values; a checkpoint of this prefix is replaced, whole. Its directory is made if it is missing.
 
         Returns:
             The prefix.
@@ -72,8 +73,13 @@ class Checkpoint(Module):
             InvalidArgumentError: an object cannot be saved.
             NotFoundError, PermissionDeniedError: the files cannot be written.
         """
-        write_variables(prefix, TrackedObjects(self))
-        return os.fspath(prefix)
+        tracked, path = TrackedObjects(self, self._root), os.fspath(prefix)
+        try:
+            os.makedirs(os.path.dirname(path) or ".", exist_ok=True)
+        except OSError as error:
+            raise file_error(path, error) from error
+        write_variables(path, tracked)
+        return path
 
     def save(self, prefix: str | os.PathLike[str]) -> str:
         """Write the values under `prefix-NUMBER`, and name it in the directory's file `checkpoint`.
@@ -117,7 +123,7 @@ class Checkpoint(Module):
         with load_checkpoint(path) as reader:
             graph = ObjectGraph.of(reader)
             self._count_saves()
-            found = matched_variables(self, graph)
+            found = matched_variables(self, self._root, graph)
             values = [(variable, reader.get(key)) for variable, key in found.items()]
         missing = [name for name, one in self.named_variables.items() if one not in found]
         if not values and missing != ["save_counter"]:

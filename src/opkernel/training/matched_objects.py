@@ -17,16 +17,21 @@ from opkernel.training.variable import Variable
 __all__ = ["matched_variables"]
 
 
-def matched_variables(root: Any, graph: ObjectGraph) -> dict[Variable, str]:
+def matched_variables(root: Any, same: Any, graph: ObjectGraph) -> dict[Variable, str]:
     """The variables under a root with the keys of their values; the same names lead to both.
+
+    Args:
+        root: The object.
+        same: An object that it stands for, if there is one.
+        graph: What the checkpoint has.
 
     Raises:
         FailedPreconditionError: an optimiser has no slots, and its variables are not among those matched.
     """
-    tracked = TrackedObjects(root)
+    tracked = TrackedObjects(root, same)
     pairs = _pairs(tracked, graph)
     if _build_optimizers(tracked, pairs, graph):
-        tracked = TrackedObjects(root)
+        tracked = TrackedObjects(root, same)
         pairs = _pairs(tracked, graph)
     found = {}
     for number, match in pairs.items():

@@ -22,6 +22,10 @@ _ATTRIBUTES = ".ATTRIBUTES"
 class TrackedObjects:
     """The objects under a root, in the order in which they are first met; nearer ones come first.
 
+    Args:
+        root: The object.
+        same: An object that the root stands for, if there is one.
+
     Attributes:
         objects: The objects; the root is number 0.
         children: For each the names and numbers of what it holds.
@@ -31,11 +35,11 @@ class TrackedObjects:
         InvalidArgumentError: a dict has a key that is no text, for something that is tracked.
     """
 
-    def __init__(self, root: Any) -> None:
+    def __init__(self, root: Any, same: Any = None) -> None:
         self.objects: list[Any] = [root]
         self.children: list[list[tuple[str, int]]] = []
         self.paths = [""]
-        self._numbers = {id(root): 0}
+        self._numbers = {id(root): 0} | ({} if same is None else {id(same): 0})
         self._follow(deque([0]))
 
     def attach(self, name: str, one: Any) -> None:
