@@ -162,10 +162,6 @@ def exported_signature(name: str, given: Any) -> ConcreteFunction:
     args, kwargs = graph.structured_input_signature
     specs = [spec for spec in flatten((args, kwargs)) if isinstance(spec, TensorSpec)]
     names = [spec.name or f"input_{i}" for i, spec in enumerate(specs)]
-    if len(set(names)) < len(names):
-        raise InvalidArgumentError(
-            f"Signature {name!r} takes several tensors of one name, of {', '.join(names)}: name them in TensorSpecs"
-        )
 
     def signature_wrapper(**inputs: Any) -> dict[str, Any]:
         return _named_outputs(name, concrete.call([inputs[key] for key in names]))
