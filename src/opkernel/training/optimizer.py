@@ -75,12 +75,12 @@ class Optimizer(abc.ABC):
         """
 
     @abc.abstractmethod
-    def _apply(self, variable: Variable, grad: Any) -> None:
+    def _apply(self, step: Step, variable: Variable, grad: Any) -> None:
         """Change a variable and its slots by a gradient."""
 
-    def _apply_slices(self, variable: Variable, slices: IndexedSlicesValue) -> None:
+    def _apply_slices(self, step: Step, variable: Variable, slices: IndexedSlicesValue) -> None:
         """The same, for the gradient of some rows."""
-        self._apply(variable, _dense(variable, slices))
+        self._apply(step, variable, _dense(variable, slices))
 
     # What users call.
 
@@ -133,11 +133,12 @@ class Optimizer(abc.ABC):
                 "No variable has a gradient: the loss depends on none of them"
             )
         self.build([variable for _, variable in pairs])
+        step = Step(self.iterations, self._learning_rate)
         for grad, variable in pairs:
             if isinstance(grad, IndexedSlicesValue):
-                self._apply_slices(variable, grad)
+                self._apply_slices(step, variable, grad)
             else:
-                self._apply(variable, grad)
+                self._apply(step, variable, grad)
         self.iterations.assign_add(np.int64(1))
 
     def build(self, variables: Iterable[Variable]) -> None:
@@ -220,18 +221,33 @@ class Optimizer(abc.ABC):
 
         return function(step, name="minimize")
 
-    def _rate(self, variable: Variable) -> Any:
-        """The learning rate, of the variable's type."""
-        return _cast(self._learning_rate.value, variable.dtype)
 
-    def _number(self, variable: Variable, value: float) -> Any:
-        """A number of the variable's type."""
-        return np.asarray(value, variable.dtype.numpy_dtype)
+class Step:
+    """The numbers of one step of an optimiser, each computed once for each type of variables."""
 
-    def _power(self, variable: Variable, base: float) -> Any:
-        """`base` to the number of this step."""
-        step = _cast(self.iterations.value, variable.dtype) + self._number(variable, 1)
-        return raw_ops.Pow(x=self._number(variable, base), y=step)
+    def __init__(self, iterations: Variable, learning_rate: Variable) -> None:
+        self._iterations, self._learning_rate = iterations, learning_rate
+        self._known: dict[tuple[DataType, float | None], Any] = {}
+
+    def rate(self, dtype: DataType) -> Any:
+        """The learning rate."""
+        key = dtype, None
+        if key not in self._known:
+            self._known[key] = _cast(self._learning_rate.value, dtype)
+        return self._known[key]
+
+    def power(self, dtype: DataType, base: float) -> Any:
+        """`base` to the number of this step, which is 1 for the first."""
+        key = dtype, base
+        if key not in self._known:
+            number = _cast(self._iterations.value, dtype) + scalar(dtype, 1)
+            self._known[key] = raw_ops.Pow(x=scalar(dtype, base), y=number)
+        return self._known[key]
+
+
+def scalar(dtype: DataType, value: float) -> Any:
+    """A number of a type."""
+    return np.asarray(value, dtype.numpy_dtype)
 
 
 def checked_number(name: str, value: Any, least: float = -np.inf, most: float = np.inf) -> float:

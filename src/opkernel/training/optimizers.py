@@ -13,7 +13,7 @@ import numpy as np
 from opkernel import raw_ops
 from opkernel.errors import InvalidArgumentError
 from opkernel.gradients import IndexedSlicesValue
-from opkernel.training.optimizer import Optimizer, checked_number
+from opkernel.training.optimizer import Optimizer, Step, checked_number, scalar
 from opkernel.training.variable import Variable
 
 __all__ = ["SGD", "Adagrad", "Adam", "AdamW", "Ftrl", "Optimizer", "RMSprop"]
@@ -50,8 +50,8 @@ class SGD(Optimizer):
         """The names of the slots, with those of Keras's lists."""
         return [{"momentum": "momentums"}] if self.momentum else []
 
-    def _apply(self, variable: Variable, grad: Any) -> None:
-        rate = self._rate(variable)
+    def _apply(self, step: Step, variable: Variable, grad: Any) -> None:
+        rate = step.rate(variable.dtype)
         if not self.momentum:
             raw_ops.ResourceApplyGradientDescent(var=variable.handle, alpha=rate, delta=grad)
             return
@@ -60,18 +60,18 @@ class SGD(Optimizer):
             accum=self.slot(variable, "momentum").handle,
             lr=rate,
             grad=grad,
-            momentum=self._number(variable, self.momentum),
+            momentum=scalar(variable.dtype, self.momentum),
             use_nesterov=self.nesterov,
         )
 
-    def _apply_slices(self, variable: Variable, slices: IndexedSlicesValue) -> None:
+    def _apply_slices(self, step: Step, variable: Variable, slices: IndexedSlicesValue) -> None:
         if self.momentum:
-            super()._apply_slices(variable, slices)
+            super()._apply_slices(step, variable, slices)
         else:
             raw_ops.ResourceScatterSub(
                 resource=variable.handle,
                 indices=slices.indices,
-                updates=slices.values * self._rate(variable),
+                updates=slices.values * step.rate(variable.dtype),
             )
 
 
@@ -112,7 +112,7 @@ class Adam(Optimizer):
             InvalidArgumentError: a beta is 1 in the type of the variable, which would never change.
         """
         for name, beta in (("beta_1", self.beta_1), ("beta_2", self.beta_2)):
-            if self._number(variable, beta) == 1:
+            if scalar(variable.dtype, beta) == 1:
                 raise InvalidArgumentError(
                     f"Variable {variable.name!r} would never change: {name}={beta} is 1 as {variable.dtype.tf_name}. "
                     f"Take a smaller {name}, or a float32 variable"
@@ -124,7 +124,7 @@ class Adam(Optimizer):
         slots = [{"momentum": "_momentums", "velocity": "_velocities"}]
         return [*slots, {"velocity_hat": "_velocity_hats"}] if self.amsgrad else slots
 
-    def _apply(self, variable: Variable, grad: Any) -> None:
+    def _apply(self, step: Step, variable: Variable, grad: Any) -> None:
         op = raw_ops.ResourceApplyAdamWithAmsgrad if self.amsgrad else raw_ops.ResourceApplyAdam
         largest = {"vhat": self.slot(variable, "velocity_hat").handle} if self.amsgrad else {}
         op(
@@ -132,12 +132,12 @@ class Adam(Optimizer):
             m=self.slot(variable, "momentum").handle,
             v=self.slot(variable, "velocity").handle,
             **largest,
-            beta1_power=self._power(variable, self.beta_1),
-            beta2_power=self._power(variable, self.beta_2),
-            lr=self._rate(variable),
-            beta1=self._number(variable, self.beta_1),
-            beta2=self._number(variable, self.beta_2),
-            epsilon=self._number(variable, self.epsilon),
+            beta1_power=step.power(variable.dtype, self.beta_1),
+            beta2_power=step.power(variable.dtype, self.beta_2),
+            lr=step.rate(variable.dtype),
+            beta1=scalar(variable.dtype, self.beta_1),
+            beta2=scalar(variable.dtype, self.beta_2),
+            epsilon=scalar(variable.dtype, self.epsilon),
             grad=grad,
         )
 
@@ -168,10 +168,10 @@ class AdamW(Adam):
         super().__init__(learning_rate, beta_1, beta_2, epsilon, amsgrad)
         self.weight_decay = checked_number("weight_decay", weight_decay)
 
-    def _apply(self, variable: Variable, grad: Any) -> None:
-        decay = self._rate(variable) * self._number(variable, self.weight_decay)
+    def _apply(self, step: Step, variable: Variable, grad: Any) -> None:
+        decay = step.rate(variable.dtype) * scalar(variable.dtype, self.weight_decay)
         variable.assign_sub(variable.value * decay)
-        super()._apply(variable, grad)
+        super()._apply(step, variable, grad)
 
 
 class RMSprop(Optimizer):
@@ -215,7 +215,7 @@ class RMSprop(Optimizer):
         centered = [{"average_gradient": "_average_gradients"}] if self.centered else []
         return [{"velocity": "_velocities"}, *momentum, *centered]
 
-    def _apply(self, variable: Variable, grad: Any) -> None:
+    def _apply(self, step: Step, variable: Variable, grad: Any) -> None:
         op = raw_ops.ResourceApplyCenteredRMSProp if self.centered else raw_ops.ResourceApplyRMSProp
         mean = {"mg": self.slot(variable, "average_gradient").handle} if self.centered else {}
         op(
@@ -223,10 +223,10 @@ class RMSprop(Optimizer):
             **mean,
             ms=self.slot(variable, "velocity").handle,
             mom=self.slot(variable, "momentum").handle,
-            lr=self._rate(variable),
-            rho=self._number(variable, self.rho),
-            momentum=self._number(variable, self.momentum),
-            epsilon=self._number(variable, self.epsilon),
+            lr=step.rate(variable.dtype),
+            rho=scalar(variable.dtype, self.rho),
+            momentum=scalar(variable.dtype, self.momentum),
+            epsilon=scalar(variable.dtype, self.epsilon),
             grad=grad,
         )
 
@@ -264,16 +264,16 @@ class Adagrad(Optimizer):
         """The names of the slots, with those of Keras's lists."""
         return [{"accumulator": "_accumulators"}]
 
-    def _arguments(self, variable: Variable) -> dict[str, Any]:
+    def _arguments(self, step: Step, variable: Variable) -> dict[str, Any]:
         return {
             "var": variable.handle,
             "accum": self.slot(variable, "accumulator").handle,
-            "lr": self._rate(variable),
-            "epsilon": self._number(variable, self.epsilon),
+            "lr": step.rate(variable.dtype),
+            "epsilon": scalar(variable.dtype, self.epsilon),
         }
 
-    def _apply(self, variable: Variable, grad: Any) -> None:
-        raw_ops.ResourceApplyAdagradV2(**self._arguments(variable), grad=grad)
+    def _apply(self, step: Step, variable: Variable, grad: Any) -> None:
+        raw_ops.ResourceApplyAdagradV2(**self._arguments(step, variable), grad=grad)
 
 
 class Ftrl(Optimizer):
@@ -330,34 +330,34 @@ class Ftrl(Optimizer):
         """The names of the slots, with those of Keras's lists."""
         return [{"accumulator": "_accumulators", "linear": "_linears"}]
 
-    def _arguments(self, variable: Variable) -> dict[str, Any]:
-        rate = self._rate(variable)
+    def _arguments(self, step: Step, variable: Variable) -> dict[str, Any]:
+        rate = step.rate(variable.dtype)
         # As in Keras: beta counts as a part of the regularisation.
         l2 = (
-            self._number(variable, self.l2_regularization_strength)
-            + self._number(variable, self.beta / 2) / rate
+            scalar(variable.dtype, self.l2_regularization_strength)
+            + scalar(variable.dtype, self.beta / 2) / rate
         )
         return {
             "var": variable.handle,
             "accum": self.slot(variable, "accumulator").handle,
             "linear": self.slot(variable, "linear").handle,
             "lr": rate,
-            "l1": self._number(variable, self.l1_regularization_strength),
+            "l1": scalar(variable.dtype, self.l1_regularization_strength),
             "l2": l2,
-            "l2_shrinkage": self._number(variable, self.l2_shrinkage_regularization_strength),
-            "lr_power": self._number(variable, self.learning_rate_power),
+            "l2_shrinkage": scalar(variable.dtype, self.l2_shrinkage_regularization_strength),
+            "lr_power": scalar(variable.dtype, self.learning_rate_power),
         }
 
-    def _apply(self, variable: Variable, grad: Any) -> None:
-        raw_ops.ResourceApplyFtrlV2(**self._arguments(variable), grad=grad)
+    def _apply(self, step: Step, variable: Variable, grad: Any) -> None:
+        raw_ops.ResourceApplyFtrlV2(**self._arguments(step, variable), grad=grad)
 
 
 def _sparse(op: str) -> Any:
     """The method that applies the gradients of rows by an op, to these rows alone."""
 
-    def apply(self: Any, variable: Variable, slices: IndexedSlicesValue) -> None:
+    def apply(self: Any, step: Step, variable: Variable, slices: IndexedSlicesValue) -> None:
         getattr(raw_ops, op)(
-            **self._arguments(variable), grad=slices.values, indices=slices.indices
+            **self._arguments(step, variable), grad=slices.values, indices=slices.indices
         )
 
     return apply
