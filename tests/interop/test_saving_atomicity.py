@@ -4,6 +4,7 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -79,7 +80,7 @@ def test_an_error_at_the_end_leaves_the_old_one(
     def fail(*_: object) -> None:
         raise OSError(28, "No space left on device")
 
-    module = opkernel.Module()
+    module: Any = opkernel.Module()
     module.value = opkernel.Variable(1.0)
     opkernel.save(module, tmp_path / "model")
     module.value.assign(2.0)
@@ -88,4 +89,5 @@ def test_an_error_at_the_end_leaves_the_old_one(
         with pytest.raises(opkernel.errors.UnavailableError, match="No space left"):
             opkernel.save(module, tmp_path / "model")
     assert os.listdir(tmp_path) == ["model"]
-    assert float(opkernel.load(tmp_path / "model").value) == 1
+    loaded: Any = opkernel.load(tmp_path / "model")
+    assert float(loaded.value) == 1

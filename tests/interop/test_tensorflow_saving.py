@@ -24,6 +24,9 @@ TYPES: list[Any] = [np.float32, np.float64, np.float16, ml_dtypes.bfloat16, np.c
 TYPES += [np.uint8, np.int16, np.uint16, np.int32, np.uint32, np.int64, np.uint64, np.bool_]
 
 
+load: Any = opkernel.load
+
+
 def assert_equal(value: Any, expected: Any) -> None:
     one, other = np.asarray(value), np.asarray(expected)
     assert one.shape == other.shape
@@ -71,7 +74,7 @@ def built(plan: Any, made: list[Any]) -> Any:
     parts = {f"m{name}": built(part, made) for name, part in content.items()}
     if kind == "dict":
         return parts
-    module = Module()
+    module: Any = Module()
     for name, part in parts.items():
         setattr(module, name, part)
     return module
@@ -100,11 +103,12 @@ def check_loaded(loaded: Any, original: Any, seen: dict[int, Any]) -> None:
 @settings(max_examples=60)
 def test_modules_of_any_structure_load(tf: Any, tmp_path_factory: Any, plan: Any) -> None:
     path = str(tmp_path_factory.mktemp("saved") / "model")
-    module = built(("module", plan), made := [])
+    made = list[Any]()
+    module = built(("module", plan), made)
     opkernel.save(module, path)
     theirs = tf.saved_model.load(path)
     check_loaded(theirs, module, {})
-    check_loaded(opkernel.load(path), module, {})
+    check_loaded(load(path), module, {})
     expected = [f"{one.name}:0" for one in module.trainable_variables]
     assert [one.name for one in theirs.trainable_variables] == expected
     assert len(theirs.variables) == len(made)
@@ -167,7 +171,7 @@ def test_functions_of_any_arguments_load(
         module.f.get_concrete_function(first, constant, named=named)
         module.f.get_concrete_function(first, constant)
     opkernel.save(module, path)
-    theirs, ours = tf.saved_model.load(path), opkernel.load(path)
+    theirs, ours = tf.saved_model.load(path), load(path)
     first, named = (map_structure(example_of, one) for one in (first, named))
 
     def tensors(structure: Any) -> Any:
@@ -204,7 +208,7 @@ def test_gradients_in_tensorflow_are_those_here(tf: Any, tmp_path: Path) -> None
     module = Many().traced()
     kernel, bias = module.layers[0].kernel, module.layers[1].bias
     opkernel.save(module, tmp_path / "model")
-    theirs, ours = tf.saved_model.load(str(tmp_path / "model")), opkernel.load(tmp_path / "model")
+    theirs, ours = tf.saved_model.load(str(tmp_path / "model")), load(tmp_path / "model")
     turns = np.int32(3)
     for name, arguments in (("call", [X]), ("control", [X, turns]), ("control", [-X, turns])):
 
@@ -246,11 +250,11 @@ def test_training_goes_on_in_tensorflow(tf: Any, tmp_path: Path) -> None:
         losses.append(float(loss))
     assert losses == sorted(losses, reverse=True)
     tf.saved_model.save(loaded, str(tmp_path / "again"))
-    np.testing.assert_allclose(opkernel.load(tmp_path / "again")(X), loaded(tf.constant(X)))
+    np.testing.assert_allclose(load(tmp_path / "again")(X), loaded(tf.constant(X)))
 
 
 def test_signatures_are_those_of_tensorflow(tf: Any, tmp_path: Path) -> None:
-    module = Dense()
+    module: Any = Dense()
     add = opkernel.function(lambda a, b: {"sum": a + b, "bias": module.bias.value})
     opkernel.save(
         module,
@@ -316,7 +320,7 @@ def test_an_export_of_keras_is_saved_again(tf: Any, tmp_path: Path) -> None:
         ]
     )
     model.export(str(tmp_path / "export"), verbose=False)
-    loaded = opkernel.load(tmp_path / "export")
+    loaded = load(tmp_path / "export")
     opkernel.save(loaded, tmp_path / "same")
     same = tf.saved_model.load(str(tmp_path / "same"))
     np.testing.assert_array_equal(same.serve(tf.constant(X)), model(X))
@@ -345,16 +349,16 @@ def test_custom_gradients_of_tensorflow_are_kept(tf: Any, tmp_path: Path) -> Non
             self.w = tf.Variable(2.0)
 
         @tf.function(input_signature=[tf.TensorSpec([], tf.float32)])
-        def __call__(self, x):  # type: ignore[no-untyped-def]  # tf.function reads annotations
+        def __call__(self, x):
             @tf.custom_gradient
-            def twice(x):  # type: ignore[no-untyped-def]  # the same
+            def twice(x):
                 return x * 2, lambda dy: dy * 100.0
 
             return twice(x * self.w)
 
     options = tf.saved_model.SaveOptions(experimental_custom_gradients=True)
     tf.saved_model.save(Model(), str(tmp_path / "model"), options=options)
-    loaded = opkernel.load(tmp_path / "model")
+    loaded = load(tmp_path / "model")
     opkernel.save(loaded, tmp_path / "again")
     again, x = tf.saved_model.load(str(tmp_path / "again")), tf.constant(3.0)
     with tf.GradientTape() as tape:

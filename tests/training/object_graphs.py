@@ -14,7 +14,7 @@ class Pair(NamedTuple):
 
 def everything(module: Callable[[], Any], variable: Callable[..., Any]) -> Any:
     """A module with all that can be saved: types, ranks, containers, shared objects, cycles, odd names."""
-    model = module()
+    model: Any = module()
     model.z = variable(np.array([1, 2], np.float32), name="z")
     model.a = variable(np.int64(3), name="a", trainable=False)
     model.empty_list, model.empty_dict, model.empty_tuple = [], {}, ()

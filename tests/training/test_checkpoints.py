@@ -23,7 +23,7 @@ AFTER_TRAINING = [0.06294848024845123, 2.083263874053955]  # as make_checkpoints
 
 
 def model_with(value: Any = 1.0) -> Any:
-    model = Module()
+    model: Any = Module()
     model.w = Variable(np.array([value, value], np.float32), name="w")
     return model
 
@@ -82,7 +82,7 @@ def test_saves_are_numbered_and_the_latest_is_found(tmp_path: Path) -> None:
     paths = [checkpoint.save(tmp_path / "run" / "ckpt") for _ in range(2)]
     assert [os.path.basename(path) for path in paths] == ["ckpt-1", "ckpt-2"]
     assert opkernel.latest_checkpoint(tmp_path / "run") == paths[-1]
-    other = Checkpoint(model=model_with(9))
+    other: Any = Checkpoint(model=model_with(9))
     other.restore(tmp_path / "run")
     assert other.model.w.numpy().tolist() == [1, 1]
     assert other.save(tmp_path / "run" / "ckpt").endswith("ckpt-3")
@@ -123,7 +123,7 @@ def test_variables_that_a_checkpoint_lacks_are_named_and_stay(tmp_path: Path) ->
 
 @pytest.mark.parametrize("wrong", [np.zeros(3, np.float32), np.zeros(2)])
 def test_a_value_that_does_not_fit_restores_nothing(tmp_path: Path, wrong: Any) -> None:
-    saved = Module()
+    saved: Any = Module()
     saved.first, saved.w = Variable(7.0), Variable(wrong)
     path = Checkpoint(model=saved).write(tmp_path / "ckpt")
     model = model_with()

@@ -26,7 +26,7 @@ class Dense(Module):
 
 
 def test_variables_are_found_however_deep() -> None:
-    module = Module()
+    module: Any = Module()
     module.layers = [Dense(2, 2), (Dense(2, 1),)]
     module.named = OrderedDict(step=Variable(1, trainable=False))
     module.by_name = defaultdict(list, head=[Variable(2.0)])
@@ -47,7 +47,7 @@ def test_variables_are_found_however_deep() -> None:
 
 
 def test_shared_variables_count_once_under_the_shortest_path() -> None:
-    module = Module()
+    module: Any = Module()
     module.deep = [[Dense(1, 1)]]
     module.tied = module.deep[0][0].kernel
     module.itself = module
@@ -58,7 +58,7 @@ def test_all_variables_of_many_short_lived_containers_are_found() -> None:
     optimizers = [opkernel.optimizers.Adam() for _ in range(50)]
     for optimizer in optimizers:
         optimizer.build([Variable(1.0)])
-    module = Module()
+    module: Any = Module()
     module.optimizers = optimizers
     assert len(module.variables) == 50 * 5  # the variable, its two slots, two numbers
 
@@ -72,7 +72,7 @@ def test_two_models_share_nothing() -> None:
 
 
 def test_a_deep_copy_keeps_what_is_shared_within() -> None:
-    module = Dense(2, 1)
+    module: Any = Dense(2, 1)
     module.tied = [module.kernel]
     other = copy.deepcopy(module)
     other.kernel.assign([[3], [3]])

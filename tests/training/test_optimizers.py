@@ -13,6 +13,8 @@ import opkernel
 from opkernel import IndexedSlicesValue, Variable, optimizers, raw_ops, value_and_grad
 from opkernel.errors import FailedPreconditionError, InvalidArgumentError
 
+WRONG: Any = "x"
+SEVERAL: Any = [1, 2]
 TOLERANCES = {np.float64: 1e-9, np.float32: 2e-5}
 
 
@@ -110,7 +112,7 @@ def test_a_regression_finds_its_line() -> None:
     rng = np.random.default_rng(0)
     x = rng.normal(size=(64, 2)).astype(np.float32)
     y = (x @ [[2], [-1]] + 3).astype(np.float32)
-    model = opkernel.Module()
+    model: Any = opkernel.Module()
     model.w, model.b = Variable(np.zeros((2, 1), np.float32)), Variable(np.float32(0))
 
     def loss(x: Any, y: Any) -> Any:
@@ -217,8 +219,8 @@ def test_what_are_no_gradients_is_refused(pairs: Any, message: str) -> None:
 @pytest.mark.parametrize(
     ("make", "message"),
     [
-        (lambda: optimizers.SGD("x"), "learning_rate must be a number, not 'x'"),
-        (lambda: optimizers.SGD([1, 2]), "learning_rate must be a number"),
+        (lambda: optimizers.SGD(WRONG), "learning_rate must be a number, not 'x'"),
+        (lambda: optimizers.SGD(SEVERAL), "learning_rate must be a number"),
         (lambda: optimizers.SGD(0.1, momentum=2), "momentum must be between 0 and 1, not 2"),
         (lambda: optimizers.Adam(beta_2=-1), "beta_2 must be between 0 and 1"),
         (lambda: optimizers.RMSprop(epsilon=-1), "epsilon must be at least 0"),

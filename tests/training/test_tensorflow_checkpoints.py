@@ -81,8 +81,8 @@ def built(plan: Any, library: Library, made: list[Any]) -> Any:
     if kind == "shared":
         return made[content % len(made)] if made else 0
     if kind in ("list", "tuple"):
-        parts = [built(part, library, made) for part in content]
-        return parts if kind == "list" else tuple(parts)
+        items = [built(part, library, made) for part in content]
+        return items if kind == "list" else tuple(items)
     if kind == "constant":
         return content
     parts = {name: built(part, library, made) for name, part in content.items()}
@@ -90,7 +90,7 @@ def built(plan: Any, library: Library, made: list[Any]) -> Any:
 
 
 def module_of(parts: Any, library: Library) -> Any:
-    owner = library.module()
+    owner: Any = library.module()
     for name, part in parts.items():
         setattr(owner, f"m{name}", part)
     return owner
@@ -143,7 +143,7 @@ def test_trainings_go_on_in_the_other_library(
     first, second = gradients(6).astype(np.float32).reshape(2, 3, 3, 2)
 
     def trained(library: Library, of_library: Any, path: str | None, grads: Any) -> Any:
-        model = library.module()
+        model: Any = library.module()
         model.w = library.variable(FIRST.astype(np.float32))
         optimizer = getattr(of_library, name)(RATE, **arguments)
         checkpoint = library.checkpoint(model=model, optimizer=optimizer)

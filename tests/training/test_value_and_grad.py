@@ -51,7 +51,7 @@ def test_the_gradient_of_several_elements_is_that_of_their_sum() -> None:
 
 
 def test_trainable_variables_of_an_object_are_taken() -> None:
-    module = opkernel.Module()
+    module: Any = opkernel.Module()
     module.w, module.step = Variable(np.float32(2)), Variable(np.float32(1), trainable=False)
     assert value_and_grad(lambda: module.w * module.step, module)() == (2, [1])
 

@@ -35,6 +35,22 @@ _ANONYMOUS = "cd2c89b7-88b7-44c8-ad83-06c2a9158347"
 """The shared name of resources that go with their handles: TensorFlow's ResourceHandle::ANONYMOUS_NAME."""
 
 
+def _binary(function: Callable[[Any, Any], Any]) -> tuple[Any, Any]:
+    """The methods for `variable op other` and `other op variable`."""
+
+    def forward(self: Variable, other: Any) -> Any:
+        return function(self.value, _value_of(other))
+
+    def reflected(self: Variable, other: Any) -> Any:
+        return function(_value_of(other), self.value)
+
+    return forward, reflected
+
+
+def _value_of(other: Any) -> Any:
+    return other.value if isinstance(other, Variable) else other
+
+
 class Variable:
     """A tensor that keeps its value, for Python code and for functions that are traced.
 
@@ -281,6 +297,19 @@ class Variable:
     def __bool__(self) -> bool:
         return bool(self.value)
 
+    __add__, __radd__ = _binary(operator.add)
+    __sub__, __rsub__ = _binary(operator.sub)
+    __mul__, __rmul__ = _binary(operator.mul)
+    __matmul__, __rmatmul__ = _binary(operator.matmul)
+    __truediv__, __rtruediv__ = _binary(operator.truediv)
+    __floordiv__, __rfloordiv__ = _binary(operator.floordiv)
+    __mod__, __rmod__ = _binary(operator.mod)
+    __pow__, __rpow__ = _binary(operator.pow)
+    __lt__ = _binary(operator.lt)[0]
+    __le__ = _binary(operator.le)[0]
+    __gt__ = _binary(operator.gt)[0]
+    __ge__ = _binary(operator.ge)[0]
+
     def __neg__(self) -> Any:
         return -self.value
 
@@ -294,30 +323,6 @@ def _remade(
     value: Any, trainable: bool, dtype: DataType, name: str, shape: PartialTensorShape
 ) -> Variable:
     return Variable(value, trainable=trainable, dtype=dtype, name=name, shape=shape)
-
-
-def _binary(function: Callable[[Any, Any], Any]) -> tuple[Any, Any]:
-    """The methods for `variable op other` and `other op variable`."""
-
-    def forward(self: Variable, other: Any) -> Any:
-        return function(self.value, _value_of(other))
-
-    def reflected(self: Variable, other: Any) -> Any:
-        return function(_value_of(other), self.value)
-
-    return forward, reflected
-
-
-def _value_of(other: Any) -> Any:
-    return other.value if isinstance(other, Variable) else other
-
-
-for _name in ("add", "sub", "mul", "matmul", "truediv", "floordiv", "mod", "pow"):
-    _forward, _reflected = _binary(getattr(operator, _name))
-    setattr(Variable, f"__{_name}__", _forward)
-    setattr(Variable, f"__r{_name}__", _reflected)
-for _name in ("lt", "le", "gt", "ge"):
-    setattr(Variable, f"__{_name}__", _binary(getattr(operator, _name))[0])
 
 
 def _new_handle(dtype: DataType, shape: PartialTensorShape) -> ResourceHandle:
