@@ -11,7 +11,6 @@ import opkernel
 from opkernel import Session, TensorSpec, freeze_function
 from opkernel.errors import FailedPreconditionError, UnimplementedError
 
-
 load: Any = opkernel.load
 
 

@@ -300,3 +300,14 @@ def test_directories_are_made_and_links_are_followed(tmp_path: Path) -> None:
     assert (tmp_path / "link").is_symlink()
     assert load(tmp_path / "deep" / "model").kernel.shape.as_list() == [3, 4]
     assert os.listdir(tmp_path / "deep") == ["model"]
+
+
+def test_a_model_in_a_session_saves_the_values_of_now(tmp_path: Path) -> None:
+    opkernel.save(Dense(), tmp_path / "model")
+    model = opkernel.load_as_session(tmp_path / "model")
+    bias = next(one for one in model.variables if "bias" in one.name)
+    bias.assign(np.array([1, 2], np.float32))
+    opkernel.save(model, tmp_path / "again")
+    assert load(tmp_path / "again").bias.numpy().tolist() == [1, 2]
+    assert load(tmp_path / "again")(X).tolist() == [[4, 5], [13, 14]]
+    assert load(tmp_path / "model").bias.numpy().tolist() == [0, 0]

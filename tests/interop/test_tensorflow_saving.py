@@ -378,3 +378,30 @@ def test_a_checkpoint_of_the_module_restores_what_tensorflow_loaded(
     tf.train.Checkpoint(model=loaded).restore(path)
     assert loaded.layers[1].bias.numpy().tolist() == [7, 8, 9]
     assert len(flatten(module.variables)) == 7
+
+
+def test_a_model_of_tensorflow_1_is_saved_again(tf: Any, tmp_path: Path) -> None:
+    tf1 = tf.compat.v1
+    with tf.Graph().as_default(), tf1.Session() as session:
+        x = tf1.placeholder(tf.float32, [None, 3], name="x")
+        kernel = tf1.get_variable(
+            "kernel", initializer=np.ones((3, 2), np.float32), use_resource=False
+        )
+        parted = tf1.get_variable(
+            "parted",
+            shape=[6],
+            initializer=tf1.ones_initializer(),
+            partitioner=tf1.fixed_size_partitioner(2),
+        )
+        y = tf.matmul(x, kernel) + tf.reduce_sum(tf.convert_to_tensor(parted))
+        session.run(tf1.global_variables_initializer())
+        tf1.saved_model.simple_save(session, str(tmp_path / "model"), {"x": x}, {"y": y})
+    model = load(tmp_path / "model")
+    assert model.signatures["serving_default"](x=X)["y"][0, 0] == 9
+    next(one for one in model.variables if one.name.startswith("kernel")).assign(
+        np.zeros((3, 2), np.float32)
+    )
+    opkernel.save(model, tmp_path / "again")
+    again = tf.saved_model.load(str(tmp_path / "again"))
+    assert again.signatures["serving_default"](tf.constant(X))["y"].numpy().tolist() == [[6, 6]] * 2
+    assert load(tmp_path / "again").signatures["serving_default"](x=X)["y"][0, 0] == 6

@@ -131,7 +131,8 @@ class _ModuleWriter:
         graph = ServingGraph(meta_graph, variables, constants, [*self._library().values()])
         for name, function in self._signatures.items():
             graph.add_signature(name, function)
-        graph.finish(variables)
+        objects = self.tracked.to_proto().SerializeToString(deterministic=True)
+        graph.finish(variables, objects)
         meta_graph.object_graph_def.CopyFrom(self._graph)
         return model
 
