@@ -123,6 +123,29 @@ def test_a_loaded_model_is_trained_and_saved_again(tmp_path: Path) -> None:
     assert len(again.trainable_variables) == 2
 
 
+def test_checkpoints_of_a_loaded_model_and_its_optimizer(tmp_path: Path) -> None:
+    first = saved(Many().traced(), tmp_path)
+    optimizer = opkernel.optimizers.Adam(0.1)
+
+    def loss(x: Any, model: Any = first) -> Any:
+        y = model.call(x)["y"]
+        return raw_ops.Sum(input=y * y, axis=[0, 1])
+
+    optimizer.minimize(loss, first, X)
+    path = opkernel.Checkpoint(model=first, optimizer=optimizer).save(tmp_path / "ckpt")
+    other, fresh = load(tmp_path / "model"), opkernel.optimizers.Adam()
+    assert opkernel.Checkpoint(model=other, optimizer=fresh).restore(path) == []
+    module = Many()
+    assert opkernel.Checkpoint(model=module).restore(path) == []
+    kernel = first.layers[0].kernel.numpy()
+    for model in (other, module):
+        np.testing.assert_array_equal(model.layers[0].kernel.numpy(), kernel)
+    fresh.minimize(functools.partial(loss, model=other), other, X)
+    optimizer.minimize(loss, first, X)
+    assert_same(other.call(X), first.call(X))
+    assert load(tmp_path / "model").layers[0].kernel.numpy().tolist() == [[1] * 3] * 3
+
+
 def test_a_loaded_model_may_be_saved_over_itself(tmp_path: Path) -> None:
     loaded = saved(Dense(), tmp_path)
     loaded.kernel.assign(np.full((3, 2), 7, np.float32))

@@ -76,6 +76,15 @@ def test_an_optimizer_without_its_model_asks_for_its_slots() -> None:
     assert optimizer.slot(w, "momentum").numpy().tolist() != [0, 0]
 
 
+def test_an_optimizer_without_slots_needs_no_variables(tmp_path: Path) -> None:
+    model, optimizer = model_with(), optimizers.SGD(0.25)
+    optimizer.minimize(lambda: model.w * model.w, model)
+    path = Checkpoint(optimizer=optimizer).write(tmp_path / "ckpt")
+    fresh = optimizers.SGD()
+    assert Checkpoint(optimizer=fresh).restore(path) == []
+    assert (fresh.learning_rate, int(fresh.iterations)) == (0.25, 1)
+
+
 def test_saves_are_numbered_and_the_latest_is_found(tmp_path: Path) -> None:
     model = model_with()
     checkpoint = Checkpoint(model=model)

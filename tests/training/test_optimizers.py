@@ -166,6 +166,15 @@ def test_variables_without_a_gradient_stay() -> None:
     assert (float(w) < 1, float(unused)) == (True, 1)
 
 
+def test_strings_and_integers_stay() -> None:
+    model: Any = opkernel.Module()
+    model.w, model.words, model.count = Variable(np.float32(1)), Variable(["a"]), Variable(3)
+    optimizer = optimizers.Adam(0.1)
+    optimizer.minimize(lambda: model.w * model.w, model)
+    assert (model.words.numpy().tolist(), int(model.count)) == ([b"a"], 3)
+    assert len(optimizer.variables) == 4
+
+
 def test_steps_may_be_taken_in_a_function() -> None:
     w, optimizer = Variable(np.float32(1)), optimizers.SGD(0.25, momentum=0.5)
     with_grad = value_and_grad(lambda: w * w, [w])

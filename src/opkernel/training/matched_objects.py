@@ -61,7 +61,7 @@ def _build_optimizers(tracked: TrackedObjects, pairs: dict[int, int], graph: Obj
     was_built = False
     for number, match in pairs.items():
         one = tracked.objects[number]
-        if isinstance(one, Optimizer) and not one.slot_names:
+        if isinstance(one, Optimizer) and one.saved_slots() and not one.slot_names:
             trained = _children(graph, match).get("_trainable_variables")
             numbers = [] if trained is None else [*_children(graph, trained).values()]
             variables = [ours.get(number) for number in numbers]

@@ -144,12 +144,14 @@ class Optimizer(abc.ABC):
     def build(self, variables: Iterable[Variable]) -> None:
         """Make the slots of variables that have none yet; outside of functions.
 
+        Variables of integers, strings and bools get none: no loss has a gradient with respect to them.
+
         Raises:
             FailedPreconditionError: a function is being traced.
             InvalidArgumentError: a variable cannot be trained by this optimiser.
         """
         for variable in variables:
-            if variable not in self._slots:
+            if variable not in self._slots and _has_gradients(variable.dtype):
                 values = self.slot_values(variable)
                 if values and innermost_default() is not None:
                     raise FailedPreconditionError(
@@ -270,6 +272,10 @@ def checked_number(name: str, value: Any, least: float = -np.inf, most: float = 
         )
         raise InvalidArgumentError(f"{name} must be {bound}, not {number:g}")
     return number
+
+
+def _has_gradients(dtype: DataType) -> bool:
+    return dtype.is_floating or dtype.is_complex
 
 
 def _pair(one: Any) -> tuple[Any, Variable]:
