@@ -140,7 +140,7 @@ def test_merging(tmp_path: Path) -> None:
         assert same(checkpoint.get("parted"), PARTED)
         assert [int(checkpoint.get(f"only/{i}")) for i in range(3)] == [0, 1, 2]
     assert {one.name.partition(".")[0] for one in tmp_path.iterdir()} == {"whole"}
-    with pytest.raises(NotFoundError):
+    with pytest.raises(InvalidArgumentError, match="no checkpoint to be merged"):
         merge_bundles(prefixes, str(tmp_path / "whole"), allow_missing_files=True)
 
 

@@ -2,7 +2,8 @@
 
 A bundle has an index, PREFIX.index, a table of BundleEntryProtos by key, and data files,
 PREFIX.data-00000-of-00001. Data are read with `pread`, and not through mapped memory: a file that is cut short
-while it is read is an error, and not the end of the process.
+while it is read is an error, and not the end of the process. The files are opened together, so that a reader goes
+on with its checkpoint when another one replaces it.
 
 Source: TensorFlow core/util/tensor_bundle/tensor_bundle.cc.
 """
@@ -11,6 +12,7 @@ from __future__ import annotations
 
 import os
 import threading
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
@@ -34,7 +36,9 @@ __all__ = ["BundleReader", "data_file", "index_file"]
 
 _HEADER_KEY = b""
 _VERSION = 1
-_READ_AT_ONCE = 1 << 30
+_READ_AT_ONCE = 1 << 18
+_OPENED_AT_ONCE = 16
+_MOST_TRIES = 16
 
 
 def index_file(prefix: str) -> str:
@@ -68,14 +72,28 @@ class BundleReader(CheckpointReader):
         self._files: dict[int, int] = {}
         self._entries: dict[str, _BundleEntry] = {}
         self._keys: list[str] | None = None
+        for _ in range(_MOST_TRIES):
+            self._open()
+            if self._table.is_current():
+                return
+            self.close()  # another checkpoint came in its place meanwhile
+        self._open()
+
+    def _open(self) -> None:
+        """Open the index, and the data files unless they are many."""
         try:
-            self._table = Table(index_file(prefix))
+            self._table = Table(index_file(self.path))
         except OSError as error:
             raise NotFoundError(f"{error.filename}: {error.strerror}") from error
         try:
             self.num_shards, self._swapped = self._header()
+            for shard in range(self.num_shards if self.num_shards <= _OPENED_AT_ONCE else 0):
+                with suppress(OSError):  # it is told when a tensor of the file is read
+                    self._files[shard] = os.open(
+                        data_file(self.path, shard, self.num_shards), os.O_RDONLY
+                    )
         except BaseException:
-            self._table.close()
+            self.close()
             raise
 
     def close(self) -> None:

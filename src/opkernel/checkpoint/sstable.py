@@ -27,6 +27,8 @@ _TRAILER = 5
 _NO_COMPRESSION, _SNAPPY = 0, 1
 _BLOCK_BYTES = 256 << 10
 _RESTARTS_EVERY = 16
+_MOST_SHARING = 16
+"""So many keys at most share what a block says once."""
 
 
 class Table:
@@ -55,6 +57,13 @@ class Table:
         """Close the file."""
         self._file.close()
 
+    def is_current(self) -> bool:
+        """Whether the path still leads to this file; also where it leads to none."""
+        try:
+            return os.path.samestat(os.stat(self._path), os.fstat(self._file.fileno()))
+        except OSError:
+            return True
+
     def get(self, key: bytes) -> bytes | None:
         """The value of a key; None where there is none."""
         number = bisect_left(self._index, key, key=lambda entry: entry[0])
@@ -79,7 +88,18 @@ class Table:
             raise self._damage("it does not end as a table does")
         _, position = self._place(footer, 0)
         place, _ = self._place(footer, position)
-        return _entries(self._block(*place), self._path)
+        index = _entries(self._block(*place), self._path)
+        self._check_places(index)
+        return index
+
+    def _check_places(self, index: list[tuple[bytes, bytes]]) -> None:
+        """Blocks follow each other: a file cannot make a reader read one again and again."""
+        end = 0
+        for _, place in index:
+            (offset, size), _ = self._place(place, 0)
+            if offset < end:
+                raise self._damage(f"the block at byte {offset} begins before byte {end}")
+            end = offset + size + _TRAILER
 
     def _entries(self, number: int) -> list[tuple[bytes, bytes]]:
         """The keys and values of a block; the last block that was asked for is kept."""
@@ -136,7 +156,7 @@ def _entries(block: bytes, path: str) -> list[tuple[bytes, bytes]]:
 
 
 def _walk(block: bytes, end: int) -> Iterator[tuple[bytes, bytes]]:
-    key, position = b"", 0
+    key, position, left = b"", 0, _MOST_SHARING * len(block)
     while position < end:
         shared, position = read_varint(block, position)
         unshared, position = read_varint(block, position)
@@ -144,7 +164,13 @@ def _walk(block: bytes, end: int) -> Iterator[tuple[bytes, bytes]]:
         start = position + unshared
         if shared > len(key) or start + size > end:
             raise DataLossError("an entry reaches beyond the block")
-        key = key[:shared] + block[position:start]
+        following = key[:shared] + block[position:start]
+        if following <= key and key:
+            raise DataLossError("its keys are not in order")
+        key = following
+        left -= len(key)
+        if left < 0:
+            raise DataLossError("its keys are longer than it can hold")
         yield key, block[start : start + size]
         position = start + size
 
