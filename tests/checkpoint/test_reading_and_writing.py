@@ -192,3 +192,13 @@ def test_the_checksum_of_parts_is_that_of_the_whole(size: int, cut: int, seed: i
     expected = state ^ 0xFFFFFFFF
     view = memoryview(data)
     assert _extended(_extended(0, view[:cut]), view[cut:]) == expected
+
+
+@pytest.mark.parametrize("file", ["v1", "v2"])
+def test_closed_readers_say_so(file: str) -> None:
+    checkpoint = opkernel.load_checkpoint(DATA / file)
+    checkpoint.get("parted")
+    checkpoint.close()
+    checkpoint.close()
+    with pytest.raises(FailedPreconditionError, match="is closed"):
+        checkpoint.get("parted")

@@ -231,6 +231,7 @@ class BundleReader(CheckpointReader):
 
     def _opened(self, what: str, name: str, shard: int) -> int:
         """The descriptor of a data file."""
+        self._table.check_open()
         descriptor = self._files.get(shard)
         if descriptor is None:
             try:

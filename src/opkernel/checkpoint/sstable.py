@@ -17,7 +17,7 @@ from typing import BinaryIO
 from opkernel.checkpoint.crc32c import crc32c, mask
 from opkernel.checkpoint.snappy import decompressed
 from opkernel.checkpoint.varint import read_varint, varint
-from opkernel.errors import DataLossError
+from opkernel.errors import DataLossError, FailedPreconditionError
 
 __all__ = ["Table", "TableWriter"]
 
@@ -44,23 +44,34 @@ class Table:
 
     def __init__(self, path: str) -> None:
         self._path = path
-        self._file: BinaryIO = open(path, "rb", buffering=0)  # noqa: SIM115 - `close` closes it
+        self._descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_BINARY", 0))
         try:
-            self._size = os.fstat(self._file.fileno()).st_size
+            self._size = os.fstat(self._descriptor).st_size
             self._index = self._read_index()
         except BaseException:
-            self._file.close()
+            self.close()
             raise
         self._last: tuple[int, list[tuple[bytes, bytes]]] = (-1, [])
 
     def close(self) -> None:
         """Close the file."""
-        self._file.close()
+        descriptor, self._descriptor = self._descriptor, -1
+        if descriptor >= 0:
+            os.close(descriptor)
+
+    def __del__(self) -> None:
+        if hasattr(self, "_descriptor"):
+            self.close()
+
+    def check_open(self) -> None:
+        """Raise FailedPreconditionError once the file is closed."""
+        if self._descriptor < 0:
+            raise FailedPreconditionError(f"{self._path} is closed: open the checkpoint again")
 
     def is_current(self) -> bool:
         """Whether the path still leads to this file; also where it leads to none."""
         try:
-            return os.path.samestat(os.stat(self._path), os.fstat(self._file.fileno()))
+            return os.path.samestat(os.stat(self._path), os.fstat(self._descriptor))
         except OSError:
             return True
 
@@ -134,7 +145,8 @@ class Table:
             raise self._damage(error.message) from error
 
     def _bytes(self, offset: int, size: int) -> bytes:
-        data = os.pread(self._file.fileno(), size, offset)
+        self.check_open()
+        data = os.pread(self._descriptor, size, offset)
         if len(data) < size:
             raise self._damage("it was cut short after it was opened")
         return data
