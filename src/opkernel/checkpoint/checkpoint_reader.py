@@ -20,6 +20,7 @@ from opkernel.errors import (
     InvalidArgumentError,
     NotFoundError,
     OpError,
+    UnimplementedError,
 )
 from opkernel.messages import perhaps
 from opkernel.types import DataType, TensorShape
@@ -99,7 +100,7 @@ class CheckpointReader(abc.ABC):
             InvalidArgumentError: the slices that are stored leave a gap.
             InternalError: slices that are stored overlap.
         """
-        entry = self._stored(key)
+        entry = self._readable(key)
         if not entry.slices:
             return self._whole(key, entry)
         return self._joined(key, entry, TensorSlice.whole(len(entry.shape)))
@@ -114,7 +115,7 @@ class CheckpointReader(abc.ABC):
             DataLossError: the data are damaged.
             InternalError: slices that are stored overlap.
         """
-        entry = self._stored(key)
+        entry = self._readable(key)
         try:
             tensor_slice.shape_of(entry.shape)
         except OpError as error:
@@ -168,6 +169,17 @@ class CheckpointReader(abc.ABC):
             raise NotFoundError(
                 f"Key {key} not found in checkpoint {self.path}{perhaps(key, self.keys())}"
             )
+        return entry
+
+    def _readable(self, key: str) -> StoredTensor:
+        """What is stored under a key, if arrays can hold it.
+
+        Raises:
+            UnimplementedError: it is of resources or variants.
+        """
+        entry = self._stored(key)
+        if not entry.dtype.size and entry.dtype is not DataType.DT_STRING:
+            raise UnimplementedError(f"{self._named(key)} is of type {entry.dtype.tf_name}")
         return entry
 
     def _joined(self, key: str, entry: StoredTensor, wanted: TensorSlice) -> Array:

@@ -106,6 +106,8 @@ class SlicesReader(CheckpointReader):
             slices = [TensorSlice.from_proto(part) for part in meta.slice]
         except OpError as error:
             raise DataLossError(f"{what} is damaged: {error.message}") from error
+        if dtype is DataType.DT_INVALID or dtype.is_ref:
+            raise DataLossError(f"{what} is damaged: its type is {dtype.tf_name}")
         entry = self._tensors.setdefault(meta.name, _Slices(dtype, shape, []))
         if (entry.dtype, tuple(entry.shape)) != (dtype, tuple(shape)):
             raise InternalError(

@@ -114,6 +114,7 @@ class Table:
 
     def _entries(self, number: int) -> list[tuple[bytes, bytes]]:
         """The keys and values of a block; the last block that was asked for is kept."""
+        self.check_open()
         last, entries = self._last
         if last != number:
             place, _ = self._place(self._index[number][1], 0)
@@ -145,7 +146,6 @@ class Table:
             raise self._damage(error.message) from error
 
     def _bytes(self, offset: int, size: int) -> bytes:
-        self.check_open()
         data = os.pread(self._descriptor, size, offset)
         if len(data) < size:
             raise self._damage("it was cut short after it was opened")
