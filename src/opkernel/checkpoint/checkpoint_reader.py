@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import abc
 import math
+import sys
 from collections.abc import Iterator, Sequence
 from types import TracebackType
 from typing import Any, Self
@@ -28,6 +29,8 @@ from opkernel.types import DataType, TensorShape
 __all__ = ["CheckpointReader", "StoredTensor", "checked_parts"]
 
 Array = np.ndarray[Any, Any]
+_MOST_DIMENSIONS = 64 if np.lib.NumpyVersion(np.__version__) >= "2.0.0" else 32
+_BYTES_OF_OBJECT = 8
 
 
 class StoredTensor:
@@ -175,9 +178,11 @@ class CheckpointReader(abc.ABC):
         """What is stored under a key, if arrays can hold it.
 
         Raises:
-            UnimplementedError: it is of resources or variants.
+            UnimplementedError: it is of resources or variants, or of a shape that NumPy cannot have.
         """
         entry = self._stored(key)
+        if not _is_shape_of_array(tuple(entry.shape), entry.dtype.size):
+            raise UnimplementedError(f"{self._named(key)} has shape {entry.shape}: no array has")
         if not entry.dtype.size and entry.dtype is not DataType.DT_STRING:
             raise UnimplementedError(f"{self._named(key)} is of type {entry.dtype.tf_name}")
         return entry
@@ -233,6 +238,12 @@ def _common(
 def _num_elements(index: tuple[slice, ...]) -> int:
     """The number of elements in a slice."""
     return math.prod(one.stop - one.start for one in index)
+
+
+def _is_shape_of_array(shape: tuple[int, ...], item_bytes: int) -> bool:
+    """Whether NumPy can have an array of a shape: it counts the other sizes also where one is 0."""
+    size = math.prod([max(length, 1) for length in shape]) * max(item_bytes, _BYTES_OF_OBJECT)
+    return len(shape) <= _MOST_DIMENSIONS and size <= sys.maxsize
 
 
 def checked_parts(
