@@ -12,13 +12,12 @@ from opkernel.errors import DataLossError, InvalidArgumentError
 from opkernel.graph.io.file_kind import FileKind, file_kind
 from opkernel.graph.io.message_files import parse_text, read_file
 from opkernel.graph.io.next_step import next_step
-from opkernel.interop.archives import UnpackedArchive
 from opkernel.interop.saved_model.saved_model_files import SavedModelFiles
-from opkernel.interop.session_model import SessionModel
 from opkernel.proto import DecodeError, MetaGraphDef
 
 if TYPE_CHECKING:
     from opkernel.interop.loaded_model import LoadedModel
+    from opkernel.interop.session_model import SessionModel
 
 __all__ = ["load", "load_as_session", "saved_model_files"]
 
@@ -89,6 +88,8 @@ def _opened(path: str | os.PathLike[str]) -> SavedModelFiles | None:
     if kind in _SAVED_MODEL_FILES:
         return SavedModelFiles(os.path.dirname(os.path.abspath(name)))
     if kind in _ARCHIVES:
+        from opkernel.interop.archives import UnpackedArchive  # slow to import: for archives alone
+
         archive = UnpackedArchive(name)
         return SavedModelFiles(archive.model_directory, archive)
     if kind in _META_GRAPHS:
@@ -104,6 +105,8 @@ def _as_session(
     tags: Tags,
     permissions: Permissions | None,
 ) -> SessionModel:
+    from opkernel.interop.session_model import SessionModel  # which LoadedModels do without
+
     permissions = permissions or NO_PERMISSIONS
     if files is None:
         return _of_meta_graph_file(os.fspath(path), permissions)
@@ -121,6 +124,8 @@ def _as_session(
 
 def _of_meta_graph_file(path: str, permissions: Permissions) -> SessionModel:
     """The model of a MetaGraph file; its checkpoint lies beside it under the same name."""
+    from opkernel.interop.session_model import SessionModel
+
     prefix = os.path.abspath(path.removesuffix(".meta"))
     files = [f"{prefix}.index", prefix, *_data_files(prefix)]
     return SessionModel(
