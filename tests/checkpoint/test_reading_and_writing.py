@@ -153,6 +153,8 @@ def test_what_cannot_be_written(tmp_path: Path) -> None:
         writer.add("", np.zeros(2))
     with pytest.raises(InternalError, match="another type or shape"):
         writer.add_slice("x", [2], TensorSlice.parse("0,1"), np.zeros(1))
+    with pytest.raises(InvalidArgumentError, match="duplicate key: x"):
+        writer.add_slice("x", [2], TensorSlice.parse("0,2"), np.zeros(2))
     with pytest.raises(InternalError, match=r"cannot hold \[2\]"):
         writer.add_slice("y", [2], TensorSlice.parse("0,1"), np.zeros(2))
     with pytest.raises(UnimplementedError, match="resource"):

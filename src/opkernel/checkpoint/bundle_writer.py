@@ -97,7 +97,7 @@ class BundleWriter:
         value: Any,
         dtype: DataType | None = None,
     ) -> None:
-        """Add a slice of a tensor of a shape.
+        """Add a slice of a tensor of a shape; a slice that is all of it is saved as a whole.
 
         Raises:
             InvalidArgumentError: the key is empty, or the slice was added before.
@@ -110,6 +110,9 @@ class BundleWriter:
             raise InternalError(
                 f"Slice {tensor_slice} of shape {TensorShape(shape)} cannot hold {TensorShape(array.shape)}"
             )
+        if tensor_slice.within(shape) == TensorSlice.whole(len(shape)).within(shape):
+            self.add(key, array, dtype)
+            return
         entry = BundleEntryProto(
             dtype=_dtype(key, array, dtype), shape=TensorShape(shape).to_proto()
         )
