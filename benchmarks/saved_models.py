@@ -101,7 +101,6 @@ def checkpoints(folder: str | None, tensorflow: str | None) -> None:
 
 def run_lines(command: list[str]) -> list[float]:
     """The numbers that a command prints."""
-
     done = subprocess.run(command, check=True, capture_output=True, text=True)
     return [float(line) for line in done.stdout.split()]
 
@@ -151,6 +150,7 @@ class Dense(opkernel.Module):
         self.kernels = [opkernel.Variable(np.full((width, width), scale)) for _ in range(depth)]
 
     def __call__(self, x: Any) -> Any:
+        """Products and Relus, one after the other."""
         for kernel in self.kernels:
             x = raw_ops.Relu(features=x @ kernel)
         return x

@@ -1,5 +1,6 @@
 """Several processes and threads that save to one prefix, and read it meanwhile; what a reader touches."""
 
+import functools
 import os
 import subprocess
 import sys
@@ -28,6 +29,10 @@ def read(prefix: Path) -> int:
         numbers = {int(value) for key in checkpoint for value in np.unique(checkpoint.get(key))}
     assert len(numbers) == 1
     return numbers.pop()
+
+
+def save_text(prefix: str, number: int) -> None:
+    save(Path(prefix), number)
 
 
 def save_on_and_on(prefix: Path, first: int) -> None:
@@ -132,7 +137,7 @@ def test_threads_of_one_reader(tmp_path: Path) -> None:
 def test_two_managers_of_one_directory(tmp_path: Path) -> None:
     managers = [CheckpointManager(tmp_path, max_to_keep=2) for _ in range(2)]
     for number in range(1, 6):
-        managers[number % 2].save(lambda prefix, number=number: save(prefix, number), number)
+        managers[number % 2].save(functools.partial(save_text, number=number), number)
         assert read(tmp_path) == number
 
 

@@ -65,7 +65,7 @@ def save_v1(vocabulary: str) -> None:
             partitioner=tf1.fixed_size_partitioner(3),
             use_resource=False,
         )
-        b = tf1.get_variable("b", initializer=np.float32([1, -1]), use_resource=True)
+        b = tf1.get_variable("b", initializer=np.array([1, -1], np.float32), use_resource=True)
         y = tf.nn.relu(tf.matmul(x, tf.convert_to_tensor(w)) + b, name="y")
         asset = tf.constant(vocabulary, name="vocabulary")
         tf1.add_to_collection(tf1.GraphKeys.ASSET_FILEPATHS, asset)

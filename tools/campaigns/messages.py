@@ -74,6 +74,7 @@ def _change_repeated(owner: Message, field: FieldDescriptor, rng: random.Random)
 
 def _change_map(items: Any, field: FieldDescriptor, rng: random.Random) -> None:
     """Lose a key, or give it another one's value."""
+    assert field.message_type is not None  # that of the items
     keys, value = sorted(items), field.message_type.fields_by_name["value"]
     key, other = rng.choice(keys), rng.choice(keys)
     if rng.random() < 0.3:

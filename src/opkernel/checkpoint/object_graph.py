@@ -27,7 +27,7 @@ def _references(node: TrackableObjectGraph.TrackableObject) -> Iterator[tuple[st
     for child in node.children:
         yield child.local_name, child.node_id
     for slot in node.slot_variables:
-        yield slot.original_variable_name, slot.original_variable_node_id
+        yield f"the variable of {slot.slot_name}", slot.original_variable_node_id
         yield slot.slot_name, slot.slot_variable_node_id
 
 

@@ -236,5 +236,6 @@ def _with_folder(value: Any, folder: Path) -> Any:
         return value
     result = np.empty(value.shape, object)
     for place in np.ndindex(value.shape):
-        result[place] = value[place].replace(b"@", os.fsencode(f"{folder}/"))
+        name: Any = value[place]
+        result[place] = name.replace(b"@", os.fsencode(f"{folder}/"))
     return result
