@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
@@ -24,7 +23,7 @@ from opkernel.cli.output import (
 )
 from opkernel.cli.results import Result, write_arrays
 from opkernel.errors import InvalidArgumentError, NotFoundError
-from opkernel.foreign_text import archive_name
+from opkernel.foreign_text import archive_name, json_text
 from opkernel.messages import perhaps
 from opkernel.records import dataclass
 from opkernel.types import DataType
@@ -370,7 +369,7 @@ def _write_safetensors(output: str, reader: CheckpointReader, keys: Sequence[str
         begin, end = end, end + entry.size
         name = _safetensors_type(key, entry.dtype)
         header[key] = {"dtype": name, "shape": [*entry.shape], "data_offsets": [begin, end]}
-    text = json.dumps(header).encode()
+    text = json_text(header).encode()
     text = text.ljust(-(-len(text) // 8) * 8)
     name = temporary_name(output)
     with written_file(name) as file:
