@@ -149,6 +149,7 @@ class _Model(opkernel.Module):
 
 
 def _save_objects(folder: Path, number: int) -> None:
+    (folder / "objects").mkdir(exist_ok=True)
     checkpoint = opkernel.Checkpoint(model=_Model(number))
     checkpoint.save_counter = opkernel.Variable(np.int64(number - 1), trainable=False)
     checkpoint.save(folder / "objects" / "ckpt")

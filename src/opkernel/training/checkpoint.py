@@ -17,7 +17,6 @@ from opkernel.checkpoint import (
     load_checkpoint,
     update_checkpoint_state,
 )
-from opkernel.checkpoint.atomic_files import file_error
 from opkernel.checkpoint.object_graph import OBJECT_GRAPH_KEY
 from opkernel.errors import InvalidArgumentError
 from opkernel.training.module import Module, children_of
@@ -44,7 +43,7 @@ class Checkpoint(Module):
             setattr(self, name, one)
 
     def write(self, prefix: str | os.PathLike[str]) -> str:
-        """Write the values; a checkpoint of this prefix is replaced, whole. The directory is made if it is missing.
+        """Write the values; a checkpoint of this prefix is replaced, whole.
 
         Returns:
             The prefix.
@@ -52,11 +51,6 @@ class Checkpoint(Module):
         Raises:
             NotFoundError, PermissionDeniedError: the files cannot be written.
         """
-        directory = os.path.dirname(os.fspath(prefix)) or "."
-        try:
-            os.makedirs(directory, exist_ok=True)
-        except OSError as error:
-            raise file_error(directory, error) from error
         write_variables(prefix, TrackedObjects(self))
         return os.fspath(prefix)
 
