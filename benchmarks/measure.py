@@ -22,12 +22,16 @@ __all__ = [
 
 
 def clean_environment() -> dict[str, str]:
-    """The environment without OPENBLAS_*: some settings halve NumPy's matmul."""
-    return {key: value for key, value in os.environ.items() if not key.startswith("OPENBLAS_")}
+    """The environment without OPENBLAS_*: some settings halve NumPy's matmul.
+
+    Modules are compiled once, as on everybody's machine: without PYTHONDONTWRITEBYTECODE.
+    """
+    left_out = ("OPENBLAS_", "PYTHONDONTWRITEBYTECODE")
+    return {key: value for key, value in os.environ.items() if not key.startswith(left_out)}
 
 
 def rerun_in_clean_environment() -> None:
-    """Start this program again without OPENBLAS_*, where any is set."""
+    """Start this program again in the clean environment, where this one is another."""
     if clean_environment() != dict(os.environ):
         os.execve(sys.executable, [sys.executable, *sys.argv], clean_environment())
 

@@ -19,6 +19,7 @@ PAGES = [
     "docs/graph_editing.md",
     "docs/freezing.md",
     "docs/training.md",
+    "docs/checkpoints.md",
     "docs/optimization.md",
     "docs/providers.md",
     "docs/sessions.md",

@@ -140,7 +140,7 @@ def test_merging(tmp_path: Path) -> None:
         assert same(checkpoint.get("parted"), PARTED)
         assert [int(checkpoint.get(f"only/{i}")) for i in range(3)] == [0, 1, 2]
     assert {one.name.partition(".")[0] for one in tmp_path.iterdir()} == {"whole"}
-    with pytest.raises(NotFoundError):
+    with pytest.raises(InvalidArgumentError, match="no checkpoint to be merged"):
         merge_bundles(prefixes, str(tmp_path / "whole"), allow_missing_files=True)
 
 
@@ -153,6 +153,8 @@ def test_what_cannot_be_written(tmp_path: Path) -> None:
         writer.add("", np.zeros(2))
     with pytest.raises(InternalError, match="another type or shape"):
         writer.add_slice("x", [2], TensorSlice.parse("0,1"), np.zeros(1))
+    with pytest.raises(InvalidArgumentError, match="duplicate key: x"):
+        writer.add_slice("x", [2], TensorSlice.parse("0,2"), np.zeros(2))
     with pytest.raises(InternalError, match=r"cannot hold \[2\]"):
         writer.add_slice("y", [2], TensorSlice.parse("0,1"), np.zeros(2))
     with pytest.raises(UnimplementedError, match="resource"):
@@ -192,3 +194,13 @@ def test_the_checksum_of_parts_is_that_of_the_whole(size: int, cut: int, seed: i
     expected = state ^ 0xFFFFFFFF
     view = memoryview(data)
     assert _extended(_extended(0, view[:cut]), view[cut:]) == expected
+
+
+@pytest.mark.parametrize("file", ["v1", "v2"])
+def test_closed_readers_say_so(file: str) -> None:
+    checkpoint = opkernel.load_checkpoint(DATA / file)
+    checkpoint.get("parted")
+    checkpoint.close()
+    checkpoint.close()
+    with pytest.raises(FailedPreconditionError, match="is closed"):
+        checkpoint.get("parted")

@@ -17,8 +17,15 @@ CAMPAIGNS = {
     "calls": "calls of ops, right and wrong ones, end alike whichever way an op is called",
     "commands": "the command says what is wrong with arguments and files, and shows no traceback",
     "effects": "programs with state do the same in the same order, whatever executes them",
+    "checkpoints": "damaged checkpoints are refused, or read as they were saved",
+    "saved_models": "damaged SavedModels are refused with an OpError, or run",
+    "kills": "a save that is killed at any moment leaves the old or the new checkpoint or model",
     "tensorflow": "calls of ops give what TensorFlow gives (needs TensorFlow)",
 }
+
+
+SHARES = {"checkpoints": 0.3, "saved_models": 0.5, "kills": 0.2}
+"""Of the seconds that each campaign gets where all run, what these get: together one's."""
 
 
 def main(arguments: list[str]) -> int:
@@ -33,16 +40,17 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("--case", type=int, help="the number of the only case")
     options = parser.parse_args(arguments)
     names = [options.name] if options.name else [n for n in CAMPAIGNS if n != "tensorflow"]
-    return max([_attack(name, options) for name in names])
+    shares = {} if options.name else SHARES
+    return max([_attack(name, options, shares.get(name, 1)) for name in names])
 
 
-def _attack(name: str, options: argparse.Namespace) -> int:
+def _attack(name: str, options: argparse.Namespace, share: float) -> int:
     case: Case = importlib.import_module(f"tools.campaigns.{name}").case
     numbers = range(options.cases) if options.case is None else [options.case]
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         report = run_campaign(
-            name, case, options.seed, options.seconds, iter(numbers), options.findings
+            name, case, options.seed, share * options.seconds, iter(numbers), options.findings
         )
     print(f"{name}, seed {options.seed}: {report}", flush=True)
     for number, text in report.findings.items():

@@ -5,17 +5,29 @@ A file is written under another name in the same directory, brought to the disk,
 
 from __future__ import annotations
 
+import errno
 import os
 import secrets
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from typing import BinaryIO
 
-from opkernel.errors import NotFoundError, OpError, PermissionDeniedError, UnavailableError
+from opkernel.errors import (
+    AlreadyExistsError,
+    FailedPreconditionError,
+    InvalidArgumentError,
+    NotFoundError,
+    OpError,
+    OutOfRangeError,
+    PermissionDeniedError,
+    ResourceExhaustedError,
+    UnavailableError,
+)
 
 __all__ = [
     "file_error",
     "flush_directory",
+    "locked_directory",
     "rename",
     "temporary_name",
     "write_whole",
@@ -88,11 +100,43 @@ def flush_directory(path: str) -> None:
             os.close(descriptor)
 
 
+@contextmanager
+def locked_directory(path: str) -> Iterator[None]:
+    """Let nobody else give files their names in the directory of a path meanwhile, where the system can.
+
+    The lock is one of the directory itself: it leaves no file, and ends with its process.
+    """
+    with ExitStack() as stack:
+        with suppress(ImportError, OSError):  # a missing directory is told where a file is written
+            import fcntl  # Windows has none
+
+            descriptor = os.open(os.path.dirname(path) or ".", os.O_RDONLY)
+            stack.callback(os.close, descriptor)
+            fcntl.flock(descriptor, fcntl.LOCK_EX)
+        yield
+
+
 def file_error(path: str, error: OSError) -> OpError:
     """The error of an operation on a file, with TensorFlow's code."""
-    kind: type[OpError] = UnavailableError
-    if isinstance(error, FileNotFoundError):
-        kind = NotFoundError
-    elif isinstance(error, PermissionError):
-        kind = PermissionDeniedError
+    kind = _ERRORS.get(error.errno or 0, UnavailableError)
     return kind(f"{path}; {error.strerror or error}")
+
+
+_ERRORS: dict[int, type[OpError]] = {
+    errno.ENOENT: NotFoundError,
+    errno.EACCES: PermissionDeniedError,
+    errno.EPERM: PermissionDeniedError,
+    errno.EROFS: PermissionDeniedError,
+    errno.EEXIST: AlreadyExistsError,
+    **dict.fromkeys((errno.EINVAL, errno.ENAMETOOLONG), InvalidArgumentError),
+    **dict.fromkeys(
+        (errno.EISDIR, errno.ENOTDIR, errno.ENOTEMPTY, errno.EBUSY, errno.ETXTBSY),
+        FailedPreconditionError,
+    ),
+    **dict.fromkeys(
+        (errno.ENOSPC, errno.EDQUOT, errno.EMFILE, errno.ENFILE, errno.EMLINK, errno.ENOMEM),
+        ResourceExhaustedError,
+    ),
+    **dict.fromkeys((errno.EFBIG, errno.EOVERFLOW), OutOfRangeError),
+}
+"""The class of TensorFlow's code for each error of the system (tsl/platform/errors.cc)."""

@@ -2,7 +2,8 @@
 
 A bundle has an index, PREFIX.index, a table of BundleEntryProtos by key, and data files,
 PREFIX.data-00000-of-00001. Data are read with `pread`, and not through mapped memory: a file that is cut short
-while it is read is an error, and not the end of the process.
+while it is read is an error, and not the end of the process. The files are opened together, so that a reader goes
+on with its checkpoint when another one replaces it.
 
 Source: TensorFlow core/util/tensor_bundle/tensor_bundle.cc.
 """
@@ -11,6 +12,7 @@ from __future__ import annotations
 
 import os
 import threading
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
@@ -34,7 +36,9 @@ __all__ = ["BundleReader", "data_file", "index_file"]
 
 _HEADER_KEY = b""
 _VERSION = 1
-_READ_AT_ONCE = 1 << 30
+_READ_AT_ONCE = 1 << 22
+_OPENED_AT_ONCE = 16
+_MOST_TRIES = 16
 
 
 def index_file(prefix: str) -> str:
@@ -68,14 +72,28 @@ class BundleReader(CheckpointReader):
         self._files: dict[int, int] = {}
         self._entries: dict[str, _BundleEntry] = {}
         self._keys: list[str] | None = None
+        for _ in range(_MOST_TRIES):
+            self._open()
+            if self._table.is_current():
+                return
+            self.close()  # another checkpoint came in its place meanwhile
+        self._open()
+
+    def _open(self) -> None:
+        """Open the index, and the data files unless they are many."""
         try:
-            self._table = Table(index_file(prefix))
+            self._table = Table(index_file(self.path))
         except OSError as error:
             raise NotFoundError(f"{error.filename}: {error.strerror}") from error
         try:
             self.num_shards, self._swapped = self._header()
+            for shard in range(self.num_shards if self.num_shards <= _OPENED_AT_ONCE else 0):
+                with suppress(OSError):  # it is told when a tensor of the file is read
+                    self._files[shard] = os.open(
+                        data_file(self.path, shard, self.num_shards), os.O_RDONLY
+                    )
         except BaseException:
-            self._table.close()
+            self.close()
             raise
 
     def close(self) -> None:
@@ -156,18 +174,17 @@ class BundleReader(CheckpointReader):
     def _value(self, what: str, entry: _BundleEntry) -> Array:
         """The elements of an entry, whose checksum is verified."""
         dtype, proto = entry.dtype, entry.proto
-        if not dtype.size and dtype is not DataType.DT_STRING:
-            raise UnimplementedError(f"{self._named(what)} is of type {dtype.tf_name}")
         count = entry.shape.num_elements()
         if dtype.size and proto.size != count * dtype.size:
             raise DataLossError(
                 f"{self._named(what)}: {dtype.tf_name}{entry.shape} has {count * dtype.size} bytes, "
                 f"and {proto.size} are stored"
             )
-        data = self._data(what, proto)
-        if dtype is DataType.DT_STRING:
+        is_string = dtype is DataType.DT_STRING
+        data, crc = self._data(what, proto, with_crc=not is_string)
+        if is_string:
             return self._strings(what, entry, data.tobytes())
-        self._check(what, proto, crc32c(data.data))
+        self._check(what, proto, crc)
         array = data.view(dtype.numpy_dtype).reshape(tuple(entry.shape))
         return array.byteswap(inplace=True) if self._swapped else array
 
@@ -190,8 +207,10 @@ class BundleReader(CheckpointReader):
                 f"{expected:#010x} in the index"
             )
 
-    def _data(self, what: str, proto: BundleEntryProto) -> np.ndarray[Any, np.dtype[np.uint8]]:
-        """The bytes of an entry."""
+    def _data(
+        self, what: str, proto: BundleEntryProto, with_crc: bool
+    ) -> tuple[np.ndarray[Any, np.dtype[np.uint8]], int]:
+        """The bytes of an entry, and their checksum: taken while they are in the processor's cache."""
         name = data_file(self.path, proto.shard_id, self.num_shards)
         with self._lock:
             descriptor = self._opened(what, name, proto.shard_id)
@@ -202,17 +221,20 @@ class BundleReader(CheckpointReader):
                 f"{proto.offset}, {max(left, 0)} are there"
             )
         data = np.empty(proto.size, np.uint8)
-        done = 0
+        done = crc = 0
         while done < proto.size:
             piece = data.data[done : done + _READ_AT_ONCE]
             read = os.preadv(descriptor, [piece], proto.offset + done)
             if not read:
                 raise DataLossError(f"{self._named(what)}: {name} was cut short while it was read")
+            if with_crc:
+                crc = crc32c(piece[:read], crc)
             done += read
-        return data
+        return data, crc
 
     def _opened(self, what: str, name: str, shard: int) -> int:
         """The descriptor of a data file."""
+        self._table.check_open()
         descriptor = self._files.get(shard)
         if descriptor is None:
             try:

@@ -20,6 +20,7 @@ import numpy as np
 from opkernel.checkpoint.atomic_files import (
     file_error,
     flush_directory,
+    locked_directory,
     rename,
     temporary_name,
     write_whole,
@@ -32,6 +33,7 @@ from opkernel.checkpoint.sstable import Table, TableWriter
 from opkernel.checkpoint.string_tensors import strings_as_bytes
 from opkernel.checkpoint.tensor_slice import TensorSlice
 from opkernel.errors import (
+    DataLossError,
     FailedPreconditionError,
     InternalError,
     InvalidArgumentError,
@@ -39,7 +41,7 @@ from opkernel.errors import (
     OpError,
     UnimplementedError,
 )
-from opkernel.proto import BundleEntryProto, BundleHeaderProto
+from opkernel.proto import BundleEntryProto, BundleHeaderProto, DecodeError
 from opkernel.types import DataType, TensorShape, natural_dtype
 
 __all__ = ["BundleWriter", "merge_bundles"]
@@ -95,7 +97,7 @@ class BundleWriter:
         value: Any,
         dtype: DataType | None = None,
     ) -> None:
-        """Add a slice of a tensor of a shape.
+        """Add a slice of a tensor of a shape; a slice that is all of it is saved as a whole.
 
         Raises:
             InvalidArgumentError: the key is empty, or the slice was added before.
@@ -108,6 +110,9 @@ class BundleWriter:
             raise InternalError(
                 f"Slice {tensor_slice} of shape {TensorShape(shape)} cannot hold {TensorShape(array.shape)}"
             )
+        if tensor_slice.within(shape) == TensorSlice.whole(len(shape)).within(shape):
+            self.add(key, array, dtype)
+            return
         entry = BundleEntryProto(
             dtype=_dtype(key, array, dtype), shape=TensorShape(shape).to_proto()
         )
@@ -215,19 +220,19 @@ def merge_bundles(
         allow_missing_files: Leave out checkpoints that are not there, if there is any.
 
     Raises:
-        InvalidArgumentError: a tensor is in two checkpoints, or has two types or shapes.
-        NotFoundError: a checkpoint is missing; or all are.
+        InvalidArgumentError: a tensor is in two checkpoints, or has two types or shapes; or a checkpoint
+            is missing, or all are.
         DataLossError: a checkpoint is damaged.
     """
     merged = _Merged()
     for prefix in prefixes:
         try:
             merged.take_in(prefix)
-        except NotFoundError:
+        except NotFoundError as error:
             if not allow_missing_files:
-                raise
+                raise InvalidArgumentError(f"There is no checkpoint {prefix}: {error}") from error
     if not merged.data_files:
-        raise NotFoundError(f"There is no checkpoint to be merged into {merged_prefix}")
+        raise InvalidArgumentError(f"There is no checkpoint to be merged into {merged_prefix}")
     _publish(merged_prefix, merged.data_files, merged.entries)
     for prefix in merged.prefixes:
         if prefix != merged_prefix:
@@ -254,7 +259,7 @@ class _Merged:
         header = BundleHeaderProto.FromString(entries[0][1])
         first = len(self.data_files)
         for key, value in entries[1:]:
-            entry = BundleEntryProto.FromString(value)
+            entry = _entry_of(value, header.num_shards, prefix)
             entry.shard_id += first
             self._put(key, entry)
         self.prefixes.append(prefix)
@@ -275,10 +280,34 @@ class _Merged:
         known.slices.extend(entry.slices)
 
 
+def _entry_of(value: bytes, num_shards: int, prefix: str) -> BundleEntryProto:
+    """An entry of an index.
+
+    Raises:
+        DataLossError: it is damaged, or its data file is none of the checkpoint's.
+    """
+    try:
+        entry = BundleEntryProto.FromString(value)
+    except DecodeError as error:
+        raise DataLossError(f"{index_file(prefix)} is damaged: an entry") from error
+    if not 0 <= entry.shard_id < num_shards and not entry.slices:
+        raise DataLossError(
+            f"{index_file(prefix)} is damaged: an entry is in data file {entry.shard_id} of {num_shards}"
+        )
+    return entry
+
+
 def _publish(
     prefix: str, data_files: Sequence[str], entries: dict[bytes, BundleEntryProto]
 ) -> None:
     """Give data files their names, and write the index, which makes a checkpoint of them."""
+    with locked_directory(prefix):  # others may save to the same prefix
+        _publish_alone(prefix, data_files, entries)
+
+
+def _publish_alone(
+    prefix: str, data_files: Sequence[str], entries: dict[bytes, BundleEntryProto]
+) -> None:
     old = _data_files_of(prefix)
     num_shards = len(data_files) + (len(data_files) == len(old))
     new = [data_file(prefix, shard, num_shards) for shard in range(num_shards)]

@@ -6,6 +6,8 @@ Source: TensorFlow python/training/py_checkpoint_reader.py, core/util/tensor_sli
 from __future__ import annotations
 
 import abc
+import math
+import sys
 from collections.abc import Iterator, Sequence
 from types import TracebackType
 from typing import Any, Self
@@ -13,13 +15,22 @@ from typing import Any, Self
 import numpy as np
 
 from opkernel.checkpoint.tensor_slice import TensorSlice
-from opkernel.errors import DataLossError, InvalidArgumentError, NotFoundError, OpError
+from opkernel.errors import (
+    DataLossError,
+    InternalError,
+    InvalidArgumentError,
+    NotFoundError,
+    OpError,
+    UnimplementedError,
+)
 from opkernel.messages import perhaps
 from opkernel.types import DataType, TensorShape
 
 __all__ = ["CheckpointReader", "StoredTensor", "checked_parts"]
 
 Array = np.ndarray[Any, Any]
+_MOST_DIMENSIONS = 64 if np.lib.NumpyVersion(np.__version__) >= "2.0.0" else 32
+_BYTES_OF_OBJECT = 8
 
 
 class StoredTensor:
@@ -88,9 +99,11 @@ class CheckpointReader(abc.ABC):
 
         Raises:
             NotFoundError: there is no such key.
-            DataLossError: the data are damaged, or slices are missing.
+            DataLossError: the data are damaged.
+            InvalidArgumentError: the slices that are stored leave a gap.
+            InternalError: slices that are stored overlap.
         """
-        entry = self._stored(key)
+        entry = self._readable(key)
         if not entry.slices:
             return self._whole(key, entry)
         return self._joined(key, entry, TensorSlice.whole(len(entry.shape)))
@@ -100,10 +113,12 @@ class CheckpointReader(abc.ABC):
 
         Raises:
             NotFoundError: there is no such key.
-            InvalidArgumentError: the tensor is smaller than the slice.
-            DataLossError: the data are damaged, or slices are missing.
+            InvalidArgumentError: the tensor is smaller than the slice, or the slices that are stored
+                do not cover it.
+            DataLossError: the data are damaged.
+            InternalError: slices that are stored overlap.
         """
-        entry = self._stored(key)
+        entry = self._readable(key)
         try:
             tensor_slice.shape_of(entry.shape)
         except OpError as error:
@@ -159,32 +174,47 @@ class CheckpointReader(abc.ABC):
             )
         return entry
 
+    def _readable(self, key: str) -> StoredTensor:
+        """What is stored under a key, if arrays can hold it.
+
+        Raises:
+            UnimplementedError: it is of resources or variants, or of a shape that NumPy cannot have.
+        """
+        entry = self._stored(key)
+        if not _is_shape_of_array(tuple(entry.shape), entry.dtype.size):
+            raise UnimplementedError(f"{self._named(key)} has shape {entry.shape}: no array has")
+        if not entry.dtype.size and entry.dtype is not DataType.DT_STRING:
+            raise UnimplementedError(f"{self._named(key)} is of type {entry.dtype.tf_name}")
+        return entry
+
     def _joined(self, key: str, entry: StoredTensor, wanted: TensorSlice) -> Array:
         """A slice of a tensor that is stored in slices, put together from these."""
         shape = tuple(entry.shape)
         target, result_shape = wanted.within(shape), wanted.shape_of(shape)
-        parts = []
-        for part in entry.slices:
-            common = _common(part.within(shape), target)
-            if common is not None:
-                parts.append((common, self._part(key, entry, part)))
-        result = self._new(key, entry, result_shape, sum(values.size for _, values in parts))
+        commons = [(part, _common(part.within(shape), target)) for part in entry.slices]
+        wanted_parts = [(part, common) for part, common in commons if common is not None]
+        stored = sum(_num_elements(there) for _, (_, there) in wanted_parts)
+        if stored < math.prod(result_shape):  # the shape alone may claim any size
+            raise self._gap(key, wanted)
+        if stored > math.prod(result_shape):
+            raise self._overlap(key)
+        parts = [(common, self._part(key, entry, part)) for part, common in wanted_parts]
+        result = np.empty(result_shape, entry.dtype.numpy_dtype)
         missing = np.ones(result_shape, np.bool_)
         for (here, there), values in parts:
             result[there] = values[here]
             missing[there] = False
-        if missing.any():
-            raise self._gap(key)
+        if missing.any():  # as many elements as there are, some of them twice
+            raise self._overlap(key)
         return result
 
-    def _new(self, key: str, entry: StoredTensor, shape: tuple[int, ...], stored: int) -> Array:
-        """An array for a tensor of which so many elements are stored."""
-        if stored < TensorShape(shape).num_elements():  # the shape alone may claim any size
-            raise self._gap(key)
-        return np.empty(shape, entry.dtype.numpy_dtype)
+    def _gap(self, key: str, wanted: TensorSlice) -> InvalidArgumentError:
+        return InvalidArgumentError(
+            f"{self._named(key)}: the slices that are stored do not cover {wanted}"
+        )
 
-    def _gap(self, key: str) -> DataLossError:
-        return DataLossError(f"{self._named(key)}: the slices that are stored do not cover it")
+    def _overlap(self, key: str) -> InternalError:
+        return InternalError(f"{self._named(key)}: slices that are stored overlap")
 
     def _named(self, key: str) -> str:
         """What messages call a tensor."""
@@ -203,6 +233,17 @@ def _common(
         here.append(slice(low - start, high - start))
         there.append(slice(low - first, high - first))
     return tuple(here), tuple(there)
+
+
+def _num_elements(index: tuple[slice, ...]) -> int:
+    """The number of elements in a slice."""
+    return math.prod(one.stop - one.start for one in index)
+
+
+def _is_shape_of_array(shape: tuple[int, ...], item_bytes: int) -> bool:
+    """Whether NumPy can have an array of a shape: it counts the other sizes also where one is 0."""
+    size = math.prod([max(length, 1) for length in shape]) * max(item_bytes, _BYTES_OF_OBJECT)
+    return len(shape) <= _MOST_DIMENSIONS and size <= sys.maxsize
 
 
 def checked_parts(

@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
 __all__ = ["checkpoint_exists", "list_variables", "load_checkpoint"]
 
+_OF_SAVED_MODEL = (os.path.join("variables", "variables"), "variables")
+"""The prefix of a SavedModel's variables, from its directory and from the folder."""
 _FILE_OF_BUNDLE = re.compile(r"(.+)\.(?:index|data-\d{5}-of-\d{5})", re.DOTALL)
 
 
@@ -29,8 +31,8 @@ def load_checkpoint(path: str | os.PathLike[str]) -> CheckpointReader:
             kernel = checkpoint.get("dense/kernel")
 
     Args:
-        path: The prefix of a checkpoint, one of its files, or a directory with a `checkpoint` file,
-            whose latest checkpoint is taken.
+        path: The prefix of a checkpoint, or one of its files; a directory with a `checkpoint` file, whose
+            latest checkpoint is taken; the directory of a SavedModel, or its folder `variables`.
 
     Raises:
         NotFoundError: there is no checkpoint.
@@ -76,10 +78,24 @@ def list_variables(path: str | os.PathLike[str]) -> list[tuple[str, TensorShape]
 def _latest(directory: str) -> str:
     from opkernel.checkpoint.checkpoint_state import latest_checkpoint  # for directories alone
 
+    for prefix in (os.path.join(directory, one) for one in _OF_SAVED_MODEL):
+        if os.path.exists(index_file(prefix)):
+            return prefix
     found = latest_checkpoint(directory)
     if found is None:
-        raise NotFoundError(f"{directory} has no file `checkpoint` that names a checkpoint")
+        raise NotFoundError(
+            f"{directory} has no file `checkpoint` that names a checkpoint{_those_in(directory)}"
+        )
     return found
+
+
+def _those_in(directory: str) -> str:
+    """What a message adds of the checkpoints that lie in a directory."""
+    names = sorted([one for one in os.listdir(directory) if one.endswith(".index")])
+    if not names:
+        return ""
+    prefixes = [os.path.join(directory, name.removesuffix(".index")) for name in names[:3]]
+    return f"; there {'are' if len(names) > 1 else 'is'} {', '.join(prefixes)}{', ...' * (len(names) > 3)}"
 
 
 def _files_of_v1(name: str) -> list[str]:

@@ -22,6 +22,15 @@ OBJECT_GRAPH_KEY = "_CHECKPOINTABLE_OBJECT_GRAPH"
 VARIABLE_VALUE = "VARIABLE_VALUE"
 
 
+def _references(node: TrackableObjectGraph.TrackableObject) -> Iterator[tuple[str, int]]:
+    """What an object calls others, and their numbers."""
+    for child in node.children:
+        yield child.local_name, child.node_id
+    for slot in node.slot_variables:
+        yield f"the variable of {slot.slot_name}", slot.original_variable_node_id
+        yield slot.slot_name, slot.slot_variable_node_id
+
+
 class ObjectGraph:
     """The objects that a checkpoint was saved from.
 
@@ -40,12 +49,14 @@ class ObjectGraph:
         self.proto = proto
         self._what = what
         count = len(proto.nodes)
+        if not count:
+            raise DataLossError(f"{what} is damaged: it has no object, not even the root")
         for number, node in enumerate(proto.nodes):
-            for child in node.children:
-                if not 0 <= child.node_id < count:
+            for name, other in _references(node):
+                if not 0 <= other < count:
                     raise DataLossError(
-                        f"{what} is damaged: object {number} refers to {child.node_id} as "
-                        f"{child.local_name!r}, and there are {count} objects"
+                        f"{what} is damaged: object {number} refers to {other} as {name!r}, and there "
+                        f"are {count} objects"
                     )
 
     @classmethod

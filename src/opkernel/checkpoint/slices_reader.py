@@ -20,7 +20,13 @@ from opkernel.checkpoint.checkpoint_reader import (
 from opkernel.checkpoint.ordered_code import slice_key
 from opkernel.checkpoint.sstable import Table
 from opkernel.checkpoint.tensor_slice import TensorSlice
-from opkernel.errors import DataLossError, NotFoundError, OpError, UnimplementedError
+from opkernel.errors import (
+    DataLossError,
+    InternalError,
+    NotFoundError,
+    OpError,
+    UnimplementedError,
+)
 from opkernel.proto import DecodeError, SavedSliceMeta, SavedTensorSlices, TensorProto
 from opkernel.types import DataType, TensorShape, tensor_from_proto
 
@@ -40,6 +46,7 @@ class SlicesReader(CheckpointReader):
     Raises:
         NotFoundError: a file is missing.
         DataLossError: a file is damaged.
+        InternalError: a tensor has two types or shapes.
         UnimplementedError: a newer TensorFlow wrote it.
     """
 
@@ -99,11 +106,12 @@ class SlicesReader(CheckpointReader):
             slices = [TensorSlice.from_proto(part) for part in meta.slice]
         except OpError as error:
             raise DataLossError(f"{what} is damaged: {error.message}") from error
+        if dtype is DataType.DT_INVALID or dtype.is_ref:
+            raise DataLossError(f"{what} is damaged: its type is {dtype.tf_name}")
         entry = self._tensors.setdefault(meta.name, _Slices(dtype, shape, []))
         if (entry.dtype, tuple(entry.shape)) != (dtype, tuple(shape)):
-            raise DataLossError(
-                f"{what} is damaged: it is {dtype.tf_name}{shape}, and {entry.dtype.tf_name}"
-                f"{entry.shape} in another file"
+            raise InternalError(
+                f"{what} is {dtype.tf_name}{shape}, and {entry.dtype.tf_name}{entry.shape} in another file"
             )
         for part in checked_parts(what, shape, slices):
             entry.tables[part] = table

@@ -43,6 +43,9 @@ _FIELDS = {
 """The field of a TensorProto for each type that the format has."""
 
 
+_REFUSED_AS_ARGUMENTS = (DataType.DT_UINT32, DataType.DT_UINT64)
+
+
 class SlicesWriter:
     """Writes a checkpoint of format V1: `add` slices, then `finish`.
 
@@ -55,19 +58,29 @@ class SlicesWriter:
         self._meta: dict[str, SavedSliceMeta] = {}
         self._data: dict[bytes, bytes] = {}
 
-    def add(self, name: str, shape: Sequence[int], tensor_slice: TensorSlice, value: Any) -> None:
+    def add(
+        self,
+        name: str,
+        shape: Sequence[int],
+        tensor_slice: TensorSlice,
+        value: Any,
+        dtype: DataType | None = None,
+    ) -> None:
         """Add a slice of a tensor of a shape.
+
+        The type is that of the array, where none is given.
 
         Raises:
             InternalError: the tensor has another shape or type in another slice, or the value has
                 not the shape of the slice.
-            InvalidArgumentError: the slice was added before.
+            InvalidArgumentError: the slice was added before, or is uint32 or uint64.
             UnimplementedError: the format has no such type.
         """
         array = np.asarray(value)
-        dtype = natural_dtype(array)
+        dtype = natural_dtype(array) if dtype is None else dtype
         if dtype not in _FIELDS:
-            raise UnimplementedError(f"Checkpoints of format V1 hold no {dtype.tf_name} ({name})")
+            refusal = InvalidArgumentError if dtype in _REFUSED_AS_ARGUMENTS else UnimplementedError
+            raise refusal(f"Checkpoints of format V1 hold no {dtype.tf_name} ({name})")
         if array.shape != tensor_slice.shape_of(shape):
             raise InternalError(
                 f"Slice {tensor_slice} of shape {TensorShape(shape)} cannot hold {TensorShape(array.shape)}"

@@ -67,7 +67,8 @@ def _copy(data: bytes, position: int, result: bytearray) -> int:
     if not 0 < offset <= len(result):
         raise DataLossError("A compressed block copies from before its beginning")
     while length > 0:
-        piece = result[-offset:][:length] if offset > 0 else b""
+        start = len(result) - offset
+        piece = result[start : start + length]
         result += piece
         length -= len(piece)
     return position + 1 + num_bytes

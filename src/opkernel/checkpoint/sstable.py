@@ -17,7 +17,7 @@ from typing import BinaryIO
 from opkernel.checkpoint.crc32c import crc32c, mask
 from opkernel.checkpoint.snappy import decompressed
 from opkernel.checkpoint.varint import read_varint, varint
-from opkernel.errors import DataLossError
+from opkernel.errors import DataLossError, FailedPreconditionError
 
 __all__ = ["Table", "TableWriter"]
 
@@ -27,6 +27,8 @@ _TRAILER = 5
 _NO_COMPRESSION, _SNAPPY = 0, 1
 _BLOCK_BYTES = 256 << 10
 _RESTARTS_EVERY = 16
+_MOST_SHARING = 16
+"""So many keys at most share what a block says once."""
 
 
 class Table:
@@ -42,18 +44,36 @@ class Table:
 
     def __init__(self, path: str) -> None:
         self._path = path
-        self._file: BinaryIO = open(path, "rb", buffering=0)  # noqa: SIM115 - `close` closes it
+        self._descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_BINARY", 0))
         try:
-            self._size = os.fstat(self._file.fileno()).st_size
+            self._size = os.fstat(self._descriptor).st_size
             self._index = self._read_index()
         except BaseException:
-            self._file.close()
+            self.close()
             raise
         self._last: tuple[int, list[tuple[bytes, bytes]]] = (-1, [])
 
     def close(self) -> None:
         """Close the file."""
-        self._file.close()
+        descriptor, self._descriptor = self._descriptor, -1
+        if descriptor >= 0:
+            os.close(descriptor)
+
+    def __del__(self) -> None:
+        if hasattr(self, "_descriptor"):
+            self.close()
+
+    def check_open(self) -> None:
+        """Raise FailedPreconditionError once the file is closed."""
+        if self._descriptor < 0:
+            raise FailedPreconditionError(f"{self._path} is closed: open the checkpoint again")
+
+    def is_current(self) -> bool:
+        """Whether the path still leads to this file; also where it leads to none."""
+        try:
+            return os.path.samestat(os.stat(self._path), os.fstat(self._descriptor))
+        except OSError:
+            return True
 
     def get(self, key: bytes) -> bytes | None:
         """The value of a key; None where there is none."""
@@ -79,10 +99,22 @@ class Table:
             raise self._damage("it does not end as a table does")
         _, position = self._place(footer, 0)
         place, _ = self._place(footer, position)
-        return _entries(self._block(*place), self._path)
+        index = _entries(self._block(*place), self._path)
+        self._check_places(index)
+        return index
+
+    def _check_places(self, index: list[tuple[bytes, bytes]]) -> None:
+        """Blocks follow each other: a file cannot make a reader read one again and again."""
+        end = 0
+        for _, place in index:
+            (offset, size), _ = self._place(place, 0)
+            if offset < end:
+                raise self._damage(f"the block at byte {offset} begins before byte {end}")
+            end = offset + size + _TRAILER
 
     def _entries(self, number: int) -> list[tuple[bytes, bytes]]:
         """The keys and values of a block; the last block that was asked for is kept."""
+        self.check_open()
         last, entries = self._last
         if last != number:
             place, _ = self._place(self._index[number][1], 0)
@@ -114,7 +146,7 @@ class Table:
             raise self._damage(error.message) from error
 
     def _bytes(self, offset: int, size: int) -> bytes:
-        data = os.pread(self._file.fileno(), size, offset)
+        data = os.pread(self._descriptor, size, offset)
         if len(data) < size:
             raise self._damage("it was cut short after it was opened")
         return data
@@ -136,7 +168,7 @@ def _entries(block: bytes, path: str) -> list[tuple[bytes, bytes]]:
 
 
 def _walk(block: bytes, end: int) -> Iterator[tuple[bytes, bytes]]:
-    key, position = b"", 0
+    key, position, left = b"", 0, _MOST_SHARING * len(block)
     while position < end:
         shared, position = read_varint(block, position)
         unshared, position = read_varint(block, position)
@@ -144,7 +176,13 @@ def _walk(block: bytes, end: int) -> Iterator[tuple[bytes, bytes]]:
         start = position + unshared
         if shared > len(key) or start + size > end:
             raise DataLossError("an entry reaches beyond the block")
-        key = key[:shared] + block[position:start]
+        following = key[:shared] + block[position:start]
+        if following <= key and key:
+            raise DataLossError("its keys are not in order")
+        key = following
+        left -= len(key)
+        if left < 0:
+            raise DataLossError("its keys are longer than it can hold")
         yield key, block[start : start + size]
         position = start + size
 

@@ -18,6 +18,7 @@ __all__ = ["ALL", "TensorSlice", "parse_shape_and_slice"]
 ALL = -1
 """The length of an extent that is the whole dimension; its start is 0."""
 
+_MOST = 2**63 - 1
 _INTEGER = re.compile(r"\s*[+-]?\d+\s*")
 
 
@@ -139,7 +140,7 @@ def parse_shape_and_slice(text: str) -> tuple[tuple[int, ...], TensorSlice, tupl
 
 
 def _size(size: str, text: str) -> int:
-    if not _INTEGER.fullmatch(size):
+    if not _INTEGER.fullmatch(size) or abs(int(size)) > _MOST:
         raise InvalidArgumentError(f"Non numerical dimension in shape_and_slice: {text}")
     if int(size) < 0:
         raise InvalidArgumentError(f"Negative dimension in shape_and_slice: {text}")
@@ -151,7 +152,8 @@ def _extent(part: str, text: str) -> tuple[int, int]:
     if part == "-":
         return 0, ALL
     numbers = [number for number in part.split(",") if number]
-    if len(numbers) != 2 or not all(map(_INTEGER.fullmatch, numbers)):
+    is_pair = len(numbers) == 2 and all(map(_INTEGER.fullmatch, numbers))
+    if not is_pair or max(map(abs, map(int, numbers))) > _MOST:
         raise InvalidArgumentError(
             f"Expected a pair of numbers or '-' but got '{part}': string = {text}"
         )

@@ -22,8 +22,8 @@ from opkernel.cli.output import (
     size_text,
 )
 from opkernel.cli.results import Result, write_arrays
-from opkernel.errors import FailedPreconditionError, InvalidArgumentError, NotFoundError
-from opkernel.foreign_text import archive_name
+from opkernel.errors import InvalidArgumentError, NotFoundError
+from opkernel.foreign_text import archive_name, json_text
 from opkernel.messages import perhaps
 from opkernel.records import dataclass
 from opkernel.types import DataType
@@ -44,8 +44,8 @@ keys_argument = click.argument("keys", nargs=-1, metavar="[KEY]...")
 def checkpoint() -> None:
     """Look into checkpoints of TensorFlow, V1 and V2.
 
-    PATH is the prefix of a checkpoint (model.ckpt-100), its .index file, a directory with a
-    `checkpoint` file, whose latest one is taken, or a SavedModel directory.
+    PATH is the prefix of a checkpoint (model.ckpt-100) or one of its files, a directory with a
+    `checkpoint` file, whose latest one is taken, a SavedModel directory, or its folder `variables`.
     """
 
 
@@ -71,7 +71,7 @@ def list_keys(path: str, name: str, as_json: bool) -> None:
 @keys_argument
 @json_option
 def show(path: str, keys: tuple[str, ...], as_json: bool) -> None:
-    """Show what a checkpoint is, or tensors whole: type, shape, slices, smallest, largest and mean value."""
+    """Show what a checkpoint is, or tensors: type, shape, slices, smallest, largest and mean value."""
     with opened(path) as reader:
         if keys:
             found = [_facts_of_tensor(reader, _known(reader, key)) for key in keys]
@@ -100,7 +100,7 @@ def get(path: str, key: str, output: str | None, as_json: bool) -> None:
     with opened(path) as reader:
         result = _result(reader, _known(reader, key))
         if output is not None:
-            np.save(output, result.stored(), allow_pickle=False)
+            np.save(output, _stored(result), allow_pickle=False)
         if as_json:
             print_json(result.as_json())
             return
@@ -159,8 +159,7 @@ def opened(path: str) -> CheckpointReader:
     """
     from opkernel.checkpoint import load_checkpoint  # `opkernel checkpoint --help` needs none
 
-    variables = os.path.join(path, "variables", "variables")
-    return load_checkpoint(variables if os.path.exists(f"{variables}.index") else path)
+    return load_checkpoint(path)
 
 
 @dataclass(frozen=True)
@@ -227,24 +226,54 @@ def _facts_of_tensor(reader: CheckpointReader, key: str) -> dict[str, Any]:
     facts["slices"] = [str(one) for one in reader.slices(key)[:_SLICES_SHOWN]]
     if not facts["slices"]:
         del facts["slices"]
-    if entry.dtype is not DataType.DT_STRING and entry.size:
-        values = _result(reader, key).stored()
-        numbers = np.abs(values) if values.dtype.kind == "c" else values
-        with np.errstate(all="ignore"):
-            facts["smallest"] = float(numbers.min())
-            facts["largest"] = float(numbers.max())
-            facts["mean"] = float(numbers.mean(dtype=np.float64))
+    result = _result(reader, key)
+    if entry.dtype is DataType.DT_STRING:
+        facts["bytes"] = sum(map(len, result.array.ravel().tolist()))
+    elif entry.size:
+        facts |= _statistics(result.stored())
+    return facts
+
+
+def _statistics(values: np.ndarray[Any, Any]) -> dict[str, Any]:
+    """The smallest, largest and mean number that is finite; of complex ones their sizes."""
+    with np.errstate(all="ignore"):
+        numbers = np.abs(values) if values.dtype.kind == "c" else values.astype(np.float64)
+        finite = numbers[np.isfinite(numbers)]
+    facts: dict[str, Any] = {}
+    if finite.size:
+        facts = {"smallest": float(finite.min()), "largest": float(finite.max())}
+        facts["mean"] = float(finite.mean(dtype=np.float64))
+    if finite.size < numbers.size:
+        facts["not_finite"] = int(numbers.size - finite.size)
     return facts
 
 
 def _text(value: Any) -> str:
     if isinstance(value, float):
         return f"{value:.6g}"
-    return ", ".join(map(str, value)) if isinstance(value, list) else f"{value:,}"
+    if isinstance(value, list):
+        is_shape = all(isinstance(one, int) for one in value)
+        return f"[{','.join(map(str, value))}]" if is_shape else "; ".join(value)
+    return f"{value:,}"
 
 
 def _result(reader: CheckpointReader, key: str) -> Result:
     return Result(key, reader.dtype(key), reader.get(key))
+
+
+def _stored(result: Result) -> np.ndarray[Any, Any]:
+    """The values as .npy files have them.
+
+    Raises:
+        InvalidArgumentError: a string ends with a zero byte, which NumPy's bytes of fixed width lose.
+    """
+    is_string = result.dtype is DataType.DT_STRING
+    if is_string and any(one.endswith(b"\0") for one in result.array.ravel().tolist()):
+        raise InvalidArgumentError(
+            f"{result.name} has a string that ends with a zero byte, which .npy and .npz files lose; "
+            f"read it with opkernel.load_checkpoint"
+        )
+    return result.stored()
 
 
 def _known(reader: CheckpointReader, key: str) -> str:
@@ -281,11 +310,11 @@ def _difference(
         return f"{one.dtype.tf_name} and {other.dtype.tf_name}"
     if one.shape != other.shape:
         return f"{one.shape_text} and {other.shape_text}"
-    values = [_result(reader, key).stored() for reader in (first, second)]
-    if values[0].dtype.kind in "SO":
-        differing = int(np.count_nonzero(values[0] != values[1]))
-        return f"{counted(differing, 'string')} of {values[0].size:,}" if differing else ""
-    return _numeric_difference(values[0], values[1], atol, rtol)
+    results = [_result(reader, key) for reader in (first, second)]
+    if one.dtype is DataType.DT_STRING:
+        differing = int(np.count_nonzero(results[0].array != results[1].array))
+        return f"{counted(differing, 'string')} of {results[0].array.size:,}" if differing else ""
+    return _numeric_difference(results[0].stored(), results[1].stored(), atol, rtol)
 
 
 def _numeric_difference(
@@ -317,43 +346,58 @@ def _exported(reader: CheckpointReader, output: str) -> list[str]:
 
 
 def _write_npz(output: str, reader: CheckpointReader, keys: Sequence[str]) -> None:
-    arrays = {archive_name(key): _result(reader, key).stored() for key in keys}
+    arrays = {archive_name(key): _stored(_result(reader, key)) for key in keys}
     write_arrays(output, arrays)
 
 
 def _write_safetensors(output: str, reader: CheckpointReader, keys: Sequence[str]) -> None:
-    """Write a .safetensors file.
+    """Write a .safetensors file: the length of a header, the header in JSON, then the elements.
+
+    Source: https://github.com/huggingface/safetensors (Format).
 
     Raises:
         InvalidArgumentError: a tensor is of a type that the format lacks.
-        FailedPreconditionError: the library `safetensors` is not installed.
     """
-    try:
-        from safetensors import serialize_file
-    except ModuleNotFoundError as error:
-        raise FailedPreconditionError(
-            "Writing .safetensors needs the library safetensors: pip install 'opkernel[safetensors]'"
-        ) from error
-    tensors: dict[str, Any] = {}
-    for key in keys:
-        name = _SAFETENSORS_TYPES.get(reader.dtype(key).tf_name)
-        if name is None:
-            raise InvalidArgumentError(
-                f"{key} is of type {reader.dtype(key).tf_name}, which .safetensors files cannot "
-                f"hold; name the keys to export, or write an .npz file"
-            )
-        array = np.ascontiguousarray(reader.get(key))
-        tensors[key] = {"dtype": name, "shape": array.shape, "data": array.tobytes()}
-    serialize_file(tensors, output)
+    from opkernel.checkpoint.atomic_files import rename, temporary_name, written_file
+
+    header: dict[str, Any] = {}
+    end = 0
+    for key in sorted(
+        keys, key=lambda key: -reader.dtype(key).size
+    ):  # the widest types first, aligned
+        entry = _Entry.of(reader, key)
+        begin, end = end, end + entry.size
+        name = _safetensors_type(key, entry.dtype)
+        header[key] = {"dtype": name, "shape": [*entry.shape], "data_offsets": [begin, end]}
+    text = json_text(header).encode()
+    text = text.ljust(-(-len(text) // 8) * 8)
+    name = temporary_name(output)
+    with written_file(name) as file:
+        file.write(len(text).to_bytes(8, "little") + text)
+        for key in header:
+            file.write(np.ascontiguousarray(reader.get(key)).tobytes())
+    rename(name, output)
+
+
+def _safetensors_type(key: str, dtype: DataType) -> str:
+    name = _SAFETENSORS_TYPES.get(dtype.tf_name)
+    if name is None:
+        raise InvalidArgumentError(
+            f"{key} is of type {dtype.tf_name}, which .safetensors files cannot hold; name the keys to "
+            f"export, or write an .npz file"
+        )
+    return name
 
 
 _SAFETENSORS_TYPES = {
-    "bool": "bool",
-    "float16": "float16",
-    "bfloat16": "bfloat16",
-    "float32": "float32",
-    "float64": "float64",
-    "float8_e4m3fn": "float8_e4m3fn",
-    "float8_e5m2": "float8_e5m2",
-    **{f"{sign}int{bits}": f"{sign}int{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64)},
+    "bool": "BOOL",
+    "float16": "F16",
+    "bfloat16": "BF16",
+    "float32": "F32",
+    "float64": "F64",
+    "float8_e4m3fn": "F8_E4M3",
+    "float8_e5m2": "F8_E5M2",
+    "complex64": "C64",
+    **{f"int{bits}": f"I{bits}" for bits in (8, 16, 32, 64)},
+    **{f"uint{bits}": f"U{bits}" for bits in (8, 16, 32, 64)},
 }

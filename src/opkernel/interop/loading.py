@@ -12,13 +12,12 @@ from opkernel.errors import DataLossError, InvalidArgumentError
 from opkernel.graph.io.file_kind import FileKind, file_kind
 from opkernel.graph.io.message_files import parse_text, read_file
 from opkernel.graph.io.next_step import next_step
-from opkernel.interop.archives import UnpackedArchive
 from opkernel.interop.saved_model.saved_model_files import SavedModelFiles
-from opkernel.interop.session_model import SessionModel
 from opkernel.proto import DecodeError, MetaGraphDef
 
 if TYPE_CHECKING:
     from opkernel.interop.loaded_model import LoadedModel
+    from opkernel.interop.session_model import SessionModel
 
 __all__ = [
     "as_session",
@@ -95,6 +94,8 @@ def _opened(path: str | os.PathLike[str]) -> SavedModelFiles | None:
     if kind in _SAVED_MODEL_FILES:
         return SavedModelFiles(os.path.dirname(os.path.abspath(name)))
     if kind in _ARCHIVES:
+        from opkernel.interop.archives import UnpackedArchive  # slow to import: for archives alone
+
         archive = UnpackedArchive(name)
         return SavedModelFiles(archive.model_directory, archive)
     if kind in _META_GRAPHS:
@@ -120,6 +121,8 @@ def as_session(
         permissions: as for `load`.
         checkpoint: the prefix of the checkpoint to restore, in place of the model's own.
     """
+    from opkernel.interop.session_model import SessionModel  # which LoadedModels do without
+
     permissions = permissions or NO_PERMISSIONS
     if checkpoint is not None:
         checkpoint = os.path.abspath(checkpoint)
@@ -143,6 +146,8 @@ def _of_meta_graph_file(
     path: str, permissions: Permissions, checkpoint: str | None
 ) -> SessionModel:
     """The model of a MetaGraph file; its checkpoint lies beside it under the same name."""
+    from opkernel.interop.session_model import SessionModel
+
     prefix = os.path.abspath(path.removesuffix(".meta"))
     if checkpoint is None and prefix != os.path.abspath(path) and checkpoint_exists(prefix):
         checkpoint = prefix

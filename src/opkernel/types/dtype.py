@@ -138,13 +138,18 @@ class DataType(enum.IntEnum):
     __format__ = enum.Enum.__format__  # an IntEnum would print its number
 
     @classmethod
+    def find(cls, name: str) -> "DataType | None":
+        """The type of a name such as "float", "float32" or "float_ref"; None where there is none."""
+        return _BY_NAME.get(name)
+
+    @classmethod
     def from_string(cls, name: str) -> "DataType":
         """The type of a name such as "float", "float32" or "float_ref" (DataTypeFromString).
 
         Raises:
             InvalidArgumentError: no type has this name.
         """
-        found = _BY_NAME.get(name)
+        found = cls.find(name)
         if found is None:
             raise InvalidArgumentError(
                 f"'{name}' is not the name of a DataType{perhaps(name, _BY_NAME)}"

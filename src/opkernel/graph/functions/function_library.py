@@ -124,7 +124,7 @@ class FunctionLibraryDefinition(Mapping[str, FunctionDef]):
                     f"name already exists."
                 )
             return
-        if self._is_op(name):
+        if self.op_registry.knows(name):
             raise InvalidArgumentError(
                 f"Cannot add function '{name}' because an op with the same name already exists."
             )
@@ -266,13 +266,6 @@ class FunctionLibraryDefinition(Mapping[str, FunctionDef]):
             if interface := _interface(function):
                 groups.setdefault(interface, []).append(name)
         return groups
-
-    def _is_op(self, name: str) -> bool:
-        try:
-            self.op_registry.look_up(name)
-        except NotFoundError:
-            return False
-        return True
 
 
 def _interface(function: FunctionDef) -> str:

@@ -3,7 +3,6 @@
 Source: TensorFlow core/framework/op_def_util.cc.
 """
 
-from opkernel.errors import InvalidArgumentError
 from opkernel.proto import AttrValue, OpDef
 from opkernel.types import DataType
 
@@ -36,10 +35,7 @@ def is_list_arg(arg: OpDef.ArgDef) -> bool:
 
 def find_dtype(name: str) -> DataType | None:
     """The type of a name such as "float", or None."""
-    try:
-        return DataType.from_string(name)
-    except InvalidArgumentError:
-        return None
+    return DataType.find(name)
 
 
 def attr_type_of(value: AttrValue) -> str:

@@ -251,14 +251,14 @@ class OpRegistry:
             NotFoundError: there is no such op.
             OpError: a deferred registration failed, or the validator refuses the registry.
         """
-        found = self._registered.get(name) if self._is_initialized else None
-        found = found or self._find(name)
-        if found is None and self._loader is not None:
-            known = self._loader(name)
-            found = self._find(name) or known
+        found = self._loaded(name)
         if found is None:
             raise not_registered(name)
         return found
+
+    def knows(self, name: str) -> bool:
+        """Whether there is an op of that name; loads the module that declares it, as `look_up` does."""
+        return self._loaded(name) is not None
 
     def look_up_op_def(self, name: str) -> OpDef:
         """The declaration of the op of that name; raises as `look_up` does."""
@@ -391,6 +391,14 @@ class OpRegistry:
         self._owner_to_load = owner
         self._traits_to_load = traits
 
+    def _loaded(self, name: str) -> OpRegistrationData | None:
+        found = self._registered.get(name) if self._is_initialized else None
+        found = found or self._find(name)
+        if found is None and self._loader is not None:
+            known = self._loader(name)
+            found = self._find(name) or known
+        return found
+
     def _find(self, name: str) -> OpRegistrationData | None:
         """The op if it is registered, without asking the loader."""
         with self._lock:
@@ -470,9 +478,14 @@ def load_plugins() -> None:
 
 def _load_op(name: str) -> OpRegistrationData | None:
     known = load_from_catalogue(name)
-    if known is None and _owner_in_catalogue(name) is None:
+    if known is None and _may_be_of_plugin(name) and _owner_in_catalogue(name) is None:
         load_plugins()
     return known
+
+
+def _may_be_of_plugin(name: str) -> bool:
+    """False of the names that functions have (`while_body_7`, `__inference_call_7`): plugins are slow to look for."""
+    return name[:1].isupper() or (name.startswith("_") and not name.startswith("__"))
 
 
 def _loadable_ops() -> Iterable[str]:

@@ -15,7 +15,7 @@ from opkernel.ops.declared.rules import check_scalars, fixed_shapes
 from opkernel.ops.files.saved_tensors import check_names, opened, restored, single_text, slice_of
 from opkernel.ops.files.shapes import restored_shape, save_shape
 from opkernel.ops.registration import register_kernel
-from opkernel.types import TensorShape
+from opkernel.types import DataType, TensorShape
 
 
 def _restore_slice_shape(c: InferenceContext) -> None:
@@ -54,7 +54,7 @@ RESTORE = register_op(
     is_stateful=True,
     shape_fn=fixed_shapes(input_ranks=(0, 0)),
     traits="only_reads_state reads_files",
-    doc="Restores a tensor from a checkpoint of format V1 or V2.",
+    doc="Restores a tensor from a checkpoint of format V1.",
 )
 
 RESTORE_SLICE = register_op(
@@ -65,7 +65,7 @@ RESTORE_SLICE = register_op(
     is_stateful=True,
     shape_fn=_restore_slice_shape,
     traits="only_reads_state reads_files",
-    doc="Restores a slice of a tensor from a checkpoint of format V1 or V2.",
+    doc="Restores a slice of a tensor from a checkpoint of format V1.",
 )
 
 
@@ -76,7 +76,7 @@ class Save(OpKernel):
     def compute(self, ctx: OpKernelContext) -> None:
         names = ctx.input(1)
         tensors = [ctx.input(i) for i in range(2, ctx.num_inputs)]
-        _save(ctx, names, [b""] * names.size, tensors)
+        _save(ctx, names, [b""] * names.size, tensors, self.input_types[2:])
 
 
 @register_kernel(SAVE_SLICES, device="CPU")
@@ -87,10 +87,16 @@ class SaveSlices(OpKernel):
         names, slices = ctx.input(1), ctx.input(2)
         tensors = [ctx.input(i) for i in range(3, ctx.num_inputs)]
         check_names(names, slices, len(tensors))
-        _save(ctx, names, slices.tolist(), tensors)
+        _save(ctx, names, slices.tolist(), tensors, self.input_types[3:])
 
 
-def _save(ctx: OpKernelContext, names: Any, slices: Sequence[bytes], tensors: list[Any]) -> None:
+def _save(
+    ctx: OpKernelContext,
+    names: Any,
+    slices: Sequence[bytes],
+    tensors: list[Any],
+    dtypes: Sequence[DataType],
+) -> None:
     """Write the tensors in the order of their names."""
     if names.ndim != 1 or len(names) != len(tensors):
         raise InvalidArgumentError(
@@ -106,7 +112,8 @@ def _save(ctx: OpKernelContext, names: Any, slices: Sequence[bytes], tensors: li
                 f"Slice in shape_and_slice specification does not match the shape of the tensor to "
                 f"save: {slices[i].decode(errors='replace')}, tensor: {TensorShape(tensor.shape)}"
             )
-        writer.add(names[i].decode("utf-8", "surrogateescape"), shape, tensor_slice, tensor)
+        name = names[i].decode("utf-8", "surrogateescape")
+        writer.add(name, shape, tensor_slice, tensor, dtypes[i])
     writer.finish()
 
 
@@ -120,5 +127,5 @@ class Restore(OpKernel):
         pattern = single_text("file_pattern", texts[0])
         name = single_text("tensor_name", texts[1])
         text = single_text("shape_and_slice", texts[2]) if len(texts) > 2 else b""
-        reader = opened(ctx, pattern)
+        reader = opened(ctx, pattern, only_v1=True)
         ctx.set_output(0, restored(reader, name, text, self.output_types[0]))

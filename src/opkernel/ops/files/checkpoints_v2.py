@@ -106,6 +106,8 @@ class RestoreV2(OpKernel):
         prefix = single_text("prefix", ctx.input(0))
         check_names(names, slices, self.num_outputs)
         reader = opened(ctx, prefix)
+        for name in names:
+            reader.dtype(name.decode("utf-8", "surrogateescape"))  # missing keys are told first
         for i, (name, text) in enumerate(zip(names, slices, strict=True)):
             ctx.set_output(i, restored(reader, name, text, self.output_types[i]))
 

@@ -5,15 +5,13 @@ Source: TensorFlow core/kernels/save_restore_tensor.cc, save_restore_v2_ops.cc.
 
 import glob
 import os
+from collections.abc import Iterator
+from functools import partial
 from typing import Any
 
-from opkernel.checkpoint import (
-    CheckpointReader,
-    TensorSlice,
-    load_checkpoint,
-    parse_shape_and_slice,
-)
-from opkernel.checkpoint.bundle_reader import index_file
+from opkernel.checkpoint import CheckpointReader, TensorSlice, parse_shape_and_slice
+from opkernel.checkpoint.bundle_reader import BundleReader, index_file
+from opkernel.checkpoint.slices_reader import SlicesReader
 from opkernel.errors import InvalidArgumentError, NotFoundError
 from opkernel.kernel import OpKernelContext
 from opkernel.types import DataType, TensorShape
@@ -63,16 +61,22 @@ def slice_of(text: bytes) -> tuple[tuple[int, ...], TensorSlice] | None:
     return shape, tensor_slice
 
 
-def opened(ctx: OpKernelContext, pattern: bytes) -> CheckpointReader:
-    """The reader of a checkpoint, by its prefix or by a pattern of the names of its files.
+def opened(ctx: OpKernelContext, pattern: bytes, *, only_v1: bool = False) -> CheckpointReader:
+    """The reader of a checkpoint.
+
+    Args:
+        ctx: Has the permissions, and perhaps a cache of readers.
+        pattern: The prefix of a checkpoint of V2; or the file of one of V1, or a pattern of its files.
+        only_v1: Whether to look for V1 alone.
 
     Raises:
         PermissionDeniedError: one of its files may not be read.
         NotFoundError: there is none.
         DataLossError: it is damaged.
     """
-    prefix = ctx.permissions.check_read(pattern)
-    files = _files(prefix)
+    prefix = ctx.permissions.check_read(pattern) if pattern else ""
+    is_v2 = not only_v1 and os.path.exists(index_file(prefix))
+    files = [*_files_of_v2(prefix)] if is_v2 else _files_of_v1(prefix)
     for file in files:
         ctx.permissions.check_read(file)
     if not files:
@@ -80,21 +84,22 @@ def opened(ctx: OpKernelContext, pattern: bytes) -> CheckpointReader:
             f"Unsuccessful TensorSliceReader constructor: Failed to find any matching files for "
             f"{prefix}"
         )
-    name = prefix if not glob.has_magic(prefix) else files[0].rpartition("-of-")[0][:-6]
+    open_reader = BundleReader if is_v2 else partial(SlicesReader, files=files)
     if ctx.slice_reader_cache is None:
-        return load_checkpoint(name)
-    reader: CheckpointReader = ctx.slice_reader_cache.get(name, files, load_checkpoint)
+        return open_reader(prefix)
+    reader: CheckpointReader = ctx.slice_reader_cache.get(prefix, files, open_reader)
     return reader
 
 
-def _files(prefix: str) -> list[str]:
-    """The files of a checkpoint."""
-    if os.path.exists(index_file(prefix)):
-        return [index_file(prefix), *glob.glob(f"{glob.escape(prefix)}.data-?????-of-?????")]
-    if os.path.isfile(prefix):
-        return [prefix]
-    shards = glob.glob(f"{glob.escape(prefix)}-?????-of-?????")
-    return sorted(shards or (glob.glob(prefix) if glob.has_magic(prefix) else ()))
+def _files_of_v2(prefix: str) -> Iterator[str]:
+    yield index_file(prefix)
+    yield from glob.iglob(f"{glob.escape(prefix)}.data-?????-of-?????")
+
+
+def _files_of_v1(pattern: str) -> list[str]:
+    if os.path.isfile(pattern):
+        return [pattern]
+    return sorted([one for one in glob.glob(pattern) if os.path.isfile(one)])
 
 
 def restored(reader: CheckpointReader, name: bytes, text: bytes, dtype: DataType) -> Any:
@@ -102,7 +107,8 @@ def restored(reader: CheckpointReader, name: bytes, text: bytes, dtype: DataType
 
     Raises:
         NotFoundError: the checkpoint lacks it.
-        InvalidArgumentError: it is of another type or shape.
+        InvalidArgumentError: it is of another type or shape, or is not all there.
+        InternalError: the slice does not fit the shape, or stored slices overlap.
         DataLossError: the checkpoint is damaged.
     """
     key = name.decode("utf-8", "surrogateescape")

@@ -3,12 +3,14 @@
 Source: TensorFlow core/ops/lookup_ops.cc, core/kernels/lookup_table_init_op.cc, lookup_util.cc.
 """
 
+import re
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
 
-from opkernel.errors import InvalidArgumentError
+from opkernel.errors import FailedPreconditionError, InvalidArgumentError, OutOfRangeError
 from opkernel.kernel import OpKernel, OpKernelConstruction, OpKernelContext
 from opkernel.opdef import register_op
 from opkernel.ops.declared.input_ranks import checked_no_outputs
@@ -19,6 +21,7 @@ from opkernel.ops.resource_op_kernel import resource_of_handle
 from opkernel.ops.strings.elements import in_time
 from opkernel.types import DataType, TensorShape
 
+_HEX = re.compile(rb"\s*[+-]?0[xX][0-9a-fA-F]+\s*")
 _WHOLE_LINE, _LINE_NUMBER = -2, -1
 
 for _version, _handle, _ranks in (("", "Ref(string)", "h0"), ("V2", "resource", "00")):
@@ -58,11 +61,11 @@ class InitializeTableFromTextFile(OpKernel):
 
     def compute(self, ctx: OpKernelContext) -> None:
         name = ctx.input(1)
-        if name.size != 1:
+        if name.ndim:
             raise InvalidArgumentError(
                 f"filename should be a single string, but got {TensorShape(name.shape)}"
             )
-        path = ctx.permissions.check_read(name.reshape(-1)[0])
+        path = ctx.permissions.check_read(name.item())
         with resource_of_handle(ctx, LookupInterface) as table:
             if not table.is_initializable:
                 raise InvalidArgumentError("The table is not initializable")
@@ -74,13 +77,18 @@ class InitializeTableFromTextFile(OpKernel):
                 self._values(path, column, dtype, lines)
                 for column, dtype in zip(self._columns, dtypes, strict=True)
             ]
-            table.import_values(*values)
+            was_filled = table.size > 0
+            with suppress(*(FailedPreconditionError,) * was_filled):  # it keeps what it has
+                table.import_values(*values)
 
     def _lines(self, path: str, content: bytes) -> list[bytes]:
-        lines = content.replace(b"\r", b"").split(b"\n")
+        content = content.replace(b"\r\n", b"\n").removesuffix(b"\r")
+        lines = content.split(b"\n")
         if not lines[-1]:
             lines.pop()
-        if self._vocab_size >= 0:
+        if not content or not self._vocab_size:
+            raise OutOfRangeError(f"Finished reading 0 of lines from {path}")
+        if self._vocab_size > 0:
             if len(lines) < self._vocab_size:
                 raise InvalidArgumentError(
                     f"Invalid vocab_size in {path}: expected {self._vocab_size} but got {len(lines)}"
@@ -147,7 +155,7 @@ def _integer(bits: int) -> Callable[[bytes], int]:
 def _float(text: bytes) -> float:
     if b"_" in text:
         raise ValueError
-    return float(text)
+    return float(int(text, 16)) if _HEX.fullmatch(text) else float(text)
 
 
 _CONVERSIONS: dict[DataType, Callable[[bytes], float]] = {

@@ -8,6 +8,7 @@ from opkernel.graph import FunctionLibraryDefinition, Operation
 from opkernel.kernel import global_kernel_registry
 from opkernel.proto import FunctionDef
 from opkernel.runtime.plan.functional_ops import FUNCTIONAL_OPS, STRUCTURAL_OPS, FunctionLibrary
+from opkernel.types.device_types import DEVICE_CPU
 
 __all__ = ["any_call_waits"]
 
@@ -64,7 +65,9 @@ def _any_waits(calls: Sequence[Operation], library: FunctionLibrary) -> bool:
 
 def _has_asynchronous_kernel(op: str) -> bool:
     """Whether a kernel of an op is asynchronous, as far as one can tell without making it."""
-    registrations = global_kernel_registry().registrations_for(op)
+    registry = global_kernel_registry()
+    is_known = bool(registry.candidates(op, DEVICE_CPU, ""))  # plugins are slow to look for
+    registrations = registry.registered_for(op) if is_known else registry.registrations_for(op)
     return any(_makes_asynchronous_kernels(one.factory) for one in registrations)
 
 

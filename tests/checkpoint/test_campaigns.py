@@ -1,0 +1,24 @@
+"""The first cases of the campaigns on files and kills find nothing; `dev.py campaigns` runs many."""
+
+import sys
+
+import pytest
+from tools.campaigns import checkpoints, kills, saved_models
+from tools.campaigns.campaign import Case, run_campaign
+
+
+@pytest.mark.parametrize(
+    ("name", "case", "count"),
+    [
+        ("checkpoints", checkpoints.case, 40),
+        ("saved_models", saved_models.case, 8),
+        pytest.param(
+            *("kills", kills.case, 4),
+            marks=pytest.mark.skipif(sys.platform == "win32", reason="Windows has no fork"),
+        ),
+    ],
+)
+def test_the_first_cases(name: str, case: Case, count: int) -> None:
+    report = run_campaign(name, case, 0, 600, iter(range(count)), 1)
+    assert report.findings == {}
+    assert report.outcomes.total() == count
