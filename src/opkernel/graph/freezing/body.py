@@ -79,13 +79,15 @@ class Body:
             call: says what a node that calls functions gives.
         """
         arguments = () if self.function is None else self.function.arg_nodes
-        waiting = dict.fromkeys([*self.variables, *self.calls, *arguments])
-        while waiting:
-            op, _ = waiting.popitem()
+        waiting = dict.fromkeys([*self.variables, *arguments])
+        calls = dict.fromkeys(self.calls)  # last: each set of handles that one takes has a body
+        while waiting or calls:
+            op, _ = (waiting or calls).popitem()
             given = call(op) if op in self.calls else self._given(op)
             for tensor, value in zip(op.outputs, given, strict=False):
                 if value is not None and self._note(tensor, value):
-                    waiting.update(dict.fromkeys(self._takers(tensor)))
+                    for taker in self._takers(tensor):
+                        (calls if taker in self.calls else waiting)[taker] = None
 
     def _given(self, op: Operation) -> Sequence[HeldValue | None]:
         """The values that the outputs of a node are, if it calls no function."""
