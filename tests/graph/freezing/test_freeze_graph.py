@@ -384,7 +384,7 @@ def test_many_handles_through_functions_in_functions_are_followed_together() -> 
     count, depth = 300, 3
     args = [f"v{i}: resource" for i in range(count)]
     names = [f"v{i}" for i in range(count)]
-    types = {"Tin": [opkernel.resource] * count, "Tout": [FLOAT]}
+    types: dict[str, Any] = {"Tin": [opkernel.resource] * count, "Tout": [FLOAT]}
     reads = [node_def(f"r{i}", "ReadVariableOp", [f"v{i}"], dtype=FLOAT) for i in range(count)]
     total = node_def("y", "AddN", [f"r{i}:value:0" for i in range(count)], N=count, T=FLOAT)
     functions = [function_def("F0", args, ["y: float"], [*reads, total], ret={"y": "y:sum:0"})]

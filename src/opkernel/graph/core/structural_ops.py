@@ -9,6 +9,7 @@ __all__ = [
     "PLACEHOLDER_OPS",
     "RETVAL_OPS",
     "STRUCTURAL_OPS",
+    "VARIABLE_OPS",
 ]
 
 ARG_OPS = frozenset({"_Arg", "_DeviceArg"})
@@ -21,3 +22,5 @@ INPUT_OPS = frozenset({"Placeholder", "PlaceholderV2", "PlaceholderWithDefault"}
 """The ops whose nodes are the inputs of a graph."""
 PLACEHOLDER_OPS = ARG_OPS | {"Placeholder", "PlaceholderV2"}
 """The ops that do nothing but stand for a fed value; to wait for one that is fed is to wait for nothing."""
+VARIABLE_OPS = frozenset({"AutoReloadVariable", "VarHandleOp", "Variable", "VariableV2"})
+"""The ops whose nodes stand for a variable."""

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from opkernel.records import dataclass, field
 from opkernel.runtime.program.builder import Program
 from opkernel.runtime.program.limits import Limits
 from opkernel.runtime.step.run_step import RunStep
+
+if TYPE_CHECKING:
+    from opkernel.runtime.calls.variable_specialization import VariableSpecializer
 
 __all__ = ["Executable", "LimitedExecutable"]
 
@@ -23,6 +26,7 @@ class Executable:
         run: The function of the program, made quiet.
         answer: Gives the results the form that the caller asked for.
         kept: The nodes whose tensors the session keeps after a step.
+        variables: Finds the program for the values that variables keep, where there may be one.
     """
 
     program: Program
@@ -30,6 +34,7 @@ class Executable:
     run: Callable[..., Sequence[Any]]
     answer: Callable[[Sequence[Any]], Any]
     kept: Sequence[str] = ()
+    variables: VariableSpecializer | None = None
 
     @property
     def is_limited(self) -> bool:
