@@ -6,6 +6,7 @@ import gc
 import threading
 import weakref
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -171,22 +172,57 @@ def test_a_function_that_assigns_has_no_such_program(made: list[Any]) -> None:
     assert not made
 
 
-def test_a_function_that_assigns_in_a_function_it_calls_has_no_such_program(
-    made: list[Any],
-) -> None:
-    count = opkernel.Variable(np.float32(0))
+def test_what_is_assigned_in_the_step_stays_a_variable_beside_weights(made: list[Any]) -> None:
+    count, weights = (opkernel.Variable(np.full(n, 2, np.float32)) for n in (1, 5000))
 
     @opkernel.function
     def add() -> Any:
-        count.assign_add(np.float32(1))
+        count.assign_add(np.ones(1, np.float32))
         return count.value
 
     @opkernel.function
     def counted(x: Any) -> Any:
-        return add() + x
+        return raw_ops.Sum(input=weights * x, axis=0) + add()
 
-    found = [float(counted(np.float32(1))) for _ in range(STEPS)]
-    assert found == [*range(2, STEPS + 2)]
+    one = np.float32(1)
+    assert [float(counted(one)[0]) for _ in range(STEPS)] == [10003 + n for n in range(STEPS)]
+    weights.assign(np.zeros(5000, np.float32))
+    assert [float(counted(one)[0]) for _ in range(3)] == [3 + STEPS + n for n in range(3)]
+    count.assign(np.zeros(1, np.float32))
+    assert float(counted(one)[0]) == 1
+    assert made
+
+
+def test_a_variable_is_not_assigned_to_behind_its_other_name(made: list[Any]) -> None:
+    with Graph().as_default() as graph:
+        attrs: dict[str, Any] = {"dtype": FLOAT, "shape": [2], "shared_name": "shared"}
+        first, second = raw_ops.VarHandleOp(**attrs), raw_ops.VarHandleOp(**attrs)
+        big = raw_ops.VarHandleOp(dtype=FLOAT, shape=[100], shared_name="big")
+        start = [
+            raw_ops.AssignVariableOp(resource=first, value=np.zeros(2, np.float32)),
+            raw_ops.AssignVariableOp(resource=big, value=np.ones(100, np.float32)),
+        ]
+        add = raw_ops.AssignAddVariableOp(resource=second, value=np.ones(2, np.float32))
+        with graph.control_dependencies([add]):
+            read = raw_ops.ReadVariableOp(resource=first, dtype=FLOAT)
+        total = raw_ops.Sum(input=raw_ops.ReadVariableOp(resource=big, dtype=FLOAT), axis=0)
+    session = Session(graph)
+    session.run(start)
+    for step in range(1, STEPS):
+        assert session.run([read, total])[0].tolist() == [step, step]
+    assert made
+
+
+def test_a_handle_that_is_fed_may_be_of_any_variable(made: list[Any]) -> None:
+    weights = opkernel.Variable(np.ones(100, np.float32))
+
+    @opkernel.function(input_signature=[opkernel.TensorSpec([], opkernel.resource)])
+    def changed(handle: Any) -> Any:
+        raw_ops.AssignAddVariableOp(resource=handle, value=np.ones(100, np.float32))
+        return weights.value
+
+    handle = np.array(weights.handle, object)
+    assert [changed(handle)[0] for _ in range(STEPS)] == [*range(2, STEPS + 2)]
     assert not made
 
 
@@ -390,3 +426,17 @@ def test_errors_of_kernels_name_their_nodes() -> None:
     with pytest.raises(opkernel.errors.InvalidArgumentError) as caught:
         rows(np.array([3], np.int32))
     assert caught.value.node == "rows"
+
+
+@pytest.mark.shared
+@pytest.mark.parametrize("load", [opkernel.load, opkernel.load_as_session])
+def test_a_loaded_model_that_counts_its_calls(load: Any, made: list[Any], shared: Path) -> None:
+    folder = shared / "models" / "saved_dense"
+    case = np.load(folder / "case.npz")
+    signature = load(folder / "saved_model").signatures["serving_default"]
+    x, y = case["feed:x"], case["fetch:y"]
+    for call in range(1, STEPS):
+        found = signature(x=x)
+        np.testing.assert_allclose(found["y"], y, rtol=1e-5)
+        assert found["calls"] == call
+    assert made

@@ -5,6 +5,7 @@ Source: TensorFlow core/ops/function_ops.cc.
 
 __all__ = [
     "ARG_OPS",
+    "ASSIGNMENTS",
     "INPUT_OPS",
     "PLACEHOLDER_OPS",
     "RETVAL_OPS",
@@ -24,3 +25,5 @@ PLACEHOLDER_OPS = ARG_OPS | {"Placeholder", "PlaceholderV2"}
 """The ops that do nothing but stand for a fed value; to wait for one that is fed is to wait for nothing."""
 VARIABLE_OPS = frozenset({"AutoReloadVariable", "VarHandleOp", "Variable", "VariableV2"})
 """The ops whose nodes stand for a variable."""
+ASSIGNMENTS = frozenset({"AssignAddVariableOp", "AssignSubVariableOp", "AssignVariableOp"})
+"""The ops that give a variable a value, by its handle."""

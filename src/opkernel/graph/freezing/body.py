@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 
 from opkernel.graph.core.control_flow_ops import MERGE_OPS
 from opkernel.graph.core.graph import Graph
@@ -40,7 +40,10 @@ class Body:
         is_stateful: whether anything in it has state, also when handles have become values.
     """
 
-    def __init__(self, graph: Graph, function: FunctionBody | None = None) -> None:
+    def __init__(
+        self, graph: Graph, function: FunctionBody | None = None, kept: Collection[str] = ()
+    ) -> None:
+        """A body whose variables become values, but for those that are `kept`, by their names."""
         self.graph = graph
         self.function = function
         self.arguments: list[HeldValue | None] = []
@@ -48,7 +51,8 @@ class Body:
         if function is not None:
             self.arguments = [None] * len(function.arg_nodes)
             ops = _needed(function)
-        self.variables = {op: declared_value(op) for op in ops if op.type in VARIABLES}
+        variables = {op: declared_value(op) for op in ops if op.type in VARIABLES}
+        self.variables = {op: one for op, one in variables.items() if one.variable not in kept}
         self.values: dict[Tensor, HeldValue] = {}
         self.calls: dict[Operation, list[Body]] = {}
         self.callers: dict[Body, None] = {}

@@ -5,15 +5,16 @@ Source: TensorFlow python/framework/convert_to_constants.py.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from opkernel.errors import FailedPreconditionError, UnimplementedError
 from opkernel.graph.core.control_flow_ops import LOW_LEVEL_CONTROL_FLOW
 from opkernel.graph.core.graph import Graph
 from opkernel.graph.core.operation import Operation
-from opkernel.graph.core.structural_ops import STRUCTURAL_OPS
+from opkernel.graph.core.structural_ops import ASSIGNMENTS, STRUCTURAL_OPS
 from opkernel.graph.core.tensor import Tensor
 from opkernel.graph.edit.graph_edit import GraphEdit
+from opkernel.graph.freezing.body import Body
 from opkernel.graph.freezing.counterparts import Constants
 from opkernel.graph.freezing.follow import Followed
 from opkernel.graph.freezing.frozen_functions import frozen_graph
@@ -28,6 +29,8 @@ __all__ = ["ReadingPart"]
 class ReadingPart:
     """A part of a graph in which handles have been followed; the graph stays as it is.
 
+    Variables that it assigns to are kept. The others can become constants.
+
     Args:
         graph: the graph.
         elements: the tensors and operations that are wanted.
@@ -36,7 +39,8 @@ class ReadingPart:
 
     Attributes:
         by_name: the operations that are needed, which are copies.
-        variables: the operations that stand for variables, captured ones among them.
+        variables: the operations that stand for variables which are not assigned to, captured ones among them.
+        kept: the names of the others.
 
     Raises:
         NotFoundError, InvalidArgumentError, ResourceExhaustedError: as `Followed`.
@@ -51,10 +55,21 @@ class ReadingPart:
         captured: Mapping[Operation, HeldValue],
     ) -> None:
         _check(elements, feeds)
-        extracted = GraphEdit(graph).extract(elements, feeds)
-        self.by_name = by_name = extracted.by_name
-        known = {by_name[op.name]: one for op, one in captured.items() if op.name in by_name}
-        self._followed = Followed(extracted, known)
+        self.kept: set[str] = set()
+        while True:
+            kept = [op.outputs[0] for op, one in captured.items() if one.variable in self.kept]
+            extracted = GraphEdit(graph).extract(elements, [*feeds, *kept])
+            self.by_name = by_name = extracted.by_name
+            known = {
+                by_name[op.name]: value
+                for op, value in captured.items()
+                if op.name in by_name and value.variable not in self.kept
+            }
+            self._followed = Followed(extracted, known, self.kept)
+            assigned = {name for body in self._followed.bodies() for name in _assigned(body)}
+            if not assigned:
+                break
+            self.kept |= assigned
         self.variables = [op for body in self._followed.bodies() for op in body.variables]
 
     def frozen(self, constants: Constants) -> Graph:
@@ -71,6 +86,15 @@ class ReadingPart:
             for node in function.node_def:
                 _check_effect(graph.function_library, node, may_make_handle=False)
         return graph
+
+
+def _assigned(body: Body) -> Iterator[str]:
+    """The names of variables that a body assigns to, of each handle one."""
+    for op in body.ops:
+        if op.type in ASSIGNMENTS:
+            value = body.values.get(op.inputs[0])
+            if value is not None:
+                yield value.variable
 
 
 def _check(elements: Iterable[Tensor | Operation], feeds: Iterable[Tensor]) -> None:
@@ -94,7 +118,7 @@ def _check_effect(
         return
     if traits.only_reads_state or traits.state_of_step or traits.has_no_effect:
         return
-    if traits.debug_only:  # it fails or prints, and has no state
+    if traits.debug_only or node.op in ASSIGNMENTS:  # their kernels have no state
         return
     makes_handle = not op_def.input_arg and all(
         one.type == DataType.DT_RESOURCE for one in op_def.output_arg

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 from opkernel.errors import FailedPreconditionError, UnimplementedError
 from opkernel.graph import Graph, Operation, Tensor
 from opkernel.graph.core.structural_ops import PLACEHOLDER_OPS
-from opkernel.graph.freezing.held_values import HeldValue, declared_value
+from opkernel.graph.freezing.held_values import VARIABLES, HeldValue, declared_value
 from opkernel.graph.freezing.reading_part import ReadingPart
 from opkernel.kernel import (
     OpKernelContext,
@@ -90,13 +90,15 @@ class VariablesOfProgram:
     ) -> None:
         self._request = general.request
         self._runtime = runtime
+        for tensor in self._request.part.feeds:
+            if tensor.dtype is DataType.DT_RESOURCE and tensor.op not in captured:
+                raise UnimplementedError(f"{tensor.name!r} may be fed the handle of any variable")
         handles = [(op, tensor) for op, tensor in captured.items() if _is_variable(tensor)]
         self._captured = {op: handle_from_input(tensor) for op, tensor in handles}
         self._constants = {op: one for op, one in captured.items() if one.dtype != object}
         self._part = self._reading_part()
         self._kernels = runtime.kernels_of(self._graph)
-        if not self._variables():
-            raise UnimplementedError("There are no variables")
+        self._check_worth()
 
     def references(self) -> list[TensorRef]:
         """The variables.
@@ -144,7 +146,14 @@ class VariablesOfProgram:
         held = {op: _held(op, handle) for op, handle in self._captured.items()}
         held |= {op: _held_array(op, array) for op, array in self._constants.items()}
         feeds = [tensor for tensor in part.feeds if tensor.op not in held]
-        return ReadingPart(self._graph, elements, feeds, held)
+        found = ReadingPart(self._graph, elements, feeds, held)
+        assigned = {
+            id(handle.resource) for op, handle in self._captured.items() if op.name in found.kept
+        }
+        for op, handle in self._captured.items():
+            if op.name not in found.kept and id(handle.resource) in assigned:
+                raise UnimplementedError(f"{op.name!r} is assigned to by another name")
+        return found
 
     def _variables(self) -> list[Operation]:
         """The operations of the part that stand for variables, not for constants."""
@@ -154,6 +163,20 @@ class VariablesOfProgram:
             for op in self._part.variables
             if op.type not in PLACEHOLDER_OPS or op.name not in names
         ]
+
+    def _check_worth(self) -> None:
+        """Raise UnimplementedError unless most of what variables hold is read and not assigned."""
+        kept = self._part.kept
+        sizes = {
+            one.variable: one.shape.num_elements() or 0
+            for one in [
+                *[_held(op, handle) for op, handle in self._captured.items()],
+                *[declared_value(op) for op in self._part.by_name.values() if op.type in VARIABLES],
+            ]
+        }
+        assigned = sum(size for name, size in sizes.items() if name in kept)
+        if not self._variables() or 2 * assigned > sum(sizes.values()):
+            raise UnimplementedError("The variables are assigned to, or there are none")
 
     def _resources(self) -> list[Any]:
         """What the operations stand for: a reference, or the resource that has one."""

@@ -68,14 +68,14 @@ class SpecialProgram:
 def _caller(executable: Executable) -> SpecialCall:
     """The function that runs a step of an executable, on values that are still to be converted."""
     feeds, run, program = executable.feeds, executable.run, executable.program
-    answered, uses_step = executable.answered, program.executor.uses_step
+    answer, uses_step = executable.answer, program.executor.uses_step
 
     def call(values: Sequence[Any], new_step: Callable[[], RunStep]) -> Any:
         converted = [feed(value) for feed, value in zip(feeds, values)]  # noqa: B905  # as many
         if uses_step:
             return executable.step(converted, new_step())
         try:
-            return answered(run(_ANY_STEP, *converted))
+            return answer(run(_ANY_STEP, *converted))
         except Exception as error:
             from opkernel.runtime.program.error_report import raise_reported  # most steps succeed
 

@@ -8,7 +8,7 @@ from functools import cached_property
 from itertools import chain
 
 from opkernel.graph import FunctionLibraryDefinition, Graph, Operation, Tensor
-from opkernel.graph.core.structural_ops import VARIABLE_OPS
+from opkernel.graph.core.structural_ops import ASSIGNMENTS, VARIABLE_OPS
 from opkernel.graph.edit.effects import Effect, effect_of
 from opkernel.graph.edit.prune import Needs, prune_and_order
 from opkernel.proto import NodeDef
@@ -68,10 +68,10 @@ class Subgraph:
 
     @property
     def acts(self) -> bool:
-        """Whether operations change something, but for calls and what only watches over values."""
-        signatures = {op.signature for op in self.operations}
-        watching = [one for one in signatures if effect_of(one) is Effect.ACTS]
-        return not all(one.traits.calls or one.traits.debug_only for one in watching)
+        """Whether operations have effects, but for calls, assignments, and what watches over values."""
+        signatures = {op.signature for op in self.operations if op.type not in ASSIGNMENTS}
+        acting = [one for one in signatures if effect_of(one) is Effect.ACTS]
+        return not all(one.traits.calls or one.traits.debug_only for one in acting)
 
     @cached_property
     def reads_shapes(self) -> bool:
