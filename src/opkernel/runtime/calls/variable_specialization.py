@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any
 from opkernel.errors import OpError
 from opkernel.logs import logger
 from opkernel.runtime.program.builder import Program
-from opkernel.runtime.program.executable import Executable
+from opkernel.runtime.program.executable import Executable, SpecialCall
 from opkernel.runtime.step.run_step import RunStep
 
 if TYPE_CHECKING:
@@ -32,9 +32,6 @@ if TYPE_CHECKING:
     from opkernel.runtime.calls.program_of_values import ValuesOfVariables, VariablesOfProgram
 
 __all__ = ["SpecialProgram", "VariableSpecializer", "taking"]
-
-SpecialCall = Callable[[Sequence[Any], Callable[[], RunStep]], Any]
-"""Runs a step on values as the caller gave them, and what makes it a step if it needs one."""
 
 _FIRST_WANTED = 3
 _MOST_PROGRAMS = 6

@@ -3,17 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 from opkernel.records import dataclass, field
 from opkernel.runtime.program.builder import Program
 from opkernel.runtime.program.limits import Limits
 from opkernel.runtime.step.run_step import RunStep
 
-if TYPE_CHECKING:
-    from opkernel.runtime.calls.variable_specialization import VariableSpecializer
+__all__ = ["Executable", "LimitedExecutable", "SpecialCall", "Specializer"]
 
-__all__ = ["Executable", "LimitedExecutable"]
+SpecialCall = Callable[[Sequence[Any], Callable[[], RunStep]], Any]
+"""Runs a step on values as the caller gave them, and what makes it a step if it needs one."""
+
+
+class Specializer(Protocol):
+    """Finds programs that may run in the place of another one."""
+
+    def current(self) -> SpecialCall | None:
+        """What runs the program for this moment; None where the general one is to run."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +41,7 @@ class Executable:
     run: Callable[..., Sequence[Any]]
     answer: Callable[[Sequence[Any]], Any]
     kept: Sequence[str] = ()
-    variables: VariableSpecializer | None = None
+    variables: Specializer | None = None
 
     @property
     def is_limited(self) -> bool:
