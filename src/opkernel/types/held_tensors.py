@@ -35,10 +35,13 @@ def held_proto(array: Any, dtype: DataType) -> TensorProto:
     return TensorProto(dtype=dtype, tensor_shape=shape, tensor_content=token)
 
 
-def held_tensor(content: bytes) -> Any:
-    """A read-only view of the array that the content of a proto stands for; None for all others."""
+def held_tensor(content: bytes, dtype: DataType, shape: TensorShape) -> Any:
+    """A read-only view of the array that the content of a proto stands for.
+
+    None where it stands for none, or for one of another type or shape.
+    """
     array = _held.get(content)
-    if array is None:
+    if array is None or array.dtype != dtype.numpy_dtype or array.shape != tuple(shape):
         return None
     view = array.view()
     view.flags.writeable = False

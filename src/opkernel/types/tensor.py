@@ -96,9 +96,9 @@ def tensor_from_proto(
         if len(content) != count * dtype.size:
             from opkernel.types.held_tensors import held_tensor  # most protos hold their elements
 
-            held = held_tensor(content)
+            held: _Array | None = held_tensor(content, dtype, shape)
             if held is not None:
-                return _reshape(held, shape)
+                return held
         _check_memory(dtype, shape, count, None, is_stored=len(content) == count * dtype.size)
         return _reshape(_view_content(content, dtype, shape, count), shape)
     _check_memory(dtype, shape, count, limit_bytes)

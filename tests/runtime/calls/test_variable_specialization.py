@@ -360,10 +360,10 @@ def test_loops_read_variables_as_constants(made: list[Any]) -> None:
 
 
 def test_kernels_with_state_of_their_own_go_on(made: list[Any]) -> None:
-    register_op("CountsCalls", outputs=["n: float"], shape_fn=scalar_shape, is_stateful=True)
+    register_op("CountsItsCalls", outputs=["n: float"], shape_fn=scalar_shape, is_stateful=True)
 
-    @register_kernel("CountsCalls", device="CPU")
-    class CountsCalls(OpKernel):
+    @register_kernel("CountsItsCalls", device="CPU")
+    class CountsItsCalls(OpKernel):
         count = 0
 
         def compute(self, ctx: OpKernelContext) -> None:
@@ -371,7 +371,7 @@ def test_kernels_with_state_of_their_own_go_on(made: list[Any]) -> None:
             ctx.set_output(0, np.float32(self.count))
 
     weights = opkernel.Variable(np.float32(2))
-    count = opkernel.function(lambda: apply_op("CountsCalls"))
+    count = opkernel.function(lambda: apply_op("CountsItsCalls"))
     counted = opkernel.function(lambda: weights * count())
     assert [float(counted()) for _ in range(STEPS)] == [*range(2, 2 * STEPS + 1, 2)]
     assert not made
