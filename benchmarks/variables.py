@@ -2,10 +2,9 @@
 
     python benchmarks/variables.py [DIRECTORY ...] [--tensorflow PYTHON_WITH_TENSORFLOW]
 
-The SavedModels are `saved_dense` of ../shared/models, those of the directories and, with TensorFlow, the
-exports of `write_saved_models.py`. Bound: 1.03 x the frozen graph where its step takes over 1 ms, else
-0.3 us more, and 0.1 us for each variable. The last rows tell what a step takes after an assignment, when
-the variables are read one by one, and how long the step takes that makes a program for their values.
+The SavedModels are those of the directories and, with TensorFlow, what `write_saved_models.py` writes. Bound:
+1.03 x the frozen graph where its step takes over 1 ms, else 0.3 us more, and 0.1 us for each variable. Wall
+time, and the time of processors, which other work on the machine changes less.
 """
 
 import argparse
@@ -24,7 +23,6 @@ from measure import clean_environment, rerun_in_clean_environment
 import opkernel
 
 HERE = Path(__file__).parent
-SHARED = HERE.parents[1] / "shared" / "models" / "saved_dense" / "saved_model"
 STEPS = 8
 """More than are run before the values of variables become constants."""
 
@@ -62,41 +60,44 @@ def _value(spec: Any) -> Any:
     return random.integers(0, 100, shape).astype(spec.dtype.numpy_dtype)
 
 
+PAIRS = {
+    "variables, callable": "frozen, callable",
+    "variables, Session.run": "frozen, Session.run",
+    "variables, signature": "frozen, Session.run",
+}
+
+
 def compare(directory: Path) -> None:
     """Print how a model does."""
     steps, count = contenders(directory)
-    took = {}
-    for name, step in steps.items():
-        took[name] = [_seconds(step) for _ in range(STEPS)]
-    calls = max(1, int(0.01 / min(took["frozen, callable"])))
-    pairs = {
-        "variables, callable": "frozen, callable",
-        "variables, Session.run": "frozen, Session.run",
-        "variables, signature": "frozen, Session.run",
-    }
-    found: dict[str, list[float]] = {name: [] for name in steps}
-    for _ in range(60):
+    took = {name: [measured(step)[0] for _ in range(STEPS)] for name, step in steps.items()}
+    calls = max(1, int(0.005 / min(took["frozen, callable"])))
+    rounds = min(200, max(20, int(2 / (calls * min(took["frozen, callable"])))))
+    found: dict[str, list[tuple[float, float]]] = {name: [] for name in steps}
+    for _ in range(rounds):
         for name, step in steps.items():
-            found[name].append(_seconds(step, calls))
-    print(f"{directory.name}: {count} variables")
-    for name, of_frozen in pairs.items():
-        own, frozen = statistics.median(found[name]), statistics.median(found[of_frozen])
-        least = min(found[name]) - min(found[of_frozen])
-        print(
-            f"  {name:24s} {own * 1e6:12.2f} us, {of_frozen} {frozen * 1e6:12.2f} us:"
-            f" {own / frozen:6.3f} x, of the fastest rounds {least * 1e6:+8.2f} us"
-        )
-    general, making = took["variables, callable"][1], max(took["variables, callable"][1:])
-    print(
-        f"  before its values are constants {general * 1e6:.0f} us; made in {making * 1e3:.0f} ms"
-    )
+            found[name].append(measured(step, calls))
+    made = max(took["variables, callable"][1:])
+    print(f"{directory.name}: {count} variables, made constants in {made * 1e3:.0f} ms")
+    for name, of_frozen in PAIRS.items():
+        texts = []
+        for of_processors, what in enumerate(("wall", "processors")):
+            own, frozen = (
+                statistics.median([one[of_processors] for one in found[key]])
+                for key in (name, of_frozen)
+            )
+            more = (own - frozen) * 1e6
+            texts.append(f"{what} {own * 1e6:10.2f} us = {own / frozen:.3f} x, {more:+8.2f} us")
+        print(f"  {name:24s} {';  '.join(texts)}  ({of_frozen})")
 
 
-def _seconds(step: Callable[[], object], calls: int = 1) -> float:
-    start = time.perf_counter()
+def measured(step: Callable[[], object], calls: int = 1) -> tuple[float, float]:
+    """The seconds of a call: of the wall's clock, and of processors."""
+    start, used = time.perf_counter(), time.process_time()
     for _ in range(calls):
         step()
-    return (time.perf_counter() - start) / calls
+    seconds, used = time.perf_counter() - start, time.process_time() - used
+    return seconds / calls, used / calls
 
 
 def main() -> None:
@@ -109,9 +110,8 @@ def main() -> None:
         if options.tensorflow:
             command = [options.tensorflow, str(HERE / "write_saved_models.py"), folder]
             subprocess.run(command, check=True, env=clean_environment(), stderr=subprocess.DEVNULL)
-        for directory in [SHARED, *options.directories, *sorted(Path(folder).iterdir())]:
-            if directory.exists():
-                compare(directory)
+        for directory in [*options.directories, *sorted(Path(folder).iterdir())]:
+            compare(directory)
 
 
 if __name__ == "__main__":

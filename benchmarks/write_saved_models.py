@@ -2,7 +2,7 @@
 
     python benchmarks/write_saved_models.py DIRECTORY
 
-Keras exports with random weights, of a fixed seed, and any batch: `mlp`, `conv_bn` (convolutions with batch
+Keras exports with random weights, of a fixed seed, and any batch: `dense` (one layer of 4 x 3), `mlp`, `conv_bn` (convolutions with batch
 norm), `mobilenet_v2`, `transformer` (two encoder layers, 32 tokens) and `lstm` (20 steps).
 """
 
@@ -14,6 +14,10 @@ from typing import Any
 import numpy as np
 from tensorflow import keras
 from tensorflow.keras import layers
+
+
+def dense() -> Any:
+    return keras.Sequential([layers.Input((4,)), layers.Dense(3, "relu")])
 
 
 def mlp() -> Any:
@@ -47,7 +51,7 @@ def lstm() -> Any:
     return keras.Sequential([layers.Input((20, 16)), layers.LSTM(64), layers.Dense(5)])
 
 
-MODELS: list[Callable[[], Any]] = [mlp, conv_bn, mobilenet_v2, transformer, lstm]
+MODELS: list[Callable[[], Any]] = [dense, mlp, conv_bn, mobilenet_v2, transformer, lstm]
 
 
 def with_random_statistics(model: Any) -> Any:

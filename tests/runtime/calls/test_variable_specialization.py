@@ -387,6 +387,17 @@ def test_results_are_the_callers_own(made: list[Any]) -> None:
     assert weights.numpy().max() == 1
 
 
+def test_weights_are_not_copied(made: list[Any]) -> None:
+    weights = opkernel.Variable(np.ones((64, 64), np.float32))
+    product = opkernel.function(lambda x: raw_ops.MatMul(a=x, b=weights.value))
+    for _ in range(STEPS):
+        product(np.ones((64, 64), np.float32))
+    (constant,) = [op for op in made[0].program.part.operations if op.type == "Const"]
+    value = opkernel.tensor_from_proto(constant.attr["value"].tensor)
+    assert value.shape == (64, 64)
+    assert np.shares_memory(value, made[0].values.arrays[0])
+
+
 def test_old_values_are_freed_at_the_next_step(made: list[Any]) -> None:
     weights = opkernel.Variable(np.ones((64, 64), np.float32))
     product = opkernel.function(lambda x: raw_ops.MatMul(a=x, b=weights.value))
