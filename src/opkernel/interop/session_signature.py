@@ -50,7 +50,12 @@ def session_signature(name: str, definition: SignatureDef, owner: SessionOwner) 
         fetches = {key: _names(tensors) for key, tensors in outputs.items()}
         return owner.session.make_callable(fetches, [one.name for one in _flat(inputs.values())])
 
+    names = [*inputs]
+    is_plain = not any(isinstance(tensors, tuple) for tensors in inputs.values())
+
     def run(values: Mapping[str, Any]) -> dict[str, Any]:
+        if is_plain:
+            return step()(*[values[name] for name in names])  # type: ignore[no-any-return]  # as below
         given = [v for key, tensors in inputs.items() for v in _parts(key, tensors, values[key])]
         return step()(*given)  # type: ignore[no-any-return]  # in the form of the fetches
 

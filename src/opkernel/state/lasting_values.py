@@ -46,6 +46,11 @@ class LastingValue(weakref.ref[Any]):
         """The record of an array, found by its `id` (`key`) until the array is dead."""
         self = cls(array, _forget)
         self.key, self.version, self._forms = id(array), version, None
+        viewed = None if array.base is None else lasting_value(array)
+        if viewed is not None:  # what was made of the viewed array is made of this one
+            if viewed._forms is None:
+                viewed._forms = {}
+            self._forms = viewed._forms
         return self
 
     def made(self, form: Hashable, make: Callable[[], Any]) -> Any:

@@ -71,10 +71,15 @@ class ResourceMgr:
             counter.add(1)
 
     Resources end, and run code of their own, outside of the manager's lock.
+
+    Attributes:
+        removals: How often something was taken out that outlives steps. While it is the same, the names
+            of such resources stand for the same ones.
     """
 
     def __init__(self, default_container: str = "localhost") -> None:
         self.default_container = default_container
+        self.removals = 0
         self._lock = threading.RLock()  # a collection may end a resource, which uses its manager
         self._containers: dict[str, dict[_Key, _Entry]] = {}
         self._creating = KeyedLock()
@@ -201,6 +206,7 @@ class ResourceMgr:
         """Take out all resources of a container; one that does not exist has none."""
         with self._lock:
             entries = self._containers.pop(container, {})
+            self.removals += bool(entries) and not _is_of_step(container)
         for entry in entries.values():
             entry.give_up()
 
@@ -208,6 +214,7 @@ class ResourceMgr:
         """Take out all resources."""
         with self._lock:
             containers, self._containers = self._containers, {}
+            self.removals += 1
         for entries in containers.values():
             for entry in entries.values():
                 entry.give_up()
@@ -272,6 +279,7 @@ class ResourceMgr:
             present = entries.get(key)
             if present is not None and not present.has_ended:
                 raise AlreadyExistsError(f"Resource {container}/{name}/{index.name}")
+            self.removals += present is not None
             entries[key] = entry
 
     def _drop_collected(self) -> None:
@@ -305,6 +313,7 @@ class ResourceMgr:
             if container not in self._containers:
                 raise NotFoundError(f"Container {container} does not exist.")
             entry = self._containers[container].pop((hash_code, name), None)
+            self.removals += 1
         subject = f"Resource {container}/{name}/{type_name}"
         if entry is None or entry.has_ended:
             raise NotFoundError(f"{subject} does not exist.")
@@ -314,6 +323,11 @@ class ResourceMgr:
                 "ref-counting ResourceHandle is exposed to weak ResourceHandle code paths."
             )
         entry.give_up()
+
+
+def _is_of_step(container: str) -> bool:
+    """Whether a container has the name of one of a step."""
+    return container.startswith("__") and "per_step_" in container
 
 
 class ScopedStepContainer:

@@ -93,6 +93,12 @@ def tensor_from_proto(
         _check_memory(dtype, shape, count, limit_bytes)
         return _reshape(_extend(_values(proto, dtype), count, dtype), shape)
     if dtype.can_memcpy:
+        if len(content) != count * dtype.size:
+            from opkernel.types.held_tensors import held_tensor  # most protos hold their elements
+
+            held: _Array | None = held_tensor(content, dtype, shape)
+            if held is not None:
+                return held
         _check_memory(dtype, shape, count, None, is_stored=len(content) == count * dtype.size)
         return _reshape(_view_content(content, dtype, shape, count), shape)
     _check_memory(dtype, shape, count, limit_bytes)

@@ -378,3 +378,27 @@ def test_an_unknown_op_that_takes_a_handle_is_refused() -> None:
     importer.commit()
     with pytest.raises(FailedPreconditionError, match=r"'w' cannot .*'y' \(NoSuchOp\)"):
         freeze_graph(graph, "y", values={"w": 1.0})
+
+
+def test_many_handles_through_functions_in_functions_are_followed_together() -> None:
+    count, depth = 300, 3
+    args = [f"v{i}: resource" for i in range(count)]
+    names = [f"v{i}" for i in range(count)]
+    types: dict[str, Any] = {"Tin": [opkernel.resource] * count, "Tout": [FLOAT]}
+    reads = [node_def(f"r{i}", "ReadVariableOp", [f"v{i}"], dtype=FLOAT) for i in range(count)]
+    total = node_def("y", "AddN", [f"r{i}:value:0" for i in range(count)], N=count, T=FLOAT)
+    functions = [function_def("F0", args, ["y: float"], [*reads, total], ret={"y": "y:sum:0"})]
+    for level in range(1, depth):
+        inner = func(f"F{level - 1}")
+        call = node_def("y", "StatefulPartitionedCall", names, f=inner, **types)
+        functions.append(
+            function_def(f"F{level}", args, ["y: float"], [call], ret={"y": "y:output:0"})
+        )
+    handles = [
+        node_def(name, "VarHandleOp", dtype=FLOAT, shape=opkernel.TensorShape([]), shared_name=name)
+        for name in names
+    ]
+    call = node_def("y", "StatefulPartitionedCall", names, f=func(f"F{depth - 1}"), **types)
+    graph = imported([*handles, call], functions)
+    frozen = freeze_graph(graph, "y:0", values={name: np.float32(1) for name in names})
+    assert run(frozen) == count

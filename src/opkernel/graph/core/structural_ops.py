@@ -5,11 +5,13 @@ Source: TensorFlow core/ops/function_ops.cc.
 
 __all__ = [
     "ARG_OPS",
+    "ASSIGNMENTS",
     "INPUT_OPS",
     "PLACEHOLDER_OPS",
     "RETVAL_OPS",
     "STATELESS_CALLS",
     "STRUCTURAL_OPS",
+    "VARIABLE_OPS",
 ]
 
 ARG_OPS = frozenset({"_Arg", "_DeviceArg"})
@@ -29,3 +31,7 @@ STATELESS_CALLS = {
     "While": "StatelessWhile",
 }
 """The ops that call functions, each with the op that does the same for functions without state."""
+VARIABLE_OPS = frozenset({"AutoReloadVariable", "VarHandleOp", "Variable", "VariableV2"})
+"""The ops whose nodes stand for a variable."""
+ASSIGNMENTS = frozenset({"AssignAddVariableOp", "AssignSubVariableOp", "AssignVariableOp"})
+"""The ops that give a variable a value, by its handle."""

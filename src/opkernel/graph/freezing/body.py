@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 
 from opkernel.graph.core.control_flow_ops import MERGE_OPS
 from opkernel.graph.core.graph import Graph
@@ -40,7 +40,10 @@ class Body:
         is_stateful: whether anything in it has state, also when handles have become values.
     """
 
-    def __init__(self, graph: Graph, function: FunctionBody | None = None) -> None:
+    def __init__(
+        self, graph: Graph, function: FunctionBody | None = None, kept: Collection[str] = ()
+    ) -> None:
+        """A body whose variables become values, but for those that are `kept`, by their names."""
         self.graph = graph
         self.function = function
         self.arguments: list[HeldValue | None] = []
@@ -48,7 +51,8 @@ class Body:
         if function is not None:
             self.arguments = [None] * len(function.arg_nodes)
             ops = _needed(function)
-        self.variables = {op: declared_value(op) for op in ops if op.type in VARIABLES}
+        variables = {op: declared_value(op) for op in ops if op.type in VARIABLES}
+        self.variables = {op: one for op, one in variables.items() if one.variable not in kept}
         self.values: dict[Tensor, HeldValue] = {}
         self.calls: dict[Operation, list[Body]] = {}
         self.callers: dict[Body, None] = {}
@@ -79,13 +83,15 @@ class Body:
             call: says what a node that calls functions gives.
         """
         arguments = () if self.function is None else self.function.arg_nodes
-        waiting = dict.fromkeys([*self.variables, *self.calls, *arguments])
-        while waiting:
-            op, _ = waiting.popitem()
+        waiting = dict.fromkeys([*self.variables, *arguments])
+        calls = dict.fromkeys(self.calls)  # last: each set of handles that one takes has a body
+        while waiting or calls:
+            op, _ = (waiting or calls).popitem()
             given = call(op) if op in self.calls else self._given(op)
             for tensor, value in zip(op.outputs, given, strict=False):
                 if value is not None and self._note(tensor, value):
-                    waiting.update(dict.fromkeys(self._takers(tensor)))
+                    for taker in self._takers(tensor):
+                        (calls if taker in self.calls else waiting)[taker] = None
 
     def _given(self, op: Operation) -> Sequence[HeldValue | None]:
         """The values that the outputs of a node are, if it calls no function."""

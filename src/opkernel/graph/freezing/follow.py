@@ -7,7 +7,7 @@ grows until nothing changes any more.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from functools import partial
 
 from opkernel.device.budget import check_time
@@ -44,19 +44,26 @@ class Followed:
         top: the graph.
     """
 
-    def __init__(self, graph: Graph, captured: Mapping[Operation, HeldValue]) -> None:
+    def __init__(
+        self,
+        graph: Graph,
+        captured: Mapping[Operation, HeldValue],
+        kept: Collection[str] = (),
+    ) -> None:
         """Follow the handles of all variables.
 
         Args:
             graph: the graph.
             captured: the placeholders whose value is known.
+            kept: the names of variables that stay as they are.
 
         Raises:
             NotFoundError, InvalidArgumentError: a function that takes a handle, or has variables,
                 is missing or breaks a rule.
             ResourceExhaustedError: the functions call ever others.
         """
-        self.top = Body(graph)
+        self._kept = kept
+        self.top = Body(graph, kept=kept)
         self.top.variables |= captured
         self._library = graph.function_library
         self._with_variables = functions_with_variables(graph.function_library)
@@ -156,7 +163,7 @@ class Followed:
                     op=op.type,
                 )
             body = instantiate_function(self._library, function)
-            self._known[key] = self._add(Body(body.graph, body))
+            self._known[key] = self._add(Body(body.graph, body, self._kept))
         self._check_types(op, number, function)
         callee = self._known[key]
         callee.callers[inside] = None

@@ -13,6 +13,7 @@ from opkernel.graph.core.control_flow_ops import (
     SWITCH_OPS,
 )
 from opkernel.graph.core.operation import Operation
+from opkernel.graph.core.structural_ops import VARIABLE_OPS
 from opkernel.graph.tracing.tensor_spec import most_general_shape
 from opkernel.types import DataType, PartialTensorShape
 
@@ -30,8 +31,7 @@ __all__ = [
 
 REFERENCES = frozenset({"Variable", "VariableV2", "AutoReloadVariable"})
 """The ops that give a reference to a variable."""
-VARIABLES = REFERENCES | {"VarHandleOp"}
-"""The ops whose nodes stand for a variable."""
+VARIABLES = VARIABLE_OPS
 PASS_FIRST_ON = SWITCH_OPS | ENTER_OPS | EXIT_OPS | NEXT_ITERATION_OPS | {"Identity", "RefIdentity"}
 """Ops that give their first input at each output; without `Ref`, they do so with a value."""
 PASS_ON = PASS_FIRST_ON | MERGE_OPS | {"IdentityN"}

@@ -3,11 +3,14 @@
 Source: TensorFlow core/grappler/optimizers/function_optimizer.cc.
 """
 
+import functools
+
 from opkernel.graph import FunctionBody, Operation
 from opkernel.graph.core.control_flow_ops import LOW_LEVEL_CONTROL_FLOW
 from opkernel.graph.edit.graph_editor import GraphEditor
 from opkernel.graph.edit.inline_function import expand_inline_functions
 from opkernel.graph.functions.lowering import is_lowered
+from opkernel.proto import ConfigProto, DecodeError
 
 __all__ = ["function_inlining"]
 
@@ -15,8 +18,8 @@ _MAX_DEPTH = 8
 """Functions that call each other more deeply, or themselves, are inlined so far."""
 _MAX_GROWTH = 1000
 """No more is inlined once the graph has so many more operations."""
-_OPTIONS = ("config", "config_proto", "executor_type")
-"""Attrs that say how a function is to be run; whether they are right, the call finds out."""
+_OPTIONS = ("executor_type", "config", "config_proto")
+"""Attrs that say how a function is to be run."""
 _COMPILED = ("_XlaMustCompile", "_xla_compile_id")
 
 
@@ -55,7 +58,7 @@ def _may_inline(editor: GraphEditor, call: Operation, body: FunctionBody) -> boo
     attrs = call.attr
     if any(name in attrs for name in _COMPILED):
         return False
-    if any(name in attrs and attrs[name].s for name in _OPTIONS):
+    if not _are_usual(*[attrs[name].s if name in attrs else b"" for name in _OPTIONS]):
         return False
     operations = body.graph.get_operations()
     if any(is_lowered(op) and _calls_functions_with_state(op) for op in operations):
@@ -65,6 +68,18 @@ def _may_inline(editor: GraphEditor, call: Operation, body: FunctionBody) -> boo
         op.type in LOW_LEVEL_CONTROL_FLOW or (op.op_def.is_stateful and op not in structural)
         for op in operations
     )
+
+
+@functools.lru_cache(maxsize=64)
+def _are_usual(executor_type: bytes, config: bytes, config_proto: bytes) -> bool:
+    """Whether options ask for nothing that a graph does not do; of wrong ones the call will tell."""
+    if executor_type or (config and config_proto):
+        return False
+    try:
+        ConfigProto.FromString(config_proto)
+    except DecodeError:
+        return False
+    return True
 
 
 def _calls_functions_with_state(op: Operation) -> bool:

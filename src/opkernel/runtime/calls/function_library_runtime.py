@@ -306,9 +306,13 @@ class FunctionLibraryRuntime:
         """
         registry = self._library.op_registry
         library = FunctionLibraryDefinition(registry) if skip_library else self._library.copy()
+        return self.with_library(library)
+
+    def with_library(self, library: FunctionLibraryDefinition) -> FunctionLibraryRuntime:
+        """A runtime like this one, with the functions of a library, none of them instantiated."""
         other = copy.copy(self)
         other._library = library
-        other._added = FunctionLibraryDefinition(registry)
+        other._added = FunctionLibraryDefinition(library.op_registry)
         other._original = other
         other._forget_functions()
         return other

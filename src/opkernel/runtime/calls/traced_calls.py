@@ -6,15 +6,17 @@ user's code that made a node.
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from opkernel.device.local_device import eager_device
 from opkernel.errors import FailedPreconditionError, OpError
-from opkernel.graph import Tensor
+from opkernel.graph import Operation, Tensor
 from opkernel.graph.tracing.nested_structure import packer
 from opkernel.kernel import global_kernel_registry
 from opkernel.runtime.calls.function_library_runtime import FunctionLibraryRuntime
-from opkernel.runtime.program.builder import build_program
+from opkernel.runtime.calls.variable_specialization import VariableSpecializer, taking
+from opkernel.runtime.program.builder import Program, build_program
 from opkernel.runtime.program.error_report import report
 from opkernel.runtime.program.executable import Executable
 from opkernel.runtime.program.feeds import converters
@@ -42,42 +44,26 @@ def make_runner(function: "ConcreteFunction") -> _Run:
     Raises:
         FailedPreconditionError: the function uses tensors of a graph, which have no values outside of it.
     """
-    _check_free(function)
-    graph, device = function.graph, eager_device()
-    version = graph.graph_def_versions.producer
-    library = FunctionLibraryRuntime(graph.function_library, version, device, optimize=True)
-    kernels = library.kernels_of(graph)
-    part = Subgraph(graph.inputs, graph.outputs, graph.control_outputs)
-    services = SessionServices(
-        cleanup=device.resource_manager.cleanup,
-        function_library=library,
-        permissions=graph.permissions,
-    )
-    feeds, answer = converters(graph.inputs, LocalSessionState()), _answer(function)
-    registry = global_kernel_registry()
-    arg_types, ret_types = ([t.dtype for t in ends] for ends in (graph.inputs, graph.outputs))
+    body, registry = _Body(function), global_kernel_registry()
+    feeds, services, captures = body.feeds, body.services, body.captures
+    current = body.built()
 
-    def built() -> tuple[int, Executable, RunStep | None]:
-        version = registry.version
-        request = library.request(part, kernels)
-        program = build_program(replace(request, is_current=lambda: registry.version == version))
-        any_step = None if program.executor.uses_step else RunStep(None, services)
-        run = program.run
-        if kernels.asks_for_call:
-            run = CallSteps(arg_types, ret_types).given_to(run)
-        return version, Executable(program, feeds, Limits().applied(run), answer), any_step
-
-    current, captured = built(), [*graph.captured_values]
+    def new_step() -> RunStep:
+        return RunStep(None, services)
 
     def call(values: Sequence[Any]) -> Any:
         nonlocal current
-        if captured:
-            values = [*values, *[value.captured_value for value in captured]]
         version, executable, any_step = current
         if version != registry.version:
-            version, executable, any_step = current = built()
+            version, executable, any_step = current = body.built()
         try:
+            if executable.variables is not None:
+                special = executable.variables.current()
+                if special is not None:
+                    return special(values, new_step)
             converted = [feed(value) for feed, value in zip(feeds, values)]  # noqa: B905  # as many
+            if captures:
+                converted += body.captured
             if any_step is not None:
                 return executable.answered(executable.run(any_step, *converted))
             return executable.step(converted, RunStep(None, services))
@@ -89,14 +75,92 @@ def make_runner(function: "ConcreteFunction") -> _Run:
     return call
 
 
+class _Body:
+    """The body of a traced function, with what runs it.
+
+    Attributes:
+        feeds: They convert the arguments, and then what is captured.
+        captures: What the function takes besides its arguments.
+        services: What its steps share.
+    """
+
+    def __init__(self, function: "ConcreteFunction") -> None:
+        _check_free(function)
+        graph, device = function.graph, eager_device()
+        version = graph.graph_def_versions.producer
+        library = FunctionLibraryRuntime(graph.function_library, version, device, optimize=True)
+        self._graph, self._library = graph, library
+        self._kernels = library.kernels_of(graph)
+        self._part = Subgraph(graph.inputs, graph.outputs, graph.control_outputs)
+        self._answer = _answer(function)
+        self.feeds = converters(graph.inputs, LocalSessionState())
+        self.captures = [*graph.captured_values]
+        self.services = SessionServices(
+            cleanup=device.resource_manager.cleanup,
+            function_library=library,
+            permissions=graph.permissions,
+        )
+
+    @cached_property
+    def captured(self) -> list[Any]:
+        """The tensors of what is captured: handles, which stay, and constants."""
+        values = [one.captured_value for one in self.captures]
+        feeds = self.feeds[self._num_arguments :]
+        return [feed(value) for feed, value in zip(feeds, values, strict=True)]
+
+    @property
+    def _num_arguments(self) -> int:
+        return len(self.feeds) - len(self.captures)
+
+    def built(self) -> tuple[int, Executable, RunStep | None]:
+        """The executable for the kernels of this version, and a step if any will do."""
+        registry = global_kernel_registry()
+        version = registry.version
+        request = self._library.request(self._part, self._kernels)
+        program = build_program(replace(request, is_current=lambda: registry.version == version))
+        any_step = None if program.executor.uses_step else RunStep(None, self.services)
+        run, variables = program.run, None
+        if self._kernels.asks_for_call:
+            arg_types = [tensor.dtype for tensor in self._graph.inputs]
+            ret_types = [tensor.dtype for tensor in self._graph.outputs]
+            run = CallSteps(arg_types, ret_types).given_to(run)
+        elif self.captures and request.follows_variables and not self._part.acts:
+            variables = VariableSpecializer(program, self._library, self._finish, self._handles)
+        run = Limits().applied(run)
+        return version, Executable(program, self.feeds, run, self._answer, (), variables), any_step
+
+    def _finish(self, special: Program, taken: Sequence[int]) -> Executable:
+        """The executable of the program for values of variables, which takes the arguments alone."""
+        count = self._num_arguments
+        run = Limits().applied(taking(special.run, taken, count, self.captured))
+        return Executable(special, self.feeds[:count], run, self._answer)
+
+    def _handles(self) -> dict[Operation, Any]:
+        """What is captured, by the operations that stand for it."""
+        tensors = self._graph.inputs[self._num_arguments :]
+        return {t.op: value for t, value in zip(tensors, self.captured, strict=True)}
+
+
 def _answer(function: "ConcreteFunction") -> Callable[[Sequence[Any]], Any]:
     """The function that gives results of a step the structure in which Python returned them."""
     finishes = [result_of(tensor.dtype.base) for tensor in function.graph.outputs]
-    if isinstance(function.structured_outputs, Tensor):
+    form = function.structured_outputs
+    if isinstance(form, Tensor):
         (finish,) = finishes
         return finish
+    if _is_flat(form):
+        places = {key: index for index, key in enumerate(sorted(form))}
+        named = [(key, finishes[places[key]], places[key]) for key in form]
+        return lambda results: {key: finish(results, index) for key, finish, index in named}
     pack, numbered = packer(function.structured_outputs), list(enumerate(finishes))
     return lambda results: pack([finish(results, index) for index, finish in numbered])
+
+
+def _is_flat(form: Any) -> bool:
+    """Whether results are a dict of tensors by name: those of signatures are."""
+    return type(form) is dict and all(
+        isinstance(key, str) and isinstance(value, Tensor) for key, value in form.items()
+    )
 
 
 def _note_site(error: OpError, function: "ConcreteFunction") -> None:

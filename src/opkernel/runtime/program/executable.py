@@ -3,14 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, Protocol
 
 from opkernel.records import dataclass, field
 from opkernel.runtime.program.builder import Program
 from opkernel.runtime.program.limits import Limits
 from opkernel.runtime.step.run_step import RunStep
 
-__all__ = ["Executable", "LimitedExecutable"]
+__all__ = ["Executable", "LimitedExecutable", "SpecialCall", "Specializer"]
+
+SpecialCall = Callable[[Sequence[Any], Callable[[], RunStep]], Any]
+"""Runs a step on values as the caller gave them, and what makes it a step if it needs one."""
+
+
+class Specializer(Protocol):
+    """Finds programs that may run in the place of another one."""
+
+    def current(self) -> SpecialCall | None:
+        """What runs the program for this moment; None where the general one is to run."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,6 +33,7 @@ class Executable:
         run: The function of the program, made quiet.
         answer: Gives the results the form that the caller asked for.
         kept: The nodes whose tensors the session keeps after a step.
+        variables: Finds the program for the values that variables keep, where there may be one.
     """
 
     program: Program
@@ -30,6 +41,7 @@ class Executable:
     run: Callable[..., Sequence[Any]]
     answer: Callable[[Sequence[Any]], Any]
     kept: Sequence[str] = ()
+    variables: Specializer | None = None
 
     @property
     def is_limited(self) -> bool:

@@ -90,6 +90,10 @@ class KernelCache:
                 )
             return self._elsewhere[device]
 
+    def share(self, op: Operation, kernel: OpKernel) -> None:
+        """Have a node use a kernel that was made for the same node of another graph."""
+        self._kernels[op.name] = kernel
+
     def kernel(self, op: Operation) -> OpKernel:
         """The kernel of a node; the same one for the same node.
 

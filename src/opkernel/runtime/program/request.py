@@ -27,6 +27,7 @@ Variant = Literal["", "stoppable", "traced", "partial"]
 run in parts."""
 
 _SHAPES = "shape_specialization"
+_FOLDING = "constant_folding"
 
 
 @dataclass(frozen=True)
@@ -65,5 +66,12 @@ class ProgramRequest:
     @property
     def follows_shapes(self) -> bool:
         """Whether the program may have others beside it, for shapes that feeds turn out to have."""
-        is_on = self.passes is True or (self.passes is not False and _SHAPES in self.passes)
-        return is_on and self.watcher is None and self.feed_facts is None
+        return self._has_pass(_SHAPES) and self.watcher is None and self.feed_facts is None
+
+    @property
+    def follows_variables(self) -> bool:
+        """Whether the program may have others beside it, for values that variables turn out to have."""
+        return self._has_pass(_FOLDING) and self.watcher is None and self.devices.is_one
+
+    def _has_pass(self, name: str) -> bool:
+        return self.passes is True or (self.passes is not False and name in self.passes)

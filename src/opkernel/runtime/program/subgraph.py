@@ -8,6 +8,8 @@ from functools import cached_property
 from itertools import chain
 
 from opkernel.graph import FunctionLibraryDefinition, Graph, Operation, Tensor
+from opkernel.graph.core.structural_ops import ASSIGNMENTS, VARIABLE_OPS
+from opkernel.graph.edit.effects import Effect, effect_of
 from opkernel.graph.edit.prune import Needs, prune_and_order
 from opkernel.proto import NodeDef
 from opkernel.records import dataclass
@@ -58,6 +60,18 @@ class Subgraph:
     def knows_shapes(self) -> bool:
         """Whether the shapes of all feeds are known."""
         return all(tensor.shape.is_fully_defined() for tensor in self.feeds)
+
+    @property
+    def has_variables(self) -> bool:
+        """Whether operations stand for variables."""
+        return not VARIABLE_OPS.isdisjoint([op.type for op in self.operations])
+
+    @property
+    def acts(self) -> bool:
+        """Whether operations have effects, but for calls, assignments, and what watches over values."""
+        signatures = {op.signature for op in self.operations if op.type not in ASSIGNMENTS}
+        acting = [one for one in signatures if effect_of(one) is Effect.ACTS]
+        return not all(one.traits.calls or one.traits.debug_only for one in acting)
 
     @cached_property
     def reads_shapes(self) -> bool:

@@ -16,7 +16,7 @@ from opkernel.records import dataclass, replace
 from opkernel.runtime.calls.function_library_runtime import FunctionLibraryRuntime
 from opkernel.runtime.placement.device_set import DeviceSet
 from opkernel.runtime.placement.placer import place
-from opkernel.runtime.program.builder import build_program
+from opkernel.runtime.program.builder import Program, build_program
 from opkernel.runtime.program.executable import Executable, LimitedExecutable
 from opkernel.runtime.program.feeds import converters
 from opkernel.runtime.program.fetches import FetchPlan
@@ -203,9 +203,22 @@ class Executables:
             fetch_plan.answer(),
             fetch_plan.kept,
         )
-        if params.limits.budget is None:
+        if params.limits.budget is not None:
+            return LimitedExecutable(*parts, None, params.limits)
+        if variant or not request.follows_variables or not part.has_variables or part.acts:
             return Executable(*parts)
-        return LimitedExecutable(*parts, params.limits)
+        from opkernel.runtime.calls.variable_specialization import (  # for some graphs
+            VariableSpecializer,
+            taking,
+        )
+
+        _, feeds, _, answer, kept = parts
+
+        def finish(special: Program, taken: Sequence[int]) -> Executable:
+            run = params.limits.applied(taking(special.run, taken, len(feeds)))
+            return Executable(special, feeds, run, answer, kept)
+
+        return Executable(*parts, VariableSpecializer(program, self.library, finish))
 
 
 def as_tensor(graph: Graph, feed: Any) -> Tensor:

@@ -220,8 +220,16 @@ class Session:
         if self._timeout_s is not None or current_budget() is not None:
             return self._run_in_time(fetches, feeds)
         executable = self._executables.find(fetches, tuple(feeds))
+        if executable.variables is not None:
+            special = executable.variables.current()
+            if special is not None:
+                return special([*feeds.values()], self._new_step)
         values = [feed(v) for feed, v in zip(executable.feeds, feeds.values(), strict=True)]
         return executable.step(values, RunStep(None, self._services, self._pool))
+
+    def _new_step(self) -> RunStep:
+        """A step without options."""
+        return RunStep(None, self._services, self._pool)
 
     def run_permitted(
         self, permissions: Permissions, fetches: Any, feed_dict: Mapping[Any, Any] | None = None
@@ -388,6 +396,8 @@ class Session:
         count = len(feeds)
         wants_own = executable.program.executor.uses_step or executable.is_limited
         any_step = None if wants_own else RunStep(None, services, pool)
+        variables = executable.variables if timeout_s is None else None
+        new_step = self._new_step
 
         def call(
             *values: Any,
@@ -401,6 +411,10 @@ class Session:
                 fed = dict(zip(feed_names, values, strict=True))
                 return self._run_recorded(executables, fetches, fed, options, run_metadata)
             try:
+                if variables is not None:
+                    special = variables.current()
+                    if special is not None:
+                        return special(values, new_step)
                 converted = [feed(value) for feed, value in zip(feeds, values)]  # noqa: B905  # as many
                 if any_step is not None:
                     return answer(run(any_step, *converted))
