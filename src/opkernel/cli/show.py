@@ -29,7 +29,7 @@ from opkernel.cli.output import (
 from opkernel.cli.progress import progress
 from opkernel.cli.refusals import refusals
 from opkernel.cli.shapes import shape_text
-from opkernel.cli.signature import graph_inputs, graph_outputs
+from opkernel.cli.signature import graph_outputs, split_by_need
 from opkernel.device.device_factory import device_types
 from opkernel.errors import InvalidArgumentError, NotFoundError, OpError, UnimplementedError
 from opkernel.graph import Graph, GraphShapes, Tensor, file_kind, load_graph_def
@@ -40,6 +40,12 @@ from opkernel.runtime.plan.functional_ops import STRUCTURAL_OPS
 from opkernel.types import DataType, PartialTensorShape, TensorShape
 
 __all__ = ["show"]
+
+_TENSORS = {
+    "inputs": "Inputs",
+    "unused_inputs": "Inputs that no output needs",
+    "outputs": "Outputs",
+}
 
 
 @click.command()
@@ -133,12 +139,14 @@ def _facts(graph: Graph) -> dict[str, Any]:
     nodes = list(_all_nodes(graph))
     shapes, contradiction = _shapes(graph)
     refused = refusals(graph, nodes)
+    inputs, unused = split_by_need(graph)
     return {
         "producer": graph.graph_def_versions.producer,
         "nodes": len(graph.get_operations()),
         "functions": len(graph.function_library),
         "weight_bytes": sum(_constant_bytes(node) for node in nodes if node.op == "Const"),
-        "inputs": [_described(tensor, shapes) for tensor in graph_inputs(graph)],
+        "inputs": [_described(tensor, shapes) for tensor in inputs],
+        **({"unused_inputs": [_described(t, shapes) for t in unused]} if unused else {}),
         "outputs": [_described(tensor, shapes) for tensor in graph_outputs(graph)],
         "ops": dict(Counter(node.op for node in nodes).most_common()),
         "not_runnable": _not_runnable(graph, nodes),
@@ -254,12 +262,12 @@ def _print(facts: dict[str, Any]) -> None:
         f"{counted(facts['nodes'], 'node')}, {counted(facts['functions'], 'function')}, "
         f"{size_text(facts['weight_bytes'])} of weights, producer version {facts['producer']}"
     )
-    for what in ("inputs", "outputs") if is_graph else ():
+    for what in filter(facts.__contains__, _TENSORS):
         rows = [
             (t["name"], t["dtype"], shape_text(PartialTensorShape(t["shape"]))) for t in facts[what]
         ]
         echo()
-        print_table(what.capitalize(), ("tensor", "type", "shape"), rows)
+        print_table(_TENSORS[what], ("tensor", "type", "shape"), rows)
     ops = [(op, count, bad(missing.get(op, ""))) for op, count in facts["ops"].items()]
     echo()
     print_table("Ops", ("op", "nodes", "not runnable"), ops)

@@ -15,7 +15,14 @@ from opkernel.graph.core.control_flow_ops import ENTER_OPS, EXIT_OPS, MERGE_OPS,
 from opkernel.graph.core.structural_ops import ARG_OPS, INPUT_OPS, RETVAL_OPS
 from opkernel.opdef import UnregisteredOpError
 
-__all__ = ["check_ops_registered", "find_fetches", "find_tensor", "graph_inputs", "graph_outputs"]
+__all__ = [
+    "check_ops_registered",
+    "find_fetches",
+    "find_tensor",
+    "graph_inputs",
+    "graph_outputs",
+    "split_by_need",
+]
 
 _NO_RESULT = INPUT_OPS | ARG_OPS | {"Const"}
 
@@ -50,6 +57,25 @@ def graph_outputs(graph: Graph) -> list[Tensor]:
     if any(op.type in SWITCH_OPS for op in operations):
         ends = _outside_branches(ends)
     return [tensor for op in ends for tensor in op.outputs]
+
+
+def split_by_need(graph: Graph) -> tuple[list[Tensor], list[Tensor]]:
+    """The inputs that an output or an operation without outputs needs, and the other inputs.
+
+    Of a graph without outputs, all inputs count as needed.
+    """
+    inputs, outputs = graph_inputs(graph), graph_outputs(graph)
+    if not outputs:
+        return inputs, []
+    waiting = [tensor.op for tensor in outputs]
+    waiting += [op for op in graph.get_operations() if not op.outputs and op.type not in RETVAL_OPS]
+    needed = set(waiting)
+    while waiting:
+        op = waiting.pop()
+        new = {*[tensor.op for tensor in op.inputs], *op.control_inputs} - needed
+        needed |= new
+        waiting += new
+    return [t for t in inputs if t.op in needed], [t for t in inputs if t.op not in needed]
 
 
 def _by_index(operations: Iterable[Operation], ops: Collection[str]) -> list[Operation]:

@@ -30,7 +30,7 @@ from opkernel.graph.core.edges import Edge, edges_of
 from opkernel.graph.core.operation import Operation
 from opkernel.graph.inference.constant_values import ConstantValues
 from opkernel.graph.inference.tensor_facts import TensorFacts
-from opkernel.opdef import InferenceContext, ShapeHandle, run_shape_fn
+from opkernel.opdef import InferenceContext, ShapeHandle, UnsetOutputError, run_shape_fn
 from opkernel.opdef.shapes.shape_algebra import ShapeAlgebra
 from opkernel.proto import TensorShapeProto
 from opkernel.types import PartialTensorShape
@@ -398,11 +398,10 @@ def _failure_of(op: Operation, context: InferenceContext) -> OpError | None:
     except RecursionError:  # of who asks: functions that call each other, say
         raise
     except Exception as error:  # whatever the author of the op did wrong
-        failure = InvalidArgumentError(
-            f"The shape function of {op.type} failed: {error!r}, {_place_of(error)} (node '{op.name}')",
-            node=op.name,
-            op=op.type,
-        )
+        what = f"The shape function of {op.type} failed: {error!r}, {_place_of(error)}"
+        if isinstance(error, UnsetOutputError):
+            what = str(error)
+        failure = InvalidArgumentError(f"{what} (node '{op.name}')", node=op.name, op=op.type)
         failure.__cause__ = error
         return failure
     return None
