@@ -150,12 +150,12 @@ CALLS: dict[str, tuple[Callable[[Model], Any], type[Exception], str]] = {
     "session.make_callable(scores, {images: x})": (
         lambda m: m.session.make_callable(m.scores, {m.images: BIG}),  # type: ignore[arg-type]  # so
         TypeError,
-        "the feeds must be a list or tuple of tensors or names, not {<opkernel.Tensor 'images:0'",
+        "the feeds must be a list or tuple of tensors or names, not {<opkernel.Tensor 'images:0'.*: the fetches stand before",
     ),
     "session.partial_run_setup({images: x}, scores)": (
         lambda m: m.session.partial_run_setup({m.images: BIG}, m.scores),  # type: ignore[arg-type]  # so
         TypeError,
-        "the feeds must be a list or tuple of tensors or names, not <opkernel.Tensor 'scores:0'",
+        "the feeds must be a list or tuple of tensors or names, not <opkernel.Tensor 'scores:0'.*: the fetches stand before",
     ),
     "scaled(image=x)": (
         lambda m: scaled(image=BIG),  # type: ignore[call-arg]  # so it is
@@ -190,17 +190,17 @@ CALLS: dict[str, tuple[Callable[[Model], Any], type[Exception], str]] = {
     "TensorSpec(float32, [None])": (
         lambda m: TensorSpec(opkernel.float32, [None]),
         TypeError,
-        "DT_FLOAT.* is no shape, which is a list of sizes",
+        "takes the shape first, then the type: .*DT_FLOAT.* is no shape",
     ),
     "opkernel.cond(array, f, g)": (
         lambda m: opkernel.cond(BIG, lambda: 1, lambda: 2),
         ValueError,
-        r"what decides in 'cond' must be a scalar, not <ndarray float32\[1000,4\]>",
+        r"the predicate of 'cond' must be a scalar, not <ndarray float32\[1000,4\]>",
     ),
     "opkernel.while_loop, whose body returns more": (
         lambda m: opkernel.while_loop(lambda x: True, lambda x: (x, x), [BIG]),
         TypeError,
-        r"body of a loop must return what it takes: \[<ndarray float32\[1000,4\]>\], not \(<ndarray ",
+        r"it takes \[<ndarray float32\[1000,4\]>\] and returned \(<ndarray ",
     ),
     "opkernel.import_graph_def(path)": (
         lambda m: opkernel.import_graph_def("model.pb"),  # type: ignore[arg-type]  # so it is

@@ -62,13 +62,14 @@ def graph_outputs(graph: Graph) -> list[Tensor]:
 def split_by_need(graph: Graph) -> tuple[list[Tensor], list[Tensor]]:
     """The inputs that an output or an operation without outputs needs, and the other inputs.
 
-    Of a graph without outputs, all inputs count as needed.
+    Arguments of a function's body count as needed, and so do all inputs of a graph without outputs.
     """
     inputs, outputs = graph_inputs(graph), graph_outputs(graph)
     if not outputs:
         return inputs, []
     waiting = [tensor.op for tensor in outputs]
     waiting += [op for op in graph.get_operations() if not op.outputs and op.type not in RETVAL_OPS]
+    waiting += [tensor.op for tensor in inputs if tensor.op.type in ARG_OPS]
     needed = set(waiting)
     while waiting:
         op = waiting.pop()

@@ -234,7 +234,7 @@ def _declare(
         )
     except AlreadyExistsError as error:
         raise AlreadyExistsError(
-            f"{error.message}; name the op otherwise: @op(name='My{name}')", op=name
+            f"{error.message}: give the op its name, as in @op(name='My{name}')", op=name
         ) from None
 
 

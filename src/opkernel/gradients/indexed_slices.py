@@ -76,7 +76,7 @@ class IndexedSlices:
         if self._dense is None:
             if self.dense_shape is None:
                 raise ValueError(
-                    f"IndexedSlices of '{self.name}' have no dense_shape, and so no dense tensor"
+                    f"IndexedSlices of '{self.name}' cannot become a dense tensor: they lack dense_shape"
                 )
             size = apply_op("StridedSlice", **_first_element(self.dense_shape))
             self._dense = apply_op(

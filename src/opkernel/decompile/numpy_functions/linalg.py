@@ -49,7 +49,9 @@ def one_diagonal(k: Any) -> int:
     """The number of a diagonal; bands of several have no function here."""
     first, *others = np.ravel(k).tolist()
     if others and others[0] != first:
-        raise NotImplementedError("bands of several diagonals")
+        raise NotImplementedError(
+            "diagonals that form a band are not implemented: k must be one number"
+        )
     return int(first)
 
 

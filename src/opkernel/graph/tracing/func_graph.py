@@ -254,7 +254,7 @@ class FuncGraph(Graph):
         place = f"function {home.name!r}" if isinstance(home, FuncGraph) else "another graph"
         raise InvalidArgumentError(
             f"{tensor.name!r} cannot be used in function {self.name!r}: it is a tensor of {place}, "
-            f"which is not around it. Pass it as an argument",
+            f"which does not enclose {self.name!r}. Pass the tensor as an argument",
             node=tensor.op.name,
         )
 

@@ -152,7 +152,9 @@ def unregister_provider(name: str) -> None:
     global _default
     with _lock:
         if name not in _providers or name == REFERENCE:
-            raise NotFoundError(f"There is no kernel provider {name!r} to be taken back")
+            raise NotFoundError(
+                f"Kernel provider {name!r} cannot be taken back: it is not registered"
+            )
         provider = _providers.pop(name)
         _default = None
     _note_changes(provider)

@@ -41,7 +41,10 @@ def as_feed_list(feeds: Any) -> tuple[Any, ...]:
         return ()
     if isinstance(feeds, list | tuple):
         return tuple(feeds)
-    raise TypeError(f"the feeds must be a list or tuple of tensors or names, not {shown(feeds)}")
+    raise TypeError(
+        f"the feeds must be a list or tuple of tensors or names, not {shown(feeds)}: the fetches stand "
+        "before them, and their values are given when they run"
+    )
 
 
 class Feed:

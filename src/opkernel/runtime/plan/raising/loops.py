@@ -49,9 +49,9 @@ def _check_sources(op: Operation, needs: Needs) -> None:
         if needs.is_fed(tensor):
             continue
         if source.type in ENTER_OPS and is_head == is_constant_enter(source):
-            raise NotRaisedError("a value is led into some turns of a loop alone", source)
+            raise NotRaisedError("a value enters only some turns of a loop", source)
         if source.type in NEXT_ITERATION_OPS and not is_head:
-            raise NotRaisedError("a value of the turn before is read beside a variable", source)
+            raise NotRaisedError("a value of the turn before is read, which is no variable", source)
         if is_head_of_loop(source) and tensor.value_index:
             raise NotRaisedError("it is asked where the value of a variable comes from", source)
     for control in needs.controls(op):

@@ -1,8 +1,8 @@
 """The order of the operations of one frame, so that those of one context stand together.
 
-What is ready on the branch that was written last comes first; then what is nearest to it. That
-gives few conditionals, and keeps the given order where there are none. What waits for the test of a
-loop comes after all that does not.
+Ready operations on the branch that was written last come first, then those nearest to it. That gives few
+conditionals, and keeps the given order where there are none. Operations that wait for the test of a loop
+come after all others.
 """
 
 from collections.abc import Iterator
@@ -169,7 +169,9 @@ class _Schedule:
                 return
             if not is_behind and self._behind_test is None:
                 what = _operation(self._flow, task)
-                raise NotRaisedError("it is run in every turn, after what is not", what)
+                raise NotRaisedError(
+                    "it runs in every turn, after an operation that does not", what
+                )
         self._ready.put(task.number, context, task)
 
     def _pass_test(self) -> bool:
