@@ -10,7 +10,7 @@ __all__ = ["MODULE_OF_OP", "MODULE_OF_SHAPE_FN", "TRAITS_OF_OP", "entry"]
 
 MODULE_OF_OP: dict[str, str]
 MODULE_OF_SHAPE_FN: dict[str, str]
-"""The modules of ops that one registers; those of the shape functions of ops that are only declared."""
+"""The modules that register ops, and the modules with the shape functions of ops that are only declared."""
 
 TRAITS_OF_OP: dict[str, str]
 """The words of `OpTraits.words`; ops without any are missing."""

@@ -68,7 +68,7 @@ def merge_shape(c: InferenceContext) -> None:
 
 
 def enter_shape(c: InferenceContext) -> None:
-    """Unknown, since a loop may change it; that of the input where it is a loop's constant."""
+    """Unknown, since a loop may change the shape; a constant of the loop keeps the input's shape."""
     c.set_output(0, c.unknown_shape())
     if not _pass_handle_data(c, 1) and c.get_attr("is_constant"):
         c.set_output(0, c.input(0))

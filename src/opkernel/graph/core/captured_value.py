@@ -13,9 +13,9 @@ __all__ = ["CapturedValue"]
 
 
 class CapturedValue(Protocol):
-    """What a function takes besides its arguments: a variable or table by its handle, or an array.
+    """A value that a function takes besides its arguments: an array, or a variable or table by its handle.
 
-    It is compared by identity.
+    Captured values are compared by identity.
     """
 
     @property

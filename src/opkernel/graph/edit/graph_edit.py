@@ -279,8 +279,8 @@ class GraphEdit:
 
         Args:
             tensor: the tensor.
-            by: the other one; where its operation takes `tensor` itself, it goes on to do so.
-            consumers: the operations to redirect, each of which takes the tensor; all if None.
+            by: the other tensor. Where its operation takes `tensor`, that input stays.
+            consumers: the consumers to redirect, all of them if None.
         """
         old, new = self._tensor(tensor), self._tensor(by)
         edges = self._edges(old, consumers)
@@ -315,12 +315,11 @@ class GraphEdit:
 
         Args:
             tensor: the tensor.
-            make: an op of one input and one output, or a function that makes of the tensor another one,
-                which they take.
-            consumers: the operations that take it, each of which takes the tensor; all if None.
+            make: an op of one input and one output, or a function from the tensor to another tensor.
+            consumers: the consumers to redirect, all of them if None.
 
         Returns:
-            What they take.
+            The tensor that the consumers now take.
         """
         old = self._tensor(tensor)
         edges = self._edges(old, consumers)

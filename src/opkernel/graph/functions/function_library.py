@@ -193,7 +193,7 @@ class FunctionLibraryDefinition(Mapping[str, FunctionDef]):
         return other
 
     def joined_with(self, other: FunctionLibraryDefinition) -> FunctionLibraryDefinition:
-        """A library with the functions of both; of two with one name that of the other library."""
+        """A library with the functions of both. Where both have a name, the other library's function counts."""
         joined = self.copy()
         joined._functions.update(other._functions)
         joined._registrations.update(other._registrations)

@@ -1,10 +1,10 @@
 """ConstantValues: the values that shape functions ask for, as far as the graph alone tells them.
 
-Two questions are answered: the value of a tensor that depends on constants alone, and the shape
-that a tensor holds as its value, in which some sizes may be unknown. Integers are followed element
-by element through the ops of `partial_values`; the rest is left to the runtime's evaluator.
+It answers two questions: the value of a tensor that depends on constants alone, and the shape that a
+tensor holds as its value. Some sizes of such a shape may be unknown. It follows integers element by
+element through the ops of `partial_values`, and asks the runtime's evaluator for all else.
 
-State: `_partial` holds what was found of integers and bools, `_values` of other types, and
+State: `_partial` holds the found integers and bools, `_values` the found values of other types, and
 `_waiting` the edges whose inputs are being worked out.
 
 Source: TensorFlow core/common_runtime/eval_const_tensor.cc, shape_refiner.cc (ConstantPartialShape).

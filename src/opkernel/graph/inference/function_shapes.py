@@ -1,9 +1,9 @@
-"""FunctionShapes: what is known of the results of functions, from what is known of the arguments.
+"""FunctionShapes: the known facts of a function's results, from the known facts of its arguments.
 
-Bodies are made once and inferred once for arguments of which the same is known.
+A body is made once, and inferred once for each set of facts.
 
-State: `_bodies` by function with its attrs, `_results` by that and what is known of the arguments;
-`_active` are the functions in whose bodies the inference is at the moment.
+State: `_bodies` holds bodies by function and attrs, `_results` holds results by body and facts.
+`_active` holds the functions whose bodies are being inferred.
 
 Source: InferShapesForFunction in TensorFlow core/common_runtime/shape_refiner.cc.
 """

@@ -1,17 +1,17 @@
-"""ShapeRefiner: what is known of the shapes in a graph before it runs.
+"""ShapeRefiner: the shapes in a graph that are known before it runs.
 
-Shapes are worked out node by node, a node's inputs first: at once for nodes that are made, for
-imported ones when a shape is first asked for. Calls of functions are followed into the bodies. The
-back edge of a loop counts as unknown; `WholeGraphRefiner` does better.
+It works out shapes node by node, inputs first: for a new node at once, for an imported node when
+somebody first asks for a shape. It follows calls of functions into the bodies. The back edge of a loop
+counts as unknown; `WholeGraphRefiner` does better.
 
-State: `_shapes` holds the shape handles of the outputs of each node that was inferred, `_held` what
-the resources and variants among the outputs hold, `_items` what holds of all tensors of lists. The
-outputs of `_defined` are known from outside; `_active` are the nodes that wait for their inputs.
-`_asked` are the constants that the shape function of an op asked for before; the next node of the op
+State: `_shapes` holds the shape handles of the outputs of each inferred node, `_held` the contents of
+resources and variants among the outputs, `_items` the facts that hold of all tensors of a list. The
+outputs of `_defined` are known from outside. `_active` holds the nodes that wait for their inputs.
+`_asked` holds the constants that the shape function of an op asked for before: the next node of the op
 gets them at once.
 
-Beside what follows from ops and inputs there is what somebody says: `set_shape`, and the attr
-`_output_shapes` of nodes. Nobody checks it when the graph runs, so passes are not to rely on it.
+Some shapes are only stated: by `set_shape`, or by the attr `_output_shapes` of nodes. Nobody checks such
+a statement when the graph runs, so passes must not rely on it.
 
 Source: TensorFlow core/common_runtime/shape_refiner.cc.
 """
@@ -79,7 +79,7 @@ class ShapeRefiner:
         return self._given_functions or FunctionShapes(self._refiner_of_body)
 
     def add_node(self, op: Operation) -> None:
-        """Infer the shapes of a node's outputs, and before them those of all that it depends on.
+        """Infer the shapes of a node's outputs, after those of all nodes that it depends on.
 
         Raises:
             InvalidArgumentError: the shapes of a node break a rule of its op.
@@ -179,7 +179,7 @@ class ShapeRefiner:
         """Drop what was inferred of operations that were changed, and of all that depend on them."""
         stack = list(changed) if self._shapes else []
         found = set(stack)
-        while stack:  # nothing is known behind what is not known, but for what was changed
+        while stack:  # behind an unknown tensor only changed nodes have known shapes
             consumers = {c for c, index in stack.pop().consumer_edges() if index >= 0}
             new = [c for c in consumers - found if c in self._shapes]
             stack += new

@@ -1,8 +1,8 @@
 """Resources that kernels wait for: queues, staging areas, accumulators, locks.
 
-Nobody blocks a thread. What a kernel wants is an attempt: a generator that runs under the lock of
-the resource and yields where it has to wait; it is resumed when something has changed. What it
-returns, or raises, is its outcome, which is handed to the kernel outside of the lock.
+Nobody blocks a thread. A kernel makes an attempt: a generator that runs under the lock of the resource.
+The generator yields where it has to wait, and is resumed when something has changed. It returns or raises
+its outcome, which the kernel gets outside of the lock.
 
 Source: QueueBase::Attempt in TensorFlow core/kernels/queue_base.{h,cc}.
 """

@@ -24,7 +24,7 @@ from opkernel.types import DataType
 __all__ = ["register_einsum"]
 
 Label = str | int
-"""A dimension: a character of the equation, or for those of an ellipsis -1, -2, ... from its end."""
+"""A dimension: a character of the equation; the dimensions of an ellipsis are -1, -2, ... from its end."""
 
 Labels = tuple[Label, ...]
 

@@ -1,4 +1,4 @@
-"""Reductions over windows of channels-last arrays `[batch, *spatial, channels]`: what pools compute.
+"""Reductions over windows of channels-last arrays `[batch, *spatial, channels]`, for pools.
 
 Sums and maxima are taken along one axis after the other, so that a window of 3 x 3 costs 3 + 3
 passes, each over whole lines of memory; the lines between two passes stay in the cache. Padding is
@@ -139,8 +139,8 @@ def first_equal(
     """Where the first element of each window is that has the window's value in `y`.
 
     Yields:
-        For each element of the window: of which windows it is, an index of these windows, and one
-        of the elements that they have there.
+        For each element of the window: a mask of the windows that have their value there, an index of
+        these windows, and an index of their elements in the input.
     """
     missing = np.ones(y.shape, np.bool_)
     for _, windows, elements in overlaps(geometry, x.shape[1:-1]):

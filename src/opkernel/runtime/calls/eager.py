@@ -143,7 +143,7 @@ def _converted(argument: InputValues, op_name: str) -> Any:
 
 
 def _array(value: Any, dtype: DataType, name: str, op_name: str) -> Any:
-    """A value as an array of `dtype`, the caller's own read-only; those of another type are refused."""
+    """A value as an array of `dtype`. The caller's own array is read-only; another type is refused."""
     wanted = dtype.numpy_dtype
     if isinstance(value, np.ndarray | np.generic):
         if value.dtype == wanted and (dtype not in _HELD or _HELD[dtype](value)):

@@ -121,7 +121,7 @@ class DeviceSet:
 
 
 class OneDevice(DeviceSet):
-    """A device that everything runs on, whatever it asks for: that of a function, or of eager calls."""
+    """The device of a function or of eager calls: everything runs on it, whatever a node asks for."""
 
     def __init__(self, device: LocalDevice) -> None:
         super().__init__([device])

@@ -44,9 +44,9 @@ class _Place(NamedTuple):
 class Partitioning:
     """Cuts a copy of the program's graph.
 
-    State: `_device_of` and `_order` grow with the nodes that are added. `_order` has, of each device,
-    its operations in an order in which all devices together could run them one after the other: none
-    waits for what comes after it on another device.
+    State: `_device_of` and `_order` grow with the nodes that are added. `_order` has the operations of
+    each device in order. All devices together could run their operations in these orders: no operation
+    waits for one that comes later on another device.
     """
 
     def __init__(self, whole: Subgraph, assignment: Assignment) -> None:

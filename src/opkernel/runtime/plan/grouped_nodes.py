@@ -1,4 +1,4 @@
-"""How a plan computes groups of element-wise nodes: together where they are big, else one by one.
+"""How a plan computes groups of element-wise nodes: together if the arrays are big, else one by one.
 
 y = tiled(x, b) if x.size >= 131072 else None  # 4 nodes
 if y is None:

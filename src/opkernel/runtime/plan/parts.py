@@ -25,7 +25,7 @@ def cut(plan: tree.PlanTree) -> list[PlanFunction]:
 
 
 class _Cutter:
-    """Puts calls of functions, which it collects in `parts`, in the places of what is too large."""
+    """Replaces parts that are too large by calls of functions, and collects these functions in `parts`."""
 
     def __init__(self, plan: tree.PlanTree) -> None:
         self.parts: list[PlanFunction] = []
@@ -92,7 +92,7 @@ class _Cutter:
         return length + sum(1 + (len(texts) or not block) for texts, block in blocks)
 
     def function(self, function: PlanFunction, block: Block) -> PlanFunction:
-        """A function with its block cut; what it may hand on without having set it is None first."""
+        """A function with its block cut. Locals that it hands on but may not set are None at first."""
         unset = [
             name
             for name in (tree.names_set(function.block) if self._conditional else ())

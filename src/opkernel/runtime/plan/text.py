@@ -1,6 +1,6 @@
 """The text of a plan's tree, which CPython compiles.
 
-Nothing of a model becomes code: what is no identifier of the tree stands in it through `repr`.
+Nothing of a model becomes code: the tree's identifiers stand as they are, and all else through `repr`.
 """
 
 from collections.abc import Callable, Collection, Iterable, Sequence

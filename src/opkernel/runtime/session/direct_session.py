@@ -38,19 +38,20 @@ Feeds = Mapping[str, Any] | Sequence[tuple[str, Any]]
 
 
 class DirectSession:
-    """Runs a graph that it is given as a message, by the names in it.
+    """Runs a graph that is given as a message, by the names in the message.
 
         session = opkernel.DirectSession()
         session.create(graph_def)
         (y,) = session.run({"x": x}, ["y"])
 
-    As in TensorFlow all of the graph must fit the devices, functions and kernels that there are, unless
-    `place_pruned_graph` says that only what a step needs must. May be used from many threads.
+    As in TensorFlow, the whole graph must fit the existing devices, functions and kernels. With
+    `place_pruned_graph`, only the nodes that a step needs must. A DirectSession may be used from many
+    threads.
 
     Args:
         config: a SessionConfig, or TensorFlow's ConfigProto.
-        memory_limit_bytes: as that of Session.
-        sanitize: as that of Session.
+        memory_limit_bytes: as for Session.
+        sanitize: as for Session.
 
     Raises:
         InvalidArgumentError, NotFoundError: the config makes no sense.

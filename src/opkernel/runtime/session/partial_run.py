@@ -162,7 +162,7 @@ class _PartialRun:
             raise
 
     def end(self, error: BaseException | None) -> None:
-        """Free what the run holds, and end what waits in it, if that is not the end by itself."""
+        """Free what the run holds, and end the work that waits in it, unless it has ended already."""
         if self.is_over:
             return
         self.is_over = True

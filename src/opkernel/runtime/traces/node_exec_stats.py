@@ -40,14 +40,14 @@ _Output = tuple[int, Any, tuple[int, ...], int, Allocation | None]
 class NodeExecStatsWrapper:
     """The statistics of one execution of a node.
 
-    `StepStatsCollector.create_node_exec_stats` makes it, the executor records, `done` ends it. Times
-    are those of `time.perf_counter_ns`; what is not recorded is told as 0.
+    `StepStatsCollector.create_node_exec_stats` makes it, the executor records, `done` ends it. Times come
+    from `time.perf_counter_ns`; a time that was not recorded is 0.
 
     Attributes:
         node: The node.
-        scope: What stands before its name: the calls of functions that it is in, each with a slash.
-        thread_id: The thread that ran it, as the system numbers threads; 0 if it was of none, as an
-            asynchronous kernel is.
+        scope: The prefix of its name: the calls of functions around it, each with a slash.
+        thread_id: The system's number of the thread that ran it; 0 for no thread, as for an asynchronous
+            kernel.
         scheduled: When the node became ready.
         all_start: When the executor began with it.
         op_start: When the kernel was called.

@@ -1,8 +1,8 @@
 """Perfetto traces: https://ui.perfetto.dev and trace_processor open them.
 
-A device is a process, a thread of it a thread; what is on no thread has tracks of its own. A slice is
-called like its op, so that equal ops have equal colours and are summed up together, and tells its
-node, inputs and outputs. Texts are written once, and referred to by number after that.
+A device is a process, and each of its threads a thread. Work on no thread has tracks of its own. A slice
+has the name of its op, so that equal ops have equal colours and are summed up together. The slice tells
+its node, inputs and outputs. Each text is written once, and then referred to by number.
 
 Source: protos/perfetto/trace/track_event/track_event.proto of Perfetto.
 """

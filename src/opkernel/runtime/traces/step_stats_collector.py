@@ -120,7 +120,7 @@ class StepStatsCollector:
             device.thread_names.update(self._saved_names.get(name, {}))
 
     def finalize_and_swap(self, step_stats: StepStats) -> None:
-        """Finalize, and exchange what the StepStats hold for what `step_stats` does."""
+        """Finalize, and swap the contents of the collector's StepStats and of `step_stats`."""
         self.finalize()
         ours = self._step_stats
         if ours is None:

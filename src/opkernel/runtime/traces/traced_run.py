@@ -1,4 +1,4 @@
-"""Runs of the dataflow executor that are traced: when each node became ready, and in which calls."""
+"""Traced runs of the dataflow executor: they record when each node became ready, and in which calls."""
 
 from __future__ import annotations
 

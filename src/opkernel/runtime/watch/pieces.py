@@ -1,7 +1,7 @@
 """Kernels under a deadline: element-wise ones go piece by piece, others estimate their cost.
 
-Nothing interrupts NumPy. So a step with a deadline looks at it between pieces of a second's tenth
-or so, and does not begin what cannot be done in the time that is left.
+Nothing interrupts NumPy. So a step with a deadline checks the time between pieces of about a tenth of a
+second, and begins no kernel that the time left does not suffice for.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
-"""Sanitizer: runs the kernels of a session so that what they must not do is found and named.
+"""Sanitizer: runs the kernels of a session in such a way that it finds and names their forbidden deeds.
 
-Kernels get read-only inputs, and memory that is filled with a poison and stands between canaries.
-Afterwards their inputs, the canaries, their node, and the types and shapes of their outputs are
-checked; at the end of the step, that outputs are still what the kernel returned. Buffers of inputs
-are never forwarded, since the executor keeps them.
+Kernels get read-only inputs, and memory that is filled with a poison and stands between canaries. After a
+kernel has run, the sanitizer checks its inputs, the canaries, its node, and the types and shapes of its
+outputs. At the end of the step it checks that the outputs have not changed. Buffers of inputs are never
+forwarded, since the executor keeps them.
 
 A session without sanitizer runs none of this: the runner of each kernel is chosen when the plan is
 compiled.
