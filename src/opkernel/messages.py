@@ -72,7 +72,9 @@ class _Short(reprlib.Repr):
 
     def repr1(self, x: Any, level: int) -> str:
         dtype, shape = getattr(x, "dtype", None), getattr(x, "shape", None)
-        if isinstance(shape, tuple) and dtype is not None and (shape or str(dtype) == "object"):
+        if shape == () and str(dtype) == "object":
+            return f"<{type(x).__name__} of {self.repr1(x[()], level - 1)}>"
+        if isinstance(shape, tuple) and shape and dtype is not None:
             return f"<{type(x).__name__} {dtype}[{','.join(map(str, shape))}]>"
         return super().repr1(x, level)
 

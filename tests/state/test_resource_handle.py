@@ -230,7 +230,7 @@ def test_a_tensor_of_handles_is_no_handle(ctx: Context) -> None:
     ):
         with pytest.raises(
             InvalidArgumentError,
-            match=r"a resource handle, got <ndarray object\[\]>: handle_from_input gives the handle",
+            match=r"a resource handle, got <ndarray of ResourceHandle.*>: handle_from_input gives the handle",
         ):
             attempt()
 

@@ -13,7 +13,7 @@ from typing import Any
 
 from opkernel.errors import InvalidArgumentError
 from opkernel.graph.core.control_flow_ops import SWITCH_OPS
-from opkernel.graph.core.create_op import Arguments, NodeRequest, make_operation
+from opkernel.graph.core.create_op import Arguments, NodeRequest, make_operation, op_named
 from opkernel.graph.core.graph import Graph
 from opkernel.graph.core.node_signature import NodeSignature
 from opkernel.graph.core.operation import Operation
@@ -128,11 +128,11 @@ class GraphEdit:
     def add(
         self,
         op_type: str,
-        inputs: Sequence[Tensor] = (),
+        inputs: Sequence[Tensor | str] = (),
         name: str = "",
         attrs: Mapping[str, Any] = _NO_ATTRS,
         device: str = "",
-        control_inputs: Collection[Operation] = (),
+        control_inputs: Collection[Operation | str] = (),
     ) -> Operation:
         """A new operation, which falls under no scopes.
 
@@ -148,8 +148,9 @@ class GraphEdit:
         Raises:
             NotFoundError, InvalidArgumentError: the node breaks a rule of its op.
         """
-        node = self._node(op_type, name or op_type, attrs, inputs, device)
-        return self.add_node(node, inputs, control_inputs)
+        tensors = self._tensors(inputs)
+        node = self._node(op_type, name or op_type, attrs, tensors, device)
+        return self.add_node(node, tensors, [self._operation(one) for one in control_inputs])
 
     def add_node(
         self,
@@ -249,7 +250,7 @@ class GraphEdit:
         self,
         op: Operation | str,
         op_type: str,
-        inputs: Sequence[Tensor],
+        inputs: Sequence[Tensor | str] | None = None,
         attrs: Mapping[str, Any] = _NO_ATTRS,
     ) -> None:
         """Turn an operation into one of another op.
@@ -257,7 +258,7 @@ class GraphEdit:
         Args:
             op: the operation; its name, device, control inputs and consumers stay.
             op_type: the new op.
-            inputs: its inputs.
+            inputs: its inputs; by default those that it has.
             attrs: its attrs, as for `add`.
 
         Raises:
@@ -265,7 +266,8 @@ class GraphEdit:
                 other types.
         """
         op = self._operation(op)
-        op.become(self._node(op_type, op.name, attrs, inputs, op.device), inputs)
+        tensors = op.inputs if inputs is None else self._tensors(inputs)
+        op.become(self._node(op_type, op.name, attrs, tensors, op.device), tensors)
 
     # Edges lead elsewhere.
 
@@ -356,6 +358,13 @@ class GraphEdit:
             return element
         return self.graph.get_tensor_by_name(element)
 
+    def _tensors(self, elements: Sequence[Tensor | str]) -> list[Tensor]:
+        if isinstance(elements, str):
+            raise TypeError(
+                f"inputs must be a list of tensors, not {elements!r}; write [{elements!r}]"
+            )
+        return [self._tensor(element) for element in elements]
+
     def _operation(self, element: Operation | str) -> Operation:
         if isinstance(element, Operation):
             self.graph.check_own(element, "graph element")
@@ -390,7 +399,7 @@ class GraphEdit:
         device: str,
     ) -> NodeDef:
         """A node without inputs."""
-        op_def = self.graph.function_library.look_up(op_type).op_def
+        op_def = op_named(self.graph, op_type).op_def
         kinds = {attr.name: attr.type for attr in op_def.attr}
         needed = [a.name for a in op_def.attr if not a.HasField("default_value")]
         if not (kinds.keys() >= attrs.keys() and attrs.keys() >= set(needed)):
