@@ -150,7 +150,10 @@ def find_fetches(graph: Graph, names: Sequence[str]) -> list[Tensor | Operation]
 def check_ops_registered(graph: Graph) -> None:
     """Raise UnregisteredOpError for a graph with nodes whose ops are not known."""
     operations = graph.get_operations()
-    unknown = {op.type: op.name for op in operations if op.signature.registration is None}
+    unknown: dict[str, str] = {}
+    for op in operations:
+        if op.signature.registration is None:
+            unknown.setdefault(op.type, op.name)
     if unknown:
         each = (f"{op_type} (node {name!r})" for op_type, name in unknown.items())
         raise UnregisteredOpError(f"The graph has ops that are not registered: {abridged(each)}")

@@ -134,7 +134,7 @@ def check_memory(
 
 _UNCLAIMED_VIEW = (
     'its contract does not say may_alias, its registration does not say kind="view": it must give '
-    "new memory"
+    "new memory, such as a copy"
 )
 
 
