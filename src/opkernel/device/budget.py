@@ -161,7 +161,7 @@ def owner_of(array: Any) -> np.ndarray[Any, Any] | None:
 _current: ContextVar[Budget | None] = ContextVar("budget", default=None)
 
 current_budget = _current.get
-"""The budget that this thread works under; None where there is none."""
+"""The budget that this thread works under; None without a budget."""
 
 
 @contextmanager

@@ -1,4 +1,4 @@
-"""Ownership of arrays: who may write where. The rules stand here; others ask.
+"""Ownership of arrays: who may write where. The rules stand here, and all other code asks.
 
 An array belongs to all who can see it, and is not written to. There are three exceptions:
 

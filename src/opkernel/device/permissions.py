@@ -53,7 +53,7 @@ class Permissions:
         return self._write
 
     def check_read(self, path: str | bytes) -> str:
-        """The path, resolved: what is to be opened for reading.
+        """The resolved path, which the caller opens for reading.
 
         Raises:
             PermissionDeniedError: it may not be read.
@@ -62,7 +62,7 @@ class Permissions:
         return self._checked(path, self._read, "read")
 
     def check_write(self, path: str | bytes) -> str:
-        """The path, resolved: what is to be opened for writing, made or deleted.
+        """The resolved path, which the caller opens for writing, makes or deletes.
 
         Raises:
             PermissionDeniedError: it may not be written.
@@ -112,7 +112,7 @@ class Permissions:
 
 
 class _All(Permissions):
-    """The permissions of Python code: what it could do without opkernel, it may do with opkernel."""
+    """The permissions of Python code: all files, as without opkernel."""
 
     __slots__ = ()
 

@@ -97,7 +97,7 @@ Gradient = Tensor | IndexedSlices
 
 
 def as_dense(value: Any) -> Any:
-    """The dense tensor of IndexedSlices, also of those in a list; every other value as it is."""
+    """The dense tensor of IndexedSlices, also inside a list; every other value as it is."""
     if isinstance(value, IndexedSlices):
         return value.to_tensor()
     if isinstance(value, list | tuple):

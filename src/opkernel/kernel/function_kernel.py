@@ -161,7 +161,7 @@ def _parameters(function: Callable[..., Any]) -> _Parameters | None:
 
 
 def _is_coroutine(function: Callable[..., Any]) -> bool:
-    """Whether the result of a call is to be awaited."""
+    """Whether the caller must await the result of a call."""
     while isinstance(function, partial):
         function = function.func
     if isinstance(function, np.ufunc):

@@ -24,7 +24,7 @@ class CapturedValue(Protocol):
 
     @property
     def captured_value(self) -> Any:
-        """The handle of its resource, which is ready to be used then; or the array."""
+        """The handle of its resource, which is then ready for use; or the array."""
 
     @property
     def captured_spec(self) -> tuple[DataType, PartialTensorShape]:

@@ -33,7 +33,7 @@ ROOT = LoopFrame("")
 
 
 def control_flow_info(order: Sequence[Operation], needs: Needs) -> dict[str, LoopFrame]:
-    """The frame of each operation, by name; `order` has inputs before consumers but for back edges.
+    """The frame of each operation, by name; `order` has inputs before consumers, except for back edges.
 
     An Enter is in the frame around its loop, an Exit in the frame of its loop. Feeds come from the
     root frame.

@@ -211,7 +211,7 @@ class EffectOrder:
 
 
 def _exits_behind(ops: Sequence[Operation]) -> frozenset[Operation]:
-    """The Exits of loops that depend on some operations, be it by a back edge."""
+    """The Exits of loops that depend on some operations, also by a back edge."""
     if not ops or not any(op.type in EXIT_OPS for op in ops[0].graph.get_operations()):
         return frozenset()
     return frozenset([op for op in behind(ops) if op.type in EXIT_OPS])

@@ -342,7 +342,7 @@ class GraphEdit:
                 return name
 
     def _left(self) -> list[Operation]:
-        """The operations that are not to be removed."""
+        """The operations that stay."""
         return [op for op in self.graph.get_operations() if op not in self._removed]
 
     def _free_name(self, wanted: str) -> str:

@@ -85,7 +85,7 @@ def prune_and_order(
 def _walk(
     roots: list[Operation], needs: Needs, order: list[Operation], done: dict[Operation, bool]
 ) -> list[Operation]:
-    """Put what `roots` need in order; what was found at the other ends of back edges.
+    """Put the operations that `roots` need in order; returns those found at the other ends of back edges.
 
     An operation stays on the stack while its inputs are walked. Other places where it stands there are
     below: an input that needed it would close a cycle.

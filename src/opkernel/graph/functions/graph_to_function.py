@@ -233,7 +233,7 @@ class _FunctionWriter:
             self.function.ret[label] = text
 
     def add_control_outputs(self, control_outputs: Mapping[str, Operation]) -> None:
-        """Add what has to run."""
+        """Add the control outputs."""
         for label, op in control_outputs.items():
             if not label:
                 raise InvalidArgumentError("Control output name must be not empty")
@@ -245,7 +245,7 @@ class _FunctionWriter:
             self.function.control_ret[label] = self._node_names[op]
 
     def _declaration(self, label: str, tensor: Tensor) -> OpDef.ArgDef:
-        """A tensor as an argument of the function; of a resource also what it holds."""
+        """A tensor as an argument of the function; a resource with the facts of its contents."""
         arg = OpDef.ArgDef(name=label, type=tensor.dtype)
         if tensor.dtype == DataType.DT_RESOURCE:
             held = self._graph.refiner.facts_of((tensor.op, tensor.value_index)).held

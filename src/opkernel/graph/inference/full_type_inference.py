@@ -65,7 +65,7 @@ class _Inference:
                     self.types[op] = known
 
     def run(self) -> None:
-        """Visit what has a type inference function until nothing changes."""
+        """Visit the operations with type inference functions until nothing changes."""
         ready = list(self._rank.values())
         waiting, visits = set(ready), dict.fromkeys(ready, 0)
         while ready:
@@ -136,7 +136,7 @@ class _Inference:
         return get_arg_default_unset(known, index)
 
     def _refine(self, op: Operation, inferred: FullTypeDef) -> bool:
-        """Note what was inferred for an operation; whether it tells more than what is known."""
+        """Note the inferred type of an operation; returns whether it tells more than the known type."""
         if inferred.type_id == FullTypeId.TFT_UNSET:
             return False
         known = self.types.get(op)

@@ -36,10 +36,10 @@ class BodyRefiner(Protocol):
     """Infers the shapes of one function body."""
 
     def define(self, op: Operation, facts: TensorFacts) -> None:
-        """Say what is known of the one output of an operation."""
+        """State the known facts of the one output of an operation."""
 
     def facts_of(self, edge: Edge) -> TensorFacts:
-        """What is known of an output."""
+        """The known facts of an output."""
 
 
 class NoBodyError(Exception):
@@ -64,7 +64,7 @@ class FunctionShapes:
     def results(
         self, graph: Graph, function: NameAttrList, arguments: Sequence[TensorFacts]
     ) -> list[TensorFacts]:
-        """What is known of the results of a function.
+        """The known facts of the results of a function.
 
         Raises:
             NoBodyError: there is no such function, it calls itself, or calls are nested too deep.

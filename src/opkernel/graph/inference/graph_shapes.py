@@ -35,7 +35,7 @@ class GraphShapes(Mapping[Tensor, PartialTensorShape]):
         self._unknown: UnknownShapes | None = None
 
     def __getitem__(self, tensor: Tensor | str) -> PartialTensorShape:
-        """What is known of a tensor's shape.
+        """The known part of a tensor's shape.
 
         Raises:
             NotFoundError: the graph has no tensor of this name.

@@ -72,7 +72,7 @@ def _list(facts: TensorFacts, items: TensorFacts | None) -> TensorFacts:
 
 
 def _rows(items: TensorFacts | None) -> TensorFacts | None:
-    """What is known of a stack of tensors."""
+    """The known facts of a stack of tensors."""
     if items is None or items.shape.dims is None:
         return None
     one = ShapeAlgebra.unknown_shape_of_rank(1)
@@ -87,7 +87,7 @@ def _item(output: TensorFacts, items: TensorFacts | None) -> TensorFacts:
     if not ShapeAlgebra.fully_defined(shape):
         try:
             shape = ShapeAlgebra.merge(shape, items.shape)
-        except InvalidArgumentError:  # the kernel will say what is wrong
+        except InvalidArgumentError:  # the kernel will tell the error
             return output
     value = output.value if items.value is None else items.value
     return TensorFacts(shape, output.held or items.held, value)

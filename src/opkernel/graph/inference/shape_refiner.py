@@ -148,7 +148,7 @@ class ShapeRefiner:
         return TensorFacts(shape, self._held.get(edge), value, self._items.get(edge))
 
     def define(self, op: Operation, facts: TensorFacts) -> None:
-        """Say what is known of the one output of an operation, whatever its shape function says."""
+        """State the known facts of the one output of an operation, whatever its shape function says."""
         self._set_facts(op, [facts])
         self._defined.add(op)
         self._merge_given_shapes(op, lenient=True)
@@ -170,13 +170,13 @@ class ShapeRefiner:
             self.was_told = True
 
     def forget(self, op: Operation) -> None:
-        """Drop what was inferred of an operation whose inputs or attrs were changed."""
+        """Drop the inferred facts of an operation whose inputs or attrs have changed."""
         self._shapes.pop(op, None)
         self._forget_held([op])
         self.values.clear()
 
     def forget_behind(self, changed: Iterable[Operation]) -> None:
-        """Drop what was inferred of operations that were changed, and of all that depend on them."""
+        """Drop the inferred facts of changed operations, and of all that depend on them."""
         stack = list(changed) if self._shapes else []
         found = set(stack)
         while stack:  # behind an unknown tensor only changed nodes have known shapes
@@ -227,7 +227,7 @@ class ShapeRefiner:
         return refiner
 
     def _waiting_for(self, op: Operation) -> list[Operation]:
-        """The producers of its inputs whose shapes are to be worked out first."""
+        """The producers of its inputs whose shapes must be worked out first."""
         shapes, active = self._shapes, self._active
         waiting = [s for s in op.edges[::2] if s not in shapes and s not in active]
         if waiting and op.type in LOOP_HEAD_OPS:
@@ -239,7 +239,7 @@ class ShapeRefiner:
         return ShapeHandle() if known is None else known[edge[1]]
 
     def _set_facts(self, op: Operation, facts: Sequence[TensorFacts]) -> None:
-        """Note what is known of the outputs of an operation."""
+        """Note the known facts of the outputs of an operation."""
         self._shapes[op] = tuple([one.shape for one in facts])
         for index, one in enumerate(facts):
             if one.held is not None:
@@ -282,7 +282,7 @@ class ShapeRefiner:
             raise
 
     def _run(self, op: Operation, context: InferenceContext) -> None:
-        """Run the shape function and note what it says."""
+        """Run the shape function and note its shapes."""
         self.run_shape_function(op, context)
         self._shapes[op] = tuple([s or ShapeHandle() for s in context.outputs()])
         for index, held in context.held_by_outputs():
@@ -377,7 +377,7 @@ class ShapeRefiner:
 
 
 def _given_shapes(op: Operation) -> Sequence[TensorShapeProto] | None:
-    """The attr `_output_shapes`; None where there is none, or one that is no list of shapes."""
+    """The attr `_output_shapes`; None for a node without it, or with one that is no list of shapes."""
     attrs = op.attr
     if _OUTPUT_SHAPES not in attrs:
         return None
@@ -388,14 +388,14 @@ def _given_shapes(op: Operation) -> Sequence[TensorShapeProto] | None:
 
 
 def _failure_of(op: Operation, context: InferenceContext) -> OpError | None:
-    """Run the shape function of an operation once; what it raised."""
+    """Run the shape function of an operation once; returns its error."""
     registration = op.signature.registration
     assert registration is not None
     try:
         run_shape_fn(registration, context)
     except OpError as error:
         return error
-    except RecursionError:  # of who asks: functions that call each other, say
+    except RecursionError:  # the caller's, such as functions that call each other
         raise
     except Exception as error:  # whatever the author of the op did wrong
         what = f"The shape function of {op.type} failed: {error!r}, {_place_of(error)}"
@@ -418,7 +418,7 @@ def _place_of(error: Exception) -> str:
 
 
 def merged_shape(known: ShapeHandle, given: PartialTensorShape) -> ShapeHandle:
-    """What is known of a shape, with what is given added.
+    """The known shape merged with the given one.
 
     Raises:
         InvalidArgumentError: they disagree.

@@ -44,7 +44,7 @@ class TensorFacts:
 
     @property
     def are_empty(self) -> bool:
-        """Whether neither the shape nor what it holds is known."""
+        """Whether neither the shape nor the contents are known."""
         return self.shape.dims is None and self.held is None
 
 

@@ -64,7 +64,7 @@ class UnknownShapes:
                         self._sources[unknown] = self._find_held(op)
 
     def sources_of(self, shape: ShapeHandle) -> list[str]:
-        """The phrases for the sources of what is unknown of a shape."""
+        """The phrases for the sources of the unknown part of a shape."""
         return list(self._joined(unknown for _, unknown in _unknowns(shape)))
 
     def _joined(self, unknowns: Iterable[Unknown]) -> tuple[str, ...]:

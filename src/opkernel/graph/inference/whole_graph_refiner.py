@@ -89,7 +89,7 @@ class WholeGraphRefiner(ShapeRefiner):
         return refiner
 
     def infer_all(self, needed: Collection[Operation] | None = None) -> None:
-        """Infer every shape of the graph, or of those operations that are needed.
+        """Infer every shape of the graph, or of the needed operations.
 
         Raises:
             InvalidArgumentError: the shapes of a node break a rule of its op, or a given shape
@@ -140,7 +140,7 @@ class WholeGraphRefiner(ShapeRefiner):
             self._add_given(op)
 
     def _follow_list(self, op: Operation) -> None:
-        """Note what is known of the tensors of a list."""
+        """Note the known facts of the tensors of a list."""
         edges = edges_of(op)
         rule = op.traits.item_rule
         if rule in LIST_MAKERS or edges[0] in self._items:
@@ -220,7 +220,7 @@ class WholeGraphRefiner(ShapeRefiner):
         self._set_first(op, self._facts_but_value(edges_of(op)[0]))
 
     def _set_first(self, op: Operation, facts: TensorFacts) -> None:
-        """Note what is known of the first output; the others stay as they are."""
+        """Note the known facts of the first output; the other outputs stay as they are."""
         self._shapes[op] = (facts.shape, *self._shapes[op][1:])
         self._forget_held([op])
         if facts.held is not None:
@@ -231,7 +231,7 @@ class WholeGraphRefiner(ShapeRefiner):
     # Loops and conditionals that call functions.
 
     def _infer_while(self, op: Operation) -> None:
-        """The fixed point of the loop's body, where there is one."""
+        """The fixed point of the loop's body, if it has one."""
         body = op.attr["body"].func
         relaxation = Relaxation()
         state = [self.facts_of(edge) for edge in edges_of(op)]
@@ -308,7 +308,7 @@ def _order(ops: list[Operation]) -> list[Operation]:
     """The operations, inputs first; a loop comes after all its entries and before its results."""
     try:
         return order_by_inputs(ops, {**_before_enters(ops), **_before_exits(ops)})
-    except InvalidArgumentError:  # what is no loop may have an Exit in a cycle
+    except InvalidArgumentError:  # a cycle that is no loop may have an Exit
         return order_by_inputs(ops)
 
 

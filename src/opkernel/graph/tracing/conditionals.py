@@ -123,7 +123,7 @@ def _choice(graph: Graph, op: str, selector: Any, branches: list[FuncGraph], nam
 
 
 def _check_alike(branches: list[FuncGraph], name: str) -> None:
-    """Raise TypeError unless all branches return the same, but for shapes."""
+    """Raise TypeError unless all branches return the same structure and types."""
 
     def form(branch: FuncGraph) -> Any:
         results = branch.structured_outputs

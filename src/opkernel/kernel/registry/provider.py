@@ -195,7 +195,7 @@ def default_providers() -> tuple[KernelProvider, ...]:
 
 
 def choose_providers(names: Sequence[str]) -> tuple[KernelProvider, ...]:
-    """The providers of these names, to be asked in this order, and the reference.
+    """The providers of these names in the order in which they are asked, and the reference.
 
     Raises:
         NotFoundError: no provider has one of the names; plugins were loaded to find it.

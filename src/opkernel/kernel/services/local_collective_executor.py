@@ -227,7 +227,7 @@ class LocalCollectiveExecutor(CollectiveExecutor):
         self._settle(instance)
 
     def _settle(self, instance: _Instance) -> None:
-        """Tell the waiting members, where there is something to tell."""
+        """Tell the waiting members the result or error, once there is one."""
         with self._lock:
             status = instance.status
             if instance.is_full:

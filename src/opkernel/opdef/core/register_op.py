@@ -111,7 +111,7 @@ class OpHandle:
 
     @property
     def op_def(self) -> OpDef:
-        """The op's declaration; shared, and not to be changed. Raises as `build` does."""
+        """The op's declaration, for reading only: it is shared. Raises as `build` does."""
         return self.registration.op_def
 
 

@@ -116,7 +116,7 @@ class ConditionalAccumulatorBase(WaitingResource):
         raise NotImplementedError
 
     def _result(self) -> Any:
-        """The result of what was added."""
+        """The result of the gradients that were added."""
         raise NotImplementedError
 
 

@@ -185,7 +185,7 @@ class StagingMap(WaitingResource):
             yield
         entry = tensors if is_complete else self._completed(key, tensors)
         if len(entry) == self._num_values:
-            self._complete.setdefault(key, entry)  # what is there stays, as in TensorFlow
+            self._complete.setdefault(key, entry)  # tensors that are there stay, as in TensorFlow
         self._room.add(values)
         self._changed()
 

@@ -1,4 +1,4 @@
-"""Gradients of resizing: each pixel of the image gets its share of those it contributed to.
+"""Gradients of resizing: each pixel of the image gets its share of the pixels that it contributed to.
 
 Source: TensorFlow core/ops/image_ops.cc, core/kernels/image/resize_*_op.cc.
 """

@@ -61,7 +61,7 @@ class HashMapOrder:
 
     def __init__(self, keys: Iterable[Key] = ()) -> None:
         self._next: dict[Key | None, Key | None] = {None: None}  # of None, the front
-        self._before: dict[int, Key | None] = {}  # of each bucket, what stands before it
+        self._before: dict[int, Key | None] = {}  # for each bucket, the key before it
         self._num_buckets = 1
         for key in keys:
             self.insert(key)

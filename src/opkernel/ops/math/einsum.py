@@ -280,7 +280,7 @@ def _arranged(x: Any, order: tuple[int | None, ...]) -> Any:
 
 
 def _with_diagonals(x: Any, output: Labels, xp: Any) -> Any:
-    """`x`, which has each label once, spread over the diagonals of those that stand again."""
+    """`x`, which has each label once, spread over the diagonals of the labels that repeat."""
     for axis, label in enumerate(output):
         first = output.index(label)
         if first == axis:

@@ -43,7 +43,7 @@ POINTWISE = "pointwise cannot_fail"
 
 _NARROW = frozenset({DataType.DT_BFLOAT16, DataType.DT_HALF})
 _BLOCK = 1 << 16  # with smaller ones threads wait for each other between the steps
-_IN_BLOCKS_FROM = 1 << 18  # below, what lies between the steps stays in the cache anyway
+_IN_BLOCKS_FROM = 1 << 18  # below, the results between the steps stay in the cache anyway
 _EXPONENT, _SIGN = np.uint16(0x7F80), np.uint16(0x8000)  # of bfloat16
 _TINY = float(np.finfo(np.float32).tiny)
 _TINY_DOUBLE = float(np.finfo(np.float64).tiny)

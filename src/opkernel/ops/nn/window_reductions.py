@@ -84,7 +84,7 @@ def _reduce_tile(
                 *along, geometry.window[axis - 1], geometry.dilations[axis - 1]
             )
         ]
-        # What was combined with `initial` along one axis need not be along the next.
+        # An axis after the first need not be combined with `initial` again.
         needs_initial = axis == 1 and combine is not np.maximum
         _reduce_axis(pairs, reduced, combine, initial, needs_initial)
         values = reduced

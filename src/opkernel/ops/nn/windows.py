@@ -78,7 +78,7 @@ class Geometry:
 
 
 def pad(x: Array, geometry: Geometry, value: float = 0, *, in_scratch: bool = False) -> Array:
-    """The input with its padding; the input itself where there is none."""
+    """The input with its padding; the input itself if it has none."""
     if not geometry.is_padded:
         return x
     shape = geometry.padded_shape(x.shape)

@@ -106,7 +106,7 @@ def variable_of(ctx: OpKernelContext) -> Var:
 
 
 def known_variable(ctx: OpKernelContext) -> Var:
-    """As `variable_of`, for ops that need the variable to be initialised.
+    """As `variable_of`, for ops that need an initialised variable.
 
     Raises:
         FailedPreconditionError: it does not exist, or `variable_of` fails otherwise.
