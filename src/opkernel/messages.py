@@ -58,7 +58,7 @@ def _agreement(one: str, other: str) -> int:
 
 
 def shown(value: Any) -> str:
-    """A value in a few words: `repr`, but for arrays their type and shape, and of long values the beginning."""
+    """A value in a few words: `repr`, with the type and shape of arrays and the beginning of long values."""
     return _SHORT.repr(value)
 
 

@@ -67,7 +67,7 @@ def _inputs(ctx: click.Context) -> Iterator[str]:
 
 
 def _nodes(ctx: click.Context, *, in_functions: bool = True) -> Iterator[tuple[str, str]]:
-    """The nodes of the model of a command line and their ops; none where there is none to be read."""
+    """The nodes of the model of a command line, and their ops; none if no model can be read."""
     from opkernel.graph import load_graph_def
 
     # Behind an option that has no value yet click has not told arguments apart.

@@ -92,7 +92,7 @@ def _outside_loops(ends: list[Operation]) -> list[Operation]:
     try:
         frames = control_flow_info(prune_and_order((), ends, ()), Needs(()))
     except OpError:
-        return ends  # a step says what is wrong
+        return ends  # a step tells the error
     return [
         op
         for op in ends
@@ -108,7 +108,7 @@ def _outside_branches(ends: list[Operation]) -> list[Operation]:
     try:
         order = prune_and_order((), ends, ())
     except OpError:
-        return ends  # a step says what is wrong
+        return ends  # a step tells the error
     within: dict[Operation, frozenset[tuple[Operation, int]]] = {}
     for op in order:
         join = frozenset.intersection if op.type in MERGE_OPS else frozenset.union

@@ -212,7 +212,7 @@ class _Search:
     def _indices(
         self, dtype: DataType, shape: Sequence[int], others: Sequence[Any]
     ) -> Iterator[np.ndarray[Any, Any]]:
-        """Values for an input that is likely to be looked at: drawn ones, then plain ones."""
+        """Values for an input that the shape function is likely to read: drawn ones, then plain ones."""
         for _ in range(_TRIES):
             yield draw_indices(self._draw, dtype, shape, others)
         for value in (0, 1, 2):

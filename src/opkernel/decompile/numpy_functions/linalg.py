@@ -1,4 +1,4 @@
-"""Products of matrices and what goes with them as plain NumPy functions."""
+"""Products of matrices, and related ops, as plain NumPy functions."""
 
 from typing import Any
 

@@ -258,7 +258,7 @@ class DataflowRun(Frames):
         return values
 
     def _refuse(self, tensor: Tensor, value: Any) -> None:
-        """Raise what is to be said of a fetch that is dead, or was not computed."""
+        """Raise the error for a fetch that is dead, or was not computed."""
         try:
             if value is None:
                 raise InvalidArgumentError(
@@ -295,7 +295,7 @@ def _body(function: Function, step: Step) -> RootInfo | None:
 
 
 def _count(item: NodeItem, iteration: Iteration, counts: dict[str, int]) -> None:
-    """Count a node, but for the ends of functions, which are none."""
+    """Count a node; the ends of functions are none."""
     if item.kind != Kind.RETURN:
         under_way = iteration.frame.call
         name = item.name if under_way is None else f"{under_way.function}:{item.name}"

@@ -76,7 +76,7 @@ class DeviceSet:
 
     @property
     def is_one(self) -> bool:
-        """Whether there is a single device, so that nothing is to be decided."""
+        """Whether there is a single device, so that nothing needs a decision."""
         return len(self.mgr.all) == 1
 
     @cached_property

@@ -256,7 +256,7 @@ class _ControlLoops:
             transfer.add_control_inputs([self._clock(frame, device)])
 
     def put_behind(self, added: Operation, op: Operation) -> None:
-        """Note that an operation which was added is in the loop of those that take another's outputs."""
+        """Note that an added operation is in the loop of the consumers of another operation."""
         if self._frames is not None:
             self._frames.put(added, self._frames.behind(op))
 

@@ -234,7 +234,7 @@ class _Compiler:
         return builder, parameters
 
     def _arrange(self, fetches: Sequence[Tensor]) -> Arrangement:
-        """The operations as a program; as they are, where there is no control flow."""
+        """The operations as a program; without control flow, the operations as they are."""
         if self._ops & LOW_LEVEL_CONTROL_FLOW:
             return raising.arrange(
                 self._order, self._feeds, fetches, self._aliases, self._is_written

@@ -129,7 +129,7 @@ class NodesOfGroups:
 
     @cached_property
     def _readers(self) -> Counter[Key]:
-        """How often each tensor is read, other than to be passed on."""
+        """How often each tensor is read, without the reads that pass it on."""
         read = list(map(key_of, self._fetches))
         for op in self._order:
             is_alias = (op.name, 0) in self._aliases  # of its first input

@@ -71,7 +71,7 @@ class _Lifetimes:
     def _statement(self, item: Statement, path: Path, later: tuple[Collection[str], ...]) -> _Names:
         if (
             isinstance(item, tree.Assign) and item.is_turn
-        ):  # what it sets lives on, at the head of the loop
+        ):  # locals that it sets live on, at the head of the loop
             names = dict.fromkeys(item.reads)
             later = (item.sets, *later)
         else:

@@ -330,7 +330,7 @@ class While(_Item):
 
     @property
     def variables(self) -> Sequence[Name]:
-        """The locals that it hands on from turn to turn, and to what comes after it."""
+        """The locals that it hands on from turn to turn, and to the statements after it."""
         last = self.body[-1] if self.body else None
         return last.sets if isinstance(last, Assign) and last.is_turn else ()
 
@@ -362,7 +362,7 @@ class PlanFunction(Node):
 
 @dataclass(slots=True, eq=False)
 class PlanTree(PlanFunction):
-    """A plan: one function, however large; its parameters are the step and what is fed.
+    """A plan: one function, however large. Its parameters are the step and the feeds.
 
     Attributes:
         globals: What the names stand for that are no locals.

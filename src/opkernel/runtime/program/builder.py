@@ -1,4 +1,4 @@
-"""The builder of programs: from what is to be computed to what computes it.
+"""The builder of programs: from a request to the program that computes it.
 
     prune -> PRE_PLACEMENT passes -> placement -> POST_PLACEMENT and POST_REWRITE_FOR_EXEC passes
         -> partition -> POST_PARTITIONING passes -> kernels -> executor

@@ -100,7 +100,7 @@ class KernelCache:
         kernel = self._kernels.get(op.name)
         if not version and kernel is not None and kernel.properties.node_def is op.node_def:
             return kernel
-        # Where there is one, a kernel was registered anew, or an attr was set.
+        # If there is one, a kernel was registered anew, or an attr was set.
         return self._kept(op.name, version, partial(_is_of, op), partial(self._make_for, op))
 
     def _kept(

@@ -46,5 +46,5 @@ def _known(op: Operation, kernels: KernelCache) -> KnownOutputs | None:
             kernels.kernel(op),
             [tuple(s.as_tensor_shape()) if s.is_fully_defined() else None for s in shapes],
         )
-    except OpError:  # the step that runs the node will say what is wrong
+    except OpError:  # the step that runs the node will tell the error
         return None

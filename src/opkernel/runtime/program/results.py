@@ -66,7 +66,7 @@ def _is_alone(array: Any, count: int) -> bool:
 
 
 def _is_kept_weakly(array: Any) -> bool:
-    """Whether somebody who may read an array has a weak reference to it; who counts memory does not."""
+    """Whether a possible reader has a weak reference to an array; the counters of memory do not read it."""
     if not getweakrefcount(array):
         return False
     return not all(getattr(one, "only_counts", False) for one in getweakrefs(array))

@@ -133,6 +133,6 @@ def _work(program: Program) -> int:
 
 
 def _has_shaped_calls(program: Program) -> bool:
-    """Whether functions that it calls are compiled for what is known of their arguments."""
+    """Whether functions that it calls are compiled for the known facts of their arguments."""
     libraries = [args.library for args in program.args]
     return any(isinstance(one, ShapedFunctions) and one.has_any for one in libraries)

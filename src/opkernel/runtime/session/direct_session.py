@@ -97,7 +97,7 @@ class DirectSession:
             self._is_created = True
 
     def extend(self, graph_def: GraphDef) -> None:
-        """Add to the graph, or take it where there is none. On an error nothing changes.
+        """Add to the graph, or take the first one. On an error nothing changes.
 
         Raises:
             FailedPreconditionError: the config does not say `disable_optimize_for_static_graph`,
@@ -123,11 +123,11 @@ class DirectSession:
             versions = merge_versions(whole.versions, graph_def.versions)
             whole.MergeFrom(GraphDef(node=graph_def.node, library=graph_def.library))
             whole.versions.CopyFrom(versions)
-            self._import(Graph(), whole)  # a trial: what is wrong with it is found here
+            self._import(Graph(), whole)  # a trial, which finds the errors
             import_graph_def(graph_def, name="", graph=graph, input_map=_inputs(graph, graph_def))
 
     def finalize(self) -> None:
-        """Refuse to extend the graph, and to compile what was not run before.
+        """Refuse to extend the graph, and to compile feeds and fetches that did not run before.
 
         Raises:
             FailedPreconditionError: it was called before.

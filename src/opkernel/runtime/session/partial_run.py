@@ -174,7 +174,7 @@ class _PartialRun:
             self._step.end()
 
     def _check_computable(self, fetches: Sequence[Tensor], fed: set[_Key]) -> None:
-        """Raise InvalidArgumentError where a fetch depends on what is not fed yet."""
+        """Raise InvalidArgumentError where a fetch depends on a feed that is missing yet."""
         missing = self._unfed - fed
         tensors, seen = list(fetches), set()
         while tensors:

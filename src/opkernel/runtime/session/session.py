@@ -319,7 +319,7 @@ class Session:
         ]
 
     def finalize(self) -> None:
-        """Refuse from now on to compile anything: only what was run before can be run.
+        """Refuse from now on to compile: only feeds and fetches that ran before can run.
 
         Raises:
             FailedPreconditionError: it was called before, or the session is closed.

@@ -211,7 +211,7 @@ class _Trial:
             return
         except StopIteration as end:
             self.fastest = end.value
-        except OpError:  # what was to be tried cannot be compiled
+        except OpError:  # the trial cannot be compiled
             self.fastest = self._plan
         self.run = self.fastest.run
 

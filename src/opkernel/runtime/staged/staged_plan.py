@@ -43,7 +43,7 @@ class _PlanOfBranch:
 
 
 class _Nodes(NamedTuple):
-    """The operations of a branch, the constants of others that they read, and what else they read."""
+    """The operations of a branch, the constants from outside that they read, and their other inputs."""
 
     ops: list[Operation]
     constants: list[Operation]

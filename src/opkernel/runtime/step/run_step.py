@@ -209,7 +209,7 @@ class RunStep(Step):
         """Gives the functions of the graph that the step runs."""
         return self._function_library or self._session.function_library
 
-    # What is made when a kernel first asks for it.
+    # Services that are made when a kernel first asks for them.
 
     @property
     def cancellation_manager(self) -> CancellationManager:  # type: ignore[override]  # made on demand
@@ -237,7 +237,7 @@ class RunStep(Step):
         return self._get_services().step_container
 
     def runner(self, work: Callable[[], None]) -> None:
-        """Run a closure on a thread of the step's pool; where there is none, at once."""
+        """Run a closure on a thread of the step's pool, or at once if it has no pool."""
         if self.inter_op_pool is None:
             work()
         else:

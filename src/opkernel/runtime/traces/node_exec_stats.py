@@ -91,7 +91,7 @@ class NodeExecStatsWrapper:
             self.scheduled = self.all_start
 
     def record_compute_started(self) -> None:
-        """The kernel is about to be called."""
+        """Note that the kernel is called now."""
         self.op_start = _now()
 
     def record_compute_ended(self) -> None:
@@ -104,7 +104,7 @@ class NodeExecStatsWrapper:
 
     @property
     def track_allocations(self) -> bool:
-        """Whether what the kernel allocates is to be recorded."""
+        """Whether to record the allocations of the kernel."""
         return True
 
     def set_scheduled(self, nanos: int) -> None:

@@ -23,7 +23,7 @@ _Trace: Any = message_class(POOL.FindMessageTypeByName("perfetto.protos.Trace"))
 
 _SLICE_BEGIN, _SLICE_END, _COUNTER = 1, 2, 4  # types of events
 _SIZE_BYTES = 3  # a unit of counters
-_CLEARED, _NEEDS_STATE = 1, 2  # a sequence begins; a packet needs what was interned before it
+_CLEARED, _NEEDS_STATE = 1, 2  # a sequence begins; a packet needs the texts interned before it
 _SEQUENCE = 1
 
 
@@ -80,7 +80,7 @@ class _Writer:
         return data
 
     def _steps(self, process: int) -> None:
-        """A track that shows the steps, where there are several."""
+        """A track that shows the steps, if there are several."""
         if len(self._timeline.steps) < 2:
             return
         uuid = self._track(name="steps", parent_uuid=process)

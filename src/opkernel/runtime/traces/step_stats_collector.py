@@ -51,7 +51,7 @@ class StepStatsCollector:
         """A recorder for one execution of a node, within the calls that are under way."""
         place = current_place()
         stats = NodeExecStatsWrapper(self, node, place.scope)
-        if place.scheduled:  # of this node, and not of those within it
+        if place.scheduled:  # of this node, and not of the nodes within it
             stats.scheduled, place.scheduled = place.scheduled, 0
         return stats
 
@@ -99,7 +99,7 @@ class StepStatsCollector:
         return "\n".join([f"\nThe outputs of the step hold {total:,} bytes:", *lines]) + "\n"
 
     def finalize(self) -> None:
-        """Write what was collected into the StepStats; once, however often it is called."""
+        """Write the collected statistics into the StepStats; once, however often it is called."""
         with self._lock:
             if self._is_finalized or self._step_stats is None:
                 return

@@ -110,7 +110,7 @@ class Timeline:
 
     @property
     def start(self) -> int:
-        """When the first node began; 0 where there is none."""
+        """When the first node began; 0 without nodes."""
         return min((start for start, _ in self.steps), default=0)
 
 

@@ -54,7 +54,7 @@ def in_pieces(kernel: OpKernel, compute: Computation) -> Computation:
             return compute(step, inputs, stats)
         try:
             shape = np.broadcast_shapes(*[value.shape for value in inputs])
-        except ValueError:  # the kernel says what is wrong
+        except ValueError:  # the kernel tells the error
             return compute(step, inputs, stats)
         whole = [np.broadcast_to(value, shape) for value in inputs]
         result = allocate(shape, dtype)

@@ -44,7 +44,7 @@ POISON = 0xCB
 """The byte that fills memory before a kernel gets it; floats of it are NaN."""
 
 _CANARY = 0x5E
-_CANARY_BYTES = 64  # keeps the alignment of what stands behind it
+_CANARY_BYTES = 64  # keeps the alignment of the memory behind it
 
 
 class GuardedMemory(CpuAllocator):
@@ -83,7 +83,7 @@ class GuardedMemory(CpuAllocator):
 
 
 class _Returned(NamedTuple):
-    """The arrays that a kernel returned, to be checked again when the step ends."""
+    """The arrays that a kernel returned, for a second check when the step ends."""
 
     op: Operation
     kernel: OpKernel
@@ -200,7 +200,7 @@ def wrong_elements(kernel: OpKernel, index: int, value: Any) -> str | None:
 
 
 def fingerprint(value: Any) -> int | None:
-    """A number that changes when a tensor is written to; None for what is no tensor by value."""
+    """A number that changes when a tensor is written to; None for a value that is no array."""
     if not isinstance(value, np.ndarray | np.generic):
         return None
     if value.dtype.hasobject:

@@ -61,7 +61,7 @@ class _Arranger:
             self._variables[loop] = found
             for variable in found:
                 head = variable.head.name, 0
-                if flow.resolved(variable.next) == head:  # it stays what it is
+                if flow.resolved(variable.next) == head:  # it keeps its value
                     flow.aliases[head] = variable.start
 
     def items(self, frame: LoopFrame) -> list[Item]:

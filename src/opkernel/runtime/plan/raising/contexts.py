@@ -77,7 +77,7 @@ def either(contexts: Collection[Context], predicates: Sequence[Predicate]) -> Co
 
 
 def _without_implied(contexts: set[Context]) -> set[Context]:
-    """The contexts but for those that only hold where another one does."""
+    """The contexts, without those that hold only where another one holds."""
     return {c for c in contexts if not any(o != c and both(o, c) == c for o in contexts)}
 
 

@@ -1,4 +1,4 @@
-"""Flow: what is known of a graph's control flow, for certain feeds: frames, contexts, predicates."""
+"""Flow: a graph's control flow for certain feeds: frames, contexts, predicates."""
 
 from collections.abc import Callable, Sequence
 from typing import Literal

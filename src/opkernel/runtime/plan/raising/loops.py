@@ -42,7 +42,7 @@ def check_borders(
 
 
 def _check_sources(op: Operation, needs: Needs) -> None:
-    """Raise NotRaisedError where an operation reads what is only there in certain turns."""
+    """Raise NotRaisedError where an operation reads a value that exists only in certain turns."""
     is_head = is_head_of_loop(op)
     for tensor in op.inputs:
         source = tensor.op

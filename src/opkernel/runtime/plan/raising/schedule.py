@@ -35,7 +35,7 @@ Placed = tuple[Context, _Item]
 
 
 class _Task:
-    """An item to be placed; `waits` counts its missing inputs, `then` lists its consumers."""
+    """An item that waits for its place; `waits` counts its missing inputs, `then` lists its consumers."""
 
     __slots__ = ("context", "is_decided", "item", "number", "then", "waits")
 
@@ -94,7 +94,7 @@ class _Schedule:
                 raise NotRaisedError("it waits for itself", _operation(self._flow, task))
 
     def _all_tasks(self) -> list[_Task]:
-        """A task for each operation and loop of the frame, with what they wait for."""
+        """A task for each operation and loop of the frame, with the tasks that it waits for."""
         flow, positions = self._flow, self._flow.positions
         members = flow.members.get(self._frame, ())
         of_op = {op.name: _Task(positions[op.name], op) for op in members}
@@ -184,7 +184,7 @@ class _Schedule:
         return bool(tasks)
 
     def _finish(self, task: _Task) -> None:
-        """Note the context of what was placed, and start what waited for it."""
+        """Note the context of a placed item, and start the items that waited for it."""
         if isinstance(task.item, Operation):
             self._flow.contexts[task.item.name] = task.context
         elif isinstance(task.item, LoopFrame):
