@@ -8,12 +8,12 @@ An array belongs to all who can see it, and is not written to. There are three e
    element-wise function may write its result over an operand that dies there. The operand must come from
    a kernel that claims to give new memory, and only element-wise functions may have read it. Nothing is
    counted, so this rule holds on every Python.
-3. **The holder of the only reference** (`others`). There are four: of a context's inputs, kernels that
-   claim `forwards_inputs` (`kernel/context/forwarding.py`); of operands that die in a group of
-   element-wise nodes, the group (`runtime/plan/elementwise/tiled.py`); of the array of a variable, the
-   variable (`ops/variables/shared_tensor.py`); of a dead array to be given out again, `recycling`. A view
-   has a reference to the array whose memory it shows. Only a whole array is taken over: it owns its memory,
-   has its elements side by side, and may be written to (`is_whole`).
+3. **The holder of the only reference** (`others`). Four may hold it: a kernel that claims `forwards_inputs`,
+   to an input (`kernel/context/forwarding.py`); a group of element-wise nodes, to an operand that dies there
+   (`runtime/plan/elementwise/tiled.py`); a variable, to its array (`ops/variables/shared_tensor.py`); and
+   `recycling`, to a dead array that it gives out again. A view has a reference to the array whose memory it
+   shows. Only a whole array is taken over: it owns its memory, has its elements side by side, and may be
+   written to (`is_whole`).
 
 Rule 3 asks `counts_mean_ownership` first. Without Python's lock, each thread keeps counts for itself,
 and some references are not counted. A tracer, profiler or debugger holds frames, and shows or keeps their
