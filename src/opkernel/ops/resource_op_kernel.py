@@ -89,9 +89,9 @@ class ResourceOpKernel(OpKernel):
         else:
             self._handle = TensorRef(string_tensor(info.container, info.name))
 
-    def __del__(self, is_finalizing: Callable[[], bool] = sys.is_finalizing) -> None:
-        if is_finalizing():
-            return  # modules lose their names
+    def __del__(self, _is_ending: Callable[[], bool] = sys.is_finalizing) -> None:
+        if _is_ending():
+            return  # modules have lost their names
         if getattr(self, "_handle", None) is None or not self.info.resource_is_private_to_kernel:
             return  # it has none, or the constructor failed
         with suppress(NotFoundError):  # the container was emptied

@@ -96,7 +96,7 @@ class FunctionShapes:
             from opkernel.graph.functions.function_instance import instantiate_into
 
             try:
-                body = instantiate_into(type(graph)(function_library=library), function)
+                body = instantiate_into(graph.empty(), function)
             except OpError as error:
                 raise NoBodyError(
                     f"function '{function.name}' cannot be instantiated: {error.message}"
