@@ -38,8 +38,8 @@ class Part(NamedTuple):
 PARTS = {
     "models": Part(
         "Networks",
-        "Frozen graphs with random weights, on the NumPy kernels alone. Ratio: TensorFlow's time by "
-        "ours, of `Session.run`; medians of rounds that take turns.",
+        "Frozen graphs with random weights, on the NumPy kernels alone. The ratio is TensorFlow's time of "
+        "`Session.run` divided by ours, in medians of rounds that take turns.",
         ("models.py",),
         with_json=True,
     ),
@@ -63,14 +63,14 @@ PARTS = {
     ),
     "shapes": Part(
         "Plans for shapes that repeat",
-        "Models of unknown batch and their gradients, by the general plan and one for the shapes of "
-        "their case.",
+        "Models of unknown batch size, and their gradients. The general plan stands first, then the plan "
+        "for the fed shapes.",
         ("shapes_that_repeat.py",),
         with_tensorflow=False,
     ),
     "weights": Part(
         "Weights from variables",
-        "Bound: 1.1 x the time with constants; the last of each assigns the weights before each step.",
+        "Bound: 1.1 x the time with constants. `assigned` assigns the weights before each step.",
         ("weights.py",),
         with_tensorflow=False,
     ),
@@ -185,9 +185,9 @@ def write_page(tensorflow: str) -> None:
         "",
         f"Written by `python benchmarks/performance.py`. {machine()}; {versions(tensorflow)}.",
         "",
-        "OPENBLAS_* was not set. Where TensorFlow is named it was measured in the same run, in turns with",
-        "opkernel. Machines are noisy, and the load says how busy this one was with other things: only",
-        "ratios within a run mean anything.",
+        "OPENBLAS_* was not set. Figures of TensorFlow were measured in the same run, in turns with opkernel.",
+        "Machines are noisy: only ratios within a run mean anything. The load tells how busy this machine",
+        "was with other work.",
         "",
     ]
     for name in PARTS:

@@ -92,7 +92,7 @@ def test_wrong_arguments_are_told_as_of_any_function(arguments: dict[str, object
         ("Split", {"num_split": "a"}, "'a' is not a value for an attr of type int, such as 3: "),
         ("Split", {"num_split": 2**70}, ".* such as 3: Value out of range"),
         ("Any", {"keep_dims": 1}, "1 is not a value for an attr of type bool, such as True: "),
-        ("Squeeze", {"squeeze_dims": 1}, r"1 is not .* list\(int\), such as \[3\]: a list"),
+        ("Squeeze", {"squeeze_dims": 1}, r"1 is not .* list\(int\), such as \[3\]: it is no list"),
         ("Squeeze", {"squeeze_dims": ["a"]}, r"\['a'\] is not .* list\(int\), such as \[3\]"),
     ],
 )

@@ -15,6 +15,7 @@ import opkernel
 from opkernel import Graph, Operation, Session, Tensor, TensorSpec, raw_ops
 from opkernel.errors import FailedPreconditionError, InvalidArgumentError, NotFoundError
 from opkernel.ops.catalogue import MODULE_OF_OP
+from opkernel.types import object_scalar
 
 BIG = np.arange(4000, dtype=np.float32).reshape(1000, 4)
 OPS: Any = raw_ops
@@ -53,6 +54,14 @@ def model() -> Model:
         scores = raw_ops.MatMul(a=images, b=weights, name="scores")
         raw_ops.Softmax(logits=scores, name="probabilities")
     return Model(graph, Session(graph), images, scores)
+
+
+def reading(model: Model) -> tuple[Tensor, dict[Tensor, Any]]:
+    """A tensor that reads a variable, and an array in the place of its handle."""
+    with model.graph.as_default():
+        handle = opkernel.placeholder(opkernel.resource, [], name="handle")
+        read = raw_ops.ReadVariableOp(resource=handle, dtype=opkernel.float32)
+    return read, {handle: BIG}
 
 
 CALLS: dict[str, tuple[Callable[[Model], Any], type[Exception], str]] = {
@@ -141,12 +150,12 @@ CALLS: dict[str, tuple[Callable[[Model], Any], type[Exception], str]] = {
     "session.make_callable(scores, {images: x})": (
         lambda m: m.session.make_callable(m.scores, {m.images: BIG}),  # type: ignore[arg-type]  # so
         TypeError,
-        "the feeds must be a list or tuple of tensors or names, not {<opkernel.Tensor 'images:0'",
+        "the feeds must be a list or tuple of tensors or names, not {<opkernel.Tensor 'images:0'.*: the fetches stand before",
     ),
     "session.partial_run_setup({images: x}, scores)": (
         lambda m: m.session.partial_run_setup({m.images: BIG}, m.scores),  # type: ignore[arg-type]  # so
         TypeError,
-        "the feeds must be a list or tuple of tensors or names, not <opkernel.Tensor 'scores:0'",
+        "the feeds must be a list or tuple of tensors or names, not <opkernel.Tensor 'scores:0'.*: the fetches stand before",
     ),
     "scaled(image=x)": (
         lambda m: scaled(image=BIG),  # type: ignore[call-arg]  # so it is
@@ -181,22 +190,37 @@ CALLS: dict[str, tuple[Callable[[Model], Any], type[Exception], str]] = {
     "TensorSpec(float32, [None])": (
         lambda m: TensorSpec(opkernel.float32, [None]),
         TypeError,
-        "DT_FLOAT.* is no shape, which is a list of sizes",
+        "takes the shape first, then the type: .*DT_FLOAT.* is no shape",
     ),
     "opkernel.cond(array, f, g)": (
         lambda m: opkernel.cond(BIG, lambda: 1, lambda: 2),
         ValueError,
-        r"what decides in 'cond' must be a scalar, not <ndarray float32\[1000,4\]>",
+        r"the predicate of 'cond' must be a scalar, not <ndarray float32\[1000,4\]>",
     ),
     "opkernel.while_loop, whose body returns more": (
         lambda m: opkernel.while_loop(lambda x: True, lambda x: (x, x), [BIG]),
         TypeError,
-        r"body of a loop must return what it takes: \[<ndarray float32\[1000,4\]>\], not \(<ndarray ",
+        r"it takes \[<ndarray float32\[1000,4\]>\] and returned \(<ndarray ",
     ),
     "opkernel.import_graph_def(path)": (
         lambda m: opkernel.import_graph_def("model.pb"),  # type: ignore[arg-type]  # so it is
         TypeError,
         "graph_def must be a GraphDef, not 'model.pb'; opkernel.load_graph reads files",
+    ),
+    "raw_ops.ReadVariableOp(resource='weights')": (
+        lambda m: OPS.ReadVariableOp(resource="weights", dtype=opkernel.float32),
+        InvalidArgumentError,
+        "ReadVariableOp: cannot convert 'resource' to a resource tensor: .* not 'weights'",
+    ),
+    "raw_ops.QueueSizeV2(handle=array of objects)": (
+        lambda m: OPS.QueueSizeV2(handle=object_scalar(3)),
+        InvalidArgumentError,
+        "QueueSizeV2: cannot convert 'handle' to a resource tensor: .* not 3",
+    ),
+    "session.run(read, {handle: x})": (
+        lambda m: m.session.run(*reading(m)),
+        InvalidArgumentError,
+        "Cannot feed ndarray for Tensor 'handle:0' of type resource: .* ResourceHandles, not 0.0",
     ),
     "if scores:": (
         lambda m: bool(m.scores),

@@ -147,7 +147,7 @@ class NotFoundError(OpError, LookupError):
 
 
 class AlreadyExistsError(OpError):
-    """Something that was to be created exists."""
+    """Something that the caller wanted to create exists already."""
 
     code = Code.ALREADY_EXISTS
 

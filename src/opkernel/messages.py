@@ -11,7 +11,7 @@ from typing import Any
 
 from opkernel.foreign_text import terminal_text
 
-__all__ = ["perhaps", "shown"]
+__all__ = ["like", "perhaps", "shown"]
 
 _MOST_TOLD = 3
 _MANY_NAMES = 3000
@@ -19,10 +19,18 @@ _MANY_NAMES = 3000
 
 
 def perhaps(name: object, names: Iterable[str]) -> str:
-    """`; perhaps you mean MatMul or BatchMatMul`: at most three names like one that does not exist.
+    """`; perhaps you mean MatMul or BatchMatMul`: the names that are like one that does not exist.
 
-    They are spelt nearly like it, or else begin with it. Empty where there are none. It stands before
-    the end of a clause.
+    Empty where there are none. It stands before the end of a clause.
+    """
+    told = like(name, names)
+    return f"; perhaps you mean {told}" if told else ""
+
+
+def like(name: object, names: Iterable[str]) -> str:
+    """`MatMul or BatchMatMul`: at most three names like one that does not exist.
+
+    They are spelt nearly like it, or else begin with it. Empty where there are none.
     """
     import difflib  # slow to import, and needed for errors alone
 
@@ -36,8 +44,7 @@ def perhaps(name: object, names: Iterable[str]) -> str:
     close = difflib.get_close_matches(wanted, candidates, _MOST_TOLD)
     if not close and len(wanted) > 2:
         close = [one for one in by_lower if one.startswith(wanted)][:_MOST_TOLD]
-    told = " or ".join([terminal_text(by_lower[one], "") for one in close])
-    return f"; perhaps you mean {told}" if told else ""
+    return " or ".join([terminal_text(by_lower[one], "") for one in close])
 
 
 def _agreement(one: str, other: str) -> int:
@@ -51,7 +58,7 @@ def _agreement(one: str, other: str) -> int:
 
 
 def shown(value: Any) -> str:
-    """A value in a few words: `repr`, but for arrays their type and shape, and of long values the beginning."""
+    """A value in a few words: `repr`, with the type and shape of arrays and the beginning of long values."""
     return _SHORT.repr(value)
 
 
@@ -65,6 +72,8 @@ class _Short(reprlib.Repr):
 
     def repr1(self, x: Any, level: int) -> str:
         dtype, shape = getattr(x, "dtype", None), getattr(x, "shape", None)
+        if shape == () and str(dtype) == "object":
+            return f"<{type(x).__name__} of {self.repr1(x[()], level - 1)}>"
         if isinstance(shape, tuple) and shape and dtype is not None:
             return f"<{type(x).__name__} {dtype}[{','.join(map(str, shape))}]>"
         return super().repr1(x, level)

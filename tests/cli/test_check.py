@@ -308,7 +308,10 @@ def test_a_module_outside_of_any_repository(command, tmp_path):
     (tmp_path / "loose_ops.py").write_text(OPS)
     done = command("check", tmp_path / "loose_ops.py", "--against", "main")
     assert done.exit_code == 2
-    assert f"'main' is no file, and {tmp_path.resolve()} is in no git repository" in done.output
+    assert (
+        f"'main' is neither a file nor a git reference: {tmp_path.resolve()} is in no git repository"
+        in done.output
+    )
 
 
 @pytest.mark.parametrize(

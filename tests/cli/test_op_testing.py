@@ -112,6 +112,45 @@ def test_a_wrong_gradient(command, module, tmp_path):
     assert "the gradient of input 0 ('x') is " in case
 
 
+def test_a_gradient_of_no_op(command, module):
+    source = MODULE.replace("register_gradient(GOOD)", "register_gradient('CliPlian')")
+    module.write_text(source.replace("CliGood", "CliPlain"))
+    result = command("test", module, "--op", "CliPlain", "--calls", 5)
+    assert result.exit_code == 0
+    lines = result.output.splitlines()
+    hint = (
+        "gradient not checked: none is registered; one is registered for CliPlian, which is no op"
+    )
+    assert hint in lines[0]
+    assert lines[2].startswith(
+        "Note: cli_test_ops registers a gradient for CliPlian, which is no op"
+    )
+    assert "perhaps you mean CliPlain" in lines[2]
+
+
+SHAPES = """
+import opkernel
+def register(name, shape_fn):
+    op = opkernel.register_op(name, inputs=["x: float"], outputs=["y: float"], shape_fn=shape_fn)
+    opkernel.register_kernel(op, device="CPU")(lambda x: x + x)
+register("CliReturns", lambda c: c.input(0))
+register("CliSetsList", lambda c: c.set_output(0, [None, 3]))
+"""
+
+
+def test_wrong_shape_functions(command, module):
+    module.write_text(SHAPES)
+    result = command("test", module, "--calls", 5)
+    assert result.exit_code == 1
+    assert (
+        "the shape function of CliReturns returned [] and left output 1 of 1 without a shape; it "
+        "must call c.set_output(0, shape)"
+    ) in result.output
+    assert (
+        "not tested: the shape function refused all calls, with Output 0 must have exactly 1 shape"
+    ) in result.output
+
+
 def test_json(command):
     result = command("test", "--op", "Relu", "--op", "TensorListLength", "--calls", 3, "--json")
     rows = json.loads(result.output)

@@ -61,7 +61,7 @@ def test_defaults_are_kept(command: Command, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["--fetch", "text_out"], "nothing is known of the shape of text:0; give it as"),
+        (["--fetch", "text_out"], "the shape of text:0 is not known; give it as"),
         (["--fetch", "x_out", "--input", "x:2,4"], "INVALID_ARGUMENT"),
         (["--fetch", "x_out", "--input", "x:a"], "expected NAME:SHAPE"),
         (["--fetch", "x_out", "--input", "x:1000000000000,3"], "RESOURCE_EXHAUSTED"),
@@ -84,7 +84,7 @@ def test_resources_cannot_be_drawn(command: Command, text_model: Callable[[str],
     )
     done = command("run", path, "--random")
     assert done.exit_code == 2
-    assert "no resource can be drawn, which r:0 wants" in done.output
+    assert "r:0 is of type resource, of which no value can be drawn" in done.output
 
 
 def test_shapes_are_of_use_with_random_only(command: Command, model: Path) -> None:

@@ -95,8 +95,8 @@ def test_the_shapes_are_written(command: Command, dense: Path, tmp_path: Path):
         (["--input", "x:2,3", "--input", "x:0:2,3"], 2, "the shape of x:0 twice"),
         (["--write", "/nowhere/at/all.pb"], 2, "there is no directory /nowhere/at"),
         (["--input", "z:2"], 1, "The inputs of the graph: x:0, n:0."),
-        (["--input", "x:2,4"], 1, "[2,4] that is given for 'x:0' disagrees with [?,3]"),
-        (["--input", "x:2"], 1, "given for 'x:0' disagrees with [?,3]"),
+        (["--input", "x:2,4"], 1, "[2,4] given for 'x:0' disagrees with the known shape [?,3]"),
+        (["--input", "x:2"], 1, "given for 'x:0' disagrees with the known shape [?,3]"),
         (["nothing"], 1, "there is no tensor 'nothing'"),
     ],
 )

@@ -6,7 +6,15 @@ import numpy as np
 import pytest
 from tests.cli.conftest import Command
 
-from opkernel import DataType, register_kernel, register_op
+from opkernel import (
+    DataType,
+    Graph,
+    placeholder,
+    raw_ops,
+    register_kernel,
+    register_op,
+    save_graph,
+)
 from opkernel.opdef import unknown_shape
 
 DATA = Path(__file__).resolve().parents[1] / "data"
@@ -127,3 +135,23 @@ def test_names_cannot_steer_the_terminal(command: Command, text_model: Callable[
     assert done.exit_code == 0
     assert "\033" not in done.output
     assert "\\x1b[2J\\x07" in done.output
+
+
+def test_inputs_that_no_output_needs_stand_apart(command: Command, tmp_path: Path):
+    with Graph().as_default() as graph:
+        x = placeholder(DataType.DT_FLOAT, [2], name="x")
+        raw_ops.Relu(features=x, name="y")
+        placeholder(DataType.DT_BOOL, [], name="training")
+        path = placeholder(DataType.DT_STRING, [], name="path")
+        raw_ops.WriteFile(filename=path, contents="all", name="save")
+    save_graph(graph, tmp_path / "model.pb")
+    facts = json.loads(command("show", tmp_path / "model.pb", "--json").output)
+    assert [one["name"] for one in facts["inputs"]] == ["x:0", "path:0"]
+    assert facts["unused_inputs"] == [{"name": "training:0", "dtype": "bool", "shape": []}]
+    tables = command("show", tmp_path / "model.pb").output.split("\n\n")
+    assert [table.splitlines()[0] for table in tables[1:4]] == [
+        "Inputs",
+        "Inputs that no output needs",
+        "Outputs",
+    ]
+    assert "training:0" in tables[2]

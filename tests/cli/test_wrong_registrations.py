@@ -96,8 +96,8 @@ WRONG = {
     ),
     "one string for the inputs": op(
         "OP: inputs",
-        "is a list of specs, not the string 'x: T'",
-        "['x: T']",
+        "must be a list of specs, not the string 'x: T'",
+        "write ['x: T']",
         inputs="'x: T'",
     ),
     "no shape function": op(
@@ -132,7 +132,7 @@ WRONG = {
     "a device that nobody makes": kernel(
         "op, device='NPU'",
         "is for devices of type 'NPU', which no factory makes",
-        "registered before its kernels: register_device_factory",
+        "register a type of your own with register_device_factory(...) before its kernels",
     ),
     "no device": kernel("op", "lacks a device", "device='CPU'"),
     "types of an attr that the op lacks": kernel(
@@ -142,7 +142,7 @@ WRONG = {
     ),
     "types that the op does not allow": kernel(
         "op, device='CPU', types={'T': opkernel.string}",
-        "with the values [DT_STRING], of which the op allows none",
+        "with the values [DT_STRING], none of which the op allows",
         "[DT_FLOAT, DT_INT32]",
     ),
     "a type that is none": kernel(
@@ -151,7 +151,7 @@ WRONG = {
         "'flaot' is not the name of a DataType",
     ),
     "a value below the minimum": kernel(
-        "op, device='CPU', attrs={'k': 0}", "[0], of which the op allows none", "at least 1"
+        "op, device='CPU', attrs={'k': 0}", "[0], none of which the op allows", "at least 1"
     ),
     "host memory of no argument": kernel(
         "op, device='CPU', host_memory=['sizes']",

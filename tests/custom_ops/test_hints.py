@@ -142,15 +142,15 @@ REFUSED = {
     '(*, x: Tensor["T"]) -> None': "'x' is an input by keyword alone; put the inputs first",
     '(X: Tensor["T"]) -> None': "'X' is no name for an op: it begins with a lower-case letter",
     "(_k: int) -> None": "'_k' is no name for an op: it begins with a letter",
-    "(k: complex) -> None": "'k' has the hint <class 'complex'>, which is neither that of a tensor",
-    "(k: list) -> None": "'k' has the hint <class 'list'>, which is neither that of a tensor",
-    "(k: [int]) -> None": "'k' has the hint [<class 'int'>], which is neither that of a tensor",
-    "(k: Annotated[int, 1]) -> None": "which is neither that of a tensor",
+    "(k: complex) -> None": "'k' has the hint <class 'complex'>; a tensor has a hint such as",
+    "(k: list) -> None": "'k' has the hint <class 'list'>; a tensor has a hint such as",
+    "(k: [int]) -> None": "'k' has the hint [<class 'int'>]; a tensor has a hint such as",
+    "(k: Annotated[int, 1]) -> None": "; a tensor has a hint such as",
     '(xs: Annotated[list[Tensor["T"]], 3]) -> None': "'xs' is a list of '3' tensors, which is no name",
     '(x: Tensor["T"], y: Annotated[list[Tensor["T"]], "T"]) -> None': "which is an attr of type type",
-    "(k: list[list[int]]) -> None": "is neither that of a tensor",
-    "(k: Literal[1, 2]) -> None": "is neither that of a tensor",
-    "(k: int | None = None) -> None": "'k' has the hint int | None, which allows None as no attr does; give",
+    "(k: list[list[int]]) -> None": "; a tensor has a hint such as",
+    "(k: Literal[1, 2]) -> None": "; a tensor has a hint such as",
+    "(k: int | None = None) -> None": "'k' has the hint int | None, but an attr is never None; give",
     "(k: 'Nothing') -> None": "'k' has the hint Nothing, which cannot be evaluated (name 'Nothing' is",
     "(k: int = 'a') -> None": "'k' has a default that is not of its hint: 'a' is not a value for",
     '(x: Tensor["k"], k: int) -> None': "'k' is an attr that the input 'x' determines; take it out",
@@ -208,5 +208,7 @@ def test_a_decorated_function_is_read_in_its_own_module():
 
 
 def test_the_name_of_an_op_of_the_catalogue():
-    with pytest.raises(AlreadyExistsError, match=r"name the op otherwise: @op\(name='MyAdd'\)"):
+    with pytest.raises(
+        AlreadyExistsError, match=r"give the op its name, as in @op\(name='MyAdd'\)"
+    ):
         exec(textwrap.dedent(f"{IMPORTS}\n@opkernel.op\ndef add(k: int) -> None: ..."), {})

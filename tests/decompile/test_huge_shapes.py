@@ -93,5 +93,5 @@ def check_printed(result: Result) -> None:
 def test_few_rows_without_elements_are_written() -> None:
     rows = Result("y:0", DataType.DT_FLOAT, np.zeros((2, 0, 5), np.float32)).as_json()
     assert rows == {"dtype": "float32", "shape": [2, 0, 5], "value": [[], []]}
-    with pytest.raises(InvalidArgumentError, match="1099511627776 rows"):
+    with pytest.raises(InvalidArgumentError, match="1099511627776 empty rows"):
         Result("y:0", DataType.DT_FLOAT, np.zeros((2**40, 0), np.float32)).as_json()

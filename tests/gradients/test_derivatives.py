@@ -80,7 +80,7 @@ def test_gradients_are_added_one_by_one_if_asked_for(graph):
     (dx,) = opkernel.gradients(y, x, aggregation_method="experimental_tree")
     assert run(dx) == 8
     assert [len(op.inputs) for op in graph.get_operations() if op.type == "AddN"] == [2, 2, 2]
-    with pytest.raises(ValueError, match="aggregation_method 'sorted'"):
+    with pytest.raises(ValueError, match=r"aggregation_method must be one of .*, not 'sorted'"):
         opkernel.gradients(y, x, aggregation_method="sorted")
 
 
@@ -94,7 +94,7 @@ def test_complex_results_need_grad_ys(graph):
 
 def test_grad_ys_have_to_fit(graph):
     x = opkernel.constant([1.0])
-    with pytest.raises(InvalidArgumentError, match="2 grad_ys are given for 1 ys"):
+    with pytest.raises(InvalidArgumentError, match="grad_ys has 2 gradients for 1 ys"):
         opkernel.gradients(x, x, grad_ys=[x, x])
     weight = opkernel.constant([1j], opkernel.complex64)
     with pytest.raises(InvalidArgumentError, match=r"complex64 .* float"):
@@ -115,7 +115,7 @@ def test_tensors_are_of_one_graph(graph):
         y = opkernel.constant([1.0])
     with pytest.raises(InvalidArgumentError, match="not an element of this graph"):
         opkernel.gradients(y, x)
-    with pytest.raises(TypeError, match="xs are tensors of a graph, not int"):
+    with pytest.raises(TypeError, match="xs must be tensors of a graph, not 1"):
         opkernel.gradients(x, 1)
 
 

@@ -149,3 +149,28 @@ def test_the_room_is_the_function_whatever_is_asked_for_first(first):
         [sys.executable, "-c", program], capture_output=True, text=True, check=True
     )
     assert run.stdout == "6.0\n"
+
+
+def test_a_misspelt_name_is_told_when_the_gradient_is_asked_for():
+    op = opkernel.register_op(
+        "DoubleForGradients", inputs=["x: float"], outputs=["y: float"], shape_fn=unchanged_shape
+    )
+    register_gradient("DuobleForGradients")(lambda op, grad: grad)
+    assert registry.gradients_of_no_op()["DuobleForGradients"] == __name__
+    hint = "; one is registered for DuobleForGradients, which is no op"
+    with pytest.raises(NotFoundError, match=f"No gradient defined for op: {op.name}{hint}"):
+        look_up_gradient(op.name)
+    with Graph().as_default() as graph:
+        x = opkernel.constant(1.0)
+        y = graph.create_op(op.name, [x], name="y").outputs[0]
+        with pytest.raises(NotFoundError, match=rf"'y' \(op type: {op.name}\){hint}: register"):
+            opkernel.gradients(y, x)
+
+
+def test_a_gradient_may_come_before_its_op():
+    register_gradient("OpThatComesLater")(lambda op, grad: grad)
+    assert "OpThatComesLater" in registry.gradients_of_no_op()
+    opkernel.register_op(
+        "OpThatComesLater", inputs=["x: float"], outputs=["y: float"], shape_fn=unchanged_shape
+    )
+    assert "OpThatComesLater" not in registry.gradients_of_no_op()

@@ -20,7 +20,7 @@ KEPT: dict[tuple[int, ...], Any] = {}
 UNCLAIMED, CLAIMED = KernelContract(), KernelContract(outputs_as_declared=True)
 MUST_BE_NEW = (
     'its contract does not say may_alias, its registration does not say kind="view": it must '
-    "give new memory"
+    "give new memory, such as a copy"
 )
 WRITES = "read-only; it must declare forwarding (forwards_inputs), or copy"
 

@@ -2,6 +2,7 @@
 
 import gc
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import pytest
@@ -20,6 +21,7 @@ from opkernel.kernel import (
     lookup_resources,
     make_ref_counting_handle,
     make_resource_handle,
+    tensor_of_handle,
     validate_type,
 )
 from opkernel.proto import ResourceHandleProto
@@ -211,8 +213,33 @@ def test_the_handle_in_an_input(ctx: Context) -> None:
     assert handle_from_input(tensor) is handle
     with pytest.raises(InvalidArgumentError, match="Empty resource handle"):
         handle_from_input(np.empty(0, object))
-    with pytest.raises(InvalidArgumentError, match="Expected a resource handle, got bytes"):
+    with pytest.raises(InvalidArgumentError, match="Expected a resource handle, got b'x'"):
         handle_from_input(np.array([b"x"], object))
+    with pytest.raises(InvalidArgumentError, match="resource handles is an array, not 3"):
+        handle_from_input(3)  # type: ignore[arg-type]  # no array
+
+
+def test_a_tensor_of_handles_is_no_handle(ctx: Context) -> None:
+    tensor: Any = tensor_of_handle(handle_in(ctx))
+    for attempt in (
+        lambda: lookup_resource(ctx, tensor, Stub),
+        lambda: lookup_or_create_resource(ctx, tensor, Stub, Stub),
+        lambda: create_resource(ctx, tensor, Stub()),
+        lambda: delete_resource(ctx, tensor),
+        lambda: validate_type(tensor, Stub),
+    ):
+        with pytest.raises(
+            InvalidArgumentError,
+            match=r"a resource handle, got <ndarray of ResourceHandle.*>: handle_from_input gives the handle",
+        ):
+            attempt()
+
+
+def test_only_resources_are_created(ctx: Context) -> None:
+    with pytest.raises(
+        InvalidArgumentError, match=r"3 is no resource: .* derive from ResourceBase"
+    ):
+        create_resource(ctx, handle_in(ctx), 3)  # type: ignore[arg-type]  # no resource
 
 
 def test_handles_as_text() -> None:

@@ -284,7 +284,7 @@ class TestLookupOrCreate:
         def creator() -> Resource:
             return manager.lookup_or_create("foo", "bar", Resource, creator)
 
-        with pytest.raises(InternalError, match="asks for it"):
+        with pytest.raises(InternalError, match="asks for what it is to make"):
             manager.lookup_or_create("foo", "bar", Resource, creator)
 
 

@@ -17,7 +17,10 @@ from opkernel.cli.library import import_library
 from opkernel.cli.output import counted, echo, json_option, one_line, print_json, print_text
 from opkernel.cli.registered import find_op, no_such_op
 from opkernel.errors import InvalidArgumentError, OpError
+from opkernel.gradients.registry import gradients_of_no_op
 from opkernel.kernel import global_kernel_registry
+from opkernel.messages import perhaps
+from opkernel.opdef import global_op_registry
 from opkernel.ops.loader import load_all_ops
 
 if TYPE_CHECKING:
@@ -83,6 +86,7 @@ def check_ops(
         print_json([_row(report) for report in reports])
     else:
         _print_sum(reports)
+        _print_gradients_of_no_op(names)
     if any(r.failure for r in reports) or not any(r.ran for r in reports):
         raise click.exceptions.Exit(1)
 
@@ -115,8 +119,7 @@ def _matching(pattern: str) -> Iterable[str]:
 
 def _ops_with_kernels(modules: Sequence[str]) -> Iterable[str]:
     for registration in global_kernel_registry().registrations():
-        owner = registration.owner
-        if any(owner == module or owner.startswith(f"{module}.") for module in modules):
+        if _is_within(registration.owner, modules):
             yield registration.kernel_def.op
 
 
@@ -163,6 +166,21 @@ def _print_sum(reports: Sequence[OpReport]) -> None:
     counts = {"passed": "passed", "failed": "failed", "untested": "not tested"}
     parts = [f"{kinds.count(kind):,} {text}" for kind, text in counts.items() if kind in kinds]
     print_text(f"{counted(len(reports), 'op')}: {', '.join(parts)}")
+
+
+def _print_gradients_of_no_op(modules: Sequence[str]) -> None:
+    """Tell of gradients whose names are misspelt, as it may be."""
+    for name, owner in sorted(gradients_of_no_op().items()):
+        if _is_within(owner, modules):
+            hint = perhaps(name, global_op_registry().names())
+            print_text(
+                f"Note: {owner} registers a gradient for {one_line(name)}, which is no op{hint}. Only "
+                f"nodes with the attr _gradient_op_type = {one_line(name)!r} get it."
+            )
+
+
+def _is_within(owner: str, modules: Sequence[str]) -> bool:
+    return any(owner == module or owner.startswith(f"{module}.") for module in modules)
 
 
 def _status(report: OpReport) -> str:

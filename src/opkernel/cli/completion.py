@@ -130,7 +130,7 @@ def _model(ctx: click.Context) -> Model | None:
 
 
 def _nodes(ctx: click.Context, *, in_functions: bool = True) -> Iterator[tuple[str, str]]:
-    """The nodes of the model of a command line and their ops; none where there is none to be read."""
+    """The nodes of the model of a command line, and their ops; none if no model can be read."""
     model = _model(ctx)
     if model is None:
         return

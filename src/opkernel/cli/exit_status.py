@@ -59,7 +59,7 @@ class Commands(click.Group):
         self._prepare = prepare
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        """The command of a name; None where there is none."""
+        """The command of a name; None if there is no such command."""
         module = self._modules.get(cmd_name)
         if module is None:
             return None

@@ -59,8 +59,7 @@ def find(reference: str, file: Path) -> GitTree:
     place = _git(file.parent, "rev-parse", "--show-toplevel")
     if place.returncode:
         raise WrongUse(
-            f"'{reference}' is no file, and {file.parent} is in no git repository of which it "
-            "could be a reference"
+            f"'{reference}' is neither a file nor a git reference: {file.parent} is in no git repository"
         )
     root = Path(os.fsdecode(place.stdout).rstrip("\n")).resolve()
     name = reference if not reference.startswith("-") else ""  # git takes it for an option

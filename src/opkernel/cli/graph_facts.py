@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from opkernel.cli.refusals import refusals
-from opkernel.cli.signature import graph_inputs, graph_outputs
+from opkernel.cli.signature import graph_outputs, split_by_need
 from opkernel.device.device_factory import device_types
 from opkernel.errors import NotFoundError, OpError
 from opkernel.graph import Graph, GraphShapes, Tensor
@@ -26,12 +26,14 @@ def graph_facts(graph: Graph) -> dict[str, Any]:
     nodes = [*_nodes(graph)]
     shapes, contradiction = _shapes(graph)
     refused = refusals(graph, nodes)
+    inputs, unused = split_by_need(graph)
     return {
         "producer": graph.graph_def_versions.producer,
         "nodes": len(graph.get_operations()),
         "functions": len(graph.function_library),
         "weight_bytes": sum(_constant_bytes(node) for node in nodes if node.op == "Const"),
-        "inputs": [_described(tensor, shapes) for tensor in graph_inputs(graph)],
+        "inputs": [_described(tensor, shapes) for tensor in inputs],
+        **({"unused_inputs": [_described(t, shapes) for t in unused]} if unused else {}),
         "outputs": [_described(tensor, shapes) for tensor in graph_outputs(graph)],
         "ops": dict(Counter(node.op for node in nodes).most_common()),
         "not_runnable": not_runnable(graph, nodes),

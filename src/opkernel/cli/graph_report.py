@@ -20,6 +20,12 @@ from opkernel.types import PartialTensorShape
 
 __all__ = ["print_graph", "print_ops", "print_runnable", "show_ops"]
 
+_TENSORS = {
+    "inputs": "Inputs",
+    "unused_inputs": "Inputs that no output needs",
+    "outputs": "Outputs",
+}
+
 
 def print_graph(facts: dict[str, Any]) -> None:
     """Print the facts of a graph for people."""
@@ -30,12 +36,12 @@ def print_graph(facts: dict[str, Any]) -> None:
         f"{counted(facts['nodes'], 'node')}, {counted(facts['functions'], 'function')}, "
         f"{size_text(facts['weight_bytes'])} of weights, producer version {facts['producer']}"
     )
-    for what in ("inputs", "outputs") if is_graph else ():
+    for what in filter(facts.__contains__, _TENSORS):
         rows = [
             (t["name"], t["dtype"], shape_text(PartialTensorShape(t["shape"]))) for t in facts[what]
         ]
         echo()
-        print_table(what.capitalize(), ("tensor", "type", "shape"), rows)
+        print_table(_TENSORS[what], ("tensor", "type", "shape"), rows)
     echo()
     print_ops(facts)
     if "contradiction" in facts:

@@ -64,7 +64,7 @@ class InputFileType(click.Path):
 
 
 def input_file(text: str) -> InputFile | None:
-    """The file of a path, or standard input; None where there is no such file."""
+    """The file of a path, or standard input; None if there is no such file."""
     is_file = text == STANDARD_INPUT or (os.path.exists(text) and not os.path.isdir(text))
     return InputFile(text) if is_file else None
 

@@ -33,7 +33,7 @@ _UNITS = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
 _SIZE = re.compile(r"(\d+(?:\.\d+)?)([KMGT]?)(?:i?B)?", re.IGNORECASE)
 _MOST_BYTES = 1 << 60
 _SLACK_BYTES = 512 << 20
-"""The memory that a process may take beside tensors: modules still to be loaded, stacks, messages."""
+"""The memory that a process may take beside tensors: modules that it loads later, stacks, messages."""
 
 
 def _seconds(ctx: click.Context, param: click.Parameter, value: float | None) -> float | None:

@@ -1,4 +1,4 @@
-"""`opkernel new`: a package with an op of one's own, ready to be installed and tested."""
+"""`opkernel new`: a package with an op of one's own, ready to install and to test."""
 
 import importlib.util
 import keyword

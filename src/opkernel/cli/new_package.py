@@ -1,4 +1,4 @@
-"""The files of a new kernel library, for `opkernel new`; `$` marks what is filled in."""
+"""The files of a new kernel library, for `opkernel new`; `$` marks the places to fill in."""
 
 from collections.abc import Iterator
 from pathlib import PurePosixPath

@@ -55,7 +55,7 @@ def _sizes(tensor: Tensor, shapes: Mapping[Tensor, PartialTensorShape]) -> tuple
     shape = tensor.shape.merge_with(shapes.get(tensor, PartialTensorShape(None)))
     if shape.rank is None:
         raise WrongUse(
-            f"--random: nothing is known of the shape of {tensor.name}; give it as "
+            f"--random: the shape of {tensor.name} is not known; give it as "
             f"--input {tensor.name.removesuffix(':0')}:2,3"
         )
     return check_allocation([1 if size is None else size for size in shape.as_list()], tensor.dtype)
@@ -67,7 +67,9 @@ def _drawn(
     dtype = tensor.dtype.base
     is_text = dtype is DataType.DT_STRING
     if dtype is DataType.DT_INVALID or (dtype.numpy_dtype.kind == "O" and not is_text):
-        raise WrongUse(f"--random: no {dtype.tf_name} can be drawn, which {tensor.name} wants")
+        raise WrongUse(
+            f"--random: {tensor.name} is of type {dtype.tf_name}, of which no value can be drawn"
+        )
     shape = _sizes(tensor, shapes)
     if is_text:
         letters = random.integers(ord("a"), ord("z") + 1, (*shape, _WORD_LENGTH), np.uint8)

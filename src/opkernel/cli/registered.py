@@ -10,7 +10,7 @@ __all__ = ["find_op", "listed_values", "no_such_op", "value_text"]
 
 
 def find_op(name: str) -> OpDef | None:
-    """The op of a name; None where there is none."""
+    """The op of a name; None if there is no such op."""
     try:
         return global_op_registry().look_up_op_def(name)
     except NotFoundError:

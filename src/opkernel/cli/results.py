@@ -65,8 +65,8 @@ class Result:
         rows = math.prod(shape[: shape.index(0)]) if 0 in shape else 0
         if rows > _MAX_EMPTY_ROWS:
             raise InvalidArgumentError(
-                f"{self.name} has {rows} rows without elements, which is more than JSON may spell "
-                f"out: its shape is {TensorShape(shape)}"
+                f"{self.name} has the shape {TensorShape(shape)}: its {rows} empty rows are too many "
+                "to print as JSON"
             )
         return {"dtype": self.dtype.tf_name, "shape": shape, "value": _json(self._plain())}
 

@@ -30,6 +30,7 @@ __all__ = [
     "graph_inputs",
     "graph_outputs",
     "interface_of",
+    "split_by_need",
 ]
 
 Element = Tensor | Operation
@@ -69,6 +70,26 @@ def graph_outputs(graph: Graph) -> list[Tensor]:
     return [tensor for op in ends for tensor in op.outputs]
 
 
+def split_by_need(graph: Graph) -> tuple[list[Tensor], list[Tensor]]:
+    """The inputs that an output or an operation without outputs needs, and the other inputs.
+
+    Arguments of a function's body count as needed, and so do all inputs of a graph without outputs.
+    """
+    inputs, outputs = graph_inputs(graph), graph_outputs(graph)
+    if not outputs:
+        return inputs, []
+    waiting = [tensor.op for tensor in outputs]
+    waiting += [op for op in graph.get_operations() if not op.outputs and op.type not in RETVAL_OPS]
+    waiting += [tensor.op for tensor in inputs if tensor.op.type in ARG_OPS]
+    needed = set(waiting)
+    while waiting:
+        op = waiting.pop()
+        new = {*[tensor.op for tensor in op.inputs], *op.control_inputs} - needed
+        needed |= new
+        waiting += new
+    return [t for t in inputs if t.op in needed], [t for t in inputs if t.op not in needed]
+
+
 def _by_index(operations: Iterable[Operation], ops: Collection[str]) -> list[Operation]:
     """The operations of such ops, which are numbered."""
     found = [op for op in operations if op.type in ops]
@@ -82,7 +103,7 @@ def _outside_loops(ends: list[Operation]) -> list[Operation]:
     try:
         frames = control_flow_info(prune_and_order((), ends, ()), Needs(()))
     except OpError:
-        return ends  # a step says what is wrong
+        return ends  # a step tells the error
     return [
         op
         for op in ends
@@ -98,7 +119,7 @@ def _outside_branches(ends: list[Operation]) -> list[Operation]:
     try:
         order = prune_and_order((), ends, ())
     except OpError:
-        return ends  # a step says what is wrong
+        return ends  # a step tells the error
     within: dict[Operation, frozenset[tuple[Operation, int]]] = {}
     for op in order:
         join = frozenset.intersection if op.type in MERGE_OPS else frozenset.union
@@ -140,7 +161,10 @@ def find_fetches(graph: Graph, names: Sequence[str]) -> list[Tensor | Operation]
 def check_ops_registered(graph: Graph) -> None:
     """Raise UnregisteredOpError for a graph with nodes whose ops are not known."""
     operations = graph.get_operations()
-    unknown = {op.type: op.name for op in operations if op.signature.registration is None}
+    unknown: dict[str, str] = {}
+    for op in operations:
+        if op.signature.registration is None:
+            unknown.setdefault(op.type, op.name)
     if unknown:
         each = (f"{op_type} (node {name!r})" for op_type, name in unknown.items())
         raise UnregisteredOpError(f"The graph has ops that are not registered: {abridged(each)}")

@@ -1,4 +1,4 @@
-"""How text and tables fit the width of a terminal: pure functions, of text that is fit to be printed.
+"""How text and tables fit the width of a terminal: pure functions of printable text.
 
 A column gives way from the widest down: its cells break behind `/`, commas and spaces. Numbers and columns
 that are to be whole do not break; a long name in the first of these stands on a line of its own. Where even

@@ -76,7 +76,7 @@ class CustomOp(Generic[_P, _R]):
 
     @property
     def op_def(self) -> OpDef:
-        """The op's declaration; shared, and not to be changed."""
+        """The op's declaration, for reading only: it is shared."""
         return self.handle.op_def
 
     def __call__(self, *args: _P.args, **kwargs: _P.kwargs) -> _R:
@@ -234,7 +234,7 @@ def _declare(
         )
     except AlreadyExistsError as error:
         raise AlreadyExistsError(
-            f"{error.message}; name the op otherwise: @op(name='My{name}')", op=name
+            f"{error.message}: give the op its name, as in @op(name='My{name}')", op=name
         ) from None
 
 

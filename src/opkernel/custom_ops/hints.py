@@ -153,8 +153,8 @@ def attr_hint(hint: Any) -> AttrHint:
                 return AttrHint(kind)
     if type(None) in get_args(hint):
         raise InvalidArgumentError(
-            f"has the hint {hint}, which allows None as no attr does; give the attr a default of its type"
+            f"has the hint {hint}, but an attr is never None; give the attr a default of its type"
         )
     raise InvalidArgumentError(
-        f"has the hint {hint!r}, which is neither that of a tensor, Tensor['T'], nor that of an attr: {_ATTRS}"
+        f"has the hint {hint!r}; a tensor has a hint such as Tensor['T'], and an attr one of {_ATTRS}"
     )

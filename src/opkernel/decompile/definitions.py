@@ -170,6 +170,6 @@ class NumpyDefinitions(Definitions):
 
 
 def _snake_case(op: str) -> str:
-    """The name of an op as that of a Python function: `batch_mat_mul_v2` of BatchMatMulV2."""
+    """The name of an op as a Python function has it: `batch_mat_mul_v2` of BatchMatMulV2."""
     words = re.sub(r"(?<=[a-z0-9])(?=[A-Z][a-z])|(?<=[a-z])(?=[A-Z])", "_", op)
     return words.lower()

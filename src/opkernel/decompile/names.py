@@ -17,7 +17,7 @@ from opkernel.runtime.plan import names
 __all__ = ["Names", "Path", "argument", "path_of"]
 
 _Key = TypeVar("_Key", bound=Hashable)
-_LONG = 24  # what is longer, and has no components, is shortened by words
+_LONG = 24  # a longer name without components is shortened by words
 _MOST_COMPONENTS = 4  # of a short name, but for the first
 
 
@@ -47,7 +47,7 @@ class Names(names.Names):
     """Gives out names that nothing else has."""
 
     def inside(self) -> Names:
-        """The names of a function that stands in what has these."""
+        """The names of a function that stands in a module with these names."""
         return Names(self.taken)
 
     def short(self, paths: Mapping[_Key, Path]) -> dict[_Key, str]:

@@ -28,7 +28,7 @@ __all__ = ["NumpyKernel", "NumpyKernels", "name_in_numpy"]
 
 
 class NumpyKernels(KernelCache):
-    """Gives kernels of NumPy functions in the places of those of the catalogue.
+    """Gives kernels of NumPy functions in place of the catalogue's kernels.
 
     Args:
         missing: takes the ops that have none, each with the reason.

@@ -1,4 +1,4 @@
-"""The functions of plans as those of a program, still as trees.
+"""The functions of plans as functions of a program, still as trees.
 
 Names are the program's. Calls of If, Case and While become statements of these kinds, and what only a
 session needs goes: checks, and in programs of NumPy alone what makes memory free.

@@ -55,7 +55,7 @@ allocation_policy = _policy.get
 
 @contextmanager
 def under_budget(budget: Budget) -> Iterator[Budget]:
-    """Within the block, this thread works under a budget, which is asked for all that it allocates."""
+    """Within the block, this thread works under a budget, which every allocation asks."""
     unasked, allocator = _policy.get()
     token = _policy.set((unasked if budget.memory_limit_bytes is None else 0, allocator))
     try:
@@ -104,7 +104,7 @@ def check_allocation(shape: Iterable[int], dtype: DataType) -> tuple[int, ...]:
         raise InvalidArgumentError(f"Shape {list(sizes)} would have more than 2**63 - 1 elements")
     if 0 in sizes and counted * dtype.numpy_dtype.itemsize > _MAX_ELEMENTS:
         raise InvalidArgumentError(
-            f"NumPy has no arrays of shape {list(sizes)}, empty ones neither"
+            f"NumPy has no array of shape {list(sizes)}, though it would be empty"
         )
     size_bytes = prod(sizes) * dtype.numpy_dtype.itemsize
     limit = _policy.get()[0]

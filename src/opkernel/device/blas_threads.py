@@ -1,7 +1,7 @@
-"""The threads that NumPy's BLAS starts of itself, and how to have it start none.
+"""The threads that NumPy's BLAS starts by itself, and how to keep it from starting any.
 
-OpenBLAS waits for its threads by spinning: where something else runs on one of the processors, a
-product on all of them takes 5 to 20 times as long as on one. Kernels share matrix products out among
+OpenBLAS waits for its threads by spinning. If something else runs on one of the processors, a product
+on all of them takes 5 to 20 times as long as on one. Kernels therefore share matrix products out among
 threads of their own (`shard`), and hold BLAS to the calling thread meanwhile.
 """
 

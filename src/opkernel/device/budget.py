@@ -1,9 +1,9 @@
 """Budget: the memory and the time that a command, a session or a step may take.
 
-A budget belongs to the thread that works under it, and to the threads that it hands work to. Code asks
-before it takes memory whose size the data decides (`check_allocation`, and the decoding of tensors).
-Arrays that outlive a kernel are counted until they are collected. Code that works for long asks now and
-then whether there is time left. Without a budget nothing is counted.
+A budget belongs to the thread that works under it, and to the threads to which that thread hands work.
+Code asks the budget before it takes memory whose size the data decides (`check_allocation`, and the
+decoding of tensors). Arrays that outlive a kernel count until they are collected. Code that works for
+long asks now and then whether time is left. Without a budget nothing is counted.
 """
 
 from __future__ import annotations
@@ -131,7 +131,9 @@ class Budget:
             if budget._work is not None:
                 budget._work -= work
                 if budget._work < 0:
-                    raise ResourceExhaustedError("This takes more work than is worth it beforehand")
+                    raise ResourceExhaustedError(
+                        "The work is more than the budget for work in advance"
+                    )
             budget = budget._outer
 
     def check_time(self, doing: str, name: str = "") -> None:
@@ -159,7 +161,7 @@ def owner_of(array: Any) -> np.ndarray[Any, Any] | None:
 _current: ContextVar[Budget | None] = ContextVar("budget", default=None)
 
 current_budget = _current.get
-"""The budget that this thread works under; None where there is none."""
+"""The budget that this thread works under; None without a budget."""
 
 
 @contextmanager

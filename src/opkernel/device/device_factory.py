@@ -149,7 +149,7 @@ def device_factory(device_type: str) -> DeviceFactory:
     if device_type not in _factories:
         there = ", ".join(device_types())
         raise NotFoundError(
-            f"No device factory is registered for '{device_type}'; there are: {there}"
+            f"No device factory is registered for '{device_type}'; registered are: {there}"
         )
     return _factories[device_type].factory
 
@@ -173,8 +173,8 @@ def check_device_type(device_type: str, subject: str) -> None:
             else f"known are {', '.join(known)}"
         )
         raise InvalidArgumentError(
-            f"{subject} is for devices of type '{device_type}', which no factory makes; {hint}; a type of "
-            "your own is registered before its kernels: register_device_factory(...)"
+            f"{subject} is for devices of type '{device_type}', which no factory makes; {hint}; register a "
+            "type of your own with register_device_factory(...) before its kernels"
         )
 
 

@@ -1,26 +1,25 @@
-"""Ownership of arrays: who may write where. The rules stand here; others ask.
+"""Ownership of arrays: who may write where. The rules stand here, and all other code asks.
 
 An array belongs to all who can see it, and is not written to. There are three exceptions:
 
-1. **The maker of an array**, until the array is handed on: a kernel writes to arrays that it has allocated,
-   and to its `out`. It never touches an array again that it has returned.
+1. **The maker of an array**, until it hands the array on: a kernel writes to arrays that it has allocated,
+   and to its `out`. A kernel never touches an array again after it has returned the array.
 2. **A plan, by liveness** (`runtime/plan/forwarding.py`). A plan knows who reads its locals. An
-   element-wise function may write its result over an operand that dies there, where a kernel that
-   claims to give new memory made the operand, and nothing but such functions has read it. Nothing is
-   counted, so this holds on every Python.
-3. **The holder of the only reference** (`others`): of a context's inputs, for kernels that claim
-   `forwards_inputs` (`kernel/context/forwarding.py`); of the operands that die in a group of
-   element-wise nodes (`runtime/plan/elementwise/tiled.py`); of the array of a variable
-   (`ops/variables/shared_tensor.py`); of a dead array that is remembered to be given out again
-   (`recycling`). A view has a reference to the array whose memory it shows. Only a whole array is
-   taken over: one that owns its memory, has its elements side by side, and may be written to
-   (`is_whole`).
+   element-wise function may write its result over an operand that dies there. The operand must come from
+   a kernel that claims to give new memory, and only element-wise functions may have read it. Nothing is
+   counted, so this rule holds on every Python.
+3. **The holder of the only reference** (`others`). Four may hold it: a kernel that claims `forwards_inputs`,
+   to an input (`kernel/context/forwarding.py`); a group of element-wise nodes, to an operand that dies there
+   (`runtime/plan/elementwise/tiled.py`); a variable, to its array (`ops/variables/shared_tensor.py`); and
+   `recycling`, to a dead array that it gives out again. A view has a reference to the array whose memory it
+   shows. Only a whole array is taken over: it owns its memory, has its elements side by side, and may be
+   written to (`is_whole`).
 
-Rule 3 asks `counts_mean_ownership` first. Without Python's lock counts are kept by each thread for
-itself, and some references are not counted. A tracer, profiler or debugger holds frames, and shows
-or keeps their contents. There counts prove no ownership: results are the same, in new memory.
-It is asked where all else allows to take over, a hundredth of what the new memory would cost, so that
-a debugger that is started within a step counts, too.
+Rule 3 asks `counts_mean_ownership` first. Without Python's lock, each thread keeps counts for itself,
+and some references are not counted. A tracer, profiler or debugger holds frames, and shows or keeps their
+contents. In both cases counts prove no ownership: results are the same, in new memory. The question comes
+last, when all else allows to take over, so that a debugger that starts within a step counts, too. It
+costs a hundredth of the new memory.
 """
 
 from __future__ import annotations

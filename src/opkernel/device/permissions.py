@@ -1,7 +1,8 @@
 """Permissions: which files a graph may read and write.
 
-A graph is data that may come from anybody, and its nodes name files. Each path is resolved first, links and
-`..` with it; then it has to lie in a directory, or be a file, that the caller named.
+A graph is data that may come from anybody, and its nodes name files. Each path is resolved first, with its
+links and `..`. The resolved path must be a file that the caller named, or lie in a directory that the
+caller named.
 """
 
 from __future__ import annotations
@@ -52,7 +53,7 @@ class Permissions:
         return self._write
 
     def check_read(self, path: str | bytes) -> str:
-        """The path, resolved: what is to be opened for reading.
+        """The resolved path, which the caller opens for reading.
 
         Raises:
             PermissionDeniedError: it may not be read.
@@ -61,7 +62,7 @@ class Permissions:
         return self._checked(path, self._read, "read")
 
     def check_write(self, path: str | bytes) -> str:
-        """The path, resolved: what is to be opened for writing, made or deleted.
+        """The resolved path, which the caller opens for writing, makes or deletes.
 
         Raises:
             PermissionDeniedError: it may not be written.
@@ -76,9 +77,10 @@ class Permissions:
         return Permissions((*self._read, *paths), self._write)
 
     def joined(self, other: Permissions) -> Permissions:
-        """Those of a function that calls graphs with these and with other permissions.
+        """The permissions of a function that calls graphs with these and with other permissions.
 
-        The caller's own code may do no more than what it calls; graphs may do what any of them may.
+        The caller's own code may do no more than the graphs that it calls; a graph may do what any of the
+        permissions allows.
         """
         if self is OWN_CODE or other is OWN_CODE:
             return other if self is OWN_CODE else self
@@ -110,7 +112,7 @@ class Permissions:
 
 
 class _All(Permissions):
-    """The permissions of Python code: what it could do without opkernel, it may do with opkernel."""
+    """The permissions of Python code: all files, as without opkernel."""
 
     __slots__ = ()
 

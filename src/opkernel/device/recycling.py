@@ -1,11 +1,11 @@
 """Memory of dead results for new ones: fresh pages cost more than most arithmetic.
 
-The system takes the memory of large arrays back when they die, and clears every page that it gives
-out again; a virtual machine may even have to get it from its host. So arrays from `recycled` are
-remembered, and an array without other references, even by a view, is given out again.
+The system takes back the memory of large arrays when they die, and clears every page that it gives out
+again. A virtual machine may even have to get the page from its host. So `recycled` remembers its arrays,
+and gives out again an array to which nobody else, not even a view, has a reference.
 
-All remembered arrays, even the ones in use, have `_MAX_BYTES` at most. They are forgotten when a
-session is closed, and when kernels have had no work for a while (`intra_op`).
+The remembered arrays, with those in use, take `_MAX_BYTES` at most. They are forgotten when a session is
+closed, and when kernels have had no work for a while (`intra_op`).
 """
 
 from __future__ import annotations

@@ -285,7 +285,7 @@ class ScopedAllocatorMgr:
         self._lock = threading.Lock()
 
     def get_container(self, step_id: int) -> ScopedAllocatorContainer:
-        """The scoped allocators of a step; new where there are none yet."""
+        """The scoped allocators of a step, which are made at the first request."""
         with self._lock:
             found = self._containers.get(step_id)
             if found is None:

@@ -28,7 +28,7 @@ _LEGEND = {
 
 
 def html_page(graph: Graph, title: str, seconds: Mapping[str, float] | None = None) -> str:
-    """A page with the drawing of a graph, to be searched, with shapes, kernels and times.
+    """A page with the drawing of a graph and a search, with shapes, kernels and times.
 
     Args:
         graph: the graph.

@@ -44,7 +44,7 @@ class Accumulation:
         """With a method of `AGGREGATION_METHODS`; ValueError if there is no such method."""
         if method not in AGGREGATION_METHODS:
             raise ValueError(
-                f"Invalid aggregation_method {shown(method)}: it is one of {list(AGGREGATION_METHODS)}"
+                f"aggregation_method must be one of {list(AGGREGATION_METHODS)}, not {shown(method)}"
             )
         self._add = AGGREGATION_METHODS[method]
         self._gradients: dict[Tensor, list[Gradient]] = {}

@@ -116,7 +116,9 @@ class _Backpropagation:
                     if not self._pending[source]:
                         ready.append(source)
         if done < len(between):
-            raise UnimplementedError("Gradients do not pass operations that depend on each other")
+            raise UnimplementedError(
+                "Gradients cannot pass through operations that depend on each other in a cycle"
+            )
         return [self._found.total(x) for x in self._xs]
 
     def _pass(self, op: Unit) -> None:

@@ -18,6 +18,7 @@ from opkernel.gradients.tensors import gradient_dtype, ones_like, zeros_like
 from opkernel.graph import Graph, Tensor, constant
 from opkernel.graph.core.default_graph import graph_of_call
 from opkernel.graph.core.garbage_collection import paused_garbage_collection
+from opkernel.messages import shown
 from opkernel.types import DataType
 
 __all__ = ["gradients"]
@@ -70,7 +71,10 @@ def gradients(
         ValueError: an option is none of those named here.
     """
     if unconnected_gradients not in UNCONNECTED_GRADIENTS:
-        raise ValueError(f"unconnected_gradients is one of {UNCONNECTED_GRADIENTS}")
+        raise ValueError(
+            f"unconnected_gradients must be one of {UNCONNECTED_GRADIENTS}, "
+            f"not {shown(unconnected_gradients)}"
+        )
     targets = _tensors(ys, "ys")
     if not targets:
         return [None] * len(_as_list(xs))
@@ -106,7 +110,7 @@ def _tensors(values: Any, what: str) -> list[Tensor]:
         convert = getattr(value, "_as_graph_element", None)
         tensor = value if convert is None else convert()
         if not isinstance(tensor, Tensor):
-            raise TypeError(f"{what} are tensors of a graph, not {type(value).__name__}")
+            raise TypeError(f"{what} must be tensors of a graph, not {shown(value)}")
         tensors.append(tensor)
     return tensors
 
@@ -127,7 +131,9 @@ def _grad_ys(ys: Sequence[Tensor], given: Any) -> list[Gradient]:
     """The weight of each result."""
     weights = [None] * len(ys) if given is None else _as_list(given)
     if len(weights) != len(ys):
-        raise InvalidArgumentError(f"{len(weights)} grad_ys are given for {len(ys)} ys")
+        raise InvalidArgumentError(
+            f"grad_ys has {len(weights)} gradients for {len(ys)} ys; give one for each, or None"
+        )
     return [_grad_y(i, y, w) for i, (y, w) in enumerate(zip(ys, weights, strict=True))]
 
 
@@ -152,7 +158,7 @@ def _check_has_default(y: Tensor) -> None:
         )
     if not (y.dtype.is_floating or y.dtype.is_integer):
         raise InvalidArgumentError(
-            f"Gradients of '{y.name}' must set grad_ys: there are no ones of {y.dtype.string}"
+            f"Gradients of '{y.name}' must set grad_ys: type {y.dtype.string} has no ones to begin with"
         )
 
 
@@ -173,5 +179,5 @@ def _check_kind(y: Tensor, dtype: DataType) -> None:
         fits = own == dtype == DataType.DT_VARIANT
     if not fits:
         raise InvalidArgumentError(
-            f"Gradient type {dtype.string} does not go with '{y.name}', which is {own.string}"
+            f"Gradient type {dtype.string} does not fit '{y.name}', which is {own.string}"
         )

@@ -133,8 +133,8 @@ def _variable(enter: Operation) -> LoopVariable:
             exits = [op for s in switches for op in s.outputs[0].consumers() if op.type in EXIT_OPS]
             return LoopVariable(enter, merge, switches[0], backs[0].inputs[0], exits)
     raise UnimplementedError(
-        f"Gradients of a loop in which '{enter.name}' leads to no variable of the form Enter, Merge, "
-        f"Switch, NextIteration",
+        f"Gradients of the loop that '{enter.name}' enters are not implemented: a variable of a loop must "
+        "have the form Enter, Merge, Switch, NextIteration",
         node=enter.name,
         op=enter.type,
     )

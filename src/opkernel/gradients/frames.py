@@ -120,7 +120,8 @@ class Level:
         unit = self.unit(x.op)
         if unit is None or (isinstance(unit, FrameLoop) and x not in unit.outputs):
             raise UnimplementedError(
-                f"Gradients with respect to '{x.name}', which is in another loop than the results",
+                f"Gradients with respect to '{x.name}' are not implemented: it is in another loop than "
+                "the results",
                 node=x.op.name,
                 op=x.op.type,
             )

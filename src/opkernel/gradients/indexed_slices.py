@@ -76,7 +76,7 @@ class IndexedSlices:
         if self._dense is None:
             if self.dense_shape is None:
                 raise ValueError(
-                    f"IndexedSlices of '{self.name}' have no dense_shape, and so no dense tensor"
+                    f"IndexedSlices of '{self.name}' cannot become a dense tensor: they lack dense_shape"
                 )
             size = apply_op("StridedSlice", **_first_element(self.dense_shape))
             self._dense = apply_op(
@@ -97,7 +97,7 @@ Gradient = Tensor | IndexedSlices
 
 
 def as_dense(value: Any) -> Any:
-    """The dense tensor of IndexedSlices, also of those in a list; every other value as it is."""
+    """The dense tensor of IndexedSlices, also inside a list; every other value as it is."""
     if isinstance(value, IndexedSlices):
         return value.to_tensor()
     if isinstance(value, list | tuple):

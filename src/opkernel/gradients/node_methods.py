@@ -40,7 +40,7 @@ def _add_node(op_type: str, *inputs: Any, name: str | None = None, **attrs: Any)
     graph = graph_of_call(tensors_in(tensors)) or get_default_graph()
     declared = graph.function_library.look_up(op_type).op_def.input_arg
     if len(tensors) != len(declared):
-        raise TypeError(f"{op_type} takes {len(declared)} inputs, {len(tensors)} are given")
+        raise TypeError(f"{op_type} takes {len(declared)} inputs, not {len(tensors)}")
     return add_node(graph, op_type, name, tensors, attrs)
 
 

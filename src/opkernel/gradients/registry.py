@@ -24,7 +24,8 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 from opkernel.errors import AlreadyExistsError, NotFoundError
-from opkernel.opdef import OpHandle
+from opkernel.messages import like
+from opkernel.opdef import OpHandle, global_op_registry
 from opkernel.records import dataclass
 
 if TYPE_CHECKING:
@@ -34,9 +35,11 @@ __all__ = [
     "GradientFunction",
     "Gradients",
     "gradient_function_of",
+    "gradients_of_no_op",
     "has_gradient_entry",
     "is_of_catalogue",
     "look_up_gradient",
+    "misspelt",
     "no_gradient",
     "register_gradient",
     "why_not_derivative",
@@ -74,6 +77,7 @@ def register_gradient(
 
     Args:
         ops: the ops, or names that the attr `_gradient_op_type` of nodes may give.
+            A name may be registered before its op.
         not_derivative: why the gradient is on purpose not the derivative of the op's function, as
             where gradients pass a rounding unchanged; tests then do not compare the two.
 
@@ -108,7 +112,7 @@ def look_up_gradient(op_type: str) -> GradientFunction | None:
     """
     entry = _find(op_type)
     if entry is None:
-        raise NotFoundError(f"No gradient defined for op: {op_type}", op=op_type)
+        raise NotFoundError(f"No gradient defined for op: {op_type}{misspelt(op_type)}", op=op_type)
     return entry.function
 
 
@@ -130,8 +134,8 @@ def gradient_function_of(op: Operation) -> GradientFunction | None:
     entry = _find(name)
     if entry is None:
         raise NotFoundError(
-            f"No gradient defined for operation '{op.name}' (op type: {name}): register one with "
-            f"register_gradient({name!r}), or put a StopGradient node where no gradient is needed",
+            f"No gradient defined for operation '{op.name}' (op type: {name}){misspelt(name)}: "
+            f"register one with register_gradient({name!r}), or put a StopGradient node where no gradient is needed",
             node=op.name,
             op=op.type,
         )
@@ -141,6 +145,24 @@ def gradient_function_of(op: Operation) -> GradientFunction | None:
 def has_gradient_entry(op_type: str) -> bool:
     """Whether something is registered for an op, if only that it has no gradient."""
     return _find(op_type) is not None
+
+
+def gradients_of_no_op() -> dict[str, str]:
+    """The names, outside the catalogue, that have a gradient and that no op has, with the modules.
+
+    Such a name is misspelt, or its op is registered later, or the attr `_gradient_op_type` of nodes
+    gives it.
+    """
+    outside = {name: e.owner for name, e in _entries.items() if not _is_catalogue(e.owner)}
+    known = set(global_op_registry().names()) if outside else ()
+    return {name: owner for name, owner in outside.items() if name not in known}
+
+
+def misspelt(op_type: str) -> str:
+    """What to say of an op without gradient where a like name, which is no op's, has one."""
+    others = gradients_of_no_op()
+    near = like(op_type, others) if others else ""
+    return f"; one is registered for {near}, which is no op" if near else ""
 
 
 def why_not_derivative(op_type: str) -> str:

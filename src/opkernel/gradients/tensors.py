@@ -43,7 +43,7 @@ _LOOPS = ("While", "StatelessWhile")
 
 
 def is_trainable(tensor: Tensor) -> bool:
-    """Whether a tensor may have a gradient; a variant, whether what it is known to hold may."""
+    """Whether a tensor may have a gradient; for a variant, whether its known contents may."""
     dtype = tensor.dtype.base
     if dtype == DataType.DT_VARIANT:
         held = {entry.dtype for entry in held_by(tensor)}
@@ -88,7 +88,7 @@ def shape_of(tensor: Tensor) -> Tensor:
 
 
 def zeros_like(tensor: Tensor, dtype: DataType | None = None) -> Tensor:
-    """A gradient of zeros; `dtype` is that of a resource's, where it is not known what it holds."""
+    """A gradient of zeros; `dtype` is the type for a resource whose contents are not known."""
     zeros: Tensor
     if tensor.dtype == DataType.DT_RESOURCE:
         zeros = nodes.Fill(shape_of(tensor), constant(0, dtype or gradient_dtype(tensor)))

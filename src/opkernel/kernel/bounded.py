@@ -164,7 +164,7 @@ class _OutputSizes:
         self._known: dict[tuple[Any, ...], KnownOutputs] = {}
 
     def check(self, budget: Budget, inputs: Sequence[Any]) -> None:
-        """Raise where there is no time left, no memory for the outputs, or too much to be done."""
+        """Raise if no time is left, if the outputs need too much memory, or if the work is too much."""
         budget.check_time("running", self._kernel.name)
         known = self._of(inputs)
         if known.num_bytes:

@@ -26,28 +26,28 @@ class KernelContract:
     Executors rely on claims, the first seven. Hints, the last two, can change nothing but speed.
 
     Attributes:
-        outputs_as_declared: It gives as many outputs as its op declares, as arrays of the declared
-            types and the shapes that the shape function says, in new memory but for `may_alias`, and
-            leaves its inputs alone.
-        elementwise: A function with one output. The inputs are broadcast as NumPy broadcasts, each
-            element of the result depends on the elements at its place alone, whatever the ranks and
-            sizes, and the result is new memory. So it may be computed part by part.
-        same_shapes: It is elementwise where the inputs have one shape. Others it may refuse, or treat
-            otherwise.
-        takes_out: A function that takes the keyword `out`: an array of the result's shape and type,
-            which may be one of the inputs; it fills and returns that. Ufuncs need not say so.
+        outputs_as_declared: The kernel gives all outputs that its op declares, as arrays of the declared
+            types and of the shape function's shapes. They are in new memory but for `may_alias`. The
+            kernel leaves its inputs alone.
+        elementwise: The kernel is a function with one output. Inputs are broadcast as NumPy broadcasts
+            them. Each element of the result depends on the elements at its place alone, whatever the ranks
+            and sizes. The result is new memory. So executors may compute it part by part.
+        same_shapes: The kernel is elementwise where the inputs have one shape. It may refuse other inputs,
+            or treat them otherwise.
+        takes_out: The kernel is a function that takes the keyword `out`: an array of the result's shape and
+            type, which may be one of the inputs. The kernel fills and returns `out`. Ufuncs need not say so.
         may_alias: The pairs of an output and an input argument, by name, that may share memory; True
-            for all. What is not named is new memory. None: nothing is for a function, and all is for
-            a class, which may set an input as its output as in TensorFlow.
-        forwards_inputs: `compute` may take over buffers of inputs, the ones that `forward_input` gives
-            it and no others, and its outputs are the same then. The executor hands it the last
-            references to its inputs. A class may say so by its attribute `forwards_inputs`.
-        ignores_call: It asks its context neither for the `call_frame` nor for the `executor_type`, so that
-            calls of functions need no step of their own.
-        prepares: The input arguments, by name, whose values the kernel asks its provider to prepare
-            where they stay from step to step (`KernelProvider.prepared`).
-        expensive: Whether it is worth a thread of its own; None where executors are to guess.
-        releases_gil: Whether it gives up Python's lock while it works.
+            for all pairs. Other outputs are new memory. None means no pair for a function, and all pairs
+            for a class, which may set an input as its output as in TensorFlow.
+        forwards_inputs: `compute` may take over buffers of inputs: those that `forward_input` gives it, and
+            no others. Its outputs are the same then. The executor hands it the last references to its
+            inputs. A class may say so by its attribute `forwards_inputs`.
+        ignores_call: The kernel asks its context neither for the `call_frame` nor for the `executor_type`,
+            so that calls of functions need no step of their own.
+        prepares: The input arguments, by name, whose lasting values the kernel has its provider prepare
+            (`KernelProvider.prepared`).
+        expensive: Whether the kernel is worth a thread of its own; None where executors must guess.
+        releases_gil: Whether the kernel gives up Python's lock while it works.
     """
 
     outputs_as_declared: bool = False

@@ -3,11 +3,10 @@
     @register_kernel(MATMUL, device="CPU")
     def matmul(a, b, *, transpose_a, transpose_b): ...
 
-Positional parameters are the op's inputs in order, a list argument as one list; keyword-only ones
-are the attrs that the kernel wants, by name, read once when the kernel is constructed. Two more
-keywords are filled where asked for: `xp`, the array namespace of the device, and `construction`,
-the OpKernelConstruction itself. The result is the one output, or a tuple with one entry an output
-argument, a list argument as a list.
+Positional parameters are the op's inputs in order; a list argument is one list. Keyword-only parameters
+are attrs by name, which are read once, when the kernel is constructed. Two further keywords are filled
+in: `xp`, the array namespace of the device, and `construction`, the OpKernelConstruction itself. The
+result is the one output, or a tuple with an entry for each output argument; a list argument is a list.
 """
 
 import inspect
@@ -110,13 +109,14 @@ class FunctionKernelFactory:
         if fits and not wrong:
             return
         inputs = ", ".join(arg.name for arg in op_def.input_arg)
+        number = f"{expected} positional parameter{'' if expected == 1 else 's'}"
         raise InvalidArgumentError(
             f"{op_def.name}: the kernel {_described(self.function)} does not fit the op "
             f"{op_def.name}({inputs}; attrs {', '.join(sorted(attrs)) or 'none'}): "
             + (
                 f"the op has no attr {', '.join(map(repr, wrong))}"
                 if wrong
-                else f"it must take {expected} positional parameters, one for each input"
+                else f"it must take {number}, one for each input"
             )
         )
 
@@ -161,7 +161,7 @@ def _parameters(function: Callable[..., Any]) -> _Parameters | None:
 
 
 def _is_coroutine(function: Callable[..., Any]) -> bool:
-    """Whether the result of a call is to be awaited."""
+    """Whether the caller must await the result of a call."""
     while isinstance(function, partial):
         function = function.func
     if isinstance(function, np.ufunc):

@@ -1,8 +1,8 @@
 """Kernels whose outputs are slices of a scoped allocator's array, or stay in the memory of an input.
 
-Nodes say so by attrs, which TensorFlow's ScopedAllocatorOptimizer sets: `_scoped_allocator`, pairs of an
-output and a scope_id, and `_forward_input`, pairs of an input and an output. What a kernel does not allocate in
-its place is copied there, so that any kernel will do.
+Attrs of nodes ask for it. TensorFlow's ScopedAllocatorOptimizer sets them: `_scoped_allocator` has pairs of an
+output and a scope_id, `_forward_input` pairs of an input and an output. An output that its kernel does not
+allocate in this place is copied there, so that any kernel will do.
 
 Source: TensorFlow core/common_runtime/graph_view.cc, OpKernelContext::set_output in
 core/framework/op_kernel.cc.

@@ -125,7 +125,7 @@ def _tried(compute: _Compute, *arguments: Any, **options: Any) -> tuple[Any, str
 
 
 def _agree(actual: Any, expected: Any) -> bool:
-    """Whether tensors are the same but for rounding."""
+    """Whether tensors are the same except for rounding."""
     if actual is None or expected is None:
         return actual is expected
     a, b = np.asarray(actual), np.asarray(expected)

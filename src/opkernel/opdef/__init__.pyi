@@ -249,6 +249,7 @@ from opkernel.opdef.core.versions import (
     GRAPH_DEF_VERSION_MIN_PRODUCER as GRAPH_DEF_VERSION_MIN_PRODUCER,
 )
 from opkernel.opdef.shapes.inference_context import InferenceContext as InferenceContext
+from opkernel.opdef.shapes.run_shape_fn import UnsetOutputError as UnsetOutputError
 from opkernel.opdef.shapes.run_shape_fn import infer_call as infer_call
 from opkernel.opdef.shapes.run_shape_fn import run_shape_fn as run_shape_fn
 from opkernel.opdef.shapes.shape_algebra import ShapeAlgebra as ShapeAlgebra

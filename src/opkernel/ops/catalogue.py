@@ -10,7 +10,7 @@ __all__ = ["MODULE_OF_OP", "MODULE_OF_SHAPE_FN", "TRAITS_OF_OP", "entry"]
 
 MODULE_OF_OP: dict[str, str]
 MODULE_OF_SHAPE_FN: dict[str, str]
-"""The modules of ops that one registers; those of the shape functions of ops that are only declared."""
+"""The modules that register ops, and the modules with the shape functions of ops that are only declared."""
 
 TRAITS_OF_OP: dict[str, str]
 """The words of `OpTraits.words`; ops without any are missing."""
@@ -27,13 +27,13 @@ _lines = _read()
 
 
 def entry(op: str) -> tuple[str, str]:
-    """The module of an op or of its shape function, and its traits; empty where there are none."""
+    """The module of an op or of its shape function, and its traits; empty for an unknown op."""
     module, _, words = _lines.get(op, "").partition(" ")
     return module, words
 
 
 def __getattr__(name: str) -> dict[str, str]:
-    """The tables, for who goes through all ops."""
+    """The tables, for code that goes through all ops."""
     entries = {op: entry(op) for op in _lines} if name in __all__ else {}
     declared = {op for op, (module, _) in entries.items() if module.startswith("declared.")}
     if name == "TRAITS_OF_OP":

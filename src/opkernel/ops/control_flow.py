@@ -24,7 +24,7 @@ from opkernel.types import DataType
 
 
 def _pass_handle_data(c: InferenceContext, outputs: int) -> bool:
-    """Give the outputs what is known of the resources in input 0; whether anything is."""
+    """Give the outputs the known contents of the resources in input 0; returns whether any are known."""
     handles = c.input_handle_shapes_and_types(0)
     if handles is None:
         return False
@@ -68,7 +68,7 @@ def merge_shape(c: InferenceContext) -> None:
 
 
 def enter_shape(c: InferenceContext) -> None:
-    """Unknown, since a loop may change it; that of the input where it is a loop's constant."""
+    """Unknown, since a loop may change the shape; a constant of the loop keeps the input's shape."""
     c.set_output(0, c.unknown_shape())
     if not _pass_handle_data(c, 1) and c.get_attr("is_constant"):
         c.set_output(0, c.input(0))
@@ -115,7 +115,7 @@ class Switch(OpKernel):
 
 
 class SwitchN(OpKernel):
-    """Sets the output of number `output_index`, the last where there is none; others are dead."""
+    """Sets the output of number `output_index`, or the last one if no output has it; other outputs are dead."""
 
     def compute(self, ctx: OpKernelContext) -> None:
         index = np.asarray(ctx.input(1))

@@ -77,7 +77,9 @@ DEBUG_IDENTITY_V3 = register_op(
 def debug_identity(*, debug_urls: list[str]) -> Callable[[Any], Any]:
     """The kernel of them all."""
     if debug_urls:
-        raise UnimplementedError(f"Debug nodes do not publish tensors; debug_urls is {debug_urls}")
+        raise UnimplementedError(
+            f"Debug nodes cannot publish tensors: debug_urls must be empty, not {debug_urls}"
+        )
     return forward_input
 
 

@@ -1,7 +1,7 @@
 """The ends of a function's body: its arguments and results; and calls of functions elsewhere.
 
-Arguments and results are kernels that use the call frame of the step. A function whose arguments are
-fed and whose results are fetched, as plans do it, runs none of them.
+Arguments and results are kernels that use the call frame of the step. Plans feed the arguments of a
+function and fetch its results, and so run none of these kernels.
 Source: TensorFlow core/ops/function_ops.cc, core/kernels/function_ops.cc.
 """
 

@@ -57,8 +57,8 @@ def load_gradient(name: str) -> None:
 def module_of_gradient(name: str) -> str | None:
     """The module where the gradient of the op `name` would stand; None for ops without a module.
 
-    It is `gradient` in a package of one family, else a module of `gradients` beside that of the op where
-    there is one, else that itself.
+    In a package of one family it is the module `gradient`. Elsewhere it is a module of the package
+    `gradients` beside the op's module, or else the op's module itself.
     """
     module, _ = catalogue.entry(name)
     if not module:

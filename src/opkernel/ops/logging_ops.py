@@ -116,7 +116,7 @@ def print_v2(*, output_stream: str, end: str) -> Callable[[Any], None]:
 
 
 def _write(stream: Any, text: bytes) -> None:
-    """Write a text as it is, but for bytes that are none; to a terminal what it may have of it."""
+    """Write a text with its invalid bytes replaced; to a terminal, without what could steer it."""
     plain = _shown(text) if stream.isatty() else text.decode("utf-8", "backslashreplace")
     encoding = getattr(stream, "encoding", None) or "utf-8"
     stream.write(plain.encode(encoding, "backslashreplace").decode(encoding))

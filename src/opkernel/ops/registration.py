@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from opkernel.kernel import KernelContract
 
-if TYPE_CHECKING:  # for the types of what is decorated
+if TYPE_CHECKING:  # for the types of decorated objects
     from opkernel.kernel import register_kernel as register_kernel
 else:
     from opkernel.kernel import register_kernel

@@ -33,7 +33,7 @@ R = TypeVar("R", bound=ResourceBase)
 
 
 class ResourceOpKernel(OpKernel):
-    """Gives a handle to the resource of its shared name, which it makes where there is none.
+    """Gives a handle to the resource of its shared name, and makes the resource if need be.
 
     Without a shared name the resource is the kernel's own and ends with it.
 

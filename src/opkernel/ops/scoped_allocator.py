@@ -66,9 +66,7 @@ class ScopedAllocatorOp(OpKernel):
         self._name = construction.get_attr("sa_name")
         self._calls = construction.get_attr("expected_call_count")
         if dtype.numpy_dtype.hasobject:
-            raise InvalidArgumentError(
-                f"a scoped allocator has no memory for {dtype.string} tensors"
-            )
+            raise InvalidArgumentError(f"a scoped allocator cannot hold {dtype.string} tensors")
         if not shapes:
             raise InvalidArgumentError("shapes must not be empty")
         self._fields = populate_fields(self._id, shapes, dtype)

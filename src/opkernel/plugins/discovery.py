@@ -98,7 +98,9 @@ def _text(stated: dict[str, Any], key: str) -> str:
 def _module_names(plugin: str, modules: object) -> tuple[str, ...]:
     """The names by which the modules of a folder are imported."""
     if not _NAME.fullmatch(plugin):
-        raise InvalidArgumentError(f"'{plugin}' is no name: letters, digits, _ and - make one")
+        raise InvalidArgumentError(
+            f"'{plugin}' is no name for a plugin, which consists of letters, digits, _ and -"
+        )
     if not isinstance(modules, list) or not modules:
         raise InvalidArgumentError(f"'modules' must be a list of modules, not {modules!r}")
     for module in modules:

@@ -34,7 +34,7 @@ class KeyedLock:
         with self._lock:
             entry = self._entries.setdefault(key, _Entry())
             if entry.owner == threading.get_ident():
-                raise InternalError(f"What makes {key!r} asks for it")
+                raise InternalError(f"The creator of {key!r} asks for what it is to make")
             entry.users += 1
         try:
             with entry.lock:

@@ -56,8 +56,8 @@ class LastingValue(weakref.ref[Any]):
     def made(self, form: Hashable, make: Callable[[], Any]) -> Any:
         """The result of `make` for a form of the value; `make` is called once.
 
-        For a variable it is called when the form is wanted for the second time: a value that every step
-        assigns anew is used once, and making takes as long as it saves. Until then the result is None.
+        For a variable, the second request for a form calls `make`; the first one gets None. A value that
+        every step assigns anew is used once, and making its form would take as long as it saves.
         """
         forms = self._forms
         known = None if forms is None else forms.get(form)

@@ -9,8 +9,9 @@ from collections.abc import Callable, Sequence
 from typing import Protocol, TypeVar, overload
 
 from opkernel.errors import InvalidArgumentError
+from opkernel.messages import shown
 from opkernel.state.resource_base import ResourceBase
-from opkernel.state.resource_handle import HasName, validate_type
+from opkernel.state.resource_handle import HasName, check_is_handle, validate_type
 from opkernel.state.resource_mgr import ResourceMgr
 from opkernel.types import ResourceHandle
 
@@ -41,6 +42,7 @@ class ResourceContext(Protocol):
 
 def validate_device(ctx: ResourceContext, handle: ResourceHandle) -> None:
     """Raise InvalidArgumentError unless the resource lives on the context's device."""
+    check_is_handle(handle)
     if handle.device != ctx.device.name:
         raise InvalidArgumentError(
             f"Trying to access resource {handle.name} located in device {handle.device} "
@@ -58,9 +60,14 @@ def create_resource(
     """Create the resource that a handle names. The caller's reference passes to the manager.
 
     Raises:
-        InvalidArgumentError: the handle is of another device or type.
+        InvalidArgumentError: the handle is of another device or type, or an argument is no handle or
+            no resource.
         AlreadyExistsError: the resource exists.
     """
+    if not isinstance(resource, ResourceBase):
+        raise InvalidArgumentError(
+            f"{shown(resource)} is no resource: its class must derive from ResourceBase"
+        )
     resource_type = resource_type or type(resource)
     try:
         _validate(ctx, handle, resource_type)
@@ -128,6 +135,7 @@ def lookup_or_create_resource(
         InvalidArgumentError: the handle is of another device or type.
         Exception: the error of `creator`.
     """
+    check_is_handle(handle)
     if handle.is_ref_counting:
         return lookup_resource(ctx, handle, resource_type)
     _validate(ctx, handle, resource_type)

@@ -15,12 +15,14 @@ from typing import Any, Protocol
 import numpy as np
 
 from opkernel.errors import InvalidArgumentError
+from opkernel.messages import shown
 from opkernel.state.resource_base import ResourceBase, TypeIndex
 from opkernel.types import DtypeAndShape, ResourceHandle, object_scalar
 
 __all__ = [
     "ANONYMOUS_NAME",
     "HasName",
+    "check_is_handle",
     "handle_from_input",
     "make_ref_counting_handle",
     "make_resource_handle",
@@ -86,12 +88,23 @@ def handle_from_input(tensor: np.ndarray[Any, Any]) -> ResourceHandle:
     Raises:
         InvalidArgumentError: the tensor is empty, or holds no handles.
     """
+    if not isinstance(tensor, np.ndarray):
+        raise InvalidArgumentError(f"A tensor of resource handles is an array, not {shown(tensor)}")
     if tensor.size == 0:
         raise InvalidArgumentError("Empty resource handle")
     handle = tensor.flat[0]
-    if not isinstance(handle, ResourceHandle):
-        raise InvalidArgumentError(f"Expected a resource handle, got {type(handle).__name__}")
-    return handle
+    check_is_handle(handle)
+    return handle  # type: ignore[no-any-return]  # as is checked
+
+
+def check_is_handle(given: object) -> None:
+    """Raise InvalidArgumentError for what is no ResourceHandle."""
+    if isinstance(given, ResourceHandle):
+        return
+    fix = (
+        ": handle_from_input gives the handle in a tensor" if isinstance(given, np.ndarray) else ""
+    )
+    raise InvalidArgumentError(f"Expected a resource handle, got {shown(given)}{fix}")
 
 
 def tensor_of_handle(handle: ResourceHandle) -> np.ndarray[Any, Any]:
@@ -101,6 +114,7 @@ def tensor_of_handle(handle: ResourceHandle) -> np.ndarray[Any, Any]:
 
 def validate_type(handle: ResourceHandle, resource_type: type[ResourceBase]) -> None:
     """Raise InvalidArgumentError unless the resource is of this very type."""
+    check_is_handle(handle)
     index = TypeIndex.make(resource_type)
     if handle.hash_code != index.hash_code:
         raise InvalidArgumentError(

@@ -14,6 +14,7 @@ from opkernel.gradients import look_up_gradient
 from opkernel.gradients.registry import (
     has_gradient_entry,
     is_of_catalogue,
+    misspelt,
     why_not_derivative,
 )
 from opkernel.opdef import OpRegistrationData
@@ -67,7 +68,7 @@ def why_no_gradient(registration: OpRegistrationData) -> str:
     """Why the gradient of an op is not checked; empty where it is."""
     op_def = registration.op_def
     if not has_gradient_entry(op_def.name):
-        return "none is registered"
+        return f"none is registered{misspelt(op_def.name)}"
     if look_up_gradient(op_def.name) is None:
         return "no_gradient says that there is none"
     if reason := why_not_derivative(op_def.name):

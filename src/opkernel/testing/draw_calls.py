@@ -6,6 +6,7 @@ go together are found without knowing why. The values of inputs that it looks at
 A few shape functions refuse unknown sizes; for them all is drawn at once.
 """
 
+from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -43,15 +44,28 @@ class CallSource:
         kernel_defs: The kernels that the calls are for.
         inputs: Strategies, or values, for input arguments whose values follow a rule of their own.
         attrs: Strategies, or values, for attrs.
+        refusals: The last error with which the shape function refused something.
     """
 
     registration: OpRegistrationData
     kernel_defs: Sequence[KernelDef]
     inputs: Mapping[str, Any] = field(default_factory=dict)
     attrs: Mapping[str, Any] = field(default_factory=dict)
+    refusals: deque[OpError] = field(default_factory=lambda: deque(maxlen=1))
 
     def __repr__(self) -> str:
         return self.registration.op_def.name
+
+    def accepts(self, node: NodeDef, shapes: Sequence[Shape], values: Sequence[Any] = ()) -> bool:
+        """Whether the shape function accepts such inputs of a node."""
+        try:
+            shapes_of_outputs(self.registration, node, shapes, values)
+        except OpError as error:
+            self.refusals.append(error)
+            return False
+        except Exception:  # a complete call will raise it again
+            return True
+        return True
 
 
 @st.composite
@@ -64,7 +78,7 @@ def op_calls(draw: Draw, source: CallSource) -> OpCall:
         for index, (arg, number) in enumerate(args)
         if arg.name in source.inputs
     }
-    search = _Search(draw, source.registration, node, given)
+    search = _Search(draw, source, node, given)
     is_index = _are_indices(source.registration.op_def, [arg for arg, _ in args], dtypes)
     shapes = search.shapes(is_index, [bool(arg.type) for arg, _ in args])
     values = search.values(shapes, dtypes, is_index)
@@ -83,7 +97,7 @@ def _draw_node(draw: Draw, source: CallSource) -> tuple[NodeDef, list[DataType]]
             dtypes, _ = in_out_types_for_node(node, op_def)
         except OpError:
             continue
-        if attempt == _TRIES - 1 or _accepts(source.registration, node, [None] * len(dtypes)):
+        if attempt == _TRIES - 1 or source.accepts(node, [None] * len(dtypes)):
             return node, dtypes
     return reject()
 
@@ -131,29 +145,14 @@ def _are_indices(
     return found if len(sources) > 1 or len(op_def.input_arg) > 2 else [False] * len(found)
 
 
-def _accepts(
-    registration: OpRegistrationData,
-    node: NodeDef,
-    shapes: Sequence[Shape],
-    values: Sequence[Any] = (),
-) -> bool:
-    try:
-        shapes_of_outputs(registration, node, shapes, values)
-    except OpError:
-        return False
-    except Exception:  # a complete call will raise it again
-        return True
-    return True
-
-
 class _Search:
     """Finds the inputs of one node."""
 
     def __init__(
-        self, draw: Draw, registration: OpRegistrationData, node: NodeDef, given: Mapping[int, Any]
+        self, draw: Draw, source: CallSource, node: NodeDef, given: Mapping[int, Any]
     ) -> None:
         self._draw = draw
-        self._registration = registration
+        self._source = source
         self._node = node
         self._given = given
 
@@ -213,7 +212,7 @@ class _Search:
     def _indices(
         self, dtype: DataType, shape: Sequence[int], others: Sequence[Any]
     ) -> Iterator[np.ndarray[Any, Any]]:
-        """Values for an input that is likely to be looked at: drawn ones, then plain ones."""
+        """Values for an input that the shape function is likely to read: drawn ones, then plain ones."""
         for _ in range(_TRIES):
             yield draw_indices(self._draw, dtype, shape, others)
         for value in (0, 1, 2):
@@ -269,7 +268,7 @@ class _Search:
         reject()
 
     def _accepts(self, shapes: Sequence[Shape], values: Sequence[Any] = ()) -> bool:
-        return _accepts(self._registration, self._node, shapes, values)
+        return self._source.accepts(self._node, shapes, values)
 
 
 def _ranks_of_windows(node: NodeDef) -> list[int]:

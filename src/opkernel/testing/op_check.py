@@ -44,6 +44,8 @@ _DRAWS_FOR_ONE = 5
 _KERNEL_CALLS_FOR_GRADIENT = 5
 """How many calls kernels are tested on for each that the gradient is: that takes longer."""
 
+_NO_CALL = "no call was found"
+
 _CANNOT_BE_DRAWN = frozenset({DataType.DT_RESOURCE, DataType.DT_VARIANT})
 
 
@@ -174,6 +176,8 @@ def examine_op(
         source = CallSource(registration, kernel_defs, inputs or {}, attrs or {})
         start = time.perf_counter()
         _hunt(op_calls(source), checker, report, max_examples)
+        if report.skipped == _NO_CALL and source.refusals:
+            report.skipped = f"the shape function refused all calls, with {source.refusals[-1]}"
         if with_gradient and report.failure is None and report.ran:
             _examine_gradient(source, checker, report, max_examples)
         report.seconds = time.perf_counter() - start
@@ -367,7 +371,7 @@ def _hunt(calls: Any, checker: _CallChecker, report: OpReport, max_examples: int
         pass
     except (Unsatisfiable, UnimplementedError) as error:
         if not report.draws:
-            report.skipped = str(error) if isinstance(error, OpError) else "no call was found"
+            report.skipped = str(error) if isinstance(error, OpError) else _NO_CALL
 
 
 def _check_one(checker: _CallChecker, call: OpCall, report: OpReport) -> None:

@@ -170,7 +170,7 @@ def run_kernel(
 
 
 def local_device(device_type: str) -> Device:
-    """The device of this process of a type; NotFoundError where there is none."""
+    """The device of this process of a type; NotFoundError if the process has none."""
     device = _DEVICES.get(device_type)
     if device is None:
         raise NotFoundError(f"there is no {device_type} here; there is {', '.join(_DEVICES)}")

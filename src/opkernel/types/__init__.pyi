@@ -43,7 +43,9 @@ from opkernel.types.dtype_names import uint64 as uint64
 from opkernel.types.dtype_names import variant as variant
 from opkernel.types.python_values import array_from_python as array_from_python
 from opkernel.types.python_values import can_become as can_become
+from opkernel.types.python_values import check_handles as check_handles
 from opkernel.types.python_values import dtype_of_array as dtype_of_array
+from opkernel.types.python_values import holds_handles as holds_handles
 from opkernel.types.python_values import natural_dtype as natural_dtype
 from opkernel.types.python_values import object_scalar as object_scalar
 from opkernel.types.resource_handle import DtypeAndShape as DtypeAndShape

@@ -14,7 +14,15 @@ from opkernel.types.dtype import DataType, as_dtype
 from opkernel.types.resource_handle import ResourceHandle
 from opkernel.types.variant_value import Variant
 
-__all__ = ["array_from_python", "can_become", "dtype_of_array", "natural_dtype", "object_scalar"]
+__all__ = [
+    "array_from_python",
+    "can_become",
+    "check_handles",
+    "dtype_of_array",
+    "holds_handles",
+    "natural_dtype",
+    "object_scalar",
+]
 
 _DTYPE_OF_SCALAR = {
     bool: DataType.DT_BOOL,
@@ -35,6 +43,20 @@ def object_scalar(value: object) -> np.ndarray[Any, Any]:
     scalar = np.empty((), object)
     scalar[()] = value
     return scalar
+
+
+def holds_handles(array: np.ndarray[Any, Any]) -> bool:
+    """Whether all elements of an object array are ResourceHandles."""
+    return all(isinstance(item, ResourceHandle) for item in array.ravel().tolist())
+
+
+def check_handles(array: np.ndarray[Any, Any]) -> None:
+    """Raise TypeError, with the first element that is wrong, unless all are ResourceHandles."""
+    if not holds_handles(array):
+        wrong = next(
+            item for item in array.ravel().tolist() if not isinstance(item, ResourceHandle)
+        )
+        raise TypeError(f"the elements must be ResourceHandles, not {shown(wrong)}")
 
 
 def dtype_of_array(value: Any) -> DataType | None:
@@ -126,6 +148,9 @@ def _holds(array: np.ndarray[Any, Any], dtype: DataType) -> bool:
     """Whether a type has room for this kind of values; their sizes NumPy checks."""
     kind: str = array.dtype.kind
     wanted_kind = dtype.numpy_dtype.kind
+    if dtype is DataType.DT_RESOURCE:
+        check_handles(array)
+        return True
     if "O" in (kind, wanted_kind):
         return kind == "O" and (wanted_kind == "O" or _is_large_int(array))
     if dtype.is_bool:

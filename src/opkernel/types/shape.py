@@ -102,7 +102,9 @@ class TensorShape(tuple[int, ...]):
 
 
 def _no_shape(value: object, error: TypeError) -> TypeError:
-    return TypeError(f"{shown(value)} is no shape, which is a list of sizes: {error}")
+    return TypeError(
+        f"{shown(value)} is no shape, which is a list of sizes such as [2, 3]: {error}"
+    )
 
 
 class PartialTensorShape:

@@ -228,7 +228,7 @@ def _split_string_list(content: bytes, count: int) -> list[bytes] | None:
 
 
 def _read_varint(content: bytes, position: int) -> tuple[int | None, int]:
-    """The varint of at most 32 bits at `position` (None where there is none), and its end."""
+    """The varint of at most 32 bits at `position` (None if there is no varint), and its end."""
     value = 0
     for i, byte in enumerate(content[position : position + _MAX_VARINT_BYTES]):
         value |= (byte & 0x7F) << (7 * i)

@@ -125,7 +125,7 @@ class TestNodeDef:
         assert (made.name, made.attr["name"].s, made.attr["inputs"].i) == ("n", b"a", 3)
 
     def test_an_object_that_is_no_attr(self):
-        with pytest.raises(InvalidArgumentError, match="no type of attr goes with"):
+        with pytest.raises(InvalidArgumentError, match="is not a value for an attr of any type"):
             node_def("n", "Op", a=object())
 
 

@@ -148,6 +148,33 @@ class TestOperations:
         assert [op.name for op in passed.control_inputs] == ["up"]
         assert times_run(graph) == 3.0
 
+    def test_one_becomes_another_of_the_same_inputs(self) -> None:
+        graph = chain()
+        with graph.edit() as edit:
+            edit.become("plus", "Sub")
+        y = opkernel.Session(graph).run("y:0", {"x:0": [3.0]})
+        np.testing.assert_array_equal(y, [5.0])
+
+    def test_inputs_are_told_by_name(self) -> None:
+        graph = chain()
+        with graph.edit() as edit:
+            edit.become("plus", "Maximum", ["double:0", "x:0"])
+            edit.add("Neg", ["plus:0"], name="z", control_inputs=["two"])
+        z = graph.get_operation_by_name("z")
+        assert [op.name for op in z.control_inputs] == ["two"]
+        found = opkernel.Session(graph).run(z.outputs[0], {"x:0": [-3.0]})
+        np.testing.assert_array_equal(found, [3.0])
+
+    def test_what_is_wrong_with_another_op_is_told(self) -> None:
+        graph = chain()
+        with graph.edit() as edit:
+            with pytest.raises(NotFoundError, match=r"'Maximun' .*; perhaps you mean Maximum"):
+                edit.become("plus", "Maximun")
+            with pytest.raises(TypeError, match=r"a list of tensors, not 'x:0'; write \['x:0'\]"):
+                edit.add("Neg", "x:0")
+            with pytest.raises(NotFoundError, match="'xx', does not exist"):
+                edit.become("plus", "Neg", ["xx:0"])
+
     def test_names_and_messages_of_what_was_renamed_agree(self) -> None:
         graph = chain()
         with graph.edit() as edit:

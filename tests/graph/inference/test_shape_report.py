@@ -55,7 +55,7 @@ class TestGivenShapes:
         with pytest.raises(InvalidArgumentError, match=r"\[2,4\].*'x:0' disagrees.*\[\?,3\]") as e:
             graph.infer_shapes({x: [2, 4]})
         assert e.value.node == "x"
-        with pytest.raises(InvalidArgumentError, match=r"for 'x:0' is none.*-5"):
+        with pytest.raises(InvalidArgumentError, match=r"for 'x:0' is no shape.*-5"):
             graph.infer_shapes({x: [-5, 3]})
         with pytest.raises(InvalidArgumentError, match="'x:0'"):
             graph.infer_shapes({x: [2**62, 2**62]})

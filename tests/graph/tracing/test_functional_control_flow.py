@@ -230,8 +230,8 @@ def test_shapes_that_change_must_be_said_to() -> None:
 @pytest.mark.parametrize(
     ("body", "match"),
     [
-        (lambda i, x: i, "must return what it takes"),
-        (lambda i, x: (i, (x, x)), "must return what it takes"),
+        (lambda i, x: i, "must return values like those that it takes"),
+        (lambda i, x: (i, (x, x)), "must return values like those that it takes"),
         (lambda i, x: (x, i), "is int32, but the body"),
     ],
 )

@@ -54,9 +54,9 @@ def test_disjoint_kernels_are_fine():
         (on_cpu().attr_constraint("T", "float"), "'T' of type 'type' with the values "),
         (on_cpu().attr_constraint("f", 1), "'f' of type 'float' with the values "),
         (on_cpu().type_constraint("T", []), r"'T' of type 'type' with the values \[\]"),
-        (on_cpu().type_constraint("T", ["string", "bool"]), "of which the op allows none"),
-        (on_cpu().attr_constraint("n", 1), "of which the op allows none"),
-        (on_cpu().attr_constraint("mode", "full"), "of which the op allows none"),
+        (on_cpu().type_constraint("T", ["string", "bool"]), "none of which the op allows"),
+        (on_cpu().attr_constraint("n", 1), "none of which the op allows"),
+        (on_cpu().attr_constraint("mode", "full"), "none of which the op allows"),
     ],
 )
 def test_declarations_that_do_not_fit_the_op(builder, message):

@@ -129,5 +129,5 @@ def test_inferred_from_the_object_alone(python, value):
 
 
 def test_an_object_that_no_type_goes_with():
-    with pytest.raises(InvalidArgumentError, match="no type of attr goes with"):
+    with pytest.raises(InvalidArgumentError, match="is not a value for an attr of any type"):
         infer_attr_from_python(object())

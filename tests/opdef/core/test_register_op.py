@@ -142,7 +142,7 @@ def test_an_op_that_came_as_data_has_no_owner_and_is_not_replaced(registry):
 
 
 def test_one_string_is_no_list_of_specs(registry):
-    with pytest.raises(TypeError, match="inputs is a list of specs"):
+    with pytest.raises(TypeError, match="inputs must be a list of specs"):
         register_op("A", inputs="a: int32", shape_fn=unknown_shape, registry=registry)
 
 

@@ -14,6 +14,7 @@ from opkernel.opdef import (
     OpRegistrationData,
     ShapeAndType,
     ShapeHandle,
+    UnsetOutputError,
     run_shape_fn,
 )
 from opkernel.opdef.shapes.inference_context import InputShape
@@ -252,3 +253,27 @@ class TestRunShapeFn:
         c = context()
         with pytest.raises(FailedPreconditionError, match="op 'Test' was registered without"):
             run_shape_fn(OpRegistrationData(c.op_def), c)
+
+    def test_a_returned_shape_is_not_taken_for_a_set_one(self, context):
+        c = context(["[2]"], outputs=2)
+
+        def shape_fn(c):
+            c.set_output(0, c.input(0))
+            return c.input(0)
+
+        with pytest.raises(UnsetOutputError) as error:
+            run_shape_fn(OpRegistrationData(c.op_def, shape_fn), c)
+        assert str(error.value) == (
+            "the shape function of Test returned [2] and left output 2 of 2 without a shape; it must "
+            "call c.set_output(1, shape): nothing uses a returned value"
+        )
+
+    def test_what_is_returned_beside_set_shapes_does_no_harm(self, context):
+        c = context(["[2]"])
+
+        def shape_fn(c):
+            c.set_output(0, c.input(0))
+            return c.input(0)
+
+        run_shape_fn(OpRegistrationData(c.op_def, shape_fn), c)
+        assert c.output(0) is c.input(0)

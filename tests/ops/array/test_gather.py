@@ -1,6 +1,7 @@
 import numpy as np
 import pytest
 
+import opkernel
 from opkernel import raw_ops
 from opkernel.errors import InvalidArgumentError, NotFoundError
 
@@ -26,6 +27,20 @@ def test_each_of_a_batch_has_its_own_indices(batch_dims, axis):
         for place in np.ndindex(indices.shape[:batch_dims])
     ]
     np.testing.assert_array_equal(result.reshape(np.shape(one_by_one)), one_by_one)
+
+
+@pytest.mark.parametrize(("batch_dims", "rank"), [(-2, 4), (-1, 3), (0, 4), (1, 3), (2, 2)])
+def test_the_rank_is_known_though_the_axis_is_not(batch_dims, rank):
+    with opkernel.Graph().as_default() as graph:
+        axis = opkernel.placeholder(opkernel.int32, [])
+        params = opkernel.placeholder(opkernel.float32, [2, 3, 4])
+        indices = np.zeros((2, 3), np.int32)
+        result = raw_ops.GatherV2(params=params, indices=indices, axis=axis, batch_dims=batch_dims)
+        ranks = opkernel.Session(graph).run(
+            [raw_ops.Rank(input=result), raw_ops.Shape(input=result)], {params: TENSOR, axis: 2}
+        )
+    assert result.shape.rank == rank
+    assert (ranks[0], len(ranks[1])) == (rank, rank)
 
 
 def test_a_gathered_string_is_the_string():

@@ -169,7 +169,7 @@ def test_ops_want_accumulators_of_their_kind_and_type() -> None:
         )
     with Session(graph) as session:
         for fetch in wrong_kind:
-            with pytest.raises(InvalidArgumentError, match="ConditionalAccumulator is wanted"):
+            with pytest.raises(InvalidArgumentError, match="ConditionalAccumulator is expected"):
                 session.run(fetch)
         with pytest.raises(InvalidArgumentError, match="Signature mismatch"):
             session.run(wrong_type)

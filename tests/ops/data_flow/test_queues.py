@@ -211,7 +211,7 @@ def test_what_the_caller_writes_later_does_not_reach_the_queue() -> None:
         ("FIFOQueue", {"shapes": [[None], SCALAR]}, r"\[\?\] is not fully defined"),
         ("PaddingFIFOQueue", {}, "Shapes must be provided for all components"),
         ("PaddingFIFOQueue", {"shapes": [None, SCALAR]}, "must have known rank"),
-        ("PriorityQueue", {"shapes": []}, "wants the shapes"),
+        ("PriorityQueue", {"shapes": []}, "needs the shapes"),
         ("RandomShuffleQueue", {"min_after_dequeue": -2}, "-2 must be >= 0"),
         ("RandomShuffleQueue", {"min_after_dequeue": 5, "capacity": 5}, "5 must be < capacity 5"),
         ("FIFOQueue", {"capacity": 2**31}, "out of range for an int32"),

@@ -268,7 +268,7 @@ def test_a_full_map_makes_wait() -> None:
         (3, (0,), np.zeros(0, np.int32), "Indices are empty"),
         ([1, 2], (0, 1), None, r"key must be an int64 scalar, got .* \[2\]"),
         (np.zeros(0, np.int64), (0, 1), None, "key must not be empty"),
-        (3, (0,), [0, 1], "As many values as indices"),
+        (3, (0,), [0, 1], "number of values must equal that of indices"),
     ],
 )
 def test_keys_and_indices_are_checked(key: Any, part: Any, indices: Any, message: str) -> None:

@@ -123,7 +123,7 @@ def test_a_kernel_that_needs_itself_is_refused() -> None:
     def create() -> OpKernel:
         return segment.find_or_create("A", "op", create)
 
-    with pytest.raises(InternalError, match="asks for it"):
+    with pytest.raises(InternalError, match="asks for what it is to make"):
         segment.find_or_create("A", "op", create)
 
 

@@ -1,4 +1,4 @@
-"""Products of matrices and what goes with them as plain NumPy functions."""
+"""Products of matrices, and related ops, as plain NumPy functions."""
 
 from typing import Any
 
@@ -49,7 +49,9 @@ def one_diagonal(k: Any) -> int:
     """The number of a diagonal; bands of several have no function here."""
     first, *others = np.ravel(k).tolist()
     if others and others[0] != first:
-        raise NotImplementedError("bands of several diagonals")
+        raise NotImplementedError(
+            "diagonals that form a band are not implemented: k must be one number"
+        )
     return int(first)
 
 

@@ -135,7 +135,8 @@ def _empty(graph: Graph, like: Tensor) -> Tensor:
     dtype = like.dtype.base
     if dtype == DataType.DT_RESOURCE:
         raise UnimplementedError(
-            f"Gradients of conditionals with resources made inside: '{like.name}'",
+            f"Gradients of a conditional are not implemented where a branch makes a resource: "
+            f"'{like.name}'",
             node=like.op.name,
         )
     with graph.as_default():

@@ -119,7 +119,7 @@ class _TurnGraph(GradientGraph):
         dtype = tensor.dtype.base
         if dtype == DataType.DT_RESOURCE:
             raise UnimplementedError(
-                f"Gradients of loops whose turns make resources: '{tensor.name}'",
+                f"Gradients of a loop are not implemented where a turn makes a resource: '{tensor.name}'",
                 node=tensor.op.name,
             )
         handle = self.add_input(_LIST, "list")

@@ -2,8 +2,8 @@
 
     node_def("dx", "SymbolicGradient", ["x", "dy"], f=func("Neg", T=float32), Tin=[...], Tout=[...])
 
-They are messages and nothing more: no default is filled in, and nothing is checked that their form does
-not need. `import_graph_def` and Session check them.
+The functions make plain messages. They fill in no default, and check only what the form of a message
+needs. `import_graph_def` and Session check the rest.
 
 Source: TensorFlow core/framework/function_testlib.cc (NDef, GDef), function.cc (FunctionDefHelper).
 """
@@ -87,9 +87,9 @@ def function_def(
         function_def("Twice", ["x: T"], ["y: T"], [node_def("y", "AddV2", ["x", "x"], T="$T")],
                      attrs=["T: {float, double}"])
 
-    Inputs of its nodes are written `"node:output:0"`, as in the message; for the first output of a node
-    that stands further up its name is enough, as for arguments. A node with state, or one that calls
-    another function, makes the function one with state.
+    Inputs of nodes are written `"node:output:0"`, as in the message. The name alone means an argument, or
+    the first output of an earlier node. A node that has state or calls another function makes the
+    function stateful.
 
     Args:
         name: its name.
@@ -159,7 +159,7 @@ class _Body:
             return text
         if text not in self._sources:
             raise InvalidArgumentError(
-                f"{what} in {self._function.signature.name!r} is {text!r}, which is no argument and no "
-                f"node before; the output of a function is written '{text}:output:0'"
+                f"{what} in {self._function.signature.name!r} is {text!r}, which is neither an argument "
+                f"nor an earlier node; the output of a function is written '{text}:output:0'"
             )
         return self._sources[text]

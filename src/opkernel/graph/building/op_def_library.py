@@ -28,8 +28,8 @@ def apply_op(op_type_name: str, name: str | None = None, **keywords: Any) -> Any
     While a function is being traced the node belongs to the function, and inputs from graphs around
     it become inputs of the function.
 
-    Inputs are tensors, or values, which become constants under the node's name: of the type that
-    the op, the other inputs or the default of the attr ask for, else of their own. Lists with
+    Inputs are tensors or values. A value becomes a constant under the node's name. The op, the other
+    inputs or the default of the attr decide its type; otherwise the value keeps its own. Lists with
     tensors in them are packed. The node is colocated with the producers of its reference inputs.
 
     Args:

@@ -109,7 +109,7 @@ def _is_wide(bound: Any) -> bool:
 
 
 def _packed(graph: Graph, name: str, bounds: list[Any], dtype: DataType) -> Any:
-    """Bounds as one constant, or where there are tensors among them, packed."""
+    """Bounds as one constant; bounds with tensors among them are packed."""
     if not any(is_tensor(bound) for bound in bounds):
         value = np.array(bounds, dtype.numpy_dtype)
         attrs = {"dtype": dtype, "value": value}

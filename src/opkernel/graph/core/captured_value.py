@@ -13,9 +13,9 @@ __all__ = ["CapturedValue"]
 
 
 class CapturedValue(Protocol):
-    """What a function takes besides its arguments: a variable or table by its handle, or an array.
+    """A value that a function takes besides its arguments: an array, or a variable or table by its handle.
 
-    It is compared by identity.
+    Captured values are compared by identity.
     """
 
     @property
@@ -24,7 +24,7 @@ class CapturedValue(Protocol):
 
     @property
     def captured_value(self) -> Any:
-        """The handle of its resource, which is ready to be used then; or the array."""
+        """The handle of its resource, which is then ready for use; or the array."""
 
     @property
     def captured_spec(self) -> tuple[DataType, PartialTensorShape]:

@@ -33,7 +33,7 @@ ROOT = LoopFrame("")
 
 
 def control_flow_info(order: Sequence[Operation], needs: Needs) -> dict[str, LoopFrame]:
-    """The frame of each operation, by name; `order` has inputs before consumers but for back edges.
+    """The frame of each operation, by name; `order` has inputs before consumers, except for back edges.
 
     An Enter is in the frame around its loop, an Exit in the frame of its loop. Feeds come from the
     root frame.
@@ -60,7 +60,7 @@ def control_flow_info(order: Sequence[Operation], needs: Needs) -> dict[str, Loo
         _check(op, sources(op))
         if op.type in EXIT_OPS and frames[op.name] is ROOT:
             raise InvalidArgumentError(
-                f"{op.type}: it leads out of a loop, but is in none (node {op.name!r})",
+                f"{op.type} leads out of a loop, but is in no loop (node {op.name!r})",
                 node=op.name,
                 op=op.type,
             )

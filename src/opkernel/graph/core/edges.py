@@ -41,5 +41,5 @@ def reached(start: Iterable[_T], following: Callable[[_T], Iterable[_T]]) -> set
 
 
 def behind(ops: Iterable[Operation]) -> set[Operation]:
-    """All operations that depend on some, be it by a back edge; these are among them."""
+    """Some operations, and all operations that depend on them, also by a back edge."""
     return reached(ops, lambda op: [consumer for consumer, _ in op.consumer_edges()])

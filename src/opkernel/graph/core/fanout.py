@@ -1,8 +1,8 @@
 """Fanout: which operations take the outputs of each operation.
 
-State: of the first `_indexed` operations the edges stand in `_fanout` of their producers, in order,
-as (consumer, input index), with CONTROL_SLOT for control edges. The rest is added when it is asked
-for, so that bulk imports need not pay for it.
+State: `_fanout` holds, for each producer, the edges to the first `_indexed` operations in order, as
+(consumer, input index), with CONTROL_SLOT for control edges. The first question adds the other edges, so
+that bulk imports need not pay for them.
 """
 
 from __future__ import annotations

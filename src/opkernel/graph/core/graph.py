@@ -56,19 +56,19 @@ class Graph(BuildsInContext):
         function_library: the functions that its operations may call, by name.
         graph_def_versions: its versions; `producer` tells which ops it may hold.
         finalized: whether it can no longer be changed.
-        edits: how often inputs or attrs of its operations were changed; programs compiled before
-            the last change are stale.
-        assigned_devices: the devices that a placer has put operations on, by their full names.
-        control_flow_contexts: the contexts of the few operations that were made in one.
+        edits: how often inputs or attrs of its operations have changed. Programs compiled before the last
+            change are stale.
+        assigned_devices: the devices on which a placer has put operations, by their full names.
+        control_flow_contexts: the contexts of the operations that were made in a control-flow context.
         building_function: whether it is the body of a function, which takes tensors of the graphs
             around it.
         by_name: its operations by name.
-        lock: held by code that changes the graph, or reads much of it.
+        lock: the lock that code holds while it changes the graph, or reads much of it.
         scopes: the scopes of new operations in this thread.
         refiner: the known shapes of its tensors.
-        fanout: which operations take the outputs of each.
-        traces: of the functions that are traced for it, by function.
-        undos: its state before each edit that is under way.
+        fanout: the consumers of each operation's outputs.
+        traces: the traces of functions that are traced for it, by function.
+        undos: its state before each edit under way.
 
     Methods and these attributes are for everybody to read; only methods change the graph.
     """

@@ -134,7 +134,7 @@ class Operation(MadeInContext):
 
     @property
     def node_def(self) -> NodeDef:
-        """The node as a message; it is the operation's own, to be read and not to be changed."""
+        """The node as a message, for reading only: the message belongs to the operation."""
         if self.stale:
             with self.graph.lock:
                 if self.stale:
@@ -144,7 +144,7 @@ class Operation(MadeInContext):
 
     @property
     def attr(self) -> MessageMap[str, AttrValue]:
-        """The attrs of the node, to be read and not to be changed."""
+        """The attrs of the node, for reading only."""
         return self.message.attr
 
     @property
@@ -478,7 +478,7 @@ def _edges_from(tensors: Sequence[Tensor]) -> tuple[Any, ...]:
 
 
 def _copy(node: NodeDef) -> NodeDef:
-    """A node to be changed: a copy of the operation may share the message that it has."""
+    """A node for changing: a copy of the operation may share the present message."""
     copy = NodeDef()
     copy.CopyFrom(node)
     return copy

@@ -1,6 +1,6 @@
 """Services of the floors above for graphs: running, tracing, folding constants, drawing.
 
-The rooms above are known here by their names alone; each is loaded when it is asked.
+This module knows the rooms above by their names alone, and loads a room when a graph needs its service.
 """
 
 import importlib

@@ -36,9 +36,9 @@ class Scopes(threading.local):
         devices: the device scopes, outermost first; None drops those before it.
         controllers: the blocks of control dependencies, outermost first.
         colocated: the operations to colocate with, outermost first.
-        gradients: by ops, the names that their gradients are looked up by.
-        control_flow_context: the conditional or loop that is being built: its method `AddOp` is told of
-            each new operation.
+        gradients: for each op, the name under which its gradient is looked up.
+        control_flow_context: the conditional or loop that is being built. Its method `AddOp` gets each
+            new operation.
     """
 
     def __init__(self) -> None:

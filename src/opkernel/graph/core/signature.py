@@ -1,8 +1,7 @@
 """SignatureResolver: checks nodes against their ops, and finds the types of inputs and outputs.
 
-Most nodes of a graph have attrs that another node of the same op has too. They are checked once:
-a node is known by its op, its number of inputs and its attrs (of tensors, only that they are
-tensors), and such nodes share the result.
+Most nodes of a graph have the attrs of another node of the same op. Nodes with the same op, number of
+inputs and attrs share the result of one check. Any two tensors count as the same attr.
 
 State: `_known` maps an op to the registration that its entries were made for, and those entries.
 """

@@ -143,5 +143,5 @@ def tensors_in(value: Any) -> Iterator[Tensor]:
 def _no_value(tensor: Tensor, wanted: str) -> str:
     return (
         f"{tensor.name!r} is a symbolic tensor and cannot be used as {wanted}: it has no value "
-        f"until its graph runs. opkernel.cond and opkernel.while_loop decide by values then"
+        f"until its graph runs. Use opkernel.cond or opkernel.while_loop to decide by its value"
     )

@@ -37,11 +37,10 @@ class _Order:
     """The order of effects. A set of operations is an int with a bit for each of them.
 
     Attributes:
-        before: the operations that are not pure, and the roots, in order; for each, its
-            predecessors.
-        marked: the operations that are not pure.
-        watched: of these all but control flow.
-        needed: those with effects, and the Exits behind them.
+        before: the predecessors of each impure operation and each root, in order.
+        marked: the impure operations.
+        watched: the marked operations without control flow.
+        needed: the operations with effects, and the Exits behind them.
     """
 
     before: dict[Operation, int] = field(default_factory=dict)
@@ -65,11 +64,11 @@ class EffectOrder:
 
     Args:
         roots: the operations that the graph is run for.
-        readers: operations that take references, and so see effects whatever their op is.
-        order: the operations that are needed, inputs before consumers.
+        readers: operations that take references: they see effects, whatever their op is.
+        order: the needed operations, inputs before consumers.
 
-    State: `_known` is the order that has to stay; `_bits` has the bits of operations in sets, and
-    `_marked` these operations.
+    State: `_known` is the order that passes must keep. `_bits` gives the bit of each operation of
+    `_marked` in sets.
     """
 
     def __init__(
@@ -212,7 +211,7 @@ class EffectOrder:
 
 
 def _exits_behind(ops: Sequence[Operation]) -> frozenset[Operation]:
-    """The Exits of loops that depend on some operations, be it by a back edge."""
+    """The Exits of loops that depend on some operations, also by a back edge."""
     if not ops or not any(op.type in EXIT_OPS for op in ops[0].graph.get_operations()):
         return frozenset()
     return frozenset([op for op in behind(ops) if op.type in EXIT_OPS])

@@ -13,7 +13,7 @@ from typing import Any
 
 from opkernel.errors import InvalidArgumentError
 from opkernel.graph.core.control_flow_ops import SWITCH_OPS
-from opkernel.graph.core.create_op import Arguments, NodeRequest, make_operation
+from opkernel.graph.core.create_op import Arguments, NodeRequest, make_operation, op_named
 from opkernel.graph.core.graph import Graph
 from opkernel.graph.core.node_signature import NodeSignature
 from opkernel.graph.core.operation import Operation
@@ -128,11 +128,11 @@ class GraphEdit:
     def add(
         self,
         op_type: str,
-        inputs: Sequence[Tensor] = (),
+        inputs: Sequence[Tensor | str] = (),
         name: str = "",
         attrs: Mapping[str, Any] = _NO_ATTRS,
         device: str = "",
-        control_inputs: Collection[Operation] = (),
+        control_inputs: Collection[Operation | str] = (),
     ) -> Operation:
         """A new operation, which falls under no scopes.
 
@@ -148,8 +148,9 @@ class GraphEdit:
         Raises:
             NotFoundError, InvalidArgumentError: the node breaks a rule of its op.
         """
-        node = self._node(op_type, name or op_type, attrs, inputs, device)
-        return self.add_node(node, inputs, control_inputs)
+        tensors = self._tensors(inputs)
+        node = self._node(op_type, name or op_type, attrs, tensors, device)
+        return self.add_node(node, tensors, [self._operation(one) for one in control_inputs])
 
     def add_node(
         self,
@@ -249,7 +250,7 @@ class GraphEdit:
         self,
         op: Operation | str,
         op_type: str,
-        inputs: Sequence[Tensor],
+        inputs: Sequence[Tensor | str] | None = None,
         attrs: Mapping[str, Any] = _NO_ATTRS,
     ) -> None:
         """Turn an operation into one of another op.
@@ -257,7 +258,7 @@ class GraphEdit:
         Args:
             op: the operation; its name, device, control inputs and consumers stay.
             op_type: the new op.
-            inputs: its inputs.
+            inputs: its inputs; by default those that it has.
             attrs: its attrs, as for `add`.
 
         Raises:
@@ -265,7 +266,8 @@ class GraphEdit:
                 other types.
         """
         op = self._operation(op)
-        op.become(self._node(op_type, op.name, attrs, inputs, op.device), inputs)
+        tensors = op.inputs if inputs is None else self._tensors(inputs)
+        op.become(self._node(op_type, op.name, attrs, tensors, op.device), tensors)
 
     # Edges lead elsewhere.
 
@@ -279,8 +281,8 @@ class GraphEdit:
 
         Args:
             tensor: the tensor.
-            by: the other one; where its operation takes `tensor` itself, it goes on to do so.
-            consumers: the operations to redirect, each of which takes the tensor; all if None.
+            by: the other tensor. Where its operation takes `tensor`, that input stays.
+            consumers: the consumers to redirect, all of them if None.
         """
         old, new = self._tensor(tensor), self._tensor(by)
         edges = self._edges(old, consumers)
@@ -315,12 +317,11 @@ class GraphEdit:
 
         Args:
             tensor: the tensor.
-            make: an op of one input and one output, or a function that makes of the tensor another one,
-                which they take.
-            consumers: the operations that take it, each of which takes the tensor; all if None.
+            make: an op of one input and one output, or a function from the tensor to another tensor.
+            consumers: the consumers to redirect, all of them if None.
 
         Returns:
-            What they take.
+            The tensor that the consumers now take.
         """
         old = self._tensor(tensor)
         edges = self._edges(old, consumers)
@@ -341,7 +342,7 @@ class GraphEdit:
                 return name
 
     def _left(self) -> list[Operation]:
-        """The operations that are not to be removed."""
+        """The operations that stay."""
         return [op for op in self.graph.get_operations() if op not in self._removed]
 
     def _free_name(self, wanted: str) -> str:
@@ -356,6 +357,13 @@ class GraphEdit:
             self.graph.check_own(element.op, "graph element")
             return element
         return self.graph.get_tensor_by_name(element)
+
+    def _tensors(self, elements: Sequence[Tensor | str]) -> list[Tensor]:
+        if isinstance(elements, str):
+            raise TypeError(
+                f"inputs must be a list of tensors, not {elements!r}; write [{elements!r}]"
+            )
+        return [self._tensor(element) for element in elements]
 
     def _operation(self, element: Operation | str) -> Operation:
         if isinstance(element, Operation):
@@ -391,7 +399,7 @@ class GraphEdit:
         device: str,
     ) -> NodeDef:
         """A node without inputs."""
-        op_def = self.graph.function_library.look_up(op_type).op_def
+        op_def = op_named(self.graph, op_type).op_def
         kinds = {attr.name: attr.type for attr in op_def.attr}
         needed = [a.name for a in op_def.attr if not a.HasField("default_value")]
         if not (kinds.keys() >= attrs.keys() and attrs.keys() >= set(needed)):

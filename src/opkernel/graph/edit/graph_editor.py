@@ -286,7 +286,7 @@ class GraphEditor(GraphEdit):
         self,
         op: Operation | str,
         op_type: str,
-        inputs: Sequence[Tensor],
+        inputs: Sequence[Tensor | str] | None = None,
         attrs: Mapping[str, Any] = MappingProxyType({}),
     ) -> None:
         """Turn an operation into one of another op that gives the same values, of the same types."""

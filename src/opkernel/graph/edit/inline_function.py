@@ -54,7 +54,7 @@ class KeepCallerNode(Enum):
     DO_NOT_KEEP = "DoNotKeep"
     """Nothing."""
     FETCHABLE = "Fetchable"
-    """An IdentityN that gives the results; a NoOp where there are none."""
+    """An IdentityN that gives the results; a NoOp if the function has none."""
     TARGETABLE = "Targetable"
     """A NoOp that waits for the function."""
 

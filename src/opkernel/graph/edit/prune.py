@@ -33,8 +33,8 @@ class Needs:
     def controls(self, op: Operation) -> list[Operation]:
         """The control inputs.
 
-        An operation whose output is fed still runs for those that wait for it by a control edge,
-        unless it does nothing but stand for the feed.
+        A control edge makes an operation run although its output is fed, unless the operation is a
+        placeholder for the feed.
         """
         return [
             control
@@ -60,9 +60,9 @@ def prune_and_order(
 ) -> list[Operation]:
     """The operations that `fetches` and `targets` need, inputs before consumers.
 
-    What lies behind a fed tensor is not needed. The order is that of a depth-first walk, so it is
-    the same for the same graph. In a loop of TensorFlow 1, a NextIteration comes after the Merge
-    that it leads back to.
+    Operations behind a fed tensor are not needed. A depth-first walk gives the order, which is therefore
+    the same for the same graph. In a loop of TensorFlow 1, a NextIteration comes after the Merge that it
+    leads back to.
 
     Args:
         fetches: tensors that are needed.
@@ -85,7 +85,7 @@ def prune_and_order(
 def _walk(
     roots: list[Operation], needs: Needs, order: list[Operation], done: dict[Operation, bool]
 ) -> list[Operation]:
-    """Put what `roots` need in order; what was found at the other ends of back edges.
+    """Put the operations that `roots` need in order; returns those found at the other ends of back edges.
 
     An operation stays on the stack while its inputs are walked. Other places where it stands there are
     below: an input that needed it would close a cycle.

@@ -23,14 +23,14 @@ _CONVERTERS = frozenset({"_ListToArray", "_ArrayToList"})
 
 
 def remove_dead_nodes(graph: Graph, keep: Iterable[Operation] = ()) -> bool:
-    """Take out what no result and no effect needs.
+    """Remove the nodes that no result and no effect needs.
 
-    Nodes with state, which `_Arg` and `_Retval` are, and those of control flow stay, with all that
+    Nodes with state (such as `_Arg` and `_Retval`) and nodes of control flow stay, with all nodes that
     they need.
 
     Args:
         graph: the body of a function.
-        keep: what stays besides, such as the nodes that a function returns control from.
+        keep: further nodes that stay, such as the sources of a function's control outputs.
 
     Returns:
         Whether any node was removed.
@@ -46,10 +46,11 @@ def remove_dead_nodes(graph: Graph, keep: Iterable[Operation] = ()) -> bool:
 
 
 def remove_identity_nodes(graph: Graph) -> bool:
-    """Have consumers take what an Identity passes on from where it comes from.
+    """Bypass Identity nodes: their consumers take the input instead.
 
-    Identities stay that nobody consumes, that wait for other nodes, that read a reference, and those of
-    a Switch or Recv, whose control edges would not carry that an output is dead.
+    An Identity stays if nobody consumes it, if it waits for other nodes, or if it reads a reference. An
+    Identity of a Switch or Recv stays, too: control edges from these would not tell that an output is
+    dead.
 
     Returns:
         Whether any node was removed.

@@ -19,7 +19,7 @@ from opkernel.types import DataType
 __all__ = ["CallTypes", "called_function", "declared_types", "misfit"]
 
 CallTypes = tuple[list[DataType], list[DataType]]
-"""The types of arguments and of results; references count as what they refer to."""
+"""The types of arguments and of results; a reference counts as the type that it refers to."""
 
 
 def called_function(op: Operation) -> NameAttrList:

@@ -193,7 +193,7 @@ class FunctionLibraryDefinition(Mapping[str, FunctionDef]):
         return other
 
     def joined_with(self, other: FunctionLibraryDefinition) -> FunctionLibraryDefinition:
-        """A library with the functions of both; of two with one name that of the other library."""
+        """A library with the functions of both. Where both have a name, the other library's function counts."""
         joined = self.copy()
         joined._functions.update(other._functions)
         joined._registrations.update(other._registrations)
@@ -233,7 +233,7 @@ class FunctionLibraryDefinition(Mapping[str, FunctionDef]):
     def reachable_definitions(
         self, nodes: Iterable[NodeDef], without: Container[str] = ()
     ) -> FunctionLibraryDefinition:
-        """The part of the library that nodes need: called, named in attrs, or gradients of those.
+        """The part of the library that nodes need: functions that are called or named in attrs, and their gradients.
 
         A function that implements an interface brings all that implement it. Functions that are
         `without` are left out, with what they alone need.

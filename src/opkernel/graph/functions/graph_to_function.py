@@ -46,27 +46,27 @@ def graph_to_function_def(
 ) -> FunctionDef:
     """The function that computes `outputs` from `inputs` with the nodes of a graph.
 
-    Names of arguments are made of those of the nodes, in lower case; nodes of the body whose names are
-    then taken get others. A function with a node that has state has state.
+    Arguments get the names of their nodes, in lower case. Nodes of the body with such a name get another
+    one. A stateful node makes the function stateful.
 
     Args:
         graph: where the nodes are.
         name: the name of the function.
         inputs: its arguments, each the output of a node such as a Placeholder or `_Arg`; its internal
             attrs and its shape are kept. The `_Arg` nodes of the graph, by their index, if None.
-        outputs: its results, inputs among them; what the `_Retval` nodes take, if None.
-        body: its nodes; all but those that give the inputs, and `_Arg` and `_Retval` nodes, if None.
-        input_names: the names of the arguments; made from those of the nodes if there are none.
-        output_names: the names of the results; made from those of the nodes if there are none.
-        control_outputs: what has to run though no result depends on it, by name.
+        outputs: its results, which may be inputs; if None, the tensors that the `_Retval` nodes take.
+        body: its nodes; if None, all nodes but those of the inputs, `_Arg` and `_Retval`.
+        input_names: the names of the arguments; if None, the names of their nodes.
+        output_names: the names of the results; if None, the names of their nodes.
+        control_outputs: by name, the operations that run though no result depends on them.
         attrs: the attrs of the function itself, such as `_noinline`.
-        description: that of its signature.
-        append_hash_to_fn_name: end the name in a hash of the function.
-        copy_placeholder_attrs: declare the attrs that nodes take from the function.
+        description: the description of its signature.
+        append_hash_to_fn_name: whether the name ends in a hash of the function.
+        copy_placeholder_attrs: whether the function declares the attrs that its nodes take from it.
 
     Raises:
-        InvalidArgumentError: an input or a name is given twice, what a node or result needs is neither
-            in the body nor an input, or the graph's arguments are not numbered one by one.
+        InvalidArgumentError: an input or a name is given twice; a node or result needs a tensor that is
+            neither in the body nor an input; or the numbers of the graph's arguments have gaps.
     """
     given_inputs = [op.outputs[0] for op in _by_index(graph, ARG_OPS)] if inputs is None else inputs
     if outputs is None:
@@ -233,7 +233,7 @@ class _FunctionWriter:
             self.function.ret[label] = text
 
     def add_control_outputs(self, control_outputs: Mapping[str, Operation]) -> None:
-        """Add what has to run."""
+        """Add the control outputs."""
         for label, op in control_outputs.items():
             if not label:
                 raise InvalidArgumentError("Control output name must be not empty")
@@ -245,7 +245,7 @@ class _FunctionWriter:
             self.function.control_ret[label] = self._node_names[op]
 
     def _declaration(self, label: str, tensor: Tensor) -> OpDef.ArgDef:
-        """A tensor as an argument of the function; of a resource also what it holds."""
+        """A tensor as an argument of the function; a resource with the facts of its contents."""
         arg = OpDef.ArgDef(name=label, type=tensor.dtype)
         if tensor.dtype == DataType.DT_RESOURCE:
             held = self._graph.refiner.facts_of((tensor.op, tensor.value_index)).held

@@ -1,10 +1,10 @@
 """ConstantValues: the values that shape functions ask for, as far as the graph alone tells them.
 
-Two questions are answered: the value of a tensor that depends on constants alone, and the shape
-that a tensor holds as its value, in which some sizes may be unknown. Integers are followed element
-by element through the ops of `partial_values`; the rest is left to the runtime's evaluator.
+It answers two questions: the value of a tensor that depends on constants alone, and the shape that a
+tensor holds as its value. Some sizes of such a shape may be unknown. It follows integers element by
+element through the ops of `partial_values`, and asks the runtime's evaluator for all else.
 
-State: `_partial` holds what was found of integers and bools, `_values` of other types, and
+State: `_partial` holds the found integers and bools, `_values` the found values of other types, and
 `_waiting` the edges whose inputs are being worked out.
 
 Source: TensorFlow core/common_runtime/eval_const_tensor.cc, shape_refiner.cc (ConstantPartialShape).
@@ -90,7 +90,7 @@ class ConstantValues:
         if value.ndim == 0:
             return ShapeHandle() if value.item() == -1 else None
         if is_complete(value) and min(value, default=0) < -1:
-            return None  # the shape function that reads the value will say what is wrong
+            return None  # the shape function that reads the value will tell the error
         return ShapeHandle(tuple([_dim(element) for element in value]))
 
     def partial_value_of(self, edge: Edge) -> PartialValue | None:
@@ -110,14 +110,14 @@ class ConstantValues:
         return self._partial[edge]
 
     def learn(self, edge: Edge, value: PartialValue | None) -> None:
-        """Say what is known of a value; None that nothing is."""
+        """State the known part of a value; None means that nothing is known."""
         if is_tracked(edge[0].output_types[edge[1]]):
             self._partial[edge] = value
         else:
             self._values[edge] = value
 
     def forget(self, ops: Iterable[Operation]) -> None:
-        """Drop what was found of the outputs of operations, which is stale."""
+        """Drop the stale values of the outputs of operations."""
         for op in ops:
             for index in range(len(op.output_types)):
                 self._partial.pop((op, index), None)
@@ -129,7 +129,7 @@ class ConstantValues:
         self._values.clear()
 
     def _work_out(self, edge: Edge) -> list[Edge]:
-        """Find the value of an edge; or else what has to be worked out before it."""
+        """Find the value of an edge, or else the edges that must be worked out before it."""
         op = edge[0]
         inputs = _edges_of_rule(op)
         missing = self._not_yet(inputs)
@@ -167,7 +167,7 @@ class ConstantValues:
             else:
                 return None
         except _FAILURES:
-            return None  # the op's own shape function or kernel will say what is wrong
+            return None  # the op's own shape function or kernel will tell the error
         return None if result is None else within_type(array_of(result), op.output_types[index])
 
     def _evaluate(self, edge: Edge) -> Array | None:
@@ -232,7 +232,7 @@ def _has_rule(op: Operation, index: int) -> bool:
 
 
 def _edges_of_rule(op: Operation) -> list[Edge]:
-    """The inputs whose values the rule of an op takes; none where there is no rule."""
+    """The inputs whose values the rule of an op takes; none for an op without a rule."""
     rule = _rule_of(op)
     if rule is None or op.signature.traits.reads_shapes_only or is_head_of_loop(op):
         return []

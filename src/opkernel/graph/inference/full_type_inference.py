@@ -1,8 +1,8 @@
 """The full types of a whole graph.
 
 Nodes begin with the types that they carry or that their ops declare. Type inference functions then
-refine these, node by node in an order in which inputs come first. A node is visited again when the
-type of an input was refined after it, three times at most: a loop could refine without end.
+refine these types node by node, inputs first. A node is visited again when the type of an input was
+refined later, but three times at most: a loop could refine without end.
 
 Source: TensorFlow core/common_runtime/type_inference.cc.
 """
@@ -43,8 +43,8 @@ def infer_full_types(graph: Graph) -> dict[Operation, FullTypeDef]:
     Each is a TFT_PRODUCT of one type for each output argument. The graph is not changed.
 
     Raises:
-        InvalidArgumentError: the types of inputs break a rule of an op, or what is inferred
-            contradicts what is known; the message names the node.
+        InvalidArgumentError: the types of inputs break a rule of an op, or an inferred type contradicts
+            a known one; the message names the node.
         UnimplementedError: an op takes its types from a function that it calls.
     """
     inference = _Inference(graph)
@@ -65,7 +65,7 @@ class _Inference:
                     self.types[op] = known
 
     def run(self) -> None:
-        """Visit what has a type inference function until nothing changes."""
+        """Visit the operations with type inference functions until nothing changes."""
         ready = list(self._rank.values())
         waiting, visits = set(ready), dict.fromkeys(ready, 0)
         while ready:
@@ -107,7 +107,9 @@ class _Inference:
         """The types that a function of `op` infers for the outputs of `target`."""
 
         def infer_function_rets(attr: str, types: Sequence[FullTypeDef]) -> FullTypeDef:
-            raise UnimplementedError(f"the types of the function in attr '{attr}' are not inferred")
+            raise UnimplementedError(
+                f"the types of the function in attr '{attr}' cannot be inferred"
+            )
 
         edges = op.edges
         inputs = [self._output_type(edges[i], edges[i + 1]) for i in range(0, len(edges), 2)]
@@ -134,7 +136,7 @@ class _Inference:
         return get_arg_default_unset(known, index)
 
     def _refine(self, op: Operation, inferred: FullTypeDef) -> bool:
-        """Note what was inferred for an operation; whether it tells more than what is known."""
+        """Note the inferred type of an operation; returns whether it tells more than the known type."""
         if inferred.type_id == FullTypeId.TFT_UNSET:
             return False
         known = self.types.get(op)

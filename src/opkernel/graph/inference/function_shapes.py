@@ -1,9 +1,9 @@
-"""FunctionShapes: what is known of the results of functions, from what is known of the arguments.
+"""FunctionShapes: the known facts of a function's results, from the known facts of its arguments.
 
-Bodies are made once and inferred once for arguments of which the same is known.
+A body is made once, and inferred once for each set of facts.
 
-State: `_bodies` by function with its attrs, `_results` by that and what is known of the arguments;
-`_active` are the functions in whose bodies the inference is at the moment.
+State: `_bodies` holds bodies by function and attrs, `_results` holds results by body and facts.
+`_active` holds the functions whose bodies are being inferred.
 
 Source: InferShapesForFunction in TensorFlow core/common_runtime/shape_refiner.cc.
 """
@@ -36,10 +36,10 @@ class BodyRefiner(Protocol):
     """Infers the shapes of one function body."""
 
     def define(self, op: Operation, facts: TensorFacts) -> None:
-        """Say what is known of the one output of an operation."""
+        """State the known facts of the one output of an operation."""
 
     def facts_of(self, edge: Edge) -> TensorFacts:
-        """What is known of an output."""
+        """The known facts of an output."""
 
 
 class NoBodyError(Exception):
@@ -64,7 +64,7 @@ class FunctionShapes:
     def results(
         self, graph: Graph, function: NameAttrList, arguments: Sequence[TensorFacts]
     ) -> list[TensorFacts]:
-        """What is known of the results of a function.
+        """The known facts of the results of a function.
 
         Raises:
             NoBodyError: there is no such function, it calls itself, or calls are nested too deep.

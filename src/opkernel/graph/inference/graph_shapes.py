@@ -26,7 +26,7 @@ class GraphShapes(Mapping[Tensor, PartialTensorShape]):
         shapes["y:0"]              # a PartialTensorShape
         shapes.why_unknown("y:0")  # ["Where 'w': the data decides"]
 
-    The graph is as it was; what is changed in it later is not seen here.
+    Later changes of the graph do not change the result.
     """
 
     def __init__(self, graph: Graph, refiner: WholeGraphRefiner) -> None:
@@ -35,7 +35,7 @@ class GraphShapes(Mapping[Tensor, PartialTensorShape]):
         self._unknown: UnknownShapes | None = None
 
     def __getitem__(self, tensor: Tensor | str) -> PartialTensorShape:
-        """What is known of a tensor's shape.
+        """The known part of a tensor's shape.
 
         Raises:
             NotFoundError: the graph has no tensor of this name.
@@ -44,7 +44,7 @@ class GraphShapes(Mapping[Tensor, PartialTensorShape]):
         return self.refiner.shape_of(self._tensor(tensor))
 
     def get(self, tensor: Any, default: Any = None) -> Any:
-        """What is known of the shape of a tensor, `default` where the graph has no such tensor."""
+        """The known part of a tensor's shape; `default` where the graph has no such tensor."""
         if tensor not in self:
             return default
         return self[tensor]
@@ -73,9 +73,9 @@ class GraphShapes(Mapping[Tensor, PartialTensorShape]):
         return sum(known(shape) for op in self.refiner.order for shape in self.refiner.shapes(op))
 
     def why_unknown(self, tensor: Tensor | str) -> list[str]:
-        """Where what is unknown of a shape comes from, a phrase for each source; none if known.
+        """Why a shape is not fully known: a phrase for each source, none for a known shape.
 
-        `placeholder 'x' dim 0`, `Where 'w': the data decides`. A few sources are named.
+        `placeholder 'x' dim 0`, `Where 'w': the data decides`. The first few sources are named.
         """
         if self._unknown is None:
             self._unknown = UnknownShapes(self.refiner)
@@ -112,7 +112,7 @@ def infer_shapes(graph: Graph, inputs: Mapping[Any, Any] | None = None) -> Graph
             given[tensor.op, tensor.value_index] = PartialTensorShape(shape)
         except InvalidArgumentError as error:
             raise InvalidArgumentError(
-                f"The shape that is given for '{tensor.name}' is none: {error.message}",
+                f"What is given for '{tensor.name}' is no shape: {error.message}",
                 node=tensor.op.name,
                 op=tensor.op.type,
             ) from error

@@ -1,8 +1,8 @@
 """Facts about all tensors of a TensorList: rules for the ops that make, change and read lists.
 
-The shape functions know what shape the tensors of a list may have. What is put into a list tells more:
-the shape that they do have, and their value where it is always the same. Lists that come from any
-other op are not followed.
+The shape functions know what shape the tensors of a list may have. The tensors that a graph puts into a
+list tell more: their actual shape, and their value where it is always the same. Lists from other ops
+are not followed.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from opkernel.opdef.shapes.shape_algebra import ShapeAlgebra
 __all__ = ["LIST_MAKERS", "may_hold_items", "with_items"]
 
 LIST_MAKERS = frozenset({"empty", "reserve", "rows"})
-"""The rules of ops that make lists; those of all others take what is known of their first input."""
+"""The rules of ops that make lists. The rules of other ops take the known facts of the first input."""
 _PASSING_ON = SWITCH_OPS | EXIT_OPS | NEXT_ITERATION_OPS
 """The ops that give a list as it is, at each output."""
 
@@ -36,13 +36,13 @@ def with_items(
     outputs: Sequence[TensorFacts],
     relaxation: Relaxation,
 ) -> list[TensorFacts]:
-    """What is known of the outputs of an op.
+    """The known facts of an op's outputs.
 
     Args:
         rule: the op's rule for items; empty for ops that pass lists on.
-        inputs: what is known of its inputs.
-        outputs: what its shape function says.
-        relaxation: finds what holds of all tensors of a list.
+        inputs: the known facts of its inputs.
+        outputs: the facts from its shape function.
+        relaxation: finds the facts that hold of all tensors of a list.
     """
     first, items = outputs[0], inputs[0].items
     match rule:
@@ -72,7 +72,7 @@ def _list(facts: TensorFacts, items: TensorFacts | None) -> TensorFacts:
 
 
 def _rows(items: TensorFacts | None) -> TensorFacts | None:
-    """What is known of a stack of tensors."""
+    """The known facts of a stack of tensors."""
     if items is None or items.shape.dims is None:
         return None
     one = ShapeAlgebra.unknown_shape_of_rank(1)
@@ -80,14 +80,14 @@ def _rows(items: TensorFacts | None) -> TensorFacts | None:
 
 
 def _item(output: TensorFacts, items: TensorFacts | None) -> TensorFacts:
-    """A tensor that is read from a list; one that was not set has the shape that is asked for."""
+    """A tensor read from a list. A tensor that was never set has the shape that its reader asks for."""
     if items is None:
         return output
     shape = output.shape
     if not ShapeAlgebra.fully_defined(shape):
         try:
             shape = ShapeAlgebra.merge(shape, items.shape)
-        except InvalidArgumentError:  # the kernel will say what is wrong
+        except InvalidArgumentError:  # the kernel will tell the error
             return output
     value = output.value if items.value is None else items.value
     return TensorFacts(shape, output.held or items.held, value)

@@ -1,17 +1,17 @@
-"""ShapeRefiner: what is known of the shapes in a graph before it runs.
+"""ShapeRefiner: the shapes in a graph that are known before it runs.
 
-Shapes are worked out node by node, a node's inputs first: at once for nodes that are made, for
-imported ones when a shape is first asked for. Calls of functions are followed into the bodies. The
-back edge of a loop counts as unknown; `WholeGraphRefiner` does better.
+It works out shapes node by node, inputs first: for a new node at once, for an imported node when
+somebody first asks for a shape. It follows calls of functions into the bodies. The back edge of a loop
+counts as unknown; `WholeGraphRefiner` does better.
 
-State: `_shapes` holds the shape handles of the outputs of each node that was inferred, `_held` what
-the resources and variants among the outputs hold, `_items` what holds of all tensors of lists. The
-outputs of `_defined` are known from outside; `_active` are the nodes that wait for their inputs.
-`_asked` are the constants that the shape function of an op asked for before; the next node of the op
+State: `_shapes` holds the shape handles of the outputs of each inferred node, `_held` the contents of
+resources and variants among the outputs, `_items` the facts that hold of all tensors of a list. The
+outputs of `_defined` are known from outside. `_active` holds the nodes that wait for their inputs.
+`_asked` holds the constants that the shape function of an op asked for before: the next node of the op
 gets them at once.
 
-Beside what follows from ops and inputs there is what somebody says: `set_shape`, and the attr
-`_output_shapes` of nodes. Nobody checks it when the graph runs, so passes are not to rely on it.
+Some shapes are only stated: by `set_shape`, or by the attr `_output_shapes` of nodes. Nobody checks such
+a statement when the graph runs, so passes must not rely on it.
 
 Source: TensorFlow core/common_runtime/shape_refiner.cc.
 """
@@ -30,7 +30,7 @@ from opkernel.graph.core.edges import Edge, edges_of
 from opkernel.graph.core.operation import Operation
 from opkernel.graph.inference.constant_values import ConstantValues
 from opkernel.graph.inference.tensor_facts import TensorFacts
-from opkernel.opdef import InferenceContext, ShapeHandle, run_shape_fn
+from opkernel.opdef import InferenceContext, ShapeHandle, UnsetOutputError, run_shape_fn
 from opkernel.opdef.shapes.shape_algebra import ShapeAlgebra
 from opkernel.proto import TensorShapeProto
 from opkernel.types import PartialTensorShape
@@ -79,7 +79,7 @@ class ShapeRefiner:
         return self._given_functions or FunctionShapes(self._refiner_of_body)
 
     def add_node(self, op: Operation) -> None:
-        """Infer the shapes of a node's outputs, and before them those of all that it depends on.
+        """Infer the shapes of a node's outputs, after those of all nodes that it depends on.
 
         Raises:
             InvalidArgumentError: the shapes of a node break a rule of its op.
@@ -148,7 +148,7 @@ class ShapeRefiner:
         return TensorFacts(shape, self._held.get(edge), value, self._items.get(edge))
 
     def define(self, op: Operation, facts: TensorFacts) -> None:
-        """Say what is known of the one output of an operation, whatever its shape function says."""
+        """State the known facts of the one output of an operation, whatever its shape function says."""
         self._set_facts(op, [facts])
         self._defined.add(op)
         self._merge_given_shapes(op, lenient=True)
@@ -170,16 +170,16 @@ class ShapeRefiner:
             self.was_told = True
 
     def forget(self, op: Operation) -> None:
-        """Drop what was inferred of an operation whose inputs or attrs were changed."""
+        """Drop the inferred facts of an operation whose inputs or attrs have changed."""
         self._shapes.pop(op, None)
         self._forget_held([op])
         self.values.clear()
 
     def forget_behind(self, changed: Iterable[Operation]) -> None:
-        """Drop what was inferred of operations that were changed, and of all that depend on them."""
+        """Drop the inferred facts of changed operations, and of all that depend on them."""
         stack = list(changed) if self._shapes else []
         found = set(stack)
-        while stack:  # nothing is known behind what is not known, but for what was changed
+        while stack:  # behind an unknown tensor only changed nodes have known shapes
             consumers = {c for c, index in stack.pop().consumer_edges() if index >= 0}
             new = [c for c in consumers - found if c in self._shapes]
             stack += new
@@ -227,7 +227,7 @@ class ShapeRefiner:
         return refiner
 
     def _waiting_for(self, op: Operation) -> list[Operation]:
-        """The producers of its inputs whose shapes are to be worked out first."""
+        """The producers of its inputs whose shapes must be worked out first."""
         shapes, active = self._shapes, self._active
         waiting = [s for s in op.edges[::2] if s not in shapes and s not in active]
         if waiting and op.type in LOOP_HEAD_OPS:
@@ -239,7 +239,7 @@ class ShapeRefiner:
         return ShapeHandle() if known is None else known[edge[1]]
 
     def _set_facts(self, op: Operation, facts: Sequence[TensorFacts]) -> None:
-        """Note what is known of the outputs of an operation."""
+        """Note the known facts of the outputs of an operation."""
         self._shapes[op] = tuple([one.shape for one in facts])
         for index, one in enumerate(facts):
             if one.held is not None:
@@ -282,7 +282,7 @@ class ShapeRefiner:
             raise
 
     def _run(self, op: Operation, context: InferenceContext) -> None:
-        """Run the shape function and note what it says."""
+        """Run the shape function and note its shapes."""
         self.run_shape_function(op, context)
         self._shapes[op] = tuple([s or ShapeHandle() for s in context.outputs()])
         for index, held in context.held_by_outputs():
@@ -377,7 +377,7 @@ class ShapeRefiner:
 
 
 def _given_shapes(op: Operation) -> Sequence[TensorShapeProto] | None:
-    """The attr `_output_shapes`; None where there is none, or one that is no list of shapes."""
+    """The attr `_output_shapes`; None for a node without it, or with one that is no list of shapes."""
     attrs = op.attr
     if _OUTPUT_SHAPES not in attrs:
         return None
@@ -388,21 +388,20 @@ def _given_shapes(op: Operation) -> Sequence[TensorShapeProto] | None:
 
 
 def _failure_of(op: Operation, context: InferenceContext) -> OpError | None:
-    """Run the shape function of an operation once; what it raised."""
+    """Run the shape function of an operation once; returns its error."""
     registration = op.signature.registration
     assert registration is not None
     try:
         run_shape_fn(registration, context)
     except OpError as error:
         return error
-    except RecursionError:  # of who asks: functions that call each other, say
+    except RecursionError:  # the caller's, such as functions that call each other
         raise
     except Exception as error:  # whatever the author of the op did wrong
-        failure = InvalidArgumentError(
-            f"The shape function of {op.type} failed: {error!r}, {_place_of(error)} (node '{op.name}')",
-            node=op.name,
-            op=op.type,
-        )
+        what = f"The shape function of {op.type} failed: {error!r}, {_place_of(error)}"
+        if isinstance(error, UnsetOutputError):
+            what = str(error)
+        failure = InvalidArgumentError(f"{what} (node '{op.name}')", node=op.name, op=op.type)
         failure.__cause__ = error
         return failure
     return None
@@ -419,7 +418,7 @@ def _place_of(error: Exception) -> str:
 
 
 def merged_shape(known: ShapeHandle, given: PartialTensorShape) -> ShapeHandle:
-    """What is known of a shape, with what is given added.
+    """The known shape merged with the given one.
 
     Raises:
         InvalidArgumentError: they disagree.

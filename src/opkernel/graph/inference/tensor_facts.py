@@ -1,8 +1,8 @@
-"""TensorFacts: all that shape inference knows of a tensor, and what holds of two of them.
+"""TensorFacts: all that shape inference knows of a tensor; and the facts that two tensors share.
 
 Facts are relaxed where two ways lead to one tensor: the branches of a conditional, the turns of a
-loop. What both agree in stays; a dimension in which they differ becomes a new unknown one, which
-stays the same through all further turns.
+loop. Facts on which both ways agree stay. A dimension in which they differ becomes a new unknown
+dimension, which stays the same through all further turns.
 """
 
 from __future__ import annotations
@@ -28,13 +28,13 @@ __all__ = [
 
 @dataclass(frozen=True, slots=True, eq=False)
 class TensorFacts:
-    """What is known of a tensor; nothing by default.
+    """The known facts of a tensor; none by default.
 
     Attributes:
         shape: its shape.
-        held: what it holds, if it is a resource or variant of which that is known.
-        value: its elements, if it is small and of integers or bools.
-        items: what holds of all tensors of the list that it is, if that is known.
+        held: the known contents of a resource or variant.
+        value: its elements, if the tensor is small and of integers or bools.
+        items: for a list, the known facts that hold of all its tensors.
     """
 
     shape: ShapeHandle = field(default_factory=ShapeHandle)
@@ -44,7 +44,7 @@ class TensorFacts:
 
     @property
     def are_empty(self) -> bool:
-        """Whether neither the shape nor what it holds is known."""
+        """Whether neither the shape nor the contents are known."""
         return self.shape.dims is None and self.held is None
 
 

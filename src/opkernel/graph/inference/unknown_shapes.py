@@ -1,11 +1,11 @@
 """UnknownShapes: where the unknown dimensions of inferred shapes come from.
 
-Each unknown dimension first appears at some operation. Either that operation brings it up by itself
-(a placeholder, data that decides, a loop), or it follows from unknown dimensions or values of its
-inputs; then their sources are its sources.
+Each unknown dimension first appears at some operation. The operation may be the source itself: a
+placeholder, an op whose data decides, a loop. Otherwise the dimension follows from unknown dimensions or
+values of the operation's inputs, and has their sources.
 
-State: `_sources` maps the unknown handles that were seen to the phrases for their sources, in the
-order of inference, so that those of an operation's inputs are there before its own.
+State: `_sources` maps the unknown handles met so far to the phrases for their sources. The order of
+inference puts the inputs of an operation before the operation.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ class UnknownShapes:
                         self._sources[unknown] = self._find_held(op)
 
     def sources_of(self, shape: ShapeHandle) -> list[str]:
-        """The phrases for the sources of what is unknown of a shape."""
+        """The phrases for the sources of the unknown part of a shape."""
         return list(self._joined(unknown for _, unknown in _unknowns(shape)))
 
     def _joined(self, unknowns: Iterable[Unknown]) -> tuple[str, ...]:
@@ -96,7 +96,7 @@ class UnknownShapes:
         return causes or (f"{op.type} '{op.name}': the data decides",)
 
     def _find_held(self, op: Operation) -> tuple[str, ...]:
-        """The sources of what is unknown of what an output holds."""
+        """The sources of the unknown shapes of the contents of an output."""
         inherited = self._joined(self._unknowns_held(edges_of(op)))
         return inherited or (f"{op.type} '{op.name}' does not say what it holds",)
 

@@ -1,11 +1,11 @@
 """WholeGraphRefiner: the shapes of a whole graph, its loops followed to a fixed point.
 
-A loop starts with what is known when it is entered. Its body tells what the next turn starts with;
-what does not hold of both is given up, until the body tells nothing new. So what is left holds at
-every turn. Conditionals give what their branches agree in.
+A loop starts with the facts known at its entry. Its body tells the facts with which the next turn
+starts. Facts that do not hold of both are given up, until the body tells nothing new: the remaining
+facts hold at every turn. A conditional gives the facts on which its branches agree.
 
-In a graph, a loop is what lies between a Merge with a back edge and the NextIteration that the edge
-comes from; loops that overlap are settled together.
+In a graph, a loop lies between a Merge with a back edge and the NextIteration at the edge's source.
+Loops that overlap are settled together.
 
 Sources: TensorFlow core/grappler/costs/graph_properties.cc (UpdateMerge, UpdateEnter, PropagateShapes).
 """
@@ -89,7 +89,7 @@ class WholeGraphRefiner(ShapeRefiner):
         return refiner
 
     def infer_all(self, needed: Collection[Operation] | None = None) -> None:
-        """Infer every shape of the graph, or of those operations that are needed.
+        """Infer every shape of the graph, or of the needed operations.
 
         Raises:
             InvalidArgumentError: the shapes of a node break a rule of its op, or a given shape
@@ -107,7 +107,7 @@ class WholeGraphRefiner(ShapeRefiner):
             self._infer_each(self.order[done:])
 
     def facts_of(self, edge: Edge) -> TensorFacts:
-        """All that is known of a tensor, of a graph in which everything is inferred at once."""
+        """All known facts of a tensor of a graph whose shapes are inferred at once."""
         if not self.order:
             self.infer_all()
         return super().facts_of(edge)
@@ -140,7 +140,7 @@ class WholeGraphRefiner(ShapeRefiner):
             self._add_given(op)
 
     def _follow_list(self, op: Operation) -> None:
-        """Note what is known of the tensors of a list."""
+        """Note the known facts of the tensors of a list."""
         edges = edges_of(op)
         rule = op.traits.item_rule
         if rule in LIST_MAKERS or edges[0] in self._items:
@@ -158,8 +158,8 @@ class WholeGraphRefiner(ShapeRefiner):
                 merged = merged_shape(known, given)
             except InvalidArgumentError as error:
                 raise InvalidArgumentError(
-                    f"The shape {given} that is given for '{op.name}:{index}' disagrees with "
-                    f"{known}, which is known of it: {error.message}",
+                    f"The shape {given} given for '{op.name}:{index}' disagrees with the known shape "
+                    f"{known}: {error.message}",
                     node=op.name,
                     op=op.type,
                 ) from error
@@ -220,7 +220,7 @@ class WholeGraphRefiner(ShapeRefiner):
         self._set_first(op, self._facts_but_value(edges_of(op)[0]))
 
     def _set_first(self, op: Operation, facts: TensorFacts) -> None:
-        """Note what is known of the first output; the others stay as they are."""
+        """Note the known facts of the first output; the other outputs stay as they are."""
         self._shapes[op] = (facts.shape, *self._shapes[op][1:])
         self._forget_held([op])
         if facts.held is not None:
@@ -231,7 +231,7 @@ class WholeGraphRefiner(ShapeRefiner):
     # Loops and conditionals that call functions.
 
     def _infer_while(self, op: Operation) -> None:
-        """The fixed point of the loop's body, where there is one."""
+        """The fixed point of the loop's body, if it has one."""
         body = op.attr["body"].func
         relaxation = Relaxation()
         state = [self.facts_of(edge) for edge in edges_of(op)]
@@ -288,7 +288,7 @@ class WholeGraphRefiner(ShapeRefiner):
 
 
 def _branches(op: Operation, chosen: np.ndarray[Any, Any] | None) -> list[NameAttrList]:
-    """The functions of which a conditional may call one; just that one where the choice is known."""
+    """The functions that a conditional may call: a single one where the choice is known."""
     attr = op.attr
     if "branches" in attr:
         branches = list(attr["branches"].list.func)
@@ -305,10 +305,10 @@ def _branches(op: Operation, chosen: np.ndarray[Any, Any] | None) -> list[NameAt
 
 
 def _order(ops: list[Operation]) -> list[Operation]:
-    """The operations inputs first, and those of a loop behind all that enters it, before its results."""
+    """The operations, inputs first; a loop comes after all its entries and before its results."""
     try:
         return order_by_inputs(ops, {**_before_enters(ops), **_before_exits(ops)})
-    except InvalidArgumentError:  # what is no loop may have an Exit in a cycle
+    except InvalidArgumentError:  # a cycle that is no loop may have an Exit
         return order_by_inputs(ops)
 
 
@@ -335,7 +335,7 @@ def _before_exits(ops: Sequence[Operation]) -> dict[Operation, list[Operation]]:
 
 
 def _loops(order: Sequence[Operation]) -> Iterator[tuple[int, int]]:
-    """The ranges of the order in which there are loops; loops that overlap are in one range."""
+    """The ranges of the order that hold loops; loops that overlap share a range."""
     heads = [(position, op) for position, op in enumerate(order) if is_head_of_loop(op)]
     if not heads:
         return

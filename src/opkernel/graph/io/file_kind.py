@@ -160,7 +160,7 @@ def _zip_kind(path: str) -> FileKind:
 
 
 def _text_kind(head: bytes) -> FileKind | None:
-    """The kind of a text, known by its start; of other texts TEXT, and None for what is none."""
+    """The kind of a text by its start: TEXT for an unknown start, None for bytes that are no text."""
     text = head.decode(errors="replace").removeprefix("\ufeff")
     kind = _kind_by_start(text)
     if kind is not None:
@@ -214,7 +214,7 @@ def _first_fields(head: bytes, start: int, stop: int) -> list[Field]:
                 break
             fields.append(field)
     except Truncated as error:
-        if error.offset < min(stop, len(head)) - 20:  # not just the end of what was read
+        if error.offset < min(stop, len(head)) - 20:  # not just the end of the bytes that were read
             return []
     return fields
 

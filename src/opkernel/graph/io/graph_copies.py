@@ -63,7 +63,7 @@ def _graph_of(graph_def: GraphDef, registry: OpRegistry) -> Graph:
 
 
 def _registry_for(ops: OpList) -> OpRegistry:
-    """The registry of the process where it has these ops; else one that has, with what is known of them."""
+    """The process's registry if it has these ops, else a new one with their known declarations."""
     if all(op == _op_def(global_op_registry(), op.name) for op in ops.op):
         return global_op_registry()
     registry = OpRegistry()

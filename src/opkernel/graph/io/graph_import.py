@@ -138,7 +138,7 @@ def _check_all_used(importer: GraphImporter, sources: Mapping[tuple[str, int], S
 def _element(
     importer: GraphImporter, sources: Mapping[tuple[str, int], Source], element: str
 ) -> Tensor | Operation:
-    """A returned element; a tensor that was mapped is what it was mapped to."""
+    """A returned element; for a mapped tensor, the tensor in its place."""
     if not isinstance(element, str):
         raise InvalidArgumentError(f"return_elements must be names, not {shown(element)}")
     if ":" not in element:

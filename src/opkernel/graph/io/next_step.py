@@ -51,6 +51,7 @@ _NEXT_STEP = {
     FileKind.CHECKPOINT_INDEX: _CHECKPOINT,
     FileKind.CHECKPOINT_DATA: _CHECKPOINT,
     FileKind.CHECKPOINT_STATE: _CHECKPOINT,
+    FileKind.TEXT: "; opkernel reads GraphDefs (.pb, .pbtxt), SavedModels and MetaGraphs",
     FileKind.GIT_LFS: "; fetch the file with `git lfs pull`",
     FileKind.HTML: "; download the file itself",
 }

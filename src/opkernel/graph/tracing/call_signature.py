@@ -65,13 +65,13 @@ class CallSignature:
         return sum(spec.unknowns for spec in self.specs)
 
     def includes(self, other: CallSignature) -> bool:
-        """Whether what was traced for this serves a call of the other."""
+        """Whether a trace for this signature serves a call of the other."""
         return self._is_like(other) and all(
             mine.includes(theirs) for mine, theirs in zip(self.specs, other.specs, strict=True)
         )
 
     def generalised(self, other: CallSignature) -> CallSignature:
-        """The most special signature that serves both; itself where there is none."""
+        """The most special signature that serves both; this one if none does."""
         if not self._is_like(other):
             return self
         leaves = [

@@ -44,7 +44,7 @@ class ConcreteFunction:
 
     @property
     def function_def(self) -> FunctionDef:
-        """The function as a message; that of `graph`, to be read and not to be changed."""
+        """The function as a message, for reading only: the message belongs to `graph`."""
         return self.graph.function_def
 
     @property

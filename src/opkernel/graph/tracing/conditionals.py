@@ -52,7 +52,7 @@ def cond(pred: Any, true_fn: _Branch, false_fn: _Branch, name: str = "cond") -> 
     """
     if not _is_symbolic(pred):
         if np.size(pred) != 1:
-            raise ValueError(f"what decides in {name!r} must be a scalar, not {shown(pred)}")
+            raise ValueError(f"the predicate of {name!r} must be a scalar, not {shown(pred)}")
         return true_fn() if pred else false_fn()
     graph = _graph_of(pred)
     branches = [
@@ -123,7 +123,7 @@ def _choice(graph: Graph, op: str, selector: Any, branches: list[FuncGraph], nam
 
 
 def _check_alike(branches: list[FuncGraph], name: str) -> None:
-    """Raise TypeError unless all branches return the same, but for shapes."""
+    """Raise TypeError unless all branches return the same structure and types."""
 
     def form(branch: FuncGraph) -> Any:
         results = branch.structured_outputs

@@ -109,7 +109,7 @@ class FuncGraph(Graph):
         return tensor
 
     def trace(self, function: Callable[..., Any], *args: Any, **kwargs: Any) -> None:
-        """Run a Python function; what it makes becomes the body, what it returns the results.
+        """Run a Python function: its operations become the body, its return values the results.
 
         Raises:
             TypeError: it returns what makes no tensor.
@@ -164,7 +164,7 @@ class FuncGraph(Graph):
         return inside
 
     def further_inputs(self, graph: Graph) -> list[Tensor]:
-        """What a call in a graph passes after the arguments: what it captures, in order."""
+        """The values that a call in a graph passes after the arguments: the captures, in order."""
         outside = {inside: tensor for tensor, inside in self.captures.items()}
         values = {inside: value for value, inside in self.captured_values.items()}
         count = len(self.inputs) - len(outside) - len(values)
@@ -180,7 +180,7 @@ class FuncGraph(Graph):
 
     @cached_property
     def function_def(self) -> FunctionDef:
-        """The function; its name ends in a hash of what it does, so that equal ones are one."""
+        """The function. Its name ends in a hash of its content, so that equal functions are one."""
         import hashlib  # which takes longer to load than the rest of this room's tracing
 
         controls = {op.name: op for op in self.control_outputs}
@@ -206,7 +206,7 @@ class FuncGraph(Graph):
         if isinstance(graph, FuncGraph):
             graph.permissions = graph.permissions.joined(self.permissions)
         library, function = graph.function_library, self.function_def
-        if function.signature.name in library:  # the name tells what it does
+        if function.signature.name in library:  # the name has a hash of the content
             return
         for called in self.function_library.values():
             library.add_function(called)
@@ -254,7 +254,7 @@ class FuncGraph(Graph):
         place = f"function {home.name!r}" if isinstance(home, FuncGraph) else "another graph"
         raise InvalidArgumentError(
             f"{tensor.name!r} cannot be used in function {self.name!r}: it is a tensor of {place}, "
-            f"which is not around it. Pass it as an argument",
+            f"which does not enclose {self.name!r}. Pass the tensor as an argument",
             node=tensor.op.name,
         )
 

@@ -69,7 +69,7 @@ class _Traces:
         return concrete
 
     def generalised(self, signature: CallSignature) -> CallSignature:
-        """The signature, with shapes relaxed to serve what was traced before, too."""
+        """The signature, with shapes relaxed to serve the earlier traces, too."""
         for concrete in self.traced:
             signature = signature.generalised(concrete.signature)
         return signature
@@ -152,7 +152,7 @@ class Function(Generic[_P, _R]):
 
     @property
     def concrete_functions(self) -> list[ConcreteFunction]:
-        """What was traced outside of all graphs, in order."""
+        """The traces made outside of all graphs, in order."""
         return list(self._traces.traced)
 
     def experimental_get_tracing_count(self) -> int:

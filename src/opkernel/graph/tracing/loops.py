@@ -235,7 +235,8 @@ def _like_form(variables: Any, form: Any) -> Any:
         variables = [variables]
     if structure_of(list(variables)) != structure_of(list(form)):
         raise TypeError(
-            f"the body of a loop must return what it takes: {shown(form)}, not {shown(variables)}"
+            f"the body of a loop must return values like those that it takes: it takes {shown(form)} "
+            f"and returned {shown(variables)}"
         )
     leaves = iter(flatten(variables))
     return map_structure(lambda _: next(leaves), form)

@@ -17,7 +17,7 @@ Pack = Callable[[Sequence[Any]], Any]
 
 
 def flatten(value: Any) -> list[Any]:
-    """The leaves of a value: what is no list, tuple, mapping or object with parts."""
+    """The leaves of a value: its parts that are no list, tuple, mapping or object with parts."""
     if _has_parts(value):
         return flatten(_parts(value))
     if isinstance(value, Mapping):
@@ -122,7 +122,7 @@ def _sorted_keys(value: Mapping[Any, Any]) -> list[Any]:
 
 
 def _like_mapping(form: Mapping[Any, Any], values: dict[Any, Any]) -> Any:
-    """The values in the order and, but for mappings that want more, of the type of `form`."""
+    """The values in the order of `form`, and of its type unless a mapping of that type needs more."""
     pairs = {key: values[key] for key in form}
     make: Any = type(form)
     try:

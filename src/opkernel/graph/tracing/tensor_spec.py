@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from opkernel.graph.core.tensor import Tensor
+from opkernel.messages import shown
 from opkernel.types import DataType, PartialTensorShape, as_dtype, dtype_of_array
 
 __all__ = ["TensorSpec", "most_general_shape", "spec_of"]
@@ -37,7 +38,14 @@ class TensorSpec:
             shape: a shape, a list of sizes with None or -1 for unknown ones, or None.
             dtype: a DataType, or what NumPy or TensorFlow call one.
             name: what to call the tensor.
+
+        Raises:
+            TypeError: `shape` or `dtype` is none.
         """
+        if isinstance(shape, DataType):
+            raise TypeError(
+                f"TensorSpec takes the shape first, then the type: {shown(shape)} is no shape"
+            )
         object.__setattr__(self, "shape", PartialTensorShape(shape))
         object.__setattr__(self, "dtype", as_dtype(dtype))
         object.__setattr__(self, "name", name)

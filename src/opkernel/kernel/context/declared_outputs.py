@@ -1,7 +1,7 @@
-"""Whether the outputs of a kernel are as its op declares: the one check, in the one form of words.
+"""Whether the outputs of a kernel are as its op declares: one check, with one set of messages.
 
-The check is made at every call of a kernel that does not claim `outputs_as_declared` (`checked_kernels`),
-and where claims are put to the test: by `opkernel test`, sanitized sessions and OPKERNEL_CHECK_CONTRACTS=1.
+Every call of a kernel that does not claim `outputs_as_declared` makes the check (`checked_kernels`).
+`opkernel test`, sanitized sessions and OPKERNEL_CHECK_CONTRACTS=1 make it to test claims.
 """
 
 from __future__ import annotations
@@ -134,7 +134,7 @@ def check_memory(
 
 _UNCLAIMED_VIEW = (
     'its contract does not say may_alias, its registration does not say kind="view": it must give '
-    "new memory"
+    "new memory, such as a copy"
 )
 
 

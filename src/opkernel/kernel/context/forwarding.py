@@ -1,9 +1,9 @@
 """Forwarding: an output takes over the buffer of an input without other readers.
 
-A buffer may be taken over if the computation holds the only reference to it: the executor has let
-go of it, and no one else (another node, the caller, a variable, a constant, a view) has one
-(`device/ownership.py`). Kernels that forward claim `forwards_inputs`, so that the executor hands them
-its last reference; for others nothing is ever forwarded.
+A computation may take over a buffer if it holds the only reference: the executor has let go of the
+buffer, and no other node, caller, variable, constant or view has a reference (`device/ownership.py`).
+Kernels that forward claim `forwards_inputs`, so that the executor hands them its last reference. Other
+kernels forward nothing.
 
 Source: OpKernelContext::forward_input in TensorFlow core/framework/op_kernel.cc.
 """
@@ -44,16 +44,17 @@ class ContextForwarding(ContextInputs, ContextOutputs):
         """The buffer of an input as an array of the output's shape, to be written to.
 
         Args:
-            input_index: the input whose buffer to take.
-            output_index: the output that it is for; `NO_RESERVATION` if it is for none.
-            output_dtype: the type, which must be the input's.
-            output_shape: the sizes, of as many elements as the input has.
+            input_index: the input that gives its buffer.
+            output_index: the output that takes the buffer; `NO_RESERVATION` for no output.
+            output_dtype: the type of the output, which must be that of the input.
+            output_shape: the sizes of the output, which must have as many elements as the input.
             output_memory_type: where the output lives; as declared if None.
             output_attr: where the output is to be allocated; as the executor says if None.
 
         Returns:
-            None where the buffer may not be taken: the input is a reference, of another type, size
-            or memory, is used elsewhere, may not be written to, or is reserved for another output.
+            The array; None where the buffer may not be taken. The input is then a reference, has another
+            type, size or memory, is used elsewhere, may not be written to, or is reserved for another
+            output.
         """
         count = others(self.inputs, input_index)
         array = self.inputs[input_index]
@@ -124,10 +125,10 @@ class ContextForwarding(ContextInputs, ContextOutputs):
         return self.allocate_temp(dtype, shape, attr)
 
     def own_input(self, which: int | str) -> np.ndarray[Any, Any]:
-        """An input as an array to be kept beyond the step, for nobody else has its memory.
+        """An input as an array that the kernel may keep beyond the step: nobody else has its memory.
 
-        It is the input itself where its buffer may be taken, for which the kernel must set
-        `forwards_inputs`, and otherwise a copy.
+        The array is the input itself where its buffer may be taken, and otherwise a copy. Only a kernel
+        that claims `forwards_inputs` may take buffers.
         """
         index = self.input_index(which)
         shape, dtype = np.shape(self.inputs[index]), self.kernel.input_types[index]

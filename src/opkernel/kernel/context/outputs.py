@@ -75,7 +75,7 @@ class ContextOutputs:
         return which if isinstance(which, int) else single(self.kernel.output_range(which), which)
 
     def set_output(self, which: int | str, tensor: Any) -> None:
-        """Set an output tensor. What is no array becomes one of the output's type.
+        """Set an output tensor. Another value than an array becomes an array of the output's type.
 
         Raises:
             InternalError: the tensor's type is not the one that the node declares.
@@ -126,7 +126,7 @@ class ContextOutputs:
         return self.outputs[self.output_index(which)]
 
     def release_output(self, which: int | str) -> Any:
-        """Take an output back: the result is what was set, and the output is unset again."""
+        """Take an output back: returns the tensor, and the output is unset again."""
         index = self.output_index(which)
         released, self.outputs[index] = self.outputs[index], None
         return released

@@ -24,7 +24,7 @@ class PersistentTensor:
         ...
         state = self.state.access_tensor(ctx)
 
-    A context that records memory is told of each access, so that work on an asynchronous device may go on.
+    A context that records memory notes each access, so that work on an asynchronous device may go on.
 
     Args:
         tensor: The tensor; none yet if None.

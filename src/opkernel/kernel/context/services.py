@@ -32,7 +32,7 @@ __all__ = ["ContextServices"]
 
 
 class ContextServices:
-    """Passes on what the step, the device and the executor offer; None is what they lack."""
+    """Passes on the services of the step, the device and the executor; None for a missing service."""
 
     __slots__ = ()
     kernel: OpKernel
@@ -60,7 +60,7 @@ class ContextServices:
 
     @property
     def session_handle(self) -> str:
-        """The name of the session; empty where there is none."""
+        """The name of the session; empty outside of a session."""
         return self.step.session_handle
 
     @property
@@ -306,7 +306,7 @@ class ContextServices:
             self.memory.references.append(tensor)
 
     def retrieve_accessed_tensors(self) -> list[Any]:
-        """The inputs, and what was allocated or recorded; what was recorded is then forgotten."""
+        """The inputs, and the tensors allocated or recorded. The records are then forgotten."""
         if self.memory is None:
             return []
         references, self.memory.references = self.memory.references, []

@@ -87,7 +87,7 @@ class StatusReporting:
         return False
 
     def _fail(self, error: OpError, *, is_warning: bool = False) -> None:
-        """Record an error as that of the function that called the caller."""
+        """Record an error for the function that called the caller."""
         frame = sys._getframe(2)
         error.add_note(f"reported at {frame.f_code.co_filename}:{frame.f_lineno}")
         log = logger("opkernel.kernel")

@@ -1,4 +1,4 @@
-"""TensorRef: a tensor that kernels hand to one another to be changed, with the lock that guards it.
+"""TensorRef: a tensor that kernels share in order to change it, with the lock that guards it.
 
 Source: TensorValue with its mutex in TensorFlow core/framework/op_kernel.h.
 """

@@ -87,11 +87,11 @@ class KernelRegistration:
         return f"{self.class_name} (module {self.owner}, {self.site.file}:{self.site.line})"
 
     def replaces(self, other: KernelRegistration) -> bool:
-        """Whether this is `other` registered again, as by a notebook's cell that is run twice.
+        """Whether this registers `other` again, as a notebook's cell does that runs twice.
 
-        It is where the same module declares a kernel of the same op, device and label again: with
-        the same constraints at the same priority, or by the same name for some of the same nodes.
-        Different kernels that one run of the module's code registers do not replace each other.
+        It does where the same module declares a kernel of the same op, device and label again: with the
+        same constraints at the same priority, or by the same name for some of the same nodes. Different
+        kernels that one run of the module's code registers do not replace each other.
         """
         if other is self:
             return True

@@ -1,8 +1,8 @@
 """Finding the kernel of a node.
 
-The kernels of the node's op, the device's type and the node's label (attr `_kernel`) whose
-constraints its attrs satisfy are compared, and the one of the highest priority is taken; where
-the device type has none, the kernels for `DEFAULT` are tried.
+A kernel fits a node if it is for the node's op, the device's type and the node's label (attr `_kernel`),
+and if the node's attrs satisfy its constraints. The kernel of the highest priority is taken. Where no
+kernel for the device type fits, the kernels for `DEFAULT` are tried.
 
 Functions take the registry to look in; None stands for the global one.
 Source: TensorFlow core/framework/op_kernel.cc.

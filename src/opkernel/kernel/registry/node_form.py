@@ -33,9 +33,8 @@ __all__ = ["NodeForm", "form_of_node"]
 class NodeForm:
     """The kernel registration of nodes of an op with certain attrs, and the facts that follow.
 
-    Types and memory types are one for each tensor. `attrs` are the numbers, strings and types among
-    the attrs, as far as kernels have asked for them, and `provided` the kernels of providers, by their
-    names, as far as these were asked.
+    Each tensor has a type and a memory type. `attrs` holds the numbers, strings and types that kernels have
+    asked for so far. `provided` holds the kernels of the providers asked so far, by provider.
     """
 
     op_def: OpDef

@@ -152,7 +152,9 @@ def unregister_provider(name: str) -> None:
     global _default
     with _lock:
         if name not in _providers or name == REFERENCE:
-            raise NotFoundError(f"There is no kernel provider {name!r} to be taken back")
+            raise NotFoundError(
+                f"Kernel provider {name!r} cannot be taken back: it is not registered"
+            )
         provider = _providers.pop(name)
         _default = None
     _note_changes(provider)
@@ -193,7 +195,7 @@ def default_providers() -> tuple[KernelProvider, ...]:
 
 
 def choose_providers(names: Sequence[str]) -> tuple[KernelProvider, ...]:
-    """The providers of these names, to be asked in this order, and the reference.
+    """The providers of these names in the order in which they are asked, and the reference.
 
     Raises:
         NotFoundError: no provider has one of the names; plugins were loaded to find it.

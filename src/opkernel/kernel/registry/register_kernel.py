@@ -76,17 +76,18 @@ def register_kernel(
     Raises:
         InvalidArgumentError: no factory makes devices of the type; the op lacks an attr of `types` or
             `attrs`, or allows it none of the values; `host_memory` names no input or output; or the
-            function's parameters do not fit the op's inputs and attrs. Of an op that is not registered
-            yet the function is checked when a kernel is constructed, all else when the op is registered.
-        TypeError: the kernel's declaration lacks a device, or is given both ways; or what is
-            decorated is no kernel.
+            function's parameters do not fit the op's inputs and attrs. If the op is not registered yet,
+            the declaration is checked when the op is registered, and the function when a kernel is
+            constructed.
+        TypeError: the kernel's declaration lacks a device, or is given both ways; or the decorated
+            object is no kernel.
 
     Source: TensorFlow's REGISTER_KERNEL_BUILDER, core/framework/op_kernel.h.
     """
     if isinstance(op, KernelDefBuilder):
         if device or types or attrs or host_memory or label or priority:
             raise TypeError(
-                "what a kernel declares is given by keywords or by a chain, not by both"
+                "register_kernel takes a KernelDefBuilder or the keywords of a declaration, not both"
             )
         kernel_def = op.build()
     else:
@@ -129,7 +130,7 @@ def register_kernel(
 def _name_of(op: object) -> str:
     if not isinstance(op, str | OpHandle):
         example = '@register_kernel("Twice", device="CPU")'
-        raise TypeError(f"register_kernel takes an op or its name, not {op!r}: {example}")
+        raise TypeError(f"register_kernel takes an op or its name, not {op!r}; write {example}")
     return op if isinstance(op, str) else op.name
 
 
@@ -179,9 +180,14 @@ def _kernel_def(
 ) -> KernelDef:
     for what, given in (("types", types), ("attrs", attrs)):
         if given is not None and not isinstance(given, Mapping):
-            raise TypeError(f"{op}: {what} is a dict by attr such as {{'T': ...}}, not {given!r}")
+            raise TypeError(
+                f"{op}: {what} must be a dict by attr, such as {{'T': ...}}, not {given!r}"
+            )
     if isinstance(host_memory, str):
-        raise TypeError(f"{op}: host_memory is a list of arguments: [{host_memory!r}]")
+        raise TypeError(
+            f"{op}: host_memory must be a list of arguments, not the string {host_memory!r}; write "
+            f"[{host_memory!r}]"
+        )
     builder = KernelDefBuilder(op).device(device).label(label).priority(priority)
     for attr, allowed in (types or {}).items():
         builder.type_constraint(attr, allowed)

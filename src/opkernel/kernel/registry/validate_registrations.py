@@ -138,11 +138,13 @@ def _fault(constraint: KernelDef.AttrConstraint, op_def: OpDef) -> str | None:
     if not any(_is_allowed(fields[0], value, attr) for value in values):
         is_number = fields[0] == "i"
         rule = (
-            f"at least {attr.minimum}" if is_number else summarize_attr_value(attr.allowed_values)
+            f"values of at least {attr.minimum}"
+            if is_number
+            else summarize_attr_value(attr.allowed_values)
         )
         return (
-            f"with the values {summarize_attr_value(constraint.allowed_values)}, of which the op "
-            f"allows none: {rule}"
+            f"with the values {summarize_attr_value(constraint.allowed_values)}, none of which the op "
+            f"allows; it allows {rule}"
         )
     return None
 

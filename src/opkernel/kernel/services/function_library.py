@@ -1,4 +1,4 @@
-"""Functions of a graph as kernels see them: to be instantiated, and run.
+"""Functions of a graph as kernels see them: kernels instantiate and run them.
 
 The runtime fulfils these protocols; a kernel gets at the library as `ctx.function_library`:
 

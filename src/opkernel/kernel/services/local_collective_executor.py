@@ -124,15 +124,15 @@ class _Instance:
 class LocalCollectiveExecutor(CollectiveExecutor):
     """Where members in one process meet: threads, sessions, devices.
 
-    Members of one instance name the same group, the same instance and the same
-    iteration of a loop; when as many have come as the group has, the last one computes the result
-    for all. Two steps of one session never meet, so that steps may run at the same time.
+    Members of one instance name the same group, the same instance and the same iteration of a loop. When
+    all members of the group have come, the last one computes the result for all. Two steps of one session
+    never meet, so that steps may run at the same time.
 
-    When one fails, all do, with its status, and so do those that are still to come: a mismatch, a
-    timeout or a cancellation ends the instance. A step that fails before it takes part is not
-    noticed; where that may happen, members should have a timeout.
+    A mismatch, a timeout or a cancellation ends the instance: all members fail with that status, and so
+    do members that come later. Nobody notices a step that fails before it takes part. Where that may
+    happen, members should have a timeout.
 
-    Members are ranked as they ask for, or by their names: device, session, node.
+    Members have the rank that they ask for, or are ranked by their names: device, session, node.
     """
 
     def __init__(self) -> None:
@@ -227,7 +227,7 @@ class LocalCollectiveExecutor(CollectiveExecutor):
         self._settle(instance)
 
     def _settle(self, instance: _Instance) -> None:
-        """Tell the waiting members, where there is something to tell."""
+        """Tell the waiting members the result or error, once there is one."""
         with self._lock:
             status = instance.status
             if instance.is_full:

@@ -63,7 +63,7 @@ class SessionState(Protocol):
 class TensorStore(Protocol):
     """The tensors that one step leaves to its session, by the name of their node.
 
-    After the step has succeeded, the tensors whose handles were fetched are added to the session's state.
+    A step that succeeds adds the tensors whose handles were fetched to the session's state.
     """
 
     def add_tensor(self, name: str, tensor_and_key: TensorAndKey) -> None:

@@ -22,7 +22,7 @@ __all__ = ["Step"]
 
 
 class Step:
-    """One execution of a graph, as its kernels see it; executors fill in what they have.
+    """One execution of a graph, as its kernels see it. Executors fill in the services that they have.
 
     A service that an executor does not offer is None, as in TensorFlow.
 

@@ -50,7 +50,7 @@ def python_name(name: str) -> str:
 
 
 def call_parameters(op_def: OpDef, api_def: ApiDef | None = None) -> list[CallParameter]:
-    """The parameters of an op but for the last one, `name`; renamed as an ApiDef says."""
+    """The parameters of an op except the last one, `name`; with the names of an ApiDef."""
     inferred = inferred_attr_names(op_def)
     attrs = [_parameter(attr) for attr in op_def.attr if attr.name not in inferred]
     inputs = [_parameter(arg) for arg in op_def.input_arg]

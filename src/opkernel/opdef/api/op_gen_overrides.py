@@ -79,7 +79,7 @@ class OpGenOverrideMap:
 
 
 def _named(parts: Iterable[Any], name: str, override: OpGenOverride, kind: str) -> list[Any]:
-    """The first part of a name, in a list; an empty one, and a warning, where there is none."""
+    """The first part of a name, in a list; an empty list, and a warning, for a name without parts."""
     found = [part for part in parts if part.name == name][:1]
     if not found:
         _logger.warning("%s can't find %s %s to override", override.name, kind, name)

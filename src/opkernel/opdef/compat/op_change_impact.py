@@ -272,7 +272,7 @@ def _default(attr: OpDef.AttrDef) -> str:
 
 
 def _only_outputs_renamed(change: OpChange) -> bool:
-    """Whether the outputs are the old ones but for their names."""
+    """Whether the outputs differ from the old ones in nothing but names."""
     return _nameless(change.old) == _nameless(_new_op(change))
 
 

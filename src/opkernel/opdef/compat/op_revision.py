@@ -44,7 +44,7 @@ class OpRevision:
 
     @property
     def op_def(self) -> OpDef:
-        """The definition; not to be changed.
+        """The definition, for reading only.
 
         Raises:
             InvalidArgumentError: the file's text spells none.

@@ -57,19 +57,19 @@ def _string_from_python(value: Any) -> bytes:
     if isinstance(value, bytes):
         return value
     if not isinstance(value, str):
-        raise TypeError("a str or bytes is wanted")
+        raise TypeError("it is neither str nor bytes")
     return value.encode("utf-8", "surrogateescape")
 
 
 def _float_from_python(value: Any) -> float:
     if isinstance(value, str | bytes):
-        raise TypeError("a number is wanted")
+        raise TypeError("it is no number")
     return float(value)
 
 
 def _bool_from_python(value: Any) -> bool:
     if not isinstance(value, bool | np.bool_):
-        raise TypeError("a bool is wanted")
+        raise TypeError("it is no bool")
     return bool(value)
 
 
@@ -88,7 +88,7 @@ def _func_from_python(value: Any) -> NameAttrList:
     if isinstance(value, str):
         return NameAttrList(name=value)
     if not isinstance(value, NameAttrList):
-        raise TypeError("a NameAttrList or the name of a function is wanted")
+        raise TypeError("it is neither a NameAttrList nor the name of a function")
     return value
 
 
@@ -143,7 +143,7 @@ def attr_from_python(value: Any, type: str) -> AttrValue:
         if not is_list:
             return AttrValue(**{kind.field: kind.from_python(value)})
         if isinstance(value, str | bytes) or not isinstance(value, Iterable):
-            raise TypeError("a list is wanted")
+            raise TypeError("it is no list")
         elements = [kind.from_python(element) for element in value]
         return AttrValue(list=AttrValue.ListValue(**{kind.field: elements}))
     except OpError as error:
@@ -192,7 +192,7 @@ def _type_of(value: Any) -> str:
     for types, attr_type in _INFERRED_TYPES:
         if isinstance(value, types):
             return attr_type
-    raise InvalidArgumentError(f"no type of attr goes with {shown(value)}")
+    raise InvalidArgumentError(f"{shown(value)} is not a value for an attr of any type")
 
 
 _INFERRED_TYPES: tuple[tuple[tuple[type, ...], str], ...] = (

@@ -281,7 +281,7 @@ def _join_doc(lines: Sequence[str]) -> str:
 
 
 def _describe_part(op_def: OpDef, name: str, description: str) -> bool:
-    """Give the input, output or attr of that name its description; False where there is none."""
+    """Give the input, output or attr of that name its description; False if there is no such name."""
     for part in _parts(op_def):
         if part.name == name:
             part.description = description

@@ -120,7 +120,7 @@ class OpTraits(NamedTuple):
             default = NO_TRAITS._asdict().get(name)
             if default is None or bool(value) != isinstance(default, str):
                 known = ", ".join(OpTraits._fields)
-                raise InvalidArgumentError(f"No op has a trait {word!r}; there are {known}")
+                raise InvalidArgumentError(f"There is no trait {word!r}; the traits are {known}")
             given[name] = value or True
         return OpTraits(**given)
 

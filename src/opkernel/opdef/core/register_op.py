@@ -111,7 +111,7 @@ class OpHandle:
 
     @property
     def op_def(self) -> OpDef:
-        """The op's declaration; shared, and not to be changed. Raises as `build` does."""
+        """The op's declaration, for reading only: it is shared. Raises as `build` does."""
         return self.registration.op_def
 
 
@@ -194,12 +194,14 @@ def register_op(
 
 def _specs(specs: Iterable[str], what: str, op: str) -> tuple[str, ...]:
     if isinstance(specs, str):
-        raise TypeError(f"{op}: {what} is a list of specs, not the string {specs!r}: [{specs!r}]")
+        raise TypeError(
+            f"{op}: {what} must be a list of specs, not the string {specs!r}; write [{specs!r}]"
+        )
     found = tuple(specs)
     for spec in found:
         if not isinstance(spec, str):
             raise TypeError(
-                f"{op}: {what} is a list of strings such as 'x: float', with no {spec!r}"
+                f"{op}: {what} must be a list of strings such as 'x: float'; {spec!r} is none"
             )
     return found
 

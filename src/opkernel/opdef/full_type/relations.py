@@ -33,12 +33,12 @@ _WHERE_ITS_ELEMENT_IS = frozenset(
 
 
 def get_arg_default_unset(full_type: FullTypeDef, index: int) -> FullTypeDef:
-    """An argument of a type; TFT_UNSET where it has no such argument. Not to be changed."""
+    """An argument of a type, for reading only; TFT_UNSET where the type has no such argument."""
     return full_type.args[index] if index < len(full_type.args) else _UNSET
 
 
 def get_arg_default_any(full_type: FullTypeDef, index: int) -> FullTypeDef:
-    """An argument of a type; TFT_ANY where it has none or an unset one. Not to be changed."""
+    """An argument of a type, for reading only; TFT_ANY where the type has none or an unset one."""
     return _any_if_unset(get_arg_default_unset(full_type, index))
 
 

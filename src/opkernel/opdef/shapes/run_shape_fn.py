@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from opkernel.errors import FailedPreconditionError, OpError
+from opkernel.messages import shown
 from opkernel.opdef import text as summaries
 from opkernel.opdef.core.op_def_builder import OpRegistrationData
 from opkernel.opdef.shapes.inference_context import InferenceContext
@@ -16,9 +17,13 @@ from opkernel.opdef.shapes.shape_handles import ShapeHandle
 from opkernel.proto import NodeDef
 from opkernel.types import as_dtype
 
-__all__ = ["infer_call", "run_shape_fn"]
+__all__ = ["UnsetOutputError", "infer_call", "run_shape_fn"]
 
 _MAX_VALUES = 256
+
+
+class UnsetOutputError(TypeError):
+    """A shape function returned shapes, which nobody uses, and did not set them."""
 
 
 def infer_call(
@@ -66,6 +71,7 @@ def run_shape_fn(registration: OpRegistrationData, context: InferenceContext) ->
 
     Raises:
         FailedPreconditionError: the op was registered without a shape function.
+        UnsetOutputError: the function returned a value and left an output without a shape.
         OpError: the error of the function, with the node, its input shapes and the constants that
             the function used added to the message.
     """
@@ -75,14 +81,28 @@ def run_shape_fn(registration: OpRegistrationData, context: InferenceContext) ->
             "one; give it unknown_shape to say that nothing is known"
         )
     try:
-        registration.shape_inference_fn(context)
+        returned: object = registration.shape_inference_fn(context)
     except OpError as error:
         node = context.node_def
         message = f"{error.message}{_describe(context)}"
         raise type(error)(message, node=node.name, op=node.op) from error
+    if returned is not None:
+        _check_all_set(context, returned)
     for i, shape in enumerate(context.outputs()):
         if shape is None:
             context.set_output(i, ShapeHandle())
+
+
+def _check_all_set(context: InferenceContext, returned: object) -> None:
+    """Raise UnsetOutputError for a shape function that returned a value in place of a `set_output`."""
+    outputs = context.outputs()
+    unset = next((i for i, shape in enumerate(outputs) if shape is None), None)
+    if unset is not None:
+        raise UnsetOutputError(
+            f"the shape function of {context.node_def.op} returned {shown(returned)} and left output "
+            f"{unset + 1} of {len(outputs)} without a shape; it must call c.set_output({unset}, shape): "
+            "nothing uses a returned value"
+        )
 
 
 def _describe(context: InferenceContext) -> str:

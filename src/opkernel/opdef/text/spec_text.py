@@ -67,5 +67,5 @@ _SPELL: Mapping[str, Callable[[Any], str]] = {
 def _text_of(kind: str, element: Any) -> str:
     if kind in _SPELL:
         return _SPELL[kind](element)
-    # A number, bool or type is short enough to be spelled in full by its summary.
+    # A number, bool or type is short: its summary spells it in full.
     return summarize_attr_value(AttrValue(**{kind: element}))

@@ -1,4 +1,4 @@
-"""Index vectors that lie outside of what they index, and what is done about them.
+"""Index vectors outside of the tensor that they index: errors, or a way to ignore them.
 
 Source: TensorFlow core/util/bad_indices_policy.h, core/kernels/gather_nd_op.h, scatter_nd_op.cc.
 """

@@ -1,8 +1,8 @@
 """Bands of diagonals: which elements of a matrix they are, and how they are stacked.
 
-A diagonal index counts from the main diagonal, above it positive. The diagonals of a band are
-stacked from the top; those shorter than the longest stand left or right in their row, as the attr
-`align` says for those above and for those below the main diagonal.
+A diagonal index counts from the main diagonal, and is positive above it. The diagonals of a band are
+stacked from the top. A diagonal shorter than the longest stands left or right in its row: the attr
+`align` says which, for the diagonals above and for those below the main diagonal.
 
 Source: TensorFlow core/kernels/matrix_diag_op.cc.
 """

@@ -75,8 +75,7 @@ def _check(sorted_inputs: Any, values: Any, out_type: DataType) -> None:
 def _bounds(rows: Any, values: Any, is_before: Callable[[Any, Any], Any]) -> Any:
     """Binary search for all values at once.
 
-    The steps are those of the C++ library, so that NaN, which is in no order, ends up in the same
-    places.
+    It takes the steps of the C++ library. So NaN, which has no order, ends up in the same places.
     """
     count = rows.shape[1]
     row = np.arange(len(rows))[:, None]

@@ -64,7 +64,7 @@ class ConstantOp(OpKernel):
 
 
 def _unchangeable(value: Any) -> Any:
-    """The value in memory that nobody can write to, for kernels to remember what they make of it."""
+    """The value in memory that nobody can write to, so that kernels can remember what they make of it."""
     if value.size and not value.dtype.hasobject and _may_be_writable(value):
         value = np.frombuffer(value.tobytes(), value.dtype).reshape(value.shape)
     value.flags.writeable = False
@@ -72,7 +72,7 @@ def _unchangeable(value: Any) -> Any:
 
 
 def _may_be_writable(value: Any) -> bool:
-    """Whether anybody might write to an array, or make it writable: its memory is not that of bytes."""
+    """Whether anybody might write to an array, or make it writable: its memory belongs to no bytes object."""
     try:
         value.flags.writeable = True
     except ValueError:

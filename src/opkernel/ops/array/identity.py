@@ -91,7 +91,7 @@ def copy_of(tensor: Any) -> Any:
 
 
 def identity_n_shape(c: InferenceContext) -> None:
-    """Each output has the shape of its input, and holds what it holds."""
+    """Each output has the shape of its input, and the same contents."""
     for i in range(c.num_inputs()):
         c.set_output(i, c.input(i))
         held = c.input_handle_shapes_and_types(i)

@@ -77,7 +77,7 @@ def _paddings(tensor: Any, paddings: Any) -> Iterator[tuple[int, int]]:
 
 
 def _check_within(before: int, after: int, size: int, offset: int, what: str) -> None:
-    """The image must not be larger than what it is an image of."""
+    """The mirror image must not be larger than the part that it mirrors."""
     if max(before, after) + offset > size:
         rule, but = (
             ("less than", "not less than") if offset else ("no greater than", "greater than")

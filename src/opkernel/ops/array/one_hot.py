@@ -79,7 +79,7 @@ def one_hot(*, axis: int, T: DataType, xp: Any) -> Callable[[Any, Any, Any, Any]
 
 
 def _filled(indices: Any, shape: tuple[int, ...], at: int, values: tuple[Any, Any]) -> Any:
-    """The output, by setting only what is on; indices out of range set nothing."""
+    """The output, by setting only the elements that are on; indices out of range set nothing."""
     on_value, off_value = values
     output = np.empty(shape, on_value.dtype)
     output[...] = off_value

@@ -123,7 +123,7 @@ def scatter_nd(*, T: DataType, bad_indices_policy: str) -> Callable[[Any, Any, A
 
 
 def _register(op: OpHandle, types: Sequence[DataType], scatter_at: ScatterAt) -> None:
-    """A TensorScatter op by what it does with the slices of the output and the updates."""
+    """A TensorScatter op, by the function that combines the slices of the output with the updates."""
 
     def make(*, bad_indices_policy: str) -> Callable[[Any, Any, Any], Any]:
         policy = BadIndicesPolicy.from_attr(bad_indices_policy)

@@ -118,7 +118,7 @@ def split_v_shape(c: InferenceContext) -> None:
 
 
 def _known_split_sizes(size_splits: Any, count: int, total: int) -> list[int]:
-    """The sizes of the parts of a dimension of size `total`, -1 for what is not known."""
+    """The sizes of the parts of a dimension of size `total`; -1 for an unknown size."""
     if size_splits.ndim != 1:
         raise InvalidArgumentError(f"Shape must be rank 1 but is rank {size_splits.ndim}")
     sizes: list[int] = size_splits.tolist()

@@ -42,7 +42,7 @@ _Apply = Callable[[bytes, bytes, bytes, _Vector], StridedSlice]
 
 
 def strided_slice_shape(c: InferenceContext) -> None:
-    """The slice of what is known of the shape; needs the values of `strides`."""
+    """The slice of the known part of the shape; needs the values of `strides`."""
     count = c.with_rank(c.input(1), 1)
     for i in (2, 3):
         count = c.merge(count, c.with_rank(c.input(i), 1))

@@ -1,8 +1,8 @@
 """The meaning of a strided slice: from begin, end, strides and masks to ranges and shapes.
 
-A spec has one entry an index as it is written in Python, `x[..., 2, :, None]`: its bits in the
-masks say that it is an ellipsis, a new axis, a single index (shrink), or open at either end. The
-dense spec has one range a dimension of the tensor.
+A spec has one entry for each index as Python writes it, `x[..., 2, :, None]`. The entry's bits in the
+masks tell an ellipsis, a new axis, a single index (shrink), and open ends. The dense spec has one range
+for each dimension of the tensor.
 
 Source: ValidateStridedSliceOp, TensorFlow core/util/strided_slice_op.cc.
 """

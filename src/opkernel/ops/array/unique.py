@@ -173,7 +173,7 @@ def _of_slices(out_idx: DataType) -> Callable[[Any, Any], tuple[Any, ...]]:
 
 
 def _check_found(x: Any, axis: int, count: int, out_idx: DataType) -> None:
-    """Raise where what was found of `x` along an axis, or where it is, takes too much memory."""
+    """Raise if the unique slices of `x` along an axis, or their indices, take too much memory."""
     check_allocation((*x.shape[:axis], count, *x.shape[axis + 1 :]), as_dtype(x.dtype))
     check_allocation((x.shape[axis],), out_idx)
 

@@ -116,7 +116,7 @@ class ConditionalAccumulatorBase(WaitingResource):
         raise NotImplementedError
 
     def _result(self) -> Any:
-        """The result of what was added."""
+        """The result of the gradients that were added."""
         raise NotImplementedError
 
 
@@ -160,7 +160,7 @@ class SparseGradient(NamedTuple):
 
 
 class SparseConditionalAccumulator(ConditionalAccumulatorBase):
-    """Accumulates rows of tensors; the mean of a row is that of the gradients that have the row."""
+    """Accumulates rows of tensors. The mean of a row is taken over the gradients that have the row."""
 
     _indices: Any = None
     _values: Any = None

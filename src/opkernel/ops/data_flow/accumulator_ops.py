@@ -150,7 +150,7 @@ def _scalar(ctx: OpKernelContext, name: str) -> int:
 def _check_kind(accumulator: Any, kind: type[ConditionalAccumulatorBase]) -> None:
     if not isinstance(accumulator, kind):
         raise InvalidArgumentError(
-            f"The handle is of a {type(accumulator).__name__}, a {kind.__name__} is wanted"
+            f"The handle names a {type(accumulator).__name__}, where a {kind.__name__} is expected"
         )
 
 

@@ -299,8 +299,8 @@ class BarrierInsertMany(OpKernel):
         keys, values = ctx.input(1).shape, ctx.input(2).shape
         if len(keys) != 1 or len(values) == 0 or keys[0] != values[0]:
             raise InvalidArgumentError(
-                f"As many values as keys are wanted, got keys of shape {TensorShape(keys)} and "
-                f"values of shape {TensorShape(values)}"
+                f"The number of values must equal that of keys, got keys of shape {TensorShape(keys)} "
+                f"and values of shape {TensorShape(values)}"
             )
         if keys[0] and 0 in values:
             raise InvalidArgumentError(

@@ -242,7 +242,7 @@ class QueueBase(WaitingResource):
         yield from ()  # it never waits
 
     def _return(self, taken: list[Element]) -> None:
-        """Put back what was taken out."""
+        """Put back the elements that were taken out."""
         if taken:
             self._put_back(taken)
             self._changed()

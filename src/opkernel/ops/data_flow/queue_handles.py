@@ -120,7 +120,7 @@ class PriorityQueueOp(QueueOp):
     def __init__(self, construction: OpKernelConstruction) -> None:
         super().__init__(construction)
         if not self.shapes:
-            raise InvalidArgumentError("A PriorityQueue wants the shapes of its components")
+            raise InvalidArgumentError("A PriorityQueue needs the shapes of its components")
         self.dtypes = [DataType.DT_INT64, *self.dtypes]
         self.shapes = [PartialTensorShape([]), *self.shapes]
 

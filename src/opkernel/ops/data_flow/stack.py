@@ -172,7 +172,7 @@ class StackPush(InexpensiveKernel):
 @register_kernel("StackPop", device="CPU")
 @register_kernel("StackPopV2", device="CPU")
 class StackPop(InexpensiveKernel):
-    """Gives what was pushed last."""
+    """Gives the element that was pushed last."""
 
     def compute(self, ctx: OpKernelContext) -> None:
         with resource_of_step(ctx, Stack) as stack:

@@ -90,7 +90,7 @@ def set_values(ctx: OpKernelContext, tensors: Sequence[Any]) -> None:
 
 
 class NodeResource(Generic[R]):
-    """Finds what nodes of one shared name share, and makes it where there is none.
+    """Finds the resource that nodes of one shared name share, or makes it.
 
     Args:
         construction: Of the kernel.

@@ -112,7 +112,7 @@ class StagingArea(WaitingResource):
         self.start(self._putting, Attempt(ctx, done, self._put_steps(tensors), name="Stage"))
 
     def get(self, ctx: OpKernelContext, done: Done, deliver: Deliver) -> None:
-        """Take out what was put in first, once there is something."""
+        """Take out the oldest element, once there is one."""
         self.start(self._getting, Attempt(ctx, done, self._get_steps(), deliver, name="Unstage"))
 
     def peek(self, index: int, ctx: OpKernelContext, done: Done, deliver: Deliver) -> None:

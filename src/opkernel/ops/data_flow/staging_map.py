@@ -185,7 +185,7 @@ class StagingMap(WaitingResource):
             yield
         entry = tensors if is_complete else self._completed(key, tensors)
         if len(entry) == self._num_values:
-            self._complete.setdefault(key, entry)  # what is there stays, as in TensorFlow
+            self._complete.setdefault(key, entry)  # tensors that are there stay, as in TensorFlow
         self._room.add(values)
         self._changed()
 
@@ -307,7 +307,7 @@ class MapStage(_WaitingMapKernel):
         start, stop = self.input_range("values")
         if len(indices) != stop - start and indices:
             raise InvalidArgumentError(
-                f"As many values as indices are wanted, got {stop - start} and {len(indices)}"
+                f"The number of values must equal that of indices, got {stop - start} and {len(indices)}"
             )
         tensors = [ctx.own_input(i) for i in range(start, stop)] if indices else []
         staging_map.put(key, indices, tensors, ctx, done)

@@ -1,8 +1,8 @@
 """Resources that kernels wait for: queues, staging areas, accumulators, locks.
 
-Nobody blocks a thread. What a kernel wants is an attempt: a generator that runs under the lock of
-the resource and yields where it has to wait; it is resumed when something has changed. What it
-returns, or raises, is its outcome, which is handed to the kernel outside of the lock.
+Nobody blocks a thread. A kernel makes an attempt: a generator that runs under the lock of the resource.
+The generator yields where it has to wait, and is resumed when something has changed. It returns or raises
+its outcome, which the kernel gets outside of the lock.
 
 Source: QueueBase::Attempt in TensorFlow core/kernels/queue_base.{h,cc}.
 """
@@ -80,7 +80,7 @@ class Attempt:
         return True
 
     def cancel(self) -> None:
-        """Give up, under the lock; the steps may take back what they have done."""
+        """Give up, under the lock; the steps may undo their work."""
         self._steps.close()
         self._outcome = CancelledError(f"{self._name} was cancelled")
         self.is_over = True
@@ -173,7 +173,7 @@ class WaitingResource(ResourceBase):
         finish_all(over)
 
     def _changed(self) -> None:
-        """Note that those who wait may be able to go on; under the lock."""
+        """Note that waiting attempts may be able to go on; under the lock."""
         self._changes += 1
 
     def _resume_all(self) -> list[Attempt]:
@@ -196,7 +196,7 @@ class WaitingResource(ResourceBase):
         finish_all(over)
 
     def _give_up(self, line: Line, attempt: Attempt) -> list[Attempt]:
-        """End an attempt that waits, under the lock; it, and those who went on without it."""
+        """End an attempt that waits, under the lock; returns it, and the attempts that then went on."""
         line.leave(attempt)
         attempt.cancel()
         return [attempt, *self._resume_all()]

@@ -16,7 +16,7 @@ from opkernel.types import DataType
 
 
 def _symbolic_gradient(c: InferenceContext) -> None:
-    """Gradients are like the inputs; that of a resource like what it holds."""
+    """A gradient has the shape of its input; the gradient of a resource has the shape of its contents."""
     if c.num_inputs() < c.num_outputs():
         raise InvalidArgumentError("len(inputs) < len(outputs)")
     for i, dtype in enumerate(c.get_attr("Tin")[: c.num_outputs()]):

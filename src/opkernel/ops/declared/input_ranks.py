@@ -1,7 +1,8 @@
 """Shape functions that check the inputs one by one, written as one character for each input.
 
-`0` and `1` are ranks, `?` is rank 1 at most, `+` rank 1 at least, `h` two elements (a handle that
-is a vector of strings: container and name), `.` anything. Inputs beyond the text are not checked.
+`0` and `1` are ranks; `?` means rank 1 at most, `+` rank 1 at least. `h` means two elements: a handle
+that is a vector of strings, container and name. `.` means anything. Inputs beyond the text are not
+checked.
 """
 
 from collections.abc import Callable

@@ -1,6 +1,6 @@
-"""Shapes of oneDNN's ops: those of the plain ops whose place they take.
+"""Shapes of oneDNN's ops: the shapes of the plain ops that they replace.
 
-Further inputs and outputs that some of them have describe layouts and are not looked at.
+Some have further inputs and outputs, which describe layouts. The shape functions ignore these.
 
 Source: TensorFlow core/ops/mkl_nn_ops.cc, mkl_array_ops.cc, nn_ops.cc, math_ops.cc.
 """

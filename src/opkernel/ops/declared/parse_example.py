@@ -1,7 +1,7 @@
 """Shapes of the ops that parse serialized Example and SequenceExample messages.
 
-Each feature is sparse, dense or ragged; in a SequenceExample it belongs to the context or to a
-feature list, whose values have a dimension for the steps before their own.
+Each feature is sparse, dense or ragged. A feature of a SequenceExample belongs to the context or to a
+feature list. Values of a feature list have a dimension for the steps before their own dimensions.
 
 Source: TensorFlow core/ops/parsing_ops.cc, core/util/example_proto_helper.cc.
 """

@@ -45,10 +45,9 @@ def quantized_convolution_shape(
     requantizes: bool,
     checks_output_range: bool = True,
 ) -> None:
-    """Images, filter, perhaps a bias; the ranges of images and filter, perhaps that of the output.
+    """Images, filter, perhaps a bias; the ranges of images and filter, perhaps the range of the output.
 
-    The range of the filter, and that of an output that is not requantised, may be one for each
-    channel.
+    The filter may have a range for each channel, and so may an output that is not requantised.
     """
     convolution(c)
     if has_bias:

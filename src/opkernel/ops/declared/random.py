@@ -144,7 +144,7 @@ def _stochastic_cast_shape(c: InferenceContext) -> None:
 
 
 def _random_index_shuffle_shape(c: InferenceContext) -> None:
-    """Index, seed [3] and largest index, or vectors of them, of which those of 1 are repeated."""
+    """Index, seed [3] and largest index, or vectors of these; a vector of 1 element is repeated."""
     check_ranks_at_most(c, 1, 0)
     seed = c.with_rank_at_most(c.with_rank_at_least(c.input(1), 1), 2)
     check_ranks_at_most(c, 1, 2)

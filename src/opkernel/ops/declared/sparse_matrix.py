@@ -1,4 +1,4 @@
-"""Shapes of ops on sparse matrices: variants whose handle data is the shape of the dense matrix.
+"""Shapes of ops on sparse matrices. A sparse matrix is a variant, with the dense shape as its handle data.
 
 Source: TensorFlow core/ops/sparse_csr_matrix_ops.cc.
 """
@@ -35,7 +35,7 @@ def _held(c: InferenceContext, index: int) -> ShapeAndType:
 def _known_rank(
     c: InferenceContext, shape: ShapeHandle, name: str, smallest: int = 2
 ) -> ShapeHandle:
-    """The shape of the operand `name`, of a known rank up to that of a batch of matrices."""
+    """The shape of the operand `name`, whose rank must be known and at most that of a batch of matrices."""
     c.with_rank_at_most(c.with_rank_at_least(shape, smallest), _MAX_RANK)
     if not c.rank_known(shape):
         raise InvalidArgumentError(f"{name} has an unknown rank.")

@@ -1,4 +1,4 @@
-"""Shapes of ops of tensor processing units, but for embeddings and sparse cores.
+"""Shapes of ops of tensor processing units, without embeddings and sparse cores.
 
 Source: TensorFlow core/ops/tpu_*_ops.cc, core/tpu/ops/*.cc.
 """

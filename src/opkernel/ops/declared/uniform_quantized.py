@@ -300,7 +300,7 @@ def _dilated(size: int, dilation: int) -> int:
 
 
 def _quotient_up(dividend: int, divisor: int) -> int:
-    """Division that rounds up, of what is negative even so towards zero, as in C++."""
+    """Division that rounds up; a negative quotient is rounded towards zero, as in C++."""
     raised = dividend + divisor - 1
     return raised // divisor if raised >= 0 else -(-raised // divisor)
 

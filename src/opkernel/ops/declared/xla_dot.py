@@ -40,7 +40,7 @@ def _check_equal_counts(kind: str, left: list[int], right: list[int]) -> None:
 
 
 def _repeated_integers(data: bytes) -> dict[int, list[int]]:
-    """The repeated integer fields 1 to 4 of a message; what is malformed is left out."""
+    """The repeated integer fields 1 to 4 of a message; malformed fields are left out."""
     fields: dict[int, list[int]] = {1: [], 2: [], 3: [], 4: []}
     position = 0
     while position < len(data):

@@ -133,15 +133,15 @@ class MatchingFiles(OpKernel):
 
 
 def _checked(ctx: OpKernelContext, pattern: bytes) -> bytes:
-    """A pattern whose directory may be read; matches behind links are those of that directory.
+    """A pattern whose directory may be read. Matches behind links count as matches in that directory.
 
     Raises:
-        PermissionDeniedError: it may not, or the pattern leads through `..` after a wildcard.
+        PermissionDeniedError: the directory may not be read, or the pattern has `..` after a wildcard.
     """
     fixed = pattern
     while glob.has_magic(fixed):
         fixed = os.path.dirname(fixed)
     ctx.permissions.check_read(fixed or b".")
     if b".." in pattern[len(fixed) :].split(b"/"):
-        raise PermissionDeniedError(f"{os.fsdecode(pattern)!r}: `..` behind a wildcard")
+        raise PermissionDeniedError(f"{os.fsdecode(pattern)!r}: `..` must not follow a wildcard")
     return pattern

@@ -1,1 +1,1 @@
-"""The gradients of the ops of modules of `opkernel.ops`, in modules named like those of the ops."""
+"""Gradients of ops whose module lies in `opkernel.ops` itself; each module has the name of its ops' module."""

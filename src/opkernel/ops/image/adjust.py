@@ -161,7 +161,7 @@ _BY_CHANNEL = np.argsort(_BY_SIZE, axis=1)
 
 @register_kernel(ADJUST_HUE, device="CPU", types=_FLOAT)
 def adjust_hue(images: Any, delta: Any, *, xp: Any) -> Any:
-    """The largest and the smallest channel stay what they are; the third is between them."""
+    """The largest and the smallest channel stay; the third is between them."""
     _check_images(images, delta=delta)
     _check_channels(images)
     sector = _sector(images, xp)

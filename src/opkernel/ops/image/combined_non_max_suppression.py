@@ -124,7 +124,7 @@ def _select(
     overlap: Callable[[int, Array], Array],
     most: Any,
 ) -> list[int]:
-    """The best index, then the best of those that overlap none so far; of equal ones the first.
+    """The best index, then the best of those that overlap no chosen box; the first of equal ones.
 
     `overlap(best, others)` is how much each of the others overlaps the best; `most` it may be.
     """

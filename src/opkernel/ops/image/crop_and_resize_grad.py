@@ -117,8 +117,8 @@ def grad_image(
     rows = samples(boxes[:, 0], boxes[:, 2], size[1], grads.shape[1], np)
     columns = samples(boxes[:, 1], boxes[:, 3], size[2], grads.shape[2], np)
     shares = list(_shares(grads, rows, columns, method))
-    # In the order of TensorFlow's loops, in which the sums are rounded: one share of a pixel after
-    # the other, then the next pixel.
+    # TensorFlow's loops round the sums in this order: one share of a pixel after the other, then the
+    # next pixel.
     row = np.stack([share[0] for share in shares], axis=-1)[:, :, np.newaxis]
     column = np.stack([share[1] for share in shares], axis=-1)[:, np.newaxis]
     values = np.stack([share[2] for share in shares], axis=3)

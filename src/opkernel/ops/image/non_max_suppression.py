@@ -152,7 +152,7 @@ class _Selection(NamedTuple):
 
 
 def _select(boxes: Any, scores: Any, limits: SelectionLimits) -> _Selection:
-    """The best box, then the best of those left, and so on; of equal ones the first."""
+    """The best box, then the best of the boxes left, and so on; the first of equal ones."""
     limits = SelectionLimits(*(flush_subnormals(np.asarray(limit), np) for limit in limits))
     limits.check()
     check_one_for_each_box("scores", scores, boxes)

@@ -1,4 +1,4 @@
-"""Gradients of resizing: each pixel of the image gets its share of those it contributed to.
+"""Gradients of resizing: each pixel of the image gets its share of the pixels that it contributed to.
 
 Source: TensorFlow core/ops/image_ops.cc, core/kernels/image/resize_*_op.cc.
 """
@@ -65,10 +65,10 @@ RESIZE_NEAREST_NEIGHBOR_GRAD = register_op(
 
 
 def _collect(shares: Sequence[_Share], height: int, width: int, T: DataType) -> Array:
-    """Images of this size, each pixel of which is the sum of the shares that go to it.
+    """Images of this size. Each pixel is the sum of its shares.
 
-    Half and bfloat16 round at each addition, so the order of these counts: pixel by pixel of the
-    gradient, and its shares one after the other.
+    Half and bfloat16 round at each addition, so the order of additions counts: pixel by pixel of the
+    gradient, one share of a pixel after the other.
     """
     if T not in (DataType.DT_HALF, DataType.DT_BFLOAT16):
         first, *others = (

@@ -1,4 +1,4 @@
-"""Tables whose keys are in a hash map: one that is filled once, and one that changes.
+"""Tables on a hash map: one that is filled once, and one that changes.
 
 Source: TensorFlow core/kernels/lookup_table_op.{h,cc}, initializable_lookup_table.cc.
 """

@@ -52,8 +52,8 @@ def _hash64(data: bytes) -> int:
 class HashMapOrder:
     """The order in which a `std::unordered_map` of libstdc++ gives its keys.
 
-    The map is one linked list, in which the keys of a bucket stand together: a key goes before the
-    others of its bucket, or else to the front.
+    The map is one linked list, in which the keys of a bucket stand together. A new key goes before the
+    other keys of its bucket; the first key of a bucket goes to the front.
 
     Args:
         keys: The keys to begin with, in the order in which they came.
@@ -61,7 +61,7 @@ class HashMapOrder:
 
     def __init__(self, keys: Iterable[Key] = ()) -> None:
         self._next: dict[Key | None, Key | None] = {None: None}  # of None, the front
-        self._before: dict[int, Key | None] = {}  # of each bucket, what stands before it
+        self._before: dict[int, Key | None] = {}  # for each bucket, the key before it
         self._num_buckets = 1
         for key in keys:
             self.insert(key)

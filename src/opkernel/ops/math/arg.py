@@ -95,8 +95,8 @@ def _search(
 ) -> Callable[[Any, Any], Any]:
     """The function of the inputs.
 
-    Eigen starts at index 0 with the worst finite number and goes on only to what is better: NaNs
-    are passed over, and where nothing is better the index is 0.
+    Eigen starts at index 0 with the worst finite number, and moves on only to better numbers. So NaNs are
+    passed over, and the index is 0 where nothing is better.
     """
     find = xp.argmax if largest else xp.argmin
     worst = T.numpy_dtype.type(T.min if largest else T.max) if T.is_floating else None

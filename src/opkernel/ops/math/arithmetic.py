@@ -207,7 +207,7 @@ def add_n(inputs: list[Any]) -> Any:
 
 @register_kernel(ADD_N, device="CPU", types={"T": DataType.DT_VARIANT})
 def add_variants(inputs: list[Any]) -> Any:
-    """The sum of scalars whose values know how to be added (`__add__`)."""
+    """The sum of scalars whose values define addition (`__add__`)."""
     if any(tensor.ndim for tensor in inputs):
         raise InvalidArgumentError("AddN of non-scalar Tensor with dtype=DT_VARIANT")
     total = inputs[0].item()

@@ -214,7 +214,7 @@ def ragged_bincount(
         raise InvalidArgumentError(
             f"Splits must end with the number of values, got {ends[-1]} instead of {flat.size}"
         )
-    # The row goes on while its end, or that of a later one, is not past the value.
+    # A value belongs to the first row that ends behind it.
     rows = np.searchsorted(np.maximum.accumulate(ends), np.arange(flat.size), side="right") - 1
     return bins.count(flat, _as_many(weights, flat), rows, ends.size - 1)
 

@@ -101,7 +101,7 @@ def _cast(source: DataType, target: DataType, xp: Any) -> Convert:
     if source in COMPLEX and target not in COMPLEX:
         return lambda x: x.real.astype(dtype)
     if source.size < 4 and source.is_floating and target in _WHOLE:
-        # What does not fit is what it is for float: NumPy's own answers differ by type.
+        # Values that do not fit become what they become for float: NumPy's own answers differ by type.
         return lambda x: x.astype(np.float32).astype(dtype)
     if source in FLOATS and target == DataType.DT_BOOL:
         return lambda x: flush_subnormals(x, xp).astype(dtype)

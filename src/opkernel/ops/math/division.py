@@ -148,7 +148,7 @@ register_flushed(TRUNCATE_MOD, np.fmod, _WIDE_FLOATS)
 
 
 def truncated_quotient(x: Any, y: Any) -> Any:
-    """NumPy rounds down; what is taken off first makes the division exact."""
+    """NumPy rounds down; subtracting the remainder first makes the division exact."""
     return np.floor_divide(x - np.fmod(x, y), y)
 
 

@@ -24,7 +24,7 @@ from opkernel.types import DataType
 __all__ = ["register_einsum"]
 
 Label = str | int
-"""A dimension: a character of the equation, or for those of an ellipsis -1, -2, ... from its end."""
+"""A dimension: a character of the equation; the dimensions of an ellipsis are -1, -2, ... from its end."""
 
 Labels = tuple[Label, ...]
 
@@ -280,7 +280,7 @@ def _arranged(x: Any, order: tuple[int | None, ...]) -> Any:
 
 
 def _with_diagonals(x: Any, output: Labels, xp: Any) -> Any:
-    """`x`, which has each label once, spread over the diagonals of those that stand again."""
+    """`x`, which has each label once, spread over the diagonals of the labels that repeat."""
     for axis, label in enumerate(output):
         first = output.index(label)
         if first == axis:

@@ -2,9 +2,9 @@
 
 A kernel that is one ufunc is registered as that ufunc. A kernel that takes several steps is a
 *body*: a function of arrays and of the array namespace `xp`, written for one type. `register_body`
-makes the kernel of it. Its steps are those of TensorFlow's kernel, so that half and bfloat16 are
-rounded after each as they are there. Large arrays are computed block by block, so that the results
-between the steps stay in the processor's cache.
+makes the kernel of it. A body takes the steps of TensorFlow's kernel, so that half and bfloat16 are
+rounded after the same steps. Large arrays are computed block by block, so that the results between the
+steps stay in the processor's cache.
 """
 
 from collections.abc import Callable, Sequence
@@ -43,7 +43,7 @@ POINTWISE = "pointwise cannot_fail"
 
 _NARROW = frozenset({DataType.DT_BFLOAT16, DataType.DT_HALF})
 _BLOCK = 1 << 16  # with smaller ones threads wait for each other between the steps
-_IN_BLOCKS_FROM = 1 << 18  # below, what lies between the steps stays in the cache anyway
+_IN_BLOCKS_FROM = 1 << 18  # below, the results between the steps stay in the cache anyway
 _EXPONENT, _SIGN = np.uint16(0x7F80), np.uint16(0x8000)  # of bfloat16
 _TINY = float(np.finfo(np.float32).tiny)
 _TINY_DOUBLE = float(np.finfo(np.float64).tiny)
@@ -186,9 +186,9 @@ def _in_blocks(function: Callable[..., Any]) -> Callable[..., Any]:
 def flush_subnormals(tensor: Any, xp: Any) -> Any:
     """The tensor with numbers too small for the normal format made 0, as TensorFlow's threads do.
 
-    Processors are told to do so for every operation there, and XLA tells them, too. Under NumPy
-    only those kernels do it whose result would differ by more than such a number, and those of several
-    steps for bfloat16. Half has none, being computed in float.
+    TensorFlow and XLA have processors do so for every operation. Under NumPy, only kernels do it whose
+    result would differ by more than such a number, and kernels of several steps for bfloat16. Half has no
+    such numbers: it is computed in float.
     """
     if xp is not np or tensor.dtype == np.float16 or tensor.dtype.kind in "iu":
         return tensor

@@ -107,7 +107,7 @@ class Runs:
         return reduced
 
     def _extrema_with_nan(self, data: Array, reduction: Reduction) -> Array:
-        """Row by row as Eigen goes: a NaN is taken over, and then replaced by what comes next."""
+        """The reduction row by row, as Eigen does it: the row after a NaN replaces the NaN."""
         keeps = np.less if reduction == "Max" else np.greater
         result = data[self.starts]
         for run, (start, count) in enumerate(zip(self.starts, self.counts(len(data)), strict=True)):

@@ -210,7 +210,7 @@ def _spread(
         counts = np.maximum(np.bincount(segment_ids, minlength=segments), 1)
         counts = counts.reshape(-1, *(1 for _ in grad.shape[1:]))
         parts = parts * (1 / _divisor(counts, kind, parts.dtype))
-    check_allocation((indices.size, *grad.shape[1:]), T)  # what is added up
+    check_allocation((indices.size, *grad.shape[1:]), T)  # the rows to add up
     check_allocation((indices.size,), as_dtype(indices.dtype))
     order = np.argsort(indices, kind="stable")
     runs = Runs.of(indices[order])

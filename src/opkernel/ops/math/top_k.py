@@ -151,7 +151,7 @@ def _descending(x: Array) -> Array:
 def _unsorted(order: Array, k: int) -> Array:
     """The first `k` columns of each row of `order`, in the order in which TensorFlow's TopN holds them.
 
-    It takes the columns from left to right and keeps the best k as a heap with the worst in front.
+    TopN takes the columns from left to right, and keeps the best k as a heap with the worst in front.
     """
     ranks = np.argsort(order, axis=1)
     heaps = np.array([_heap_of_least(row, k) for row in ranks.tolist()], np.intp)

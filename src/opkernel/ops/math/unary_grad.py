@@ -99,7 +99,7 @@ def rsqrt_grad(y: Any, dy: Any, xp: Any) -> Any:
     y = xp.conj(y)
     product = dy * y
     result = product * (y.dtype.type(-0.5) * (y * y))
-    if y.dtype.itemsize == 2:  # what is rounded to 0 has no sign
+    if y.dtype.itemsize == 2:  # a result rounded to 0 has no sign
         result = _or_zero(product, result, xp)
     return _or_zero(dy, result, xp)
 

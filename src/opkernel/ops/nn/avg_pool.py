@@ -191,7 +191,7 @@ _SMALL_WINDOW = 64
 def _share_out(gradient: Array, spatial: Sequence[int], pool: Pool) -> Array:
     """Give each window's gradient to its elements, in equal shares.
 
-    The number of windows is that of the gradient, whatever the sizes ask for, as in TensorFlow.
+    There are as many windows as the gradient has, whatever number follows from the sizes, as in TensorFlow.
     """
     geometry = pool.windows.geometry(spatial, pool.ksize)
     spans = _small_spans if max(pool.ksize) <= _SMALL_WINDOW else _Spans

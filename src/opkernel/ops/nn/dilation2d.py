@@ -163,7 +163,7 @@ def dilation2d(
 
 
 def _largest_terms(x: Array, filters: Array, geometry: Geometry) -> Array:
-    """The number of the filter element whose sum is the first largest of each window, or -1."""
+    """For each window, the number of the filter element that gives the first of the largest sums, or -1."""
     shape = (len(x), *geometry.output, x.shape[3])
     best, chosen = np.full(shape, lowest(x.dtype), x.dtype), np.full(shape, -1)
     for offset, windows, elements in overlaps(geometry, x.shape[1:3]):

@@ -155,7 +155,7 @@ _ACTIVATIONS: dict[str, Callable[[Array, float], Array]] = {
 
 
 def finished(product: Array, epilogue: Epilogue | None) -> Array:
-    """A product with what is to be done to it; the product itself for None."""
+    """A product with an epilogue; the product itself for None."""
     if epilogue is None:
         return product
     scaled = product if epilogue.scale is None else product * epilogue.scale

@@ -1,7 +1,7 @@
 """The attrs of convolutions and poolings: checked once, then turned into geometry for sizes.
 
-Every op has `strides`, `padding` and `data_format` with one entry for each dimension of its input;
-what is refused, and with which code, differs a little from op to op.
+Every op has `strides`, `padding` and `data_format`, with one entry for each dimension of its input. The
+ops differ a little in the attrs that they refuse, and in the status codes.
 
 Source: TensorFlow core/kernels/conv_ops_impl.h, ops_util.h, core/util/padding.cc.
 """

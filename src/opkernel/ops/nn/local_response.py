@@ -129,7 +129,7 @@ def lrn_grad(
 
 
 def _shifted(x: Any, distance: int, fill: float, xp: Any) -> Any:
-    """In each channel the value of the one `distance` further on; `fill` where there is none."""
+    """In each channel, the value of the channel `distance` further on, or `fill` beyond the last one."""
     if distance == 0:
         return x
     padding = xp.full((*x.shape[:-1], abs(distance)), fill, dtype=x.dtype)

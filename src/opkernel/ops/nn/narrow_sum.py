@@ -1,8 +1,9 @@
-"""Sums of half and bfloat16 along the last dimension, added up in the order in which Eigen does.
+"""Sums of half and bfloat16 along the last dimension, added up in Eigen's order.
 
 A sum is rounded after each addition, so that its order shows in the result. Eigen adds up packets of eight,
-as TensorFlow's builds for CPUs have them: every fourth in one sum, then these four, then the lanes in float.
-What is left over is summed by itself, and long rows are cut in two, between packets of the whole tensor.
+as in TensorFlow's builds for CPUs: every fourth packet into one sum, then these four sums, then the lanes in
+float. Elements left over are summed by themselves. Long rows are cut in two, between packets of the whole
+tensor.
 
 Source: Eigen unsupported/Eigen/CXX11/src/Tensor/TensorReduction.h (InnerMostDimReducer).
 """

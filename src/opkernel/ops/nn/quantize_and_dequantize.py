@@ -1,7 +1,7 @@
 """Quantisation there and back: floats rounded to the values that a range of integers stands for.
 
-Unlike FakeQuant* the range is that of the tensor unless it is given, and 0 stays exactly 0: the
-scale is set by one end of the range, and the other end moves.
+Unlike FakeQuant*, these ops take the range of the tensor where no range is given. And 0 stays exactly 0:
+one end of the range sets the scale, and the other end moves.
 
 Source: TensorFlow core/ops/array_ops.cc, core/kernels/quantize_and_dequantize_op.{h,cc}.
 """

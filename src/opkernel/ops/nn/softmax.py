@@ -56,7 +56,7 @@ def sum_along_last(x: Any, xp: Any) -> Any:
 
 
 def shifted_exponentials(logits: Any, xp: Any) -> tuple[Any, Any, Any]:
-    """The logits less their maximum, the exponentials of these, and the sums of those.
+    """The logits less their maximum, the exponentials of the differences, and the sums of the exponentials.
 
     All along the last dimension, and each step in the type of the logits: the rounding of a sum of
     bfloat16 shows in the results.

@@ -1,4 +1,4 @@
-"""Reductions over windows of channels-last arrays `[batch, *spatial, channels]`: what pools compute.
+"""Reductions over windows of channels-last arrays `[batch, *spatial, channels]`, for pools.
 
 Sums and maxima are taken along one axis after the other, so that a window of 3 x 3 costs 3 + 3
 passes, each over whole lines of memory; the lines between two passes stay in the cache. Padding is
@@ -84,7 +84,7 @@ def _reduce_tile(
                 *along, geometry.window[axis - 1], geometry.dilations[axis - 1]
             )
         ]
-        # What was combined with `initial` along one axis need not be along the next.
+        # An axis after the first need not be combined with `initial` again.
         needs_initial = axis == 1 and combine is not np.maximum
         _reduce_axis(pairs, reduced, combine, initial, needs_initial)
         values = reduced
@@ -139,8 +139,8 @@ def first_equal(
     """Where the first element of each window is that has the window's value in `y`.
 
     Yields:
-        For each element of the window: of which windows it is, an index of these windows, and one
-        of the elements that they have there.
+        For each element of the window: a mask of the windows that have their value there, an index of
+        these windows, and an index of their elements in the input.
     """
     missing = np.ones(y.shape, np.bool_)
     for _, windows, elements in overlaps(geometry, x.shape[1:-1]):

@@ -78,7 +78,7 @@ class Geometry:
 
 
 def pad(x: Array, geometry: Geometry, value: float = 0, *, in_scratch: bool = False) -> Array:
-    """The input with its padding; the input itself where there is none."""
+    """The input with its padding; the input itself if it has none."""
     if not geometry.is_padded:
         return x
     shape = geometry.padded_shape(x.shape)
@@ -133,9 +133,9 @@ def meetings(
 def overlaps(geometry: Geometry, spatial: Sequence[int]) -> Iterable[_Overlap]:
     """Where windows and an input without padding meet, for each element of the window.
 
-    Gives the element's offset in the window, an index of the windows `[batch, *output, ...]` that
-    have this element in the input, and one of the elements `[batch, *spatial, ...]` that they have
-    there. Elements that are in the padding for all windows are left out.
+    Gives three things: the element's offset in the window; an index of the windows `[batch, *output, ...]`
+    that have this element in the input; and an index of these elements `[batch, *spatial, ...]`. Elements
+    that lie in the padding for all windows are left out.
     """
     if math.prod(geometry.window) > _SMALL_WINDOW:
         return _overlaps(geometry, spatial)
@@ -185,8 +185,8 @@ def turned_geometry(geometry: Geometry, spatial: tuple[int, ...]) -> Geometry:
 def spread(gradient: Array, geometry: Geometry, spatial: Sequence[int]) -> tuple[Array, Geometry]:
     """The gradient by the output, laid out so that windows slide over it once per input element.
 
-    The window of an input element holds the gradients of the windows that the element is in, last
-    element of those windows first, and zeros where a stride steps over it.
+    An input element lies in some windows of the convolution. Its window here holds the gradients of these,
+    beginning with the window that has it last. There are zeros where a stride steps over the element.
 
     Returns:
         The array `[batch, *(spatial + reach), channels]`, and where its windows lie.

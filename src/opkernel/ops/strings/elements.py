@@ -19,7 +19,7 @@ def map_strings(function: Callable[[Any], bytes], tensor: Any) -> Any:
 
 
 def in_time(elements: Iterable[Any]) -> Iterable[Any]:
-    """The elements, with a look at the clock now and then where there is a deadline."""
+    """The elements, with a look at the clock now and then if a deadline holds."""
     budget = current_budget()
     if budget is None or budget.deadline is None:
         return elements

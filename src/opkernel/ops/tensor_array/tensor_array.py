@@ -38,8 +38,8 @@ class _Element:
 class TensorArray(ResourceBase):
     """An array of tensors; used from any thread.
 
-    Each element is written once and then read. An array of gradients adds up what is written to an
-    element, and reads zeros where nothing was.
+    Each element is written once and then read. An array of gradients adds up the tensors that are written
+    to an element, and gives zeros for an element that was never written.
 
     Args:
         name: the name, for messages.

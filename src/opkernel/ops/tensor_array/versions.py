@@ -1,7 +1,7 @@
 """The differences between versions of the ops on tensor arrays.
 
-The handle of the first is a reference to a vector of two strings, that of the second such a vector,
-that of the third a resource, which knows the shape that all elements have.
+The handle of the first version is a reference to a vector of two strings. The second version has the
+vector itself. The third version has a resource, which knows the shape of all elements.
 """
 
 import weakref

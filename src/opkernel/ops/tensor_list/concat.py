@@ -150,7 +150,7 @@ def _refined(
 
 
 def _length(elements: list[Any], index: int, length: int | None, unset_lengths: list[int]) -> int:
-    """The first dimension of an element: its own, the one given, or else that of all others."""
+    """The first dimension of an element: its own, the given one, or else the one that all others have."""
     element = elements[index]
     if element is not None and element.ndim:
         return len(element)

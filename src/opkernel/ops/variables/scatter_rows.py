@@ -99,7 +99,7 @@ def _scatter_other_rows(scatter_at: ScatterAt, matrix: Any, indices: Any, rows: 
 
 
 def check_indices(indices: Any, limit: int, shown: int | None = None) -> None:
-    """Raise InvalidArgumentError unless all `indices` are in [0, limit); `shown` is what it tells."""
+    """Raise InvalidArgumentError unless all `indices` are in [0, limit); the message has `shown` as the limit."""
     bad = (indices < 0) | (indices >= limit)
     if bad.any():
         at = np.unravel_index(np.argmax(bad), bad.shape)

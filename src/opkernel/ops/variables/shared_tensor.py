@@ -51,7 +51,7 @@ def initialized_ref(ctx: OpKernelContext) -> TensorRef:
 class Writing:
     """A block in which the array of a reference may be changed; the reference's lock is held.
 
-    It is a copy, which takes the array's place, where others have the array.
+    Where others have the array, a copy takes its place in the reference.
     """
 
     __slots__ = ("_array", "_ref")

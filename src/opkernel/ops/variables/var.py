@@ -20,7 +20,7 @@ from opkernel.state.lasting_values import note_lasting
 from opkernel.types import DataType, TensorShape
 
 _LEAST_NOTED = 4096
-"""Elements of a tensor from which on kernels may gain by what they have made of it before."""
+"""The number of elements from which on it may pay for kernels to remember what they make of a tensor."""
 
 __all__ = ["Var", "known_variable", "variable_of"]
 
@@ -106,7 +106,7 @@ def variable_of(ctx: OpKernelContext) -> Var:
 
 
 def known_variable(ctx: OpKernelContext) -> Var:
-    """As `variable_of`, for ops that need the variable to be initialised.
+    """As `variable_of`, for ops that need an initialised variable.
 
     Raises:
         FailedPreconditionError: it does not exist, or `variable_of` fails otherwise.

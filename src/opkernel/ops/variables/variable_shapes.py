@@ -11,7 +11,7 @@ __all__ = ["check_scatter", "check_variants", "set_value"]
 
 
 def set_value(c: InferenceContext, shape: ShapeHandle, held: list[ShapeAndType]) -> None:
-    """The output is the value of a variable; if that is a variant, it holds what is left."""
+    """The output is the value of a variable. A variant keeps the rest of the handle data."""
     c.set_output(0, shape)
     if held[0].dtype == DataType.DT_VARIANT and len(held) > 1:
         c.set_output_handle_shapes_and_types(0, held[1:])

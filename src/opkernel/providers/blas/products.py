@@ -135,7 +135,7 @@ def batch_product(x: Array, y: Array) -> Array:
 
 
 def _along(array: Array, axis: int, piece: slice) -> Array:
-    """A piece of an array along an axis, which counts from the end; all of what is broadcast there."""
+    """A piece of an array along an axis, which counts from the end; the whole array if it is broadcast there."""
     if array.ndim < -axis or array.shape[axis] == 1:
         return array
     index: Sequence[slice] = [slice(None)] * (array.ndim + axis)

@@ -1,4 +1,4 @@
-"""Calls of functions: instantiated, run as parts of steps, traced; loaded where there are any."""
+"""Calls of functions: instantiated functions, their runs within steps, traced functions. Loaded at need."""
 
 from opkernel.lazy_exports import lazy_exports
 

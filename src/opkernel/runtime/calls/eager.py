@@ -49,6 +49,7 @@ from opkernel.types import (
     PartialTensorShape,
     array_from_python,
     dtype_of_array,
+    holds_handles,
     natural_dtype,
 )
 
@@ -106,7 +107,7 @@ def execute(op_name: str, inputs: Mapping[str, Any], attrs: Mapping[str, Any]) -
     known = {name: value for name, value in attrs.items() if value is not None}
     _check_names(op_def, inputs, known)
     call = CallInputs(op_def, inputs, known, dtype_of_array)
-    values = [_converted(argument) for argument in call.arguments]
+    values = [_converted(argument, op_name) for argument in call.arguments]
     kernels = _kernels_at.get(device_factory.version) or _current_kernels()
     kernel = kernels.of_call(op_def, known)
     flat = [t for v in values for t in (v if isinstance(v, list) else [v])]
@@ -132,25 +133,26 @@ def _check_names(op_def: OpDef, inputs: Mapping[str, Any], attrs: Mapping[str, A
         raise InvalidArgumentError(f"{op_def.name} is missing its argument {missing!r}")
 
 
-def _converted(argument: InputValues) -> Any:
+def _converted(argument: InputValues, op_name: str) -> Any:
     """The array of an argument, or the list of its arrays."""
     arg, values, dtypes = argument
     if is_list_arg(arg):
-        return [_array(v, t.base, arg.name) for v, t in zip(values, dtypes, strict=True)]
-    return _array(values[0], dtypes[0].base, arg.name)
+        given = zip(values, dtypes, strict=True)
+        return [_array(value, dtype.base, arg.name, op_name) for value, dtype in given]
+    return _array(values[0], dtypes[0].base, arg.name, op_name)
 
 
-def _array(value: Any, dtype: DataType, name: str) -> Any:
-    """A value as an array of `dtype`, the caller's own read-only; those of another type are refused."""
+def _array(value: Any, dtype: DataType, name: str, op_name: str) -> Any:
+    """A value as an array of `dtype`. The caller's own array is read-only; another type is refused."""
     wanted = dtype.numpy_dtype
     if isinstance(value, np.ndarray | np.generic):
-        if value.dtype == wanted and (dtype != DataType.DT_STRING or holds_bytes(value)):
+        if value.dtype == wanted and (dtype not in _HELD or _HELD[dtype](value)):
             return read_only(value)
-        if dtype != DataType.DT_STRING and value.dtype == dtype.as_numpy_dtype:
+        if dtype not in _HELD and value.dtype == dtype.as_numpy_dtype:
             return read_only(np.asarray(value).view(wanted))
-        if not (dtype == DataType.DT_STRING and value.dtype.kind in "SUO"):
+        if not (dtype in _HELD and value.dtype.kind in "SUO"):
             raise InvalidArgumentError(
-                f"input '{name}' was expected to be a {dtype.string} tensor but is a "
+                f"{op_name}: input '{name}' was expected to be a {dtype.string} tensor but is a "
                 f"{natural_dtype(value).string} tensor"
             )
     try:
@@ -159,8 +161,12 @@ def _array(value: Any, dtype: DataType, name: str) -> Any:
         return array_from_python(value, dtype)
     except (ValueError, TypeError, RuntimeError) as error:
         raise InvalidArgumentError(
-            f"cannot convert '{name}' to a {dtype.string} tensor: {error}"
+            f"{op_name}: cannot convert '{name}' to a {dtype.string} tensor: {error}"
         ) from error
+
+
+_HELD = {DataType.DT_STRING: holds_bytes, DataType.DT_RESOURCE: holds_handles}
+"""Whether an object array is a tensor of a type."""
 
 
 class EagerKernels(KernelCache):

@@ -1,13 +1,12 @@
 """FunctionLibraryRuntime: the functions of a library, instantiated and run on one device.
 
-A handle is an InstantiatedFunction. Plans hold the same handles and call them directly; `run` is for
-everybody else: it checks the arguments, and sees to the step.
+A handle is an InstantiatedFunction. Plans hold the same handles and call them directly. `run` is for all
+other callers: it checks the arguments, and sees to the step.
 
-Options that ask for another library, device or state lead to a variant of the runtime, in which they
-are the rule, so that they hold for the functions that a function calls, too.
+Options that ask for another library, device or state lead to a variant of the runtime. The options hold
+for the whole variant, and so for the functions that a function calls.
 
-State: `_functions` are the handles by what they were instantiated with; `_variants` are kept alive
-by their handles.
+State: `_functions` holds the handles by function, attrs and options. Handles keep the `_variants` alive.
 
 Source: TensorFlow core/common_runtime/function.cc, process_function_library_runtime.cc.
 """
@@ -56,7 +55,7 @@ __all__ = ["FunctionLibraryRuntime"]
 
 _NO_FUNCTION = FunctionDef()
 _PARTITIONED = ("PartitionedCall", "StatefulPartitionedCall")
-"""The ops to which a function that does not exist is an argument that is wrong, as in TensorFlow."""
+"""The ops for which an unknown function is an invalid argument, and not a missing one, as in TensorFlow."""
 """The stand-in for a definition, of the gradient of a single op."""
 
 
@@ -320,7 +319,7 @@ class FunctionLibraryRuntime:
     # For programs.
 
     def for_steps(self, variant: Variant) -> FunctionLibraryRuntime:
-        """The runtime with plans for steps of a kind; kernels and their state are those of this one."""
+        """The runtime with plans for steps of a kind. It shares the kernels and state of this runtime."""
         if variant not in ("stoppable", "traced"):
             return self
         from opkernel.runtime.watch.watched_functions import WatchedFunctions
@@ -406,7 +405,7 @@ class FunctionLibraryRuntime:
     def instance(
         self, reference: NameAttrList, options: InstantiateOptions, *, is_pruned: bool = False
     ) -> InstantiatedFunction:
-        """The handle of a function, whose body is made, and may be found wrong, when it is used."""
+        """The handle of a function. Its first use makes the body, and tells errors in it."""
         definition = self._definition(reference)
         executor_type = calls.executor_type_of(reference.attr, options)
         key = (

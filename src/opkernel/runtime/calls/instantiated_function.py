@@ -2,10 +2,9 @@
 
 Plans call it as `function(step, *arguments)` with nothing between them and the function's own plan.
 
-State: `_run` is what a call runs: first what compiles the body, then the plan, and at last, when the
-handle was released, what refuses. `_error` is what calls that do not fit are refused with. `_made` is
-the body with its kernels, which `renewed` shares, and the `_variants` for arguments of which `_facts`
-are known.
+State: a call runs `_run`. At first `_run` compiles the body, then it is the plan, and after the release of
+the handle it refuses. `_error` makes the error for calls that do not fit. `_made` holds the body with its
+kernels, which `renewed` shares, and the `_variants` for arguments with known `_facts`.
 """
 
 from __future__ import annotations

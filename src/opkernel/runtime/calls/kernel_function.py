@@ -31,9 +31,9 @@ def kernel_function(op: str, /, **attrs: Any) -> Callable[..., Any]:
         attrs: its attrs, as Python objects or AttrValues.
 
     Returns:
-        A function of the op's inputs, a list for each argument that stands for several; or, for a
-        kernel with state or that looks at the step, one of the step and of a tuple of all inputs,
-        which gives a list of all outputs. A result may be an input, or show its memory.
+        A function of the op's inputs, with a list for each list argument. A kernel that has state or looks
+        at the step gives a function of the step and of a tuple of all inputs instead, whose result is a
+        list of all outputs. A result may be an input, or show its memory.
 
     Raises:
         NotFoundError: there is no such op, or no kernel for these attrs.

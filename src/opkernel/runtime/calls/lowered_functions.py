@@ -1,9 +1,9 @@
-"""LoweredFunctions: what a graph runs of the functions whose calls TensorFlow makes parts of it.
+"""LoweredFunctions: the functions whose calls TensorFlow replaces by their nodes, and the nodes that then run.
 
-A function runs all of its nodes with state. But of an If, Case or While with the attr
-`_lower_using_switch_merge` TensorFlow makes Switches and Merges before it looks what is needed; so what
-neither a result nor a control output of the function needs does not run. The same holds for whatever a
-PartitionedCall calls. A session with `place_pruned_graph` has looked before it lowers anything.
+A function runs all of its nodes with state. But TensorFlow turns an If, Case or While with the attr
+`_lower_using_switch_merge` into Switches and Merges, and prunes the graph after that. So only nodes run
+that a result or a control output of the function needs. The same holds for the functions that a
+PartitionedCall calls. A session with `place_pruned_graph` prunes the graph first.
 
 Source: TensorFlow core/common_runtime/lower_functional_ops.cc, graph_execution_state.cc.
 """

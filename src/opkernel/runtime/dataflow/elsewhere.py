@@ -149,7 +149,7 @@ class Elsewhere:
                 self.reports.put(None)
 
     def _wait_for_end(self, until: float) -> None:
-        """Wait for what is running; for what the pool does not have, no longer than that."""
+        """Wait for the running work of the pool however long it takes, and for other work until `until`."""
         while self.started:
             on_pool = any(one.is_on_pool for one in self.started.values())
             left = None if on_pool else max(until - time.monotonic(), 0)

@@ -57,7 +57,7 @@ _KINDS: dict[str, Kind] = {
     "ControlTrigger": Kind.CONTROL_TRIGGER,
     "NoOp": Kind.NOTHING,
 }
-"""The ops that are run by propagating what they are given."""
+"""The ops that the executor runs by propagating their inputs."""
 
 
 def bind_node(

@@ -16,7 +16,7 @@ __all__ = ["PartialDataflowRun"]
 
 
 class PartialDataflowRun(DataflowRun):
-    """Computes what it can whenever it is asked to; each node once. For one thread at a time.
+    """Computes, whenever it is asked to, the nodes that it can; each node once. For one thread at a time.
 
     Args:
         roots: The graph of each partition, the first with all feeds and fetches.

@@ -1,10 +1,10 @@
 """DataflowRun: one execution of a graph by the dataflow executor.
 
-One thread decides what is computed when: it takes a ready node, computes it, and hands its outputs
-on. Kernels that wait, and those that threads of a pool compute, report to it (`elsewhere`).
+One thread decides the order: it takes a ready node, computes it, and hands its outputs on. Kernels that
+wait, and kernels on threads of a pool, report to this thread (`elsewhere`).
 
-A function that is executed by dataflow, too, is run as a frame of its own: what waits in it, or is
-computed elsewhere, holds up nothing outside. All other functions are called.
+A function that dataflow executes, too, runs as a frame of its own: nodes in it that wait, or that are
+computed elsewhere, hold up nothing outside. All other functions are called.
 
 Source: ExecutorState in TensorFlow core/common_runtime/executor.cc.
 """
@@ -47,8 +47,8 @@ class DataflowRun(Frames):
     Args:
         root: The graph.
         step: The step, which may have a pool of threads for expensive kernels.
-        counts: Takes how many times each node was computed, by name, where given; those of functions
-            as `function:node`.
+        counts: Takes the number of computations of each node, by name. A node of a function has the name
+            `function:node`.
     """
 
     def __init__(
@@ -238,7 +238,7 @@ class DataflowRun(Frames):
             for under_way in iteration.children:
                 if isinstance(under_way, Call):
                     error = InvalidArgumentError(
-                        f"The function {under_way.function!r} came to no end: {self._missing()}"
+                        f"The function {under_way.function!r} did not end: {self._missing()}"
                     )
                     _raise_at_node(error, under_way.item, under_way.inputs)
 
@@ -258,11 +258,11 @@ class DataflowRun(Frames):
         return values
 
     def _refuse(self, tensor: Tensor, value: Any) -> None:
-        """Raise what is to be said of a fetch that is dead, or was not computed."""
+        """Raise the error for a fetch that is dead, or was not computed."""
         try:
             if value is None:
                 raise InvalidArgumentError(
-                    f"The step came to its end without a value for {tensor.name}: {self._missing()}"
+                    f"The step ended without a value for {tensor.name}: {self._missing()}"
                 )
             check_alive(value, tensor.name)
         except OpError as error:
@@ -295,7 +295,7 @@ def _body(function: Function, step: Step) -> RootInfo | None:
 
 
 def _count(item: NodeItem, iteration: Iteration, counts: dict[str, int]) -> None:
-    """Count a node, but for the ends of functions, which are none."""
+    """Count a node; the ends of functions are none."""
     if item.kind != Kind.RETURN:
         under_way = iteration.frame.call
         name = item.name if under_way is None else f"{under_way.function}:{item.name}"

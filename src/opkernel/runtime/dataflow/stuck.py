@@ -24,9 +24,9 @@ def describe_next(item: NodeItem, iteration: Iteration) -> str:
 
 
 def missing_inputs(iterations: Iterable[Iteration]) -> str:
-    """The nodes that were not run, what they lack, and in which turn of which loop.
+    """The nodes that did not run: what each lacks, and in which turn of which loop.
 
-    Nodes that only wait for others of these are left out.
+    Nodes that wait only for other such nodes are left out.
     """
     found = [text for iteration in iterations for text in _stuck(iteration)]
     return _listed(found, "; ")

@@ -76,7 +76,7 @@ class DeviceSet:
 
     @property
     def is_one(self) -> bool:
-        """Whether there is a single device, so that nothing is to be decided."""
+        """Whether there is a single device, so that nothing needs a decision."""
         return len(self.mgr.all) == 1
 
     @cached_property
@@ -121,7 +121,7 @@ class DeviceSet:
 
 
 class OneDevice(DeviceSet):
-    """A device that everything runs on, whatever it asks for: that of a function, or of eager calls."""
+    """The device of a function or of eager calls: everything runs on it, whatever a node asks for."""
 
     def __init__(self, device: LocalDevice) -> None:
         super().__init__([device])

@@ -1,8 +1,8 @@
-"""Host and device memory in a graph: where they meet, and the copies that go between them.
+"""Host and device memory in a graph: where they meet, and the copies between them.
 
-On devices with memory of their own a tensor in host memory is of no use to a kernel that
-wants it in the device's, nor the other way round. `ensure_memory_types` puts a pair of nodes
-between: one sends the tensor from where it is, one receives it where it is wanted.
+On devices with memory of their own, a kernel that wants a tensor in the device's memory cannot use a
+tensor in host memory; nor the other way round. `ensure_memory_types` puts a pair of nodes between: one
+sends the tensor from its memory, the other receives the tensor in the wanted memory.
 
 Functions take the kernel registry to look in; None stands for the global one.
 Source: TensorFlow core/common_runtime/memory_types.cc.
@@ -135,7 +135,7 @@ def _mismatches(
 
 
 def _send_and_receive(graph: Graph, mismatch: _Mismatch, key: str, device_name: str) -> Tensor:
-    """The copy of a tensor that two new nodes make in the memory in which it is wanted."""
+    """The copy of a tensor in the wanted memory; two new nodes make the copy."""
     tensor = mismatch.tensor
     attrs = {
         "tensor_name": key,

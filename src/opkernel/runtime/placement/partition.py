@@ -21,9 +21,8 @@ class Partition:
 
     Attributes:
         device: The device.
-        part: The operations, with what they are given, compute and run for its effects: sends to
-            other partitions are targets, receives have no inputs. All feeds and fetches are those of
-            the first partition.
+        part: The operations, with their feeds, fetches and targets. Sends to other partitions are
+            targets; receives have no inputs. All feeds and fetches belong to the first partition.
     """
 
     device: LocalDevice

@@ -30,7 +30,7 @@ def partition_graphs(program: Program) -> list[GraphDef]:
 
 
 def collect_graphs(body: Graph, request: ProgramRequest, collector: GraphCollector) -> None:
-    """Have a collector take what is made of a function: the body, and what a program of it runs.
+    """Give a collector the graphs of a function: the body, and the graphs that a program of it runs.
 
     Raises as `build_program` does, but for kernels and executors, of which there are none.
     """
@@ -45,7 +45,7 @@ def collect_graphs(body: Graph, request: ProgramRequest, collector: GraphCollect
 def graphs_of_functions(program: Program) -> list[GraphCollector]:
     """The graphs of the functions that nodes of a program call, of each function once.
 
-    A function of which no program can be made, which no node can have called, has none.
+    A function without a possible program has no graphs: no node can have called it.
     """
     library, ops = program.request.library, program.part.operations
     functions = {f.name: f for op in ops for f in _functions_of(op, library)}

@@ -44,9 +44,9 @@ class _Place(NamedTuple):
 class Partitioning:
     """Cuts a copy of the program's graph.
 
-    State: `_device_of` and `_order` grow with the nodes that are added. `_order` has, of each device,
-    its operations in an order in which all devices together could run them one after the other: none
-    waits for what comes after it on another device.
+    State: `_device_of` and `_order` grow with the nodes that are added. `_order` has the operations of
+    each device in order. All devices together could run their operations in these orders: no operation
+    waits for one that comes later on another device.
     """
 
     def __init__(self, whole: Subgraph, assignment: Assignment) -> None:
@@ -256,7 +256,7 @@ class _ControlLoops:
             transfer.add_control_inputs([self._clock(frame, device)])
 
     def put_behind(self, added: Operation, op: Operation) -> None:
-        """Note that an operation which was added is in the loop of those that take another's outputs."""
+        """Note that an added operation is in the loop of the consumers of another operation."""
         if self._frames is not None:
             self._frames.put(added, self._frames.behind(op))
 

@@ -59,8 +59,8 @@ def place(
 ) -> Assignment:
     """Put operations on devices.
 
-    A session places its whole graph, so that a resource is in one place whatever a step needs; and
-    then what optimisation passes have made of the part that a step needs.
+    A session first places its whole graph, so that a resource is in one place whatever a step needs. Then
+    it places the part that a step needs, as optimisation passes have changed it.
 
     Args:
         operations: The needed operations, inputs before consumers.

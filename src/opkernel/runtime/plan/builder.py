@@ -1,11 +1,11 @@
 """PlanBuilder: turns nodes into the statements of a plan's tree.
 
-State: `_values` maps each tensor to the name that holds it, which is a local of the plan or, for
-constants, a global; `_aliases` are the tensors that are other names for tensors; `_globals` is what
-names stand for that are no locals, `_bound` their names by the ids of what they stand for; `_hints` are
-what names were made of; `_announced` are the locals of outputs whose nodes are still to be written;
-`_block` takes the statements, `_path` are the branches that it stands on, `_bound_on` those that each
-local is set on. `_numbers` are the names of what is believed to have rank 0, which only speed depends on.
+State: `_values` maps each tensor to the name that holds it: a local of the plan or, for a constant, a
+global. `_aliases` holds the tensors that are other names for tensors. `_globals` holds the meanings of
+global names, and `_bound` these names by the ids of the objects. `_hints` holds the texts that names were
+made of. `_announced` holds the locals of outputs whose nodes come later. `_block` takes the statements,
+and `_path` the branches that it is on. `_bound_on` tells the branches on which each local is set.
+`_numbers` holds the names of values that seem to have rank 0; only speed depends on it.
 """
 
 from __future__ import annotations
@@ -194,7 +194,7 @@ class PlanBuilder:
             self._values.setdefault((op.name, index), self._values[op.name, 0])
 
     def _as_number(self, name: Name) -> Name:
-        """The name of a number of NumPy's, where a name is that of an array of rank 0."""
+        """The name of NumPy's number for an array of rank 0; other names stay as they are."""
         bound = self._globals.get(name)
         value = None if bound is None else bound.value
         if not isinstance(value, np.ndarray) or value.dtype.kind != "f":
@@ -324,7 +324,7 @@ class PlanBuilder:
         return name
 
     def _state(self, statement: Statement, reads: Sequence[Name] | None = None) -> None:
-        """Add a statement; what it sets may refer to what it reads: its inputs, if not said."""
+        """Add a statement. Its results may refer to the tensors that it reads: its inputs, by default."""
         self._add(statement, statement.inputs if reads is None else reads)
         self._arrays.share(statement.reads)
 

@@ -234,7 +234,7 @@ class _Compiler:
         return builder, parameters
 
     def _arrange(self, fetches: Sequence[Tensor]) -> Arrangement:
-        """The operations as a program; as they are, where there is no control flow."""
+        """The operations as a program; without control flow, the operations as they are."""
         if self._ops & LOW_LEVEL_CONTROL_FLOW:
             return raising.arrange(
                 self._order, self._feeds, fetches, self._aliases, self._is_written
@@ -301,7 +301,7 @@ class _Compiler:
             self._build[op.name] = lambda builder: builder.kernel(op, kernel, is_by_value=False)
 
     def _note_pointwise(self, op: Operation, kernel: FunctionKernel) -> None:
-        """Note what a kernel is on tiles, if tiles are for it; looked up once for kernels alike.
+        """Note the tiled form of a kernel, if it has one. Kernels of one form share one look-up.
 
         Kernels of one form share these objects, and keep them alive.
         """

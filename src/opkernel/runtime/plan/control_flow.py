@@ -97,7 +97,7 @@ class ControlFlowBuilder(PlanBuilder):
         return self._name_at(key) or self.service(services.DEAD, "DEAD")
 
     def _inside(self, build: Callable[[], object], choices: Context = ALWAYS) -> tuple[Block, Path]:
-        """The block of what is built on further branches, and all that it stands on."""
+        """The block for statements on further branches, and all branches that it is on."""
         outside = self._block, self._path
         block: Block = []
         self._block, self._path = block, self._path.union(choices)
@@ -145,7 +145,7 @@ class ControlFlowBuilder(PlanBuilder):
         *,
         is_turn: bool = False,
     ) -> None:
-        """An assignment of values by names; what they read."""
+        """An assignment of values by names, and the names that they read."""
         self._state(
             tree.Assign(op, self.inputs(op), (*values,), (*values.values(),), is_turn), reads
         )
@@ -178,7 +178,7 @@ class ControlFlowBuilder(PlanBuilder):
     def _value_in(
         self, tensor: Tensor, value: Expression, context: Context | None
     ) -> tuple[Expression, list[Name]]:
-        """An expression of a tensor that is DEAD outside of a context; what it reads."""
+        """An expression of a tensor that is DEAD outside of a context, and the names that it reads."""
         dead = self.service(services.DEAD, "DEAD")
         if context is None:
             return dead, []
@@ -232,7 +232,7 @@ class ControlFlowBuilder(PlanBuilder):
         self._state(tree.CheckScalar(op, self.inputs(op), (), name, check), [name])
 
     def _loop(self, item: Loop, build: Callable[[Operation], None]) -> None:
-        """A `while` statement, with what sets its variables before and what is run after it."""
+        """A `while` statement, with the statements that set its variables before it and those that run after it."""
         for variable in item.variables:
             start = self.value(variable.start)
             name = self._values[variable.head.name, 0] = self._local(variable.head.name)

@@ -20,7 +20,7 @@ __all__ = ["ArraysOfPlan"]
 _Shape = frozenset[str | tuple[int, ...]]
 
 _LARGEST_SHAPE = 8
-"""Members of a shape: what is broadcast from more counts as of its own, so that sets stay small."""
+"""The most members of a shape: a shape broadcast from more counts as a new one, so that sets stay small."""
 
 
 class ArraysOfPlan:

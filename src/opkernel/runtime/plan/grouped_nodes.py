@@ -1,4 +1,4 @@
-"""How a plan computes groups of element-wise nodes: together where they are big, else one by one.
+"""How a plan computes groups of element-wise nodes: together if the arrays are big, else one by one.
 
 y = tiled(x, b) if x.size >= 131072 else None  # 4 nodes
 if y is None:
@@ -129,7 +129,7 @@ class NodesOfGroups:
 
     @cached_property
     def _readers(self) -> Counter[Key]:
-        """How often each tensor is read, other than to be passed on."""
+        """How often each tensor is read, without the reads that pass it on."""
         read = list(map(key_of, self._fetches))
         for op in self._order:
             is_alias = (op.name, 0) in self._aliases  # of its first input

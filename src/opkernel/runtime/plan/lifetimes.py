@@ -1,10 +1,10 @@
 """Where the locals of a plan die: each is deleted as soon as nothing reads it any more.
 
-A local is read only behind where it is set, within one turn of a loop, but for the variables of the
-loop, which live on to the next turn. So the last place that mentions it is where it dies; if that is
-an `if` statement, it dies on each branch for itself, at the last mention there or at its start. What
-comes from outside of a loop dies behind the loop. A local that may be unbound, for it is set on a
-branch, is deleted on that branch only.
+A local is read only after it is set, within one turn of a loop. Only the variables of the loop live on to
+the next turn. So a local dies at its last mention. If that is an `if` statement, the local dies on each
+branch: at its last mention there, or at the start of the branch. A local from outside of a loop dies
+behind the loop. A local that is set on a branch may be unbound elsewhere, and is deleted on that branch
+only.
 """
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -71,7 +71,7 @@ class _Lifetimes:
     def _statement(self, item: Statement, path: Path, later: tuple[Collection[str], ...]) -> _Names:
         if (
             isinstance(item, tree.Assign) and item.is_turn
-        ):  # what it sets lives on, at the head of the loop
+        ):  # locals that it sets live on, at the head of the loop
             names = dict.fromkeys(item.reads)
             later = (item.sets, *later)
         else:

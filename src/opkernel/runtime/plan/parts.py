@@ -25,7 +25,7 @@ def cut(plan: tree.PlanTree) -> list[PlanFunction]:
 
 
 class _Cutter:
-    """Puts calls of functions, which it collects in `parts`, in the places of what is too large."""
+    """Replaces parts that are too large by calls of functions, and collects these functions in `parts`."""
 
     def __init__(self, plan: tree.PlanTree) -> None:
         self.parts: list[PlanFunction] = []
@@ -35,7 +35,7 @@ class _Cutter:
         self._lines = functions.LINES_A_PART  # that the block under way may have
         self._inside: set[Name] = set()  # the locals that parts set and do not return
         self._handed_on: set[Name] = set()  # those that parts are given
-        self._first_mention: dict[Name, int] = {}  # of those that are set on branches
+        self._first_mention: dict[Name, int] = {}  # of locals that are set on branches
         self._last_mention: dict[Name, int] = {}
         self._places: dict[int, tuple[int, int]] = {}  # of items, by their ids: start and end
         self._number(plan.block, count())
@@ -92,7 +92,7 @@ class _Cutter:
         return length + sum(1 + (len(texts) or not block) for texts, block in blocks)
 
     def function(self, function: PlanFunction, block: Block) -> PlanFunction:
-        """A function with its block cut; what it may hand on without having set it is None first."""
+        """A function with its block cut. Locals that it hands on but may not set are None at first."""
         unset = [
             name
             for name in (tree.names_set(function.block) if self._conditional else ())
@@ -165,7 +165,7 @@ def _set_on_branches(block: Block) -> Iterator[Name]:
 
 
 def _dying(block: Block) -> Iterator[Name]:
-    """All locals that die in a block, but for those that a loop sets again at its next turn."""
+    """All locals that die in a block, except those that a loop sets again at its next turn."""
     for item in block:
         yield from item.releases
         if isinstance(item, Statement):

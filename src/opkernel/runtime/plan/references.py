@@ -1,4 +1,4 @@
-"""References among the tensors of a step: who asks for a value gets what is referred to.
+"""References among the tensors of a step: a reader of a value gets the tensor that is referred to.
 
 Source: ExecutorState::PrepareInputs in TensorFlow core/common_runtime/executor.cc.
 """

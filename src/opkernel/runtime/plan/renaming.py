@@ -27,7 +27,7 @@ def names_in(part: Any) -> Iterator[Name]:
 
 
 def renamed(part: _T, names: Mapping[Name, Name]) -> _T:
-    """A copy of a part of a tree with other names, or what stands for these, in the places of some."""
+    """A copy of a part of a tree, with some names replaced by others."""
     found: Any = part
     if isinstance(part, str):
         found = names.get(part, part)

@@ -1,6 +1,6 @@
 """The text of a plan's tree, which CPython compiles.
 
-Nothing of a model becomes code: what is no identifier of the tree stands in it through `repr`.
+Nothing of a model becomes code: the tree's identifiers stand as they are, and all else through `repr`.
 """
 
 from collections.abc import Callable, Collection, Iterable, Sequence
@@ -78,7 +78,7 @@ class Writer:
         return texts
 
     def text(self, item: Statement) -> str:
-        """A statement itself, without what it lets go of."""
+        """A statement itself, without its releases."""
         target = item.results if isinstance(item, tree.Call) else ", ".join(item.sets)
         if not target:
             return value_text(item)
@@ -167,7 +167,7 @@ _VALUE_TEXTS: dict[type[Statement], Callable[[Any], str]] = {
 
 
 def comment_of(item: Statement) -> str:
-    """The name of the node, where what is set does not tell it."""
+    """The name of the node, where the names of the results do not tell it."""
     if type(item) is tree.TiledCall:
         return f"{item.width} nodes"
     if item.op is None or (item.sets and item.sets[0] == item.op.name):

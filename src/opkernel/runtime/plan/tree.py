@@ -1,10 +1,9 @@
 """A compiled plan as a tree: the form in which plans are built, kept and handed on.
 
-`CompiledPlan.tree` gives it. Python compiles the text that `text` makes of it, `opkernel decompile`
-prints a program; whatever else a graph is to become is one more walk over it. Nothing about a plan
-stands in its text alone.
+`CompiledPlan.tree` gives it. `text` makes the text that Python compiles, and `opkernel decompile` prints a
+program. Any further form of a graph is one more walk over the tree. The tree holds all that the text says.
 
-    PlanTree              what is given, done and returned; what its names stand for
+    PlanTree              arguments, statements and results; the meanings of names
       Call                results = function(*arguments)
         PlacedCall           which may write its result over an operand that dies
         ForwardingCall      which gets the last references to its inputs
@@ -16,12 +15,13 @@ stands in its text alone.
       Branches            if, elif, else
       While               a loop
 
-Back ends may take any Call for a plain one: what the kinds of calls add makes plans fast; only of a FunctionCall and a TiledCall it says what is called.
+Back ends may take any Call for a plain one: the kinds of calls only make plans fast. A FunctionCall and a
+TiledCall also say what is called.
 
 A name (`Name`) stands for a local of the plan, for `step`, the step that runs, or for one of
 `PlanTree.globals`. It is an identifier of ASCII. A local is set before it is read, on the same branches
-or on all. `releases` of a statement are the locals that are let go behind it: nothing reads them any
-more.
+or on all. `releases` of a statement names the locals that the plan lets go behind it: nothing reads them
+any more.
 """
 
 from __future__ import annotations
@@ -89,8 +89,8 @@ class Global(Node):
             that computes nodes: of their inputs, or of the step and a tuple of the inputs; `function`,
             of the graph's library, or a `Loop` or `Choice` of such; `service`, what plans need beside
             these (`services`), of which the hint is its name there.
-        kernel: The first kernel whose function it is: a FunctionKernel says what was registered and
-            the attrs that are filled in (`registered`, `attrs`).
+        kernel: The first kernel with this function. A FunctionKernel tells the registered object and the
+            attrs that are filled in (`registered`, `attrs`).
     """
 
     value: Any
@@ -195,9 +195,9 @@ class PlacedCall(Call):
     """A Call of an element-wise function of arrays, whose result may take the place of an operand.
 
     Attributes:
-        places: The operands that are of its shape and type, and seen by nobody else: it may be
+        places: The operands of the result's shape and type that nobody else sees. The result may be
             written over the first of them that dies here.
-        by_keyword: Whether the function wants to be told so as `out`, or by a last argument.
+        by_keyword: Whether the function takes that operand as `out`, or else as its last argument.
     """
 
     places: Sequence[Name] = ()
@@ -209,7 +209,7 @@ class ForwardingCall(Call):
     """A Call of the step and of a list of the inputs, for a kernel that may take buffers over.
 
     Attributes:
-        box: The local that is the list: those of `reads` that die here do so before the call.
+        box: The local that is the list. The locals of `reads` that die here die before the call.
     """
 
     box: Name = ""
@@ -330,7 +330,7 @@ class While(_Item):
 
     @property
     def variables(self) -> Sequence[Name]:
-        """The locals that it hands on from turn to turn, and to what comes after it."""
+        """The locals that it hands on from turn to turn, and to the statements after it."""
         last = self.body[-1] if self.body else None
         return last.sets if isinstance(last, Assign) and last.is_turn else ()
 
@@ -362,7 +362,7 @@ class PlanFunction(Node):
 
 @dataclass(slots=True, eq=False)
 class PlanTree(PlanFunction):
-    """A plan: one function, however large; its parameters are the step and what is fed.
+    """A plan: one function, however large. Its parameters are the step and the feeds.
 
     Attributes:
         globals: What the names stand for that are no locals.

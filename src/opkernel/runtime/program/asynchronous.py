@@ -21,8 +21,8 @@ _never_wait: WeakKeyDictionary[FunctionLibrary, tuple[int, dict[str, FunctionDef
 def any_call_waits(ops: Sequence[Operation], library: FunctionLibrary) -> bool:
     """Whether any of these operations calls a function that may wait.
 
-    What is known of a function holds for all graphs whose nodes call functions of `library`.
-    Operations of functions that have no kernel are passed over: nobody may ever get to them.
+    A fact about a function holds for all graphs whose nodes call functions of `library`. Operations of
+    functions that have no kernel are passed over: perhaps no step ever runs them.
     """
     examples = {op.type: op for op in ops}
     calling = {

@@ -1,4 +1,4 @@
-"""The builder of programs: from what is to be computed to what computes it.
+"""The builder of programs: from a request to the program that computes it.
 
     prune -> PRE_PLACEMENT passes -> placement -> POST_PLACEMENT and POST_REWRITE_FOR_EXEC passes
         -> partition -> POST_PARTITIONING passes -> kernels -> executor
@@ -160,7 +160,7 @@ def _with_kernels(one: Partition, request: ProgramRequest) -> ExecutorArgs:
 
 
 def _library(request: ProgramRequest, part: Subgraph) -> FunctionLibrary:
-    """The functions that a part calls, for what it knows of their arguments if it knows anything."""
+    """The functions that a part calls, each for the known facts of its arguments if there are any."""
     if request.feed_facts is not None:
         knows = not all(facts.are_empty for facts in request.feed_facts)
     else:

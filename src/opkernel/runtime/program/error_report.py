@@ -1,4 +1,4 @@
-"""Errors of a running plan, told with the node that failed and what it was given.
+"""Errors of a running plan, told with the failing node and its inputs.
 
 InvalidArgumentError: MatMul: Matrix size-incompatible: In[0]: [2,3], In[1]: [5,4]
 (node 'dense/MatMul', inputs float32[2,3], float32[5,4])

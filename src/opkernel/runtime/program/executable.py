@@ -1,4 +1,4 @@
-"""Executable: a program with what stands between it and its caller."""
+"""Executable: a program, with the conversion of its feeds and results."""
 
 from __future__ import annotations
 

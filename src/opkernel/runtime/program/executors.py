@@ -1,9 +1,9 @@
-"""Executors by name: what makes a graph ready to be run, for certain feeds and fetches.
+"""Executors by name: each makes a graph ready to run, for certain feeds and fetches.
 
 | name | what runs the graph |
 |---|---|
 | DEFAULT, or none | the compiled plan where it can and nothing waits; else, or with a pool, dataflow |
-| SINGLE_THREADED_EXECUTOR | the compiled plan; graphs that TensorFlow's refuses are refused |
+| SINGLE_THREADED_EXECUTOR | the compiled plan; it refuses the graphs that TensorFlow's refuses |
 | COMPILED_PLAN | the compiled plan |
 | DATAFLOW | the dataflow executor |
 

@@ -10,7 +10,7 @@ from opkernel.graph import Tensor
 from opkernel.messages import shown
 from opkernel.runtime.step.session_state import LocalSessionState
 from opkernel.runtime.step.tensor_handle import TensorHandle
-from opkernel.types import DataType
+from opkernel.types import DataType, check_handles, holds_handles
 
 __all__ = ["Feed", "as_feed_dict", "as_feed_list", "converters", "holds_bytes", "string_array"]
 
@@ -41,7 +41,10 @@ def as_feed_list(feeds: Any) -> tuple[Any, ...]:
         return ()
     if isinstance(feeds, list | tuple):
         return tuple(feeds)
-    raise TypeError(f"the feeds must be a list or tuple of tensors or names, not {shown(feeds)}")
+    raise TypeError(
+        f"the feeds must be a list or tuple of tensors or names, not {shown(feeds)}: the fetches stand "
+        "before them, and their values are given when they run"
+    )
 
 
 class Feed:
@@ -70,6 +73,7 @@ class Feed:
         """
         numpy_dtype, accepted = self.numpy_dtype, self._shape
         is_string = self._dtype == DataType.DT_STRING
+        is_handle = self._dtype == DataType.DT_RESOURCE
 
         def convert(value: Any) -> Any:
             nonlocal accepted
@@ -77,6 +81,7 @@ class Feed:
                 type(value) is np.ndarray
                 and (value.dtype is numpy_dtype or value.dtype == numpy_dtype)
                 and (not is_string or holds_bytes(value))
+                and (not is_handle or holds_handles(value))
             ):
                 array = value.view()
             else:
@@ -114,6 +119,8 @@ class Feed:
             if self._dtype == DataType.DT_STRING:
                 return string_array(value)
             array = np.asarray(value, dtype=self._accepted(value))
+            if self._dtype == DataType.DT_RESOURCE:
+                check_handles(array)
         except (ValueError, TypeError, OverflowError) as error:
             raise InvalidArgumentError(
                 f"Cannot feed {type(value).__name__} for Tensor {self._tensor.name!r} of type "

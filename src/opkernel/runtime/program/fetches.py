@@ -57,7 +57,10 @@ class FetchPlan:
     def _plan(self, fetch: Any) -> Build:
         """How to build the answer for one fetch from the values of `tensors`."""
         if fetch is None:
-            raise InvalidArgumentError("Fetch argument None has invalid type NoneType")
+            raise InvalidArgumentError(
+                "Fetch argument None has invalid type NoneType, must be a Tensor, an Operation, or the "
+                "name of one"
+            )
         if isinstance(fetch, Mapping):
             keys, form = list(fetch), type(fetch)
             parts = [self._plan(fetch[key]) for key in keys]

@@ -26,21 +26,21 @@ _Grouping = Literal["PRE_PLACEMENT", "POST_PLACEMENT", "POST_REWRITE_FOR_EXEC", 
 
 
 class PassFailedError(Exception):
-    """A pass failed; the program of the graph as it is will say what is wrong with the graph."""
+    """A pass failed. Building the program without passes will tell what is wrong with the graph."""
 
 
 class GraphPasses:
-    """Runs passes on a copy of what is needed, made when the first of them runs.
+    """Runs passes on a copy of the needed part. The first pass that runs makes the copy.
 
     Args:
-        part: What is needed, in a graph that stays as it is.
-        passes: Which passes run.
-        library: Is given the functions that passes add.
-        feed_facts: What is known of what will be fed; the shapes that the graph knows if None.
-        placed: Where nodes of some names are already.
+        part: The needed part of a graph that stays as it is.
+        passes: The passes that run.
+        library: Takes the functions that passes add.
+        feed_facts: The known facts of the feeds; the shapes that the graph knows if None.
+        placed: The devices of nodes that are placed already, by name.
 
     Attributes:
-        part: What is needed by now.
+        part: The part that is needed by now.
     """
 
     def __init__(

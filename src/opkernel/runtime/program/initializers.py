@@ -70,7 +70,7 @@ def _restore_text(variable: Operation, assign: Operation, restore: Operation) ->
 
 
 def _initializing(variable: Operation) -> Iterator[Operation]:
-    """The operations that set a variable to what comes neither from itself nor from a checkpoint."""
+    """The operations that set a variable to a value that comes neither from itself nor from a checkpoint."""
     for assign, needed in _assignments(variable):
         if all(op is not variable and op.type not in _RESTORE_OPS for op in needed):
             yield assign

@@ -38,19 +38,19 @@ def version_of(version: AnyVersion) -> int:
 class KernelCache:
     """Makes each kernel when it is first asked for, anew where a kernel of its op changed.
 
-    The kernels of a graph are kept by the names of its nodes, those of eager calls (`EagerKernels`) by
-    what is called.
+    The kernels of a graph are kept by the names of its nodes. The kernels of eager calls (`EagerKernels`)
+    are kept by op and attrs.
 
     The lock is held while a kernel is made, so that there is one for each; it may be taken
     again by the same thread.
 
     Args:
-        graph_def_version: The version of GraphDef whose rules count, or what tells it: that of a graph
-            may change, where another one is imported.
+        graph_def_version: The version of GraphDef whose rules count, or a function that gives it: an
+            import may change the version of a graph.
         op_registry: The ops.
         device: Where the nodes run.
-        function_library: What kernels that call functions are given.
-        providers: Who is asked for kernels; `default_providers` if None.
+        function_library: The library for kernels that call functions.
+        providers: The providers that are asked for kernels; `default_providers` if None.
 
     Attributes:
         asks_for_call: Whether a kernel among them may ask its context for the call that it is in.
@@ -104,7 +104,7 @@ class KernelCache:
         kernel = self._kernels.get(op.name)
         if not version and kernel is not None and kernel.properties.node_def is op.node_def:
             return kernel
-        # Where there is one, a kernel was registered anew, or an attr was set.
+        # If there is one, a kernel was registered anew, or an attr was set.
         return self._kept(op.name, version, partial(_is_of, op), partial(self._make_for, op))
 
     def _kept(

@@ -16,9 +16,9 @@ __all__ = ["check_known_sizes"]
 
 
 def check_known_sizes(budget: Budget, order: Sequence[Operation], kernels: KernelCache) -> None:
-    """Refuse a program one node of which is known to give more than there is memory for.
+    """Refuse a program if one of its nodes is known to give more than the memory holds.
 
-    Control flow of TensorFlow 1 may leave nodes out, so that nothing is known of its graphs.
+    Control flow of TensorFlow 1 may leave nodes out, so that graphs with it are never refused.
 
     Raises:
         ResourceExhaustedError: a node gives too much, whatever is fed.
@@ -46,5 +46,5 @@ def _known(op: Operation, kernels: KernelCache) -> KnownOutputs | None:
             kernels.kernel(op),
             [tuple(s.as_tensor_shape()) if s.is_fully_defined() else None for s in shapes],
         )
-    except OpError:  # the step that runs the node will say what is wrong
+    except OpError:  # the step that runs the node will tell the error
         return None

@@ -52,7 +52,7 @@ class Limits:
 
 @contextmanager
 def in_time(timeout_s: float | None) -> Iterator[float | None]:
-    """Within the block, work has so many seconds, None for any; what is left, with the caller's budget."""
+    """Within the block, work has so many seconds, or what the caller's budget leaves of them; None: no limit."""
     outer = current_budget()
     if timeout_s is None:
         yield None if outer is None else outer.seconds_left

@@ -1,4 +1,4 @@
-"""ProgramRequest: what a program is to compute, and what it is made with."""
+"""ProgramRequest: what a program must compute, and the services for building it."""
 
 from __future__ import annotations
 

@@ -1,8 +1,9 @@
-"""Results of kernels as the caller gets them: arrays of his own, which nothing else refers to.
+"""Results of kernels as the caller gets them: arrays of the caller's own, to which nothing else refers.
 
-A kernel may hand out what it was given, or a view of it, or what a variable, a constant, a queue or
-the kernel itself holds. CPython's reference counts say so: where something else refers to a result, or
-to the array whose memory it shows, be it weakly, the caller gets a copy. All others are his as they are.
+A kernel may hand out an input or a view of it, or an array that a variable, a constant, a queue or the
+kernel itself holds. CPython's reference counts tell. If something else refers to a result, or to the array
+whose memory it shows, even by a weak reference, the caller gets a copy. Other results become the caller's
+as they are.
 """
 
 from collections.abc import Callable, Sequence
@@ -59,13 +60,13 @@ def _is_own(array: Any, count: int) -> bool:
 
 
 def _is_alone(array: Any, count: int) -> bool:
-    """Whether nothing else refers to an array, but for what gives out the memory of dead ones."""
+    """Whether nothing else refers to an array, except for `recycling`, which reuses the memory of dead arrays."""
     is_alone = count <= _OURS or (count == _OURS + 1 and is_recycled(array))
     return is_alone and not _is_kept_weakly(array)
 
 
 def _is_kept_weakly(array: Any) -> bool:
-    """Whether somebody who may read an array has a weak reference to it; who counts memory does not."""
+    """Whether a possible reader has a weak reference to an array; the counters of memory do not read it."""
     if not getweakrefcount(array):
         return False
     return not all(getattr(one, "only_counts", False) for one in getweakrefs(array))

@@ -1,12 +1,12 @@
-"""ShapeSpecializer: when fed shapes repeat, a plan of its own for them.
+"""ShapeSpecializer: when fed shapes repeat, it makes a plan of their own for them.
 
-A graph that asks for shapes of what it is fed computes the same sizes at every step. Once feeds have
-had the same shapes a few times, the graph is optimised again for these: shapes are constants then,
-and what is computed from shapes alone is gone, broadcasts that do nothing, reshapes to the same shape.
-Kernels are those of the general plan, with their state.
+A graph that asks for the shapes of its feeds computes the same sizes at every step. Once feeds have had
+the same shapes a few times, the graph is optimised again for these shapes. Shapes are constants then, and
+all nodes that depend on shapes alone are gone, with broadcasts that do nothing and reshapes to the same
+shape. The kernels are those of the general plan, with their state.
 
-State: `_plans` is what runs which shapes, the general plan where nothing is gained; `_runs` counts
-steps of other shapes. `_wanted` is the number of steps that the next plan asks for, twice as many each
+State: `_plans` holds the plan for each set of shapes: the general plan where nothing is gained. `_runs`
+counts steps of other shapes. `_wanted` is the number of steps that the next plan asks for. It doubles each
 time, so that shapes which keep changing cost little.
 """
 
@@ -133,6 +133,6 @@ def _work(program: Program) -> int:
 
 
 def _has_shaped_calls(program: Program) -> bool:
-    """Whether functions that it calls are compiled for what is known of their arguments."""
+    """Whether functions that it calls are compiled for the known facts of their arguments."""
     libraries = [args.library for args in program.args]
     return any(isinstance(one, ShapedFunctions) and one.has_any for one in libraries)

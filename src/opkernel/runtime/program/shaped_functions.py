@@ -1,4 +1,4 @@
-"""ShapedFunctions: the functions of a library, with what is known of the arguments of each call."""
+"""ShapedFunctions: the functions of a library, with the known facts of the arguments of each call."""
 
 from __future__ import annotations
 

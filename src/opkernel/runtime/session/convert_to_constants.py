@@ -38,11 +38,11 @@ def convert_variables_to_constants(
             with constants of the keys and values that they have in the session now.
 
     Raises:
-        FailedPreconditionError: what the outputs need changes a variable, or hands it to what does not
-            simply read it; the message names the node. A variable has no value, nothing initialises a
-            table, or the session is closed.
+        FailedPreconditionError: a needed node changes a variable, or takes its handle and does not simply
+            read it; the message names the node. Or a variable has no value, nothing initialises a table,
+            or the session is closed.
         NotFoundError: the graph lacks an output or an input.
-        UnimplementedError: a handle may be that of a variable, or another.
+        UnimplementedError: a handle may belong to a variable or to another resource.
     """
     session._check_open()
     read = partial(_values, session)

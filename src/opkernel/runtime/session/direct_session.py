@@ -38,19 +38,20 @@ Feeds = Mapping[str, Any] | Sequence[tuple[str, Any]]
 
 
 class DirectSession:
-    """Runs a graph that it is given as a message, by the names in it.
+    """Runs a graph that is given as a message, by the names in the message.
 
         session = opkernel.DirectSession()
         session.create(graph_def)
         (y,) = session.run({"x": x}, ["y"])
 
-    As in TensorFlow all of the graph must fit the devices, functions and kernels that there are, unless
-    `place_pruned_graph` says that only what a step needs must. May be used from many threads.
+    As in TensorFlow, the whole graph must fit the existing devices, functions and kernels. With
+    `place_pruned_graph`, only the nodes that a step needs must. A DirectSession may be used from many
+    threads.
 
     Args:
         config: a SessionConfig, or TensorFlow's ConfigProto.
-        memory_limit_bytes: as that of Session.
-        sanitize: as that of Session.
+        memory_limit_bytes: as for Session.
+        sanitize: as for Session.
 
     Raises:
         InvalidArgumentError, NotFoundError: the config makes no sense.
@@ -96,7 +97,7 @@ class DirectSession:
             self._is_created = True
 
     def extend(self, graph_def: GraphDef) -> None:
-        """Add to the graph, or take it where there is none. On an error nothing changes.
+        """Add to the graph, or take the first one. On an error nothing changes.
 
         Raises:
             FailedPreconditionError: the config does not say `disable_optimize_for_static_graph`,
@@ -122,11 +123,11 @@ class DirectSession:
             versions = merge_versions(whole.versions, graph_def.versions)
             whole.MergeFrom(GraphDef(node=graph_def.node, library=graph_def.library))
             whole.versions.CopyFrom(versions)
-            self._import(Graph(), whole)  # a trial: what is wrong with it is found here
+            self._import(Graph(), whole)  # a trial, which finds the errors
             import_graph_def(graph_def, name="", graph=graph, input_map=_inputs(graph, graph_def))
 
     def finalize(self) -> None:
-        """Refuse to extend the graph, and to compile what was not run before.
+        """Refuse to extend the graph, and to compile feeds and fetches that did not run before.
 
         Raises:
             FailedPreconditionError: it was called before.

@@ -150,7 +150,7 @@ class Executables:
     def _make_once(
         self, key: tuple[Hashable, ...], fetches: Any, feeds: tuple[Any, ...], variant: Variant
     ) -> Executable:
-        """Make what another thread has not made meanwhile; drop what has become stale."""
+        """Make an executable that no other thread has made meanwhile; drop stale ones."""
         with self._lock:
             versions = self._versions()
             if self._made_at != versions:

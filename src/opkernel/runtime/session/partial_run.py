@@ -162,7 +162,7 @@ class _PartialRun:
             raise
 
     def end(self, error: BaseException | None) -> None:
-        """Free what the run holds, and end what waits in it, if that is not the end by itself."""
+        """Free what the run holds, and end the work that waits in it, unless it has ended already."""
         if self.is_over:
             return
         self.is_over = True
@@ -174,7 +174,7 @@ class _PartialRun:
             self._step.end()
 
     def _check_computable(self, fetches: Sequence[Tensor], fed: set[_Key]) -> None:
-        """Raise InvalidArgumentError where a fetch depends on what is not fed yet."""
+        """Raise InvalidArgumentError where a fetch depends on a feed that is missing yet."""
         missing = self._unfed - fed
         tensors, seen = list(fetches), set()
         while tensors:

@@ -1,8 +1,9 @@
-"""RecentlyUsed: a dict of bounded size, from which the longest unused go.
+"""RecentlyUsed: a dict of bounded size, which drops the entries that were not used for longest.
 
-To find what was found before costs no more than in any dict: nothing is noted of it. Instead there are
-two generations. What is new, or is found among the older, belongs to the younger one; when that holds
-half of what is allowed, it becomes the older one, and what was left there is dropped.
+Finding an entry again costs no more than in any dict: nothing is noted. Instead there are two
+generations. New entries, and entries found in the older generation, go to the younger one. When the
+younger generation holds half of the allowed entries it becomes the older one, and the entries left in
+the old generation are dropped.
 """
 
 from __future__ import annotations

@@ -89,7 +89,7 @@ class Recording:
             error.message += self.collector.report_allocs_on_resource_exhausted(error.message)
 
     def finish(self, executable: Executable, run_metadata: Message | None) -> None:
-        """Write what was recorded, in the place of what the RunMetadata held."""
+        """Write the records, in the place of the RunMetadata's former contents."""
         if self.collector is not None:
             self.collector.finalize()
             self._build_cost_model(executable)
@@ -99,7 +99,7 @@ class Recording:
             run_metadata.ParseFromString(self._metadata.SerializeToString())
 
     def _add_graphs(self, program: Program) -> None:
-        """Add what is run: by each device, and of each function that nodes call."""
+        """Add the graphs that run: one for each device, and for each function that nodes call."""
         self._metadata.partition_graphs.extend(partition_graphs(program))
         collectors = [*graphs_of_functions(program), self.graph_collector]
         for collector in collectors:

@@ -30,8 +30,8 @@ class RunOptions:
     """Options of one step. The message `RunOptions` of TensorFlow is taken wherever this is.
 
     Attributes:
-        timeout_in_ms: The step fails with DeadlineExceededError at the first check after this time;
-            0 for what the session's `operation_timeout_in_ms` says.
+        timeout_in_ms: The step fails with DeadlineExceededError at the first check after this time; 0
+            stands for the session's `operation_timeout_in_ms`.
         trace_level: Above NO_TRACE the step's statistics are recorded in its RunMetadata.
         inter_op_thread_pool: Which of the session's pools computes; -1 for the calling thread.
         output_partition_graphs: Put what is run into the RunMetadata, a graph for each device.

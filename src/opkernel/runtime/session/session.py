@@ -1,9 +1,8 @@
 """Session: runs parts of a graph.
 
-Each combination of feeds and fetches is compiled once and kept (`executables`); a step then converts
-the fed values, runs what was compiled and builds the answer. A session may be used from many
-threads. After a kernel is registered anew the next step has it; steps under way finish with what they
-began.
+Each combination of feeds and fetches is compiled once and kept (`executables`). A step converts the fed
+values, runs the compiled program and builds the answer. A session may be used from many threads. When a
+kernel is registered anew, the next step has the new kernel; steps under way finish with the old one.
 Source: TensorFlow python/client/session.py, core/common_runtime/direct_session.cc.
 """
 
@@ -70,25 +69,26 @@ class Session:
         with opkernel.Session(graph) as session:
             y = session.run("y:0", {"x:0": x})
 
-    Within the block it is the default session, as by `as_default`; at its end it is closed.
+    Within the block, the session is the default session, as by `as_default`. The end of the block closes
+    the session.
 
-    The graph may grow between steps. Only what a step needs must find its device and its kernel; with
-    several devices, as `device_count` of the config says, the whole graph is placed.
+    The graph may grow between steps. Only the nodes that a step needs must find their device and kernel.
+    With several devices (`device_count` of the config), the whole graph is placed.
 
     Args:
         graph: the graph; the default graph where not given.
         config: a SessionConfig, or TensorFlow's ConfigProto. Where not given, nodes whose device
             does not exist run on one that does (`allow_soft_placement`).
-        memory_limit_bytes: what the constants of the graph, and the tensors that a step holds at once,
-            may take together; half of the machine's memory for one tensor where not given.
-            docs/security.md says what counts.
+        memory_limit_bytes: the most memory that the constants of the graph and the tensors that a step
+            holds at once may take together. Where not given, one tensor may take half of the machine's
+            memory. docs/security.md says what counts.
         sanitize: watch the kernels: a step fails with InternalError where one writes to an input or
             beside its memory, leaves an output unwritten, or breaks what its op declares. Slow.
         collective_executor: where the groups of collective ops meet; all sessions of the process
             meet in one where not given.
         executor_type: the `executor_type` of the config, in short.
-        inter_op_threads: so many threads of its own compute expensive kernels side by side: the
-            config's `inter_op_parallelism_threads` with `use_per_session_threads`, in short.
+        inter_op_threads: how many threads of the session's own compute expensive kernels side by side.
+            Short for the config's `inter_op_parallelism_threads` with `use_per_session_threads`.
         optimize: the `optimize` of the config, in short.
         permissions: which files the graph may read and write; none where not given.
         providers: the `providers` of the config, in short.
@@ -196,8 +196,8 @@ class Session:
                 of them.
             feed_dict: values for tensors; any tensor of the graph may be fed. A value is what NumPy
                 can make an array of, or a TensorHandle of this session.
-            options: of this step.
-            run_metadata: a message RunMetadata that takes what the options ask to be recorded.
+            options: the options of this step.
+            run_metadata: a message RunMetadata that takes the records for which the options ask.
 
         Returns:
             The values in the form of `fetches`, None for operations; TensorHandles for outputs of
@@ -206,7 +206,7 @@ class Session:
         Raises:
             InvalidArgumentError: a feed or fetch does not fit the graph, or a kernel refused its
                 inputs.
-            NotFoundError: the graph lacks what is fetched or fed, or a needed node has no kernel.
+            NotFoundError: the graph lacks a feed or fetch, or a needed node has no kernel.
             CancelledError: the step was cancelled, by its options or by `close`.
             DeadlineExceededError: it took longer than it may.
             FailedPreconditionError: the session is closed; or it was finalized, and has not run
@@ -325,7 +325,7 @@ class Session:
         ]
 
     def finalize(self) -> None:
-        """Refuse from now on to compile anything: only what was run before can be run.
+        """Refuse from now on to compile: only feeds and fetches that ran before can run.
 
         Raises:
             FailedPreconditionError: it was called before, or the session is closed.

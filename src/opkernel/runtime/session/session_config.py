@@ -54,38 +54,38 @@ class SessionMetadata:
 
 @dataclass(frozen=True)
 class SessionConfig:
-    """Options of a session, by the names that TensorFlow's ConfigProto has for them.
+    """Options of a session, under the names of TensorFlow's ConfigProto.
 
-    The message `ConfigProto` is taken wherever this is; what it has beyond this is passed over.
+    Whatever takes a SessionConfig takes a message `ConfigProto`, too; its other fields are ignored.
 
     Attributes:
-        device_count: How many devices there are by type; one CPU where nothing is said of it.
-        intra_op_parallelism_threads: So many threads may work on one kernel; 0 for one a processor.
-        inter_op_parallelism_threads: So many threads compute expensive kernels side by side. Where
-            it is 0, branches of a graph run on the threads of kernels if that is faster; where it
-            is negative, the thread that runs a step computes all nodes.
-        use_per_session_threads: These threads are the session's own; otherwise all sessions with
-            this number share them.
+        device_count: The number of devices by type; one CPU unless it says otherwise.
+        intra_op_parallelism_threads: How many threads may work on one kernel; 0 for one a processor.
+        inter_op_parallelism_threads: How many threads compute expensive kernels side by side. With 0,
+            branches of a graph run on the threads of kernels if that is faster. With a negative number,
+            the thread that runs a step computes all nodes.
+        use_per_session_threads: The session has these threads to itself; otherwise all sessions with the
+            same number share them.
         session_inter_op_thread_pool: The pools that steps choose from, where there are several.
-        operation_timeout_in_ms: How long a step may take that has no timeout of its own; 0 for no
+        operation_timeout_in_ms: The time that a step without a timeout of its own may take; 0 for no
             limit.
         allow_soft_placement: A node on a device that does not exist runs on another one.
         log_device_placement: Log where each node is placed, to the logger `opkernel.placement`.
         log_memory: Log what kernels allocate (LogMemory), to the logger `opkernel.memory`.
-        place_pruned_graph: Only what a step needs must find its device and kernel.
-        session_metadata: What the owner says of the session.
-        disable_optimize_for_static_graph: A graph that was given by `create` may be extended.
+        place_pruned_graph: Only the nodes that a step needs must find their device and kernel.
+        session_metadata: The owner's data about the session.
+        disable_optimize_for_static_graph: The graph given by `create` may be extended.
         disable_output_partition_graphs: No step may ask for its graphs.
-        build_cost_model: After so many recorded steps each time, the RunMetadata has the cost graph;
+        build_cost_model: The RunMetadata has the cost graph each time after so many recorded steps;
             never if 0.
-        build_cost_model_after: The first steps, which do not count for that.
+        build_cost_model_after: How many first steps do not count for `build_cost_model`.
         executor_type: The registered name of the executor; empty for the default one.
-        optimize: The optimisation passes that run on what a step needs before it is compiled: all,
-            none, or those of these names.
-        providers: The names of the kernel providers that are asked for kernels, in this order; where
-            not given, those of OPKERNEL_PROVIDERS or all, by falling priority.
-        max_executables: How many combinations of feeds and fetches stay compiled. Where there would be
-            more, the longest unused are compiled again when they come again.
+        optimize: The optimisation passes that change the part that a step needs before it is compiled:
+            all, none, or passes by name.
+        providers: The names of the kernel providers to ask for kernels, in this order. Where not given,
+            the providers of OPKERNEL_PROVIDERS, or all of them by falling priority.
+        max_executables: How many combinations of feeds and fetches stay compiled. Beyond that, the
+            combinations that were not used for longest are dropped, and compiled again when needed.
     """
 
     device_count: Mapping[str, int] = field(default_factory=dict)

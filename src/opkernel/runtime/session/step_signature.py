@@ -1,4 +1,4 @@
-"""StepSignature: what a step is fed, fetches and runs, by names, as TensorFlow's C++ API takes them.
+"""StepSignature: the feeds, fetches and targets of a step by name, as TensorFlow's C++ API takes them.
 
 Source: RewriteGraphForExecution in TensorFlow core/graph/subgraph.cc.
 """

@@ -91,7 +91,7 @@ class BranchingPlan:
 
     @property
     def source(self) -> str:
-        """The text of the plan that runs one node after the other, and of what is faster."""
+        """The text of the plan that runs one node after the other, and of a faster plan if there is one."""
         plans: dict[Executor, None] = {self._plan: None}
         plans.update(
             (trial.fastest, None) for trial in list(self._trials.values()) if trial.fastest
@@ -104,7 +104,7 @@ class BranchingPlan:
         return order[0].graph.edits if order else 0, global_kernel_registry().version
 
     def _find_out(self) -> Generator[_Run, float, Executor]:
-        """Gives what is to run the next step, is sent the seconds that it took; the fastest."""
+        """Yields the plan for the next step, and takes the seconds of that step; returns the fastest."""
         if (yield from self._takes_long()) and self._may_compile():
             stages = yield from self._find_stages()
             if stages:
@@ -176,12 +176,12 @@ class _Trial:
     """A trial with feeds of one size.
 
     Args:
-        plan: What runs where nothing is measured.
-        find_out: Says what is to be measured, and in the end what is the fastest.
+        plan: The plan that runs where nothing is measured.
+        find_out: Yields the plans to be measured, and returns the fastest in the end.
 
     Attributes:
         run: Runs a step.
-        fastest: What is the fastest, once that is known.
+        fastest: The fastest plan, once it is known.
     """
 
     def __init__(
@@ -211,7 +211,7 @@ class _Trial:
             return
         except StopIteration as end:
             self.fastest = end.value
-        except OpError:  # what was to be tried cannot be compiled
+        except OpError:  # the trial cannot be compiled
             self.fastest = self._plan
         self.run = self.fastest.run
 

@@ -1,9 +1,9 @@
 """StagedPlan: compiled plans that run one after the other, some of them side by side.
 
-That is what becomes of graphs with branches that run side by side, and of those with very many nodes.
+Graphs with branches that run side by side become staged plans, and so do graphs with very many nodes.
 Values go from plan to plan through the slots of a list; constants are in each plan that reads them.
-Branches run on the threads that kernels share their work out to (`shard`): nobody waits for a thread
-that has not begun, so that busy threads cost no more than what they would have saved.
+Branches run on the threads with which kernels share their work (`shard`). Nobody waits for a thread that
+has not begun, so that busy threads cost no more than they would have saved.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class _PlanOfBranch:
 
 
 class _Nodes(NamedTuple):
-    """The operations of a branch, the constants of others that they read, and what else they read."""
+    """The operations of a branch, the constants from outside that they read, and their other inputs."""
 
     ops: list[Operation]
     constants: list[Operation]
@@ -152,7 +152,7 @@ class StagedPlan:
             faster: Side by side must be below this part of the time one after the other.
 
         Returns:
-            Which stages have branches that are to run side by side; what the others have lost by that.
+            Which stages should run their branches side by side; and how much the other stages lost by it.
         """
         pays = [stage.seconds[1] < faster * stage.seconds[0] for stage in self._stages]
         lost = [

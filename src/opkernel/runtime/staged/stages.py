@@ -29,7 +29,7 @@ Sources = Callable[[Operation], Iterable[Operation]]
 
 
 class Branch(NamedTuple):
-    """Nodes that run one after the other, and the seconds that those of them take that take long."""
+    """Nodes that run one after the other, and the seconds that the expensive ones take."""
 
     ops: list[Operation]
     seconds: float
@@ -78,7 +78,7 @@ def find_stages(
 
 
 def without_branches(stages: Sequence[Stage], kept: Sequence[bool]) -> list[Stage]:
-    """The same with the stages that are not kept, and those of one branch around them, in order."""
+    """The stages in order; neighbours that are not kept become one stage of one branch."""
     found: list[Stage] = []
     for is_kept, run in groupby(zip(stages, kept, strict=True), lambda one: one[1]):
         together = [stage for stage, _ in run]

@@ -1,8 +1,8 @@
 """FunctionCallFrame: the arguments and results of one call of a function.
 
-A call whose arguments are fed and whose results are fetched, as plans do it, needs none. A frame is
-for callers that keep arguments elsewhere, for results that may be dead, and for `_Arg` and
-`_Retval` nodes that are run as nodes.
+Plans feed the arguments of a call and fetch its results, and need no frame. A frame is for callers that
+keep arguments elsewhere, for results that may be dead, and for `_Arg` and `_Retval` nodes that run as
+nodes.
 
 Source: FunctionCallFrame in TensorFlow core/framework/function.cc.
 """

@@ -29,7 +29,7 @@ class CallStep(Step):
         arguments: What it was called with.
 
     Attributes:
-        caller: The step whose services it has: that of the caller, or of who called that.
+        caller: The step whose services it has: the step of the caller, or of the caller's caller.
     """
 
     __slots__ = ("_arguments", "_frame", "_function", "caller", "log_memory", "track_allocations")

@@ -73,7 +73,7 @@ class InterOpPool:
             work()
 
     def shutdown(self) -> None:
-        """End the threads once they have done what they were given; wait for that."""
+        """End the threads once they have done their work, and wait for the end."""
         with self._lock:
             was_open, self._is_open = self._is_open, False
             alive = list(self._alive)
@@ -112,7 +112,7 @@ class InterOpPool:
                 if self._may_end():
                     return
                 continue
-            if work is None:  # told to end; what was given before is done, or others do it
+            if work is None:  # the pool ends; earlier work is done, or other threads do it
                 with self._lock:
                     self._alive.discard(threading.current_thread())
                 return
@@ -120,7 +120,7 @@ class InterOpPool:
                 work()
             except BaseException:  # the thread is there for others, too
                 logger("opkernel.inter_op_pool").exception("Work of the inter-op pool failed")
-            del work  # and what it holds
+            del work  # and all that it holds
             with self._lock:
                 self._busy -= 1
 

@@ -113,16 +113,15 @@ class _Services:
 class RunStep(Step):
     """The state of one step.
 
-    A step stops at the next `check` after `cancel` was called or its time ran out. Loops check at
-    every iteration, nodes where the step has a deadline or may be cancelled; kernels that wait are
-    told.
+    A step stops at the next `check` after a call of `cancel`, or after its time has run out. Loops check
+    at every iteration. Nodes check if the step has a deadline or may be cancelled. Kernels that wait get
+    notice.
 
     Args:
         timeout_s: The time that the step has, in seconds; None for no limit.
-        session: What it shares with the other steps of its session.
-        inter_op_pool: The threads that compute its expensive kernels; the calling one does if None.
-        function_library: Gives the functions of the graph that the step runs; that of the session
-            if None.
+        session: The services that it shares with the other steps of its session.
+        inter_op_pool: The threads that compute its expensive kernels; the calling thread if None.
+        function_library: Gives the functions of the graph that the step runs; the session's if None.
         stats_collector: Takes the statistics of nodes, where given; contexts then record what
             their kernels allocate.
     """
@@ -216,7 +215,7 @@ class RunStep(Step):
         """Gives the functions of the graph that the step runs."""
         return self._function_library or self._session.function_library
 
-    # What is made when a kernel first asks for it.
+    # Services that are made when a kernel first asks for them.
 
     @property
     def cancellation_manager(self) -> CancellationManager:  # type: ignore[override]  # made on demand
@@ -244,7 +243,7 @@ class RunStep(Step):
         return self._get_services().step_container
 
     def runner(self, work: Callable[[], None]) -> None:
-        """Run a closure on a thread of the step's pool; where there is none, at once."""
+        """Run a closure on a thread of the step's pool, or at once if it has no pool."""
         if self.inter_op_pool is None:
             work()
         else:
@@ -272,7 +271,7 @@ class RunStep(Step):
             deregister()
 
     def check(self) -> None:
-        """Raise where the step is to stop: what it was cancelled with, or that it is late."""
+        """Raise where the step must stop: the error that it was cancelled with, or DeadlineExceededError."""
         if self._cancelled is not None:
             raise self._cancelled
         if self._services is not None:

@@ -26,7 +26,7 @@ class TensorHandle:
         handle = session.run(get_session_handle)
         session.run("y:0", {"x:0": handle})
 
-    Fed for a tensor it is the value, which is not copied. The session drops the value when the
+    A handle that is fed stands for the value, which is not copied. The session drops the value when the
     handle is collected.
 
     Attributes:

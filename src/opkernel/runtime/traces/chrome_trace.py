@@ -63,7 +63,7 @@ def _events(timeline: Timeline) -> Iterator[_Event]:
 
 
 def _steps(timeline: Timeline) -> Iterator[_Event]:
-    """A track that shows the steps, where there are several."""
+    """A track that shows the steps, if there are several."""
     if len(timeline.steps) > 1:
         place = {"pid": 1, "tid": 0}
         yield _named("thread_name", "steps", place)

@@ -1,4 +1,4 @@
-"""CostModel: what the nodes of a graph cost at most, of all steps that it is shown.
+"""CostModel: the greatest cost of each node of a graph, over all steps that the model has seen.
 
 Source: TensorFlow core/graph/costmodel.cc, StepStatsCollector::BuildCostModel.
 """

@@ -40,14 +40,14 @@ _Output = tuple[int, Any, tuple[int, ...], int, Allocation | None]
 class NodeExecStatsWrapper:
     """The statistics of one execution of a node.
 
-    `StepStatsCollector.create_node_exec_stats` makes it, the executor records, `done` ends it. Times
-    are those of `time.perf_counter_ns`; what is not recorded is told as 0.
+    `StepStatsCollector.create_node_exec_stats` makes it, the executor records, `done` ends it. Times come
+    from `time.perf_counter_ns`; a time that was not recorded is 0.
 
     Attributes:
         node: The node.
-        scope: What stands before its name: the calls of functions that it is in, each with a slash.
-        thread_id: The thread that ran it, as the system numbers threads; 0 if it was of none, as an
-            asynchronous kernel is.
+        scope: The prefix of its name: the calls of functions around it, each with a slash.
+        thread_id: The system's number of the thread that ran it; 0 for no thread, as for an asynchronous
+            kernel.
         scheduled: When the node became ready.
         all_start: When the executor began with it.
         op_start: When the kernel was called.
@@ -91,7 +91,7 @@ class NodeExecStatsWrapper:
             self.scheduled = self.all_start
 
     def record_compute_started(self) -> None:
-        """The kernel is about to be called."""
+        """Note that the kernel is called now."""
         self.op_start = _now()
 
     def record_compute_ended(self) -> None:
@@ -104,7 +104,7 @@ class NodeExecStatsWrapper:
 
     @property
     def track_allocations(self) -> bool:
-        """Whether what the kernel allocates is to be recorded."""
+        """Whether to record the allocations of the kernel."""
         return True
 
     def set_scheduled(self, nanos: int) -> None:

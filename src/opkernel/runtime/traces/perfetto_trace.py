@@ -1,8 +1,8 @@
 """Perfetto traces: https://ui.perfetto.dev and trace_processor open them.
 
-A device is a process, a thread of it a thread; what is on no thread has tracks of its own. A slice is
-called like its op, so that equal ops have equal colours and are summed up together, and tells its
-node, inputs and outputs. Texts are written once, and referred to by number after that.
+A device is a process, and each of its threads a thread. Work on no thread has tracks of its own. A slice
+has the name of its op, so that equal ops have equal colours and are summed up together. The slice tells
+its node, inputs and outputs. Each text is written once, and then referred to by number.
 
 Source: protos/perfetto/trace/track_event/track_event.proto of Perfetto.
 """
@@ -23,7 +23,7 @@ _Trace: Any = message_class(POOL.FindMessageTypeByName("perfetto.protos.Trace"))
 
 _SLICE_BEGIN, _SLICE_END, _COUNTER = 1, 2, 4  # types of events
 _SIZE_BYTES = 3  # a unit of counters
-_CLEARED, _NEEDS_STATE = 1, 2  # a sequence begins; a packet needs what was interned before it
+_CLEARED, _NEEDS_STATE = 1, 2  # a sequence begins; a packet needs the texts interned before it
 _SEQUENCE = 1
 
 
@@ -80,7 +80,7 @@ class _Writer:
         return data
 
     def _steps(self, process: int) -> None:
-        """A track that shows the steps, where there are several."""
+        """A track that shows the steps, if there are several."""
         if len(self._timeline.steps) < 2:
             return
         uuid = self._track(name="steps", parent_uuid=process)

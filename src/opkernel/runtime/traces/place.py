@@ -1,7 +1,7 @@
-"""Where in a step a thread is: what the nodes that it computes are told with.
+"""Where in a step a thread is: the prefix that traces give to the nodes that it computes.
 
 A node inside of a function is named `call/node`, as TensorFlow names the nodes of functions that it
-inlines. Threads of a pool have the place of who gave them the work.
+inlines. A thread of a pool has the place of the thread that gave it the work.
 """
 
 from __future__ import annotations

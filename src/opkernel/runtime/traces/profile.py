@@ -21,9 +21,9 @@ class ProfileRow:
         name: The name of the node; empty for an op.
         op: The op.
         calls: How many executions there were, in the mean of the steps.
-        seconds: For how long kernels ran, in the median step. Of a node that calls functions, what is
-            left of its time without the nodes of its functions.
-        output_bytes: The size of what they gave, in the mean of the steps.
+        seconds: The time of the kernels, in the median step. The time of a node that calls functions does
+            not include the nodes of these functions.
+        output_bytes: The size of the outputs, in the mean of the steps.
     """
 
     name: str

@@ -51,7 +51,7 @@ class StepStatsCollector:
         """A recorder for one execution of a node, within the calls that are under way."""
         place = current_place()
         stats = NodeExecStatsWrapper(self, node, place.scope)
-        if place.scheduled:  # of this node, and not of those within it
+        if place.scheduled:  # of this node, and not of the nodes within it
             stats.scheduled, place.scheduled = place.scheduled, 0
         return stats
 
@@ -99,7 +99,7 @@ class StepStatsCollector:
         return "\n".join([f"\nThe outputs of the step hold {total:,} bytes:", *lines]) + "\n"
 
     def finalize(self) -> None:
-        """Write what was collected into the StepStats; once, however often it is called."""
+        """Write the collected statistics into the StepStats; once, however often it is called."""
         with self._lock:
             if self._is_finalized or self._step_stats is None:
                 return
@@ -120,7 +120,7 @@ class StepStatsCollector:
             device.thread_names.update(self._saved_names.get(name, {}))
 
     def finalize_and_swap(self, step_stats: StepStats) -> None:
-        """Finalize, and exchange what the StepStats hold for what `step_stats` does."""
+        """Finalize, and swap the contents of the collector's StepStats and of `step_stats`."""
         self.finalize()
         ours = self._step_stats
         if ours is None:

@@ -110,7 +110,7 @@ class Timeline:
 
     @property
     def start(self) -> int:
-        """When the first node began; 0 where there is none."""
+        """When the first node began; 0 without nodes."""
         return min((start for start, _ in self.steps), default=0)
 
 
@@ -213,7 +213,7 @@ def _lay_out(
 
 
 def _fits(one: Slice, under_way: list[Slice]) -> bool:
-    """Whether a slice lies behind, or within, what is under way on a track; drops what has ended."""
+    """Whether a slice lies behind or within the slices under way on a track; drops those that have ended."""
     while under_way and under_way[-1].end <= one.start:
         under_way.pop()
     return not under_way or (one.stats.thread_id != 0 and one.end <= under_way[-1].end)

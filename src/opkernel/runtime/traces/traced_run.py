@@ -1,4 +1,4 @@
-"""Runs of the dataflow executor that are traced: when each node became ready, and in which calls."""
+"""Traced runs of the dataflow executor: they record when each node became ready, and in which calls."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def run_traced(run: DataflowRun, collector: StepStatsCollector, feeds: Sequence[
 
 
 class _Ready(list["tuple[NodeItem, Iteration]"]):
-    """The nodes that are ready; who takes one is at its place from then on."""
+    """The ready nodes; a thread that takes one is at the node's place from then on."""
 
     def __init__(self, collector: StepStatsCollector, scope: str) -> None:
         super().__init__()

@@ -1,7 +1,7 @@
 """Kernels under a deadline: element-wise ones go piece by piece, others estimate their cost.
 
-Nothing interrupts NumPy. So a step with a deadline looks at it between pieces of a second's tenth
-or so, and does not begin what cannot be done in the time that is left.
+Nothing interrupts NumPy. So a step with a deadline checks the time between pieces of about a tenth of a
+second, and begins no kernel that the time left does not suffice for.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ def in_pieces(kernel: OpKernel, compute: Computation) -> Computation:
             return compute(step, inputs, stats)
         try:
             shape = np.broadcast_shapes(*[value.shape for value in inputs])
-        except ValueError:  # the kernel says what is wrong
+        except ValueError:  # the kernel tells the error
             return compute(step, inputs, stats)
         whole = [np.broadcast_to(value, shape) for value in inputs]
         result = allocate(shape, dtype)

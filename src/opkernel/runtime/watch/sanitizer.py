@@ -1,9 +1,9 @@
-"""Sanitizer: runs the kernels of a session so that what they must not do is found and named.
+"""Sanitizer: runs the kernels of a session in such a way that it finds and names their forbidden deeds.
 
-Kernels get read-only inputs, and memory that is filled with a poison and stands between canaries.
-Afterwards their inputs, the canaries, their node, and the types and shapes of their outputs are
-checked; at the end of the step, that outputs are still what the kernel returned. Buffers of inputs
-are never forwarded, since the executor keeps them.
+Kernels get read-only inputs, and memory that is filled with a poison and stands between canaries. After a
+kernel has run, the sanitizer checks its inputs, the canaries, its node, and the types and shapes of its
+outputs. At the end of the step it checks that the outputs have not changed. Buffers of inputs are never
+forwarded, since the executor keeps them.
 
 A session without sanitizer runs none of this: the runner of each kernel is chosen when the plan is
 compiled.
@@ -44,7 +44,7 @@ POISON = 0xCB
 """The byte that fills memory before a kernel gets it; floats of it are NaN."""
 
 _CANARY = 0x5E
-_CANARY_BYTES = 64  # keeps the alignment of what stands behind it
+_CANARY_BYTES = 64  # keeps the alignment of the memory behind it
 
 
 class GuardedMemory(CpuAllocator):
@@ -83,7 +83,7 @@ class GuardedMemory(CpuAllocator):
 
 
 class _Returned(NamedTuple):
-    """The arrays that a kernel returned, to be checked again when the step ends."""
+    """The arrays that a kernel returned, for a second check when the step ends."""
 
     op: Operation
     kernel: OpKernel
@@ -200,7 +200,7 @@ def wrong_elements(kernel: OpKernel, index: int, value: Any) -> str | None:
 
 
 def fingerprint(value: Any) -> int | None:
-    """A number that changes when a tensor is written to; None for what is no tensor by value."""
+    """A number that changes when a tensor is written to; None for a value that is no array."""
     if not isinstance(value, np.ndarray | np.generic):
         return None
     if value.dtype.hasobject:

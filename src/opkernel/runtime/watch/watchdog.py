@@ -1,9 +1,8 @@
 """BlockedKernelWatchdog: names synchronous kernels that wait.
 
-A synchronous kernel must never wait for what another kernel is to do: the threads that run kernels
-are few, and all of them may end up waiting. A kernel that stays at its node without using its
-thread's processor waits for something. The watchdog samples the stacks of all threads from one of
-its own; steps pay nothing for it.
+A synchronous kernel must never wait for another kernel: the threads that run kernels are few, and all of
+them may end up waiting. A kernel waits if it stays at its node and its thread uses no processor time. The
+watchdog samples the stacks of all threads from a thread of its own; steps pay nothing for it.
 """
 
 from __future__ import annotations
@@ -128,7 +127,7 @@ class BlockedKernelWatchdog:
 
 
 def _node_of(frame: FrameType | None) -> Operation | None:
-    """The node whose synchronous kernel a stack is in; that of the innermost plan or executor."""
+    """The node whose synchronous kernel a stack is in: the node of the innermost plan or executor."""
     while frame is not None:
         if frame.f_code is AsyncOpKernel.compute.__code__:
             return None

@@ -38,7 +38,7 @@ def rows_gradient(shape: g.Tensor, indices: g.Tensor, grad: g.Tensor) -> g.Index
 
 
 def points_gradient(shape: g.Tensor, indices: g.Tensor, grad: g.Tensor, policy: Any = "") -> Any:
-    """The gradient of a tensor of a shape of which the elements or parts of indices were taken."""
+    """The gradient of a gathered tensor of some shape, by the indices of the gathered slices."""
     dims = indices.shape.dims
     if dims is not None and len(dims) == 2 and dims[1] == 1:
         return g.IndexedSlices(grad, g.nodes.Squeeze(indices, squeeze_dims=[-1]), shape)

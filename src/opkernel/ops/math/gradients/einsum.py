@@ -1,8 +1,11 @@
 """The gradient of Einsum: sums of products of the gradient and the other operand.
 
-An operand's gradient comes in four steps: the product, summed to the labels that the operand has in
-common with the rest; the sum over batch axes along which the operand was repeated; repetition along
-labels that only the operand has; and the diagonal where a label stands twice.
+An operand's gradient comes in four steps:
+
+1. the product, summed to the labels that the operand shares with the rest;
+2. the sum over batch axes along which the operand was repeated;
+3. the repetition along labels that only the operand has;
+4. the diagonal, where a label stands twice.
 """
 
 from dataclasses import dataclass

@@ -55,7 +55,7 @@ def pow_gradient(op: g.Operation, grad: g.Tensor) -> g.Gradients:
 
 
 def _log_or_zero(x: g.Tensor) -> Any:
-    """The logarithm; 0 where there is none."""
+    """The logarithm; 0 for numbers without one."""
     has_log = g.nodes.NotEqual(x, 0) if x.dtype.is_complex else g.nodes.Greater(x, 0)
     log = g.nodes.Log(g.nodes.Select(has_log, x, g.ones_like(x)))
     return g.nodes.Select(has_log, log, g.zeros_like(x))

@@ -1,6 +1,6 @@
 """Gradients of reductions of segments.
 
-An element's gradient is that of the segment it is in; elements of negative segments have none.
+An element gets the gradient of its segment. Elements of negative segments get none.
 """
 
 from typing import Any

@@ -1,7 +1,7 @@
 """The error function, its complement and their inverses.
 
-Coefficients were fitted with 50 digits at Chebyshev nodes; the relative errors named are those of
-the results in the arithmetic that they are used in.
+Coefficients were fitted with 50 digits at Chebyshev nodes. The relative errors named below are errors of
+the results, in the arithmetic that computes them.
 """
 
 from collections.abc import Sequence

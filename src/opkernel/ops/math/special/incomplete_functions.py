@@ -1,7 +1,7 @@
 """The regularised incomplete gamma functions, of double tensors.
 
-Series and continued fractions are summed for all elements at once, until the last of them has
-converged or the number of terms is the one at which TensorFlow's kernels stop.
+Series and continued fractions are summed for all elements at once, until the last element has converged,
+or until the number of terms at which TensorFlow's kernels stop.
 """
 
 from typing import Any

@@ -8,11 +8,13 @@ import opkernel.gradients as g
 
 @dataclass(frozen=True)
 class _Family:
-    """A convolution, and its gradients by the input and by the filters: those of one are the other two.
+    """A convolution, and its gradients by the input and by the filters.
+
+    The other two ops give the gradients of each of the three.
 
     Attributes:
         names: The three ops.
-        attrs: Those of their attrs that they share.
+        attrs: The attrs that all three have.
     """
 
     names: tuple[str, str, str]

@@ -315,7 +315,7 @@ class ConvolutionKernels:
         dilations: Sequence[int],
         epilogue_of: Callable[[Sequence[int]], Epilogue] | None = None,
     ) -> Array:
-        """The convolution of each channel by itself, and what is done to a result of its shape.
+        """The convolution of each channel by itself, with the epilogue.
 
         Raises:
             InvalidArgumentError: the shapes do not fit.

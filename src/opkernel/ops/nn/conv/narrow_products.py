@@ -1,11 +1,10 @@
 """Matrix products of half and bfloat16 that round each partial sum.
 
-Where TensorFlow does not widen these types (gradients of convolutions, three-dimensional
-convolutions), Eigen rounds after every term, which shows wherever terms cancel. Columns that fill
-packets of 8 are computed in two steps, product and sum, each of them rounded; the columns that are
-left over with one rounding of both. Long sums and single rows are computed in float: there Eigen
-adds up several parts, as many as the caches and the number of threads make, so that float is
-nearest to all of them.
+TensorFlow does not widen these types in gradients of convolutions and in three-dimensional convolutions.
+There Eigen rounds after every term, which shows wherever terms cancel. For columns that fill packets of
+8, it rounds the product and then the sum; for the columns left over, it rounds once for both. Here long
+sums and single rows are computed in float. Eigen adds them up in several parts, whose number depends on
+caches and threads; float is nearest to all of these results.
 
 Source: Eigen src/Core/products/GeneralBlockPanelKernel.h, arch/Default/Half.h.
 """

@@ -1,8 +1,8 @@
 """Convolutions as their definition says: windows of the input, multiplied by the filters.
 
-This is how a convolution is computed where no other provider does it, and what their kernels are compared
-with. A window of the input is a row of a matrix, so that all of them are one matrix product; the view that
-has them as rows (`windows_of`) copies nothing, each element of the input is just in many of them.
+These kernels compute a convolution where no provider does, and are the reference for the kernels of
+providers. Windows of the input are the rows of a matrix, so that a convolution is one matrix product. The
+view with these rows (`windows_of`) copies nothing: each element of the input is in many rows.
 
 Arrays are `[batch, *spatial, channels]`, filters `[*window, in, out]`, with any number of spatial
 dimensions. The arguments were checked, and have elements.
@@ -80,7 +80,7 @@ def convolve(
 def by_input(
     input_shape: Sequence[int], filters: Array, gradient: Array, geometry: Geometry
 ) -> Array:
-    """Each element of the input gets the sum of what it does to the windows that it is in."""
+    """The gradient by the input: each element gets the sum of its shares in the windows that hold it."""
     depth = filters.shape[-1]
     padded = _zeros(geometry.padded_shape(input_shape), gradient.dtype)
     shares = _product(gradient.reshape(-1, depth), filters.reshape(-1, depth).T)

@@ -1,7 +1,7 @@
 """Gradients of the ops that give gradients of maximum pooling: second derivatives.
 
-They are linear in the gradient that came in; what they take from the other inputs is which elements
-were the largest, which does not change.
+These ops are linear in the incoming gradient. Their other inputs only tell which elements were the
+largest, and small changes of the inputs do not change that.
 """
 
 from collections.abc import Callable

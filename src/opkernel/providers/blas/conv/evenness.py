@@ -1,4 +1,4 @@
-"""Whether the numbers of an image, or of filters, are close enough to each other to be mixed.
+"""Whether the numbers of an image or of filters are close enough to each other for algorithms that mix them.
 
 An algorithm that computes the outputs of a tile together rounds each of them by what is largest in the tile,
 though that may lie outside of the output's own window. How many digits this takes is bounded by how much

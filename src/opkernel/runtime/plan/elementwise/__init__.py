@@ -1,12 +1,12 @@
 """Element-wise chains on big arrays, computed tile by tile.
 
-Where kernels that work element by element follow on each other and nobody else needs what is between
-them, a plan computes them together: a tile of each array at a time, small enough to stay in the
-processor's cache, on the threads that kernels may use, and with new memory for the results only.
+A plan computes a group of element-wise kernels together if nobody else needs the results between them.
+It takes a tile of each array at a time, small enough for the processor's cache, on the threads that
+kernels may use. Only the results of the group take new memory.
 
-`groups` finds such nodes, `pointwise` says what their kernels are on tiles, `layout` how arrays of
-certain shapes are cut into tiles, `tiled` does it. Whatever does not fit, small arrays first of all,
-the plan computes node by node, as ever; so do errors find their node.
+`groups` finds such nodes, `pointwise` gives the form of their kernels on tiles, `layout` cuts arrays of
+certain shapes into tiles, and `tiled` computes. The plan computes all else node by node, such as small
+arrays. So it does after an error, in order to find the node.
 """
 
 from opkernel.lazy_exports import lazy_exports

@@ -112,7 +112,7 @@ class _Finder:
         self.group_of[op.name] = self._open[op.name] = group
 
     def pass_by(self, op: Operation) -> None:
-        """A node that is in no group; what it reads must have been computed."""
+        """A node that is in no group; its inputs must have been computed."""
         if op.control_inputs:
             self.close_all()
         elif self._open:

@@ -21,7 +21,7 @@ TILE = 1 << 16
 """Elements of a tile at least: of float32, some such tiles fit into a processor's own cache."""
 
 _LARGEST_TILE = 4 * TILE
-"""Threads hand the interpreter on between two calls of ufuncs: what is lost there must not count."""
+"""Threads hand the interpreter on between two calls of ufuncs: the time lost there must not count."""
 
 _TILES = 8
 

@@ -78,7 +78,7 @@ class TiledFunction:
             owned = [i for i in self._dying if _is_owned(inputs, i)]
         try:
             results = layout.run(inputs, owned)
-        except Exception:  # to be raised again by the node that it is of
+        except Exception:  # for its node to raise it again
             if owned and layout.has_run:
                 raise  # an input may be overwritten
             self._remember(shapes, None)
@@ -116,7 +116,7 @@ class TiledFunction:
         return self._steps[value - self._num_inputs].inputs
 
     def _is_in_order(self, tiled: Sequence[int]) -> bool:
-        """Whether no step that is computed in one piece reads what is computed by tiles."""
+        """Whether no step that is computed in one piece reads a result that is computed by tiles."""
         values = set(range(self._num_inputs, self._num_inputs + len(self._steps)))
         in_one_piece = values.difference(tiled)
         return all(in_one_piece.issuperset(self._steps_read(value)) for value in in_one_piece)

@@ -1,9 +1,9 @@
 """Raising: control flow of TensorFlow 1 as a program of statements, conditionals and loops.
 
-Switch, Merge, Enter, Exit and their like say for each value when it is there; a program says what
-is run when. `contexts` are the branches that an operation is on, `loops` what a `while` statement
-needs to know of a loop, `schedule` the order of what stands in one loop, `arrange` makes the tree.
-What has no such form is left to the dataflow executor, whole graphs at a time.
+Switch, Merge, Enter, Exit and their like say when a value exists; a program says when to run an
+operation. `contexts` finds the branches that an operation is on, and `loops` the facts that a `while`
+statement needs of a loop. `schedule` orders the operations of one loop, and `arrange` makes the tree. A
+graph without such a form is left to the dataflow executor, as a whole.
 """
 
 from opkernel.lazy_exports import lazy_exports

@@ -61,7 +61,7 @@ class _Arranger:
             self._variables[loop] = found
             for variable in found:
                 head = variable.head.name, 0
-                if flow.resolved(variable.next) == head:  # it stays what it is
+                if flow.resolved(variable.next) == head:  # it keeps its value
                     flow.aliases[head] = variable.start
 
     def items(self, frame: LoopFrame) -> list[Item]:
@@ -89,13 +89,12 @@ class _Arranger:
 
     def _check_context(self, op: Operation, expected: Context) -> None:
         if self._flow.contexts[op.name] != expected:
-            raise NotRaisedError("it is not run in every turn, or in one too many", op)
+            raise NotRaisedError("it does not run in every turn, or runs in one turn too many", op)
 
     def _nested(self, placed: Sequence[Placed], depth: int) -> list[Item]:
         """Items by the branches that they are on, from the predicate at `depth` of the contexts.
 
-        Of what follows one another and has the same predicate, each branch is put together: no two
-        branches are run.
+        Neighbours with the same predicate are joined branch by branch: no two branches of a predicate run.
         """
         items: list[Item] = []
         for number, run in groupby(placed, lambda one: _number_at(one[0], depth)):

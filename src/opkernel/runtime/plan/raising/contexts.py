@@ -1,8 +1,8 @@
 """Contexts: on which branches of which Switches an operation stands.
 
-A context is a conjunction, `(predicate, branch)` for each Switch that an operation is behind, the
-predicates by their numbers and in their order. A predicate has a greater number than those that it
-is computed behind, so that contexts nest in this order.
+A context is a conjunction, with a pair `(predicate, branch)` for each Switch that an operation is behind.
+Predicates have numbers, and stand in their order. A predicate that is computed behind others has a
+greater number than these, so that contexts nest in this order.
 """
 
 from collections.abc import Collection, Iterable, Sequence
@@ -77,7 +77,7 @@ def either(contexts: Collection[Context], predicates: Sequence[Predicate]) -> Co
 
 
 def _without_implied(contexts: set[Context]) -> set[Context]:
-    """The contexts but for those that only hold where another one does."""
+    """The contexts, without those that hold only where another one holds."""
     return {c for c in contexts if not any(o != c and both(o, c) == c for o in contexts)}
 
 

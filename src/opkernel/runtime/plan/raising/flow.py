@@ -1,4 +1,4 @@
-"""Flow: what is known of a graph's control flow, for certain feeds: frames, contexts, predicates."""
+"""Flow: a graph's control flow for certain feeds: frames, contexts, predicates."""
 
 from collections.abc import Callable, Sequence
 from typing import Literal
@@ -16,8 +16,7 @@ __all__ = ["Flow"]
 class Flow:
     """The frames of operations, and their contexts as they become known.
 
-    A context is that of an operation within its frame; that of a loop is where it is run within its
-    parent.
+    The context of an operation holds within its frame; the context of a loop holds within its parent.
 
     Args:
         order: The operations.

@@ -59,7 +59,7 @@ class Conditional:
 
 @dataclass(frozen=True, slots=True)
 class Variable:
-    """A variable of a loop: the Merge that holds it, what it starts with, what it becomes."""
+    """A variable of a loop: the Merge that holds it, its first value, and its next value."""
 
     head: Operation
     start: Tensor

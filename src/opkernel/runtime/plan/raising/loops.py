@@ -42,16 +42,16 @@ def check_borders(
 
 
 def _check_sources(op: Operation, needs: Needs) -> None:
-    """Raise NotRaisedError where an operation reads what is only there in certain turns."""
+    """Raise NotRaisedError where an operation reads a value that exists only in certain turns."""
     is_head = is_head_of_loop(op)
     for tensor in op.inputs:
         source = tensor.op
         if needs.is_fed(tensor):
             continue
         if source.type in ENTER_OPS and is_head == is_constant_enter(source):
-            raise NotRaisedError("a value is led into some turns of a loop alone", source)
+            raise NotRaisedError("a value enters only some turns of a loop", source)
         if source.type in NEXT_ITERATION_OPS and not is_head:
-            raise NotRaisedError("a value of the turn before is read beside a variable", source)
+            raise NotRaisedError("a value of the turn before is read, which is no variable", source)
         if is_head_of_loop(source) and tensor.value_index:
             raise NotRaisedError("it is asked where the value of a variable comes from", source)
     for control in needs.controls(op):

@@ -13,7 +13,7 @@ _Predicates = tuple[int, ...]
 
 
 class Ready(Generic[T]):
-    """Gives what stands in the context that was last taken from; then in the nearest one.
+    """Gives an item of the context that was last taken from, or else of the nearest context.
 
     Near are contexts of the same predicates. Within a context, and between those that are equally
     near, the lowest number comes first.

@@ -1,8 +1,8 @@
 """The order of the operations of one frame, so that those of one context stand together.
 
-What is ready on the branch that was written last comes first; then what is nearest to it. That
-gives few conditionals, and keeps the given order where there are none. What waits for the test of a
-loop comes after all that does not.
+Ready operations on the branch that was written last come first, then those nearest to it. That gives few
+conditionals, and keeps the given order where there are none. Operations that wait for the test of a loop
+come after all others.
 """
 
 from collections.abc import Iterator
@@ -35,7 +35,7 @@ Placed = tuple[Context, _Item]
 
 
 class _Task:
-    """An item to be placed; `waits` counts its missing inputs, `then` lists its consumers."""
+    """An item that waits for its place; `waits` counts its missing inputs, `then` lists its consumers."""
 
     __slots__ = ("context", "is_decided", "item", "number", "then", "waits")
 
@@ -94,7 +94,7 @@ class _Schedule:
                 raise NotRaisedError("it waits for itself", _operation(self._flow, task))
 
     def _all_tasks(self) -> list[_Task]:
-        """A task for each operation and loop of the frame, with what they wait for."""
+        """A task for each operation and loop of the frame, with the tasks that it waits for."""
         flow, positions = self._flow, self._flow.positions
         members = flow.members.get(self._frame, ())
         of_op = {op.name: _Task(positions[op.name], op) for op in members}
@@ -169,7 +169,9 @@ class _Schedule:
                 return
             if not is_behind and self._behind_test is None:
                 what = _operation(self._flow, task)
-                raise NotRaisedError("it is run in every turn, after what is not", what)
+                raise NotRaisedError(
+                    "it runs in every turn, after an operation that does not", what
+                )
         self._ready.put(task.number, context, task)
 
     def _pass_test(self) -> bool:
@@ -182,7 +184,7 @@ class _Schedule:
         return bool(tasks)
 
     def _finish(self, task: _Task) -> None:
-        """Note the context of what was placed, and start what waited for it."""
+        """Note the context of a placed item, and start the items that waited for it."""
         if isinstance(task.item, Operation):
             self._flow.contexts[task.item.name] = task.context
         elif isinstance(task.item, LoopFrame):
