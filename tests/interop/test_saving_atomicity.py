@@ -86,7 +86,7 @@ def test_an_error_at_the_end_leaves_the_old_one(
     module.value.assign(2.0)
     with monkeypatch.context() as patch:
         patch.setattr(directory_writer, where, fail)
-        with pytest.raises(opkernel.errors.UnavailableError, match="No space left"):
+        with pytest.raises(opkernel.errors.ResourceExhaustedError, match="No space left"):
             opkernel.save(module, tmp_path / "model")
     assert os.listdir(tmp_path) == ["model"]
     loaded: Any = opkernel.load(tmp_path / "model")
