@@ -19,7 +19,8 @@ from opkernel.graph import apply_op
 from opkernel.kernel import OpKernel, OpKernelContext, register_kernel
 from opkernel.opdef import register_op, scalar_shape
 from opkernel.runtime.calls import program_of_values
-from opkernel.runtime.calls.program_of_values import VariablesOfProgramfrom opkernel.types import tensor_from_proto
+from opkernel.runtime.calls.program_of_values import VariablesOfProgram
+from opkernel.types import tensor_from_proto
 
 FLOAT = opkernel.float32
 Array = np.ndarray[Any, Any]
