@@ -1,5 +1,7 @@
 """Calls whose bodies take their places, by the options that they carry."""
 
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -20,9 +22,8 @@ USUAL = ConfigProto(device_count={"CPU": 1, "GPU": 0}, allow_soft_placement=True
 def called(**options: bytes) -> Graph:
     """A graph that calls a function, with options as TensorFlow writes them."""
     x = node_def("x", "Placeholder", dtype=FLOAT, shape=opkernel.PartialTensorShape(None))
-    twice = node_def(
-        "y", "PartitionedCall", ["x"], Tin=[FLOAT], Tout=[FLOAT], f=func("Twice"), **options
-    )
+    attrs: dict[str, Any] = {"Tin": [FLOAT], "Tout": [FLOAT], "f": func("Twice"), **options}
+    twice = node_def("y", "PartitionedCall", ["x"], **attrs)
     graph = Graph()
     opkernel.import_graph_def(graph_def([x, twice], [TWICE]), graph=graph, name="")
     return graph

@@ -20,7 +20,7 @@ def test_a_network_with_batch_norm_gives_what_tensorflow_gives(
 ) -> None:
     random = np.random.default_rng(0)
 
-    class Network(tf.Module):  # type: ignore[misc]  # TensorFlow has no types
+    class Network(tf.Module):
         def __init__(self) -> None:
             super().__init__()
             shapes = {"filters": (3, 3, 3, 8), "gamma": (8,), "beta": (8,), "mean": (8,)}
@@ -30,7 +30,7 @@ def test_a_network_with_batch_norm_gives_what_tensorflow_gives(
                 for name, shape in shapes.items()
             }
 
-        @tf.function(input_signature=[tf.TensorSpec([None, 8, 8, 3], tf.float32, name="x")])  # type: ignore[untyped-decorator]  # as above
+        @tf.function(input_signature=[tf.TensorSpec([None, 8, 8, 3], tf.float32, name="x")])
         def call(self, x: Any) -> Any:
             w = self.weights
             y = tf.nn.conv2d(x, w["filters"], 1, "SAME")

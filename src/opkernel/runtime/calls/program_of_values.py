@@ -14,6 +14,7 @@ from opkernel.graph import Graph, Operation, Tensor
 from opkernel.graph.core.structural_ops import PLACEHOLDER_OPS
 from opkernel.graph.freezing.held_values import VARIABLES, HeldValue, declared_value
 from opkernel.graph.freezing.reading_part import ReadingPart
+from opkernel.graph.freezing.reads import READING
 from opkernel.kernel import (
     OpKernelContext,
     ResourceBase,
@@ -201,10 +202,13 @@ class VariablesOfProgram:
             for number, tensor in enumerate(general.part.feeds)
             if tensor.op.name in by_name and by_name[tensor.op.name].type != "Const"
         ]
+        targets = general.part.targets
+        if general.part.fetches:  # what only reads a variable need not run
+            targets = [op for op in targets if op.type not in READING]
         part = Subgraph(
             [tensor for _, tensor in feeds],
             [by_name[t.op.name].outputs[t.value_index] for t in general.part.fetches],
-            [by_name[op.name] for op in general.part.targets],
+            [by_name[op.name] for op in targets],
         )
         runtime = self._runtime.with_library(frozen.function_library)
         lowers = isinstance(general.library, LoweredFunctions)
