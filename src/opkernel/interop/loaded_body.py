@@ -54,7 +54,7 @@ class LoadedBody(FuncGraph):
         """Whether any operation of the body is, but for the arguments."""
         return any(
             op.op_def.is_stateful and op.type not in ("_Arg", "_Retval", "Placeholder")
-            for op in self._operations
+            for op in self.get_operations()
         )
 
     def add_to(self, graph: Graph) -> None:

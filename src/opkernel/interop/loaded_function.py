@@ -5,18 +5,19 @@ Source: TensorFlow python/saved_model/function_deserialization.py, core/protobuf
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import Any, Protocol
 
-from opkernel.errors import DataLossError
+from opkernel.errors import DataLossError, OpError
 from opkernel.graph import ConcreteFunction, Tensor, TensorSpec
 from opkernel.graph.core.captured_value import CapturedValue
 from opkernel.graph.tracing.func_graph import FuncGraph
 from opkernel.graph.tracing.nested_structure import packer
 from opkernel.graph.tracing.tensor_spec import spec_of
 from opkernel.interop.loaded_body import LoadedBody
-from opkernel.interop.saved_arguments import Misfit, flat_arguments, python_signature
+from opkernel.interop.saved_arguments import Misfit, flat_arguments
 from opkernel.interop.saved_model.composite import CompositeSpec, CompositeValue
 from opkernel.messages import shown
 
@@ -97,8 +98,16 @@ class LoadedConcreteFunction(ConcreteFunction):
             raise TypeError(f"{self} takes {count} tensors, and was given {given}")
         return self.call(args)
 
+    def call(self, values: Sequence[Any]) -> Any:
+        """Call it with the values of its tensors, in order; errors name the function."""
+        try:
+            return super().call(values)
+        except OpError as error:
+            error.add_context(f"In {self._source.what(self.loaded_name)}")
+            raise
+
     def _damage(self, fact: str) -> DataLossError:
-        return DataLossError(f"{self._source.what(self.loaded_name)} is damaged: it {fact}")
+        return DataLossError(f"The {self._source.what(self.loaded_name)} is damaged: it {fact}")
 
     def __str__(self) -> str:
         return f"Function {self.loaded_name!r}"
@@ -133,12 +142,11 @@ class LoadedFunction:
         self,
         name: str,
         concrete_functions: Sequence[LoadedConcreteFunction],
-        spec: Any,
-        is_method: bool,
+        signature: inspect.Signature | None,
     ) -> None:
         self.__name__ = name
         self.concrete_functions = list(concrete_functions)
-        self._signature = python_signature(spec, is_method)
+        self._signature = signature
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Call it: arrays run at once; tensors of a function that is being traced become a node there.

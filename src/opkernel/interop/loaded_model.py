@@ -101,6 +101,9 @@ class LoadedModel(LoadedObject):
             raise DataLossError(f"{self.path} is damaged: signature {name!r} is no function")
         keywords = [*self._objects.nodes[number].bare_concrete_function.argument_keywords]
         definition = self.meta_graph.signature_def[name]
+        _, named = function.input_signature
+        by_name = {spec.name or key: (key, spec) for key, spec in named.items()}
+        inputs = {key: by_name.get(key, (key, TensorSpec(None))) for key in keywords}
 
         def run(values: dict[str, Any]) -> dict[str, Any]:
             found: dict[str, Any] = function.call([values[keyword] for keyword in keywords])
@@ -108,16 +111,13 @@ class LoadedModel(LoadedObject):
 
         return Signature(
             name,
-            {keyword: self._input(function, keyword) for keyword in keywords},
+            {key: spec for key, (_, spec) in inputs.items()},
             function.output_signature or {},
             run,
             method_name=definition.method_name,
             defaults={key: tensor_from_proto(value) for key, value in definition.defaults.items()},
+            keywords={python_name: key for key, (python_name, _) in inputs.items()},
         )
-
-    def _input(self, function: LoadedConcreteFunction, keyword: str) -> Any:
-        _, named = function.input_signature
-        return named.get(keyword, TensorSpec(None))
 
     def __repr__(self) -> str:
         names = ", ".join(self.signatures) or "none"

@@ -24,9 +24,21 @@ class Misfit(Exception):
 
 
 def python_signature(spec: Any, is_method: bool) -> inspect.Signature | None:
-    """The signature of the Python function that was saved; None where it was not kept."""
+    """The signature of the Python function that was saved; None where it was not kept.
+
+    Raises:
+        DataLossError: it is none that a function can have.
+    """
     if spec is None:
         return None
+    try:
+        return inspect.Signature(_parameters(spec, is_method))
+    except (AttributeError, TypeError, ValueError) as error:
+        raise DataLossError(f"The signature of a function is damaged: {error}") from error
+
+
+def _parameters(spec: Any, is_method: bool) -> list[inspect.Parameter]:
+    """The parameters that an `inspect.FullArgSpec` has."""
     kind = inspect.Parameter
     names = [*(spec.args or [])][1 if is_method else 0 :]
     defaults = [*(spec.defaults or [])][-len(names) or len(names) :] if names else []
@@ -44,10 +56,7 @@ def python_signature(spec: Any, is_method: bool) -> inspect.Signature | None:
     ]
     if spec.varkw:
         parameters.append(kind(spec.varkw, kind.VAR_KEYWORD))
-    try:
-        return inspect.Signature(parameters)
-    except ValueError as error:
-        raise DataLossError(f"The signature of a function is damaged: {error}") from error
+    return parameters
 
 
 def flat_arguments(value: Any, spec: Any, may_convert: bool) -> list[Any]:
