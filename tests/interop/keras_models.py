@@ -220,3 +220,20 @@ def mixed_precision(directory):
         [L.Input((4,)), L.Dense(8, "relu", dtype=policy), L.Dense(2, dtype="float32")]
     )
     return exported(net, directory, numbers(3, 4))
+
+
+@model
+def small_convolutional(directory):
+    net = keras.Sequential(
+        [
+            L.Input((6, 6, 2), name="x"),
+            L.Conv2D(3, 3, padding="same", use_bias=False),
+            L.BatchNormalization(),
+            L.ReLU(),
+            L.DepthwiseConv2D(3, strides=2),
+            L.MaxPooling2D(),
+            L.Flatten(),
+            L.Dense(2),
+        ]
+    )
+    return exported(net, directory, numbers(2, 6, 6, 2))

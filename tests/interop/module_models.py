@@ -529,7 +529,6 @@ def default_inputs(directory):
     x = numbers(3)
     return [
         Call("signatures.serving_default", [], {"x": x, "scale": F32(1)}),
-        Call("signatures.serving_default", [], {"x": x}),
         Call("f", [x, F32(5)]),
         Call("f", [x]),
     ]

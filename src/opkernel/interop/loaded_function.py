@@ -70,10 +70,16 @@ class LoadedConcreteFunction(ConcreteFunction):
         """
         body = self._source.body(self.loaded_name)
         captured = self._source.captured(self.loaded_name)
-        count = len(body.inputs) - len(captured)
-        if count < 0:
-            raise self._damage(f"takes {len(captured)} tensors from outside")
+        count = _count(self.input_signature)
+        if count + len(captured) != len(body.inputs):
+            raise self._damage(
+                f"takes {len(body.inputs)} tensors, and its signature has {count}, and "
+                f"{len(captured)} tensors from outside"
+            )
         body.captured_values = dict(zip(captured, body.inputs[count:], strict=True))
+        for value, given in body.captured_values.items():
+            if value.captured_spec[0] is not given.dtype:
+                raise self._damage(f"takes {given.op.name!r} as another type than {value!r}")
         tensors = iter(body.outputs)
         try:
             body.structured_outputs = _filled(self.output_signature, tensors)
@@ -114,6 +120,17 @@ class LoadedConcreteFunction(ConcreteFunction):
 
     def __repr__(self) -> str:
         return f"<opkernel.LoadedConcreteFunction {self.loaded_name}>"
+
+
+def _count(spec: Any) -> int:
+    """The number of tensors that arguments have."""
+    if isinstance(spec, TensorSpec):
+        return 1
+    if isinstance(spec, CompositeSpec):
+        return len(spec.components)
+    if isinstance(spec, Mapping):
+        return sum([_count(one) for one in spec.values()])
+    return sum([_count(one) for one in spec]) if isinstance(spec, list | tuple) else 0
 
 
 def _filled(spec: Any, tensors: Iterator[Tensor]) -> Any:

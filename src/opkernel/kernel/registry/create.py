@@ -26,7 +26,9 @@ from opkernel.kernel.registry.provider import REFERENCE, KernelProvider, default
 from opkernel.opdef import (
     GRAPH_DEF_VERSION,
     OpRegistry,
+    UnregisteredOpError,
     check_op_deprecation,
+    format_node_def_for_error,
     global_op_registry,
 )
 from opkernel.proto import NodeDef
@@ -76,7 +78,11 @@ def create_op_kernel(
     """
     ops = global_op_registry() if op_registry is None else op_registry
     kernels = global_kernel_registry() if registry is None else registry
-    form = form_of_node(ops, device.device_type, node_def, kernels, signature)
+    try:
+        form = form_of_node(ops, device.device_type, node_def, kernels, signature)
+    except UnregisteredOpError as error:
+        error.add_context(f"In {format_node_def_for_error(node_def)}")
+        raise
     properties = NodeProperties(
         form.op_def,
         node_def,
