@@ -20,6 +20,7 @@ PAGES = [
     "docs/freezing.md",
     "docs/optimization.md",
     "docs/providers.md",
+    "docs/saved_models.md",
     "docs/sessions.md",
     "docs/devices.md",
     "docs/tracing.md",

@@ -157,7 +157,7 @@ def from_json(value: Any) -> Any:
         return _array(value)
     if "dict" in value:
         return {key: from_json(one) for key, one in value["dict"].items()}
-    items = [from_json(one) for one in value.get("list", value.get("tuple"))]
+    items = [from_json(one) for one in value["list" if "list" in value else "tuple"]]
     return items if "list" in value else tuple(items)
 
 

@@ -8,8 +8,8 @@ from tests.interop.calls import Call
 
 F32 = np.float32
 MODELS: dict[str, Any] = {}
-keras = tf.keras
-L = keras.layers
+keras: Any = tf.keras
+L: Any = keras.layers
 
 
 def model(build):
@@ -195,7 +195,7 @@ def exported_endpoints(directory):
 def layer_of_functions(directory):
     """A custom layer with functions of its own, weights that are not trained, and nested layers in dicts."""
 
-    class Scaled(L.Layer):
+    class Scaled(keras.layers.Layer):
         def build(self, shape):
             self.scale = self.add_weight(name="scale", shape=(shape[-1],), initializer="ones")
             self.count = self.add_weight(

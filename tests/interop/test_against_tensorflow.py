@@ -248,7 +248,7 @@ def assert_gradients(
 
 def dense(gradient: Any, variable: Variable) -> Any:
     if hasattr(gradient, "indices") and not isinstance(gradient, IndexedSlices):
-        result = np.zeros(variable.shape.as_list(), F32)
+        result = np.zeros([size or 0 for size in variable.shape.as_list()], F32)
         np.add.at(result, np.asarray(gradient.indices), np.asarray(gradient.values))
         return result
     return np.asarray(gradient)

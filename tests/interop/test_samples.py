@@ -140,3 +140,16 @@ def test_gradients_go_through_functions_that_call_others(sample):
     x = np.ones((2, 3), F32)
     _, (grad,) = opkernel.value_and_grad(lambda x: model(x)[0, 0], [model.pair[1]])(x)
     assert grad == 1
+
+
+def test_attributes_are_found_by_name_where_the_class_has_another_use_for_it(sample):
+    def rename(meta_graph):
+        for child in meta_graph.object_graph_def.nodes[0].children:
+            if child.local_name == "w":
+                child.local_name = "path"
+
+    directory = sample("linear", rename)
+    model = opkernel.load(directory)
+    assert model.path == str(directory)
+    assert model.saved_attributes["path"].shape.as_list() == [3, 2]
+    assert [*model.saved_attributes] == ["path", "b", "__call__", "signatures"]

@@ -55,6 +55,11 @@ class LoadedObject:
             raise TypeError(f"{self!r} was saved without __call__; it has {functions}")
         return self._source.get(children["__call__"])(*args, **kwargs)
 
+    @property
+    def saved_attributes(self) -> LoadedDict:
+        """All that was saved of its attributes, by name; those too whose names this class has for something else."""
+        return LoadedDict(self._source, self._number)
+
     def __dir__(self) -> list[str]:
         return sorted({*super().__dir__(), *self._source.children(self._number)})
 

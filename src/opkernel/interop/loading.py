@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from opkernel.checkpoint.loading import checkpoint_exists
 from opkernel.device.permissions import NO_PERMISSIONS, Permissions
@@ -33,7 +33,7 @@ _META_GRAPHS = (FileKind.META_GRAPH, FileKind.META_GRAPH_TEXT)
 
 def load(
     path: str | os.PathLike[str], *, tags: Tags = None, permissions: Permissions | None = None
-) -> LoadedModel | SessionModel:
+) -> LoadedModel | Any:  # Any: a SessionModel, which nobody calls and asks for layers
     """Load a model.
 
     A SavedModel of TF2 becomes a LoadedModel, with the objects, functions and variables that were

@@ -16,7 +16,7 @@ from opkernel.graph import Tensor, TensorSpec
 from opkernel.interop.saved_model.composite import CompositeSpec
 from opkernel.types import array_from_python
 
-__all__ = ["Misfit", "flat_arguments", "python_signature"]
+__all__ = ["Misfit", "flat_arguments", "is_signature", "python_signature"]
 
 
 class Misfit(Exception):
@@ -59,6 +59,16 @@ def _parameters(spec: Any, is_method: bool) -> list[inspect.Parameter]:
     return parameters
 
 
+def is_signature(value: Any) -> bool:
+    """Whether it has what a function takes: positional arguments, and those by keyword."""
+    return (
+        isinstance(value, list | tuple)
+        and len(value) == 2
+        and isinstance(value[0], list | tuple)
+        and isinstance(value[1], Mapping)
+    )
+
+
 def flat_arguments(value: Any, spec: Any, may_convert: bool) -> list[Any]:
     """The tensors of arguments that a signature takes, in its order.
 
@@ -80,19 +90,21 @@ def _take(value: Any, spec: Any, may_convert: bool, found: list[Any]) -> None:
         for part, one in zip(parts, spec.components, strict=True):
             found.append(_tensor(part, one, may_convert))
     elif isinstance(spec, Mapping | list | tuple):
-        for one, part in _pairs(value, spec):
+        for one, part in _pairs(value, spec, may_convert):
             _take(one, part, may_convert, found)
     elif not _is_same(value, spec):
         raise Misfit
 
 
-def _pairs(value: Any, spec: Any) -> list[tuple[Any, Any]]:
-    """The parts of a value with what is said of them."""
+def _pairs(value: Any, spec: Any, may_convert: bool) -> list[tuple[Any, Any]]:
+    """The parts of a value with what is said of them; a list may become a tuple, and the other way round."""
     if isinstance(spec, Mapping):
         if not isinstance(value, Mapping) or value.keys() != spec.keys():
             raise Misfit
         return [(value[key], spec[key]) for key in sorted(spec)]
     if not isinstance(value, list | tuple) or len(value) != len(spec):
+        raise Misfit
+    if isinstance(value, list) != isinstance(spec, list) and not may_convert:
         raise Misfit
     return [*zip(value, spec, strict=True)]
 
@@ -101,7 +113,7 @@ def _is_same(value: Any, saved: Any) -> bool:
     """Whether a Python value is the one that a signature was saved for."""
     if isinstance(value, Tensor | np.ndarray) or isinstance(saved, np.ndarray):
         return value is saved
-    return bool(value == saved and isinstance(value, bool) == isinstance(saved, bool))
+    return bool(value == saved)
 
 
 def _tensor(value: Any, spec: TensorSpec, may_convert: bool) -> Any:

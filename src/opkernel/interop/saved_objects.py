@@ -21,7 +21,7 @@ from opkernel.interop.loaded_body import LoadedBody, LoadedGradient
 from opkernel.interop.loaded_function import LoadedConcreteFunction, LoadedFunction
 from opkernel.interop.loaded_objects import LoadedDict, LoadedList, LoadedObject
 from opkernel.interop.loaded_resource import Again, LoadedConstant, LoadedResource
-from opkernel.interop.saved_arguments import python_signature
+from opkernel.interop.saved_arguments import is_signature, python_signature
 from opkernel.interop.saved_model.structured_value import decoded
 from opkernel.interop.saved_values import SavedValues
 from opkernel.opdef import global_op_registry
@@ -325,10 +325,13 @@ class SavedObjects:
                 if name not in known:
                     raise self._damage(f"there is no function {name!r}")
                 proto = known[name]
+                taken = self._decoded(name, proto.canonicalized_input_signature)
+                if not is_signature(taken):
+                    raise self._damage(f"{self.what(name)} has no arguments by place and by name")
                 found = self._functions[name] = LoadedConcreteFunction(
                     self,
                     name,
-                    self._decoded(name, proto.canonicalized_input_signature),
+                    taken,
                     self._decoded(name, proto.output_signature),
                     keywords,
                 )
