@@ -282,3 +282,57 @@ def test_archives_that_lead_outside_or_are_cut_are_refused(tmp_path):
         archive.writestr("readme", b"")
     with pytest.raises(NotFoundError, match="holds no SavedModel"):
         opkernel.load(empty)
+
+
+def test_a_table_that_is_needed_to_create_itself_is_refused(sample):
+    def change(meta_graph):
+        graph = meta_graph.object_graph_def
+        for number, node in enumerate(graph.nodes):
+            for child in node.children:
+                if child.local_name == "_create_resource":
+                    name = graph.nodes[child.node_id].function.concrete_functions[0]
+                    graph.concrete_functions[name].bound_inputs.append(number)
+                    for function in meta_graph.graph_def.library.function:
+                        if function.signature.name == name:
+                            function.signature.input_arg.add(name="itself", type=20)
+
+    model = opkernel.load(sample("tables", change))
+    with pytest.raises(DataLossError, match=r"saved_model.pb is needed to create itself"):
+        model.f(np.zeros(1, np.int64))
+
+
+def test_counts_that_no_memory_holds_are_refused(sample):
+    def ragged(meta_graph):
+        for function in meta_graph.object_graph_def.concrete_functions.values():
+            (value, *_) = function.canonicalized_input_signature.tuple_value.values[
+                0
+            ].tuple_value.values or [StructuredValue()]
+            spec = value.type_spec_value
+            if spec.type_spec_class == spec.RAGGED_TENSOR_SPEC:
+                spec.type_state.tuple_value.values[2].int64_value = 2**40
+
+    with pytest.raises(DataLossError, match="1099511627776 ragged dimensions"):
+        repr(opkernel.load(sample("composite", ragged)).double)
+
+    def constant(meta_graph):
+        for node in meta_graph.graph_def.node:
+            if node.op == "Const":
+                tensor = node.attr["value"].tensor
+                tensor.Clear()
+                tensor.dtype = 1
+                for _ in range(2):
+                    tensor.tensor_shape.dim.add(size=10**6)
+                tensor.float_val.append(1)
+
+    with pytest.raises(OpError, match="takes 4000000000000 bytes"):
+        opkernel.load(sample("captured", constant)).f(np.ones(20, F32))
+
+
+def test_places_in_lists_are_short_numbers(sample):
+    def change(meta_graph):
+        for node in meta_graph.object_graph_def.nodes:
+            if node.user_object.identifier == "trackable_list_wrapper":
+                node.children.add(node_id=0, local_name="9" * 5000)
+                node.children.add(node_id=0, local_name="\u0663")
+
+    assert len(opkernel.load(sample("nested_modules", change)).layers) == 3

@@ -126,11 +126,11 @@ def test_models_are_trained_further(sample):
     x, y = np.eye(3, dtype=F32), np.ones((3, 2), F32)
     optimizer = opkernel.optimizers.SGD(0.1)
 
-    def loss():
+    def loss(x, y):
         error = model(x) - y
         return opkernel.raw_ops.Sum(input=error * error, axis=[0, 1])
 
-    losses = [float(optimizer.minimize(loss, model.variables)) for _ in range(40)]
+    losses = [float(optimizer.minimize(loss, model.variables, x, y)) for _ in range(40)]
     assert losses[-1] < losses[0] / 1000
     np.testing.assert_allclose(model(x), y, atol=0.02)
 

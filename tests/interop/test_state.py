@@ -136,3 +136,47 @@ def test_many_threads_may_be_the_first(sample):
     with ThreadPoolExecutor(8) as pool:
         results = [one.result() for one in [pool.submit(first) for _ in range(8)]]
     assert results == [[[10, -1, -1], [[0, 0], [1, 2], [0, 0]], [-1, -1, 70]]] * 8
+
+
+def test_resources_that_a_function_makes_belong_to_the_model(sample):
+    """The table of `nothing` is made in a function that it calls, under a name of its own."""
+
+    def change(meta_graph):
+        library = meta_graph.graph_def.library
+        inner = library.function.add()
+        inner.signature.name = "inner"
+        inner.signature.is_stateful = True
+        inner.signature.output_arg.add(name="size", type=9)
+        table = inner.node_def.add(name="table", op="MutableHashTableV2")
+        table.attr["key_dtype"].type = table.attr["value_dtype"].type = 9
+        table.attr["shared_name"].s = b"the table"
+        for name in ("key", "value"):
+            constant = inner.node_def.add(name=name, op="Const")
+            constant.attr["dtype"].type = 9
+            constant.attr["value"].tensor.dtype = 9
+            constant.attr["value"].tensor.int64_val.append(len(library.function))
+        insert = inner.node_def.add(name="insert", op="LookupTableInsertV2")
+        insert.attr["Tin"].type = insert.attr["Tout"].type = 9
+        insert.input.extend(["table:table_handle:0", "key:output:0", "value:output:0", "^size"])
+        inner.signature.control_output.append("insert")
+        inner.control_ret["insert"] = "insert"
+        size = inner.node_def.add(name="size", op="LookupTableSizeV2")
+        size.input.extend(["table:table_handle:0"])
+        inner.ret["size"] = "size:size:0"
+        (outer,) = [
+            f for f in library.function if f.signature.name.startswith("__inference_total_")
+        ]
+        call = outer.node_def.add(name="call", op="StatefulPartitionedCall")
+        call.attr["f"].func.name = "inner"
+        call.attr["Tin"].list.SetInParent()
+        call.attr["Tout"].list.type.append(9)
+        cast = outer.node_def.add(name="cast", op="Cast")
+        cast.input.append("call:output:0")
+        cast.attr["SrcT"].type, cast.attr["DstT"].type = 9, 1
+        (result,) = outer.ret
+        outer.ret[result] = "cast:y:0"
+        outer.signature.is_stateful = True
+
+    directory = sample("nested_modules", change)
+    first, second = opkernel.load(directory), opkernel.load(directory)
+    assert [first.total(), second.total(), first.total()] == [0, 0, 1]

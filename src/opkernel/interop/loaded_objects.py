@@ -7,6 +7,7 @@ Source: TensorFlow python/saved_model/load.py, revived_types.py.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Protocol
 
@@ -73,6 +74,7 @@ class LoadedObject:
         return f"<opkernel.{type(self).__name__} {self._kind}>"
 
 
+_PLACE = re.compile("[0-9]{1,10}")
 _PRIVATE = frozenset(
     {
         "_source",
@@ -94,7 +96,7 @@ class LoadedList(Sequence[Any]):
     def __init__(self, source: ObjectSource, number: int) -> None:
         self._source = source
         children = source.children(number)
-        places = sorted([int(name) for name in children if name.isdecimal()])
+        places = sorted([int(name) for name in children if _PLACE.fullmatch(name)])
         self._numbers = [children[str(place)] for place in places]
 
     def __getitem__(self, index: Any) -> Any:

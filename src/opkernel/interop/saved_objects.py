@@ -25,7 +25,7 @@ from opkernel.interop.saved_arguments import is_signature, python_signature
 from opkernel.interop.saved_model.structured_value import decoded
 from opkernel.interop.saved_values import SavedValues
 from opkernel.opdef import global_op_registry
-from opkernel.proto import MetaGraphDef, SavedObject, StructuredValue
+from opkernel.proto import MetaGraphDef, NodeDef, SavedObject, StructuredValue
 from opkernel.runtime.calls.eager import execute
 from opkernel.training import Variable
 from opkernel.types import DataType, PartialTensorShape, tensor_from_proto
@@ -65,6 +65,7 @@ class SavedObjects:
         self._objects: dict[int, Any] = {}
         self._children: dict[int, dict[str, int]] = {}
         self._functions: dict[str, LoadedConcreteFunction] = {}
+        self._separated: set[str] = set()
         self._check()
 
     def _check(self) -> None:
@@ -197,7 +198,7 @@ class SavedObjects:
                 self._call(children["_initialize"])
             self._restore_resource(number, node)
 
-        return LoadedResource(f"resource_{number}", create, fill)
+        return LoadedResource(f"Resource {number} of {self.files.path}", create, fill)
 
     # Values of the checkpoint.
 
@@ -291,12 +292,19 @@ class SavedObjects:
         return found
 
     def _separate_resources(self, name: str) -> None:
-        """Give the resources that a function creates names that no other load of the model has."""
-        for node in self.library.get_function(name).node_def:
-            if "shared_name" in node.attr:
-                own = node.attr["shared_name"].s or node.name.encode()
-                if not own.endswith(self._suffix.encode()):
-                    node.attr["shared_name"].s = own + self._suffix.encode()
+        """Give the resources that functions create names that no other load of the model has.
+
+        It concerns the function of a name, and those that it calls.
+        """
+        call = NodeDef(name="call", op="PartitionedCall")
+        call.attr["f"].func.name = name
+        suffix = self._suffix.encode()
+        for called in self.library.reachable_definitions([call], without=self._separated):
+            self._separated.add(called)
+            for node in self.library.get_function(called).node_def:
+                if "shared_name" in node.attr:
+                    own = node.attr["shared_name"].s or node.name.encode()
+                    node.attr["shared_name"].s = own + suffix
 
     def captured(self, name: str) -> list[CapturedValue]:
         """What a function takes after its arguments.
