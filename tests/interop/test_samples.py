@@ -12,6 +12,16 @@ import opkernel
 
 DATA = Path(__file__).parent / "data"
 F32 = np.float32
+SIGNED = [
+    "dense",
+    "gru_with_mask",
+    "linear",
+    "main_op",
+    "signatures",
+    "small_convolutional",
+    "transformer",
+]
+"""Models whose signatures are called."""
 
 
 @pytest.mark.parametrize("name", sorted(file.stem for file in DATA.glob("*.zip")))
@@ -23,6 +33,22 @@ def test_calls_give_what_tensorflow_gave(name):
         args, kwargs = ours(from_json(call["args"])), ours(from_json(call["kwargs"]))
         found = plain(part_of(model, call["path"])(*args, **kwargs))
         assert not difference(found, from_json(call["result"])), call["path"]
+
+
+@pytest.mark.parametrize("name", SIGNED)
+def test_a_session_gives_what_the_objects_give(name):
+    """As TensorFlow Serving runs it: the graph with its Saver and its initialisation."""
+    with zipfile.ZipFile(DATA / f"{name}.zip") as archive:
+        expected = json.loads(archive.read("expected.json"))
+    with opkernel.load_as_session(DATA / f"{name}.zip") as model:
+        for call in expected["calls"]:
+            if call["path"].startswith("signatures."):
+                signature = part_of(model, call["path"])
+                by_place = dict(zip(signature.inputs, from_json(call["args"]), strict=False))
+                kwargs = from_json(call["kwargs"]) or by_place
+                kwargs = {key.replace("odd_", "odd-"): value for key, value in kwargs.items()}
+                found = plain(signature(**kwargs))
+                assert not difference(found, from_json(call["result"])), call["path"]
 
 
 def test_attributes_are_those_of_the_module(sample):

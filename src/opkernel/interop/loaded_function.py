@@ -164,6 +164,7 @@ class LoadedFunction:
         self.__name__ = name
         self.concrete_functions = list(concrete_functions)
         self._signature = signature
+        self._defaults = None if signature is None else _defaults_by_place(signature)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Call it: arrays run at once; tensors of a function that is being traced become a node there.
@@ -204,6 +205,10 @@ class LoadedFunction:
     ) -> tuple[tuple[Any, ...], dict[str, Any]]:
         if self._signature is None:
             return args, kwargs
+        if not kwargs and self._defaults is not None and len(args) <= len(self._defaults):
+            rest = self._defaults[len(args) :]  # the common case, without the slower `bind`
+            if not any(one is inspect.Parameter.empty for one in rest):
+                return (*args, *rest), {}
         try:
             bound = self._signature.bind(*args, **kwargs)
         except TypeError as error:
@@ -221,6 +226,14 @@ class LoadedFunction:
     def __repr__(self) -> str:
         options = "".join([f"\n  {_text(one.input_signature)}" for one in self.concrete_functions])
         return f"<opkernel.LoadedFunction {self.__name__}, saved for{options or ' no arguments'}>"
+
+
+def _defaults_by_place(signature: inspect.Signature) -> tuple[Any, ...] | None:
+    """The defaults of the arguments, or what stands for none; None where some are not given by place."""
+    parameters = signature.parameters.values()
+    if any(one.kind is not one.POSITIONAL_OR_KEYWORD for one in parameters):
+        return None
+    return tuple([one.default for one in parameters])
 
 
 def _text(signature: Any) -> str:

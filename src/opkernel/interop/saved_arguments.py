@@ -83,30 +83,35 @@ def flat_arguments(value: Any, spec: Any, may_convert: bool) -> list[Any]:
 def _take(value: Any, spec: Any, may_convert: bool, found: list[Any]) -> None:
     if isinstance(spec, TensorSpec):
         found.append(_tensor(value, spec, may_convert))
+    elif isinstance(spec, list | tuple):
+        _check_sequence(value, spec, may_convert)
+        for one, part in zip(value, spec, strict=True):
+            _take(one, part, may_convert, found)
+    elif isinstance(spec, dict):
+        _check_keys(value, spec)
+        for key in sorted(spec):
+            _take(value[key], spec[key], may_convert, found)
     elif isinstance(spec, CompositeSpec):
         parts = spec.parts(value)
         if parts is None:
             raise Misfit
         for part, one in zip(parts, spec.components, strict=True):
             found.append(_tensor(part, one, may_convert))
-    elif isinstance(spec, Mapping | list | tuple):
-        for one, part in _pairs(value, spec, may_convert):
-            _take(one, part, may_convert, found)
     elif not _is_same(value, spec):
         raise Misfit
 
 
-def _pairs(value: Any, spec: Any, may_convert: bool) -> list[tuple[Any, Any]]:
-    """The parts of a value with what is said of them; a list may become a tuple, and the other way round."""
-    if isinstance(spec, Mapping):
-        if not isinstance(value, Mapping) or value.keys() != spec.keys():
-            raise Misfit
-        return [(value[key], spec[key]) for key in sorted(spec)]
+def _check_sequence(value: Any, spec: Any, may_convert: bool) -> None:
+    """A list may become a tuple, and the other way round, where nothing was saved for the value itself."""
     if not isinstance(value, list | tuple) or len(value) != len(spec):
         raise Misfit
     if isinstance(value, list) != isinstance(spec, list) and not may_convert:
         raise Misfit
-    return [*zip(value, spec, strict=True)]
+
+
+def _check_keys(value: Any, spec: Mapping[str, Any]) -> None:
+    if not isinstance(value, Mapping) or value.keys() != spec.keys():
+        raise Misfit
 
 
 def _is_same(value: Any, saved: Any) -> bool:
