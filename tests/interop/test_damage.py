@@ -122,6 +122,12 @@ def python_signature_is_odd(meta_graph):
     del pairs.named_tuple_value.values[1:]
 
 
+def python_signature_has_no_names(meta_graph):
+    pairs = node_of_function(meta_graph, "f").function.function_spec.fullargspec
+    pairs.named_tuple_value.values[0].value.list_value.values[0].string_value = ""
+    node_of_function(meta_graph, "f").function.function_spec.is_method = False
+
+
 def dtype_is_unknown(meta_graph):
     for node in meta_graph.object_graph_def.nodes:
         if node.HasField("variable"):
@@ -151,6 +157,7 @@ def constant_is_missing(meta_graph):
         (results_are_too_many, "gives fewer tensors"),
         (signature_is_no_function, "signature 'f' is no function"),
         (python_signature_is_odd, "signature of a function is damaged"),
+        (python_signature_has_no_names, "signature of a function is damaged"),
         (dtype_is_unknown, "variable"),
         (constant_is_missing, "constant 'nothing', which the graph lacks"),
     ],

@@ -33,7 +33,7 @@ def python_signature(spec: Any, is_method: bool) -> inspect.Signature | None:
         return None
     try:
         return inspect.Signature(_parameters(spec, is_method))
-    except (AttributeError, TypeError, ValueError) as error:
+    except (AttributeError, LookupError, TypeError, ValueError) as error:
         raise DataLossError(f"The signature of a function is damaged: {error}") from error
 
 
