@@ -18,6 +18,7 @@ PAGES = [
     "docs/gradients.md",
     "docs/graph_editing.md",
     "docs/freezing.md",
+    "docs/training.md",
     "docs/optimization.md",
     "docs/providers.md",
     "docs/saved_models.md",

@@ -18,6 +18,11 @@ ROOT = Path(__file__).resolve().parent.parent
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
 BUILD = PROJECT["build-system"]["requires"][0]
 LOWEST = "requirements-lowest.lock"
+TESTED_EXTRAS = (
+    "checksums",
+    "safetensors",
+    "strings",
+)  # the lowest versions are tested without any
 TENSORFLOW = "tensorflow-cpu==2.21.0"  # the release whose behaviour is the reference
 
 Pins = dict[str, str]
@@ -28,6 +33,7 @@ def lock_files() -> dict[str, list[str]]:
     extras = PROJECT["project"]["optional-dependencies"]
     runtime = [*PROJECT["project"]["dependencies"], BUILD]
     dev = [name for name in extras["dev"] if not name.startswith("opkernel")]
+    dev += [requirement for extra in TESTED_EXTRAS for requirement in extras[extra]]
     return {
         "requirements.lock": runtime,
         "requirements-dev.lock": [*runtime, *extras["test"], *dev],

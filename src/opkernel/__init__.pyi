@@ -40,6 +40,7 @@ from opkernel.graph import Tensor as Tensor
 from opkernel.graph import TensorSpec as TensorSpec
 from opkernel.graph import cond as cond
 from opkernel.graph import constant as constant
+from opkernel.graph import freeze_function as freeze_function
 from opkernel.graph import freeze_graph as freeze_graph
 from opkernel.graph import function as function
 from opkernel.graph import import_graph_def as import_graph_def

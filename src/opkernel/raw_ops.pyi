@@ -988,7 +988,8 @@ def BandedTriangularSolve(
     lower: bool = True,
     adjoint: bool = False,
     name: str | None = None,
-) -> _Tensor: ...
+) -> _Tensor:
+    """MatrixTriangularSolve for matrices that are given by the bands beside their diagonals."""
 
 def Barrier(
     *,
@@ -1357,73 +1358,85 @@ def BesselI0(
     *,
     x: _Input,
     name: str | None = None,
-) -> _Tensor: ...
+) -> _Tensor:
+    """The modified Bessel function of the first kind of order 0."""
 
 def BesselI0e(
     *,
     x: _Input,
     name: str | None = None,
-) -> _Tensor: ...
+) -> _Tensor:
+    """BesselI0 times `exp(-abs(x))`."""
 
 def BesselI1(
     *,
     x: _Input,
     name: str | None = None,
-) -> _Tensor: ...
+) -> _Tensor:
+    """The modified Bessel function of the first kind of order 1."""
 
 def BesselI1e(
     *,
     x: _Input,
     name: str | None = None,
-) -> _Tensor: ...
+) -> _Tensor:
+    """BesselI1 times `exp(-abs(x))`."""
 
 def BesselJ0(
     *,
     x: _Input,
     name: str | None = None,
-) -> _Tensor: ...
+) -> _Tensor:
+    """The Bessel function of the first kind of order 0."""
 
 def BesselJ1(
     *,
     x: _Input,
     name: str | None = None,
-) -> _Tensor: ...
+) -> _Tensor:
+    """The Bessel function of the first kind of order 1."""
 
 def BesselK0(
     *,
     x: _Input,
     name: str | None = None,
-) -> _Tensor: ...
+) -> _Tensor:
+    """The modified Bessel function of the second kind of order 0."""
 
 def BesselK0e(
     *,
     x: _Input,
     name: str | None = None,
-) -> _Tensor: ...
+) -> _Tensor:
+    """BesselK0 times `exp(x)`."""
 
 def BesselK1(
     *,
     x: _Input,
     name: str | None = None,
-) -> _Tensor: ...
+) -> _Tensor:
+    """The modified Bessel function of the second kind of order 1."""
 
 def BesselK1e(
     *,
     x: _Input,
     name: str | None = None,
-) -> _Tensor: ...
+) -> _Tensor:
+    """BesselK1 times `exp(x)`."""
 
 def BesselY0(
     *,
     x: _Input,
     name: str | None = None,
-) -> _Tensor: ...
+) -> _Tensor:
+    """The Bessel function of the second kind of order 0."""
 
 def BesselY1(
     *,
     x: _Input,
     name: str | None = None,
-) -> _Tensor: ...
+) -> _Tensor:
+    """The Bessel function of the second kind of order 1."""
 
 def Betainc(
     *,
@@ -1431,7 +1444,8 @@ def Betainc(
     b: _Input,
     x: _Input,
     name: str | None = None,
-) -> _Tensor: ...
+) -> _Tensor:
+    """The regularised incomplete beta function; scalars stand for tensors of the shape of the others."""
 
 def BiasAdd(
     *,
@@ -2199,14 +2213,16 @@ def Cholesky(
     *,
     input: _Input,
     name: str | None = None,
-) -> _Tensor: ...
+) -> _Tensor:
+    """The lower triangle L with `L @ adjoint(L) == input`; only the lower triangle of the input counts."""
 
 def CholeskyGrad(
     *,
     l: _Input,
     grad: _Input,
     name: str | None = None,
-) -> _Tensor: ...
+) -> _Tensor:
+    """The gradient of Cholesky from its output and the gradient of that."""
 
 def ChooseFastestBranchDataset(
     *,
@@ -3555,7 +3571,8 @@ def Dawsn(
     *,
     x: _Input,
     name: str | None = None,
-) -> _Tensor: ...
+) -> _Tensor:
+    """Dawson's integral: of `exp(t ** 2)` from 0 to x, times `exp(-x ** 2)`."""
 
 def DebugGradientIdentity(
     *,
@@ -4274,7 +4291,8 @@ def Eig(
     Tout: _Type,
     compute_v: bool = True,
     name: str | None = None,
-) -> _EigOutputs: ...
+) -> _EigOutputs:
+    """The eigenvalues and eigenvectors of any square matrices."""
 
 def Einsum(
     *,
@@ -4887,7 +4905,8 @@ def Expint(
     *,
     x: _Input,
     name: str | None = None,
-) -> _Tensor: ...
+) -> _Tensor:
+    """The exponential integral: of `exp(t) / t` from minus infinity to x."""
 
 def Expm1(
     *,
@@ -4951,19 +4970,22 @@ def FFT(
     *,
     input: _Input,
     name: str | None = None,
-) -> _Tensor: ...
+) -> _Tensor:
+    """The Fourier transform of the last 1 dimensions."""
 
 def FFT2D(
     *,
     input: _Input,
     name: str | None = None,
-) -> _Tensor: ...
+) -> _Tensor:
+    """The Fourier transform of the last 2 dimensions."""
 
 def FFT3D(
     *,
     input: _Input,
     name: str | None = None,
-) -> _Tensor: ...
+) -> _Tensor:
+    """The Fourier transform of the last 3 dimensions."""
 
 def FFTND(
     *,
@@ -5409,13 +5431,15 @@ def FresnelCos(
     *,
     x: _Input,
     name: str | None = None,
-) -> _Tensor: ...
+) -> _Tensor:
+    """Fresnel's integral: of `cos(pi t ** 2 / 2)` from 0 to x."""
 
 def FresnelSin(
     *,
     x: _Input,
     name: str | None = None,
-) -> _Tensor: ...
+) -> _Tensor:
+    """Fresnel's integral: of `sin(pi t ** 2 / 2)` from 0 to x."""
 
 def FuncAttr(
     *,
@@ -5952,19 +5976,22 @@ def IFFT(
     *,
     input: _Input,
     name: str | None = None,
-) -> _Tensor: ...
+) -> _Tensor:
+    """The inverse of the Fourier transform of the last 1 dimensions."""
 
 def IFFT2D(
     *,
     input: _Input,
     name: str | None = None,
-) -> _Tensor: ...
+) -> _Tensor:
+    """The inverse of the Fourier transform of the last 2 dimensions."""
 
 def IFFT3D(
     *,
     input: _Input,
     name: str | None = None,
-) -> _Tensor: ...
+) -> _Tensor:
+    """The inverse of the Fourier transform of the last 3 dimensions."""
 
 def IFFTND(
     *,
@@ -5980,7 +6007,8 @@ def IRFFT(
     fft_length: _Input,
     Treal: _Type = ...,
     name: str | None = None,
-) -> _Tensor: ...
+) -> _Tensor:
+    """The inverse of the Fourier transform of the last 1 dimensions of real numbers, without the negative frequencies of the last one."""
 
 def IRFFT2D(
     *,
@@ -5988,7 +6016,8 @@ def IRFFT2D(
     fft_length: _Input,
     Treal: _Type = ...,
     name: str | None = None,
-) -> _Tensor: ...
+) -> _Tensor:
+    """The inverse of the Fourier transform of the last 2 dimensions of real numbers, without the negative frequencies of the last one."""
 
 def IRFFT3D(
     *,
@@ -5996,7 +6025,8 @@ def IRFFT3D(
     fft_length: _Input,
     Treal: _Type = ...,
     name: str | None = None,
-) -> _Tensor: ...
+) -> _Tensor:
+    """The inverse of the Fourier transform of the last 3 dimensions of real numbers, without the negative frequencies of the last one."""
 
 def IRFFTND(
     *,
@@ -7020,7 +7050,8 @@ def LogMatrixDeterminant(
     *,
     input: _Input,
     name: str | None = None,
-) -> _LogMatrixDeterminantOutputs: ...
+) -> _LogMatrixDeterminantOutputs:
+    """The signs of determinants, and the logarithms of their absolute values."""
 
 def LogSoftmax(
     *,
@@ -7196,7 +7227,8 @@ def Lu(
     input: _Input,
     output_idx_type: _Type = ...,
     name: str | None = None,
-) -> _LuOutputs: ...
+) -> _LuOutputs:
+    """The LU decomposition of matrices, both factors in one, and the permutation of the rows."""
 
 def MakeIterator(
     *,
@@ -7384,7 +7416,8 @@ def MatrixDeterminant(
     *,
     input: _Input,
     name: str | None = None,
-) -> _Tensor: ...
+) -> _Tensor:
+    """The determinants of matrices."""
 
 def MatrixDiag(
     *,
@@ -7453,13 +7486,15 @@ def MatrixInverse(
     input: _Input,
     adjoint: bool = False,
     name: str | None = None,
-) -> _Tensor: ...
+) -> _Tensor:
+    """The inverses of matrices, or of their adjoints."""
 
 def MatrixLogarithm(
     *,
     input: _Input,
     name: str | None = None,
-) -> _Tensor: ...
+) -> _Tensor:
+    """The principal logarithms of matrices."""
 
 def MatrixSetDiag(
     *,
@@ -7494,7 +7529,8 @@ def MatrixSolve(
     rhs: _Input,
     adjoint: bool = False,
     name: str | None = None,
-) -> _Tensor: ...
+) -> _Tensor:
+    """The x with `matrix @ x == rhs`, or the same of the adjoints of the matrices."""
 
 def MatrixSolveLs(
     *,
@@ -7503,13 +7539,15 @@ def MatrixSolveLs(
     l2_regularizer: _Input,
     fast: bool = True,
     name: str | None = None,
-) -> _Tensor: ...
+) -> _Tensor:
+    """The x of the least sum of squares of `matrix @ x - rhs`, or the least x of many. `fast` solves the normal equations, with `l2_regularizer` added to their diagonals; without it, the rank may be any."""
 
 def MatrixSquareRoot(
     *,
     input: _Input,
     name: str | None = None,
-) -> _Tensor: ...
+) -> _Tensor:
+    """The principal square roots of matrices; NaN for real matrices whose roots are not real."""
 
 def MatrixTriangularSolve(
     *,
@@ -7518,7 +7556,8 @@ def MatrixTriangularSolve(
     lower: bool = True,
     adjoint: bool = False,
     name: str | None = None,
-) -> _Tensor: ...
+) -> _Tensor:
+    """The x with `matrix @ x == rhs`, for triangular matrices or their adjoints."""
 
 def Max(
     *,
@@ -9132,7 +9171,8 @@ def Qr(
     input: _Input,
     full_matrices: bool = False,
     name: str | None = None,
-) -> _QrOutputs: ...
+) -> _QrOutputs:
+    """`input == q @ r`, with orthonormal columns of q and an upper triangle r."""
 
 def QuantizeAndDequantize(
     *,
@@ -10101,7 +10141,8 @@ def RFFT(
     fft_length: _Input,
     Tcomplex: _Type = ...,
     name: str | None = None,
-) -> _Tensor: ...
+) -> _Tensor:
+    """The Fourier transform of the last 1 dimensions of real numbers, without the negative frequencies of the last one."""
 
 def RFFT2D(
     *,
@@ -10109,7 +10150,8 @@ def RFFT2D(
     fft_length: _Input,
     Tcomplex: _Type = ...,
     name: str | None = None,
-) -> _Tensor: ...
+) -> _Tensor:
+    """The Fourier transform of the last 2 dimensions of real numbers, without the negative frequencies of the last one."""
 
 def RFFT3D(
     *,
@@ -10117,7 +10159,8 @@ def RFFT3D(
     fft_length: _Input,
     Tcomplex: _Type = ...,
     name: str | None = None,
-) -> _Tensor: ...
+) -> _Tensor:
+    """The Fourier transform of the last 3 dimensions of real numbers, without the negative frequencies of the last one."""
 
 def RFFTND(
     *,
@@ -12952,7 +12995,8 @@ def SelfAdjointEigV2(
     input: _Input,
     compute_v: bool = True,
     name: str | None = None,
-) -> _SelfAdjointEigV2Outputs: ...
+) -> _SelfAdjointEigV2Outputs:
+    """The eigenvalues, in ascending order, and eigenvectors of matrices given by their lower triangles."""
 
 def Selu(
     *,
@@ -14325,7 +14369,8 @@ def Spence(
     *,
     x: _Input,
     name: str | None = None,
-) -> _Tensor: ...
+) -> _Tensor:
+    """Spence's integral: of `log(t) / (1 - t)` from 1 to x."""
 
 def Split(
     *,
@@ -15132,7 +15177,8 @@ def Svd(
     compute_uv: bool = True,
     full_matrices: bool = False,
     name: str | None = None,
-) -> _SvdOutputs: ...
+) -> _SvdOutputs:
+    """`input == u @ diag(s) @ adjoint(v)`, the singular values in descending order."""
 
 class _SwitchOutputs(typing.NamedTuple):
     output_false: _Tensor
@@ -16274,7 +16320,8 @@ def TridiagonalMatMul(
     subdiag: _Input,
     rhs: _Input,
     name: str | None = None,
-) -> _Tensor: ...
+) -> _Tensor:
+    """The product of a tridiagonal matrix, given by its diagonals, and a matrix."""
 
 def TridiagonalSolve(
     *,
@@ -16283,7 +16330,8 @@ def TridiagonalSolve(
     partial_pivoting: bool = True,
     perturb_singular: bool = False,
     name: str | None = None,
-) -> _Tensor: ...
+) -> _Tensor:
+    """The x with `matrix @ x == rhs` for tridiagonal matrices, given by the diagonals above, at and below the main one; NaN where the matrix is singular, unless `perturb_singular` moves pivots from 0."""
 
 def TruncateDiv(
     *,

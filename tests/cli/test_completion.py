@@ -72,3 +72,28 @@ def test_names_that_steer_terminals_are_not_offered(tmp_path: Path) -> None:
         'node { name: "\\033[2J" op: "NoOp" } node { name: "good" op: "NoOp" }'
     )
     assert offered("show", str(tmp_path / "model.pbtxt"), "") == ["good"]
+
+
+MODELS = Path(__file__).parent / "saved_models"
+TWO, ONE = str(MODELS / "two"), str(MODELS / "one")
+
+
+@pytest.mark.parametrize("command", ["show", "run", "freeze", "optimize", "decompile"])
+def test_signatures_of_saved_models(command: str) -> None:
+    assert offered(command, TWO, "--signature_def", "s") == ["scale", "serving_default"]
+    assert offered(command, "--dir", TWO, "--signature_def", "p") == ["peek"]
+    assert offered(command, ONE, "--tag_set", "serve,train", "--signature_def", "") == ["step"]
+    assert offered(command, FUNCTIONS, "--signature_def", "") == []
+
+
+def test_tag_sets_of_saved_models() -> None:
+    assert offered("show", ONE, "--tag_set", "") == ["serve", "serve,train"]
+    assert offered("run", TWO, "--tag_set", "") == ["serve"]
+
+
+def test_inputs_and_outputs_of_a_signature() -> None:
+    assert offered("run", TWO, "--input", "") == ["x="]
+    scale = ("run", TWO, "--signature_def", "scale")
+    assert offered(*scale, "--input", "") == ["factor=", "x="]
+    assert offered(*scale, "--fetch", "") == ["scaled"]
+    assert offered("run", TWO, "--fetch", "") == ["scores", "sum"]

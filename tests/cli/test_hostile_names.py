@@ -5,6 +5,7 @@ Terminals get nothing that steers them, JSON says the names as they are, program
 
 import ast
 import json
+import shutil
 import unicodedata
 from pathlib import Path
 from typing import Any
@@ -20,7 +21,7 @@ from tests.hostile_names import HOSTILE_TEXT
 
 from opkernel import Session
 from opkernel.cli.commands import commands
-from opkernel.proto import GraphDef, OpList
+from opkernel.proto import GraphDef, OpList, SavedModel
 from opkernel.types import DataType
 
 STEERING = {"Cc", "Cf", "Zl", "Zp", "Cs"}
@@ -34,6 +35,7 @@ def is_utf8(text: str) -> bool:
         return False
 
 
+TWO = Path(__file__).parent / "saved_models" / "two"
 TEXTS = [text for text in HOSTILE_TEXT if is_utf8(text)]
 SHIFTS = range(0, len(TEXTS), 9)
 FETCH = [part for one in FETCHES for part in ("--fetch", one)]
@@ -125,6 +127,64 @@ def test_ops_that_nobody_knows(text: str, tmp_path: Path, command: Command) -> N
         ("decompile", file),
     ):
         check(command(*words))
+
+
+def saved_model(text: str) -> SavedModel:
+    """A SavedModel that says a text wherever it may."""
+    made = SavedModel.FromString((TWO / "saved_model.pb").read_bytes())
+    (meta_graph,) = made.meta_graphs
+    info = meta_graph.meta_info_def
+    info.tensorflow_version = info.tensorflow_git_version = text
+    info.tags.append(text)
+    signatures = meta_graph.signature_def
+    for name in (text, "serving_default"):
+        signatures[name].CopyFrom(signatures["scale"])
+        signatures[name].method_name = text
+        signatures[name].inputs[text].CopyFrom(signatures[name].inputs["x"])
+        signatures[name].outputs[text].CopyFrom(signatures[name].outputs["scaled"])
+    asset = meta_graph.asset_file_def.add(filename=text)
+    asset.tensor_info.name = text
+    for one in meta_graph.object_graph_def.nodes:
+        if one.WhichOneof("kind") == "variable":
+            one.variable.name = text
+        for child in one.children:
+            child.local_name = f"{child.local_name}{text}"
+    secret = meta_graph.graph_def.node.add(name=text, op="Const")
+    secret.attr["dtype"].type = secret.attr["value"].tensor.dtype = DataType.DT_STRING
+    secret.attr["value"].tensor.string_val.append(text.encode())
+    meta_graph.graph_def.node.add(name=f"{text}2", op="ReadFile", input=[text])
+    meta_graph.graph_def.node.add(name=f"{text}3", op=text or "Unknown")
+    return made
+
+
+@pytest.mark.parametrize("text", TEXTS)
+def test_saved_models(text: str, tmp_path: Path, command: Command, monkeypatch: Any) -> None:
+    monkeypatch.chdir(tmp_path)
+    shutil.copytree(TWO, "model")
+    Path("model/saved_model.pb").write_bytes(saved_model(text).SerializeToString())
+    (found,) = parsed(command("show", "model", "--json"))["meta_graphs"]
+    assert found["tensorflow_version"] == text
+    assert text in found["signature_names"]
+    assert {one["name"] for one in found["variables"]} == {text}
+    for words in (
+        ("show", "model"),
+        ("show", "model", "--all"),
+        ("show", "model", "--list_ops"),
+        ("show", "model", f"--signature_def={text}"),
+        ("show", "model", f"--tag_set={text}"),
+        ("run", "model", "--random", "--outdir", "out"),
+        ("run", "model", f"--input={text}=1"),
+        ("run", "model", f"--input_exprs={text}"),
+        ("run", "model", f"--inputs={text}"),
+        ("freeze", "model", "-o", "frozen.pb"),
+        ("freeze", "model", "-o", "frozen.pb", f"--fetch={text}"),
+        ("decompile", "model", f"--signature_def={text}"),
+        ("shapes", "model"),
+        ("place", "model"),
+    ):
+        if "\0" not in "".join(words) and len("".join(words)) < 2000:
+            check(command(*words))
+    assert {one.name for one in tmp_path.iterdir()} <= {"model", "out", "frozen.pb"}
 
 
 @pytest.mark.parametrize("text", TEXTS)

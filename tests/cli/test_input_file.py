@@ -21,6 +21,7 @@ READERS = {
     "check": ["OPS", "--against", "OTHER"],
     "decompile": ["MODEL", "--fetch", "x"],
     "explain": ["MODEL", "x"],
+    "freeze": ["MODEL", "--fetch", "x", "-o", "OUT"],
     "history": ["OPS"],
     "ops": ["--needed-by", "MODEL"],
     "optimize": ["MODEL", "--fetch", "x", "-o", "OUT"],
@@ -102,7 +103,7 @@ def test_errors_call_it_by_its_name() -> None:
     done = run(b"\x1f\x8b\x08\0", "show", "-")
     assert done.exit_code == 1
     assert done.output == (
-        "Error: INVALID_ARGUMENT: standard input is a gzip archive, not a GraphDef; if it is the archive of a "
-        "SavedModel, opkernel.load('standard input') takes it as it is\n"
+        "Error: DATA_LOSS: standard input is damaged or no archive: Compressed file ended before the "
+        "end-of-stream marker was reached\n"
     )
     assert run(b"", "run", "-").output == "Error: DATA_LOSS: standard input is empty (0 bytes)\n"

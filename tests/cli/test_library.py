@@ -41,6 +41,7 @@ ANSWERS = {
     "decompile": (["MODEL"], None, "y = "),
     "doctor": ([], "", "opkernel"),
     "explain": (["MODEL", "y"], None, "It has the kernel"),
+    "freeze": (["MODEL", "-o", "OUT"], None, "written to"),
     "kernels": (["OP"], None, "1 kernel\n"),
     "ops": (["OP"], None, "Kernels: CPU\n"),
     "optimize": (["MODEL", "-o", "OUT"], None, "written to"),

@@ -48,7 +48,7 @@ def test_every_command_takes_both(path: tuple[str, ...], monkeypatch: pytest.Mon
     assert [p.name for p in command.params].count("timeout") == 1
     monkeypatch.setattr(command, "callback", lambda **_: found.append(current_budget()))
     context = click.Context(command)
-    context.params = {"timeout": 100.0, "memory_limit": 1536}
+    context.params = {"timeout": 100.0, "memory_limit": 1536, "model": None}
     command.invoke(context)
     (budget,) = found
     assert budget is not None

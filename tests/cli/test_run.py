@@ -211,7 +211,7 @@ def test_ctrl_c_ends_with_130(command: Command, model: Path, monkeypatch: pytest
     def interrupt(*arguments: object, **options: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("opkernel.cli.input_file.load_graph", interrupt)
+    monkeypatch.setattr("opkernel.cli.model.load_graph", interrupt)
     done = command("run", model)
     assert (done.exit_code, done.output) == (130, "")
 

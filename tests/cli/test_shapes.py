@@ -107,7 +107,7 @@ def test_wrong_use(command: Command, dense: Path, arguments: list[str], status: 
 
 
 def test_files_that_are_no_graph(command: Command, tmp_path: Path):
-    done = command("shapes", DATA / "saved_model.pb")
+    done = command("shapes", DATA / "make_samples.py")
     assert done.exit_code == 1
     assert "not a GraphDef" in done.output
 

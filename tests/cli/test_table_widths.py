@@ -34,6 +34,7 @@ op { name: "AnOperationWithAHistory" input_arg { name: "x" type: DT_FLOAT }
   attr { name: "an_attr_that_came_later" type: "int" default_value { i: 1 } } }
 """
 MATMUL = ["BatchMatMulV2"]
+ONE, TWO = (str(Path(__file__).parent / "saved_models" / name) for name in ("one", "two"))
 TABLES: dict[str, tuple[Sequence[str], Sequence[str]]] = {
     "show": (["show", "strange.pbtxt"], [STRANGE, "BatchMatMulV2", "Placeholder"]),
     "node": (["show", "strange.pbtxt", f"{SCOPE}/less", f"{SCOPE}/strange"], [STRANGE, *MATMUL]),
@@ -53,6 +54,10 @@ TABLES: dict[str, tuple[Sequence[str], Sequence[str]]] = {
     ),
     "test": (["test", "--op", "BatchMatMulV2", "--op", "Neg", "--calls", "2"], MATMUL),
     "doctor": (["doctor"], []),
+    "a SavedModel": (["show", TWO, "--all"], ["InitializeTableFromTextFileV2", "PyFunc"]),
+    "MetaGraphs": (["show", ONE, "--tag_set", "serve"], ["PlaceholderWithDefault"]),
+    "a signature": (["show", TWO, "--signature_def", "serving_default"], []),
+    "freeze": (["freeze", TWO, "--signature_def", "look_up", "-o", "out.pb"], []),
     "history": (["history", "ops.pbtxt"], ["AnOperationWithAHistory"]),
 }
 """The arguments of commands that print tables, and the ops in these."""

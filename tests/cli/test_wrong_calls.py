@@ -13,10 +13,10 @@ MODEL, IMAGES = EXAMPLE / "digits.pb", f"@{EXAMPLE / 'images.npy'}"
 
 CALLS: dict[str, tuple[list[object], int, str]] = {
     "opkernel shw digits.pb": (["shw", MODEL], 2, "No such command 'shw'"),
-    "opkernel run digits.pb --inputs x=1": (
-        ["run", MODEL, "--inputs", "x=1"],
+    "opkernel run digits.pb --inptu x=1": (
+        ["run", MODEL, "--inptu", "x=1"],
         2,
-        "[Nn]o such option:? '?--inputs'?.*--input",
+        "[Nn]o such option:? '?--inptu'?.*--input",
     ),
     "opkernel run digits.pb --input image=@images.npy": (
         ["run", MODEL, "--input", f"image={IMAGES}"],

@@ -37,20 +37,15 @@ WRONG = {
     "saved_model": (
         (DATA / "saved_model.pb").read_bytes(),
         "INVALID_ARGUMENT",
-        "is the saved_model.pb of a SavedModel, not a GraphDef; load it with",
+        "is the saved_model.pb of a SavedModel under another name: call it saved_model.pb",
     ),
-    "meta_graph": (
-        (DATA / "meta_graph.pb").read_bytes(),
-        "INVALID_ARGUMENT",
-        "is a binary MetaGraphDef, not a GraphDef",
-    ),
-    "zip": (zipped(readme="x"), "INVALID_ARGUMENT", "is a ZIP archive, not a GraphDef; if"),
+    "zip": (zipped(readme="x"), "NOT_FOUND", "holds no SavedModel (no saved_model.pb)"),
     "keras": (
         zipped(**{"config.json": "{}", "model.weights.h5": ""}),
         "INVALID_ARGUMENT",
         "is a Keras model (.keras), not a GraphDef; export it",
     ),
-    "gzip": (gzip.compress(GRAPH), "INVALID_ARGUMENT", "is a gzip archive, not a GraphDef; if"),
+    "gzip": (gzip.compress(GRAPH), "INVALID_ARGUMENT", "unpack it with gunzip first"),
     "tflite": (b"\x1c\0\0\0TFL3" + bytes(100), "INVALID_ARGUMENT", "is a TensorFlow Lite model"),
     "onnx": (b"\x08\x08\x12\x07pytorch\x3a\x00", "INVALID_ARGUMENT", "is an ONNX model"),
     "syntax": (
@@ -91,7 +86,7 @@ def test_directories(command: Command, tmp_path: Path, verb: str):
     (tmp_path / "saved_model.pb").write_bytes(b"")
     done = command(verb, tmp_path)
     assert done.exit_code == 1
-    assert "is a SavedModel directory, not a GraphDef; load it with" in done.output
+    assert done.output.endswith("saved_model.pb is damaged: it has no MetaGraph\n")
 
 
 @pytest.mark.parametrize("verb", ["run", "show"])

@@ -15,6 +15,7 @@ REQUIRED = {
     "decompile": ["MODEL"],
     "doctor": [],
     "explain": ["MODEL", "x"],
+    "freeze": ["MODEL", "-o", "out.pb"],
     "history": ["OPS"],
     "kernels": ["Neg"],
     "new": ["an_op", "--into", "made"],

@@ -12,7 +12,9 @@ import pytest
 from opkernel.graph import Graph, Operation, import_graph_def
 from opkernel.kernel import get_registered_kernels_for_op
 from opkernel.opdef import InferenceContext, ShapeHandle, global_op_registry, run_shape_fn
+from opkernel.opdef.core.op_traits import OpTraits
 from opkernel.ops.catalogue import MODULE_OF_OP
+from opkernel.ops.loader import traits_of_op
 from opkernel.proto import GraphDef, OpDef
 from opkernel.runtime import Session
 from opkernel.types import DataType
@@ -149,7 +151,13 @@ def ops_that_run() -> list[str]:
     op_defs = [global_op_registry().look_up_op_def(op) for op in MODULE_OF_OP]
     gone = {op.name for op in op_defs if op.HasField("deprecation")}
     not_alone = {op.name for op in op_defs if op.is_distributed_communication or has_state(op)}
-    return sorted((with_kernels | FUNCTIONAL) - gone - not_alone - WITHOUT_VALUES)
+    with_files = {op for op in MODULE_OF_OP if opens_files(traits_of_op(op))}
+    return sorted((with_kernels | FUNCTIONAL) - gone - not_alone - with_files - WITHOUT_VALUES)
+
+
+def opens_files(traits: OpTraits) -> bool:
+    """Whether the values of an op come from files, or go into them."""
+    return traits.reads_files or traits.writes_files
 
 
 def has_state(op: OpDef) -> bool:

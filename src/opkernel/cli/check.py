@@ -9,11 +9,11 @@ from opkernel.cli.check_formats import FORMATS
 from opkernel.cli.check_report import CheckReport, Finding
 from opkernel.cli.exit_status import WrongUse
 from opkernel.cli.input_file import InputFile, InputFileType, input_file
+from opkernel.cli.model import Model
 from opkernel.cli.op_sources import OpSource, earlier_ops, ops_of_target
 from opkernel.cli.output import echo
 from opkernel.cli.progress import progress
 from opkernel.errors import OpError
-from opkernel.graph import load_graph_def
 from opkernel.opdef import (
     NodeInGraph,
     OpChange,
@@ -33,7 +33,7 @@ __all__ = ["check"]
     "--graphs",
     "models",
     multiple=True,
-    type=InputFileType(dir_okay=False),
+    type=InputFileType(),
     metavar="MODEL...",
     help="Graphs in which to look for nodes that are hit.",
 )
@@ -104,7 +104,7 @@ def _report(target: OpSource, before: OpSource, models: Iterable[InputFile]) -> 
     if not target.ops and not before.ops:
         raise WrongUse(f"'{target.name}' registers no ops")
     comparison = compare_with_history(before.ops, target.ops.newest())
-    graphs = {str(model): list(nodes_of_graph_def(load_graph_def(model))) for model in models}
+    graphs = {str(model): list(nodes_of_graph_def(Model(model).graph_def())) for model in models}
     return CheckReport(
         target=target.name,
         reference=before.name,

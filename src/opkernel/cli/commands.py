@@ -31,6 +31,7 @@ def _prepare(command: click.Command) -> None:
         "decompile": "decompile",
         "doctor": "doctor",
         "explain": "explain",
+        "freeze": "freeze",
         "history": "history",
         "kernels": "kernels",
         "new": "new",

@@ -8,11 +8,19 @@ import click
 from opkernel import decompile as decompiled
 from opkernel.cli.completion import complete_tensors
 from opkernel.cli.exit_status import WrongUse
-from opkernel.cli.input_file import InputFile, load_model, model_argument
+from opkernel.cli.frozen import frozen_model
+from opkernel.cli.model import Model, load_model
+from opkernel.cli.model_options import ModelCommand, model_options
 from opkernel.cli.output import echo, one_line, size_text
 from opkernel.cli.progress import progress
 from opkernel.cli.results import check_writable, write_arrays
-from opkernel.cli.signature import check_ops_registered, find_tensor, graph_inputs, graph_outputs
+from opkernel.cli.signature import (
+    GraphInterface,
+    check_ops_registered,
+    find_tensor,
+    graph_inputs,
+    graph_outputs,
+)
 from opkernel.graph import Graph, Tensor
 from opkernel.graph.core.structural_ops import ARG_OPS
 from opkernel.graph.edit.prune import prune_and_order
@@ -20,8 +28,8 @@ from opkernel.graph.edit.prune import prune_and_order
 __all__ = ["decompile"]
 
 
-@click.command()
-@model_argument
+@click.command(cls=ModelCommand)
+@model_options(has_signature=True, runs=True)
 @click.option(
     "-o",
     "--output",
@@ -47,7 +55,7 @@ __all__ = ["decompile"]
 )
 @click.option("--numpy", "with_numpy_only", is_flag=True, help="The program needs NumPy only.")
 def decompile(
-    model: InputFile,
+    model: Model,
     output: Path | None,
     feeds: tuple[str, ...],
     fetches: tuple[str, ...],
@@ -59,6 +67,8 @@ def decompile(
 
     The program calls the kernels of opkernel or, with --numpy, NumPy alone. Its
     parameters are the placeholders, or --feed; it computes all outputs, or --fetch.
+
+    A SavedModel is frozen first: its variables become constants.
     """
     weights = None
     if output is not None:
@@ -66,13 +76,8 @@ def decompile(
             raise WrongUse(f"--output {output}: expected a name that ends in .py")
         weights = output.with_suffix(".npz")
         check_writable(weights)
-    graph = load_model(model)
-    if not fetches:
-        check_ops_registered(graph)
-    wanted = [find_tensor(graph, name, "outputs") for name in fetches] or graph_outputs(graph)
-    if not wanted:
-        raise WrongUse("the graph has no outputs of its own: name with --fetch what to compute")
-    given = [find_tensor(graph, name, "inputs") for name in feeds] or _needed_inputs(graph, wanted)
+    interface, wanted = _asked(model, fetches)
+    given = [*map(interface.input, feeds)] or _needed_inputs(interface.graph, wanted)
     with progress(f"Compiling {model.name}"):
         program = decompiled.decompile(
             given, wanted, f"{model.name} as Python.", with_numpy_only=with_numpy_only
@@ -92,6 +97,20 @@ def decompile(
     if program.weights:
         write_arrays(weights, program.weights)
         echo(f"written to {one_line(weights)}")
+
+
+def _asked(model: Model, fetches: Sequence[str]) -> tuple[GraphInterface, list[Tensor]]:
+    """A graph without variables, and the tensors to compute: a SavedModel is frozen first."""
+    if model.is_saved_model:
+        frozen = frozen_model(model, fetches)
+        return frozen.interface, [one for one in frozen.outputs.values() if isinstance(one, Tensor)]
+    graph = load_model(model)
+    if not fetches:
+        check_ops_registered(graph)
+    wanted = [find_tensor(graph, name, "outputs") for name in fetches] or graph_outputs(graph)
+    if not wanted:
+        raise WrongUse("the graph has no outputs of its own: name with --fetch what to compute")
+    return GraphInterface(graph), wanted
 
 
 def _needed_inputs(graph: Graph, wanted: Sequence[Tensor]) -> list[Tensor]:

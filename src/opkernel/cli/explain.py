@@ -7,8 +7,9 @@ from typing import Any
 import click
 
 from opkernel.cli.completion import complete_nodes
-from opkernel.cli.input_file import InputFile, load_model, model_argument
 from opkernel.cli.kernel_choice import Candidate, KernelChoice, Port
+from opkernel.cli.model import Model, load_model
+from opkernel.cli.model_options import ModelCommand, model_options
 from opkernel.cli.nodes import find_node, run_by, slim
 from opkernel.cli.output import (
     echo,
@@ -36,8 +37,8 @@ from opkernel.types import PartialTensorShape
 __all__ = ["explain"]
 
 
-@click.command()
-@model_argument
+@click.command(cls=ModelCommand)
+@model_options()
 @click.argument("node", shell_complete=complete_nodes)
 @click.option("--device", default="", metavar="TYPE", help="The device to run it on.")
 @click.option(
@@ -56,7 +57,7 @@ __all__ = ["explain"]
 )
 @json_option
 def explain(
-    model: InputFile,
+    model: Model,
     node: str,
     device: str,
     counts: tuple[str, ...],

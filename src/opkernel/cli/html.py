@@ -8,7 +8,8 @@ from typing import Any, TypeVar
 import click
 
 from opkernel.cli.exit_status import WrongUse
-from opkernel.cli.input_file import InputFile, InputFileType, load_model
+from opkernel.cli.input_file import InputFile, InputFileType
+from opkernel.cli.model import Model, load_model
 from opkernel.cli.output import echo, one_line, size_text
 from opkernel.cli.progress import progress
 from opkernel.errors import InvalidArgumentError, UnavailableError
@@ -36,7 +37,7 @@ def html_options(command: Command) -> Command:
     return html(profile(command))
 
 
-def write_page(model: InputFile, html: Path | None, profile: InputFile | None) -> None:
+def write_page(model: Model, html: Path | None, profile: InputFile | None) -> None:
     """Write the page of a model.
 
     Raises:

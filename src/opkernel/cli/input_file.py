@@ -9,10 +9,8 @@ from typing import Any
 import click
 
 from opkernel.cli.exit_status import WrongUse
-from opkernel.cli.progress import progress
-from opkernel.graph import Graph, load_graph
 
-__all__ = ["InputFile", "InputFileType", "input_file", "load_model", "model_argument"]
+__all__ = ["InputFile", "InputFileType", "input_file"]
 
 STANDARD_INPUT = "-"
 
@@ -65,24 +63,10 @@ class InputFileType(click.Path):
         return InputFile(os.fsdecode(super().convert(value, param, ctx)))
 
 
-model_argument = click.argument("model", type=InputFileType())
-"""MODEL: a file, or `-`."""
-
-
 def input_file(text: str) -> InputFile | None:
     """The file of a path, or standard input; None where there is no such file."""
     is_file = text == STANDARD_INPUT or (os.path.exists(text) and not os.path.isdir(text))
     return InputFile(text) if is_file else None
-
-
-def load_model(model: InputFile) -> Graph:
-    """The graph in a file, with ops that are not registered and names that TensorFlow keeps for itself.
-
-    Raises:
-        OpError: as `load_graph` does.
-    """
-    with progress(f"Loading {model.name}"):
-        return load_graph(model, allow_unregistered=True, allow_internal_names=True)
 
 
 def _claim_standard_input() -> None:

@@ -9,6 +9,7 @@ import click
 
 from opkernel.cli.completion import complete_ops
 from opkernel.cli.input_file import InputFile, InputFileType, input_file
+from opkernel.cli.model import Model
 from opkernel.cli.output import (
     bad,
     counted,
@@ -19,7 +20,7 @@ from opkernel.cli.output import (
 )
 from opkernel.cli.registered import find_op, listed_values, no_such_op, value_text
 from opkernel.device.device_factory import device_types
-from opkernel.graph import load_graph_def, ops_used_by_graph
+from opkernel.graph import ops_used_by_graph
 from opkernel.kernel import get_registered_kernels_for_op
 from opkernel.opdef import global_op_registry
 from opkernel.proto import OpDef
@@ -35,7 +36,7 @@ __all__ = ["ops"]
     "--needed-by",
     "models",
     multiple=True,
-    type=InputFileType(dir_okay=False),
+    type=InputFileType(),
     metavar="MODEL...",
     help="List the ops that these graphs use, and in how many nodes.",
 )
@@ -79,7 +80,7 @@ def _more_models(text: str) -> InputFile:
 def _print_needed(models: Iterable[InputFile], as_json: bool) -> None:
     used: Counter[str] = Counter()
     for model in models:
-        used += ops_used_by_graph(load_graph_def(model))
+        used += ops_used_by_graph(Model(model).graph_def())
     rows: list[dict[str, Any]] = [
         {"op": name, "nodes": count, "known": find_op(name) is not None, "kernels": _devices(name)}
         for name, count in sorted(used.items())

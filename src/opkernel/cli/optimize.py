@@ -10,7 +10,9 @@ import click
 
 from opkernel.cli.completion import complete_tensors
 from opkernel.cli.exit_status import WrongUse
-from opkernel.cli.input_file import InputFile, load_model, model_argument
+from opkernel.cli.frozen import frozen_model
+from opkernel.cli.model import Model, load_model
+from opkernel.cli.model_options import ModelCommand, model_options
 from opkernel.cli.output import (
     counted,
     echo,
@@ -21,10 +23,11 @@ from opkernel.cli.output import (
     print_text,
 )
 from opkernel.cli.progress import progress
-from opkernel.cli.signature import find_fetches, find_tensor
+from opkernel.cli.signature import GraphInterface
 from opkernel.errors import NotFoundError
 from opkernel.graph import Graph, Operation, Tensor, save_graph
 from opkernel.graph.core.structural_ops import RETVAL_OPS, STRUCTURAL_OPS
+from opkernel.graph.freezing.tables import TABLE_INITIALIZERS
 from opkernel.optimization import (
     OptimizationPass,
     OptimizedGraph,
@@ -37,8 +40,8 @@ from opkernel.proto import FunctionDef
 __all__ = ["optimize"]
 
 
-@click.command()
-@model_argument
+@click.command(cls=ModelCommand)
+@model_options(has_signature=True, runs=True)
 @click.option(
     "--output",
     "-o",
@@ -69,7 +72,7 @@ __all__ = ["optimize"]
 @click.option("--verbose", "-v", is_flag=True, help="Print the change of each node.")
 @json_option
 def optimize(
-    model: InputFile,
+    model: Model,
     output: Path,
     fetches: tuple[str, ...],
     feeds: tuple[str, ...],
@@ -82,13 +85,16 @@ def optimize(
     """Write a graph that computes the same as MODEL with less work.
 
     Feeds, fetches and functions keep their names. Results change by rounding at most.
+
+    A SavedModel is frozen first: its variables become constants.
     """
     chosen = _chosen(passes, further, without)
     if not output.parent.is_dir():
         raise WrongUse(f"--output {output}: there is no directory {output.parent}")
-    graph = load_model(model)
+    interface, wanted = _interface(model, fetches)
+    graph = interface.graph
     with progress(f"Optimizing {model.name}"):
-        optimized = _optimized(graph, fetches, feeds, chosen)
+        optimized = _optimized(interface, wanted, feeds, chosen)
         save_graph(optimized.as_graph_def(), output)
     report = _Report(graph, optimized, output, chosen)
     if as_json:
@@ -115,15 +121,28 @@ def _names(text: str | None) -> list[str]:
     return [name.strip() for name in (text or "").split(",") if name.strip()]
 
 
+def _interface(model: Model, fetches: Sequence[str]) -> tuple[GraphInterface, Sequence[str]]:
+    """A graph without variables, and what to compute of it: a SavedModel is frozen first."""
+    if not model.is_saved_model:
+        return GraphInterface(load_model(model)), fetches
+    frozen = frozen_model(model, fetches)
+    initializers = frozen.graph.get_collection(TABLE_INITIALIZERS)
+    return frozen.interface, [*frozen.outputs, *[op.name for op in initializers]]
+
+
 def _optimized(
-    graph: Graph, fetches: Sequence[str], feeds: Sequence[str], passes: Sequence[OptimizationPass]
+    interface: GraphInterface,
+    fetches: Sequence[str],
+    feeds: Sequence[str],
+    passes: Sequence[OptimizationPass],
 ) -> OptimizedGraph:
-    elements = find_fetches(graph, fetches)
+    graph = interface.graph
+    elements = [*interface.fetches(fetches).values()]
     names = {one.name for one in passes}
     optimized = _optimize_graph(
         graph,
         [element for element in elements if isinstance(element, Tensor)],
-        [find_tensor(graph, name, "inputs") for name in feeds],
+        [interface.input(name) for name in feeds],
         [*[one for one in elements if isinstance(one, Operation)], *_kept(graph, fetches)],
         passes=names,
     )

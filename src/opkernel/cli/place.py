@@ -6,7 +6,8 @@ from collections.abc import Iterable, Mapping
 import click
 
 from opkernel.cli.exit_status import WrongUse
-from opkernel.cli.input_file import InputFile, load_model, model_argument
+from opkernel.cli.model import Model, load_model
+from opkernel.cli.model_options import ModelCommand, model_options
 from opkernel.cli.output import echo, json_option, print_json, print_table
 from opkernel.graph.core.control_flow_ops import TRANSFER_OPS
 from opkernel.runtime.placement.device_set import DeviceSet
@@ -17,8 +18,8 @@ from opkernel.runtime.program.subgraph import Subgraph
 __all__ = ["device_counts", "place"]
 
 
-@click.command()
-@model_argument
+@click.command(cls=ModelCommand)
+@model_options()
 @click.option(
     "--device-count",
     "counts",
@@ -30,7 +31,7 @@ __all__ = ["device_counts", "place"]
     "--soft-placement", is_flag=True, help="Put nodes for missing devices on other devices."
 )
 @json_option
-def place(model: InputFile, counts: tuple[str, ...], soft_placement: bool, as_json: bool) -> None:
+def place(model: Model, counts: tuple[str, ...], soft_placement: bool, as_json: bool) -> None:
     """Tell on which device each node of MODEL runs, and how many tensors go between devices.
 
     Nodes of functions run where the node is that calls the function.

@@ -2,7 +2,8 @@
 
 import math
 import os
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -14,11 +15,19 @@ from opkernel.foreign_text import archive_name
 from opkernel.records import dataclass
 from opkernel.types import DataType, TensorShape
 
-__all__ = ["Result", "check_writable", "write_arrays", "write_npz"]
+__all__ = [
+    "Result",
+    "check_outdir",
+    "check_writable",
+    "write_arrays",
+    "write_npz",
+    "write_outdir",
+]
 
 _MAX_SHOWN = 200
 _FILE_WIDTH = 100
 _MAX_EMPTY_ROWS = 1_000_000
+_SEPARATORS = re.compile(r"[/\\\0]")
 _NUMPY_OWN = 1
 """The value of `dtype.isbuiltin` for the types that come with NumPy."""
 
@@ -103,6 +112,40 @@ def check_writable(path: str | os.PathLike[str]) -> None:
         raise WrongUse(f"--output {path}: results are written as .npz")
     if not os.path.isdir(directory or "."):
         raise WrongUse(f"--output {path}: there is no directory {directory}")
+
+
+def check_outdir(directory: str, names: Iterable[str], overwrite: bool) -> None:
+    """Raise WrongUse where results of these names could not be written, before they are computed."""
+    used: dict[str, str] = {}
+    for name in names:
+        path = _npy_path(directory, name)
+        if path in used:
+            raise WrongUse(f"--outdir: {used[path]} and {name} would both be written to {path}")
+        used[path] = name
+        if os.path.exists(path) and not overwrite:
+            raise WrongUse(f"--outdir: {path} exists; --overwrite replaces it")
+
+
+def write_outdir(directory: str, results: Sequence[Result]) -> list[str]:
+    """Write each result to a file of its own, in a directory that is made; the result is the paths.
+
+    Raises:
+        InvalidArgumentError: a result holds resources or variants.
+        UnavailableError: a file cannot be written.
+    """
+    stored = {_npy_path(directory, result.name): result.stored() for result in results}
+    try:
+        os.makedirs(directory, exist_ok=True)
+        for path, array in stored.items():
+            np.save(path, array, allow_pickle=False)
+    except OSError as error:
+        raise UnavailableError(f"Cannot write {directory}: {error.strerror or error}") from error
+    return [*stored]
+
+
+def _npy_path(directory: str, name: str) -> str:
+    """The file of a result; its name has nothing in it that would lead out of the directory."""
+    return os.path.join(directory, f"{_SEPARATORS.sub('_', name)}.npy")
 
 
 def write_npz(path: str, results: Sequence[Result]) -> None:

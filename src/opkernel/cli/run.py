@@ -1,27 +1,34 @@
 """`opkernel run`: compute tensors of a model."""
 
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from time import perf_counter
 from typing import Any
 
 import click
 import numpy as np
 
-from opkernel.cli.completion import complete_feeds, complete_tensors
-from opkernel.cli.exit_status import WrongUse
-from opkernel.cli.feeds import feed_value, split_feed
-from opkernel.cli.input_file import InputFile, load_model, model_argument
+from opkernel.cli.feeds import feeds_of, given_inputs
+from opkernel.cli.model import Model, load_model
+from opkernel.cli.model_options import ModelCommand, completed_by, model_options
 from opkernel.cli.output import echo, json_option, one_line, print_json, print_text
-from opkernel.cli.profile import StepProfile, print_times, times_as_json, traced_seconds
 from opkernel.cli.progress import progress
-from opkernel.cli.results import Result, check_writable, write_npz
-from opkernel.cli.signature import find_fetches, find_tensor, graph_inputs
+from opkernel.cli.results import Result, check_outdir, check_writable, write_npz, write_outdir
+from opkernel.cli.signature import (
+    GraphInterface,
+    check_asked,
+    find_fetches,
+    graph_inputs,
+    interface_of,
+)
 from opkernel.cli.trace_file import TraceFormat, check_trace, write_trace
 from opkernel.errors import InvalidArgumentError, OpError
 from opkernel.graph import Graph, Operation, Tensor
 from opkernel.graph.core.structural_ops import ARG_OPS
 from opkernel.graph.edit.prune import prune_and_order
+from opkernel.opdef import UnregisteredOpError
 from opkernel.proto import RunMetadata, StepStats
 from opkernel.records import dataclass
 from opkernel.runtime import RunOptions, Session
@@ -30,17 +37,38 @@ from opkernel.types import DataType, object_scalar
 __all__ = ["run"]
 
 
-@click.command()
-@model_argument
+@click.command(cls=ModelCommand)
+@model_options(has_signature=True, runs=True)
 @click.option(
     "--input",
     "inputs",
     multiple=True,
     metavar="NAME=VALUE",
-    shell_complete=complete_feeds,
+    shell_complete=completed_by("complete_feeds"),
     help="Feed a tensor: NAME=@FILE.npy, NAME=@FILE.npz:KEY, or NAME=VALUE with the value as "
     "JSON. A string tensor takes plain text, or the bytes of any other @FILE. With --random also "
     "NAME:SHAPE, as x:8,224,224,3.",
+)
+@click.option(
+    "--inputs",
+    "files",
+    multiple=True,
+    metavar="NAME=FILE;...",
+    help="As saved_model_cli: feed arrays of files, as x=a.npy;y=b.npz[key].",
+)
+@click.option(
+    "--input_exprs",
+    "expressions",
+    multiple=True,
+    metavar="NAME=EXPRESSION;...",
+    help="As saved_model_cli: feed literals and NumPy's constructors, as x=np.ones((2, 3)).",
+)
+@click.option(
+    "--input_examples",
+    "examples",
+    multiple=True,
+    metavar="NAME=LIST;...",
+    help="As saved_model_cli: feed serialized Examples, as x=[{'age': [22], 'name': ['a']}].",
 )
 @click.option(
     "--random",
@@ -54,7 +82,7 @@ __all__ = ["run"]
     multiple=True,
     metavar="NAME",
     help="A tensor to compute.",
-    shell_complete=complete_tensors,
+    shell_complete=completed_by("complete_fetches"),
 )
 @click.option(
     "--init",
@@ -69,6 +97,13 @@ __all__ = ["run"]
     metavar="FILE.npz",
     help="Write the results here, one array for each fetch under its tensor name.",
 )
+@click.option(
+    "--outdir",
+    type=click.Path(file_okay=False),
+    metavar="DIR",
+    help="Write each result here as NAME.npy.",
+)
+@click.option("--overwrite", is_flag=True, help="With --outdir: replace files that are there.")
 @click.option(
     "--repeat", type=click.IntRange(1), metavar="N", help="Run N steps and tell what they took."
 )
@@ -95,12 +130,17 @@ __all__ = ["run"]
 @click.option("--sanitize", is_flag=True, help="Check how kernels use memory; slow.")
 @json_option
 def run(
-    model: InputFile,
+    model: Model,
     inputs: tuple[str, ...],
+    files: tuple[str, ...],
+    expressions: tuple[str, ...],
+    examples: tuple[str, ...],
     is_random: bool,
     fetches: tuple[str, ...],
     initializers: tuple[str, ...],
     output: str | None,
+    outdir: str | None,
+    overwrite: bool,
     repeat: int | None,
     profile: bool,
     trace: str | None,
@@ -109,35 +149,56 @@ def run(
     sanitize: bool,
     as_json: bool,
 ) -> None:
-    """Compute tensors of MODEL, a file with a GraphDef (.pb or .pbtxt).
+    """Compute tensors of MODEL, a GraphDef (.pb or .pbtxt), a SavedModel or a MetaGraph.
 
     The name x means the tensor x:0. Give --input and --fetch once for each tensor; without
     --fetch all outputs of the graph are computed.
+
+    Inputs and outputs of a SavedModel are those of a signature. Its variables are restored and it is
+    initialised first.
     """
     drawn = [text for text in inputs if is_random and "=" not in text]
-    pairs = [split_feed(text) for text in inputs if text not in drawn]
+    given = given_inputs(
+        [text for text in inputs if text not in drawn], files, expressions, examples
+    )
     if output is not None:
         check_writable(output)
     if trace is not None:
         check_trace(trace)
-    graph = load_model(model)
-    feeds = _feeds(graph, pairs)
+    graph, open_session = _opened(model, sanitize=sanitize, providers=providers or None)
+    interface = interface_of(model, graph)
+    check_asked(model, interface, fetches)
+    feeds = feeds_of(interface, given)
+    asked = interface.fetches(fetches)
     if is_random:
-        feeds |= _random_feeds(graph, fetches, feeds, drawn)
-    session = Session(graph, sanitize=sanitize, providers=providers or None)
-    with progress(f"Running {model.name}"), session, _initializer_named(graph):
+        feeds |= _random_feeds(interface, asked, feeds, drawn)
+    feeds |= interface.defaults(asked.values(), feeds)
+    if outdir is not None:
+        check_outdir(outdir, asked, overwrite)
+    with progress(f"Running {model.name}"), _errors_told(model, graph), open_session() as session:
         _initialize(session, feeds, initializers)
         is_traced = profile or trace is not None
-        steps = _run(session, feeds, fetches, repeat or 1, is_traced)
-    if output is not None:
-        write_npz(output, steps.results)
+        steps = _run(session, feeds, asked, repeat or 1, is_traced)
+    written = _written(steps, outdir, output)
     if trace is not None:
         write_trace(trace, trace_format, steps.step_stats)
-    report = _Report(steps, output, trace, repeat is not None, profile)
+        written.append(trace)
+    report = _Report(steps, written, output is None and outdir is None, repeat is not None, profile)
     if as_json:
         print_json(report.as_json())
     else:
         report.print()
+
+
+def _opened(
+    model: Model, **options: Any
+) -> tuple[Graph, Callable[[], AbstractContextManager[Session]]]:
+    """The graph of a model, and what makes a session with the values of its variables."""
+    if not model.is_saved_model:
+        graph = load_model(model)
+        return graph, lambda: Session(graph, permissions=model.permissions, **options)
+    loaded = model.session_model(**options)
+    return loaded.graph, lambda: loaded.session
 
 
 @dataclass(frozen=True)
@@ -154,8 +215,8 @@ class _Report:
     """The printed account of steps."""
 
     steps: _Steps
-    output: str | None
-    trace: str | None
+    written: Sequence[str]
+    has_values: bool
     has_times: bool
     has_profile: bool
 
@@ -164,6 +225,8 @@ class _Report:
         results = {result.name: result.as_json() for result in self.steps.results}
         if not (self.has_times or self.has_profile):
             return results
+        from opkernel.cli.profile import StepProfile, times_as_json  # few ask for them
+
         found: dict[str, Any] = {"results": results}
         if self.has_times:
             found["steps"] = times_as_json(self.steps.seconds)
@@ -175,31 +238,40 @@ class _Report:
         """Print it all for people."""
         for result in self.steps.results:
             print_text(result.heading, bold=True)
-            if self.output is None:
+            if self.has_values:
                 echo(result.text())
-        for path in filter(None, (self.output, self.trace)):
+        for path in self.written:
             echo(f"written to {one_line(path)}")
+        if not (self.has_times or self.has_profile):
+            return
+        from opkernel.cli.profile import StepProfile, print_times  # few ask for them
+
         if self.has_times:
             print_times(self.steps.seconds)
         if self.has_profile:
             StepProfile(self.steps.step_stats).print()
 
 
-def _feeds(graph: Graph, pairs: Sequence[tuple[str, str]]) -> dict[Tensor, Any]:
-    feeds: dict[Tensor, Any] = {}
-    for name, value in pairs:
-        tensor = find_tensor(graph, name, "inputs")
-        if tensor in feeds:
-            raise WrongUse(f"--input: {tensor.name} is fed twice")
-        feeds[tensor] = feed_value(value, tensor)
-    return feeds
+def _written(steps: _Steps, outdir: str | None, output: str | None) -> list[str]:
+    """Write the results; the paths of the files."""
+    written = [] if outdir is None else write_outdir(outdir, steps.results)
+    if output is not None:
+        write_npz(output, steps.results)
+        written.append(output)
+    return written
 
 
 @contextmanager
-def _initializer_named(graph: Graph) -> Iterator[None]:
-    """Errors about a variable without value in the block name the option that sets it."""
+def _errors_told(model: Model, graph: Graph) -> Iterator[None]:
+    """Errors in the block name the option that sets a variable, and the nodes of an unknown op."""
     try:
         yield
+    except UnregisteredOpError as error:
+        if model.is_saved_model:
+            from opkernel.cli.unknown_ops import name_uses
+
+            name_uses(error, model)
+        raise
     except OpError as error:
         if error.resource is not None:
             from opkernel.runtime.program.initializers import initializer_of  # rarely needed
@@ -217,25 +289,28 @@ def _initialize(session: Session, feeds: dict[Tensor, Any], names: Sequence[str]
 
 
 def _random_feeds(
-    graph: Graph, fetches: Sequence[str], feeds: dict[Tensor, Any], inputs: Sequence[str]
+    interface: GraphInterface,
+    asked: Mapping[str, Tensor | Operation],
+    feeds: dict[Tensor, Any],
+    inputs: Sequence[str],
 ) -> dict[Tensor, Any]:
     """Values for inputs that are not fed, of the shapes of `--input NAME:SHAPE`."""
     from opkernel.cli.random_feeds import random_feeds  # of use to few runs
     from opkernel.cli.shapes import given_shapes
 
-    shapes = given_shapes(graph, inputs)
-    return random_feeds(graph, find_fetches(graph, fetches), feeds, shapes)
+    shapes = given_shapes(interface.input, inputs)
+    return random_feeds(interface.graph, [*asked.values()], feeds, shapes)
 
 
 def _run(
     session: Session,
     feeds: dict[Tensor, Any],
-    names: Sequence[str],
+    asked: Mapping[str, Tensor | Operation],
     repeat: int,
     is_traced: bool,
 ) -> _Steps:
-    """Compute the tensors of these names; operations without outputs are run and give none."""
-    fetches = find_fetches(session.graph, names)
+    """Compute these tensors; operations without outputs are run and give none."""
+    fetches = [*asked.values()]
     _check_arguments_fed(session.graph, fetches, feeds)
     seconds, step_stats = [], []
     for _ in range(repeat):
@@ -249,11 +324,15 @@ def _run(
             values = session.run(fetches, feeds)
         seconds.append(perf_counter() - start)
     results = [
-        Result(fetch.name, fetch.dtype.base, _array(value, fetch.dtype.base))
-        for fetch, value in zip(fetches, values, strict=True)
+        Result(name, fetch.dtype.base, _array(value, fetch.dtype.base))
+        for (name, fetch), value in zip(asked.items(), values, strict=True)
         if isinstance(fetch, Tensor)
     ]
-    return _Steps(results, traced_seconds(step_stats) if is_traced else seconds, step_stats)
+    if is_traced:
+        from opkernel.cli.profile import traced_seconds
+
+        seconds = traced_seconds(step_stats)
+    return _Steps(results, seconds, step_stats)
 
 
 def _check_arguments_fed(

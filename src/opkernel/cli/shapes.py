@@ -1,7 +1,8 @@
 """`opkernel shapes`: the shape of every tensor of a model, and why it is unknown where it is."""
 
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -9,7 +10,8 @@ import click
 
 from opkernel.cli.completion import complete_shapes, complete_tensors
 from opkernel.cli.exit_status import WrongUse
-from opkernel.cli.input_file import InputFile, load_model, model_argument
+from opkernel.cli.model import Model, load_model
+from opkernel.cli.model_options import ModelCommand, model_options
 from opkernel.cli.nodes import is_match
 from opkernel.cli.output import (
     counted,
@@ -23,7 +25,7 @@ from opkernel.cli.output import (
 from opkernel.cli.progress import progress
 from opkernel.cli.signature import find_tensor
 from opkernel.errors import InvalidArgumentError, NotFoundError
-from opkernel.graph import Graph, GraphShapes, Tensor, save_graph
+from opkernel.graph import GraphShapes, Tensor, save_graph
 from opkernel.types import PartialTensorShape
 
 __all__ = ["given_shapes", "shape_text", "shapes"]
@@ -31,8 +33,8 @@ __all__ = ["given_shapes", "shape_text", "shapes"]
 _SIZE = re.compile(r"\d+|\?|-1")
 
 
-@click.command()
-@model_argument
+@click.command(cls=ModelCommand)
+@model_options()
 @click.argument("pattern", required=False, shell_complete=complete_tensors)
 @click.option(
     "--input",
@@ -52,7 +54,7 @@ _SIZE = re.compile(r"\d+|\?|-1")
 )
 @json_option
 def shapes(
-    model: InputFile,
+    model: Model,
     pattern: str | None,
     inputs: tuple[str, ...],
     write: Path | None,
@@ -66,7 +68,7 @@ def shapes(
         raise WrongUse(f"--write {write}: there is no directory {write.parent}")
     graph = load_model(model)
     with progress(f"Inferring shapes of {model.name}"):
-        found = graph.infer_shapes(given_shapes(graph, inputs))
+        found = graph.infer_shapes(given_shapes(partial(find_tensor, graph, role="inputs"), inputs))
     shown = [tensor for tensor in found if pattern is None or is_match(tensor.name, pattern)]
     if pattern is not None and not shown:
         raise NotFoundError(f"there is no tensor {pattern!r} in {model}")
@@ -95,8 +97,14 @@ def _split(text: str) -> tuple[str, PartialTensorShape]:
         raise WrongUse(f"--input {text!r} is no shape: {error}") from error
 
 
-def given_shapes(graph: Graph, inputs: Iterable[str]) -> dict[Tensor, PartialTensorShape]:
+def given_shapes(
+    find: Callable[[str], Tensor], inputs: Iterable[str]
+) -> dict[Tensor, PartialTensorShape]:
     """The shapes that `--input NAME:SHAPE` gives to tensors.
+
+    Args:
+        find: gives the tensor of a name.
+        inputs: the options.
 
     Raises:
         WrongUse: an option has another form, or names the same tensor as another one.
@@ -104,7 +112,7 @@ def given_shapes(graph: Graph, inputs: Iterable[str]) -> dict[Tensor, PartialTen
     """
     given: dict[Tensor, PartialTensorShape] = {}
     for name, shape in map(_split, inputs):
-        tensor = find_tensor(graph, name, "inputs")
+        tensor = find(name)
         if tensor in given:
             raise WrongUse(f"--input gives the shape of {tensor.name} twice")
         given[tensor] = shape

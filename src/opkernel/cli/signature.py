@@ -3,9 +3,11 @@
 A graph with `_Arg` and `_Retval` nodes is the body of a function: it takes its arguments, gives its results.
 """
 
+from __future__ import annotations
+
 from collections.abc import Collection, Iterable, Sequence
 from contextlib import suppress
-from typing import Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from opkernel.cli.exit_status import WrongUse
 from opkernel.cli.output import abridged
@@ -15,7 +17,22 @@ from opkernel.graph.core.control_flow_ops import ENTER_OPS, EXIT_OPS, MERGE_OPS,
 from opkernel.graph.core.structural_ops import ARG_OPS, INPUT_OPS, RETVAL_OPS
 from opkernel.opdef import UnregisteredOpError
 
-__all__ = ["check_ops_registered", "find_fetches", "find_tensor", "graph_inputs", "graph_outputs"]
+if TYPE_CHECKING:
+    from opkernel.cli.model import Model
+
+__all__ = [
+    "Element",
+    "GraphInterface",
+    "check_asked",
+    "check_ops_registered",
+    "find_fetches",
+    "find_tensor",
+    "graph_inputs",
+    "graph_outputs",
+    "interface_of",
+]
+
+Element = Tensor | Operation
 
 _NO_RESULT = INPUT_OPS | ARG_OPS | {"Const"}
 
@@ -153,3 +170,62 @@ def find_tensor(graph: Graph, name: str, role: Literal["inputs", "outputs"]) -> 
         tensors = graph_inputs(graph) if role == "inputs" else graph_outputs(graph)
         names = abridged(tensor.name for tensor in tensors) or "none"
         raise NotFoundError(f"{error.message} The {role} of the graph: {names}.") from error
+
+
+class GraphInterface:
+    """The inputs and outputs of a graph, which are called as its tensors are.
+
+    Attributes:
+        graph: the graph.
+    """
+
+    def __init__(self, graph: Graph) -> None:
+        self.graph = graph
+
+    def input(self, name: str) -> Tensor:
+        """The tensor to feed.
+
+        Raises:
+            NotFoundError: there is none; the message has the names that there are.
+        """
+        return find_tensor(self.graph, name, "inputs")
+
+    def fetches(self, names: Sequence[str]) -> dict[str, Element]:
+        """The tensors and operations to compute, by what to call the results; without names, all outputs.
+
+        Raises:
+            NotFoundError: there is none of a name; the message has the names that there are.
+            WrongUse: there are no names, and no outputs.
+        """
+        return {one.name: one for one in find_fetches(self.graph, names)}
+
+    def defaults(self, elements: Iterable[Element], feeds: Collection[Tensor]) -> dict[Tensor, Any]:
+        """The values of inputs that are needed, are not fed, and have a value of their own."""
+        return {}
+
+
+def interface_of(model: Model, graph: Graph) -> GraphInterface:
+    """How callers of a model name what goes into a graph of it, and what comes out.
+
+    Raises:
+        NotFoundError, InvalidArgumentError: there is no such signature, or several and none was named.
+    """
+    if not model.is_saved_model:
+        return GraphInterface(graph)
+    from opkernel.cli.signature_interface import SignatureInterface  # plain graphs have none
+    from opkernel.cli.signature_ports import choose_signature
+
+    name = choose_signature(model.meta_graph, model.signature_name)
+    if name is None:
+        return GraphInterface(graph)
+    return SignatureInterface(graph, name, model.meta_graph.signature_def[name], str(model))
+
+
+def check_asked(model: Model, interface: GraphInterface, fetches: Sequence[str]) -> None:
+    """Raise WrongUse where nothing is asked for, and the SavedModel has no signatures."""
+    if model.is_saved_model and not fetches and type(interface) is GraphInterface:
+        raise WrongUse(
+            f"{model} has no signatures. Its functions run from Python:\n"
+            f"    model = opkernel.load({str(model)!r})\n"
+            f"and tensors of its graph with --fetch NAME; opkernel show {model} --name '*' lists its nodes"
+        )

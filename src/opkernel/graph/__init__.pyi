@@ -30,6 +30,7 @@ from opkernel.graph.edit.simplify_graph import remove_identity_nodes as remove_i
 from opkernel.graph.edit.simplify_graph import (
     remove_list_array_converter as remove_list_array_converter,
 )
+from opkernel.graph.freezing.freeze_function import freeze_function as freeze_function
 from opkernel.graph.freezing.freeze_graph import freeze_graph as freeze_graph
 from opkernel.graph.functions.function_body import FunctionBody as FunctionBody
 from opkernel.graph.functions.function_body import instantiate_function as instantiate_function

@@ -18,6 +18,7 @@ from opkernel.errors import (
     DataLossError,
     InvalidArgumentError,
     NotFoundError,
+    OpError,
     ResourceExhaustedError,
 )
 
@@ -78,6 +79,8 @@ class UnpackedArchive:
         try:
             for name, file in _files(self.path):
                 self._write(name, file)
+        except OpError:
+            raise
         except (tarfile.TarError, zipfile.BadZipFile, EOFError, OSError, RuntimeError) as error:
             # RuntimeError: a password; OSError and EOFError: what gzip finds
             raise DataLossError(f"{self.path} is damaged or no archive: {error}") from error
@@ -106,7 +109,7 @@ def _files(path: str) -> Iterator[tuple[str, IO[bytes]]]:
                     with archive.open(info) as file:
                         yield info.filename, file
         return
-    with tarfile.open(path) as tar:
+    with _tar(path) as tar:
         for member in tar:
             if member.isdir():
                 continue
@@ -117,6 +120,21 @@ def _files(path: str) -> Iterator[tuple[str, IO[bytes]]]:
                 )
             with taken:
                 yield member.name, taken
+
+
+def _tar(path: str) -> tarfile.TarFile:
+    """A tar archive.
+
+    Raises:
+        InvalidArgumentError: it is none, such as a single file that gzip made smaller.
+    """
+    try:
+        return tarfile.open(path)
+    except tarfile.ReadError as error:
+        raise InvalidArgumentError(
+            f"{path} is no archive of a SavedModel (.tar.gz, .tar or .zip); if it is a single file, "
+            f"unpack it with gunzip first"
+        ) from error
 
 
 def _checked(path: str, name: str) -> list[str]:

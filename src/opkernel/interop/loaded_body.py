@@ -49,6 +49,10 @@ class LoadedBody(FuncGraph):
         """The function as it was saved, under a name that no other loaded model has."""
         return self._renamed(self.function_library.get_function(self.name))
 
+    def empty(self) -> FuncGraph:
+        """An empty body that may call the same functions."""
+        return FuncGraph(function_library=self.function_library)
+
     @property
     def is_stateful(self) -> bool:
         """Whether any operation of the body is, but for the arguments."""

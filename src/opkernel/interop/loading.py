@@ -21,7 +21,14 @@ from opkernel.proto import DecodeError, MetaGraphDef
 if TYPE_CHECKING:
     from opkernel.interop.loaded_model import LoadedModel
 
-__all__ = ["load", "load_as_session", "saved_model_files"]
+__all__ = [
+    "as_session",
+    "files_of_checkpoint",
+    "load",
+    "load_as_session",
+    "load_meta_graph",
+    "saved_model_files",
+]
 
 Tags = Iterable[str] | str | None
 
@@ -61,7 +68,7 @@ def load(
             from opkernel.interop.loaded_model import LoadedModel  # which SessionModels do without
 
             return LoadedModel(files, meta_graph, permissions or NO_PERMISSIONS)
-    return _as_session(path, files, tags, permissions)
+    return as_session(path, files, tags, permissions)
 
 
 def load_as_session(
@@ -71,8 +78,7 @@ def load_as_session(
 
     Args and errors are those of `load`.
     """
-    files = _opened(path)
-    return _as_session(path, files, tags, permissions)
+    return as_session(path, _opened(path), tags, permissions)
 
 
 def saved_model_files(path: str | os.PathLike[str]) -> SavedModelFiles | None:
@@ -117,43 +123,61 @@ def _chosen(files: SavedModelFiles, tags: Tags) -> MetaGraphDef:
     return meta_graph
 
 
-def _as_session(
+def as_session(
     path: str | os.PathLike[str],
     files: SavedModelFiles | None,
     tags: Tags,
     permissions: Permissions | None,
+    checkpoint: str | None = None,
 ) -> SessionModel:
+    """As `load_as_session`, of files that were opened.
+
+    Args:
+        path: the path.
+        files: what `saved_model_files` gave for it.
+        tags: as for `load`.
+        permissions: as for `load`.
+        checkpoint: the prefix of the checkpoint to restore, in place of the model's own.
+    """
     permissions = permissions or NO_PERMISSIONS
+    if checkpoint is not None:
+        checkpoint = os.path.abspath(checkpoint)
+        permissions = permissions.reading(*files_of_checkpoint(checkpoint))
     if files is None:
-        return _of_meta_graph_file(os.fspath(path), permissions)
-    files.check_fingerprint()
+        return _of_meta_graph_file(os.fspath(path), permissions, checkpoint)
+    if checkpoint is None:
+        files.check_fingerprint()
     meta_graph = _chosen(files, tags)
     return SessionModel(
         files.directory,
         meta_graph,
-        checkpoint=files.variables_prefix,
+        checkpoint=checkpoint or files.variables_prefix,
         assets=files.assets(meta_graph),
         permissions=permissions.reading(*files.readable),
         owner=files,
     )
 
 
-def _of_meta_graph_file(path: str, permissions: Permissions) -> SessionModel:
+def _of_meta_graph_file(
+    path: str, permissions: Permissions, checkpoint: str | None
+) -> SessionModel:
     """The model of a MetaGraph file; its checkpoint lies beside it under the same name."""
     prefix = os.path.abspath(path.removesuffix(".meta"))
-    files = [f"{prefix}.index", prefix, *_data_files(prefix)]
-    return SessionModel(
-        path,
-        _meta_graph(path),
-        checkpoint=prefix
-        if checkpoint_exists(prefix) and prefix != os.path.abspath(path)
-        else None,
-        permissions=permissions.reading(*files),
-    )
+    if checkpoint is None and prefix != os.path.abspath(path) and checkpoint_exists(prefix):
+        checkpoint = prefix
+        permissions = permissions.reading(*files_of_checkpoint(prefix))
+    return SessionModel(path, load_meta_graph(path), checkpoint=checkpoint, permissions=permissions)
+
+
+def files_of_checkpoint(prefix: str) -> list[str]:
+    """The files that a checkpoint may have."""
+    return [f"{prefix}.index", prefix, *_data_files(prefix)]
 
 
 def _data_files(prefix: str) -> list[str]:
     directory, start = os.path.split(prefix)
+    if not os.path.isdir(directory):
+        return []
     return [
         os.path.join(directory, name)
         for name in os.listdir(directory)
@@ -161,7 +185,13 @@ def _data_files(prefix: str) -> list[str]:
     ]
 
 
-def _meta_graph(path: str) -> MetaGraphDef:
+def load_meta_graph(path: str) -> MetaGraphDef:
+    """The message in a MetaGraph file.
+
+    Raises:
+        InvalidArgumentError: its text is wrong.
+        DataLossError: it is damaged.
+    """
     data = read_file(path)
     if file_kind(path) is FileKind.META_GRAPH_TEXT:
         return parse_text(path, data, MetaGraphDef)

@@ -10,7 +10,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from opkernel.errors import InvalidArgumentError, UnimplementedError
+from opkernel.graph import ConcreteFunction
 from opkernel.graph.tracing.function_tracing import Function
+from opkernel.interop.counted_loops import counted_loops
 from opkernel.interop.loaded_resource import LoadedConstant
 from opkernel.interop.saved_functions import (
     NamedFunction,
@@ -23,10 +25,14 @@ from opkernel.proto import FunctionDef, SavedModel, SavedObject, SavedObjectGrap
 from opkernel.training import Module, Variable
 from opkernel.training.checkpoint import write_variables
 from opkernel.training.tracked_objects import TrackedObjects
+from opkernel.types import DataType
 
 __all__ = ["write_module"]
 
 _SIGNATURES = "signatures"
+_HANDLES = (DataType.DT_RESOURCE, DataType.DT_VARIANT)
+_LISTS = ("variables", "trainable_variables")
+"""What a loaded model lists, as those of Keras do."""
 _TENSORFLOW_VERSION = "2.21.0"  # whose format it is; TensorFlow's loader compares it with others
 _SERVING_DEFAULT = "serving_default"
 
@@ -53,10 +59,14 @@ def write_module(module: Module, directory: str, signatures: Mapping[str, Any] |
 def _named_signatures(module: Module, given: Any) -> dict[str, Any]:
     """The signatures by name; without any, that of the only function with an input signature."""
     if isinstance(given, Mapping):
+        wrong = [name for name in given if not isinstance(name, str) or not name]
+        if wrong:
+            raise InvalidArgumentError(f"Signatures have names of text, and not {wrong[0]!r}")
         return dict(given)
     if given is not None:
         return {_SERVING_DEFAULT: given}
-    found = [f for f in functions_of(module).values() if f.input_signature is not None]
+    functions = [one for one in functions_of(module).values() if isinstance(one, Function)]
+    found = [one for one in functions if one.input_signature is not None]
     return {_SERVING_DEFAULT: found[0]} if len(found) == 1 else {}
 
 
@@ -69,6 +79,10 @@ class _ModuleWriter:
 
     def __init__(self, module: Module) -> None:
         self.tracked = TrackedObjects(module)
+        held = {name for name, _ in self.tracked.children[0]}
+        for name in _LISTS:
+            if name not in held:
+                self.tracked.attach(name, [*getattr(module, name)])
         self._graph = SavedObjectGraph()
         self._functions: dict[str, NamedFunction] = {}
         self._saved: dict[int, NamedFunction] = {}
@@ -80,14 +94,22 @@ class _ModuleWriter:
                 self._graph.nodes[number].children.add(node_id=child, local_name=name)
 
     def add_functions(self) -> None:
-        """Add the functions of all modules, as far as they were traced or have an input signature."""
-        for number, one in enumerate([*self.tracked.objects]):
-            for name, function in functions_of(one).items() if isinstance(one, Module) else ():
+        """Add the functions of all objects, as far as they were traced or have an input signature."""
+        for number, one in enumerate(self.tracked.objects):
+            for name, function in functions_of(one).items():
                 node = self._add_function(function)
                 self._graph.nodes[number].children.add(node_id=node, local_name=name)
 
     def add_signatures(self, signatures: Mapping[str, Any]) -> None:
-        """Add the signatures, below the root under the name `signatures`."""
+        """Add the signatures, below the root under the name `signatures`.
+
+        Raises:
+            InvalidArgumentError: the module has another attribute of that name, or a function does not suit.
+        """
+        if any(child.local_name == _SIGNATURES for child in self._graph.nodes[0].children):
+            raise InvalidArgumentError(
+                f"The attribute {_SIGNATURES!r} of the module has the name under which signatures are saved: rename it"
+            )
         number, node = self._new_node()
         node.user_object.identifier = "signature_map"
         node.user_object.version.producer = node.user_object.version.min_consumer = 1
@@ -95,12 +117,7 @@ class _ModuleWriter:
         for name, given in signatures.items():
             function = self._named(exported_signature(name, given))
             self._signatures[name] = function
-            child, bare = self._new_node()
-            definition = bare.bare_concrete_function
-            definition.concrete_function_name = function.name
-            keywords = [tensor.op.name for tensor in function.arguments]
-            definition.argument_keywords.extend(keywords)
-            definition.allowed_positional_arguments = len(keywords) if len(keywords) == 1 else 0
+            child = self._add_bare_function(function, int(len(function.arguments) == 1))
             self._graph.nodes[number].children.add(node_id=child, local_name=name)
 
     def finish(self) -> SavedModel:
@@ -114,7 +131,8 @@ class _ModuleWriter:
         graph = ServingGraph(meta_graph, variables, constants, [*self._library().values()])
         for name, function in self._signatures.items():
             graph.add_signature(name, function)
-        graph.finish(variables)
+        objects = self.tracked.to_proto().SerializeToString(deterministic=True)
+        graph.finish(variables, objects)
         meta_graph.object_graph_def.CopyFrom(self._graph)
         return model
 
@@ -142,13 +160,24 @@ class _ModuleWriter:
         node = self._graph.nodes.add()
         return len(self._graph.nodes) - 1, node
 
-    def _add_function(self, function: Function[..., Any]) -> int:
+    def _add_function(self, function: Function[..., Any] | ConcreteFunction) -> int:
+        if isinstance(function, ConcreteFunction):
+            named = self._named(function)
+            return self._add_bare_function(named, len(named.arguments))
         if function.input_signature is not None:
             function.get_concrete_function()
         names = [self._named(concrete).name for concrete in function.concrete_functions]
         number, node = self._new_node()
         node.function.concrete_functions.extend(names)
         node.function.function_spec.CopyFrom(function_spec(function.python_function))
+        return number
+
+    def _add_bare_function(self, function: NamedFunction, positional: int) -> int:
+        number, node = self._new_node()
+        definition = node.bare_concrete_function
+        definition.concrete_function_name = function.name
+        definition.argument_keywords.extend([tensor.op.name for tensor in function.arguments])
+        definition.allowed_positional_arguments = positional
         return number
 
     def _named(self, concrete: Any) -> NamedFunction:
@@ -188,4 +217,15 @@ class _ModuleWriter:
         for name, function in self._functions.items():
             found |= dict(function.concrete.graph.function_library)
             found[name] = function.function_def
-        return found
+        for function_def in found.values():
+            _check_saves_resources(function_def)
+        return counted_loops(found)
+
+
+def _check_saves_resources(function: FunctionDef) -> None:
+    for node in function.node_def:
+        if node.op == "Const" and node.attr["dtype"].type in _HANDLES:
+            raise UnimplementedError(
+                f"Function {function.signature.name!r} uses a table, or another resource, that was made outside of it "
+                f"({node.name!r}): of what a module holds, variables alone can be saved"
+            )

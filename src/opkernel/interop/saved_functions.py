@@ -22,6 +22,7 @@ from opkernel.training import Module
 
 __all__ = ["NamedFunction", "exported_signature", "functions_of", "function_spec"]
 
+_KINDS = (Function, ConcreteFunction)
 _numbers = itertools.count(1)
 
 
@@ -89,19 +90,29 @@ class NamedFunction:
             ) from error
 
 
-def functions_of(module: Module) -> dict[str, Function[..., Any]]:
-    """The functions of a module that are traced: its methods, and those among its attributes."""
-    names = sorted({*dir(type(module)), *vars(module)})
-    found = {}
-    for name in names:
-        own = vars(module).get(name, inspect.getattr_static(module, name, None))
-        if isinstance(own, Function):
-            found[name] = getattr(module, name)
-    return found
+def functions_of(one: Any) -> dict[str, Function[..., Any] | ConcreteFunction]:
+    """The functions that an object holds, by name: a module's methods and attributes, items of lists and dicts."""
+    if isinstance(one, list | tuple):
+        held: dict[str, Any] = {str(index): value for index, value in enumerate(one)}
+    elif isinstance(one, Mapping):
+        held = {key: value for key, value in one.items() if isinstance(key, str)}
+    elif isinstance(one, Module):
+        names = sorted({*dir(type(one)), *vars(one)})
+        static = {name: inspect.getattr_static(one, name, None) for name in names}
+        held = {
+            name: getattr(one, name) for name, value in static.items() if isinstance(value, _KINDS)
+        }
+    else:
+        return {}
+    return {name: value for name, value in held.items() if isinstance(value, _KINDS)}
 
 
 def function_spec(python_function: Any) -> FunctionSpec:
-    """The Python signature of a function, without `self`."""
+    """The Python signature of a function, without `self`.
+
+    Raises:
+        InvalidArgumentError: a default cannot be written.
+    """
     parameters = inspect.signature(python_function).parameters.values()
     kind = inspect.Parameter
     by_kind: dict[Any, list[inspect.Parameter]] = {}
@@ -126,7 +137,12 @@ def function_spec(python_function: Any) -> FunctionSpec:
     pairs = spec.fullargspec.named_tuple_value
     pairs.name = "FullArgSpec"
     for name, value in fields.items():
-        pairs.values.add(key=name, value=encoded(value))
+        try:
+            pairs.values.add(key=name, value=encoded(value))
+        except TypeError as error:
+            raise InvalidArgumentError(
+                f"{python_function.__name__}{inspect.signature(python_function)} cannot be saved: {error}"
+            ) from error
     spec.input_signature.CopyFrom(encoded(None))
     return spec
 
@@ -139,17 +155,12 @@ def exported_signature(name: str, given: Any) -> ConcreteFunction:
         given: A traced function, or one with an input signature.
 
     Raises:
-        InvalidArgumentError: the function has no signature, arguments that are not tensors, or results without
-            names.
+        InvalidArgumentError: the function has no signature, or takes or gives what a signature cannot.
     """
     concrete = _concrete(name, given)
     graph = concrete.graph
     args, kwargs = graph.structured_input_signature
     specs = [spec for spec in flatten((args, kwargs)) if isinstance(spec, TensorSpec)]
-    if len(specs) != len([*args, *kwargs]):
-        raise InvalidArgumentError(
-            f"Signature {name!r} takes tensors alone, and the function takes {(args, kwargs)}"
-        )
     names = [spec.name or f"input_{i}" for i, spec in enumerate(specs)]
 
     def signature_wrapper(**inputs: Any) -> dict[str, Any]:

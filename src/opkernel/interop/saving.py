@@ -48,7 +48,7 @@ def save(
 
     Raises:
         InvalidArgumentError: a function or a signature cannot be saved.
-        AlreadyExistsError: the directory holds something else.
+        AlreadyExistsError: the directory holds something else, or something beside a SavedModel.
         NotFoundError, PermissionDeniedError, UnavailableError: the directory cannot be written.
         UnimplementedError: signatures for a loaded model, or a Module with parts of one.
     """

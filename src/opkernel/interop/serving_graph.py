@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from opkernel import raw_ops
+from opkernel.checkpoint.object_graph import OBJECT_GRAPH_KEY
 from opkernel.graph import Graph, Tensor, constant, placeholder
 from opkernel.interop.saved_functions import NamedFunction
 from opkernel.proto import AttrValue, MetaGraphDef, NameAttrList, SignatureDef, TensorInfo
@@ -72,11 +73,16 @@ class ServingGraph:
             definition.outputs[key].CopyFrom(_info(tensor))
         self._meta_graph.signature_def[name].CopyFrom(definition)
 
-    def finish(self, variables: Mapping[str, Variable]) -> None:
-        """Add the Saver and the initialisation, and write the graph into the MetaGraph."""
+    def finish(self, variables: Mapping[str, Variable], object_graph: bytes) -> None:
+        """Add the Saver and the initialisation, and write the graph into the MetaGraph.
+
+        Args:
+            variables: The variables by their keys in the checkpoint.
+            object_graph: What the checkpoint says of the objects; the Saver writes it, too.
+        """
         with self._graph.as_default():
             initialise = self._graph.create_op("NoOp", name="NoOp")
-            self._add_saver(variables)
+            self._add_saver(variables, object_graph)
         meta_graph = self._meta_graph
         meta_graph.graph_def.CopyFrom(self._graph.as_graph_def())
         meta_graph.collection_def["saved_model_main_op"].node_list.value.append(initialise.name)
@@ -112,34 +118,36 @@ class ServingGraph:
             tensor.set_shape(inside.shape)
         return [*op.outputs]
 
-    def _add_saver(self, variables: Mapping[str, Variable]) -> None:
+    def _add_saver(self, variables: Mapping[str, Variable], object_graph: bytes) -> None:
         filename = placeholder(DataType.DT_STRING, [], name="saver_filename")
         saver = self._meta_graph.saver_def
         saver.filename_tensor_name = filename.name
         saver.version = saver.V2
         names, handles = [*variables], [self._tensors[v] for v in variables.values()]
         types = [variable.dtype for variable in variables.values()]
-        saved: list[Any] = []
+        reads = [
+            raw_ops.ReadVariableOp(resource=handle, dtype=dtype)
+            for handle, dtype in zip(handles, types, strict=True)
+        ]
+        saved = raw_ops.SaveV2(
+            prefix=filename,
+            tensor_names=[*names, OBJECT_GRAPH_KEY],
+            shape_and_slices=[""] * (len(names) + 1),
+            tensors=[*reads, constant(object_graph, DataType.DT_STRING)],
+        )
         restored: list[Any] = []
         if names:
-            reads = [
-                raw_ops.ReadVariableOp(resource=handle, dtype=dtype)
-                for handle, dtype in zip(handles, types, strict=True)
-            ]
-            slices = [""] * len(names)
-            saved = [
-                raw_ops.SaveV2(
-                    prefix=filename, tensor_names=names, shape_and_slices=slices, tensors=reads
-                )
-            ]
             values = raw_ops.RestoreV2(
-                prefix=filename, tensor_names=names, shape_and_slices=slices, dtypes=types
+                prefix=filename,
+                tensor_names=names,
+                shape_and_slices=[""] * len(names),
+                dtypes=types,
             )
             restored = [
                 raw_ops.AssignVariableOp(resource=handle, value=value)
                 for handle, value in zip(handles, values, strict=True)
             ]
-        with self._graph.control_dependencies(saved):
+        with self._graph.control_dependencies([saved]):
             saver.save_tensor_name = raw_ops.Identity(input=filename, name="saver_saved").name
         with self._graph.control_dependencies(restored):
             saver.restore_op_name = self._graph.create_op("NoOp", name="saver_restored").name

@@ -25,7 +25,7 @@ from opkernel.opdef import UnregisteredOpError
 from opkernel.proto import MetaGraphDef
 from opkernel.runtime import Session
 
-__all__ = ["SessionModel"]
+__all__ = ["SessionModel", "graph_of"]
 
 _INIT_OP_SIGNATURE = "__saved_model_init_op"
 _NO_SIGNATURES = (_INIT_OP_SIGNATURE, "__saved_model_train_op")
@@ -48,6 +48,7 @@ class SessionModel:
         signatures: The computations with named inputs and outputs.
         permissions: What the graph may do: to read its own variables and assets, and what the caller
             allowed.
+        session_options: What else its session gets, such as `providers`; for the first use of it.
     """
 
     def __init__(
@@ -65,7 +66,7 @@ class SessionModel:
         self.tags = sorted(meta_graph.meta_info_def.tags)
         self.assets = dict(assets or {})
         self.permissions = permissions
-        self.graph = _graph_of(meta_graph)
+        self.graph = graph_of(meta_graph)
         self.signatures = SignatureMap(
             {
                 name: session_signature(name, definition, self)
@@ -73,6 +74,7 @@ class SessionModel:
                 if name not in _NO_SIGNATURES
             }
         )
+        self.session_options: dict[str, Any] = {}
         self._checkpoint = checkpoint
         self._owner = owner  # of the files, which go with it
         self._session: Session | None = None
@@ -129,7 +131,7 @@ class SessionModel:
 
     def _initialized(self) -> Session:
         """A session with the values of the checkpoint, after the initialisation."""
-        session = Session(self.graph, permissions=self.permissions)
+        session = Session(self.graph, permissions=self.permissions, **self.session_options)
         try:
             if self._checkpoint is not None:
                 self._restore(session, self._checkpoint)
@@ -182,7 +184,12 @@ class SessionModel:
             ) from error
 
 
-def _graph_of(meta_graph: MetaGraphDef) -> Graph:
+def graph_of(meta_graph: MetaGraphDef) -> Graph:
+    """The graph of a MetaGraph, with ops that are not registered and names that TensorFlow keeps for itself.
+
+    Raises:
+        InvalidArgumentError: the graph breaks a rule.
+    """
     graph = Graph()
     options = ImportOptions(
         allow_unregistered=True, allow_internal_names=True, fill_empty_attrs=True

@@ -5,6 +5,7 @@ from opkernel.types import DataType
 __all__ = [
     "ALL",
     "COMPLEX",
+    "COMPLEX_OF",
     "FLOAT8",
     "FLOATS",
     "INDEX",
@@ -15,6 +16,7 @@ __all__ = [
     "POD_OR_STRING",
     "QUANTIZED",
     "REAL_NUMBERS",
+    "REAL_OF",
     "WIDE_INDEX",
 ]
 
@@ -25,6 +27,15 @@ NARROW_FLOATS = (DataType.DT_BFLOAT16, DataType.DT_HALF)
 """The types that many kernels compute in float."""
 
 COMPLEX = (DataType.DT_COMPLEX64, DataType.DT_COMPLEX128)
+
+REAL_OF = {
+    DataType.DT_COMPLEX64: DataType.DT_FLOAT,
+    DataType.DT_COMPLEX128: DataType.DT_DOUBLE,
+}
+"""The types of the parts of complex numbers."""
+
+COMPLEX_OF = {real: whole for whole, real in REAL_OF.items()}
+"""The types of the complex numbers of such parts."""
 
 INTEGERS = (
     DataType.DT_INT8,

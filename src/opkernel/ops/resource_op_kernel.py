@@ -3,7 +3,9 @@
 Source: TensorFlow core/framework/resource_op_kernel.h, GetResourceFromContext in op_kernel.h.
 """
 
+import sys
 import threading
+from collections.abc import Callable
 from contextlib import suppress
 from typing import Any, ClassVar, TypeVar
 
@@ -87,7 +89,9 @@ class ResourceOpKernel(OpKernel):
         else:
             self._handle = TensorRef(string_tensor(info.container, info.name))
 
-    def __del__(self) -> None:
+    def __del__(self, _is_ending: Callable[[], bool] = sys.is_finalizing) -> None:
+        if _is_ending():
+            return  # modules have lost their names
         if getattr(self, "_handle", None) is None or not self.info.resource_is_private_to_kernel:
             return  # it has none, or the constructor failed
         with suppress(NotFoundError):  # the container was emptied

@@ -6,7 +6,6 @@ Source: TensorFlow python/checkpoint/checkpoint.py.
 from __future__ import annotations
 
 import os
-from collections import deque
 from typing import Any
 
 import numpy as np
@@ -17,12 +16,14 @@ from opkernel.checkpoint import (
     load_checkpoint,
     update_checkpoint_state,
 )
+from opkernel.checkpoint.atomic_files import file_error
 from opkernel.checkpoint.object_graph import OBJECT_GRAPH_KEY
 from opkernel.errors import InvalidArgumentError
+from opkernel.training.matched_objects import matched_variables
 from opkernel.training.module import Module, children_of
 from opkernel.training.tracked_objects import TrackedObjects
 from opkernel.training.variable import Variable
-from opkernel.types import DataType
+from opkernel.types import DataType, PartialTensorShape
 
 __all__ = ["Checkpoint", "write_variables"]
 
@@ -35,93 +36,115 @@ class Checkpoint(Module):
         checkpoint.restore(path)
 
     Args:
+        root: An object whose parts are saved under their own names.
         objects: Variables, modules, optimisers, lists and dicts of them, by the names to save them under.
+
+    Attributes:
+        save_counter: How often `save` was called; from the first `save` or `restore` on.
+
+    Raises:
+        InvalidArgumentError: one of them has nothing that could be saved.
     """
 
-    def __init__(self, **objects: Any) -> None:
+    def __init__(self, root: Any = None, **objects: Any) -> None:
+        self._root = root
         for name, one in sorted(objects.items()):
             setattr(self, name, one)
+        tracked = dict(children_of(self))
+        for name, one in objects.items():
+            if name not in tracked:
+                raise InvalidArgumentError(
+                    f"{name!r} cannot be saved: {type(one).__name__} is no variable, module, optimiser, list or dict"
+                )
+
+    def _tracked_children(self) -> dict[str, Any]:
+        own = {name: value for name, value in vars(self).items() if name != "_root"}
+        if self._root is None:
+            return own
+        return {**dict(children_of(self._root)), "root": self._root, **own}
 
     def write(self, prefix: str | os.PathLike[str]) -> str:
-        """Write the values; a checkpoint of this prefix is replaced, whole.
+        """Write the values; a checkpoint of this prefix is replaced, whole. Its directory is made if it is missing.
 
         Returns:
             The prefix.
 
         Raises:
+            InvalidArgumentError: an object cannot be saved.
             NotFoundError, PermissionDeniedError: the files cannot be written.
         """
-        write_variables(prefix, TrackedObjects(self))
-        return os.fspath(prefix)
+        tracked, path = TrackedObjects(self, self._root), os.fspath(prefix)
+        try:
+            os.makedirs(os.path.dirname(path) or ".", exist_ok=True)
+        except OSError as error:
+            raise file_error(path, error) from error
+        write_variables(path, tracked)
+        return path
 
     def save(self, prefix: str | os.PathLike[str]) -> str:
         """Write the values under `prefix-NUMBER`, and name it in the directory's file `checkpoint`.
 
         Returns:
             The prefix with its number, which is counted up at each save.
+
+        Raises:
+            InvalidArgumentError: an object cannot be saved.
+            NotFoundError, PermissionDeniedError: the files cannot be written.
         """
-        if not hasattr(self, "save_counter"):
-            self.save_counter = Variable(np.int64(0), trainable=False, name="save_counter")
+        self._count_saves()
         self.save_counter.assign_add(np.int64(1))
-        path = self.write(f"{os.fspath(prefix)}-{int(self.save_counter)}")
-        directory = os.path.dirname(path) or "."
-        update_checkpoint_state(directory, path)
+        try:
+            path = self.write(f"{os.fspath(prefix)}-{int(self.save_counter)}")
+        except BaseException:
+            self.save_counter.assign_sub(np.int64(1))
+            raise
+        update_checkpoint_state(os.path.dirname(path) or ".", path)
         return path
 
-    def restore(self, path: str | os.PathLike[str]) -> None:
+    def restore(self, path: str | os.PathLike[str]) -> list[str]:
         """Give the variables the values that a checkpoint has for objects of the same names.
 
-        Objects that the checkpoint lacks stay as they are, and so does everything on an error.
+        Objects that the checkpoint lacks stay as they are, and so does everything on an error. An optimiser that
+        has not taken a step yet gets its slots, if its variables are restored, too.
 
         Args:
             path: The prefix, or a directory with a `checkpoint` file.
+
+        Returns:
+            The paths of the variables that the checkpoint has no values for.
 
         Raises:
             NotFoundError: there is no checkpoint, or it is one of TF1.
             InvalidArgumentError: a value has another type or shape than its variable, or the checkpoint has no
                 value for any of them.
+            FailedPreconditionError: an optimiser has no slots, and its variables are not restored.
             DataLossError: the checkpoint is damaged.
         """
         with load_checkpoint(path) as reader:
             graph = ObjectGraph.of(reader)
-            found = _matched(self, graph)
-            values = [(variable, reader.get(key)) for variable, key in found]
-        if not values and TrackedObjects(self).variables():
+            self._count_saves()
+            found = matched_variables(self, self._root, graph)
+            values = [(variable, reader.get(key)) for variable, key in found.items()]
+        missing = [name for name, one in self.named_variables.items() if one not in found]
+        if not values and missing != ["save_counter"]:
             raise InvalidArgumentError(f"{path} has values for none of the objects")
         for variable, value in values:
             _check(variable, value)
         for variable, value in values:
             variable.assign(value)
+        return [name for name in missing if name != "save_counter"]
 
-
-def _matched(root: Any, graph: ObjectGraph) -> list[tuple[Variable, str]]:
-    """The variables under a root with their keys; the same names lead to both."""
-    found: list[tuple[Variable, str]] = []
-    seen = {id(root)}
-    queue = deque([(root, 0)])
-    while queue:
-        one, number = queue.popleft()
-        if isinstance(one, Variable):
-            key = graph.key_of(number)
-            if key is not None:
-                found.append((one, key))
-            continue
-        for name, child in children_of(one):
-            match = graph.child(number, name)
-            if match is not None and id(child) not in seen:
-                seen.add(id(child))
-                queue.append((child, match))
-    return found
+    def _count_saves(self) -> None:
+        if not hasattr(self, "save_counter"):
+            self.save_counter = Variable(np.int64(0), trainable=False, name="save_counter")
 
 
 def _check(variable: Variable, value: Any) -> None:
-    fits = value.dtype == variable.dtype.numpy_dtype and variable.shape.is_compatible_with(
-        type(variable.shape)(value.shape)
-    )
-    if not fits:
+    shape = PartialTensorShape(value.shape)
+    if value.dtype != variable.dtype.numpy_dtype or not variable.shape.is_compatible_with(shape):
         raise InvalidArgumentError(
             f"Variable {variable.name!r} is {variable.dtype.tf_name}{variable.shape}, and the checkpoint has "
-            f"{value.dtype}{list(value.shape)}"
+            f"{value.dtype}{shape}"
         )
 
 

@@ -5,7 +5,7 @@ Source: TensorFlow python/module/module.py, python/trackable/autotrackable.py.
 
 from __future__ import annotations
 
-from collections import deque
+from collections import OrderedDict, deque
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -48,7 +48,7 @@ class Module:
 def named_variables(root: Any) -> dict[str, Variable]:
     """The variables that an object holds, by path; each once, under the shortest."""
     found: dict[str, Variable] = {}
-    seen = {id(root)}
+    seen = {id(root): root}  # kept, so that no other object gets its id
     queue = deque([("", root)])
     while queue:
         path, one = queue.popleft()
@@ -57,19 +57,20 @@ def named_variables(root: Any) -> dict[str, Variable]:
             continue
         for name, child in children_of(one):
             if id(child) not in seen:
-                seen.add(id(child))
+                seen[id(child)] = child
                 queue.append((f"{path}/{name}" if path else name, child))
     return found
 
 
-def children_of(one: Any) -> Iterator[tuple[str, Any]]:
+def children_of(one: Any) -> Iterator[tuple[Any, Any]]:
     """What an object holds that is tracked, with the names by which TensorFlow saves it."""
-    if isinstance(one, list | tuple):
-        pairs: Any = ((str(index), child) for index, child in enumerate(one))
+    if hasattr(one, "_tracked_children"):
+        pairs: Any = one._tracked_children().items()
+    elif isinstance(one, list | tuple):
+        fields = getattr(one, "_fields", ())
+        pairs = [*zip(fields, one, strict=False), *((str(i), child) for i, child in enumerate(one))]
     elif isinstance(one, Mapping):
-        pairs = ((str(key), child) for key, child in one.items())
-    elif hasattr(one, "_tracked_children"):
-        pairs = one._tracked_children().items()
+        pairs = one.items()
     else:
         pairs = vars(one).items() if isinstance(one, Module) else ()
     for name, child in pairs:
@@ -78,6 +79,12 @@ def children_of(one: Any) -> Iterator[tuple[str, Any]]:
 
 
 def _is_tracked(value: Any) -> bool:
+    """Whether a value is an object of its own; lists and dicts are, though they hold nothing."""
     if isinstance(value, Variable | Module) or hasattr(value, "_tracked_children"):
         return True
-    return isinstance(value, list | tuple | dict) and len(value) > 0
+    if isinstance(value, tuple):
+        return any(map(_is_tracked, value))
+    return type(value) in _CONTAINERS or (isinstance(value, list | dict) and len(value) > 0)
+
+
+_CONTAINERS = (list, dict, OrderedDict)

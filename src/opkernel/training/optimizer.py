@@ -6,20 +6,26 @@ Source: TensorFlow python/keras/optimizer_v2/optimizer_v2.py; Keras 3 keras/src/
 from __future__ import annotations
 
 import abc
-import weakref
-from collections.abc import Callable, Iterable, Sequence
+from collections import OrderedDict
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from opkernel import raw_ops
-from opkernel.errors import InvalidArgumentError
+from opkernel.errors import FailedPreconditionError, InvalidArgumentError
+from opkernel.gradients import IndexedSlices, IndexedSlicesValue
 from opkernel.graph import function
+from opkernel.graph.core.default_graph import innermost_default
+from opkernel.graph.tracing.tensor_spec import spec_of
+from opkernel.messages import shown
 from opkernel.training.variable import Variable
-from opkernel.training.variable_gradients import Slices, listed_variables, value_and_grad
-from opkernel.types import DataType
+from opkernel.training.variable_gradients import listed_variables, value_and_grad
+from opkernel.types import DataType, PartialTensorShape
 
 __all__ = ["Optimizer"]
+
+_MAX_STEPS = 16
 
 
 class Optimizer(abc.ABC):
@@ -34,15 +40,17 @@ class Optimizer(abc.ABC):
 
     Attributes:
         iterations: The number of steps taken.
+
+    Raises:
+        InvalidArgumentError: an argument is no number, or is out of its range.
     """
 
     def __init__(self, learning_rate: float) -> None:
-        self.iterations = Variable(np.int64(0), trainable=False, name="iterations")
-        self._learning_rate = Variable(
-            np.float32(learning_rate), trainable=False, name="learning_rate"
-        )
+        rate = checked_number("learning_rate", learning_rate)
+        self.iterations = Variable(np.int64(0), trainable=False, name="iteration")
+        self._learning_rate = Variable(np.float32(rate), trainable=False, name="learning_rate")
         self._slots: dict[Variable, dict[str, Variable]] = {}
-        self._steps: weakref.WeakKeyDictionary[Any, dict[Any, Any]] = weakref.WeakKeyDictionary()
+        self._steps: OrderedDict[Any, Any] = OrderedDict()
 
     @property
     def learning_rate(self) -> float:
@@ -51,7 +59,7 @@ class Optimizer(abc.ABC):
 
     @learning_rate.setter
     def learning_rate(self, value: float) -> None:
-        self._learning_rate.assign(np.float32(value))
+        self._learning_rate.assign(np.float32(checked_number("learning_rate", value)))
 
     # What a kind of optimiser says.
 
@@ -60,36 +68,53 @@ class Optimizer(abc.ABC):
         """The first values of the slots of a variable, by name."""
 
     @abc.abstractmethod
-    def _apply(self, variable: Variable, grad: Any) -> None:
+    def saved_slots(self) -> Sequence[Mapping[str, str]]:
+        """The names of slots, with those of the lists that Keras saves them in.
+
+        Keras lists slots of one mapping variable by variable, and then those of the next mapping.
+        """
+
+    @abc.abstractmethod
+    def _apply(self, step: Step, variable: Variable, grad: Any) -> None:
         """Change a variable and its slots by a gradient."""
 
-    def _apply_slices(self, variable: Variable, slices: Slices) -> None:
+    def _apply_slices(self, step: Step, variable: Variable, slices: IndexedSlicesValue) -> None:
         """The same, for the gradient of some rows."""
-        self._apply(variable, _dense(variable, slices))
+        self._apply(step, variable, _dense(variable, slices))
 
     # What users call.
 
-    def minimize(self, loss_fn: Callable[..., Any], variables: Any, *args: Any) -> Any:
+    def minimize(
+        self, loss_fn: Callable[..., Any], variables: Any, *args: Any, **kwargs: Any
+    ) -> Any:
         """Take one step that makes a loss smaller.
 
         Args:
-            loss_fn: Gives the loss, from `args`. It is traced: with `args` once for their types and shapes,
+            loss_fn: Gives the loss, from `args`. It is traced: with arguments once for their types and shapes,
                 without any at each call, since what it takes from around it may have changed.
             variables: The variables to change, or an object with `trainable_variables`.
             args: The arguments of `loss_fn`: a batch.
+            kwargs: The same by keyword.
 
         Returns:
             What `loss_fn` gives, before the step.
+
+        Raises:
+            InvalidArgumentError: there are no variables, or the loss depends on none of them.
+            TypeError: the loss is no tensor.
         """
         found = listed_variables(variables)
         self.build(found)
-        if not args:
+        if not args and not kwargs:
             return self._step_of(loss_fn, found)()
-        known = self._steps.setdefault(loss_fn, {})
-        step = known.get(tuple(found))
+        # A method is another Function at each look-up, of the same Python function.
+        key = getattr(loss_fn, "python_function", loss_fn), tuple(found)
+        step = self._steps.get(key)
         if step is None:
-            step = known[tuple(found)] = self._step_of(loss_fn, found)
-        return step(*args)
+            step = self._steps[key] = self._step_of(loss_fn, found)
+            if len(self._steps) > _MAX_STEPS:
+                self._steps.popitem(last=False)
+        return step(*args, **kwargs)
 
     def apply_gradients(self, grads_and_variables: Iterable[tuple[Any, Variable]]) -> None:
         """Take one step with gradients that were computed before.
@@ -98,28 +123,44 @@ class Optimizer(abc.ABC):
             grads_and_variables: Gradients, each with its variable; None for a variable that stays.
 
         Raises:
-            InvalidArgumentError: no variable has a gradient.
+            InvalidArgumentError: no variable has a gradient, or a gradient has another type or shape than its
+                variable. No variable is changed then.
         """
-        pairs = [(grad, variable) for grad, variable in grads_and_variables if grad is not None]
+        pairs = [_checked(*_pair(one)) for one in grads_and_variables]
+        pairs = [(grad, variable) for grad, variable in pairs if grad is not None]
         if not pairs:
             raise InvalidArgumentError(
                 "No variable has a gradient: the loss depends on none of them"
             )
         self.build([variable for _, variable in pairs])
+        step = Step(self.iterations, self._learning_rate)
         for grad, variable in pairs:
-            if isinstance(grad, Slices):
-                self._apply_slices(variable, grad)
+            if isinstance(grad, IndexedSlicesValue):
+                self._apply_slices(step, variable, grad)
             else:
-                self._apply(variable, grad)
+                self._apply(step, variable, grad)
         self.iterations.assign_add(np.int64(1))
 
     def build(self, variables: Iterable[Variable]) -> None:
-        """Make the slots of variables that have none yet; outside of functions."""
+        """Make the slots of variables that have none yet; outside of functions.
+
+        Variables of integers, strings and bools get none: no loss has a gradient with respect to them.
+
+        Raises:
+            FailedPreconditionError: a function is being traced.
+            InvalidArgumentError: a variable cannot be trained by this optimiser.
+        """
         for variable in variables:
-            if variable not in self._slots:
+            if variable not in self._slots and _has_gradients(variable.dtype):
+                values = self.slot_values(variable)
+                if values and innermost_default() is not None:
+                    raise FailedPreconditionError(
+                        f"{type(self).__name__} has no slots of {variable.name!r} yet, and a function cannot make "
+                        f"them: call optimizer.build(variables) before the function is traced"
+                    )
                 self._slots[variable] = {
-                    name: Variable(value, trainable=False, name=f"{variable.name}/{name}")
-                    for name, value in self.slot_values(variable).items()
+                    name: Variable(value, trainable=False, name=f"{variable.name}_{name}")
+                    for name, value in values.items()
                 }
 
     def slot(self, variable: Variable, name: str) -> Variable:
@@ -147,44 +188,140 @@ class Optimizer(abc.ABC):
         return [self.iterations, self._learning_rate, *slots]
 
     def _tracked_children(self) -> dict[str, Any]:
-        """Its state, by the names by which it is saved."""
-        slots = [dict(slots) for slots in self._slots.values()]
+        """Its state, by the names by which Keras 3 saves that of its optimisers."""
+        slots = [
+            self._slots[variable][name]
+            for group in self.saved_slots()
+            for variable in self._slots
+            for name in group
+        ]
+        names = {name: saved for group in self.saved_slots() for name, saved in group.items()}
         return {
-            "iterations": self.iterations,
+            "_variables": [self.iterations, self._learning_rate, *slots],
+            "_trainable_variables": [*self._slots],
+            "_trainable_variables_indices": {},
+            "_iterations": self.iterations,
             "_learning_rate": self._learning_rate,
-            "_slots": slots,
+            **{
+                saved: [slots[name] for slots in self._slots.values()]
+                for name, saved in names.items()
+            },
         }
+
+    def __getstate__(self) -> dict[str, Any]:
+        """What copies take over: not the traced steps."""
+        return {**self.__dict__, "_steps": OrderedDict()}
 
     def _step_of(self, loss_fn: Callable[..., Any], variables: Sequence[Variable]) -> Any:
         """The function of one step."""
         with_grads = value_and_grad(loss_fn, variables)
 
-        def step(*args: Any) -> Any:
-            value, grads = with_grads(*args)
+        def step(*args: Any, **kwargs: Any) -> Any:
+            value, grads = with_grads(*args, **kwargs)
             self.apply_gradients(zip(grads, variables, strict=True))
             return value
 
         return function(step, name="minimize")
 
-    def _rate(self, variable: Variable) -> Any:
-        """The learning rate, of the variable's type."""
-        return _cast(self._learning_rate.value, variable.dtype)
 
-    def _number(self, variable: Variable, value: float) -> Any:
-        """A number of the variable's type."""
-        return np.asarray(value, variable.dtype.numpy_dtype)
+class Step:
+    """The numbers of one step of an optimiser, each computed once for each type of variables."""
 
-    def _power(self, variable: Variable, base: float) -> Any:
-        """`base` to the number of this step."""
-        step = _cast(self.iterations.value, variable.dtype) + self._number(variable, 1)
-        return raw_ops.Pow(x=self._number(variable, base), y=step)
+    def __init__(self, iterations: Variable, learning_rate: Variable) -> None:
+        self._iterations, self._learning_rate = iterations, learning_rate
+        self._known: dict[tuple[DataType, float | None], Any] = {}
+
+    def rate(self, dtype: DataType) -> Any:
+        """The learning rate."""
+        key = dtype, None
+        if key not in self._known:
+            self._known[key] = _cast(self._learning_rate.value, dtype)
+        return self._known[key]
+
+    def power(self, dtype: DataType, base: float) -> Any:
+        """`base` to the number of this step, which is 1 for the first."""
+        key = dtype, base
+        if key not in self._known:
+            number = _cast(self._iterations.value, dtype) + scalar(dtype, 1)
+            self._known[key] = raw_ops.Pow(x=scalar(dtype, base), y=number)
+        return self._known[key]
+
+
+def scalar(dtype: DataType, value: float) -> Any:
+    """A number of a type."""
+    return np.asarray(value, dtype.numpy_dtype)
+
+
+def checked_number(name: str, value: Any, least: float = -np.inf, most: float = np.inf) -> float:
+    """An argument that is a number in a range.
+
+    Raises:
+        InvalidArgumentError: it is something else.
+    """
+    try:
+        number = float(value)
+    except (TypeError, ValueError):
+        raise InvalidArgumentError(f"{name} must be a number, not {shown(value)}") from None
+    if not least <= number <= most:
+        bound = (
+            f"at least {least:g}"
+            if most == np.inf
+            else f"at most {most:g}"
+            if least == -np.inf
+            else f"between {least:g} and {most:g}"
+        )
+        raise InvalidArgumentError(f"{name} must be {bound}, not {number:g}")
+    return number
+
+
+def _has_gradients(dtype: DataType) -> bool:
+    return dtype.is_floating or dtype.is_complex
+
+
+def _pair(one: Any) -> tuple[Any, Variable]:
+    if isinstance(one, tuple | list) and len(one) == 2 and isinstance(one[1], Variable):
+        return one[0], one[1]
+    raise InvalidArgumentError(
+        f"apply_gradients takes pairs of a gradient and its Variable, not {shown(one)}"
+    )
+
+
+def _checked(grad: Any, variable: Variable) -> tuple[Any, Variable]:
+    """A gradient that fits its variable.
+
+    Raises:
+        InvalidArgumentError: its type or shape is another.
+    """
+    if grad is None:
+        return None, variable
+    if isinstance(grad, IndexedSlices):
+        grad = IndexedSlicesValue(grad.values, grad.indices, grad.dense_shape)
+    if isinstance(grad, Variable):
+        grad = grad.value
+    is_sparse = isinstance(grad, IndexedSlicesValue)
+    if not is_sparse and spec_of(grad) is None:
+        grad = np.asarray(grad, variable.dtype.numpy_dtype)
+    spec: Any = spec_of(grad.values if is_sparse else grad)
+    shape, wanted = (
+        (_row(spec.shape), _row(variable.shape)) if is_sparse else (spec.shape, variable.shape)
+    )
+    if spec.dtype != variable.dtype or not shape.is_compatible_with(wanted):
+        raise InvalidArgumentError(
+            f"Variable {variable.name!r} is {variable.dtype.tf_name}{variable.shape}, and its gradient "
+            f"{'has rows of ' if is_sparse else ''}{spec.dtype.tf_name}{shape}"
+        )
+    return grad, variable
+
+
+def _row(shape: PartialTensorShape) -> PartialTensorShape:
+    return PartialTensorShape(None if shape.dims is None else shape.dims[1:])
 
 
 def _cast(value: Any, dtype: DataType) -> Any:
     return value if value.dtype == dtype else raw_ops.Cast(x=value, DstT=dtype)
 
 
-def _dense(variable: Variable, slices: Slices) -> Any:
+def _dense(variable: Variable, slices: IndexedSlicesValue) -> Any:
     """A gradient with all rows."""
     rows = raw_ops.Shape(input=variable.value)[0]
     return raw_ops.UnsortedSegmentSum(

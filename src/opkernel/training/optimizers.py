@@ -5,15 +5,16 @@ Source: TensorFlow core/kernels/training_ops.cc for the steps; Keras 3 keras/src
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from opkernel import raw_ops
 from opkernel.errors import InvalidArgumentError
-from opkernel.training.optimizer import Optimizer
+from opkernel.gradients import IndexedSlicesValue
+from opkernel.training.optimizer import Optimizer, Step, checked_number, scalar
 from opkernel.training.variable import Variable
-from opkernel.training.variable_gradients import Slices
 
 __all__ = ["SGD", "Adagrad", "Adam", "AdamW", "Ftrl", "Optimizer", "RMSprop"]
 
@@ -37,17 +38,20 @@ class SGD(Optimizer):
     def __init__(
         self, learning_rate: float = 0.01, momentum: float = 0.0, nesterov: bool = False
     ) -> None:
-        if not 0 <= momentum <= 1:
-            raise InvalidArgumentError(f"momentum must be between 0 and 1, not {momentum}")
         super().__init__(learning_rate)
-        self.momentum, self.nesterov = momentum, nesterov
+        self.momentum = checked_number("momentum", momentum, 0, 1)
+        self.nesterov = nesterov
 
     def slot_values(self, variable: Variable) -> dict[str, Any]:
         """`momentum`: zeros."""
         return {"momentum": _filled(variable)} if self.momentum else {}
 
-    def _apply(self, variable: Variable, grad: Any) -> None:
-        rate = self._rate(variable)
+    def saved_slots(self) -> Sequence[Mapping[str, str]]:
+        """The names of the slots, with those of Keras's lists."""
+        return [{"momentum": "momentums"}] if self.momentum else []
+
+    def _apply(self, step: Step, variable: Variable, grad: Any) -> None:
+        rate = step.rate(variable.dtype)
         if not self.momentum:
             raw_ops.ResourceApplyGradientDescent(var=variable.handle, alpha=rate, delta=grad)
             return
@@ -56,31 +60,36 @@ class SGD(Optimizer):
             accum=self.slot(variable, "momentum").handle,
             lr=rate,
             grad=grad,
-            momentum=self._number(variable, self.momentum),
+            momentum=scalar(variable.dtype, self.momentum),
             use_nesterov=self.nesterov,
         )
 
-    def _apply_slices(self, variable: Variable, slices: Slices) -> None:
+    def _apply_slices(self, step: Step, variable: Variable, slices: IndexedSlicesValue) -> None:
         if self.momentum:
-            super()._apply_slices(variable, slices)
+            super()._apply_slices(step, variable, slices)
         else:
             raw_ops.ResourceScatterSub(
                 resource=variable.handle,
                 indices=slices.indices,
-                updates=slices.values * self._rate(variable),
+                updates=slices.values * step.rate(variable.dtype),
             )
 
 
 class Adam(Optimizer):
     """Adam: steps scaled by running means of the gradient and of its square.
 
+    At step `t`: `m += (1 - beta_1) * (g - m); v += (1 - beta_2) * (g * g - v);
+    w -= learning_rate * sqrt(1 - beta_2**t) / (1 - beta_1**t) * m / (sqrt(v) + epsilon)`.
+
     Args:
         learning_rate: How far a step goes.
         beta_1: How much of the mean of the gradients stays.
         beta_2: How much of the mean of their squares stays.
         epsilon: Added to the root of the latter.
+        amsgrad: Take the largest `v` so far, element by element, in the place of `v`.
 
-    Slots: `m`, `v`. Source: Kingma and Ba, https://arxiv.org/abs/1412.6980; `ResourceApplyAdam`.
+    Slots: `momentum`, `velocity`, and `velocity_hat` for amsgrad. Source: Kingma and Ba,
+    https://arxiv.org/abs/1412.6980; `ResourceApplyAdam`, `ResourceApplyAdamWithAmsgrad`.
     """
 
     def __init__(
@@ -89,25 +98,46 @@ class Adam(Optimizer):
         beta_1: float = 0.9,
         beta_2: float = 0.999,
         epsilon: float = 1e-7,
+        amsgrad: bool = False,
     ) -> None:
         super().__init__(learning_rate)
-        self.beta_1, self.beta_2, self.epsilon = beta_1, beta_2, epsilon
+        self.beta_1 = checked_number("beta_1", beta_1, 0, 1)
+        self.beta_2 = checked_number("beta_2", beta_2, 0, 1)
+        self.epsilon, self.amsgrad = checked_number("epsilon", epsilon, 0), amsgrad
 
     def slot_values(self, variable: Variable) -> dict[str, Any]:
-        """`m` and `v`: zeros."""
-        return {"m": _filled(variable), "v": _filled(variable)}
+        """All zeros.
 
-    def _apply(self, variable: Variable, grad: Any) -> None:
-        raw_ops.ResourceApplyAdam(
+        Raises:
+            InvalidArgumentError: a beta is 1 in the type of the variable, which would never change.
+        """
+        for name, beta in (("beta_1", self.beta_1), ("beta_2", self.beta_2)):
+            if scalar(variable.dtype, beta) == 1:
+                raise InvalidArgumentError(
+                    f"Variable {variable.name!r} would never change: {name}={beta} is 1 as {variable.dtype.tf_name}. "
+                    f"Take a smaller {name}, or a float32 variable"
+                )
+        return {name: _filled(variable) for group in self.saved_slots() for name in group}
+
+    def saved_slots(self) -> Sequence[Mapping[str, str]]:
+        """The names of the slots, with those of Keras's lists."""
+        slots = [{"momentum": "_momentums", "velocity": "_velocities"}]
+        return [*slots, {"velocity_hat": "_velocity_hats"}] if self.amsgrad else slots
+
+    def _apply(self, step: Step, variable: Variable, grad: Any) -> None:
+        op = raw_ops.ResourceApplyAdamWithAmsgrad if self.amsgrad else raw_ops.ResourceApplyAdam
+        largest = {"vhat": self.slot(variable, "velocity_hat").handle} if self.amsgrad else {}
+        op(
             var=variable.handle,
-            m=self.slot(variable, "m").handle,
-            v=self.slot(variable, "v").handle,
-            beta1_power=self._power(variable, self.beta_1),
-            beta2_power=self._power(variable, self.beta_2),
-            lr=self._rate(variable),
-            beta1=self._number(variable, self.beta_1),
-            beta2=self._number(variable, self.beta_2),
-            epsilon=self._number(variable, self.epsilon),
+            m=self.slot(variable, "momentum").handle,
+            v=self.slot(variable, "velocity").handle,
+            **largest,
+            beta1_power=step.power(variable.dtype, self.beta_1),
+            beta2_power=step.power(variable.dtype, self.beta_2),
+            lr=step.rate(variable.dtype),
+            beta1=scalar(variable.dtype, self.beta_1),
+            beta2=scalar(variable.dtype, self.beta_2),
+            epsilon=scalar(variable.dtype, self.epsilon),
             grad=grad,
         )
 
@@ -121,6 +151,7 @@ class AdamW(Adam):
         beta_1: As for Adam.
         beta_2: As for Adam.
         epsilon: As for Adam.
+        amsgrad: As for Adam.
 
     Source: Loshchilov and Hutter, https://arxiv.org/abs/1711.05101.
     """
@@ -132,18 +163,22 @@ class AdamW(Adam):
         beta_1: float = 0.9,
         beta_2: float = 0.999,
         epsilon: float = 1e-7,
+        amsgrad: bool = False,
     ) -> None:
-        super().__init__(learning_rate, beta_1, beta_2, epsilon)
-        self.weight_decay = weight_decay
+        super().__init__(learning_rate, beta_1, beta_2, epsilon, amsgrad)
+        self.weight_decay = checked_number("weight_decay", weight_decay)
 
-    def _apply(self, variable: Variable, grad: Any) -> None:
-        decay = self._rate(variable) * self._number(variable, self.weight_decay)
+    def _apply(self, step: Step, variable: Variable, grad: Any) -> None:
+        decay = step.rate(variable.dtype) * scalar(variable.dtype, self.weight_decay)
         variable.assign_sub(variable.value * decay)
-        super()._apply(variable, grad)
+        super()._apply(step, variable, grad)
 
 
 class RMSprop(Optimizer):
     """RMSprop: steps divided by the root of a running mean of the squared gradient.
+
+    `ms = rho * ms + (1 - rho) * g * g; step = momentum * step + learning_rate * g / sqrt(ms + epsilon); w -= step`.
+    Centered: `mg = rho * mg + (1 - rho) * g`, and `ms - mg * mg` in the place of `ms` below the root.
 
     Args:
         learning_rate: How far a step goes.
@@ -152,7 +187,8 @@ class RMSprop(Optimizer):
         epsilon: Added below the root.
         centered: Subtract the square of the mean of the gradient from the mean of its square.
 
-    Slots: `rms`, `momentum`, and `mg` where centered. Source: `ResourceApplyRMSProp`, `ResourceApplyCenteredRMSProp`.
+    Slots: `velocity` (`ms`), `momentum` (`step`), and `average_gradient` (`mg`) where centered. Source:
+    `ResourceApplyRMSProp`, `ResourceApplyCenteredRMSProp`.
     """
 
     def __init__(
@@ -164,31 +200,41 @@ class RMSprop(Optimizer):
         centered: bool = False,
     ) -> None:
         super().__init__(learning_rate)
-        self.rho, self.momentum, self.epsilon, self.centered = rho, momentum, epsilon, centered
+        self.rho = checked_number("rho", rho, 0, 1)
+        self.momentum = checked_number("momentum", momentum, 0, 1)
+        self.epsilon, self.centered = checked_number("epsilon", epsilon, 0), centered
 
     def slot_values(self, variable: Variable) -> dict[str, Any]:
         """All zeros."""
-        names = ("rms", "momentum", "mg") if self.centered else ("rms", "momentum")
-        return {name: _filled(variable) for name in names}
+        names = ("velocity", "momentum", "average_gradient")
+        return {name: _filled(variable) for name in (names if self.centered else names[:2])}
 
-    def _arguments(self, variable: Variable) -> dict[str, Any]:
-        handles = {"ms": "rms", "mom": "momentum"} | ({"mg": "mg"} if self.centered else {})
-        return {
-            "var": variable.handle,
-            **{argument: self.slot(variable, name).handle for argument, name in handles.items()},
-            "lr": self._rate(variable),
-            "rho": self._number(variable, self.rho),
-            "momentum": self._number(variable, self.momentum),
-            "epsilon": self._number(variable, self.epsilon),
-        }
+    def saved_slots(self) -> Sequence[Mapping[str, str]]:
+        """The names of the slots, with those of Keras's lists; a step that is not taken again is not saved."""
+        momentum = [{"momentum": "_momentums"}] if self.momentum else []
+        centered = [{"average_gradient": "_average_gradients"}] if self.centered else []
+        return [{"velocity": "_velocities"}, *momentum, *centered]
 
-    def _apply(self, variable: Variable, grad: Any) -> None:
+    def _apply(self, step: Step, variable: Variable, grad: Any) -> None:
         op = raw_ops.ResourceApplyCenteredRMSProp if self.centered else raw_ops.ResourceApplyRMSProp
-        op(**self._arguments(variable), grad=grad)
+        mean = {"mg": self.slot(variable, "average_gradient").handle} if self.centered else {}
+        op(
+            var=variable.handle,
+            **mean,
+            ms=self.slot(variable, "velocity").handle,
+            mom=self.slot(variable, "momentum").handle,
+            lr=step.rate(variable.dtype),
+            rho=scalar(variable.dtype, self.rho),
+            momentum=scalar(variable.dtype, self.momentum),
+            epsilon=scalar(variable.dtype, self.epsilon),
+            grad=grad,
+        )
 
 
 class Adagrad(Optimizer):
     """Adagrad: steps divided by the root of the sum of all squared gradients.
+
+    `accumulator += g * g; w -= learning_rate * g / (sqrt(accumulator) + epsilon)`. Keras 3 has epsilon below the root.
 
     Args:
         learning_rate: How far a step goes.
@@ -205,22 +251,29 @@ class Adagrad(Optimizer):
         epsilon: float = 1e-7,
     ) -> None:
         super().__init__(learning_rate)
-        self.initial_accumulator_value, self.epsilon = initial_accumulator_value, epsilon
+        self.initial_accumulator_value = checked_number(
+            "initial_accumulator_value", initial_accumulator_value, 0
+        )
+        self.epsilon = checked_number("epsilon", epsilon, 0)
 
     def slot_values(self, variable: Variable) -> dict[str, Any]:
         """`accumulator`: its initial value."""
         return {"accumulator": _filled(variable, self.initial_accumulator_value)}
 
-    def _arguments(self, variable: Variable) -> dict[str, Any]:
+    def saved_slots(self) -> Sequence[Mapping[str, str]]:
+        """The names of the slots, with those of Keras's lists."""
+        return [{"accumulator": "_accumulators"}]
+
+    def _arguments(self, step: Step, variable: Variable) -> dict[str, Any]:
         return {
             "var": variable.handle,
             "accum": self.slot(variable, "accumulator").handle,
-            "lr": self._rate(variable),
-            "epsilon": self._number(variable, self.epsilon),
+            "lr": step.rate(variable.dtype),
+            "epsilon": scalar(variable.dtype, self.epsilon),
         }
 
-    def _apply(self, variable: Variable, grad: Any) -> None:
-        raw_ops.ResourceApplyAdagradV2(**self._arguments(variable), grad=grad)
+    def _apply(self, step: Step, variable: Variable, grad: Any) -> None:
+        raw_ops.ResourceApplyAdagradV2(**self._arguments(step, variable), grad=grad)
 
 
 class Ftrl(Optimizer):
@@ -248,12 +301,18 @@ class Ftrl(Optimizer):
         l2_shrinkage_regularization_strength: float = 0.0,
         beta: float = 0.0,
     ) -> None:
-        if learning_rate_power > 0:
-            raise InvalidArgumentError(
-                f"learning_rate_power must be at most 0, not {learning_rate_power}"
-            )
         super().__init__(learning_rate)
-        self.learning_rate_power = learning_rate_power
+        self.learning_rate_power = checked_number(
+            "learning_rate_power", learning_rate_power, most=0
+        )
+        for name, value in (
+            ("initial_accumulator_value", initial_accumulator_value),
+            ("l1_regularization_strength", l1_regularization_strength),
+            ("l2_regularization_strength", l2_regularization_strength),
+            ("l2_shrinkage_regularization_strength", l2_shrinkage_regularization_strength),
+            ("beta", beta),
+        ):
+            checked_number(name, value, 0)
         self.initial_accumulator_value = initial_accumulator_value
         self.l1_regularization_strength = l1_regularization_strength
         self.l2_regularization_strength = l2_regularization_strength
@@ -267,34 +326,38 @@ class Ftrl(Optimizer):
             "linear": _filled(variable),
         }
 
-    def _arguments(self, variable: Variable) -> dict[str, Any]:
-        rate = self._rate(variable)
+    def saved_slots(self) -> Sequence[Mapping[str, str]]:
+        """The names of the slots, with those of Keras's lists."""
+        return [{"accumulator": "_accumulators", "linear": "_linears"}]
+
+    def _arguments(self, step: Step, variable: Variable) -> dict[str, Any]:
+        rate = step.rate(variable.dtype)
         # As in Keras: beta counts as a part of the regularisation.
         l2 = (
-            self._number(variable, self.l2_regularization_strength)
-            + self._number(variable, self.beta / 2) / rate
+            scalar(variable.dtype, self.l2_regularization_strength)
+            + scalar(variable.dtype, self.beta / 2) / rate
         )
         return {
             "var": variable.handle,
             "accum": self.slot(variable, "accumulator").handle,
             "linear": self.slot(variable, "linear").handle,
             "lr": rate,
-            "l1": self._number(variable, self.l1_regularization_strength),
+            "l1": scalar(variable.dtype, self.l1_regularization_strength),
             "l2": l2,
-            "l2_shrinkage": self._number(variable, self.l2_shrinkage_regularization_strength),
-            "lr_power": self._number(variable, self.learning_rate_power),
+            "l2_shrinkage": scalar(variable.dtype, self.l2_shrinkage_regularization_strength),
+            "lr_power": scalar(variable.dtype, self.learning_rate_power),
         }
 
-    def _apply(self, variable: Variable, grad: Any) -> None:
-        raw_ops.ResourceApplyFtrlV2(**self._arguments(variable), grad=grad)
+    def _apply(self, step: Step, variable: Variable, grad: Any) -> None:
+        raw_ops.ResourceApplyFtrlV2(**self._arguments(step, variable), grad=grad)
 
 
 def _sparse(op: str) -> Any:
     """The method that applies the gradients of rows by an op, to these rows alone."""
 
-    def apply(self: Any, variable: Variable, slices: Slices) -> None:
+    def apply(self: Any, step: Step, variable: Variable, slices: IndexedSlicesValue) -> None:
         getattr(raw_ops, op)(
-            **self._arguments(variable), grad=slices.values, indices=slices.indices
+            **self._arguments(step, variable), grad=slices.values, indices=slices.indices
         )
 
     return apply

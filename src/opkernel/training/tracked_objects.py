@@ -9,6 +9,7 @@ from collections import deque
 from typing import Any
 
 from opkernel.checkpoint.object_graph import VARIABLE_VALUE
+from opkernel.errors import InvalidArgumentError
 from opkernel.proto import TrackableObjectGraph
 from opkernel.training.module import children_of
 from opkernel.training.variable import Variable
@@ -21,18 +22,34 @@ _ATTRIBUTES = ".ATTRIBUTES"
 class TrackedObjects:
     """The objects under a root, in the order in which they are first met; nearer ones come first.
 
+    Args:
+        root: The object.
+        same: An object that the root stands for, if there is one.
+
     Attributes:
         objects: The objects; the root is number 0.
         children: For each the names and numbers of what it holds.
         paths: For each the names that lead to it, escaped and joined.
+
+    Raises:
+        InvalidArgumentError: a dict has a key that is no text, for something that is tracked.
     """
 
-    def __init__(self, root: Any) -> None:
+    def __init__(self, root: Any, same: Any = None) -> None:
         self.objects: list[Any] = [root]
         self.children: list[list[tuple[str, int]]] = []
         self.paths = [""]
-        self._numbers = {id(root): 0}
-        queue = deque([0])
+        self._numbers = {id(root): 0} | ({} if same is None else {id(same): 0})
+        self._follow(deque([0]))
+
+    def attach(self, name: str, one: Any) -> None:
+        """Add an object below the root, after all others; what it holds keeps the shorter paths."""
+        queue = deque[int]()
+        self.children[0].append((name, self._number(one, 0, name, queue)))
+        self._follow(queue)
+
+    def _follow(self, queue: deque[int]) -> None:
+        """Number what the objects of a queue hold, and what that holds."""
         while queue:
             number = queue.popleft()
             self.children.append(
@@ -76,7 +93,11 @@ class TrackedObjects:
                 flag.value = True
         return proto
 
-    def _number(self, child: Any, parent: int, name: str, queue: deque[int]) -> int:
+    def _number(self, child: Any, parent: int, name: Any, queue: deque[int]) -> int:
+        if not isinstance(name, str):
+            raise InvalidArgumentError(
+                f"A dict with the key {name!r} cannot be saved: keys of what is saved are text"
+            )
         number = self._numbers.get(id(child))
         if number is None:
             number = self._numbers[id(child)] = len(self.objects)

@@ -35,6 +35,22 @@ _ANONYMOUS = "cd2c89b7-88b7-44c8-ad83-06c2a9158347"
 """The shared name of resources that go with their handles: TensorFlow's ResourceHandle::ANONYMOUS_NAME."""
 
 
+def _binary(function: Callable[[Any, Any], Any]) -> tuple[Any, Any]:
+    """The methods for `variable op other` and `other op variable`."""
+
+    def forward(self: Variable, other: Any) -> Any:
+        return function(self.value, _value_of(other))
+
+    def reflected(self: Variable, other: Any) -> Any:
+        return function(_value_of(other), self.value)
+
+    return forward, reflected
+
+
+def _value_of(other: Any) -> Any:
+    return other.value if isinstance(other, Variable) else other
+
+
 class Variable:
     """A tensor that keeps its value, for Python code and for functions that are traced.
 
@@ -57,7 +73,7 @@ class Variable:
         FailedPreconditionError: a function is being traced: each of its calls would make a variable.
     """
 
-    __array_ufunc__ = None  # NumPy's arrays leave the operator to the variable
+    __array_priority__ = 100  # NumPy's arrays leave the operator to the variable
 
     def __init__(
         self,
@@ -140,6 +156,11 @@ class Variable:
         """Its shape, of which parts may be unknown."""
         return self._shape
 
+    @property
+    def ndim(self) -> int | None:
+        """Its rank; None if that is unknown."""
+        return self.shape.rank
+
     def __repr__(self) -> str:
         return f"<opkernel.Variable {self.name!r} {self.dtype.tf_name}{self.shape}>"
 
@@ -210,6 +231,11 @@ class Variable:
             execute("AssignVariableOp", {"resource": self._handle, "value": value}, {})
             self._initializer = None
 
+    # Copies, which share nothing with it.
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _remade, (self.numpy(), self.trainable, self.dtype, self.name, self.shape)
+
     # Its resource.
 
     @property
@@ -251,9 +277,8 @@ class Variable:
         return self if innermost_default() is None else self.value
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any:
-        """Its value, for NumPy."""
-        value = self.numpy()
-        return value if dtype is None else value.astype(dtype)
+        """Its value, for NumPy; where a function is being traced it has none."""
+        return np.asarray(self.value, dtype)
 
     def __getitem__(self, index: Any) -> Any:
         return self.value[index]
@@ -264,13 +289,26 @@ class Variable:
         return int(size)
 
     def __float__(self) -> float:
-        return float(self.numpy())
+        return float(self.value)
 
     def __int__(self) -> int:
-        return int(self.numpy())
+        return int(self.value)
 
     def __bool__(self) -> bool:
         return bool(self.value)
+
+    __add__, __radd__ = _binary(operator.add)
+    __sub__, __rsub__ = _binary(operator.sub)
+    __mul__, __rmul__ = _binary(operator.mul)
+    __matmul__, __rmatmul__ = _binary(operator.matmul)
+    __truediv__, __rtruediv__ = _binary(operator.truediv)
+    __floordiv__, __rfloordiv__ = _binary(operator.floordiv)
+    __mod__, __rmod__ = _binary(operator.mod)
+    __pow__, __rpow__ = _binary(operator.pow)
+    __lt__ = _binary(operator.lt)[0]
+    __le__ = _binary(operator.le)[0]
+    __gt__ = _binary(operator.gt)[0]
+    __ge__ = _binary(operator.ge)[0]
 
     def __neg__(self) -> Any:
         return -self.value
@@ -281,28 +319,10 @@ class Variable:
     __hash__ = object.__hash__  # `==` is that of objects: variables are keys
 
 
-def _binary(function: Callable[[Any, Any], Any]) -> tuple[Any, Any]:
-    """The methods for `variable op other` and `other op variable`."""
-
-    def forward(self: Variable, other: Any) -> Any:
-        return function(self.value, _value_of(other))
-
-    def reflected(self: Variable, other: Any) -> Any:
-        return function(_value_of(other), self.value)
-
-    return forward, reflected
-
-
-def _value_of(other: Any) -> Any:
-    return other.value if isinstance(other, Variable) else other
-
-
-for _name in ("add", "sub", "mul", "matmul", "truediv", "floordiv", "mod", "pow"):
-    _forward, _reflected = _binary(getattr(operator, _name))
-    setattr(Variable, f"__{_name}__", _forward)
-    setattr(Variable, f"__r{_name}__", _reflected)
-for _name in ("lt", "le", "gt", "ge"):
-    setattr(Variable, f"__{_name}__", _binary(getattr(operator, _name))[0])
+def _remade(
+    value: Any, trainable: bool, dtype: DataType, name: str, shape: PartialTensorShape
+) -> Variable:
+    return Variable(value, trainable=trainable, dtype=dtype, name=name, shape=shape)
 
 
 def _new_handle(dtype: DataType, shape: PartialTensorShape) -> ResourceHandle:

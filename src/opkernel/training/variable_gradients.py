@@ -6,40 +6,16 @@ Source: TensorFlow python/eager/backprop.py (GradientTape), and jax.value_and_gr
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from opkernel.errors import InvalidArgumentError
-from opkernel.gradients import IndexedSlices, gradients
-from opkernel.graph import function
+from opkernel.gradients import IndexedSlices, IndexedSlicesValue, gradients
+from opkernel.graph import Tensor, function
 from opkernel.graph.tracing.nested_structure import flatten
 from opkernel.training.variable import Variable
 
 __all__ = ["listed_variables", "value_and_grad"]
-
-
-class Slices:
-    """The gradient of a variable of which only some rows were used.
-
-    Attributes:
-        values: The rows.
-        indices: Where each row belongs; rows of equal index add up.
-    """
-
-    __slots__ = ("indices", "values")
-
-    def __init__(self, values: Any, indices: Any) -> None:
-        self.values, self.indices = values, indices
-
-    def __repr__(self) -> str:
-        return f"Slices(values={self.values!r}, indices={self.indices!r})"
-
-    def __tf_flatten__(self) -> tuple[None, tuple[Any, Any]]:
-        return None, (self.values, self.indices)
-
-    @classmethod
-    def __tf_unflatten__(cls, metadata: None, parts: Sequence[Any]) -> Slices:
-        return cls(*parts)
 
 
 def value_and_grad(
@@ -59,26 +35,36 @@ def value_and_grad(
 
     Returns:
         A function of the arguments of `fn`: the value, and a list with a gradient for each variable. A gradient
-        is an array, Slices where only rows of the variable were used (`values`, `indices`), and None where
-        the loss does not depend on the variable.
+        is an array, an IndexedSlicesValue where only rows of the variable were used, and None where the loss
+        does not depend on the variable. A loss of several elements counts as their sum.
 
     Raises:
         InvalidArgumentError: there are no variables.
+        TypeError: at a call, the loss is no tensor.
     """
     found = listed_variables(variables)
 
     def traced(*args: Any, **kwargs: Any) -> tuple[Any, list[Any]]:
         value = fn(*args, **kwargs)
-        leaves = flatten(value)
-        loss = leaves[0] if leaves else None
-        if isinstance(loss, Variable):
-            loss = loss.value
-        grads = gradients(loss, [variable.handle for variable in found])
+        grads = gradients(_loss_in(value, fn), [variable.handle for variable in found])
         return value, [_as_output(grad) for grad in grads]
 
     functools.update_wrapper(traced, fn, updated=())
     traced.__dict__.pop("__wrapped__", None)
     return function(traced, name=f"{getattr(fn, '__name__', 'function')}_and_grad")
+
+
+def _loss_in(value: Any, fn: Any) -> Tensor:
+    """The loss: the first tensor of what a function gave."""
+    loss = next(iter(flatten(value)), None)
+    if isinstance(loss, Variable):
+        loss = loss.value
+    if not isinstance(loss, Tensor):
+        raise TypeError(
+            f"{getattr(fn, '__name__', 'The function')} gives {type(loss).__name__} as its loss, and not a tensor "
+            f"that was computed from its variables"
+        )
+    return loss
 
 
 def listed_variables(variables: Any) -> list[Variable]:
@@ -101,4 +87,6 @@ def listed_variables(variables: Any) -> list[Variable]:
 
 
 def _as_output(grad: Any) -> Any:
-    return Slices(grad.values, grad.indices) if isinstance(grad, IndexedSlices) else grad
+    if isinstance(grad, IndexedSlices):
+        return IndexedSlicesValue(grad.values, grad.indices, grad.dense_shape)
+    return grad

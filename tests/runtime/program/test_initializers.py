@@ -95,8 +95,8 @@ def test_a_checkpoint_is_named_by_what_restores_it(is_resource: bool) -> None:
     one = assign(graph, v, restored.outputs[0], "Restore")
     graph.create_op("NoOp", name="save/restore_all", control_inputs=[one])
     assert told(graph, read).startswith(
-        "freeze the graph with the values of the checkpoint from which 'save/restore_all' restores 'v' "
-        "(RestoreV2 has no kernel here); or feed"
+        "run 'save/restore_all' first with the path of a checkpoint fed as 'save/Const:0', which restores "
+        "'v' (allow the session to read it: Permissions(read=[...])); or feed"
     )
 
 

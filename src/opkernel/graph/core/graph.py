@@ -270,6 +270,10 @@ class Graph(BuildsInContext):
         """Make it the default graph of this thread."""
         return as_default(self)
 
+    def empty(self) -> Graph:
+        """An empty graph of its kind that may call the same functions."""
+        return type(self)(function_library=self.function_library)
+
     # Changing operations.
 
     def edit(self) -> AbstractContextManager[GraphEdit]:

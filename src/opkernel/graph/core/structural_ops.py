@@ -8,6 +8,7 @@ __all__ = [
     "INPUT_OPS",
     "PLACEHOLDER_OPS",
     "RETVAL_OPS",
+    "STATELESS_CALLS",
     "STRUCTURAL_OPS",
 ]
 
@@ -21,3 +22,10 @@ INPUT_OPS = frozenset({"Placeholder", "PlaceholderV2", "PlaceholderWithDefault"}
 """The ops whose nodes are the inputs of a graph."""
 PLACEHOLDER_OPS = ARG_OPS | {"Placeholder", "PlaceholderV2"}
 """The ops that do nothing but stand for a fed value; to wait for one that is fed is to wait for nothing."""
+STATELESS_CALLS = {
+    "Case": "StatelessCase",
+    "If": "StatelessIf",
+    "StatefulPartitionedCall": "PartitionedCall",
+    "While": "StatelessWhile",
+}
+"""The ops that call functions, each with the op that does the same for functions without state."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from opkernel.graph.core.operation import Operation
+from opkernel.graph.core.structural_ops import STATELESS_CALLS
 from opkernel.graph.freezing.held_values import HeldValue
 from opkernel.proto import NameAttrList, NodeDef
 from opkernel.types import DataType
@@ -31,13 +32,6 @@ _TYPES = {
     "while": ("T", ""),
 }
 """The attrs that name the types of arguments and results."""
-_STATELESS = {
-    "Case": "StatelessCase",
-    "If": "StatelessIf",
-    "StatefulPartitionedCall": "PartitionedCall",
-    "While": "StatelessWhile",
-}
-"""The ops of calls of functions that have no state."""
 _SHAPES = "output_shapes"
 
 
@@ -75,7 +69,7 @@ def call_functions(
 ) -> None:
     """Have the node of an operation call other functions, which have no attrs, one for each of now."""
     if not is_stateful:
-        node.op = _STATELESS.get(op.type, op.type)
+        node.op = STATELESS_CALLS.get(op.type, op.type)
     attrs = _ATTRS.get(op.traits.calls)
     if attrs is None:
         for one in op.op_def.attr:

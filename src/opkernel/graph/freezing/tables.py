@@ -10,23 +10,12 @@ from opkernel.graph.core.operation import Operation
 from opkernel.graph.freezing.calls import calls_functions
 from opkernel.graph.freezing.held_values import variable_name
 
-__all__ = ["TABLE_INITIALIZERS", "table_initializers"]
+__all__ = ["TABLES", "TABLE_INITIALIZERS", "table_initializers"]
 
 TABLE_INITIALIZERS = "table_initializer"
 """The collection of the operations that initialise tables: TensorFlow's GraphKeys.TABLE_INITIALIZERS."""
-_TABLES = frozenset({"HashTable", "HashTableV2"})
+TABLES = frozenset({"HashTable", "HashTableV2"})
 """Tables that cannot be read before they are initialised."""
-_INITIALIZERS = frozenset(
-    {
-        "InitializeTable",
-        "InitializeTableV2",
-        "InitializeTableFromTextFile",
-        "InitializeTableFromTextFileV2",
-        "InitializeTableFromDataset",
-        "LookupTableImport",
-        "LookupTableImportV2",
-    }
-)
 
 
 def table_initializers(graph: Graph, needed: Collection[Operation]) -> list[Operation]:
@@ -37,7 +26,7 @@ def table_initializers(graph: Graph, needed: Collection[Operation]) -> list[Oper
     """
     found: dict[Operation, None] = {}
     for table in needed:
-        if table.type in _TABLES:
+        if table.type in TABLES:
             initializing = [*_initializing(graph, table)]
             if not initializing:
                 raise FailedPreconditionError(
@@ -67,9 +56,11 @@ def _same_tables(graph: Graph, table: Operation) -> Iterable[Operation]:
 
 def _initializes(op: Operation) -> bool:
     """Whether a node initialises a table, by itself or in functions that it calls."""
-    if op.type in _INITIALIZERS:
+    if op.traits.initializes_table:
         return True
     if not calls_functions(op):
         return False
-    functions = op.graph.function_library.reachable_definitions([op.message]).values()
-    return any(node.op in _INITIALIZERS for function in functions for node in function.node_def)
+    library = op.graph.function_library
+    functions = library.reachable_definitions([op.message]).values()
+    nodes = (node for function in functions for node in function.node_def)
+    return any(library.traits(node.op).initializes_table for node in nodes)

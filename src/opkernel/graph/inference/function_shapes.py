@@ -93,11 +93,10 @@ class FunctionShapes:
         key = function.SerializeToString(deterministic=True)
         body = self._bodies.get(key)
         if body is None or body.function_def is not definition:
-            from opkernel.graph.core.graph import Graph  # which infers shapes
             from opkernel.graph.functions.function_instance import instantiate_into
 
             try:
-                body = instantiate_into(Graph(function_library=library), function)
+                body = instantiate_into(graph.empty(), function)
             except OpError as error:
                 raise NoBodyError(
                     f"function '{function.name}' cannot be instantiated: {error.message}"

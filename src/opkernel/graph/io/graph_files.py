@@ -26,7 +26,13 @@ from opkernel.proto import DecodeError, GraphDef, NodeDef
 if TYPE_CHECKING:
     from opkernel.opdef import OpRegistry
 
-__all__ = ["load_graph", "load_graph_def", "save_graph", "serialized_graph_def"]
+__all__ = [
+    "begins_with_node",
+    "load_graph",
+    "load_graph_def",
+    "save_graph",
+    "serialized_graph_def",
+]
 
 _TEXT_ENDINGS = (".pbtxt", ".txt", ".textproto")
 _PART_NAMES = {1: "node", 2: "library", 3: "version", 4: "versions", 5: "debug_info"}
@@ -75,13 +81,13 @@ def load_graph_def(path: str | os.PathLike[str]) -> GraphDef:
         InvalidArgumentError: the file holds something else.
         DataLossError: the file is damaged.
     """
-    if _begins_with_node(path):
+    if begins_with_node(path):
         with suppress(DecodeError):
             return GraphDef.FromString(read_file(path))
     return _load_other(path)
 
 
-def _begins_with_node(path: str | os.PathLike[str]) -> bool:
+def begins_with_node(path: str | os.PathLike[str]) -> bool:
     """Whether a file begins with a NodeDef that has a name and an op, as binary GraphDefs alone do."""
     try:
         with open(path, "rb") as file:

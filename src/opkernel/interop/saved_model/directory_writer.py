@@ -20,7 +20,16 @@ __all__ = ["written_directory"]
 
 _AT_FDCWD = -100
 _RENAME_EXCHANGE = 2
-_MODEL_FILES = ("saved_model.pb", "saved_model.pbtxt")
+_MODEL_FILES = {"saved_model.pb", "saved_model.pbtxt"}
+_CONTENTS = {
+    *_MODEL_FILES,
+    "assets",
+    "assets.extra",
+    "debug",
+    "fingerprint.pb",
+    "keras_metadata.pb",
+    "variables",
+}
 
 
 @contextmanager
@@ -28,10 +37,10 @@ def written_directory(path: str) -> Iterator[str]:
     """A new directory to write to, which becomes `path` when the block ends without an error.
 
     Raises:
-        AlreadyExistsError: `path` is something else than a SavedModel or an empty directory.
+        AlreadyExistsError: `path` is something else than a SavedModel or an empty directory, or holds more.
         NotFoundError, PermissionDeniedError, UnavailableError: it cannot be written.
     """
-    target = os.path.abspath(path)
+    target = os.path.realpath(path)  # a link stays a link
     _check_replaceable(target)
     try:
         os.makedirs(os.path.dirname(target), exist_ok=True)
@@ -53,8 +62,13 @@ def _check_replaceable(target: str) -> None:
     if not os.path.lexists(target):
         return
     names = os.listdir(target) if os.path.isdir(target) else [""]
-    if names and not any(name in names for name in _MODEL_FILES):
+    if names and not _MODEL_FILES & {*names}:
         raise AlreadyExistsError(f"{target} exists and is no SavedModel: it is not replaced")
+    others = sorted({*names} - _CONTENTS)
+    if others:
+        raise AlreadyExistsError(
+            f"{target} has {others[0]!r} beside a SavedModel, which would be lost: it is not replaced"
+        )
 
 
 def _umask() -> int:

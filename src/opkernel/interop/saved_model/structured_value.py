@@ -10,11 +10,13 @@ from collections.abc import Callable
 from functools import lru_cache
 from typing import Any
 
+import numpy as np
+
 from opkernel.errors import DataLossError
 from opkernel.graph import TensorSpec
 from opkernel.interop.saved_model.composite import CompositeSpec
 from opkernel.proto import StructuredValue
-from opkernel.types import DataType, PartialTensorShape, tensor_from_proto
+from opkernel.types import DataType, PartialTensorShape, tensor_from_proto, tensor_to_proto
 
 __all__ = ["decoded", "encoded"]
 
@@ -39,7 +41,7 @@ def decoded(value: StructuredValue, depth: int = 0) -> Any:
 
 
 def encoded(value: Any) -> StructuredValue:
-    """The message of a Python value, of tuples, lists, dicts with text for keys, and TensorSpecs.
+    """The message of a Python value: of tuples, lists, dicts with text for keys, TensorSpecs, arrays, types, shapes.
 
     Raises:
         TypeError: it has something else in it.
@@ -47,31 +49,50 @@ def encoded(value: Any) -> StructuredValue:
     proto = StructuredValue()
     if value is None:
         proto.none_value.SetInParent()
-    elif isinstance(value, bool):
-        proto.bool_value = value
-    elif isinstance(value, int):
-        proto.int64_value = value
-    elif isinstance(value, float):
-        proto.float64_value = value
-    elif isinstance(value, str):
-        proto.string_value = value
+    elif isinstance(value, DataType):
+        proto.tensor_dtype_value = value
+    elif isinstance(value, np.ndarray | np.generic):
+        proto.numpy_value.CopyFrom(tensor_to_proto(value))
+    elif (field := _FIELDS.get(type(value))) is not None:
+        setattr(proto, field, value)
     elif isinstance(value, TensorSpec):
         proto.tensor_spec_value.name = value.name or ""
         proto.tensor_spec_value.shape.CopyFrom(value.shape.to_proto())
         proto.tensor_spec_value.dtype = value.dtype
-    elif isinstance(value, dict):
-        proto.dict_value.SetInParent()
-        for key, one in value.items():
-            proto.dict_value.fields[str(key)].CopyFrom(encoded(one))
-    elif isinstance(value, list | tuple):
-        target = proto.list_value if isinstance(value, list) else proto.tuple_value
-        target.SetInParent()
-        target.values.extend([encoded(one) for one in value])
+    elif isinstance(value, PartialTensorShape):
+        proto.tensor_shape_value.CopyFrom(value.to_proto())
+    elif isinstance(value, dict | list | tuple):
+        _encode_parts(value, proto)
     else:
         raise TypeError(
             f"{type(value).__name__} cannot be a part of the signature of a saved function"
         )
     return proto
+
+
+_FIELDS = {
+    bool: "bool_value",
+    int: "int64_value",
+    float: "float64_value",
+    str: "string_value",
+}
+
+
+def _encode_parts(value: Any, proto: StructuredValue) -> None:
+    if isinstance(value, dict):
+        proto.dict_value.SetInParent()
+        for key, one in value.items():
+            if not isinstance(key, str):
+                raise TypeError(f"a dict with the key {key!r} cannot be saved")
+            proto.dict_value.fields[key].CopyFrom(encoded(one))
+    elif hasattr(value, "_fields"):
+        proto.named_tuple_value.name = type(value).__name__
+        for key, one in zip(value._fields, value, strict=True):
+            proto.named_tuple_value.values.add(key=key, value=encoded(one))
+    else:
+        target = proto.list_value if isinstance(value, list) else proto.tuple_value
+        target.SetInParent()
+        target.values.extend([encoded(one) for one in value])
 
 
 @lru_cache(1000)

@@ -28,7 +28,6 @@ from opkernel.opdef import (
     OpRegistry,
     UnregisteredOpError,
     check_op_deprecation,
-    format_node_def_for_error,
     global_op_registry,
 )
 from opkernel.proto import NodeDef
@@ -81,6 +80,8 @@ def create_op_kernel(
     try:
         form = form_of_node(ops, device.device_type, node_def, kernels, signature)
     except UnregisteredOpError as error:
+        from opkernel.opdef import format_node_def_for_error  # for errors alone
+
         error.add_context(f"In {format_node_def_for_error(node_def)}")
         raise
     properties = NodeProperties(

@@ -53,6 +53,7 @@ class OpTraits(NamedTuple):
         has_no_effect: it is stateful or takes references, but neither reads nor changes anything.
         any_order: it is stateful, but may run before or after others, whatever order the program sets.
         reads_files, writes_files: it opens the files that its inputs name.
+        initializes_table: it fills the table that its first input refers to.
         calls: how it calls the functions in its attrs: "function" calls `f` with all inputs, "if" and
             "case" choose by the first input, "while" has `cond` and `body`.
         value_rule: infers integers from integers that are known in part; with `reads_shapes_only`, from
@@ -82,6 +83,7 @@ class OpTraits(NamedTuple):
     any_order: bool = False
     reads_files: bool = False
     writes_files: bool = False
+    initializes_table: bool = False
     calls: Calls = ""
     value_rule: ValueRule = ""
     item_rule: str = ""

@@ -85,6 +85,7 @@ def initialize_shape(c: InferenceContext) -> None:
 
 _FROM_TO = ("Tin: type", "Tout: type")
 _KEYS_AND_VALUES = ("keys: Tin", "values: Tout")
+_FILLING = ("InitializeTable", "LookupTableImport")
 
 for _name, _inputs, _outputs, _attrs, _shape_fn, _shape_fn_v2, _doc in (
     (
@@ -163,7 +164,7 @@ for _name, _inputs, _outputs, _attrs, _shape_fn, _shape_fn_v2, _doc in (
             outputs=_outputs,
             attrs=_attrs,
             shape_fn=_fn,
-            traits="only_reads_state" if _outputs else "",
+            traits="only_reads_state" * bool(_outputs) + "initializes_table" * (_name in _FILLING),
             is_stateful=_version == "V2",
             doc=_doc,
         )

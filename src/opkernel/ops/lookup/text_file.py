@@ -34,7 +34,7 @@ for _version, _handle, _ranks in (("", "Ref(string)", "h0"), ("V2", "resource", 
         ],
         shape_fn=checked_no_outputs(_ranks),
         is_stateful=_version == "V2",
-        traits="reads_files",
+        traits="reads_files initializes_table",
         doc=(
             "Fills a table from the lines of a file. The indexes choose the column of keys and values; "
             "-2 is the whole line, -1 its number."

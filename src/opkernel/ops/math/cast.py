@@ -16,7 +16,7 @@ from opkernel.errors import InvalidArgumentError, UnimplementedError
 from opkernel.kernel import forward_input
 from opkernel.opdef import DimensionHandle, InferenceContext, ShapeHandle, register_op
 from opkernel.opdef.common_shapes import unchanged_shape
-from opkernel.ops.kernel_types import COMPLEX, FLOAT8, FLOATS, INTEGERS, POD
+from opkernel.ops.kernel_types import COMPLEX, FLOAT8, FLOATS, INTEGERS, POD, REAL_OF
 from opkernel.ops.math.complex_arithmetic import complex_from_parts
 from opkernel.ops.math.elementwise import flush_subnormals
 from opkernel.ops.registration import register_kernel
@@ -56,11 +56,6 @@ _DIGITS = {
     DataType.DT_FLOAT8_E5M2: 3,
 }
 """Binary digits of the significand."""
-
-_PART_OF = {
-    DataType.DT_COMPLEX64: DataType.DT_FLOAT,
-    DataType.DT_COMPLEX128: DataType.DT_DOUBLE,
-}
 
 _TRUNCATING = {
     DataType.DT_DOUBLE: (
@@ -116,8 +111,8 @@ def _cast(source: DataType, target: DataType, xp: Any) -> Convert:
 
 
 def _truncating_cast(source: DataType, target: DataType, xp: Any) -> Convert:
-    part = _PART_OF.get(source, source)
-    kept = _DIGITS.get(_PART_OF.get(target, target), 0)
+    part = REAL_OF.get(source, source)
+    kept = _DIGITS.get(REAL_OF.get(target, target), 0)
     if target not in _DIGITS and source == part:
         kept = 0  # TensorFlow takes it that a complex number has no digits
     dtype, bits = target.numpy_dtype, np.dtype(f"uint{part.size * 8}")

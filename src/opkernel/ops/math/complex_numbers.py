@@ -12,16 +12,12 @@ import numpy as np
 from opkernel.kernel import OpKernelConstruction
 from opkernel.opdef import OpHandle, register_op
 from opkernel.opdef.common_shapes import broadcast_binary_op_shape, unchanged_shape
-from opkernel.ops.kernel_types import COMPLEX
+from opkernel.ops.kernel_types import COMPLEX, REAL_OF
 from opkernel.ops.math.complex_arithmetic import complex_from_parts
 from opkernel.ops.math.elementwise import POINTWISE, register_ufunc
 from opkernel.ops.registration import register_kernel
 from opkernel.types import DataType
 
-_PARTS = {
-    DataType.DT_COMPLEX64: DataType.DT_FLOAT,
-    DataType.DT_COMPLEX128: DataType.DT_DOUBLE,
-}
 _COMPLEX_ATTR = "T: {complex64, complex128} = DT_COMPLEX64"
 _REAL_ATTR = "Tout: {float, double} = DT_FLOAT"
 
@@ -38,7 +34,7 @@ MAKE_COMPLEX = register_op(
     doc="The complex numbers `real + imag * i`.",
 )
 
-for _complex, _real in _PARTS.items():
+for _complex, _real in REAL_OF.items():
 
     @register_kernel(
         MAKE_COMPLEX, device="CPU", types={"T": _real, "Tout": _complex}, kind="elementwise"
@@ -70,7 +66,7 @@ def _declare_part(name: str, doc: str, part: Callable[[Any, Any], Any]) -> OpHan
         traits=POINTWISE,
         doc=doc,
     )
-    for complex_type, real_type in _PARTS.items():
+    for complex_type, real_type in REAL_OF.items():
 
         @register_kernel(
             op, device="CPU", types={"T": complex_type, "Tout": real_type}, kind="elementwise"
@@ -102,6 +98,6 @@ COMPLEX_ABS = register_op(
 
 @register_kernel(COMPLEX_ABS, device="CPU", types={"T": COMPLEX}, kind="elementwise", factory=True)
 def complex_abs(*, construction: OpKernelConstruction, T: DataType, xp: Any) -> Callable[..., Any]:
-    construction.match_signature([T], [_PARTS[T]])
+    construction.match_signature([T], [REAL_OF[T]])
     ufunc: Callable[..., Any] = xp.abs
     return ufunc

@@ -13,10 +13,11 @@ from typing import Any
 
 import numpy as np
 
-from opkernel.errors import InvalidArgumentError, UnimplementedError
+from opkernel.errors import InvalidArgumentError
 from opkernel.opdef import InferenceContext, register_op
 from opkernel.opdef.common_shapes import unchanged_shape
 from opkernel.ops.declared.rules import check_scalars
+from opkernel.ops.libraries import library, library_or_none
 from opkernel.ops.registration import register_kernel
 from opkernel.ops.strings.elements import in_time
 from opkernel.types import TensorShape
@@ -63,9 +64,8 @@ def full_match(pattern: bytes) -> FullMatch:
         InvalidArgumentError: the pattern is wrong.
         UnimplementedError: the pattern needs the library `google-re2`, which is not installed.
     """
-    try:
-        import re2
-    except ImportError:
+    re2 = library_or_none("re2")
+    if re2 is None:
         return _simple_match(pattern)
     options = re2.Options()
     options.log_errors = False
@@ -80,10 +80,7 @@ def full_match(pattern: bytes) -> FullMatch:
 
 def _simple_match(pattern: bytes) -> FullMatch:
     if not _SIMPLE.fullmatch(pattern) or len(_QUANTIFIER.findall(pattern)) > _MAX_QUANTIFIERS:
-        raise UnimplementedError(
-            f"The pattern {pattern.decode(errors='backslashreplace')!r} needs the library google-re2: "
-            f"pip install 'opkernel[strings]'"
-        )
+        library("re2", f"The pattern {pattern.decode(errors='backslashreplace')!r}")
     body = pattern.removeprefix(b"^")
     if body.endswith(b"$") and not body.endswith(rb"\$"):
         body = body[:-1]

@@ -7,7 +7,6 @@ from collections.abc import Iterator
 from opkernel.errors import OpError
 from opkernel.graph import Graph, Operation
 from opkernel.graph.edit.prune import prune_and_order
-from opkernel.kernel import get_registered_kernels_for_op
 
 __all__ = ["initializer_of", "tell_initializer"]
 
@@ -64,15 +63,9 @@ def _ways(variable: Operation, error: OpError) -> Iterator[str]:
 
 def _restore_text(variable: Operation, assign: Operation, restore: Operation) -> str:
     first = _group(assign).name
-    if get_registered_kernels_for_op(restore.type).kernel:
-        path = restore.inputs[0].name
-        return (
-            f"run {first!r} first with the path of a checkpoint fed as {path!r}, which restores "
-            f"{variable.name!r}"
-        )
     return (
-        f"freeze the graph with the values of the checkpoint from which {first!r} restores "
-        f"{variable.name!r} ({restore.type} has no kernel here)"
+        f"run {first!r} first with the path of a checkpoint fed as {restore.inputs[0].name!r}, which "
+        f"restores {variable.name!r} (allow the session to read it: Permissions(read=[...]))"
     )
 
 

@@ -10,9 +10,10 @@ from functools import partial
 from typing import Any
 
 from opkernel.graph import Graph, Operation, Tensor
+from opkernel.graph.edit.graph_edit import listed
 from opkernel.graph.freezing.freeze_graph import freeze_with
-from opkernel.proto import NodeDef
 from opkernel.runtime.session.session import Session
+from opkernel.runtime.session.table_contents import of_session, with_table_contents
 from opkernel.types import DataType
 
 __all__ = ["convert_variables_to_constants"]
@@ -22,6 +23,8 @@ def convert_variables_to_constants(
     session: Session,
     outputs: Iterable[Tensor | Operation | str] | Tensor | Operation | str,
     inputs: Iterable[Tensor | str] | Tensor | str = (),
+    *,
+    with_tables: bool = False,
 ) -> Graph:
     """A new graph with what some outputs need, and constants for variables.
 
@@ -31,6 +34,8 @@ def convert_variables_to_constants(
         session: it has the graph and the values; both stay as they are.
         outputs: the tensors and operations that the new graph is for, or a single one.
         inputs: as for `GraphEdit.extract`: tensors that get a Placeholder there.
+        with_tables: tables that are not initialised from constants, but from a file, say, are initialised
+            with constants of the keys and values that they have in the session now.
 
     Raises:
         FailedPreconditionError: what the outputs need changes a variable, or hands it to what does not
@@ -40,7 +45,12 @@ def convert_variables_to_constants(
         UnimplementedError: a handle may be that of a variable, or another.
     """
     session._check_open()
-    return freeze_with(session.graph, outputs, inputs, partial(_values, session))
+    read = partial(_values, session)
+    if not with_tables:
+        return freeze_with(session.graph, outputs, inputs, read)
+    part = with_table_contents(session, outputs, inputs)
+    names = [session.graph.as_graph_element(one).name for one in listed(outputs)]
+    return freeze_with(part, names, (), read)
 
 
 def _values(session: Session, variables: Sequence[Operation]) -> list[Any]:
@@ -49,21 +59,10 @@ def _values(session: Session, variables: Sequence[Operation]) -> list[Any]:
     with graph.edit() as edit:
         reads = []
         for variable in variables:
-            own = edit.add_node(_variable(variable)).outputs[0]
+            own = edit.add_node(of_session(variable)).outputs[0]
             attrs = {"dtype": variable.attr["dtype"]}
             if own.dtype is DataType.DT_RESOURCE:
                 own = edit.add("ReadVariableOp", [own], f"{variable.name}/read", attrs).outputs[0]
             reads.append(own)
     values: list[Any] = session._callable(session._executables.for_graph(graph), reads, ())()
     return values
-
-
-def _variable(variable: Operation) -> NodeDef:
-    """The node of a variable, which keeps the name of the variable whatever the node is called."""
-    node = NodeDef()
-    node.CopyFrom(variable.message)
-    del node.input[:]
-    node.attr.pop("_class", None)
-    if not node.attr["shared_name"].s:
-        node.attr["shared_name"].s = variable.name.encode("utf-8", "surrogateescape")
-    return node

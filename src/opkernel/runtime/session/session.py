@@ -18,7 +18,6 @@ from functools import cached_property
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
-from opkernel.checkpoint.reader_cache import CheckpointReaderCache
 from opkernel.device.allocation import current_allocation_limit
 from opkernel.device.budget import Budget, current_budget
 from opkernel.device.local_device import DeviceAttributes
@@ -157,7 +156,6 @@ class Session:
             config.inter_op_parallelism_threads < 0,
             self._params.executor_type,
             permissions,
-            CheckpointReaderCache(),
         )
         self._timeout_s = config.operation_timeout_in_ms / 1000 or None
         self._set_graph(get_default_graph() if graph is None else graph)

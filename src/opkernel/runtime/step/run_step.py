@@ -62,7 +62,7 @@ class SessionServices:
         run_all_kernels_inline: Whether all kernels run on the thread that runs the step.
         executor_type: The registered name of the executor; empty for the default one.
         permissions: Which files kernels may read and write.
-        slice_reader_cache: Keeps readers of checkpoints open between steps.
+        slice_reader_cache: Keeps readers of checkpoints open between steps; made when first asked for.
     """
 
     handle: str = ""
@@ -188,7 +188,13 @@ class RunStep(Step):
     @property
     def slice_reader_cache(self) -> Any:
         """Keeps readers of checkpoints open between steps."""
-        return self._session.slice_reader_cache
+        session = self._session
+        if session.slice_reader_cache is None and session is not _NO_SESSION:
+            # Loaded by steps that read checkpoints.
+            from opkernel.checkpoint.reader_cache import CheckpointReaderCache
+
+            session.slice_reader_cache = CheckpointReaderCache()
+        return session.slice_reader_cache
 
     @property
     def collective_executor(self) -> CollectiveExecutor:  # type: ignore[override]  # read-only

@@ -1,0 +1,1 @@
+"""Ops of the topic: linear algebra of stacks of matrices."""

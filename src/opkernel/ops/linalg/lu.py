@@ -1,0 +1,224 @@
+"""LU decompositions, and what follows from them: Lu, determinants, inverses, systems of equations.
+
+Source: TensorFlow core/kernels/linalg/lu_op.cc, determinant_op.cc, matrix_inverse_op.cc,
+matrix_solve_op.cc.
+"""
+
+import math
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from opkernel.errors import InvalidArgumentError
+from opkernel.opdef import InferenceContext, register_op
+from opkernel.ops.linalg.matrices import (
+    NUMBERS,
+    T_SPEC,
+    adjoint,
+    check_square,
+    check_stacks,
+    matrices,
+    square_matrices,
+    square_shape,
+)
+from opkernel.ops.linalg.triangular import triangular_solve
+from opkernel.ops.registration import register_kernel
+from opkernel.types import DataType
+
+_PANEL = 32
+"""So many columns are eliminated one by one, before the rest of the matrix follows by one product."""
+
+
+class _Factors(NamedTuple):
+    """`matrix[permutation] == (unit lower triangle of lu) @ (upper triangle of lu)`."""
+
+    lu: Any
+    permutation: Any
+    is_odd: Any
+
+    @property
+    def pivots(self) -> Any:
+        return np.diagonal(self.lu, axis1=-2, axis2=-1)
+
+    def solve(self, rhs: Any) -> Any:
+        permuted = np.take_along_axis(rhs, self.permutation[..., None], axis=-2)
+        units = np.arange(self.lu.shape[-1])
+        lower = self.lu.copy()
+        lower[..., units, units] = 1
+        return triangular_solve(self.lu, triangular_solve(lower, permuted, lower=True), lower=False)
+
+
+def _factors(matrix: Any) -> _Factors:
+    """The pivot of a column is the element of the greatest absolute value, the first of equals."""
+    size = matrix.shape[-1]
+    lu = matrix.reshape(math.prod(matrix.shape[:-2]), size, size).copy()
+    stack = np.arange(lu.shape[0])
+    permutation = np.broadcast_to(np.arange(size), lu.shape[:2]).copy()
+    is_odd = np.zeros(lu.shape[0], bool)
+    with np.errstate(all="ignore"):
+        for start in range(0, size, _PANEL):
+            end = min(start + _PANEL, size)
+            for k in range(start, end):
+                is_odd ^= _eliminate(lu, permutation, stack, k, end)
+            if end < size:
+                top = triangular_solve(
+                    _unit_lower(lu[:, start:end, start:end]), lu[:, start:end, end:], lower=True
+                )
+                lu[:, start:end, end:] = top
+                lu[:, end:, end:] -= lu[:, end:, start:end] @ top
+    batch = matrix.shape[:-2]
+    return _Factors(
+        lu.reshape(matrix.shape), permutation.reshape(*batch, size), is_odd.reshape(batch)
+    )
+
+
+def _unit_lower(block: Any) -> Any:
+    units = np.arange(block.shape[-1])
+    lower = block.copy()
+    lower[:, units, units] = 1
+    return lower
+
+
+def _eliminate(lu: Any, permutation: Any, stack: Any, k: int, end: int) -> Any:
+    """Bring the pivot of column k up, and clear the column below it; whether rows were swapped."""
+    column = lu[:, k:, k]
+    weights = column.real**2 + column.imag**2 if np.iscomplexobj(lu) else np.abs(column)
+    pivot = k + np.argmax(np.where(np.isnan(weights), -1, weights), axis=1)
+    for rows in (lu, permutation):
+        upper = rows[stack, k].copy()
+        rows[stack, k] = rows[stack, pivot]
+        rows[stack, pivot] = upper
+    divisor = lu[:, k, k, None]
+    lu[:, k + 1 :, k] = np.where(divisor == 0, lu[:, k + 1 :, k], lu[:, k + 1 :, k] / divisor)
+    lu[:, k + 1 :, k + 1 : end] -= lu[:, k + 1 :, k, None] * lu[:, k, None, k + 1 : end]
+    return pivot != k
+
+
+def _determinant_shape(c: InferenceContext) -> None:
+    """[..., n, n] -> [...], each output."""
+    shape = matrices(c, 0)
+    c.merge(shape.columns, shape.rows)
+    for i in range(c.num_outputs()):
+        c.set_output(i, c.subshape(c.input(0), 0, -2))
+
+
+def _lu_shape(c: InferenceContext) -> None:
+    """[..., n, n] -> the factors [..., n, n] and the permutation [..., n]."""
+    batch, size = square_matrices(c)
+    c.set_output(0, c.concatenate(batch, c.matrix(size, size)))
+    c.set_output(1, c.concatenate(batch, c.vector(size)))
+
+
+def _solve_shape(c: InferenceContext) -> None:
+    """[..., n, n], [..., n, k] -> [..., n, k]."""
+    batch, size = square_matrices(c)
+    right = matrices(c, 1)
+    batch = c.merge(batch, right.batch)
+    size = c.merge(c.merge(size, right.rows), size)
+    c.set_output(0, c.concatenate(batch, c.matrix(size, right.columns)))
+
+
+LU = register_op(
+    "Lu",
+    inputs=["input: T"],
+    outputs=["lu: T", "p: output_idx_type"],
+    attrs=[T_SPEC, "output_idx_type: {int32, int64} = DT_INT32"],
+    shape_fn=_lu_shape,
+    doc="The LU decomposition of matrices, both factors in one, and the permutation of the rows.",
+)
+MATRIX_DETERMINANT = register_op(
+    "MatrixDeterminant",
+    inputs=["input: T"],
+    outputs=["output: T"],
+    attrs=["T: {half, float, double, complex64, complex128}"],
+    shape_fn=_determinant_shape,
+    doc="The determinants of matrices.",
+)
+LOG_MATRIX_DETERMINANT = register_op(
+    "LogMatrixDeterminant",
+    inputs=["input: T"],
+    outputs=["sign: T", "log_abs_determinant: T"],
+    attrs=["T: {half, float, double, complex64, complex128}"],
+    shape_fn=_determinant_shape,
+    doc="The signs of determinants, and the logarithms of their absolute values.",
+)
+MATRIX_INVERSE = register_op(
+    "MatrixInverse",
+    inputs=["input: T"],
+    outputs=["output: T"],
+    attrs=["adjoint: bool = false", T_SPEC],
+    shape_fn=square_shape,
+    doc="The inverses of matrices, or of their adjoints.",
+)
+MATRIX_SOLVE = register_op(
+    "MatrixSolve",
+    inputs=["matrix: T", "rhs: T"],
+    outputs=["output: T"],
+    attrs=["adjoint: bool = false", T_SPEC],
+    shape_fn=_solve_shape,
+    doc="The x with `matrix @ x == rhs`, or the same of the adjoints of the matrices.",
+)
+
+
+def _invertible_factors(matrix: Any, message: str) -> _Factors:
+    factors = _factors(matrix)
+    if not np.all(np.abs(factors.pivots) > 0):  # which NaN is not, either
+        raise InvalidArgumentError(message)
+    return factors
+
+
+@register_kernel(LU, device="CPU", types={"T": NUMBERS})
+def lu(tensor: Any, *, output_idx_type: DataType) -> tuple[Any, Any]:
+    check_square(tensor)
+    factors = _invertible_factors(tensor, "Input is not invertible.")
+    return factors.lu, factors.permutation.astype(output_idx_type.numpy_dtype)
+
+
+@register_kernel(MATRIX_DETERMINANT, device="CPU", types={"T": NUMBERS})
+def matrix_determinant(tensor: Any) -> Any:
+    check_square(tensor)
+    factors = _factors(tensor)
+    sign = np.where(factors.is_odd, -1, 1).astype(tensor.dtype)
+    with np.errstate(all="ignore"):
+        return np.asarray(sign * np.prod(factors.pivots, axis=-1))
+
+
+@register_kernel(LOG_MATRIX_DETERMINANT, device="CPU", types={"T": NUMBERS})
+def log_matrix_determinant(tensor: Any) -> tuple[Any, Any]:
+    check_square(tensor)
+    factors = _factors(tensor)
+    pivots = factors.pivots
+    sizes = np.abs(pivots)
+    with np.errstate(all="ignore"):
+        units = np.where(sizes == 0, pivots, pivots / sizes)
+        sign = np.where(factors.is_odd, -1, 1) * np.prod(units, axis=-1)
+        log = np.sum(np.log(sizes), axis=-1)
+    return np.asarray(sign).astype(tensor.dtype), np.asarray(log).astype(tensor.dtype)
+
+
+@register_kernel(MATRIX_INVERSE, device="CPU", types={"T": (*NUMBERS, DataType.DT_HALF)})
+def matrix_inverse(tensor: Any, *, adjoint: bool) -> Any:
+    check_square(tensor)
+    if not tensor.size:
+        return tensor.copy()
+    wide = tensor.astype(np.promote_types(tensor.dtype, np.float32), copy=False)
+    matrix = _adjoint_if(wide, adjoint)
+    factors = _invertible_factors(matrix, "Input is not invertible.")
+    identity = np.broadcast_to(np.eye(matrix.shape[-1], dtype=matrix.dtype), matrix.shape)
+    return factors.solve(identity).astype(tensor.dtype, copy=False)
+
+
+@register_kernel(MATRIX_SOLVE, device="CPU", types={"T": NUMBERS})
+def matrix_solve(matrix: Any, rhs: Any, *, adjoint: bool) -> Any:
+    check_stacks(matrix, rhs)
+    check_square(matrix, "First input (lhs)")
+    if matrix.shape[-1] != rhs.shape[-2]:
+        raise InvalidArgumentError("Input matrix and rhs are incompatible.")
+    if not matrix.size or not rhs.size:
+        return np.zeros_like(rhs)
+    factors = _invertible_factors(_adjoint_if(matrix, adjoint), "Input matrix is not invertible.")
+    return factors.solve(rhs)
+
+
+def _adjoint_if(matrix: Any, is_adjoint: bool) -> Any:
+    return adjoint(matrix) if is_adjoint else matrix

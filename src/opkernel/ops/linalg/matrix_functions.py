@@ -1,0 +1,73 @@
+"""Functions of matrices: MatrixSquareRoot, MatrixLogarithm; SciPy (the extra `scipy`) computes them.
+
+Source: TensorFlow core/kernels/linalg/matrix_square_root_op.cc, matrix_logarithm_op.cc.
+"""
+
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from opkernel.opdef import register_op
+from opkernel.ops.kernel_types import COMPLEX
+from opkernel.ops.libraries import library
+from opkernel.ops.linalg.matrices import NUMBERS, T_SPEC, check_square, square_shape
+from opkernel.ops.registration import register_kernel
+
+MATRIX_SQUARE_ROOT = register_op(
+    "MatrixSquareRoot",
+    inputs=["input: T"],
+    outputs=["output: T"],
+    attrs=[T_SPEC],
+    shape_fn=square_shape,
+    doc="The principal square roots of matrices; NaN for real matrices whose roots are not real.",
+)
+MATRIX_LOGARITHM = register_op(
+    "MatrixLogarithm",
+    inputs=["input: T"],
+    outputs=["output: T"],
+    attrs=["T: {complex64, complex128}"],
+    shape_fn=square_shape,
+    doc="The principal logarithms of matrices.",
+)
+
+
+def _of_each(tensor: Any, function: Callable[[Any], Any]) -> Any:
+    check_square(tensor)
+    if not tensor.size:
+        return tensor.copy()
+    found = np.empty_like(tensor)
+    for at in np.ndindex(tensor.shape[:-2]):
+        found[at] = function(tensor[at])
+    return found
+
+
+@register_kernel(MATRIX_SQUARE_ROOT, device="CPU", types={"T": NUMBERS})
+def matrix_square_root(tensor: Any) -> Any:
+    linalg = library("scipy.linalg", "MatrixSquareRoot")
+
+    def root(matrix: Any) -> Any:
+        if not np.all(np.isfinite(matrix)):
+            return np.full_like(matrix, np.nan)
+        found = linalg.sqrtm(matrix)
+        is_lost = np.iscomplexobj(found) and not np.iscomplexobj(matrix)
+        return np.full_like(matrix, np.nan) if is_lost else found
+
+    return _of_each(tensor, root)
+
+
+@register_kernel(MATRIX_LOGARITHM, device="CPU", types={"T": COMPLEX})
+def matrix_logarithm(tensor: Any) -> Any:
+    linalg = library("scipy.linalg", "MatrixLogarithm")
+
+    def logarithm(matrix: Any) -> Any:
+        wide = matrix.astype(np.complex128)
+        is_singular = not np.all(np.isfinite(wide)) or np.linalg.det(wide) == 0
+        if is_singular:
+            return np.full_like(matrix, complex(np.nan, np.nan))
+        with warnings.catch_warnings():  # of the last digits of double
+            warnings.simplefilter("ignore", RuntimeWarning)
+            return linalg.logm(wide)
+
+    return _of_each(tensor, logarithm)

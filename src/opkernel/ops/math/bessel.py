@@ -1,0 +1,133 @@
+"""Bessel functions, and functions that are defined as integrals; SciPy (the extra `scipy`) computes them.
+
+Source: TensorFlow core/ops/special_math_ops.cc, core/kernels/cwise_op_bessel.cc,
+cwise_op_special_math.cc, betainc_op.cc.
+"""
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from opkernel.errors import InvalidArgumentError
+from opkernel.opdef import InferenceContext, register_op
+from opkernel.opdef.common_shapes import unchanged_shape
+from opkernel.ops.kernel_types import FLOATS
+from opkernel.ops.libraries import library
+from opkernel.ops.math.elementwise import FLOATS_SPEC, flush_subnormals
+from opkernel.ops.registration import register_kernel
+from opkernel.types import DataType, TensorShape
+
+_WIDE = FLOATS[2:]
+_BESSEL = {
+    "BesselI0": ("i0", "The modified Bessel function of the first kind of order 0."),
+    "BesselI0e": ("i0e", "BesselI0 times `exp(-abs(x))`."),
+    "BesselI1": ("i1", "The modified Bessel function of the first kind of order 1."),
+    "BesselI1e": ("i1e", "BesselI1 times `exp(-abs(x))`."),
+    "BesselJ0": ("j0", "The Bessel function of the first kind of order 0."),
+    "BesselJ1": ("j1", "The Bessel function of the first kind of order 1."),
+    "BesselK0": ("k0", "The modified Bessel function of the second kind of order 0."),
+    "BesselK0e": ("k0e", "BesselK0 times `exp(x)`."),
+    "BesselK1": ("k1", "The modified Bessel function of the second kind of order 1."),
+    "BesselK1e": ("k1e", "BesselK1 times `exp(x)`."),
+    "BesselY0": ("y0", "The Bessel function of the second kind of order 0."),
+    "BesselY1": ("y1", "The Bessel function of the second kind of order 1."),
+}
+_INTEGRALS = {
+    "Dawsn": ("dawsn", "Dawson's integral: of `exp(t ** 2)` from 0 to x, times `exp(-x ** 2)`."),
+    "Expint": ("expi", "The exponential integral: of `exp(t) / t` from minus infinity to x."),
+    "FresnelCos": ("fresnel", "Fresnel's integral: of `cos(pi t ** 2 / 2)` from 0 to x."),
+    "FresnelSin": ("fresnel", "Fresnel's integral: of `sin(pi t ** 2 / 2)` from 0 to x."),
+    "Spence": ("spence", "Spence's integral: of `log(t) / (1 - t)` from 1 to x."),
+}
+_PART = {"FresnelSin": 0, "FresnelCos": 1}
+"""Which result of SciPy's function is that of the op."""
+_BELOW_ZERO = {
+    **dict.fromkeys(("BesselK0", "BesselK0e", "BesselK1", "BesselK1e"), np.inf),
+    **dict.fromkeys(("BesselY0", "BesselY1"), -np.inf),
+    "Expint": np.nan,
+}
+"""What TensorFlow's functions give for negative numbers, where SciPy's say something else."""
+
+_POLE_AT_ZERO = {name for name in _BESSEL if name[6] in "KY"}
+_SCALED = {"BesselI0", "BesselI1"}
+"""Functions that TensorFlow computes from their scaled form, which rounds large values otherwise."""
+
+
+def _computed(x: Any, *, name: str, function: str) -> Any:
+    special = library("scipy.special", name)
+    wide = x.astype(np.promote_types(x.dtype, np.float32))
+    if name in _POLE_AT_ZERO:
+        wide = flush_subnormals(wide, np)
+    if name in _SCALED:
+        result = np.exp(np.abs(wide)) * getattr(special, f"{function}e")(wide)
+    else:
+        result = getattr(special, function)(wide)
+    if name in _PART:
+        result = result[_PART[name]]
+    if name in _BELOW_ZERO:
+        result = np.where(wide < 0, _BELOW_ZERO[name], result)
+    if name == "Expint":
+        result = np.where(wide == np.inf, np.nan, result)
+    if name == "BesselY1" and wide.dtype == np.float32:
+        result = np.where(wide == 0, np.nan, result)
+    return np.asarray(result).astype(x.dtype)
+
+
+def _register(name: str, function: str, doc: str, types: tuple[DataType, ...]) -> None:
+    op = register_op(
+        name,
+        inputs=["x: T"],
+        outputs=["y: T"],
+        attrs=[f"T: {{{FLOATS_SPEC}}}"],
+        shape_fn=unchanged_shape,
+        traits="pointwise",
+        doc=doc,
+    )
+    kernel: Callable[..., Any] = partial(_computed, name=name, function=function)
+    register_kernel(op, device="CPU", types={"T": types})(lambda x: kernel(x))
+
+
+for _name, (_function, _doc) in _BESSEL.items():
+    _register(_name, _function, _doc, FLOATS[1:])
+for _name, (_function, _doc) in _INTEGRALS.items():
+    _register(_name, _function, _doc, _WIDE)
+
+
+def _betainc_shape(c: InferenceContext) -> None:
+    """Three inputs of the same shape, of which some may be scalars."""
+    inputs = [c.input(i) for i in range(3)]
+    others = [shape for shape in inputs if shape.dims != ()]
+    if len(others) < 2:
+        c.set_output(0, others[0] if others else inputs[0])
+        return
+    output = c.unknown_shape()
+    for shape in others:
+        output = c.merge(output, shape)
+    c.set_output(0, output)
+
+
+BETAINC = register_op(
+    "Betainc",
+    inputs=["a: T", "b: T", "x: T"],
+    outputs=["z: T"],
+    attrs=["T: {float, double}"],
+    shape_fn=_betainc_shape,
+    doc="The regularised incomplete beta function; scalars stand for tensors of the shape of the others.",
+)
+
+
+@register_kernel(BETAINC, device="CPU", types={"T": _WIDE})
+def betainc(a: Any, b: Any, x: Any) -> Any:
+    """Computed in double: SciPy's function of floats loses what TensorFlow's keeps."""
+    shapes = [TensorShape(one.shape) for one in (a, b, x) if one.ndim]
+    for shape in shapes[1:]:
+        if shape != shapes[0]:
+            raise InvalidArgumentError(
+                f"Shapes of a, b, and x must all be equal or scalars; got {shapes[0]} and {shape}"
+            )
+    special = library("scipy.special", "Betainc")
+    wide = [one.astype(np.float64) for one in (a, b, x)]
+    has_value = np.all([(one > 0) & np.isfinite(one) for one in np.broadcast_arrays(*wide[:2])], 0)
+    return np.where(has_value, special.betainc(*wide), np.nan).astype(a.dtype)

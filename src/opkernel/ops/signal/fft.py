@@ -1,0 +1,174 @@
+"""Fourier transforms of the last one, two or three dimensions.
+
+SciPy (the extra `scipy`) transforms one axis after the other, the last one first, which gives TensorFlow's
+bits. NumPy stands in for it.
+
+Source: TensorFlow core/ops/spectral_ops.cc, core/kernels/fft_ops.cc.
+"""
+
+from collections.abc import Callable, Sequence
+from functools import cache, partial
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+
+from opkernel.errors import InvalidArgumentError
+from opkernel.kernel import check_allocation
+from opkernel.opdef import InferenceContext, register_op
+from opkernel.opdef.common_shapes import unchanged_shape_with_rank_at_least
+from opkernel.ops.kernel_types import COMPLEX_OF
+from opkernel.ops.libraries import library_or_none, warn_of_fallback
+from opkernel.ops.registration import register_kernel
+from opkernel.types import DataType, TensorShape
+
+_COMPLEX = "Tcomplex: {complex64, complex128} = DT_COMPLEX64"
+_REAL = "Treal: {float, double} = DT_FLOAT"
+
+
+@cache
+def _fft_library() -> ModuleType:
+    found = library_or_none("scipy.fft")
+    if found is not None:
+        return found
+    warn_of_fallback(
+        "scipy", "NumPy computes Fourier transforms; the last bits of complex64 differ"
+    )
+    return np.fft
+
+
+def _real_transform_shape(c: InferenceContext, rank: int, forward: bool) -> None:
+    """Input 0, the last `rank` dimensions as long as input 1 says.
+
+    The last of a forward transform is only the half without negative frequencies.
+    """
+    shape = c.with_rank_at_least(c.input(0), rank)
+    c.with_value(c.dim(c.with_rank(c.input(1), 1), 0), rank)
+    lengths = c.input_tensor(1)
+    sizes = [None] * rank if lengths is None else lengths.tolist()
+    if forward and sizes[-1]:
+        sizes[-1] = int(sizes[-1] / 2) + 1  # towards zero, as in C++
+    for axis, size in enumerate(sizes, -rank):
+        shape = c.replace_dim(shape, axis, size)
+    c.set_output(0, shape)
+
+
+def _complex_transform(name: str, tensor: Any, rank: int) -> Any:
+    _check_rank(tensor, rank)
+    return _along_axes(name, tensor, range(-1, -rank - 1, -1))
+
+
+def _along_axes(name: str, tensor: Any, axes: Sequence[int]) -> Any:
+    if not tensor.size:
+        return tensor.copy()
+    transform = getattr(_fft_library(), name)
+    for axis in axes:
+        tensor = transform(tensor, axis=axis)
+    return tensor
+
+
+def _check_rank(tensor: Any, rank: int) -> None:
+    if tensor.ndim < rank:
+        raise InvalidArgumentError(
+            f"Input must have rank of at least {rank} but got: {TensorShape(tensor.shape)}"
+        )
+
+
+def _lengths(fft_length: Any, rank: int) -> list[int]:
+    if fft_length.shape != (rank,):
+        raise InvalidArgumentError(f"fft_length must have shape [{rank}]")
+    lengths: list[int] = fft_length.tolist()
+    for i, length in enumerate(lengths):
+        if length < 0:
+            raise InvalidArgumentError(f"fft_length[{i}] must >= 0, but got: {length}")
+    return lengths
+
+
+def _cut(tensor: Any, lengths: Sequence[int]) -> Any:
+    """What the transform takes of the last dimensions: as much as `lengths` say.
+
+    Raises:
+        InvalidArgumentError: a dimension that is not empty is shorter.
+    """
+    first = tensor.ndim - len(lengths)
+    for axis, length in enumerate(lengths, first):
+        size = tensor.shape[axis]
+        if 0 < size < length:
+            raise InvalidArgumentError(
+                f"Input dimension {axis} must have length of at least {length} but got: {size}"
+            )
+    return tensor[(..., *[slice(length) for length in lengths])]
+
+
+def _rfft(tensor: Any, fft_length: Any, rank: int, dtype: DataType) -> Any:
+    _check_rank(tensor, rank)
+    lengths = _lengths(fft_length, rank)
+    part = _cut(tensor, lengths)
+    half = lengths[-1] // 2 + 1 if lengths[-1] else 0
+    shape = (*tensor.shape[:-rank], *lengths[:-1], half)
+    if not part.size or not half:
+        return np.zeros(check_allocation(shape, dtype), dtype.numpy_dtype)
+    found = _fft_library().rfft(part, axis=-1)
+    return _along_axes("fft", found, range(-2, -rank - 1, -1))
+
+
+def _irfft(tensor: Any, fft_length: Any, rank: int, dtype: DataType) -> Any:
+    _check_rank(tensor, rank)
+    lengths = _lengths(fft_length, rank)
+    part = _cut(tensor, [*lengths[:-1], lengths[-1] // 2 + 1])
+    shape = (*tensor.shape[:-rank], *lengths)
+    if not part.size or not lengths[-1]:
+        return np.zeros(check_allocation(shape, dtype), dtype.numpy_dtype)
+    part = _along_axes("ifft", part, range(-2, -rank - 1, -1))
+    return _fft_library().irfft(part, lengths[-1], axis=-1)
+
+
+def _register_complex(name: str, transform: str, rank: int) -> None:
+    op = register_op(
+        name,
+        inputs=["input: Tcomplex"],
+        outputs=["output: Tcomplex"],
+        attrs=[_COMPLEX],
+        shape_fn=unchanged_shape_with_rank_at_least(rank),
+        doc=f"The {'inverse of the ' * name.startswith('I')}Fourier transform of the last {rank} dimensions.",
+    )
+    kernel = partial(_complex_transform, transform, rank=rank)
+    register_kernel(op, device="CPU")(lambda tensor: kernel(tensor))
+
+
+def _register_real(name: str, transform: Callable[..., Any], rank: int, *, forward: bool) -> None:
+    given, result = ("Treal", "Tcomplex") if forward else ("Tcomplex", "Treal")
+    op = register_op(
+        name,
+        inputs=[f"input: {given}", "fft_length: int32"],
+        outputs=[f"output: {result}"],
+        attrs=[_REAL, _COMPLEX],
+        shape_fn=partial(_real_transform_shape, rank=rank, forward=forward),
+        doc=(
+            f"The {'' if forward else 'inverse of the '}Fourier transform of the last {rank} dimensions of "
+            "real numbers, without the negative frequencies of the last one."
+        ),
+    )
+
+    @register_kernel(op, device="CPU", factory=True)
+    def make(*, Treal: DataType, Tcomplex: DataType) -> Callable[..., Any]:
+        dtype = Tcomplex if forward else Treal
+
+        def run(input: Any, fft_length: Any) -> Any:
+            if COMPLEX_OF[Treal] is not Tcomplex:
+                way, types = (
+                    ("forward", (Treal, Tcomplex)) if forward else ("backward", (Tcomplex, Treal))
+                )
+                raise InvalidArgumentError(
+                    f"Wrong types for {way} real FFT: in={types[0].value} out={types[1].value}"
+                )
+            return transform(input, fft_length, rank, dtype)
+
+        return run
+
+
+for _rank, _suffix in ((1, ""), (2, "2D"), (3, "3D")):
+    _register_complex(f"FFT{_suffix}", "fft", _rank)
+    _register_complex(f"IFFT{_suffix}", "ifft", _rank)
+    _register_real(f"RFFT{_suffix}", _rfft, _rank, forward=True)
+    _register_real(f"IRFFT{_suffix}", _irfft, _rank, forward=False)
