@@ -22,6 +22,7 @@ PAGES = [
     "docs/checkpoints.md",
     "docs/optimization.md",
     "docs/providers.md",
+    "docs/saved_models.md",
     "docs/sessions.md",
     "docs/devices.md",
     "docs/tracing.md",

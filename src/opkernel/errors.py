@@ -115,6 +115,13 @@ class OpError(Exception):
         self.message = f"{subject}{self.message} (node {node!r}{given})"
         self.args = (self.message,)
 
+    def add_context(self, context: str) -> None:
+        """Append a line to the message that says where it happened, unless the line is there."""
+        line = f"\n\t{context}"
+        if not self.message.endswith(line):
+            self.message += line
+            self.args = (self.message,)
+
 
 class CancelledError(OpError):
     """The operation was cancelled, usually by its caller."""

@@ -5,18 +5,19 @@ Source: TensorFlow python/saved_model/function_deserialization.py, core/protobuf
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import Any, Protocol
 
-from opkernel.errors import DataLossError
+from opkernel.errors import DataLossError, OpError
 from opkernel.graph import ConcreteFunction, Tensor, TensorSpec
 from opkernel.graph.core.captured_value import CapturedValue
 from opkernel.graph.tracing.func_graph import FuncGraph
 from opkernel.graph.tracing.nested_structure import packer
 from opkernel.graph.tracing.tensor_spec import spec_of
 from opkernel.interop.loaded_body import LoadedBody
-from opkernel.interop.saved_arguments import Misfit, flat_arguments, python_signature
+from opkernel.interop.saved_arguments import Misfit, flat_arguments
 from opkernel.interop.saved_model.composite import CompositeSpec, CompositeValue
 from opkernel.messages import shown
 
@@ -69,10 +70,16 @@ class LoadedConcreteFunction(ConcreteFunction):
         """
         body = self._source.body(self.loaded_name)
         captured = self._source.captured(self.loaded_name)
-        count = len(body.inputs) - len(captured)
-        if count < 0:
-            raise self._damage(f"takes {len(captured)} tensors from outside")
+        count = _count(self.input_signature)
+        if count + len(captured) != len(body.inputs):
+            raise self._damage(
+                f"takes {len(body.inputs)} tensors, and its signature has {count}, and "
+                f"{len(captured)} tensors from outside"
+            )
         body.captured_values = dict(zip(captured, body.inputs[count:], strict=True))
+        for value, given in body.captured_values.items():
+            if value.captured_spec[0] is not given.dtype:
+                raise self._damage(f"takes {given.op.name!r} as another type than {value!r}")
         tensors = iter(body.outputs)
         try:
             body.structured_outputs = _filled(self.output_signature, tensors)
@@ -97,14 +104,33 @@ class LoadedConcreteFunction(ConcreteFunction):
             raise TypeError(f"{self} takes {count} tensors, and was given {given}")
         return self.call(args)
 
+    def call(self, values: Sequence[Any]) -> Any:
+        """Call it with the values of its tensors, in order; errors name the function."""
+        try:
+            return super().call(values)
+        except OpError as error:
+            error.add_context(f"In {self._source.what(self.loaded_name)}")
+            raise
+
     def _damage(self, fact: str) -> DataLossError:
-        return DataLossError(f"{self._source.what(self.loaded_name)} is damaged: it {fact}")
+        return DataLossError(f"The {self._source.what(self.loaded_name)} is damaged: it {fact}")
 
     def __str__(self) -> str:
         return f"Function {self.loaded_name!r}"
 
     def __repr__(self) -> str:
         return f"<opkernel.LoadedConcreteFunction {self.loaded_name}>"
+
+
+def _count(spec: Any) -> int:
+    """The number of tensors that arguments have."""
+    if isinstance(spec, TensorSpec):
+        return 1
+    if isinstance(spec, CompositeSpec):
+        return len(spec.components)
+    if isinstance(spec, Mapping):
+        return sum([_count(one) for one in spec.values()])
+    return sum([_count(one) for one in spec]) if isinstance(spec, list | tuple) else 0
 
 
 def _filled(spec: Any, tensors: Iterator[Tensor]) -> Any:
@@ -133,12 +159,12 @@ class LoadedFunction:
         self,
         name: str,
         concrete_functions: Sequence[LoadedConcreteFunction],
-        spec: Any,
-        is_method: bool,
+        signature: inspect.Signature | None,
     ) -> None:
         self.__name__ = name
         self.concrete_functions = list(concrete_functions)
-        self._signature = python_signature(spec, is_method)
+        self._signature = signature
+        self._defaults = None if signature is None else _defaults_by_place(signature)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Call it: arrays run at once; tensors of a function that is being traced become a node there.
@@ -179,6 +205,10 @@ class LoadedFunction:
     ) -> tuple[tuple[Any, ...], dict[str, Any]]:
         if self._signature is None:
             return args, kwargs
+        if not kwargs and self._defaults is not None and len(args) <= len(self._defaults):
+            rest = self._defaults[len(args) :]  # the common case, without the slower `bind`
+            if not any(one is inspect.Parameter.empty for one in rest):
+                return (*args, *rest), {}
         try:
             bound = self._signature.bind(*args, **kwargs)
         except TypeError as error:
@@ -196,6 +226,14 @@ class LoadedFunction:
     def __repr__(self) -> str:
         options = "".join([f"\n  {_text(one.input_signature)}" for one in self.concrete_functions])
         return f"<opkernel.LoadedFunction {self.__name__}, saved for{options or ' no arguments'}>"
+
+
+def _defaults_by_place(signature: inspect.Signature) -> tuple[Any, ...] | None:
+    """The defaults of the arguments, or what stands for none; None where some are not given by place."""
+    parameters = signature.parameters.values()
+    if any(one.kind is not one.POSITIONAL_OR_KEYWORD for one in parameters):
+        return None
+    return tuple([one.default for one in parameters])
 
 
 def _text(signature: Any) -> str:

@@ -6,17 +6,16 @@ Source: TensorFlow python/saved_model/load.py.
 from __future__ import annotations
 
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from opkernel.device.permissions import Permissions
-from opkernel.errors import DataLossError
-from opkernel.graph import TensorSpec
+from opkernel.errors import DataLossError, OpError
 from opkernel.interop.loaded_function import LoadedConcreteFunction
 from opkernel.interop.loaded_objects import LoadedList, LoadedObject
+from opkernel.interop.object_signature import object_signature
 from opkernel.interop.saved_objects import SavedObjects
 from opkernel.interop.signature import Signature, SignatureMap
 from opkernel.proto import MetaGraphDef
-from opkernel.types import tensor_from_proto
 
 if TYPE_CHECKING:
     from opkernel.interop.saved_model.saved_model_files import SavedModelFiles
@@ -101,23 +100,11 @@ class LoadedModel(LoadedObject):
             raise DataLossError(f"{self.path} is damaged: signature {name!r} is no function")
         keywords = [*self._objects.nodes[number].bare_concrete_function.argument_keywords]
         definition = self.meta_graph.signature_def[name]
-
-        def run(values: dict[str, Any]) -> dict[str, Any]:
-            found: dict[str, Any] = function.call([values[keyword] for keyword in keywords])
-            return found
-
-        return Signature(
-            name,
-            {keyword: self._input(function, keyword) for keyword in keywords},
-            function.output_signature or {},
-            run,
-            method_name=definition.method_name,
-            defaults={key: tensor_from_proto(value) for key, value in definition.defaults.items()},
-        )
-
-    def _input(self, function: LoadedConcreteFunction, keyword: str) -> Any:
-        _, named = function.input_signature
-        return named.get(keyword, TensorSpec(None))
+        try:
+            return object_signature(name, function, keywords, definition)
+        except OpError as error:
+            error.add_context(f"In {self._objects.files.path}")
+            raise
 
     def __repr__(self) -> str:
         names = ", ".join(self.signatures) or "none"

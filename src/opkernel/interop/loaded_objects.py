@@ -7,6 +7,7 @@ Source: TensorFlow python/saved_model/load.py, revived_types.py.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Protocol
 
@@ -55,6 +56,11 @@ class LoadedObject:
             raise TypeError(f"{self!r} was saved without __call__; it has {functions}")
         return self._source.get(children["__call__"])(*args, **kwargs)
 
+    @property
+    def saved_attributes(self) -> LoadedDict:
+        """All that was saved of its attributes, by name; those too whose names this class has for something else."""
+        return LoadedDict(self._source, self._number)
+
     def __dir__(self) -> list[str]:
         return sorted({*super().__dir__(), *self._source.children(self._number)})
 
@@ -68,6 +74,7 @@ class LoadedObject:
         return f"<opkernel.{type(self).__name__} {self._kind}>"
 
 
+_PLACE = re.compile("[0-9]{1,10}")
 _PRIVATE = frozenset(
     {
         "_source",
@@ -89,7 +96,7 @@ class LoadedList(Sequence[Any]):
     def __init__(self, source: ObjectSource, number: int) -> None:
         self._source = source
         children = source.children(number)
-        places = sorted([int(name) for name in children if name.isdecimal()])
+        places = sorted([int(name) for name in children if _PLACE.fullmatch(name)])
         self._numbers = [children[str(place)] for place in places]
 
     def __getitem__(self, index: Any) -> Any:

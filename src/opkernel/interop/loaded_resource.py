@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from opkernel.errors import OpError
+from opkernel.errors import DataLossError, OpError
 from opkernel.runtime.calls.eager import execute
 from opkernel.types import DataType, PartialTensorShape, dtype_of_array
 
@@ -40,6 +40,7 @@ class LoadedResource:
         self._lock = threading.RLock()
         self._handle: Any = None
         self._is_ready = False
+        self._is_creating = False
 
     @property
     def captured_value(self) -> Any:
@@ -63,7 +64,13 @@ class LoadedResource:
 
     def _make(self) -> None:
         if self._handle is None:
-            self._handle = self._create()
+            if self._is_creating:
+                raise DataLossError(f"{self.name} is needed to create itself")
+            self._is_creating = True
+            try:
+                self._handle = self._create()
+            finally:
+                self._is_creating = False
             weakref.finalize(self, _destroy, self._handle)
             try:
                 self._fill()  # takes the handle of this object, on this thread

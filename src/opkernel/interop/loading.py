@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from opkernel.checkpoint.loading import checkpoint_exists
 from opkernel.device.permissions import NO_PERMISSIONS, Permissions
-from opkernel.errors import DataLossError, InvalidArgumentError
+from opkernel.errors import DataLossError, InvalidArgumentError, UnimplementedError
 from opkernel.graph.io.file_kind import FileKind, file_kind
 from opkernel.graph.io.message_files import parse_text, read_file
 from opkernel.graph.io.next_step import next_step
+from opkernel.graph.io.versions import check_versions
 from opkernel.interop.saved_model.saved_model_files import SavedModelFiles
 from opkernel.proto import DecodeError, MetaGraphDef
 
@@ -32,12 +33,13 @@ Tags = Iterable[str] | str | None
 
 _ARCHIVES = (FileKind.ZIP, FileKind.GZIP, FileKind.TAR)
 _SAVED_MODEL_FILES = (FileKind.SAVED_MODEL_FILE, FileKind.SAVED_MODEL_TEXT)
+_CHUNKED = ".cpb"
 _META_GRAPHS = (FileKind.META_GRAPH, FileKind.META_GRAPH_TEXT)
 
 
 def load(
     path: str | os.PathLike[str], *, tags: Tags = None, permissions: Permissions | None = None
-) -> LoadedModel | SessionModel:
+) -> LoadedModel | Any:  # Any: a SessionModel, which nobody calls and asks for layers
     """Load a model.
 
     A SavedModel of TF2 becomes a LoadedModel, with the objects, functions and variables that were
@@ -54,12 +56,13 @@ def load(
 
     Raises:
         NotFoundError: there is no such file, or no MetaGraph with these tags.
-        InvalidArgumentError: the file is something else.
+        InvalidArgumentError: the file is something else, or its graph is not for this version of TensorFlow.
         DataLossError: the file is damaged.
+        UnimplementedError: a newer TensorFlow wrote it, or it is in chunks (`.cpb`).
     """
     files = _opened(path)
     if files is not None:
-        meta_graph = files.meta_graph(tags)
+        meta_graph = _chosen(files, tags)
         if meta_graph.object_graph_def.nodes:
             from opkernel.interop.loaded_model import LoadedModel  # which SessionModels do without
 
@@ -100,9 +103,25 @@ def _opened(path: str | os.PathLike[str]) -> SavedModelFiles | None:
         return SavedModelFiles(archive.model_directory, archive)
     if kind in _META_GRAPHS:
         return None
+    if name.endswith(_CHUNKED) or os.path.isfile(os.path.join(name, f"saved_model{_CHUNKED}")):
+        raise UnimplementedError(
+            f"{name} is a SavedModel in chunks ({_CHUNKED}), which is not read; save the model again "
+            f"without experimental_image_format"
+        )
     raise InvalidArgumentError(
         f"{path} is {kind}, and neither a SavedModel nor a MetaGraph{next_step(path, kind)}"
     )
+
+
+def _chosen(files: SavedModelFiles, tags: Tags) -> MetaGraphDef:
+    """The MetaGraph of the tags, whose version can be read."""
+    meta_graph = files.meta_graph(tags)
+    try:
+        check_versions(meta_graph.graph_def.versions)
+    except InvalidArgumentError as error:
+        error.add_context(f"In {files.path}")
+        raise
+    return meta_graph
 
 
 def as_session(
@@ -131,7 +150,7 @@ def as_session(
         return _of_meta_graph_file(os.fspath(path), permissions, checkpoint)
     if checkpoint is None:
         files.check_fingerprint()
-    meta_graph = files.meta_graph(tags)
+    meta_graph = _chosen(files, tags)
     return SessionModel(
         files.directory,
         meta_graph,

@@ -16,7 +16,7 @@ from opkernel.graph import Tensor, TensorSpec
 from opkernel.interop.saved_model.composite import CompositeSpec
 from opkernel.types import array_from_python
 
-__all__ = ["Misfit", "flat_arguments", "python_signature"]
+__all__ = ["Misfit", "flat_arguments", "is_signature", "python_signature"]
 
 
 class Misfit(Exception):
@@ -24,9 +24,21 @@ class Misfit(Exception):
 
 
 def python_signature(spec: Any, is_method: bool) -> inspect.Signature | None:
-    """The signature of the Python function that was saved; None where it was not kept."""
+    """The signature of the Python function that was saved; None where it was not kept.
+
+    Raises:
+        DataLossError: it is none that a function can have.
+    """
     if spec is None:
         return None
+    try:
+        return inspect.Signature(_parameters(spec, is_method))
+    except (AttributeError, LookupError, TypeError, ValueError) as error:
+        raise DataLossError(f"The signature of a function is damaged: {error}") from error
+
+
+def _parameters(spec: Any, is_method: bool) -> list[inspect.Parameter]:
+    """The parameters that an `inspect.FullArgSpec` has."""
     kind = inspect.Parameter
     names = [*(spec.args or [])][1 if is_method else 0 :]
     defaults = [*(spec.defaults or [])][-len(names) or len(names) :] if names else []
@@ -44,10 +56,17 @@ def python_signature(spec: Any, is_method: bool) -> inspect.Signature | None:
     ]
     if spec.varkw:
         parameters.append(kind(spec.varkw, kind.VAR_KEYWORD))
-    try:
-        return inspect.Signature(parameters)
-    except ValueError as error:
-        raise DataLossError(f"The signature of a function is damaged: {error}") from error
+    return parameters
+
+
+def is_signature(value: Any) -> bool:
+    """Whether it has what a function takes: positional arguments, and those by keyword."""
+    return (
+        isinstance(value, list | tuple)
+        and len(value) == 2
+        and isinstance(value[0], list | tuple)
+        and isinstance(value[1], Mapping)
+    )
 
 
 def flat_arguments(value: Any, spec: Any, may_convert: bool) -> list[Any]:
@@ -64,35 +83,42 @@ def flat_arguments(value: Any, spec: Any, may_convert: bool) -> list[Any]:
 def _take(value: Any, spec: Any, may_convert: bool, found: list[Any]) -> None:
     if isinstance(spec, TensorSpec):
         found.append(_tensor(value, spec, may_convert))
+    elif isinstance(spec, list | tuple):
+        _check_sequence(value, spec, may_convert)
+        for one, part in zip(value, spec, strict=True):
+            _take(one, part, may_convert, found)
+    elif isinstance(spec, dict):
+        _check_keys(value, spec)
+        for key in sorted(spec):
+            _take(value[key], spec[key], may_convert, found)
     elif isinstance(spec, CompositeSpec):
         parts = spec.parts(value)
         if parts is None:
             raise Misfit
         for part, one in zip(parts, spec.components, strict=True):
             found.append(_tensor(part, one, may_convert))
-    elif isinstance(spec, Mapping | list | tuple):
-        for one, part in _pairs(value, spec):
-            _take(one, part, may_convert, found)
     elif not _is_same(value, spec):
         raise Misfit
 
 
-def _pairs(value: Any, spec: Any) -> list[tuple[Any, Any]]:
-    """The parts of a value with what is said of them."""
-    if isinstance(spec, Mapping):
-        if not isinstance(value, Mapping) or value.keys() != spec.keys():
-            raise Misfit
-        return [(value[key], spec[key]) for key in sorted(spec)]
+def _check_sequence(value: Any, spec: Any, may_convert: bool) -> None:
+    """A list may become a tuple, and the other way round, where nothing was saved for the value itself."""
     if not isinstance(value, list | tuple) or len(value) != len(spec):
         raise Misfit
-    return [*zip(value, spec, strict=True)]
+    if isinstance(value, list) != isinstance(spec, list) and not may_convert:
+        raise Misfit
+
+
+def _check_keys(value: Any, spec: Mapping[str, Any]) -> None:
+    if not isinstance(value, Mapping) or value.keys() != spec.keys():
+        raise Misfit
 
 
 def _is_same(value: Any, saved: Any) -> bool:
     """Whether a Python value is the one that a signature was saved for."""
     if isinstance(value, Tensor | np.ndarray) or isinstance(saved, np.ndarray):
         return value is saved
-    return bool(value == saved and isinstance(value, bool) == isinstance(saved, bool))
+    return bool(value == saved)
 
 
 def _tensor(value: Any, spec: TensorSpec, may_convert: bool) -> Any:

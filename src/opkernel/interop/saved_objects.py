@@ -7,15 +7,12 @@ from __future__ import annotations
 
 import itertools
 import threading
-from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from opkernel.checkpoint import ObjectGraph, load_checkpoint
-from opkernel.checkpoint.object_graph import VARIABLE_VALUE
 from opkernel.device.permissions import Permissions
 from opkernel.errors import DataLossError, OpError
 from opkernel.graph.core.captured_value import CapturedValue
@@ -24,15 +21,16 @@ from opkernel.interop.loaded_body import LoadedBody, LoadedGradient
 from opkernel.interop.loaded_function import LoadedConcreteFunction, LoadedFunction
 from opkernel.interop.loaded_objects import LoadedDict, LoadedList, LoadedObject
 from opkernel.interop.loaded_resource import Again, LoadedConstant, LoadedResource
+from opkernel.interop.saved_arguments import is_signature, python_signature
 from opkernel.interop.saved_model.structured_value import decoded
+from opkernel.interop.saved_values import SavedValues
 from opkernel.opdef import global_op_registry
-from opkernel.proto import MetaGraphDef, SavedObject
+from opkernel.proto import MetaGraphDef, NodeDef, SavedObject, StructuredValue
 from opkernel.runtime.calls.eager import execute
 from opkernel.training import Variable
 from opkernel.types import DataType, PartialTensorShape, tensor_from_proto
 
 if TYPE_CHECKING:
-    from opkernel.checkpoint import CheckpointReader
     from opkernel.interop.saved_model.saved_model_files import SavedModelFiles
 
 __all__ = ["SavedObjects"]
@@ -62,10 +60,12 @@ class SavedObjects:
         self.permissions = permissions.reading(*files.readable)
         self._suffix = f"_load_{next(_loads)}"
         self._lock = threading.RLock()
+        self._values = SavedValues(files, self.nodes, self.children)
         self.root: Any = None
         self._objects: dict[int, Any] = {}
         self._children: dict[int, dict[str, int]] = {}
         self._functions: dict[str, LoadedConcreteFunction] = {}
+        self._separated: set[str] = set()
         self._check()
 
     def _check(self) -> None:
@@ -76,6 +76,12 @@ class SavedObjects:
                     raise self._damage(
                         f"object {number} refers to {child.node_id} as {child.local_name!r}, and "
                         f"there are {count} objects"
+                    )
+            for slot in node.slot_variables:
+                if not 0 <= slot.slot_variable_node_id < count:
+                    raise self._damage(
+                        f"object {number} refers to {slot.slot_variable_node_id} as its "
+                        f"{slot.slot_name!r}, and there are {count} objects"
                     )
         for name, function in self.meta_graph.object_graph_def.concrete_functions.items():
             for number in function.bound_inputs:
@@ -114,7 +120,7 @@ class SavedObjects:
 
     def what(self, name: str) -> str:
         """What messages call a function."""
-        return f"Function {name!r} of {self.files.directory}"
+        return f"function {name!r} of {self.files.directory}"
 
     # Objects.
 
@@ -153,7 +159,7 @@ class SavedObjects:
             shape=shape,
             name=saved.name or "Variable",
             trainable=saved.trainable,
-            initializer=lambda: self._restored(number, saved.name, dtype, shape),
+            initializer=lambda: self._values.variable(number, saved.name, dtype, shape),
         )
 
     def _constant(self, number: int, node: SavedObject) -> LoadedConstant:
@@ -161,7 +167,10 @@ class SavedObjects:
         value = self._constants.get(name)
         if value is None:
             raise self._damage(f"object {number} is the constant {name!r}, which the graph lacks")
-        return LoadedConstant(name, tensor_from_proto(value))
+        try:
+            return LoadedConstant(name, tensor_from_proto(value))
+        except OpError as error:
+            raise self._damage(f"constant {name!r}: {error.message}") from error
 
     @cached_property
     def _constants(self) -> dict[str, Any]:
@@ -182,95 +191,23 @@ class SavedObjects:
             raise self._damage(f"object {number} is a resource that no function creates")
 
         def create() -> Any:
-            return self.get(children["_create_resource"])()
+            return self._call(children["_create_resource"])
 
         def fill() -> None:
             if "_initialize" in children:
-                self.get(children["_initialize"])()
+                self._call(children["_initialize"])
             self._restore_resource(number, node)
 
-        return LoadedResource(f"resource_{number}", create, fill)
+        return LoadedResource(f"Resource {number} of {self.files.path}", create, fill)
 
     # Values of the checkpoint.
-
-    @cached_property
-    def _checkpoint(self) -> tuple[CheckpointReader, ObjectGraph, dict[int, int]] | None:
-        """The checkpoint, its object graph, and the number there of each object here."""
-        prefix = self.files.variables_prefix
-        if prefix is None:
-            return None
-        self.files.check_fingerprint()
-        reader = load_checkpoint(prefix)
-        graph = ObjectGraph.of(reader)
-        return reader, graph, self._paired(graph)
-
-    def _paired(self, graph: ObjectGraph) -> dict[int, int]:
-        """The numbers in the checkpoint of the objects here, which the same names lead to."""
-        found = {0: 0}
-        queue = deque([0])
-        while queue:
-            number = queue.popleft()
-            theirs = {c.local_name: c.node_id for c in graph.proto.nodes[found[number]].children}
-            for name, child in self.children(number).items():
-                if name in theirs and child not in found:
-                    found[child] = theirs[name]
-                    queue.append(child)
-            self._pair_slots(number, graph, found, queue)
-        return found
-
-    def _pair_slots(
-        self, number: int, graph: ObjectGraph, found: dict[int, int], queue: deque[int]
-    ) -> None:
-        slots = self.nodes[number].slot_variables
-        if not slots:
-            return
-        theirs = {
-            (slot.original_variable_node_id, slot.slot_name): slot.slot_variable_node_id
-            for slot in graph.proto.nodes[found[number]].slot_variables
-        }
-        for slot in slots:
-            original = found.get(slot.original_variable_node_id)
-            match = theirs.get((original, slot.slot_name)) if original is not None else None
-            if match is not None and slot.slot_variable_node_id not in found:
-                found[slot.slot_variable_node_id] = match
-                queue.append(slot.slot_variable_node_id)
-
-    def _key(self, number: int, attribute: str) -> tuple[CheckpointReader, str] | None:
-        """The reader and key of an attribute of an object; None where it was not saved."""
-        with self._lock:
-            checkpoint = self._checkpoint
-        if checkpoint is None:
-            return None
-        reader, graph, pairs = checkpoint
-        key = graph.key_of(pairs[number], attribute) if number in pairs else None
-        return None if key is None else (reader, key)
-
-    def _restored(self, number: int, name: str, dtype: DataType, shape: PartialTensorShape) -> Any:
-        """The value of a variable.
-
-        Raises:
-            DataLossError: the checkpoint lacks it, or has another type or shape.
-        """
-        found = self._key(number, VARIABLE_VALUE)
-        if found is None:
-            raise self._damage(f"the value of variable {name!r} was not saved")
-        reader, key = found
-        stored = reader.dtype(key)
-        if stored is not dtype or not shape.is_compatible_with(
-            PartialTensorShape(reader.shape(key))
-        ):
-            raise self._damage(
-                f"variable {name!r} is {dtype.tf_name}{shape}, and {key} of the checkpoint is "
-                f"{stored.tf_name}{reader.shape(key)}"
-            )
-        return reader.get(key)
 
     def current_values(self) -> dict[str, Any]:
         """What the checkpoint is to hold now: variables that were used, and tables, by their keys."""
         found: dict[str, Any] = {}
         for number, one in [*self._objects.items()]:
-            place = self._key(number, VARIABLE_VALUE)
-            if isinstance(one, Variable) and place is not None:
+            place = self._values.key(number) if isinstance(one, Variable) else None
+            if place is not None:
                 found[place[1]] = one
             if isinstance(one, LoadedResource):
                 found |= self._values_of_table(number, one)
@@ -278,7 +215,7 @@ class SavedObjects:
 
     def _values_of_table(self, number: int, table: LoadedResource) -> dict[str, Any]:
         for name in self.nodes[number].saveable_objects:
-            place = self._key(number, name)
+            place = self._values.key(number, name)
             if place is not None and table.is_ready:
                 reader, key = place
                 keys, values = (f"{key}{part}" for part in _PARTS_OF_TABLE)
@@ -292,11 +229,27 @@ class SavedObjects:
         for name, saved in node.saveable_objects.items():
             if not 0 <= saved.restore_function < len(self.nodes):
                 raise self._damage(f"object {number} refers to {saved.restore_function}")
-            function = self.get(saved.restore_function)
-            found = self._key(number, name)
+            found = self._values.key(number, name)
             if found is not None:
                 reader, key = found
-                function.call([reader.get(f"{key}{part}") for part in _PARTS_OF_TABLE])
+                parts = [reader.get(f"{key}{part}") for part in _PARTS_OF_TABLE]
+                self._call(saved.restore_function, *parts)
+
+    def _call(self, number: int, *args: Any) -> Any:
+        """Call a function that an object is made with.
+
+        Raises:
+            DataLossError: it is no function, or one of other arguments.
+        """
+        function = self.get(number)
+        if not isinstance(function, LoadedFunction | LoadedConcreteFunction):
+            raise self._damage(f"object {number} is no function")
+        try:
+            return function(*args)
+        except (TypeError, ValueError) as error:
+            if isinstance(error, OpError):
+                raise
+            raise self._damage(f"{function!r}: {error}") from error
 
     # Functions.
 
@@ -334,17 +287,24 @@ class SavedObjects:
             captured = [
                 self.nodes[number].captured_tensor.name for number in known[name].bound_inputs
             ]
-            signature = decoded(known[name].output_signature)
+            signature = self._decoded(name, known[name].output_signature)
             found[registered.registered_op_type] = LoadedGradient(name, captured, signature)
         return found
 
     def _separate_resources(self, name: str) -> None:
-        """Give the resources that a function creates names that no other load of the model has."""
-        for node in self.library.get_function(name).node_def:
-            if "shared_name" in node.attr:
-                own = node.attr["shared_name"].s or node.name.encode()
-                if not own.endswith(self._suffix.encode()):
-                    node.attr["shared_name"].s = own + self._suffix.encode()
+        """Give the resources that functions create names that no other load of the model has.
+
+        It concerns the function of a name, and those that it calls.
+        """
+        call = NodeDef(name="call", op="PartitionedCall")
+        call.attr["f"].func.name = name
+        suffix = self._suffix.encode()
+        for called in self.library.reachable_definitions([call], without=self._separated):
+            self._separated.add(called)
+            for node in self.library.get_function(called).node_def:
+                if "shared_name" in node.attr:
+                    own = node.attr["shared_name"].s or node.name.encode()
+                    node.attr["shared_name"].s = own + suffix
 
     def captured(self, name: str) -> list[CapturedValue]:
         """What a function takes after its arguments.
@@ -355,7 +315,7 @@ class SavedObjects:
         found: dict[Any, None] = {}
         for number in self.meta_graph.object_graph_def.concrete_functions[name].bound_inputs:
             one = self.get(number)
-            if not hasattr(one, "captured_value"):
+            if not isinstance(one, Variable | LoadedResource | LoadedConstant):
                 raise self._damage(f"{self.what(name)} takes object {number}, which is no tensor")
             found[Again(one) if one in found else one] = None
         return [*found]
@@ -373,11 +333,14 @@ class SavedObjects:
                 if name not in known:
                     raise self._damage(f"there is no function {name!r}")
                 proto = known[name]
+                taken = self._decoded(name, proto.canonicalized_input_signature)
+                if not is_signature(taken):
+                    raise self._damage(f"{self.what(name)} has no arguments by place and by name")
                 found = self._functions[name] = LoadedConcreteFunction(
                     self,
                     name,
-                    decoded(proto.canonicalized_input_signature),
-                    decoded(proto.output_signature),
+                    taken,
+                    self._decoded(name, proto.output_signature),
                     keywords,
                 )
             return found
@@ -386,10 +349,26 @@ class SavedObjects:
         saved = node.function
         functions = [self.concrete(name) for name in saved.concrete_functions]
         has_spec = saved.function_spec.fullargspec.WhichOneof("kind") is not None
-        spec = decoded(saved.function_spec.fullargspec) if has_spec else None
-        if spec is not None and not hasattr(spec, "args"):
-            raise self._damage(f"object {number} is a function without a signature")
-        return LoadedFunction(self._name_of(number), functions, spec, saved.function_spec.is_method)
+        name = self._name_of(number)
+        spec = self._decoded(name, saved.function_spec.fullargspec) if has_spec else None
+        try:
+            signature = python_signature(spec, saved.function_spec.is_method)
+        except DataLossError as error:
+            raise self._damage(f"function {name!r}: {error.message}") from error
+        return LoadedFunction(name, functions, signature)
+
+    def _decoded(self, name: str, value: StructuredValue) -> Any:
+        """What the model says of a function.
+
+        Raises:
+            DataLossError: it is damaged.
+            UnimplementedError: it has values of an unknown class.
+        """
+        try:
+            return decoded(value)
+        except OpError as error:
+            error.add_context(f"In {self.what(name)}")
+            raise
 
     def _bare_function(self, number: int, node: SavedObject) -> LoadedConcreteFunction:
         saved = node.bare_concrete_function

@@ -21,6 +21,7 @@ from opkernel.graph.io.importer import GraphImporter, ImportOptions
 from opkernel.interop.session_signature import session_signature
 from opkernel.interop.session_variable import SessionVariable, session_variables
 from opkernel.interop.signature import SignatureMap
+from opkernel.opdef import UnregisteredOpError
 from opkernel.proto import MetaGraphDef
 from opkernel.runtime import Session
 
@@ -171,9 +172,12 @@ class SessionModel:
 
         Raises:
             DataLossError: the graph has no such tensor or operation.
+        NotFoundError: it is of an op that is not registered.
         """
         try:
             return self.graph.as_graph_element(name)
+        except UnregisteredOpError:
+            raise
         except (NotFoundError, InvalidArgumentError, ValueError) as error:
             raise DataLossError(
                 f"{self.path} is damaged: {whose} needs {name!r}, which the graph lacks"

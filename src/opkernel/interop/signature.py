@@ -26,6 +26,9 @@ class Signature:
         outputs: What it gives, in the same way.
         method_name: What TensorFlow Serving takes it for, such as `tensorflow/serving/predict`.
         defaults: The values of the inputs that need not be given.
+
+    Args:
+        keywords: Further names of inputs, for those whose names are no names in Python.
     """
 
     def __init__(
@@ -37,6 +40,7 @@ class Signature:
         *,
         method_name: str = "",
         defaults: Mapping[str, Any] | None = None,
+        keywords: Mapping[str, str] | None = None,
     ) -> None:
         self.name = name
         self.inputs = dict(inputs)
@@ -44,6 +48,7 @@ class Signature:
         self.method_name = method_name
         self.defaults = dict(defaults or {})
         self._run = run
+        self._keywords = dict(keywords or {})
 
     @property
     def structured_input_signature(self) -> tuple[tuple[()], dict[str, Any]]:
@@ -69,7 +74,8 @@ class Signature:
         if args:
             inputs = {**self._positional(args), **inputs}
         if inputs.keys() != self.inputs.keys():
-            inputs = {**self.defaults, **inputs}
+            named = {self._keywords.get(name, name): value for name, value in inputs.items()}
+            inputs = {**self.defaults, **named}
             self._check(inputs)
         return self._run(inputs)
 

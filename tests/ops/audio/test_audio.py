@@ -21,7 +21,14 @@ FILE = (
 
 
 def wav(data: bytes = b"\1\0\2\0", **changed: Any) -> bytes:
-    values: dict[str, Any] = {"kind": 1, "channels": 1, "rate": 8000, "size": 16, "bits": 16, "more": b""} | changed
+    values: dict[str, Any] = {
+        "kind": 1,
+        "channels": 1,
+        "rate": 8000,
+        "size": 16,
+        "bits": 16,
+        "more": b"",
+    } | changed
     per_sample = changed.get("per_sample", 2 * values["channels"])
     per_second = changed.get("per_second", per_sample * values["rate"])
     body = b"WAVEfmt " + struct.pack(

@@ -12,6 +12,7 @@ from opkernel.graph.core.operation import Operation
 from opkernel.graph.core.tensor import Tensor
 from opkernel.graph.core.tensor_name import parse_input
 from opkernel.messages import perhaps
+from opkernel.opdef import not_registered
 
 if TYPE_CHECKING:
     from opkernel.graph.core.graph import Graph
@@ -90,6 +91,10 @@ def _tensor_by_name(graph: Graph, name: str) -> Tensor:
     op = graph.by_name.get(node)
     if op is not None and 0 <= index < len(op.outputs):
         return op.outputs[index]
+    if op is not None and op.signature.registration is None and index >= 0:
+        error = not_registered(op.type)  # nothing is known of its outputs
+        error.add_context(f"In {{{{node {op.name}}}}}")
+        raise error
     if op is None or index < 0:
         hint = perhaps(node, graph.by_name)
         fact = f"The operation, {node!r}, does not exist in the graph{hint}."

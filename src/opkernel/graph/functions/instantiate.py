@@ -196,9 +196,22 @@ class _Body:
                     op=node.op,
                 )
             bound.attr[name].CopyFrom(replaced)
-        op_def = self._look_up(node.op)
+        op_def = self._op_of(node)
         add_defaults_to_node_def(bound, op_def)
         return bound, op_def
+
+    def _op_of(self, node: NodeDef) -> OpDef:
+        """The op of a node.
+
+        Raises:
+            NotFoundError: it is not registered; the message says where it is used.
+        """
+        try:
+            return self._look_up(node.op)
+        except NotFoundError as error:
+            function = self._function.signature.name
+            error.add_context(f"In {format_node_def_for_error(node)} of function '{function}'")
+            raise
 
     def add_outputs(self, node: NodeDef, op_def: OpDef) -> None:
         """Note what the names of a node's outputs stand for."""

@@ -16,6 +16,7 @@ from opkernel.types import DataType, PartialTensorShape
 
 __all__ = ["CompositeSpec", "CompositeValue"]
 
+_MAX_RAGGED_RANK = 254  # as many as a tensor may have
 _KINDS = TypeSpecProto.DESCRIPTOR.enum_types_by_name["TypeSpecClass"].values_by_number
 
 
@@ -114,6 +115,8 @@ def _sparse(fields: list[Any]) -> tuple[list[str], list[TensorSpec]]:
 def _ragged(fields: list[Any]) -> tuple[list[str], list[TensorSpec]]:
     shape, dtype = PartialTensorShape(fields[0]), DataType(fields[1])
     rank, splits_dtype = int(fields[2]), DataType(fields[3])
+    if not 0 <= rank <= _MAX_RAGGED_RANK:
+        raise ValueError(f"it has {rank} ragged dimensions")
     inner = None if shape.dims is None else [None, *shape.as_list()[rank + 1 :]]
     names = ["flat_values", *[f"row_splits_{i}" if rank > 1 else "row_splits" for i in range(rank)]]
     return names, [TensorSpec(inner, dtype), *[TensorSpec([None], splits_dtype)] * rank]

@@ -26,6 +26,7 @@ from opkernel.kernel.registry.provider import REFERENCE, KernelProvider, default
 from opkernel.opdef import (
     GRAPH_DEF_VERSION,
     OpRegistry,
+    UnregisteredOpError,
     check_op_deprecation,
     global_op_registry,
 )
@@ -76,7 +77,13 @@ def create_op_kernel(
     """
     ops = global_op_registry() if op_registry is None else op_registry
     kernels = global_kernel_registry() if registry is None else registry
-    form = form_of_node(ops, device.device_type, node_def, kernels, signature)
+    try:
+        form = form_of_node(ops, device.device_type, node_def, kernels, signature)
+    except UnregisteredOpError as error:
+        from opkernel.opdef import format_node_def_for_error  # for errors alone
+
+        error.add_context(f"In {format_node_def_for_error(node_def)}")
+        raise
     properties = NodeProperties(
         form.op_def,
         node_def,

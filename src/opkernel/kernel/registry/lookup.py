@@ -301,8 +301,9 @@ def _ways_out(node_def: NodeDef, device_types: Iterable[str]) -> str:
     ]
     wanted = " or ".join(device_types) + (f" with {', '.join(types)}" if types else "")
     return (
-        f"Feed what {node_def.name!r} gives, register a kernel for {wanted} (opkernel.register_kernel), "
-        "or install a plugin that has one (`opkernel doctor` lists those installed)."
+        f"Feed what {node_def.name!r} gives, register a kernel for {wanted} (opkernel.register_kernel; "
+        "`--library` of the commands imports the module that does), or install a plugin that has one "
+        "(`opkernel doctor` lists those installed)."
     )
 
 

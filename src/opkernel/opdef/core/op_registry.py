@@ -110,7 +110,7 @@ def not_registered(name: str, registered: Iterable[str] = ()) -> UnregisteredOpE
         f"Op type not registered '{name}' in binary running on {platform.node()}"
         f"{perhaps(name, registered)}. Make sure the "
         "Op and Kernel are registered in the binary running in this process: import the module "
-        "that registers them first."
+        "that registers them first, or install a plugin that has them."
     )
 
 
