@@ -57,13 +57,12 @@ def make_runner(function: "ConcreteFunction") -> _Run:
         if version != registry.version:
             version, executable, any_step = current = body.built()
         try:
-            if executable.variables is not None:
-                special = executable.variables.current()
+            if captures:
+                special = None if body.variables is None else body.variables.current()
                 if special is not None:
                     return special(values, new_step)
+                values = [*values, *body.captured]
             converted = [feed(value) for feed, value in zip(feeds, values)]  # noqa: B905  # as many
-            if captures:
-                converted += body.captured
             if any_step is not None:
                 return executable.answered(executable.run(any_step, *converted))
             return executable.step(converted, RunStep(None, services))
@@ -82,7 +81,10 @@ class _Body:
         feeds: They convert the arguments, and then what is captured.
         captures: What the function takes besides its arguments.
         services: What its steps share.
+        variables: Finds the program for the values of variables, where there may be one.
     """
+
+    variables: VariableSpecializer | None
 
     def __init__(self, function: "ConcreteFunction") -> None:
         _check_free(function)
@@ -119,15 +121,17 @@ class _Body:
         request = self._library.request(self._part, self._kernels)
         program = build_program(replace(request, is_current=lambda: registry.version == version))
         any_step = None if program.executor.uses_step else RunStep(None, self.services)
-        run, variables = program.run, None
+        run, self.variables = program.run, None
         if self._kernels.asks_for_call:
             arg_types = [tensor.dtype for tensor in self._graph.inputs]
             ret_types = [tensor.dtype for tensor in self._graph.outputs]
             run = CallSteps(arg_types, ret_types).given_to(run)
         elif self.captures and request.follows_variables and not self._part.acts:
-            variables = VariableSpecializer(program, self._library, self._finish, self._handles)
+            self.variables = VariableSpecializer(
+                program, self._library, self._finish, self._handles
+            )
         run = Limits().applied(run)
-        return version, Executable(program, self.feeds, run, self._answer, (), variables), any_step
+        return version, Executable(program, self.feeds, run, self._answer), any_step
 
     def _finish(self, special: Program, taken: Sequence[int]) -> Executable:
         """The executable of the program for values of variables, which takes the arguments alone."""
