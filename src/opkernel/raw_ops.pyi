@@ -3658,7 +3658,8 @@ def DecodeBase64(
     *,
     input: _Input,
     name: str | None = None,
-) -> _Tensor: ...
+) -> _Tensor:
+    """Each string from base64, with or without = at its end."""
 
 def DecodeBmp(
     *,
@@ -4326,7 +4327,8 @@ def EncodeBase64(
     input: _Input,
     pad: bool = False,
     name: str | None = None,
-) -> _Tensor: ...
+) -> _Tensor:
+    """Each string in base64, filled up with = if `pad`."""
 
 def EncodeJpeg(
     *,
@@ -10690,7 +10692,8 @@ def ReduceJoin(
     keep_dims: bool = False,
     separator: str | bytes = '',
     name: str | None = None,
-) -> _Tensor: ...
+) -> _Tensor:
+    """The strings along dimensions joined, those of the first of `reduction_indices` next to one another."""
 
 def RefEnter(
     *,
@@ -10816,7 +10819,8 @@ def RegexReplace(
     rewrite: _Input,
     replace_global: bool = True,
     name: str | None = None,
-) -> _Tensor: ...
+) -> _Tensor:
+    """Each string with its matches of `pattern` replaced: all, or the first. `\\\\1` is the text of group 1."""
 
 def RegisterDataset(
     *,
@@ -14846,7 +14850,8 @@ def StaticRegexReplace(
     rewrite: str | bytes,
     replace_global: bool = True,
     name: str | None = None,
-) -> _Tensor: ...
+) -> _Tensor:
+    """RegexReplace with pattern and rewrite that are known when the graph is made."""
 
 def StatsAggregatorHandle(
     *,
@@ -15009,7 +15014,8 @@ def StringNGrams(
     pad_width: int,
     preserve_short_sequences: bool,
     name: str | None = None,
-) -> _StringNGramsOutputs: ...
+) -> _StringNGramsOutputs:
+    """The n-grams of each row, of each width, with `pad_width` pads at its ends (-1: as many as fit)."""
 
 class _StringSplitOutputs(typing.NamedTuple):
     indices: _Tensor
@@ -15022,7 +15028,8 @@ def StringSplit(
     delimiter: _Input,
     skip_empty: bool = True,
     name: str | None = None,
-) -> _StringSplitOutputs: ...
+) -> _StringSplitOutputs:
+    """The parts of each string between any bytes of `delimiter`, as a sparse matrix; all bytes if it is empty."""
 
 class _StringSplitV2Outputs(typing.NamedTuple):
     indices: _Tensor
@@ -15035,20 +15042,23 @@ def StringSplitV2(
     sep: _Input,
     maxsplit: int = -1,
     name: str | None = None,
-) -> _StringSplitV2Outputs: ...
+) -> _StringSplitV2Outputs:
+    """The parts of each string between `sep`, or between blanks if it is empty, as a sparse matrix."""
 
 def StringStrip(
     *,
     input: _Input,
     name: str | None = None,
-) -> _Tensor: ...
+) -> _Tensor:
+    """Each string without the blanks at its ends."""
 
 def StringToHashBucket(
     *,
     string_tensor: _Input,
     num_buckets: int,
     name: str | None = None,
-) -> _Tensor: ...
+) -> _Tensor:
+    """The number of the bucket of each string: its MurmurHash modulo `num_buckets`."""
 
 def StringToHashBucketFast(
     *,
@@ -15064,14 +15074,16 @@ def StringToHashBucketStrong(
     num_buckets: int,
     key: collections.abc.Sequence[int],
     name: str | None = None,
-) -> _Tensor: ...
+) -> _Tensor:
+    """The number of the bucket of each string: its SipHash under `key` modulo `num_buckets`."""
 
 def StringToNumber(
     *,
     string_tensor: _Input,
     out_type: _Type = ...,
     name: str | None = None,
-) -> _Tensor: ...
+) -> _Tensor:
+    """The number that each string says, with blanks around."""
 
 def StringUpper(
     *,
@@ -15103,7 +15115,8 @@ def Substr(
     len: _Input,
     unit: typing.Literal['BYTE', 'UTF8_CHAR'] = 'BYTE',
     name: str | None = None,
-) -> _Tensor: ...
+) -> _Tensor:
+    """`len` bytes or characters of each string, from `pos` on; a negative `pos` counts from the end."""
 
 def Sum(
     *,
@@ -16440,7 +16453,8 @@ def UnicodeDecode(
     replace_control_characters: bool = False,
     Tsplits: _Type = ...,
     name: str | None = None,
-) -> _UnicodeDecodeOutputs: ...
+) -> _UnicodeDecodeOutputs:
+    """The code points of each string, as the rows of a ragged tensor."""
 
 class _UnicodeDecodeWithOffsetsOutputs(typing.NamedTuple):
     row_splits: _Tensor
@@ -16456,7 +16470,8 @@ def UnicodeDecodeWithOffsets(
     replace_control_characters: bool = False,
     Tsplits: _Type = ...,
     name: str | None = None,
-) -> _UnicodeDecodeWithOffsetsOutputs: ...
+) -> _UnicodeDecodeWithOffsetsOutputs:
+    """The code points of each string and the bytes at which they begin, as ragged rows."""
 
 def UnicodeEncode(
     *,
@@ -16466,13 +16481,15 @@ def UnicodeEncode(
     errors: typing.Literal['ignore', 'replace', 'strict'] = 'replace',
     replacement_char: int = 65533,
     name: str | None = None,
-) -> _Tensor: ...
+) -> _Tensor:
+    """A string of each row of code points."""
 
 def UnicodeScript(
     *,
     input: _Input,
     name: str | None = None,
-) -> _Tensor: ...
+) -> _Tensor:
+    """ICU's number of the script of each code point; -1 for what is none."""
 
 def UnicodeTranscode(
     *,
@@ -16483,7 +16500,8 @@ def UnicodeTranscode(
     replacement_char: int = 65533,
     replace_control_characters: bool = False,
     name: str | None = None,
-) -> _Tensor: ...
+) -> _Tensor:
+    """Each string in another encoding."""
 
 class _UniformCandidateSamplerOutputs(typing.NamedTuple):
     sampled_candidates: _Tensor
@@ -16751,7 +16769,8 @@ def UnsortedSegmentJoin(
     num_segments: _Input,
     separator: str | bytes = '',
     name: str | None = None,
-) -> _Tensor: ...
+) -> _Tensor:
+    """The strings of each segment joined, in their order."""
 
 def UnsortedSegmentMax(
     *,
