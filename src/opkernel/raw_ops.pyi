@@ -3887,7 +3887,8 @@ def DenseCountSparseOutput(
     minlength: int = -1,
     maxlength: int = -1,
     name: str | None = None,
-) -> _DenseCountSparseOutputOutputs: ...
+) -> _DenseCountSparseOutputOutputs:
+    """How often each value is in a vector, or in each row of a matrix."""
 
 def DenseToCSRSparseMatrix(
     *,
@@ -3908,7 +3909,8 @@ def DenseToDenseSetOperation(
     set_operation: str | bytes,
     validate_indices: bool = True,
     name: str | None = None,
-) -> _DenseToDenseSetOperationOutputs: ...
+) -> _DenseToDenseSetOperationOutputs:
+    """The sorted union, intersection or difference of each two sets, as a sparse tensor."""
 
 def DenseToSparseBatchDataset(
     *,
@@ -3934,7 +3936,8 @@ def DenseToSparseSetOperation(
     set_operation: str | bytes,
     validate_indices: bool = True,
     name: str | None = None,
-) -> _DenseToSparseSetOperationOutputs: ...
+) -> _DenseToSparseSetOperationOutputs:
+    """DenseToDenseSetOperation whose second sets are a sparse tensor."""
 
 def DepthToSpace(
     *,
@@ -10162,7 +10165,8 @@ def RaggedCountSparseOutput(
     minlength: int = -1,
     maxlength: int = -1,
     name: str | None = None,
-) -> _RaggedCountSparseOutputOutputs: ...
+) -> _RaggedCountSparseOutputOutputs:
+    """How often each value is in each row of a ragged matrix."""
 
 class _RaggedCrossOutputs(typing.NamedTuple):
     output_values: _Tensor
@@ -10183,7 +10187,8 @@ def RaggedCross(
     out_values_type: _Type,
     out_row_splits_type: _Type,
     name: str | None = None,
-) -> _RaggedCrossOutputs: ...
+) -> _RaggedCrossOutputs:
+    """The combinations of values of the features in each row: joined by _X_, or hashed."""
 
 class _RaggedFillEmptyRowsOutputs(typing.NamedTuple):
     output_value_rowids: _Tensor
@@ -10198,7 +10203,8 @@ def RaggedFillEmptyRows(
     nrows: _Input,
     default_value: _Input,
     name: str | None = None,
-) -> _RaggedFillEmptyRowsOutputs: ...
+) -> _RaggedFillEmptyRowsOutputs:
+    """The values in the order of their rows, with `default_value` in each row that had none."""
 
 class _RaggedFillEmptyRowsGradOutputs(typing.NamedTuple):
     d_values: _Tensor
@@ -10209,7 +10215,8 @@ def RaggedFillEmptyRowsGrad(
     reverse_index_map: _Input,
     grad_values: _Input,
     name: str | None = None,
-) -> _RaggedFillEmptyRowsGradOutputs: ...
+) -> _RaggedFillEmptyRowsGradOutputs:
+    """The gradients of RaggedFillEmptyRows: of the values, and of the default."""
 
 class _RaggedGatherOutputs(typing.NamedTuple):
     output_nested_splits: list[_Tensor]
@@ -10222,7 +10229,8 @@ def RaggedGather(
     indices: _Input,
     OUTPUT_RAGGED_RANK: int,
     name: str | None = None,
-) -> _RaggedGatherOutputs: ...
+) -> _RaggedGatherOutputs:
+    """The rows of a ragged tensor at `indices`."""
 
 class _RaggedRangeOutputs(typing.NamedTuple):
     rt_nested_splits: _Tensor
@@ -10235,7 +10243,8 @@ def RaggedRange(
     deltas: _Input,
     Tsplits: _Type = ...,
     name: str | None = None,
-) -> _RaggedRangeOutputs: ...
+) -> _RaggedRangeOutputs:
+    """Rows from `starts` to below `limits` in steps of `deltas`; scalars serve all rows."""
 
 class _RaggedTensorFromVariantOutputs(typing.NamedTuple):
     output_nested_splits: list[_Tensor]
@@ -10249,7 +10258,8 @@ def RaggedTensorFromVariant(
     Tvalues: _Type,
     Tsplits: _Type = ...,
     name: str | None = None,
-) -> _RaggedTensorFromVariantOutputs: ...
+) -> _RaggedTensorFromVariantOutputs:
+    """The ragged tensor in a variant, or that whose rows the variants are."""
 
 class _RaggedTensorToSparseOutputs(typing.NamedTuple):
     sparse_indices: _Tensor
@@ -10261,7 +10271,8 @@ def RaggedTensorToSparse(
     rt_nested_splits: collections.abc.Sequence[_Input],
     rt_dense_values: _Input,
     name: str | None = None,
-) -> _RaggedTensorToSparseOutputs: ...
+) -> _RaggedTensorToSparseOutputs:
+    """The values of a ragged tensor with their indices."""
 
 def RaggedTensorToTensor(
     *,
@@ -10271,7 +10282,8 @@ def RaggedTensorToTensor(
     row_partition_tensors: collections.abc.Sequence[_Input],
     row_partition_types: collections.abc.Sequence[str | bytes],
     name: str | None = None,
-) -> _Tensor: ...
+) -> _Tensor:
+    """A ragged tensor as a dense one of `shape`, with `default_value` where it has no values."""
 
 def RaggedTensorToVariant(
     *,
@@ -10279,7 +10291,8 @@ def RaggedTensorToVariant(
     rt_dense_values: _Input,
     batched_input: bool,
     name: str | None = None,
-) -> _Tensor: ...
+) -> _Tensor:
+    """A ragged tensor as a variant, or if `batched_input` its rows as a vector of variants."""
 
 def RaggedTensorToVariantGradient(
     *,
@@ -10288,7 +10301,8 @@ def RaggedTensorToVariantGradient(
     dense_values_shape: _Input,
     Tvalues: _Type,
     name: str | None = None,
-) -> _Tensor: ...
+) -> _Tensor:
+    """The gradient of the values of RaggedTensorToVariant."""
 
 def RandomCrop(
     *,
@@ -13031,7 +13045,8 @@ def SetSize(
     set_shape: _Input,
     validate_indices: bool = True,
     name: str | None = None,
-) -> _Tensor: ...
+) -> _Tensor:
+    """How many different members each set has."""
 
 def SetStatsAggregatorDataset(
     *,
@@ -13754,7 +13769,8 @@ def SparseCountSparseOutput(
     minlength: int = -1,
     maxlength: int = -1,
     name: str | None = None,
-) -> _SparseCountSparseOutputOutputs: ...
+) -> _SparseCountSparseOutputOutputs:
+    """How often each value is in a sparse vector, or in each row of a sparse matrix."""
 
 class _SparseCrossOutputs(typing.NamedTuple):
     output_indices: _Tensor
@@ -14323,7 +14339,8 @@ def SparseToSparseSetOperation(
     set_operation: str | bytes,
     validate_indices: bool = True,
     name: str | None = None,
-) -> _SparseToSparseSetOperationOutputs: ...
+) -> _SparseToSparseSetOperationOutputs:
+    """DenseToDenseSetOperation whose sets are sparse tensors."""
 
 def Spence(
     *,

@@ -11,7 +11,7 @@ import numpy as np
 from opkernel.opdef.core.fingerprint import fingerprint64
 from opkernel.ops.strings.by_length import Rows, of_each_length
 
-__all__ = ["fingerprints", "murmur_hashes", "sip_hashes"]
+__all__ = ["concatenated", "fingerprints", "murmur_hashes", "sip_hashes"]
 
 Words = Any
 """An array of uint64, whose arithmetic is modulo 2**64."""
@@ -217,3 +217,10 @@ def _murmur_hash(rows: Rows) -> Words:
     if whole < rows.length:
         h = (h ^ rows.tail(whole)) * _MURMUR
     return _shift_mix(_shift_mix(h) * _MURMUR)
+
+
+def concatenated(first: Words, second: Words) -> Words:
+    """A hash of two hashes (FingerprintCat64)."""
+    with np.errstate(over="ignore"):
+        h = (first ^ _MURMUR) ^ _shift_mix(second * _MURMUR) * _MURMUR
+        return _shift_mix(_shift_mix(h * _MURMUR) * _MURMUR)
