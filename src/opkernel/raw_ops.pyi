@@ -3677,14 +3677,16 @@ def DecodeCSV(
     na_value: str | bytes = '',
     select_cols: collections.abc.Sequence[int] = ...,
     name: str | None = None,
-) -> list[_Tensor]: ...
+) -> list[_Tensor]:
+    """The fields of each record, column by column; `record_defaults` stand for those that are empty."""
 
 def DecodeCompressed(
     *,
     bytes: _Input,
     compression_type: str | bytes = '',
     name: str | None = None,
-) -> _Tensor: ...
+) -> _Tensor:
+    """Each string decompressed: ZLIB, GZIP, or as it is."""
 
 def DecodeGif(
     *,
@@ -3705,7 +3707,8 @@ def DecodeJSONExample(
     *,
     json_examples: _Input,
     name: str | None = None,
-) -> _Tensor: ...
+) -> _Tensor:
+    """The serialized Example message that each string says in JSON."""
 
 def DecodeJpeg(
     *,
@@ -3734,7 +3737,8 @@ def DecodePaddedRaw(
     out_type: _Type,
     little_endian: bool = True,
     name: str | None = None,
-) -> _Tensor: ...
+) -> _Tensor:
+    """The first `fixed_length` bytes of each string as numbers, with zeros for those that are missing."""
 
 def DecodePng(
     *,
@@ -3758,7 +3762,8 @@ def DecodeProtoV2(
     message_format: str | bytes = 'binary',
     sanitize: bool = False,
     name: str | None = None,
-) -> _DecodeProtoV2Outputs: ...
+) -> _DecodeProtoV2Outputs:
+    """Fields of serialized messages: how many elements each has, and these, filled up with zeros."""
 
 def DecodeRaw(
     *,
@@ -3766,7 +3771,8 @@ def DecodeRaw(
     out_type: _Type,
     little_endian: bool = True,
     name: str | None = None,
-) -> _Tensor: ...
+) -> _Tensor:
+    """The bytes of each string as numbers; all strings have one length."""
 
 class _DecodeWavOutputs(typing.NamedTuple):
     audio: _Tensor
@@ -8747,7 +8753,8 @@ def ParseExample(
     sparse_types: collections.abc.Sequence[_Type],
     dense_shapes: collections.abc.Sequence[_Shape],
     name: str | None = None,
-) -> _ParseExampleOutputs: ...
+) -> _ParseExampleOutputs:
+    """The features of serialized Example messages, as sparse and dense tensors."""
 
 def ParseExampleDataset(
     *,
@@ -8807,7 +8814,8 @@ def ParseExampleV2(
     ragged_split_types: collections.abc.Sequence[_Type],
     dense_shapes: collections.abc.Sequence[_Shape],
     name: str | None = None,
-) -> _ParseExampleV2Outputs: ...
+) -> _ParseExampleV2Outputs:
+    """The features of serialized Example messages, as sparse, dense and ragged tensors."""
 
 class _ParseSequenceExampleOutputs(typing.NamedTuple):
     context_sparse_indices: list[_Tensor]
@@ -8840,7 +8848,8 @@ def ParseSequenceExample(
     feature_list_sparse_types: collections.abc.Sequence[_Type] = ...,
     feature_list_dense_shapes: collections.abc.Sequence[_Shape] = ...,
     name: str | None = None,
-) -> _ParseSequenceExampleOutputs: ...
+) -> _ParseSequenceExampleOutputs:
+    """The context and the feature lists of serialized SequenceExample messages."""
 
 class _ParseSequenceExampleV2Outputs(typing.NamedTuple):
     context_sparse_indices: list[_Tensor]
@@ -8883,7 +8892,8 @@ def ParseSequenceExampleV2(
     feature_list_ragged_split_types: collections.abc.Sequence[_Type] = ...,
     feature_list_dense_shapes: collections.abc.Sequence[_Shape] = ...,
     name: str | None = None,
-) -> _ParseSequenceExampleV2Outputs: ...
+) -> _ParseSequenceExampleV2Outputs:
+    """The context and the feature lists of SequenceExample messages, ragged ones too."""
 
 class _ParseSingleExampleOutputs(typing.NamedTuple):
     sparse_indices: list[_Tensor]
@@ -8901,7 +8911,8 @@ def ParseSingleExample(
     sparse_types: collections.abc.Sequence[_Type],
     dense_shapes: collections.abc.Sequence[_Shape],
     name: str | None = None,
-) -> _ParseSingleExampleOutputs: ...
+) -> _ParseSingleExampleOutputs:
+    """The features of one serialized Example message."""
 
 class _ParseSingleSequenceExampleOutputs(typing.NamedTuple):
     context_sparse_indices: list[_Tensor]
@@ -8929,14 +8940,16 @@ def ParseSingleSequenceExample(
     feature_list_sparse_types: collections.abc.Sequence[_Type] = ...,
     feature_list_dense_shapes: collections.abc.Sequence[_Shape] = ...,
     name: str | None = None,
-) -> _ParseSingleSequenceExampleOutputs: ...
+) -> _ParseSingleSequenceExampleOutputs:
+    """The context and the feature lists of one serialized SequenceExample message."""
 
 def ParseTensor(
     *,
     serialized: _Input,
     out_type: _Type,
     name: str | None = None,
-) -> _Tensor: ...
+) -> _Tensor:
+    """The tensor in a serialized TensorProto."""
 
 def PartitionedCall(
     *,
@@ -13036,7 +13049,8 @@ def SerializeTensor(
     *,
     tensor: _Input,
     name: str | None = None,
-) -> _Tensor: ...
+) -> _Tensor:
+    """A tensor as a serialized TensorProto."""
 
 def SetSize(
     *,
