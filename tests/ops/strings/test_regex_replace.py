@@ -5,6 +5,8 @@ from typing import Any
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from opkernel import raw_ops
 from opkernel.errors import InvalidArgumentError, UnimplementedError
@@ -55,10 +57,10 @@ def replaced(pattern: bytes, rewrite: bytes, text: bytes, replace_global: bool) 
 def test_matches_are_replaced_as_re2_does(
     pattern: Any, rewrite: Any, text: Any, every: Any, first: Any
 ) -> None:
-    given = encoded(pattern, rewrite, text)
-    assert [replaced(*given, True), replaced(*given, False)] == encoded(every, first)
+    inputs = encoded(pattern, rewrite, text)
+    assert [replaced(*inputs, True), replaced(*inputs, False)] == encoded(every, first)
     static = raw_ops.StaticRegexReplace(
-        input=np.array([given[2]], object), pattern=pattern, rewrite=rewrite
+        input=np.array([inputs[2]], object), pattern=pattern, rewrite=rewrite
     )
     assert static.tolist() == encoded(every)
 
@@ -74,11 +76,11 @@ def test_simple_patterns_need_no_library(
 ) -> None:
     monkeypatch.setattr(regex, "library_or_none", lambda _: None)
     regex.compiled_pattern.cache_clear()
-    given = encoded(pattern, rewrite, text)
+    inputs = encoded(pattern, rewrite, text)
     try:
-        assert [replaced(*given, True)] == encoded(every)
+        assert [replaced(*inputs, True)] == encoded(every)
         if first is not None:
-            assert [replaced(*given, False)] == encoded(first)
+            assert [replaced(*inputs, False)] == encoded(first)
     finally:
         regex.compiled_pattern.cache_clear()
 
@@ -102,3 +104,22 @@ def test_wrong_patterns_and_ranks_are_refused() -> None:
             raw_ops.RegexReplace(input=text, pattern="(", rewrite="")
     with pytest.raises(InvalidArgumentError, match=r"scalar|rank 0"):
         raw_ops.RegexReplace(input=text, pattern=text, rewrite="")
+
+
+PIECES = ["a", "[^a-z ]", "[a-c]", ".", "\\.", "b", "é", "[^é]", "\\$"]
+PATTERNS = st.lists(
+    st.tuples(st.sampled_from(PIECES), st.sampled_from(["", "+", "*", "?"])), min_size=1, max_size=3
+).map(lambda parts: "".join(piece + quantifier for piece, quantifier in parts).encode())
+TEXTS = st.lists(st.sampled_from([b"a", b"b", b"Z", b"\n", b".", b"$", "é".encode(), b"\xff"])).map(
+    b"".join
+)
+
+
+@pytest.mark.skipif(importlib.util.find_spec("re2") is None, reason="needs google-re2")
+@given(PATTERNS, TEXTS)
+def test_what_python_matches_means_the_same_to_re2(pattern: bytes, text: bytes) -> None:
+    compiled = regex.compiled_pattern(pattern)
+    assert regex.full_match(pattern)(text) == (compiled.fullmatch(text) is not None)
+    quick = regex.quick_substitution(pattern, b"\\x")
+    if quick is not None:
+        assert quick(text) == compiled.sub(b"\\\\x", text)

@@ -62,6 +62,17 @@ def decode_csv(
 
     def decode(records: Any, record_defaults: list[Any]) -> list[Any]:
         _check_defaults(record_defaults)
+        columns = reader.plain_columns(records.reshape(-1).tolist(), len(OUT_TYPE))
+        if columns is None:
+            columns = read_rows(records)
+        return [
+            _column(f, column, default.reshape(-1), dtype, missing).reshape(records.shape)
+            for f, (column, default, dtype) in enumerate(
+                zip(columns, record_defaults, OUT_TYPE, strict=True)
+            )
+        ]
+
+    def read_rows(records: Any) -> list[Sequence[bytes]]:
         rows = []
         for i, record in enumerate(in_time(records.flat)):
             fields = reader.fields(record)
@@ -70,13 +81,7 @@ def decode_csv(
                     f"Expect {len(OUT_TYPE)} fields but have {len(fields)} in record {i}"
                 )
             rows.append(fields)
-        columns = zip(*rows, strict=True) if rows else [()] * len(OUT_TYPE)
-        return [
-            _column(f, column, default.reshape(-1), dtype, missing).reshape(records.shape)
-            for f, (column, default, dtype) in enumerate(
-                zip(columns, record_defaults, OUT_TYPE, strict=True)
-            )
-        ]
+        return list(zip(*rows, strict=True)) if rows else [()] * len(OUT_TYPE)
 
     return decode
 
@@ -98,6 +103,17 @@ class _Reader:
     delimiter: bytes
     has_quotes: bool
     chosen: list[int]
+
+    def plain_columns(self, records: list[bytes], count: int) -> list[Sequence[bytes]] | None:
+        """The columns of records without quotes, all at once; None for others."""
+        text = self.delimiter.join(records)
+        if self.chosen or b"\n" in text or b"\r" in text or (self.has_quotes and b'"' in text):
+            return None
+        delimiter = self.delimiter
+        if not all(records) or any(record.count(delimiter) != count - 1 for record in records):
+            return None
+        fields = text.split(delimiter)
+        return [fields[i::count] for i in range(count)]
 
     def fields(self, record: bytes) -> Sequence[bytes]:
         """The fields of a record, or the chosen ones that it has."""
@@ -160,23 +176,26 @@ def _column(
     field: int, texts: Sequence[bytes], default: Any, dtype: DataType, missing: set[bytes]
 ) -> Any:
     """The values of a field, with the default for those that are missing."""
+    if missing.isdisjoint(texts):
+        return _values(field, texts, dtype)
     is_missing = np.fromiter((text in missing for text in texts), np.bool_, len(texts))
-    if is_missing.any() and not default.size:
+    if not default.size:
         raise InvalidArgumentError(
             f"Field {field} is required but missing in record {int(is_missing.argmax())}!"
         )
+    values = np.empty(len(texts), dtype.numpy_dtype)
+    given = [text for text in texts if text not in missing]
+    values[~is_missing] = _values(field, given, dtype)
+    values[is_missing] = default
+    return values
+
+
+def _values(field: int, texts: Sequence[bytes], dtype: DataType) -> Any:
     if dtype is DataType.DT_STRING:
-        values = strings_like((len(texts),), list(texts))
-        values[is_missing] = default
-        return values
-    given = [text for text in texts if text not in missing] if is_missing.any() else list(texts)
+        return strings_like((len(texts),), list(texts))
     try:
-        found = numbers(given, dtype)
+        return numbers(list(texts), dtype)
     except ValueError as error:
         raise InvalidArgumentError(
             f"Field {field} is not a valid {dtype.string}: {error}"
         ) from None
-    values = np.empty(len(texts), dtype.numpy_dtype)
-    values[~is_missing] = found
-    values[is_missing] = default
-    return values

@@ -22,7 +22,7 @@ from opkernel.ops.registration import register_kernel
 from opkernel.ops.strings.elements import in_time
 from opkernel.types import TensorShape
 
-__all__ = ["Pattern", "compiled_pattern", "full_match"]
+__all__ = ["Pattern", "compiled_pattern", "full_match", "quick_substitution"]
 
 FullMatch = Callable[[bytes], bool]
 
@@ -39,6 +39,11 @@ _BEYOND_ASCII = (
 _QUANTIFIER = re.compile(rb"(?<!\\)[*+?]")
 _MAX_QUANTIFIERS = 3
 """The time that Python may take is a power of the length, with this exponent."""
+
+_QUICK_QUANTIFIERS, _SHORT = 2, 128
+"""What Python matches though there is RE2: its time stays in bounds."""
+
+_EDGE = re.compile(rb"\^|.*(?<!\\)\$\Z", re.DOTALL)
 
 
 def _full_match_shape(c: InferenceContext) -> None:
@@ -74,6 +79,8 @@ class Pattern(Protocol):
 
     def search(self, text: bytes, at: int = 0) -> Any: ...
 
+    def sub(self, repl: bytes, text: bytes) -> bytes: ...
+
     def finditer(self, text: bytes) -> Iterator[Any]: ...
 
 
@@ -102,12 +109,31 @@ def compiled_pattern(pattern: bytes) -> Pattern:
 def full_match(pattern: bytes) -> FullMatch:
     """The function that tells whether all of a string matches; errors as `compiled_pattern`."""
     match = compiled_pattern(pattern).fullmatch
-    return lambda text: match(text) is not None
+    if not _is_simple(pattern, _QUICK_QUANTIFIERS):
+        return lambda text: match(text) is not None
+    # Python is faster at short strings, and means the same.
+    quick = _simple_pattern(pattern).fullmatch
+    return lambda text: (quick if len(text) <= _SHORT else match)(text) is not None
+
+
+def quick_substitution(pattern: bytes, literal: bytes) -> Callable[[bytes], bytes] | None:
+    """The function that replaces all matches by a text, where Python does so quickly and as RE2."""
+    if not _is_simple(pattern, 1) or _EDGE.match(pattern):
+        return None
+    tokens = _TOKEN.findall(pattern)
+    is_linear = not _QUANTIFIER.search(pattern) or (len(tokens) == 1 and pattern[-1:] == b"+")
+    if not (is_linear and tokens):
+        return None
+    return functools.partial(_simple_pattern(pattern).sub, literal.replace(b"\\", b"\\\\"))
+
+
+def _is_simple(pattern: bytes, quantifiers: int) -> bool:
+    return bool(_SIMPLE.fullmatch(pattern)) and len(_QUANTIFIER.findall(pattern)) <= quantifiers
 
 
 def _simple_pattern(pattern: bytes) -> Pattern:
     shown = pattern.decode(errors="backslashreplace")
-    if not _SIMPLE.fullmatch(pattern) or len(_QUANTIFIER.findall(pattern)) > _MAX_QUANTIFIERS:
+    if not _is_simple(pattern, _MAX_QUANTIFIERS):
         library("re2", f"The pattern {shown!r}")
     begin, body = (b"^", pattern[1:]) if pattern[:1] == b"^" else (b"", pattern)
     end = b""

@@ -14,7 +14,7 @@ from opkernel.opdef.common_shapes import unchanged_shape
 from opkernel.ops.declared.rules import check_scalars
 from opkernel.ops.registration import register_kernel
 from opkernel.ops.strings.elements import map_strings
-from opkernel.ops.strings.regex import Pattern, compiled_pattern
+from opkernel.ops.strings.regex import Pattern, compiled_pattern, quick_substitution
 from opkernel.types import TensorShape
 
 Replace = Callable[[bytes], bytes]
@@ -78,7 +78,8 @@ def replacement(pattern: bytes, rewrite: bytes, replace_global: bool) -> Replace
         return bytes  # RE2 refuses the rewrite: nothing is replaced
     if all(isinstance(part, bytes) for part in parts):
         literal = b"".join(part for part in parts if isinstance(part, bytes))
-        return _replacer(compiled, lambda _: literal, replace_global)
+        quick = quick_substitution(pattern, literal) if replace_global else None
+        return quick or _replacer(compiled, lambda _: literal, replace_global)
     return _replacer(compiled, lambda match: _filled(parts, match), replace_global)
 
 
