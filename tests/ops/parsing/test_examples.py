@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from opkernel import PartialTensorShape, raw_ops
 from opkernel.errors import DataLossError, InvalidArgumentError
 from opkernel.proto import Example, SequenceExample
+from opkernel.runtime.calls.eager import execute
 
 
 def example(**features: Any) -> bytes:
@@ -215,11 +216,10 @@ def test_encoded_fields_decode(rows: list[list[int]]) -> None:
     for row, own in zip(values, rows, strict=True):
         row[: len(own)] = own
     sizes = [[len(row)] for row in rows]
-    encoded = raw_ops.EncodeProto(
-        sizes=np.array(sizes, np.int32),
-        values=[values],
-        field_names=["value"],
-        message_type="tensorflow.Int64List",
+    encoded = execute(
+        "EncodeProto",
+        {"sizes": np.array(sizes, np.int32), "values": [values]},
+        {"field_names": ["value"], "message_type": "tensorflow.Int64List"},
     )
     found = decode(encoded.tolist(), "value", "int64", "tensorflow.Int64List")
     assert found == (sizes, values.tolist())

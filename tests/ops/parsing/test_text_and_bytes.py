@@ -65,6 +65,8 @@ def test_csv() -> None:
     assert csv(b'"a\nb",2', [TEXT, number]) == [b"a\nb", 2]
     assert csv(b"NA;x", [number, TEXT], na_value="NA", field_delim=";") == [7, b"x"]
     assert csv(b"1,2,3", [number], select_cols=[2]) == [3]
+    (none,) = raw_ops.DecodeCSV(records=strings(), record_defaults=[number])
+    assert none.shape == (0,)
     assert csv(b'"1"', [TEXT], use_quote_delim=False) == [b'"1"']
 
 
@@ -78,8 +80,8 @@ def test_wrong_records_are_refused(record: bytes) -> None:
 
 @given(st.lists(st.binary(max_size=50)), st.sampled_from(["ZLIB", "GZIP", ""]))
 def test_compressed_strings(texts: list[bytes], kind: str) -> None:
-    pack = {"ZLIB": zlib.compress, "GZIP": gzip.compress, "": bytes}[kind]
-    given = np.array([pack(text) for text in texts], object)
+    packs: dict[str, Any] = {"ZLIB": zlib.compress, "GZIP": gzip.compress, "": bytes}
+    given = np.array([packs[kind](text) for text in texts], object)
     assert raw_ops.DecodeCompressed(bytes=given, compression_type=kind).tolist() == texts
 
 

@@ -42,7 +42,8 @@ def encoded(*texts: Any) -> list[bytes]:
     return [text.encode() if isinstance(text, str) else text for text in texts]
 
 
-def replaced(pattern: bytes, rewrite: bytes, text: bytes, replace_global: bool) -> Any:
+def replaced(inputs: list[bytes], replace_global: bool) -> Any:
+    pattern, rewrite, text = inputs
     (found,) = raw_ops.RegexReplace(
         input=np.array([text], object),
         pattern=pattern,
@@ -58,7 +59,7 @@ def test_matches_are_replaced_as_re2_does(
     pattern: Any, rewrite: Any, text: Any, every: Any, first: Any
 ) -> None:
     inputs = encoded(pattern, rewrite, text)
-    assert [replaced(*inputs, True), replaced(*inputs, False)] == encoded(every, first)
+    assert [replaced(inputs, True), replaced(inputs, False)] == encoded(every, first)
     static = raw_ops.StaticRegexReplace(
         input=np.array([inputs[2]], object), pattern=pattern, rewrite=rewrite
     )
@@ -78,9 +79,9 @@ def test_simple_patterns_need_no_library(
     regex.compiled_pattern.cache_clear()
     inputs = encoded(pattern, rewrite, text)
     try:
-        assert [replaced(*inputs, True)] == encoded(every)
+        assert [replaced(inputs, True)] == encoded(every)
         if first is not None:
-            assert [replaced(*inputs, False)] == encoded(first)
+            assert [replaced(inputs, False)] == encoded(first)
     finally:
         regex.compiled_pattern.cache_clear()
 
@@ -93,7 +94,7 @@ def test_other_patterns_name_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(regex, "library", missing)
     regex.compiled_pattern.cache_clear()
     with pytest.raises(UnimplementedError, match="re2"):
-        replaced(rb"(a|b)+", b"", b"a", True)
+        replaced([rb"(a|b)+", b"", b"a"], True)
     regex.compiled_pattern.cache_clear()
 
 

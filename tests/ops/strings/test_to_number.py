@@ -20,7 +20,7 @@ FLOATS = [
     ("\t1\n", 1.0),
     ("0x.8p1", 1.0),
 ]
-NO_FLOATS = [
+NO_FLOATS: list[Any] = [
     "1_0",
     "",
     " ",
@@ -48,9 +48,9 @@ def number(text: Any, dtype: DataType) -> Any:
 def test_floats(dtype: DataType) -> None:
     for text, want in FLOATS:
         np.testing.assert_equal(number(text, dtype), want)
-    for text in NO_FLOATS:
+    for wrong in NO_FLOATS:
         with pytest.raises(InvalidArgumentError, match="could not correctly convert"):
-            number(text, dtype)
+            number(wrong, dtype)
 
 
 def test_floats_are_rounded_once() -> None:
@@ -60,7 +60,7 @@ def test_floats_are_rounded_once() -> None:
     assert number("1e-45", DataType.DT_FLOAT) == np.float32(1e-45)
 
 
-INTEGERS = [
+INTEGERS: list[tuple[DataType, list[str], list[str]]] = [
     (DataType.DT_INT32, ["-2147483648", " 2147483647 "], ["2147483648", "1.", "0x1", "1_0", ""]),
     (DataType.DT_UINT32, ["4294967295", "+1"], ["4294967296", "-1", "-0"]),
     (DataType.DT_INT64, ["-9223372036854775808"], ["9223372036854775808"]),

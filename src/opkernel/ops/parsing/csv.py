@@ -110,7 +110,9 @@ class _Reader:
         if self.chosen or b"\n" in text or b"\r" in text or (self.has_quotes and b'"' in text):
             return None
         delimiter = self.delimiter
-        if not all(records) or any(record.count(delimiter) != count - 1 for record in records):
+        if not (records and all(records)) or any(
+            record.count(delimiter) != count - 1 for record in records
+        ):
             return None
         fields = text.split(delimiter)
         return [fields[i::count] for i in range(count)]

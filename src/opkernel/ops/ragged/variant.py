@@ -133,7 +133,7 @@ def ragged_tensor_from_variant(
         )
     parts = [_part(one, inner_rank, Tvalues, Tsplits) for one in encoded.reshape(-1)]
     if encoded.ndim == 0:
-        return list(parts[0].nested_splits), parts[0].values
+        return [level.copy() for level in parts[0].nested_splits], parts[0].values.copy()
     return _stacked(parts, encoded.shape, inner_rank, Tvalues, Tsplits)
 
 

@@ -100,7 +100,7 @@ def string_n_grams(
             raise InvalidArgumentError("ngram_widths must contain positive values")
         splits = data_splits.reshape(-1)
         if not (splits.size and data.size):
-            return strings_like(data.shape, [b""] * data.size), data_splits
+            return strings_like(data.shape, [b""] * data.size), data_splits.copy()
         _check_splits(splits, data.size)
         counts = grams.counts(np.diff(splits.astype(np.int64)))
         _check_size(grams, int(counts.sum()), len(data.reshape(-1)))

@@ -102,7 +102,9 @@ def compiled_pattern(pattern: bytes) -> Pattern:
         compiled: Pattern = re2.compile(pattern, options)
     except re2.error as error:
         shown = pattern.decode(errors="backslashreplace")
-        raise InvalidArgumentError(f"Invalid pattern: {shown}, error: {error}") from error
+        reason = error.args[0]
+        text = reason.decode(errors="backslashreplace") if isinstance(reason, bytes) else reason
+        raise InvalidArgumentError(f"Invalid pattern: {shown}, error: {text}") from None
     return compiled
 
 
