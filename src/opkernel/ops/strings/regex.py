@@ -114,8 +114,10 @@ def full_match(pattern: bytes) -> FullMatch:
     if not _is_simple(pattern, _QUICK_QUANTIFIERS):
         return lambda text: match(text) is not None
     # Python is faster at short strings, and means the same.
-    quick = _simple_pattern(pattern).fullmatch
-    return lambda text: (quick if len(text) <= _SHORT else match)(text) is not None
+    quick = _simple_pattern(pattern, of_ascii=True).fullmatch
+    return lambda text: (
+        (quick if len(text) <= _SHORT and text.isascii() else match)(text) is not None
+    )
 
 
 def quick_substitution(pattern: bytes, literal: bytes) -> Callable[[bytes], bytes] | None:
@@ -126,14 +128,17 @@ def quick_substitution(pattern: bytes, literal: bytes) -> Callable[[bytes], byte
     is_linear = not _QUANTIFIER.search(pattern) or (len(tokens) == 1 and pattern[-1:] == b"+")
     if not (is_linear and tokens):
         return None
-    return functools.partial(_simple_pattern(pattern).sub, literal.replace(b"\\", b"\\\\"))
+    template = literal.replace(b"\\", b"\\\\")
+    of_ascii, of_all = (_simple_pattern(pattern, of_ascii=one).sub for one in (True, False))
+    return lambda text: (of_ascii if text.isascii() else of_all)(template, text)
 
 
 def _is_simple(pattern: bytes, quantifiers: int) -> bool:
     return bool(_SIMPLE.fullmatch(pattern)) and len(_QUANTIFIER.findall(pattern)) <= quantifiers
 
 
-def _simple_pattern(pattern: bytes) -> Pattern:
+def _simple_pattern(pattern: bytes, *, of_ascii: bool = False) -> Pattern:
+    """The expression for Python; one for strings of ASCII alone is faster."""
     shown = pattern.decode(errors="backslashreplace")
     if not _is_simple(pattern, _MAX_QUANTIFIERS):
         library("re2", f"The pattern {shown!r}")
@@ -141,7 +146,7 @@ def _simple_pattern(pattern: bytes) -> Pattern:
     end = b""
     if body.endswith(b"$") and not body.endswith(rb"\$"):
         body, end = body[:-1], rb"\Z"
-    parts = [_on_bytes(token) for token in _TOKEN.findall(body)]
+    parts = [body] if of_ascii else [_on_bytes(token) for token in _TOKEN.findall(body)]
     try:
         return re.compile(b"".join((begin, *parts, end)))
     except re.error as error:
