@@ -898,7 +898,8 @@ def AudioSpectrogram(
     stride: int,
     magnitude_squared: bool = False,
     name: str | None = None,
-) -> _Tensor: ...
+) -> _Tensor:
+    """The magnitudes of frequencies in Hann windows of a sound [samples, channels], or their squares."""
 
 def AudioSummary(
     *,
@@ -3675,7 +3676,8 @@ def DecodeBase64(
     *,
     input: _Input,
     name: str | None = None,
-) -> _Tensor: ...
+) -> _Tensor:
+    """Each string from base64, with or without = at its end."""
 
 def DecodeBmp(
     *,
@@ -3693,14 +3695,16 @@ def DecodeCSV(
     na_value: str | bytes = '',
     select_cols: collections.abc.Sequence[int] = ...,
     name: str | None = None,
-) -> list[_Tensor]: ...
+) -> list[_Tensor]:
+    """The fields of each record, column by column; `record_defaults` stand for those that are empty."""
 
 def DecodeCompressed(
     *,
     bytes: _Input,
     compression_type: str | bytes = '',
     name: str | None = None,
-) -> _Tensor: ...
+) -> _Tensor:
+    """Each string decompressed: ZLIB, GZIP, or as it is."""
 
 def DecodeGif(
     *,
@@ -3721,7 +3725,8 @@ def DecodeJSONExample(
     *,
     json_examples: _Input,
     name: str | None = None,
-) -> _Tensor: ...
+) -> _Tensor:
+    """The serialized Example message that each string says in JSON."""
 
 def DecodeJpeg(
     *,
@@ -3750,7 +3755,8 @@ def DecodePaddedRaw(
     out_type: _Type,
     little_endian: bool = True,
     name: str | None = None,
-) -> _Tensor: ...
+) -> _Tensor:
+    """The first `fixed_length` bytes of each string as numbers, with zeros for those that are missing."""
 
 def DecodePng(
     *,
@@ -3774,7 +3780,8 @@ def DecodeProtoV2(
     message_format: str | bytes = 'binary',
     sanitize: bool = False,
     name: str | None = None,
-) -> _DecodeProtoV2Outputs: ...
+) -> _DecodeProtoV2Outputs:
+    """Fields of serialized messages: how many elements each has, and these, filled up with zeros."""
 
 def DecodeRaw(
     *,
@@ -3782,7 +3789,8 @@ def DecodeRaw(
     out_type: _Type,
     little_endian: bool = True,
     name: str | None = None,
-) -> _Tensor: ...
+) -> _Tensor:
+    """The bytes of each string as numbers; all strings have one length."""
 
 class _DecodeWavOutputs(typing.NamedTuple):
     audio: _Tensor
@@ -3794,7 +3802,8 @@ def DecodeWav(
     desired_channels: int = -1,
     desired_samples: int = -1,
     name: str | None = None,
-) -> _DecodeWavOutputs: ...
+) -> _DecodeWavOutputs:
+    """The samples of a WAV file, between -1 and 1. More channels than the file has repeat its last one; samples beyond its end are 0."""
 
 def DecodeWebP(
     *,
@@ -3903,7 +3912,8 @@ def DenseCountSparseOutput(
     minlength: int = -1,
     maxlength: int = -1,
     name: str | None = None,
-) -> _DenseCountSparseOutputOutputs: ...
+) -> _DenseCountSparseOutputOutputs:
+    """How often each value is in a vector, or in each row of a matrix."""
 
 def DenseToCSRSparseMatrix(
     *,
@@ -3924,7 +3934,8 @@ def DenseToDenseSetOperation(
     set_operation: str | bytes,
     validate_indices: bool = True,
     name: str | None = None,
-) -> _DenseToDenseSetOperationOutputs: ...
+) -> _DenseToDenseSetOperationOutputs:
+    """The sorted union, intersection or difference of each two sets, as a sparse tensor."""
 
 def DenseToSparseBatchDataset(
     *,
@@ -3950,7 +3961,8 @@ def DenseToSparseSetOperation(
     set_operation: str | bytes,
     validate_indices: bool = True,
     name: str | None = None,
-) -> _DenseToSparseSetOperationOutputs: ...
+) -> _DenseToSparseSetOperationOutputs:
+    """DenseToDenseSetOperation whose second sets are a sparse tensor."""
 
 def DepthToSpace(
     *,
@@ -4344,7 +4356,8 @@ def EncodeBase64(
     input: _Input,
     pad: bool = False,
     name: str | None = None,
-) -> _Tensor: ...
+) -> _Tensor:
+    """Each string in base64, filled up with = if `pad`."""
 
 def EncodeJpeg(
     *,
@@ -4380,7 +4393,8 @@ def EncodeWav(
     audio: _Input,
     sample_rate: _Input,
     name: str | None = None,
-) -> _Tensor: ...
+) -> _Tensor:
+    """A WAV file of samples [samples, channels], which are clipped to -1 and 1."""
 
 def EnqueueTPUEmbeddingArbitraryTensorBatch(
     *,
@@ -7794,7 +7808,8 @@ def Mfcc(
     filterbank_channel_count: int = 40,
     dct_coefficient_count: int = 13,
     name: str | None = None,
-) -> _Tensor: ...
+) -> _Tensor:
+    """The cosine transform of the logarithms of strengths in channels that are even on the Mel scale."""
 
 def Min(
     *,
@@ -8781,7 +8796,8 @@ def ParseExample(
     sparse_types: collections.abc.Sequence[_Type],
     dense_shapes: collections.abc.Sequence[_Shape],
     name: str | None = None,
-) -> _ParseExampleOutputs: ...
+) -> _ParseExampleOutputs:
+    """The features of serialized Example messages, as sparse and dense tensors."""
 
 def ParseExampleDataset(
     *,
@@ -8841,7 +8857,8 @@ def ParseExampleV2(
     ragged_split_types: collections.abc.Sequence[_Type],
     dense_shapes: collections.abc.Sequence[_Shape],
     name: str | None = None,
-) -> _ParseExampleV2Outputs: ...
+) -> _ParseExampleV2Outputs:
+    """The features of serialized Example messages, as sparse, dense and ragged tensors."""
 
 class _ParseSequenceExampleOutputs(typing.NamedTuple):
     context_sparse_indices: list[_Tensor]
@@ -8874,7 +8891,8 @@ def ParseSequenceExample(
     feature_list_sparse_types: collections.abc.Sequence[_Type] = ...,
     feature_list_dense_shapes: collections.abc.Sequence[_Shape] = ...,
     name: str | None = None,
-) -> _ParseSequenceExampleOutputs: ...
+) -> _ParseSequenceExampleOutputs:
+    """The context and the feature lists of serialized SequenceExample messages."""
 
 class _ParseSequenceExampleV2Outputs(typing.NamedTuple):
     context_sparse_indices: list[_Tensor]
@@ -8917,7 +8935,8 @@ def ParseSequenceExampleV2(
     feature_list_ragged_split_types: collections.abc.Sequence[_Type] = ...,
     feature_list_dense_shapes: collections.abc.Sequence[_Shape] = ...,
     name: str | None = None,
-) -> _ParseSequenceExampleV2Outputs: ...
+) -> _ParseSequenceExampleV2Outputs:
+    """The context and the feature lists of SequenceExample messages, ragged ones too."""
 
 class _ParseSingleExampleOutputs(typing.NamedTuple):
     sparse_indices: list[_Tensor]
@@ -8935,7 +8954,8 @@ def ParseSingleExample(
     sparse_types: collections.abc.Sequence[_Type],
     dense_shapes: collections.abc.Sequence[_Shape],
     name: str | None = None,
-) -> _ParseSingleExampleOutputs: ...
+) -> _ParseSingleExampleOutputs:
+    """The features of one serialized Example message."""
 
 class _ParseSingleSequenceExampleOutputs(typing.NamedTuple):
     context_sparse_indices: list[_Tensor]
@@ -8963,14 +8983,16 @@ def ParseSingleSequenceExample(
     feature_list_sparse_types: collections.abc.Sequence[_Type] = ...,
     feature_list_dense_shapes: collections.abc.Sequence[_Shape] = ...,
     name: str | None = None,
-) -> _ParseSingleSequenceExampleOutputs: ...
+) -> _ParseSingleSequenceExampleOutputs:
+    """The context and the feature lists of one serialized SequenceExample message."""
 
 def ParseTensor(
     *,
     serialized: _Input,
     out_type: _Type,
     name: str | None = None,
-) -> _Tensor: ...
+) -> _Tensor:
+    """The tensor in a serialized TensorProto."""
 
 def PartitionedCall(
     *,
@@ -10203,7 +10225,8 @@ def RaggedCountSparseOutput(
     minlength: int = -1,
     maxlength: int = -1,
     name: str | None = None,
-) -> _RaggedCountSparseOutputOutputs: ...
+) -> _RaggedCountSparseOutputOutputs:
+    """How often each value is in each row of a ragged matrix."""
 
 class _RaggedCrossOutputs(typing.NamedTuple):
     output_values: _Tensor
@@ -10224,7 +10247,8 @@ def RaggedCross(
     out_values_type: _Type,
     out_row_splits_type: _Type,
     name: str | None = None,
-) -> _RaggedCrossOutputs: ...
+) -> _RaggedCrossOutputs:
+    """The combinations of values of the features in each row: joined by _X_, or hashed."""
 
 class _RaggedFillEmptyRowsOutputs(typing.NamedTuple):
     output_value_rowids: _Tensor
@@ -10239,7 +10263,8 @@ def RaggedFillEmptyRows(
     nrows: _Input,
     default_value: _Input,
     name: str | None = None,
-) -> _RaggedFillEmptyRowsOutputs: ...
+) -> _RaggedFillEmptyRowsOutputs:
+    """The values in the order of their rows, with `default_value` in each row that had none."""
 
 class _RaggedFillEmptyRowsGradOutputs(typing.NamedTuple):
     d_values: _Tensor
@@ -10250,7 +10275,8 @@ def RaggedFillEmptyRowsGrad(
     reverse_index_map: _Input,
     grad_values: _Input,
     name: str | None = None,
-) -> _RaggedFillEmptyRowsGradOutputs: ...
+) -> _RaggedFillEmptyRowsGradOutputs:
+    """The gradients of RaggedFillEmptyRows: of the values, and of the default."""
 
 class _RaggedGatherOutputs(typing.NamedTuple):
     output_nested_splits: list[_Tensor]
@@ -10263,7 +10289,8 @@ def RaggedGather(
     indices: _Input,
     OUTPUT_RAGGED_RANK: int,
     name: str | None = None,
-) -> _RaggedGatherOutputs: ...
+) -> _RaggedGatherOutputs:
+    """The rows of a ragged tensor at `indices`."""
 
 class _RaggedRangeOutputs(typing.NamedTuple):
     rt_nested_splits: _Tensor
@@ -10276,7 +10303,8 @@ def RaggedRange(
     deltas: _Input,
     Tsplits: _Type = ...,
     name: str | None = None,
-) -> _RaggedRangeOutputs: ...
+) -> _RaggedRangeOutputs:
+    """Rows from `starts` to below `limits` in steps of `deltas`; scalars serve all rows."""
 
 class _RaggedTensorFromVariantOutputs(typing.NamedTuple):
     output_nested_splits: list[_Tensor]
@@ -10290,7 +10318,8 @@ def RaggedTensorFromVariant(
     Tvalues: _Type,
     Tsplits: _Type = ...,
     name: str | None = None,
-) -> _RaggedTensorFromVariantOutputs: ...
+) -> _RaggedTensorFromVariantOutputs:
+    """The ragged tensor in a variant, or that whose rows the variants are."""
 
 class _RaggedTensorToSparseOutputs(typing.NamedTuple):
     sparse_indices: _Tensor
@@ -10302,7 +10331,8 @@ def RaggedTensorToSparse(
     rt_nested_splits: collections.abc.Sequence[_Input],
     rt_dense_values: _Input,
     name: str | None = None,
-) -> _RaggedTensorToSparseOutputs: ...
+) -> _RaggedTensorToSparseOutputs:
+    """The values of a ragged tensor with their indices."""
 
 def RaggedTensorToTensor(
     *,
@@ -10312,7 +10342,8 @@ def RaggedTensorToTensor(
     row_partition_tensors: collections.abc.Sequence[_Input],
     row_partition_types: collections.abc.Sequence[str | bytes],
     name: str | None = None,
-) -> _Tensor: ...
+) -> _Tensor:
+    """A ragged tensor as a dense one of `shape`, with `default_value` where it has no values."""
 
 def RaggedTensorToVariant(
     *,
@@ -10320,7 +10351,8 @@ def RaggedTensorToVariant(
     rt_dense_values: _Input,
     batched_input: bool,
     name: str | None = None,
-) -> _Tensor: ...
+) -> _Tensor:
+    """A ragged tensor as a variant, or if `batched_input` its rows as a vector of variants."""
 
 def RaggedTensorToVariantGradient(
     *,
@@ -10329,7 +10361,8 @@ def RaggedTensorToVariantGradient(
     dense_values_shape: _Input,
     Tvalues: _Type,
     name: str | None = None,
-) -> _Tensor: ...
+) -> _Tensor:
+    """The gradient of the values of RaggedTensorToVariant."""
 
 def RandomCrop(
     *,
@@ -10733,7 +10766,8 @@ def ReduceJoin(
     keep_dims: bool = False,
     separator: str | bytes = '',
     name: str | None = None,
-) -> _Tensor: ...
+) -> _Tensor:
+    """The strings along dimensions joined, those of the first of `reduction_indices` next to one another."""
 
 def RefEnter(
     *,
@@ -10859,7 +10893,8 @@ def RegexReplace(
     rewrite: _Input,
     replace_global: bool = True,
     name: str | None = None,
-) -> _Tensor: ...
+) -> _Tensor:
+    """Each string with its matches of `pattern` replaced: all, or the first. `\\\\1` is the text of group 1."""
 
 def RegisterDataset(
     *,
@@ -11772,7 +11807,7 @@ def Restore(
     preferred_shard: int = -1,
     name: str | None = None,
 ) -> _Tensor:
-    """Restores a tensor from a checkpoint of format V1 or V2."""
+    """Restores a tensor from a checkpoint of format V1."""
 
 def RestoreSlice(
     *,
@@ -11783,7 +11818,7 @@ def RestoreSlice(
     preferred_shard: int = -1,
     name: str | None = None,
 ) -> _Tensor:
-    """Restores a slice of a tensor from a checkpoint of format V1 or V2."""
+    """Restores a slice of a tensor from a checkpoint of format V1."""
 
 def RestoreV2(
     *,
@@ -13062,7 +13097,8 @@ def SerializeTensor(
     *,
     tensor: _Input,
     name: str | None = None,
-) -> _Tensor: ...
+) -> _Tensor:
+    """A tensor as a serialized TensorProto."""
 
 def SetSize(
     *,
@@ -13071,7 +13107,8 @@ def SetSize(
     set_shape: _Input,
     validate_indices: bool = True,
     name: str | None = None,
-) -> _Tensor: ...
+) -> _Tensor:
+    """How many different members each set has."""
 
 def SetStatsAggregatorDataset(
     *,
@@ -13794,7 +13831,8 @@ def SparseCountSparseOutput(
     minlength: int = -1,
     maxlength: int = -1,
     name: str | None = None,
-) -> _SparseCountSparseOutputOutputs: ...
+) -> _SparseCountSparseOutputOutputs:
+    """How often each value is in a sparse vector, or in each row of a sparse matrix."""
 
 class _SparseCrossOutputs(typing.NamedTuple):
     output_indices: _Tensor
@@ -14363,7 +14401,8 @@ def SparseToSparseSetOperation(
     set_operation: str | bytes,
     validate_indices: bool = True,
     name: str | None = None,
-) -> _SparseToSparseSetOperationOutputs: ...
+) -> _SparseToSparseSetOperationOutputs:
+    """DenseToDenseSetOperation whose sets are sparse tensors."""
 
 def Spence(
     *,
@@ -14891,7 +14930,8 @@ def StaticRegexReplace(
     rewrite: str | bytes,
     replace_global: bool = True,
     name: str | None = None,
-) -> _Tensor: ...
+) -> _Tensor:
+    """RegexReplace with pattern and rewrite that are known when the graph is made."""
 
 def StatsAggregatorHandle(
     *,
@@ -15054,7 +15094,8 @@ def StringNGrams(
     pad_width: int,
     preserve_short_sequences: bool,
     name: str | None = None,
-) -> _StringNGramsOutputs: ...
+) -> _StringNGramsOutputs:
+    """The n-grams of each row, of each width, with `pad_width` pads at its ends (-1: as many as fit)."""
 
 class _StringSplitOutputs(typing.NamedTuple):
     indices: _Tensor
@@ -15067,7 +15108,8 @@ def StringSplit(
     delimiter: _Input,
     skip_empty: bool = True,
     name: str | None = None,
-) -> _StringSplitOutputs: ...
+) -> _StringSplitOutputs:
+    """The parts of each string between any bytes of `delimiter`, as a sparse matrix; all bytes if it is empty."""
 
 class _StringSplitV2Outputs(typing.NamedTuple):
     indices: _Tensor
@@ -15080,20 +15122,23 @@ def StringSplitV2(
     sep: _Input,
     maxsplit: int = -1,
     name: str | None = None,
-) -> _StringSplitV2Outputs: ...
+) -> _StringSplitV2Outputs:
+    """The parts of each string between `sep`, or between blanks if it is empty, as a sparse matrix."""
 
 def StringStrip(
     *,
     input: _Input,
     name: str | None = None,
-) -> _Tensor: ...
+) -> _Tensor:
+    """Each string without the blanks at its ends."""
 
 def StringToHashBucket(
     *,
     string_tensor: _Input,
     num_buckets: int,
     name: str | None = None,
-) -> _Tensor: ...
+) -> _Tensor:
+    """The number of the bucket of each string: its MurmurHash modulo `num_buckets`."""
 
 def StringToHashBucketFast(
     *,
@@ -15109,14 +15154,16 @@ def StringToHashBucketStrong(
     num_buckets: int,
     key: collections.abc.Sequence[int],
     name: str | None = None,
-) -> _Tensor: ...
+) -> _Tensor:
+    """The number of the bucket of each string: its SipHash under `key` modulo `num_buckets`."""
 
 def StringToNumber(
     *,
     string_tensor: _Input,
     out_type: _Type = ...,
     name: str | None = None,
-) -> _Tensor: ...
+) -> _Tensor:
+    """The number that each string says, with blanks around."""
 
 def StringUpper(
     *,
@@ -15148,7 +15195,8 @@ def Substr(
     len: _Input,
     unit: typing.Literal['BYTE', 'UTF8_CHAR'] = 'BYTE',
     name: str | None = None,
-) -> _Tensor: ...
+) -> _Tensor:
+    """`len` bytes or characters of each string, from `pos` on; a negative `pos` counts from the end."""
 
 def Sum(
     *,
@@ -16488,7 +16536,8 @@ def UnicodeDecode(
     replace_control_characters: bool = False,
     Tsplits: _Type = ...,
     name: str | None = None,
-) -> _UnicodeDecodeOutputs: ...
+) -> _UnicodeDecodeOutputs:
+    """The code points of each string, as the rows of a ragged tensor."""
 
 class _UnicodeDecodeWithOffsetsOutputs(typing.NamedTuple):
     row_splits: _Tensor
@@ -16504,7 +16553,8 @@ def UnicodeDecodeWithOffsets(
     replace_control_characters: bool = False,
     Tsplits: _Type = ...,
     name: str | None = None,
-) -> _UnicodeDecodeWithOffsetsOutputs: ...
+) -> _UnicodeDecodeWithOffsetsOutputs:
+    """The code points of each string and the bytes at which they begin, as ragged rows."""
 
 def UnicodeEncode(
     *,
@@ -16514,13 +16564,15 @@ def UnicodeEncode(
     errors: typing.Literal['ignore', 'replace', 'strict'] = 'replace',
     replacement_char: int = 65533,
     name: str | None = None,
-) -> _Tensor: ...
+) -> _Tensor:
+    """A string of each row of code points."""
 
 def UnicodeScript(
     *,
     input: _Input,
     name: str | None = None,
-) -> _Tensor: ...
+) -> _Tensor:
+    """ICU's number of the script of each code point; -1 for what is none."""
 
 def UnicodeTranscode(
     *,
@@ -16531,7 +16583,8 @@ def UnicodeTranscode(
     replacement_char: int = 65533,
     replace_control_characters: bool = False,
     name: str | None = None,
-) -> _Tensor: ...
+) -> _Tensor:
+    """Each string in another encoding."""
 
 class _UniformCandidateSamplerOutputs(typing.NamedTuple):
     sampled_candidates: _Tensor
@@ -16799,7 +16852,8 @@ def UnsortedSegmentJoin(
     num_segments: _Input,
     separator: str | bytes = '',
     name: str | None = None,
-) -> _Tensor: ...
+) -> _Tensor:
+    """The strings of each segment joined, in their order."""
 
 def UnsortedSegmentMax(
     *,

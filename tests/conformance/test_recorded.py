@@ -94,3 +94,14 @@ def test_a_recorded_model_gives_what_tensorflow_gave(name: str, shared: Path) ->
             assert np.all(np.abs(got[tensor] - want) <= bound), tensor
         else:
             np.testing.assert_array_equal(got[tensor], want)
+
+
+@NEEDS_RE2
+def test_a_saved_model_of_text_gives_what_tensorflow_gave(shared: Path) -> None:
+    folder = shared / "models" / "saved_text"
+    with np.load(folder / "case.npz") as case:
+        text = case["feed:text"].astype(object)
+        wanted = {name: case[f"fetch:{name}"] for name in ("first", "scores")}
+    got = opkernel.load(folder / "saved_model").signatures["serving_default"](text=text)
+    assert got["first"].tolist() == wanted["first"].tolist()
+    np.testing.assert_allclose(got["scores"], wanted["scores"], rtol=1e-5)

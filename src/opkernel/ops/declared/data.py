@@ -11,7 +11,7 @@ from opkernel.opdef import (
     scalar_shape,
 )
 from opkernel.ops.declared.input_ranks import check_inputs, checked_no_outputs, checked_scalar
-from opkernel.ops.declared.parsing import check_csv_defaults
+from opkernel.ops.declared.rules import check_csv_defaults
 
 _SCALAR_OF_ANYTHING = (
     "AutoShardDataset",

@@ -7,6 +7,7 @@ from opkernel.opdef import InferenceContext, OpShapeInferenceFn, ShapeHandle
 from opkernel.types import PartialTensorShape
 
 __all__ = [
+    "check_csv_defaults",
     "check_input_ranks",
     "check_ranks",
     "check_ranks_at_most",
@@ -93,3 +94,13 @@ def scalar_inputs_and_outputs(c: InferenceContext) -> None:
     """All inputs and outputs are scalars."""
     check_scalars(c, *range(c.num_inputs()))
     set_outputs(c, [c.scalar() for _ in range(c.num_outputs())])
+
+
+def check_csv_defaults(c: InferenceContext, start: int, stop: int) -> None:
+    """The inputs from `start` to `stop` are scalars, or vectors of one value or none."""
+    for i in range(start, stop):
+        default = c.with_rank_at_most(c.input(i), 1)
+        if c.rank(default) == 1 and c.dim(default, 0).value > 1:
+            raise InvalidArgumentError(
+                "Shape of a default must be a length-0 or length-1 vector, or a scalar."
+            )

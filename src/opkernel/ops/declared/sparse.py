@@ -118,27 +118,6 @@ def _deserialize_many_sparse(c: InferenceContext) -> None:
     _deserialize_sparse(c)
 
 
-def _dense_count(c: InferenceContext) -> None:
-    values, weights = c.input(0), c.input(1)
-    if c.num_elements(weights).value != 0:
-        values = c.merge(weights, values)
-    _set_counts(c, c.rank(values))
-
-
-def _sparse_count(c: InferenceContext) -> None:
-    rank = c.dim(c.with_rank(c.input(0), 2), 1)
-    set_outputs(c, [c.matrix(None, rank), c.vector(None), c.vector(rank)])
-
-
-def _ragged_count(c: InferenceContext) -> None:
-    rank = c.rank(c.input(1))
-    _set_counts(c, rank + 1 if c.rank_known(c.input(1)) else rank)
-
-
-def _set_counts(c: InferenceContext, rank: int) -> None:
-    set_outputs(c, [c.matrix(None, rank), c.vector(None), c.vector(rank)])
-
-
 _matrix_of_two_columns = fixed_shapes((None, 2), (None,), (2,))
 _serialize = partial(fixed_shapes, input_ranks=_SPARSE_RANKS)
 _cwise = partial(_values_of, 0)
@@ -147,16 +126,13 @@ _min_or_max = fixed_shapes((None, None), (None,), input_ranks=_SPARSE_RANKS * 2)
 SHAPE_FNS: dict[str, OpShapeInferenceFn] = {
     "AddManySparseToTensorsMap": _serialize((None,)),
     "AddSparseToTensorsMap": _serialize(()),
-    "DenseCountSparseOutput": _dense_count,
     "DeserializeManySparse": _deserialize_many_sparse,
     "DeserializeSparse": _deserialize_sparse,
-    "RaggedCountSparseOutput": _ragged_count,
     "SerializeManySparse": _serialize((None, 3)),
     "SerializeSparse": _serialize((3,)),
     "SparseAdd": _sparse_add,
     "SparseAddGrad": _sparse_add_grad,
     "SparseConcat": _sparse_concat,
-    "SparseCountSparseOutput": _sparse_count,
     "SparseCross": _matrix_of_two_columns,
     "SparseCrossHashed": _matrix_of_two_columns,
     "SparseCrossV2": _matrix_of_two_columns,

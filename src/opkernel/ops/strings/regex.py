@@ -8,8 +8,8 @@ Source: TensorFlow core/ops/string_ops.cc, core/kernels/regex_full_match_op.cc.
 
 import functools
 import re
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Iterator
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -22,15 +22,28 @@ from opkernel.ops.registration import register_kernel
 from opkernel.ops.strings.elements import in_time
 from opkernel.types import TensorShape
 
+__all__ = ["Pattern", "compiled_pattern", "full_match", "quick_substitution"]
+
 FullMatch = Callable[[bytes], bool]
 
-_SIMPLE = re.compile(
-    rb"\^?(?:(?:[A-Za-z0-9 _/:,;<>=!@#%&~\"'`-]|\\[^A-Za-z0-9\x80-\xff]|\.|\[[A-Za-z0-9_ ]+"
-    rb"(?:-[A-Za-z0-9])?\])[*+?]?)*\$?"
+_CLASS = rb"\[\^?(?:[A-Za-z0-9]-[A-Za-z0-9]|[A-Za-z0-9 _.,:;/!?=@%+*(){}<>\"'$#]|\\[^A-Za-z0-9\x80-\xff])+\]"
+_TOKEN = re.compile(
+    rb"(?:[A-Za-z0-9 _/:,;<>=!@#%&~\"'`-]|\\[^A-Za-z0-9\x80-\xff]|\.|" + _CLASS + rb")[*+?]?"
 )
+_SIMPLE = re.compile(rb"\^?(?:" + _TOKEN.pattern + rb")*\$?")
+_BEYOND_ASCII = (
+    rb"[\xc2-\xdf][\x80-\xbf]|\xe0[\xa0-\xbf][\x80-\xbf]|[\xe1-\xef][\x80-\xbf]{2}"
+    rb"|\xf0[\x90-\xbf][\x80-\xbf]{2}|[\xf1-\xf3][\x80-\xbf]{3}|\xf4[\x80-\x8f][\x80-\xbf]{2}"
+)
+"""The other characters of UTF-8; bytes that are none match nothing."""
 _QUANTIFIER = re.compile(rb"(?<!\\)[*+?]")
 _MAX_QUANTIFIERS = 3
 """The time that Python may take is a power of the length, with this exponent."""
+
+_QUICK_QUANTIFIERS, _SHORT = 2, 128
+"""What Python matches though there is RE2: its time stays in bounds."""
+
+_EDGE = re.compile(rb"\^|.*(?<!\\)\$\Z", re.DOTALL)
 
 
 def _full_match_shape(c: InferenceContext) -> None:
@@ -56,9 +69,24 @@ STATIC_REGEX_FULL_MATCH = register_op(
 )
 
 
+class Pattern(Protocol):
+    """What a compiled expression can do, be it of RE2 or of Python."""
+
+    @property
+    def groups(self) -> int: ...
+
+    def fullmatch(self, text: bytes) -> Any: ...
+
+    def search(self, text: bytes, at: int = 0) -> Any: ...
+
+    def sub(self, repl: bytes, text: bytes) -> bytes: ...
+
+    def finditer(self, text: bytes) -> Iterator[Any]: ...
+
+
 @functools.lru_cache(256)
-def full_match(pattern: bytes) -> FullMatch:
-    """The function that tells whether all of a string matches.
+def compiled_pattern(pattern: bytes) -> Pattern:
+    """An expression of RE2 on bytes of UTF-8.
 
     Raises:
         InvalidArgumentError: the pattern is wrong.
@@ -66,34 +94,75 @@ def full_match(pattern: bytes) -> FullMatch:
     """
     re2 = library_or_none("re2")
     if re2 is None:
-        return _simple_match(pattern)
+        return _simple_pattern(pattern)
     options = re2.Options()
     options.log_errors = False
     options.encoding = re2.Options.Encoding.UTF8
     try:
-        compiled = re2.compile(pattern, options)
+        compiled: Pattern = re2.compile(pattern, options)
     except re2.error as error:
         shown = pattern.decode(errors="backslashreplace")
-        raise InvalidArgumentError(f"Invalid pattern: {shown}, error: {error}") from error
-    return lambda text: compiled.fullmatch(text) is not None
+        reason = error.args[0]
+        text = reason.decode(errors="backslashreplace") if isinstance(reason, bytes) else reason
+        raise InvalidArgumentError(f"Invalid pattern: {shown}, error: {text}") from None
+    return compiled
 
 
-def _simple_match(pattern: bytes) -> FullMatch:
-    if not _SIMPLE.fullmatch(pattern) or len(_QUANTIFIER.findall(pattern)) > _MAX_QUANTIFIERS:
-        library("re2", f"The pattern {pattern.decode(errors='backslashreplace')!r}")
-    body = pattern.removeprefix(b"^")
+def full_match(pattern: bytes) -> FullMatch:
+    """The function that tells whether all of a string matches; errors as `compiled_pattern`."""
+    match = compiled_pattern(pattern).fullmatch
+    if not _is_simple(pattern, _QUICK_QUANTIFIERS):
+        return lambda text: match(text) is not None
+    # Python is faster at short strings, and means the same.
+    quick = _simple_pattern(pattern, of_ascii=True).fullmatch
+    return lambda text: (
+        (quick if len(text) <= _SHORT and text.isascii() else match)(text) is not None
+    )
+
+
+def quick_substitution(pattern: bytes, literal: bytes) -> Callable[[bytes], bytes] | None:
+    """The function that replaces all matches by a text, where Python does so quickly and as RE2."""
+    if not _is_simple(pattern, 1) or _EDGE.match(pattern):
+        return None
+    tokens = _TOKEN.findall(pattern)
+    is_linear = not _QUANTIFIER.search(pattern) or (len(tokens) == 1 and pattern[-1:] == b"+")
+    if not (is_linear and tokens):
+        return None
+    template = literal.replace(b"\\", b"\\\\")
+    of_ascii, of_all = (_simple_pattern(pattern, of_ascii=one).sub for one in (True, False))
+    return lambda text: (of_ascii if text.isascii() else of_all)(template, text)
+
+
+def _is_simple(pattern: bytes, quantifiers: int) -> bool:
+    return bool(_SIMPLE.fullmatch(pattern)) and len(_QUANTIFIER.findall(pattern)) <= quantifiers
+
+
+def _simple_pattern(pattern: bytes, *, of_ascii: bool = False) -> Pattern:
+    """The expression for Python; one for strings of ASCII alone is faster."""
+    shown = pattern.decode(errors="backslashreplace")
+    if not _is_simple(pattern, _MAX_QUANTIFIERS):
+        library("re2", f"The pattern {shown!r}")
+    begin, body = (b"^", pattern[1:]) if pattern[:1] == b"^" else (b"", pattern)
+    end = b""
     if body.endswith(b"$") and not body.endswith(rb"\$"):
-        body = body[:-1]
-    compiled = re.compile(body.decode("ascii"))
+        body, end = body[:-1], rb"\Z"
+    parts = [body] if of_ascii else [_on_bytes(token) for token in _TOKEN.findall(body)]
+    try:
+        return re.compile(b"".join((begin, *parts, end)))
+    except re.error as error:
+        raise InvalidArgumentError(f"Invalid pattern: {shown}, error: {error}") from error
 
-    def matches(text: bytes) -> bool:
-        # Bytes that are no UTF-8 match nothing, as in RE2; `.` matches no end of a line.
-        try:
-            return compiled.fullmatch(text.decode()) is not None
-        except UnicodeDecodeError:
-            return False
 
-    return matches
+def _on_bytes(token: bytes) -> bytes:
+    """What means the same to Python, with bytes for characters."""
+    one, quantifier = (token[:-1], token[-1:]) if len(token) > 1 else (token, b"")
+    if quantifier not in (b"*", b"+", b"?") or (len(one) == 1 and one == b"\\"):
+        one, quantifier = token, b""
+    if one == b".":
+        one = rb"(?:[^\n\x80-\xff]|" + _BEYOND_ASCII + b")"
+    elif one.startswith(b"[^"):
+        one = b"(?:" + one[:-1] + rb"\x80-\xff]|" + _BEYOND_ASCII + b")"
+    return one + quantifier
 
 
 def _matched(tensor: Any, matches: FullMatch) -> Any:

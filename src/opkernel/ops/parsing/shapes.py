@@ -9,11 +9,18 @@ Source: TensorFlow core/ops/parsing_ops.cc, core/util/example_proto_helper.cc.
 from collections.abc import Iterator, Sequence
 
 from opkernel.errors import InvalidArgumentError
-from opkernel.opdef import DimensionHandle, InferenceContext, OpShapeInferenceFn, ShapeHandle
+from opkernel.opdef import DimensionHandle, InferenceContext, ShapeHandle
 from opkernel.ops.declared.rules import check_input_ranks, defined_shape, set_outputs
 from opkernel.types import PartialTensorShape
 
-__all__ = ["PARSE_EXAMPLE_SHAPE_FNS"]
+__all__ = [
+    "parse_example_shape",
+    "parse_example_v2_shape",
+    "parse_sequence_example_shape",
+    "parse_sequence_example_v2_shape",
+    "parse_single_example_shape",
+    "parse_single_sequence_example_shape",
+]
 
 _PARTS = ("context", "feature_list")
 
@@ -86,7 +93,7 @@ def _defined_shapes(c: InferenceContext, part: str) -> list[PartialTensorShape]:
 # Example
 
 
-def _parse_example(c: InferenceContext) -> None:
+def parse_example_shape(c: InferenceContext) -> None:
     _check_dense_shapes(c, "dense_shapes")
     _check_example_attrs(c, c.get_attr("Nsparse"), c.get_attr("Ndense"))
     batch, _ = check_input_ranks(c, 1, 1)
@@ -100,7 +107,7 @@ def _check_example_attrs(c: InferenceContext, sparse: int, dense: int) -> None:
     _check_same_length(dense, "dense_keys", len(c.get_attr("dense_shapes")), "dense_shapes")
 
 
-def _parse_example_v2(c: InferenceContext) -> None:
+def parse_example_v2_shape(c: InferenceContext) -> None:
     _check_dense_shapes(c, "dense_shapes")
     ragged = len(c.get_attr("ragged_value_types"))
     _check_example_attrs(c, c.get_attr("num_sparse"), len(c.get_attr("Tdense")))
@@ -116,7 +123,7 @@ def _parse_example_v2(c: InferenceContext) -> None:
     set_outputs(c, outputs)
 
 
-def _parse_single_example(c: InferenceContext) -> None:
+def parse_single_example_shape(c: InferenceContext) -> None:
     count = c.get_attr("num_sparse")
     _check_equal(c, "num_sparse", count, "sparse_keys", "sparse_types")
     _check_dense_shapes(c, "dense_shapes")
@@ -157,7 +164,7 @@ def _sequence_outputs(
     yield from _ragged(c, ragged[1], examples, 2)
 
 
-def _parse_sequence_example(c: InferenceContext) -> None:
+def parse_sequence_example_shape(c: InferenceContext) -> None:
     shapes = [_defined_shapes(c, part) for part in _PARTS]
     dense = {}
     for part in _PARTS:
@@ -170,7 +177,7 @@ def _parse_sequence_example(c: InferenceContext) -> None:
     set_outputs(c, _sequence_outputs(c, batch, shapes))
 
 
-def _parse_sequence_example_v2(c: InferenceContext) -> None:
+def parse_sequence_example_v2_shape(c: InferenceContext) -> None:
     shapes = [_defined_shapes(c, part) for part in _PARTS]
     dense = {
         "context": len(c.get_attr("Tcontext_dense")),
@@ -187,7 +194,7 @@ def _parse_sequence_example_v2(c: InferenceContext) -> None:
     set_outputs(c, _sequence_outputs(c, batch, shapes, ragged))
 
 
-def _parse_single_sequence_example(c: InferenceContext) -> None:
+def parse_single_sequence_example_shape(c: InferenceContext) -> None:
     context_shapes, list_shapes = (_defined_shapes(c, part) for part in _PARTS)
     types = {"context": "Tcontext_dense", "feature_list": "feature_list_dense_types"}
     for kind in ("sparse", "dense"):
@@ -205,13 +212,3 @@ def _parse_single_sequence_example(c: InferenceContext) -> None:
         *_dense(c, list_shapes, c.vector(None)),
     ]
     set_outputs(c, outputs[: c.num_outputs()])
-
-
-PARSE_EXAMPLE_SHAPE_FNS: dict[str, OpShapeInferenceFn] = {
-    "ParseExample": _parse_example,
-    "ParseExampleV2": _parse_example_v2,
-    "ParseSequenceExample": _parse_sequence_example,
-    "ParseSequenceExampleV2": _parse_sequence_example_v2,
-    "ParseSingleExample": _parse_single_example,
-    "ParseSingleSequenceExample": _parse_single_sequence_example,
-}

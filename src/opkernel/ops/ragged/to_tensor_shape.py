@@ -8,9 +8,9 @@ from collections.abc import Sequence
 from opkernel.errors import InvalidArgumentError
 from opkernel.opdef import DimensionHandle, InferenceContext, ShapeHandle
 
-__all__ = ["ragged_tensor_to_tensor_shape"]
+__all__ = ["PARTITION_TYPES", "ragged_tensor_to_tensor_shape"]
 
-_PARTITION_TYPES = (
+PARTITION_TYPES = (
     "FIRST_DIM_SIZE",
     "VALUE_ROWIDS",
     "ROW_LENGTHS",
@@ -26,7 +26,7 @@ def ragged_tensor_to_tensor_shape(c: InferenceContext) -> None:
     asked = c.make_shape_from_shape_tensor_treat_scalar_as_unknown_shape(0)
     partitions: list[str] = c.get_attr("row_partition_types")
     for name in partitions:
-        if name not in _PARTITION_TYPES:
+        if name not in PARTITION_TYPES:
             raise InvalidArgumentError(f"Unknown string for partition info type: {name}")
     _check_partition_types(partitions)
     _check_partition_tensors(c, partitions)

@@ -1,0 +1,253 @@
+"""Counts of values as sparse tensors: DenseCountSparseOutput, RaggedCountSparseOutput, SparseCountSparseOutput.
+
+Source: TensorFlow core/ops/sparse_ops.cc (count_ops.cc), core/kernels/count_ops.cc.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from opkernel.errors import InvalidArgumentError
+from opkernel.opdef import InferenceContext, register_op
+from opkernel.ops.declared.rules import set_outputs
+from opkernel.ops.kernel_types import INDEX
+from opkernel.ops.registration import register_kernel
+from opkernel.types import DataType, TensorShape
+
+
+def _set_counts(c: InferenceContext, rank: int) -> None:
+    set_outputs(c, [c.matrix(None, rank), c.vector(None), c.vector(rank)])
+
+
+def dense_count_shape(c: InferenceContext) -> None:
+    """A sparse tensor of the values' rank."""
+    values, weights = c.input(0), c.input(1)
+    if c.num_elements(weights).value != 0:
+        values = c.merge(weights, values)
+    _set_counts(c, c.rank(values))
+
+
+def sparse_count_shape(c: InferenceContext) -> None:
+    """A sparse tensor of the given rank."""
+    rank = c.dim(c.with_rank(c.input(0), 2), 1)
+    set_outputs(c, [c.matrix(None, rank), c.vector(None), c.vector(rank)])
+
+
+def ragged_count_shape(c: InferenceContext) -> None:
+    """A sparse tensor of one rank more than the flat values."""
+    rank = c.rank(c.input(1))
+    _set_counts(c, rank + 1 if c.rank_known(c.input(1)) else rank)
+
+
+DENSE_COUNT_SPARSE_OUTPUT = register_op(
+    "DenseCountSparseOutput",
+    inputs=["values: T", "weights: output_type"],
+    outputs=["output_indices: int64", "output_values: output_type", "output_dense_shape: int64"],
+    attrs=[
+        "T: {int32, int64}",
+        "minlength: int >= -1 = -1",
+        "maxlength: int >= -1 = -1",
+        "binary_output: bool",
+        "output_type: {int32, int64, float, double}",
+    ],
+    shape_fn=dense_count_shape,
+    doc="How often each value is in a vector, or in each row of a matrix.",
+)
+
+RAGGED_COUNT_SPARSE_OUTPUT = register_op(
+    "RaggedCountSparseOutput",
+    inputs=["splits: int64", "values: T", "weights: output_type"],
+    outputs=["output_indices: int64", "output_values: output_type", "output_dense_shape: int64"],
+    attrs=[
+        "T: {int32, int64}",
+        "minlength: int >= -1 = -1",
+        "maxlength: int >= -1 = -1",
+        "binary_output: bool",
+        "output_type: {int32, int64, float, double}",
+    ],
+    shape_fn=ragged_count_shape,
+    doc="How often each value is in each row of a ragged matrix.",
+)
+
+SPARSE_COUNT_SPARSE_OUTPUT = register_op(
+    "SparseCountSparseOutput",
+    inputs=["indices: int64", "values: T", "dense_shape: int64", "weights: output_type"],
+    outputs=["output_indices: int64", "output_values: output_type", "output_dense_shape: int64"],
+    attrs=[
+        "T: {int32, int64}",
+        "minlength: int >= -1 = -1",
+        "maxlength: int >= -1 = -1",
+        "binary_output: bool",
+        "output_type: {int32, int64, float, double}",
+    ],
+    shape_fn=sparse_count_shape,
+    doc="How often each value is in a sparse vector, or in each row of a sparse matrix.",
+)
+
+_TYPES = {
+    "T": INDEX,
+    "output_type": (*INDEX, DataType.DT_FLOAT, DataType.DT_DOUBLE),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class _Counter:
+    """Counts values below `maxlength`, or all if that is negative."""
+
+    minlength: int
+    maxlength: int
+    is_binary: bool
+    dtype: DataType
+
+    def count(self, values: Any, weights: Any, rows: Any, num_rows: int | None) -> Any:
+        """Indices, counts and shape; the counts of a vector if `num_rows` is None."""
+        flat = values.reshape(-1).astype(np.int64)
+        if flat.size and flat.min() < 0:
+            raise InvalidArgumentError("Input values must all be non-negative")
+        kept = flat < self.maxlength if self.maxlength >= 0 else np.ones(flat.size, np.bool_)
+        flat = flat[kept]
+        row = np.zeros(flat.size, np.int64) if rows is None else rows[kept]
+        order = np.lexsort((flat, row))
+        pairs = np.stack([row[order], flat[order]], axis=1)
+        is_first = np.ones(len(pairs), np.bool_)
+        is_first[1:] = (pairs[1:] != pairs[:-1]).any(axis=1)
+        counts = self._sums(weights.reshape(-1)[kept][order] if weights.size else None, is_first)
+        width = (
+            self.maxlength
+            if self.maxlength >= 0
+            else max(self.minlength, int(flat.max(initial=0)) + 1)
+        )
+        indices = pairs[is_first]
+        if num_rows is None:
+            return indices[:, 1:], counts, np.array([width], np.int64)
+        return indices, counts, np.array([num_rows, width], np.int64)
+
+    def _sums(self, weights: Any, is_first: Any) -> Any:
+        dtype = self.dtype.numpy_dtype
+        starts = np.flatnonzero(is_first)
+        if self.is_binary:
+            return np.ones(starts.size, dtype)
+        if weights is None:
+            return np.diff(np.append(starts, is_first.size)).astype(dtype)
+        groups = np.cumsum(is_first) - 1
+        sums = np.zeros(starts.size, dtype)
+        np.add.at(sums, groups, weights)
+        return sums
+
+
+def _check_weights(values: Any, weights: Any) -> None:
+    if weights.size and weights.shape != values.shape:
+        raise InvalidArgumentError(
+            "Weights and values must have the same shape. Weight shape: "
+            f"{TensorShape(weights.shape)}; values shape: {TensorShape(values.shape)}"
+        )
+
+
+_Kernel = Callable[..., Any]
+
+
+@register_kernel(DENSE_COUNT_SPARSE_OUTPUT, device="CPU", types=_TYPES)
+def dense_count(
+    values: Any,
+    weights: Any,
+    *,
+    minlength: int,
+    maxlength: int,
+    binary_output: bool,
+    output_type: DataType,
+) -> Any:
+    if values.ndim not in (1, 2):
+        raise InvalidArgumentError(
+            f"Input must be a 1 or 2-dimensional tensor. Got: {TensorShape(values.shape)}"
+        )
+    _check_weights(values, weights)
+    if 0 in values.shape:
+        raise InvalidArgumentError("Invalid input: Shapes dimension cannot be 0.")
+    counter = _Counter(minlength, maxlength, binary_output, output_type)
+    if values.ndim == 1:
+        return counter.count(values, weights, None, None)
+    rows = np.repeat(np.arange(values.shape[0]), values.shape[1])
+    return counter.count(values, weights, rows, values.shape[0])
+
+
+@register_kernel(RAGGED_COUNT_SPARSE_OUTPUT, device="CPU", types=_TYPES)
+def ragged_count(
+    splits: Any,
+    values: Any,
+    weights: Any,
+    *,
+    minlength: int,
+    maxlength: int,
+    binary_output: bool,
+    output_type: DataType,
+) -> Any:
+    _check_weights(values, weights)
+    ends, size = splits.reshape(-1), values.size
+    if ends.size < 2:
+        raise InvalidArgumentError("Must provide at least 2 elements for the splits argument")
+    if ends[0] != 0:
+        raise InvalidArgumentError(f"Splits must start with 0, not with {ends[0]}")
+    if ends[-1] != size:
+        raise InvalidArgumentError(
+            f"Splits must end with the number of values, got {ends[-1]} instead of {size}"
+        )
+    # The row goes on while its end, or that of a later one, is not past the value.
+    rows = np.searchsorted(np.maximum.accumulate(ends), np.arange(size), side="right") - 1
+    counter = _Counter(minlength, maxlength, binary_output, output_type)
+    return counter.count(values, weights, rows, ends.size - 1)
+
+
+@register_kernel(SPARSE_COUNT_SPARSE_OUTPUT, device="CPU", types=_TYPES)
+def sparse_count(
+    indices: Any,
+    values: Any,
+    dense_shape: Any,
+    weights: Any,
+    *,
+    minlength: int,
+    maxlength: int,
+    binary_output: bool,
+    output_type: DataType,
+) -> Any:
+    _check_sparse(indices, values, dense_shape)
+    _check_weights(values, weights)
+    counter = _Counter(minlength, maxlength, binary_output, output_type)
+    if dense_shape.size == 1:
+        return counter.count(values, weights, None, None)
+    return counter.count(values, weights, indices[:, 0], int(dense_shape[0]))
+
+
+def _check_sparse(indices: Any, values: Any, dense_shape: Any) -> None:
+    if indices.ndim != 2:
+        raise InvalidArgumentError(
+            f"Input indices must be a 2-dimensional tensor. Got: {TensorShape(indices.shape)}"
+        )
+    if values.ndim != 1:
+        raise InvalidArgumentError(
+            f"Input values must be a vector. Got: {TensorShape(values.shape)}"
+        )
+    if dense_shape.ndim != 1:
+        raise InvalidArgumentError(
+            f"Input shape must be a vector. Got: {TensorShape(dense_shape.shape)}"
+        )
+    if values.size != indices.shape[0]:
+        raise InvalidArgumentError(
+            f"Number of values must match first dimension of indices. Got {values.size} values, "
+            f"indices shape: {TensorShape(indices.shape)}"
+        )
+    if dense_shape.size != indices.shape[1]:
+        raise InvalidArgumentError(
+            "Number of dimensions must match second dimension of indices. Got "
+            f"{dense_shape.size} dimensions, indices shape: {TensorShape(indices.shape)}"
+        )
+    if not dense_shape.size or (dense_shape < 0).any() or dense_shape.size > 2:
+        raise InvalidArgumentError(f"The shape {dense_shape.tolist()} must have one or two sizes")
+    outside = ((indices < 0) | (indices >= dense_shape)).any(axis=1)
+    if outside.any():
+        at = int(outside.argmax())
+        raise InvalidArgumentError(
+            f"Invalid index value at {at}: {indices[at].tolist()} is not in the dense shape "
+            f"{dense_shape.tolist()}"
+        )

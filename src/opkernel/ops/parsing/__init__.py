@@ -1,0 +1,1 @@
+"""Ops that parse: raw bytes, CSV, compressed text, tensors, and Example messages."""

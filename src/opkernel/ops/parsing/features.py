@@ -1,0 +1,288 @@
+"""Feature messages of many examples as columns: how many values each has, and all values.
+
+Source: TensorFlow core/example/feature.proto, core/util/example_proto_fast_parsing.cc.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from opkernel.errors import InvalidArgumentError
+from opkernel.ops.parsing.wire import (
+    WireError,
+    fields,
+    padded_bytes,
+    read_lengths,
+    varints,
+    write_varint,
+)
+from opkernel.ops.ragged.rows import ranges
+from opkernel.types import DataType
+
+__all__ = ["Column", "Spans", "column_of", "entries_of", "message_spans", "spans_of_features"]
+
+_KIND_OF = {DataType.DT_STRING: 1, DataType.DT_FLOAT: 2, DataType.DT_INT64: 3}
+_NAMES = {1: "string", 2: "float", 3: "int64"}
+_TAG_OF_BYTES = 0x0A
+_TAG_OF_FEATURE = 0x12
+
+
+@dataclass(frozen=True, slots=True)
+class Spans:
+    """Where Feature messages stand in a buffer, one for each example; -1 where there is none."""
+
+    data: bytes
+    starts: Any
+    ends: Any
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """The values of one feature: of each example how many, -1 where it is missing; all in a row."""
+
+    counts: Any
+    values: Any
+
+    @property
+    def lengths(self) -> Any:
+        """The counts, 0 where the feature is missing."""
+        return np.maximum(self.counts, 0)
+
+
+def message_spans(records: Sequence[bytes], number: int) -> tuple[bytes, Any, Any]:
+    """All records in one buffer, and where their message in the field of this number stands.
+
+    The parts of a message that stands in several fields are joined, as protocol buffers say.
+    """
+    data = b"".join(records)
+    sizes = np.fromiter(map(len, records), np.int64, len(records))
+    stops = np.cumsum(sizes)
+    begins = stops - sizes
+    array = padded_bytes(data)
+    size, starts, fine = read_lengths(array, np.minimum(begins + 1, array.size - 1))
+    fine &= (array[begins] == number << 3 | 2) & (starts + size == stops)
+    odd = np.flatnonzero(~fine & (sizes > 0))
+    starts[sizes == 0] = stops[sizes == 0]
+    ends, pieces, total = stops.copy(), [data], len(data)
+    for i in odd.tolist():
+        message = _joined_message(records[i], number)
+        pieces.append(message)
+        starts[i], ends[i] = total, total + len(message)
+        total += len(message)
+    return b"".join(pieces), starts, ends
+
+
+def _joined_message(record: bytes, number: int) -> bytes:
+    try:
+        found = [
+            record[a:b] for n, w, a, b in fields(record, 0, len(record)) if (n, w) == (number, 2)
+        ]
+    except WireError as error:
+        raise InvalidArgumentError(f"Could not parse example input: {error}") from None
+    return b"".join(found)
+
+
+def spans_of_features(data: bytes, starts: Any, ends: Any, keys: Sequence[bytes]) -> list[Spans]:
+    """Where the features of these keys stand in Features messages.
+
+    Raises:
+        InvalidArgumentError: a message is damaged.
+    """
+    found = [np.full((2, starts.size), -1, np.int64) for _ in keys]
+    odd = _scan(padded_bytes(data), starts, ends, keys, found)
+    for i in np.flatnonzero(odd):
+        entries = entries_of(data, int(starts[i]), int(ends[i]))
+        for key, places in zip(keys, found, strict=True):
+            places[:, i] = entries.get(key, (-1, -1))
+    return [Spans(data, *places) for places in found]
+
+
+def _scan(data: Any, starts: Any, ends: Any, keys: Sequence[bytes], found: list[Any]) -> Any:
+    """Go through the maps in step, one entry of each at a time; tells which have another form."""
+    odd = np.zeros(starts.size, np.bool_)
+    cursor = starts.copy()
+    active = np.flatnonzero(cursor < ends)
+    patterns = [np.frombuffer(key, np.uint8) for key in keys]
+    while active.size:
+        at, stop = cursor[active], ends[active]
+        size, key_tag, fine = read_lengths(data, at + 1)
+        entry_end = key_tag + size
+        fine &= (data[at] == _TAG_OF_BYTES) & (entry_end <= stop)
+        inside = np.minimum(key_tag, data.size - 1)
+        key_size, key_at, ends_well = read_lengths(data, np.minimum(inside + 1, data.size - 1))
+        key_end = key_at + key_size
+        fine &= ends_well & (data[inside] == _TAG_OF_BYTES) & (key_end < entry_end)
+        inside = np.minimum(key_end, data.size - 1)
+        size, begin, ends_well = read_lengths(data, np.minimum(inside + 1, data.size - 1))
+        fine &= ends_well & (data[inside] == _TAG_OF_FEATURE) & (begin + size == entry_end)
+        odd[active[~fine]] = True
+        rows, key_at, key_size, begin, entry_end = (
+            one[fine] for one in (active, key_at, key_size, begin, entry_end)
+        )
+        for pattern, places in zip(patterns, found, strict=True):
+            some = np.flatnonzero(key_size == pattern.size)
+            for i in range(pattern.size):
+                some = some[data[key_at[some] + i] == pattern[i]]
+            places[0, rows[some]], places[1, rows[some]] = begin[some], entry_end[some]
+        cursor[rows] = entry_end
+        active = rows[entry_end < ends[rows]]
+    return odd
+
+
+def entries_of(data: bytes, start: int, end: int) -> dict[bytes, tuple[int, int]]:
+    """Where the values of a map of messages stand, by their keys; the last of a key counts.
+
+    Raises:
+        InvalidArgumentError: the message is damaged.
+    """
+    entries = {}
+    try:
+        for number, wire, begin, stop in fields(data, start, end):
+            if (number, wire) != (1, 2):
+                continue
+            key, value = b"", (stop, stop)
+            for part, kind, a, b in fields(data, begin, stop):
+                if (part, kind) == (1, 2):
+                    key = data[a:b]
+                elif (part, kind) == (2, 2):
+                    value = a, b
+            entries[key] = value
+    except WireError as error:
+        raise InvalidArgumentError(f"Could not parse example input: {error}") from None
+    return entries
+
+
+def column_of(spans: Spans, dtype: DataType, name: str) -> Column:
+    """The values of a feature.
+
+    Raises:
+        InvalidArgumentError: a message is damaged, or has values of another type.
+    """
+    kind = _KIND_OF[dtype]
+    rows = np.flatnonzero(spans.ends > spans.starts)
+    lists, odd = _lists(padded_bytes(spans.data), spans.starts[rows], spans.ends[rows], kind)
+    if odd.any():
+        return column_of(_regular(spans, rows[odd], kind, name), dtype, name)
+    data, starts, ends = padded_bytes(spans.data), *lists
+    counts = np.full(spans.starts.size, -1, np.int64)
+    if kind == 1:
+        counts[rows], values = _strings(spans.data, data, starts, ends)
+    else:
+        payload = data[ranges(starts, ends - starts)]
+        if kind == 2:
+            counts[rows], values = (ends - starts) // 4, payload.view("<f4").astype(np.float32)
+        else:
+            total = np.concatenate([np.zeros(1, np.int64), np.cumsum(payload < 0x80)])
+            stops = np.cumsum(ends - starts)
+            counts[rows] = total[stops] - total[stops - (ends - starts)]
+            values = varints(payload)
+    return Column(counts, values)
+
+
+def _lists(data: Any, starts: Any, ends: Any, kind: int) -> tuple[tuple[Any, Any], Any]:
+    """Where the packed numbers or the strings stand; and which features are of another form."""
+    size, begin, fine = read_lengths(data, starts + 1)
+    fine &= (data[starts] == kind << 3 | 2) & (begin + size == ends)
+    if kind == 1 or not starts.size:
+        return (begin, ends), ~(fine & _are_strings(data, begin, ends, fine))
+    is_full = begin < ends
+    inside = np.minimum(begin, data.size - 2)
+    size, payload, ends_well = read_lengths(data, inside + 1)
+    is_packed = ends_well & (data[inside] == _TAG_OF_BYTES) & (payload + size == ends)
+    if kind == 2:
+        is_packed &= size % 4 == 0
+    else:
+        is_packed &= data[np.minimum(ends, data.size) - 1] < 0x80
+        is_packed &= size > 0
+    return (np.where(is_full, payload, begin), ends), ~(fine & (is_packed | ~is_full))
+
+
+def _are_strings(data: Any, starts: Any, ends: Any, fine: Any) -> Any:
+    good = fine.copy()
+    active = np.flatnonzero(fine & (starts < ends))
+    cursor = starts.copy()
+    while active.size:
+        at = cursor[active]
+        size, begin, ends_well = read_lengths(data, at + 1)
+        stop = begin + size
+        right = ends_well & (data[at] == _TAG_OF_BYTES) & (stop <= ends[active])
+        good[active[~right]] = False
+        cursor[active] = stop
+        active = active[right & (stop < ends[active])]
+    return good
+
+
+def _strings(data: bytes, array: Any, starts: Any, ends: Any) -> tuple[Any, Any]:
+    """How many strings each list has, and all of them."""
+    counts = np.zeros(starts.size, np.int64)
+    places: list[tuple[Any, Any, Any, Any]] = []
+    cursor, active = starts.copy(), np.flatnonzero(starts < ends)
+    while active.size:
+        size, begin, _ = read_lengths(array, cursor[active] + 1)
+        places.append((active, np.full(active.size, len(places)), begin, begin + size))
+        counts[active] += 1
+        cursor[active] = begin + size
+        active = active[cursor[active] < ends[active]]
+    if not places:
+        return counts, np.zeros(0, object)
+    rows, turns, begins, stops = (np.concatenate(part) for part in zip(*places, strict=True))
+    order = np.lexsort((turns, rows)) if len(places) > 1 else slice(None)
+    spans = zip(begins[order].tolist(), stops[order].tolist(), strict=True)
+    values = np.empty(rows.size, object)
+    values[:] = [data[a:b] for a, b in spans]
+    return counts, values
+
+
+def _regular(spans: Spans, rows: Any, kind: int, name: str) -> Spans:
+    """The spans with the features of some examples written anew, in the usual form."""
+    starts, ends = spans.starts.copy(), spans.ends.copy()
+    pieces, size = [spans.data], len(spans.data)
+    for i in rows.tolist():
+        try:
+            feature = _rewritten(spans.data, int(starts[i]), int(ends[i]), kind)
+        except WireError as error:
+            raise InvalidArgumentError(
+                f"Key: {name}. Can't parse serialized Example: {error}"
+            ) from None
+        pieces.append(feature)
+        starts[i], ends[i] = size, size + len(feature)
+        size += len(feature)
+    return Spans(b"".join(pieces), starts, ends)
+
+
+def _rewritten(data: bytes, start: int, end: int, kind: int) -> bytes:
+    """A feature whose numbers are packed, without other fields."""
+    number, wire, begin, stop = next(fields(data, start, end))
+    if wire != 2 or number not in _NAMES:
+        raise WireError("it is no feature")
+    if number != kind:
+        raise WireError(
+            f"Data types don't match. Data type: {_NAMES[number]} but expected type: {_NAMES[kind]}"
+        )
+    parts = list(fields(data, begin, stop))
+    if kind == 1:
+        if any(part[:2] != (1, 2) for part in parts):
+            raise WireError("Parsing bytes_list failed")
+        content = data[begin:stop]
+    else:
+        content = _packed(data, parts, kind)
+    return bytes([kind << 3 | 2]) + write_varint(len(content)) + content
+
+
+def _packed(data: bytes, parts: list[tuple[int, int, int, int]], kind: int) -> bytes:
+    if not parts:
+        return b""
+    loose = 5 if kind == 2 else 0
+    if parts[0][:2] == (1, 2):
+        payload = data[parts[0][2] : parts[0][3]]
+    elif all(part[:2] == (1, loose) for part in parts):
+        payload = b"".join([data[a:b] for _, _, a, b in parts])
+    else:
+        raise WireError("a list of numbers has other fields")
+    if (kind == 2 and len(payload) % 4) or (kind == 3 and payload[-1:] >= b"\x80"):
+        raise WireError("a list of numbers is cut off")
+    if not payload:
+        return b""
+    return b"\x0a" + write_varint(len(payload)) + payload

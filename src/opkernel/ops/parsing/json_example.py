@@ -1,0 +1,64 @@
+"""DecodeJSONExample: Example messages from JSON.
+
+Source: TensorFlow core/ops/parsing_ops.cc, core/kernels/decode_proto_op.cc (example_parsing_ops.cc).
+"""
+
+import json
+from typing import Any
+
+from opkernel.errors import InvalidArgumentError
+from opkernel.opdef import register_op, unchanged_shape
+from opkernel.ops.parsing.wire import write_varint
+from opkernel.ops.registration import register_kernel
+from opkernel.ops.strings.elements import map_strings
+from opkernel.proto import Example, Feature
+
+DECODE_JSONEXAMPLE = register_op(
+    "DecodeJSONExample",
+    inputs=["json_examples: string"],
+    outputs=["binary_examples: string"],
+    shape_fn=unchanged_shape,
+    doc="The serialized Example message that each string says in JSON.",
+)
+
+
+@register_kernel(DECODE_JSONEXAMPLE, device="CPU")
+def decode_json_example(json_examples: Any) -> Any:
+    return map_strings(_serialized, json_examples)
+
+
+def _serialized(text: bytes) -> bytes:
+    """The message with its features in the order of the text and its numbers one by one."""
+    from google.protobuf import json_format  # slow to import
+
+    example = Example()
+    try:
+        json_format.Parse(text, example)
+        features = (json.loads(text).get("features") or {}).get("feature") or {}
+    except (json_format.ParseError, ValueError, RecursionError) as error:
+        raise InvalidArgumentError(f"Error while parsing JSON: {error}") from None
+    if not example.HasField("features"):
+        return b""
+    entries = [_entry(key, example.features.feature[key]) for key in features]
+    return _field(1, b"".join([_field(1, entry) for entry in entries]))
+
+
+def _field(number: int, content: bytes) -> bytes:
+    return bytes([number << 3 | 2]) + write_varint(len(content)) + content
+
+
+def _entry(key: str, feature: Feature) -> bytes:
+    kind = feature.WhichOneof("kind")
+    if kind is None:
+        return _field(1, key.encode()) + _field(2, b"")
+    if kind == "bytes_list":
+        content, number = b"".join([_field(1, one) for one in feature.bytes_list.value]), 1
+    elif kind == "float_list":
+        packed = feature.float_list.SerializeToString()
+        floats = packed[len(packed) - 4 * len(feature.float_list.value) :]
+        pieces = [b"\x0d" + floats[i : i + 4] for i in range(0, len(floats), 4)]
+        content, number = b"".join(pieces), 2
+    else:
+        numbers = feature.int64_list.value
+        content, number = b"".join([b"\x08" + write_varint(n & 2**64 - 1) for n in numbers]), 3
+    return _field(1, key.encode()) + _field(2, _field(number, content))

@@ -1,0 +1,186 @@
+"""Fields of protocol buffers by their types: which tensors hold them, how they stand on the wire.
+
+Source: TensorFlow core/util/proto/proto_utils.{h,cc}, descriptors.cc.
+"""
+
+import struct
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, cast
+
+from google.protobuf import descriptor_pb2, descriptor_pool
+from google.protobuf.descriptor import Descriptor, FieldDescriptor
+
+from opkernel.errors import InvalidArgumentError
+from opkernel.ops.parsing.wire import WireError, read_varint, write_varint
+from opkernel.proto import TensorProto
+from opkernel.types import DataType
+
+__all__ = ["FieldCodec", "codec_of", "message_descriptor"]
+
+_F = FieldDescriptor
+_SIGNED = (DataType.DT_INT32, DataType.DT_INT64)
+_UNSIGNED = (DataType.DT_UINT32, DataType.DT_UINT64, DataType.DT_INT64)
+_LONG = (DataType.DT_UINT64,)
+_FLOATS = (DataType.DT_FLOAT, DataType.DT_DOUBLE)
+_STRING = (DataType.DT_STRING,)
+_BYTES_WIRE = 2
+
+
+@dataclass(frozen=True, slots=True)
+class FieldCodec:
+    """A field: its number, the types of tensors that hold it, and its elements on the wire."""
+
+    number: int
+    wire: int
+    dtypes: tuple[DataType, ...]
+    is_repeated: bool
+    is_packed: bool
+    read: Callable[[bytes, int, int], tuple[Any, int]]
+    """An element from a place in a buffer that ends at another; and the place after it."""
+    write: Callable[[Any], bytes]
+    """An element, without its tag."""
+
+    def elements(self, data: bytes, wire: int, start: int, end: int) -> list[Any]:
+        """What one occurrence of the field says.
+
+        Raises:
+            WireError: it is of another wire type, or cut off.
+        """
+        if self.wire == _BYTES_WIRE:
+            if wire != _BYTES_WIRE:
+                raise WireError("a field has another wire type")
+            return [data[start:end]]
+        if wire not in (self.wire, _BYTES_WIRE):
+            raise WireError("a field has another wire type")
+        found = []
+        while start < end:
+            value, start = self.read(data, start, end)
+            found.append(value)
+        return found
+
+    def written(self, values: list[Any]) -> bytes:
+        """The field with these elements; nothing for none."""
+        if not values:
+            return b""
+        if self.is_packed:
+            content = b"".join(map(self.write, values))
+            return (
+                write_varint(self.number << 3 | _BYTES_WIRE) + write_varint(len(content)) + content
+            )
+        tag = write_varint(self.number << 3 | self.wire)
+        return b"".join([tag + self.write(value) for value in values])
+
+
+def _varint_codec(bits: int, *, is_signed: bool = False, is_zigzag: bool = False) -> Any:
+    def read(data: bytes, at: int, end: int) -> tuple[int, int]:
+        value, at = read_varint(data, at, end)
+        value &= (1 << bits) - 1
+        if is_zigzag:
+            return value >> 1 ^ -(value & 1), at
+        return value - (value >> bits - 1 << bits) if is_signed else value, at
+
+    def write(value: Any) -> bytes:
+        number = int(value)
+        if is_zigzag:
+            number = number << 1 ^ number >> bits - 1
+        return write_varint(number & 2**64 - 1)
+
+    return 0, read, write
+
+
+def _fixed_codec(form: str) -> Any:
+    layout = struct.Struct(form)
+
+    def read(data: bytes, at: int, end: int) -> tuple[Any, int]:
+        if at + layout.size > end:
+            raise WireError("a number is cut off")
+        return layout.unpack_from(data, at)[0], at + layout.size
+
+    convert = float if form[-1] in "fd" else int
+    return 5 if layout.size == 4 else 1, read, lambda value: layout.pack(convert(value))
+
+
+def _whole(data: bytes, at: int, end: int) -> tuple[bytes, int]:
+    return data[at:end], end
+
+
+_BYTES = (_BYTES_WIRE, _whole, lambda value: write_varint(len(value)) + bytes(value))
+_BOOL = _varint_codec(64)
+
+_CODECS: dict[int, tuple[tuple[DataType, ...], Any]] = {
+    _F.TYPE_DOUBLE: ((DataType.DT_DOUBLE,), _fixed_codec("<d")),
+    _F.TYPE_FLOAT: (_FLOATS, _fixed_codec("<f")),
+    _F.TYPE_INT64: ((DataType.DT_INT64,), _varint_codec(64, is_signed=True)),
+    _F.TYPE_UINT64: (_LONG, _varint_codec(64)),
+    _F.TYPE_INT32: (_SIGNED, _varint_codec(32, is_signed=True)),
+    _F.TYPE_FIXED64: (_LONG, _fixed_codec("<Q")),
+    _F.TYPE_FIXED32: (_UNSIGNED, _fixed_codec("<I")),
+    _F.TYPE_BOOL: (
+        (DataType.DT_BOOL,),
+        (
+            0,
+            lambda data, at, end: (lambda v, stop: (v != 0, stop))(*_BOOL[1](data, at, end)),
+            _BOOL[2],
+        ),
+    ),
+    _F.TYPE_STRING: (_STRING, _BYTES),
+    _F.TYPE_MESSAGE: (_STRING, _BYTES),
+    _F.TYPE_BYTES: (_STRING, _BYTES),
+    _F.TYPE_UINT32: (_UNSIGNED, _varint_codec(32)),
+    _F.TYPE_ENUM: ((DataType.DT_INT32,), _varint_codec(32, is_signed=True)),
+    _F.TYPE_SFIXED32: (_SIGNED, _fixed_codec("<i")),
+    _F.TYPE_SFIXED64: ((DataType.DT_INT64,), _fixed_codec("<q")),
+    _F.TYPE_SINT32: (_SIGNED, _varint_codec(32, is_signed=True, is_zigzag=True)),
+    _F.TYPE_SINT64: ((DataType.DT_INT64,), _varint_codec(64, is_signed=True, is_zigzag=True)),
+}
+
+
+def codec_of(message: Descriptor, name: str, dtype: DataType) -> FieldCodec:
+    """How a field stands on the wire.
+
+    Raises:
+        InvalidArgumentError: there is no such field, or no tensor of the type holds it.
+    """
+    field = message.fields_by_name.get(name)
+    if field is None:
+        raise InvalidArgumentError(f"Unknown field: {name} in message type {message.full_name}")
+    if field.type not in _CODECS:
+        raise InvalidArgumentError(f"Field {name} of {message.full_name} is a group")
+    dtypes, (wire, read, write) = _CODECS[field.type]
+    if dtype not in dtypes:
+        raise InvalidArgumentError(
+            f"Unexpected output type for {message.full_name}.{name}: {dtype.string}"
+        )
+    return FieldCodec(field.number, wire, dtypes, field.is_repeated, field.is_packed, read, write)
+
+
+def message_descriptor(source: str, name: str) -> Descriptor:
+    """The description of a message type, from where `descriptor_source` says.
+
+    Raises:
+        InvalidArgumentError: there is none of the name, or the source is not understood.
+    """
+    if source in ("", "local://"):
+        pool = TensorProto.DESCRIPTOR.file.pool
+    elif source.startswith("bytes://"):
+        pool = _pool_of(source.removeprefix("bytes://").encode("utf-8", "surrogateescape"))
+    else:
+        raise InvalidArgumentError(
+            f"descriptor_source {source!r} does not represent a serialized FileDescriptorSet. Files "
+            "are not read; give local:// or bytes:// and the serialized set"
+        )
+    try:
+        return cast(Descriptor, pool.FindMessageTypeByName(name))
+    except KeyError:
+        raise InvalidArgumentError(f"No descriptor found for message type {name}") from None
+
+
+def _pool_of(serialized: bytes) -> descriptor_pool.DescriptorPool:
+    pool = descriptor_pool.DescriptorPool()
+    try:
+        for file in descriptor_pb2.FileDescriptorSet.FromString(serialized).file:
+            pool.AddSerializedFile(file.SerializeToString())
+    except Exception as error:  # protobuf raises its own, TypeError and others, by implementation
+        raise InvalidArgumentError(f"descriptor_source is no FileDescriptorSet: {error}") from error
+    return pool

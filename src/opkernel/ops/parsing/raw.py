@@ -1,0 +1,107 @@
+"""Bytes as numbers: DecodeRaw, DecodePaddedRaw.
+
+Source: TensorFlow core/ops/parsing_ops.cc, core/kernels/decode_raw_op.cc, decode_padded_raw_op.cc.
+"""
+
+from typing import Any
+
+import numpy as np
+
+from opkernel.errors import InvalidArgumentError
+from opkernel.kernel import check_allocation
+from opkernel.opdef import InferenceContext, register_op
+from opkernel.ops.registration import register_kernel
+from opkernel.types import DataType, TensorShape
+
+
+def decode_raw_shape(c: InferenceContext) -> None:
+    """A dimension of numbers after those of the strings."""
+    c.set_output(0, c.concatenate(c.input(0), c.vector(None)))
+
+
+def decode_padded_raw_shape(c: InferenceContext) -> None:
+    """A dimension of `fixed_length` bytes of numbers after those of the strings."""
+    width = c.make_dim_for_scalar_input(1)
+    size = c.get_attr("out_type").size
+    c.set_output(0, c.concatenate(c.input(0), c.vector(c.divide(width, size, True))))
+
+
+DECODE_RAW = register_op(
+    "DecodeRaw",
+    inputs=["bytes: string"],
+    outputs=["output: out_type"],
+    attrs=[
+        "out_type: {half, float, double, int32, uint16, uint8, int16, int8, int64, complex64, complex128, bool, bfloat16}",
+        "little_endian: bool = true",
+    ],
+    shape_fn=decode_raw_shape,
+    doc="The bytes of each string as numbers; all strings have one length.",
+)
+
+DECODE_PADDED_RAW = register_op(
+    "DecodePaddedRaw",
+    inputs=["input_bytes: string", "fixed_length: int32"],
+    outputs=["output: out_type"],
+    attrs=[
+        "out_type: {half, float, double, int32, uint16, uint8, int16, int8, int64, bfloat16}",
+        "little_endian: bool = true",
+    ],
+    shape_fn=decode_padded_raw_shape,
+    doc="The first `fixed_length` bytes of each string as numbers, with zeros for those that are missing.",
+)
+
+_PADDED_TYPES = (
+    *(DataType.DT_FLOAT, DataType.DT_DOUBLE, DataType.DT_BFLOAT16, DataType.DT_INT8),
+    *(DataType.DT_INT16, DataType.DT_INT32, DataType.DT_INT64, DataType.DT_UINT8),
+    DataType.DT_UINT16,
+)
+
+
+@register_kernel(DECODE_RAW, device="CPU")
+def decode_raw(strings: Any, *, out_type: DataType, little_endian: bool) -> Any:
+    texts = strings.reshape(-1).tolist()
+    length = len(texts[0]) if texts else 0
+    for i, text in enumerate(texts):
+        if len(text) != length:
+            raise InvalidArgumentError(
+                "DecodeRaw requires input strings to all be the same size, but element "
+                f"{i} has size {len(text)} != {length}"
+            )
+    size = out_type.size
+    if length % size:
+        raise InvalidArgumentError(
+            f"Input to DecodeRaw has length {length} that is not a multiple of {size}, the size of "
+            f"{out_type.string}"
+        )
+    shape = (*strings.shape, length // size)
+    return _numbers(b"".join(texts), out_type, little_endian).reshape(shape)
+
+
+@register_kernel(DECODE_PADDED_RAW, device="CPU", types={"out_type": _PADDED_TYPES})
+def decode_padded_raw(
+    strings: Any, fixed_length: Any, *, out_type: DataType, little_endian: bool
+) -> Any:
+    if fixed_length.ndim:
+        raise InvalidArgumentError(f"k must be scalar, got shape {TensorShape(fixed_length.shape)}")
+    width, size = int(fixed_length), out_type.size
+    if width <= 0:
+        raise InvalidArgumentError(f"fixed_length ({width}) must be greater than zero.")
+    if width % size:
+        raise InvalidArgumentError(
+            f"fixed_length ({width}) must be a multiple of the size of out_type ({size})"
+        )
+    shape = check_allocation((*strings.shape, width // size), out_type)
+    texts = strings.reshape(-1).tolist()
+    padded = b"".join([text[:width].ljust(width, b"\0") for text in texts])
+    return _numbers(padded, out_type, little_endian).reshape(shape)
+
+
+def _numbers(data: bytes, dtype: DataType, little_endian: bool) -> Any:
+    if dtype is DataType.DT_BOOL:
+        return np.frombuffer(data, np.uint8) != 0
+    numbers = np.frombuffer(data, dtype.numpy_dtype)
+    if little_endian:
+        return numbers.copy()
+    part = dtype.size // 2 if dtype.is_complex else dtype.size
+    swapped = np.frombuffer(data, np.uint8).reshape(-1, part)[:, ::-1]
+    return np.ascontiguousarray(swapped).reshape(-1).view(dtype.numpy_dtype)

@@ -1,0 +1,118 @@
+"""RaggedFillEmptyRows: a default value for each row that has none.
+
+Source: TensorFlow core/ops/sparse_ops.cc, core/kernels/sparse_fill_empty_rows_op.cc.
+"""
+
+from typing import Any
+
+import numpy as np
+
+import opkernel.gradients as g
+from opkernel.errors import InvalidArgumentError
+from opkernel.kernel import check_allocation
+from opkernel.opdef import InferenceContext, register_op
+from opkernel.ops.declared.rules import check_input_ranks, set_outputs
+from opkernel.ops.kernel_types import ALL, NUMBERS
+from opkernel.ops.registration import register_kernel
+from opkernel.types import DataType, TensorShape
+
+
+def ragged_fill_empty_rows_shape(c: InferenceContext) -> None:
+    """As many places as there were values; nothing is known of the rest."""
+    rows, values, _, _ = check_input_ranks(c, 1, 1, 0, 0)
+    count = c.merge(c.dim(rows, 0), c.dim(values, 0))
+    set_outputs(c, [c.vector(None), c.vector(None), c.vector(None), c.vector(count)])
+
+
+def ragged_fill_empty_rows_grad_shape(c: InferenceContext) -> None:
+    """A gradient for each value, one for the default."""
+    reverse_index_map, _ = check_input_ranks(c, 1, 1)
+    set_outputs(c, [reverse_index_map, c.scalar()])
+
+
+RAGGED_FILL_EMPTY_ROWS = register_op(
+    "RaggedFillEmptyRows",
+    inputs=["value_rowids: int64", "values: T", "nrows: int64", "default_value: T"],
+    outputs=[
+        "output_value_rowids: int64",
+        "output_values: T",
+        "empty_row_indicator: bool",
+        "reverse_index_map: int64",
+    ],
+    attrs=["T: type"],
+    shape_fn=ragged_fill_empty_rows_shape,
+    doc="The values in the order of their rows, with `default_value` in each row that had none.",
+)
+
+RAGGED_FILL_EMPTY_ROWS_GRAD = register_op(
+    "RaggedFillEmptyRowsGrad",
+    inputs=["reverse_index_map: int64", "grad_values: T"],
+    outputs=["d_values: T", "d_default_value: T"],
+    attrs=["T: type"],
+    shape_fn=ragged_fill_empty_rows_grad_shape,
+    doc="The gradients of RaggedFillEmptyRows: of the values, and of the default.",
+)
+
+
+def _check_rank(name: str, tensor: Any, rank: int) -> None:
+    if tensor.ndim != rank:
+        kind = "vector" if rank else "scalar"
+        raise InvalidArgumentError(f"{name} must be a {kind}, saw: {TensorShape(tensor.shape)}")
+
+
+@register_kernel(RAGGED_FILL_EMPTY_ROWS, device="CPU", types={"T": ALL})
+def ragged_fill_empty_rows(
+    value_rowids: Any, values: Any, nrows: Any, default_value: Any
+) -> tuple[Any, Any, Any, Any]:
+    _check_rank("nrows", nrows, 0)
+    _check_rank("value_rowids", value_rowids, 1)
+    _check_rank("values", values, 1)
+    _check_rank("default_value", default_value, 0)
+    if value_rowids.size != values.size:
+        raise InvalidArgumentError(f"{value_rowids.size} row ids do not fit {values.size} values")
+    rows = int(nrows)
+    check_allocation((rows,), DataType.DT_INT64)
+    if values.size and not 0 <= value_rowids.min() <= value_rowids.max() < rows:
+        raise InvalidArgumentError(
+            f"value_rowids must be in [0, {rows}), but are "
+            f"{value_rowids.min()} ... {value_rowids.max()}"
+        )
+    counts = np.bincount(value_rowids, minlength=rows)
+    is_empty = counts == 0
+    counts[is_empty] = 1
+    order = np.argsort(value_rowids, kind="stable")
+    output_rowids = np.repeat(np.arange(rows), counts)
+    is_default = is_empty[output_rowids]
+    output = np.empty(output_rowids.size, values.dtype)
+    output[is_default] = default_value
+    output[~is_default] = values[order]
+    places = np.empty(values.size, np.int64)
+    places[order] = np.flatnonzero(~is_default)
+    return output_rowids, output, is_empty, places
+
+
+@register_kernel(RAGGED_FILL_EMPTY_ROWS_GRAD, device="CPU", types={"T": NUMBERS})
+def ragged_fill_empty_rows_grad(
+    reverse_index_map: Any, grad_values: Any, *, T: DataType
+) -> tuple[Any, Any]:
+    _check_rank("reverse_index_map", reverse_index_map, 1)
+    _check_rank("grad_values", grad_values, 1)
+    count = grad_values.size
+    wrong = (reverse_index_map < 0) | (reverse_index_map >= count)
+    if wrong.any():
+        raise InvalidArgumentError(
+            f"Elements in reverse index must be in [0, {count}) but got "
+            f"{reverse_index_map[wrong.argmax()]}"
+        )
+    is_default = np.ones(count, np.bool_)
+    is_default[reverse_index_map] = False
+    total = grad_values[is_default].sum(dtype=T.numpy_dtype)
+    return grad_values[reverse_index_map], np.asarray(total, T.numpy_dtype)[()]
+
+
+@g.register_gradient("RaggedFillEmptyRows")
+def ragged_fill_empty_rows_gradient(
+    op: g.Operation, _rows: Any, grad: g.Tensor, _empty: Any, _map: Any
+) -> g.Gradients:
+    values, default = g.nodes.RaggedFillEmptyRowsGrad(op.outputs[3], grad)
+    return None, values, None, default

@@ -1,0 +1,1 @@
+"""Gradients of the ops on ragged tensors."""

@@ -1,0 +1,104 @@
+"""RaggedRange: a row of numbers from each start to its limit.
+
+Source: TensorFlow core/ops/ragged_math_ops.cc, core/kernels/ragged_range_op.cc.
+"""
+
+from typing import Any
+
+import numpy as np
+
+from opkernel.errors import InvalidArgumentError
+from opkernel.kernel import check_allocation
+from opkernel.opdef import InferenceContext, register_op
+from opkernel.ops.declared.rules import set_outputs
+from opkernel.ops.kernel_types import INDEX
+from opkernel.ops.ragged.rows import lengths_to_splits, ranges
+from opkernel.ops.registration import register_kernel
+from opkernel.types import DataType
+
+_INT64_MAX = 2**63 - 1
+
+
+def ragged_range_shape(c: InferenceContext) -> None:
+    """A split more than rows, values of unknown number."""
+    limits = [c.with_rank_at_most(c.input(i), 1) for i in range(3)]
+    rows = c.unknown_dim()
+    for shape in limits:
+        if c.rank(shape) == 1:
+            rows = c.merge(c.dim(shape, 0), rows)
+    if c.value_known(rows):
+        splits: int | None = rows.value + 1
+    else:
+        splits = 2 if all(c.rank(shape) == 0 for shape in limits) else None
+    set_outputs(c, [c.vector(splits), c.vector(None)])
+
+
+RAGGED_RANGE = register_op(
+    "RaggedRange",
+    inputs=["starts: T", "limits: T", "deltas: T"],
+    outputs=["rt_nested_splits: Tsplits", "rt_dense_values: T"],
+    attrs=[
+        "T: {bfloat16, float, double, int32, int64} = DT_INT32",
+        "Tsplits: {int32, int64} = DT_INT64",
+    ],
+    shape_fn=ragged_range_shape,
+    doc="Rows from `starts` to below `limits` in steps of `deltas`; scalars serve all rows.",
+)
+
+_TYPES = (DataType.DT_FLOAT, DataType.DT_DOUBLE, *INDEX)
+
+
+@register_kernel(RAGGED_RANGE, device="CPU", types={"T": _TYPES, "Tsplits": INDEX})
+def ragged_range(
+    starts: Any, limits: Any, deltas: Any, *, T: DataType, Tsplits: DataType
+) -> tuple[Any, Any]:
+    inputs = {"starts": starts, "limits": limits, "deltas": deltas}
+    for name, tensor in inputs.items():
+        if tensor.ndim > 1:
+            raise InvalidArgumentError(f"{name} must be a scalar or vector")
+    sizes = {tensor.size for tensor in inputs.values() if tensor.ndim}
+    if len(sizes) > 1:
+        raise InvalidArgumentError("starts, limits, and deltas must have the same shape")
+    rows = (sizes.pop() if sizes else 1,)
+    first, last, step = (np.broadcast_to(tensor, rows) for tensor in inputs.values())
+    if (step == 0).any():
+        raise InvalidArgumentError("Requires delta != 0")
+    lengths = np.array(
+        [_length(*row) for row in zip(first.tolist(), last.tolist(), step.tolist(), strict=True)],
+        object,
+    )
+    total = int(lengths.sum()) if lengths.size else 0
+    limit = int(np.iinfo(Tsplits.numpy_dtype).max)
+    if total > limit or max(lengths, default=0) > limit:
+        raise InvalidArgumentError(
+            f"Requires ((limit - start) / delta) <= {limit}, and no more values in all"
+        )
+    check_allocation((total,), T)
+    counts = lengths.astype(np.int64)
+    return lengths_to_splits(counts, Tsplits.numpy_dtype), _values(first, step, counts)
+
+
+def _length(start: float, limit: float, delta: float) -> int:
+    if (delta > 0 and start >= limit) or (delta < 0 and start <= limit):
+        return 0
+    if isinstance(start, int):
+        return int((abs(limit - start) + abs(delta) - 1) // abs(delta))
+    size = np.ceil(np.abs(np.float64((limit - start) / delta)))
+    if not size <= _INT64_MAX:
+        raise InvalidArgumentError(f"Requires ((limit - start) / delta) <= {_INT64_MAX}")
+    return int(size)
+
+
+def _values(starts: Any, deltas: Any, counts: Any) -> Any:
+    """Each value is the one before and the delta: floats are rounded as they go."""
+    if starts.dtype.kind == "i":
+        steps = ranges(np.zeros(counts.size, np.int64), counts).astype(starts.dtype)
+        with np.errstate(over="ignore"):
+            return np.repeat(starts, counts) + steps * np.repeat(deltas, counts)
+    values = np.repeat(deltas, counts)
+    ends = np.cumsum(counts)
+    for start, a, b in zip(starts, ends - counts, ends, strict=True):
+        if a < b:
+            values[a] = start
+            np.add.accumulate(values[a:b], out=values[a:b])
+    return values

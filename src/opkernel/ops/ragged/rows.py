@@ -1,0 +1,74 @@
+"""Rows of ragged tensors, by their splits."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from opkernel.errors import InvalidArgumentError
+from opkernel.ops.kernel_types import POD_OR_STRING, QUANTIZED
+from opkernel.types import DataType
+
+__all__ = [
+    "VALUE_TYPES",
+    "check_splits",
+    "lengths_to_splits",
+    "nested_rows",
+    "ranges",
+    "row_numbers",
+]
+
+VALUE_TYPES = (*POD_OR_STRING, *QUANTIZED, DataType.DT_QINT16, DataType.DT_QUINT16)
+"""The types of the values of most ops on ragged tensors."""
+
+
+def check_splits(splits: Any, size: int) -> None:
+    """Raise InvalidArgumentError unless splits go up from 0 to the number of values."""
+    if not splits.size:
+        raise InvalidArgumentError(
+            "Invalid ragged splits: ragged splits must have at least one splits, but is empty"
+        )
+    if splits[0] != 0:
+        raise InvalidArgumentError(
+            f"Invalid ragged splits: first element of ragged splits must be 0 but is {splits[0]}"
+        )
+    falls = np.flatnonzero(splits[1:] < splits[:-1])
+    if falls.size:
+        at = falls[0]
+        raise InvalidArgumentError(
+            "Invalid ragged splits: ragged splits must be monotonically increasing, but "
+            f"ragged_splits[{at + 1}]={splits[at + 1]} is smaller than {splits[at]}"
+        )
+    if splits[-1] != size:
+        raise InvalidArgumentError(
+            "Invalid ragged splits: last element of ragged splits must be the number of ragged "
+            f"values ({size}) but is {splits[-1]}"
+        )
+
+
+def lengths_to_splits(lengths: Any, dtype: Any = np.int64) -> Any:
+    """Where rows of these lengths begin, and the end."""
+    splits = np.zeros(lengths.size + 1, dtype)
+    splits[1:] = np.cumsum(lengths)
+    return splits
+
+
+def row_numbers(splits: Any) -> Any:
+    """The row of each value."""
+    return np.repeat(np.arange(splits.size - 1), np.diff(splits))
+
+
+def ranges(starts: Any, lengths: Any) -> Any:
+    """The integers of ranges, one range after the other."""
+    ends = np.cumsum(lengths)
+    shifts = np.repeat(starts - (ends - lengths), lengths)
+    return np.arange(shifts.size) + shifts
+
+
+def nested_rows(splits: Sequence[Any], rows: Any) -> tuple[list[Any], Any]:
+    """Choose rows of nested splits: the lengths at each level, and which flat values they have."""
+    lengths = []
+    for level in splits:
+        lengths.append(level[rows + 1] - level[rows])
+        rows = ranges(level[rows], lengths[-1])
+    return lengths, rows

@@ -1,0 +1,229 @@
+"""Ragged tensors as variants: RaggedTensorToVariant, RaggedTensorFromVariant.
+
+Source: TensorFlow core/ops/ragged_conversion_ops.cc, core/kernels/ragged_tensor_to_variant_op.cc,
+ragged_tensor_from_variant_op.cc, ragged_tensor_variant.cc.
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+import opkernel.gradients as g
+from opkernel.errors import InvalidArgumentError, UnimplementedError
+from opkernel.kernel import check_allocation
+from opkernel.opdef import InferenceContext, register_op
+from opkernel.ops.declared.rules import set_outputs
+from opkernel.ops.kernel_types import INDEX
+from opkernel.ops.ragged.rows import VALUE_TYPES, check_splits, lengths_to_splits
+from opkernel.ops.ragged.to_sparse import splits_and_values
+from opkernel.ops.ragged.value import RaggedVariant, as_ragged
+from opkernel.ops.registration import register_kernel
+from opkernel.types import DataType, TensorShape
+
+
+def ragged_tensor_to_variant_shape(c: InferenceContext) -> None:
+    """A variant, or one for each row."""
+    ragged_rank = c.get_attr("RAGGED_RANK")
+    splits_and_values(c, ragged_rank)
+    if not c.get_attr("batched_input"):
+        c.set_output(0, c.scalar())
+        return
+    c.set_output(0, c.vector(c.subtract(c.dim(c.input(0), 0), 1)))
+
+
+def ragged_tensor_to_variant_gradient_shape(c: InferenceContext) -> None:
+    """The shape in input 2."""
+    shape = c.make_shape_from_shape_tensor_treat_scalar_as_unknown_shape(2)
+    c.set_output(0, shape)
+
+
+def ragged_tensor_from_variant_shape(c: InferenceContext) -> None:
+    """Splits, and values of which nothing is known."""
+    input_rank, output_rank = c.get_attr("input_ragged_rank"), c.get_attr("output_ragged_rank")
+    if input_rank >= 0 and c.rank_known(c.input(0)):
+        c.with_rank(c.input(0), output_rank - input_rank)
+    set_outputs(c, [c.vector(None) for _ in range(output_rank)])
+
+
+RAGGED_TENSOR_TO_VARIANT = register_op(
+    "RaggedTensorToVariant",
+    inputs=["rt_nested_splits: RAGGED_RANK * Tsplits", "rt_dense_values: Tvalues"],
+    outputs=["encoded_ragged: variant"],
+    attrs=[
+        "RAGGED_RANK: int >= 0",
+        "Tvalues: type",
+        "Tsplits: {int32, int64} = DT_INT64",
+        "batched_input: bool",
+    ],
+    shape_fn=ragged_tensor_to_variant_shape,
+    doc="A ragged tensor as a variant, or if `batched_input` its rows as a vector of variants.",
+)
+
+RAGGED_TENSOR_FROM_VARIANT = register_op(
+    "RaggedTensorFromVariant",
+    inputs=["encoded_ragged: variant"],
+    outputs=["output_nested_splits: output_ragged_rank * Tsplits", "output_dense_values: Tvalues"],
+    attrs=[
+        "input_ragged_rank: int >= -1",
+        "output_ragged_rank: int >= 0",
+        "Tvalues: type",
+        "Tsplits: {int32, int64} = DT_INT64",
+    ],
+    shape_fn=ragged_tensor_from_variant_shape,
+    doc="The ragged tensor in a variant, or that whose rows the variants are.",
+)
+
+RAGGED_TENSOR_TO_VARIANT_GRADIENT = register_op(
+    "RaggedTensorToVariantGradient",
+    inputs=["encoded_ragged_grad: variant", "row_splits: Tsplits", "dense_values_shape: int32"],
+    outputs=["dense_values_grad: Tvalues"],
+    attrs=["Tvalues: type", "Tsplits: {int32, int64} = DT_INT64"],
+    shape_fn=ragged_tensor_to_variant_gradient_shape,
+    doc="The gradient of the values of RaggedTensorToVariant.",
+)
+
+_TYPES = {"Tvalues": VALUE_TYPES, "Tsplits": INDEX}
+
+
+@register_kernel(RAGGED_TENSOR_TO_VARIANT, device="CPU", types=_TYPES)
+def ragged_tensor_to_variant(nested_splits: list[Any], values: Any, *, batched_input: bool) -> Any:
+    splits = [level.reshape(-1) for level in nested_splits]
+    if splits and values.ndim == 0:
+        raise InvalidArgumentError("The values of a ragged tensor must have at least one dimension")
+    sizes = [level.size - 1 for level in splits[1:]] + [values.shape[0] if values.ndim else 1]
+    for level, size in zip(splits, sizes, strict=False):
+        check_splits(level, size)
+    ragged = RaggedVariant(splits, values)
+    if not batched_input:
+        return _variants([ragged]).reshape(())
+    if not splits and values.ndim == 0:
+        raise InvalidArgumentError("A batched input must have at least one dimension")
+    return _variants(ragged.rows())
+
+
+def _variants(values: Sequence[Any]) -> Any:
+    output = np.empty(len(values), object)
+    output[:] = values
+    return output
+
+
+@register_kernel(RAGGED_TENSOR_FROM_VARIANT, device="CPU", types=_TYPES)
+def ragged_tensor_from_variant(
+    encoded: Any,
+    *,
+    input_ragged_rank: int,
+    output_ragged_rank: int,
+    Tvalues: DataType,
+    Tsplits: DataType,
+) -> tuple[list[Any], Any]:
+    inner_rank = input_ragged_rank
+    if inner_rank == -1:
+        inner_rank = output_ragged_rank - encoded.ndim
+        if inner_rank < 0:
+            raise InvalidArgumentError(
+                f"Inferred input_ragged_rank (output_ragged_rank - encoded_variant.dims()) must be "
+                f">= 0, found output_ragged_rank: {output_ragged_rank}, encoded_variant.dims(): "
+                f"{encoded.ndim}, inferred input_ragged_rank: {inner_rank}"
+            )
+    if inner_rank + encoded.ndim != output_ragged_rank:
+        raise InvalidArgumentError(
+            "output_ragged_rank must be equal to input_ragged_rank + encoded_ragged.dims(): "
+            f"{output_ragged_rank} is not {inner_rank} + {encoded.ndim}"
+        )
+    parts = [_part(one, inner_rank, Tvalues, Tsplits) for one in encoded.reshape(-1)]
+    if encoded.ndim == 0:
+        return [level.copy() for level in parts[0].nested_splits], parts[0].values.copy()
+    return _stacked(parts, encoded.shape, inner_rank, Tvalues, Tsplits)
+
+
+def _part(element: object, ragged_rank: int, values: DataType, splits: DataType) -> RaggedVariant:
+    value = as_ragged(element)
+    if len(value.nested_splits) != ragged_rank:
+        raise InvalidArgumentError(
+            f"Encoded input RaggedTensorVariant has ragged_rank={len(value.nested_splits)}. "
+            f"Expected ragged_rank={ragged_rank}."
+        )
+    if value.values.dtype != values.numpy_dtype:
+        raise InvalidArgumentError(
+            f"Expected values Tensor dtype: {values.string}, found: {value.values.dtype}"
+        )
+    if any(level.dtype != splits.numpy_dtype for level in value.nested_splits):
+        raise InvalidArgumentError(f"Expected row_splits Tensor dtype: {splits.string}")
+    if ragged_rank and value.values.ndim == 0:
+        raise InvalidArgumentError("Ragged values must have rank >= 1; encoded scalar element")
+    return value
+
+
+def _stacked(
+    parts: Sequence[RaggedVariant],
+    shape: tuple[int, ...],
+    ragged_rank: int,
+    values: DataType,
+    splits: DataType,
+) -> tuple[list[Any], Any]:
+    """The ragged tensor whose rows the parts are."""
+    dtype = splits.numpy_dtype
+    counts = np.cumprod([1, *shape]).tolist()
+    outer = [(np.arange(counts[i] + 1) * shape[i]).astype(dtype) for i in range(1, len(shape))]
+    outer.append(lengths_to_splits(np.array([len(part) for part in parts], np.int64), dtype))
+    for k in range(ragged_rank):
+        lengths = [np.diff(part.nested_splits[k]) for part in parts]
+        outer.append(lengths_to_splits(np.concatenate([np.zeros(0, np.int64), *lengths]), dtype))
+    flat = [part.values if part.values.ndim else part.values.reshape(1) for part in parts]
+    if not flat:
+        return outer, np.zeros(0, values.numpy_dtype)
+    if len({one.shape[1:] for one in flat}) > 1:
+        raise InvalidArgumentError(
+            "All flat_values must have compatible shapes: "
+            + " and ".join(sorted({str(TensorShape(one.shape)) for one in flat}))
+        )
+    return outer, np.concatenate(flat)
+
+
+@register_kernel(RAGGED_TENSOR_TO_VARIANT_GRADIENT, device="CPU", types=_TYPES)
+def ragged_tensor_to_variant_gradient(
+    encoded: Any, row_splits: Any, dense_values_shape: Any, *, Tvalues: DataType
+) -> Any:
+    shape = check_allocation(dense_values_shape.reshape(-1).tolist(), Tvalues)
+    splits = row_splits.reshape(-1)
+    parts = []
+    for i, value in enumerate(encoded.reshape(-1)):
+        if isinstance(value, RaggedVariant):
+            parts.append(value.values)
+        elif splits.size > i + 1:
+            rows = int(splits[i + 1] - splits[i])
+            parts.append(np.zeros((rows, *shape[1:]), Tvalues.numpy_dtype))
+        else:
+            parts.append(np.zeros(shape[1:] if encoded.ndim else shape, Tvalues.numpy_dtype))
+    if encoded.ndim and not splits.size:
+        parts = [part[None] for part in parts]
+    total = np.concatenate(parts) if encoded.ndim and parts else parts[0] if parts else None
+    if total is None:
+        return np.zeros(shape, Tvalues.numpy_dtype)
+    if total.shape != shape:
+        raise InvalidArgumentError(
+            f"The gradient has shape {TensorShape(total.shape)}, the values {TensorShape(shape)}"
+        )
+    return total
+
+
+@g.register_gradient("RaggedTensorToVariant")
+def gradient_of_to_variant(op: g.Operation, grad: g.Tensor) -> g.Gradients:
+    *splits, values = op.inputs
+    rows = splits[0] if splits else g.nodes.Range(0, 0, 1)
+    by_values = g.nodes.RaggedTensorToVariantGradient(
+        grad, rows, g.nodes.Shape(values), Tvalues=values.dtype
+    )
+    return *[None] * len(splits), by_values
+
+
+@g.register_gradient("RaggedTensorFromVariant")
+def gradient_of_from_variant(op: g.Operation, *grads: Any) -> g.Gradients:
+    rank = op.inputs[0].shape.rank
+    if rank not in (0, 1):
+        raise UnimplementedError(
+            f"RaggedTensorFromVariant has gradients of variants of rank 0 or 1, not {rank}"
+        )
+    splits = list(op.outputs[:-1])
+    return (g.nodes.RaggedTensorToVariant(splits, grads[-1], batched_input=rank == 1),)

@@ -1,0 +1,1 @@
+"""Sets: the values along the last dimension of a tensor."""

@@ -1,0 +1,226 @@
+"""Hashes of many strings at once: FarmHash's Fingerprint64, SipHash-2-4, MurmurHash64A.
+
+Source: TensorFlow tsl/platform/fingerprint.h, core/lib/strong_hash (SipHash of the HighwayHash library),
+tsl/platform/hash.cc. Of one string: `opdef.core.fingerprint`, `lookup.hashing`.
+"""
+
+from typing import Any
+
+import numpy as np
+
+from opkernel.opdef.core.fingerprint import fingerprint64
+from opkernel.ops.strings.by_length import Rows, of_each_length
+
+__all__ = ["concatenated", "fingerprints", "murmur_hashes", "sip_hashes"]
+
+Words = Any
+"""An array of uint64, whose arithmetic is modulo 2**64."""
+
+_K0 = np.uint64(0xC3A5C85C97CB3127)
+_K1 = np.uint64(0xB492B66FBE98F273)
+_K2 = np.uint64(0x9AE16A3B2F90404F)
+_MASK = (1 << 64) - 1
+_FEW = 32
+"""Below it, plain Python is faster than NumPy."""
+
+
+def fingerprints(strings: Any) -> Words:
+    """Fingerprint64 of each string, as uint64."""
+    if strings.size < _FEW:
+        found = [fingerprint64(text) for text in strings.flat]
+        return np.array(found, np.uint64).reshape(strings.shape)
+    return of_each_length(strings, _fingerprint)
+
+
+def _u64(value: int) -> Any:
+    return np.uint64(value & _MASK)
+
+
+def _rotate(value: Words, shift: int) -> Words:
+    """Turned to the right."""
+    return (value >> _u64(shift)) | (value << _u64(64 - shift))
+
+
+def _shift_mix(value: Words) -> Words:
+    return value ^ (value >> _u64(47))
+
+
+def _mix(u: Words, v: Words, multiplier: Any) -> Words:
+    a = _shift_mix((u ^ v) * multiplier)
+    b = _shift_mix((v ^ a) * multiplier)
+    return b * multiplier
+
+
+def _fingerprint(rows: Rows) -> Words:
+    if rows.length == 0:
+        return _K2
+    if rows.length <= 16:
+        return _up_to_16(rows)
+    if rows.length <= 32:
+        return _17_to_32(rows)
+    if rows.length <= 64:
+        return _33_to_64(rows)
+    return _long(rows)
+
+
+def _up_to_16(rows: Rows) -> Words:
+    length = rows.length
+    multiplier = _K2 + _u64(2 * length)
+    if length >= 8:
+        a, b = rows.word(0) + _K2, rows.word(length - 8)
+        c = _rotate(b, 37) * multiplier + a
+        d = (_rotate(a, 25) + b) * multiplier
+        return _mix(c, d, multiplier)
+    if length >= 4:
+        first, last = rows.column(0, "<u4"), rows.column(length - 4, "<u4")
+        return _mix(_u64(length) + (first << _u64(3)), last, multiplier)
+    y = rows.column(0, "u1") + (rows.column(length >> 1, "u1") << _u64(8))
+    z = _u64(length) + (rows.column(length - 1, "u1") << _u64(2))
+    return _shift_mix(y * _K2 ^ z * _K0) * _K2
+
+
+def _ends(rows: Rows, first_multiplier: Any) -> tuple[Words, Words, Words, Words, Any]:
+    length = rows.length
+    multiplier = _K2 + _u64(2 * length)
+    a, b = rows.word(0) * first_multiplier, rows.word(8)
+    c, d = rows.word(length - 8) * multiplier, rows.word(length - 16) * _K2
+    return a, b, c, d, multiplier
+
+
+def _17_to_32(rows: Rows) -> Words:
+    a, b, c, d, multiplier = _ends(rows, _K1)
+    return _mix(_rotate(a + b, 43) + _rotate(c, 30) + d, a + _rotate(b + _K2, 18) + c, multiplier)
+
+
+def _33_to_64(rows: Rows) -> Words:
+    a, b, c, d, multiplier = _ends(rows, _K2)
+    length = rows.length
+    y = _rotate(a + b, 43) + _rotate(c, 30) + d
+    z = _mix(y, a + _rotate(b + _K2, 18) + c, multiplier)
+    e, f = rows.word(16) * multiplier, rows.word(24)
+    g = (y + rows.word(length - 32)) * multiplier
+    h = (z + rows.word(length - 24)) * multiplier
+    return _mix(_rotate(e + f, 43) + _rotate(g, 30) + h, e + _rotate(f + a, 18) + g, multiplier)
+
+
+def _absorb_32(rows: Rows, at: int, a: Words, b: Words) -> tuple[Words, Words]:
+    w, x, y, z = (rows.word(at + 8 * i) for i in range(4))
+    a = a + w
+    b = _rotate(b + a + z, 21)
+    c = a
+    a = a + x + y
+    b = b + _rotate(a, 44)
+    return a + z, b + c
+
+
+def _long(rows: Rows) -> Words:
+    """Over 64 bytes: a state of 56 bytes over blocks of 64, the last of which may overlap."""
+    seed = _u64(81)
+    y = seed * _K1 + _u64(113)
+    z = _shift_mix(y * _K2 + _u64(113)) * _K2
+    zeros = np.zeros(rows.count, np.uint64)
+    v, w = (zeros, zeros), (zeros, zeros)
+    x = seed * _K2 + rows.word(0)
+    for at in range(0, (rows.length - 1) // 64 * 64, 64):
+        x = _rotate(x + y + v[0] + rows.word(at + 8), 37) * _K1
+        y = _rotate(y + v[1] + rows.word(at + 48), 42) * _K1
+        x = x ^ w[1]
+        y = y + v[0] + rows.word(at + 40)
+        z = _rotate(z + w[0], 33) * _K1
+        v = _absorb_32(rows, at, v[1] * _K1, x + w[0])
+        w = _absorb_32(rows, at + 32, z + w[1], y + rows.word(at + 16))
+        z, x = x, z
+    return _finish_long(rows, x, y, z, v, w)
+
+
+def _finish_long(
+    rows: Rows, x: Words, y: Words, z: Words, v: tuple[Words, Words], w: tuple[Words, Words]
+) -> Words:
+    multiplier = _K1 + ((z & _u64(0xFF)) << _u64(1))
+    at, nine = rows.length - 64, _u64(9)
+    w = (w[0] + _u64((rows.length - 1) & 63), w[1])
+    v = (v[0] + w[0], v[1])
+    w = (w[0] + v[0], w[1])
+    x = _rotate(x + y + v[0] + rows.word(at + 8), 37) * multiplier
+    y = _rotate(y + v[1] + rows.word(at + 48), 42) * multiplier
+    x = x ^ w[1] * nine
+    y = y + v[0] * nine + rows.word(at + 40)
+    z = _rotate(z + w[0], 33) * multiplier
+    v = _absorb_32(rows, at, v[1] * multiplier, x + w[0])
+    w = _absorb_32(rows, at + 32, z + w[1], y + rows.word(at + 16))
+    z, x = x, z
+    return _mix(
+        _mix(v[0], w[0], multiplier) + _shift_mix(y) * _K0 + z,
+        _mix(v[1], w[1], multiplier) + x,
+        multiplier,
+    )
+
+
+def sip_hashes(strings: Any, key: tuple[int, int]) -> Words:
+    """SipHash-2-4 of each string under a key of two words, as uint64."""
+    return of_each_length(strings, lambda rows: _sip_hash(rows, _u64(key[0]), _u64(key[1])))
+
+
+def _sip_hash(rows: Rows, k0: Any, k1: Any) -> Words:
+    zeros = np.zeros(rows.count, np.uint64)
+    state = (
+        zeros + (k0 ^ _u64(0x736F6D6570736575)),
+        zeros + (k1 ^ _u64(0x646F72616E646F6D)),
+        zeros + (k0 ^ _u64(0x6C7967656E657261)),
+        zeros + (k1 ^ _u64(0x7465646279746573)),
+    )
+    whole = rows.length - rows.length % 8
+    for at in range(0, whole, 8):
+        state = _sip_block(state, rows.word(at))
+    state = _sip_block(state, rows.tail(whole) | _u64(rows.length << 56))
+    v0, v1, v2, v3 = state
+    state = (v0, v1, v2 ^ _u64(0xFF), v3)
+    for _ in range(4):
+        state = _sip_round(*state)
+    v0, v1, v2, v3 = state
+    return v0 ^ v1 ^ v2 ^ v3
+
+
+def _sip_block(state: tuple[Words, Words, Words, Words], word: Words) -> Any:
+    v0, v1, v2, v3 = state
+    v0, v1, v2, v3 = _sip_round(*_sip_round(v0, v1, v2, v3 ^ word))
+    return v0 ^ word, v1, v2, v3
+
+
+def _sip_round(v0: Words, v1: Words, v2: Words, v3: Words) -> tuple[Words, Words, Words, Words]:
+    v0 = v0 + v1
+    v2 = v2 + v3
+    v1 = _rotate(v1, 51) ^ v0
+    v3 = _rotate(v3, 48) ^ v2
+    v0 = _rotate(v0, 32) + v3
+    v2 = v2 + v1
+    v1 = _rotate(v1, 47) ^ v2
+    v3 = _rotate(v3, 43) ^ v0
+    return v0, v1, _rotate(v2, 32), v3
+
+
+_MURMUR_SEED = 0xDECAFCAFFE
+_MURMUR = _u64(0xC6A4A7935BD1E995)
+
+
+def murmur_hashes(strings: Any) -> Words:
+    """MurmurHash64A of each string with TensorFlow's seed, as uint64."""
+    return of_each_length(strings, _murmur_hash)
+
+
+def _murmur_hash(rows: Rows) -> Words:
+    h = np.full(rows.count, _u64(_MURMUR_SEED ^ (rows.length * int(_MURMUR) & _MASK)))
+    whole = rows.length - rows.length % 8
+    for at in range(0, whole, 8):
+        k = _shift_mix(rows.word(at) * _MURMUR) * _MURMUR
+        h = (h ^ k) * _MURMUR
+    if whole < rows.length:
+        h = (h ^ rows.tail(whole)) * _MURMUR
+    return _shift_mix(_shift_mix(h) * _MURMUR)
+
+
+def concatenated(first: Words, second: Words) -> Words:
+    """A hash of two hashes (FingerprintCat64)."""
+    with np.errstate(over="ignore"):
+        h = (first ^ _MURMUR) ^ _shift_mix(second * _MURMUR) * _MURMUR
+        return _shift_mix(_shift_mix(h * _MURMUR) * _MURMUR)

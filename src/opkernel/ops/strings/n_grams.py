@@ -1,0 +1,138 @@
+"""StringNGrams: the runs of neighbours in each row of a ragged tensor, joined.
+
+Source: TensorFlow core/ops/string_ops.cc, core/kernels/string_ngrams_op.cc.
+"""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from opkernel.errors import InvalidArgumentError
+from opkernel.kernel import check_allocation
+from opkernel.opdef import InferenceContext, register_op
+from opkernel.ops.declared.rules import check_input_ranks, set_outputs
+from opkernel.ops.registration import register_kernel
+from opkernel.ops.strings.elements import in_time, strings_like
+from opkernel.types import DataType
+
+
+def string_n_grams_shape(c: InferenceContext) -> None:
+    """Values of unknown length, as many splits as there were."""
+    _, splits = check_input_ranks(c, 1, 1)
+    set_outputs(c, [c.vector(None), splits])
+
+
+STRING_NGRAMS = register_op(
+    "StringNGrams",
+    inputs=["data: string", "data_splits: Tsplits"],
+    outputs=["ngrams: string", "ngrams_splits: Tsplits"],
+    attrs=[
+        "separator: string",
+        "ngram_widths: list(int) >= 0",
+        "left_pad: string",
+        "right_pad: string",
+        "pad_width: int",
+        "preserve_short_sequences: bool",
+        "Tsplits: {int32, int64} = DT_INT64",
+    ],
+    shape_fn=string_n_grams_shape,
+    doc="The n-grams of each row, of each width, with `pad_width` pads at its ends (-1: as many as fit).",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class _NGrams:
+    """How a row becomes n-grams."""
+
+    separator: bytes
+    widths: list[int]
+    left_pad: bytes
+    right_pad: bytes
+    pad_width: int
+    preserve_short: bool
+
+    def pads(self, width: int) -> int:
+        """The pads at each end for n-grams of this width."""
+        return width - 1 if self.pad_width < 0 else min(self.pad_width, width - 1)
+
+    def counts(self, lengths: Any) -> Any:
+        """How many n-grams rows of these lengths have."""
+        total = np.zeros_like(lengths)
+        for width in self.widths:
+            total += np.maximum(lengths + 2 * self.pads(width) - width + 1, 0)
+        if self.preserve_short:
+            total += (total == 0) & (lengths > 0)
+        return total
+
+    def of(self, row: list[bytes]) -> Iterator[bytes]:
+        is_short = self.preserve_short and len(row) > 0
+        for width in self.widths:
+            pads = self.pads(width)
+            padded = [self.left_pad] * pads + row + [self.right_pad] * pads
+            for start in range(len(padded) - width + 1):
+                is_short = False
+                yield self.separator.join(padded[start : start + width])
+        if is_short:
+            pads = max(self.pad_width, 0)
+            yield self.separator.join([self.left_pad] * pads + row + [self.right_pad] * pads)
+
+
+@register_kernel(STRING_NGRAMS, device="CPU", factory=True)
+def string_n_grams(
+    *,
+    separator: str,
+    ngram_widths: list[int],
+    left_pad: str,
+    right_pad: str,
+    pad_width: int,
+    preserve_short_sequences: bool,
+    Tsplits: DataType,
+) -> Callable[[Any, Any], tuple[Any, Any]]:
+    glue, left, right = (
+        text.encode("utf-8", "surrogateescape") for text in (separator, left_pad, right_pad)
+    )
+    grams = _NGrams(glue, ngram_widths, left, right, pad_width, preserve_short_sequences)
+
+    def compute(data: Any, data_splits: Any) -> tuple[Any, Any]:
+        if any(width <= 0 for width in ngram_widths):
+            raise InvalidArgumentError("ngram_widths must contain positive values")
+        splits = data_splits.reshape(-1)
+        if not (splits.size and data.size):
+            return strings_like(data.shape, [b""] * data.size), data_splits.copy()
+        _check_splits(splits, data.size)
+        counts = grams.counts(np.diff(splits.astype(np.int64)))
+        _check_size(grams, int(counts.sum()), len(data.reshape(-1)))
+        output_splits = np.zeros(splits.size, Tsplits.numpy_dtype)
+        output_splits[1:] = np.cumsum(counts)
+        rows = zip(splits.tolist(), splits.tolist()[1:], strict=False)
+        flat = data.reshape(-1).tolist()
+        found = [gram for a, b in in_time(rows) for gram in grams.of(flat[a:b])]
+        return strings_like((len(found),), found), output_splits.reshape(data_splits.shape)
+
+    return compute
+
+
+def _check_size(grams: _NGrams, count: int, tokens: int) -> None:
+    """Refuse results that do not fit: each n-gram has at least its separators and pads."""
+    pads = [2 * grams.pads(width) for width in grams.widths] or [0]
+    check_allocation((max(max(pads), 1),), DataType.DT_STRING)
+    check_allocation((count, max(1, len(grams.separator))), DataType.DT_UINT64)
+
+
+def _check_splits(splits: Any, size: int) -> None:
+    """Raise InvalidArgumentError unless the splits go up from 0 to the size."""
+    if splits[0] != 0:
+        raise InvalidArgumentError(f"First split value must be 0, got {splits[0]}")
+    before, after = splits[:-1], splits[1:]
+    wrong = np.flatnonzero((after < before) | (after > size))
+    if wrong.size:
+        at = wrong[0]
+        raise InvalidArgumentError(
+            f"Invalid split value {after[at]}, must be in [{before[at]}, {size}]"
+        )
+    if splits[-1] != size:
+        raise InvalidArgumentError(
+            f"Last split value must be data size. Expected {size}, got {splits[-1]}"
+        )

@@ -1,0 +1,163 @@
+"""Replacing what a regular expression matches: RegexReplace, StaticRegexReplace.
+
+Source: TensorFlow core/ops/string_ops.cc, core/kernels/regex_replace_op.cc, static_regex_replace_op.cc; RE2's
+GlobalReplace and Rewrite.
+"""
+
+import re
+from collections.abc import Callable
+from typing import Any
+
+from opkernel.errors import InvalidArgumentError
+from opkernel.opdef import InferenceContext, register_op
+from opkernel.opdef.common_shapes import unchanged_shape
+from opkernel.ops.declared.rules import check_scalars
+from opkernel.ops.registration import register_kernel
+from opkernel.ops.strings.elements import map_strings
+from opkernel.ops.strings.regex import Pattern, compiled_pattern, quick_substitution
+from opkernel.types import TensorShape
+
+Replace = Callable[[bytes], bytes]
+
+
+def _replace_shape(c: InferenceContext) -> None:
+    """As input 0; pattern and rewrite are scalars."""
+    check_scalars(c, 1, 2)
+    c.set_output(0, c.input(0))
+
+
+REGEX_REPLACE = register_op(
+    "RegexReplace",
+    inputs=["input: string", "pattern: string", "rewrite: string"],
+    outputs=["output: string"],
+    attrs=["replace_global: bool = true"],
+    shape_fn=_replace_shape,
+    doc="Each string with its matches of `pattern` replaced: all, or the first. `\\\\1` is the text of group 1.",
+)
+
+STATIC_REGEX_REPLACE = register_op(
+    "StaticRegexReplace",
+    inputs=["input: string"],
+    outputs=["output: string"],
+    attrs=["pattern: string", "rewrite: string", "replace_global: bool = true"],
+    shape_fn=unchanged_shape,
+    doc="RegexReplace with pattern and rewrite that are known when the graph is made.",
+)
+
+
+@register_kernel(REGEX_REPLACE, device="CPU")
+def regex_replace(tensor: Any, pattern: Any, rewrite: Any, *, replace_global: bool) -> Any:
+    for name, value in (("Pattern", pattern), ("Rewrite", rewrite)):
+        if value.ndim:
+            raise InvalidArgumentError(
+                f"{name} must be scalar, but received {TensorShape(value.shape)}"
+            )
+    return map_strings(replacement(pattern.item(), rewrite.item(), replace_global), tensor)
+
+
+@register_kernel(STATIC_REGEX_REPLACE, device="CPU", factory=True)
+def static_regex_replace(
+    *, pattern: str, rewrite: str, replace_global: bool
+) -> Callable[[Any], Any]:
+    parts = [text.encode("utf-8", "surrogateescape") for text in (pattern, rewrite)]
+    replace = replacement(parts[0], parts[1], replace_global)
+    return lambda tensor: map_strings(replace, tensor)
+
+
+def replacement(pattern: bytes, rewrite: bytes, replace_global: bool) -> Replace:
+    """The function that replaces the matches in a string.
+
+    Raises:
+        InvalidArgumentError: the pattern is wrong.
+        UnimplementedError: the pattern needs the library `google-re2`, which is not installed.
+    """
+    compiled = compiled_pattern(pattern)
+    parts, is_valid = _parse_rewrite(rewrite)
+    asked = [int(digit) for digit in _GROUP.findall(rewrite)]
+    if max(asked, default=0) > compiled.groups or not (is_valid or replace_global):
+        return bytes  # RE2 refuses the rewrite: nothing is replaced
+    if all(isinstance(part, bytes) for part in parts):
+        literal = b"".join(part for part in parts if isinstance(part, bytes))
+        quick = quick_substitution(pattern, literal) if replace_global else None
+        return quick or _replacer(compiled, lambda _: literal, replace_global)
+    return _replacer(compiled, lambda match: _filled(parts, match), replace_global)
+
+
+_GROUP = re.compile(rb"\\([0-9])")
+
+
+def _parse_rewrite(rewrite: bytes) -> tuple[list[bytes | int], bool]:
+    """The texts and the numbers of groups; False if a bad escape ends it."""
+    parts: list[bytes | int] = []
+    at = 0
+    while at < len(rewrite):
+        stop = rewrite.find(b"\\", at)
+        if stop < 0:
+            return [*parts, rewrite[at:]], True
+        parts.append(rewrite[at:stop])
+        escaped = rewrite[stop + 1 : stop + 2]
+        if escaped.isdigit():
+            parts.append(int(escaped))
+        elif escaped == b"\\":
+            parts.append(escaped)
+        else:
+            return parts, False
+        at = stop + 2
+    return parts, True
+
+
+def _filled(parts: list[bytes | int], match: Any) -> bytes:
+    """The text for one match; groups that took no part are empty."""
+    return b"".join(part if isinstance(part, bytes) else match.group(part) or b"" for part in parts)
+
+
+def _replacer(compiled: Pattern, text_of: Callable[[Any], bytes], replace_global: bool) -> Replace:
+    search, finditer = compiled.search, compiled.finditer
+
+    def replace_first(text: bytes) -> bytes:
+        match = search(text)
+        if match is None:
+            return text
+        begin, end = match.span()
+        return b"".join((text[:begin], text_of(match), text[end:]))
+
+    def replace_all(text: bytes) -> bytes:
+        pieces: list[bytes] = []
+        at, last_end = 0, -1
+        match = None
+        for match in finditer(text):
+            begin, end = match.span()
+            if begin == end:  # the library steps past empty matches in another way
+                break
+            pieces += text[at:begin], text_of(match)
+            at = last_end = end
+        else:
+            return b"".join((*pieces, text[at:])) if pieces else text
+        while match is not None:
+            begin, end = match.span()
+            pieces.append(text[at:begin])
+            at = end
+            if begin == end == last_end:  # an empty match right after a match is none
+                at += _character_length(text, end)
+                pieces.append(text[end:at])
+            else:
+                pieces.append(text_of(match))
+                last_end = end
+            match = search(text, at) if at <= len(text) else None
+        pieces.append(text[at:])
+        return b"".join(pieces)
+
+    return replace_all if replace_global else replace_first
+
+
+def _character_length(text: bytes, at: int) -> int:
+    """The bytes of the character at a place: that of UTF-8, or 1 where there is none."""
+    if text[at : at + 1] < b"\x80":
+        return 1
+    for length in (2, 3, 4):
+        try:
+            text[at : at + length].decode()
+        except UnicodeDecodeError:
+            continue
+        return length
+    return 1

@@ -1,0 +1,226 @@
+"""Characters and encodings: UnicodeDecode, UnicodeDecodeWithOffsets, UnicodeEncode, UnicodeTranscode.
+
+Source: TensorFlow core/ops/string_ops.cc, core/kernels/unicode_ops.cc.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from opkernel.errors import InvalidArgumentError
+from opkernel.opdef import InferenceContext, register_op
+from opkernel.opdef.common_shapes import unchanged_shape
+from opkernel.ops.declared.rules import check_input_ranks, set_outputs
+from opkernel.ops.registration import register_kernel
+from opkernel.ops.strings.elements import strings_like
+from opkernel.ops.strings.encodings import CodePoints, encoded_strings, encoding_called
+from opkernel.types import DataType
+
+_MAX_CODE_POINT = 0x10FFFF
+_LAST_CONTROL = 0x1F
+_OUTPUT = "output_encoding: {'UTF-8', 'UTF-16-BE', 'UTF-32-BE'}"
+_DECODING = [
+    "errors: {'strict', 'replace', 'ignore'} = 'replace'",
+    "replacement_char: int = 65533",
+    "replace_control_characters: bool = false",
+]
+_SPLITS = "Tsplits: {int32, int64} = DT_INT64"
+
+
+def unicode_decode_shape(c: InferenceContext) -> None:
+    """One split more than strings, characters of unknown number."""
+    splits = c.vector(c.add(c.num_elements(c.input(0)), 1))
+    set_outputs(c, [splits, *[c.vector(None) for _ in range(1, c.num_outputs())]])
+
+
+def unicode_encode_shape(c: InferenceContext) -> None:
+    """One string fewer than splits."""
+    _, splits = check_input_ranks(c, 1, 1)
+    c.set_output(0, c.vector(c.subtract(c.dim(splits, 0), 1)))
+
+
+UNICODE_DECODE = register_op(
+    "UnicodeDecode",
+    inputs=["input: string"],
+    outputs=["row_splits: Tsplits", "char_values: int32"],
+    attrs=["input_encoding: string", *_DECODING, _SPLITS],
+    shape_fn=unicode_decode_shape,
+    doc="The code points of each string, as the rows of a ragged tensor.",
+)
+
+UNICODE_DECODE_WITH_OFFSETS = register_op(
+    "UnicodeDecodeWithOffsets",
+    inputs=["input: string"],
+    outputs=["row_splits: Tsplits", "char_values: int32", "char_to_byte_starts: int64"],
+    attrs=["input_encoding: string", *_DECODING, _SPLITS],
+    shape_fn=unicode_decode_shape,
+    doc="The code points of each string and the bytes at which they begin, as ragged rows.",
+)
+
+UNICODE_ENCODE = register_op(
+    "UnicodeEncode",
+    inputs=["input_values: int32", "input_splits: Tsplits"],
+    outputs=["output: string"],
+    attrs=[
+        "errors: {'ignore', 'replace', 'strict'} = 'replace'",
+        _OUTPUT,
+        "replacement_char: int = 65533",
+        _SPLITS,
+    ],
+    shape_fn=unicode_encode_shape,
+    doc="A string of each row of code points.",
+)
+
+UNICODE_TRANSCODE = register_op(
+    "UnicodeTranscode",
+    inputs=["input: string"],
+    outputs=["output: string"],
+    attrs=["input_encoding: string", _OUTPUT, *_DECODING],
+    shape_fn=unchanged_shape,
+    doc="Each string in another encoding.",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class _Repair:
+    """What becomes of what is no character, or a control character."""
+
+    errors: str
+    replacement: int
+    controls: bool = False
+    """Whether control characters go, too."""
+    refuses_controls: bool = False
+    """Whether these are errors where `errors` is strict."""
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.replacement <= _MAX_CODE_POINT:
+            raise InvalidArgumentError(
+                f"replacement_char out of unicode codepoint range: {self.replacement}"
+            )
+
+    def apply(self, found: CodePoints) -> tuple[Any, Any, Any]:
+        """The code points, how many each string has, and which of the given were kept.
+
+        Raises:
+            InvalidArgumentError: there is what is no character, and `errors` is strict.
+        """
+        is_bad = found.is_error
+        if self.controls:
+            is_bad = is_bad | (found.points <= _LAST_CONTROL)
+        refused = is_bad if self.refuses_controls else found.is_error
+        if self.errors == "strict" and refused.any():
+            raise InvalidArgumentError("Invalid formatting on input string")
+        if self.errors != "ignore":
+            return (
+                np.where(is_bad, np.uint32(self.replacement), found.points),
+                found.counts,
+                slice(None),
+            )
+        rows = np.repeat(np.arange(found.counts.size), found.counts)
+        counts = np.bincount(rows[~is_bad], minlength=found.counts.size)
+        return found.points[~is_bad], counts, ~is_bad
+
+
+def _row_splits(counts: Any, dtype: DataType) -> Any:
+    splits = np.zeros(counts.size + 1, dtype.numpy_dtype)
+    splits[1:] = np.cumsum(counts)
+    return splits
+
+
+@register_kernel(UNICODE_DECODE, device="CPU", factory=True)
+def unicode_decode(
+    *,
+    input_encoding: str,
+    errors: str,
+    replacement_char: int,
+    replace_control_characters: bool,
+    Tsplits: DataType,
+) -> Callable[[Any], tuple[Any, Any]]:
+    encoding = encoding_called(input_encoding)
+    repair = _Repair(errors, replacement_char, replace_control_characters)
+
+    def decode(tensor: Any) -> tuple[Any, Any]:
+        points, counts, _ = repair.apply(encoding.decode(tensor.reshape(-1).tolist()))
+        return _row_splits(counts, Tsplits), points.astype(np.int32)
+
+    return decode
+
+
+@register_kernel(UNICODE_DECODE_WITH_OFFSETS, device="CPU", factory=True)
+def unicode_decode_with_offsets(
+    *,
+    input_encoding: str,
+    errors: str,
+    replacement_char: int,
+    replace_control_characters: bool,
+    Tsplits: DataType,
+) -> Callable[[Any], tuple[Any, Any, Any]]:
+    encoding = encoding_called(input_encoding)
+    repair = _Repair(errors, replacement_char, replace_control_characters)
+
+    def decode(tensor: Any) -> tuple[Any, Any, Any]:
+        strings = tensor.reshape(-1).tolist()
+        found = encoding.decode(strings)
+        points, counts, kept = repair.apply(found)
+        lengths = encoding.lengths(strings, found)
+        sizes = np.fromiter(map(len, strings), np.int64, len(strings))
+        begins = np.repeat(np.cumsum(sizes) - sizes, found.counts)
+        offsets = np.cumsum(lengths) - lengths - begins
+        return _row_splits(counts, Tsplits), points.astype(np.int32), offsets[kept]
+
+    return decode
+
+
+@register_kernel(UNICODE_TRANSCODE, device="CPU", factory=True)
+def unicode_transcode(
+    *,
+    input_encoding: str,
+    output_encoding: str,
+    errors: str,
+    replacement_char: int,
+    replace_control_characters: bool,
+) -> Callable[[Any], Any]:
+    encoding = encoding_called(input_encoding)
+    repair = _Repair(errors, replacement_char, replace_control_characters, refuses_controls=True)
+
+    def transcode(tensor: Any) -> Any:
+        points, counts, _ = repair.apply(encoding.decode(tensor.reshape(-1).tolist()))
+        return strings_like(tensor.shape, encoded_strings(points, counts, output_encoding))
+
+    return transcode
+
+
+@register_kernel(UNICODE_ENCODE, device="CPU", factory=True)
+def unicode_encode(
+    *, errors: str, output_encoding: str, replacement_char: int
+) -> Callable[[Any, Any], Any]:
+    repair = _Repair(errors, replacement_char)
+
+    def encode(values: Any, splits: Any) -> Any:
+        _check_rows(values, splits)
+        is_bad = (values < 0) | (values > _MAX_CODE_POINT) | (values >> 11 == 0xD800 >> 11)
+        found = CodePoints(np.diff(splits), values.astype(np.uint32), is_bad)
+        points, counts, _ = repair.apply(found)
+        strings = encoded_strings(points, counts, output_encoding)
+        return strings_like((len(strings),), strings)
+
+    return encode
+
+
+def _check_rows(values: Any, splits: Any) -> None:
+    if values.ndim != 1 or splits.ndim != 1:
+        raise InvalidArgumentError("Both the input_tensor and input_splits should be of rank 1.")
+    if not splits.size:
+        raise InvalidArgumentError(
+            f"Input_splits should contain elements, but given input_values has {values.size} elements"
+        )
+    if splits[0] != 0:
+        raise InvalidArgumentError("First value in input_splits must be zero.")
+    if (np.diff(splits) < 0).any():
+        raise InvalidArgumentError("Values in input_splits must be equal or in ascending order.")
+    if splits[-1] != values.size:
+        raise InvalidArgumentError(
+            "Last value in input_splits must be equal to length of input_tensor."
+        )

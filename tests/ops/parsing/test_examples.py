@@ -1,0 +1,255 @@
+"""ParseExample and its kin; DecodeProtoV2, EncodeProto."""
+
+import contextlib
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from opkernel import PartialTensorShape, raw_ops
+from opkernel.errors import DataLossError, InvalidArgumentError
+from opkernel.proto import Example, SequenceExample
+from opkernel.runtime.calls.eager import execute
+
+
+def example(**features: Any) -> bytes:
+    """A serialized Example; floats, ints or bytes by the first value."""
+    made = Example()
+    for key, values in features.items():
+        _fill(made.features.feature[key], values)
+    return made.SerializeToString()
+
+
+def _fill(feature: Any, values: Any) -> None:
+    kind = {float: "float_list", int: "int64_list", bytes: "bytes_list"}[type(values[0])]
+    getattr(feature, kind).value.extend(values)
+
+
+def keys(*names: str) -> np.ndarray[Any, Any]:
+    return np.array([name.encode() for name in names], object)
+
+
+def parse(records: Any, **wanted: Any) -> Any:
+    """Dense a: float [2], sparse i: int64, ragged s: string."""
+    return raw_ops.ParseExampleV2(
+        serialized=np.array(records, object),
+        names=keys(),
+        sparse_keys=keys("i"),
+        dense_keys=keys("a"),
+        ragged_keys=keys("s"),
+        dense_defaults=[np.array(wanted.get("default", [8.0, 9.0]), np.float32)],
+        num_sparse=1,
+        sparse_types=["int64"],
+        ragged_value_types=["string"],
+        ragged_split_types=["int32"],
+        dense_shapes=[wanted.get("shape", [2])],
+    )
+
+
+RECORDS = [
+    example(a=[1.0, 2.0], i=[3, -4], s=[b"x"]),
+    example(i=[5]),
+    example(other=[1], a=[6.0, 7.0], s=[b"", b"yz"]),
+    b"",
+]
+
+
+def test_dense_sparse_and_ragged_features() -> None:
+    found = parse(RECORDS)
+    assert found.dense_values[0].tolist() == [[1, 2], [8, 9], [6, 7], [8, 9]]
+    assert found.sparse_indices[0].tolist() == [[0, 0], [0, 1], [1, 0]]
+    assert found.sparse_values[0].tolist() == [3, -4, 5]
+    assert found.sparse_shapes[0].tolist() == [4, 2]
+    assert found.ragged_values[0].tolist() == [b"x", b"", b"yz"]
+    assert found.ragged_row_splits[0].tolist() == [0, 1, 1, 3, 3]
+
+
+def test_features_of_varying_length_are_padded() -> None:
+    records = [example(a=[1.0]), example(a=[2.0, 3.0]), example(i=[1])]
+    found = parse(records, shape=PartialTensorShape([None]), default=[0.5])
+    assert found.dense_values[0].tolist() == [[1, 0.5], [2, 3], [0.5, 0.5]]
+
+
+def test_one_example() -> None:
+    found = parse(RECORDS[0])
+    assert found.dense_values[0].tolist() == [1, 2]
+    assert (found.sparse_indices[0].tolist(), found.sparse_shapes[0].tolist()) == ([[0], [1]], [2])
+
+
+UNPACKED = b"\n\x13\n\x11\n\x01a\x12\x0c\x12\x0a\r\x00\x00\x80?\r\x00\x00\x00@"
+TWICE = example(a=[1.0, 2.0]) + example(a=[3.0, 4.0])
+
+
+def test_other_forms_of_messages() -> None:
+    assert parse([UNPACKED]).dense_values[0].tolist() == [[1, 2]]
+    assert parse([TWICE, RECORDS[0]]).dense_values[0].tolist() == [[3, 4], [1, 2]]
+    unknown_fields = b"\x18\x05" + RECORDS[0] + b"\x22\x01x"
+    assert parse([unknown_fields]).sparse_values[0].tolist() == [3, -4]
+
+
+@pytest.mark.parametrize(
+    "record",
+    [
+        example(a=[1.0]),
+        example(a=[1, 2]),
+        example(i=[1.0]),
+        RECORDS[0][:-1],
+        b"\xff",
+        b"\x0a\x05\x0a\xff\xff\xff\xff",
+    ],
+)
+def test_examples_that_do_not_fit_are_refused(record: bytes) -> None:
+    with pytest.raises(InvalidArgumentError):
+        parse([RECORDS[0], record])
+
+
+def test_required_features() -> None:
+    with pytest.raises(InvalidArgumentError, match=r"Feature: a .*required"):
+        parse(RECORDS, default=[])
+
+
+LISTS = st.lists(st.one_of(st.just(()), st.lists(st.integers(-(2**63), 2**63 - 1), max_size=3)))
+
+
+@given(LISTS)
+def test_integers_come_back(rows: list[Any]) -> None:
+    records = [example(i=list(row)) if row else b"" for row in rows]
+    found = parse(records)
+    assert found.sparse_values[0].tolist() == [n for row in rows for n in row]
+
+
+def test_damaged_examples_give_clean_errors() -> None:
+    rng = np.random.default_rng(7)
+    for _ in range(1000):
+        damaged = bytearray(RECORDS[rng.integers(3)])
+        for _ in range(rng.integers(1, 4)):
+            damaged[rng.integers(len(damaged))] = rng.integers(256)
+        with contextlib.suppress(InvalidArgumentError):
+            parse([RECORDS[0], bytes(damaged[: rng.integers(1, 90)])])
+
+
+def sequence(steps: list[Any]) -> bytes:
+    made = SequenceExample()
+    _fill(made.context.feature["c"], [1.0])
+    for values in steps:
+        _fill(made.feature_lists.feature_list["d"].feature.add(), values)
+    return made.SerializeToString()
+
+
+def parse_sequences(records: Any, may_be_missing: bool = True) -> Any:
+    return raw_ops.ParseSequenceExampleV2(
+        serialized=np.array(records, object),
+        debug_name=keys(),
+        context_sparse_keys=keys(),
+        context_dense_keys=keys("c"),
+        context_ragged_keys=keys(),
+        feature_list_sparse_keys=keys("d"),
+        feature_list_dense_keys=keys("d"),
+        feature_list_ragged_keys=keys("d"),
+        feature_list_dense_missing_assumed_empty=[may_be_missing],
+        context_dense_defaults=[np.array([0.0], np.float32)],
+        context_dense_shapes=[[1]],
+        Nfeature_list_sparse=1,
+        feature_list_sparse_types=["int64"],
+        Nfeature_list_dense=1,
+        feature_list_dense_types=["int64"],
+        feature_list_dense_shapes=[[2]],
+        feature_list_ragged_value_types=["int64"],
+        feature_list_ragged_split_types=["int64"],
+    )
+
+
+def test_sequences() -> None:
+    found = parse_sequences([sequence([[1, 2], [3, 4]]), b"", sequence([[5, 6]])])
+    assert found.context_dense_values[0].tolist() == [[1], [0], [1]]
+    dense = found.feature_list_dense_values[0]
+    assert dense.tolist() == [[[1, 2], [3, 4]], [[0, 0], [0, 0]], [[5, 6], [0, 0]]]
+    assert found.feature_list_dense_lengths[0].tolist() == [2, 0, 1]
+    indices = found.feature_list_sparse_indices[0]
+    assert indices.tolist()[-2:] == [[2, 0, 0], [2, 0, 1]]
+    assert found.feature_list_sparse_shapes[0].tolist() == [3, 2, 2]
+    assert found.feature_list_ragged_outer_splits[0].tolist() == [0, 2, 2, 3]
+    assert found.feature_list_ragged_inner_splits[0].tolist() == [0, 2, 4, 6]
+    with pytest.raises(InvalidArgumentError, match="Feature list 'd' is required"):
+        parse_sequences([b""], may_be_missing=False)
+    with pytest.raises(InvalidArgumentError, match="unexpected number of values"):
+        parse_sequences([sequence([[1, 2, 3]])])
+
+
+SHAPE = "tensorflow.TensorShapeProto.Dim"
+
+
+def decode(texts: list[bytes], field: str, dtype: Any, message: str = SHAPE, **attrs: Any) -> Any:
+    sizes, (values,) = raw_ops.DecodeProtoV2(
+        bytes=np.array(texts, object),
+        message_type=message,
+        field_names=[field],
+        output_types=[dtype],
+        **attrs,
+    )
+    return sizes.tolist(), values.tolist()
+
+
+def test_fields_of_messages() -> None:
+    assert decode([b"\x08\x05\x12\x01n", b""], "size", "int64") == ([[1], [0]], [[5], [0]])
+    assert decode([b"\x08\x05\x12\x01n"], "name", "string") == ([[1]], [[b"n"]])
+    text = decode([b"size: 7"], "size", "int64", message_format="text")
+    assert text == ([[1]], [[7]])
+    packed = decode([b"\x0a\x08\0\0\x80?\0\0\0@", b""], "value", "float32", "tensorflow.FloatList")
+    assert packed == ([[2], [0]], [[1, 2], [0, 0]])
+    with pytest.raises(InvalidArgumentError, match="Unknown field"):
+        decode([b""], "nope", "int64")
+    with pytest.raises(InvalidArgumentError, match="No descriptor"):
+        decode([b""], "size", "int64", "no.Such")
+    with pytest.raises(InvalidArgumentError, match="output type"):
+        decode([b""], "size", "string")
+    with pytest.raises(DataLossError):
+        decode([b"\xff\xff"], "size", "int64")
+
+
+@given(st.lists(st.lists(st.integers(-(2**63), 2**63 - 1), max_size=3), min_size=1, max_size=3))
+def test_encoded_fields_decode(rows: list[list[int]]) -> None:
+    width = max(1, *map(len, rows))
+    values = np.zeros((len(rows), width), np.int64)
+    for row, own in zip(values, rows, strict=True):
+        row[: len(own)] = own
+    sizes = [[len(row)] for row in rows]
+    encoded = execute(
+        "EncodeProto",
+        {"sizes": np.array(sizes, np.int32), "values": [values]},
+        {"field_names": ["value"], "message_type": "tensorflow.Int64List"},
+    )
+    found = decode(encoded.tolist(), "value", "int64", "tensorflow.Int64List")
+    assert found == (sizes, values.tolist())
+
+
+@pytest.mark.tensorflow
+def test_random_examples_parse_as_in_tensorflow(tf: Any) -> None:
+    rng = np.random.default_rng(11)
+    records = []
+    for _ in range(500):
+        features: dict[str, Any] = {}
+        if rng.random() < 0.7:
+            features["a"] = rng.normal(size=2).astype(np.float32).tolist()
+        if rng.random() < 0.7:
+            features["i"] = rng.integers(-(2**40), 2**40, rng.integers(1, 4)).tolist()
+        if rng.random() < 0.7:
+            features["s"] = [rng.bytes(rng.integers(0, 200)) for _ in range(rng.integers(1, 4))]
+        records.append(example(**{key: features[key] for key in rng.permutation([*features])}))
+    want = tf.raw_ops.ParseExampleV2(
+        serialized=records,
+        names=[],
+        sparse_keys=["i"],
+        dense_keys=["a"],
+        ragged_keys=["s"],
+        dense_defaults=[np.float32([8, 9])],
+        num_sparse=1,
+        sparse_types=[tf.int64],
+        ragged_value_types=[tf.string],
+        ragged_split_types=[tf.int32],
+        dense_shapes=[[2]],
+    )
+    for a, b in zip(parse(records), want, strict=True):
+        np.testing.assert_array_equal(a[0], b[0].numpy())

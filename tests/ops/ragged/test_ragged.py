@@ -1,0 +1,202 @@
+"""Ops on ragged tensors: RaggedTensorToTensor, ...ToSparse, ...ToVariant, RaggedGather, RaggedRange and others."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import opkernel
+from opkernel import raw_ops
+from opkernel.errors import InvalidArgumentError
+from opkernel.testing import check_gradient
+
+VALUES = np.array([1, 2, 3, 4], np.float32)
+SPLITS = np.array([0, 3, 3, 4], np.int64)
+
+
+def to_tensor(shape: Any, values: Any, default: Any, partitions: Any, kinds: list[str]) -> Any:
+    return raw_ops.RaggedTensorToTensor(
+        shape=np.array(shape, np.int64),
+        values=values,
+        default_value=np.asarray(default, values.dtype),
+        row_partition_tensors=[np.array(one, np.int64) for one in partitions],
+        row_partition_types=kinds,
+    )
+
+
+def test_rows_become_those_of_a_tensor() -> None:
+    rows = [[1, 2, 3], [9, 9, 9], [4, 9, 9]]
+    assert to_tensor(-1, VALUES, 9, [SPLITS], ["ROW_SPLITS"]).tolist() == rows
+    by_ids = to_tensor(-1, VALUES, 9, [3, [0, 0, 0, 2]], ["FIRST_DIM_SIZE", "VALUE_ROWIDS"])
+    assert by_ids.tolist() == rows
+    assert to_tensor([2, 2], VALUES, 9, [SPLITS], ["ROW_SPLITS"]).tolist() == [[1, 2], [9, 9]]
+    assert to_tensor([4, -1], VALUES, 9, [SPLITS], ["ROW_SPLITS"])[3].tolist() == [9, 9, 9]
+
+
+def test_nested_rows_and_inner_dimensions() -> None:
+    values = np.arange(8).reshape(4, 2)
+    nested = to_tensor(-1, values, [7, 8], [[0, 2, 3], [0, 1, 3, 4]], ["ROW_SPLITS"] * 2)
+    assert nested.tolist() == [
+        [[[0, 1], [7, 8]], [[2, 3], [4, 5]]],
+        [[[6, 7], [7, 8]], [[7, 8], [7, 8]]],
+    ]
+
+
+@pytest.mark.parametrize(
+    ("shape", "partition", "kinds"),
+    [
+        ([4], [0, 4], ["ROW_SPLITS"]),
+        ([-1, -1], [0, 1, 5], ["ROW_SPLITS"]),
+        ([-1, -1], [0, 4], ["VALUE_ROWIDS"]),
+        ([-1, -1], [0, 4], ["ROW_LIMITS"]),
+        ([-1, -1], [0, 3, 1, 4], ["ROW_SPLITS"]),
+        (-2, [0, 4], ["ROW_SPLITS"]),
+    ],
+)
+def test_parts_that_do_not_fit_are_refused(shape: Any, partition: Any, kinds: list[str]) -> None:
+    with pytest.raises(InvalidArgumentError):
+        to_tensor(shape, VALUES, 0, [partition], kinds)
+
+
+def test_gradient_of_to_tensor() -> None:
+    partition = [np.array([0, 2, 3], np.int64)]
+    check_gradient(
+        "RaggedTensorToTensor",
+        [np.array([-1, 2, 2]), np.array([[1.0, 2], [3, 4], [5, 6]]), np.array(7.0), partition],
+        {"row_partition_types": ["ROW_SPLITS"]},
+    )
+
+
+def test_to_sparse() -> None:
+    values = np.array([[1, 2], [3, 4], [5, 6]])
+    indices, flat, shape = raw_ops.RaggedTensorToSparse(
+        rt_nested_splits=[np.array([0, 0, 2, 3])], rt_dense_values=values
+    )
+    assert indices.tolist() == [[1, 0, 0], [1, 0, 1], [1, 1, 0], [1, 1, 1], [2, 0, 0], [2, 0, 1]]
+    assert (flat.tolist(), shape.tolist()) == ([1, 2, 3, 4, 5, 6], [3, 2, 2])
+    for splits in ([], [1, 3], [0, 2, 1, 3], [0, 2]):
+        with pytest.raises(InvalidArgumentError):
+            raw_ops.RaggedTensorToSparse(
+                rt_nested_splits=[np.array(splits, np.int64)], rt_dense_values=values
+            )
+
+
+def test_gather() -> None:
+    splits, values = raw_ops.RaggedGather(
+        params_nested_splits=[SPLITS],
+        params_dense_values=VALUES,
+        indices=np.array([[2, 0], [1, 0]]),
+        OUTPUT_RAGGED_RANK=2,
+    )
+    assert [one.tolist() for one in splits] == [[0, 2, 4], [0, 1, 4, 4, 7]]
+    assert values.tolist() == [4, 1, 2, 3, 1, 2, 3]
+    with pytest.raises(InvalidArgumentError, match=r"indices\[0\] = 3 is not in \[0, 3\)"):
+        raw_ops.RaggedGather(
+            params_nested_splits=[SPLITS],
+            params_dense_values=VALUES,
+            indices=[3],
+            OUTPUT_RAGGED_RANK=1,
+        )
+
+
+def test_gradient_of_gather() -> None:
+    check_gradient(
+        "RaggedGather",
+        [[SPLITS], VALUES.astype(np.float64), np.array([2, 0, 0])],
+        {"OUTPUT_RAGGED_RANK": 1},
+    )
+
+
+def test_range() -> None:
+    splits, values = raw_ops.RaggedRange(starts=[0, 5, 8], limits=[3, 5, 2], deltas=[1, 1, -2])
+    assert (splits.tolist(), values.tolist()) == ([0, 3, 3, 6], [0, 1, 2, 8, 6, 4])
+    scalars = raw_ops.RaggedRange(
+        starts=np.float32(0), limits=np.float32(1), deltas=np.float32(0.4)
+    )
+    third = np.float32(0.4) + np.float32(0.4)
+    assert scalars.rt_dense_values.tolist() == [0, np.float32(0.4), third]
+    with pytest.raises(InvalidArgumentError, match="delta != 0"):
+        raw_ops.RaggedRange(starts=[0], limits=[3], deltas=[0])
+    with pytest.raises(opkernel.errors.OpError):
+        raw_ops.RaggedRange(starts=[0], limits=[2**62], deltas=[1])
+
+
+def test_empty_rows_are_filled() -> None:
+    rowids, values, is_empty, places = raw_ops.RaggedFillEmptyRows(
+        value_rowids=[3, 0, 3], values=[1.0, 2.0, 3.0], nrows=5, default_value=-1.0
+    )
+    assert rowids.tolist() == [0, 1, 2, 3, 3, 4]
+    assert values.tolist() == [2, -1, -1, 1, 3, -1]
+    assert is_empty.tolist() == [False, True, True, False, True]
+    assert places.tolist() == [3, 0, 4]
+    given, default = raw_ops.RaggedFillEmptyRowsGrad(
+        reverse_index_map=places, grad_values=[1.0, 2, 3, 4, 5, 6]
+    )
+    assert (given.tolist(), default) == ([4, 1, 5], 11)
+    with pytest.raises(InvalidArgumentError):
+        raw_ops.RaggedFillEmptyRows(value_rowids=[5], values=[1.0], nrows=5, default_value=0.0)
+
+
+def cross(order: str, hashed: bool, **given: Any) -> Any:
+    kinds = ("ragged_values", "ragged_row_splits", "sparse_indices", "sparse_values")
+    inputs = {kind: given.get(kind, []) for kind in (*kinds, "sparse_shape", "dense_inputs")}
+    return raw_ops.RaggedCross(
+        **inputs,
+        input_order=order,
+        hashed_output=hashed,
+        num_buckets=0,
+        hash_key=956888297470,
+        out_values_type="int64" if hashed else "string",
+        out_row_splits_type="int64",
+    )
+
+
+def test_cross() -> None:
+    words = np.array([b"a", b"b", b"c"], object)
+    given = {
+        "ragged_values": [words],
+        "ragged_row_splits": [np.array([0, 2, 3])],
+        "dense_inputs": [np.array([[1, 2], [3, 4]])],
+    }
+    values, splits = cross("RD", False, **given)
+    assert values.tolist() == [b"a_X_1", b"a_X_2", b"b_X_1", b"b_X_2", b"c_X_3", b"c_X_4"]
+    assert splits.tolist() == [0, 4, 6]
+    hashed, _ = cross("RD", True, **given)
+    assert len(set(hashed.tolist())) == 6
+
+
+ROWS = st.lists(st.lists(st.integers(-9, 9), max_size=3), max_size=4)
+
+
+@given(ROWS)
+def test_variants_hold_rows(rows: list[list[int]]) -> None:
+    splits = np.cumsum([0, *map(len, rows)])
+    values = np.array([n for row in rows for n in row], np.int32)
+    encoded = raw_ops.RaggedTensorToVariant(
+        rt_nested_splits=[splits], rt_dense_values=values, batched_input=True
+    )
+    assert encoded.shape == (len(rows),)
+    (back,), flat = raw_ops.RaggedTensorFromVariant(
+        encoded_ragged=encoded,
+        input_ragged_rank=-1,
+        output_ragged_rank=1,
+        Tvalues="int32",
+        Tsplits="int64",
+    )
+    assert (back.tolist(), flat.tolist()) == (splits.tolist(), values.tolist())
+
+
+def test_a_variant_of_another_type_is_refused() -> None:
+    encoded = raw_ops.RaggedTensorToVariant(
+        rt_nested_splits=[SPLITS], rt_dense_values=VALUES, batched_input=False
+    )
+    with pytest.raises(InvalidArgumentError, match="dtype"):
+        raw_ops.RaggedTensorFromVariant(
+            encoded_ragged=encoded,
+            input_ragged_rank=1,
+            output_ragged_rank=1,
+            Tvalues="int32",
+            Tsplits="int64",
+        )
