@@ -10406,7 +10406,8 @@ def RandomStandardNormal(
     seed: int = 0,
     seed2: int = 0,
     name: str | None = None,
-) -> _Tensor: ...
+) -> _Tensor:
+    """Normal numbers of mean 0 and deviation 1."""
 
 def RandomUniform(
     *,
@@ -10415,7 +10416,8 @@ def RandomUniform(
     seed: int = 0,
     seed2: int = 0,
     name: str | None = None,
-) -> _Tensor: ...
+) -> _Tensor:
+    """Numbers from 0 to 1, without 1, in a tensor of the given shape."""
 
 def RandomUniformInt(
     *,
@@ -10425,7 +10427,8 @@ def RandomUniformInt(
     seed: int = 0,
     seed2: int = 0,
     name: str | None = None,
-) -> _Tensor: ...
+) -> _Tensor:
+    """Integers from `minval` to `maxval`, without `maxval`."""
 
 def Range(
     *,
@@ -14669,7 +14672,8 @@ def StatelessRandomGammaV3(
 def StatelessRandomGetAlg(
     *,
     name: str | None = None,
-) -> _Tensor: ...
+) -> _Tensor:
+    """The number of the algorithm that suits the device: 1, Philox."""
 
 class _StatelessRandomGetKeyCounterOutputs(typing.NamedTuple):
     key: _Tensor
@@ -14679,7 +14683,8 @@ def StatelessRandomGetKeyCounter(
     *,
     seed: _Input,
     name: str | None = None,
-) -> _StatelessRandomGetKeyCounterOutputs: ...
+) -> _StatelessRandomGetKeyCounterOutputs:
+    """A key and a counter that a seed, two integers, determines."""
 
 class _StatelessRandomGetKeyCounterAlgOutputs(typing.NamedTuple):
     key: _Tensor
@@ -14690,7 +14695,8 @@ def StatelessRandomGetKeyCounterAlg(
     *,
     seed: _Input,
     name: str | None = None,
-) -> _StatelessRandomGetKeyCounterAlgOutputs: ...
+) -> _StatelessRandomGetKeyCounterAlgOutputs:
+    """A key and a counter that a seed, two integers, determines, and the algorithm for them."""
 
 def StatelessRandomNormal(
     *,
@@ -14698,7 +14704,8 @@ def StatelessRandomNormal(
     seed: _Input,
     dtype: _Type = ...,
     name: str | None = None,
-) -> _Tensor: ...
+) -> _Tensor:
+    """Normal numbers of mean 0 and deviation 1. The seed, two integers, determines them."""
 
 def StatelessRandomNormalV2(
     *,
@@ -14708,7 +14715,8 @@ def StatelessRandomNormalV2(
     alg: _Input,
     dtype: _Type = ...,
     name: str | None = None,
-) -> _Tensor: ...
+) -> _Tensor:
+    """Normal numbers of mean 0 and deviation 1. The key and the counter determine them; `alg` is 1 (Philox) or 3 (any)."""
 
 def StatelessRandomPoisson(
     *,
@@ -14725,7 +14733,8 @@ def StatelessRandomUniform(
     seed: _Input,
     dtype: _Type = ...,
     name: str | None = None,
-) -> _Tensor: ...
+) -> _Tensor:
+    """Numbers from 0 to 1, without 1. The seed, two integers, determines them."""
 
 def StatelessRandomUniformFullInt(
     *,
@@ -14733,7 +14742,8 @@ def StatelessRandomUniformFullInt(
     seed: _Input,
     dtype: _Type = ...,
     name: str | None = None,
-) -> _Tensor: ...
+) -> _Tensor:
+    """Integers of the whole range of their type. The seed, two integers, determines them."""
 
 def StatelessRandomUniformFullIntV2(
     *,
@@ -14743,7 +14753,8 @@ def StatelessRandomUniformFullIntV2(
     alg: _Input,
     dtype: _Type = ...,
     name: str | None = None,
-) -> _Tensor: ...
+) -> _Tensor:
+    """Integers of the whole range of their type. The key and the counter determine them; `alg` is 1 (Philox) or 3 (any)."""
 
 def StatelessRandomUniformInt(
     *,
@@ -14752,7 +14763,8 @@ def StatelessRandomUniformInt(
     minval: _Input,
     maxval: _Input,
     name: str | None = None,
-) -> _Tensor: ...
+) -> _Tensor:
+    """Integers from `minval` to `maxval`, without `maxval`. The seed determines them."""
 
 def StatelessRandomUniformIntV2(
     *,
@@ -14763,7 +14775,8 @@ def StatelessRandomUniformIntV2(
     minval: _Input,
     maxval: _Input,
     name: str | None = None,
-) -> _Tensor: ...
+) -> _Tensor:
+    """Integers from `minval` to `maxval`, without `maxval`. The key and the counter determine them."""
 
 def StatelessRandomUniformV2(
     *,
@@ -14773,7 +14786,8 @@ def StatelessRandomUniformV2(
     alg: _Input,
     dtype: _Type = ...,
     name: str | None = None,
-) -> _Tensor: ...
+) -> _Tensor:
+    """Numbers from 0 to 1, without 1. The key and the counter determine them; `alg` is 1 (Philox) or 3 (any)."""
 
 class _StatelessSampleDistortedBoundingBoxOutputs(typing.NamedTuple):
     begin: _Tensor
@@ -14808,7 +14822,8 @@ def StatelessTruncatedNormal(
     seed: _Input,
     dtype: _Type = ...,
     name: str | None = None,
-) -> _Tensor: ...
+) -> _Tensor:
+    """Normal numbers of which none is as far from 0 as 2. The seed, two integers, determines them."""
 
 def StatelessTruncatedNormalV2(
     *,
@@ -14818,7 +14833,8 @@ def StatelessTruncatedNormalV2(
     alg: _Input,
     dtype: _Type = ...,
     name: str | None = None,
-) -> _Tensor: ...
+) -> _Tensor:
+    """Normal numbers of which none is as far from 0 as 2. The key and the counter determine them; `alg` is 1 (Philox) or 3 (any)."""
 
 def StatelessWhile(
     *,
@@ -16308,7 +16324,8 @@ def TruncatedNormal(
     seed: int = 0,
     seed2: int = 0,
     name: str | None = None,
-) -> _Tensor: ...
+) -> _Tensor:
+    """Normal numbers of mean 0 and deviation 1, of which none is as far from 0 as 2."""
 
 def TwoFloatInputs(
     *,

@@ -9,10 +9,18 @@ from functools import partial
 from opkernel.errors import InvalidArgumentError
 from opkernel.opdef import UNKNOWN_DIM, InferenceContext, OpShapeInferenceFn, common_shapes
 from opkernel.ops.declared.rules import (
-    check_ranks,
     check_ranks_at_most,
     check_scalars,
     fixed_shapes,
+)
+from opkernel.ops.random.shapes import (
+    check_bounds,
+    check_key,
+    check_seed_shape,
+    keyed_shape,
+    per_parameter_shape,
+    seeded_shape,
+    set_shape_held_by,
 )
 
 __all__ = ["SHAPE_FNS", "TRAITS"]
@@ -22,32 +30,9 @@ _KEY_SIZE = 1
 _SEED_SIZE = 2
 
 
-def _check_bounds(c: InferenceContext, first: int) -> None:
-    """The inputs `minval` and `maxval` are scalars."""
-    for i, name in enumerate(("minval", "maxval"), first):
-        if c.rank_known(c.input(i)) and c.rank(c.input(i)) != 0:
-            raise InvalidArgumentError(
-                f"{name} must be a scalar; got a tensor of shape {c.input(i)}"
-            )
-
-
-def _set_shape_held_by(c: InferenceContext, index: int) -> None:
-    c.set_output(0, c.make_shape_from_shape_tensor(index))
-
-
-def _random_uniform_int_shape(c: InferenceContext) -> None:
-    _check_bounds(c, 1)
-    common_shapes.random_shape(c)
-
-
 def _parameterized_truncated_normal_shape(c: InferenceContext) -> None:
     check_ranks_at_most(c, 1, 1, 2, 3, 4)
     common_shapes.random_shape(c)
-
-
-def _per_parameter_shape(c: InferenceContext) -> None:
-    """For each element of input 1 as many numbers as input 0 says, before its dimensions."""
-    c.set_output(0, c.concatenate(c.make_shape_from_shape_tensor(0), c.input(1)))
 
 
 def _multinomial_shape(c: InferenceContext) -> None:
@@ -63,13 +48,13 @@ def _multinomial_shape(c: InferenceContext) -> None:
 def _generator_shape(c: InferenceContext) -> None:
     """Input 2 holds the shape."""
     check_scalars(c, 1)
-    _set_shape_held_by(c, 2)
+    set_shape_held_by(c, 2)
 
 
 def _generator_int_shape(c: InferenceContext) -> None:
     check_scalars(c, 1)
-    _check_bounds(c, 3)
-    _set_shape_held_by(c, 2)
+    check_bounds(c, 3)
+    set_shape_held_by(c, 2)
 
 
 def _rng_read_and_skip_shape(c: InferenceContext) -> None:
@@ -81,24 +66,9 @@ def _rng_read_and_skip_shape(c: InferenceContext) -> None:
 # Numbers of a seed: the shape, the seed
 
 
-def _check_seed(c: InferenceContext, index: int) -> None:
-    """The input is a seed: a vector of two."""
-    c.with_value(c.dim(c.with_rank(c.input(index), 1), 0), _SEED_SIZE)
-
-
-def _seeded_shape(c: InferenceContext) -> None:
-    _check_seed(c, 1)
-    common_shapes.random_shape(c)
-
-
-def _seeded_int_shape(c: InferenceContext) -> None:
-    _check_bounds(c, 2)
-    _seeded_shape(c)
-
-
 def _seeded_truncated_normal_shape(c: InferenceContext) -> None:
     """The shape that input 0 holds; the four parameters can be broadcast."""
-    _check_seed(c, 1)
+    check_seed_shape(c, 1)
     shape = common_shapes.broadcast_binary_op_output_shape(c, c.input(2), c.input(3))
     shape = common_shapes.broadcast_binary_op_output_shape(c, c.input(4), shape)
     common_shapes.broadcast_binary_op_output_shape(c, c.input(5), shape)
@@ -106,40 +76,15 @@ def _seeded_truncated_normal_shape(c: InferenceContext) -> None:
 
 
 def _seeded_multinomial_shape(c: InferenceContext) -> None:
-    _check_seed(c, 2)
+    check_seed_shape(c, 2)
     _multinomial_shape(c)
-
-
-def _key_counter_shape(c: InferenceContext) -> None:
-    """A seed -> a key, a counter and, perhaps, the algorithm."""
-    _check_seed(c, 0)
-    shapes = (c.vector(_KEY_SIZE), c.vector(2), c.scalar())
-    for i in range(c.num_outputs()):
-        c.set_output(i, shapes[i])
 
 
 # Numbers of a key: the shape, the key, a counter, the algorithm
 
 
-def _check_key(c: InferenceContext) -> None:
-    """Inputs 1 to 3 are a key, a counter and the number of an algorithm."""
-    check_ranks(c, 1, 1, 2)
-    check_scalars(c, 3)
-    c.with_value(c.dim(c.input(1), 0), _KEY_SIZE)
-
-
-def _keyed_shape(c: InferenceContext) -> None:
-    _check_key(c)
-    common_shapes.random_shape(c)
-
-
-def _keyed_int_shape(c: InferenceContext) -> None:
-    _check_bounds(c, 4)
-    _keyed_shape(c)
-
-
 def _stochastic_cast_shape(c: InferenceContext) -> None:
-    _check_key(c)
+    check_key(c)
     c.set_output(0, c.input(0))
 
 
@@ -174,19 +119,9 @@ def _repeated(count: int, size: int, name: str) -> int:
 _SEEDED = (
     "StatelessRandomBinomial",
     "StatelessRandomGammaV2",
-    "StatelessRandomNormal",
     "StatelessRandomPoisson",
-    "StatelessRandomUniform",
-    "StatelessRandomUniformFullInt",
-    "StatelessTruncatedNormal",
 )
-_KEYED = (
-    "StatelessRandomGammaV3",
-    "StatelessRandomNormalV2",
-    "StatelessRandomUniformFullIntV2",
-    "StatelessRandomUniformV2",
-    "StatelessTruncatedNormalV2",
-)
+_KEYED = ("StatelessRandomGammaV3",)
 _OF_GENERATORS = (
     "StatefulStandardNormalV2",
     "StatefulTruncatedNormal",
@@ -203,23 +138,16 @@ TRAITS = dict.fromkeys(
         "RandomPoisson",
         "RandomPoissonV2",
         "RandomShuffle",
-        "RandomStandardNormal",
-        "RandomUniform",
-        "RandomUniformInt",
-        "TruncatedNormal",
     ],
     "any_order",  # their state is a generator of their own
 )
 
 SHAPE_FNS: dict[str, OpShapeInferenceFn] = {
-    **dict.fromkeys(
-        ("NonDeterministicInts", "RandomStandardNormal", "RandomUniform", "TruncatedNormal"),
-        common_shapes.random_shape,
-    ),
-    **dict.fromkeys(("RandomGamma", "RandomPoisson", "RandomPoissonV2"), _per_parameter_shape),
+    "NonDeterministicInts": common_shapes.random_shape,
+    **dict.fromkeys(("RandomGamma", "RandomPoisson", "RandomPoissonV2"), per_parameter_shape),
     **dict.fromkeys(_OF_GENERATORS, _generator_shape),
-    **dict.fromkeys(_SEEDED, _seeded_shape),
-    **dict.fromkeys(_KEYED, _keyed_shape),
+    **dict.fromkeys(_SEEDED, seeded_shape),
+    **dict.fromkeys(_KEYED, keyed_shape),
     "AnonymousRandomSeedGenerator": fixed_shapes((), ()),
     "AnonymousSeedGenerator": fixed_shapes((), ()),
     "DeleteRandomSeedGenerator": common_shapes.no_outputs,
@@ -230,19 +158,13 @@ SHAPE_FNS: dict[str, OpShapeInferenceFn] = {
     "RandomGammaGrad": common_shapes.broadcast_binary_op_shape,
     "RandomIndexShuffle": _random_index_shuffle_shape,
     "RandomShuffle": common_shapes.unchanged_shape,
-    "RandomUniformInt": _random_uniform_int_shape,
     "RngReadAndSkip": _rng_read_and_skip_shape,
     "RngSkip": lambda c: check_scalars(c, 1, 2),
-    "StatefulRandomBinomial": partial(_set_shape_held_by, index=2),
-    "StatefulStandardNormal": partial(_set_shape_held_by, index=1),
+    "StatefulRandomBinomial": partial(set_shape_held_by, index=2),
+    "StatefulStandardNormal": partial(set_shape_held_by, index=1),
     "StatefulUniformInt": _generator_int_shape,
     "StatelessMultinomial": _seeded_multinomial_shape,
     "StatelessParameterizedTruncatedNormal": _seeded_truncated_normal_shape,
-    "StatelessRandomGetAlg": common_shapes.scalar_shape,
-    "StatelessRandomGetKeyCounter": _key_counter_shape,
-    "StatelessRandomGetKeyCounterAlg": _key_counter_shape,
-    "StatelessRandomUniformInt": _seeded_int_shape,
-    "StatelessRandomUniformIntV2": _keyed_int_shape,
     "StatelessShuffle": common_shapes.unchanged_shape,
     "StochasticCastToInt": _stochastic_cast_shape,
 }
