@@ -199,7 +199,8 @@ def AllCandidateSampler(
     seed: int = 0,
     seed2: int = 0,
     name: str | None = None,
-) -> _AllCandidateSamplerOutputs: ...
+) -> _AllCandidateSamplerOutputs:
+    """All classes in order; and how often each, and each of the true ones, is expected."""
 
 def AllToAll(
     *,
@@ -2530,7 +2531,8 @@ def ComputeAccidentalHits(
     seed: int = 0,
     seed2: int = 0,
     name: str | None = None,
-) -> _ComputeAccidentalHitsOutputs: ...
+) -> _ComputeAccidentalHitsOutputs:
+    """Where sampled classes are true ones: the row, the place in the sample, the least float."""
 
 def ComputeBatchSize(
     *,
@@ -5242,7 +5244,8 @@ def FixedUnigramCandidateSampler(
     seed: int = 0,
     seed2: int = 0,
     name: str | None = None,
-) -> _FixedUnigramCandidateSamplerOutputs: ...
+) -> _FixedUnigramCandidateSamplerOutputs:
+    """Classes as likely as given weights to the power `distortion`; and how often each, and each of the true ones, is expected."""
 
 def FlatMapDataset(
     *,
@@ -6693,7 +6696,8 @@ def LearnedUnigramCandidateSampler(
     seed: int = 0,
     seed2: int = 0,
     name: str | None = None,
-) -> _LearnedUnigramCandidateSamplerOutputs: ...
+) -> _LearnedUnigramCandidateSamplerOutputs:
+    """Classes as likely as they were true before; and how often each, and each of the true ones, is expected."""
 
 def LeftShift(
     *,
@@ -7044,7 +7048,8 @@ def LogUniformCandidateSampler(
     seed: int = 0,
     seed2: int = 0,
     name: str | None = None,
-) -> _LogUniformCandidateSamplerOutputs: ...
+) -> _LogUniformCandidateSamplerOutputs:
+    """Classes by Zipf's law, frequent ones first; and how often each, and each of the true ones, is expected."""
 
 def LogicalAnd(
     *,
@@ -7895,7 +7900,8 @@ def Multinomial(
     seed2: int = 0,
     output_dtype: _Type = ...,
     name: str | None = None,
-) -> _Tensor: ...
+) -> _Tensor:
+    """`num_samples` classes for each row of logits, each as likely as its exponential."""
 
 def MutableDenseHashTable(
     *,
@@ -8147,7 +8153,8 @@ def NonDeterministicInts(
     shape: _Input,
     dtype: _Type = ...,
     name: str | None = None,
-) -> _Tensor: ...
+) -> _Tensor:
+    """Integers that the system chooses."""
 
 def NonMaxSuppression(
     *,
@@ -8724,7 +8731,8 @@ def ParameterizedTruncatedNormal(
     seed: int = 0,
     seed2: int = 0,
     name: str | None = None,
-) -> _Tensor: ...
+) -> _Tensor:
+    """Normal numbers between bounds; parameters are scalars, or vectors for the first dimension."""
 
 class _ParseExampleOutputs(typing.NamedTuple):
     sparse_indices: list[_Tensor]
@@ -10326,14 +10334,16 @@ def RandomGamma(
     seed: int = 0,
     seed2: int = 0,
     name: str | None = None,
-) -> _Tensor: ...
+) -> _Tensor:
+    """For each `alpha` numbers of its gamma distribution, in a tensor of the given shape."""
 
 def RandomGammaGrad(
     *,
     alpha: _Input,
     sample: _Input,
     name: str | None = None,
-) -> _Tensor: ...
+) -> _Tensor:
+    """The derivative of a number of a gamma distribution by `alpha`."""
 
 def RandomIndexShuffle(
     *,
@@ -10342,7 +10352,8 @@ def RandomIndexShuffle(
     max_index: _Input,
     rounds: int = 4,
     name: str | None = None,
-) -> _Tensor: ...
+) -> _Tensor:
+    """Where `index` comes to lie when the numbers from 0 to `max_index` are shuffled."""
 
 def RandomPoisson(
     *,
@@ -10351,7 +10362,8 @@ def RandomPoisson(
     seed: int = 0,
     seed2: int = 0,
     name: str | None = None,
-) -> _Tensor: ...
+) -> _Tensor:
+    """As RandomPoissonV2, in the type of the rates."""
 
 def RandomPoissonV2(
     *,
@@ -10361,7 +10373,8 @@ def RandomPoissonV2(
     seed2: int = 0,
     dtype: _Type = ...,
     name: str | None = None,
-) -> _Tensor: ...
+) -> _Tensor:
+    """For each rate numbers of its Poisson distribution, in a tensor of the given shape."""
 
 def RandomShuffle(
     *,
@@ -10369,7 +10382,8 @@ def RandomShuffle(
     seed: int = 0,
     seed2: int = 0,
     name: str | None = None,
-) -> _Tensor: ...
+) -> _Tensor:
+    """The rows of a tensor in random order."""
 
 def RandomShuffleQueue(
     *,
@@ -12381,7 +12395,8 @@ def RngReadAndSkip(
     alg: _Input,
     delta: _Input,
     name: str | None = None,
-) -> _Tensor: ...
+) -> _Tensor:
+    """The state of a generator, which then moves on by the blocks of `delta` numbers."""
 
 def RngSkip(
     *,
@@ -12389,7 +12404,8 @@ def RngSkip(
     algorithm: _Input,
     delta: _Input,
     name: str | None = None,
-) -> opkernel.graph.Operation | None: ...
+) -> opkernel.graph.Operation | None:
+    """Moves a generator on by the blocks of `delta` numbers."""
 
 def Roll(
     *,
@@ -14542,7 +14558,8 @@ def StatefulRandomBinomial(
     probs: _Input,
     dtype: _Type = ...,
     name: str | None = None,
-) -> _Tensor: ...
+) -> _Tensor:
+    """As StatelessRandomBinomial, from the state of a generator."""
 
 def StatefulStandardNormal(
     *,
@@ -14550,7 +14567,8 @@ def StatefulStandardNormal(
     shape: _Input,
     dtype: _Type = ...,
     name: str | None = None,
-) -> _Tensor: ...
+) -> _Tensor:
+    """As StatefulStandardNormalV2; the generator's first number says the algorithm."""
 
 def StatefulStandardNormalV2(
     *,
@@ -14559,7 +14577,8 @@ def StatefulStandardNormalV2(
     shape: _Input,
     dtype: _Type = ...,
     name: str | None = None,
-) -> _Tensor: ...
+) -> _Tensor:
+    """Normal numbers of mean 0 and deviation 1. They are those of a generator, a variable, which moves on."""
 
 def StatefulTruncatedNormal(
     *,
@@ -14568,7 +14587,8 @@ def StatefulTruncatedNormal(
     shape: _Input,
     dtype: _Type = ...,
     name: str | None = None,
-) -> _Tensor: ...
+) -> _Tensor:
+    """Normal numbers of which none is as far from 0 as 2. They are those of a generator, a variable, which moves on."""
 
 def StatefulUniform(
     *,
@@ -14577,7 +14597,8 @@ def StatefulUniform(
     shape: _Input,
     dtype: _Type = ...,
     name: str | None = None,
-) -> _Tensor: ...
+) -> _Tensor:
+    """Numbers from 0 to 1, without 1. They are those of a generator, a variable, which moves on."""
 
 def StatefulUniformFullInt(
     *,
@@ -14586,7 +14607,8 @@ def StatefulUniformFullInt(
     shape: _Input,
     dtype: _Type = ...,
     name: str | None = None,
-) -> _Tensor: ...
+) -> _Tensor:
+    """Integers of the whole range of their type. They are those of a generator, a variable, which moves on."""
 
 def StatefulUniformInt(
     *,
@@ -14596,7 +14618,8 @@ def StatefulUniformInt(
     minval: _Input,
     maxval: _Input,
     name: str | None = None,
-) -> _Tensor: ...
+) -> _Tensor:
+    """Integers of a generator from `minval` to `maxval`, without `maxval`."""
 
 def StatelessCase(
     *,
@@ -14628,7 +14651,8 @@ def StatelessMultinomial(
     seed: _Input,
     output_dtype: _Type = ...,
     name: str | None = None,
-) -> _Tensor: ...
+) -> _Tensor:
+    """As Multinomial; the seed determines the classes."""
 
 def StatelessParameterizedTruncatedNormal(
     *,
@@ -14639,7 +14663,8 @@ def StatelessParameterizedTruncatedNormal(
     minvals: _Input,
     maxvals: _Input,
     name: str | None = None,
-) -> _Tensor: ...
+) -> _Tensor:
+    """Normal numbers between bounds; the shape ends with that of the parameters together."""
 
 def StatelessRandomBinomial(
     *,
@@ -14649,7 +14674,8 @@ def StatelessRandomBinomial(
     probs: _Input,
     dtype: _Type = ...,
     name: str | None = None,
-) -> _Tensor: ...
+) -> _Tensor:
+    """How many of `counts` trials succeed that each do with probability `probs`."""
 
 def StatelessRandomGammaV2(
     *,
@@ -14657,7 +14683,8 @@ def StatelessRandomGammaV2(
     seed: _Input,
     alpha: _Input,
     name: str | None = None,
-) -> _Tensor: ...
+) -> _Tensor:
+    """Numbers of gamma distributions; the shape ends with that of `alpha`."""
 
 def StatelessRandomGammaV3(
     *,
@@ -14667,7 +14694,8 @@ def StatelessRandomGammaV3(
     alg: _Input,
     alpha: _Input,
     name: str | None = None,
-) -> _Tensor: ...
+) -> _Tensor:
+    """Numbers of gamma distributions, which a key and a counter determine."""
 
 def StatelessRandomGetAlg(
     *,
@@ -14725,7 +14753,8 @@ def StatelessRandomPoisson(
     lam: _Input,
     dtype: _Type,
     name: str | None = None,
-) -> _Tensor: ...
+) -> _Tensor:
+    """Numbers of Poisson distributions; the shape ends with that of the rates, `lam`."""
 
 def StatelessRandomUniform(
     *,
@@ -14814,7 +14843,8 @@ def StatelessShuffle(
     counter: _Input,
     alg: _Input,
     name: str | None = None,
-) -> _Tensor: ...
+) -> _Tensor:
+    """The rows of a tensor in an order that a key and a counter determine."""
 
 def StatelessTruncatedNormal(
     *,
@@ -14899,7 +14929,8 @@ def StochasticCastToInt(
     alg: _Input,
     Tout: _Type,
     name: str | None = None,
-) -> _Tensor: ...
+) -> _Tensor:
+    """The integers beside numbers, the larger one as often as the number is near it."""
 
 def StopGradient(
     *,
@@ -16189,7 +16220,8 @@ def ThreadUnsafeUnigramCandidateSampler(
     seed: int = 0,
     seed2: int = 0,
     name: str | None = None,
-) -> _ThreadUnsafeUnigramCandidateSamplerOutputs: ...
+) -> _ThreadUnsafeUnigramCandidateSamplerOutputs:
+    """As LearnedUnigramCandidateSampler; and how often each, and each of the true ones, is expected."""
 
 def Tile(
     *,
@@ -16517,7 +16549,8 @@ def UniformCandidateSampler(
     seed: int = 0,
     seed2: int = 0,
     name: str | None = None,
-) -> _UniformCandidateSamplerOutputs: ...
+) -> _UniformCandidateSamplerOutputs:
+    """Classes that are equally likely; and how often each, and each of the true ones, is expected."""
 
 def UniformDequantize(
     *,

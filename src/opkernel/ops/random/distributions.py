@@ -87,7 +87,7 @@ def uniforms_of_words(words: Array, dtype: DataType) -> Array:
     size, one, integer = _MANTISSAS[dtype]
     words &= np.uint32((1 << size) - 1)
     words |= np.uint32(one << size)
-    numbers = words.astype(integer, copy=False).view(dtype.numpy_dtype)
+    numbers: Array = words.astype(integer, copy=False).view(dtype.numpy_dtype)
     numbers -= numbers.dtype.type(1)
     return numbers
 

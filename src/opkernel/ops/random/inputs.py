@@ -12,9 +12,12 @@ from opkernel.ops.philox import Philox
 from opkernel.types import DataType, TensorShape
 
 __all__ = [
+    "AUTO_SELECT",
     "PHILOX",
+    "THREEFRY",
     "bounds_of",
     "check_algorithm",
+    "check_philox",
     "check_seed",
     "key_and_counter",
     "of_key",
@@ -23,17 +26,17 @@ __all__ = [
     "shape_of",
 ]
 
-PHILOX, _THREEFRY, AUTO_SELECT = 1, 2, 3
+PHILOX, THREEFRY, AUTO_SELECT = 1, 2, 3
 """The numbers of the algorithms."""
 
 _SEED_KEY = 0x02461E293EC8F720
 """The key of the stream that seeds are scrambled by."""
 
-_COUNTER_SIZE = {PHILOX: 2, _THREEFRY: 1}
+_COUNTER_SIZE = 2
 
 
-def shape_of(tensor: Any, dtype: DataType) -> tuple[int, ...]:
-    """The value of a shape input, for a tensor that may be allocated.
+def shape_of(tensor: Any, dtype: DataType, more: tuple[int, ...] = ()) -> tuple[int, ...]:
+    """The value of a shape input, and `more` dimensions, for a tensor that may be allocated.
 
     Raises:
         InvalidArgumentError: the input is no vector, or has no shape.
@@ -43,7 +46,7 @@ def shape_of(tensor: Any, dtype: DataType) -> tuple[int, ...]:
         raise InvalidArgumentError(
             f"shape must be a vector of {{int32,int64}}, got shape {TensorShape(tensor.shape)}"
         )
-    return check_allocation(tensor.tolist(), dtype)
+    return check_allocation([*tensor.tolist(), *more], dtype)
 
 
 def bounds_of(minval: Any, maxval: Any) -> tuple[int, int]:
@@ -97,20 +100,18 @@ def key_and_counter(key: Any, counter: Any, alg: Any) -> int:
     """Check the inputs 1 to 3 of an op of a key and a counter; the number of the algorithm.
 
     Raises:
-        InvalidArgumentError: their shapes are wrong, or the algorithm is unknown.
+        InvalidArgumentError: their shapes are wrong.
     """
     algorithm = check_algorithm(alg, 3)
     algorithm = PHILOX if algorithm == AUTO_SELECT else algorithm
-    if algorithm not in _COUNTER_SIZE:
-        raise InvalidArgumentError(f"Unsupported algorithm id: {algorithm}")
     if key.shape != (1,):
         raise InvalidArgumentError(
             f"key must have shape [1], not {TensorShape(key.shape)}. "
             "(Note that batched keys are not supported yet.)"
         )
-    if counter.ndim != 1 or counter.size < _COUNTER_SIZE[algorithm]:
+    if counter.ndim != 1 or counter.size < _COUNTER_SIZE:
         raise InvalidArgumentError(
-            f"counter must be a vector with length at least {_COUNTER_SIZE[algorithm]}; got shape: "
+            f"counter must be a vector with length at least {_COUNTER_SIZE}; got shape: "
             f"{TensorShape(counter.shape)}. (Note that batched counters are not supported yet.)"
         )
     return algorithm
@@ -122,9 +123,14 @@ def philox_of(key: Any, counter: Any, algorithm: int) -> Philox:
     Raises:
         InvalidArgumentError: the algorithm is not Philox.
     """
+    check_philox(algorithm)
+    return of_key([int(word) for word in counter[:2]], int(key[0]))
+
+
+def check_philox(algorithm: int) -> None:
+    """Refuse every other algorithm, as TensorFlow does on the CPU."""
     if algorithm != PHILOX:
         raise InvalidArgumentError(f"Unsupported algorithm id: {algorithm}")
-    return of_key([int(word) for word in counter[:2]], int(key[0]))
 
 
 def of_key(counter: list[int], key: int) -> Philox:

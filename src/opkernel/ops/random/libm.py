@@ -90,9 +90,9 @@ def sine_and_cosine_of_float(x: Array) -> tuple[Array, Array]:
     cosine = _polynomial(square, _COSINE)
     cosine *= square
     cosine += 1
-    results = sine.astype(np.float32), cosine.astype(np.float32)
-    _turn(*(result.view(np.uint32) for result in results), quarter.astype(np.uint32))
-    return results
+    sine, cosine = sine.astype(np.float32), cosine.astype(np.float32)
+    _turn(sine.view(np.uint32), cosine.view(np.uint32), quarter.astype(np.uint32))
+    return sine, cosine
 
 
 def _turn(sine: Array, cosine: Array, quarters: Array) -> None:

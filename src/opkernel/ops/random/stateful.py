@@ -50,10 +50,10 @@ class FillOp(OpKernel):
     """Fills a tensor with numbers of one distribution.
 
     Attributes:
-        distribution: How the numbers are drawn.
+        distribution: How the numbers are drawn: a Distribution, as a static method.
     """
 
-    distribution: ClassVar[Distribution]
+    distribution: ClassVar[Any]
 
     def __init__(self, construction: OpKernelConstruction) -> None:
         super().__init__(construction)
