@@ -42,7 +42,65 @@ def fills() -> Any:
         yield "RandomUniformInt", {"shape": i32(9), **bounds}, SEEDS
 
 
-FAMILIES = [fills]
+def parameters() -> Any:
+    """Gamma, Poisson, binomial, bounded normal and multinomial numbers."""
+    for kind in (np.float16, np.float32, np.float64):
+        rates = np.array([0.3, 1, 9.9, 40], kind)
+        yield "RandomGamma", {"shape": i32(5), "alpha": rates}, SEEDS
+        yield "RandomPoissonV2", {"shape": i32(5), "rate": rates}, SEEDS
+        chances = {"counts": np.array([10, 1000], kind), "probs": np.array([0.3, 0.7], kind)}
+        shape = {"shape": i32(9, 2), "seed": i32(1, 2)}
+        yield "StatelessRandomBinomial", {**shape, **chances}, {}
+        yield "StatelessRandomGammaV2", {**shape, "alpha": rates[:2]}, {}
+        yield "StatelessRandomPoisson", {**shape, "lam": rates[2:]}, {"dtype": {"type": "int32"}}
+        logits = np.array([[0, 1, 2, -np.inf], [5, 1, -1, 0]], kind)
+        yield "Multinomial", {"logits": logits, "num_samples": np.int32(20)}, SEEDS
+        for low, high in ((-2, 2), (-0.1, 0.1), (2, np.inf), (-np.inf, -1)):
+            means, deviations = np.zeros(2, kind), np.ones((), kind)
+            bounds = {"minvals": kind(low), "maxvals": kind(high)}
+            given = {"shape": i32(2, 9), "means": means, "stdevs": deviations, **bounds}
+            yield "ParameterizedTruncatedNormal", given, SEEDS
+            given = {**shape, "means": means, "stddevs": deviations, **bounds}
+            yield "StatelessParameterizedTruncatedNormal", given, {}
+
+
+def orders() -> Any:
+    """Shuffles, candidates, parts of images."""
+    yield "RandomShuffle", {"value": np.arange(40)}, SEEDS
+    yield "RandomShuffle", {"value": np.arange(40).reshape(20, 2)}, SEEDS
+    indices = {"index": np.arange(8), "seed": i32(5, -1, 9), "max_index": np.int64(7)}
+    yield "RandomIndexShuffle", indices, {"rounds": 4}
+    true = {"true_classes": np.array([[0, 5], [2, 7], [1, 1]])}
+    size = {"num_true": 2, "num_sampled": 6, **SEEDS}
+    for unique in (True, False):
+        attrs = {**size, "unique": unique}
+        for name in ("Uniform", "LogUniform", "LearnedUnigram", "ThreadUnsafeUnigram"):
+            yield f"{name}CandidateSampler", true, {**attrs, "range_max": 9}
+        weights = {"unigrams": [0.1, 0.5, 3.0, 7.0, 0.2, 1.0, 1.0, 2.0], "num_reserved_ids": 1}
+        given = {**attrs, **weights, "range_max": 9, "distortion": 0.75}
+        yield "FixedUnigramCandidateSampler", true, given
+    yield "AllCandidateSampler", true, {**size, "num_sampled": 8, "unique": True}
+    image = {"image_size": i32(300, 400, 3), "bounding_boxes": np.float32([[[0.1, 0.2, 0.5, 0.9]]])}
+    yield "SampleDistortedBoundingBox", image, {"min_object_covered": 0.5, **SEEDS}
+    points = {"dim": np.int32(40), "num_results": np.int32(5), "skip": np.int32(3)}
+    yield "SobolSample", points, {}
+
+
+def generators() -> Any:
+    """Numbers of a variable."""
+    given = {"resource": "generator", "algorithm": np.int64(1), "shape": i32(5)}
+    for op in ("StatefulUniform", "StatefulStandardNormalV2", "StatefulTruncatedNormal"):
+        for dtype in FLOATS:
+            yield op, given, {"dtype": {"type": dtype}}
+    yield "StatefulUniformFullInt", given, {}
+    yield "StatefulUniformInt", {**given, "minval": np.int64(-3), "maxval": np.int64(9)}, {}
+    chances = {"counts": np.float64(50), "probs": np.float64(0.4)}
+    yield "StatefulRandomBinomial", {**given, **chances}, {}
+    skip = {"resource": "generator", "alg": np.int32(1), "delta": np.uint64(7)}
+    yield "RngReadAndSkip", skip, {}
+
+
+FAMILIES = [fills, parameters, orders, generators]
 
 
 def encoded(array: Any) -> Any:

@@ -115,20 +115,21 @@ class CandidateSampler(OpKernel):
     def _drawn(self, sampler: Sampler, true: Array) -> tuple[Array, Array, Array]:
         random = self._generator.reserve_words(_WORDS_PER_CANDIDATE * self._size)
         sampled, tries = sampler.sample(ScalarDraws(random), self._size, unique=self._unique)
-        expected = (
+        of_true, of_sampled = (
             _expected(sampler.probabilities(classes), self._size, tries)
             for classes in (true, sampled)
         )
-        result = sampled, *expected
         sampler.learn(true.reshape(-1))
-        return result
+        return sampled, of_true, of_sampled
 
 
 def _expected(probabilities: Array, size: int, tries: int) -> Array:
     """How often classes are expected among so many, drawn in so many tries."""
     if tries == size:
         return probabilities * np.float32(size)
-    return -np.expm1(tries * np.log1p(-probabilities.astype(np.float64))).astype(np.float32)
+    missed = np.expm1(tries * np.log1p(-probabilities.astype(np.float64)))
+    expected: Array = -missed.astype(np.float32)
+    return expected
 
 
 @register_kernel("AllCandidateSampler", device="CPU")

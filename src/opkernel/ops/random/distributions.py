@@ -110,7 +110,8 @@ def uniform_int(low: int, high: int) -> Distribution:
         count, least = unsigned.type(high - low), np.array(low, dtype.numpy_dtype).view(unsigned)
 
         def of_words(words: Array) -> Array:
-            return (words.view(unsigned) % count + least).view(dtype.numpy_dtype)
+            numbers: Array = (words.view(unsigned) % count + least).view(dtype.numpy_dtype)
+            return numbers
 
         return _of_blocks(random, shape, dtype, of_words)
 

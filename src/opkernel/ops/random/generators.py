@@ -87,7 +87,8 @@ class GeneratorOp(OpKernel):
 
     def distribution_of(self, ctx: OpKernelContext) -> Distribution:
         """How these numbers are drawn."""
-        return type(self).distribution
+        distribution: Distribution = type(self).distribution
+        return distribution
 
 
 @register_kernel("StatefulUniform", device="CPU", types={"dtype": FLOATS}, host_memory=_HOST)

@@ -106,7 +106,7 @@ def _count(index: Any, seed: Any, max_index: Any) -> int:
     Raises:
         InvalidArgumentError: the inputs do not fit each other.
     """
-    count = max(index.size, max_index.size, seed.size // _SEED_SIZE)
+    count: int = max(index.size, max_index.size, seed.size // _SEED_SIZE)
     if index.shape not in ((), (count,)):
         raise InvalidArgumentError("Index must be a scalar or vector.")
     if seed.shape not in ((_SEED_SIZE,), (count, _SEED_SIZE)):
