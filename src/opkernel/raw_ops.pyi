@@ -10303,7 +10303,8 @@ def RandomCrop(
     seed: int = 0,
     seed2: int = 0,
     name: str | None = None,
-) -> _Tensor: ...
+) -> _Tensor:
+    """A part of an image of the given size, at a random place."""
 
 def RandomDataset(
     *,
@@ -12521,7 +12522,8 @@ def SampleDistortedBoundingBox(
     max_attempts: int = 100,
     use_image_if_no_bounding_boxes: bool = False,
     name: str | None = None,
-) -> _SampleDistortedBoundingBoxOutputs: ...
+) -> _SampleDistortedBoundingBoxOutputs:
+    """A random part of an image that covers enough of one of the boxes; all of it if none is found."""
 
 class _SampleDistortedBoundingBoxV2Outputs(typing.NamedTuple):
     begin: _Tensor
@@ -12540,7 +12542,8 @@ def SampleDistortedBoundingBoxV2(
     max_attempts: int = 100,
     use_image_if_no_bounding_boxes: bool = False,
     name: str | None = None,
-) -> _SampleDistortedBoundingBoxV2Outputs: ...
+) -> _SampleDistortedBoundingBoxV2Outputs:
+    """A random part of an image that covers enough of one of the boxes; all of it if none is found."""
 
 def SamplingDataset(
     *,
@@ -13393,7 +13396,8 @@ def SobolSample(
     skip: _Input,
     dtype: _Type = ...,
     name: str | None = None,
-) -> _Tensor: ...
+) -> _Tensor:
+    """Points of the Sobol sequence of `dim` coordinates, `skip` of them left out first."""
 
 def Softmax(
     *,
@@ -14834,7 +14838,8 @@ def StatelessSampleDistortedBoundingBox(
     max_attempts: int = 100,
     use_image_if_no_bounding_boxes: bool = False,
     name: str | None = None,
-) -> _StatelessSampleDistortedBoundingBoxOutputs: ...
+) -> _StatelessSampleDistortedBoundingBoxOutputs:
+    """A random part of an image that covers enough of one of the boxes; all of it if none is found."""
 
 def StatelessShuffle(
     *,

@@ -80,7 +80,10 @@ def orders() -> Any:
         given = {**attrs, **weights, "range_max": 9, "distortion": 0.75}
         yield "FixedUnigramCandidateSampler", true, given
     yield "AllCandidateSampler", true, {**size, "num_sampled": 8, "unique": True}
-    image = {"image_size": i32(300, 400, 3), "bounding_boxes": np.float32([[[0.1, 0.2, 0.5, 0.9]]])}
+    image = {
+        "image_size": i32(300, 400, 3),
+        "bounding_boxes": np.array([[[0.1, 0.2, 0.5, 0.9]]], np.float32),
+    }
     yield "SampleDistortedBoundingBox", image, {"min_object_covered": 0.5, **SEEDS}
     points = {"dim": np.int32(40), "num_results": np.int32(5), "skip": np.int32(3)}
     yield "SobolSample", points, {}
@@ -94,8 +97,6 @@ def generators() -> Any:
             yield op, given, {"dtype": {"type": dtype}}
     yield "StatefulUniformFullInt", given, {}
     yield "StatefulUniformInt", {**given, "minval": np.int64(-3), "maxval": np.int64(9)}, {}
-    chances = {"counts": np.float64(50), "probs": np.float64(0.4)}
-    yield "StatefulRandomBinomial", {**given, **chances}, {}
     skip = {"resource": "generator", "alg": np.int32(1), "delta": np.uint64(7)}
     yield "RngReadAndSkip", skip, {}
 

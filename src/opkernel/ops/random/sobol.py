@@ -109,7 +109,7 @@ def _points(numbers: Array, directions: Array) -> Array:
 def _directions(coordinates: int) -> Array:
     """For each binary digit of a number where it moves each coordinate: int64 [digits, coordinates]."""
     scipy = library("scipy", "SobolSample")
-    path = os.path.join(os.path.dirname(scipy.__file__), "stats", "_sobol_direction_numbers.npz")
+    path = os.path.join(scipy.__path__[0], "stats", "_sobol_direction_numbers.npz")
     with np.load(path) as file:
         polynomials = file["poly"][:coordinates].tolist()
         starts = file["vinit"][:coordinates].tolist()
