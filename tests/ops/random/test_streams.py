@@ -43,7 +43,7 @@ def test_a_large_tensor_begins_like_a_small_one_on_any_number_of_threads(op):
     np.testing.assert_allclose([large.mean(), large.std()], MOMENTS[op], atol=0.01)
 
 
-MOMENTS = {"Uniform": [0.5, 1 / 12**0.5], "Normal": [0, 1]}
+MOMENTS = {"Uniform": [0.5, 1 / 12**0.5], "Normal": [0.0, 1.0]}
 
 
 def test_a_node_goes_on_in_its_session_and_begins_anew_in_another():

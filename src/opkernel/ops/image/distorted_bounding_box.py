@@ -20,16 +20,13 @@ from opkernel.ops.random.scalar_draws import ScalarDraws
 from opkernel.ops.random.stateful import SEEDS
 from opkernel.ops.registration import register_kernel
 from opkernel.ops.strings.elements import in_time
-from opkernel.types import DataType, TensorShape
+from opkernel.types import TensorShape
 
 Array = np.ndarray[Any, Any]
 
 _F = np.float32
 _INT32_MAX = 2**31 - 1
 _WORDS_PER_ATTEMPT = 4
-_TYPES = tuple(
-    t for t in INTEGERS if t not in (DataType.DT_UINT16, DataType.DT_UINT32, DataType.DT_UINT64)
-)
 
 
 def sample_distorted_bounding_box_shape(c: InferenceContext) -> None:
@@ -126,8 +123,8 @@ def _limits(ratios: list[float], areas: list[float], attempts: int, whole_image:
     return Limits((ratios[0], ratios[1]), (areas[0], areas[1]), attempts, whole_image)
 
 
-@register_kernel("SampleDistortedBoundingBox", device="CPU", types={"T": _TYPES})
-@register_kernel("SampleDistortedBoundingBoxV2", device="CPU", types={"T": _TYPES})
+@register_kernel("SampleDistortedBoundingBox", device="CPU", types={"T": INTEGERS})
+@register_kernel("SampleDistortedBoundingBoxV2", device="CPU", types={"T": INTEGERS})
 class SampleDistortedBoundingBox(OpKernel):
     """Draws by the kernel's own stream."""
 
@@ -156,7 +153,7 @@ class SampleDistortedBoundingBox(OpKernel):
 
 
 @register_kernel(
-    "StatelessSampleDistortedBoundingBox", device="CPU", types={"T": _TYPES}, factory=True
+    "StatelessSampleDistortedBoundingBox", device="CPU", types={"T": INTEGERS}, factory=True
 )
 def stateless_sample_distorted_bounding_box(
     *,

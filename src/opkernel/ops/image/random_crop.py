@@ -12,12 +12,6 @@ from opkernel.ops.random.stateful import SEEDS
 from opkernel.ops.registration import register_kernel
 from opkernel.types import TensorShape
 
-_TYPES = tuple(
-    t
-    for t in REAL_NUMBERS
-    if t.string in ("uint8", "int8", "int16", "int32", "int64", "float", "double")
-)
-
 
 def random_crop_shape(c: InferenceContext) -> None:
     """[height, width, channels] -> with the height and width that input 1 holds."""
@@ -40,7 +34,7 @@ register_op(
 )
 
 
-@register_kernel("RandomCrop", device="CPU", types={"T": _TYPES})
+@register_kernel("RandomCrop", device="CPU", types={"T": REAL_NUMBERS})
 class RandomCrop(OpKernel):
     """Draws the place by the kernel's own stream."""
 

@@ -15,6 +15,7 @@ import opkernel.gradients as g
 from opkernel.errors import InvalidArgumentError
 from opkernel.kernel import OpKernel, OpKernelConstruction, OpKernelContext, allocate
 from opkernel.opdef import common_shapes, register_op
+from opkernel.ops.kernel_types import FLOATS
 from opkernel.ops.math.elementwise import flush_subnormals
 from opkernel.ops.math.special.incomplete_functions import gamma_sample_slope
 from opkernel.ops.philox import Philox
@@ -37,7 +38,6 @@ from opkernel.types import DataType
 
 Array = np.ndarray[Any, Any]
 
-_TYPES = (DataType.DT_HALF, DataType.DT_FLOAT, DataType.DT_DOUBLE)
 _DOUBLE = DataType.DT_DOUBLE
 _SQUEEZE = 0.0331
 """Below this bound most numbers are accepted without a logarithm."""
@@ -79,7 +79,7 @@ register_op(
 )
 
 
-@register_kernel("RandomGamma", device="CPU", types={"T": _TYPES})
+@register_kernel("RandomGamma", device="CPU", types={"T": FLOATS})
 class RandomGamma(OpKernel):
     """Numbers of the kernel's own stream."""
 
@@ -101,7 +101,7 @@ class RandomGamma(OpKernel):
 @register_kernel(
     "StatelessRandomGammaV2",
     device="CPU",
-    types={"dtype": _TYPES},
+    types={"dtype": FLOATS},
     host_memory=["shape", "seed"],
     factory=True,
 )
@@ -117,7 +117,7 @@ def stateless_random_gamma_v2(*, dtype: DataType) -> Callable[[Any, Any, Any], A
 @register_kernel(
     "StatelessRandomGammaV3",
     device="CPU",
-    types={"dtype": _TYPES},
+    types={"dtype": FLOATS},
     host_memory=["shape", "alg"],
     factory=True,
 )
