@@ -85,7 +85,7 @@ def orders() -> Any:
         "bounding_boxes": np.array([[[0.1, 0.2, 0.5, 0.9]]], np.float32),
     }
     yield "SampleDistortedBoundingBox", image, {"min_object_covered": 0.5, **SEEDS}
-    points = {"dim": np.int32(40), "num_results": np.int32(5), "skip": np.int32(3)}
+    points = {"dim": np.int32(8), "num_results": np.int32(5), "skip": np.int32(3)}
     yield "SobolSample", points, {}
 
 

@@ -125,6 +125,26 @@ def test_a_gamma_distribution_that_there_is_not_gives_nan(alpha):
     assert np.isnan(raw_ops.StatelessRandomGammaV2(shape=[3, 1], seed=[1, 2], alpha=alphas)).all()
 
 
+def test_many_coordinates_need_scipy(monkeypatch):
+    from opkernel.ops import libraries
+
+    monkeypatch.setattr(libraries, "library_or_none", lambda module: None)
+    with pytest.raises(opkernel.errors.UnimplementedError, match=r"opkernel\[scipy\]"):
+        raw_ops.SobolSample(dim=9, num_results=2, skip=0)
+
+
+@pytest.mark.tensorflow
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float32"])
+@pytest.mark.parametrize("name", ["RandomUniform", "RandomNormal", "TruncatedNormal"])
+def test_large_tensors_are_tensorflows_where_the_counter_carries(tf, name, dtype):
+    counter = np.array([(1 << 64) - 9, 5], np.uint64)
+    given = {"shape": [100_003], "counter": counter, **KEY}
+    op = f"Stateless{name}V2"
+    found = getattr(raw_ops, op)(**given, dtype=getattr(opkernel, dtype))
+    wanted = getattr(tf.raw_ops, op)(**given, dtype=dtype).numpy()
+    np.testing.assert_array_equal(np.asarray(found).view(np.uint8), wanted.view(np.uint8))
+
+
 def test_a_shuffle_keeps_the_rows():
     rows = np.arange(2000).reshape(1000, 2)
     shuffled = raw_ops.RandomShuffle(value=rows, seed=1)

@@ -1,6 +1,6 @@
 """SobolSample: points that fill a cube evenly.
 
-The direction numbers of Joe and Kuo come with SciPy.
+The direction numbers of Joe and Kuo come with SciPy; those of a few coordinates are here.
 
 Source: TensorFlow core/ops/math_ops.cc, core/kernels/sobol_op.cc; Joe and Kuo, Notes on generating Sobol
 sequences (2008).
@@ -26,6 +26,12 @@ Array = np.ndarray[Any, Any]
 _DIGITS = 31
 _MOST_COORDINATES = 21200
 _INT32_MAX = 2**31 - 1
+_FIRST = [
+    (1, [1]), (3, [1]), (7, [1, 3]), (11, [1, 3, 1]), (13, [1, 1, 1]), (19, [1, 1, 3, 3]),
+    (25, [1, 3, 5, 13]), (37, [1, 1, 5, 5, 17]),
+]  # fmt: skip
+"""The primitive polynomials of the first coordinates, as bits, and the numbers that they continue."""
+
 _TILE = 1 << 15
 """Numbers."""
 
@@ -108,14 +114,18 @@ def _points(numbers: Array, directions: Array) -> Array:
 @functools.cache
 def _directions(coordinates: int) -> Array:
     """For each binary digit of a number where it moves each coordinate: int64 [digits, coordinates]."""
-    scipy = library("scipy", "SobolSample")
-    path = os.path.join(scipy.__path__[0], "stats", "_sobol_direction_numbers.npz")
-    with np.load(path) as file:
-        polynomials = file["poly"][:coordinates].tolist()
-        starts = file["vinit"][:coordinates].tolist()
-    columns = [_column(*one) for one in zip(polynomials, starts, strict=True)]
+    known = _FIRST if coordinates <= len(_FIRST) else _of_scipy()
+    columns = [_column(*one) for one in known[:coordinates]]
     shifts = np.arange(_DIGITS - 1, -1, -1)[:, None]
     return np.array(columns, np.int64).T << shifts
+
+
+def _of_scipy() -> list[tuple[int, list[int]]]:
+    """As `_FIRST`, of all coordinates."""
+    scipy = library("scipy", f"SobolSample of more than {len(_FIRST)} coordinates")
+    path = os.path.join(scipy.__path__[0], "stats", "_sobol_direction_numbers.npz")
+    with np.load(path) as file:
+        return [*zip(file["poly"].tolist(), file["vinit"].tolist(), strict=True)]
 
 
 def _column(polynomial: int, start: list[int]) -> list[int]:
