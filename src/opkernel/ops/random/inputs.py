@@ -109,9 +109,10 @@ def key_and_counter(key: Any, counter: Any, alg: Any) -> int:
             f"key must have shape [1], not {TensorShape(key.shape)}. "
             "(Note that batched keys are not supported yet.)"
         )
-    if counter.ndim != 1 or counter.size < _COUNTER_SIZE:
+    least = max(_COUNTER_SIZE, algorithm)  # TensorFlow takes the algorithm's number for a size
+    if counter.ndim != 1 or counter.size < least:
         raise InvalidArgumentError(
-            f"counter must be a vector with length at least {_COUNTER_SIZE}; got shape: "
+            f"counter must be a vector with length at least {least}; got shape: "
             f"{TensorShape(counter.shape)}. (Note that batched counters are not supported yet.)"
         )
     return algorithm
