@@ -199,7 +199,8 @@ def AllCandidateSampler(
     seed: int = 0,
     seed2: int = 0,
     name: str | None = None,
-) -> _AllCandidateSamplerOutputs: ...
+) -> _AllCandidateSamplerOutputs:
+    """All classes in order; and how often each, and each of the true ones, is expected."""
 
 def AllToAll(
     *,
@@ -2547,7 +2548,8 @@ def ComputeAccidentalHits(
     seed: int = 0,
     seed2: int = 0,
     name: str | None = None,
-) -> _ComputeAccidentalHitsOutputs: ...
+) -> _ComputeAccidentalHitsOutputs:
+    """Where sampled classes are true ones: the row, the place in the sample, the least float."""
 
 def ComputeBatchSize(
     *,
@@ -5278,7 +5280,8 @@ def FixedUnigramCandidateSampler(
     seed: int = 0,
     seed2: int = 0,
     name: str | None = None,
-) -> _FixedUnigramCandidateSamplerOutputs: ...
+) -> _FixedUnigramCandidateSamplerOutputs:
+    """Classes as likely as given weights to the power `distortion`; and how often each, and each of the true ones, is expected."""
 
 def FlatMapDataset(
     *,
@@ -6737,7 +6740,8 @@ def LearnedUnigramCandidateSampler(
     seed: int = 0,
     seed2: int = 0,
     name: str | None = None,
-) -> _LearnedUnigramCandidateSamplerOutputs: ...
+) -> _LearnedUnigramCandidateSamplerOutputs:
+    """Classes as likely as they were true before; and how often each, and each of the true ones, is expected."""
 
 def LeftShift(
     *,
@@ -7089,7 +7093,8 @@ def LogUniformCandidateSampler(
     seed: int = 0,
     seed2: int = 0,
     name: str | None = None,
-) -> _LogUniformCandidateSamplerOutputs: ...
+) -> _LogUniformCandidateSamplerOutputs:
+    """Classes by Zipf's law, frequent ones first; and how often each, and each of the true ones, is expected."""
 
 def LogicalAnd(
     *,
@@ -7949,7 +7954,8 @@ def Multinomial(
     seed2: int = 0,
     output_dtype: _Type = ...,
     name: str | None = None,
-) -> _Tensor: ...
+) -> _Tensor:
+    """`num_samples` classes for each row of logits, each as likely as its exponential."""
 
 def MutableDenseHashTable(
     *,
@@ -8201,7 +8207,8 @@ def NonDeterministicInts(
     shape: _Input,
     dtype: _Type = ...,
     name: str | None = None,
-) -> _Tensor: ...
+) -> _Tensor:
+    """Integers that the system chooses."""
 
 def NonMaxSuppression(
     *,
@@ -8778,7 +8785,8 @@ def ParameterizedTruncatedNormal(
     seed: int = 0,
     seed2: int = 0,
     name: str | None = None,
-) -> _Tensor: ...
+) -> _Tensor:
+    """Normal numbers between bounds; parameters are scalars, or vectors for the first dimension."""
 
 class _ParseExampleOutputs(typing.NamedTuple):
     sparse_indices: list[_Tensor]
@@ -10371,7 +10379,8 @@ def RandomCrop(
     seed: int = 0,
     seed2: int = 0,
     name: str | None = None,
-) -> _Tensor: ...
+) -> _Tensor:
+    """A part of an image of the given size, at a random place."""
 
 def RandomDataset(
     *,
@@ -10402,14 +10411,16 @@ def RandomGamma(
     seed: int = 0,
     seed2: int = 0,
     name: str | None = None,
-) -> _Tensor: ...
+) -> _Tensor:
+    """For each `alpha` numbers of its gamma distribution, in a tensor of the given shape."""
 
 def RandomGammaGrad(
     *,
     alpha: _Input,
     sample: _Input,
     name: str | None = None,
-) -> _Tensor: ...
+) -> _Tensor:
+    """The derivative of a number of a gamma distribution by `alpha`."""
 
 def RandomIndexShuffle(
     *,
@@ -10418,7 +10429,8 @@ def RandomIndexShuffle(
     max_index: _Input,
     rounds: int = 4,
     name: str | None = None,
-) -> _Tensor: ...
+) -> _Tensor:
+    """Where `index` comes to lie when the numbers from 0 to `max_index` are shuffled."""
 
 def RandomPoisson(
     *,
@@ -10427,7 +10439,8 @@ def RandomPoisson(
     seed: int = 0,
     seed2: int = 0,
     name: str | None = None,
-) -> _Tensor: ...
+) -> _Tensor:
+    """As RandomPoissonV2, in the type of the rates."""
 
 def RandomPoissonV2(
     *,
@@ -10437,7 +10450,8 @@ def RandomPoissonV2(
     seed2: int = 0,
     dtype: _Type = ...,
     name: str | None = None,
-) -> _Tensor: ...
+) -> _Tensor:
+    """For each rate numbers of its Poisson distribution, in a tensor of the given shape."""
 
 def RandomShuffle(
     *,
@@ -10445,7 +10459,8 @@ def RandomShuffle(
     seed: int = 0,
     seed2: int = 0,
     name: str | None = None,
-) -> _Tensor: ...
+) -> _Tensor:
+    """The rows of a tensor in random order."""
 
 def RandomShuffleQueue(
     *,
@@ -10482,7 +10497,8 @@ def RandomStandardNormal(
     seed: int = 0,
     seed2: int = 0,
     name: str | None = None,
-) -> _Tensor: ...
+) -> _Tensor:
+    """Normal numbers of mean 0 and deviation 1."""
 
 def RandomUniform(
     *,
@@ -10491,7 +10507,8 @@ def RandomUniform(
     seed: int = 0,
     seed2: int = 0,
     name: str | None = None,
-) -> _Tensor: ...
+) -> _Tensor:
+    """Numbers from 0 to 1, without 1, in a tensor of the given shape."""
 
 def RandomUniformInt(
     *,
@@ -10501,7 +10518,8 @@ def RandomUniformInt(
     seed: int = 0,
     seed2: int = 0,
     name: str | None = None,
-) -> _Tensor: ...
+) -> _Tensor:
+    """Integers from `minval` to `maxval`, without `maxval`."""
 
 def Range(
     *,
@@ -12456,7 +12474,8 @@ def RngReadAndSkip(
     alg: _Input,
     delta: _Input,
     name: str | None = None,
-) -> _Tensor: ...
+) -> _Tensor:
+    """The state of a generator, which then moves on by the blocks of `delta` numbers."""
 
 def RngSkip(
     *,
@@ -12464,7 +12483,8 @@ def RngSkip(
     algorithm: _Input,
     delta: _Input,
     name: str | None = None,
-) -> opkernel.graph.Operation | None: ...
+) -> opkernel.graph.Operation | None:
+    """Moves a generator on by the blocks of `delta` numbers."""
 
 def Roll(
     *,
@@ -12580,7 +12600,8 @@ def SampleDistortedBoundingBox(
     max_attempts: int = 100,
     use_image_if_no_bounding_boxes: bool = False,
     name: str | None = None,
-) -> _SampleDistortedBoundingBoxOutputs: ...
+) -> _SampleDistortedBoundingBoxOutputs:
+    """A random part of an image that covers enough of one of the boxes; all of it if none is found."""
 
 class _SampleDistortedBoundingBoxV2Outputs(typing.NamedTuple):
     begin: _Tensor
@@ -12599,7 +12620,8 @@ def SampleDistortedBoundingBoxV2(
     max_attempts: int = 100,
     use_image_if_no_bounding_boxes: bool = False,
     name: str | None = None,
-) -> _SampleDistortedBoundingBoxV2Outputs: ...
+) -> _SampleDistortedBoundingBoxV2Outputs:
+    """A random part of an image that covers enough of one of the boxes; all of it if none is found."""
 
 def SamplingDataset(
     *,
@@ -13455,7 +13477,8 @@ def SobolSample(
     skip: _Input,
     dtype: _Type = ...,
     name: str | None = None,
-) -> _Tensor: ...
+) -> _Tensor:
+    """Points of the Sobol sequence of `dim` coordinates, `skip` of them left out first."""
 
 def Softmax(
     *,
@@ -14623,7 +14646,8 @@ def StatefulRandomBinomial(
     probs: _Input,
     dtype: _Type = ...,
     name: str | None = None,
-) -> _Tensor: ...
+) -> _Tensor:
+    """As StatelessRandomBinomial, from the state of a generator."""
 
 def StatefulStandardNormal(
     *,
@@ -14631,7 +14655,8 @@ def StatefulStandardNormal(
     shape: _Input,
     dtype: _Type = ...,
     name: str | None = None,
-) -> _Tensor: ...
+) -> _Tensor:
+    """As StatefulStandardNormalV2; the generator's first number says the algorithm."""
 
 def StatefulStandardNormalV2(
     *,
@@ -14640,7 +14665,8 @@ def StatefulStandardNormalV2(
     shape: _Input,
     dtype: _Type = ...,
     name: str | None = None,
-) -> _Tensor: ...
+) -> _Tensor:
+    """Normal numbers of mean 0 and deviation 1. They are those of a generator, a variable, which moves on."""
 
 def StatefulTruncatedNormal(
     *,
@@ -14649,7 +14675,8 @@ def StatefulTruncatedNormal(
     shape: _Input,
     dtype: _Type = ...,
     name: str | None = None,
-) -> _Tensor: ...
+) -> _Tensor:
+    """Normal numbers of which none is as far from 0 as 2. They are those of a generator, a variable, which moves on."""
 
 def StatefulUniform(
     *,
@@ -14658,7 +14685,8 @@ def StatefulUniform(
     shape: _Input,
     dtype: _Type = ...,
     name: str | None = None,
-) -> _Tensor: ...
+) -> _Tensor:
+    """Numbers from 0 to 1, without 1. They are those of a generator, a variable, which moves on."""
 
 def StatefulUniformFullInt(
     *,
@@ -14667,7 +14695,8 @@ def StatefulUniformFullInt(
     shape: _Input,
     dtype: _Type = ...,
     name: str | None = None,
-) -> _Tensor: ...
+) -> _Tensor:
+    """Integers of the whole range of their type. They are those of a generator, a variable, which moves on."""
 
 def StatefulUniformInt(
     *,
@@ -14677,7 +14706,8 @@ def StatefulUniformInt(
     minval: _Input,
     maxval: _Input,
     name: str | None = None,
-) -> _Tensor: ...
+) -> _Tensor:
+    """Integers of a generator from `minval` to `maxval`, without `maxval`."""
 
 def StatelessCase(
     *,
@@ -14709,7 +14739,8 @@ def StatelessMultinomial(
     seed: _Input,
     output_dtype: _Type = ...,
     name: str | None = None,
-) -> _Tensor: ...
+) -> _Tensor:
+    """As Multinomial; the seed determines the classes."""
 
 def StatelessParameterizedTruncatedNormal(
     *,
@@ -14720,7 +14751,8 @@ def StatelessParameterizedTruncatedNormal(
     minvals: _Input,
     maxvals: _Input,
     name: str | None = None,
-) -> _Tensor: ...
+) -> _Tensor:
+    """Normal numbers between bounds; the shape ends with that of the parameters together."""
 
 def StatelessRandomBinomial(
     *,
@@ -14730,7 +14762,8 @@ def StatelessRandomBinomial(
     probs: _Input,
     dtype: _Type = ...,
     name: str | None = None,
-) -> _Tensor: ...
+) -> _Tensor:
+    """How many of `counts` trials succeed that each do with probability `probs`."""
 
 def StatelessRandomGammaV2(
     *,
@@ -14738,7 +14771,8 @@ def StatelessRandomGammaV2(
     seed: _Input,
     alpha: _Input,
     name: str | None = None,
-) -> _Tensor: ...
+) -> _Tensor:
+    """Numbers of gamma distributions; the shape ends with that of `alpha`."""
 
 def StatelessRandomGammaV3(
     *,
@@ -14748,12 +14782,14 @@ def StatelessRandomGammaV3(
     alg: _Input,
     alpha: _Input,
     name: str | None = None,
-) -> _Tensor: ...
+) -> _Tensor:
+    """Numbers of gamma distributions, which a key and a counter determine."""
 
 def StatelessRandomGetAlg(
     *,
     name: str | None = None,
-) -> _Tensor: ...
+) -> _Tensor:
+    """The number of the algorithm that suits the device: 1, Philox."""
 
 class _StatelessRandomGetKeyCounterOutputs(typing.NamedTuple):
     key: _Tensor
@@ -14763,7 +14799,8 @@ def StatelessRandomGetKeyCounter(
     *,
     seed: _Input,
     name: str | None = None,
-) -> _StatelessRandomGetKeyCounterOutputs: ...
+) -> _StatelessRandomGetKeyCounterOutputs:
+    """A key and a counter that a seed, two integers, determines."""
 
 class _StatelessRandomGetKeyCounterAlgOutputs(typing.NamedTuple):
     key: _Tensor
@@ -14774,7 +14811,8 @@ def StatelessRandomGetKeyCounterAlg(
     *,
     seed: _Input,
     name: str | None = None,
-) -> _StatelessRandomGetKeyCounterAlgOutputs: ...
+) -> _StatelessRandomGetKeyCounterAlgOutputs:
+    """A key and a counter that a seed, two integers, determines, and the algorithm for them."""
 
 def StatelessRandomNormal(
     *,
@@ -14782,7 +14820,8 @@ def StatelessRandomNormal(
     seed: _Input,
     dtype: _Type = ...,
     name: str | None = None,
-) -> _Tensor: ...
+) -> _Tensor:
+    """Normal numbers of mean 0 and deviation 1. The seed, two integers, determines them."""
 
 def StatelessRandomNormalV2(
     *,
@@ -14792,7 +14831,8 @@ def StatelessRandomNormalV2(
     alg: _Input,
     dtype: _Type = ...,
     name: str | None = None,
-) -> _Tensor: ...
+) -> _Tensor:
+    """Normal numbers of mean 0 and deviation 1. The key and the counter determine them; `alg` is 1 (Philox) or 3 (any)."""
 
 def StatelessRandomPoisson(
     *,
@@ -14801,7 +14841,8 @@ def StatelessRandomPoisson(
     lam: _Input,
     dtype: _Type,
     name: str | None = None,
-) -> _Tensor: ...
+) -> _Tensor:
+    """Numbers of Poisson distributions; the shape ends with that of the rates, `lam`."""
 
 def StatelessRandomUniform(
     *,
@@ -14809,7 +14850,8 @@ def StatelessRandomUniform(
     seed: _Input,
     dtype: _Type = ...,
     name: str | None = None,
-) -> _Tensor: ...
+) -> _Tensor:
+    """Numbers from 0 to 1, without 1. The seed, two integers, determines them."""
 
 def StatelessRandomUniformFullInt(
     *,
@@ -14817,7 +14859,8 @@ def StatelessRandomUniformFullInt(
     seed: _Input,
     dtype: _Type = ...,
     name: str | None = None,
-) -> _Tensor: ...
+) -> _Tensor:
+    """Integers of the whole range of their type. The seed, two integers, determines them."""
 
 def StatelessRandomUniformFullIntV2(
     *,
@@ -14827,7 +14870,8 @@ def StatelessRandomUniformFullIntV2(
     alg: _Input,
     dtype: _Type = ...,
     name: str | None = None,
-) -> _Tensor: ...
+) -> _Tensor:
+    """Integers of the whole range of their type. The key and the counter determine them; `alg` is 1 (Philox) or 3 (any)."""
 
 def StatelessRandomUniformInt(
     *,
@@ -14836,7 +14880,8 @@ def StatelessRandomUniformInt(
     minval: _Input,
     maxval: _Input,
     name: str | None = None,
-) -> _Tensor: ...
+) -> _Tensor:
+    """Integers from `minval` to `maxval`, without `maxval`. The seed determines them."""
 
 def StatelessRandomUniformIntV2(
     *,
@@ -14847,7 +14892,8 @@ def StatelessRandomUniformIntV2(
     minval: _Input,
     maxval: _Input,
     name: str | None = None,
-) -> _Tensor: ...
+) -> _Tensor:
+    """Integers from `minval` to `maxval`, without `maxval`. The key and the counter determine them."""
 
 def StatelessRandomUniformV2(
     *,
@@ -14857,7 +14903,8 @@ def StatelessRandomUniformV2(
     alg: _Input,
     dtype: _Type = ...,
     name: str | None = None,
-) -> _Tensor: ...
+) -> _Tensor:
+    """Numbers from 0 to 1, without 1. The key and the counter determine them; `alg` is 1 (Philox) or 3 (any)."""
 
 class _StatelessSampleDistortedBoundingBoxOutputs(typing.NamedTuple):
     begin: _Tensor
@@ -14875,7 +14922,8 @@ def StatelessSampleDistortedBoundingBox(
     max_attempts: int = 100,
     use_image_if_no_bounding_boxes: bool = False,
     name: str | None = None,
-) -> _StatelessSampleDistortedBoundingBoxOutputs: ...
+) -> _StatelessSampleDistortedBoundingBoxOutputs:
+    """A random part of an image that covers enough of one of the boxes; all of it if none is found."""
 
 def StatelessShuffle(
     *,
@@ -14884,7 +14932,8 @@ def StatelessShuffle(
     counter: _Input,
     alg: _Input,
     name: str | None = None,
-) -> _Tensor: ...
+) -> _Tensor:
+    """The rows of a tensor in an order that a key and a counter determine."""
 
 def StatelessTruncatedNormal(
     *,
@@ -14892,7 +14941,8 @@ def StatelessTruncatedNormal(
     seed: _Input,
     dtype: _Type = ...,
     name: str | None = None,
-) -> _Tensor: ...
+) -> _Tensor:
+    """Normal numbers of which none is as far from 0 as 2. The seed, two integers, determines them."""
 
 def StatelessTruncatedNormalV2(
     *,
@@ -14902,7 +14952,8 @@ def StatelessTruncatedNormalV2(
     alg: _Input,
     dtype: _Type = ...,
     name: str | None = None,
-) -> _Tensor: ...
+) -> _Tensor:
+    """Normal numbers of which none is as far from 0 as 2. The key and the counter determine them; `alg` is 1 (Philox) or 3 (any)."""
 
 def StatelessWhile(
     *,
@@ -14968,7 +15019,8 @@ def StochasticCastToInt(
     alg: _Input,
     Tout: _Type,
     name: str | None = None,
-) -> _Tensor: ...
+) -> _Tensor:
+    """The integers beside numbers, the larger one as often as the number is near it."""
 
 def StopGradient(
     *,
@@ -16267,7 +16319,8 @@ def ThreadUnsafeUnigramCandidateSampler(
     seed: int = 0,
     seed2: int = 0,
     name: str | None = None,
-) -> _ThreadUnsafeUnigramCandidateSamplerOutputs: ...
+) -> _ThreadUnsafeUnigramCandidateSamplerOutputs:
+    """As LearnedUnigramCandidateSampler; and how often each, and each of the true ones, is expected."""
 
 def Tile(
     *,
@@ -16404,7 +16457,8 @@ def TruncatedNormal(
     seed: int = 0,
     seed2: int = 0,
     name: str | None = None,
-) -> _Tensor: ...
+) -> _Tensor:
+    """Normal numbers of mean 0 and deviation 1, of which none is as far from 0 as 2."""
 
 def TwoFloatInputs(
     *,
@@ -16601,7 +16655,8 @@ def UniformCandidateSampler(
     seed: int = 0,
     seed2: int = 0,
     name: str | None = None,
-) -> _UniformCandidateSamplerOutputs: ...
+) -> _UniformCandidateSamplerOutputs:
+    """Classes that are equally likely; and how often each, and each of the true ones, is expected."""
 
 def UniformDequantize(
     *,

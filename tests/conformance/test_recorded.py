@@ -30,7 +30,7 @@ WHOLE_AREAS = [
     "op_validate",
     "registry",
 ]
-VECTOR_FILES = ["array", "dataflow", "image", "linalg", "math", "nn", "other"]
+VECTOR_FILES = ["array", "dataflow", "image", "linalg", "math", "nn", "other", "random"]
 NEEDS_RE2 = pytest.mark.skipif(
     importlib.util.find_spec("re2") is None,
     reason="google-re2 is not installed (opkernel[strings])",

@@ -1,32 +1,124 @@
-"""Philox4x32-10: random numbers that a key and a counter determine.
+"""Philox4x32-10: random numbers that a key and a counter determine, many at a time.
 
 Source: Salmon et al., Parallel random numbers: as easy as 1, 2, 3 (2011); PhiloxRandom in TensorFlow
 core/lib/random/philox_random.h.
 """
 
+from __future__ import annotations
+
+import os
 from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
 
-__all__ = ["philox_samples"]
+import numpy as np
 
-_MASK = 0xFFFFFFFF
-_MULTIPLIERS = (0xD2511F53, 0xCD9E8D57)
-_WEYL = (0x9E3779B9, 0xBB67AE85)
+from opkernel.kernel import scratch
+
+__all__ = ["Philox", "words_one_by_one"]
+
+_WORD = 1 << 32
+_MASK = np.uint64(_WORD - 1)
+_HALF = np.uint64(32)
+_MULTIPLIERS = np.uint64(0xD2511F53), np.uint64(0xCD9E8D57)
+_WEYL = 0x9E3779B9, 0xBB67AE85
 _ROUNDS = 10
+_BUFFERS = 5
+_FEW_BLOCKS, _MANY_BLOCKS = 4, 1024
 
 
-def philox_samples(seed: int, seed2: int) -> Iterator[int]:
-    """Integers of 32 bits without end, as `PhiloxRandom(seed, seed2)` gives them one by one."""
-    key = seed & _MASK, seed >> 32 & _MASK
-    counter = (seed2 & (1 << 64) - 1) << 64
+@dataclass(frozen=True)
+class Philox:
+    """A place in a stream of random blocks; a block is four words of 32 bits.
+
+    Attributes:
+        key: Chooses the stream: an integer of 64 bits.
+        counter: The number of the next block: an integer of 128 bits.
+    """
+
+    key: int
+    counter: int
+
+    @classmethod
+    def seeded(cls, seed: int, seed2: int) -> Philox:
+        """As `PhiloxRandom(seed, seed2)`; where both are 0, a stream that the system chooses."""
+        if not seed and not seed2:
+            seed, seed2 = (int.from_bytes(os.urandom(8), "little") for _ in range(2))
+        return cls(seed % (1 << 64), seed2 % (1 << 64) << 64)
+
+    def skip(self, blocks: int) -> Philox:
+        """The place so many blocks further on."""
+        return Philox(self.key, (self.counter + blocks) % (1 << 128))
+
+    def blocks(self, count: int) -> np.ndarray[Any, Any]:
+        """The next blocks: uint32 [count, 4]."""
+        first = self.counter % _WORD
+        if first + count > _WORD:
+            return self.blocks_at(np.arange(count, dtype=np.uint64))
+        free = list(scratch("Philox words", (_BUFFERS, count), np.dtype(np.uint64)))
+        low = free.pop()
+        low[:] = np.arange(first, first + count, dtype=np.uint64)
+        rest = (np.uint64(self.counter >> shift & 0xFFFFFFFF) for shift in (32, 64, 96))
+        return _enciphered(self.key, [low, *rest], free)
+
+    def blocks_at(self, offsets: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+        """The blocks at distances from here: uint64 [n] -> uint32 [n, 4]."""
+        low, high = (np.uint64(self.counter >> shift & (1 << 64) - 1) for shift in (0, 64))
+        lower = low + offsets
+        upper = high + (lower < offsets)  # the carry
+        words = [lower & _MASK, lower >> _HALF, upper & _MASK, upper >> _HALF]
+        return _enciphered(self.key, words, [np.empty_like(lower)])
+
+
+def _enciphered(key: int, words: list[Any], free: list[Any]) -> np.ndarray[Any, Any]:
+    """The blocks of counters, whose words are arrays of uint64, or scalars that all blocks share.
+
+    The arrays are written over; `free` are further ones, of which two become words for each scalar.
+    """
+    c0, c1, c2, c3 = words
+    k0, k1 = key % _WORD, key >> 32
+    with np.errstate(over="ignore"):
+        for _ in range(_ROUNDS):
+            p0, p1 = _product(c0, _MULTIPLIERS[0]), _product(c2, _MULTIPLIERS[1])
+            c0, c2 = _mixed(p1, c1, np.uint64(k0), free), _mixed(p0, c3, np.uint64(k1), free)
+            c1, c3 = _low(p1), _low(p0)
+            k0, k1 = (k0 + _WEYL[0]) % _WORD, (k1 + _WEYL[1]) % _WORD
+    halves = np.empty((len(c0), 2), np.uint64)
+    for i, (low, high) in enumerate(((c0, c1), (c2, c3))):
+        np.left_shift(high, _HALF, out=high)
+        np.bitwise_or(low, high, out=halves[:, i])
+    return halves.view(np.uint32)
+
+
+def _product(word: Any, multiplier: np.uint64) -> Any:
+    if isinstance(word, np.ndarray):
+        return np.multiply(word, multiplier, out=word)
+    return word * multiplier
+
+
+def _low(product: Any) -> Any:
+    if isinstance(product, np.ndarray):
+        return np.bitwise_and(product, _MASK, out=product)
+    return product & _MASK
+
+
+def _mixed(product: Any, word: Any, key: np.uint64, free: list[Any]) -> Any:
+    """The upper half of a product, with a word and a key; it takes the memory of the word."""
+    if not isinstance(product, np.ndarray):
+        upper = product >> _HALF ^ key
+        return np.bitwise_xor(word, upper, out=word if isinstance(word, np.ndarray) else None)
+    if not isinstance(word, np.ndarray):
+        upper = np.right_shift(product, _HALF, out=free.pop())
+        return np.bitwise_xor(upper, word ^ key, out=upper)
+    upper = np.right_shift(product, _HALF, out=free[-1])
+    np.bitwise_xor(word, upper, out=word)
+    return np.bitwise_xor(word, key, out=word)
+
+
+def words_one_by_one(random: Philox) -> Iterator[int]:
+    """The words without end, one after the other."""
+    count = _FEW_BLOCKS
     while True:
-        yield from _block(counter, *key)
-        counter = counter + 1 & (1 << 128) - 1
-
-
-def _block(counter: int, k0: int, k1: int) -> tuple[int, int, int, int]:
-    c0, c1, c2, c3 = (counter >> shift & _MASK for shift in (0, 32, 64, 96))
-    for _ in range(_ROUNDS):
-        p0, p1 = _MULTIPLIERS[0] * c0, _MULTIPLIERS[1] * c2
-        c0, c1, c2, c3 = p1 >> 32 ^ c1 ^ k0, p1 & _MASK, p0 >> 32 ^ c3 ^ k1, p0 & _MASK
-        k0, k1 = k0 + _WEYL[0] & _MASK, k1 + _WEYL[1] & _MASK
-    return c0, c1, c2, c3
+        yield from random.blocks(count).reshape(-1).tolist()
+        random = random.skip(count)
+        count = min(2 * count, _MANY_BLOCKS)

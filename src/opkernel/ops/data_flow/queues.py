@@ -5,7 +5,6 @@ random_shuffle_queue_op.cc.
 """
 
 import heapq
-import os
 from collections import deque
 from collections.abc import Sequence
 from typing import Any
@@ -17,7 +16,7 @@ from opkernel.kernel import check_allocation
 from opkernel.ops.array.zeros import zeros
 from opkernel.ops.data_flow.queue_base import Element, QueueBase
 from opkernel.ops.data_flow.waiting import Steps
-from opkernel.ops.philox import philox_samples
+from opkernel.ops.philox import Philox, words_one_by_one
 from opkernel.types import DataType, PartialTensorShape, TensorShape
 
 __all__ = ["FIFOQueue", "PaddingFIFOQueue", "PriorityQueue", "RandomShuffleQueue"]
@@ -100,9 +99,7 @@ class RandomShuffleQueue(QueueBase):
         self.min_after_dequeue = min_after_dequeue
         self.seeds = seed, seed2
         self._elements: list[Element] = []
-        if not seed and not seed2:
-            seed, seed2 = (int.from_bytes(os.urandom(8), "little") for _ in range(2))
-        self._samples = philox_samples(seed, seed2)
+        self._samples = words_one_by_one(Philox.seeded(seed, seed2))
 
     @property
     def size(self) -> int:

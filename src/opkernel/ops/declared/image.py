@@ -76,20 +76,6 @@ def _draw_bounding_boxes_shape(c: InferenceContext) -> None:
     unchanged_shape(c)
 
 
-def _sample_distorted_bounding_box_shape(c: InferenceContext) -> None:
-    """The size of an image [3], boxes [batch, n, 4] -> begin and size of a part, and its box."""
-    size, boxes = c.with_rank(c.input(0), 1), c.with_rank(c.input(1), 3)
-    if c.num_inputs() > 2:
-        check_scalars(c, 2)
-    if c.num_inputs() > 3:
-        check_ranks(c, 1, 3)
-    c.with_value(c.dim(size, 0), 3)
-    c.with_value(c.dim(boxes, 2), 4)
-    if c.num_inputs() > 3:
-        c.with_value(c.dim(c.input(3), 0), 2)
-    set_outputs(c, [c.vector(3), c.vector(3), c.make_shape([1, 1, 4])])
-
-
 def _generate_bounding_box_proposals_shape(c: InferenceContext) -> None:
     """Scores [batch, height, width, anchors], ... -> boxes and their probabilities."""
     check_ranks(c, 4, 0, 1)
@@ -101,15 +87,6 @@ def _generate_bounding_box_proposals_shape(c: InferenceContext) -> None:
 
 
 # Parts of images
-
-
-def _random_crop_shape(c: InferenceContext) -> None:
-    """[height, width, channels] -> with the height and width that input 1 holds."""
-    image = c.with_rank(c.input(0), 3)
-    c.merge(c.input(1), c.vector(2))
-    size = c.input_tensor(1)
-    dims = [None, None] if size is None else size.tolist()
-    c.set_output(0, c.make_shape([*dims, c.dim(image, -1)]))
 
 
 def _extract_glimpse_shape(c: InferenceContext) -> None:
@@ -164,14 +141,6 @@ SHAPE_FNS: dict[str, OpShapeInferenceFn] = {
     **dict.fromkeys(
         ("ImageProjectiveTransformV2", "ImageProjectiveTransformV3"), _projective_transform_shape
     ),
-    **dict.fromkeys(
-        (
-            "SampleDistortedBoundingBox",
-            "SampleDistortedBoundingBoxV2",
-            "StatelessSampleDistortedBoundingBox",
-        ),
-        _sample_distorted_bounding_box_shape,
-    ),
     "DecodeAndCropJpeg": _decode_and_crop_shape,
     "DecodeGif": fixed_shapes((None, None, None, 3), input_ranks=(0,)),
     "DecodeImage": _decode_any_shape,
@@ -185,5 +154,4 @@ SHAPE_FNS: dict[str, OpShapeInferenceFn] = {
     "KMC2ChainInitialization": scalar_shape,
     "KmeansPlusPlusInitialization": unknown_shape,
     "NearestNeighbors": unknown_shape,
-    "RandomCrop": _random_crop_shape,
 }

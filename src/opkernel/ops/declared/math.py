@@ -9,7 +9,7 @@ from opkernel.opdef.common_shapes import (
     unchanged_shape_with_rank,
     unknown_shape,
 )
-from opkernel.ops.declared.rules import check_scalars, outputs_as_inputs
+from opkernel.ops.declared.rules import outputs_as_inputs
 
 __all__ = ["SHAPE_FNS"]
 
@@ -26,22 +26,11 @@ def _top_k_unique_shape(c: InferenceContext) -> None:
         c.set_output(i, c.matrix(rows, k))
 
 
-def _sobol_sample_shape(c: InferenceContext) -> None:
-    """As many points as input 1 holds, of as many coordinates as input 0 holds."""
-    check_scalars(c, 0, 1, 2)
-    coordinates, points = (
-        None if tensor is None else c.get_scalar_from_tensor(tensor)
-        for tensor in (c.input_tensor(0), c.input_tensor(1))
-    )
-    c.set_output(0, c.matrix(points, coordinates))
-
-
 SHAPE_FNS: dict[str, OpShapeInferenceFn] = {
     "Fact": unknown_shape,
     "IsotonicRegression": outputs_as_inputs(0, 0),
     "KthOrderStatistic": _kth_order_statistic_shape,
     "MakeUnique": unchanged_shape_with_rank(2),
-    "SobolSample": _sobol_sample_shape,
     "TopKUnique": _top_k_unique_shape,
     "TopKWithUnique": _top_k_unique_shape,
     "_UnaryOpsComposition": unchanged_shape,

@@ -10,10 +10,11 @@ import numpy as np
 
 from opkernel.ops.math.special.gamma_functions import digamma, lgamma
 
-__all__ = ["igamma", "igamma_grad_a", "igammac"]
+__all__ = ["gamma_sample_slope", "igamma", "igamma_grad_a", "igammac"]
 
 _EPSILON = float(np.finfo(np.float64).eps)
 _TINY = 1e-300
+_SAMPLE_TERMS = 2000
 
 
 def igamma(a: Any, x: Any, max_terms: int) -> Any:
@@ -81,15 +82,30 @@ def igamma_grad_a(a: Any, x: Any, max_terms: int) -> Any:
     """The derivative of P(a, x) by `a`: of the series, or of the fraction, term by term."""
     a, x = np.broadcast_arrays(a, x)
     by_series = (x <= 1) | (x <= a)
-    series = _series_slope(np.where(by_series, a, 1.0), np.where(by_series, x, 0.5), max_terms)
-    fraction = _fraction_slope(np.where(by_series, 1.0, a), np.where(by_series, 2.0, x), max_terms)
-    result = np.where(np.isinf(x) | np.isinf(a), 0.0, np.where(by_series, series, -fraction))
+    slope = _slope_by_weight(a, x, by_series, max_terms)
+    result = np.where(np.isinf(x) | np.isinf(a), 0.0, slope * _gamma_weight(a, x))
     undefined = (a <= 0) | (x < 0) | np.isnan(a) | np.isnan(x)
     return np.where(x == 0, 0.0, np.where(undefined, np.nan, result))
 
 
+def gamma_sample_slope(a: Any, x: Any) -> Any:
+    """How a number `x` of the gamma distribution of `a` grows with `a`, while P(a, x) stays."""
+    a, x = np.broadcast_arrays(a, x)
+    slope = -x * _slope_by_weight(a, x, (x <= 1) | (x <= a), _SAMPLE_TERMS)
+    result = np.where(np.isinf(x) | np.isinf(a) | (_gamma_weight(a, x) == 0), 0.0, slope)
+    undefined = (a <= 0) | (x < 0) | np.isnan(a) | np.isnan(x)
+    return np.where(x == 0, 0.0, np.where(undefined, np.nan, result))
+
+
+def _slope_by_weight(a: Any, x: Any, by_series: Any, max_terms: int) -> Any:
+    """The derivative of P(a, x) by `a`, divided by `_gamma_weight`."""
+    series = _series_slope(np.where(by_series, a, 1.0), np.where(by_series, x, 0.5), max_terms)
+    fraction = _fraction_slope(np.where(by_series, 1.0, a), np.where(by_series, 2.0, x), max_terms)
+    return np.where(by_series, series, -fraction)
+
+
 def _series_slope(a: Any, x: Any, max_terms: int) -> Any:
-    """The derivative of `_gamma_series` by `a`."""
+    """The derivative of `_gamma_series` by `a`, divided by `_gamma_weight`."""
     term, total = np.ones_like(x), np.ones_like(x)
     logarithmic, slope = np.zeros_like(x), np.zeros_like(x)  # that of the term's logarithm
     for n in range(1, max_terms):
@@ -100,11 +116,14 @@ def _series_slope(a: Any, x: Any, max_terms: int) -> Any:
         if np.all(np.abs(share) <= _EPSILON * np.abs(slope)):
             break
     of_weight = np.log(x) - digamma(a + 1)
-    return (slope + total * of_weight) * _gamma_weight(a, x) / a
+    return (slope + total * of_weight) / a
 
 
 def _fraction_slope(a: Any, x: Any, max_terms: int) -> Any:
-    """The derivative of `_gamma_fraction` by `a`; names with `_a` are derivatives."""
+    """The derivative of `_gamma_fraction` by `a`, divided by `_gamma_weight`.
+
+    Names with `_a` are derivatives.
+    """
     b = x + 1 - a
     c, c_a = np.full_like(x, 1 / _TINY), np.zeros_like(x)
     d = 1 / b
@@ -121,7 +140,7 @@ def _fraction_slope(a: Any, x: Any, max_terms: int) -> Any:
         if np.all(np.abs(change - 1) + np.abs(change_a) <= _EPSILON):
             break
     of_weight = np.log(x) - digamma(a)
-    return (result_a + result * of_weight) * _gamma_weight(a, x)
+    return result_a + result * of_weight
 
 
 def _not_zero(value: Any) -> Any:

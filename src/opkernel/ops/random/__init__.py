@@ -1,0 +1,1 @@
+"""Random numbers, bit for bit as TensorFlow draws them."""

@@ -1,0 +1,140 @@
+"""The inputs of random ops: shapes, seeds, keys with counters, bounds.
+
+Source: TensorFlow core/kernels/stateless_random_ops.cc (GenerateKey), stateless_random_ops_v2.h,
+stateless_random_ops_v2_util.h, core/framework/rng_alg.h.
+"""
+
+from typing import Any
+
+from opkernel.errors import InvalidArgumentError
+from opkernel.kernel import check_allocation
+from opkernel.ops.philox import Philox
+from opkernel.types import DataType, TensorShape
+
+__all__ = [
+    "AUTO_SELECT",
+    "PHILOX",
+    "THREEFRY",
+    "bounds_of",
+    "check_algorithm",
+    "check_philox",
+    "check_seed",
+    "key_and_counter",
+    "of_key",
+    "of_seed",
+    "philox_of",
+    "shape_of",
+]
+
+PHILOX, THREEFRY, AUTO_SELECT = 1, 2, 3
+"""The numbers of the algorithms."""
+
+_SEED_KEY = 0x02461E293EC8F720
+"""The key of the stream that seeds are scrambled by."""
+
+_COUNTER_SIZE = 2
+
+
+def shape_of(tensor: Any, dtype: DataType, more: tuple[int, ...] = ()) -> tuple[int, ...]:
+    """The value of a shape input, and `more` dimensions, for a tensor that may be allocated.
+
+    Raises:
+        InvalidArgumentError: the input is no vector, or has no shape.
+        ResourceExhaustedError: the tensor is larger than the allocation limit.
+    """
+    if tensor.ndim != 1:
+        raise InvalidArgumentError(
+            f"shape must be a vector of {{int32,int64}}, got shape {TensorShape(tensor.shape)}"
+        )
+    return check_allocation([*tensor.tolist(), *more], dtype)
+
+
+def bounds_of(minval: Any, maxval: Any) -> tuple[int, int]:
+    """The bounds of integers.
+
+    Raises:
+        InvalidArgumentError: one is no scalar, or they leave no integer.
+    """
+    for name, bound in (("minval", minval), ("maxval", maxval)):
+        if bound.ndim:
+            raise InvalidArgumentError(f"{name} must be 0-D, got shape {TensorShape(bound.shape)}")
+    low, high = int(minval), int(maxval)
+    if low >= high:
+        raise InvalidArgumentError(f"Need minval < maxval, got {low} >= {high}")
+    return low, high
+
+
+def check_seed(seed: Any) -> None:
+    """Refuse a seed that is not two integers, or not of int32 or int64."""
+    if seed.shape != (2,):
+        raise InvalidArgumentError(f"seed must have shape [2], not {TensorShape(seed.shape)}")
+
+
+def of_seed(seed: Any) -> Philox:
+    """The stream of a checked seed.
+
+    Raises:
+        InvalidArgumentError: it is unsigned.
+    """
+    if seed.dtype.kind == "u":
+        raise InvalidArgumentError(f"Invalid seed type: {seed.dtype}")
+    first, second = (int(number) % (1 << 64) for number in seed)
+    words = Philox(_SEED_KEY, first | second << 64).blocks(1)[0].tolist()
+    return Philox(words[0] | words[1] << 32, (words[2] | words[3] << 32) << 64)
+
+
+def check_algorithm(alg: Any, index: int) -> int:
+    """The number of the algorithm that an input names.
+
+    Raises:
+        InvalidArgumentError: it is no scalar.
+    """
+    if alg.ndim:
+        raise InvalidArgumentError(
+            f"input {index} (0-based) must have shape [], not {TensorShape(alg.shape)}"
+        )
+    return int(alg)
+
+
+def key_and_counter(key: Any, counter: Any, alg: Any) -> int:
+    """Check the inputs 1 to 3 of an op of a key and a counter; the number of the algorithm.
+
+    Raises:
+        InvalidArgumentError: their shapes are wrong.
+    """
+    algorithm = check_algorithm(alg, 3)
+    algorithm = PHILOX if algorithm == AUTO_SELECT else algorithm
+    if key.shape != (1,):
+        raise InvalidArgumentError(
+            f"key must have shape [1], not {TensorShape(key.shape)}. "
+            "(Note that batched keys are not supported yet.)"
+        )
+    least = max(_COUNTER_SIZE, algorithm)  # TensorFlow takes the algorithm's number for a size
+    if counter.ndim != 1 or counter.size < least:
+        raise InvalidArgumentError(
+            f"counter must be a vector with length at least {least}; got shape: "
+            f"{TensorShape(counter.shape)}. (Note that batched counters are not supported yet.)"
+        )
+    return algorithm
+
+
+def philox_of(key: Any, counter: Any, algorithm: int) -> Philox:
+    """The stream of a checked key and counter.
+
+    Raises:
+        InvalidArgumentError: the algorithm is not Philox.
+    """
+    check_philox(algorithm)
+    return of_key([int(word) for word in counter[:2]], int(key[0]))
+
+
+def check_philox(algorithm: int) -> None:
+    """Refuse every other algorithm, as TensorFlow does on the CPU."""
+    if algorithm != PHILOX:
+        raise InvalidArgumentError(f"Unsupported algorithm id: {algorithm}")
+
+
+def of_key(counter: list[int], key: int) -> Philox:
+    """The place that two halves of a counter and a key say, all of 64 bits, signed or not."""
+    low, high = (half % (1 << 64) for half in counter)
+    return Philox(key % (1 << 64), low | high << 64)

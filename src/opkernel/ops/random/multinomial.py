@@ -1,0 +1,142 @@
+"""Classes drawn by their logits: Multinomial, StatelessMultinomial.
+
+Source: TensorFlow core/ops/random_ops.cc, stateless_random_ops.cc, core/kernels/multinomial_op.cc.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from opkernel.errors import InvalidArgumentError
+from opkernel.kernel import (
+    OpKernel,
+    OpKernelConstruction,
+    OpKernelContext,
+    allocate,
+    check_allocation,
+)
+from opkernel.opdef import InferenceContext, register_op
+from opkernel.ops.declared.rules import check_scalars
+from opkernel.ops.kernel_types import FLOATS, INDEX
+from opkernel.ops.philox import Philox
+from opkernel.ops.random.distributions import uniform
+from opkernel.ops.random.guarded import GuardedPhilox
+from opkernel.ops.random.inputs import check_seed, of_seed
+from opkernel.ops.random.seeded import SEED_TYPE
+from opkernel.ops.random.shapes import check_seed_shape
+from opkernel.ops.random.stateful import SEEDS
+from opkernel.ops.registration import register_kernel
+from opkernel.ops.strings.elements import in_time
+from opkernel.types import DataType, TensorShape
+
+_TYPES = [
+    "T: {float, double, int32, uint8, int16, int8, int64, bfloat16, uint16, half, uint32, uint64}"
+]
+_OUTPUT_TYPE = "output_dtype: {int32, int64} = DT_INT64"
+
+
+def multinomial_shape(c: InferenceContext) -> None:
+    """Logits [batch, classes] -> [batch, samples], as many as input 1 holds."""
+    logits = c.with_rank(c.input(0), 2)
+    check_scalars(c, 1)
+    c.set_output(0, c.matrix(c.dim(logits, 0), c.make_dim_for_scalar_input(1)))
+
+
+def seeded_multinomial_shape(c: InferenceContext) -> None:
+    """The same, with a seed."""
+    check_seed_shape(c, 2)
+    multinomial_shape(c)
+
+
+register_op(
+    "Multinomial",
+    inputs=["logits: T", "num_samples: int32"],
+    outputs=["output: output_dtype"],
+    attrs=[*SEEDS, *_TYPES, _OUTPUT_TYPE],
+    shape_fn=multinomial_shape,
+    is_stateful=True,
+    traits="any_order",
+    doc="`num_samples` classes for each row of logits, each as likely as its exponential.",
+)
+register_op(
+    "StatelessMultinomial",
+    inputs=["logits: T", "num_samples: int32", "seed: Tseed"],
+    outputs=["output: output_dtype"],
+    attrs=[*_TYPES, SEED_TYPE, _OUTPUT_TYPE],
+    shape_fn=seeded_multinomial_shape,
+    doc="As Multinomial; the seed determines the classes.",
+)
+
+
+@register_kernel("Multinomial", device="CPU", types={"T": FLOATS, "output_dtype": INDEX})
+class Multinomial(OpKernel):
+    """Classes by the kernel's own stream."""
+
+    def __init__(self, construction: OpKernelConstruction) -> None:
+        super().__init__(construction)
+        self.dtype: DataType = construction.get_attr("output_dtype")
+        self.generator = GuardedPhilox(construction)
+
+    def compute(self, ctx: OpKernelContext) -> None:
+        """Draw them."""
+        logits, count = ctx.input(0), _samples(ctx.input(0), ctx.input(1), self.dtype)
+        blocks = len(logits) * (-(-count // 4) * 4 * 2)
+        random = self.generator.reserve_outputs(blocks if count else 0)
+        ctx.set_output(0, _classes(random, logits, count, self.dtype))
+
+
+@register_kernel(
+    "StatelessMultinomial",
+    device="CPU",
+    types={"T": FLOATS, "output_dtype": INDEX},
+    factory=True,
+)
+def stateless_multinomial(*, output_dtype: DataType) -> Callable[[Any, Any, Any], Any]:
+    def drawn(logits: Any, num_samples: Any, seed: Any) -> Any:
+        check_seed(seed)
+        count = _samples(logits, num_samples, output_dtype)
+        return _classes(of_seed(seed), logits, count, output_dtype)
+
+    return drawn
+
+
+def _samples(logits: Any, num_samples: Any, dtype: DataType) -> int:
+    """How many classes to draw for each row.
+
+    Raises:
+        InvalidArgumentError: the inputs have wrong shapes, or the number is negative.
+        ResourceExhaustedError: the result is larger than the allocation limit.
+    """
+    if logits.ndim != 2:
+        raise InvalidArgumentError(
+            f"logits should be a matrix, got shape {TensorShape(logits.shape)}"
+        )
+    if num_samples.ndim:
+        raise InvalidArgumentError(
+            f"num_samples should be a scalar, got shape {TensorShape(num_samples.shape)}"
+        )
+    count = int(num_samples)
+    if count < 0:
+        raise InvalidArgumentError(f"num_samples should be non-negative, got {count}")
+    if not logits.shape[1]:
+        raise InvalidArgumentError("num_classes should be positive, got 0")
+    check_allocation((len(logits), count), dtype)
+    return count
+
+
+def _classes(random: Philox, logits: Any, count: int, dtype: DataType) -> Any:
+    """The classes: those at which the sum of probabilities passes a uniform number."""
+    output = allocate((len(logits), count), dtype)
+    if not output.size:
+        return output
+    finite = np.isfinite(logits)
+    logits = logits.astype(np.float64)
+    largest = np.where(finite, logits, -np.inf).max(axis=1, keepdims=True)
+    weights = np.exp(logits - largest)
+    sums = np.cumsum(np.where(finite, weights, 0.0), axis=1)
+    numbers = uniform(random, output.shape, DataType.DT_DOUBLE)
+    numbers *= sums[:, -1:]
+    for row in in_time(range(len(output))):
+        output[row] = np.searchsorted(sums[row], numbers[row], side="right")
+    return output

@@ -1,0 +1,141 @@
+"""SobolSample: points that fill a cube evenly.
+
+The direction numbers of Joe and Kuo come with SciPy; those of a few coordinates are here.
+
+Source: TensorFlow core/ops/math_ops.cc, core/kernels/sobol_op.cc; Joe and Kuo, Notes on generating Sobol
+sequences (2008).
+"""
+
+import functools
+import os
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from opkernel.errors import InvalidArgumentError
+from opkernel.kernel import allocate, cut, shard
+from opkernel.opdef import InferenceContext, register_op
+from opkernel.ops.declared.rules import check_scalars
+from opkernel.ops.libraries import library
+from opkernel.ops.registration import register_kernel
+from opkernel.types import DataType
+
+Array = np.ndarray[Any, Any]
+
+_DIGITS = 31
+_MOST_COORDINATES = 21200
+_INT32_MAX = 2**31 - 1
+_FIRST = [
+    (1, [1]), (3, [1]), (7, [1, 3]), (11, [1, 3, 1]), (13, [1, 1, 1]), (19, [1, 1, 3, 3]),
+    (25, [1, 3, 5, 13]), (37, [1, 1, 5, 5, 17]),
+]  # fmt: skip
+"""The primitive polynomials of the first coordinates, as bits, and the numbers that they continue."""
+
+_TILE = 1 << 15
+"""Numbers."""
+
+
+def sobol_sample_shape(c: InferenceContext) -> None:
+    """As many points as input 1 holds, of as many coordinates as input 0 holds."""
+    check_scalars(c, 0, 1, 2)
+    coordinates, points = (
+        None if tensor is None else c.get_scalar_from_tensor(tensor)
+        for tensor in (c.input_tensor(0), c.input_tensor(1))
+    )
+    c.set_output(0, c.matrix(points, coordinates))
+
+
+register_op(
+    "SobolSample",
+    inputs=["dim: int32", "num_results: int32", "skip: int32"],
+    outputs=["samples: dtype"],
+    attrs=["dtype: {float, double} = DT_FLOAT"],
+    shape_fn=sobol_sample_shape,
+    doc="Points of the Sobol sequence of `dim` coordinates, `skip` of them left out first.",
+)
+
+
+@register_kernel(
+    "SobolSample",
+    device="CPU",
+    types={"dtype": (DataType.DT_FLOAT, DataType.DT_DOUBLE)},
+    factory=True,
+)
+def sobol_sample(*, dtype: DataType) -> Callable[[Any, Any, Any], Any]:
+    def sample(dim: Any, num_results: Any, skip: Any) -> Any:
+        coordinates, count, skipped = _checked(dim, num_results, skip)
+        output = allocate((count, coordinates), dtype)
+        directions = _directions(coordinates)
+
+        def fill(part: slice) -> None:
+            points = np.arange(part.start, part.stop, dtype=np.int64) + (skipped + 1)
+            output[part] = _points(points, directions).astype(dtype.numpy_dtype)
+            output[part] *= dtype.numpy_dtype.type(2.0**-_DIGITS)
+
+        shard(fill, cut(count, -(-output.size // _TILE)))
+        return output
+
+    return sample
+
+
+def _checked(dim: Any, num_results: Any, skip: Any) -> tuple[int, int, int]:
+    """The three numbers.
+
+    Raises:
+        InvalidArgumentError: one is no scalar, or out of range.
+    """
+    for name, one in (("dim", dim), ("num_results", num_results), ("skip", skip)):
+        if one.ndim:
+            raise InvalidArgumentError(f"{name} must be a scalar")
+    coordinates, count, skipped = int(dim), int(num_results), int(skip)
+    if coordinates < 1:
+        raise InvalidArgumentError("dim must be at least one")
+    if coordinates > _MOST_COORDINATES:
+        raise InvalidArgumentError(f"dim must be at most {_MOST_COORDINATES}")
+    if count < 1:
+        raise InvalidArgumentError("num_results must be at least one")
+    if skipped < 0:
+        raise InvalidArgumentError("skip must be non-negative")
+    if count >= _INT32_MAX - skipped:
+        raise InvalidArgumentError(f"num_results+skip must be less than {_INT32_MAX}")
+    return coordinates, count, skipped
+
+
+def _points(numbers: Array, directions: Array) -> Array:
+    """The points of some numbers, as integers: those of the bits of their Gray codes together."""
+    gray = numbers ^ numbers >> 1
+    points = np.zeros((len(numbers), directions.shape[1]), np.int64)
+    for digit in range(int(gray.max()).bit_length()):
+        points ^= -(gray >> digit & 1)[:, None] & directions[digit]
+    return points
+
+
+@functools.cache
+def _directions(coordinates: int) -> Array:
+    """For each binary digit of a number where it moves each coordinate: int64 [digits, coordinates]."""
+    known = _FIRST if coordinates <= len(_FIRST) else _of_scipy()
+    columns = [_column(*one) for one in known[:coordinates]]
+    shifts = np.arange(_DIGITS - 1, -1, -1)[:, None]
+    return np.array(columns, np.int64).T << shifts
+
+
+def _of_scipy() -> list[tuple[int, list[int]]]:
+    """As `_FIRST`, of all coordinates."""
+    scipy = library("scipy", f"SobolSample of more than {len(_FIRST)} coordinates")
+    path = os.path.join(scipy.__path__[0], "stats", "_sobol_direction_numbers.npz")
+    with np.load(path) as file:
+        return [*zip(file["poly"].tolist(), file["vinit"].tolist(), strict=True)]
+
+
+def _column(polynomial: int, start: list[int]) -> list[int]:
+    """The odd numbers of one coordinate, which its primitive polynomial continues."""
+    degree = polynomial.bit_length() - 1
+    numbers = start[:degree] or [1] * _DIGITS
+    for k in range(len(numbers), _DIGITS):
+        number = numbers[k - degree]
+        for i in range(1, degree + 1):
+            if polynomial >> degree - i & 1:
+                number ^= numbers[k - i] << i
+        numbers.append(number)
+    return numbers[:_DIGITS]

@@ -1,0 +1,85 @@
+"""StochasticCastToInt: numbers rounded up as often as they are near the larger integer.
+
+Source: TensorFlow core/ops/stochastic_cast_op.cc, core/kernels/stochastic_cast_op.cc, stochastic_cast_op.h.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from opkernel.opdef import InferenceContext, register_op
+from opkernel.ops.kernel_types import FLOATS
+from opkernel.ops.philox import Philox
+from opkernel.ops.random.distributions import uniforms_of_words
+from opkernel.ops.random.inputs import check_philox, key_and_counter, of_key
+from opkernel.ops.random.keyed import KEY
+from opkernel.ops.random.shapes import check_key
+from opkernel.ops.registration import register_kernel
+from opkernel.types import DataType
+
+Array = np.ndarray[Any, Any]
+
+_TYPES = (DataType.DT_INT8, DataType.DT_INT16, DataType.DT_INT32)
+
+
+def stochastic_cast_shape(c: InferenceContext) -> None:
+    """The shape of the input."""
+    check_key(c)
+    c.set_output(0, c.input(0))
+
+
+register_op(
+    "StochasticCastToInt",
+    inputs=["input: Tin", *KEY],
+    outputs=["output: Tout"],
+    attrs=["Tin: {half, bfloat16, float, double}", "Tout: {int8, int16, int32}"],
+    shape_fn=stochastic_cast_shape,
+    doc="The integers beside numbers, the larger one as often as the number is near it.",
+)
+_PACKET = {DataType.DT_FLOAT: 8, DataType.DT_DOUBLE: 4}
+"""How many numbers TensorFlow's vector instructions round at once, to int32."""
+
+_WRITTEN_AT_ONCE = 8
+"""How many int32 they write; what does not fill them is rounded one by one."""
+
+
+@register_kernel(
+    "StochasticCastToInt",
+    device="CPU",
+    types={"Tin": FLOATS, "Tout": _TYPES},
+    host_memory=["alg"],
+    factory=True,
+)
+def stochastic_cast_to_int(*, Tin: DataType, Tout: DataType) -> Callable[[Any, Any, Any, Any], Any]:
+    limits = np.iinfo(Tout.numpy_dtype)
+    least, most = (Tin.numpy_dtype.type(bound) for bound in (limits.min, limits.max))
+    packet = _PACKET.get(Tin, 1) if Tout == DataType.DT_INT32 else 1
+
+    def rounded(numbers: Any, key: Any, counter: Any, alg: Any) -> Any:
+        check_philox(key_and_counter(key, counter, alg))
+        # TensorFlow's kernel takes the counter for the key, and the key for the counter
+        random = of_key([0, int(key[0])], int(counter[0]))
+        flat = numbers.reshape(-1)
+        inside = (flat < most) & (flat > least) & (np.floor(flat) != flat)
+        whole = flat.size // _WRITTEN_AT_ONCE * _WRITTEN_AT_ONCE if packet > 1 else 0
+        drawn = _drawn(random, inside, whole, packet, Tin)
+        up = np.floor(flat + Tin.numpy_dtype.type(1) - drawn)
+        result = np.where(inside, np.where(flat < 0, np.floor(flat + drawn), up), flat)
+        result = np.where(flat >= most, most, np.where(flat <= least, least, result))
+        result = np.where(np.isnan(flat), 0, result.astype(np.float64)).astype(np.int64)
+        return result.astype(Tout.numpy_dtype).reshape(numbers.shape)
+
+    return rounded
+
+
+def _drawn(random: Philox, inside: Array, whole: int, packet: int, dtype: DataType) -> Array:
+    """A uniform number for each number: one block for each packet, one for each further fraction."""
+    drawn = np.zeros(len(inside), dtype.numpy_dtype)
+    packets = whole // packet
+    if packets:
+        uniforms = uniforms_of_words(random.blocks(packets), dtype)
+        drawn[:whole] = np.tile(uniforms, packet // uniforms.shape[1]).reshape(-1)
+    rest = whole + np.flatnonzero(inside[whole:])
+    drawn[rest] = uniforms_of_words(random.skip(packets).blocks(len(rest)), dtype)[:, 0]
+    return drawn
