@@ -25,6 +25,8 @@ from opkernel.ops.catalogue import MODULE_OF_OP
 from opkernel.proto import GraphDef, NodeDef
 from opkernel.types import DataType, PartialTensorShape, tensor_to_proto
 
+Calls = dict[str, list[tuple[Any, dict[str, Any]]]]
+
 OUT = Path(__file__).parent / "op_calls.pb.xz"
 CALLS_PER_OP = 4
 MAX_BYTES = 2000  # of a recorded line
@@ -32,13 +34,15 @@ MAX_ELEMENTS = 200
 
 
 def main() -> None:
-    calls: dict[str, list[tuple[Any, dict[str, Any]]]] = defaultdict(list)
+    calls: Calls = defaultdict(list)
+    empty: Calls = defaultdict(list)
     graph = GraphDef()
     for path in sorted(Path(sys.argv[1]).glob("*.jsonl.xz")):
         with lzma.open(path, "rt") as lines:
             if not path.name.startswith(("advisories", "sequences")):
                 for line in lines:
-                    consider(calls, line)
+                    consider(calls, empty, line)
+    calls |= {op: found for op, found in empty.items() if op not in calls}
     for op in sorted(calls):
         for number, (_, call) in enumerate(calls[op]):
             add_call(graph, f"recorded/{op}_{number}", call)
@@ -47,8 +51,11 @@ def main() -> None:
     OUT.write_bytes(lzma.compress(graph.SerializeToString(deterministic=True)))
 
 
-def consider(calls: dict[str, list[tuple[Any, dict[str, Any]]]], line: str) -> None:
-    """Keep a call if it is small and its op has few calls, or none with such shapes yet."""
+def consider(calls: Calls, empty: Calls, line: str) -> None:
+    """Keep a call if it is small and its op has few calls, or none with such shapes yet.
+
+    Those with empty tensors are kept apart, for ops that have no others.
+    """
     if len(line) > MAX_BYTES:
         return
     call = json.loads(line)
@@ -56,9 +63,9 @@ def consider(calls: dict[str, list[tuple[Any, dict[str, Any]]]], line: str) -> N
         return
     shapes = [tuple(array["shape"]) for array in arrays(call["inputs"])]
     sizes = [int(np.prod(shape)) for shape in shapes]
-    if not all(0 < size <= MAX_ELEMENTS for size in sizes):
+    if not all(size <= MAX_ELEMENTS for size in sizes):
         return
-    kept = calls[call["op"]]
+    kept = (calls if all(sizes) else empty)[call["op"]]
     is_new = len(kept) < CALLS_PER_OP and all(shapes != other for other, _ in kept)
     if is_new and fits_a_graph(call):
         kept.append((shapes, call))
@@ -161,6 +168,8 @@ def written_out() -> Any:
         call_tensor_lists()
         call_optionals()
         call_functions()
+        call_random_numbers()
+        call_ragged_variants()
         raw = tf.raw_ops
         x = tf.constant([[1.0, 2.0, 3.0]])
         raw.Print(input=x, data=[x], message="")
@@ -174,6 +183,48 @@ def written_out() -> Any:
         raw.DebugIdentityV3(input=x)
         raw.Const(value=tf.make_tensor_proto([[1, 2]]), dtype=tf.int32)
     return graph.as_graph_def()
+
+
+def call_random_numbers() -> None:
+    raw, shape = tf.raw_ops, tf.constant([2, 3], tf.int32)
+    for name in ("RandomStandardNormal", "RandomUniform", "TruncatedNormal"):
+        getattr(raw, name)(shape=shape, dtype=tf.float32, seed=1)
+    raw.RandomUniformInt(shape=shape, minval=2, maxval=9)
+    raw.RandomShuffle(value=[[1, 2], [3, 4], [5, 6]])
+    raw.Multinomial(logits=[[0.5, 1.0], [2.0, 0.0]], num_samples=3)
+    raw.RandomGamma(shape=shape, alpha=[0.5, 2.0])
+    raw.RandomPoissonV2(shape=shape, rate=[0.5, 20.0])
+    bounds = {"means": [0.0], "stdevs": [1.0], "minvals": [-1.0], "maxvals": [1.0]}
+    raw.ParameterizedTruncatedNormal(shape=shape, **bounds)
+    raw.NonDeterministicInts(shape=shape)
+    raw.StatelessRandomGetAlg()
+    for name in ("All", "LearnedUnigram", "LogUniform", "ThreadUnsafeUnigram", "Uniform"):
+        more = {} if name == "All" else {"range_max": 9}
+        getattr(raw, f"{name}CandidateSampler")(
+            true_classes=tf.constant([[1, 2]], tf.int64),
+            num_true=2,
+            num_sampled=3,
+            unique=True,
+            **more,
+        )
+    boxes = [[[0.1, 0.1, 0.9, 0.9]]]
+    raw.SampleDistortedBoundingBox(image_size=[20, 30, 3], bounding_boxes=boxes)
+    raw.SampleDistortedBoundingBoxV2(
+        image_size=[20, 30, 3], bounding_boxes=boxes, min_object_covered=0.1
+    )
+
+
+def call_ragged_variants() -> None:
+    raw, splits = tf.raw_ops, tf.constant([0, 2, 3], tf.int64)
+    rows = raw.RaggedTensorToVariant(
+        rt_nested_splits=[splits], rt_dense_values=[1.0, 2.0, 3.0], batched_input=True
+    )
+    raw.RaggedTensorFromVariant(
+        encoded_ragged=rows, input_ragged_rank=0, output_ragged_rank=1, Tvalues=tf.float32
+    )
+    raw.RaggedTensorToVariantGradient(
+        encoded_ragged_grad=rows, row_splits=splits, dense_values_shape=[3], Tvalues=tf.float32
+    )
 
 
 def call_tensor_lists() -> None:

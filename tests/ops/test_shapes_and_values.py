@@ -27,7 +27,7 @@ WITHOUT_VALUES = {"Const", "Placeholder", "Enter", "Exit", "LoopCond", "Merge", 
     *("_Arg", "_DeviceArg", "_DeviceRetval", "_Retval", "TensorArrayConcatV2"),
     *("ConsumeMutexLock", "DeleteSessionTensor", "GetSessionHandle", "GetSessionTensor"),
     *("Stage", "StageClear", "StagePeek", "StageSize", "Unstage", "RemoteCall"),
-    *("_ArrayToList", "_ListToArray"),
+    *("_ArrayToList", "_ListToArray", "ParseSequenceExample"),
     *("_ScopedAllocator", "_ScopedAllocatorConcat", "_ScopedAllocatorSplit"),
     *(
         f"{order}Map{deed}"
@@ -47,9 +47,12 @@ CONTRADICTS_ITSELF = {
     "MatrixDiagV2": "counts diagonals of unknown number as -1",
     "MatrixDiagV3": "counts diagonals of unknown number as -1",
     "MaxPoolWithArgmax": "takes the depth of the window for that of the image",
+    "RaggedCross": "refuses dense features of unknown rank",
+    "RandomIndexShuffle": "takes an unknown size of the seed for a wrong one",
     "SoftmaxCrossEntropyWithLogits": "gives backprop the shape of labels that are broadcast",
     "SpaceToBatchND": "refuses a block_shape of unknown rank",
     "SplitV": "splits the last axis where the axis is unknown",
+    "Substr": "takes an unknown size of pos for another than that of len",
 }
 
 
