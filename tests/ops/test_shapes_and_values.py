@@ -47,7 +47,6 @@ CONTRADICTS_ITSELF = {
     "MatrixDiagV2": "counts diagonals of unknown number as -1",
     "MatrixDiagV3": "counts diagonals of unknown number as -1",
     "MaxPoolWithArgmax": "takes the depth of the window for that of the image",
-    "RaggedCross": "refuses dense features of unknown rank",
     "RandomIndexShuffle": "takes an unknown size of the seed for a wrong one",
     "SoftmaxCrossEntropyWithLogits": "gives backprop the shape of labels that are broadcast",
     "SpaceToBatchND": "refuses a block_shape of unknown rank",

@@ -41,7 +41,7 @@ def ragged_cross_shape(c: InferenceContext) -> None:
     for i in range(ragged, 2 * ragged):
         splits = _merge_batch_size(c, splits, c.input(i))
     for i in range(2 * ragged + 3 * sparse, c.num_inputs()):
-        if c.rank(c.input(i)) != 2:
+        if c.rank_known(c.input(i)) and c.rank(c.input(i)) != 2:
             raise InvalidArgumentError("tf.ragged.cross only supports inputs with rank=2")
         batch = c.dim(c.input(i), 0)
         if c.value_known(batch):
