@@ -37,9 +37,14 @@ _REASONS_TO_SKIP = {
 }
 
 
+_NUMERICS = tuple(ROOT / "tests" / name for name in ("conformance", "ops", "providers", "testing"))
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Skip what needs something that is absent, and say what."""
+    """Mark what is numerics; skip what needs something that is absent, and say what."""
     for item in items:
+        if any(item.path.is_relative_to(folder) for folder in _NUMERICS):
+            item.add_marker("numerics")
         for marker, reason in _REASONS_TO_SKIP.items():
             if reason is not None and item.get_closest_marker(marker):
                 item.add_marker(pytest.mark.skip(reason=reason))

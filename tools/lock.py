@@ -33,11 +33,11 @@ def lock_files() -> dict[str, list[str]]:
     extras = PROJECT["project"]["optional-dependencies"]
     runtime = [*PROJECT["project"]["dependencies"], BUILD]
     dev = [name for name in extras["dev"] if not name.startswith("opkernel")]
-    dev += [requirement for extra in TESTED_EXTRAS for requirement in extras[extra]]
+    tested = [requirement for extra in TESTED_EXTRAS for requirement in extras[extra]]
     return {
         "requirements.lock": runtime,
-        "requirements-dev.lock": [*runtime, *extras["test"], *dev],
-        "requirements-tensorflow.lock": [*runtime, *extras["test"], TENSORFLOW],
+        "requirements-dev.lock": [*runtime, *extras["test"], *dev, *tested],
+        "requirements-tensorflow.lock": [*runtime, *extras["test"], *tested, TENSORFLOW],
         LOWEST: [*map(lowest, PROJECT["project"]["dependencies"]), BUILD, *extras["test"]],
     }
 
