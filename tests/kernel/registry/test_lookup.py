@@ -151,7 +151,7 @@ class TestNotFound:
         assert self.message(KernelRegistry()) == (
             "No registered 'A' OpKernel for CPU devices compatible with node {{node n}}\n"
             "Registered:\n  <no registered kernels>\n"
-            "Feed what 'n' gives, register a kernel for CPU (opkernel.register_kernel), or install a "
+            "Feed what 'n' gives, register a kernel for CPU (opkernel.register_kernel; `--library` of the commands imports the module that does), or install a "
             "plugin that has one (`opkernel doctor` lists those installed)."
         )
 
@@ -352,6 +352,6 @@ def test_no_supported_device_error():
     assert str(error) == (
         "No OpKernel was registered to support Op 'A' used by {{node n}} with these attrs: "
         "[T=DT_FLOAT]\nRegistered devices: [CPU]\nRegistered kernels:\n  device='GPU'\n"
-        "Feed what 'n' gives, register a kernel for CPU with T=DT_FLOAT (opkernel.register_kernel), or "
+        "Feed what 'n' gives, register a kernel for CPU with T=DT_FLOAT (opkernel.register_kernel; `--library` of the commands imports the module that does), or "
         "install a plugin that has one (`opkernel doctor` lists those installed)."
     )

@@ -210,7 +210,7 @@ def test_a_receiver_may_come_before_its_sender_in_a_session():
     with opkernel.Session(b.graph) as session:
         assert session.run([received, sent], {"x:0": 3.0}) == [3, None]
         with pytest.raises(DeadlineExceededError, match=r"waiting for _Recv \(node 'recv_a'\)"):
-            session.run(received, options=opkernel.RunOptions(timeout_in_ms=50))
+            session.run(received, options=opkernel.RunOptions(timeout_in_ms=1000))
         assert session.run([received, sent], {"x:0": 4.0}) == [4, None]
 
 
@@ -250,7 +250,7 @@ def test_nodes_with_inputs_from_different_frames_are_refused():
     x = b.placeholder("x")
     inside = b.op("Enter", x, frame_name="f", name="enter")
     for make in (lambda: b.op("AddV2", x, inside), lambda: b.op("Exit", x)):
-        with pytest.raises(InvalidArgumentError, match=r"different frames|in none"):
+        with pytest.raises(InvalidArgumentError, match=r"different frames|in no loop"):
             b.run(make(), {"x:0": 1.0})
     with pytest.raises(InvalidArgumentError, match="inside the loop 'f'"):
         b.run(inside, {"x:0": 1.0})

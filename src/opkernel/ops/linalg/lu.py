@@ -11,6 +11,7 @@ import numpy as np
 
 from opkernel.errors import InvalidArgumentError
 from opkernel.opdef import InferenceContext, register_op
+from opkernel.ops.kernel_types import INDEX
 from opkernel.ops.linalg.matrices import (
     NUMBERS,
     T_SPEC,
@@ -167,7 +168,7 @@ def _invertible_factors(matrix: Any, message: str) -> _Factors:
     return factors
 
 
-@register_kernel(LU, device="CPU", types={"T": NUMBERS})
+@register_kernel(LU, device="CPU", types={"T": NUMBERS, "output_idx_type": INDEX})
 def lu(tensor: Any, *, output_idx_type: DataType) -> tuple[Any, Any]:
     check_square(tensor)
     factors = _invertible_factors(tensor, "Input is not invertible.")

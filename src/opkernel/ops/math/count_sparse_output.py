@@ -12,7 +12,7 @@ import numpy as np
 from opkernel.errors import InvalidArgumentError
 from opkernel.opdef import InferenceContext, register_op
 from opkernel.ops.declared.rules import set_outputs
-from opkernel.ops.kernel_types import INDEX
+from opkernel.ops.kernel_types import INDEX, INTEGERS
 from opkernel.ops.registration import register_kernel
 from opkernel.types import DataType, TensorShape
 
@@ -88,7 +88,8 @@ SPARSE_COUNT_SPARSE_OUTPUT = register_op(
 
 _TYPES = {
     "T": INDEX,
-    "output_type": (*INDEX, DataType.DT_FLOAT, DataType.DT_DOUBLE),
+    # As TensorFlow registers them; the op allows fewer.
+    "output_type": (*INTEGERS, DataType.DT_FLOAT, DataType.DT_DOUBLE),
 }
 
 

@@ -10,6 +10,7 @@ import numpy as np
 from opkernel.errors import InvalidArgumentError
 from opkernel.kernel import check_allocation
 from opkernel.opdef import InferenceContext, register_op
+from opkernel.ops.kernel_types import COMPLEX
 from opkernel.ops.registration import register_kernel
 from opkernel.types import DataType, TensorShape
 
@@ -55,9 +56,10 @@ _PADDED_TYPES = (
     *(DataType.DT_INT16, DataType.DT_INT32, DataType.DT_INT64, DataType.DT_UINT8),
     DataType.DT_UINT16,
 )
+_TYPES = (*_PADDED_TYPES, *COMPLEX, DataType.DT_HALF, DataType.DT_BOOL)
 
 
-@register_kernel(DECODE_RAW, device="CPU")
+@register_kernel(DECODE_RAW, device="CPU", types={"out_type": _TYPES})
 def decode_raw(strings: Any, *, out_type: DataType, little_endian: bool) -> Any:
     texts = strings.reshape(-1).tolist()
     length = len(texts[0]) if texts else 0

@@ -12,7 +12,8 @@ import numpy as np
 import opkernel.gradients as g
 from opkernel.errors import InvalidArgumentError, UnimplementedError
 from opkernel.kernel import check_allocation
-from opkernel.opdef import InferenceContext, register_op
+from opkernel.opdef import InferenceContext, full_type, register_op
+from opkernel.opdef.full_type import FullTypeId
 from opkernel.ops.declared.rules import set_outputs
 from opkernel.ops.kernel_types import INDEX
 from opkernel.ops.ragged.rows import VALUE_TYPES, check_splits, lengths_to_splits
@@ -57,6 +58,7 @@ RAGGED_TENSOR_TO_VARIANT = register_op(
         "batched_input: bool",
     ],
     shape_fn=ragged_tensor_to_variant_shape,
+    type_constructor=full_type.unary(FullTypeId.TFT_RAGGED, "Tvalues"),
     doc="A ragged tensor as a variant, or if `batched_input` its rows as a vector of variants.",
 )
 

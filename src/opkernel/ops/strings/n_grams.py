@@ -13,6 +13,7 @@ from opkernel.errors import InvalidArgumentError
 from opkernel.kernel import check_allocation
 from opkernel.opdef import InferenceContext, register_op
 from opkernel.ops.declared.rules import check_input_ranks, set_outputs
+from opkernel.ops.kernel_types import INDEX
 from opkernel.ops.registration import register_kernel
 from opkernel.ops.strings.elements import in_time, strings_like
 from opkernel.types import DataType
@@ -79,7 +80,7 @@ class _NGrams:
             yield self.separator.join([self.left_pad] * pads + row + [self.right_pad] * pads)
 
 
-@register_kernel(STRING_NGRAMS, device="CPU", factory=True)
+@register_kernel(STRING_NGRAMS, device="CPU", types={"Tsplits": INDEX}, factory=True)
 def string_n_grams(
     *,
     separator: str,

@@ -28,13 +28,17 @@ STRING_TO_NUMBER = register_op(
     doc="The number that each string says, with blanks around.",
 )
 
+_TYPES = (
+    *(DataType.DT_FLOAT, DataType.DT_DOUBLE, DataType.DT_INT32, DataType.DT_INT64),
+    *(DataType.DT_UINT32, DataType.DT_UINT64),
+)
 _NAN = re.compile(rb"\s*[+-]?nan(?:\([A-Za-z0-9_]*\))?\s*", re.IGNORECASE)
 _HEX = re.compile(
     rb"\s*[+-]?0x(?:[0-9a-f]+\.?[0-9a-f]*|\.[0-9a-f]+)(?:p[+-]?[0-9]+)?\s*", re.IGNORECASE
 )
 
 
-@register_kernel(STRING_TO_NUMBER, device="CPU")
+@register_kernel(STRING_TO_NUMBER, device="CPU", types={"out_type": _TYPES})
 def string_to_number(string_tensor: Any, *, out_type: DataType) -> Any:
     texts = string_tensor.reshape(-1).tolist()
     try:

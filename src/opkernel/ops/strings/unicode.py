@@ -13,6 +13,7 @@ from opkernel.errors import InvalidArgumentError
 from opkernel.opdef import InferenceContext, register_op
 from opkernel.opdef.common_shapes import unchanged_shape
 from opkernel.ops.declared.rules import check_input_ranks, set_outputs
+from opkernel.ops.kernel_types import INDEX
 from opkernel.ops.registration import register_kernel
 from opkernel.ops.strings.elements import strings_like
 from opkernel.ops.strings.encodings import CodePoints, encoded_strings, encoding_called
@@ -129,7 +130,7 @@ def _row_splits(counts: Any, dtype: DataType) -> Any:
     return splits
 
 
-@register_kernel(UNICODE_DECODE, device="CPU", factory=True)
+@register_kernel(UNICODE_DECODE, device="CPU", types={"Tsplits": INDEX}, factory=True)
 def unicode_decode(
     *,
     input_encoding: str,
@@ -148,7 +149,7 @@ def unicode_decode(
     return decode
 
 
-@register_kernel(UNICODE_DECODE_WITH_OFFSETS, device="CPU", factory=True)
+@register_kernel(UNICODE_DECODE_WITH_OFFSETS, device="CPU", types={"Tsplits": INDEX}, factory=True)
 def unicode_decode_with_offsets(
     *,
     input_encoding: str,
@@ -192,7 +193,7 @@ def unicode_transcode(
     return transcode
 
 
-@register_kernel(UNICODE_ENCODE, device="CPU", factory=True)
+@register_kernel(UNICODE_ENCODE, device="CPU", types={"Tsplits": INDEX}, factory=True)
 def unicode_encode(
     *, errors: str, output_encoding: str, replacement_char: int
 ) -> Callable[[Any, Any], Any]:
