@@ -4,7 +4,7 @@ Source: TensorFlow core/ops/image_ops.cc, array_ops.cc, clustering_ops.cc.
 """
 
 from opkernel.errors import InvalidArgumentError
-from opkernel.opdef import DimensionHandle, InferenceContext, OpShapeInferenceFn
+from opkernel.opdef import InferenceContext, OpShapeInferenceFn
 from opkernel.opdef.common_shapes import (
     scalar_shape,
     unchanged_shape,
@@ -12,55 +12,10 @@ from opkernel.opdef.common_shapes import (
     unknown_shape,
 )
 from opkernel.opdef.shapes.windowed_output import Padding, get_windowed_output_size_verbose
-from opkernel.ops.declared.rules import check_ranks, check_scalars, fixed_shapes, set_outputs
+from opkernel.ops.declared.rules import check_ranks, check_scalars, set_outputs
 from opkernel.ops.image.resize import sized_image_shape
 
 __all__ = ["SHAPE_FNS"]
-
-# Files
-
-
-def _channels(c: InferenceContext) -> DimensionHandle:
-    """The attr `channels`; 0 for as many as the file has."""
-    channels = c.get_attr("channels")
-    if channels < 0:
-        raise InvalidArgumentError(f"channels must be non-negative, got {channels}")
-    return c.make_dim(channels or None)
-
-
-def _decode_shape(c: InferenceContext) -> None:
-    """A file -> [height, width, channels]."""
-    check_scalars(c, 0)
-    c.set_output(0, c.make_shape([None, None, _channels(c)]))
-
-
-def _decode_any_shape(c: InferenceContext) -> None:
-    """As `_decode_shape`; unknown where the frames of an animation are wanted, too."""
-    _decode_shape(c)
-    if c.get_attr("expand_animations"):
-        c.set_output(0, c.unknown_shape())
-
-
-def _decode_animation_shape(c: InferenceContext) -> None:
-    """A file -> [frames, height, width, channels]."""
-    check_scalars(c, 0)
-    c.set_output(0, c.make_shape([None, None, None, _channels(c)]))
-
-
-def _decode_and_crop_shape(c: InferenceContext) -> None:
-    """A file and a window (y, x, height, width) -> [height, width, channels]."""
-    check_scalars(c, 0)
-    channels = _channels(c)
-    c.with_value(c.dim(c.with_rank(c.input(1), 1), 0), 4)
-    window = c.input_tensor(1)
-    size = [None, None] if window is None else window.tolist()[2:]
-    c.set_output(0, c.make_shape([*size, channels]))
-
-
-def _encode_batch_shape(c: InferenceContext) -> None:
-    """[..., height, width, channels] -> [...]."""
-    c.set_output(0, c.subshape(c.with_rank_at_least(c.input(0), 3), 0, -3))
-
 
 # Boxes
 
@@ -156,10 +111,6 @@ def _extract_volume_patches_shape(c: InferenceContext) -> None:
 
 
 SHAPE_FNS: dict[str, OpShapeInferenceFn] = {
-    **dict.fromkeys(("DecodeBmp", "DecodeJpeg", "DecodeJxl", "DecodePng"), _decode_shape),
-    **dict.fromkeys(
-        ("EncodeJpeg", "EncodeJpegVariableQuality"), fixed_shapes((), input_ranks=(3,))
-    ),
     **dict.fromkeys(("ExtractGlimpse", "ExtractGlimpseV2"), _extract_glimpse_shape),
     **dict.fromkeys(
         ("ImageProjectiveTransformV2", "ImageProjectiveTransformV3"), _projective_transform_shape
@@ -172,14 +123,8 @@ SHAPE_FNS: dict[str, OpShapeInferenceFn] = {
         ),
         _sample_distorted_bounding_box_shape,
     ),
-    "DecodeAndCropJpeg": _decode_and_crop_shape,
-    "DecodeGif": fixed_shapes((None, None, None, 3), input_ranks=(0,)),
-    "DecodeImage": _decode_any_shape,
-    "DecodeWebP": _decode_animation_shape,
     "DrawBoundingBoxes": _draw_bounding_boxes_shape,
     "DrawBoundingBoxesV2": unchanged_shape_with_rank_at_least(3),
-    "EncodePng": _encode_batch_shape,
-    "ExtractJpegShape": fixed_shapes((3,), input_ranks=(0,)),
     "ExtractVolumePatches": _extract_volume_patches_shape,
     "GenerateBoundingBoxProposals": _generate_bounding_box_proposals_shape,
     "KMC2ChainInitialization": scalar_shape,
