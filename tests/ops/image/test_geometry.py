@@ -98,7 +98,12 @@ TRANSFORM: dict[str, Any] = {
 @pytest.mark.parametrize(
     ("op", "call", "error", "message"),
     [
-        ("DrawBoundingBoxes", {"images": RAMP, "boxes": RAMP[0, :1]}, InvalidArgumentError, "third"),
+        (
+            "DrawBoundingBoxes",
+            {"images": RAMP, "boxes": RAMP[0, :1]},
+            InvalidArgumentError,
+            "third",
+        ),
         ("DrawBoundingBoxes", {"images": RAMP, "boxes": RAMP}, InvalidArgumentError, "rank of"),
         (
             "ImageProjectiveTransformV2",
