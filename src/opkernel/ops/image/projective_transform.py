@@ -217,7 +217,7 @@ def _take_bilinear(image: Any, rows: Any, columns: Any, fill: Any) -> Any:
     return up * mixed(top) + down * mixed(top + 1)
 
 
-def _inverse(transforms: g.Tensor) -> g.Tensor:
+def _inverse(transforms: g.Tensor) -> Any:
     """The transforms back."""
     nodes = g.nodes
     count = nodes.Slice(nodes.Shape(transforms), [0], [1])
@@ -228,7 +228,7 @@ def _inverse(transforms: g.Tensor) -> g.Tensor:
     return nodes.Slice(nodes.RealDiv(inverse, last), [0, 0], [-1, 8])
 
 
-def _image_size(images: g.Tensor) -> g.Tensor:
+def _image_size(images: g.Tensor) -> Any:
     return g.nodes.Slice(g.nodes.Shape(images), [1], [2])
 
 

@@ -83,7 +83,7 @@ def extract_volume_patches(
             for size, ksize, stride in zip(spatial, window, steps, strict=True)
         ]
         output = tuple(found.size for found in along)
-        before = (0, 0, 0)
+        before: tuple[int, ...] = (0, 0, 0)
         if kind is Padding.SAME:
             before = tuple(map(_padding, spatial, window, steps, output))
             volumes = volumes[(slice(None), *(slice(max(0, -skipped), None) for skipped in before))]
