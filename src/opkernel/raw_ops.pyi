@@ -898,7 +898,8 @@ def AudioSpectrogram(
     stride: int,
     magnitude_squared: bool = False,
     name: str | None = None,
-) -> _Tensor: ...
+) -> _Tensor:
+    """The magnitudes of frequencies in Hann windows of a sound [samples, channels], or their squares."""
 
 def AudioSummary(
     *,
@@ -3669,7 +3670,8 @@ def DecodeAndCropJpeg(
     acceptable_fraction: float = 1.0,
     dct_method: str | bytes = '',
     name: str | None = None,
-) -> _Tensor: ...
+) -> _Tensor:
+    """The pixels of a window (y, x, height, width) of a JPEG file."""
 
 def DecodeBase64(
     *,
@@ -3682,7 +3684,8 @@ def DecodeBmp(
     contents: _Input,
     channels: int = 0,
     name: str | None = None,
-) -> _Tensor: ...
+) -> _Tensor:
+    """The pixels of a BMP file."""
 
 def DecodeCSV(
     *,
@@ -3706,7 +3709,8 @@ def DecodeGif(
     *,
     contents: _Input,
     name: str | None = None,
-) -> _Tensor: ...
+) -> _Tensor:
+    """The frames of a GIF file."""
 
 def DecodeImage(
     *,
@@ -3715,7 +3719,8 @@ def DecodeImage(
     dtype: _Type = ...,
     expand_animations: bool = True,
     name: str | None = None,
-) -> _Tensor: ...
+) -> _Tensor:
+    """The pixels of an image file of any format; all frames of an animation with `expand_animations`."""
 
 def DecodeJSONExample(
     *,
@@ -3733,7 +3738,8 @@ def DecodeJpeg(
     acceptable_fraction: float = 1.0,
     dct_method: str | bytes = '',
     name: str | None = None,
-) -> _Tensor: ...
+) -> _Tensor:
+    """The pixels of a JPEG file, 1 / `ratio` as high and wide."""
 
 def DecodeJxl(
     *,
@@ -3741,7 +3747,8 @@ def DecodeJxl(
     channels: int = 0,
     dtype: _Type = ...,
     name: str | None = None,
-) -> _Tensor: ...
+) -> _Tensor:
+    """The pixels of a JPEG XL file. opkernel has no decoder of this format."""
 
 def DecodePaddedRaw(
     *,
@@ -3758,7 +3765,8 @@ def DecodePng(
     channels: int = 0,
     dtype: _Type = ...,
     name: str | None = None,
-) -> _Tensor: ...
+) -> _Tensor:
+    """The pixels of a PNG file, of 8 or 16 bits."""
 
 class _DecodeProtoV2Outputs(typing.NamedTuple):
     sizes: _Tensor
@@ -3794,7 +3802,8 @@ def DecodeWav(
     desired_channels: int = -1,
     desired_samples: int = -1,
     name: str | None = None,
-) -> _DecodeWavOutputs: ...
+) -> _DecodeWavOutputs:
+    """The samples of a WAV file, between -1 and 1. More channels than the file has repeat its last one; samples beyond its end are 0."""
 
 def DecodeWebP(
     *,
@@ -3802,7 +3811,8 @@ def DecodeWebP(
     channels: int = 0,
     dtype: _Type = ...,
     name: str | None = None,
-) -> _Tensor: ...
+) -> _Tensor:
+    """The frames of a WebP file."""
 
 def DeepCopy(
     *,
@@ -4175,7 +4185,8 @@ def DrawBoundingBoxes(
     images: _Input,
     boxes: _Input,
     name: str | None = None,
-) -> _Tensor: ...
+) -> _Tensor:
+    """The images with the outlines of their boxes (y_min, x_min, y_max, x_max, from 0 to 1)."""
 
 def DrawBoundingBoxesV2(
     *,
@@ -4183,7 +4194,8 @@ def DrawBoundingBoxesV2(
     boxes: _Input,
     colors: _Input,
     name: str | None = None,
-) -> _Tensor: ...
+) -> _Tensor:
+    """DrawBoundingBoxes with colors [colors, channels], which the boxes take in turn."""
 
 def DtypeWithDefaultOp(
     *,
@@ -4359,28 +4371,32 @@ def EncodeJpeg(
     y_density: int = 300,
     xmp_metadata: str | bytes = '',
     name: str | None = None,
-) -> _Tensor: ...
+) -> _Tensor:
+    """A JPEG file of an image [height, width, channels]."""
 
 def EncodeJpegVariableQuality(
     *,
     images: _Input,
     quality: _Input,
     name: str | None = None,
-) -> _Tensor: ...
+) -> _Tensor:
+    """EncodeJpeg with a quality that the graph computes."""
 
 def EncodePng(
     *,
     image: _Input,
     compression: int = -1,
     name: str | None = None,
-) -> _Tensor: ...
+) -> _Tensor:
+    """PNG files of images [..., height, width, channels]."""
 
 def EncodeWav(
     *,
     audio: _Input,
     sample_rate: _Input,
     name: str | None = None,
-) -> _Tensor: ...
+) -> _Tensor:
+    """A WAV file of samples [samples, channels], which are clipped to -1 and 1."""
 
 def EnqueueTPUEmbeddingArbitraryTensorBatch(
     *,
@@ -4925,7 +4941,8 @@ def ExtractGlimpse(
     uniform_noise: bool = True,
     noise: str | bytes = 'uniform',
     name: str | None = None,
-) -> _Tensor: ...
+) -> _Tensor:
+    """The window of `size` of each image, `offsets` from its middle; noise stands beyond the image."""
 
 def ExtractGlimpseV2(
     *,
@@ -4937,7 +4954,8 @@ def ExtractGlimpseV2(
     uniform_noise: bool = True,
     noise: str | bytes = 'uniform',
     name: str | None = None,
-) -> _Tensor: ...
+) -> _Tensor:
+    """ExtractGlimpse whose offsets, unless centered and normalized, are those of the first pixel."""
 
 def ExtractImagePatches(
     *,
@@ -4955,7 +4973,8 @@ def ExtractJpegShape(
     contents: _Input,
     output_type: _Type = ...,
     name: str | None = None,
-) -> _Tensor: ...
+) -> _Tensor:
+    """The height, width and channels of a JPEG file, without its pixels."""
 
 def ExtractVolumePatches(
     *,
@@ -4964,7 +4983,8 @@ def ExtractVolumePatches(
     strides: collections.abc.Sequence[int],
     padding: typing.Literal['SAME', 'VALID'],
     name: str | None = None,
-) -> _Tensor: ...
+) -> _Tensor:
+    """The windows of size `ksizes` of volumes, `strides` apart, each as a row of channels."""
 
 def FFT(
     *,
@@ -5387,7 +5407,8 @@ def FractionalAvgPool(
     seed: int = 0,
     seed2: int = 0,
     name: str | None = None,
-) -> _FractionalAvgPoolOutputs: ...
+) -> _FractionalAvgPoolOutputs:
+    """The mean of windows of two sizes, and the rows and columns where they begin."""
 
 def FractionalAvgPoolGrad(
     *,
@@ -5397,7 +5418,8 @@ def FractionalAvgPoolGrad(
     col_pooling_sequence: _Input,
     overlapping: bool = False,
     name: str | None = None,
-) -> _Tensor: ...
+) -> _Tensor:
+    """The gradient of FractionalAvgPool: each window gives its elements equal parts."""
 
 class _FractionalMaxPoolOutputs(typing.NamedTuple):
     output: _Tensor
@@ -5414,7 +5436,8 @@ def FractionalMaxPool(
     seed: int = 0,
     seed2: int = 0,
     name: str | None = None,
-) -> _FractionalMaxPoolOutputs: ...
+) -> _FractionalMaxPoolOutputs:
+    """The largest values of windows of two sizes, and the rows and columns where they begin."""
 
 def FractionalMaxPoolGrad(
     *,
@@ -5425,7 +5448,8 @@ def FractionalMaxPoolGrad(
     col_pooling_sequence: _Input,
     overlapping: bool = False,
     name: str | None = None,
-) -> _Tensor: ...
+) -> _Tensor:
+    """The gradient of FractionalMaxPool: each window gives all to its first largest element."""
 
 def FresnelCos(
     *,
@@ -5607,7 +5631,8 @@ def FusedResizeAndPadConv2D(
     padding: typing.Literal['SAME', 'VALID'],
     resize_align_corners: bool = False,
     name: str | None = None,
-) -> _Tensor: ...
+) -> _Tensor:
+    """FusedPadConv2D of images that are resized to `size` before, bilinearly."""
 
 class _GRUBlockCellOutputs(typing.NamedTuple):
     r: _Tensor
@@ -6126,7 +6151,8 @@ def ImageProjectiveTransformV2(
     interpolation: str | bytes,
     fill_mode: str | bytes = 'CONSTANT',
     name: str | None = None,
-) -> _Tensor: ...
+) -> _Tensor:
+    """Each pixel (x, y) is that of the image at ((a0 x + a1 y + a2) / k, (b0 x + b1 y + b2) / k), where k = c0 x + c1 y + 1. `fill_mode` says what lies beyond the image."""
 
 def ImageProjectiveTransformV3(
     *,
@@ -6137,7 +6163,8 @@ def ImageProjectiveTransformV3(
     interpolation: str | bytes,
     fill_mode: str | bytes = 'CONSTANT',
     name: str | None = None,
-) -> _Tensor: ...
+) -> _Tensor:
+    """ImageProjectiveTransformV2 with the value beyond the image where `fill_mode` is CONSTANT."""
 
 def ImageSummary(
     *,
@@ -7794,7 +7821,8 @@ def Mfcc(
     filterbank_channel_count: int = 40,
     dct_coefficient_count: int = 13,
     name: str | None = None,
-) -> _Tensor: ...
+) -> _Tensor:
+    """The cosine transform of the logarithms of strengths in channels that are even on the Mel scale."""
 
 def Min(
     *,
