@@ -65,6 +65,7 @@ def answers() -> list[Any]:
     for channels in (1, 3, 4):
         image = (photo(channels).astype(np.uint16) * 257) ^ 0x5A
         contents[f"png16_{channels}"] = tf.io.encode_png(tf.constant(image)).numpy()
+    calls: list[tuple[str, str, dict[str, Any]]]
     calls = [("DecodeImage", n, {"channels": c}) for n in contents for c in (0, 1, 3, 4)]
     calls += [("DecodeImage", n, {"dtype": t}) for n in contents for t in ("uint16", "float32")]
     jpegs = [n for n in contents if n.startswith("jpeg")]

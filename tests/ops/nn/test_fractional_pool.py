@@ -9,6 +9,7 @@ import pytest
 
 from opkernel import raw_ops
 from opkernel.errors import InvalidArgumentError, UnimplementedError
+from opkernel.testing import check_gradient
 
 RATIOS = [1.0, 1.5, 1.4, 1.0]
 SEEDED: dict[str, Any] = {"deterministic": True, "seed": 87654321, "seed2": 341261001}
@@ -80,3 +81,9 @@ def test_errors() -> None:
             row_pooling_sequence=np.array([-1, 2], np.int64),
             col_pooling_sequence=np.array([0, 2], np.int64),
         )
+
+
+@pytest.mark.parametrize("op", ["FractionalAvgPool", "FractionalMaxPool"])
+def test_gradients_agree_with_differences(op: str) -> None:
+    value = np.random.default_rng(3).permutation(2 * 6 * 5 * 2).reshape(2, 6, 5, 2) / 7
+    check_gradient(op, [value], {"pooling_ratio": RATIOS, "overlapping": True, **SEEDED})
