@@ -152,10 +152,10 @@ def _indices(frame: _Frame, need: str) -> Any:
     flags = bytes([_INTERLACED * frame.interlaced])
     alone = b"GIF89a" + size + b"\xf7\0\0" + _PALETTE + b",\0\0\0\0" + size + flags
     contents = alone + bytes([frame.code_size]) + frame.codes + b";"
-    open_image = library("PIL.Image", need).open
+    images = library("PIL.Image", need)
     try:
-        return np.asarray(open_image(io.BytesIO(contents)))
-    except (OSError, ValueError, EOFError, SyntaxError, IndexError):
+        return np.asarray(images.open(io.BytesIO(contents)))
+    except (images.DecompressionBombError, OSError, ValueError, EOFError, SyntaxError, IndexError):
         return None
 
 

@@ -21,6 +21,8 @@ __all__ = ["unfiltered"]
 _TYPE_OF_PIXEL_BYTES = {1: 0, 2: 4, 3: 2, 4: 6}
 """The types of color of 8 bits a sample."""
 _FILTERS = 5
+_LARGEST_OF_PILLOW = 1 << 26
+"""Pillow warns of images that are larger than some 89 million pixels."""
 
 
 def unfiltered(data: bytes, height: int, row_bytes: int, pixel_bytes: int) -> Any:
@@ -36,7 +38,8 @@ def unfiltered(data: bytes, height: int, row_bytes: int, pixel_bytes: int) -> An
     if not filters.any():
         return rows[:, 1:]
     images = library_or_none("PIL.Image")
-    if images is None or pixel_bytes not in _TYPE_OF_PIXEL_BYTES:
+    small = rows.size < _LARGEST_OF_PILLOW
+    if images is None or pixel_bytes not in _TYPE_OF_PIXEL_BYTES or not small:
         return _along_diagonals(rows, pixel_bytes)
     header = struct.pack(
         ">IIBBBBB", row_bytes // pixel_bytes, height, 8, _TYPE_OF_PIXEL_BYTES[pixel_bytes], 0, 0, 0

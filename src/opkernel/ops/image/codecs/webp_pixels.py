@@ -39,13 +39,13 @@ def webp_frames(data: bytes, channels: int, need: str) -> Any:
         raise InvalidArgumentError("WebP Animation must be 4 channel RGBA")
     shape = (1 if frames is None else frames, height, width, depth)
     pixels = np.empty(check_allocation(shape, DataType.DT_UINT8), np.uint8)
-    open_image = library("PIL.Image", need).open
+    images = library("PIL.Image", need)
     try:
-        image = open_image(io.BytesIO(data))
+        image = images.open(io.BytesIO(data))
         for number in range(len(pixels)):
             image.seek(number)
             pixels[number] = np.asarray(image.convert("RGBA" if alpha else "RGB"))
-    except (OSError, ValueError, EOFError, SyntaxError) as error:
+    except (images.DecompressionBombError, OSError, ValueError, EOFError, SyntaxError) as error:
         raise InvalidArgumentError(f"Failed to decode WebP image. ({error})") from None
     return pixels
 
