@@ -3672,7 +3672,8 @@ def DecodeAndCropJpeg(
     acceptable_fraction: float = 1.0,
     dct_method: str | bytes = '',
     name: str | None = None,
-) -> _Tensor: ...
+) -> _Tensor:
+    """The pixels of a window (y, x, height, width) of a JPEG file."""
 
 def DecodeBase64(
     *,
@@ -3686,7 +3687,8 @@ def DecodeBmp(
     contents: _Input,
     channels: int = 0,
     name: str | None = None,
-) -> _Tensor: ...
+) -> _Tensor:
+    """The pixels of a BMP file."""
 
 def DecodeCSV(
     *,
@@ -3712,7 +3714,8 @@ def DecodeGif(
     *,
     contents: _Input,
     name: str | None = None,
-) -> _Tensor: ...
+) -> _Tensor:
+    """The frames of a GIF file."""
 
 def DecodeImage(
     *,
@@ -3721,7 +3724,8 @@ def DecodeImage(
     dtype: _Type = ...,
     expand_animations: bool = True,
     name: str | None = None,
-) -> _Tensor: ...
+) -> _Tensor:
+    """The pixels of an image file of any format; all frames of an animation with `expand_animations`."""
 
 def DecodeJSONExample(
     *,
@@ -3740,7 +3744,8 @@ def DecodeJpeg(
     acceptable_fraction: float = 1.0,
     dct_method: str | bytes = '',
     name: str | None = None,
-) -> _Tensor: ...
+) -> _Tensor:
+    """The pixels of a JPEG file, 1 / `ratio` as high and wide."""
 
 def DecodeJxl(
     *,
@@ -3748,7 +3753,8 @@ def DecodeJxl(
     channels: int = 0,
     dtype: _Type = ...,
     name: str | None = None,
-) -> _Tensor: ...
+) -> _Tensor:
+    """The pixels of a JPEG XL file. opkernel has no decoder of this format."""
 
 def DecodePaddedRaw(
     *,
@@ -3766,7 +3772,8 @@ def DecodePng(
     channels: int = 0,
     dtype: _Type = ...,
     name: str | None = None,
-) -> _Tensor: ...
+) -> _Tensor:
+    """The pixels of a PNG file, of 8 or 16 bits."""
 
 class _DecodeProtoV2Outputs(typing.NamedTuple):
     sizes: _Tensor
@@ -3813,7 +3820,8 @@ def DecodeWebP(
     channels: int = 0,
     dtype: _Type = ...,
     name: str | None = None,
-) -> _Tensor: ...
+) -> _Tensor:
+    """The frames of a WebP file."""
 
 def DeepCopy(
     *,
@@ -4189,7 +4197,8 @@ def DrawBoundingBoxes(
     images: _Input,
     boxes: _Input,
     name: str | None = None,
-) -> _Tensor: ...
+) -> _Tensor:
+    """The images with the outlines of their boxes (y_min, x_min, y_max, x_max, from 0 to 1)."""
 
 def DrawBoundingBoxesV2(
     *,
@@ -4197,7 +4206,8 @@ def DrawBoundingBoxesV2(
     boxes: _Input,
     colors: _Input,
     name: str | None = None,
-) -> _Tensor: ...
+) -> _Tensor:
+    """DrawBoundingBoxes with colors [colors, channels], which the boxes take in turn."""
 
 def DtypeWithDefaultOp(
     *,
@@ -4374,21 +4384,24 @@ def EncodeJpeg(
     y_density: int = 300,
     xmp_metadata: str | bytes = '',
     name: str | None = None,
-) -> _Tensor: ...
+) -> _Tensor:
+    """A JPEG file of an image [height, width, channels]."""
 
 def EncodeJpegVariableQuality(
     *,
     images: _Input,
     quality: _Input,
     name: str | None = None,
-) -> _Tensor: ...
+) -> _Tensor:
+    """EncodeJpeg with a quality that the graph computes."""
 
 def EncodePng(
     *,
     image: _Input,
     compression: int = -1,
     name: str | None = None,
-) -> _Tensor: ...
+) -> _Tensor:
+    """PNG files of images [..., height, width, channels]."""
 
 def EncodeWav(
     *,
@@ -4941,7 +4954,8 @@ def ExtractGlimpse(
     uniform_noise: bool = True,
     noise: str | bytes = 'uniform',
     name: str | None = None,
-) -> _Tensor: ...
+) -> _Tensor:
+    """The window of `size` of each image, `offsets` from its middle; noise stands beyond the image."""
 
 def ExtractGlimpseV2(
     *,
@@ -4953,7 +4967,8 @@ def ExtractGlimpseV2(
     uniform_noise: bool = True,
     noise: str | bytes = 'uniform',
     name: str | None = None,
-) -> _Tensor: ...
+) -> _Tensor:
+    """ExtractGlimpse whose offsets, unless centered and normalized, are those of the first pixel."""
 
 def ExtractImagePatches(
     *,
@@ -4971,7 +4986,8 @@ def ExtractJpegShape(
     contents: _Input,
     output_type: _Type = ...,
     name: str | None = None,
-) -> _Tensor: ...
+) -> _Tensor:
+    """The height, width and channels of a JPEG file, without its pixels."""
 
 def ExtractVolumePatches(
     *,
@@ -4980,7 +4996,8 @@ def ExtractVolumePatches(
     strides: collections.abc.Sequence[int],
     padding: typing.Literal['SAME', 'VALID'],
     name: str | None = None,
-) -> _Tensor: ...
+) -> _Tensor:
+    """The windows of size `ksizes` of volumes, `strides` apart, each as a row of channels."""
 
 def FFT(
     *,
@@ -5404,7 +5421,8 @@ def FractionalAvgPool(
     seed: int = 0,
     seed2: int = 0,
     name: str | None = None,
-) -> _FractionalAvgPoolOutputs: ...
+) -> _FractionalAvgPoolOutputs:
+    """The mean of windows of two sizes, and the rows and columns where they begin."""
 
 def FractionalAvgPoolGrad(
     *,
@@ -5414,7 +5432,8 @@ def FractionalAvgPoolGrad(
     col_pooling_sequence: _Input,
     overlapping: bool = False,
     name: str | None = None,
-) -> _Tensor: ...
+) -> _Tensor:
+    """The gradient of FractionalAvgPool: each window gives its elements equal parts."""
 
 class _FractionalMaxPoolOutputs(typing.NamedTuple):
     output: _Tensor
@@ -5431,7 +5450,8 @@ def FractionalMaxPool(
     seed: int = 0,
     seed2: int = 0,
     name: str | None = None,
-) -> _FractionalMaxPoolOutputs: ...
+) -> _FractionalMaxPoolOutputs:
+    """The largest values of windows of two sizes, and the rows and columns where they begin."""
 
 def FractionalMaxPoolGrad(
     *,
@@ -5442,7 +5462,8 @@ def FractionalMaxPoolGrad(
     col_pooling_sequence: _Input,
     overlapping: bool = False,
     name: str | None = None,
-) -> _Tensor: ...
+) -> _Tensor:
+    """The gradient of FractionalMaxPool: each window gives all to its first largest element."""
 
 def FresnelCos(
     *,
@@ -5624,7 +5645,8 @@ def FusedResizeAndPadConv2D(
     padding: typing.Literal['SAME', 'VALID'],
     resize_align_corners: bool = False,
     name: str | None = None,
-) -> _Tensor: ...
+) -> _Tensor:
+    """FusedPadConv2D of images that are resized to `size` before, bilinearly."""
 
 class _GRUBlockCellOutputs(typing.NamedTuple):
     r: _Tensor
@@ -6143,7 +6165,8 @@ def ImageProjectiveTransformV2(
     interpolation: str | bytes,
     fill_mode: str | bytes = 'CONSTANT',
     name: str | None = None,
-) -> _Tensor: ...
+) -> _Tensor:
+    """Each pixel (x, y) is that of the image at ((a0 x + a1 y + a2) / k, (b0 x + b1 y + b2) / k), where k = c0 x + c1 y + 1. `fill_mode` says what lies beyond the image."""
 
 def ImageProjectiveTransformV3(
     *,
@@ -6154,7 +6177,8 @@ def ImageProjectiveTransformV3(
     interpolation: str | bytes,
     fill_mode: str | bytes = 'CONSTANT',
     name: str | None = None,
-) -> _Tensor: ...
+) -> _Tensor:
+    """ImageProjectiveTransformV2 with the value beyond the image where `fill_mode` is CONSTANT."""
 
 def ImageSummary(
     *,

@@ -65,3 +65,18 @@ def test_of_colours():
         [-0.41666666, 1, 0.41666663],
     ]
     np.testing.assert_allclose(values, expected, rtol=1e-5)
+
+
+def test_of_patches_of_volumes():
+    attrs = {"ksizes": [1, 2, 2, 1, 1], "strides": [1, 1, 2, 1, 1], "padding": "SAME"}
+    check_gradient("ExtractVolumePatches", [RANDOM.normal(size=(2, 3, 4, 2, 2))], attrs)
+
+
+def test_of_an_image_moved_by_whole_pixels():
+    """A permutation of pixels, whose gradient is the permutation back."""
+    turn = np.array([[0, 1, 0, 1, 0, 0, 0, 0]], np.float32)  # x and y exchanged
+    inputs = [IMAGE[:, :4, :4], turn, np.array([4, 4], np.int32)]
+    attrs = {"interpolation": "NEAREST"}
+    check_gradient("ImageProjectiveTransformV2", inputs, attrs, without=[1])
+    filled = [*inputs, np.float32(2)]
+    check_gradient("ImageProjectiveTransformV3", filled, attrs, without=[1, 3])

@@ -25,6 +25,7 @@ __all__ = [
     "ALIGNMENT_ATTRS",
     "check_alignment",
     "check_size",
+    "output_size",
     "size_dims",
     "sized_image_shape",
     "two_of",
@@ -120,7 +121,7 @@ def two_of(name: str, values: Any) -> tuple[Any, Any]:
     return values[0], values[1]
 
 
-def _output_size(images: Any, size: Any, dtype: DataType) -> tuple[int, int]:
+def output_size(images: Any, size: Any, dtype: DataType) -> tuple[int, int]:
     """The new height and width, checked."""
     if images.ndim != 4:
         raise InvalidArgumentError(f"input must be 4-dimensional{list(images.shape)}")
@@ -169,7 +170,7 @@ def resize_bilinear(
         return _between(lower, upper, fraction, xp)
 
     def kernel(images: Any, size: Any) -> Any:
-        height, width = _output_size(images, size, DataType.DT_FLOAT)
+        height, width = output_size(images, size, DataType.DT_FLOAT)
         result = images.astype(np.float32)
         if images.shape[1:3] == (height, width):
             return result
@@ -197,7 +198,7 @@ def resize_bicubic(
         return total
 
     def kernel(images: Any, size: Any) -> Any:
-        height, width = _output_size(images, size, DataType.DT_FLOAT)
+        height, width = output_size(images, size, DataType.DT_FLOAT)
         result = images.astype(np.float32)
         for axis, output in ((1, height), (2, width)):
             at = cubic(images.shape[axis], output, align_corners, half_pixel_centers)
@@ -216,7 +217,7 @@ def resize_nearest_neighbor(
     check_alignment(align_corners, half_pixel_centers)
 
     def kernel(images: Any, size: Any) -> Any:
-        height, width = _output_size(images, size, T)
+        height, width = output_size(images, size, T)
         for axis, output in ((1, height), (2, width)):
             at = nearest(images.shape[axis], output, align_corners, half_pixel_centers)
             images = xp.take(images, xp.asarray(at), axis=axis)
@@ -228,7 +229,7 @@ def resize_nearest_neighbor(
 @register_kernel(RESIZE_AREA, device="CPU", types=_REGISTERED, host_memory=["size"], factory=True)
 def resize_area(*, align_corners: bool) -> Callable[[Any, Any], Any]:
     def kernel(images: Any, size: Any) -> Any:
-        height, width = _output_size(images, size, DataType.DT_FLOAT)
+        height, width = output_size(images, size, DataType.DT_FLOAT)
         result = images.astype(np.float32)
         covered = np.float32(1)
         for axis, output in ((2, width), (1, height)):

@@ -1,0 +1,1 @@
+"""Image files: JPEG, PNG, GIF, BMP and WebP."""

@@ -1,0 +1,344 @@
+"""FractionalAvgPool, FractionalMaxPool and their gradients: pooling by a ratio that need not be whole.
+
+Source: TensorFlow core/ops/nn_ops.cc, core/kernels/fractional_avg_pool_op.cc, core/kernels/fractional_max_pool_op.cc.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+
+import opkernel.gradients as g
+from opkernel.errors import InvalidArgumentError, UnimplementedError
+from opkernel.kernel import check_allocation
+from opkernel.opdef import DimensionHandle, InferenceContext, register_op
+from opkernel.opdef.common_shapes import unchanged_shape_with_rank
+from opkernel.ops.declared.rules import set_outputs
+from opkernel.ops.nn.pooling_regions import RegionSource
+from opkernel.ops.registration import register_kernel
+from opkernel.types import DataType, TensorShape, as_dtype
+
+_TYPES = [DataType.DT_FLOAT, DataType.DT_DOUBLE, DataType.DT_INT32, DataType.DT_INT64]
+_T = "T: {float, double, int32, int64}"
+_POOL_ATTRS = [
+    "pooling_ratio: list(float) >= 4",
+    "pseudo_random: bool = false",
+    "overlapping: bool = false",
+    "deterministic: bool = false",
+    "seed: int = 0",
+    "seed2: int = 0",
+    _T,
+]
+_SEQUENCES = ["row_pooling_sequence: int64", "col_pooling_sequence: int64"]
+
+
+def _fractional_pool_shape(c: InferenceContext) -> None:
+    """Images divided by `pooling_ratio`, and where their windows begin."""
+    images = c.with_rank(c.input(0), 4)
+    ratios = c.get_attr("pooling_ratio")
+    if len(ratios) != 4:
+        raise InvalidArgumentError("pooling_ratio field must specify 4 dimensions")
+    dims = [_pooled(c, c.dim(images, i), ratio, i) for i, ratio in enumerate(ratios)]
+    set_outputs(c, [c.make_shape(dims), c.vector(dims[1]), c.vector(dims[2])])
+
+
+def _pooled(c: InferenceContext, dim: DimensionHandle, ratio: float, i: int) -> DimensionHandle:
+    if not ratio >= 1:  # NaN is not
+        raise InvalidArgumentError(f"pooling_ratio should be larger than 1, got {ratio}")
+    if not c.value_known(dim):
+        return c.unknown_dim()
+    return c.make_dim(math.floor(np.float32(dim.value) / np.float32(ratio)))
+
+
+def _fractional_avg_pool_grad_shape(c: InferenceContext) -> None:
+    """The shape that input 0 holds."""
+    if c.input_tensor(0) is None:
+        c.set_output(0, c.unknown_shape_of_rank(4))
+    else:
+        c.set_output(0, c.make_shape_from_shape_tensor(0))
+
+
+FRACTIONAL_AVG_POOL, FRACTIONAL_MAX_POOL = (
+    register_op(
+        f"Fractional{kind}Pool",
+        inputs=["value: T"],
+        outputs=["output: T", *_SEQUENCES],
+        attrs=_POOL_ATTRS,
+        shape_fn=_fractional_pool_shape,
+        doc=f"The {word} of windows of two sizes, and the rows and columns where they begin.",
+    )
+    for kind, word in (("Avg", "mean"), ("Max", "largest values"))
+)
+FRACTIONAL_AVG_POOL_GRAD = register_op(
+    "FractionalAvgPoolGrad",
+    inputs=["orig_input_tensor_shape: int64", "out_backprop: T", *_SEQUENCES],
+    outputs=["output: T"],
+    attrs=["overlapping: bool = false", _T],
+    shape_fn=_fractional_avg_pool_grad_shape,
+    doc="The gradient of FractionalAvgPool: each window gives its elements equal parts.",
+)
+FRACTIONAL_MAX_POOL_GRAD = register_op(
+    "FractionalMaxPoolGrad",
+    inputs=["orig_input: T", "orig_output: T", "out_backprop: T", *_SEQUENCES],
+    outputs=["output: T"],
+    attrs=["overlapping: bool = false", _T],
+    shape_fn=unchanged_shape_with_rank(4),
+    doc="The gradient of FractionalMaxPool: each window gives all to its first largest element.",
+)
+
+
+def _check_pool(ratios: list[float], deterministic: bool, seed: int, seed2: int) -> None:
+    if len(ratios) != 4:
+        raise InvalidArgumentError("pooling_ratio field must specify 4 dimensions")
+    for ratio in ratios:
+        if not ratio >= 1:
+            raise InvalidArgumentError(f"pooling_ratio cannot be smaller than 1, got: {ratio:g}")
+    if ratios[0] != 1 or ratios[3] != 1:
+        raise UnimplementedError(
+            "Fractional pooling is not yet supported on the batch nor channel dimension."
+        )
+    if not deterministic and (seed or seed2):
+        raise InvalidArgumentError("Both seed and seed2 should be 0 if deterministic is false.")
+
+
+def _pool(reduce: Callable[..., Any]) -> Callable[..., Any]:
+    def factory(
+        *,
+        pooling_ratio: list[float],
+        pseudo_random: bool,
+        overlapping: bool,
+        deterministic: bool,
+        seed: int,
+        seed2: int,
+    ) -> Callable[[Any], tuple[Any, Any, Any]]:
+        _check_pool(pooling_ratio, deterministic, seed, seed2)
+
+        def pool(value: Any) -> tuple[Any, Any, Any]:
+            counts = _counts(value, pooling_ratio)
+            source = RegionSource(seed, seed2, pseudo_random)
+            rows, columns = (source.regions(value.shape[axis], counts[axis]) for axis in (1, 2))
+            output = reduce(value, _windows(rows, overlapping), _windows(columns, overlapping))
+            return output, rows, columns
+
+        return pool
+
+    return factory
+
+
+def _counts(value: Any, ratios: list[float]) -> list[int]:
+    if value.ndim != 4:
+        raise InvalidArgumentError(f"tensor_in must be 4-dimensional{TensorShape(value.shape)}")
+    for axis, (size, ratio) in enumerate(zip(value.shape, ratios, strict=True)):
+        if size < ratio:
+            raise InvalidArgumentError(
+                f"Pooling ratio is higher than input dimension size for dimension {axis}. "
+                f"Input dim size: {size} pooling ratio: {ratio:g}"
+            )
+    return [
+        math.floor(np.float32(size) / np.float32(ratio))
+        for size, ratio in zip(value.shape, ratios, strict=True)
+    ]
+
+
+def _windows(regions: Any, overlapping: bool) -> tuple[Any, Any]:
+    """The first and the last index of each window; windows that overlap share their edges."""
+    last = regions[1:] if overlapping else regions[1:] - 1
+    return regions[:-1], np.minimum(last, regions[-1] - 1)
+
+
+def _steps(firsts: Any, lasts: Any) -> Iterator[tuple[Any, Any]]:
+    """For each place in a window, its index for all windows, and which windows have it."""
+    for step in range(int((lasts - firsts).max(initial=-1)) + 1):
+        yield np.minimum(firsts + step, lasts), firsts + step <= lasts
+
+
+def _largest(value: Any, rows: tuple[Any, Any], columns: tuple[Any, Any]) -> Any:
+    for axis, (firsts, lasts) in ((1, rows), (2, columns)):
+        parts = (value.take(index, axis) for index, _ in _steps(firsts, lasts))
+        value = np.maximum.reduce([*parts])
+    return value
+
+
+def _mean(value: Any, rows: tuple[Any, Any], columns: tuple[Any, Any]) -> Any:
+    dtype = value.dtype
+    for axis, (firsts, lasts) in ((1, rows), (2, columns)):
+        total = np.zeros_like(value.take(firsts, axis))
+        for index, has in _steps(firsts, lasts):
+            total += np.where(_along(has, axis), value.take(index, axis), 0).astype(dtype)
+        value = total
+    counts = _sizes(rows)[:, None, None] * _sizes(columns)[None, :, None]
+    if dtype.kind == "f":
+        return value / counts.astype(dtype)
+    return ((value - np.fmod(value, counts.astype(dtype))) // counts).astype(dtype)
+
+
+def _along(values: Any, axis: int) -> Any:
+    """A vector laid along one dimension of four."""
+    shape = [1, 1, 1, 1]
+    shape[axis] = -1
+    return values.reshape(shape)
+
+
+def _sizes(windows: tuple[Any, Any]) -> Any:
+    firsts, lasts = windows
+    return lasts - firsts + 1
+
+
+register_kernel(FRACTIONAL_AVG_POOL, device="CPU", types={"T": _TYPES}, factory=True)(_pool(_mean))
+register_kernel(FRACTIONAL_MAX_POOL, device="CPU", types={"T": _TYPES}, factory=True)(
+    _pool(_largest)
+)
+
+
+def _given_windows(
+    name: str, sequence: Any, count: int, size: int, overlapping: bool
+) -> tuple[Any, Any]:
+    """The windows that a sequence tells, clipped to the input."""
+    if sequence.ndim != 1:
+        raise InvalidArgumentError(
+            f"{name}_pooling_sequence must be a vector, received shape {TensorShape(sequence.shape)}"
+        )
+    if len(sequence) < count + 1:
+        raise InvalidArgumentError(
+            f"{name}_seq_tensor must have at least {count + 1} elements, but got {len(sequence)}"
+        )
+    if sequence.min(initial=0) < 0:
+        raise InvalidArgumentError(
+            f"{name} sequence tensor values must not be negative, got {sequence.tolist()}"
+        )
+    firsts, ends = sequence[:count], sequence[1 : count + 1]
+    lasts = np.minimum(ends if overlapping else ends - 1, size - 1)
+    if (firsts > lasts).any() or (firsts >= size).any():
+        raise InvalidArgumentError(
+            f"{name}_pooling_sequence {sequence.tolist()} has windows that the input of size {size} lacks"
+        )
+    return firsts, lasts
+
+
+@register_kernel(FRACTIONAL_AVG_POOL_GRAD, device="CPU", types={"T": _TYPES})
+def fractional_avg_pool_grad(
+    orig_input_tensor_shape: Any,
+    out_backprop: Any,
+    row_pooling_sequence: Any,
+    col_pooling_sequence: Any,
+    *,
+    overlapping: bool,
+) -> Any:
+    shape = _original_shape(orig_input_tensor_shape, out_backprop)
+    rows, columns = (
+        _given_windows(name, sequence, out_backprop.shape[axis], shape[axis], overlapping)
+        for name, sequence, axis in (
+            ("row", row_pooling_sequence, 1),
+            ("col", col_pooling_sequence, 2),
+        )
+    )
+    counts = _sizes(rows)[:, None, None] * _sizes(columns)[None, :, None]
+    parts = out_backprop.astype(np.float64) / counts
+    return _spread(parts, rows, columns, shape).astype(out_backprop.dtype)
+
+
+def _original_shape(original: Any, grad: Any) -> tuple[int, ...]:
+    if original.shape != (4,):
+        raise InvalidArgumentError(
+            "original input tensor shape must be 1-dimensional and 4 elements"
+        )
+    if grad.ndim != 4:
+        raise InvalidArgumentError(f"out_backprop must be 4-dimensional{TensorShape(grad.shape)}")
+    if not grad.size:
+        raise InvalidArgumentError(f"out_backprop must be positive for all dimension, got:{0}")
+    shape: list[int] = original.tolist()
+    if min(shape) < 1:
+        raise InvalidArgumentError(f"Dimensions of the original input must not be 0, got {shape}")
+    if (shape[0], shape[3]) != (grad.shape[0], grad.shape[3]):
+        raise InvalidArgumentError(
+            f"out_backprop {list(grad.shape)} has another batch or depth than the input {shape}"
+        )
+    return check_allocation(shape, as_dtype(grad.dtype))
+
+
+def _spread(parts: Any, rows: Any, columns: Any, shape: tuple[int, ...]) -> Any:
+    """The sum of what the windows give each element, window by window."""
+    batch, height, width, depth = shape
+    (from_row, to_row), (from_column, to_column) = map(_pairs, (rows, columns))
+    total = np.zeros((height, width, batch, depth), parts.dtype)
+    given = parts.transpose(1, 2, 0, 3)[from_row[:, None], from_column]
+    np.add.at(total, (to_row[:, None], to_column), given)
+    return total.transpose(2, 0, 1, 3)
+
+
+def _pairs(windows: tuple[Any, Any]) -> tuple[Any, Any]:
+    """The number of a window and the index of an element of it, for all there are."""
+    firsts, _ = windows
+    sizes = _sizes(windows)
+    numbers = np.repeat(np.arange(len(firsts)), sizes)
+    begins = np.concatenate([[0], np.cumsum(sizes)[:-1]])
+    return numbers, firsts[numbers] + np.arange(len(numbers)) - begins[numbers]
+
+
+@register_kernel(FRACTIONAL_MAX_POOL_GRAD, device="CPU", types={"T": _TYPES})
+def fractional_max_pool_grad(
+    orig_input: Any,
+    orig_output: Any,
+    out_backprop: Any,
+    row_pooling_sequence: Any,
+    col_pooling_sequence: Any,
+    *,
+    overlapping: bool,
+) -> Any:
+    for name, tensor in (("orig_input", orig_input), ("orig_output", orig_output)):
+        if tensor.ndim != 4:
+            raise InvalidArgumentError(
+                f"{name} should be a tensor of rank 4, got {TensorShape(tensor.shape)}"
+            )
+    if out_backprop.shape != orig_output.shape or not out_backprop.size or not orig_input.size:
+        raise InvalidArgumentError(
+            f"out_backprop {list(out_backprop.shape)} should have the shape of orig_output "
+            f"{list(orig_output.shape)}, which may not be empty"
+        )
+    if (orig_input.shape[0], orig_input.shape[3]) != (orig_output.shape[0], orig_output.shape[3]):
+        raise InvalidArgumentError("orig_input and orig_output differ in batch or depth")
+    rows, columns = (
+        _given_windows(name, sequence, orig_output.shape[axis], orig_input.shape[axis], overlapping)
+        for name, sequence, axis in (
+            ("row", row_pooling_sequence, 1),
+            ("col", col_pooling_sequence, 2),
+        )
+    )
+    return _to_the_largest(orig_input, out_backprop, rows, columns)
+
+
+def _to_the_largest(value: Any, grad: Any, rows: Any, columns: Any) -> Any:
+    """Each gradient goes to the first of the largest elements of its window."""
+    best = value[:, rows[0]][:, :, columns[0]]
+    where = np.zeros((2, *grad.shape), np.intp)
+    where[0], where[1] = rows[0][:, None, None], columns[0][None, :, None]
+    for row, has_row in _steps(*rows):
+        for column, has_column in _steps(*columns):
+            found = value[:, row][:, :, column]
+            more = (found > best) & has_row[:, None, None] & has_column[None, :, None]
+            best = np.where(more, found, best)
+            where[0] = np.where(more, row[:, None, None], where[0])
+            where[1] = np.where(more, column[None, :, None], where[1])
+    total = np.zeros(value.shape, grad.dtype)
+    batch, depth = np.ogrid[: grad.shape[0], : grad.shape[3]]
+    index = (batch[:, None, None, :1], where[0], where[1], depth[:, None, None, :])
+    np.add.at(total, index, grad)
+    return total
+
+
+@g.register_gradient("FractionalMaxPool")
+def fractional_max_pool_gradient(op: g.Operation, grad: g.Tensor, *_: Any) -> g.Gradients:
+    attrs = g.attrs_of(op, "overlapping")
+    return g.nodes.FractionalMaxPoolGrad(
+        op.inputs[0], op.outputs[0], grad, op.outputs[1], op.outputs[2], **attrs
+    )
+
+
+@g.register_gradient("FractionalAvgPool")
+def fractional_avg_pool_gradient(op: g.Operation, grad: g.Tensor, *_: Any) -> g.Gradients:
+    shape = g.nodes.Shape(op.inputs[0], out_type="int64")
+    attrs = g.attrs_of(op, "overlapping")
+    return g.nodes.FractionalAvgPoolGrad(shape, grad, op.outputs[1], op.outputs[2], **attrs)
