@@ -5,14 +5,13 @@ Source: TensorFlow core/kernels/fractional_pool_common.cc; Graham, Fractional ma
 
 import itertools
 import math
-import secrets
 import struct
 from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 
-from opkernel.ops.philox import philox_samples
+from opkernel.ops.philox import Philox, words_one_by_one
 
 __all__ = ["RegionSource"]
 
@@ -23,9 +22,7 @@ class RegionSource:
     """Regions drawn one dimension after the other from one stream of random numbers."""
 
     def __init__(self, seed: int, seed2: int, pseudo_random: bool) -> None:
-        if not seed and not seed2:
-            seed, seed2 = secrets.randbits(64), secrets.randbits(64)
-        self._samples = philox_samples(seed, seed2)
+        self._samples = words_one_by_one(Philox.seeded(seed, seed2))
         self._pseudo_random = pseudo_random
 
     def regions(self, size: int, count: int) -> Any:
