@@ -898,7 +898,8 @@ def AudioSpectrogram(
     stride: int,
     magnitude_squared: bool = False,
     name: str | None = None,
-) -> _Tensor: ...
+) -> _Tensor:
+    """The magnitudes of frequencies in Hann windows of a sound [samples, channels], or their squares."""
 
 def AudioSummary(
     *,
@@ -3794,7 +3795,8 @@ def DecodeWav(
     desired_channels: int = -1,
     desired_samples: int = -1,
     name: str | None = None,
-) -> _DecodeWavOutputs: ...
+) -> _DecodeWavOutputs:
+    """The samples of a WAV file, between -1 and 1. More channels than the file has repeat its last one; samples beyond its end are 0."""
 
 def DecodeWebP(
     *,
@@ -4380,7 +4382,8 @@ def EncodeWav(
     audio: _Input,
     sample_rate: _Input,
     name: str | None = None,
-) -> _Tensor: ...
+) -> _Tensor:
+    """A WAV file of samples [samples, channels], which are clipped to -1 and 1."""
 
 def EnqueueTPUEmbeddingArbitraryTensorBatch(
     *,
@@ -7794,7 +7797,8 @@ def Mfcc(
     filterbank_channel_count: int = 40,
     dct_coefficient_count: int = 13,
     name: str | None = None,
-) -> _Tensor: ...
+) -> _Tensor:
+    """The cosine transform of the logarithms of strengths in channels that are even on the Mel scale."""
 
 def Min(
     *,
@@ -13560,7 +13564,8 @@ def SparseAdd(
     b_shape: _Input,
     thresh: _Input,
     name: str | None = None,
-) -> _SparseAddOutputs: ...
+) -> _SparseAddOutputs:
+    """The sum of two sparse tensors; sums of two entries that are smaller than `thresh` are left out."""
 
 class _SparseAddGradOutputs(typing.NamedTuple):
     a_val_grad: _Tensor
@@ -13573,7 +13578,8 @@ def SparseAddGrad(
     b_indices: _Input,
     sum_indices: _Input,
     name: str | None = None,
-) -> _SparseAddGradOutputs: ...
+) -> _SparseAddGradOutputs:
+    """The gradients of the values of both operands of SparseAdd."""
 
 def SparseApplyAdadelta(
     *,
@@ -13766,7 +13772,8 @@ def SparseConcat(
     shapes: collections.abc.Sequence[_Input],
     concat_dim: int,
     name: str | None = None,
-) -> _SparseConcatOutputs: ...
+) -> _SparseConcatOutputs:
+    """Sparse tensors one after the other along a dimension."""
 
 def SparseConditionalAccumulator(
     *,
@@ -13854,7 +13861,8 @@ def SparseDenseCwiseAdd(
     sp_shape: _Input,
     dense: _Input,
     name: str | None = None,
-) -> _Tensor: ...
+) -> _Tensor:
+    """The values of a sparse tensor, plus the elements of a dense one at their places."""
 
 def SparseDenseCwiseDiv(
     *,
@@ -13863,7 +13871,8 @@ def SparseDenseCwiseDiv(
     sp_shape: _Input,
     dense: _Input,
     name: str | None = None,
-) -> _Tensor: ...
+) -> _Tensor:
+    """The values of a sparse tensor, divided by the elements of a dense one at their places."""
 
 def SparseDenseCwiseMul(
     *,
@@ -13872,7 +13881,8 @@ def SparseDenseCwiseMul(
     sp_shape: _Input,
     dense: _Input,
     name: str | None = None,
-) -> _Tensor: ...
+) -> _Tensor:
+    """The values of a sparse tensor, times the elements of a dense one at their places."""
 
 class _SparseFillEmptyRowsOutputs(typing.NamedTuple):
     output_indices: _Tensor
@@ -13887,7 +13897,8 @@ def SparseFillEmptyRows(
     dense_shape: _Input,
     default_value: _Input,
     name: str | None = None,
-) -> _SparseFillEmptyRowsOutputs: ...
+) -> _SparseFillEmptyRowsOutputs:
+    """A sparse tensor with the default value in the first column of each row without entries."""
 
 class _SparseFillEmptyRowsGradOutputs(typing.NamedTuple):
     d_values: _Tensor
@@ -13898,7 +13909,8 @@ def SparseFillEmptyRowsGrad(
     reverse_index_map: _Input,
     grad_values: _Input,
     name: str | None = None,
-) -> _SparseFillEmptyRowsGradOutputs: ...
+) -> _SparseFillEmptyRowsGradOutputs:
+    """The gradients of the values and of the default value of SparseFillEmptyRows."""
 
 def SparseMatMul(
     *,
@@ -14011,7 +14023,8 @@ def SparseReduceMax(
     reduction_axes: _Input,
     keep_dims: bool = False,
     name: str | None = None,
-) -> _Tensor: ...
+) -> _Tensor:
+    """The maximum of the entries of a sparse tensor over the given dimensions; 0 where there are none."""
 
 class _SparseReduceMaxSparseOutputs(typing.NamedTuple):
     output_indices: _Tensor
@@ -14026,7 +14039,8 @@ def SparseReduceMaxSparse(
     reduction_axes: _Input,
     keep_dims: bool = False,
     name: str | None = None,
-) -> _SparseReduceMaxSparseOutputs: ...
+) -> _SparseReduceMaxSparseOutputs:
+    """The maximum of the entries of a sparse tensor over the given dimensions, as a sparse tensor."""
 
 def SparseReduceSum(
     *,
@@ -14036,7 +14050,8 @@ def SparseReduceSum(
     reduction_axes: _Input,
     keep_dims: bool = False,
     name: str | None = None,
-) -> _Tensor: ...
+) -> _Tensor:
+    """The sum of the entries of a sparse tensor over the given dimensions; 0 where there are none."""
 
 class _SparseReduceSumSparseOutputs(typing.NamedTuple):
     output_indices: _Tensor
@@ -14051,7 +14066,8 @@ def SparseReduceSumSparse(
     reduction_axes: _Input,
     keep_dims: bool = False,
     name: str | None = None,
-) -> _SparseReduceSumSparseOutputs: ...
+) -> _SparseReduceSumSparseOutputs:
+    """The sum of the entries of a sparse tensor over the given dimensions, as a sparse tensor."""
 
 class _SparseReorderOutputs(typing.NamedTuple):
     output_indices: _Tensor
@@ -14063,7 +14079,8 @@ def SparseReorder(
     input_values: _Input,
     input_shape: _Input,
     name: str | None = None,
-) -> _SparseReorderOutputs: ...
+) -> _SparseReorderOutputs:
+    """The entries of a sparse tensor sorted by their indices, the first dimension first."""
 
 class _SparseReshapeOutputs(typing.NamedTuple):
     output_indices: _Tensor
@@ -14075,7 +14092,8 @@ def SparseReshape(
     input_shape: _Input,
     new_shape: _Input,
     name: str | None = None,
-) -> _SparseReshapeOutputs: ...
+) -> _SparseReshapeOutputs:
+    """The indices and the shape of a sparse tensor in another shape, of which one size may be -1."""
 
 def SparseSegmentMean(
     *,
@@ -14225,7 +14243,8 @@ def SparseSlice(
     start: _Input,
     size: _Input,
     name: str | None = None,
-) -> _SparseSliceOutputs: ...
+) -> _SparseSliceOutputs:
+    """The part of a sparse tensor from `start` on, of `size` where the tensor is that large."""
 
 def SparseSliceGrad(
     *,
@@ -14234,7 +14253,8 @@ def SparseSliceGrad(
     input_start: _Input,
     output_indices: _Input,
     name: str | None = None,
-) -> _Tensor: ...
+) -> _Tensor:
+    """The gradient of the values of SparseSlice: 0 for the values that it left out."""
 
 def SparseSoftmax(
     *,
@@ -14242,7 +14262,8 @@ def SparseSoftmax(
     sp_values: _Input,
     sp_shape: _Input,
     name: str | None = None,
-) -> _Tensor: ...
+) -> _Tensor:
+    """The softmax over the entries of each row of the last dimension, in the order of sorted indices."""
 
 class _SparseSoftmaxCrossEntropyWithLogitsOutputs(typing.NamedTuple):
     loss: _Tensor
@@ -14269,7 +14290,8 @@ def SparseSparseMaximum(
     b_values: _Input,
     b_shape: _Input,
     name: str | None = None,
-) -> _SparseSparseMaximumOutputs: ...
+) -> _SparseSparseMaximumOutputs:
+    """The larger of each two elements; an entry that is missing counts as 0."""
 
 class _SparseSparseMinimumOutputs(typing.NamedTuple):
     output_indices: _Tensor
@@ -14284,7 +14306,8 @@ def SparseSparseMinimum(
     b_values: _Input,
     b_shape: _Input,
     name: str | None = None,
-) -> _SparseSparseMinimumOutputs: ...
+) -> _SparseSparseMinimumOutputs:
+    """The smaller of each two elements; an entry that is missing counts as 0."""
 
 class _SparseSplitOutputs(typing.NamedTuple):
     output_indices: list[_Tensor]
@@ -14299,7 +14322,8 @@ def SparseSplit(
     shape: _Input,
     num_split: int,
     name: str | None = None,
-) -> _SparseSplitOutputs: ...
+) -> _SparseSplitOutputs:
+    """A sparse tensor cut into `num_split` parts along a dimension, the first ones larger by 1."""
 
 def SparseTensorDenseAdd(
     *,
@@ -14308,7 +14332,8 @@ def SparseTensorDenseAdd(
     a_shape: _Input,
     b: _Input,
     name: str | None = None,
-) -> _Tensor: ...
+) -> _Tensor:
+    """The sum of a sparse tensor and a dense one."""
 
 def SparseTensorDenseMatMul(
     *,
@@ -14319,7 +14344,8 @@ def SparseTensorDenseMatMul(
     adjoint_a: bool = False,
     adjoint_b: bool = False,
     name: str | None = None,
-) -> _Tensor: ...
+) -> _Tensor:
+    """The product of a sparse matrix, whose entries may come in any order, with a dense one."""
 
 def SparseTensorSliceDataset(
     *,
@@ -14345,7 +14371,8 @@ def SparseToDense(
     default_value: _Input,
     validate_indices: bool = True,
     name: str | None = None,
-) -> _Tensor: ...
+) -> _Tensor:
+    """The tensor with the values at the indices, and the default value everywhere else."""
 
 class _SparseToSparseSetOperationOutputs(typing.NamedTuple):
     result_indices: _Tensor
