@@ -115,7 +115,8 @@ def AddManySparseToTensorsMap(
     container: str | bytes = '',
     shared_name: str | bytes = '',
     name: str | None = None,
-) -> _Tensor: ...
+) -> _Tensor:
+    """Has the map of that name keep each row of a sparse tensor; the output are their numbers."""
 
 def AddN(
     *,
@@ -132,7 +133,8 @@ def AddSparseToTensorsMap(
     container: str | bytes = '',
     shared_name: str | bytes = '',
     name: str | None = None,
-) -> _Tensor: ...
+) -> _Tensor:
+    """Has the map of that name keep a sparse tensor; the output is its number."""
 
 def AddV2(
     *,
@@ -4033,7 +4035,8 @@ def DeserializeManySparse(
     serialized_sparse: _Input,
     dtype: _Type,
     name: str | None = None,
-) -> _DeserializeManySparseOutputs: ...
+) -> _DeserializeManySparseOutputs:
+    """The sparse tensor of all serialized ones, with the dimensions of the input before theirs."""
 
 class _DeserializeSparseOutputs(typing.NamedTuple):
     sparse_indices: _Tensor
@@ -4045,7 +4048,8 @@ def DeserializeSparse(
     serialized_sparse: _Input,
     dtype: _Type,
     name: str | None = None,
-) -> _DeserializeSparseOutputs: ...
+) -> _DeserializeSparseOutputs:
+    """The sparse tensor of all serialized ones, with the dimensions of the input before theirs."""
 
 def DestroyResourceOp(
     *,
@@ -13051,7 +13055,8 @@ def SerializeManySparse(
     sparse_shape: _Input,
     out_type: _Type = ...,
     name: str | None = None,
-) -> _Tensor: ...
+) -> _Tensor:
+    """SerializeSparse of each row of a sparse tensor: the part of one index of the first dimension."""
 
 def SerializeSparse(
     *,
@@ -13060,7 +13065,8 @@ def SerializeSparse(
     sparse_shape: _Input,
     out_type: _Type = ...,
     name: str | None = None,
-) -> _Tensor: ...
+) -> _Tensor:
+    """The three tensors of a sparse tensor, as TensorProtos or in variants."""
 
 def SerializeTensor(
     *,
@@ -15455,7 +15461,8 @@ def TakeManySparseFromTensorsMap(
     container: str | bytes = '',
     shared_name: str | bytes = '',
     name: str | None = None,
-) -> _TakeManySparseFromTensorsMapOutputs: ...
+) -> _TakeManySparseFromTensorsMapOutputs:
+    """Takes sparse tensors from the map of that name: one sparse tensor of all, row by row."""
 
 def TakeWhileDataset(
     *,

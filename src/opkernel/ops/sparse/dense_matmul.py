@@ -11,7 +11,7 @@ from opkernel.errors import InvalidArgumentError
 from opkernel.kernel import check_allocation
 from opkernel.opdef import InferenceContext, register_op
 from opkernel.ops.declared.rules import check_input_ranks
-from opkernel.ops.kernel_types import COMPLEX, FLOATS, NARROW_FLOATS
+from opkernel.ops.kernel_types import COMPLEX, FLOATS, INDEX, NARROW_FLOATS
 from opkernel.ops.registration import register_kernel
 from opkernel.ops.sparse.csr import sparse_times_dense
 from opkernel.ops.sparse.tensors import check_rank
@@ -47,7 +47,7 @@ SPARSE_TENSOR_DENSE_MATMUL = register_op(
 @register_kernel(
     SPARSE_TENSOR_DENSE_MATMUL,
     device="CPU",
-    types={"T": (*FLOATS, *COMPLEX, DataType.DT_INT32)},
+    types={"T": (*FLOATS, *COMPLEX, DataType.DT_INT32), "Tindices": INDEX},
     host_memory=["a_shape"],
 )
 def sparse_tensor_dense_matmul(

@@ -171,6 +171,7 @@ def sparse_softmax_shape(c: InferenceContext) -> None:
     c.set_output(0, check_input_ranks(c, 2, 1, 1)[1])
 
 
+_SOFTMAX_TYPES = (DataType.DT_HALF, DataType.DT_FLOAT, DataType.DT_DOUBLE)
 SPARSE_SOFTMAX = register_op(
     "SparseSoftmax",
     inputs=["sp_indices: int64", "sp_values: T", "sp_shape: int64"],
@@ -181,7 +182,7 @@ SPARSE_SOFTMAX = register_op(
 )
 
 
-@register_kernel(SPARSE_SOFTMAX, device="CPU")
+@register_kernel(SPARSE_SOFTMAX, device="CPU", types={"T": _SOFTMAX_TYPES})
 def sparse_softmax(sp_indices: Any, sp_values: Any, sp_shape: Any) -> Any:
     shape = check_sparse(sp_indices, sp_values, sp_shape, "sp_")
     if len(shape) < 2:

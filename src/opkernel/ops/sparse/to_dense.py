@@ -11,7 +11,7 @@ import numpy as np
 from opkernel.errors import InvalidArgumentError
 from opkernel.kernel import check_allocation
 from opkernel.opdef import InferenceContext, register_op
-from opkernel.ops.kernel_types import POD_OR_STRING
+from opkernel.ops.kernel_types import INDEX, POD_OR_STRING
 from opkernel.ops.registration import register_kernel
 from opkernel.ops.sparse.tensors import check_indices, in_bounds
 from opkernel.types import DataType, TensorShape
@@ -44,7 +44,7 @@ _TYPES = (
 )
 
 
-@register_kernel(SPARSE_TO_DENSE, device="CPU", types={"T": _TYPES})
+@register_kernel(SPARSE_TO_DENSE, device="CPU", types={"T": _TYPES, "Tindices": INDEX})
 def sparse_to_dense(
     sparse_indices: Any,
     output_shape: Any,

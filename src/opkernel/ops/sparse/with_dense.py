@@ -12,7 +12,7 @@ import numpy as np
 from opkernel.errors import InvalidArgumentError
 from opkernel.opdef import InferenceContext, register_op
 from opkernel.ops.declared.rules import outputs_as_inputs
-from opkernel.ops.kernel_types import NUMBERS, REAL_NUMBERS
+from opkernel.ops.kernel_types import INDEX, NUMBERS, REAL_NUMBERS
 from opkernel.ops.registration import register_kernel
 from opkernel.ops.sparse.tensors import check_parts, check_sparse, in_bounds
 from opkernel.types import TensorShape
@@ -29,7 +29,7 @@ SPARSE_TENSOR_DENSE_ADD = register_op(
 )
 
 
-@register_kernel(SPARSE_TENSOR_DENSE_ADD, device="CPU", types={"T": NUMBERS})
+@register_kernel(SPARSE_TENSOR_DENSE_ADD, device="CPU", types={"T": NUMBERS, "Tindices": INDEX})
 def sparse_tensor_dense_add(a_indices: Any, a_values: Any, a_shape: Any, b: Any) -> Any:
     check_parts(a_indices, a_values, a_shape, "a_")
     if a_shape.tolist() != list(b.shape):

@@ -1,5 +1,7 @@
 """Gradient of SparseToDense."""
 
+from typing import Any
+
 import opkernel.gradients as g
 
 
@@ -10,5 +12,5 @@ def sparse_to_dense_gradient(op: g.Operation, grad: g.Tensor) -> g.Gradients:
     return [None, None, values, default]
 
 
-def _total(tensor: g.Tensor) -> g.Tensor:
+def _total(tensor: g.Tensor) -> Any:
     return g.nodes.Sum(tensor, g.nodes.Range(0, g.nodes.Rank(tensor), 1))
