@@ -13826,7 +13826,8 @@ def SparseCross(
     out_type: _Type,
     internal_type: _Type,
     name: str | None = None,
-) -> _SparseCrossOutputs: ...
+) -> _SparseCrossOutputs:
+    """The combinations of the features of each row, joined by _X_ or hashed."""
 
 class _SparseCrossHashedOutputs(typing.NamedTuple):
     output_indices: _Tensor
@@ -13843,7 +13844,8 @@ def SparseCrossHashed(
     strong_hash: _Input,
     salt: _Input,
     name: str | None = None,
-) -> _SparseCrossHashedOutputs: ...
+) -> _SparseCrossHashedOutputs:
+    """The hashes of the combinations of the features of each row, modulo `num_buckets` unless 0."""
 
 class _SparseCrossV2Outputs(typing.NamedTuple):
     output_indices: _Tensor
@@ -13858,7 +13860,8 @@ def SparseCrossV2(
     dense_inputs: collections.abc.Sequence[_Input],
     sep: _Input,
     name: str | None = None,
-) -> _SparseCrossV2Outputs: ...
+) -> _SparseCrossV2Outputs:
+    """The combinations of the features of each row, joined by `sep`."""
 
 def SparseDenseCwiseAdd(
     *,

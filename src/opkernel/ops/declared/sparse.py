@@ -8,7 +8,6 @@ from opkernel.opdef import (
     OpShapeInferenceFn,
 )
 from opkernel.ops.declared.rules import (
-    fixed_shapes,
     set_outputs,
 )
 
@@ -34,13 +33,8 @@ def _set_counts(c: InferenceContext, rank: int) -> None:
     set_outputs(c, [c.matrix(None, rank), c.vector(None), c.vector(rank)])
 
 
-_matrix_of_two_columns = fixed_shapes((None, 2), (None,), (2,))
-
 SHAPE_FNS: dict[str, OpShapeInferenceFn] = {
     "DenseCountSparseOutput": _dense_count,
     "RaggedCountSparseOutput": _ragged_count,
     "SparseCountSparseOutput": _sparse_count,
-    "SparseCross": _matrix_of_two_columns,
-    "SparseCrossHashed": _matrix_of_two_columns,
-    "SparseCrossV2": _matrix_of_two_columns,
 }
