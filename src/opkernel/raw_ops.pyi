@@ -2084,7 +2084,8 @@ def CTCBeamSearchDecoder(
     top_paths: int,
     merge_repeated: bool = True,
     name: str | None = None,
-) -> _CTCBeamSearchDecoderOutputs: ...
+) -> _CTCBeamSearchDecoderOutputs:
+    """The most likely sequences of labels that a beam search finds, as sparse matrices."""
 
 class _CTCGreedyDecoderOutputs(typing.NamedTuple):
     decoded_indices: _Tensor
@@ -2099,7 +2100,8 @@ def CTCGreedyDecoder(
     merge_repeated: bool = False,
     blank_index: int = -1,
     name: str | None = None,
-) -> _CTCGreedyDecoderOutputs: ...
+) -> _CTCGreedyDecoderOutputs:
+    """The labels of the largest input of each step, without blanks, as a sparse matrix."""
 
 class _CTCLossOutputs(typing.NamedTuple):
     loss: _Tensor
@@ -2115,7 +2117,8 @@ def CTCLoss(
     ctc_merge_repeated: bool = True,
     ignore_longer_outputs_than_inputs: bool = False,
     name: str | None = None,
-) -> _CTCLossOutputs: ...
+) -> _CTCLossOutputs:
+    """The loss of connectionist temporal classification, and its gradient."""
 
 class _CTCLossV2Outputs(typing.NamedTuple):
     loss: _Tensor
@@ -2131,7 +2134,8 @@ def CTCLossV2(
     ctc_merge_repeated: bool = True,
     ignore_longer_outputs_than_inputs: bool = False,
     name: str | None = None,
-) -> _CTCLossV2Outputs: ...
+) -> _CTCLossV2Outputs:
+    """The loss of connectionist temporal classification, and its gradient; GPUs compute it."""
 
 def CacheDataset(
     *,
@@ -6475,7 +6479,8 @@ def IsotonicRegression(
     input: _Input,
     output_dtype: _Type = ...,
     name: str | None = None,
-) -> _IsotonicRegressionOutputs: ...
+) -> _IsotonicRegressionOutputs:
+    """The numbers closest to those of the last dimension that do not rise (least squares); and which of them are the mean of the same segment."""
 
 def Iterator(
     *,

@@ -9,7 +9,7 @@ from opkernel.opdef.common_shapes import (
     unchanged_shape_with_rank,
     unknown_shape,
 )
-from opkernel.ops.declared.rules import check_scalars, outputs_as_inputs
+from opkernel.ops.declared.rules import check_scalars
 
 __all__ = ["SHAPE_FNS"]
 
@@ -38,7 +38,6 @@ def _sobol_sample_shape(c: InferenceContext) -> None:
 
 SHAPE_FNS: dict[str, OpShapeInferenceFn] = {
     "Fact": unknown_shape,
-    "IsotonicRegression": outputs_as_inputs(0, 0),
     "KthOrderStatistic": _kth_order_statistic_shape,
     "MakeUnique": unchanged_shape_with_rank(2),
     "SobolSample": _sobol_sample_shape,
