@@ -2018,14 +2018,16 @@ def CSRSparseMatrixComponents(
     index: _Input,
     type: _Type,
     name: str | None = None,
-) -> _CSRSparseMatrixComponentsOutputs: ...
+) -> _CSRSparseMatrixComponentsOutputs:
+    """The compressed rows of one matrix of a batch."""
 
 def CSRSparseMatrixToDense(
     *,
     sparse_input: _Input,
     type: _Type,
     name: str | None = None,
-) -> _Tensor: ...
+) -> _Tensor:
+    """The tensor of the elements of a sparse matrix."""
 
 class _CSRSparseMatrixToSparseTensorOutputs(typing.NamedTuple):
     indices: _Tensor
@@ -2037,7 +2039,8 @@ def CSRSparseMatrixToSparseTensor(
     sparse_matrix: _Input,
     type: _Type,
     name: str | None = None,
-) -> _CSRSparseMatrixToSparseTensorOutputs: ...
+) -> _CSRSparseMatrixToSparseTensorOutputs:
+    """The sparse tensor of a sparse matrix."""
 
 def CSVDataset(
     *,
@@ -3918,7 +3921,8 @@ def DenseToCSRSparseMatrix(
     dense_input: _Input,
     indices: _Input,
     name: str | None = None,
-) -> _Tensor: ...
+) -> _Tensor:
+    """The sparse matrix of the elements of a tensor at the given indices."""
 
 class _DenseToDenseSetOperationOutputs(typing.NamedTuple):
     result_indices: _Tensor
@@ -13958,7 +13962,8 @@ def SparseMatrixMatMul(
     transpose_output: bool = False,
     conjugate_output: bool = False,
     name: str | None = None,
-) -> _Tensor: ...
+) -> _Tensor:
+    """The product of a sparse matrix and a dense one, or of each pair of two batches."""
 
 def SparseMatrixMul(
     *,
@@ -13971,13 +13976,15 @@ def SparseMatrixNNZ(
     *,
     sparse_matrix: _Input,
     name: str | None = None,
-) -> _Tensor: ...
+) -> _Tensor:
+    """How many entries each matrix has."""
 
 def SparseMatrixOrderingAMD(
     *,
     input: _Input,
     name: str | None = None,
-) -> _Tensor: ...
+) -> _Tensor:
+    """A permutation of rows and columns that keeps the Cholesky factor sparse: least degree first."""
 
 def SparseMatrixSoftmax(
     *,
@@ -14000,7 +14007,8 @@ def SparseMatrixSparseCholesky(
     permutation: _Input,
     type: _Type,
     name: str | None = None,
-) -> _Tensor: ...
+) -> _Tensor:
+    """The Cholesky factor of a sparse matrix whose rows and columns are permuted; its lower half counts."""
 
 def SparseMatrixSparseMatMul(
     *,
@@ -14012,7 +14020,8 @@ def SparseMatrixSparseMatMul(
     adjoint_a: bool = False,
     adjoint_b: bool = False,
     name: str | None = None,
-) -> _Tensor: ...
+) -> _Tensor:
+    """The product of two sparse matrices, or of each pair of two batches."""
 
 def SparseMatrixTranspose(
     *,
@@ -14020,7 +14029,8 @@ def SparseMatrixTranspose(
     type: _Type,
     conjugate: bool = False,
     name: str | None = None,
-) -> _Tensor: ...
+) -> _Tensor:
+    """The transposed sparse matrix, of the conjugate numbers if `conjugate`."""
 
 def SparseMatrixZeros(
     *,
@@ -14375,7 +14385,8 @@ def SparseTensorToCSRSparseMatrix(
     values: _Input,
     dense_shape: _Input,
     name: str | None = None,
-) -> _Tensor: ...
+) -> _Tensor:
+    """The sparse matrix, or the batch of them, of a sparse tensor whose indices are sorted."""
 
 def SparseToDense(
     *,
