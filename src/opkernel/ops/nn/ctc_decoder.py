@@ -12,6 +12,7 @@ import numpy as np
 from opkernel.errors import FailedPreconditionError, InvalidArgumentError
 from opkernel.opdef import DimensionHandle, InferenceContext, register_op
 from opkernel.ops.declared.rules import check_input_ranks, set_outputs
+from opkernel.ops.nn.ctc_sums import log_sum
 from opkernel.ops.registration import register_kernel
 from opkernel.ops.strings.elements import in_time
 from opkernel.types import DataType
@@ -194,12 +195,9 @@ class _Beam:
 
 
 def _log_sum(first: float, second: float) -> float:
-    """The logarithm of the sum of what two logarithms stand for; as in TensorFlow half of it in float."""
-    larger, smaller = max(first, second), min(first, second)
-    if smaller == _IMPOSSIBLE:
-        return larger
-    power = float(np.float32(math.exp(np.float32(smaller - larger))))
-    return larger + float(np.float32(math.log1p(power)))
+    if _IMPOSSIBLE in (first, second):
+        return max(first, second)
+    return float(log_sum(np.float64(first), np.float64(second)))
 
 
 class _BeamSearch:

@@ -16,6 +16,7 @@ from opkernel.errors import InvalidArgumentError
 from opkernel.kernel import check_allocation
 from opkernel.opdef import InferenceContext, register_op
 from opkernel.ops.declared.rules import check_input_ranks, set_outputs
+from opkernel.ops.nn.ctc_sums import float_exp, log_sum
 from opkernel.ops.registration import register_kernel
 from opkernel.ops.sparse.tensors import check_indices
 from opkernel.ops.strings.elements import in_time
@@ -187,28 +188,15 @@ def _loss_and_gradient(inputs: Any, paths: _Paths) -> tuple[Any, Any]:
     in_states = np.broadcast_to(paths.classes, (len(inputs), *paths.classes.shape))
     log_y = np.log(np.take_along_axis(y, in_states, axis=2))
     alpha, beta = _beginnings(log_y, paths), _ends(log_y, paths)
-    total = reduce(_log_sum, (alpha[0] + beta[0]).T)
+    total = reduce(log_sum, (alpha[0] + beta[0]).T)
     counts = paths.lengths > 0
     loss = np.where(counts, -total, inputs.dtype.type(0))
     of_classes = _of_classes(alpha + beta, in_states, y.shape)
-    share = _float_exp(of_classes - total[:, None])
+    share = float_exp(of_classes - total[:, None])
     gradient = np.where((total == -np.inf)[:, None], y, y - share)
     is_over = np.arange(len(inputs))[:, None] >= paths.lengths
     gradient[is_over] = 0
     return loss, gradient
-
-
-def _log_sum(first: Any, second: Any) -> Any:
-    """The logarithm of the sum of what two logarithms stand for; as in TensorFlow half of it in float."""
-    larger, smaller = np.maximum(first, second), np.minimum(first, second)
-    power = _float_exp(smaller - larger)
-    added = np.log1p(power, dtype=np.float64).astype(np.float32)
-    return np.where(smaller == -np.inf, larger, larger + added)
-
-
-def _float_exp(values: Any) -> Any:
-    """The power of e in float, rounded correctly."""
-    return np.exp(values.astype(np.float32), dtype=np.float64).astype(np.float32)
 
 
 def _of_classes(states: Any, classes: Any, shape: tuple[int, ...]) -> Any:
@@ -216,7 +204,7 @@ def _of_classes(states: Any, classes: Any, shape: tuple[int, ...]) -> Any:
     found = np.full(shape, -np.inf, states.dtype)
     for state in range(states.shape[2]):
         at, one = classes[:, :, state, None], states[:, :, state, None]
-        np.put_along_axis(found, at, _log_sum(np.take_along_axis(found, at, 2), one), 2)
+        np.put_along_axis(found, at, log_sum(np.take_along_axis(found, at, 2), one), 2)
     return found
 
 
@@ -239,7 +227,7 @@ def _beginnings(log_y: Any, paths: _Paths) -> Any:
         before = alpha[step - 1]
         stays = np.where(paths.stays, before, -np.inf)
         skips = np.where(paths.skips, _shifted(before, 2), -np.inf)
-        alpha[step] = log_y[step] + _log_sum(_log_sum(stays, _shifted(before, 1)), skips)
+        alpha[step] = log_y[step] + log_sum(log_sum(stays, _shifted(before, 1)), skips)
     return alpha
 
 
@@ -255,7 +243,7 @@ def _ends(log_y: Any, paths: _Paths) -> Any:
         after = beta[step + 1] + log_y[step + 1]
         stays = np.where(paths.stays, after, -np.inf)
         skips = _shifted(np.where(paths.skips, after, -np.inf), -2)
-        found = _log_sum(_log_sum(stays, _shifted(after, -1)), skips)
+        found = log_sum(log_sum(stays, _shifted(after, -1)), skips)
         beta[step] = np.where(last_step == step, at_last, found)
     return beta
 
