@@ -1,5 +1,7 @@
 """Ops that take, merge and reduce entries: answers of TensorFlow, odd inputs included."""
 
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -23,7 +25,7 @@ def outputs(op, *inputs, **attrs):
     return [np.asarray(output).tolist() for output in run_op(op, list(inputs), attrs=attrs).outputs]
 
 
-ODD = {
+ODD: dict[str, Any] = {
     "a sum of two entries is left out below the threshold, an entry alone never": (
         ("SparseAdd", column(0, 1), np.array([0.5, 0.5]), vector(3), column(1, 2), np.array([0.1, 0.2]), vector(3), np.array(1.0)),
         [[[0], [2]], [0.5, 0.2], [3]],

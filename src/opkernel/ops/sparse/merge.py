@@ -79,11 +79,16 @@ def merged(a: Any, b: Any) -> tuple[Any, Any]:
     if not _is_sorted(a) or not _is_sorted(b):
         return _merged_by_steps(a.tolist(), b.tolist())
     keys = np.concatenate((a, b))
-    repeats = np.concatenate((_repeats(a), _repeats(b)))
-    order = np.lexsort((repeats, keys)) if repeats.any() else np.argsort(keys, kind="stable")
-    keys, repeats = keys[order], repeats[order]
-    is_second = np.zeros(len(order), bool)
-    is_second[1:] = (keys[1:] == keys[:-1]) & (repeats[1:] == repeats[:-1])
+    is_second = np.zeros(len(keys), bool)
+    if _has_repeats(a) or _has_repeats(b):
+        repeats = np.concatenate((_repeats(a), _repeats(b)))
+        order = np.lexsort((repeats, keys))
+        keys, repeats = keys[order], repeats[order]
+        is_second[1:] = (keys[1:] == keys[:-1]) & (repeats[1:] == repeats[:-1])
+    else:
+        order = np.argsort(keys, kind="stable")
+        keys = keys[order]
+        is_second[1:] = keys[1:] == keys[:-1]
     place = np.cumsum(~is_second) - 1
     from_a, from_b = np.full((2, len(order) - np.count_nonzero(is_second)), -1)
     of_a = order < len(a)
@@ -94,6 +99,10 @@ def merged(a: Any, b: Any) -> tuple[Any, Any]:
 
 def _is_sorted(keys: Any) -> bool:
     return bool((keys[1:] >= keys[:-1]).all())
+
+
+def _has_repeats(keys: Any) -> bool:
+    return bool((keys[1:] == keys[:-1]).any())
 
 
 def _repeats(keys: Any) -> Any:

@@ -121,8 +121,8 @@ def sparse_keys(*matrices: Any) -> list[Any]:
 def _keys(rows: Any) -> Any:
     if not rows.size:
         return np.zeros(len(rows), np.int64)
-    lowest = rows.min(axis=0).tolist()
-    sizes = [high - low + 1 for high, low in zip(rows.max(axis=0).tolist(), lowest, strict=True)]
+    lowest = [int(column.min()) for column in rows.T]
+    sizes = [int(column.max()) - low + 1 for column, low in zip(rows.T, lowest, strict=True)]
     keys, space = np.zeros(len(rows), np.int64), 1
     for column in reversed(range(len(sizes))):
         space_before, space = space, space * sizes[column]
