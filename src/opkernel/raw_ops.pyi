@@ -115,7 +115,8 @@ def AddManySparseToTensorsMap(
     container: str | bytes = '',
     shared_name: str | bytes = '',
     name: str | None = None,
-) -> _Tensor: ...
+) -> _Tensor:
+    """Has the map of that name keep each row of a sparse tensor; the output are their numbers."""
 
 def AddN(
     *,
@@ -132,7 +133,8 @@ def AddSparseToTensorsMap(
     container: str | bytes = '',
     shared_name: str | bytes = '',
     name: str | None = None,
-) -> _Tensor: ...
+) -> _Tensor:
+    """Has the map of that name keep a sparse tensor; the output is its number."""
 
 def AddV2(
     *,
@@ -2017,14 +2019,16 @@ def CSRSparseMatrixComponents(
     index: _Input,
     type: _Type,
     name: str | None = None,
-) -> _CSRSparseMatrixComponentsOutputs: ...
+) -> _CSRSparseMatrixComponentsOutputs:
+    """The compressed rows of one matrix of a batch."""
 
 def CSRSparseMatrixToDense(
     *,
     sparse_input: _Input,
     type: _Type,
     name: str | None = None,
-) -> _Tensor: ...
+) -> _Tensor:
+    """The tensor of the elements of a sparse matrix."""
 
 class _CSRSparseMatrixToSparseTensorOutputs(typing.NamedTuple):
     indices: _Tensor
@@ -2036,7 +2040,8 @@ def CSRSparseMatrixToSparseTensor(
     sparse_matrix: _Input,
     type: _Type,
     name: str | None = None,
-) -> _CSRSparseMatrixToSparseTensorOutputs: ...
+) -> _CSRSparseMatrixToSparseTensorOutputs:
+    """The sparse tensor of a sparse matrix."""
 
 def CSVDataset(
     *,
@@ -2083,7 +2088,8 @@ def CTCBeamSearchDecoder(
     top_paths: int,
     merge_repeated: bool = True,
     name: str | None = None,
-) -> _CTCBeamSearchDecoderOutputs: ...
+) -> _CTCBeamSearchDecoderOutputs:
+    """The most likely sequences of labels that a beam search finds, as sparse matrices."""
 
 class _CTCGreedyDecoderOutputs(typing.NamedTuple):
     decoded_indices: _Tensor
@@ -2098,7 +2104,8 @@ def CTCGreedyDecoder(
     merge_repeated: bool = False,
     blank_index: int = -1,
     name: str | None = None,
-) -> _CTCGreedyDecoderOutputs: ...
+) -> _CTCGreedyDecoderOutputs:
+    """The labels of the largest input of each step, without blanks, as a sparse matrix."""
 
 class _CTCLossOutputs(typing.NamedTuple):
     loss: _Tensor
@@ -2114,7 +2121,8 @@ def CTCLoss(
     ctc_merge_repeated: bool = True,
     ignore_longer_outputs_than_inputs: bool = False,
     name: str | None = None,
-) -> _CTCLossOutputs: ...
+) -> _CTCLossOutputs:
+    """The loss of connectionist temporal classification, and its gradient."""
 
 class _CTCLossV2Outputs(typing.NamedTuple):
     loss: _Tensor
@@ -2130,7 +2138,8 @@ def CTCLossV2(
     ctc_merge_repeated: bool = True,
     ignore_longer_outputs_than_inputs: bool = False,
     name: str | None = None,
-) -> _CTCLossV2Outputs: ...
+) -> _CTCLossV2Outputs:
+    """The loss of connectionist temporal classification, and its gradient; GPUs compute it."""
 
 def CacheDataset(
     *,
@@ -3930,7 +3939,8 @@ def DenseToCSRSparseMatrix(
     dense_input: _Input,
     indices: _Input,
     name: str | None = None,
-) -> _Tensor: ...
+) -> _Tensor:
+    """The sparse matrix of the elements of a tensor at the given indices."""
 
 class _DenseToDenseSetOperationOutputs(typing.NamedTuple):
     result_indices: _Tensor
@@ -4053,7 +4063,8 @@ def DeserializeManySparse(
     serialized_sparse: _Input,
     dtype: _Type,
     name: str | None = None,
-) -> _DeserializeManySparseOutputs: ...
+) -> _DeserializeManySparseOutputs:
+    """The sparse tensor of all serialized ones, with the dimensions of the input before theirs."""
 
 class _DeserializeSparseOutputs(typing.NamedTuple):
     sparse_indices: _Tensor
@@ -4065,7 +4076,8 @@ def DeserializeSparse(
     serialized_sparse: _Input,
     dtype: _Type,
     name: str | None = None,
-) -> _DeserializeSparseOutputs: ...
+) -> _DeserializeSparseOutputs:
+    """The sparse tensor of all serialized ones, with the dimensions of the input before theirs."""
 
 def DestroyResourceOp(
     *,
@@ -6509,7 +6521,8 @@ def IsotonicRegression(
     input: _Input,
     output_dtype: _Type = ...,
     name: str | None = None,
-) -> _IsotonicRegressionOutputs: ...
+) -> _IsotonicRegressionOutputs:
+    """The numbers closest to those of the last dimension that do not rise (least squares); and which of them are the mean of the same segment."""
 
 def Iterator(
     *,
@@ -13128,7 +13141,8 @@ def SerializeManySparse(
     sparse_shape: _Input,
     out_type: _Type = ...,
     name: str | None = None,
-) -> _Tensor: ...
+) -> _Tensor:
+    """SerializeSparse of each row of a sparse tensor: the part of one index of the first dimension."""
 
 def SerializeSparse(
     *,
@@ -13137,7 +13151,8 @@ def SerializeSparse(
     sparse_shape: _Input,
     out_type: _Type = ...,
     name: str | None = None,
-) -> _Tensor: ...
+) -> _Tensor:
+    """The three tensors of a sparse tensor, as TensorProtos or in variants."""
 
 def SerializeTensor(
     *,
@@ -13644,7 +13659,8 @@ def SparseAdd(
     b_shape: _Input,
     thresh: _Input,
     name: str | None = None,
-) -> _SparseAddOutputs: ...
+) -> _SparseAddOutputs:
+    """The sum of two sparse tensors; sums of two entries that are smaller than `thresh` are left out."""
 
 class _SparseAddGradOutputs(typing.NamedTuple):
     a_val_grad: _Tensor
@@ -13657,7 +13673,8 @@ def SparseAddGrad(
     b_indices: _Input,
     sum_indices: _Input,
     name: str | None = None,
-) -> _SparseAddGradOutputs: ...
+) -> _SparseAddGradOutputs:
+    """The gradients of the values of both operands of SparseAdd."""
 
 def SparseApplyAdadelta(
     *,
@@ -13850,7 +13867,8 @@ def SparseConcat(
     shapes: collections.abc.Sequence[_Input],
     concat_dim: int,
     name: str | None = None,
-) -> _SparseConcatOutputs: ...
+) -> _SparseConcatOutputs:
+    """Sparse tensors one after the other along a dimension."""
 
 def SparseConditionalAccumulator(
     *,
@@ -13898,7 +13916,8 @@ def SparseCross(
     out_type: _Type,
     internal_type: _Type,
     name: str | None = None,
-) -> _SparseCrossOutputs: ...
+) -> _SparseCrossOutputs:
+    """The combinations of the features of each row, joined by _X_ or hashed."""
 
 class _SparseCrossHashedOutputs(typing.NamedTuple):
     output_indices: _Tensor
@@ -13915,7 +13934,8 @@ def SparseCrossHashed(
     strong_hash: _Input,
     salt: _Input,
     name: str | None = None,
-) -> _SparseCrossHashedOutputs: ...
+) -> _SparseCrossHashedOutputs:
+    """The hashes of the combinations of the features of each row, modulo `num_buckets` unless 0."""
 
 class _SparseCrossV2Outputs(typing.NamedTuple):
     output_indices: _Tensor
@@ -13930,7 +13950,8 @@ def SparseCrossV2(
     dense_inputs: collections.abc.Sequence[_Input],
     sep: _Input,
     name: str | None = None,
-) -> _SparseCrossV2Outputs: ...
+) -> _SparseCrossV2Outputs:
+    """The combinations of the features of each row, joined by `sep`."""
 
 def SparseDenseCwiseAdd(
     *,
@@ -13939,7 +13960,8 @@ def SparseDenseCwiseAdd(
     sp_shape: _Input,
     dense: _Input,
     name: str | None = None,
-) -> _Tensor: ...
+) -> _Tensor:
+    """The values of a sparse tensor, plus the elements of a dense one at their places."""
 
 def SparseDenseCwiseDiv(
     *,
@@ -13948,7 +13970,8 @@ def SparseDenseCwiseDiv(
     sp_shape: _Input,
     dense: _Input,
     name: str | None = None,
-) -> _Tensor: ...
+) -> _Tensor:
+    """The values of a sparse tensor, divided by the elements of a dense one at their places."""
 
 def SparseDenseCwiseMul(
     *,
@@ -13957,7 +13980,8 @@ def SparseDenseCwiseMul(
     sp_shape: _Input,
     dense: _Input,
     name: str | None = None,
-) -> _Tensor: ...
+) -> _Tensor:
+    """The values of a sparse tensor, times the elements of a dense one at their places."""
 
 class _SparseFillEmptyRowsOutputs(typing.NamedTuple):
     output_indices: _Tensor
@@ -13972,7 +13996,8 @@ def SparseFillEmptyRows(
     dense_shape: _Input,
     default_value: _Input,
     name: str | None = None,
-) -> _SparseFillEmptyRowsOutputs: ...
+) -> _SparseFillEmptyRowsOutputs:
+    """A sparse tensor with the default value in the first column of each row without entries."""
 
 class _SparseFillEmptyRowsGradOutputs(typing.NamedTuple):
     d_values: _Tensor
@@ -13983,7 +14008,8 @@ def SparseFillEmptyRowsGrad(
     reverse_index_map: _Input,
     grad_values: _Input,
     name: str | None = None,
-) -> _SparseFillEmptyRowsGradOutputs: ...
+) -> _SparseFillEmptyRowsGradOutputs:
+    """The gradients of the values and of the default value of SparseFillEmptyRows."""
 
 def SparseMatMul(
     *,
@@ -14017,7 +14043,8 @@ def SparseMatrixMatMul(
     transpose_output: bool = False,
     conjugate_output: bool = False,
     name: str | None = None,
-) -> _Tensor: ...
+) -> _Tensor:
+    """The product of a sparse matrix and a dense one, or of each pair of two batches."""
 
 def SparseMatrixMul(
     *,
@@ -14030,13 +14057,15 @@ def SparseMatrixNNZ(
     *,
     sparse_matrix: _Input,
     name: str | None = None,
-) -> _Tensor: ...
+) -> _Tensor:
+    """How many entries each matrix has."""
 
 def SparseMatrixOrderingAMD(
     *,
     input: _Input,
     name: str | None = None,
-) -> _Tensor: ...
+) -> _Tensor:
+    """A permutation of rows and columns that keeps the Cholesky factor sparse: least degree first."""
 
 def SparseMatrixSoftmax(
     *,
@@ -14059,7 +14088,8 @@ def SparseMatrixSparseCholesky(
     permutation: _Input,
     type: _Type,
     name: str | None = None,
-) -> _Tensor: ...
+) -> _Tensor:
+    """The Cholesky factor of a sparse matrix whose rows and columns are permuted; its lower half counts."""
 
 def SparseMatrixSparseMatMul(
     *,
@@ -14071,7 +14101,8 @@ def SparseMatrixSparseMatMul(
     adjoint_a: bool = False,
     adjoint_b: bool = False,
     name: str | None = None,
-) -> _Tensor: ...
+) -> _Tensor:
+    """The product of two sparse matrices, or of each pair of two batches."""
 
 def SparseMatrixTranspose(
     *,
@@ -14079,7 +14110,8 @@ def SparseMatrixTranspose(
     type: _Type,
     conjugate: bool = False,
     name: str | None = None,
-) -> _Tensor: ...
+) -> _Tensor:
+    """The transposed sparse matrix, of the conjugate numbers if `conjugate`."""
 
 def SparseMatrixZeros(
     *,
@@ -14096,7 +14128,8 @@ def SparseReduceMax(
     reduction_axes: _Input,
     keep_dims: bool = False,
     name: str | None = None,
-) -> _Tensor: ...
+) -> _Tensor:
+    """The maximum of the entries of a sparse tensor over the given dimensions; 0 where there are none."""
 
 class _SparseReduceMaxSparseOutputs(typing.NamedTuple):
     output_indices: _Tensor
@@ -14111,7 +14144,8 @@ def SparseReduceMaxSparse(
     reduction_axes: _Input,
     keep_dims: bool = False,
     name: str | None = None,
-) -> _SparseReduceMaxSparseOutputs: ...
+) -> _SparseReduceMaxSparseOutputs:
+    """The maximum of the entries of a sparse tensor over the given dimensions, as a sparse tensor."""
 
 def SparseReduceSum(
     *,
@@ -14121,7 +14155,8 @@ def SparseReduceSum(
     reduction_axes: _Input,
     keep_dims: bool = False,
     name: str | None = None,
-) -> _Tensor: ...
+) -> _Tensor:
+    """The sum of the entries of a sparse tensor over the given dimensions; 0 where there are none."""
 
 class _SparseReduceSumSparseOutputs(typing.NamedTuple):
     output_indices: _Tensor
@@ -14136,7 +14171,8 @@ def SparseReduceSumSparse(
     reduction_axes: _Input,
     keep_dims: bool = False,
     name: str | None = None,
-) -> _SparseReduceSumSparseOutputs: ...
+) -> _SparseReduceSumSparseOutputs:
+    """The sum of the entries of a sparse tensor over the given dimensions, as a sparse tensor."""
 
 class _SparseReorderOutputs(typing.NamedTuple):
     output_indices: _Tensor
@@ -14148,7 +14184,8 @@ def SparseReorder(
     input_values: _Input,
     input_shape: _Input,
     name: str | None = None,
-) -> _SparseReorderOutputs: ...
+) -> _SparseReorderOutputs:
+    """The entries of a sparse tensor sorted by their indices, the first dimension first."""
 
 class _SparseReshapeOutputs(typing.NamedTuple):
     output_indices: _Tensor
@@ -14160,7 +14197,8 @@ def SparseReshape(
     input_shape: _Input,
     new_shape: _Input,
     name: str | None = None,
-) -> _SparseReshapeOutputs: ...
+) -> _SparseReshapeOutputs:
+    """The indices and the shape of a sparse tensor in another shape, of which one size may be -1."""
 
 def SparseSegmentMean(
     *,
@@ -14310,7 +14348,8 @@ def SparseSlice(
     start: _Input,
     size: _Input,
     name: str | None = None,
-) -> _SparseSliceOutputs: ...
+) -> _SparseSliceOutputs:
+    """The part of a sparse tensor from `start` on, of `size` where the tensor is that large."""
 
 def SparseSliceGrad(
     *,
@@ -14319,7 +14358,8 @@ def SparseSliceGrad(
     input_start: _Input,
     output_indices: _Input,
     name: str | None = None,
-) -> _Tensor: ...
+) -> _Tensor:
+    """The gradient of the values of SparseSlice: 0 for the values that it left out."""
 
 def SparseSoftmax(
     *,
@@ -14327,7 +14367,8 @@ def SparseSoftmax(
     sp_values: _Input,
     sp_shape: _Input,
     name: str | None = None,
-) -> _Tensor: ...
+) -> _Tensor:
+    """The softmax over the entries of each row of the last dimension, in the order of sorted indices."""
 
 class _SparseSoftmaxCrossEntropyWithLogitsOutputs(typing.NamedTuple):
     loss: _Tensor
@@ -14354,7 +14395,8 @@ def SparseSparseMaximum(
     b_values: _Input,
     b_shape: _Input,
     name: str | None = None,
-) -> _SparseSparseMaximumOutputs: ...
+) -> _SparseSparseMaximumOutputs:
+    """The larger of each two elements; an entry that is missing counts as 0."""
 
 class _SparseSparseMinimumOutputs(typing.NamedTuple):
     output_indices: _Tensor
@@ -14369,7 +14411,8 @@ def SparseSparseMinimum(
     b_values: _Input,
     b_shape: _Input,
     name: str | None = None,
-) -> _SparseSparseMinimumOutputs: ...
+) -> _SparseSparseMinimumOutputs:
+    """The smaller of each two elements; an entry that is missing counts as 0."""
 
 class _SparseSplitOutputs(typing.NamedTuple):
     output_indices: list[_Tensor]
@@ -14384,7 +14427,8 @@ def SparseSplit(
     shape: _Input,
     num_split: int,
     name: str | None = None,
-) -> _SparseSplitOutputs: ...
+) -> _SparseSplitOutputs:
+    """A sparse tensor cut into `num_split` parts along a dimension, the first ones larger by 1."""
 
 def SparseTensorDenseAdd(
     *,
@@ -14393,7 +14437,8 @@ def SparseTensorDenseAdd(
     a_shape: _Input,
     b: _Input,
     name: str | None = None,
-) -> _Tensor: ...
+) -> _Tensor:
+    """The sum of a sparse tensor and a dense one."""
 
 def SparseTensorDenseMatMul(
     *,
@@ -14404,7 +14449,8 @@ def SparseTensorDenseMatMul(
     adjoint_a: bool = False,
     adjoint_b: bool = False,
     name: str | None = None,
-) -> _Tensor: ...
+) -> _Tensor:
+    """The product of a sparse matrix, whose entries may come in any order, with a dense one."""
 
 def SparseTensorSliceDataset(
     *,
@@ -14420,7 +14466,8 @@ def SparseTensorToCSRSparseMatrix(
     values: _Input,
     dense_shape: _Input,
     name: str | None = None,
-) -> _Tensor: ...
+) -> _Tensor:
+    """The sparse matrix, or the batch of them, of a sparse tensor whose indices are sorted."""
 
 def SparseToDense(
     *,
@@ -14430,7 +14477,8 @@ def SparseToDense(
     default_value: _Input,
     validate_indices: bool = True,
     name: str | None = None,
-) -> _Tensor: ...
+) -> _Tensor:
+    """The tensor with the values at the indices, and the default value everywhere else."""
 
 class _SparseToSparseSetOperationOutputs(typing.NamedTuple):
     result_indices: _Tensor
@@ -15552,7 +15600,8 @@ def TakeManySparseFromTensorsMap(
     container: str | bytes = '',
     shared_name: str | bytes = '',
     name: str | None = None,
-) -> _TakeManySparseFromTensorsMapOutputs: ...
+) -> _TakeManySparseFromTensorsMapOutputs:
+    """Takes sparse tensors from the map of that name: one sparse tensor of all, row by row."""
 
 def TakeWhileDataset(
     *,

@@ -13,6 +13,16 @@ from opkernel.runtime.calls.eager import execute
 from opkernel.types import DataType, PartialTensorShape, as_dtype
 
 UNSUPPORTED = {"unsupported": True}
+ON_GPUS_ALONE = frozenset(
+    {
+        "SparseMatrixAdd",
+        "SparseMatrixMul",
+        "SparseMatrixSoftmax",
+        "SparseMatrixSoftmaxGrad",
+        "SparseMatrixZeros",
+    }
+)
+"""Ops that TensorFlow has no CPU kernels of: that none is found is the right answer."""
 
 
 def op_call(request: dict[str, Any]) -> dict[str, Any]:
@@ -43,7 +53,7 @@ def _answer_call(request: dict[str, Any], bound: dict[str, Any]) -> dict[str, An
         op_def = global_op_registry().look_up_op_def(name)
     except OpError:
         return UNSUPPORTED
-    if not get_registered_kernels_for_op(name).kernel:
+    if name not in ON_GPUS_ALONE and not get_registered_kernels_for_op(name).kernel:
         return UNSUPPORTED
     try:
         inputs = {

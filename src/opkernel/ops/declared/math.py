@@ -9,7 +9,6 @@ from opkernel.opdef.common_shapes import (
     unchanged_shape_with_rank,
     unknown_shape,
 )
-from opkernel.ops.declared.rules import outputs_as_inputs
 
 __all__ = ["SHAPE_FNS"]
 
@@ -28,7 +27,6 @@ def _top_k_unique_shape(c: InferenceContext) -> None:
 
 SHAPE_FNS: dict[str, OpShapeInferenceFn] = {
     "Fact": unknown_shape,
-    "IsotonicRegression": outputs_as_inputs(0, 0),
     "KthOrderStatistic": _kth_order_statistic_shape,
     "MakeUnique": unchanged_shape_with_rank(2),
     "TopKUnique": _top_k_unique_shape,

@@ -62,7 +62,8 @@ def _check_rank(c: InferenceContext, shape: ShapeHandle, of: str = "") -> None:
 # Making and taking apart
 
 
-def _from_sparse_tensor(c: InferenceContext) -> None:
+def from_sparse_tensor_shape(c: InferenceContext) -> None:
+    """A variant that holds the shape of a sparse tensor."""
     validate_sparse_tensor(c, c.input(0), c.input(1), c.input(2))
     rank = c.value(c.dim(c.input(0), 1))
     shape = c.with_rank(c.make_shape_from_shape_tensor(2), rank)
@@ -70,7 +71,8 @@ def _from_sparse_tensor(c: InferenceContext) -> None:
     _set_matrix(c, shape, c.get_attr("T"))
 
 
-def _from_dense(c: InferenceContext) -> None:
+def from_dense_shape(c: InferenceContext) -> None:
+    """A variant that holds the shape of input 0."""
     dense, indices = c.input(0), c.input(1)
     _check_rank(c, dense, " of dense")
     rank = c.rank(dense)
@@ -93,16 +95,19 @@ def _zeros(c: InferenceContext) -> None:
     _set_matrix(c, shape, c.get_attr("type"))
 
 
-def _to_sparse_tensor(c: InferenceContext) -> None:
+def to_sparse_tensor_shape(c: InferenceContext) -> None:
+    """A sparse tensor of the rank that the variant holds."""
     rank = c.rank(_matrix(c, 0, "sparse_matrix", smallest=0))
     set_outputs(c, [c.matrix(None, rank), c.vector(None), c.vector(rank)])
 
 
-def _to_dense(c: InferenceContext) -> None:
+def to_dense_shape(c: InferenceContext) -> None:
+    """The shape that the variant holds."""
     c.set_output(0, _matrix(c, 0, "sparse_matrix", smallest=0))
 
 
-def _components(c: InferenceContext) -> None:
+def components_shape(c: InferenceContext) -> None:
+    """The compressed rows of one matrix."""
     shape = _held(c, 0).shape
     c.with_rank_at_most(c.with_rank_at_least(shape, 2), _MAX_RANK)
     if c.rank(c.input(1)) != 0:
@@ -112,7 +117,8 @@ def _components(c: InferenceContext) -> None:
     set_outputs(c, [c.vector(row_ends), c.vector(None), c.vector(None)])
 
 
-def _nnz(c: InferenceContext) -> None:
+def nnz_shape(c: InferenceContext) -> None:
+    """The batch dimensions."""
     shape = _matrix(c, 0, "sparse_matrix")
     c.set_output(0, c.subshape(shape, 0, -2))
 
@@ -172,7 +178,8 @@ def _set_dense_product(c: InferenceContext, a: ShapeHandle, b: ShapeHandle) -> N
     c.set_output(0, c.concatenate(batch, result))
 
 
-def _matmul(c: InferenceContext) -> None:
+def matmul_shape(c: InferenceContext) -> None:
+    """The product of a sparse matrix and a dense one."""
     a = _matrix(c, 0, "a")
     b = c.with_rank_at_most(c.with_rank_at_least(c.input(1), 2), _MAX_RANK)
     _set_dense_product(c, a, b)
@@ -183,7 +190,8 @@ def _mkl_matmul(c: InferenceContext) -> None:
     _set_dense_product(c, a, c.with_rank(c.input(1), 2))
 
 
-def _sparse_matmul(c: InferenceContext) -> None:
+def sparse_matmul_shape(c: InferenceContext) -> None:
+    """A variant that holds the product of two sparse matrices."""
     a = _matrix(c, 0, "a")
     b = _matrix(c, 1, "b")
     rows, inner_a = _rows_and_columns(c, a, "a")
@@ -193,7 +201,8 @@ def _sparse_matmul(c: InferenceContext) -> None:
     _set_matrix(c, c.concatenate(batch, c.matrix(rows, columns)), _held(c, 1).dtype)
 
 
-def _transpose(c: InferenceContext) -> None:
+def transpose_shape(c: InferenceContext) -> None:
+    """A variant that holds the transposed matrix."""
     shape = _matrix(c, 0, "input")
     matrix = c.matrix(c.dim(shape, -1), c.dim(shape, -2))
     _set_matrix(c, c.concatenate(c.subshape(shape, 0, -2), matrix), _held(c, 0).dtype)
@@ -208,12 +217,14 @@ def _square_matrix(c: InferenceContext) -> tuple[ShapeHandle, DimensionHandle]:
     return shape, c.merge(c.dim(shape, -2), c.dim(shape, -1))
 
 
-def _ordering_amd(c: InferenceContext) -> None:
+def ordering_amd_shape(c: InferenceContext) -> None:
+    """A permutation for each matrix."""
     shape, _ = _square_matrix(c)
     c.set_output(0, c.subshape(shape, 0, -1))
 
 
-def _cholesky(c: InferenceContext) -> None:
+def cholesky_shape(c: InferenceContext) -> None:
+    """A variant that holds a matrix of the same shape."""
     shape, size = _square_matrix(c)
     permutation = c.with_rank_at_most(c.with_rank_at_least(c.input(1), 1), 2)
     if not c.rank_known(permutation):
@@ -224,21 +235,10 @@ def _cholesky(c: InferenceContext) -> None:
 
 
 SHAPE_FNS: dict[str, OpShapeInferenceFn] = {
-    "CSRSparseMatrixComponents": _components,
-    "CSRSparseMatrixToDense": _to_dense,
-    "CSRSparseMatrixToSparseTensor": _to_sparse_tensor,
-    "DenseToCSRSparseMatrix": _from_dense,
     "SparseMatrixAdd": _add,
-    "SparseMatrixMatMul": _matmul,
     "SparseMatrixMul": _multiply,
-    "SparseMatrixNNZ": _nnz,
-    "SparseMatrixOrderingAMD": _ordering_amd,
     "SparseMatrixSoftmax": _softmax,
     "SparseMatrixSoftmaxGrad": partial(_merged, first="softmax", second="grad_softmax"),
-    "SparseMatrixSparseCholesky": _cholesky,
-    "SparseMatrixSparseMatMul": _sparse_matmul,
-    "SparseMatrixTranspose": _transpose,
     "SparseMatrixZeros": _zeros,
-    "SparseTensorToCSRSparseMatrix": _from_sparse_tensor,
     "_MklNativeSparseMatrixMatMul": _mkl_matmul,
 }

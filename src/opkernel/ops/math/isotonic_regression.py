@@ -1,0 +1,75 @@
+"""IsotonicRegression.
+
+Source: TensorFlow core/ops/math_ops.cc, core/kernels/isotonic_regression_op.cc.
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from opkernel.opdef import register_op
+from opkernel.ops.declared.rules import outputs_as_inputs
+from opkernel.ops.registration import register_kernel
+from opkernel.ops.strings.elements import in_time
+from opkernel.types import DataType
+
+ISOTONIC_REGRESSION = register_op(
+    "IsotonicRegression",
+    inputs=["input: T"],
+    outputs=["output: output_dtype", "segments: int32"],
+    attrs=["T: realnumbertype", "output_dtype: {half, bfloat16, float, double} = DT_FLOAT"],
+    shape_fn=outputs_as_inputs(0, 0),
+    doc=(
+        "The numbers closest to those of the last dimension that do not rise (least squares); and which "
+        "of them are the mean of the same segment."
+    ),
+)
+
+
+def isotonic_regression(input: Any, *, output_dtype: DataType) -> tuple[Any, Any]:
+    output = np.zeros(input.shape, output_dtype.numpy_dtype)
+    segments = np.zeros(input.shape, np.int32)
+    if not input.ndim:
+        return input.astype(output.dtype), segments
+    length = input.shape[-1]
+    rows = input.astype(np.float64).reshape(-1, length) if input.size else []
+    for number, row in enumerate(in_time(rows)):
+        means, counts = _segments(row.tolist())
+        output.reshape(-1, length)[number] = np.repeat(means, counts)
+        segments.reshape(-1, length)[number] = np.repeat(np.arange(len(counts)), counts)
+    return output, segments
+
+
+def _segments(row: Sequence[float]) -> tuple[list[float], list[int]]:
+    """Mean and length of each segment: a segment takes in those before it that are smaller."""
+    means: list[float] = []
+    sums: list[float] = []
+    counts: list[int] = []
+    for value in row:
+        mean, total, count = value, value, 1
+        while means and means[-1] < mean:
+            means.pop()
+            total += sums.pop()
+            count += counts.pop()
+            mean = total / count
+        means.append(mean)
+        sums.append(total)
+        counts.append(count)
+    return means, counts
+
+
+_RESULT = {
+    DataType.DT_BFLOAT16: DataType.DT_BFLOAT16,
+    DataType.DT_HALF: DataType.DT_HALF,
+    DataType.DT_FLOAT: DataType.DT_FLOAT,
+    DataType.DT_DOUBLE: DataType.DT_DOUBLE,
+    DataType.DT_INT8: DataType.DT_FLOAT,
+    DataType.DT_INT16: DataType.DT_FLOAT,
+    DataType.DT_INT32: DataType.DT_DOUBLE,
+    DataType.DT_INT64: DataType.DT_DOUBLE,
+}
+for _type, _result in _RESULT.items():
+    register_kernel(
+        ISOTONIC_REGRESSION, device="CPU", types={"T": [_type], "output_dtype": [_result]}
+    )(isotonic_regression)

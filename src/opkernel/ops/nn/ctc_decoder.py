@@ -1,0 +1,288 @@
+"""CTCGreedyDecoder and CTCBeamSearchDecoder: the most likely labels, of which it is not known when they occur.
+
+Source: TensorFlow core/ops/ctc_ops.cc, core/kernels/ctc_decoder_ops.cc, core/util/ctc/ctc_beam_search.h.
+"""
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from opkernel.errors import FailedPreconditionError, InvalidArgumentError
+from opkernel.opdef import DimensionHandle, InferenceContext, register_op
+from opkernel.ops.declared.rules import check_input_ranks, set_outputs
+from opkernel.ops.nn.ctc_sums import log_sum
+from opkernel.ops.registration import register_kernel
+from opkernel.ops.strings.elements import in_time
+from opkernel.types import DataType
+
+_TYPES = {"T": (DataType.DT_FLOAT, DataType.DT_DOUBLE)}
+
+
+def _batch_size(c: InferenceContext) -> DimensionHandle:
+    inputs, lengths = check_input_ranks(c, 3, 1)
+    return c.merge(c.dim(inputs, 1), c.dim(lengths, 0))
+
+
+def ctc_greedy_decoder_shape(c: InferenceContext) -> None:
+    """A sparse matrix of labels, and a number for each sequence."""
+    batch = _batch_size(c)
+    decoded = c.unknown_dim()
+    set_outputs(c, [c.matrix(decoded, 2), c.vector(decoded), c.vector(2), c.matrix(batch, 1)])
+
+
+def ctc_beam_search_decoder_shape(c: InferenceContext) -> None:
+    """`top_paths` sparse matrices of labels, and as many numbers for each sequence."""
+    batch = _batch_size(c)
+    paths = c.get_attr("top_paths")
+    indices = [c.matrix(None, 2) for _ in range(paths)]
+    values = [c.vector(None) for _ in range(paths)]
+    shapes = [c.vector(2) for _ in range(paths)]
+    set_outputs(c, [*indices, *values, *shapes, c.matrix(batch, paths)])
+
+
+CTC_GREEDY_DECODER = register_op(
+    "CTCGreedyDecoder",
+    inputs=["inputs: T", "sequence_length: int32"],
+    outputs=[
+        "decoded_indices: int64",
+        "decoded_values: int64",
+        "decoded_shape: int64",
+        "log_probability: T",
+    ],
+    attrs=[
+        "merge_repeated: bool = false",
+        "blank_index: int = -1",
+        "T: {float, double} = DT_FLOAT",
+    ],
+    shape_fn=ctc_greedy_decoder_shape,
+    doc="The labels of the largest input of each step, without blanks, as a sparse matrix.",
+)
+CTC_BEAM_SEARCH_DECODER = register_op(
+    "CTCBeamSearchDecoder",
+    inputs=["inputs: T", "sequence_length: int32"],
+    outputs=[
+        "decoded_indices: top_paths * int64",
+        "decoded_values: top_paths * int64",
+        "decoded_shape: top_paths * int64",
+        "log_probability: T",
+    ],
+    attrs=[
+        "beam_width: int >= 1",
+        "top_paths: int >= 1",
+        "merge_repeated: bool = true",
+        "T: {float, double} = DT_FLOAT",
+    ],
+    shape_fn=ctc_beam_search_decoder_shape,
+    doc="The most likely sequences of labels that a beam search finds, as sparse matrices.",
+)
+
+
+def _check_inputs(inputs: Any, lengths: Any) -> None:
+    if inputs.ndim != 3:
+        raise InvalidArgumentError("inputs is not a 3-Tensor")
+    if not inputs.size:
+        raise InvalidArgumentError("inputs must not be empty")
+    if lengths.ndim != 1:
+        raise InvalidArgumentError("sequence_length is not a vector")
+    steps, batch, _ = inputs.shape
+    if len(lengths) != batch:
+        raise FailedPreconditionError(
+            f"len(sequence_length) != batch_size.  len(sequence_length):  {len(lengths)} "
+            f"batch_size: {batch}"
+        )
+    too_long = np.flatnonzero(lengths > steps)
+    if len(too_long):
+        raise FailedPreconditionError(f"sequence_length({too_long[0]}) <= {steps}")
+
+
+def _sparse(sequences: Sequence[Sequence[int]]) -> tuple[Any, Any, Any]:
+    """Sequences of labels as a sparse matrix, one a row."""
+    counts = [len(sequence) for sequence in sequences]
+    rows = np.repeat(np.arange(len(counts)), counts)
+    places = np.concatenate([np.arange(count) for count in counts])
+    values = np.concatenate([np.array(sequence, np.int64) for sequence in sequences])
+    return np.stack((rows, places), axis=1), values, np.array([len(counts), max(counts)])
+
+
+@register_kernel(CTC_GREEDY_DECODER, device="CPU", types=_TYPES)
+def ctc_greedy_decoder(
+    inputs: Any, sequence_length: Any, *, merge_repeated: bool, blank_index: int
+) -> tuple[Any, Any, Any, Any]:
+    _check_inputs(inputs, sequence_length)
+    steps, _, classes = inputs.shape
+    if not -classes <= blank_index < classes:
+        raise InvalidArgumentError(
+            f"blank_index expected to be between {-classes} and {classes - 1} but was {blank_index}"
+        )
+    counts = np.arange(steps)[:, None] < sequence_length
+    best, largest = _largest(inputs)
+    kept = counts & (best != blank_index % classes)
+    if merge_repeated:
+        kept[1:] &= best[1:] != best[:-1]
+    score = -np.where(counts, largest, 0).sum(axis=0, keepdims=True).T.astype(inputs.dtype)
+    return (*_sparse([labels[keep] for labels, keep in zip(best.T, kept.T, strict=True)]), score)
+
+
+def _largest(inputs: Any) -> tuple[Any, Any]:
+    """The class of the largest input, and that input; NaN is never larger, nor is anything than NaN."""
+    first = inputs[..., 0]
+    rest = np.where(np.isnan(inputs), -np.inf, inputs)
+    best = np.where(np.isnan(first), 0, rest.argmax(axis=-1))
+    return best, np.take_along_axis(inputs, best[..., None], -1)[..., 0]
+
+
+_IMPOSSIBLE = -math.inf
+
+
+class _Beam:
+    """A beginning of a sequence, and the logarithms of how likely it is: before a step and after it.
+
+    Attributes:
+        parent: The same without the last label.
+        label: The last label, -1 if there is none.
+        children: The beginnings that are longer by a label, as far as they were looked at.
+        old_total: How likely it was.
+        old_blank: How likely it was with a blank at the end.
+        total: How likely it is; impossible if it is not followed any more.
+        blank: How likely it is with a blank at the end.
+        of_label: How likely it is with its label at the end.
+    """
+
+    __slots__ = (
+        "blank",
+        "children",
+        "label",
+        "of_label",
+        "old_blank",
+        "old_total",
+        "parent",
+        "total",
+    )
+
+    def __init__(self, parent: "_Beam | None", label: int) -> None:
+        self.parent = parent
+        self.label = label
+        self.children: dict[int, _Beam] = {}
+        self.drop()
+        self.old_total = self.old_blank = _IMPOSSIBLE
+
+    def drop(self) -> None:
+        """It is not followed any more; in this step it may still be followed with another label."""
+        self.total = self.blank = self.of_label = _IMPOSSIBLE
+
+    def advance(self, logits: Sequence[float]) -> None:
+        """Take a step that adds no label: the last one goes on, or there is a blank."""
+        parent = self.parent
+        if parent is not None:
+            if parent.total != _IMPOSSIBLE:
+                before = parent.old_blank if self.label == parent.label else parent.old_total
+                self.of_label = _log_sum(self.of_label, before)
+            self.of_label += logits[self.label]
+        self.blank = self.old_total + logits[-1]
+        self.total = _log_sum(self.blank, self.of_label)
+
+    def labels(self, merge_repeated: bool) -> list[int]:
+        """Its labels; equal ones one after the other once if `merge_repeated`."""
+        found: list[int] = []
+        beam, previous = self, -1
+        while beam.parent is not None:
+            if not merge_repeated or beam.label != previous:
+                found.append(beam.label)
+            previous, beam = beam.label, beam.parent
+        return found[::-1]
+
+
+def _log_sum(first: float, second: float) -> float:
+    if _IMPOSSIBLE in (first, second):
+        return max(first, second)
+    return float(log_sum(np.float64(first), np.float64(second)))
+
+
+class _BeamSearch:
+    """The beams that are followed, the most likely one first."""
+
+    def __init__(self, width: int) -> None:
+        root = _Beam(None, -1)
+        root.total = root.blank = 0.0
+        self.width = width
+        self.beams = [root]
+
+    def step(self, inputs: Any) -> None:
+        """Take a step, of which these are the inputs."""
+        shifted = inputs - inputs.max()
+        logits = (shifted - np.log(np.exp(shifted).sum())).astype(np.float64)
+        branches = sorted(self.beams, key=_total, reverse=True)
+        self.beams = branches.copy()
+        for beam in branches:
+            beam.old_total, beam.old_blank = beam.total, beam.blank
+        numbers = logits.tolist()
+        for beam in branches:
+            beam.advance(numbers)
+        self.beams.sort(key=_total, reverse=True)
+        for beam in branches:
+            if self._is_candidate(beam.old_total):
+                self._grow(beam, logits[:-1])
+
+    def _is_candidate(self, total: float) -> bool:
+        return total > _IMPOSSIBLE and (
+            len(self.beams) < self.width or total > self.beams[-1].total
+        )
+
+    def _grow(self, beam: _Beam, logits: Any) -> None:
+        """Follow the beam with another label where that is likely enough."""
+        totals = logits + beam.old_total
+        if beam.label >= 0:
+            totals[beam.label] = logits[beam.label] + beam.old_blank
+        least = self.beams[-1].total if len(self.beams) == self.width else _IMPOSSIBLE
+        known = [label for label, child in beam.children.items() if child.total == _IMPOSSIBLE]
+        labels = np.flatnonzero(totals > least).tolist()
+        for label in sorted({*labels, *known}) if known else labels:
+            child = beam.children.get(label)
+            if child is None:
+                child = beam.children[label] = _Beam(beam, label)
+            if child.total != _IMPOSSIBLE:
+                continue
+            total = float(totals[label])
+            if not self._is_candidate(total):
+                child.old_total = child.old_blank = _IMPOSSIBLE
+                continue
+            child.blank, child.of_label, child.total = _IMPOSSIBLE, total, total
+            if len(self.beams) == self.width:
+                self.beams.pop().drop()
+            self._insert(child)
+
+    def _insert(self, beam: _Beam) -> None:
+        place = len(self.beams)
+        while place and self.beams[place - 1].total < beam.total:
+            place -= 1
+        self.beams.insert(place, beam)
+
+
+def _total(beam: _Beam) -> float:
+    return beam.total
+
+
+@register_kernel(CTC_BEAM_SEARCH_DECODER, device="CPU", types=_TYPES)
+def ctc_beam_search_decoder(
+    inputs: Any, sequence_length: Any, *, beam_width: int, top_paths: int, merge_repeated: bool
+) -> tuple[list[Any], list[Any], list[Any], Any]:
+    _check_inputs(inputs, sequence_length)
+    if top_paths > beam_width:
+        raise InvalidArgumentError("requested more paths than the beam width.")
+    found = []
+    for number, length in enumerate(sequence_length.tolist()):
+        search = _BeamSearch(beam_width)
+        for step in in_time(range(length)):
+            search.step(inputs[step, number])
+        if len(search.beams) < top_paths:
+            raise InvalidArgumentError("Less leaves in the beam search than requested.")
+        found.append(sorted(search.beams, key=_total, reverse=True)[:top_paths])
+    paths = [
+        _sparse([beams[path].labels(merge_repeated) for beams in found])
+        for path in range(top_paths)
+    ]
+    scores = np.array([[beam.total for beam in beams] for beams in found], inputs.dtype)
+    indices, values, shapes = map(list, zip(*paths, strict=True))
+    return indices, values, shapes, scores

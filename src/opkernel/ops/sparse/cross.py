@@ -1,0 +1,294 @@
+"""SparseCross, SparseCrossV2 and SparseCrossHashed: all combinations of the features of a row.
+
+Source: TensorFlow core/ops/sparse_ops.cc, core/kernels/sparse_cross_op.cc, tsl/platform/fingerprint.h.
+"""
+
+from collections.abc import Sequence
+from functools import reduce
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from opkernel.errors import InvalidArgumentError
+from opkernel.kernel import check_allocation
+from opkernel.opdef import register_op
+from opkernel.opdef.core.fingerprint import fingerprint64
+from opkernel.ops.declared.rules import fixed_shapes
+from opkernel.ops.registration import register_kernel
+from opkernel.ops.sparse.sip_hash import sip_hash
+from opkernel.ops.sparse.tensors import check_rank
+from opkernel.ops.strings.elements import in_time, strings_like
+from opkernel.types import DataType, TensorShape
+
+_SHAPES = fixed_shapes((None, 2), (None,), (2,))
+_FEATURES = [
+    "indices: N * int64",
+    "values: sparse_types",
+    "shapes: N * int64",
+    "dense_inputs: dense_types",
+]
+_COUNT = "N: int >= 0"
+_TYPES = ["sparse_types: list({int64, string}) >= 0", "dense_types: list({int64, string}) >= 0"]
+_INT64_OR_STRING = (DataType.DT_INT64, DataType.DT_STRING)
+
+SPARSE_CROSS = register_op(
+    "SparseCross",
+    inputs=_FEATURES,
+    outputs=["output_indices: int64", "output_values: out_type", "output_shape: int64"],
+    attrs=[
+        _COUNT,
+        "hashed_output: bool",
+        "num_buckets: int >= 0",
+        "hash_key: int",
+        *_TYPES,
+        "out_type: {int64, string}",
+        "internal_type: {int64, string}",
+    ],
+    shape_fn=_SHAPES,
+    doc="The combinations of the features of each row, joined by _X_ or hashed.",
+)
+SPARSE_CROSS_V2 = register_op(
+    "SparseCrossV2",
+    inputs=[*_FEATURES, "sep: string"],
+    outputs=["output_indices: int64", "output_values: string", "output_shape: int64"],
+    attrs=[_COUNT, *_TYPES],
+    shape_fn=_SHAPES,
+    doc="The combinations of the features of each row, joined by `sep`.",
+)
+SPARSE_CROSS_HASHED = register_op(
+    "SparseCrossHashed",
+    inputs=[*_FEATURES, "num_buckets: int64", "strong_hash: bool", "salt: int64"],
+    outputs=["output_indices: int64", "output_values: int64", "output_shape: int64"],
+    attrs=[_COUNT, *_TYPES],
+    shape_fn=_SHAPES,
+    doc="The hashes of the combinations of the features of each row, modulo `num_buckets` unless 0.",
+)
+
+
+class _Column(NamedTuple):
+    """The features of one input.
+
+    Attributes:
+        values: All of them, row by row.
+        starts: Where each row begins.
+        counts: How many each row has.
+    """
+
+    values: Any
+    starts: Any
+    counts: Any
+
+
+class _Crosses(NamedTuple):
+    """The combinations of all rows.
+
+    Attributes:
+        indices: Row and number of each.
+        places: For each column the place of the feature among its values.
+        shape: How many rows, and how many combinations at most.
+    """
+
+    indices: Any
+    places: list[Any]
+    shape: Any
+
+
+def _columns(
+    indices: list[Any], values: list[Any], shapes: list[Any], dense: list[Any]
+) -> list[_Column]:
+    """The features of the sparse inputs, then of the dense ones."""
+    size = _check_inputs(indices, values, shapes, dense)
+    columns = []
+    for rows, features in zip(indices, values, strict=True):
+        numbers = rows[:, 0]
+        falls = np.flatnonzero(np.diff(numbers, prepend=0) < 0)  # what comes after is not reached
+        ends = np.searchsorted(numbers[: falls[0] if len(falls) else None], np.arange(size + 1))
+        columns.append(_Column(features, ends[:-1], np.diff(ends)))
+    for matrix in dense:
+        width = matrix.shape[1]
+        starts = np.arange(size) * width
+        columns.append(_Column(matrix.reshape(-1), starts, np.full(size, width)))
+    return columns
+
+
+def _check_inputs(
+    indices: list[Any], values: list[Any], shapes: list[Any], dense: list[Any]
+) -> int:
+    """The number of rows, if all inputs have it and make sparse tensors and matrices of rank 2."""
+    for number, parts in enumerate(zip(indices, values, shapes, strict=True)):
+        rows, features, shape = parts
+        check_rank(2, **{f"indices[{number}]": rows})
+        check_rank(1, **{f"values[{number}]": features, f"shapes[{number}]": shape})
+        if rows.shape != (len(features), 2):
+            raise InvalidArgumentError(
+                f"Expected indices[{number}] to have the shape [{len(features)},2] for "
+                f"{len(features)} values, got {TensorShape(rows.shape)}"
+            )
+        if len(shape) != 2:
+            raise InvalidArgumentError(
+                f"shapes[{number}] should imply a 2D tensor, but got {shape.tolist()}"
+            )
+    for number, matrix in enumerate(dense):
+        check_rank(2, **{f"dense_inputs[{number}]": matrix})
+    sizes = [int(shape[0]) for shape in shapes] + [len(matrix) for matrix in dense]
+    if any(size != sizes[0] for size in sizes):
+        raise InvalidArgumentError(f"All inputs must have the same number of rows, got {sizes}")
+    size = sizes[0] if sizes else 0
+    if size < 0:
+        raise InvalidArgumentError(f"The number of rows must not be negative, got {size}")
+    check_allocation((size, 1 + len(sizes)), DataType.DT_INT64)
+    return size
+
+
+def _crosses(columns: Sequence[_Column]) -> _Crosses:
+    """The combinations, of which those of the last column change fastest."""
+    if not columns:
+        return _Crosses(np.zeros((0, 2), np.int64), [], np.zeros(2, np.int64))
+    counts = _product([column.counts for column in columns])
+    total = sum(counts.tolist())
+    check_allocation((total, 2 + len(columns)), DataType.DT_INT64)
+    rows = np.repeat(np.arange(len(counts)), counts)
+    numbers = np.arange(total) - np.repeat(np.cumsum(counts) - counts, counts)
+    rest, places = numbers, []
+    for column in reversed(columns):
+        rest, at = np.divmod(rest, column.counts[rows])
+        places.append(column.starts[rows] + at)
+    shape = np.array([len(counts), counts.max(initial=0)])
+    return _Crosses(np.stack((rows, numbers), axis=1), places[::-1], shape)
+
+
+def _product(counts: list[Any]) -> Any:
+    """How many combinations each row has.
+
+    Raises:
+        ResourceExhaustedError: they are too many.
+    """
+    estimate = np.prod([count.astype(np.float64) for count in counts], axis=0)
+    largest = int(min(estimate.max(initial=0), 2.0**62))
+    check_allocation((largest,), DataType.DT_INT64)
+    return np.prod(counts, axis=0)
+
+
+def _joined(crosses: _Crosses, columns: Sequence[_Column], separator: bytes) -> Any:
+    texts = _chosen([_texts(column.values) for column in columns], crosses)
+    joined = [separator.join(parts) for parts in in_time(zip(*texts, strict=True))]
+    return strings_like((len(joined),), joined)
+
+
+def _texts(values: Any) -> Any:
+    if values.dtype == object:
+        return values
+    return strings_like(values.shape, [str(value).encode() for value in values.tolist()])
+
+
+def _fingerprints(values: Any) -> Any:
+    """Of strings the fingerprints, of numbers themselves."""
+    if isinstance(values, np.ndarray) and values.dtype != object:
+        return values.astype(np.uint64)
+    return np.array([fingerprint64(text) for text in in_time(values)], np.uint64)
+
+
+def _keyed_hashes(values: Any, key: tuple[int, int]) -> Any:
+    """SipHash-2-4 of each value."""
+    return np.array([sip_hash(text, key) for text in in_time(_bytes(values))], np.uint64)
+
+
+def _bytes(values: Any) -> Any:
+    """What SparseCrossHashed hashes: strings, and as in TensorFlow only the lower half of a number."""
+    return values if values.dtype == object else [number.tobytes()[:4] for number in values]
+
+
+_MULTIPLIER = np.uint64(0xC6A4A7935BD1E995)
+
+
+def _fingerprint_cat(first: Any, second: Any) -> Any:
+    """The hash of two hashes (FingerprintCat64)."""
+    result = (first ^ _MULTIPLIER) ^ (_shift_mix(second * _MULTIPLIER) * _MULTIPLIER)
+    return _shift_mix(_shift_mix(result * _MULTIPLIER) * _MULTIPLIER)
+
+
+def _shift_mix(value: Any) -> Any:
+    return value ^ (value >> np.uint64(47))
+
+
+def _buckets(hashes: Sequence[Any], num_buckets: int) -> Any:
+    """The number of the bucket of each sequence of hashes, one of each array."""
+    found = reduce(_fingerprint_cat, hashes)
+    modulus = num_buckets if num_buckets > 0 else np.iinfo(np.int64).max
+    return (found % np.uint64(modulus)).astype(np.int64)
+
+
+@register_kernel(
+    SPARSE_CROSS,
+    device="CPU",
+    types={"out_type": _INT64_OR_STRING, "internal_type": _INT64_OR_STRING},
+)
+def sparse_cross(
+    indices: list[Any],
+    values: list[Any],
+    shapes: list[Any],
+    dense_inputs: list[Any],
+    *,
+    num_buckets: int,
+    hash_key: int,
+    sparse_types: list[DataType],
+    dense_types: list[DataType],
+    out_type: DataType,
+    internal_type: DataType,
+) -> tuple[Any, Any, Any]:
+    for name, types in (("Input values", sparse_types), ("Dense inputs", dense_types)):
+        for given in types:
+            if internal_type is DataType.DT_STRING is not given:
+                raise InvalidArgumentError(
+                    f"{name} should be of internal type string but received {given.string}"
+                )
+    columns = _columns(indices, values, shapes, dense_inputs)
+    crosses = _crosses(columns)
+    if out_type is DataType.DT_STRING:
+        return crosses.indices, _joined(crosses, columns, b"_X_"), crosses.shape
+    start = np.full(len(crosses.indices), hash_key % 2**64, np.uint64)
+    hashes = [_fingerprints(column.values) for column in columns]
+    return crosses.indices, _buckets([start, *_chosen(hashes, crosses)], num_buckets), crosses.shape
+
+
+def _chosen(values: Sequence[Any], crosses: _Crosses) -> list[Any]:
+    """For each column those of its values that the combinations have."""
+    return [one[at] for one, at in zip(values, crosses.places, strict=True)]
+
+
+@register_kernel(SPARSE_CROSS_V2, device="CPU")
+def sparse_cross_v2(
+    indices: list[Any], values: list[Any], shapes: list[Any], dense_inputs: list[Any], sep: Any
+) -> tuple[Any, Any, Any]:
+    check_rank(0, sep=sep)
+    columns = _columns(indices, values, shapes, dense_inputs)
+    crosses = _crosses(columns)
+    return crosses.indices, _joined(crosses, columns, sep[()]), crosses.shape
+
+
+@register_kernel(SPARSE_CROSS_HASHED, device="CPU")
+def sparse_cross_hashed(
+    indices: list[Any],
+    values: list[Any],
+    shapes: list[Any],
+    dense_inputs: list[Any],
+    num_buckets: Any,
+    strong_hash: Any,
+    salt: Any,
+) -> tuple[Any, Any, Any]:
+    check_rank(0, num_buckets=num_buckets, strong_hash=strong_hash)
+    if salt.size != 2:
+        raise InvalidArgumentError(f'Input "salt" must have length 2 but has length {salt.size}')
+    columns = _columns(indices, values, shapes, dense_inputs)
+    crosses = _crosses(columns)
+    first, second = salt.reshape(-1).tolist()
+    hashes = []
+    for number, column in enumerate(columns):
+        is_dense = number >= len(indices)
+        if strong_hash:
+            hashes.append(_keyed_hashes(column.values, (first, second)))
+        else:  # numbers of dense inputs are not hashed
+            hashes.append(_fingerprints(column.values if is_dense else _bytes(column.values)))
+    if not hashes:
+        return crosses.indices, np.zeros(0, np.int64), crosses.shape
+    return crosses.indices, _buckets(_chosen(hashes, crosses), int(num_buckets)), crosses.shape

@@ -1,0 +1,115 @@
+"""SparseFillEmptyRows and its gradient.
+
+Source: TensorFlow core/ops/sparse_ops.cc, core/kernels/sparse_fill_empty_rows_op.cc.
+"""
+
+from typing import Any
+
+import numpy as np
+
+from opkernel.errors import InvalidArgumentError
+from opkernel.kernel import check_allocation
+from opkernel.opdef import InferenceContext, register_op
+from opkernel.ops.declared.rules import check_input_ranks, set_outputs
+from opkernel.ops.kernel_types import ALL, NARROW_FLOATS, NUMBERS
+from opkernel.ops.registration import register_kernel
+from opkernel.ops.sparse.tensors import check_parts, check_rank
+from opkernel.types import DataType, TensorShape
+
+
+def sparse_fill_empty_rows_shape(c: InferenceContext) -> None:
+    """A truth value for each row of the dense shape, a place for each value."""
+    indices, values, shape, _ = check_input_ranks(c, 2, 1, 1, 0)
+    rows = c.merge(c.dim(indices, 0), c.dim(values, 0))
+    c.merge(c.dim(indices, 1), c.dim(shape, 0))
+    filled = [c.matrix(None, c.num_elements(shape)), c.vector(None)]
+    dense = c.make_shape_from_shape_tensor(2)
+    set_outputs(c, [*filled, c.vector(c.dim(dense, 0)), c.vector(rows)])
+
+
+def sparse_fill_empty_rows_grad_shape(c: InferenceContext) -> None:
+    """A gradient for each value, and one for the default value."""
+    reverse_index_map, _ = check_input_ranks(c, 1, 1)
+    set_outputs(c, [reverse_index_map, c.scalar()])
+
+
+SPARSE_FILL_EMPTY_ROWS = register_op(
+    "SparseFillEmptyRows",
+    inputs=["indices: int64", "values: T", "dense_shape: int64", "default_value: T"],
+    outputs=[
+        "output_indices: int64",
+        "output_values: T",
+        "empty_row_indicator: bool",
+        "reverse_index_map: int64",
+    ],
+    attrs=["T: type"],
+    shape_fn=sparse_fill_empty_rows_shape,
+    doc="A sparse tensor with the default value in the first column of each row without entries.",
+)
+SPARSE_FILL_EMPTY_ROWS_GRAD = register_op(
+    "SparseFillEmptyRowsGrad",
+    inputs=["reverse_index_map: int64", "grad_values: T"],
+    outputs=["d_values: T", "d_default_value: T"],
+    attrs=["T: type"],
+    shape_fn=sparse_fill_empty_rows_grad_shape,
+    doc="The gradients of the values and of the default value of SparseFillEmptyRows.",
+)
+
+
+@register_kernel(SPARSE_FILL_EMPTY_ROWS, device="CPU", types={"T": ALL})
+def sparse_fill_empty_rows(
+    indices: Any, values: Any, dense_shape: Any, default_value: Any
+) -> tuple[Any, Any, Any, Any]:
+    check_rank(0, default_value=default_value)
+    check_parts(indices, values, dense_shape)
+    if not len(dense_shape):
+        raise InvalidArgumentError("Dense shape cannot be empty.")
+    (height,) = TensorShape(dense_shape[:1].tolist())
+    check_allocation((height, indices.shape[1]), DataType.DT_INT64)
+    rows = indices[:, 0]
+    _check_rows(rows, height)
+    is_empty = np.ones(height, bool)
+    is_empty[rows] = False
+    missing = np.flatnonzero(is_empty)
+    order = np.argsort(np.concatenate((rows, missing)), kind="stable")
+    filled = np.zeros((len(missing), indices.shape[1]), np.int64)
+    filled[:, 0] = missing
+    defaults = np.full(len(missing), default_value, values.dtype)
+    places = np.empty(len(order), np.int64)
+    places[order] = np.arange(len(order))
+    return (
+        np.concatenate((indices, filled))[order],
+        np.concatenate((values, defaults))[order],
+        is_empty,
+        places[: len(rows)],
+    )
+
+
+def _check_rows(rows: Any, height: int) -> None:
+    if len(rows) and not height:
+        raise InvalidArgumentError(
+            f"Received SparseTensor with dense_shape[0] = 0 but indices.shape[0] = {len(rows)}"
+        )
+    outside = (rows < 0) | (rows >= height)
+    if outside.any():
+        at = int(np.argmax(outside))
+        rule = "< 0" if rows[at] < 0 else f">= {height}"
+        raise InvalidArgumentError(f"indices({at}, 0) is invalid: {rows[at]} {rule}")
+
+
+@register_kernel(SPARSE_FILL_EMPTY_ROWS_GRAD, device="CPU", types={"T": NUMBERS})
+def sparse_fill_empty_rows_grad(
+    reverse_index_map: Any, grad_values: Any, *, T: DataType
+) -> tuple[Any, Any]:
+    check_rank(1, reverse_index_map=reverse_index_map, grad_values=grad_values)
+    outside = (reverse_index_map < 0) | (reverse_index_map >= len(grad_values))
+    if outside.any():
+        raise InvalidArgumentError(
+            f"Elements in reverse index must be in [0, {len(grad_values)}) but got "
+            f"{reverse_index_map[np.argmax(outside)]}"
+        )
+    is_default = np.ones(len(grad_values), bool)
+    is_default[reverse_index_map] = False
+    wide = np.float32 if T in NARROW_FLOATS else grad_values.dtype
+    total = grad_values[is_default].sum(dtype=wide).astype(grad_values.dtype)
+    return grad_values[reverse_index_map], total

@@ -1,0 +1,200 @@
+"""SparseReduceSum, SparseReduceMax, the same with sparse results, and SparseSoftmax.
+
+Source: TensorFlow core/ops/sparse_ops.cc, core/kernels/sparse_reduce_op.cc, sparse_softmax_op.cc.
+"""
+
+import math
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from opkernel.errors import InternalError, InvalidArgumentError
+from opkernel.kernel import check_allocation
+from opkernel.opdef import InferenceContext, register_op, sparse_reduce_shape, unknown_shape
+from opkernel.ops.declared.rules import check_input_ranks
+from opkernel.ops.kernel_types import NARROW_FLOATS, NUMBERS, REAL_NUMBERS
+from opkernel.ops.registration import register_kernel
+from opkernel.ops.sparse.tensors import (
+    check_parts,
+    check_sparse,
+    run_starts,
+    sorted_order,
+    sparse_keys,
+)
+from opkernel.types import DataType, TensorShape, as_dtype
+
+
+class _Groups(NamedTuple):
+    """The reduced values, one for each group of entries that differ in reduced dimensions only.
+
+    Attributes:
+        indices: Of each group, in the dimensions that are kept.
+        values: The reduced value of each group.
+        kept: The dimensions that are kept.
+        shape: The shape of the result.
+    """
+
+    indices: Any
+    values: Any
+    kept: list[int]
+    shape: TensorShape
+
+
+def _register(name: str, type_set: str, what: str, *, is_sparse: bool) -> Any:
+    parts = ["output_indices: int64", "output_values: T", "output_shape: int64"]
+    return register_op(
+        name,
+        inputs=[
+            "input_indices: int64",
+            "input_values: T",
+            "input_shape: int64",
+            "reduction_axes: int32",
+        ],
+        outputs=parts if is_sparse else ["output: T"],
+        attrs=["keep_dims: bool = false", f"T: {type_set}"],
+        shape_fn=unknown_shape if is_sparse else sparse_reduce_shape,
+        doc=f"The {what} of the entries of a sparse tensor over the given dimensions"
+        + (", as a sparse tensor." if is_sparse else "; 0 where there are none."),
+    )
+
+
+def _reduced(
+    reduce: np.ufunc, indices: Any, values: Any, shape: Any, axes: Any, keep_dims: bool
+) -> _Groups:
+    if shape.ndim != 1:
+        raise InvalidArgumentError(
+            f"Expected input_shape to be a vector; got shape: {TensorShape(shape.shape)}"
+        )
+    if axes.ndim > 1:
+        raise InvalidArgumentError(
+            f"Expected reduction_axes to be a scalar or a vector; got shape: {TensorShape(axes.shape)}"
+        )
+    check_parts(indices, values, shape, "input_")
+    sizes = TensorShape(shape.tolist())
+    kept = _kept(axes.reshape(-1).tolist(), len(sizes))
+    result = [size if axis in kept else 1 for axis, size in enumerate(sizes)]
+    result_shape = TensorShape(result if keep_dims else [sizes[axis] for axis in kept])
+    order, starts = _grouped(indices, kept)
+    ordered = values[order]
+    found = reduce.reduceat(_wide(ordered), starts) if len(starts) else ordered[:0]
+    groups = indices[order[starts]][:, kept]
+    return _Groups(groups, found.astype(values.dtype), kept, result_shape)
+
+
+def _kept(axes: list[int], rank: int) -> list[int]:
+    for axis in axes:
+        if not -rank <= axis < rank:
+            raise InvalidArgumentError(
+                f"Invalid reduction dimension {axis}, for input with {rank} dimensions."
+            )
+    reduced = {axis % rank for axis in axes}
+    return [axis for axis in range(rank) if axis not in reduced]
+
+
+def _grouped(indices: Any, kept: list[int]) -> tuple[Any, Any]:
+    """The order that sorts entries by kept dimensions, then by reduced ones; where each group starts."""
+    reduced = [axis for axis in range(indices.shape[1]) if axis not in kept]
+    (keys,) = sparse_keys(indices[:, [*kept, *reduced]])
+    order = np.argsort(keys, kind="stable")
+    if kept:
+        return order, run_starts(indices[order][:, kept])
+    return order, np.zeros(min(len(order), 1), np.int64)
+
+
+def _wide(values: Any) -> Any:
+    """Narrow floats are reduced as float."""
+    narrow = as_dtype(values.dtype) in NARROW_FLOATS
+    return values.astype(np.float32) if narrow else values
+
+
+def _make_dense(reduce: np.ufunc) -> Callable[..., Any]:
+    def kernel(
+        input_indices: Any,
+        input_values: Any,
+        input_shape: Any,
+        reduction_axes: Any,
+        *,
+        keep_dims: bool,
+        T: DataType,
+    ) -> Any:
+        found = _reduced(
+            reduce, input_indices, input_values, input_shape, reduction_axes, keep_dims
+        )
+        output = np.zeros(check_allocation(found.shape, T), input_values.dtype)
+        sizes = [int(input_shape[axis]) for axis in found.kept]
+        strides = [math.prod(sizes[axis + 1 :]) for axis in range(len(sizes))]
+        places = found.indices @ np.array(strides, np.int64)
+        outside = (places < 0) | (places >= output.size)
+        if outside.any():
+            raise InternalError(
+                f"Obtained a write index of {places[np.argmax(outside)]} which is outside of bounds of "
+                f"[0, {output.size})"
+            )
+        output.reshape(-1)[places] = found.values
+        return output
+
+    return kernel
+
+
+def _make_sparse(reduce: np.ufunc) -> Callable[..., Any]:
+    def kernel(
+        input_indices: Any,
+        input_values: Any,
+        input_shape: Any,
+        reduction_axes: Any,
+        *,
+        keep_dims: bool,
+    ) -> tuple[Any, Any, Any]:
+        found = _reduced(
+            reduce, input_indices, input_values, input_shape, reduction_axes, keep_dims
+        )
+        indices = np.zeros((len(found.values), len(found.shape)), np.int64)
+        indices[:, found.kept if keep_dims else slice(None)] = found.indices
+        return indices, found.values, np.array(found.shape, np.int64)
+
+    return kernel
+
+
+for _name, _set, _types, _reduce, _what in (
+    ("Sum", "numbertype", NUMBERS, np.add, "sum"),
+    ("Max", "realnumbertype", REAL_NUMBERS, np.fmax, "maximum"),
+):
+    _dense = _register(f"SparseReduce{_name}", _set, _what, is_sparse=False)
+    register_kernel(_dense, device="CPU", types={"T": _types})(_make_dense(_reduce))
+    _sparse = _register(f"SparseReduce{_name}Sparse", _set, _what, is_sparse=True)
+    register_kernel(_sparse, device="CPU", types={"T": _types})(_make_sparse(_reduce))
+
+
+def sparse_softmax_shape(c: InferenceContext) -> None:
+    """The shape of the values."""
+    c.set_output(0, check_input_ranks(c, 2, 1, 1)[1])
+
+
+_SOFTMAX_TYPES = (DataType.DT_HALF, DataType.DT_FLOAT, DataType.DT_DOUBLE)
+SPARSE_SOFTMAX = register_op(
+    "SparseSoftmax",
+    inputs=["sp_indices: int64", "sp_values: T", "sp_shape: int64"],
+    outputs=["output: T"],
+    attrs=["T: {half, float, double}"],
+    shape_fn=sparse_softmax_shape,
+    doc="The softmax over the entries of each row of the last dimension, in the order of sorted indices.",
+)
+
+
+@register_kernel(SPARSE_SOFTMAX, device="CPU", types={"T": _SOFTMAX_TYPES})
+def sparse_softmax(sp_indices: Any, sp_values: Any, sp_shape: Any) -> Any:
+    shape = check_sparse(sp_indices, sp_values, sp_shape, "sp_")
+    if len(shape) < 2:
+        raise InvalidArgumentError(f"Input should have rank >= 2, but received shape: {shape}")
+    order = sorted_order(sp_indices)
+    if order is not None:  # as TensorFlow has it, the result is sorted, too
+        sp_indices, sp_values = sp_indices[order], sp_values[order]
+    starts = run_starts(sp_indices[:, :-1])
+    if not len(starts):
+        return sp_values.copy()
+    lengths = np.diff(starts, append=len(sp_values))
+    with np.errstate(invalid="ignore"):
+        largest = np.maximum.reduceat(sp_values, starts)
+        powers = np.exp(sp_values - np.repeat(largest, lengths))
+        return powers / np.repeat(np.add.reduceat(powers, starts), lengths)

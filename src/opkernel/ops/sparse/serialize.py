@@ -1,0 +1,210 @@
+"""Sparse tensors as three strings or variants each: SerializeSparse, SerializeManySparse and their inverses.
+
+Source: TensorFlow core/ops/sparse_ops.cc, core/kernels/serialize_sparse_op.cc,
+deserialize_sparse_string_op.cc, deserialize_sparse_variant_op.cc.
+"""
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from opkernel.checkpoint.varint import varint
+from opkernel.errors import InvalidArgumentError
+from opkernel.opdef import InferenceContext, register_op
+from opkernel.ops.declared.rules import fixed_shapes, set_outputs
+from opkernel.ops.kernel_types import ALL
+from opkernel.ops.registration import register_kernel
+from opkernel.ops.sparse.rows import SparseParts, check_parts_of, rows_of, stacked
+from opkernel.ops.sparse.tensors import check_rank
+from opkernel.ops.strings.elements import in_time
+from opkernel.proto import DecodeError, TensorProto, VariantTensorDataProto
+from opkernel.types import (
+    DataType,
+    OpaqueVariant,
+    TensorShape,
+    Variant,
+    register_variant_decoder,
+    tensor_from_proto,
+    tensor_to_proto,
+)
+
+_TYPE_NAME = "tensorflow::Tensor"
+_INPUTS = ["sparse_indices: int64", "sparse_values: T", "sparse_shape: int64"]
+_OUTPUTS = ["sparse_indices: int64", "sparse_values: dtype", "sparse_shape: int64"]
+_FORMS = (DataType.DT_STRING, DataType.DT_VARIANT)
+_OUT_TYPE = "out_type: {string, variant} = DT_STRING"
+
+
+def _register_serialize(name: str, shape: tuple[int | None, ...], doc: str) -> Any:
+    return register_op(
+        name,
+        inputs=_INPUTS,
+        outputs=["serialized_sparse: out_type"],
+        attrs=["T: type", _OUT_TYPE],
+        shape_fn=fixed_shapes(shape, input_ranks=(2, 1, 1)),
+        doc=doc,
+    )
+
+
+SERIALIZE_SPARSE = _register_serialize(
+    "SerializeSparse", (3,), "The three tensors of a sparse tensor, as TensorProtos or in variants."
+)
+SERIALIZE_MANY_SPARSE = _register_serialize(
+    "SerializeManySparse",
+    (None, 3),
+    "SerializeSparse of each row of a sparse tensor: the part of one index of the first dimension.",
+)
+
+
+def deserialize_sparse_shape(c: InferenceContext) -> None:
+    """A sparse tensor of which nothing is known; the last dimension of the input is 3."""
+    serialized = c.with_rank_at_least(c.input(0), 1)
+    c.with_value(c.dim(serialized, -1), 3)
+    set_outputs(c, map(c.make_shape, ((None, None), (None,), (None,))))
+
+
+def deserialize_many_sparse_shape(c: InferenceContext) -> None:
+    """The same for a matrix."""
+    c.with_rank(c.input(0), 2)
+    deserialize_sparse_shape(c)
+
+
+DESERIALIZE_SPARSE = register_op(
+    "DeserializeSparse",
+    inputs=["serialized_sparse: Tserialized"],
+    outputs=_OUTPUTS,
+    attrs=["dtype: type", "Tserialized: {string, variant} = DT_STRING"],
+    shape_fn=deserialize_sparse_shape,
+    doc="The sparse tensor of all serialized ones, with the dimensions of the input before theirs.",
+)
+DESERIALIZE_MANY_SPARSE = register_op(
+    "DeserializeManySparse",
+    inputs=["serialized_sparse: string"],
+    outputs=_OUTPUTS,
+    attrs=["dtype: type"],
+    shape_fn=deserialize_many_sparse_shape,
+    doc="The sparse tensor of all serialized ones, with the dimensions of the input before theirs.",
+)
+
+
+class TensorVariant(Variant):
+    """A tensor in a variant.
+
+    Attributes:
+        tensor: The tensor.
+        dtype: Its type.
+    """
+
+    __slots__ = ("dtype", "tensor")
+
+    def __init__(self, tensor: Any, dtype: DataType) -> None:
+        self.tensor = tensor
+        self.dtype = dtype
+
+    def with_tensors(self, change: Callable[[Any], Any]) -> Variant:
+        """The variant of the changed tensor."""
+        return TensorVariant(change(self.tensor), self.dtype)
+
+    def to_proto(self) -> VariantTensorDataProto:
+        """The tensor as it stands in a file."""
+        tensors = [tensor_to_proto(self.tensor, self.dtype)]
+        return VariantTensorDataProto(type_name=_TYPE_NAME, tensors=tensors)
+
+    @classmethod
+    def from_proto(cls, proto: VariantTensorDataProto) -> "TensorVariant":
+        """The tensor that stands in a file.
+
+        Raises:
+            InvalidArgumentError: there is none, or more than one.
+        """
+        if len(proto.tensors) != 1:
+            raise InvalidArgumentError(
+                f"A variant of type {_TYPE_NAME} has {len(proto.tensors)} tensors, not 1"
+            )
+        (tensor,) = proto.tensors
+        return cls(tensor_from_proto(tensor), DataType(tensor.dtype))
+
+
+register_variant_decoder(_TYPE_NAME, TensorVariant.from_proto)
+
+
+def _string_of(tensor: Any, dtype: DataType) -> bytes:
+    proto = tensor_to_proto(tensor, dtype)
+    if dtype is DataType.DT_STRING and len(
+        tensor
+    ):  # as TensorFlow has it, all strings are one content
+        proto.ClearField("string_val")
+        proto.tensor_content = b"".join([*map(varint, map(len, tensor)), *tensor])
+    text: bytes = proto.SerializeToString(deterministic=True)
+    return text
+
+
+def _row(parts: SparseParts, dtype: DataType, out_type: DataType) -> list[Any]:
+    write = _string_of if out_type is DataType.DT_STRING else TensorVariant
+    types = (DataType.DT_INT64, dtype, DataType.DT_INT64)
+    return [write(tensor, of_type) for tensor, of_type in zip(parts, types, strict=True)]
+
+
+@register_kernel(SERIALIZE_SPARSE, device="CPU", types={"out_type": _FORMS})
+def serialize_sparse(
+    sparse_indices: Any, sparse_values: Any, sparse_shape: Any, *, T: DataType, out_type: DataType
+) -> Any:
+    check_rank(2, sparse_indices=sparse_indices)
+    check_rank(1, sparse_values=sparse_values, sparse_shape=sparse_shape)
+    output = np.empty(3, object)
+    output[:] = _row(SparseParts(sparse_indices, sparse_values, sparse_shape), T, out_type)
+    return output
+
+
+@register_kernel(SERIALIZE_MANY_SPARSE, device="CPU", types={"T": ALL, "out_type": _FORMS})
+def serialize_many_sparse(
+    sparse_indices: Any, sparse_values: Any, sparse_shape: Any, *, T: DataType, out_type: DataType
+) -> Any:
+    count, rows = rows_of(SparseParts(sparse_indices, sparse_values, sparse_shape))
+    output = np.empty((count, 3), object)
+    for number, parts in in_time(rows):
+        output[number] = _row(parts, T, out_type)
+    return output
+
+
+@register_kernel(DESERIALIZE_SPARSE, device="CPU", types={"Tserialized": _FORMS})
+@register_kernel(DESERIALIZE_MANY_SPARSE, device="CPU")
+def deserialize_sparse(serialized_sparse: Any, *, dtype: DataType) -> tuple[Any, Any, Any]:
+    shape = serialized_sparse.shape
+    if not shape:
+        raise InvalidArgumentError("Serialized sparse should have non-zero rank []")
+    if shape[-1] != 3:
+        raise InvalidArgumentError(
+            f"Serialized sparse should have 3 as the last dimension {TensorShape(shape)}"
+        )
+    if not math.prod(shape):
+        raise InvalidArgumentError(
+            "Serialized sparse should have at least 1 serialized tensor, but has a zero dimension "
+            f"{TensorShape(shape)}"
+        )
+    tensors = []
+    for number, row in enumerate(in_time(serialized_sparse.reshape(-1, 3))):
+        (indices, _), (values, found), (sizes, _) = map(_tensor_of, row)
+        parts = SparseParts(indices, values, sizes)
+        check_parts_of(parts, found, dtype, number)
+        tensors.append(parts)
+    return tensors[0] if len(shape) == 1 else stacked(tensors, shape[:-1])
+
+
+def _tensor_of(element: Any) -> tuple[Any, DataType]:
+    """The tensor of a string or variant, and its type."""
+    if isinstance(element, OpaqueVariant):
+        raise InvalidArgumentError(
+            "Serialized sparse should hold tensors, but holds other variants"
+        )
+    if isinstance(element, TensorVariant):
+        return element.tensor, element.dtype
+    if not isinstance(element, bytes):
+        raise InvalidArgumentError(f"Serialized sparse should hold tensors, but holds {element!r}")
+    try:
+        proto = TensorProto.FromString(element)
+    except DecodeError:
+        raise InvalidArgumentError("Could not parse serialized proto") from None
+    return tensor_from_proto(proto), DataType(proto.dtype)

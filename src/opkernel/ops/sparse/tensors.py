@@ -1,0 +1,154 @@
+"""What ops check of the three tensors of a sparse tensor, and how they compare its indices.
+
+Source: TensorFlow core/util/sparse/sparse_tensor.h, sparse_tensor.cc, core/kernels/sparse_utils.cc.
+"""
+
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+
+from opkernel.errors import InvalidArgumentError
+from opkernel.types import TensorShape
+
+__all__ = [
+    "check_bounds",
+    "check_indices",
+    "check_parts",
+    "check_rank",
+    "check_sparse",
+    "in_bounds",
+    "run_starts",
+    "runs",
+    "sorted_order",
+    "sparse_keys",
+]
+
+_LARGEST_KEY = 2**62
+
+
+def check_rank(rank: int, **tensors: Any) -> None:
+    """Raise InvalidArgumentError unless all these tensors are matrices (2), vectors (1) or scalars (0)."""
+    kind = ("a scalar", "a vector", "a matrix")[rank]
+    for name, tensor in tensors.items():
+        if tensor.ndim != rank:
+            raise InvalidArgumentError(
+                f"{name} should be {kind}, but has shape {TensorShape(tensor.shape)}"
+            )
+
+
+def check_parts(indices: Any, values: Any, shape: Any, name: str = "") -> None:
+    """Check that one row of the indices belongs to each value, and one column to each dimension.
+
+    Raises:
+        InvalidArgumentError: they are not a matrix and two vectors, or their sizes differ.
+    """
+    check_rank(2, **{f"{name}indices": indices})
+    check_rank(1, **{f"{name}values": values, f"{name}shape": shape})
+    if len(indices) != len(values):
+        raise InvalidArgumentError(
+            f"Number of {name}values must match the first dimension of {name}indices: got "
+            f"{len(values)} values, indices of shape {TensorShape(indices.shape)}"
+        )
+    if indices.shape[1] != len(shape):
+        raise InvalidArgumentError(
+            f"Number of dimensions must match the second dimension of {name}indices: got {len(shape)} "
+            f"dimensions, indices of shape {TensorShape(indices.shape)}"
+        )
+
+
+def check_sparse(indices: Any, values: Any, shape: Any, name: str = "") -> TensorShape:
+    """The shape of a sparse tensor, if its three tensors fit together; the indices may be anything.
+
+    Raises:
+        InvalidArgumentError: a rank or size is wrong, or the shape has a negative dimension or too
+            many elements.
+    """
+    check_parts(indices, values, shape, name)
+    return TensorShape(shape.tolist())
+
+
+def in_bounds(indices: Any, shape: Sequence[int]) -> Any:
+    """Which rows of the indices lie within the shape."""
+    return ((indices >= 0) & (indices < np.array(shape, np.int64))).all(axis=1)
+
+
+def check_bounds(indices: Any, shape: Sequence[int]) -> None:
+    """Raise InvalidArgumentError unless the rows of the indices lie within the shape."""
+    inside = in_bounds(indices, shape)
+    if not inside.all():
+        row = int(np.argmin(inside))
+        raise InvalidArgumentError(
+            f"Sparse index tuple indices[{row}, :] = {_text(indices[row])} is out of bounds: need "
+            f"0 <= index < {_text(shape)}"
+        )
+
+
+def check_indices(indices: Any, shape: Sequence[int]) -> None:
+    """Raise InvalidArgumentError unless the rows lie within the shape, sorted, and each once."""
+    inside = in_bounds(indices, shape)
+    (keys,) = sparse_keys(indices)
+    steps = keys[1:] > keys[:-1]
+    if inside.all() and steps.all():
+        return
+    after = np.ones(len(indices), bool)
+    after[1:] = steps
+    row = int(np.argmin(inside & after))
+    text = f"indices[{row}] = {_text(indices[row])}"
+    if not inside[row]:
+        raise InvalidArgumentError(f"{text} is out of bounds: need 0 <= index < {_text(shape)}")
+    if keys[row] == keys[row - 1]:
+        raise InvalidArgumentError(f"{text} is repeated")
+    raise InvalidArgumentError(
+        f"{text} is out of order. Many sparse ops require sorted indices.\n"
+        "    Use `SparseReorder` to create a correctly ordered copy."
+    )
+
+
+def _text(sizes: Any) -> str:
+    return f"[{','.join(map(str, sizes))}]"
+
+
+def sparse_keys(*matrices: Any) -> list[Any]:
+    """A number for each row of each matrix of indices; they compare as the rows do, first column first."""
+    rows = np.concatenate(matrices) if len(matrices) > 1 else matrices[0]
+    keys = _keys(rows)
+    ends = np.cumsum([len(matrix) for matrix in matrices])[:-1]
+    return np.split(keys, ends)
+
+
+def _keys(rows: Any) -> Any:
+    if not rows.size:
+        return np.zeros(len(rows), np.int64)
+    lowest = [int(column.min()) for column in rows.T]
+    sizes = [int(column.max()) - low + 1 for column, low in zip(rows.T, lowest, strict=True)]
+    keys, space = np.zeros(len(rows), np.int64), 1
+    for column in reversed(range(len(sizes))):
+        space_before, space = space, space * sizes[column]
+        if space > _LARGEST_KEY:
+            return np.unique(rows, axis=0, return_inverse=True)[1].reshape(-1)
+        keys += (rows[:, column].astype(np.int64) - lowest[column]) * space_before
+    return keys
+
+
+def sorted_order(indices: Any) -> Any | None:
+    """The permutation that sorts the rows, equal rows in the order that they have; None if sorted."""
+    (keys,) = sparse_keys(indices)
+    if (keys[1:] >= keys[:-1]).all():
+        return None
+    return np.argsort(keys, kind="stable")
+
+
+def runs(columns: Any) -> Iterator[tuple[int, int]]:
+    """Where each run of equal rows begins and ends."""
+    starts = run_starts(columns)
+    return pairwise([*starts.tolist(), len(columns)]) if len(columns) else iter(())
+
+
+def run_starts(columns: Any) -> Any:
+    """Where each run of equal rows begins."""
+    if not len(columns):
+        return np.zeros(0, np.int64)
+    changes = (columns[1:] != columns[:-1]).any(axis=1)
+    return np.concatenate(([0], np.flatnonzero(changes) + 1))

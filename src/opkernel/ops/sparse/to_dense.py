@@ -1,0 +1,98 @@
+"""SparseToDense.
+
+Source: TensorFlow core/ops/sparse_ops.cc, core/kernels/sparse_to_dense_op.cc.
+"""
+
+import math
+from typing import Any
+
+import numpy as np
+
+from opkernel.errors import InvalidArgumentError
+from opkernel.kernel import check_allocation
+from opkernel.opdef import InferenceContext, register_op
+from opkernel.ops.kernel_types import INDEX, POD_OR_STRING
+from opkernel.ops.registration import register_kernel
+from opkernel.ops.sparse.tensors import check_indices, in_bounds
+from opkernel.types import DataType, TensorShape
+
+
+def sparse_to_dense_shape(c: InferenceContext) -> None:
+    """The shape that input 1 holds."""
+    c.set_output(0, c.make_shape_from_shape_tensor(1))
+
+
+SPARSE_TO_DENSE = register_op(
+    "SparseToDense",
+    inputs=[
+        "sparse_indices: Tindices",
+        "output_shape: Tindices",
+        "sparse_values: T",
+        "default_value: T",
+    ],
+    outputs=["dense: T"],
+    attrs=["validate_indices: bool = true", "T: type", "Tindices: {int32, int64}"],
+    shape_fn=sparse_to_dense_shape,
+    doc="The tensor with the values at the indices, and the default value everywhere else.",
+)
+_TYPES = (
+    *POD_OR_STRING,
+    DataType.DT_QINT8,
+    DataType.DT_QUINT8,
+    DataType.DT_QINT16,
+    DataType.DT_QUINT16,
+)
+
+
+@register_kernel(SPARSE_TO_DENSE, device="CPU", types={"T": _TYPES, "Tindices": INDEX})
+def sparse_to_dense(
+    sparse_indices: Any,
+    output_shape: Any,
+    sparse_values: Any,
+    default_value: Any,
+    *,
+    validate_indices: bool,
+    T: DataType,
+) -> Any:
+    rows = _rows(sparse_indices)
+    _check_shapes(rows, output_shape, sparse_values, default_value)
+    shape = check_allocation(TensorShape(output_shape.tolist()), T)
+    if validate_indices:
+        check_indices(rows, shape)
+    elif not in_bounds(rows, shape).all():
+        raise InvalidArgumentError(f"Indices are not valid (out of bounds). Shape: {shape}")
+    dense = np.full(math.prod(shape), default_value, default_value.dtype)
+    strides = [math.prod(shape[axis + 1 :]) for axis in range(len(shape))]
+    dense[rows.astype(np.int64) @ np.array(strides, np.int64)] = sparse_values
+    return dense.reshape(shape)
+
+
+def _rows(indices: Any) -> Any:
+    """The indices as a matrix: a scalar is one index of a vector, a vector many."""
+    if indices.ndim > 2:
+        raise InvalidArgumentError(
+            "sparse_indices should be a scalar, vector, or matrix, got shape "
+            f"{TensorShape(indices.shape)}"
+        )
+    return indices if indices.ndim == 2 else indices.reshape(-1, 1)
+
+
+def _check_shapes(rows: Any, output_shape: Any, values: Any, default_value: Any) -> None:
+    count, rank = rows.shape
+    if output_shape.ndim != 1:
+        raise InvalidArgumentError(
+            f"output_shape must be rank 1, got shape {TensorShape(output_shape.shape)}"
+        )
+    if len(output_shape) != rank:
+        raise InvalidArgumentError(
+            f"output_shape has incorrect number of elements: {len(output_shape)} should be: {rank}"
+        )
+    if values.ndim and values.shape != (count,):
+        raise InvalidArgumentError(
+            f"sparse_values has incorrect shape {TensorShape(values.shape)}, "
+            f"should be [] or [{count}]"
+        )
+    if default_value.ndim:
+        raise InvalidArgumentError(
+            f"default_value should be a scalar, but has shape {TensorShape(default_value.shape)}"
+        )
