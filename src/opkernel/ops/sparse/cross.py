@@ -12,12 +12,11 @@ import numpy as np
 from opkernel.errors import InvalidArgumentError
 from opkernel.kernel import check_allocation
 from opkernel.opdef import register_op
-from opkernel.opdef.core.fingerprint import fingerprint64
 from opkernel.ops.declared.rules import fixed_shapes
 from opkernel.ops.registration import register_kernel
-from opkernel.ops.sparse.sip_hash import sip_hash
 from opkernel.ops.sparse.tensors import check_rank
 from opkernel.ops.strings.elements import in_time, strings_like
+from opkernel.ops.strings.hashes import concatenated, fingerprints, sip_hashes
 from opkernel.types import DataType, TensorShape
 
 _SHAPES = fixed_shapes((None, 2), (None,), (2,))
@@ -185,35 +184,24 @@ def _fingerprints(values: Any) -> Any:
     """Of strings the fingerprints, of numbers themselves."""
     if isinstance(values, np.ndarray) and values.dtype != object:
         return values.astype(np.uint64)
-    return np.array([fingerprint64(text) for text in in_time(values)], np.uint64)
+    return fingerprints(np.asarray(values, object))
 
 
 def _keyed_hashes(values: Any, key: tuple[int, int]) -> Any:
     """SipHash-2-4 of each value."""
-    return np.array([sip_hash(text, key) for text in in_time(_bytes(values))], np.uint64)
+    return sip_hashes(_bytes(values), key)
 
 
 def _bytes(values: Any) -> Any:
     """What SparseCrossHashed hashes: strings, and as in TensorFlow only the lower half of a number."""
-    return values if values.dtype == object else [number.tobytes()[:4] for number in values]
-
-
-_MULTIPLIER = np.uint64(0xC6A4A7935BD1E995)
-
-
-def _fingerprint_cat(first: Any, second: Any) -> Any:
-    """The hash of two hashes (FingerprintCat64)."""
-    result = (first ^ _MULTIPLIER) ^ (_shift_mix(second * _MULTIPLIER) * _MULTIPLIER)
-    return _shift_mix(_shift_mix(result * _MULTIPLIER) * _MULTIPLIER)
-
-
-def _shift_mix(value: Any) -> Any:
-    return value ^ (value >> np.uint64(47))
+    if values.dtype == object:
+        return values
+    return strings_like(values.shape, [number.tobytes()[:4] for number in values])
 
 
 def _buckets(hashes: Sequence[Any], num_buckets: int) -> Any:
     """The number of the bucket of each sequence of hashes, one of each array."""
-    found = reduce(_fingerprint_cat, hashes)
+    found = reduce(concatenated, hashes)
     modulus = num_buckets if num_buckets > 0 else np.iinfo(np.int64).max
     return (found % np.uint64(modulus)).astype(np.int64)
 

@@ -11,6 +11,7 @@ from opkernel.errors import InvalidArgumentError
 from opkernel.opdef import register_op
 from opkernel.ops.declared.rules import fixed_shapes
 from opkernel.ops.image.codecs.jpeg_header import jpeg_header
+from opkernel.ops.kernel_types import INDEX
 from opkernel.ops.registration import register_kernel
 from opkernel.types import DataType, TensorShape
 
@@ -24,7 +25,7 @@ EXTRACT_JPEG_SHAPE = register_op(
 )
 
 
-@register_kernel(EXTRACT_JPEG_SHAPE, device="CPU")
+@register_kernel(EXTRACT_JPEG_SHAPE, device="CPU", types={"output_type": INDEX})
 def extract_jpeg_shape(contents: Any, *, output_type: DataType) -> Any:
     if contents.ndim:
         raise InvalidArgumentError(
