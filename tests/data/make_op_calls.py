@@ -170,7 +170,6 @@ def written_out() -> Any:
         call_functions()
         call_random_numbers()
         call_ragged_variants()
-        call_sparse_matrices()
         raw = tf.raw_ops
         x = tf.constant([[1.0, 2.0, 3.0]])
         raw.Print(input=x, data=[x], message="")
@@ -226,24 +225,6 @@ def call_ragged_variants() -> None:
     raw.RaggedTensorToVariantGradient(
         encoded_ragged_grad=rows, row_splits=splits, dense_values_shape=[3], Tvalues=tf.float32
     )
-
-
-def call_sparse_matrices() -> None:
-    raw, places = tf.raw_ops, tf.constant([[0, 0], [0, 1], [1, 0], [1, 1]], tf.int64)
-    dense = tf.constant([[4.0, 1.0], [1.0, 3.0]])
-    matrix = raw.DenseToCSRSparseMatrix(dense_input=dense, indices=places)
-    raw.SparseTensorToCSRSparseMatrix(
-        indices=places, values=[4.0, 1.0, 1.0, 3.0], dense_shape=tf.constant([2, 2], tf.int64)
-    )
-    raw.CSRSparseMatrixToDense(sparse_input=matrix, type=tf.float32)
-    raw.CSRSparseMatrixToSparseTensor(sparse_matrix=matrix, type=tf.float32)
-    raw.CSRSparseMatrixComponents(csr_sparse_matrix=matrix, index=0, type=tf.float32)
-    raw.SparseMatrixNNZ(sparse_matrix=matrix)
-    raw.SparseMatrixTranspose(input=matrix, type=tf.float32)
-    raw.SparseMatrixMatMul(a=matrix, b=dense)
-    raw.SparseMatrixSparseMatMul(a=matrix, b=matrix, type=tf.float32)
-    order = raw.SparseMatrixOrderingAMD(input=matrix)
-    raw.SparseMatrixSparseCholesky(input=matrix, permutation=order, type=tf.float32)
 
 
 def call_tensor_lists() -> None:
