@@ -4388,6 +4388,17 @@ def EncodePng(
     name: str | None = None,
 ) -> _Tensor: ...
 
+def EncodeProto(
+    *,
+    sizes: _Input,
+    values: collections.abc.Sequence[_Input],
+    field_names: collections.abc.Sequence[str | bytes],
+    message_type: str | bytes,
+    descriptor_source: str | bytes = 'local://',
+    name: str | None = None,
+) -> _Tensor:
+    """Serialized messages of fields: `sizes` says how many of the values each has."""
+
 def EncodeWav(
     *,
     audio: _Input,
