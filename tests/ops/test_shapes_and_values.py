@@ -27,7 +27,8 @@ WITHOUT_VALUES = {"Const", "Placeholder", "Enter", "Exit", "LoopCond", "Merge", 
     *("_Arg", "_DeviceArg", "_DeviceRetval", "_Retval", "TensorArrayConcatV2"),
     *("ConsumeMutexLock", "DeleteSessionTensor", "GetSessionHandle", "GetSessionTensor"),
     *("Stage", "StageClear", "StagePeek", "StageSize", "Unstage", "RemoteCall"),
-    *("_ArrayToList", "_ListToArray"),
+    *("_ArrayToList", "_ListToArray", "For", "HostConst"),
+    *("DtypeWithDefaultOp", "FileSystemSetConfiguration"),
     *("_ScopedAllocator", "_ScopedAllocatorConcat", "_ScopedAllocatorSplit"),
     *(
         f"{order}Map{deed}"
