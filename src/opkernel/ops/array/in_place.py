@@ -138,8 +138,8 @@ PARALLEL_CONCAT = register_op(
 
 @register_kernel(PARALLEL_CONCAT, device="CPU", types={"T": _PLAIN}, factory=True)
 def parallel_concat(*, T: DataType, shape: PartialTensorShape) -> Callable[[list[Any]], Any]:
-    sizes = shape.as_list() if shape.is_fully_defined() else []
-    if not sizes:
+    sizes = [size for size in shape.as_list() if size is not None] if shape.rank else []
+    if not sizes or not shape.is_fully_defined():
         raise InvalidArgumentError(f"shape must be known and have rows; got {shape}")
 
     def concatenated(values: list[Any]) -> Any:
