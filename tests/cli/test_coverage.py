@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from tests.cli.conftest import Command
 
@@ -19,11 +20,11 @@ from opkernel.types import DataType
 ROOT = Path(__file__).resolve().parents[2]
 TWO = Path(__file__).parent / "saved_models" / "two"
 STRANGE = """
-node { name: "x" op: "Placeholder" attr { key: "dtype" value { type: DT_STRING } } }
-node { name: "seen" op: "DecodeJxl" input: "x" }
-node { name: "a" op: "Identity" input: "seen" attr { key: "T" value { type: DT_UINT8 } } }
+node { name: "x" op: "Placeholder" attr { key: "dtype" value { type: DT_INT32 } } }
+node { name: "seen" op: "XlaSetBound" input: "x" input: "x" }
+node { name: "a" op: "Identity" input: "seen" attr { key: "T" value { type: DT_INT32 } } }
 node { name: "b" op: "NobodysOp" input: "seen" }
-node { name: "c" op: "Identity" input: "x" attr { key: "T" value { type: DT_STRING } } }
+node { name: "c" op: "Identity" input: "x" attr { key: "T" value { type: DT_INT32 } } }
 """
 
 
@@ -53,7 +54,7 @@ def test_the_facts_of_ops(command: Command) -> None:
 def test_what_is_not_there_is_told_apart(command: Command) -> None:
     found = rows(command, "[A-Z]*")
     assert found["While"]["run_by"] == "runtime"
-    assert found["DecodeJxl"]["run_by"] == "nothing"
+    assert found["TPUExecute"]["run_by"] == "nothing"
     assert "JPEG XL" in found["DecodeJxl"]["note"]
     assert found["TPUExecute"]["note"] == "needs a TPU"
     assert found["OneHot"]["gradient"] == "none"
@@ -80,10 +81,10 @@ def test_what_of_a_model_is_missing_and_who_needs_it(command: Command) -> None:
 def test_outputs_of_a_graph_need_ops(command: Command, text_model: Callable[[str], Path]) -> None:
     done = command("coverage", text_model(STRANGE))
     lines = [line.split() for line in done.output.splitlines()]
-    assert ["DecodeJxl", "no", "CPU", "kernel;", "no", "decoder"] in [line[:6] for line in lines]
+    assert ["XlaSetBound", "no", "CPU", "kernel;", "needs", "XLA"] in [line[:6] for line in lines]
     facts = json.loads(command("coverage", text_model(STRANGE), "--json").output)
     needed = {op["op"]: op["needed_by"] for op in facts["ops"] if op["missing"]}
-    assert needed == {"DecodeJxl": ["a:0", "b"], "NobodysOp": ["b"]}
+    assert needed == {"XlaSetBound": ["a:0", "b"], "NobodysOp": ["b"]}
 
 
 def test_a_model_that_lacks_nothing(command: Command, model: Path) -> None:
@@ -134,5 +135,7 @@ def test_wrong_use(command: Command, arguments: list[object], told: str) -> None
 
 
 def test_errors_say_why_an_op_has_no_kernel() -> None:
-    with pytest.raises(NotFoundError, match="DecodeJxl has no kernel on purpose: no decoder of"):
-        raw_ops.DecodeJxl(contents=b"")
+    with pytest.raises(NotFoundError, match="Saver has no kernel on purpose: it writes"):
+        raw_ops.CalibrationStatisticsSaver(
+            args=[np.float32(1)], ids=["a"], calibration_methods=[1], output_file_path="x"
+        )

@@ -8,6 +8,7 @@ from opkernel.cli.registered import find_op
 from opkernel.cli.served_types import allowed_types, served_by, type_attrs
 from opkernel.gradients.registry import has_gradient_entry, look_up_gradient
 from opkernel.kernel import get_registered_kernels_for_op, global_kernel_registry
+from opkernel.kernel.registry.refused_ops import REFUSED_OPS
 from opkernel.opdef import global_op_registry
 from opkernel.ops.loader import all_op_names
 from opkernel.proto import KernelDef, OpDef
@@ -39,7 +40,7 @@ def coverage_of(op: str) -> dict[str, Any]:
         "gaps": {device: _strings(gaps) for device, (_, gaps) in by_device.items()},
         "shape_function": op_def is not None and _has_shape_function(op),
         "gradient": _gradient(op),
-        "note": "" if can_run else why_no_kernel(op),
+        "note": REFUSED_OPS.get(op, "" if can_run else why_no_kernel(op)),
     }
 
 

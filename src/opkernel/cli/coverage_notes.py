@@ -3,7 +3,6 @@
 Source of the lists: the kernels that TensorFlow 2.21 registers for CPUs.
 """
 
-from opkernel.kernel.registry.refused_ops import REFUSED_OPS
 from opkernel.ops import catalogue
 
 __all__ = ["why_no_kernel"]
@@ -88,8 +87,6 @@ _WITHOUT_CPU_KERNEL = frozenset(
 
 def why_no_kernel(op: str) -> str:
     """The reason, without full stop; empty where nothing speaks against a kernel."""
-    if op in REFUSED_OPS:
-        return REFUSED_OPS[op]
     if op in _WITHOUT_CPU_KERNEL:
         return _NOT_IN_TENSORFLOW
     module, _ = catalogue.entry(op)

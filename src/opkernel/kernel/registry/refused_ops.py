@@ -1,4 +1,4 @@
-"""The ops that have no kernel on purpose, and why.
+"""The ops that are refused on purpose, and why: they have no kernel, or one that says so.
 
 Errors for nodes without a kernel tell the reason, and so does `opkernel coverage`.
 """
