@@ -58,6 +58,7 @@ def run(start: int, limit: int, delta: int, body: str = "add", dims: str = "") -
         ((0, 0, 0), 100),
         ((3, 3, 1), 100),
         ((0, 0, -1), 100),
+        ((2**31 - 8, 2**31 - 1, 5), 2**32),  # a formula, in float32: TensorFlow crashes
     ],
 )
 def test_the_body_is_called_for_each_number(numbers: tuple[int, int, int], expected: float) -> None:
