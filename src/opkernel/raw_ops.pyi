@@ -4099,7 +4099,8 @@ def DeviceIndex(
     *,
     device_names: collections.abc.Sequence[str | bytes],
     name: str | None = None,
-) -> _Tensor: ...
+) -> _Tensor:
+    """The place of the type of the node's device among `device_names`; their number if it is missing."""
 
 def DevicePlacementOp(
     *,
@@ -4225,7 +4226,8 @@ def DtypeWithDefaultOp(
     *,
     in_: _Input,
     name: str | None = None,
-) -> _Tensor: ...
+) -> _Tensor:
+    """The name of the type of a tensor."""
 
 def DummyIterationCounter(
     *,
@@ -4251,7 +4253,8 @@ def DumpTensor(
     func_name: str | bytes,
     node_name: str | bytes,
     name: str | None = None,
-) -> opkernel.graph.Operation | None: ...
+) -> opkernel.graph.Operation | None:
+    """    Writes a tensor as a TensorProto into `file_name` in `log_dir_path`, and beside it the names of node and function."""
 
 def DynamicEnqueueTPUEmbeddingArbitraryTensorBatch(
     *,
@@ -4359,7 +4362,8 @@ def Empty(
     dtype: _Type,
     init: bool = False,
     name: str | None = None,
-) -> _Tensor: ...
+) -> _Tensor:
+    """A tensor of a shape. Its elements are zeros; in TensorFlow they may be anything without `init`."""
 
 def EmptyTensorList(
     *,
@@ -4414,6 +4418,17 @@ def EncodePng(
     name: str | None = None,
 ) -> _Tensor:
     """PNG files of images [..., height, width, channels]."""
+
+def EncodeProto(
+    *,
+    sizes: _Input,
+    values: collections.abc.Sequence[_Input],
+    field_names: collections.abc.Sequence[str | bytes],
+    message_type: str | bytes,
+    descriptor_source: str | bytes = 'local://',
+    name: str | None = None,
+) -> _Tensor:
+    """Serialized messages of fields: `sizes` says how many of the values each has."""
 
 def EncodeWav(
     *,
@@ -5072,7 +5087,8 @@ def FakeParam(
     dtype: _Type,
     shape: _Shape,
     name: str | None = None,
-) -> _Tensor: ...
+) -> _Tensor:
+    """A tensor that nobody looks at, of a shape; unknown dimensions are 0."""
 
 def FakeQuantWithMinMaxArgs(
     *,
@@ -5166,7 +5182,8 @@ def FileSystemSetConfiguration(
     key: _Input,
     value: _Input,
     name: str | None = None,
-) -> opkernel.graph.Operation | None: ...
+) -> opkernel.graph.Operation | None:
+    """Sets an option of a file system. It always fails: no file system has options."""
 
 def Fill(
     *,
@@ -5416,7 +5433,8 @@ def For(
     input: collections.abc.Sequence[_Input],
     body: _Func,
     name: str | None = None,
-) -> list[_Tensor]: ...
+) -> list[_Tensor]:
+    """    Calls `body` for each number from `start` up to, not including, `limit` in steps of `delta`."""
 
 class _FractionalAvgPoolOutputs(typing.NamedTuple):
     output: _Tensor
@@ -6021,7 +6039,8 @@ def HostConst(
     value: npt.ArrayLike | opkernel.proto.TensorProto,
     dtype: _Type,
     name: str | None = None,
-) -> _Tensor: ...
+) -> _Tensor:
+    """The tensor `value`, in host memory."""
 
 def IFFT(
     *,
@@ -6207,7 +6226,8 @@ def ImmutableConst(
     shape: _Shape,
     memory_region_name: str | bytes,
     name: str | None = None,
-) -> _Tensor: ...
+) -> _Tensor:
+    """A tensor whose elements stand in the file `memory_region_name`, as in memory."""
 
 def ImportEvent(
     *,
@@ -6351,7 +6371,8 @@ def InplaceAdd(
     i: _Input,
     v: _Input,
     name: str | None = None,
-) -> _Tensor: ...
+) -> _Tensor:
+    """`x` plus the rows of `v` at the places `i`."""
 
 def InplaceSub(
     *,
@@ -6359,7 +6380,8 @@ def InplaceSub(
     i: _Input,
     v: _Input,
     name: str | None = None,
-) -> _Tensor: ...
+) -> _Tensor:
+    """`x` minus the rows of `v` at the places `i`."""
 
 def InplaceUpdate(
     *,
@@ -6367,7 +6389,8 @@ def InplaceUpdate(
     i: _Input,
     v: _Input,
     name: str | None = None,
-) -> _Tensor: ...
+) -> _Tensor:
+    """`x` with the rows of `v` at the places `i`."""
 
 def Int64Output(
     *,
@@ -7303,7 +7326,8 @@ def MakeWeakResourceHandle(
     *,
     handle: _Input,
     name: str | None = None,
-) -> _Tensor: ...
+) -> _Tensor:
+    """A handle of the same names, which keeps no resource alive: one that its handles own is not found by it."""
 
 def MapAndBatchDataset(
     *,
@@ -8695,7 +8719,8 @@ def ParallelConcat(
     values: collections.abc.Sequence[_Input],
     shape: _Shape,
     name: str | None = None,
-) -> _Tensor: ...
+) -> _Tensor:
+    """The rows `values`, one after the other. Their shapes must be known when the graph is built."""
 
 def ParallelDynamicStitch(
     *,
@@ -15375,7 +15400,8 @@ def SymbolicGradient(
 def SyncDevice(
     *,
     name: str | None = None,
-) -> opkernel.graph.Operation | None: ...
+) -> opkernel.graph.Operation | None:
+    """Waits for what the device was asked to do; here kernels end when their work is done."""
 
 def TFRecordDataset(
     *,

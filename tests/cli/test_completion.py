@@ -21,7 +21,7 @@ def test_commands() -> None:
     assert offered("op") == ["ops", "optimize"]
 
 
-@pytest.mark.parametrize("command", [("ops",), ("kernels",), ("test", "--op")])
+@pytest.mark.parametrize("command", [("ops",), ("kernels",), ("coverage",), ("test", "--op")])
 def test_ops(command: tuple[str, ...]) -> None:
     found = offered(*command, "MatrixDet")
     assert found == ["MatrixDeterminant"]

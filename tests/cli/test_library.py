@@ -38,6 +38,7 @@ HINT = "; --library names the file or module that registers such ops"
 
 # What each command answers about a graph with an op of the library, and with it.
 ANSWERS = {
+    "coverage": (["OP"], None, "1 op, of which 1 run, 1 have a shape function and 0 a gradient\n"),
     "decompile": (["MODEL"], None, "y = "),
     "doctor": ([], "", "opkernel"),
     "explain": (["MODEL", "y"], None, "It has the kernel"),

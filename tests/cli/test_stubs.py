@@ -1,12 +1,17 @@
 """`opkernel stubs`: what a type checker makes of them."""
 
 import os
+import re
 import subprocess
 import sys
+from keyword import iskeyword
 from pathlib import Path
 
 import pytest
 from tests.cli.conftest import Command
+
+from opkernel.opdef import global_op_registry
+from opkernel.ops.loader import all_op_names
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -98,6 +103,13 @@ def test_the_catalogue_is_the_shipped_stub(command: Command, tmp_path: Path) -> 
     written = (tmp_path / "opkernel" / "raw_ops.pyi").read_text()
     shipped = (ROOT / "src" / "opkernel" / "raw_ops.pyi").read_text()
     assert written.partition("\n")[2] == shipped.partition("\n")[2]
+
+
+def test_every_op_with_a_name_of_python_has_a_function(command: Command) -> None:
+    found = set(re.findall(r"^def (\w+)\(", command("stubs").stdout, re.MULTILINE))
+    names = {op.name for op in global_op_registry().export().op if not op.name.startswith("_")}
+    shipped = names & all_op_names()
+    assert {op for op in shipped if op.isidentifier() and not iskeyword(op)} <= found
 
 
 def test_stubs_are_printed(command: Command, plugin: Path) -> None:

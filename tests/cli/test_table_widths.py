@@ -45,6 +45,8 @@ TABLES: dict[str, tuple[Sequence[str], Sequence[str]]] = {
     "ops needed": (["ops", "--needed-by", "strange.pbtxt"], [STRANGE, *MATMUL]),
     "kernels": (["kernels", "BatchMatMulV2"], MATMUL),
     "gaps": (["kernels", "BatchMatMulV2", "--gaps"], MATMUL),
+    "coverage": (["coverage", "BatchMatMulV"], [*MATMUL, "BatchMatMulV3"]),
+    "missing": (["coverage", "strange.pbtxt"], [STRANGE]),
     "explain": (["explain", "model.pbtxt", f"{SCOPE}/less", "--device-count", "CPU=2"], MATMUL),
     "place": (["place", "model.pbtxt", "--device-count", "CPU=2"], MATMUL),
     "optimize": (["optimize", "one.pbtxt", "-o", "out.pb", "-v"], ["Identity"]),

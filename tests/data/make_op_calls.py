@@ -181,6 +181,11 @@ def written_out() -> Any:
         raw.DebugIdentity(input=x, tensor_name="x:0")
         raw.DebugIdentityV2(input=x)
         raw.DebugIdentityV3(input=x)
+        raw.Empty(shape=[2, 3], dtype=tf.float32, init=True)
+        raw.DeviceIndex(device_names=["GPU", "CPU"])
+        raw.FakeParam(dtype=tf.float32, shape=[2, 3])
+        for update in (raw.InplaceAdd, raw.InplaceSub, raw.InplaceUpdate):
+            update(x=tf.transpose(x), i=[2, 0], v=[[4.0], [5.0]])
         raw.Const(value=tf.make_tensor_proto([[1, 2]]), dtype=tf.int32)
     return graph.as_graph_def()
 

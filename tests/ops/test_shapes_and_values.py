@@ -34,6 +34,8 @@ WITHOUT_VALUES = {"Const", "Placeholder", "Enter", "Exit", "LoopCond", "Merge", 
     *("SparseMatrixNNZ", "SparseMatrixOrderingAMD", "SparseMatrixSparseCholesky"),
     *("SparseMatrixSparseMatMul", "SparseMatrixTranspose"),
     *("AddManySparseToTensorsMap", "AddSparseToTensorsMap", "TakeManySparseFromTensorsMap"),
+    *("For", "HostConst"),
+    *("DtypeWithDefaultOp", "FileSystemSetConfiguration"),
     *("_ScopedAllocator", "_ScopedAllocatorConcat", "_ScopedAllocatorSplit"),
     *(
         f"{order}Map{deed}"

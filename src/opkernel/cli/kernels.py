@@ -18,11 +18,10 @@ from opkernel.cli.output import (
     print_text,
 )
 from opkernel.cli.registered import find_op, listed_values, no_such_op
+from opkernel.cli.served_types import allowed_types, served_by, type_attrs
 from opkernel.kernel import get_all_registered_kernels, get_registered_kernels_for_op
-from opkernel.kernel.registry.lookup import DEFAULT_DEVICE_TYPE, SYMBOLIC_DEVICE_TYPES
 from opkernel.ops.loader import load_all_ops
-from opkernel.proto import KernelDef, OpDef
-from opkernel.types import ALL_TYPES, DataType
+from opkernel.proto import KernelDef
 
 __all__ = ["kernels"]
 
@@ -99,10 +98,10 @@ def _print_matrices(op: str, found: Sequence[KernelDef], device: str) -> None:
     if op_def is None or not found:
         return
     devices = _devices(found, device)
-    for attr in _type_attrs(op_def):
+    for attr in type_attrs(op_def):
         rows = [
-            (dtype.string, *(_served_by(found, name, attr.name, dtype) for name in devices))
-            for dtype in _allowed_types(attr)
+            (dtype.string, *(served_by(found, name, attr.name, dtype) for name in devices))
+            for dtype in allowed_types(attr)
         ]
         echo()
         if any("-" in row for row in rows) or _is_constrained(found, attr.name):
@@ -125,36 +124,8 @@ def _devices(found: Iterable[KernelDef], device: str) -> list[str]:
     return sorted({kernel.device_type for kernel in found})
 
 
-def _type_attrs(op_def: OpDef) -> list[OpDef.AttrDef]:
-    return [attr for attr in op_def.attr if attr.type in ("type", "list(type)")]
-
-
-def _allowed_types(attr: OpDef.AttrDef) -> list[DataType]:
-    """The types that an op allows for an attr; all that there are where it does not say."""
-    if attr.HasField("allowed_values"):
-        return [DataType(number) for number in attr.allowed_values.list.type]
-    return sorted(ALL_TYPES)
-
-
 def _is_constrained(found: Iterable[KernelDef], attr: str) -> bool:
     return any(constraint.name == attr for kernel in found for constraint in kernel.constraint)
-
-
-def _served_by(found: Iterable[KernelDef], device: str, attr: str, dtype: DataType) -> str:
-    """How a type of an attr is served on a device, with the right types of the other attrs."""
-    fitting = [kernel for kernel in found if _takes(kernel, attr, dtype)]
-    own = [kernel for kernel in fitting if kernel.device_type == device]
-    if any(not kernel.label for kernel in own):
-        return "yes"
-    default = [kernel for kernel in fitting if kernel.device_type == DEFAULT_DEVICE_TYPE]
-    if device not in SYMBOLIC_DEVICE_TYPES and any(not kernel.label for kernel in default):
-        return "default"
-    return "label" if own else "-"
-
-
-def _takes(kernel: KernelDef, attr: str, dtype: DataType) -> bool:
-    constraints = [c for c in kernel.constraint if c.name == attr]
-    return all(dtype in c.allowed_values.list.type for c in constraints)
 
 
 # Gaps.
@@ -171,9 +142,9 @@ def _gaps(found: Iterable[KernelDef], device: str) -> list[dict[str, Any]]:
 def _gaps_of(op: str, found: Sequence[KernelDef], device: str) -> Iterator[dict[str, Any]]:
     op_def = find_op(op)
     for name in _devices(found, device):
-        for attr in () if op_def is None else _type_attrs(op_def):
-            types = _allowed_types(attr)
-            missing = [t.string for t in types if _served_by(found, name, attr.name, t) == "-"]
+        for attr in () if op_def is None else type_attrs(op_def):
+            types = allowed_types(attr)
+            missing = [t.string for t in types if served_by(found, name, attr.name, t) == "-"]
             if missing:
                 yield {"op": op, "device": name, "attr": attr.name, "missing": missing}
 

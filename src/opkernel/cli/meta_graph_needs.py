@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from functools import cached_property
+from typing import Any
 
 from opkernel.cli.signature_ports import ports_of, signature_names
 from opkernel.proto import FunctionDef, MetaGraphDef, NodeDef
@@ -12,6 +13,7 @@ from opkernel.records import dataclass
 __all__ = ["MetaGraphNeeds", "Use"]
 
 INITIALIZATION, RESTORE, SAVE, PYTHON = "initialization", "restore", "save", "calls from Python"
+_MAX_USES = 20
 _INIT_OP = "__saved_model_init_op"
 _INIT_OP_COLLECTIONS = ("saved_model_main_op", "legacy_init_op")
 
@@ -61,6 +63,15 @@ class MetaGraphNeeds:
                 assets = self._assets_taken(definition)
                 for node in found:
                     yield Use(f"{function}/{node.name}", node, needed_by, nodes, assets)
+
+    def uses_in_short(self, op: str) -> dict[str, Any]:
+        """The first nodes of an op, their number, and the parts of the MetaGraph that need them."""
+        uses = [*self.uses({op})]
+        return {
+            "nodes": [use.place for use in uses[:_MAX_USES]],
+            "count": len(uses),
+            "needed_by": [*dict.fromkeys(part for use in uses for part in use.needed_by)],
+        }
 
     @cached_property
     def _assets(self) -> frozenset[str]:

@@ -1,6 +1,5 @@
 """`opkernel ops`: the known ops, and their inputs, attrs and outputs."""
 
-import fnmatch
 from collections import Counter
 from collections.abc import Iterable
 from typing import Any
@@ -18,7 +17,7 @@ from opkernel.cli.output import (
     print_table,
     print_text,
 )
-from opkernel.cli.registered import find_op, listed_values, no_such_op, value_text
+from opkernel.cli.registered import find_op, listed_values, matching_ops, no_such_op, value_text
 from opkernel.device.device_factory import device_types
 from opkernel.graph import ops_used_by_graph
 from opkernel.kernel import get_registered_kernels_for_op
@@ -54,7 +53,7 @@ def ops(patterns: tuple[str, ...], models: tuple[InputFile, ...], as_json: bool)
         raise click.UsageError(f"there is one PATTERN at most; got {' '.join(patterns)}")
     pattern = patterns[0] if patterns else "*"
     op = find_op(pattern)
-    rows = [_row(op) for op in ([op] if op is not None else _matching(pattern))]
+    rows = [_row(op) for op in ([op] if op is not None else matching_ops(pattern))]
     if not rows:
         raise no_such_op(pattern)
     if as_json:
@@ -96,18 +95,6 @@ def _print_needed(models: Iterable[InputFile], as_json: bool) -> None:
             for r in rows
         ],
     )
-
-
-def _matching(pattern: str) -> list[OpDef]:
-    include_internal = pattern.startswith("_")
-    known = global_op_registry().export(include_internal).op
-    return [op for op in known if _matches(op.name, pattern)]
-
-
-def _matches(name: str, pattern: str) -> bool:
-    if any(character in pattern for character in "*?["):
-        return fnmatch.fnmatchcase(name, pattern)
-    return pattern.lower() in name.lower()
 
 
 def _devices(op: str) -> list[str]:

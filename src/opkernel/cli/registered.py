@@ -1,12 +1,14 @@
 """Registered ops by names that need not be exact, and values in the words of specs."""
 
+import fnmatch
+
 from opkernel.errors import NotFoundError
 from opkernel.messages import perhaps
 from opkernel.opdef import UnregisteredOpError, global_op_registry, summarize_attr_value
 from opkernel.proto import AttrValue, OpDef
 from opkernel.types import DataType
 
-__all__ = ["find_op", "listed_values", "no_such_op", "value_text"]
+__all__ = ["find_op", "listed_values", "matching_ops", "no_such_op", "value_text"]
 
 
 def find_op(name: str) -> OpDef | None:
@@ -21,6 +23,22 @@ def no_such_op(name: str) -> UnregisteredOpError:
     """The error for a name that no op has; it tells the ops with names like it."""
     registered = [op.name for op in global_op_registry().export().op]
     return UnregisteredOpError(f"there is no op {name!r}{perhaps(name, registered)}")
+
+
+def matching_ops(pattern: str) -> list[OpDef]:
+    """The ops with a pattern, which may have shell wildcards, in their names.
+
+    Ops whose names begin with an underscore are among them where the pattern does, too.
+    """
+    include_internal = pattern.startswith("_")
+    known = global_op_registry().export(include_internal).op
+    return [op for op in known if _matches(op.name, pattern)]
+
+
+def _matches(name: str, pattern: str) -> bool:
+    if any(character in pattern for character in "*?["):
+        return fnmatch.fnmatchcase(name, pattern)
+    return pattern.lower() in name.lower()
 
 
 def value_text(value: AttrValue) -> str:

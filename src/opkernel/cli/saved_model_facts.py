@@ -34,7 +34,6 @@ from opkernel.types import DataType, PartialTensorShape
 __all__ = ["file_facts", "meta_graph_facts", "signature_facts", "tags_facts"]
 
 _TRAINABLE = "trainable_variables"
-_MAX_USES = 20
 
 
 def file_facts(model: Model) -> dict[str, Any]:
@@ -105,7 +104,7 @@ def meta_graph_facts(meta_graph: MetaGraphDef, files: SavedModelFiles | None) ->
         "ops": dict(Counter(node.op for node in nodes).most_common()),
         "is_graph": graph is not None,
         "not_runnable": missing,
-        "used": {op: _uses(needs, op) for op in missing},
+        "used": {op: needs.uses_in_short(op) for op in missing},
         "asks_for": [one.as_json() for one in model_requests(needs)],
         **({"refused": refused} if refused else {}),
     }
@@ -117,16 +116,6 @@ def _graph(meta_graph: MetaGraphDef) -> tuple[Graph | None, str]:
         return graph_of(meta_graph), ""
     except OpError as error:
         return None, error.message
-
-
-def _uses(needs: MetaGraphNeeds, op: str) -> dict[str, Any]:
-    """Where an op is used, and which parts of the model need it."""
-    uses = [*needs.uses({op})]
-    return {
-        "nodes": [use.place for use in uses[:_MAX_USES]],
-        "count": len(uses),
-        "needed_by": [*dict.fromkeys(part for use in uses for part in use.needed_by)],
-    }
 
 
 def _function(function: FunctionDef) -> dict[str, str]:

@@ -14,8 +14,16 @@ CONTROL_TRIGGER = register_op(
     "ControlTrigger", shape_fn=no_outputs, doc="Does nothing, even where inputs are dead."
 )
 
+SYNC_DEVICE = register_op(
+    "SyncDevice",
+    is_stateful=True,
+    shape_fn=no_outputs,
+    doc="Waits for what the device was asked to do; here kernels end when their work is done.",
+)
+
 
 @register_kernel(NO_OP, device="DEFAULT", system=True)
+@register_kernel(SYNC_DEVICE, device="DEFAULT")
 @register_kernel(CONTROL_TRIGGER, device="DEFAULT")
 def no_op() -> None:
     """Nothing."""

@@ -36,3 +36,10 @@ def test_errors() -> None:
         raw_ops.Fingerprint(data=np.float32(1), method="farmhash64")
     with pytest.raises(InvalidArgumentError, match=r"scalar string: \[1\]"):
         raw_ops.Fingerprint(data=np.zeros(2), method=["farmhash64"])
+
+
+def test_many_rows_are_hashed_as_one_is() -> None:
+    data = np.array([[b"a", b"b"], [b"c", b"d"]] * 50, object)
+    assert raw_ops.Fingerprint(data=data, method="farmhash64").tolist() == ROWS * 50
+    numbers = raw_ops.Fingerprint(data=np.tile(np.arange(1, 10), (60, 1)), method="farmhash64")
+    assert numbers.tolist() == [[11, 65, 212, 63, 134, 206, 177, 112]] * 60

@@ -105,7 +105,8 @@ def _has_names_of_python(op_def: OpDef) -> bool:
     """Whether parameters and outputs are called by names of Python, each by its own."""
     declared = [*(arg.name for arg in op_def.input_arg), *(attr.name for attr in op_def.attr)]
     parameters = [*map(python_name, declared)]
-    fields = [python_name(arg.name) for arg in op_def.output_arg]
+    is_one = len(op_def.output_arg) == 1  # its name stands nowhere
+    fields = [] if is_one else [python_name(arg.name) for arg in op_def.output_arg]
     names = (op_def.name, *parameters, *fields)
     is_named_tuple = not any(name.startswith("_") for name in fields)
     return (

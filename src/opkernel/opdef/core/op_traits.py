@@ -52,7 +52,7 @@ class OpTraits(NamedTuple):
         state_of_step: only ops of its kind, in the same step, see its changes.
         has_no_effect: it is stateful or takes references, but neither reads nor changes anything.
         any_order: it is stateful, but may run before or after others, whatever order the program sets.
-        reads_files, writes_files: it opens the files that its inputs name.
+        reads_files, writes_files: it opens the files that its inputs or attrs name.
         initializes_table: it fills the table that its first input refers to.
         calls: how it calls the functions in its attrs: "function" calls `f` with all inputs, "if" and
             "case" choose by the first input, "while" has `cond` and `body`.

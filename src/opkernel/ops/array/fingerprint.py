@@ -9,8 +9,8 @@ import numpy as np
 
 from opkernel.errors import InvalidArgumentError
 from opkernel.opdef import InferenceContext, register_op
-from opkernel.opdef.core.fingerprint import fingerprint64
 from opkernel.ops.registration import register_kernel
+from opkernel.ops.strings.hashes import fingerprints
 from opkernel.types import DataType, TensorShape
 
 _METHOD, _SIZE = b"farmhash64", 8
@@ -55,13 +55,19 @@ def fingerprint(data: Any, method: Any, *, T: DataType) -> Any:
     if not (T.can_memcpy or T is DataType.DT_STRING):
         raise InvalidArgumentError(f"Data type not supported: {T.string}")
     if T is not DataType.DT_STRING:
-        return _hashes([row.tobytes() for row in data])
+        return _hashes(_bytes_of_rows(data))
     hashes = _hashes(data.reshape(-1))
     if data.size == len(data):
         return hashes
-    return _hashes([row.tobytes() for row in hashes.reshape(*data.shape, _SIZE)])
+    return _hashes(_bytes_of_rows(hashes.reshape(*data.shape, _SIZE)))
+
+
+def _bytes_of_rows(data: Any) -> Any:
+    rows = np.empty(len(data), object)
+    rows[:] = [row.tobytes() for row in data]
+    return rows
 
 
 def _hashes(strings: Any) -> Any:
     """The fingerprints of strings, little-endian, a row each."""
-    return np.array([fingerprint64(s) for s in strings], "<u8").view(np.uint8).reshape(-1, _SIZE)
+    return fingerprints(strings).astype("<u8").view(np.uint8).reshape(-1, _SIZE)

@@ -7,8 +7,6 @@ from opkernel.errors import InvalidArgumentError
 from opkernel.opdef import (
     InferenceContext,
     OpShapeInferenceFn,
-    explicit_shape,
-    scalar_shape,
     unknown_shape,
 )
 from opkernel.ops.declared.rules import each_output_as_its_input
@@ -81,10 +79,7 @@ TRAITS = {"SymbolicGradient": "calls=gradient"}
 SHAPE_FNS: dict[str, OpShapeInferenceFn] = {
     "Batch": _batch,
     "BatchFunction": unknown_shape,
-    "DeviceIndex": scalar_shape,
     "EagerPyFunc": unknown_shape,
-    "FakeParam": explicit_shape,
-    "For": unknown_shape,
     "MapDefun": _map_defun,
     "PyFunc": unknown_shape,
     "PyFuncStateless": unknown_shape,

@@ -8,7 +8,6 @@ from functools import partial
 from opkernel.opdef import (
     InferenceContext,
     OpShapeInferenceFn,
-    no_outputs,
     scalar_shape,
     unknown_shape,
 )
@@ -53,7 +52,6 @@ _READERS = ("FixedLengthRecord", "Identity", "TFRecord", "TextLine", "WholeFile"
 _READER_OPS = ("NumRecordsProduced", "NumWorkUnitsCompleted", "Read", "Reset", "SerializeState")
 
 SHAPE_FNS: dict[str, OpShapeInferenceFn] = {
-    "FileSystemSetConfiguration": no_outputs,
     "GenerateVocabRemapping": _generate_vocab_remapping,
     "LMDBReader": fixed_shapes((2,)),
     "LoadAndRemapMatrix": _load_and_remap_matrix,

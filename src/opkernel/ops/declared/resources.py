@@ -13,7 +13,6 @@ SHAPE_FNS: dict[str, OpShapeInferenceFn] = {
     "DummyMemoryCache": scalar_shape,
     "ExperimentalThreadPoolHandle": scalar_shape,
     "IsResourceHandleRefCounting": scalar_shape,
-    "MakeWeakResourceHandle": scalar_shape,
     "ResourceCreateOp": no_outputs,
     "ResourceInitializedOp": scalar_shape,
     "ResourceUsingOp": no_outputs,

@@ -25,12 +25,12 @@ def _kernel_label_required(c: InferenceContext) -> None:
     c.set_output(0, c.scalar())
 
 
-_SCALAR = "DevicePlacementOp DtypeWithDefaultOp GraphDefVersion IsTensorFloat32Enabled KernelLabel"
+_SCALAR = "DevicePlacementOp GraphDefVersion IsTensorFloat32Enabled KernelLabel"
 _UNKNOWN = """
     A Attr AttrBool AttrBoolList AttrDefault AttrEmptyListDefault AttrEnum AttrEnumList AttrFloat
     AttrListDefault AttrListMin AttrListTypeDefault AttrMin AttrPartialShape AttrPartialShapeList
     AttrShape AttrShapeList AttrTypeDefault B Binary ComplexStruct ConstructionFails CopyOp
-    DefaultAttrs DumpTensor FiveFloatOutputs FloatInput FloatOutput FloatOutputStringOutput Foo1
+    DefaultAttrs FiveFloatOutputs FloatInput FloatOutput FloatOutputStringOutput Foo1
     Foo2 Foo3 FuncAttr FuncListAttr GetDeadline InPolymorphicTwice Int64Output IntAttr IntInput
     IntInputFloatInput IntInputIntOutput IntOutput IntOutputFloatOutput ListInput ListOutput
     MixedStruct MlirPassthroughOp NInPolymorphicTwice NInTwice NInTwoTypeVariables NIntsIn NIntsOut

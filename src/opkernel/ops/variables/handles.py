@@ -30,6 +30,7 @@ from opkernel.opdef import (
 from opkernel.ops.kernel_types import INDEX
 from opkernel.ops.registration import register_kernel
 from opkernel.ops.variables.var import Var, known_variable, variable_of
+from opkernel.records import replace
 from opkernel.types import DataType, DtypeAndShape, PartialTensorShape
 
 # Making handles
@@ -214,6 +215,14 @@ register_op(
     doc="Takes the resource out of its container; one that its handles own stays.",
 )
 register_op(
+    "MakeWeakResourceHandle",
+    inputs=["handle: resource"],
+    outputs=["dup: resource"],
+    is_stateful=True,
+    shape_fn=scalar_shape,
+    doc="A handle of the same names, which keeps no resource alive: one that its handles own is not found by it.",
+)
+register_op(
     "DisableCopyOnRead",
     inputs=["resource: resource"],
     shape_fn=no_outputs,
@@ -236,6 +245,13 @@ class DestroyResourceOp(OpKernel):
         except NotFoundError:
             if not self.ignore_lookup_error:
                 raise
+
+
+@register_kernel("MakeWeakResourceHandle", device="CPU")
+@register_kernel("MakeWeakResourceHandle", device="DEFAULT")
+def make_weak_resource_handle(handle: Any) -> Any:
+    """A handle with the same names, which keeps no resource alive."""
+    return tensor_of_handle(replace(handle_from_input(handle), resource=None))
 
 
 @register_kernel("DisableCopyOnRead", device="CPU")
