@@ -9,7 +9,6 @@ from opkernel.errors import InvalidArgumentError
 from opkernel.opdef import InferenceContext, OpShapeInferenceFn, common_shapes
 from opkernel.opdef.common_shapes.quantized import set_quantized_range
 from opkernel.ops.declared.rules import check_ranks, check_scalars
-from opkernel.ops.image.resize import resize_shape
 
 __all__ = [
     "SHAPE_FNS",
@@ -75,36 +74,12 @@ def quantized_matmul_shape(c: InferenceContext, requantizes: bool) -> None:
         _set_scalar_range(c)
 
 
-def _batch_norm_shape(c: InferenceContext) -> None:
-    """Images, and four vectors with a value for each channel; after each of them its range."""
-    images = c.with_rank(c.input(0), 4)
-    channels = c.dim(images, 3)
-    for i in range(1, 5):
-        channels = c.merge(channels, c.dim(c.with_rank(c.input(3 * i), 1), 0))
-    c.set_output(0, c.replace_dim(images, 3, channels))
-    _set_scalar_range(c)
-
-
-def _instance_norm_shape(c: InferenceContext) -> None:
-    check_ranks(c, 4, 0)
-    check_scalars(c, 1, 2)
-    common_shapes.unchanged_shape(c)
-    _set_scalar_range(c)
-
-
 def _quantized_concat_v2_shape(c: InferenceContext) -> None:
     """Values, an axis, and as many minima and maxima as values."""
     count = len(c.input("values"))
     common_shapes.quantized_concat_v2_shape(c, count)
     check_scalars(c, *range(count + 1, 3 * count + 1))
     _set_scalar_range(c)
-
-
-def _requantization_range_shape(c: InferenceContext, rank: int) -> None:
-    """The range of input 0, scalars or vectors -> a scalar range."""
-    check_ranks(c, rank, 1, 2)
-    c.set_output(0, c.scalar())
-    c.set_output(1, c.scalar())
 
 
 def _custom_aggregator_shape(c: InferenceContext) -> None:
@@ -160,18 +135,11 @@ SHAPE_FNS: dict[str, OpShapeInferenceFn] = {
     ),
     "CustomAggregator": _custom_aggregator_shape,
     "QuantizeAndDequantize": common_shapes.unchanged_shape,
-    "QuantizedBatchNormWithGlobalNormalization": _batch_norm_shape,
     "QuantizedConcatV2": _quantized_concat_v2_shape,
     "QuantizedConv2DAndRequantize": _with_range(
         common_shapes.conv2d_shape, scalars=(2, 3, 4, 5, 6, 7)
     ),
-    "QuantizedInstanceNorm": _instance_norm_shape,
     "QuantizedReluX": _with_range(common_shapes.unchanged_shape, scalars=(1, 2, 3)),
-    "QuantizedResizeBilinear": _with_range(resize_shape, scalars=(2, 3)),
-    "RequantizationRangePerChannel": partial(_requantization_range_shape, rank=1),
-    "RequantizePerChannel": _with_range(
-        common_shapes.unchanged_shape, vectors=(1, 2), scalars=(3, 4)
-    ),
     "_FusedQuantizedConv2D": common_shapes.fused_quantized_conv2d_shape,
     "_FusedQuantizedDepthwiseConv2D": common_shapes.fused_quantized_depthwise_conv2d_shape,
     "_QuantizedMatMul": _matmul_of_many_shape,

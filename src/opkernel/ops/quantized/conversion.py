@@ -20,6 +20,8 @@ __all__ = [
     "QUANTIZED_ATTR",
     "Array",
     "Range",
+    "as_int32",
+    "as_int64",
     "dequantize",
     "first_range",
     "level_of",
@@ -110,6 +112,17 @@ def _lowest(dtype: np.dtype[Any]) -> int:
     return int(np.iinfo(dtype).min)
 
 
+def as_int64(x: Array) -> Array:
+    """Integers as int64; those of 32 bits by way of float, as TensorFlow's qint32 has no other."""
+    return x.astype(np.float32).astype(np.int64) if x.dtype == np.int32 else x.astype(np.int64)
+
+
+def as_int32(x: Array) -> Array:
+    """Integers as int32; those of 32 bits by way of float, as TensorFlow's qint32 has no other."""
+    integers: Array = to_int32(x.astype(np.float32)) if x.dtype == np.int32 else x.astype(np.int32)
+    return integers
+
+
 def dequantize(x: Array, given: Range) -> Array:
     """The floats that integers stand for, by the rule for tensors."""
     low, high = given
@@ -127,8 +140,8 @@ def quantize(x: Array, given: Range, dtype: np.dtype[Any]) -> Array:
     first = round_half_away(low * scale) - np.float32(_lowest(dtype))
     levels = round_half_away(x * scale) - first
     most = min(np.float32(np.iinfo(dtype).max), _MOST_INT32_OF_FLOAT)
-    limited = np.minimum(np.maximum(levels, np.float32(_lowest(dtype))), most)
-    integers: Array = to_int32(limited).astype(dtype)
+    inside = np.minimum(np.maximum(levels, np.float32(_lowest(dtype))), most)
+    integers: Array = to_int32(inside).astype(dtype)
     return integers
 
 
@@ -150,7 +163,7 @@ def _requantize_in_fixed_point(x: Array, given: Range, wanted: Range) -> Array:
         center = to_int64(middle * np.float32(255.0 / new_width) * np.float32(one))
         offset = to_int64(round_half_away(one * (np.float64(wanted.low) * 255.0) / new_width))
     moved = (center - offset) + np.int64(one >> 1)
-    levels = (((x.astype(np.int64) * scale) >> 32) + moved) >> _FRACTION_BITS
+    levels = (((as_int64(x) * scale) >> 32) + moved) >> _FRACTION_BITS
     return np.clip(levels, 0, 255).astype(_QUINT8)
 
 
@@ -169,22 +182,27 @@ def value_of(x: Any, dtype: np.dtype[Any], given: Range) -> Any:
 
 def unclamped_level_of(x: Any, given: Range, dtype: np.dtype[Any]) -> Any:
     """The int64 that stand for floats, by the rule for single values; `dtype` may not hold them."""
-    low, high = given
-    x = np.asarray(x, np.float32)
-    if low == high:
-        return np.full(x.shape, _lowest(dtype), np.int64)
-    steps = _steps(dtype)
-    scale = steps / (np.float64(high - low) * (steps / (steps - 1.0)))
-    levels = round_half_away(x.astype(np.float64) * scale) - round_half_away(
-        np.float64(low) * scale
-    )
-    return to_int64(levels) + np.int64(_lowest(dtype))
+    return _places_of(x, given, dtype) + np.int64(_lowest(dtype))
 
 
 def level_of(x: Any, given: Range, dtype: np.dtype[Any]) -> Any:
-    """The integers of `dtype` that stand for floats, by the rule for single values."""
-    limits = np.iinfo(dtype)
-    return np.clip(unclamped_level_of(x, given, dtype), limits.min, limits.max).astype(dtype)
+    """The integers of `dtype` that stand for floats, by the rule for single values; NaN is the lowest."""
+    lowest, last = _lowest(dtype), int(_steps(dtype)) - 1
+    return (np.clip(_places_of(x, given, dtype), 0, last) + np.int64(lowest)).astype(dtype)
+
+
+def _places_of(x: Any, given: Range, dtype: np.dtype[Any]) -> Any:
+    """How many integers after the lowest of `dtype` those lie that stand for floats."""
+    low, high = given
+    x = np.asarray(x, np.float32)
+    if low == high:
+        return np.zeros(x.shape, np.int64)
+    steps = _steps(dtype)
+    scale = steps / (np.float64(high - low) * (steps / (steps - 1.0)))
+    places = round_half_away(x.astype(np.float64) * scale) - round_half_away(
+        np.float64(low) * scale
+    )
+    return to_int64(places)
 
 
 def range_of_product(a: Range, a_type: np.dtype[Any], b: Range, b_type: np.dtype[Any]) -> Range:

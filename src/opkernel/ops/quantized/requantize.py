@@ -1,8 +1,7 @@
 """Integers of one range as integers of another, and the range that they need.
 
 Source: TensorFlow core/ops/math_ops.cc, core/kernels/requantize.cc, requantization_range_op.cc,
-quantize_down_and_shrink_range.cc, mkl/mkl_requantize_per_channel_op.cc,
-mkl/mkl_requantization_range_per_channel_op.cc.
+quantize_down_and_shrink_range.cc.
 """
 
 from __future__ import annotations
@@ -35,8 +34,8 @@ _RANGE_OUTPUTS = ["output_min: float", "output_max: float"]
 _TYPE_ATTRS = [f"Tinput: {QUANTIZED_ATTR}", f"out_type: {QUANTIZED_ATTR}"]
 
 
-def _range_shape(c: InferenceContext, rank: int) -> None:
-    """The range of input 0, scalars or vectors -> a scalar range."""
+def requantization_range_shape(c: InferenceContext, rank: int) -> None:
+    """The range of input 0, scalars or vectors (`rank`) -> a scalar range."""
     check_ranks(c, rank, 1, 2)
     c.set_output(0, c.scalar())
     c.set_output(1, c.scalar())
@@ -63,7 +62,7 @@ REQUANTIZATION_RANGE = register_op(
     inputs=["input: Tinput", *_RANGE_INPUTS],
     outputs=_RANGE_OUTPUTS,
     attrs=_TYPE_ATTRS[:1],
-    shape_fn=partial(_range_shape, rank=0),
+    shape_fn=partial(requantization_range_shape, rank=0),
     doc="The range that the values have, with 0.",
 )
 
