@@ -128,7 +128,8 @@ def _in_wide_range(x: Array, given: Range, wide: Range) -> Array:
     first, second = unclamped_level_of(value_of([0, 1], x.dtype, given), wide, _INT32)
     step = np.int64(np.asarray(second - first).astype(np.int32))
     limits = np.iinfo(np.int32)
-    return np.clip(first + x.astype(np.int64) * step, limits.min, limits.max).astype(np.int32)
+    levels: Array = np.clip(first + x.astype(np.int64) * step, limits.min, limits.max)
+    return levels.astype(np.int32)
 
 
 @register_kernel(QUANTIZED_ADD, device="CPU", types=_PAIR)

@@ -164,7 +164,8 @@ def _requantize_in_fixed_point(x: Array, given: Range, wanted: Range) -> Array:
         offset = to_int64(round_half_away(one * (np.float64(wanted.low) * 255.0) / new_width))
     moved = (center - offset) + np.int64(one >> 1)
     levels = (((as_int64(x) * scale) >> 32) + moved) >> _FRACTION_BITS
-    return np.clip(levels, 0, 255).astype(_QUINT8)
+    result: Array = np.clip(levels, 0, 255).astype(_QUINT8)
+    return result
 
 
 def value_of(x: Any, dtype: np.dtype[Any], given: Range) -> Any:

@@ -104,7 +104,7 @@ def _scaled(
     low, high = np.float32(lowest) / scale, np.float32(highest) / scale
     scaled = np.maximum(np.minimum(x, high), low) * scale
     rounded = np.rint(scaled) if to_even else round_half_away(scaled)
-    return to_int32(rounded).astype(dtype), low, high
+    return _cast(rounded, dtype), low, high
 
 
 def _combined(x: Array, low: Array, high: Array, dtype: np.dtype[Any]) -> Array:
@@ -118,7 +118,8 @@ def _combined(x: Array, low: Array, high: Array, dtype: np.dtype[Any]) -> Array:
 
 
 def _cast(x: Array, dtype: np.dtype[Any]) -> Array:
-    integers: Array = to_int32(x).astype(dtype)
+    """Floats as integers; NaN is 0."""
+    integers: Array = to_int32(np.where(np.isnan(x), np.float32(0), x)).astype(dtype)
     return integers
 
 
@@ -183,8 +184,7 @@ def quantize_v2(
             low, high = _with_zero(min_range, max_range, ensure_minimum_range)
             ends = _along(low, axis, x.ndim), _along(high, axis, x.ndim)
             if mode == "SCALED":
-                output, *ends = _scaled(x, *ends, dtype, narrow_range, to_even)
-                low, high = ends
+                output, low, high = _scaled(x, *ends, dtype, narrow_range, to_even)
             elif mode == "MIN_COMBINED":
                 output = _combined(x, *ends, dtype)
             else:
