@@ -47,6 +47,7 @@ CONTRADICTS_ITSELF = {
     "MatrixDiagV2": "counts diagonals of unknown number as -1",
     "MatrixDiagV3": "counts diagonals of unknown number as -1",
     "MaxPoolWithArgmax": "takes the depth of the window for that of the image",
+    "QuantizeV2": "has scalars for the range of the only slice, where its rule says vectors",
     "SoftmaxCrossEntropyWithLogits": "gives backprop the shape of labels that are broadcast",
     "SpaceToBatchND": "refuses a block_shape of unknown rank",
     "SplitV": "splits the last axis where the axis is unknown",

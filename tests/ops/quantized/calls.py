@@ -8,7 +8,7 @@ from opkernel.types import as_dtype
 
 __all__ = ["OP_CALLS", "drawn", "f32", "plain", "quantized"]
 
-_PLAIN = {
+_PLAIN: dict[str, type[np.integer[Any]]] = {
     "qint8": np.int8,
     "quint8": np.uint8,
     "qint16": np.int16,

@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.ops.quantized.calls import f32, plain, quantized
 
-from opkernel import raw_ops
-from opkernel.errors import InvalidArgumentError, UnimplementedError
+from opkernel import Graph, Session, raw_ops
+from opkernel.errors import InternalError, InvalidArgumentError, UnimplementedError
 
 FLOATS = f32([-1.5, -0.3, 0.0, 0.1, 1.999, 7.0])
 X_AND_Y = {"min_x": -1.0, "max_x": 1.0, "min_y": 0.0, "max_y": 4.0, "Toutput": "qint32"}
@@ -249,6 +249,16 @@ def test_convolutions(size: int, filters: Any, stride: int, padding: str, sums: 
     )
     assert plain(output).ravel().tolist() == sums
     assert (low, high) == (-(2.0**31), 2.0**31)
+
+
+def test_what_only_onednn_computes_sets_no_output() -> None:
+    a, b = bytes_of([[1, 2], [3, 4]]), quantized("qint8", [[5, 6], [7, 8]])
+    call = {"a": a, "b": b, "bias": f32([0, 0]), **BYTES}
+    assert [np.shape(v) for v in raw_ops.QuantizedMatMulWithBias(**call)] == [(0,)] * 3
+    with Graph().as_default() as graph:
+        out = raw_ops.QuantizedMatMulWithBias(**call).out
+    with pytest.raises(InternalError, match="output 0"):
+        Session(graph).run(out)
 
 
 def test_concatenated_tensors_get_one_range() -> None:

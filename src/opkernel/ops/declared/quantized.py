@@ -3,8 +3,6 @@
 Source: TensorFlow core/ops/math_ops.cc, nn_ops.cc, array_ops.cc and image_ops.cc.
 """
 
-from functools import partial
-
 from opkernel.errors import InvalidArgumentError
 from opkernel.opdef import InferenceContext, OpShapeInferenceFn, common_shapes
 from opkernel.opdef.common_shapes.quantized import set_quantized_range
@@ -74,14 +72,6 @@ def quantized_matmul_shape(c: InferenceContext, requantizes: bool) -> None:
         _set_scalar_range(c)
 
 
-def _quantized_concat_v2_shape(c: InferenceContext) -> None:
-    """Values, an axis, and as many minima and maxima as values."""
-    count = len(c.input("values"))
-    common_shapes.quantized_concat_v2_shape(c, count)
-    check_scalars(c, *range(count + 1, 3 * count + 1))
-    _set_scalar_range(c)
-
-
 def _custom_aggregator_shape(c: InferenceContext) -> None:
     """Input 0, its range and a histogram."""
     common_shapes.unchanged_shape(c)
@@ -89,56 +79,9 @@ def _custom_aggregator_shape(c: InferenceContext) -> None:
     c.set_output(3, c.vector(c.get_attr("num_bins")))
 
 
-_CONVOLUTIONS = (
-    "QuantizedConv2DAndRelu",
-    "QuantizedConv2DAndReluAndRequantize",
-    "QuantizedConv2DPerChannel",
-    "QuantizedConv2DWithBias",
-    "QuantizedConv2DWithBiasAndRelu",
-    "QuantizedConv2DWithBiasAndReluAndRequantize",
-    "QuantizedConv2DWithBiasAndRequantize",
-    "QuantizedConv2DWithBiasSignedSumAndReluAndRequantize",
-    "QuantizedConv2DWithBiasSumAndRelu",
-    "QuantizedConv2DWithBiasSumAndReluAndRequantize",
-)
-
 SHAPE_FNS: dict[str, OpShapeInferenceFn] = {
-    **{
-        name: partial(
-            quantized_convolution_shape,
-            convolution=common_shapes.conv2d_shape,
-            has_bias="WithBias" in name,
-            requantizes=name.endswith("Requantize"),
-        )
-        for name in _CONVOLUTIONS
-    },
-    **dict.fromkeys(
-        (
-            "QuantizedDepthwiseConv2D",
-            "QuantizedDepthwiseConv2DWithBias",
-            "QuantizedDepthwiseConv2DWithBiasAndRelu",
-            "QuantizedDepthwiseConv2DWithBiasAndReluAndRequantize",
-        ),
-        common_shapes.depthwise_conv2d_native_shape,
-    ),
-    **dict.fromkeys(
-        ("QuantizedMatMulWithBias", "QuantizedMatMulWithBiasAndRelu"),
-        partial(quantized_matmul_shape, requantizes=False),
-    ),
-    **dict.fromkeys(
-        (
-            "QuantizedMatMulWithBiasAndDequantize",
-            "QuantizedMatMulWithBiasAndReluAndRequantize",
-            "QuantizedMatMulWithBiasAndRequantize",
-        ),
-        partial(quantized_matmul_shape, requantizes=True),
-    ),
     "CustomAggregator": _custom_aggregator_shape,
     "QuantizeAndDequantize": common_shapes.unchanged_shape,
-    "QuantizedConcatV2": _quantized_concat_v2_shape,
-    "QuantizedConv2DAndRequantize": _with_range(
-        common_shapes.conv2d_shape, scalars=(2, 3, 4, 5, 6, 7)
-    ),
     "QuantizedReluX": _with_range(common_shapes.unchanged_shape, scalars=(1, 2, 3)),
     "_FusedQuantizedConv2D": common_shapes.fused_quantized_conv2d_shape,
     "_FusedQuantizedDepthwiseConv2D": common_shapes.fused_quantized_depthwise_conv2d_shape,

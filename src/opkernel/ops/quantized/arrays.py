@@ -16,7 +16,6 @@ from opkernel.opdef.common_shapes import concat_shape
 from opkernel.ops.array.concat import check_concat
 from opkernel.ops.array.reshape import reshape, reshape_shape
 from opkernel.ops.declared.rules import check_scalars
-from opkernel.ops.kernel_types import INDEX
 from opkernel.ops.quantized.conversion import Array, Range, dequantize, quantize
 from opkernel.ops.quantized.shapes import set_scalar_range, shape_with_range
 from opkernel.ops.registration import register_kernel
@@ -58,7 +57,7 @@ _TYPES = (DataType.DT_QUINT8, DataType.DT_QINT32)
 @register_kernel(
     QUANTIZED_RESHAPE,
     device="CPU",
-    types={"T": _TYPES, "Tshape": INDEX},
+    types={"T": _TYPES},
     host_memory=["shape"],
     kind="view",
 )

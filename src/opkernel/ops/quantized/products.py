@@ -28,6 +28,7 @@ from opkernel.ops.quantized.conversion import (
     scalar_range,
     unclamped_level_of,
 )
+from opkernel.ops.quantized.no_outputs import NoOutputs
 from opkernel.ops.quantized.shapes import shape_with_range
 from opkernel.ops.registration import register_kernel
 from opkernel.types import DataType
@@ -229,3 +230,10 @@ def quantized_conv2d(
         return sums, limits.low, limits.high
 
     return kernel
+
+
+register_kernel(
+    QUANTIZED_CONV2D,
+    device="CPU",
+    types={"Tinput": (_QUINT8,), "Tfilter": (DataType.DT_QINT8,), "out_type": (_QINT32,)},
+)(NoOutputs)
