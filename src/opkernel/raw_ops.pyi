@@ -4044,7 +4044,8 @@ def Dequantize(
     axis: int = -1,
     dtype: _Type = ...,
     name: str | None = None,
-) -> _Tensor: ...
+) -> _Tensor:
+    """The floats that integers stand for in a range."""
 
 def DeserializeIterator(
     *,
@@ -9349,7 +9350,8 @@ def QuantizeDownAndShrinkRange(
     input_max: _Input,
     out_type: _Type,
     name: str | None = None,
-) -> _QuantizeDownAndShrinkRangeOutputs: ...
+) -> _QuantizeDownAndShrinkRangeOutputs:
+    """Requantize, into the range that the values have."""
 
 class _QuantizeV2Outputs(typing.NamedTuple):
     output: _Tensor
@@ -9368,7 +9370,8 @@ def QuantizeV2(
     axis: int = -1,
     ensure_minimum_range: float = 0.01,
     name: str | None = None,
-) -> _QuantizeV2Outputs: ...
+) -> _QuantizeV2Outputs:
+    """The integers that stand for floats, and the range that they stand in."""
 
 class _QuantizedAddOutputs(typing.NamedTuple):
     z: _Tensor
@@ -9385,7 +9388,8 @@ def QuantizedAdd(
     max_y: _Input,
     Toutput: _Type = ...,
     name: str | None = None,
-) -> _QuantizedAddOutputs: ...
+) -> _QuantizedAddOutputs:
+    """x + y, in a range around 0 that has room for many sums."""
 
 class _QuantizedAvgPoolOutputs(typing.NamedTuple):
     output: _Tensor
@@ -9401,7 +9405,8 @@ def QuantizedAvgPool(
     strides: collections.abc.Sequence[int],
     padding: typing.Literal['SAME', 'VALID'],
     name: str | None = None,
-) -> _QuantizedAvgPoolOutputs: ...
+) -> _QuantizedAvgPoolOutputs:
+    """AvgPool of integers, rounded towards 0, and their range unchanged."""
 
 class _QuantizedBatchNormWithGlobalNormalizationOutputs(typing.NamedTuple):
     result: _Tensor
@@ -9429,7 +9434,8 @@ def QuantizedBatchNormWithGlobalNormalization(
     variance_epsilon: float,
     scale_after_normalization: bool,
     name: str | None = None,
-) -> _QuantizedBatchNormWithGlobalNormalizationOutputs: ...
+) -> _QuantizedBatchNormWithGlobalNormalizationOutputs:
+    """(t - m) / sqrt(v + variance_epsilon) * gamma + beta, in the range of +- 2**20."""
 
 class _QuantizedBiasAddOutputs(typing.NamedTuple):
     output: _Tensor
@@ -9446,7 +9452,8 @@ def QuantizedBiasAdd(
     max_bias: _Input,
     out_type: _Type,
     name: str | None = None,
-) -> _QuantizedBiasAddOutputs: ...
+) -> _QuantizedBiasAddOutputs:
+    """`bias` added to the last dimension of `input`, in a range that has room for many sums."""
 
 class _QuantizedConcatOutputs(typing.NamedTuple):
     output: _Tensor
@@ -9460,7 +9467,8 @@ def QuantizedConcat(
     input_mins: collections.abc.Sequence[_Input],
     input_maxes: collections.abc.Sequence[_Input],
     name: str | None = None,
-) -> _QuantizedConcatOutputs: ...
+) -> _QuantizedConcatOutputs:
+    """Concat; all integers become those of one range, which holds the ranges of all `values`."""
 
 class _QuantizedConcatV2Outputs(typing.NamedTuple):
     output: _Tensor
@@ -9474,7 +9482,8 @@ def QuantizedConcatV2(
     input_mins: collections.abc.Sequence[_Input],
     input_maxes: collections.abc.Sequence[_Input],
     name: str | None = None,
-) -> _QuantizedConcatV2Outputs: ...
+) -> _QuantizedConcatV2Outputs:
+    """QuantizedConcat with the axis behind; no output is set, as TensorFlow computes it by oneDNN alone."""
 
 class _QuantizedConv2DOutputs(typing.NamedTuple):
     output: _Tensor
@@ -9494,7 +9503,8 @@ def QuantizedConv2D(
     out_type: _Type = ...,
     dilations: collections.abc.Sequence[int] = ...,
     name: str | None = None,
-) -> _QuantizedConv2DOutputs: ...
+) -> _QuantizedConv2DOutputs:
+    """The convolution of images of integers with filters, and the range that it stands in."""
 
 class _QuantizedConv2DAndReluOutputs(typing.NamedTuple):
     output: _Tensor
@@ -9515,7 +9525,8 @@ def QuantizedConv2DAndRelu(
     dilations: collections.abc.Sequence[int] = ...,
     padding_list: collections.abc.Sequence[int] = ...,
     name: str | None = None,
-) -> _QuantizedConv2DAndReluOutputs: ...
+) -> _QuantizedConv2DAndReluOutputs:
+    """A convolution of integers, with what its name adds; no output is set, as TensorFlow computes it by oneDNN alone."""
 
 class _QuantizedConv2DAndReluAndRequantizeOutputs(typing.NamedTuple):
     output: _Tensor
@@ -9538,7 +9549,8 @@ def QuantizedConv2DAndReluAndRequantize(
     dilations: collections.abc.Sequence[int] = ...,
     padding_list: collections.abc.Sequence[int] = ...,
     name: str | None = None,
-) -> _QuantizedConv2DAndReluAndRequantizeOutputs: ...
+) -> _QuantizedConv2DAndReluAndRequantizeOutputs:
+    """A convolution of integers, with what its name adds; no output is set, as TensorFlow computes it by oneDNN alone."""
 
 class _QuantizedConv2DAndRequantizeOutputs(typing.NamedTuple):
     output: _Tensor
@@ -9561,7 +9573,8 @@ def QuantizedConv2DAndRequantize(
     dilations: collections.abc.Sequence[int] = ...,
     padding_list: collections.abc.Sequence[int] = ...,
     name: str | None = None,
-) -> _QuantizedConv2DAndRequantizeOutputs: ...
+) -> _QuantizedConv2DAndRequantizeOutputs:
+    """A convolution of integers, with what its name adds; no output is set, as TensorFlow computes it by oneDNN alone."""
 
 class _QuantizedConv2DPerChannelOutputs(typing.NamedTuple):
     output: _Tensor
@@ -9581,7 +9594,8 @@ def QuantizedConv2DPerChannel(
     out_type: _Type = ...,
     dilations: collections.abc.Sequence[int] = ...,
     name: str | None = None,
-) -> _QuantizedConv2DPerChannelOutputs: ...
+) -> _QuantizedConv2DPerChannelOutputs:
+    """A convolution of integers, with what its name adds; no output is set, as TensorFlow computes it by oneDNN alone."""
 
 class _QuantizedConv2DWithBiasOutputs(typing.NamedTuple):
     output: _Tensor
@@ -9603,7 +9617,8 @@ def QuantizedConv2DWithBias(
     dilations: collections.abc.Sequence[int] = ...,
     padding_list: collections.abc.Sequence[int] = ...,
     name: str | None = None,
-) -> _QuantizedConv2DWithBiasOutputs: ...
+) -> _QuantizedConv2DWithBiasOutputs:
+    """A convolution of integers, with what its name adds; no output is set, as TensorFlow computes it by oneDNN alone."""
 
 class _QuantizedConv2DWithBiasAndReluOutputs(typing.NamedTuple):
     output: _Tensor
@@ -9625,7 +9640,8 @@ def QuantizedConv2DWithBiasAndRelu(
     dilations: collections.abc.Sequence[int] = ...,
     padding_list: collections.abc.Sequence[int] = ...,
     name: str | None = None,
-) -> _QuantizedConv2DWithBiasAndReluOutputs: ...
+) -> _QuantizedConv2DWithBiasAndReluOutputs:
+    """A convolution of integers, with what its name adds; no output is set, as TensorFlow computes it by oneDNN alone."""
 
 class _QuantizedConv2DWithBiasAndReluAndRequantizeOutputs(typing.NamedTuple):
     output: _Tensor
@@ -9649,7 +9665,8 @@ def QuantizedConv2DWithBiasAndReluAndRequantize(
     dilations: collections.abc.Sequence[int] = ...,
     padding_list: collections.abc.Sequence[int] = ...,
     name: str | None = None,
-) -> _QuantizedConv2DWithBiasAndReluAndRequantizeOutputs: ...
+) -> _QuantizedConv2DWithBiasAndReluAndRequantizeOutputs:
+    """A convolution of integers, with what its name adds; no output is set, as TensorFlow computes it by oneDNN alone."""
 
 class _QuantizedConv2DWithBiasAndRequantizeOutputs(typing.NamedTuple):
     output: _Tensor
@@ -9673,7 +9690,8 @@ def QuantizedConv2DWithBiasAndRequantize(
     dilations: collections.abc.Sequence[int] = ...,
     padding_list: collections.abc.Sequence[int] = ...,
     name: str | None = None,
-) -> _QuantizedConv2DWithBiasAndRequantizeOutputs: ...
+) -> _QuantizedConv2DWithBiasAndRequantizeOutputs:
+    """A convolution of integers, with what its name adds; no output is set, as TensorFlow computes it by oneDNN alone."""
 
 class _QuantizedConv2DWithBiasSignedSumAndReluAndRequantizeOutputs(typing.NamedTuple):
     output: _Tensor
@@ -9700,7 +9718,8 @@ def QuantizedConv2DWithBiasSignedSumAndReluAndRequantize(
     dilations: collections.abc.Sequence[int] = ...,
     padding_list: collections.abc.Sequence[int] = ...,
     name: str | None = None,
-) -> _QuantizedConv2DWithBiasSignedSumAndReluAndRequantizeOutputs: ...
+) -> _QuantizedConv2DWithBiasSignedSumAndReluAndRequantizeOutputs:
+    """A convolution of integers, with what its name adds; no output is set, as TensorFlow computes it by oneDNN alone."""
 
 class _QuantizedConv2DWithBiasSumAndReluOutputs(typing.NamedTuple):
     output: _Tensor
@@ -9723,7 +9742,8 @@ def QuantizedConv2DWithBiasSumAndRelu(
     dilations: collections.abc.Sequence[int] = ...,
     padding_list: collections.abc.Sequence[int] = ...,
     name: str | None = None,
-) -> _QuantizedConv2DWithBiasSumAndReluOutputs: ...
+) -> _QuantizedConv2DWithBiasSumAndReluOutputs:
+    """A convolution of integers, with what its name adds; no output is set, as TensorFlow computes it by oneDNN alone."""
 
 class _QuantizedConv2DWithBiasSumAndReluAndRequantizeOutputs(typing.NamedTuple):
     output: _Tensor
@@ -9750,7 +9770,8 @@ def QuantizedConv2DWithBiasSumAndReluAndRequantize(
     dilations: collections.abc.Sequence[int] = ...,
     padding_list: collections.abc.Sequence[int] = ...,
     name: str | None = None,
-) -> _QuantizedConv2DWithBiasSumAndReluAndRequantizeOutputs: ...
+) -> _QuantizedConv2DWithBiasSumAndReluAndRequantizeOutputs:
+    """A convolution of integers, with what its name adds; no output is set, as TensorFlow computes it by oneDNN alone."""
 
 class _QuantizedDepthwiseConv2DOutputs(typing.NamedTuple):
     output: _Tensor
@@ -9770,7 +9791,8 @@ def QuantizedDepthwiseConv2D(
     out_type: _Type = ...,
     dilations: collections.abc.Sequence[int] = ...,
     name: str | None = None,
-) -> _QuantizedDepthwiseConv2DOutputs: ...
+) -> _QuantizedDepthwiseConv2DOutputs:
+    """A convolution of integers, with what its name adds; no output is set, as TensorFlow computes it by oneDNN alone."""
 
 class _QuantizedDepthwiseConv2DWithBiasOutputs(typing.NamedTuple):
     output: _Tensor
@@ -9791,7 +9813,8 @@ def QuantizedDepthwiseConv2DWithBias(
     out_type: _Type = ...,
     dilations: collections.abc.Sequence[int] = ...,
     name: str | None = None,
-) -> _QuantizedDepthwiseConv2DWithBiasOutputs: ...
+) -> _QuantizedDepthwiseConv2DWithBiasOutputs:
+    """A convolution of integers, with what its name adds; no output is set, as TensorFlow computes it by oneDNN alone."""
 
 class _QuantizedDepthwiseConv2DWithBiasAndReluOutputs(typing.NamedTuple):
     output: _Tensor
@@ -9813,7 +9836,8 @@ def QuantizedDepthwiseConv2DWithBiasAndRelu(
     dilations: collections.abc.Sequence[int] = ...,
     padding_list: collections.abc.Sequence[int] = ...,
     name: str | None = None,
-) -> _QuantizedDepthwiseConv2DWithBiasAndReluOutputs: ...
+) -> _QuantizedDepthwiseConv2DWithBiasAndReluOutputs:
+    """A convolution of integers, with what its name adds; no output is set, as TensorFlow computes it by oneDNN alone."""
 
 class _QuantizedDepthwiseConv2DWithBiasAndReluAndRequantizeOutputs(typing.NamedTuple):
     output: _Tensor
@@ -9837,7 +9861,8 @@ def QuantizedDepthwiseConv2DWithBiasAndReluAndRequantize(
     dilations: collections.abc.Sequence[int] = ...,
     padding_list: collections.abc.Sequence[int] = ...,
     name: str | None = None,
-) -> _QuantizedDepthwiseConv2DWithBiasAndReluAndRequantizeOutputs: ...
+) -> _QuantizedDepthwiseConv2DWithBiasAndReluAndRequantizeOutputs:
+    """A convolution of integers, with what its name adds; no output is set, as TensorFlow computes it by oneDNN alone."""
 
 class _QuantizedInstanceNormOutputs(typing.NamedTuple):
     y: _Tensor
@@ -9855,7 +9880,8 @@ def QuantizedInstanceNorm(
     variance_epsilon: float = 1e-05,
     min_separation: float = 0.001,
     name: str | None = None,
-) -> _QuantizedInstanceNormOutputs: ...
+) -> _QuantizedInstanceNormOutputs:
+    """Each channel of each image with mean 0 and variance 1."""
 
 class _QuantizedMatMulOutputs(typing.NamedTuple):
     out: _Tensor
@@ -9875,7 +9901,8 @@ def QuantizedMatMul(
     transpose_b: bool = False,
     Tactivation: _Type = ...,
     name: str | None = None,
-) -> _QuantizedMatMulOutputs: ...
+) -> _QuantizedMatMulOutputs:
+    """The product of two matrices of integers, and the range that it stands in."""
 
 class _QuantizedMatMulWithBiasOutputs(typing.NamedTuple):
     out: _Tensor
@@ -9896,7 +9923,8 @@ def QuantizedMatMulWithBias(
     transpose_b: bool = False,
     input_quant_mode: typing.Literal['MIN_FIRST', 'SCALED'] = 'MIN_FIRST',
     name: str | None = None,
-) -> _QuantizedMatMulWithBiasOutputs: ...
+) -> _QuantizedMatMulWithBiasOutputs:
+    """A product of matrices of integers and a bias, with what its name adds; no output is set, as TensorFlow computes it by oneDNN alone."""
 
 def QuantizedMatMulWithBiasAndDequantize(
     *,
@@ -9914,7 +9942,8 @@ def QuantizedMatMulWithBiasAndDequantize(
     transpose_b: bool = False,
     input_quant_mode: typing.Literal['MIN_FIRST', 'SCALED'] = 'MIN_FIRST',
     name: str | None = None,
-) -> _Tensor: ...
+) -> _Tensor:
+    """A product of matrices of integers and a bias, with what its name adds; no output is set, as TensorFlow computes it by oneDNN alone."""
 
 class _QuantizedMatMulWithBiasAndReluOutputs(typing.NamedTuple):
     out: _Tensor
@@ -9935,7 +9964,8 @@ def QuantizedMatMulWithBiasAndRelu(
     transpose_b: bool = False,
     input_quant_mode: typing.Literal['MIN_FIRST', 'SCALED'] = 'MIN_FIRST',
     name: str | None = None,
-) -> _QuantizedMatMulWithBiasAndReluOutputs: ...
+) -> _QuantizedMatMulWithBiasAndReluOutputs:
+    """A product of matrices of integers and a bias, with what its name adds; no output is set, as TensorFlow computes it by oneDNN alone."""
 
 class _QuantizedMatMulWithBiasAndReluAndRequantizeOutputs(typing.NamedTuple):
     out: _Tensor
@@ -9958,7 +9988,8 @@ def QuantizedMatMulWithBiasAndReluAndRequantize(
     transpose_b: bool = False,
     input_quant_mode: typing.Literal['MIN_FIRST', 'SCALED'] = 'MIN_FIRST',
     name: str | None = None,
-) -> _QuantizedMatMulWithBiasAndReluAndRequantizeOutputs: ...
+) -> _QuantizedMatMulWithBiasAndReluAndRequantizeOutputs:
+    """A product of matrices of integers and a bias, with what its name adds; no output is set, as TensorFlow computes it by oneDNN alone."""
 
 class _QuantizedMatMulWithBiasAndRequantizeOutputs(typing.NamedTuple):
     out: _Tensor
@@ -9981,7 +10012,8 @@ def QuantizedMatMulWithBiasAndRequantize(
     transpose_b: bool = False,
     input_quant_mode: typing.Literal['MIN_FIRST', 'SCALED'] = 'MIN_FIRST',
     name: str | None = None,
-) -> _QuantizedMatMulWithBiasAndRequantizeOutputs: ...
+) -> _QuantizedMatMulWithBiasAndRequantizeOutputs:
+    """A product of matrices of integers and a bias, with what its name adds; no output is set, as TensorFlow computes it by oneDNN alone."""
 
 class _QuantizedMaxPoolOutputs(typing.NamedTuple):
     output: _Tensor
@@ -9997,7 +10029,8 @@ def QuantizedMaxPool(
     strides: collections.abc.Sequence[int],
     padding: typing.Literal['SAME', 'VALID'],
     name: str | None = None,
-) -> _QuantizedMaxPoolOutputs: ...
+) -> _QuantizedMaxPoolOutputs:
+    """MaxPool of integers, and their range unchanged."""
 
 class _QuantizedMulOutputs(typing.NamedTuple):
     z: _Tensor
@@ -10014,7 +10047,8 @@ def QuantizedMul(
     max_y: _Input,
     Toutput: _Type = ...,
     name: str | None = None,
-) -> _QuantizedMulOutputs: ...
+) -> _QuantizedMulOutputs:
+    """x * y, in the range that the product of both has."""
 
 class _QuantizedReluOutputs(typing.NamedTuple):
     activations: _Tensor
@@ -10028,7 +10062,8 @@ def QuantizedRelu(
     max_features: _Input,
     out_type: _Type = ...,
     name: str | None = None,
-) -> _QuantizedReluOutputs: ...
+) -> _QuantizedReluOutputs:
+    """max(features, 0), in integers of the range [min_features, max_features]."""
 
 class _QuantizedRelu6Outputs(typing.NamedTuple):
     activations: _Tensor
@@ -10042,7 +10077,8 @@ def QuantizedRelu6(
     max_features: _Input,
     out_type: _Type = ...,
     name: str | None = None,
-) -> _QuantizedRelu6Outputs: ...
+) -> _QuantizedRelu6Outputs:
+    """min(max(features, 0), 6), in integers of the range [min_features, max_features]."""
 
 class _QuantizedReluXOutputs(typing.NamedTuple):
     activations: _Tensor
@@ -10071,7 +10107,8 @@ def QuantizedReshape(
     input_min: _Input,
     input_max: _Input,
     name: str | None = None,
-) -> _QuantizedReshapeOutputs: ...
+) -> _QuantizedReshapeOutputs:
+    """Reshape, and the range unchanged."""
 
 class _QuantizedResizeBilinearOutputs(typing.NamedTuple):
     resized_images: _Tensor
@@ -10087,7 +10124,8 @@ def QuantizedResizeBilinear(
     align_corners: bool = False,
     half_pixel_centers: bool = False,
     name: str | None = None,
-) -> _QuantizedResizeBilinearOutputs: ...
+) -> _QuantizedResizeBilinearOutputs:
+    """ResizeBilinear of images of integers, and their range unchanged."""
 
 def QueueClose(
     *,
@@ -11073,7 +11111,8 @@ def RequantizationRange(
     input_min: _Input,
     input_max: _Input,
     name: str | None = None,
-) -> _RequantizationRangeOutputs: ...
+) -> _RequantizationRangeOutputs:
+    """The range that the values have, with 0."""
 
 class _RequantizationRangePerChannelOutputs(typing.NamedTuple):
     output_min: _Tensor
@@ -11086,7 +11125,8 @@ def RequantizationRangePerChannel(
     input_max: _Input,
     clip_value_max: float,
     name: str | None = None,
-) -> _RequantizationRangePerChannelOutputs: ...
+) -> _RequantizationRangePerChannelOutputs:
+    """The range around 0 that the values of all channels need; not beyond `clip_value_max`."""
 
 class _RequantizeOutputs(typing.NamedTuple):
     output: _Tensor
@@ -11102,7 +11142,8 @@ def Requantize(
     requested_output_max: _Input,
     out_type: _Type,
     name: str | None = None,
-) -> _RequantizeOutputs: ...
+) -> _RequantizeOutputs:
+    """Integers of the range [input_min, input_max] as integers of the requested range."""
 
 class _RequantizePerChannelOutputs(typing.NamedTuple):
     output: _Tensor
@@ -11118,7 +11159,8 @@ def RequantizePerChannel(
     requested_output_max: _Input,
     out_type: _Type = ...,
     name: str | None = None,
-) -> _RequantizePerChannelOutputs: ...
+) -> _RequantizePerChannelOutputs:
+    """Requantize, where each channel of images has a range of its own; 0 stands for 0."""
 
 def RequiresOlderGraphVersion(
     *,
@@ -16767,7 +16809,8 @@ def UniformDequantize(
     quantization_max_val: int,
     quantization_axis: int = -1,
     name: str | None = None,
-) -> _Tensor: ...
+) -> _Tensor:
+    """(input - zero point) * scale."""
 
 def UniformQuantize(
     *,
@@ -16779,7 +16822,8 @@ def UniformQuantize(
     quantization_max_val: int,
     quantization_axis: int = -1,
     name: str | None = None,
-) -> _Tensor: ...
+) -> _Tensor:
+    """input / scale + zero point, rounded, between the limits of the attrs."""
 
 def UniformQuantizedAdd(
     *,
@@ -16919,7 +16963,8 @@ def UniformRequantize(
     input_quantization_axis: int = -1,
     output_quantization_axis: int = -1,
     name: str | None = None,
-) -> _Tensor: ...
+) -> _Tensor:
+    """Integers of one scale and zero point as those of another."""
 
 class _UniqueOutputs(typing.NamedTuple):
     y: _Tensor

@@ -61,6 +61,7 @@ CONTRADICTS_ITSELF = {
     "MaxPoolWithArgmax": "takes the depth of the window for that of the image",
     "ParallelConcat": "refuses inputs of unknown shape",
     "RandomIndexShuffle": "takes an unknown size of the seed for a wrong one",
+    "QuantizeV2": "has scalars for the range of the only slice, where its rule says vectors",
     "SoftmaxCrossEntropyWithLogits": "gives backprop the shape of labels that are broadcast",
     "SpaceToBatchND": "refuses a block_shape of unknown rank",
     "SplitV": "splits the last axis where the axis is unknown",

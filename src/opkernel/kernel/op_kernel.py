@@ -160,6 +160,7 @@ class OpKernel(OfNode):
     Attributes:
         forwards_inputs: The claim of that name in the contracts of all kernels of the class.
         reports_by_callback: Whether errors go through a callback, as in `compute_async`.
+        leaves_outputs: Whether outputs may stay unset; an eager call then gives empty tensors for them.
         contract: The claims of the kernel.
         provider: The name of the provider that it comes from.
         node_traceback: Tells where the node was defined, if that is known.
@@ -167,6 +168,7 @@ class OpKernel(OfNode):
 
     forwards_inputs: ClassVar[bool] = False
     reports_by_callback: ClassVar[bool] = False
+    leaves_outputs: ClassVar[bool] = False
     provider: str = "numpy"
     node_traceback: Callable[[], Any] | None = None
 

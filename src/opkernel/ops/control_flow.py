@@ -105,6 +105,8 @@ def _declared_shapes(c: InferenceContext) -> bool:
 class Switch(OpKernel):
     """Sets the output that `pred` chooses; the other one stays unset, which makes it dead."""
 
+    leaves_outputs = True
+
     def compute(self, ctx: OpKernelContext) -> None:
         pred = np.asarray(ctx.input(1))
         if pred.ndim:
@@ -116,6 +118,8 @@ class Switch(OpKernel):
 
 class SwitchN(OpKernel):
     """Sets the output of number `output_index`, or the last one if no output has it; other outputs are dead."""
+
+    leaves_outputs = True
 
     def compute(self, ctx: OpKernelContext) -> None:
         index = np.asarray(ctx.input(1))

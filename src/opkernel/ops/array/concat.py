@@ -71,7 +71,7 @@ def _concatenation(axis_name: str, xp: Any) -> Callable[[list[Any], Any], Any]:
         try:
             return xp.concatenate(values, axis=place)
         except (ValueError, TypeError):
-            _check_concat([value.shape for value in values], place)
+            check_concat([value.shape for value in values], place)
             raise
 
     return concatenated
@@ -96,7 +96,7 @@ def _out_of_range(axis: int, rank: int) -> InvalidArgumentError:
     )
 
 
-def _check_concat(shapes: Sequence[tuple[int, ...]], axis: int) -> None:
+def check_concat(shapes: Sequence[tuple[int, ...]], axis: int) -> None:
     """Raise InvalidArgumentError if tensors of these shapes cannot be concatenated."""
     first, rank = shapes[0], len(shapes[0])
     for i, shape in enumerate(shapes):

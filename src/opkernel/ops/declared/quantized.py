@@ -3,14 +3,10 @@
 Source: TensorFlow core/ops/math_ops.cc, nn_ops.cc, array_ops.cc and image_ops.cc.
 """
 
-from functools import partial
-
 from opkernel.errors import InvalidArgumentError
 from opkernel.opdef import InferenceContext, OpShapeInferenceFn, common_shapes
-from opkernel.opdef.common_shapes.quantized import range_along_axis, set_quantized_range
-from opkernel.ops.array.reshape import reshape_shape
+from opkernel.opdef.common_shapes.quantized import set_quantized_range
 from opkernel.ops.declared.rules import check_ranks, check_scalars
-from opkernel.ops.image.resize import resize_shape
 
 __all__ = [
     "SHAPE_FNS",
@@ -76,55 +72,6 @@ def quantized_matmul_shape(c: InferenceContext, requantizes: bool) -> None:
         _set_scalar_range(c)
 
 
-def _batch_norm_shape(c: InferenceContext) -> None:
-    """Images, and four vectors with a value for each channel; after each of them its range."""
-    images = c.with_rank(c.input(0), 4)
-    channels = c.dim(images, 3)
-    for i in range(1, 5):
-        channels = c.merge(channels, c.dim(c.with_rank(c.input(3 * i), 1), 0))
-    c.set_output(0, c.replace_dim(images, 3, channels))
-    _set_scalar_range(c)
-
-
-def _instance_norm_shape(c: InferenceContext) -> None:
-    check_ranks(c, 4, 0)
-    check_scalars(c, 1, 2)
-    common_shapes.unchanged_shape(c)
-    _set_scalar_range(c)
-
-
-def _quantized_concat_shape(c: InferenceContext) -> None:
-    """An axis, values, and as many minima and maxima."""
-    count = len(c.input("values"))
-    common_shapes.concat_shape(c, count)
-    check_scalars(c, *range(count + 1, c.num_inputs()))
-    _set_scalar_range(c)
-
-
-def _quantized_concat_v2_shape(c: InferenceContext) -> None:
-    """Values, an axis, and as many minima and maxima as values."""
-    count = len(c.input("values"))
-    common_shapes.quantized_concat_v2_shape(c, count)
-    check_scalars(c, *range(count + 1, 3 * count + 1))
-    _set_scalar_range(c)
-
-
-def _dequantize_shape(c: InferenceContext) -> None:
-    """Input 0; the range, inputs 1 and 2, is scalars or has a value for each of `axis`."""
-    axis, rank = c.find_attr("axis", -1), c.rank(c.input(0))
-    if axis > rank:  # -1 where the rank is unknown
-        raise InvalidArgumentError(f"Axis must be less than input dimension({rank}), got {axis}")
-    common_shapes.unchanged_shape(c)
-    range_along_axis(c, 1)
-
-
-def _requantization_range_shape(c: InferenceContext, rank: int) -> None:
-    """The range of input 0, scalars or vectors -> a scalar range."""
-    check_ranks(c, rank, 1, 2)
-    c.set_output(0, c.scalar())
-    c.set_output(1, c.scalar())
-
-
 def _custom_aggregator_shape(c: InferenceContext) -> None:
     """Input 0, its range and a histogram."""
     common_shapes.unchanged_shape(c)
@@ -132,81 +79,10 @@ def _custom_aggregator_shape(c: InferenceContext) -> None:
     c.set_output(3, c.vector(c.get_attr("num_bins")))
 
 
-_CONVOLUTIONS = (
-    "QuantizedConv2DAndRelu",
-    "QuantizedConv2DAndReluAndRequantize",
-    "QuantizedConv2DPerChannel",
-    "QuantizedConv2DWithBias",
-    "QuantizedConv2DWithBiasAndRelu",
-    "QuantizedConv2DWithBiasAndReluAndRequantize",
-    "QuantizedConv2DWithBiasAndRequantize",
-    "QuantizedConv2DWithBiasSignedSumAndReluAndRequantize",
-    "QuantizedConv2DWithBiasSumAndRelu",
-    "QuantizedConv2DWithBiasSumAndReluAndRequantize",
-)
-
 SHAPE_FNS: dict[str, OpShapeInferenceFn] = {
-    **{
-        name: partial(
-            quantized_convolution_shape,
-            convolution=common_shapes.conv2d_shape,
-            has_bias="WithBias" in name,
-            requantizes=name.endswith("Requantize"),
-        )
-        for name in _CONVOLUTIONS
-    },
-    **dict.fromkeys(
-        (
-            "QuantizedDepthwiseConv2D",
-            "QuantizedDepthwiseConv2DWithBias",
-            "QuantizedDepthwiseConv2DWithBiasAndRelu",
-            "QuantizedDepthwiseConv2DWithBiasAndReluAndRequantize",
-        ),
-        common_shapes.depthwise_conv2d_native_shape,
-    ),
-    **dict.fromkeys(
-        ("QuantizedMatMulWithBias", "QuantizedMatMulWithBiasAndRelu"),
-        partial(quantized_matmul_shape, requantizes=False),
-    ),
-    **dict.fromkeys(
-        (
-            "QuantizedMatMulWithBiasAndDequantize",
-            "QuantizedMatMulWithBiasAndReluAndRequantize",
-            "QuantizedMatMulWithBiasAndRequantize",
-        ),
-        partial(quantized_matmul_shape, requantizes=True),
-    ),
-    **dict.fromkeys(
-        ("QuantizeDownAndShrinkRange", "QuantizedRelu", "QuantizedRelu6"),
-        _with_range(common_shapes.unchanged_shape, scalars=(1, 2)),
-    ),
     "CustomAggregator": _custom_aggregator_shape,
-    "Dequantize": _dequantize_shape,
     "QuantizeAndDequantize": common_shapes.unchanged_shape,
-    "QuantizeV2": common_shapes.quantize_v2_shape,
-    "QuantizedAdd": _with_range(common_shapes.broadcast_binary_op_shape, scalars=(2, 3, 4, 5)),
-    "QuantizedAvgPool": common_shapes.quantized_avg_pool_shape,
-    "QuantizedBatchNormWithGlobalNormalization": _batch_norm_shape,
-    "QuantizedBiasAdd": _with_range(common_shapes.bias_add_shape, scalars=(2, 3, 4, 5)),
-    "QuantizedConcat": _quantized_concat_shape,
-    "QuantizedConcatV2": _quantized_concat_v2_shape,
-    "QuantizedConv2D": common_shapes.quantized_conv2d_shape,
-    "QuantizedConv2DAndRequantize": _with_range(
-        common_shapes.conv2d_shape, scalars=(2, 3, 4, 5, 6, 7)
-    ),
-    "QuantizedInstanceNorm": _instance_norm_shape,
-    "QuantizedMatMul": _with_range(common_shapes.matmul_shape, scalars=(2, 3, 4, 5)),
-    "QuantizedMaxPool": _with_range(common_shapes.max_pool_shape, scalars=(1, 2)),
-    "QuantizedMul": _with_range(common_shapes.broadcast_binary_op_shape),
     "QuantizedReluX": _with_range(common_shapes.unchanged_shape, scalars=(1, 2, 3)),
-    "QuantizedReshape": _with_range(reshape_shape, scalars=(2, 3)),
-    "QuantizedResizeBilinear": _with_range(resize_shape, scalars=(2, 3)),
-    "RequantizationRange": partial(_requantization_range_shape, rank=0),
-    "RequantizationRangePerChannel": partial(_requantization_range_shape, rank=1),
-    "Requantize": _with_range(common_shapes.unchanged_shape, scalars=(1, 2, 3, 4)),
-    "RequantizePerChannel": _with_range(
-        common_shapes.unchanged_shape, vectors=(1, 2), scalars=(3, 4)
-    ),
     "_FusedQuantizedConv2D": common_shapes.fused_quantized_conv2d_shape,
     "_FusedQuantizedDepthwiseConv2D": common_shapes.fused_quantized_depthwise_conv2d_shape,
     "_QuantizedMatMul": _matmul_of_many_shape,

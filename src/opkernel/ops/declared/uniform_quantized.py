@@ -310,15 +310,7 @@ def _joined(values: Sequence[int]) -> str:
 
 
 SHAPE_FNS: dict[str, OpShapeInferenceFn] = {
-    **dict.fromkeys(
-        (
-            "UniformDequantize",
-            "UniformQuantize",
-            "UniformQuantizedClipByValue",
-            "UniformRequantize",
-        ),
-        unchanged_shape,
-    ),
+    "UniformQuantizedClipByValue": unchanged_shape,
     "UniformQuantizedAdd": broadcast_binary_op_shape,
     "UniformQuantizedConvolution": _convolution_shape,
     "UniformQuantizedConvolutionHybrid": _convolution_hybrid_shape,

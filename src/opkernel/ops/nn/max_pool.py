@@ -30,7 +30,14 @@ from opkernel.ops.nn.windows import Array, Geometry, overlaps, pad
 from opkernel.ops.registration import register_kernel
 from opkernel.types import DataType, as_dtype
 
-__all__ = ["MAX_POOL", "MAX_POOL_3D", "MAX_POOL_V2", "MAX_POOL_WITH_ARGMAX", "check_depth_windows"]
+__all__ = [
+    "MAX_POOL",
+    "MAX_POOL_3D",
+    "MAX_POOL_V2",
+    "MAX_POOL_WITH_ARGMAX",
+    "check_depth_windows",
+    "max_pool_of",
+]
 
 _IMAGE_TYPES = (
     "{half, bfloat16, float, double, int32, int64, uint8, int16, int8, uint16, qint8} = DT_FLOAT"
@@ -132,7 +139,7 @@ def _max_over_depth(x: Array, window: int) -> Array:
     return best.copy() if window == 1 else best
 
 
-def _max_pool(x: Array, pool: Pool) -> Array:
+def max_pool_of(x: Array, pool: Pool) -> Array:
     """Pool images; NaN counts as absent, and an empty window has the least finite value."""
     if x.ndim == 4:
         check_depth_windows(pool, x.shape[-1])
@@ -155,7 +162,7 @@ def max_pool(
     """Images in layout NHWC only, as in TensorFlow."""
     check_channels_last("MaxPoolingOp", data_format)
     pool = pool_from_attrs(ksize, strides, padding, explicit_paddings)
-    return lambda x: _max_pool(x, pool)
+    return lambda x: max_pool_of(x, pool)
 
 
 @register_kernel(MAX_POOL_V2, device="CPU", types={"T": REAL_NUMBERS}, factory=True)
@@ -169,14 +176,14 @@ def max_pool_v2(*, padding: str, data_format: str) -> Callable[[Array, Array, Ar
     def pooled(x: Array, ksize: Array, strides: Array) -> Array:
         sizes, steps = sizes_in_tensor(ksize), sizes_in_tensor(strides)
         if data_format == "NHWC":
-            return _max_pool(x, pool_from_attrs(sizes, steps, padding))
+            return max_pool_of(x, pool_from_attrs(sizes, steps, padding))
         if x.ndim != 5 or len(sizes) != 4 or len(steps) != 4 or sizes[1] != 1:
             raise InvalidArgumentError(
                 "NCHW_VECT_C needs an input of 5 dimensions and windows over space, got "
                 f"{list(x.shape)} and {sizes}"
             )
         pool = pool_from_attrs([sizes[0], *sizes[2:], 1], [steps[0], *steps[2:], 1], padding)
-        result = _max_pool(x.reshape(-1, *x.shape[2:]), pool)
+        result = max_pool_of(x.reshape(-1, *x.shape[2:]), pool)
         return result.reshape(*x.shape[:2], *result.shape[1:])
 
     return pooled

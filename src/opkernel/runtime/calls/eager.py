@@ -244,7 +244,6 @@ def _current_kernels() -> EagerKernels:
     return kernels
 
 
-_SWITCHES = ("Switch", "_SwitchN")
 _NOTHING = np.empty(0, np.float32)  # an unset tensor, in TensorFlow
 
 
@@ -257,7 +256,7 @@ def _run(kernel: OpKernel, values: Sequence[Any], flat: Sequence[Any]) -> Sequen
             given = copies if kernel.contract.forwards_inputs else [*map(read_only, copies)]
             del copies  # a buffer may be taken over whose only reference the context has
             ctx = OpKernelContext(kernel, given, step)
-            if kernel.type_string in _SWITCHES:
+            if kernel.leaves_outputs:
                 ctx.params = ContextParams(outputs_required=[False] * kernel.num_outputs)
             return [_NOTHING if output is None else output for output in ctx.run()]
         finally:

@@ -1,0 +1,216 @@
+"""QuantizedAdd, QuantizedMul and QuantizedBiasAdd: 8 bits to 32, without a loss in between.
+
+Source: TensorFlow core/ops/math_ops.cc, core/kernels/quantized_add_op.cc, quantized_mul_op.cc,
+quantized_bias_add_op.cc.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from opkernel.errors import InvalidArgumentError, UnimplementedError
+from opkernel.kernel import check_allocation
+from opkernel.opdef import OpHandle, register_op
+from opkernel.opdef.common_shapes import bias_add_shape, broadcast_binary_op_shape
+from opkernel.ops.quantized.conversion import (
+    QUANTIZED_ATTR,
+    Array,
+    Range,
+    dequantize,
+    level_of,
+    quantize,
+    range_of_product,
+    range_of_sum,
+    scalar_range,
+    unclamped_level_of,
+    value_of,
+)
+from opkernel.ops.quantized.shapes import shape_with_range
+from opkernel.ops.registration import register_kernel
+from opkernel.types import DataType, TensorShape
+
+_QUINT8, _QINT8, _QINT32 = DataType.DT_QUINT8, DataType.DT_QINT8, DataType.DT_QINT32
+_INT32 = np.dtype(np.int32)
+
+
+def _declare(name: str, scalars: tuple[int, ...], doc: str) -> OpHandle:
+    return register_op(
+        name,
+        inputs=["x: T1", "y: T2", "min_x: float", "max_x: float", "min_y: float", "max_y: float"],
+        outputs=["z: Toutput", "min_z: float", "max_z: float"],
+        attrs=[
+            f"T1: {QUANTIZED_ATTR}",
+            f"T2: {QUANTIZED_ATTR}",
+            f"Toutput: {QUANTIZED_ATTR} = DT_QINT32",
+        ],
+        shape_fn=partial(shape_with_range, plain=broadcast_binary_op_shape, scalars=scalars),
+        doc=doc,
+    )
+
+
+QUANTIZED_ADD = _declare(
+    "QuantizedAdd", (2, 3, 4, 5), "x + y, in a range around 0 that has room for many sums."
+)
+QUANTIZED_MUL = _declare("QuantizedMul", (), "x * y, in the range that the product of both has.")
+QUANTIZED_BIAS_ADD = register_op(
+    "QuantizedBiasAdd",
+    inputs=[
+        "input: T1",
+        "bias: T2",
+        "min_input: float",
+        "max_input: float",
+        "min_bias: float",
+        "max_bias: float",
+    ],
+    outputs=["output: out_type", "min_out: float", "max_out: float"],
+    attrs=[f"T1: {QUANTIZED_ATTR}", f"T2: {QUANTIZED_ATTR}", f"out_type: {QUANTIZED_ATTR}"],
+    shape_fn=partial(shape_with_range, plain=bias_add_shape, scalars=(2, 3, 4, 5)),
+    doc="`bias` added to the last dimension of `input`, in a range that has room for many sums.",
+)
+_PAIR = {"T1": (_QUINT8,), "T2": (_QUINT8,), "Toutput": (_QINT32,)}
+
+
+def _broadcast_dims(x: Array, y: Array) -> int:
+    """How many dimensions are left where neighbours that are broadcast alike are joined."""
+    rank = max(x.ndim, y.ndim)
+    sizes = zip((1,) * (rank - x.ndim) + x.shape, (1,) * (rank - y.ndim) + y.shape, strict=True)
+    kinds = [(a == 1, b == 1) if a != b else (False, False) for a, b in sizes if (a, b) != (1, 1)]
+    return sum(kind != before for kind, before in zip(kinds, [None, *kinds], strict=False))
+
+
+def _aligned(x: Array, y: Array) -> tuple[Array, Array, tuple[int, ...]]:
+    """Both inputs, ready to be combined, and the shape of the output.
+
+    Raises:
+        InvalidArgumentError: the shapes do not fit, or one of the inputs to be repeated is empty.
+        UnimplementedError: not simply the smaller one is repeated along the first dimensions.
+    """
+    try:
+        shape = np.broadcast_shapes(x.shape, y.shape)
+    except ValueError:
+        raise InvalidArgumentError(
+            f"Incompatible shapes: {TensorShape(x.shape)} vs. {TensorShape(y.shape)}"
+        ) from None
+    dims = _broadcast_dims(x, y)
+    if dims > 2:
+        raise UnimplementedError(
+            f"Broadcast between {TensorShape(x.shape)} and {TensorShape(y.shape)} is not supported "
+            "yet."
+        )
+    if dims == 2 and not min(x.size, y.size):
+        raise InvalidArgumentError(
+            "Must have some elements to add: vector must have at least 1 element"
+        )
+    check_allocation(shape, _QINT32)
+    if dims == 2:
+        _refuse_columns(x, y, shape)
+    return x, y, shape
+
+
+def _refuse_columns(x: Array, y: Array, shape: tuple[int, ...]) -> None:
+    """A column repeated along its rows; TensorFlow gives values of other places or of no place for it."""
+    large, small = (y, x) if x.size < y.size else (x, y)
+    trailing = small.shape
+    while trailing and trailing[0] == 1:
+        trailing = trailing[1:]
+    if large.size != np.prod(shape) or tuple(shape[len(shape) - len(trailing) :]) != trailing:
+        raise UnimplementedError(
+            f"Broadcast between {TensorShape(x.shape)} and {TensorShape(y.shape)} is not supported: "
+            "only a smaller input is repeated, along the first dimensions."
+        )
+
+
+def _in_wide_range(x: Array, given: Range, wide: Range) -> Array:
+    """8 bits as 32, by the places of the first two levels."""
+    first, second = unclamped_level_of(value_of([0, 1], x.dtype, given), wide, _INT32)
+    step = np.int64(np.asarray(second - first).astype(np.int32))
+    limits = np.iinfo(np.int32)
+    levels: Array = np.clip(first + x.astype(np.int64) * step, limits.min, limits.max)
+    return levels.astype(np.int32)
+
+
+@register_kernel(QUANTIZED_ADD, device="CPU", types=_PAIR)
+def quantized_add(x: Any, y: Any, min_x: Any, max_x: Any, min_y: Any, max_y: Any) -> Any:
+    x_range = scalar_range("min_x", min_x, "max_x", max_x)
+    y_range = scalar_range("min_y", min_y, "max_y", max_y)
+    x, y, shape = _aligned(x, y)
+    _check_ranges(x_range, y_range)
+    with np.errstate(all="ignore"):
+        wide = range_of_sum(x_range, y_range, room_bits=14)
+        parts = _add_parts(x, y, x_range, y_range, wide)
+    return np.broadcast_to(np.add(*parts), shape).copy(), wide.low, wide.high
+
+
+def _add_parts(
+    x: Array, y: Array, x_range: Range, y_range: Range, wide: Range
+) -> tuple[Array, Array]:
+    """Both in the wide range; a single number by the rule for single values."""
+    as_number = [False, False]
+    if _broadcast_dims(x, y) <= 1:
+        as_number = [x.size == 1, x.size != 1 and y.size == 1]
+    first, second = (
+        level_of(value_of(v, v.dtype, given), wide, _INT32)
+        if single
+        else _in_wide_range(v, given, wide)
+        for v, given, single in zip((x, y), (x_range, y_range), as_number, strict=True)
+    )
+    return first, second
+
+
+def _check_ranges(x_range: Range, y_range: Range) -> None:
+    for name, given in (("x", x_range), ("y", y_range)):
+        if not given.high > given.low:
+            raise InvalidArgumentError(f"max_{name} must be larger than min_{name}.")
+
+
+def without_offset(x: Array, given: Range) -> Array:
+    """Integers, moved so that 0 stands for 0; int32, as TensorFlow computes them."""
+    offset = np.asarray(unclamped_level_of(0.0, given, x.dtype)).astype(np.int32)
+    return x.astype(np.int32) - offset
+
+
+@register_kernel(QUANTIZED_MUL, device="CPU", types=_PAIR)
+def quantized_mul(x: Any, y: Any, min_x: Any, max_x: Any, min_y: Any, max_y: Any) -> Any:
+    x_range = scalar_range("min_x", min_x, "max_x", max_x)
+    y_range = scalar_range("min_y", min_y, "max_y", max_y)
+    x, y, shape = _aligned(x, y)
+    _check_ranges(x_range, y_range)
+    with np.errstate(all="ignore"):
+        product = without_offset(x, x_range) * without_offset(y, y_range)
+        limits = range_of_product(x_range, x.dtype, y_range, y.dtype)
+    return np.broadcast_to(product, shape).copy(), limits.low, limits.high
+
+
+def quantized_bias_add(
+    x: Any, bias: Any, min_input: Any, max_input: Any, min_bias: Any, max_bias: Any
+) -> Any:
+    x_range = scalar_range("min_input", min_input, "max_input", max_input)
+    bias_range = scalar_range("min_bias", min_bias, "max_bias", max_bias)
+    if x.ndim < 2:
+        raise InvalidArgumentError(f"Input tensor must be at least 2D: {TensorShape(x.shape)}")
+    if bias.ndim != 1:
+        raise InvalidArgumentError(f"Biases must be 1D: {TensorShape(bias.shape)}")
+    if bias.size != x.shape[-1]:
+        raise InvalidArgumentError(
+            "Must provide as many biases as the last dimension of the input tensor: "
+            f"{TensorShape(bias.shape)} vs. {TensorShape(x.shape)}"
+        )
+    with np.errstate(all="ignore"):
+        wide = range_of_sum(x_range, bias_range, room_bits=17)
+        zero = level_of(0.0, wide, _INT32)
+        terms = [
+            quantize(dequantize(v, given), wide, _INT32)
+            for v, given in ((x, x_range), (bias, bias_range))
+        ]
+        return terms[0] + (terms[1] + zero), wide.low, wide.high
+
+
+for _type in (_QUINT8, _QINT8):
+    register_kernel(
+        QUANTIZED_BIAS_ADD,
+        device="CPU",
+        types={"T1": (_type,), "T2": (_type,), "out_type": (_QINT32,)},
+    )(quantized_bias_add)
