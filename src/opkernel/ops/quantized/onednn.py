@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import partial
 
+from opkernel.kernel import register_kernel
 from opkernel.opdef import InferenceContext, OpHandle, OpShapeInferenceFn, register_op
 from opkernel.opdef.common_shapes import (
     conv2d_shape,
@@ -23,7 +24,6 @@ from opkernel.ops.declared.rules import check_scalars
 from opkernel.ops.quantized.conversion import QUANTIZED_ATTR
 from opkernel.ops.quantized.no_outputs import NoOutputs
 from opkernel.ops.quantized.shapes import set_scalar_range, shape_with_range
-from opkernel.ops.registration import register_kernel
 from opkernel.types import DataType
 
 _QUINT8, _QINT8, _QINT32 = DataType.DT_QUINT8, DataType.DT_QINT8, DataType.DT_QINT32

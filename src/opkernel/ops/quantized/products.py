@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from opkernel.errors import InvalidArgumentError
-from opkernel.kernel import check_allocation
+from opkernel.kernel import KernelContract, check_allocation
 from opkernel.opdef import register_op
 from opkernel.opdef.common_shapes import matmul_shape, quantized_conv2d_shape
 from opkernel.ops.math.matmul import check_matrices
@@ -236,4 +236,5 @@ register_kernel(
     QUANTIZED_CONV2D,
     device="CPU",
     types={"Tinput": (_QUINT8,), "Tfilter": (DataType.DT_QINT8,), "out_type": (_QINT32,)},
+    contract=KernelContract(),
 )(NoOutputs)
