@@ -43,6 +43,8 @@ WITHOUT_VALUES = {"Const", "Placeholder", "Enter", "Exit", "LoopCond", "Merge", 
         for deed in ("Clear", "IncompleteSize", "Peek", "Size", "Stage", "Unstage", "UnstageNoKey")
     ),
 }
+# As in TensorFlow, kernels of ops that only oneDNN computes set no output.
+WITHOUT_VALUES |= {op for op, module in MODULE_OF_OP.items() if module == "quantized.onednn"}
 # Run by the plan itself, on values.
 FUNCTIONAL = {"Case", "If", "PartitionedCall", "StatefulPartitionedCall", "While"} | {
     *("StatelessCase", "StatelessIf", "StatelessWhile")
@@ -51,6 +53,7 @@ FUNCTIONAL = {"Case", "If", "PartitionedCall", "StatefulPartitionedCall", "While
 CONTRADICTS_ITSELF = {
     "ApproxTopK": "refuses an operand of unknown rank",
     "BatchToSpaceND": "refuses a block_shape of unknown rank",
+    "Dequantize": "refuses an input of unknown rank beside an axis",
     "ExtractVolumePatches": "gives patches of unknown size one dimension less",
     "FractionalAvgPool": "counts the ends of windows, and not the last one",
     "FractionalMaxPool": "counts the ends of windows, and not the last one",
