@@ -19,7 +19,7 @@ def example(**features: Any) -> bytes:
     made = Example()
     for key, values in features.items():
         _fill(made.features.feature[key], values)
-    return made.SerializeToString()
+    return made.SerializeToString(deterministic=True)
 
 
 def _fill(feature: Any, values: Any) -> None:
