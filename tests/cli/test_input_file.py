@@ -19,6 +19,7 @@ OPS = 'op { name: "Mine" input_arg { name: "x" type: DT_FLOAT } }\n'
 
 READERS = {
     "check": ["OPS", "--against", "OTHER"],
+    "coverage": ["MODEL"],
     "decompile": ["MODEL", "--fetch", "x"],
     "explain": ["MODEL", "x"],
     "freeze": ["MODEL", "--fetch", "x", "-o", "OUT"],

@@ -37,7 +37,7 @@ def test_tables_on_a_terminal_are_as_wide_as_it_is(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ):
     monkeypatch.setattr("sys.stdout.isatty", lambda: True)
-    monkeypatch.setattr("shutil.get_terminal_size", lambda: os.terminal_size((40, 10)))
+    monkeypatch.setattr("shutil.get_terminal_size", lambda *_, **__: os.terminal_size((40, 10)))
     print_table("Wide", ("name", "value"), [("[bold]a[/bold]", "v " * 40)])
     lines = click.unstyle(capsys.readouterr().out).splitlines()
     assert "Wide" in lines[0]

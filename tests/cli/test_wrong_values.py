@@ -12,6 +12,7 @@ from opkernel.cli.commands import commands
 OPS = Path(__file__).resolve().parents[1] / "data" / "op_list.pb"
 REQUIRED = {
     "check": ["OPS", "--against", "OPS"],
+    "coverage": ["MODEL"],
     "decompile": ["MODEL"],
     "doctor": [],
     "explain": ["MODEL", "x"],

@@ -45,6 +45,13 @@ CONTRADICTS_ITSELF = {
 }
 
 
+LEAVES_OUTPUTS = {op for op, module in MODULE_OF_OP.items() if module == "quantized.onednn"}
+LEAVES_OUTPUTS.add("QuantizedConv2D")  # with some types
+OTHERWISE_DECLARED = {"FractionalAvgPool", "FractionalMaxPool", "QuantizeV2"}
+"""The shape functions of these say something else than their kernels do, as TensorFlow's."""
+NOT_TRIED = {"MaxPoolWithArgmax"} | LEAVES_OUTPUTS | OTHERWISE_DECLARED
+
+
 @functools.cache
 def session() -> Session:
     graph = Graph()
@@ -67,13 +74,14 @@ def recorded() -> dict[str, list[Operation]]:
 
 def as_array(value: Any) -> Any:
     if isinstance(value, np.ndarray | np.generic):
-        return value
+        # Kernels are given quantised tensors as integers.
+        return value if value.dtype.names is None else value.view(value.dtype[0])
     array = np.empty((), object)
     array[()] = value
     return array
 
 
-@pytest.mark.parametrize("name", sorted(set(MODULE_OF_OP) - {"MaxPoolWithArgmax"}))
+@pytest.mark.parametrize("name", sorted(set(MODULE_OF_OP) - NOT_TRIED))
 def test_kernels_keep_the_rules_on_recorded_calls(
     name: str, capfd: pytest.CaptureFixture[str]
 ) -> None:
@@ -84,7 +92,9 @@ def test_kernels_keep_the_rules_on_recorded_calls(
             inputs = tuple(map(as_array, session().run(list(op.inputs))))
             call = OpCall(registration, op.node_def, inputs)
             taken = checker.check(call)
-            assert taken or any("func" in attr.type for attr in registration.op_def.attr)
+            if not taken and not any("func" in attr.type for attr in registration.op_def.attr):
+                session().run(list(op.outputs))  # tells why
+                raise AssertionError(op.name)
             for provider in registered_providers():
                 if provider.name != REFERENCE and provider.kernels.registrations_for(name):
                     assert check_provider_on_call(provider, call)
@@ -118,6 +128,8 @@ def test_kernels_of_the_catalogue_claim_that_their_outputs_are_as_declared() -> 
     unclaimed = [
         f"{one.owner}: {one.class_name}"
         for one in global_kernel_registry().registrations()
-        if one.owner.startswith("opkernel.") and not one.contract.outputs_as_declared
+        if one.owner.startswith("opkernel.")
+        and not one.contract.outputs_as_declared
+        and one.kernel_def.op not in LEAVES_OUTPUTS
     ]
     assert unclaimed == []

@@ -22,6 +22,12 @@ DRAWN = [
     "Log",
 ]
 DRAWN += ["MatMul", "Maximum", "Mean", "Mul", "Pow", "Relu", "SelectV2", "Sqrt"]
+NO_DIFFERENCES = {
+    "CTCLoss": "TensorFlow computes doubles in float, which is too coarse",
+    "Eig": "the phase of a vector may change with its matrix",
+    "MatrixDeterminant": "TensorFlow's gradient of complex matrices lacks a conjugate",
+    "Svd": "the phase of a vector may change with its matrix",
+}
 
 
 def compared_elements(name: str) -> int:
@@ -40,7 +46,7 @@ def compared_elements(name: str) -> int:
 
 
 def test_on_recorded_calls() -> None:
-    compared = {name: compared_elements(name) for name in recorded()}
+    compared = {name: compared_elements(name) for name in recorded() if name not in NO_DIFFERENCES}
     assert sum(number > 0 for number in compared.values()) > 170
     assert sum(compared.values()) > 2500
 

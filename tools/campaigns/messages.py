@@ -8,6 +8,8 @@ from google.protobuf.descriptor import FieldDescriptor
 from google.protobuf.message import Message
 from tools.campaigns.damage import EXTREMES, HOSTILE, MUTATIONS
 
+from opkernel.opdef.text.field_label import is_repeated
+
 __all__ = ["change_message"]
 
 _SMALL = [0, 1, 2, 3, 5, 7, 9, 20, 127]
@@ -26,7 +28,7 @@ def change_message(message: Message, rng: random.Random) -> None:
     places = [*_places(message)]
     if places:
         owner, field = rng.choice(places)
-        if field.is_repeated:
+        if is_repeated(field):
             _change_repeated(owner, field, rng)
         elif rng.random() < 0.15:
             owner.ClearField(field.name)
@@ -40,7 +42,7 @@ def _places(message: Message) -> Iterator[tuple[Message, FieldDescriptor]]:
         yield message, field
         if field.message_type is None:
             continue
-        if not field.is_repeated:
+        if not is_repeated(field):
             yield from _places(value)
         elif not field.message_type.GetOptions().map_entry:
             for item in value:

@@ -85,7 +85,8 @@ def _largest(value: Any) -> float:
     array = np.asarray(value)
     if not _is_rounded(array):
         return 0.0
-    sizes = np.abs(array.astype(np.complex128 if array.dtype.kind == "c" else np.float64))
+    with np.errstate(invalid="ignore"):  # signalling NaN
+        sizes = np.abs(array.astype(np.complex128 if array.dtype.kind == "c" else np.float64))
     return float(np.max(sizes, initial=0.0, where=np.isfinite(sizes)))
 
 

@@ -118,9 +118,9 @@ def _equal(
     if not (dtype.is_floating or dtype.is_complex):
         return np.asarray(have == want)
     wide = np.complex128 if dtype.is_complex else np.float64
-    a, b = have.astype(wide), want.astype(wide)
     rtol, atol = TOLERANCES.get(dtype, _EXACT) if tolerance is None else tolerance
     with np.errstate(all="ignore"):
+        a, b = have.astype(wide), want.astype(wide)
         if dtype.is_complex:
             parts = (_close(x, y, rtol, atol, max(scale, _size(b))) for x, y in _parts(a, b))
             return np.asarray(np.logical_and(*parts))

@@ -1,8 +1,8 @@
-"""Whether a field of a message is a list, asked in a way that every supported protobuf knows."""
+"""What a field of a message is, asked in a way that every supported protobuf knows."""
 
 from typing import Any
 
-__all__ = ["is_repeated"]
+__all__ = ["is_packed", "is_repeated"]
 
 
 def is_repeated(field: Any) -> bool:
@@ -10,3 +10,15 @@ def is_repeated(field: Any) -> bool:
     if hasattr(field, "is_repeated"):
         return bool(field.is_repeated)
     return bool(field.label == field.LABEL_REPEATED)
+
+
+def is_packed(field: Any) -> bool:
+    """Whether the numbers of a list are written as one; protobuf before 6 says so by options and syntax."""
+    if hasattr(field, "is_packed"):
+        return bool(field.is_packed)
+    if not is_repeated(field) or field.cpp_type in (field.CPPTYPE_STRING, field.CPPTYPE_MESSAGE):
+        return False
+    options = field.GetOptions()
+    if options.HasField("packed"):
+        return bool(options.packed)
+    return bool(field.file.syntax == "proto3")

@@ -232,7 +232,10 @@ def _image_size(images: g.Tensor) -> Any:
     return g.nodes.Slice(g.nodes.Shape(images), [1], [2])
 
 
-@g.register_gradient("ImageProjectiveTransformV2")
+_WHY = "it is the transform back, which only comes near"
+
+
+@g.register_gradient("ImageProjectiveTransformV2", not_derivative=_WHY)
 def image_projective_transform_v2_gradient(op: g.Operation, grad: g.Tensor) -> g.Gradients:
     """The gradient seen from there, as TensorFlow has it: the inverse transform of it."""
     images, transforms, _ = op.inputs
@@ -243,7 +246,7 @@ def image_projective_transform_v2_gradient(op: g.Operation, grad: g.Tensor) -> g
     return [back, None, None]
 
 
-@g.register_gradient("ImageProjectiveTransformV3")
+@g.register_gradient("ImageProjectiveTransformV3", not_derivative=_WHY)
 def image_projective_transform_v3_gradient(op: g.Operation, grad: g.Tensor) -> g.Gradients:
     """As that of ImageProjectiveTransformV2."""
     images, transforms, _, fill_value = op.inputs

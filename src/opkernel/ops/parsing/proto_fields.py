@@ -12,6 +12,7 @@ from google.protobuf import descriptor_pb2, descriptor_pool
 from google.protobuf.descriptor import Descriptor, FieldDescriptor
 
 from opkernel.errors import InvalidArgumentError
+from opkernel.opdef.text.field_label import is_packed, is_repeated
 from opkernel.ops.parsing.wire import WireError, read_varint, write_varint
 from opkernel.proto import TensorProto
 from opkernel.types import DataType
@@ -152,7 +153,8 @@ def codec_of(message: Descriptor, name: str, dtype: DataType) -> FieldCodec:
         raise InvalidArgumentError(
             f"Unexpected output type for {message.full_name}.{name}: {dtype.string}"
         )
-    return FieldCodec(field.number, wire, dtypes, field.is_repeated, field.is_packed, read, write)
+    forms = is_repeated(field), is_packed(field)
+    return FieldCodec(field.number, wire, dtypes, *forms, read, write)
 
 
 def message_descriptor(source: str, name: str) -> Descriptor:
