@@ -74,8 +74,9 @@ def recorded() -> dict[str, list[Operation]]:
 
 def as_array(value: Any) -> Any:
     if isinstance(value, np.ndarray | np.generic):
+        fields = value.dtype.fields
         # Kernels are given quantised tensors as integers.
-        return value if value.dtype.names is None else value.view(value.dtype[0])
+        return value if fields is None else value.view(next(iter(fields.values()))[0])
     array = np.empty((), object)
     array[()] = value
     return array
