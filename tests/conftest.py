@@ -39,14 +39,17 @@ _REASONS_TO_SKIP = {
 }
 
 
-_NUMERICS = tuple(ROOT / "tests" / name for name in ("conformance", "ops", "providers", "testing"))
+_THOROUGH = tuple(
+    ROOT / "tests" / name
+    for name in ("cli", "conformance", "ops", "optimization", "providers", "runtime", "testing")
+)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark what is numerics; skip what needs something that is absent, and say what."""
+    """Mark what takes long; skip what needs something that is absent, and say what."""
     for item in items:
-        if any(item.path.is_relative_to(folder) for folder in _NUMERICS):
-            item.add_marker("numerics")
+        if any(item.path.is_relative_to(folder) for folder in _THOROUGH):
+            item.add_marker("thorough")
         for marker, reason in _REASONS_TO_SKIP.items():
             if reason is not None and item.get_closest_marker(marker):
                 item.add_marker(pytest.mark.skip(reason=reason))
