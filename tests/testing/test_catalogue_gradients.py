@@ -1,7 +1,7 @@
 """The gradients of the catalogue agree with finite differences: at recorded calls, and some drawn ones."""
 
 import pytest
-from tests.testing.test_catalogue import as_array, recorded, session
+from tests.testing.test_catalogue import as_kernels_take, recorded, session
 
 from opkernel.kernel import global_kernel_registry
 from opkernel.opdef import global_op_registry
@@ -39,7 +39,7 @@ def compared_elements(name: str) -> int:
     source = CallSource(registration, [kernel.kernel_def for kernel in kernels])
     compared = 0
     for op in recorded()[name][:1]:
-        inputs = tuple(map(as_array, session().run(list(op.inputs))))
+        inputs = tuple(map(as_kernels_take, session().run(list(op.inputs))))
         call = away_from_kinks(OpCall(registration, op.node_def, inputs), source, "near")
         compared += 0 if call is None else GradientChecker().check(call)
     return compared

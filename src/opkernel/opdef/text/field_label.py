@@ -18,7 +18,11 @@ def is_packed(field: Any) -> bool:
         return bool(field.is_packed)
     if not is_repeated(field) or field.cpp_type in (field.CPPTYPE_STRING, field.CPPTYPE_MESSAGE):
         return False
-    options = field.GetOptions()
-    if options.HasField("packed"):
-        return bool(options.packed)
-    return bool(field.file.syntax == "proto3")
+    from google.protobuf.descriptor_pb2 import FieldDescriptorProto, FileDescriptorProto
+
+    declared, file = FieldDescriptorProto(), FileDescriptorProto()
+    field.CopyToProto(declared)
+    field.file.CopyToProto(file)
+    if declared.options.HasField("packed"):
+        return bool(declared.options.packed)
+    return bool(file.syntax == "proto3")

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from opkernel.errors import InvalidArgumentError, OpError
+from opkernel.errors import InvalidArgumentError, OpError, ResourceExhaustedError
 from opkernel.opdef import register_op, scalar_shape, unknown_shape
 from opkernel.ops.kernel_types import ALL
 from opkernel.ops.registration import register_kernel
@@ -53,6 +53,8 @@ def parse_tensor(serialized: Any, *, out_type: DataType) -> Any:
         )
     try:
         return np.asarray(tensor_from_proto(proto))
+    except ResourceExhaustedError:
+        raise
     except OpError as error:
         raise InvalidArgumentError(f"Cannot parse tensor from proto: {error.message}") from error
 
