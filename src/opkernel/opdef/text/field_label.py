@@ -18,11 +18,10 @@ def is_packed(field: Any) -> bool:
         return bool(field.is_packed)
     if not is_repeated(field) or field.cpp_type in (field.CPPTYPE_STRING, field.CPPTYPE_MESSAGE):
         return False
-    from google.protobuf.descriptor_pb2 import FieldDescriptorProto, FileDescriptorProto
+    from google.protobuf.descriptor_pb2 import DescriptorProto, FileDescriptorProto
 
-    declared, file = FieldDescriptorProto(), FileDescriptorProto()
-    field.CopyToProto(declared)
+    message, file = DescriptorProto(), FileDescriptorProto()
+    field.containing_type.CopyToProto(message)
     field.file.CopyToProto(file)
-    if declared.options.HasField("packed"):
-        return bool(declared.options.packed)
-    return bool(file.syntax == "proto3")
+    options = next(one.options for one in message.field if one.number == field.number)
+    return bool(options.packed) if options.HasField("packed") else bool(file.syntax == "proto3")
