@@ -40,7 +40,8 @@ def write_over(values: Sequence[Any]) -> None:
         if isinstance(value, np.ndarray):
             value[...] = b"-" if value.dtype == object else np.zeros((), value.dtype)
         elif isinstance(value, np.void):
-            value[value.dtype.names[0]] = 0
+            (field,) = value.dtype.names or ()
+            value[field] = 0
 
 
 def check_equal(found: Sequence[Any], expected: Sequence[Any], when: str) -> None:
