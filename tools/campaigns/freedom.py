@@ -41,6 +41,28 @@ def _always(node: NodeDef, given: _Given) -> bool:
     return True
 
 
+def _is_singular(node: NodeDef, given: _Given) -> bool:
+    matrix = given[0]
+    is_square = matrix is not None and np.ndim(matrix) > 1 and matrix.shape[-1] == matrix.shape[-2]
+    with np.errstate(all="ignore"):
+        return is_square and not np.all(np.abs(np.linalg.det(matrix)) > 0)
+
+
+def _has_no_factor(node: NodeDef, given: _Given) -> bool:
+    try:
+        return not np.all(np.isfinite(np.linalg.cholesky(given[0])))
+    except (np.linalg.LinAlgError, TypeError):
+        return True
+
+
+def _has_nan_range(node: NodeDef, given: _Given) -> bool:
+    return any(value is not None and np.any(np.isnan(value)) for value in given[2:])
+
+
+def _has_one_record(node: NodeDef, given: _Given) -> bool:
+    return np.ndim(given[0]) == 0
+
+
 _FREE_OUTPUTS: Mapping[str, tuple[set[int], Callable[[NodeDef, _Given], bool]]] = {
     # Reserve spaces are for the gradient: nothing writes them in inference, nor for an empty batch.
     "FusedBatchNorm": ({3, 4}, _in_inference),
@@ -52,7 +74,20 @@ _FREE_OUTPUTS: Mapping[str, tuple[set[int], Callable[[NodeDef, _Given], bool]]] 
     # Vectors have any sign or phase, and those of equal values any basis; unasked ones are not written.
     "Svd": ({1, 2}, _always),
     "Qr": ({0, 1}, _always),
-    "Eig": ({1}, _always),
+    # A matrix without a factor gives NaN here; what TensorFlow gives is left from the attempt.
+    "Cholesky": ({0}, _has_no_factor),
+    # Of a range that is NaN, integers are made in the processor's way.
+    "QuantizedBiasAdd": ({0, 1, 2}, _has_nan_range),
+    # Eigenvalues have any order.
+    "Eig": ({0, 1}, _always),
+    # Nothing writes these.
+    "FakeParam": ({0}, _always),
+    "Empty": ({0}, _always),
+    # A logarithm has many branches; TensorFlow's root of a singular matrix may be NaN where there is one.
+    "MatrixLogarithm": ({0}, _always),
+    "MatrixSquareRoot": ({0}, _is_singular),
+    # Row splits of a single record are not written.
+    "ParseSequenceExampleV2": (set(range(64)), _has_one_record),
     "SelfAdjointEigV2": ({1}, _always),
 }
 
@@ -126,6 +161,8 @@ _REFUSALS = [
 _SIZES_OF_CELLS = ["!= cell_size", "!= batch_size"]
 _OUTSIDE = {
     "AvgPoolGrad": ["computation requested would use"],
+    "BandedTriangularSolve": ["Input matrix is not invertible"],
+    "RaggedCross": ["sparse indices must be"],
     "SparseBincount": ["must be non-negative", "must have the same size"],
     "RaggedBincount": ["must have the same size"],
     "BlockLSTMGrad": [*_SIZES_OF_CELLS, "is not the shape of the state"],

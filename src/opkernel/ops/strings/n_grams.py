@@ -13,6 +13,7 @@ from opkernel.errors import InvalidArgumentError
 from opkernel.kernel import check_allocation
 from opkernel.opdef import InferenceContext, register_op
 from opkernel.ops.declared.rules import check_input_ranks, set_outputs
+from opkernel.ops.int32_attr import int32_attr
 from opkernel.ops.kernel_types import INDEX
 from opkernel.ops.registration import register_kernel
 from opkernel.ops.strings.elements import in_time, strings_like
@@ -91,6 +92,7 @@ def string_n_grams(
     preserve_short_sequences: bool,
     Tsplits: DataType,
 ) -> Callable[[Any, Any], tuple[Any, Any]]:
+    int32_attr("pad_width", pad_width)
     glue, left, right = (
         text.encode("utf-8", "surrogateescape") for text in (separator, left_pad, right_pad)
     )

@@ -11,6 +11,7 @@ import numpy as np
 from opkernel.errors import InvalidArgumentError
 from opkernel.opdef import InferenceContext, register_op
 from opkernel.opdef.text.tensor_summary import element_text, summarize_values
+from opkernel.ops.int32_attr import int32_attr
 from opkernel.ops.registration import register_kernel
 from opkernel.ops.strings.elements import strings_like
 from opkernel.types import DataType
@@ -56,6 +57,7 @@ STRING_FORMAT = register_op(
 def string_format(
     *, T: list[DataType], template: str, placeholder: str, summarize: int
 ) -> Callable[[list[Any]], Any]:
+    int32_attr("summarize", summarize)
     first, *rest = _pieces(template, placeholder, len(T))
 
     def fill_in(inputs: list[Any]) -> Any:
