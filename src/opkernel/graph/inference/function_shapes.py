@@ -33,7 +33,13 @@ _MAX_RESULTS = 4096
 
 
 class BodyRefiner(Protocol):
-    """Infers the shapes of one function body."""
+    """Infers the shapes of one function body.
+
+    Attributes:
+        was_told: whether a shape is among what is known that is only stated.
+    """
+
+    was_told: bool
 
     def define(self, op: Operation, facts: TensorFacts) -> None:
         """State the known facts of the one output of an operation."""
@@ -53,9 +59,13 @@ class FunctionShapes:
     """Infers through function bodies.
 
     `refiner_of` makes what infers the shapes of a body.
+
+    Attributes:
+        was_told: whether a shape of a body was only stated.
     """
 
     def __init__(self, refiner_of: Callable[[Graph], BodyRefiner]) -> None:
+        self.was_told = False
         self._refiner_of = refiner_of
         self._bodies: dict[bytes, FunctionBody] = {}
         self._results: dict[tuple[FunctionBody, FactsKey], _Result] = {}
@@ -115,10 +125,12 @@ class FunctionShapes:
             for node, facts, arg in zip(body.arg_nodes, arguments, declared, strict=True):
                 refiner.define(node, _with_declared_handle(facts, arg))
             declared = _declared(signature.output_arg, len(body.ret_nodes))
-            return [
+            results = [
                 _with_declared_handle(refiner.facts_of((node.edges[0], node.edges[1])), arg)
                 for node, arg in zip(body.ret_nodes, declared, strict=True)
             ]
+            self.was_told |= refiner.was_told
+            return results
         finally:
             self._active.pop()
 

@@ -10,8 +10,8 @@ outputs of `_defined` are known from outside. `_active` holds the nodes that wai
 `_asked` holds the constants that the shape function of an op asked for before: the next node of the op
 gets them at once.
 
-Some shapes are only stated: by `set_shape`, or by the attr `_output_shapes` of nodes. Nobody checks such
-a statement when the graph runs, so passes must not rely on it.
+Some shapes are only stated: by `set_shape`, by the attr `_output_shapes` of nodes, or by a shape function
+that doubts them. Nobody checks such a statement when the graph runs, so passes must not rely on it.
 
 Source: TensorFlow core/common_runtime/shape_refiner.cc.
 """
@@ -54,8 +54,8 @@ class ShapeRefiner:
     """Infers the shapes of a graph's tensors. Not safe under threads by itself.
 
     Attributes:
-        believes: whether shapes count that the attr `_output_shapes` says.
-        was_told: whether something is known that somebody said.
+        believes: whether shapes count that are only stated.
+        was_told: whether such a shape is among what is known.
     """
 
     def __init__(self, graph: Graph, functions: FunctionShapes | None = None) -> None:
@@ -193,6 +193,7 @@ class ShapeRefiner:
     def copy(self) -> ShapeRefiner:
         """A refiner of the same graph that knows the same."""
         other = ShapeRefiner(self._graph, self._functions)
+        other.believes = self.believes
         other.adopt(self)
         other._defined, other._asked = set(self._defined), dict(self._asked)
         return other
@@ -202,10 +203,12 @@ class ShapeRefiner:
         self._shapes = dict(other._shapes)
         self._held = dict(other._held)
         self._items = dict(other._items)
+        self.was_told |= other.was_told
         self.values.clear()
 
     def adopt_copies(self, other: ShapeRefiner, copies: Mapping[Operation, Operation]) -> None:
         """Know of copies of operations what another refiner knows of the originals."""
+        self.was_told |= other.was_told
         for op, copy in copies.items():
             if op in other._shapes:
                 self._shapes[copy] = other._shapes[op]
@@ -284,7 +287,9 @@ class ShapeRefiner:
     def _run(self, op: Operation, context: InferenceContext) -> None:
         """Run the shape function and note its shapes."""
         self.run_shape_function(op, context)
-        self._shapes[op] = tuple([s or ShapeHandle() for s in context.outputs()])
+        self.was_told |= context.has_doubts
+        shapes = context.outputs() if self.believes else context.reliable_outputs()
+        self._shapes[op] = tuple([shape or ShapeHandle() for shape in shapes])
         for index, held in context.held_by_outputs():
             self._held[op, index] = held
 
@@ -337,6 +342,7 @@ class ShapeRefiner:
         try:
             facts = [self.facts_of(edge) for edge in edges_of(op)]
             results = self._functions.results(op.graph, called_function(op), facts)
+            self.was_told |= self._functions.was_told
         except NoBodyError:
             return False
         except OpError as error:

@@ -53,6 +53,11 @@ def matrix_diag_v2_shape(c: InferenceContext) -> None:
     rows, columns = _matrix_size(c, c.dim(diagonal, -1).value, lower, upper)
     leading = diagonal.dims[: -2 if lower < upper else -1]
     c.set_output(0, c.make_shape([*leading, rows, columns]))
+    are_known = c.value_known(c.dim(diagonal, -1)) and all(
+        c.input_tensor(i) is not None for i in (2, 3)
+    )
+    if not are_known:  # TensorFlow takes -1, which stands for the unknown, for the value
+        c.doubt_output(0)
 
 
 def matrix_set_diag_v2_shape(c: InferenceContext) -> None:

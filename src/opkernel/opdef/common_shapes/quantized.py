@@ -98,6 +98,9 @@ def quantize_v2_shape(c: InferenceContext) -> None:
     range_shape = range_along_axis(c, 1)
     c.set_output(1, range_shape)
     c.set_output(2, range_shape)
+    if c.find_attr("axis", -1) != -1:  # one slice has scalars
+        c.doubt_output(1)
+        c.doubt_output(2)
 
 
 def range_along_axis(c: InferenceContext, first: int) -> ShapeHandle:

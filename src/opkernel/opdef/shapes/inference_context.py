@@ -59,6 +59,7 @@ class InferenceContext(HeldShapes):
 
     __slots__ = (
         "_attrs",
+        "_doubted",
         "_input_tensors",
         "_input_tensors_as_shapes",
         "_inputs",
@@ -89,6 +90,7 @@ class InferenceContext(HeldShapes):
         self._input_tensors_as_shapes = [_handle_or_none(s) for s in input_tensors_as_shapes]
         super().__init__([_shapes_and_types(pairs) for pairs in handle_shapes])
         self._attrs: dict[str, object] = {}
+        self._doubted: tuple[int, ...] = ()
         self._ranges: tuple[Ranges, Ranges] | None = None
         self._requested_tensors: set[int] = set()
         self._requested_as_shape: set[int] = set()
@@ -252,6 +254,35 @@ class InferenceContext(HeldShapes):
         if len(shape) != stop - start:
             raise InvalidArgumentError(f"Must have exactly {stop - start} shapes.")
         self._outputs[start:stop] = shape
+
+    def doubt_output(self, which: int) -> None:
+        """State that a kernel may give output `which` another shape than the one set.
+
+        This is for the few shape functions of TensorFlow that contradict its kernels. Who asks for the
+        shape gets it, as from TensorFlow; passes and checks of kernels do not rely on it.
+
+        Raises:
+            InvalidArgumentError: the op has no such output.
+        """
+        if not 0 <= which < len(self._outputs):
+            raise self._no_such("output", which, len(self._outputs))
+        self._doubted += (which,)
+
+    def forget_doubts(self) -> None:
+        """Doubt no output, before the shape function runs, perhaps again."""
+        self._doubted = ()
+
+    def reliable_outputs(self) -> list[ShapeHandle | None]:
+        """As `outputs`, with None also where the shape is doubted."""
+        shapes = self.outputs()
+        for which in self._doubted:
+            shapes[which] = None
+        return shapes
+
+    @property
+    def has_doubts(self) -> bool:
+        """Whether the shape of an output is doubted."""
+        return bool(self._doubted)
 
     def _range(self, side: int, name: str) -> tuple[int, int]:
         found = self._name_ranges()[side].get(name)

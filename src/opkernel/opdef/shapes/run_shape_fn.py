@@ -80,6 +80,7 @@ def run_shape_fn(registration: OpRegistrationData, context: InferenceContext) ->
             f"Shape inference function missing: op '{context.node_def.op}' was registered without "
             "one; give it unknown_shape to say that nothing is known"
         )
+    context.forget_doubts()
     try:
         returned: object = registration.shape_inference_fn(context)
     except OpError as error:

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from opkernel.errors import InvalidArgumentError, UnimplementedError
-from opkernel.opdef import InferenceContext, ShapeHandle, register_op
+from opkernel.opdef import InferenceContext, register_op
 from opkernel.opdef.common_shapes import gather_nd_shape
 from opkernel.ops.array.bad_indices import (
     BadIndicesPolicy,
@@ -39,7 +39,11 @@ def gather_v2_shape(c: InferenceContext) -> None:
     axis_tensor = c.input_tensor(2)
     batch_dims: int = c.get_attr("batch_dims")
     if axis_tensor is None:
-        c.set_output(0, c.unknown_shape_of_rank(_gathered_rank(c, params, indices, batch_dims)))
+        ranks_known = c.rank_known(params) and c.rank_known(indices)
+        rank = c.rank(params) + c.rank(indices) - 1 - batch_dims if ranks_known else -1
+        c.set_output(0, c.unknown_shape_of_rank(rank))
+        if batch_dims < 0:  # TensorFlow subtracts it as it is, and not what it counts from the end
+            c.doubt_output(0)
         return
     axis = int(axis_tensor.item())
     params = c.with_rank_at_least(params, -axis if axis < 0 else axis + 1)
@@ -52,17 +56,6 @@ def gather_v2_shape(c: InferenceContext) -> None:
     if axis != -1:
         out = c.concatenate(out, c.subshape(params, axis + 1))
     c.set_output(0, out)
-
-
-def _gathered_rank(
-    c: InferenceContext, params: ShapeHandle, indices: ShapeHandle, batch_dims: int
-) -> int:
-    """The rank of the output, whatever the axis; -1 where it is not known."""
-    if not (c.rank_known(params) and c.rank_known(indices)):
-        return -1
-    # TensorFlow subtracts a negative `batch_dims` as it is: more dimensions than its kernel gives.
-    batch = batch_dims + c.rank(indices) if batch_dims < 0 else batch_dims
-    return c.rank(params) + c.rank(indices) - 1 - batch
 
 
 GATHER = register_op(

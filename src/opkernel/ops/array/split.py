@@ -115,6 +115,8 @@ def split_v_shape(c: InferenceContext) -> None:
         outputs = [c.replace_dim(tensor, axis, size) for size in known]
     for i, out in enumerate(outputs):
         c.set_output(i, out)
+        if axis < 0 and sizes is not None:  # TensorFlow splits the last axis where it is unknown
+            c.doubt_output(i)
 
 
 def _known_split_sizes(size_splits: Any, count: int, total: int) -> list[int]:

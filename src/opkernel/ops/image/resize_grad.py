@@ -29,8 +29,9 @@ class _Share(NamedTuple):
 
 
 def original_image_shape(c: InferenceContext) -> None:
-    """The shape of the original image."""
+    """The shape of the original image; kernels take the channels from the gradient."""
     c.set_output(0, c.input(1))
+    c.doubt_output(0)
 
 
 def nearest_neighbor_grad_shape(c: InferenceContext) -> None:
@@ -95,7 +96,7 @@ def _sums(values: Array, places: Array, size: int, axis: int) -> Array:
     return result
 
 
-def _check(grads: Any, original_image: Any) -> None:
+def _check(grads: Any, original_image: Any, T: DataType) -> None:
     if grads.ndim != 4:
         raise InvalidArgumentError(f"input_grad must be 4-dimensional{list(grads.shape)}")
     if original_image.ndim != 4:
@@ -106,6 +107,7 @@ def _check(grads: Any, original_image: Any) -> None:
         raise InvalidArgumentError("resized dimensions must be positive")
     if 0 in original_image.shape[1:3]:
         raise InvalidArgumentError("original dimensions must be positive")
+    check_allocation((grads.shape[0], *original_image.shape[1:3], grads.shape[3]), T)
 
 
 @register_kernel(RESIZE_BILINEAR_GRAD, device="CPU", types={"T": FLOATS}, factory=True)
@@ -121,7 +123,7 @@ def resize_bilinear_grad(
         return [(at.lower, 1 - upper_weight), (at.upper, upper_weight)]
 
     def kernel(grads: Any, original_image: Any) -> Any:
-        _check(grads, original_image)
+        _check(grads, original_image, T)
         height, width = original_image.shape[1:3]
         shares = [
             _Share((grads * row_weights * column_weights).astype(T.numpy_dtype), rows, columns)
@@ -145,7 +147,7 @@ def resize_bicubic_grad(
     check_alignment(align_corners, half_pixel_centers)
 
     def kernel(grads: Any, original_image: Any) -> Any:
-        _check(grads, original_image)
+        _check(grads, original_image, T)
         result = grads.astype(T.numpy_dtype)
         for axis, size in ((1, original_image.shape[1]), (2, original_image.shape[2])):
             at = cubic(size, grads.shape[axis], align_corners, half_pixel_centers)

@@ -26,7 +26,7 @@ _TYPES = "float, double, int32, uint8, int16, int8, int64, bfloat16, uint16, hal
 def _extract_volume_patches_shape(c: InferenceContext) -> None:
     """For each window of a volume its elements along the last dimension.
 
-    As in TensorFlow, the output has rank 4 where planes, rows or columns are unknown.
+    Where planes, rows or columns are unknown, TensorFlow states a rank of 4, which no output has.
     """
     volume = c.with_rank(c.input(0), 5)
     for attr, name in (("ksizes", "ksizes"), ("strides", "stride")):
@@ -41,6 +41,7 @@ def _extract_volume_patches_shape(c: InferenceContext) -> None:
     depth = c.multiply(channels, ksizes[0] * ksizes[1] * ksizes[2])
     if not all(map(c.value_known, space)):
         c.set_output(0, c.make_shape([batch, None, None, depth]))
+        c.doubt_output(0)
         return
     padding = Padding.from_string(c.get_attr("padding"))
     windows = [

@@ -46,6 +46,9 @@ def approx_top_k_shape(c: InferenceContext) -> None:
     shape = c.replace_dim(shape, axis, c.make_dim(k))
     c.set_output(0, shape)
     c.set_output(1, shape)
+    if c.get_attr("k") == 0:  # kernels keep none
+        c.doubt_output(0)
+        c.doubt_output(1)
 
 
 def _candidates(size: int, k: int, recall: float, logical_size: int, tile: int) -> int:

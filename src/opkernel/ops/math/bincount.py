@@ -50,6 +50,8 @@ def dense_bincount_shape(c: InferenceContext) -> None:
         c.set_output(0, c.unknown_shape())
     elif size is None:
         c.set_output(0, c.unknown_shape_of_rank(c.rank(values)))
+        if c.rank(values) == 0:  # kernels give a vector
+            c.doubt_output(0)
     elif c.rank(values) == 2:
         c.set_output(0, c.matrix(c.dim(values, 0), int(size)))
     else:

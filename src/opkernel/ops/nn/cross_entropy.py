@@ -30,6 +30,9 @@ def softmax_cross_entropy_shape(c: InferenceContext) -> None:
             ) from None
     c.set_output(0, c.vector(c.dim(backprop, 0)))
     c.set_output(1, backprop)
+    if not (c.fully_defined(c.input(0)) and c.fully_defined(c.input(1))):
+        c.doubt_output(0)  # what merges may yet be broadcast
+        c.doubt_output(1)
 
 
 def sparse_softmax_cross_entropy_shape(c: InferenceContext) -> None:

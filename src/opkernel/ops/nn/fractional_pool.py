@@ -36,13 +36,18 @@ _SEQUENCES = ["row_pooling_sequence: int64", "col_pooling_sequence: int64"]
 
 
 def _fractional_pool_shape(c: InferenceContext) -> None:
-    """Images divided by `pooling_ratio`, and where their windows begin."""
+    """Images divided by `pooling_ratio`, and where their windows begin.
+
+    The kernel gives also where the last window ends, which TensorFlow's shape function does not count.
+    """
     images = c.with_rank(c.input(0), 4)
     ratios = c.get_attr("pooling_ratio")
     if len(ratios) != 4:
         raise InvalidArgumentError("pooling_ratio field must specify 4 dimensions")
     dims = [_pooled(c, c.dim(images, i), ratio, i) for i, ratio in enumerate(ratios)]
     set_outputs(c, [c.make_shape(dims), c.vector(dims[1]), c.vector(dims[2])])
+    c.doubt_output(1)
+    c.doubt_output(2)
 
 
 def _pooled(c: InferenceContext, dim: DimensionHandle, ratio: float, i: int) -> DimensionHandle:

@@ -49,6 +49,9 @@ def _with_argmax_shape(c: InferenceContext) -> None:
     max_pool_shape(c)
     maxima = c.output(0)
     c.set_output(1, c.unknown_shape() if maxima is None else maxima)
+    if c.get_attr("ksize")[3] != 1 or c.get_attr("strides")[3] != 1:  # kernels keep all channels
+        c.doubt_output(0)
+        c.doubt_output(1)
 
 
 MAX_POOL = register_op(
