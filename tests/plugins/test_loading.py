@@ -193,6 +193,12 @@ class TestBrokenOnes:
         names = {op_def.name for op_def in global_op_registry().get_registered_ops()}
         assert {"PluginBefore", "PluginAfter", "MatMul"} <= names
 
+    def test_the_error_for_an_op_that_may_be_theirs_names_them(self, plugins: Plugins):
+        plugins.put("exits", BROKEN["exits"])
+        plugins.put("well", op("PluginWell"))
+        with pytest.raises(NotFoundError, match="perhaps what has them: plugin 'exits' \\("):
+            global_op_registry().look_up_op_def("PluginNobodyHas")
+
     def test_the_error_tells_the_line(self, plugins: Plugins):
         folder = plugins.put("raises", "x = 1\nraise ValueError('no luck')")
         assert problem_of("raises") == f"ValueError: no luck ({folder / 'ops.py'}, line 2)"

@@ -34,7 +34,7 @@ from opkernel.plugins.discovery import (
 )
 from opkernel.plugins.plugin import FOLDERS_PACKAGE, Plugin
 
-__all__ = ["load_library", "load_plugins"]
+__all__ = ["load_library", "load_plugins", "names_of_broken_plugins"]
 
 _log = logging.getLogger(__name__)
 _lock = threading.RLock()  # held while a plugin is imported; guards all that follows
@@ -88,6 +88,11 @@ def load_library(location: str | os.PathLike[str]) -> list[Plugin]:
         if not is_ours:
             raise UnavailableError(f"Cannot load '{location}' while another thread loads plugins")
         return [_loaded(plugin) for plugin in _libraries_at(location)]
+
+
+def names_of_broken_plugins() -> list[str]:
+    """The names of the plugins that were tried and could not be loaded."""
+    return [plugin.name for plugin in (*(_found or ()), *_explicit) if plugin.error is not None]
 
 
 @contextmanager

@@ -20,6 +20,7 @@ Source: TensorFlow core/framework/op.cc.
 
 import functools
 import importlib
+import sys
 import threading
 from collections.abc import Callable, Iterable
 from types import ModuleType
@@ -110,8 +111,18 @@ def not_registered(name: str, registered: Iterable[str] = ()) -> UnregisteredOpE
         f"Op type not registered '{name}' in binary running on {platform.node()}"
         f"{perhaps(name, registered)}. Make sure the "
         "Op and Kernel are registered in the binary running in this process: import the module "
-        "that registers them first, or install a plugin that has them."
+        f"that registers them first, or install a plugin that has them.{_broken_plugins()}"
     )
+
+
+def _broken_plugins() -> str:
+    """A sentence on the plugins that could not be loaded: one of them may be what is missing."""
+    plugins = sys.modules.get("opkernel.plugins.loading")
+    names = plugins.names_of_broken_plugins() if plugins else []
+    if not names:
+        return ""
+    told = ", ".join(map(repr, names))
+    return f" Not loaded, and perhaps what has them: plugin {told} (`opkernel doctor` says why)."
 
 
 def _nobody(name: str) -> str | None:
