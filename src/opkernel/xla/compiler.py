@@ -1,0 +1,211 @@
+"""XlaCompiler: from a graph or a function to a compiled program.
+
+Source: TensorFlow compiler/tf2xla/xla_compiler.h.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from opkernel.errors import InvalidArgumentError, NotFoundError, OpError, as_op_error
+from opkernel.graph import FunctionLibraryDefinition, Graph, Operation, Tensor, instantiate_function
+from opkernel.graph.functions.function_body import FunctionBody
+from opkernel.proto import NameAttrList, NodeDef
+from opkernel.types import DataType
+from opkernel.xla.argument import XlaArgument
+from opkernel.xla.computation import OutputDescription, ResourceUpdate, XlaCompilationResult
+from opkernel.xla.device import XlaCompilationDevice
+from opkernel.xla.graph_compiler import GraphCompiler
+from opkernel.xla.jax_numpy import jax, wide_types
+from opkernel.xla.op_registry import XlaOpRegistry, global_xla_op_registry
+from opkernel.xla.resource import XlaResource
+
+__all__ = ["XlaCompiler"]
+
+
+class XlaCompiler:
+    """Compiles graphs and functions for arguments of known types and shapes.
+
+    Args:
+        device_type: The compilation device.
+        registry: The kernels; those of the process if None.
+
+    Raises:
+        NotFoundError: there is no such compilation device.
+        UnimplementedError: JAX is not installed.
+    """
+
+    def __init__(
+        self, device_type: str = "XLA_CPU_JIT", *, registry: XlaOpRegistry | None = None
+    ) -> None:
+        self.registry = global_xla_op_registry() if registry is None else registry
+        if not self.registry.is_backend(device_type):
+            there = ", ".join(self.registry.backend_names())
+            raise NotFoundError(f"There is no XLA backend {device_type!r}; there are {there}")
+        self.device = XlaCompilationDevice(device_type)
+
+    def compile_function(
+        self,
+        library: FunctionLibraryDefinition,
+        function: str | NameAttrList,
+        arguments: Sequence[XlaArgument],
+    ) -> XlaCompilationResult:
+        """Compile a function.
+
+        Args:
+            library: Where the function, and those that it calls, are looked up.
+            function: Its name, or the value of an attr that names it.
+            arguments: What is known of each argument.
+
+        Raises:
+            NotFoundError: there is no such function, or an operation has no kernel for XLA.
+            InvalidArgumentError: the arguments do not fit, or a value must be known at compile time.
+            OpError: a kernel refuses its inputs.
+        """
+        body = instantiate_function(library, function)
+        return self.compile_body(body, arguments)
+
+    def compile_body(
+        self, body: FunctionBody, arguments: Sequence[XlaArgument]
+    ) -> XlaCompilationResult:
+        """Compile an instantiated function; raises as `compile_function` does."""
+        return self._compile(
+            arguments,
+            [(node, 0) for node in body.arg_nodes],
+            body.outputs,
+            body.targets,
+            body.name,
+        )
+
+    def compile_graph(
+        self,
+        graph: Graph,
+        feeds: Sequence[Tensor],
+        fetches: Sequence[Tensor],
+        arguments: Sequence[XlaArgument],
+        targets: Sequence[Operation] = (),
+    ) -> XlaCompilationResult:
+        """Compile what gives some tensors of a graph from others; raises as `compile_function` does."""
+        edges = [(tensor.op, tensor.value_index) for tensor in feeds]
+        return self._compile(arguments, edges, fetches, targets, "the graph")
+
+    def compile_single_op(
+        self, node_def: NodeDef, arguments: Sequence[XlaArgument]
+    ) -> XlaCompilationResult:
+        """Compile one node by itself; raises as `compile_function` does."""
+        graph = Graph()
+        inputs = [
+            graph.create_op(
+                "_Arg", name=f"arg{index}", attrs={"T": _declared(one), "index": index}
+            ).outputs[0]
+            for index, one in enumerate(arguments)
+        ]
+        attrs = {name: node_def.attr[name] for name in node_def.attr}
+        op = graph.create_op(node_def.op, inputs, attrs=attrs, name=node_def.name or None)
+        return self.compile_graph(graph, inputs, op.outputs, arguments, [op])
+
+    def _compile(
+        self,
+        arguments: Sequence[XlaArgument],
+        edges: Sequence[tuple[Operation, int]],
+        fetches: Sequence[Tensor],
+        targets: Sequence[Operation],
+        name: str,
+    ) -> XlaCompilationResult:
+        _check_arguments(arguments, edges, name)
+        mapping = [i for i, one in enumerate(arguments) if _is_parameter(one)]
+        described: tuple[list[OutputDescription], list[ResourceUpdate]] = [], []
+
+        def program(*parameters: Any) -> list[Any]:
+            given = dict(zip(mapping, parameters, strict=True))
+            values = [_value_of(i, one, given) for i, one in enumerate(arguments)]
+            compiler = GraphCompiler(self.device, self.registry)
+            results = compiler.compile(fetches, targets, dict(zip(edges, values, strict=True)))
+            outputs, computed = _described(fetches, results)
+            updates, written = _updates(values)
+            described[0][:], described[1][:] = outputs, updates
+            return [*computed, *written]
+
+        with wide_types():
+            specs = [_spec(arguments[i]) for i in mapping]
+            try:
+                lowered = jax().jit(program).lower(*specs)
+                return XlaCompilationResult(arguments, mapping, *described, lowered)
+            except OpError:
+                raise
+            except Exception as error:
+                raise as_op_error(error) from error
+
+
+def _check_arguments(
+    arguments: Sequence[XlaArgument], edges: Sequence[tuple[Operation, int]], name: str
+) -> None:
+    if len(arguments) != len(edges):
+        raise InvalidArgumentError(
+            f"{name} takes {len(edges)} arguments, {len(arguments)} are described"
+        )
+    for index, (argument, (op, output)) in enumerate(zip(arguments, edges, strict=True)):
+        declared, given = op.outputs[output].dtype, _declared(argument)
+        if given is not declared:
+            raise InvalidArgumentError(
+                f"Argument {index} of {name} is {declared.string}, and is described as {given.string}"
+            )
+
+
+def _declared(argument: XlaArgument) -> DataType:
+    """The type of the tensor that an argument is."""
+    return DataType.DT_RESOURCE if argument.kind == "resource" else argument.dtype
+
+
+def _is_parameter(argument: XlaArgument) -> bool:
+    return argument.kind == "parameter" or (argument.kind == "resource" and argument.is_initialized)
+
+
+def _spec(argument: XlaArgument) -> Any:
+    return jax().ShapeDtypeStruct(argument.shape, argument.dtype.numpy_dtype)
+
+
+def _value_of(index: int, argument: XlaArgument, given: dict[int, Any]) -> Any:
+    """The value of an argument while the program is traced."""
+    if argument.kind == "constant":
+        return argument.constant
+    if argument.kind == "parameter":
+        return given[index]
+    name = argument.name or f"argument {index}"
+    dtype = argument.dtype if argument.is_initialized else None
+    return XlaResource("variable", name, dtype, given.get(index), index)
+
+
+def _described(
+    fetches: Sequence[Tensor], results: Sequence[Any]
+) -> tuple[list[OutputDescription], list[Any]]:
+    """What the results of a program are, and those that it computes."""
+    outputs, computed = [], []
+    for tensor, value in zip(fetches, results, strict=True):
+        if isinstance(value, XlaResource):
+            outputs.append(OutputDescription(DataType.DT_RESOURCE, (), None, value.arg_num))
+        elif isinstance(value, np.ndarray):
+            outputs.append(OutputDescription(tensor.dtype, value.shape, value))
+        elif isinstance(value, jax().Array):
+            outputs.append(OutputDescription(tensor.dtype, tuple(value.shape)))
+            computed.append(value)
+        else:
+            raise InvalidArgumentError(
+                f"{tensor.name} cannot leave a compiled program: it is a {type(value).__name__}"
+            )
+    return outputs, computed
+
+
+def _updates(values: Sequence[Any]) -> tuple[list[ResourceUpdate], list[Any]]:
+    """The resources that a program has written, and their values."""
+    updates, written = [], []
+    for index, value in enumerate(values):
+        if isinstance(value, XlaResource) and value.is_written:
+            array = jax("jax.numpy").asarray(value.value)
+            assert value.dtype is not None
+            updates.append(ResourceUpdate(index, value.dtype, tuple(array.shape)))
+            written.append(array)
+    return updates, written

@@ -1,0 +1,116 @@
+"""XlaCompilationResult: a compiled program, and how its results become those of the function.
+
+Source: TensorFlow compiler/tf2xla/xla_compiler.h.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from opkernel.errors import InvalidArgumentError
+from opkernel.records import dataclass
+from opkernel.types import DataType
+from opkernel.xla.argument import XlaArgument
+from opkernel.xla.jax_numpy import wide_types
+
+__all__ = ["OutputDescription", "ResourceUpdate", "XlaCompilationResult"]
+
+
+@dataclass(frozen=True, eq=False)
+class OutputDescription:
+    """A result of a compiled function.
+
+    Attributes:
+        dtype: Its type.
+        shape: Its shape.
+        constant: Its value where that was known at compile time; the program does not compute it.
+        input_index: The argument that it is, if it is a resource; -1 otherwise.
+    """
+
+    dtype: DataType
+    shape: tuple[int, ...]
+    constant: Any = None
+    input_index: int = -1
+
+
+@dataclass(frozen=True, eq=False)
+class ResourceUpdate:
+    """A resource that the program gives a new value.
+
+    Attributes:
+        input_index: Which argument of the function it is.
+        dtype, shape: Of its value at the end.
+        modified: Whether it was assigned to.
+    """
+
+    input_index: int
+    dtype: DataType
+    shape: tuple[int, ...]
+    modified: bool = True
+
+
+class XlaCompilationResult:
+    """A compiled function.
+
+    Attributes:
+        arguments: What it was compiled for.
+        outputs: Its results.
+        resource_updates: The resources that it writes.
+        input_mapping: The arguments of the function that are parameters of the program, in their order.
+    """
+
+    def __init__(
+        self,
+        arguments: Sequence[XlaArgument],
+        input_mapping: Sequence[int],
+        outputs: Sequence[OutputDescription],
+        resource_updates: Sequence[ResourceUpdate],
+        lowered: Any,
+    ) -> None:
+        self.arguments = tuple(arguments)
+        self.outputs, self.resource_updates = tuple(outputs), tuple(resource_updates)
+        self.input_mapping = tuple(input_mapping)
+        self._lowered = lowered
+        self._compiled = lowered.compile()
+
+    def stablehlo(self) -> str:
+        """The program in the text form of StableHLO."""
+        return str(self._lowered.as_text())
+
+    def run(self, inputs: Sequence[Any]) -> tuple[list[Any], list[Any]]:
+        """Run the program.
+
+        Args:
+            inputs: A value for each argument; of a resource, its value; of a constant, anything.
+
+        Returns:
+            The results (the index of the argument for resources), and the new values of the resources
+            that `resource_updates` lists. Arrays are read-only.
+
+        Raises:
+            InvalidArgumentError: an input has another shape or type than the argument.
+        """
+        given = [self._checked(place, inputs[place]) for place in self.input_mapping]
+        with wide_types():
+            computed = [np.asarray(value) for value in self._compiled(*given)]
+        remaining = iter(computed)
+        results = [self._result(output, remaining) for output in self.outputs]
+        return results, [*remaining]
+
+    def _checked(self, place: int, value: Any) -> np.ndarray[Any, Any]:
+        argument, array = self.arguments[place], np.asarray(value)
+        if array.shape != argument.shape or array.dtype != argument.dtype.numpy_dtype:
+            raise InvalidArgumentError(
+                f"Argument {place} of a compiled function is {array.dtype}{list(array.shape)}, and it was "
+                f"compiled for {argument.dtype.string}{list(argument.shape)}"
+            )
+        return array
+
+    @staticmethod
+    def _result(output: OutputDescription, computed: Any) -> Any:
+        if output.input_index >= 0:
+            return output.input_index
+        return next(computed) if output.constant is None else output.constant

@@ -1,0 +1,144 @@
+"""XlaOpKernelContext: the inputs and outputs of one kernel while a program is compiled.
+
+A tensor is a NumPy array where its value is known at compile time, an array of JAX where it is known when the
+program runs, an XlaResource for a resource, and a pytree of arrays for a variant.
+
+Source: TensorFlow compiler/tf2xla/xla_op_kernel.h.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from opkernel.errors import InvalidArgumentError
+from opkernel.graph import Operation
+from opkernel.kernel.op_kernel import OpKernel
+from opkernel.proto import NameAttrList
+from opkernel.types import DataType
+from opkernel.xla.jax_numpy import jnp
+from opkernel.xla.resource import XlaResource
+
+if TYPE_CHECKING:
+    from opkernel.xla.graph_compiler import GraphCompiler
+
+__all__ = ["XlaOpKernelContext"]
+
+
+class XlaOpKernelContext:
+    """What a kernel for XLA computes with.
+
+    Attributes:
+        kernel: The kernel.
+        operation: The node in its graph.
+        inputs: The inputs, flat.
+        outputs: The outputs, flat; None where the kernel has set none yet.
+        compiler: Compiles the graph that the node stands in.
+    """
+
+    def __init__(
+        self,
+        kernel: OpKernel,
+        operation: Operation,
+        inputs: Sequence[Any],
+        compiler: GraphCompiler,
+    ) -> None:
+        self.kernel, self.operation = kernel, operation
+        self.inputs, self.compiler = inputs, compiler
+        self.outputs: list[Any] = [None] * kernel.num_outputs
+
+    @property
+    def num_inputs(self) -> int:
+        """The number of inputs."""
+        return len(self.inputs)
+
+    @property
+    def num_outputs(self) -> int:
+        """The number of outputs."""
+        return len(self.outputs)
+
+    @property
+    def xp(self) -> Any:
+        """The array namespace of the program's tensors."""
+        return jnp()
+
+    def _place(self, which: int | str) -> int:
+        if isinstance(which, int):
+            return which
+        for arg in self.kernel.properties.input_args:
+            if arg.name == which:
+                return arg.start
+        raise InvalidArgumentError(f"{self.kernel.node_def.op} has no input {which!r}")
+
+    def input(self, which: int | str) -> Any:
+        """An input as an array of the program."""
+        value = self.inputs[self._place(which)]
+        return jnp().asarray(value) if isinstance(value, np.ndarray) else value
+
+    def input_list(self, name: str) -> list[Any]:
+        """The inputs of a list argument as arrays of the program."""
+        for arg in self.kernel.properties.input_args:
+            if arg.name == name:
+                return [self.input(place) for place in range(arg.start, arg.stop)]
+        raise InvalidArgumentError(f"{self.kernel.node_def.op} has no input {name!r}")
+
+    def input_shape(self, which: int | str) -> tuple[int, ...]:
+        """The shape of an input."""
+        return tuple(self.inputs[self._place(which)].shape)
+
+    def input_type(self, which: int | str) -> DataType:
+        """The type of an input."""
+        return self.kernel.input_types[self._place(which)]
+
+    def is_constant(self, which: int | str) -> bool:
+        """Whether the value of an input is known at compile time."""
+        return isinstance(self.inputs[self._place(which)], np.ndarray)
+
+    def constant_input(self, which: int | str) -> np.ndarray[Any, Any]:
+        """The value of an input that must be known at compile time.
+
+        Raises:
+            InvalidArgumentError: it is known only when the program runs.
+        """
+        place = self._place(which)
+        value = self.inputs[place]
+        if isinstance(value, np.ndarray):
+            return value
+        node = self.kernel.node_def
+        name = node.input[place] if place < len(node.input) else str(place)
+        raise InvalidArgumentError(
+            f"Input {place} to node `{node.name}` with op {node.op} must be a compile-time constant; "
+            f"XLA compilation requires that operator arguments that represent shapes or dimensions be evaluated to "
+            f"concrete values at compile time, and {name!r} is known when the program runs"
+        )
+
+    def constant_input_as_int(self, which: int | str) -> int:
+        """The value of a scalar of integers that must be known at compile time."""
+        return int(self.constant_input(which).reshape(()).item())
+
+    def constant_input_as_shape(self, which: int | str) -> tuple[int, ...]:
+        """The value of a vector of integers that must be known at compile time."""
+        return tuple(int(size) for size in self.constant_input(which).reshape(-1))
+
+    def resource(self, which: int | str) -> XlaResource:
+        """The resource that an input stands for.
+
+        Raises:
+            InvalidArgumentError: it is a tensor.
+        """
+        value = self.inputs[self._place(which)]
+        if not isinstance(value, XlaResource):
+            raise InvalidArgumentError(
+                f"Input {which} of {self.kernel.node_def.name} is no resource of the program"
+            )
+        return value
+
+    def call_function(self, function: NameAttrList, inputs: Sequence[Any]) -> list[Any]:
+        """The results of a function of the graph's library."""
+        return self.compiler.compile_function(self.operation.graph, function, inputs)
+
+    def set_output(self, index: int, value: Any) -> None:
+        """Set an output: an array of the program, a NumPy array for a constant, a resource or a structure."""
+        self.outputs[index] = value

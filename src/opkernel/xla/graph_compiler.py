@@ -1,0 +1,179 @@
+"""GraphCompiler: visits the nodes of a graph, each of which adds to the program that is compiled.
+
+It runs while JAX traces the program. Each node's kernel for XLA gets the values of its inputs and gives those of its
+outputs. Operations on constants are computed at once, so that shapes and axes are known where kernels need them.
+
+Source: TensorFlow compiler/tf2xla/graph_compiler.h.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from opkernel.errors import InvalidArgumentError, NotFoundError, UnimplementedError
+from opkernel.graph import Graph, Operation, Tensor
+from opkernel.graph.core.control_flow_ops import MERGE_OPS
+from opkernel.graph.edit.prune import prune_and_order
+from opkernel.graph.functions.function_body import FunctionBody, instantiate_function
+from opkernel.kernel import OpKernel, create_op_kernel
+from opkernel.kernel.context.declared_outputs import flat_outputs
+from opkernel.kernel.function_kernel import FunctionKernel
+from opkernel.kernel.op_kernel import Arg, by_arg
+from opkernel.proto import NameAttrList
+from opkernel.runtime.program.error_report import at_node
+from opkernel.types import DataType, tensor_from_proto
+from opkernel.xla.context import XlaOpKernelContext
+from opkernel.xla.device import XlaCompilationDevice
+from opkernel.xla.folding import fold
+from opkernel.xla.jax_numpy import jnp
+from opkernel.xla.op_kernel import XlaOpKernel
+from opkernel.xla.op_registry import XlaOpRegistry
+
+__all__ = ["GraphCompiler"]
+
+_CONSTANT_OPS = frozenset({"Const", "_HostConst"})
+_STRUCTURAL_OPS = frozenset({"NoOp", "ControlTrigger"})
+
+
+class GraphCompiler:
+    """Compiles a graph, and the functions that it calls, into the program that is being traced.
+
+    Args:
+        device: The compilation device.
+        registry: The kernels.
+    """
+
+    def __init__(self, device: XlaCompilationDevice, registry: XlaOpRegistry) -> None:
+        self.device, self.registry = device, registry
+        self._types = registry.supported_types(device.device_type)
+        self._bodies: dict[bytes, FunctionBody] = {}
+
+    def compile_function(
+        self, graph: Graph, function: NameAttrList, inputs: Sequence[Any]
+    ) -> list[Any]:
+        """The results of a function of a graph's library for values of its arguments.
+
+        Raises:
+            NotFoundError: there is no such function, or no kernel for one of its nodes.
+            OpError: a kernel refuses its inputs.
+        """
+        key = function.SerializeToString(deterministic=True)
+        body = self._bodies.get(key)
+        if body is None:
+            body = self._bodies[key] = instantiate_function(graph.function_library, function)
+        return self.compile_body(body, inputs)
+
+    def compile_body(self, body: FunctionBody, inputs: Sequence[Any]) -> list[Any]:
+        """The results of an instantiated function."""
+        given = dict(zip(((node, 0) for node in body.arg_nodes), inputs, strict=True))
+        return self.compile(body.outputs, body.targets, given)
+
+    def compile(
+        self,
+        fetches: Sequence[Tensor],
+        targets: Iterable[Operation],
+        feeds: Mapping[tuple[Operation, int], Any],
+    ) -> list[Any]:
+        """The values of tensors, given those of others, after all that has to run for them and for `targets`."""
+        values = dict(feeds)
+        fed = [op.outputs[index] for op, index in feeds]
+        for op in prune_and_order(fetches, targets, fed):
+            if (op, 0) in values or op.type in _STRUCTURAL_OPS:
+                continue
+            inputs = [values[edge] for edge in zip(op.edges[::2], op.edges[1::2], strict=True)]
+            try:
+                outputs = self._outputs(op, inputs)
+            except Exception as error:
+                raise at_node(error, op.name, op.type, inputs) from error
+            values.update(zip(((op, index) for index in range(len(outputs))), outputs, strict=True))
+        return [values[tensor.op, tensor.value_index] for tensor in fetches]
+
+    def _outputs(self, op: Operation, inputs: Sequence[Any]) -> list[Any]:
+        if op.type in _CONSTANT_OPS:
+            return [_constant(op)]
+        if op.type in MERGE_OPS:
+            raise UnimplementedError(
+                f"{op.type}: control flow of TensorFlow 1 is not compiled; lower it to If and While first"
+            )
+        folded = fold(op, inputs)
+        if folded is not None:
+            return folded
+        kernel = self._kernel(op)
+        if isinstance(kernel, XlaOpKernel):
+            context = XlaOpKernelContext(kernel, op, inputs, self)
+            kernel.compile(context)
+            return context.outputs
+        assert isinstance(kernel, FunctionKernel)
+        return _called(kernel, inputs, self._constants_of(op))
+
+    def _constants_of(self, op: Operation) -> frozenset[str]:
+        return self.registry.compile_time_constant_input_arg_names(op.type)
+
+    def _kernel(self, op: Operation) -> OpKernel:
+        try:
+            kernel = create_op_kernel(
+                self.device,
+                op.node_def,
+                op_registry=op.graph.op_registry,
+                registry=self.registry.kernels,
+            )
+        except NotFoundError as error:
+            raise NotFoundError(
+                f"No XLA kernel for {op.type} (node {op.name!r}): register one with "
+                f"opkernel.xla.register_xla_kernel. {error.message}"
+            ) from error
+        self._check_types(op)
+        return kernel
+
+    def _check_types(self, op: Operation) -> None:
+        """Refuse types of tensors that XLA does not compute with, unless the kernel allows them."""
+        registration = self.registry.registrations(op.type)[0]
+        allowed = {
+            DataType.DT_RESOURCE: registration.allows_resources,
+            DataType.DT_VARIANT: registration.allows_variants,
+            DataType.DT_STRING: registration.allows_strings,
+        }
+        for dtype in (*op.signature.input_types, *op.signature.output_types):
+            if dtype not in self._types and not allowed.get(dtype):
+                raise InvalidArgumentError(
+                    f"XLA does not compile {op.type} (node {op.name!r}) with tensors of type {dtype.string}"
+                )
+
+
+def _constant(op: Operation) -> np.ndarray[Any, Any]:
+    return np.asarray(tensor_from_proto(op.node_def.attr["value"].tensor))
+
+
+def _called(kernel: FunctionKernel, inputs: Sequence[Any], constants: frozenset[str]) -> list[Any]:
+    """The outputs of a function kernel; only its compile-time constants are NumPy arrays."""
+    args = kernel.properties.input_args
+    given = list(inputs)
+    for arg in args:
+        for place in range(arg.start, arg.stop):
+            given[place] = _given(kernel, arg, place, given[place], arg.name in constants)
+    outputs = flat_outputs(kernel, kernel.function(*by_arg(given, args)))
+    return [
+        _as_declared(value, dtype)
+        for value, dtype in zip(outputs, kernel.output_types, strict=True)
+    ]
+
+
+def _given(kernel: OpKernel, arg: Arg, place: int, value: Any, must_be_constant: bool) -> Any:
+    is_constant = isinstance(value, np.ndarray)
+    if must_be_constant and not is_constant:
+        raise InvalidArgumentError(
+            f"Input {place} ({arg.name}) to node `{kernel.node_def.name}` with op {kernel.node_def.op} "
+            "must be a compile-time constant, and is known only when the program runs"
+        )
+    return jnp().asarray(value) if is_constant and not must_be_constant else value
+
+
+def _as_declared(value: Any, dtype: DataType) -> Any:
+    """An output in the type that the op declares; constants stay constants."""
+    if dtype in (DataType.DT_VARIANT, DataType.DT_RESOURCE) or isinstance(value, np.ndarray):
+        return value
+    array = jnp().asarray(value)
+    return array if array.dtype == dtype.numpy_dtype else array.astype(dtype.numpy_dtype)

@@ -1,0 +1,53 @@
+"""JAX, which XLA is reached through. No other room imports it; this module alone does, at its first use.
+
+JAX keeps 64-bit types only where it is told to, thread by thread: all work stands inside `with wide_types():`.
+The user's own settings of JAX stay as they are.
+"""
+
+from __future__ import annotations
+
+import functools
+import importlib
+from contextlib import AbstractContextManager
+from types import ModuleType
+from typing import Any
+
+from opkernel.errors import UnimplementedError
+
+__all__ = ["is_traced", "jax", "jnp", "lax", "wide_types"]
+
+
+@functools.cache
+def jax(module: str = "jax") -> ModuleType:
+    """A module of JAX.
+
+    Raises:
+        UnimplementedError: JAX is not installed.
+    """
+    try:
+        return importlib.import_module(module)
+    except ImportError as error:
+        raise UnimplementedError(
+            "Compiling with XLA needs the library JAX: pip install 'opkernel[xla]'"
+        ) from error
+
+
+def jnp() -> ModuleType:
+    """`jax.numpy`, the array namespace of what is compiled."""
+    return jax("jax.numpy")
+
+
+def lax() -> ModuleType:
+    """`jax.lax`."""
+    return jax("jax.lax")
+
+
+def wide_types() -> AbstractContextManager[Any]:
+    """The scope in which this thread's JAX keeps 64-bit types."""
+    scope: AbstractContextManager[Any] = jax().enable_x64(True)
+    return scope
+
+
+def is_traced(value: Any) -> bool:
+    """Whether a value is known only when the program runs."""
+    return isinstance(value, jax().Array)

@@ -1,0 +1,328 @@
+"""XlaOpRegistry: with which kernels XLA compiles, and for which devices.
+
+A kernel is registered once, by `register_xla_kernel`, and serves every compilation device. An op without one is
+served by its portable kernels: those of the CPU that are NumPy ufuncs or take the keyword `xp`. Kernels become
+KernelDefs of the compilation devices when an op is first looked up, or all at once by
+`register_compilation_kernels`.
+
+Source: TensorFlow compiler/tf2xla/xla_op_registry.h.
+"""
+
+from __future__ import annotations
+
+import functools
+import importlib
+import pkgutil
+import threading
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from enum import Enum
+from typing import Any
+
+import numpy as np
+
+from opkernel.errors import AlreadyExistsError, InvalidArgumentError
+from opkernel.kernel import KernelRegistry, OpKernel, OpKernelConstruction, global_kernel_registry
+from opkernel.kernel.function_kernel import FunctionKernelFactory
+from opkernel.kernel.op_kernel import args_of_node
+from opkernel.kernel.registry.kernel_def import KernelDefBuilder
+from opkernel.kernel.registry.kernel_registry import KernelRegistration
+from opkernel.opdef.core.declaring_site import DeclaringSite
+from opkernel.proto import KernelDef, NodeDef, OpDef
+from opkernel.records import dataclass
+from opkernel.types import DataType
+
+__all__ = [
+    "AutoclusteringPolicy",
+    "DeviceRegistration",
+    "XlaKernelRegistration",
+    "XlaOpRegistry",
+    "global_xla_op_registry",
+]
+
+XLA_CPU_JIT = "XLA_CPU_JIT"
+XLA_GPU_JIT = "XLA_GPU_JIT"
+
+_FLOATS = (DataType.DT_HALF, DataType.DT_FLOAT, DataType.DT_DOUBLE, DataType.DT_BFLOAT16)
+_INTEGERS = (
+    *(DataType.DT_UINT8, DataType.DT_UINT16, DataType.DT_UINT32, DataType.DT_UINT64),
+    *(DataType.DT_INT8, DataType.DT_INT16, DataType.DT_INT32, DataType.DT_INT64),
+)
+SUPPORTED_TYPES = frozenset(
+    {
+        *_FLOATS,
+        *_INTEGERS,
+        DataType.DT_COMPLEX64,
+        DataType.DT_COMPLEX128,
+        DataType.DT_BOOL,
+    }
+)
+"""The types of tensors that XLA computes with."""
+
+
+class AutoclusteringPolicy(Enum):
+    """When operations of a device are compiled without having been marked."""
+
+    IF_ENABLED_GLOBALLY = "if enabled globally"
+    IF_EXPLICITLY_REQUESTED = "if explicitly requested"
+    ALWAYS = "always"
+
+
+@dataclass(frozen=True)
+class DeviceRegistration:
+    """How operations on devices of a type are compiled.
+
+    Attributes:
+        compilation_device_name: The device type whose kernels compile them.
+        autoclustering_policy: When they are compiled.
+        cluster_resource_variable_ops_unsafely: Whether clusters may reorder reads and assignments.
+        cluster_stack_ops, cluster_tensor_array_ops, cluster_stateful_rng_ops, cluster_control_trigger,
+        elide_assert_and_checknumerics, cluster_variant_ops: Whether such operations may be in clusters.
+    """
+
+    compilation_device_name: str
+    autoclustering_policy: AutoclusteringPolicy = AutoclusteringPolicy.IF_ENABLED_GLOBALLY
+    cluster_resource_variable_ops_unsafely: bool = False
+    cluster_stack_ops: bool = False
+    cluster_tensor_array_ops: bool = False
+    cluster_stateful_rng_ops: bool = False
+    cluster_control_trigger: bool = False
+    elide_assert_and_checknumerics: bool = False
+    cluster_variant_ops: bool = False
+
+
+@dataclass(frozen=True, eq=False)
+class XlaKernelRegistration:
+    """A kernel for XLA as registered.
+
+    Attributes:
+        kernel_def: The op and the constraints; the device type is that of each compilation device.
+        factory: Makes the kernel of a node.
+        compile_time_constants: The input arguments whose values the compiler must know.
+        devices: The compilation devices that it serves; all if None.
+        allows_resources, allows_variants, allows_strings: Whether tensors of these types may enter or leave.
+        is_metadata_op: Whether only the shapes and types of the inputs matter.
+        kernel: The registered function or class.
+        site: Where it is registered.
+    """
+
+    kernel_def: KernelDef
+    factory: Callable[[OpKernelConstruction], OpKernel]
+    compile_time_constants: frozenset[str] = frozenset()
+    devices: frozenset[str] | None = None
+    allows_resources: bool = False
+    allows_variants: bool = False
+    allows_strings: bool = False
+    is_metadata_op: bool = False
+    kernel: Any = None
+    site: DeclaringSite | None = None
+
+    def on_device(self, device_type: str) -> KernelRegistration:
+        """The registration of an ordinary kernel of a compilation device."""
+        kernel_def = KernelDef()
+        kernel_def.CopyFrom(self.kernel_def)
+        kernel_def.device_type = device_type
+        owner = "" if self.site is None else self.site.owner
+        return KernelRegistration(
+            kernel_def, "XlaJitOp", self.factory, owner=owner, site=self.site, kernel=self.kernel
+        )
+
+
+class XlaOpRegistry:
+    """The kernels for XLA, the backends, and what is compiled on which devices. Safe under threads.
+
+    Args:
+        kernels: Has the portable kernels.
+    """
+
+    def __init__(self, kernels: KernelRegistry) -> None:
+        self._portable = kernels
+        self._registered: dict[str, list[XlaKernelRegistration]] = {}
+        self._constants: dict[str, frozenset[str]] = {}
+        self._compilation_devices: dict[str, DeviceRegistration] = {}
+        self._backends: dict[str, frozenset[DataType]] = {}
+        self._prepared: set[str] = set()
+        self._lock = threading.RLock()
+        self.kernels = KernelRegistry()
+        """The kernels of the compilation devices."""
+        self.kernels.set_loader(self._prepare)
+
+    def register_compilation_device(self, name: str, registration: DeviceRegistration) -> None:
+        """State how operations on devices of type `name` are compiled; the last statement counts."""
+        with self._lock:
+            self._compilation_devices[name] = registration
+
+    def compilation_device(self, name: str) -> DeviceRegistration | None:
+        """How operations on devices of a type are compiled; None where they are not."""
+        with self._lock:
+            return self._compilation_devices.get(name)
+
+    def register_backend(self, name: str, types: Iterable[DataType]) -> None:
+        """Add a compilation device, with the types of tensors that it computes with.
+
+        Raises:
+            AlreadyExistsError: it is there.
+        """
+        with self._lock:
+            if name in self._backends:
+                raise AlreadyExistsError(f"The XLA backend {name!r} is registered already")
+            self._backends[name] = frozenset(types)
+
+    def backend_names(self) -> list[str]:
+        """The compilation devices."""
+        with self._lock:
+            return sorted(self._backends)
+
+    def is_backend(self, name: str) -> bool:
+        """Whether a device type is a compilation device."""
+        with self._lock:
+            return name in self._backends
+
+    def supported_types(self, backend: str) -> frozenset[DataType]:
+        """The types of tensors that a compilation device computes with."""
+        with self._lock:
+            return self._backends[backend]
+
+    def register(self, registration: XlaKernelRegistration) -> None:
+        """Add a kernel.
+
+        Raises:
+            InvalidArgumentError: another one of the op differs in what it needs at compile time, or in the
+                tensors that it takes.
+        """
+        op = registration.kernel_def.op
+        with self._lock:
+            of_op = self._registered.setdefault(op, [])
+            for other in of_op:
+                _check_agree(other, registration)
+            of_op.append(registration)
+            if op in self._prepared:
+                self._offer(registration)
+
+    def _offer(self, registration: XlaKernelRegistration) -> None:
+        """Register a kernel on the compilation devices."""
+        for device in self._devices_of(registration):
+            self.kernels.register(registration.on_device(device))
+
+    def _devices_of(self, registration: XlaKernelRegistration) -> list[str]:
+        chosen = registration.devices
+        return [name for name in sorted(self._backends) if chosen is None or name in chosen]
+
+    def register_compile_time_constant(self, op: str, name: str) -> None:
+        """State for the portable kernels of an op that the compiler must know an input."""
+        with self._lock:
+            self._constants[op] = self._constants.get(op, frozenset()) | {name}
+
+    def registrations(self, op: str) -> tuple[XlaKernelRegistration, ...]:
+        """The kernels that serve an op: those registered for it, before its portable kernels."""
+        _load_kernels()
+        with self._lock:
+            found = tuple(self._registered.get(op, ()))
+        return (*found, *self._portable_kernels(op))
+
+    def _portable_kernels(self, op: str) -> Iterable[XlaKernelRegistration]:
+        for registration in self._portable.registrations_for(op):
+            factory = registration.factory
+            if not isinstance(factory, FunctionKernelFactory) or not _is_portable(factory):
+                continue
+            kernel_def = registration.kernel_def
+            if kernel_def.device_type != "CPU" or not _computes_numbers(kernel_def):
+                continue
+            constants = self._constants.get(op, frozenset(kernel_def.host_memory_arg))
+            yield XlaKernelRegistration(
+                kernel_def, factory, constants, kernel=registration.kernel, site=registration.site
+            )
+
+    def _prepare(self, op: str) -> None:
+        """Register the kernels of an op on the compilation devices."""
+        self._prepared.add(op)
+        for registration in reversed(self.registrations(op)):
+            self._offer(registration)
+
+    def register_compilation_kernels(self) -> None:
+        """Register the kernels of all ops on the compilation devices."""
+        for op in self.all_registered_ops():
+            self.kernels.registrations_for(op)
+
+    def all_registered_ops(self) -> list[str]:
+        """The ops that have kernels for XLA, portable ones included; this loads all of the catalogue's modules."""
+        _load_kernels()
+        from opkernel.opdef import global_op_registry  # lists every op
+
+        names = global_op_registry().names()
+        return sorted(name for name in names if self.registrations(name))
+
+    def compile_time_constant_input_arg_names(self, op: str) -> frozenset[str]:
+        """The input arguments of an op whose values the compiler must know."""
+        found = self.registrations(op)
+        return found[0].compile_time_constants if found else frozenset()
+
+    def compile_time_constant_inputs(self, node_def: NodeDef, op_def: OpDef) -> list[int]:
+        """The inputs of a valid node whose values the compiler must know."""
+        names = self.compile_time_constant_input_arg_names(node_def.op)
+        inputs, _ = args_of_node(node_def, op_def)
+        return [i for arg in inputs if arg.name in names for i in range(arg.start, arg.stop)]
+
+    def is_metadata_op(self, op: str) -> bool:
+        """Whether only the shapes and types of the inputs of an op matter."""
+        found = self.registrations(op)
+        return bool(found) and found[0].is_metadata_op
+
+    def device_kernels(self, device_type: str) -> list[KernelDef]:
+        """The declarations of the kernels of a compilation device, op by op."""
+        self.register_compilation_kernels()
+        all_kernels = self.kernels.registrations()
+        return [one.kernel_def for one in all_kernels if one.kernel_def.device_type == device_type]
+
+
+def _check_agree(one: XlaKernelRegistration, other: XlaKernelRegistration) -> None:
+    for name in (
+        *("compile_time_constants", "allows_resources", "allows_variants", "allows_strings"),
+        "is_metadata_op",
+    ):
+        if getattr(one, name) != getattr(other, name):
+            raise InvalidArgumentError(
+                f"XLA kernels of {one.kernel_def.op} must agree on {name}: {getattr(one, name)} is "
+                f"registered, {getattr(other, name)} is not the same"
+            )
+
+
+def _is_portable(factory: FunctionKernelFactory) -> bool:
+    return isinstance(factory.function, np.ufunc) or "xp" in factory.keywords
+
+
+def _computes_numbers(kernel_def: KernelDef) -> bool:
+    """Whether a kernel takes other tensors than strings, variants and resources."""
+    for constraint in kernel_def.constraint:
+        types = constraint.allowed_values.list.type
+        if types and not any(DataType(dtype) in SUPPORTED_TYPES for dtype in types):
+            return False
+    return True
+
+
+@functools.cache
+def _load_kernels() -> None:
+    """Import the modules that register the kernels."""
+    package = importlib.import_module("opkernel.xla.kernels")
+    for module in pkgutil.iter_modules(package.__path__):
+        importlib.import_module(f"{package.__name__}.{module.name}")
+
+
+def kernel_def_builder(
+    op: str, types: Mapping[str, Sequence[DataType]] | None = None
+) -> KernelDefBuilder:
+    """The declaration of a kernel for any compilation device, which goes before portable ones."""
+    builder = KernelDefBuilder(op).device(XLA_CPU_JIT).priority(1)
+    for name, allowed in (types or {}).items():
+        builder = builder.type_constraint(name, allowed)
+    return builder
+
+
+@functools.cache
+def global_xla_op_registry() -> XlaOpRegistry:
+    """The registry of the process, with TensorFlow's devices."""
+    registry = XlaOpRegistry(global_kernel_registry())
+    for backend in (XLA_CPU_JIT, XLA_GPU_JIT):
+        registry.register_backend(backend, SUPPORTED_TYPES)
+    for device, backend in (("CPU", XLA_CPU_JIT), ("GPU", XLA_GPU_JIT)):
+        registry.register_compilation_device(device, DeviceRegistration(backend))
+    return registry
