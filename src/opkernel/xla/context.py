@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from opkernel.errors import InvalidArgumentError
-from opkernel.graph import Operation
+from opkernel.graph import FunctionBody, Operation
 from opkernel.kernel.op_kernel import OpKernel
 from opkernel.proto import NameAttrList
 from opkernel.types import DataType
@@ -138,6 +138,10 @@ class XlaOpKernelContext:
     def call_function(self, function: NameAttrList, inputs: Sequence[Any]) -> list[Any]:
         """The results of a function of the graph's library."""
         return self.compiler.compile_function(self.operation.graph, function, inputs)
+
+    def function_body(self, function: NameAttrList) -> FunctionBody:
+        """A function of the graph's library as a graph."""
+        return self.compiler.function_body(self.operation.graph, function)
 
     def set_output(self, index: int, value: Any) -> None:
         """Set an output: an array of the program, a NumPy array for a constant, a resource or a structure."""

@@ -60,11 +60,15 @@ class GraphCompiler:
             NotFoundError: there is no such function, or no kernel for one of its nodes.
             OpError: a kernel refuses its inputs.
         """
+        return self.compile_body(self.function_body(graph, function), inputs)
+
+    def function_body(self, graph: Graph, function: NameAttrList) -> FunctionBody:
+        """A function of a graph's library as a graph; raises NotFoundError where there is none."""
         key = function.SerializeToString(deterministic=True)
         body = self._bodies.get(key)
         if body is None:
             body = self._bodies[key] = instantiate_function(graph.function_library, function)
-        return self.compile_body(body, inputs)
+        return body
 
     def compile_body(self, body: FunctionBody, inputs: Sequence[Any]) -> list[Any]:
         """The results of an instantiated function."""
@@ -98,6 +102,9 @@ class GraphCompiler:
             raise UnimplementedError(
                 f"{op.type}: control flow of TensorFlow 1 is not compiled; lower it to If and While first"
             )
+        if op.type in op.graph.function_library:
+            attrs = {name: op.node_def.attr[name] for name in op.node_def.attr}
+            return self.compile_function(op.graph, NameAttrList(name=op.type, attr=attrs), inputs)
         folded = fold(op, inputs)
         if folded is not None:
             return folded

@@ -46,6 +46,14 @@ class XlaResource:
         """Whether it has a value."""
         return self.value is not None
 
+    def copy(self) -> XlaResource:
+        """A resource with the same value, for a part of the program of its own."""
+        other = XlaResource(
+            self.kind, self.name, self.dtype, self.value, self.arg_num, self.max_size
+        )
+        other.gradients = self.gradients
+        return other
+
     def read(self) -> Any:
         """The value.
 
