@@ -134,10 +134,15 @@ class XlaCompiler:
             try:
                 lowered = jax().jit(program).lower(*specs)
                 return XlaCompilationResult(arguments, mapping, *described, lowered)
-            except OpError:
-                raise
             except Exception as error:
-                raise as_op_error(error) from error
+                raise _without_notes(as_op_error(error)) from error.__cause__
+
+
+def _without_notes(error: OpError) -> OpError:
+    """An error without what JAX notes of its own traceback."""
+    if hasattr(error, "__notes__"):
+        del error.__notes__
+    return error
 
 
 def _check_arguments(

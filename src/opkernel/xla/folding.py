@@ -20,12 +20,14 @@ from opkernel.kernel.context.declared_outputs import flat_outputs
 from opkernel.kernel.function_kernel import FunctionKernel
 from opkernel.kernel.op_kernel import by_arg
 from opkernel.opdef.shapes.run_shape_fn import infer_call
+from opkernel.types import DataType
 
 __all__ = ["fold"]
 
 _MOST_BYTES = 10 << 20
 """No constant that is computed is larger, as in TensorFlow."""
 _SMALL = 1 << 16
+_HANDLES = frozenset({DataType.DT_RESOURCE, DataType.DT_VARIANT})
 
 
 def fold(op: Operation, inputs: Sequence[Any]) -> list[Any] | None:
@@ -36,7 +38,8 @@ def fold(op: Operation, inputs: Sequence[Any]) -> list[Any] | None:
     """
     if not inputs or not all(isinstance(value, np.ndarray) for value in inputs):
         return None
-    if op.op_def.is_stateful or not _is_small(op, inputs):
+    is_of_numbers = all(dtype not in _HANDLES for dtype in op.signature.output_types)
+    if op.op_def.is_stateful or not is_of_numbers or not _is_small(op, inputs):
         return None
     try:
         kernel = create_op_kernel(eager_device(), op.node_def)

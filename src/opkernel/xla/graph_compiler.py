@@ -13,7 +13,13 @@ from typing import Any
 
 import numpy as np
 
-from opkernel.errors import InvalidArgumentError, NotFoundError, UnimplementedError
+from opkernel.errors import (
+    InvalidArgumentError,
+    NotFoundError,
+    OpError,
+    UnimplementedError,
+    as_op_error,
+)
 from opkernel.graph import Graph, Operation, Tensor
 from opkernel.graph.core.control_flow_ops import MERGE_OPS
 from opkernel.graph.edit.prune import prune_and_order
@@ -23,7 +29,6 @@ from opkernel.kernel.context.declared_outputs import flat_outputs
 from opkernel.kernel.function_kernel import FunctionKernel
 from opkernel.kernel.op_kernel import Arg, by_arg
 from opkernel.proto import NameAttrList
-from opkernel.runtime.program.error_report import at_node
 from opkernel.types import DataType, tensor_from_proto
 from opkernel.xla.context import XlaOpKernelContext
 from opkernel.xla.device import XlaCompilationDevice
@@ -91,7 +96,7 @@ class GraphCompiler:
             try:
                 outputs = self._outputs(op, inputs)
             except Exception as error:
-                raise at_node(error, op.name, op.type, inputs) from error
+                raise _at_node(error, op, inputs) from error
             values.update(zip(((op, index) for index in range(len(outputs))), outputs, strict=True))
         return [values[tensor.op, tensor.value_index] for tensor in fetches]
 
@@ -128,9 +133,10 @@ class GraphCompiler:
                 registry=self.registry.kernels,
             )
         except NotFoundError as error:
+            types = ", ".join(dtype.string for dtype in op.signature.input_types)
             raise NotFoundError(
-                f"No XLA kernel for {op.type} (node {op.name!r}): register one with "
-                f"opkernel.xla.register_xla_kernel. {error.message}"
+                f"XLA has no kernel for {op.type} with inputs of the types ({types}); "
+                "opkernel.xla.register_xla_kernel registers one"
             ) from error
         self._check_types(op)
         return kernel
@@ -146,8 +152,22 @@ class GraphCompiler:
         for dtype in (*op.signature.input_types, *op.signature.output_types):
             if dtype not in self._types and not allowed.get(dtype):
                 raise InvalidArgumentError(
-                    f"XLA does not compile {op.type} (node {op.name!r}) with tensors of type {dtype.string}"
+                    f"XLA does not compile {op.type} with tensors of type {dtype.string}"
                 )
+
+
+def _at_node(error: Exception, op: Operation, inputs: Sequence[Any]) -> OpError:
+    """The error of a kernel, with the node and what it was given; inner nodes of functions stay."""
+    translated = as_op_error(error)
+    translated.add_node(op.name, op.type, [_described(value) for value in inputs])
+    return translated
+
+
+def _described(value: Any) -> str:
+    """The type and shape of a value: `float32[2,3]`."""
+    if hasattr(value, "shape") and hasattr(value, "dtype"):
+        return f"{value.dtype}[{','.join(map(str, value.shape))}]"
+    return type(value).__name__
 
 
 def _constant(op: Operation) -> np.ndarray[Any, Any]:

@@ -58,6 +58,7 @@ class FuncGraph(Graph):
         captured_values: Python objects whose tensors it takes, such as variables, with what stands for them.
         control_captures: the operations from outside that it waits for.
         permissions: which files it may open where Python calls it.
+        jit_compile: whether XLA compiles it where Python calls it, as its attr `_XlaMustCompile` says.
     """
 
     building_function = True
@@ -101,6 +102,7 @@ class FuncGraph(Graph):
         self._keeps_captured_values = is_called_by_name or outer_graph is None
         self.control_captures: dict[Operation, None] = {}
         self.permissions: Permissions = OWN_CODE
+        self.jit_compile = False
 
     def add_input(self, spec: TensorSpec, name: str) -> Tensor:
         """A new argument."""
@@ -184,8 +186,9 @@ class FuncGraph(Graph):
         import hashlib  # which takes longer to load than the rest of this room's tracing
 
         controls = {op.name: op for op in self.control_outputs}
+        attrs = {"_XlaMustCompile": AttrValue(b=True)} if self.jit_compile else {}
         function = graph_to_function_def(
-            self, "", self.inputs, self.outputs, control_outputs=controls
+            self, "", self.inputs, self.outputs, control_outputs=controls, attrs=attrs
         )
         content = function.SerializeToString(deterministic=True)
         digest = hashlib.blake2b(content, digest_size=6).hexdigest()

@@ -95,11 +95,12 @@ class Function(Generic[_P, _R]):
         *,
         reduce_retracing: bool = False,
         name: str | None = None,
+        jit_compile: bool = False,
     ) -> None:
         functools.update_wrapper(self, python_function)
         self.python_function = python_function
         self.input_signature = None if input_signature is None else tuple(input_signature)
-        self._reduce_retracing = reduce_retracing
+        self._reduce_retracing, self._jit_compile = reduce_retracing, jit_compile
         self._name = function_name(name or getattr(python_function, "__name__", None) or "function")
         self._traces = _Traces()
         self._instances: dict[int, tuple[Any, _Traces]] = {}
@@ -233,6 +234,7 @@ class Function(Generic[_P, _R]):
             body.trace(self.python_function, *args, **kwargs)
         finally:
             traces.under_way.pop()
+        body.jit_compile = self._jit_compile
         body.close()
         concrete = ConcreteFunction(body, call.signature, self._binder)
         traces.traced.append(concrete)
@@ -264,6 +266,7 @@ def function(
     input_signature: Sequence[Any] | None = None,
     reduce_retracing: bool = False,
     name: str | None = None,
+    jit_compile: bool = False,
 ) -> Function[_P, _R]: ...
 
 
@@ -273,6 +276,7 @@ def function(
     input_signature: Sequence[Any] | None = None,
     reduce_retracing: bool = False,
     name: str | None = None,
+    jit_compile: bool = False,
 ) -> Callable[[Callable[_P, _R]], Function[_P, _R]]: ...
 
 
@@ -281,6 +285,7 @@ def function(
     input_signature: Sequence[Any] | None = None,
     reduce_retracing: bool = False,
     name: str | None = None,
+    jit_compile: bool = False,
 ) -> Any:
     """Make a Python function run as a graph; also to be used as a decorator, with arguments or not.
 
@@ -297,11 +302,17 @@ def function(
             one trace.
         reduce_retracing: a second trace for other shapes is made for all shapes that both fit.
         name: what its name in graphs begins with; the Python name if there is none.
+        jit_compile: XLA compiles it for each combination of shapes that Python calls it with (extra
+            `opkernel[xla]`). Where it is a node of a graph, it runs as other functions do.
     """
 
     def make(python_function: Callable[..., Any]) -> Function[..., Any]:
         return Function(
-            python_function, input_signature, reduce_retracing=reduce_retracing, name=name
+            python_function,
+            input_signature,
+            reduce_retracing=reduce_retracing,
+            name=name,
+            jit_compile=jit_compile,
         )
 
     return make if func is None else make(func)

@@ -4,6 +4,7 @@ The body runs as it was traced, not as its FunctionDef says, so that errors can 
 user's code that made a node.
 """
 
+import importlib
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import cached_property
@@ -30,7 +31,7 @@ from opkernel.runtime.step.session_state import LocalSessionState
 if TYPE_CHECKING:
     from opkernel.graph import ConcreteFunction
 
-__all__ = ["make_runner"]
+__all__ = ["answer_of", "make_runner", "note_site"]
 
 _Run = Callable[[Sequence[Any]], Any]
 
@@ -44,6 +45,9 @@ def make_runner(function: "ConcreteFunction") -> _Run:
     Raises:
         FailedPreconditionError: the function uses tensors of a graph, which have no values outside of it.
     """
+    _check_free(function)
+    if function.graph.jit_compile:
+        return make_compiled_runner(function)
     body, registry = _Body(function), global_kernel_registry()
     feeds, services, captures = body.feeds, body.services, body.captures
     current = body.built()
@@ -68,10 +72,16 @@ def make_runner(function: "ConcreteFunction") -> _Run:
             return executable.step(converted, RunStep(None, services))
         except Exception as error:
             raised = report(error)
-            _note_site(raised, function)
+            note_site(raised, function)
             raise raised from (error.__cause__ if raised is error else error)
 
     return call
+
+
+def make_compiled_runner(function: "ConcreteFunction") -> _Run:
+    """The same for a function that is to be compiled. The compiler's room stands above: it is known by its name."""
+    runner: _Run = importlib.import_module("opkernel.xla.compiled_function").make_runner(function)
+    return runner
 
 
 class _Body:
@@ -87,14 +97,13 @@ class _Body:
     variables: VariableSpecializer | None
 
     def __init__(self, function: "ConcreteFunction") -> None:
-        _check_free(function)
         graph, device = function.graph, eager_device()
         version = graph.graph_def_versions.producer
         library = FunctionLibraryRuntime(graph.function_library, version, device, optimize=True)
         self._graph, self._library = graph, library
         self._kernels = library.kernels_of(graph)
         self._part = Subgraph(graph.inputs, graph.outputs, graph.control_outputs)
-        self._answer = _answer(function)
+        self._answer = answer_of(function)
         self.feeds = converters(graph.inputs, LocalSessionState())
         self.captures = [*graph.captured_values]
         self.services = SessionServices(
@@ -145,7 +154,7 @@ class _Body:
         return {t.op: value for t, value in zip(tensors, self.captured, strict=True)}
 
 
-def _answer(function: "ConcreteFunction") -> Callable[[Sequence[Any]], Any]:
+def answer_of(function: "ConcreteFunction") -> Callable[[Sequence[Any]], Any]:
     """The function that gives results of a step the structure in which Python returned them."""
     finishes = [result_of(tensor.dtype.base) for tensor in function.graph.outputs]
     form = function.structured_outputs
@@ -167,7 +176,7 @@ def _is_flat(form: Any) -> bool:
     )
 
 
-def _note_site(error: OpError, function: "ConcreteFunction") -> None:
+def note_site(error: OpError, function: "ConcreteFunction") -> None:
     """Note on an error the line of the user's code that made the node which failed."""
     op = None if error.node is None else function.graph.by_name.get(error.node)
     site = None if op is None else op.traceback

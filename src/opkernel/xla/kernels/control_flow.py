@@ -39,7 +39,9 @@ class CallOp(XlaOpKernel):
 class _Part:
     """A function that is compiled as a part of the program, with the values that it shares with the rest."""
 
-    def __init__(self, ctx: XlaOpKernelContext, function: NameAttrList, inputs: Sequence[Any]) -> None:
+    def __init__(
+        self, ctx: XlaOpKernelContext, function: NameAttrList, inputs: Sequence[Any]
+    ) -> None:
         self._ctx, self._function, self._inputs = ctx, function, inputs
 
     def __call__(self) -> tuple[list[Any], list[Any]]:
@@ -144,7 +146,9 @@ class _Loop:
     ) -> None:
         self._ctx, self._cond, self._body = ctx, cond, body
         inputs = ctx.inputs
-        self._stays = invariant | {i for i, one in enumerate(inputs) if isinstance(one, XlaResource)}
+        self._stays = invariant | {
+            i for i, one in enumerate(inputs) if isinstance(one, XlaResource)
+        }
 
     def run(self) -> list[Any]:
         """The results."""

@@ -1,0 +1,150 @@
+"""TensorLists: buffers with room for all elements (`XlaTensorList`).
+
+How many elements there is room for must be known to the compiler, and the shape of elements when the first one is read.
+
+Source: TensorFlow compiler/tf2xla/kernels/tensor_list_ops.cc.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from opkernel.errors import InvalidArgumentError
+from opkernel.types import DataType
+from opkernel.xla.jax_numpy import jnp
+from opkernel.xla.register_kernel import register_xla_kernel
+from opkernel.xla.tensor_list import XlaTensorList
+
+_Function = Callable[..., Any]
+
+
+def _known_shape(element_shape: np.ndarray[Any, Any]) -> tuple[int, ...] | None:
+    """The shape that a tensor of integers stands for; None if it is not known whole."""
+    if element_shape.ndim == 0 or (element_shape < 0).any():
+        return None
+    return tuple(int(size) for size in element_shape)
+
+
+@register_xla_kernel(
+    "EmptyTensorList", compile_time_constants=["element_shape", "max_num_elements"], variants=True
+)
+def empty_tensor_list(
+    element_shape: Any, max_num_elements: Any, *, element_dtype: DataType
+) -> XlaTensorList:
+    """A list without elements."""
+    size = int(max_num_elements)
+    if size < 0:
+        raise InvalidArgumentError(
+            "XLA compilation requires a fixed tensor list size. Set the max number of elements. "
+            "This could also happen if you're using a TensorArray in a while loop that does not have its "
+            "maximum_iteration set"
+        )
+    return XlaTensorList.zeros(size, _known_shape(element_shape), element_dtype, 0)
+
+
+@register_xla_kernel(
+    "TensorListReserve", compile_time_constants=["element_shape", "num_elements"], variants=True
+)
+def tensor_list_reserve(
+    element_shape: Any, num_elements: Any, *, element_dtype: DataType
+) -> XlaTensorList:
+    """A list of as many elements as it has room for."""
+    size = int(num_elements)
+    if size < 0:
+        raise InvalidArgumentError("XLA compilation requires a fixed tensor list size")
+    return XlaTensorList.zeros(size, _known_shape(element_shape), element_dtype, size)
+
+
+@register_xla_kernel(
+    "TensorListFromTensor", compile_time_constants=["element_shape"], variants=True
+)
+def tensor_list_from_tensor(
+    tensor: Any, element_shape: Any, *, element_dtype: DataType
+) -> XlaTensorList:
+    """The slices of a tensor along its first dimension."""
+    size = tensor.shape[0]
+    return XlaTensorList(tensor, jnp().asarray(size, "int32"), size, element_dtype)
+
+
+@register_xla_kernel("TensorListLength", variants=True)
+def tensor_list_length(input_handle: XlaTensorList) -> Any:
+    """The number of elements."""
+    return input_handle.length
+
+
+@register_xla_kernel("TensorListElementShape", variants=True)
+def tensor_list_element_shape(input_handle: XlaTensorList, *, shape_type: DataType) -> Any:
+    """The shape of the elements, which the compiler knows."""
+    return np.asarray(input_handle.element_shape, shape_type.numpy_dtype)
+
+
+@register_xla_kernel("TensorListPushBack", variants=True)
+def tensor_list_push_back(input_handle: XlaTensorList, tensor: Any) -> XlaTensorList:
+    """The list with one more element."""
+    return input_handle.with_item(input_handle.length, tensor).with_length(input_handle.length + 1)
+
+
+@register_xla_kernel("TensorListPopBack", variants=True)
+def tensor_list_pop_back(
+    input_handle: XlaTensorList, element_shape: Any
+) -> tuple[XlaTensorList, Any]:
+    """The list without its last element, and that."""
+    last = input_handle.length - 1
+    return input_handle.with_length(last), input_handle.item(last)
+
+
+@register_xla_kernel("TensorListGetItem", variants=True)
+def tensor_list_get_item(input_handle: XlaTensorList, index: Any, element_shape: Any) -> Any:
+    """An element."""
+    return input_handle.item(index)
+
+
+@register_xla_kernel("TensorListSetItem", variants=True)
+def tensor_list_set_item(input_handle: XlaTensorList, index: Any, item: Any) -> XlaTensorList:
+    """The list with another element in one place."""
+    return input_handle.with_item(index, item)
+
+
+@register_xla_kernel("TensorListGather", variants=True)
+def tensor_list_gather(input_handle: XlaTensorList, indices: Any, element_shape: Any) -> Any:
+    """Some elements, one behind the other."""
+    _ = input_handle.element_shape
+    return jnp().take(input_handle.buffer, indices, axis=0, mode="clip")
+
+
+@register_xla_kernel("TensorListStack", variants=True)
+def tensor_list_stack(input_handle: XlaTensorList, element_shape: Any) -> Any:
+    """All elements that there is room for, one behind the other."""
+    shape = _known_shape(element_shape) if isinstance(element_shape, np.ndarray) else None
+    return (input_handle if shape is None else input_handle.like(shape)).buffer
+
+
+@register_xla_kernel(
+    "TensorListSplit", compile_time_constants=["element_shape", "lengths"], variants=True
+)
+def tensor_list_split(
+    tensor: Any, element_shape: Any, lengths: Any, *, element_dtype: DataType
+) -> XlaTensorList:
+    """Pieces of a tensor along its first dimension, all of one length."""
+    sizes = set(lengths.tolist())
+    if len(sizes) > 1:
+        raise InvalidArgumentError(
+            f"XLA needs pieces of one length for a TensorList, they are {lengths.tolist()}"
+        )
+    size = sizes.pop() if sizes else 0
+    return tensor_list_from_tensor(
+        tensor.reshape(len(lengths), size, *tensor.shape[1:]), None, element_dtype=element_dtype
+    )
+
+
+@register_xla_kernel("TensorListConcatV2", variants=True)
+def tensor_list_concat_v2(
+    input_handle: XlaTensorList, element_shape: Any, leading_dims: Any
+) -> tuple[Any, Any]:
+    """The elements joined along their first dimension, and how long each is."""
+    size, *rest = input_handle.element_shape
+    joined = input_handle.buffer.reshape(-1, *rest)
+    return joined, np.full(input_handle.max_size, size, np.int64)
