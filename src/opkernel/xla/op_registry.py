@@ -22,6 +22,7 @@ import numpy as np
 
 from opkernel.errors import AlreadyExistsError, InvalidArgumentError
 from opkernel.kernel import KernelRegistry, OpKernel, OpKernelConstruction, global_kernel_registry
+from opkernel.kernel.contract import KernelContract
 from opkernel.kernel.function_kernel import FunctionKernelFactory
 from opkernel.kernel.op_kernel import args_of_node
 from opkernel.kernel.registry.kernel_def import KernelDefBuilder
@@ -57,6 +58,10 @@ SUPPORTED_TYPES = frozenset(
     }
 )
 """The types of tensors that XLA computes with."""
+
+
+_UNCHECKED = KernelContract(outputs_as_declared=True)
+"""Outputs are values of the program: the compiler looks at them."""
 
 
 class AutoclusteringPolicy(Enum):
@@ -123,7 +128,13 @@ class XlaKernelRegistration:
         kernel_def.device_type = device_type
         owner = "" if self.site is None else self.site.owner
         return KernelRegistration(
-            kernel_def, "XlaJitOp", self.factory, owner=owner, site=self.site, kernel=self.kernel
+            kernel_def,
+            "XlaJitOp",
+            self.factory,
+            owner=owner,
+            contract=_UNCHECKED,
+            site=self.site,
+            kernel=self.kernel,
         )
 
 
