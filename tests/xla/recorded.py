@@ -1,5 +1,7 @@
 """Recorded op calls of TensorFlow, compiled: what the tests of XLA's kernels and their matrix share."""
 
+import functools
+import importlib.util
 import sys
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -52,20 +54,23 @@ def _attr(kind: str, value: Any) -> Any:
     return value
 
 
-def vectors_of(ops: set[str]) -> Iterator[Any]:
-    """The recorded calls of some ops."""
-    sys.path.insert(0, str(VECTORS))
-    try:
-        from read_vectors import iter_vectors
-    finally:
-        sys.path.pop(0)
-    yield from iter_vectors(str(VECTORS), ops)
+def vectors_of(ops: set[str], path: Path = VECTORS) -> Iterator[Any]:
+    """The recorded calls of some ops, of all families or of a file's."""
+    yield from _reader().iter_vectors(str(path), ops)
+
+
+@functools.cache
+def _reader() -> Any:
+    """The module that reads the recorded calls, from beside them."""
+    spec = importlib.util.spec_from_file_location("read_vectors", VECTORS / "read_vectors.py")
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
 
 
 def verdict(vector: Any) -> str:
     """`right`, `wrong`, `refused: why`, or `lenient`: compiled code cannot refuse values."""
-    from read_vectors import compare
-
     try:
         found = compiled(vector.op, vector.inputs, python_attrs(vector))
     except OpError as error:
@@ -79,7 +84,7 @@ def verdict(vector: Any) -> str:
     ]
     for got, want in zip(found, wanted, strict=True):
         if want is not None:
-            problem = compare(np.asarray(got), want)
+            problem = _reader().compare(np.asarray(got), want)
             if problem not in (None, True, ""):
                 return f"wrong: {problem}"
     return "right"

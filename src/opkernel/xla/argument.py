@@ -42,7 +42,7 @@ class XlaArgument:
         return cls("parameter", dtype, tuple(shape), name=name)
 
     @classmethod
-    def of_constant(cls, value: np.ndarray[Any, Any], name: str = "") -> XlaArgument:
+    def of_constant(cls, value: Any, name: str = "") -> XlaArgument:
         """A tensor that is known now."""
         array = np.asarray(value)
         return cls("constant", as_dtype(array.dtype), array.shape, array, name)

@@ -1,0 +1,140 @@
+"""XlaOpRegistry: kernels, backends, and what must be known at compile time."""
+
+import numpy as np
+import pytest
+
+import opkernel
+from opkernel.errors import AlreadyExistsError, InvalidArgumentError
+from opkernel.kernel import KernelRegistry
+from opkernel.opdef import global_op_registry, register_op
+from opkernel.testing.op_runs import node_of
+from opkernel.types import DataType
+from opkernel.xla import (
+    AutoclusteringPolicy,
+    DeviceRegistration,
+    XlaOpRegistry,
+    global_xla_op_registry,
+    register_xla_kernel,
+)
+
+pytestmark = pytest.mark.jax
+
+
+@pytest.fixture
+def registry():
+    made = XlaOpRegistry(KernelRegistry())
+    made.register_backend("XLA_CPU_JIT", [DataType.DT_FLOAT, DataType.DT_INT32])
+    made.register_backend("XLA_GPU_JIT", [DataType.DT_FLOAT])
+    return made
+
+
+def test_a_kernel_serves_all_backends(registry):
+    register_xla_kernel("Relu", types={"T": [opkernel.float32]}, registry=registry)(lambda x: x)
+    kernels = registry.kernels.registrations_for("Relu")
+    assert sorted(one.kernel_def.device_type for one in kernels) == ["XLA_CPU_JIT", "XLA_GPU_JIT"]
+    assert {one.class_name for one in kernels} == {"XlaJitOp"}
+
+
+def test_a_kernel_for_one_backend(registry):
+    register_xla_kernel("Relu", devices=["XLA_GPU_JIT"], registry=registry)(lambda x: x)
+    (kernel,) = registry.kernels.registrations_for("Relu")
+    assert kernel.kernel_def.device_type == "XLA_GPU_JIT"
+
+
+def test_one_registered_after_the_first_look_up_counts(registry):
+    assert registry.kernels.registrations_for("Relu") == ()
+    register_xla_kernel("Relu", registry=registry)(lambda x: x)
+    assert len(registry.kernels.registrations_for("Relu")) == 2
+
+
+def test_compile_time_constants_are_inputs_by_number(registry):
+    register_xla_kernel("ConcatV2", compile_time_constants=["axis"], registry=registry)(
+        lambda values, axis: values[0]
+    )
+    op_def = global_op_registry().look_up_op_def("ConcatV2")
+    node = node_of(op_def, {"N": 3, "T": opkernel.float32, "Tidx": opkernel.int32})
+    assert registry.compile_time_constant_input_arg_names("ConcatV2") == {"axis"}
+    assert registry.compile_time_constant_inputs(node, op_def) == [3]
+
+
+def test_a_constant_that_is_no_input(registry):
+    with pytest.raises(InvalidArgumentError, match=r"no input 'axes'.*it has values, axis"):
+        register_xla_kernel("ConcatV2", compile_time_constants=["axes"], registry=registry)(
+            lambda values, axis: values[0]
+        )
+
+
+def test_kernels_of_an_op_agree(registry):
+    register_xla_kernel("Reverse", registry=registry)(lambda tensor, dims: tensor)
+    with pytest.raises(InvalidArgumentError, match="must agree on compile_time_constants"):
+        register_xla_kernel("Reverse", compile_time_constants=["dims"], registry=registry)(
+            lambda tensor, dims: tensor
+        )
+
+
+def test_metadata_ops(registry):
+    register_xla_kernel("Shape", metadata=True, registry=registry)(
+        lambda tensor: np.array(tensor.shape, np.int32)
+    )
+    register_xla_kernel("Relu", registry=registry)(lambda features: features)
+    assert registry.is_metadata_op("Shape")
+    assert not registry.is_metadata_op("Relu")
+    assert not registry.is_metadata_op("Elu")
+
+
+def test_backends(registry):
+    assert registry.backend_names() == ["XLA_CPU_JIT", "XLA_GPU_JIT"]
+    assert registry.is_backend("XLA_GPU_JIT")
+    assert not registry.is_backend("CPU")
+    with pytest.raises(AlreadyExistsError, match="XLA_GPU_JIT"):
+        registry.register_backend("XLA_GPU_JIT", [])
+
+
+def test_compilation_devices(registry):
+    told = DeviceRegistration("XLA_CPU_JIT", AutoclusteringPolicy.ALWAYS)
+    registry.register_compilation_device("CPU", told)
+    assert registry.compilation_device("CPU") is told
+    assert registry.compilation_device("TPU") is None
+    known = global_xla_op_registry().compilation_device("CPU")
+    assert known is not None
+    assert known.compilation_device_name == "XLA_CPU_JIT"
+    assert known.autoclustering_policy is AutoclusteringPolicy.IF_ENABLED_GLOBALLY
+
+
+def test_a_portable_kernel_needs_no_registration():
+    op = register_op(
+        "XlaTestScaled",
+        inputs=["x: T"],
+        outputs=["y: T"],
+        attrs=["T: {float, double}", "by: float = 2.0"],
+        shape_fn=lambda c: c.set_output(0, c.input(0)),
+    )
+
+    @opkernel.register_kernel(op, device="CPU")
+    def scaled(x, *, by, xp):
+        return xp.multiply(x, xp.asarray(by, x.dtype))
+
+    @opkernel.function(jit_compile=True)
+    def call(x):
+        return opkernel.raw_ops.XlaTestScaled(x=x, by=3.0)
+
+    np.testing.assert_array_equal(call(np.array([1, 2], np.float32)), [3, 6])
+
+
+def test_a_kernel_of_an_authors_own():
+    op = register_op(
+        "XlaTestTop",
+        inputs=["x: float", "k: int32"],
+        outputs=["y: float"],
+        shape_fn=lambda c: c.set_output(0, c.unknown_shape()),
+    )
+
+    @register_xla_kernel(op, compile_time_constants=["k"])
+    def top(x, k, *, xp):
+        return xp.sort(x)[: int(k)]
+
+    @opkernel.function(jit_compile=True)
+    def call(x):
+        return opkernel.raw_ops.XlaTestTop(x=x, k=np.int32(2))
+
+    np.testing.assert_array_equal(call(np.array([3, 1, 2], np.float32)), [1, 2])
