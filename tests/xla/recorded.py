@@ -63,7 +63,8 @@ def vectors_of(ops: set[str], path: Path = VECTORS) -> Iterator[Any]:
 def _reader() -> Any:
     """The module that reads the recorded calls, from beside them."""
     spec = importlib.util.spec_from_file_location("read_vectors", VECTORS / "read_vectors.py")
-    assert spec is not None and spec.loader is not None
+    assert spec is not None
+    assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     return module
