@@ -6,6 +6,7 @@ of its op, in the order of the op.
 Source: TensorFlow core/kernels/training_ops.cc.
 """
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -28,8 +29,7 @@ def proximal_adagrad(var: Any, accum: Any, lr: Any, l1: Any, l2: Any, grad: Any)
 
 
 def _shrink(var: Any, rate: Any, l1: Any, l2: Any) -> None:
-    if l1 > 0:
-        var[...] = _soft_threshold(var, rate * l1)
+    var[...] = _either(l1 > 0, lambda: _soft_threshold(var, rate * l1), lambda: var)
     var /= var.dtype.type(1) + l2 * rate
 
 
@@ -49,12 +49,14 @@ def adagrad_da(
     global_step: Any,
 ) -> None:
     """The variable follows from the sums of the gradients and of their squares alone."""
-    step = var.dtype.type(np.float32(global_step))
+    step = global_step.astype(np.float32).astype(var.dtype)
     gradient_accumulator += grad
     gradient_squared_accumulator += grad * grad
-    total = gradient_accumulator
-    if l1 > 0:
-        total = _soft_threshold(total, step * l1)
+    total = _either(
+        l1 > 0,
+        lambda: _soft_threshold(gradient_accumulator, step * l1),
+        lambda: gradient_accumulator,
+    )
     var[...] = -lr * total / (l2 * (step * lr) + np.sqrt(gradient_squared_accumulator))
 
 
@@ -117,4 +119,11 @@ def _ftrl_step(
 
 
 def _power(x: Any, exponent: Any) -> Any:
-    return np.sqrt(x) if exponent == 0.5 else np.power(x, exponent)
+    return _either(exponent == 0.5, lambda: np.sqrt(x), lambda: np.power(x, exponent))
+
+
+def _either(condition: Any, first: Callable[[], Any], second: Callable[[], Any]) -> Any:
+    """One of two results; both are computed where a compiler does not know the condition."""
+    if isinstance(condition, np.ndarray | np.bool_):
+        return first() if condition else second()
+    return np.where(condition, first(), second())
