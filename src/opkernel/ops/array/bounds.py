@@ -6,8 +6,6 @@ Source: TensorFlow core/ops/array_ops.cc, core/kernels/searchsorted_op.cc.
 from collections.abc import Callable
 from typing import Any
 
-import numpy as np
-
 from opkernel.errors import InvalidArgumentError
 from opkernel.opdef import InferenceContext, OpHandle, register_op
 from opkernel.ops.kernel_types import INDEX, REAL_NUMBERS
