@@ -125,9 +125,14 @@ _WITH_TRUTH = frozenset(
 def to_bool(tensor: Any, *, T: DataType) -> Any:
     if tensor.ndim:
         return np.bool_(tensor.size)
-    if T not in _WITH_TRUTH:
-        raise InvalidArgumentError(f"{T.string} cannot be converted to a boolean")
+    check_has_truth(T)
     return np.bool_(tensor.item())
+
+
+def check_has_truth(dtype: DataType) -> None:
+    """Raise InvalidArgumentError unless ToBool takes scalars of a type."""
+    if dtype not in _WITH_TRUTH:
+        raise InvalidArgumentError(f"{dtype.string} cannot be converted to a boolean")
 
 
 def _message(op: g.Operation) -> str:

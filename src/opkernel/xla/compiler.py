@@ -6,6 +6,7 @@ Source: TensorFlow compiler/tf2xla/xla_compiler.h.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -104,7 +105,16 @@ class XlaCompiler:
             for index, one in enumerate(arguments)
         ]
         attrs = {name: node_def.attr[name] for name in node_def.attr}
-        op = graph.create_op(node_def.op, inputs, attrs=attrs, name=node_def.name or None)
+        make = partial(
+            graph.create_op, node_def.op, inputs, attrs=attrs, name=node_def.name or None
+        )
+        try:
+            op = make()
+        except InvalidArgumentError:  # few shape functions refuse unknown shapes
+            for tensor, argument in zip(inputs, arguments, strict=True):
+                if argument.kind != "resource":
+                    tensor.set_shape(argument.shape)
+            op = make()
         return self.compile_graph(graph, inputs, op.outputs, arguments, [op])
 
     def _compile(

@@ -6,8 +6,6 @@ Source: TensorFlow core/ops/array_ops.cc, core/kernels/searchsorted_op.cc.
 from collections.abc import Callable
 from typing import Any
 
-import numpy as np
-
 from opkernel.errors import InvalidArgumentError
 from opkernel.opdef import InferenceContext, OpHandle, register_op
 from opkernel.ops.kernel_types import INDEX, REAL_NUMBERS
@@ -48,10 +46,10 @@ UPPER_BOUND = _declare(
 def _register(op: OpHandle, is_before: Callable[[Any, Any], Any]) -> None:
     """`is_before(element, value)` says whether the bound of `value` is behind `element`."""
 
-    def make(*, out_type: DataType) -> Callable[[Any, Any], Any]:
+    def make(*, out_type: DataType, xp: Any) -> Callable[[Any, Any], Any]:
         def bound(sorted_inputs: Any, values: Any) -> Any:
             _check(sorted_inputs, values, out_type)
-            return _bounds(sorted_inputs, values, is_before).astype(out_type.numpy_dtype)
+            return _bounds(sorted_inputs, values, is_before, xp).astype(out_type.numpy_dtype)
 
         return bound
 
@@ -72,22 +70,22 @@ def _check(sorted_inputs: Any, values: Any, out_type: DataType) -> None:
         raise InvalidArgumentError("values tensor size must less than INT_MAX")
 
 
-def _bounds(rows: Any, values: Any, is_before: Callable[[Any, Any], Any]) -> Any:
+def _bounds(rows: Any, values: Any, is_before: Callable[[Any, Any], Any], xp: Any) -> Any:
     """Binary search for all values at once.
 
     It takes the steps of the C++ library. So NaN, which has no order, ends up in the same places.
     """
     count = rows.shape[1]
-    row = np.arange(len(rows))[:, None]
-    first = np.zeros(values.shape, np.int64)
-    length = np.full(values.shape, count)
+    row = xp.arange(len(rows))[:, None]
+    first = xp.full(values.shape, 0)
+    length = xp.full(values.shape, count)
     for _ in range(count.bit_length()):
         half = length >> 1
         middle = first + half
-        element = rows[row, np.minimum(middle, count - 1)]
+        element = rows[row, xp.minimum(middle, count - 1)]
         behind = (length > 0) & is_before(element, values)
-        first = np.where(behind, middle + 1, first)
-        length = np.where(behind, length - half - 1, half)
+        first = xp.where(behind, middle + 1, first)
+        length = xp.where(behind, length - half - 1, half)
     return first
 
 

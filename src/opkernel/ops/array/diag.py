@@ -113,16 +113,18 @@ def matrix_band_part(matrices: Any, num_lower: Any, num_upper: Any, *, xp: Any) 
             f"input must be at least 2-dim, received shape: {TensorShape(matrices.shape)}"
         )
     rows, columns = matrices.shape[-2:]
-    lower = _band_limit(num_lower, "num_lower", rows, "rows")
-    upper = _band_limit(num_upper, "num_upper", columns, "columns")
+    lower = _band_limit(num_lower, "num_lower", rows, "rows", xp)
+    upper = _band_limit(num_upper, "num_upper", columns, "columns", xp)
     distance = xp.arange(columns) - xp.arange(rows)[:, None]  # above the diagonal positive
     inside = (distance >= -lower) & (distance <= upper)
     return xp.where(inside, matrices, xp.zeros((), dtype=matrices.dtype))
 
 
-def _band_limit(limit: Any, name: str, size: int, what: str) -> int:
+def _band_limit(limit: Any, name: str, size: int, what: str, xp: Any) -> Any:
     if limit.ndim != 0:
         raise InvalidArgumentError(f"{name} must be scalar, got shape {TensorShape(limit.shape)}")
+    if xp is not np:  # where only a trace is made there are no values to check
+        return xp.where(limit < 0, size, limit)
     value: int = limit.item()
     if value > size:
         raise InvalidArgumentError(

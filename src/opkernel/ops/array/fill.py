@@ -157,7 +157,7 @@ RANGE = register_op(
     host_memory=["start", "limit", "delta"],
     factory=True,
 )
-def range_of(*, Tidx: DataType) -> Callable[[Any, Any, Any], Any]:
+def range_of(*, Tidx: DataType, xp: Any) -> Callable[[Any, Any, Any], Any]:
     dtype = Tidx.numpy_dtype
 
     def numbers(start: Any, limit: Any, delta: Any) -> Any:
@@ -167,7 +167,7 @@ def range_of(*, Tidx: DataType) -> Callable[[Any, Any, Any], Any]:
                     f"{name} must be a scalar, not shape {TensorShape(value.shape)}"
                 )
         (size,) = check_allocation([range_size(start, limit, delta)], Tidx)
-        return start + np.arange(size).astype(dtype) * delta
+        return start + xp.arange(size).astype(dtype) * delta
 
     return numbers
 
@@ -180,10 +180,11 @@ def lin_space_shape(c: InferenceContext) -> None:
     if num is None:
         c.set_output(0, c.vector(None))
         return
-    c.set_output(0, c.vector(_checked_count(num)))
+    c.set_output(0, c.vector(checked_count(num)))
 
 
-def _checked_count(num: Any) -> int:
+def checked_count(num: Any) -> int:
+    """The value of an input `num`; raises InvalidArgumentError unless it is positive."""
     count: int = num.item()
     if count <= 0:
         raise InvalidArgumentError(f"Requires num > 0: {count}")
@@ -214,7 +215,7 @@ def lin_space(*, T: DataType) -> Callable[[Any, Any, Any], Any]:
                 raise InvalidArgumentError(
                     f"{name} must be a scalar, not shape {TensorShape(value.shape)}"
                 )
-        (size,) = check_allocation([_checked_count(num)], T)
+        (size,) = check_allocation([checked_count(num)], T)
         scalar = T.numpy_dtype.type
         step = scalar(stop - start) / scalar(max(size - 1, 1))
         output = start + step * np.arange(size, dtype=T.numpy_dtype)

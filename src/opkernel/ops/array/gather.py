@@ -156,7 +156,7 @@ def _take(params: Any, indices: Any, axis: int, xp: Any) -> Any:
         except IndexError:
             raise _index_error(indices, shape[axis]) from None
     else:
-        taken = xp.take(params, flat, axis=axis)
+        taken = xp.take(params, flat, axis=axis, mode="clip")  # a trace cannot refuse values
     if indices.ndim == 1:
         return taken
     return taken.reshape(out_shape)
@@ -187,8 +187,10 @@ def _take_batched(params: Any, indices: Any, axis: int, batch: int, xp: Any) -> 
     out_shape = shape[:axis] + indices.shape[batch:] + shape[axis + 1 :]
     if 0 in out_shape:
         return xp.zeros(out_shape, dtype=params.dtype)
-    if xp is np:  # where only a trace is made there are no values to check
+    if xp is np:
         _check_indices(indices, shape[axis])
+    else:  # a trace cannot refuse values
+        indices = xp.clip(indices, 0, shape[axis] - 1)
     batches = math.prod(shape[:batch])
     outer = math.prod(shape[batch:axis])
     inner = math.prod(shape[axis + 1 :])
@@ -249,7 +251,9 @@ def gather_nd(*, bad_indices_policy: str, Tparams: DataType, xp: Any) -> Callabl
         depth = _checked_depth(params, indices)
         outer, rest = indices.shape[:-1], params.shape[depth:]
         rows = indices.reshape((math.prod(outer), depth))
-        bad = find_bad_indices(rows, params.shape[:depth]) if xp is np else None
+        if xp is not np:
+            return _traced_at(params, rows, ignore, xp).reshape(outer + rest)
+        bad = find_bad_indices(rows, params.shape[:depth])
         if bad is None:
             return _at(params, rows).reshape(outer + rest)
         if not ignore:
@@ -267,6 +271,18 @@ def _at(params: Any, rows: Any) -> Any:
     if depth == 0:
         return params[None].repeat(len(rows), axis=0)
     return params[(*(rows[:, i] for i in range(depth)), ...)]
+
+
+def _traced_at(params: Any, rows: Any, ignore: bool, xp: Any) -> Any:
+    """As `_at`; a trace cannot refuse values, so that bad indices give zeros or are moved inside."""
+    highest = np.iinfo(rows.dtype).max
+    last = [min(size - 1, highest) for size in params.shape[: rows.shape[1]]]
+    inside = xp.clip(rows, 0, xp.asarray(last, dtype=rows.dtype))
+    found = _at(params, inside)
+    if not ignore:
+        return found
+    is_good = xp.all(rows == inside, axis=1).reshape((-1, *(1 for _ in found.shape[1:])))
+    return xp.where(is_good, found, xp.zeros((), dtype=params.dtype))
 
 
 def _checked_depth(params: Any, indices: Any) -> int:

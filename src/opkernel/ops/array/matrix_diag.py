@@ -166,15 +166,30 @@ def matrix_diag_v2(diagonal: Any, k: Any, num_rows: Any, num_cols: Any, padding_
 def matrix_diag_v3(
     diagonal: Any, k: Any, num_rows: Any, num_cols: Any, padding_value: Any, *, align: str
 ) -> Any:
-    scalars = {"num_rows": num_rows, "num_cols": num_cols, "padding_value": padding_value}
-    for name, value in scalars.items():
+    check_scalars(num_rows=num_rows, num_cols=num_cols, padding_value=padding_value)
+    return _diag(diagonal, Band.of(k), num_rows.item(), num_cols.item(), padding_value, align)
+
+
+def check_scalars(**inputs: Any) -> None:
+    """Raise InvalidArgumentError unless all inputs are scalars."""
+    for name, value in inputs.items():
         if value.ndim != 0:
             raise InvalidArgumentError(f"{name} must be a scalar")
-    return _diag(diagonal, Band.of(k), num_rows.item(), num_cols.item(), padding_value, align)
 
 
 def _diag(diagonal: Any, band: Band, rows: int, columns: int, padding: Any, align: str) -> Any:
     """The matrices; `rows` and `columns` are -1 where they are not given."""
+    output = np.empty(matrices_of(diagonal, band, rows, columns), diagonal.dtype)
+    output[...] = padding
+    return _written(output, diagonal, band, align)
+
+
+def matrices_of(diagonal: Any, band: Band, rows: int, columns: int) -> _Shape:
+    """The shape of matrices with the given diagonals; `rows` and `columns` are -1 where they are not given.
+
+    Raises:
+        InvalidArgumentError: the diagonals do not fit the band, or the sizes.
+    """
     _check_has_elements(diagonal)
     if band.size > 1 and (diagonal.ndim < 2 or diagonal.shape[-2] != band.size):
         raise InvalidArgumentError(
@@ -184,10 +199,7 @@ def _diag(diagonal: Any, band: Band, rows: int, columns: int, padding: Any, alig
     longest = diagonal.shape[-1]
     rows, columns = _matrix_size(band, longest, rows, columns)
     batch: _Shape = diagonal.shape[: -1 if band.size == 1 else -2]
-    shape = check_allocation((*batch, rows, columns), as_dtype(diagonal.dtype))
-    output = np.empty(shape, diagonal.dtype)
-    output[...] = padding
-    return _written(output, diagonal, band, align)
+    return check_allocation((*batch, rows, columns), as_dtype(diagonal.dtype))
 
 
 def _matrix_size(band: Band, longest: int, rows: int, columns: int) -> tuple[int, int]:
@@ -229,7 +241,7 @@ def matrix_diag_part_v3(matrices: Any, k: Any, padding_value: Any, *, align: str
 
 
 def _part(matrices: Any, band: Band, padding: Any, align: str) -> Any:
-    batch, rows, columns = _matrices_shape(matrices)
+    batch, rows, columns = matrices_shape(matrices)
     band.check_inside(rows, columns)
     longest = band.longest(rows, columns)
     stack = np.empty((*batch, band.size, longest), matrices.dtype)
@@ -240,7 +252,8 @@ def _part(matrices: Any, band: Band, padding: Any, align: str) -> Any:
     return stack.reshape(batch + band.packed_shape(rows, columns))
 
 
-def _matrices_shape(matrices: Any) -> tuple[_Shape, int, int]:
+def matrices_shape(matrices: Any) -> tuple[_Shape, int, int]:
+    """The batch, rows and columns; raises InvalidArgumentError where there are none."""
     if matrices.ndim < 2:
         raise InvalidArgumentError(
             f"input must be at least 2-dim, received shape: {TensorShape(matrices.shape)}"
@@ -265,7 +278,13 @@ def matrix_set_diag_v3(matrices: Any, diagonal: Any, k: Any, *, align: str) -> A
 
 
 def _set_diag(matrices: Any, diagonal: Any, band: Band, align: str) -> Any:
-    batch, rows, columns = _matrices_shape(matrices)
+    check_set_diag(matrices, diagonal, band)
+    return _written(np.array(matrices, order="C"), diagonal, band, align)
+
+
+def check_set_diag(matrices: Any, diagonal: Any, band: Band) -> None:
+    """Raise InvalidArgumentError unless the diagonals are those of the band of the matrices."""
+    batch, rows, columns = matrices_shape(matrices)
     _check_has_elements(diagonal)
     band.check_inside(rows, columns)
     expected = batch + band.packed_shape(rows, columns)
@@ -277,7 +296,6 @@ def _set_diag(matrices: Any, diagonal: Any, band: Band, align: str) -> Any:
             f"Diagonal shape: {TensorShape(diagonal.shape)}\n"
             f"Expected diagonal shape: {TensorShape(expected)}"
         )
-    return _written(np.array(matrices, order="C"), diagonal, band, align)
 
 
 def _check_has_elements(diagonal: Any) -> None:
@@ -289,7 +307,7 @@ def _check_has_elements(diagonal: Any) -> None:
 
 def _written(matrices: Any, diagonal: Any, band: Band, align: str) -> Any:
     """New matrices with their diagonals set."""
-    batch, rows, columns = _matrices_shape(matrices)
+    batch, rows, columns = matrices_shape(matrices)
     stack = diagonal.reshape((*batch, band.size, diagonal.shape[-1]))
     flat = matrices.reshape((*batch, rows * columns))
     for row, packed, places in band.places(rows, columns, diagonal.shape[-1], align):

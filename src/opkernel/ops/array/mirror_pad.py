@@ -45,7 +45,7 @@ MIRROR_PAD = register_op(
     factory=True,
 )
 def mirror_pad(*, mode: str, T: DataType, xp: Any) -> Callable[[Any, Any], Any]:
-    offset = _offset(mode)
+    offset = mirror_offset(mode)
 
     def pad(tensor: Any, paddings: Any) -> Any:
         rows = list(_paddings(tensor, paddings))
@@ -63,7 +63,7 @@ def mirror_pad(*, mode: str, T: DataType, xp: Any) -> Callable[[Any, Any], Any]:
     return pad
 
 
-def _offset(mode: str) -> int:
+def mirror_offset(mode: str) -> int:
     """How far from the border the mirror stands."""
     return {"SYMMETRIC": 0, "REFLECT": 1}[mode]
 
@@ -135,25 +135,34 @@ MIRROR_PAD_GRAD = register_op(
     factory=True,
 )
 def mirror_pad_grad(*, mode: str) -> Callable[[Any, Any], Any]:
-    offset = _offset(mode)
+    offset = mirror_offset(mode)
 
     def fold(tensor: Any, paddings: Any) -> Any:
-        rows = list(_paddings(tensor, paddings))
-        for size, (before, after) in zip(tensor.shape, rows, strict=True):
-            if before + after >= size:
-                raise InvalidArgumentError(
-                    "Total paddings must be less than the input dimension size: "
-                    f"{before + after} was not less than {size}"
-                )
-            inside = size - before - after
-            _check_within(before, after, inside, offset, "output dimension size")
         output = tensor
-        for axis, (before, after) in enumerate(rows):
+        for axis, (before, after) in enumerate(folded_paddings(tensor, paddings, offset)):
             if before or after:
                 output = _folded(output, axis, before, after, offset)
         return tensor.copy() if output is tensor else output
 
     return fold
+
+
+def folded_paddings(tensor: Any, paddings: Any, offset: int) -> list[tuple[int, int]]:
+    """How much MirrorPadGrad folds back at the beginning and the end of each dimension.
+
+    Raises:
+        InvalidArgumentError: there is too little inside for it.
+    """
+    rows = list(_paddings(tensor, paddings))
+    for size, (before, after) in zip(tensor.shape, rows, strict=True):
+        if before + after >= size:
+            raise InvalidArgumentError(
+                "Total paddings must be less than the input dimension size: "
+                f"{before + after} was not less than {size}"
+            )
+        inside = size - before - after
+        _check_within(before, after, inside, offset, "output dimension size")
+    return rows
 
 
 def _folded(tensor: Any, axis: int, before: int, after: int, offset: int) -> Any:

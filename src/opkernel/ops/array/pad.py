@@ -123,7 +123,7 @@ def padded(tensor: Any, paddings: _Paddings, value: Any, dtype: DataType, xp: An
     sizes = zip(paddings, tensor.shape, strict=True)
     shape = check_allocation((before + size + after for (before, after), size in sizes), dtype)
     if xp is not np:
-        return xp.pad(tensor, paddings, constant_values=value)
+        return xp.pad(tensor, paddings, constant_values=value) if paddings else tensor
     output = np.empty(shape, tensor.dtype)
     inside: list[Any] = []
     for axis, (before, _) in enumerate(paddings):

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 import opkernel.gradients as g
 from opkernel.errors import InvalidArgumentError
 from opkernel.opdef import InferenceContext, register_op
@@ -53,7 +55,8 @@ def roll(tensor: Any, shift: Any, axis: Any, *, xp: Any) -> Any:
     for dim in axes:
         if not -tensor.ndim <= dim < tensor.ndim:
             raise InvalidArgumentError(f"axis {dim} is out of range")
-    return xp.roll(tensor, tuple(shift.reshape(-1).tolist()), axis=tuple(axes))
+    shifts = shift.reshape(-1)
+    return xp.roll(tensor, tuple(shifts.tolist()) if xp is np else shifts, axis=tuple(axes))
 
 
 @g.register_gradient("Roll")

@@ -107,15 +107,7 @@ def scatter_nd(*, T: DataType, bad_indices_policy: str) -> Callable[[Any, Any, A
     policy = BadIndicesPolicy.from_attr(bad_indices_policy)
 
     def scatter(indices: Any, updates: Any, shape: Any) -> Any:
-        _check_ranks(indices, updates)
-        if shape.ndim != 1:
-            raise InvalidArgumentError(
-                f"Shape must be a vector, got shape {TensorShape(shape.shape)}"
-            )
-        sizes = check_allocation(shape.tolist(), T)
-        _check_not_empty(shape.size, indices, updates)
-        _check_scatter_nd(sizes, indices.shape, updates.shape)
-        output = zeros(sizes, T)
+        output = zeros(scattered_shape(indices, updates, shape, T), T)
         scatter_slices(np.add.at, output, indices, updates, policy)
         return output
 
@@ -129,9 +121,7 @@ def _register(op: OpHandle, types: Sequence[DataType], scatter_at: ScatterAt) ->
         policy = BadIndicesPolicy.from_attr(bad_indices_policy)
 
         def tensor_scatter(tensor: Any, indices: Any, updates: Any) -> Any:
-            _check_ranks(indices, updates)
-            _check_not_empty(tensor.size, indices, updates)
-            _check_tensor_scatter(tensor.shape, indices.shape, updates.shape)
+            check_tensor_scatter(tensor, indices, updates)
             output = np.array(tensor, order="C")
             scatter_slices(scatter_at, output, indices, updates, policy)
             return output
@@ -187,6 +177,28 @@ def scatter_nd_non_aliasing_add(*, bad_indices_policy: str) -> Callable[[Any, An
         return output
 
     return scatter_add
+
+
+def scattered_shape(indices: Any, updates: Any, shape: Any, T: DataType) -> _Shape:
+    """The shape that the input `shape` of ScatterNd holds, with which indices and updates must agree.
+
+    Raises:
+        InvalidArgumentError: they do not.
+    """
+    _check_ranks(indices, updates)
+    if shape.ndim != 1:
+        raise InvalidArgumentError(f"Shape must be a vector, got shape {TensorShape(shape.shape)}")
+    sizes = check_allocation(shape.tolist(), T)
+    _check_not_empty(shape.size, indices, updates)
+    _check_scatter_nd(sizes, indices.shape, updates.shape)
+    return sizes
+
+
+def check_tensor_scatter(tensor: Any, indices: Any, updates: Any) -> None:
+    """Raise InvalidArgumentError unless indices and updates of a TensorScatter op agree with the tensor."""
+    _check_ranks(indices, updates)
+    _check_not_empty(tensor.size, indices, updates)
+    _check_tensor_scatter(tensor.shape, indices.shape, updates.shape)
 
 
 def _check_ranks(indices: Any, updates: Any) -> None:
@@ -253,7 +265,7 @@ def scatter_slices(
         InvalidArgumentError: shapes do not fit, or an index is bad; what stands before it is done.
     """
     shape = output.shape
-    depth = _checked_depth(output, indices, updates)
+    depth = checked_depth(output, indices, updates)
     if output.size == 0 or indices.size == 0:
         return
     rows = indices.reshape((-1, depth))
@@ -275,8 +287,12 @@ def scatter_slices(
         raise error
 
 
-def _checked_depth(output: Any, indices: Any, updates: Any) -> int:
-    """How many dimensions of the output an index speaks of; a vector holds single indices."""
+def checked_depth(output: Any, indices: Any, updates: Any) -> int:
+    """How many dimensions of the output an index speaks of; a vector holds single indices.
+
+    Raises:
+        InvalidArgumentError: the shapes do not fit.
+    """
     if not _fits_empty(output.size, indices, updates):
         raise InvalidArgumentError(
             "Indices and updates specified for empty output.  indices shape: "

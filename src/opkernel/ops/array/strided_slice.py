@@ -55,7 +55,7 @@ def strided_slice_shape(c: InferenceContext) -> None:
     check_vectors(
         None if begin is None else begin.shape, None if end is None else end.shape, strides.shape
     )
-    spec = SparseSpec(_values(begin), _values(end), strides.tolist(), _masks_of(c))
+    spec = SparseSpec(_values(begin), _values(end), strides.tolist(), masks_of(c))
     sliced = strided_slice(spec, [dim.value for dim in dims])
     c.set_output(0, c.make_shape_from_partial_shape(PartialTensorShape(sliced.final_shape)))
     held = c.input_handle_shapes_and_types(0)
@@ -67,7 +67,8 @@ def _values(vector: Any) -> list[int] | None:
     return None if vector is None else [int(value) for value in vector]
 
 
-def _masks_of(node: InferenceContext | OpKernelConstruction) -> Masks:
+def masks_of(node: InferenceContext | OpKernelConstruction) -> Masks:
+    """The masks of a node."""
     names = (f"{field}_mask" for field in Masks._fields)
     return Masks(*(int32_attr(name, node.get_attr(name)) for name in names))
 
@@ -85,7 +86,7 @@ STRIDED_SLICE = register_op(
 
 def _cached_spec(construction: OpKernelConstruction) -> _Apply:
     """Applies specs of a node to shapes, and remembers the last ones."""
-    masks, dtype = _masks_of(construction), construction.get_attr("Index").numpy_dtype
+    masks, dtype = masks_of(construction), construction.get_attr("Index").numpy_dtype
 
     @lru_cache(maxsize=_CACHED_SPECS)
     def apply(begin: bytes, end: bytes, strides: bytes, shape: _Vector) -> StridedSlice:

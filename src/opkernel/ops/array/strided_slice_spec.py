@@ -14,7 +14,14 @@ from typing import Any, NamedTuple
 from opkernel.errors import InvalidArgumentError
 from opkernel.types import TensorShape
 
-__all__ = ["Masks", "SparseSpec", "StridedSlice", "check_vectors", "strided_slice"]
+__all__ = [
+    "Masks",
+    "SparseSpec",
+    "StridedSlice",
+    "check_vectors",
+    "entries_of_single_indices",
+    "strided_slice",
+]
 
 _MAX_INDICES = 32
 """The masks have 32 bits."""
@@ -127,6 +134,16 @@ def strided_slice(spec: SparseSpec, shape: Sequence[int]) -> StridedSlice:
             index.append(_as_slice(ranges[axis]))
             final_shape.append(_length(ranges[axis]))
     return StridedSlice((*index, ...), final_shape)
+
+
+def entries_of_single_indices(strides: Sequence[int], masks: Masks, rank: int) -> list[int | None]:
+    """For each part of the `array_index` of a slice the entry of the spec that it is, if that is a single index."""
+    entries = range(len(strides))
+    dense = _dense_spec(SparseSpec(entries, entries, strides, masks), rank)
+    return [
+        dense.begin[axis] if axis is not None and dense.shrink[axis] else None
+        for axis in dense.layout
+    ]
 
 
 def _range_of(dense: _DenseSpec, axis: int, size: int, values_known: bool) -> range | None:

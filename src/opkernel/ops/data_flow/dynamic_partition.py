@@ -5,6 +5,7 @@ Source: TensorFlow core/ops/data_flow_ops.cc, core/kernels/dynamic_partition_op.
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -54,9 +55,9 @@ def dynamic_partition(data: Any, partitions: Any, *, num_partitions: int) -> lis
     _check_numbers(partitions, num_partitions)
     order = np.argsort(numbers, kind="stable")
     check_allocation(data.shape, as_dtype(data.dtype))
-    rows = data.reshape(numbers.size, *data.shape[rank:])[order]
-    ends = np.cumsum(np.bincount(numbers, minlength=num_partitions))
-    return np.split(rows, ends[:-1])
+    rows = data.reshape((numbers.size, *data.shape[rank:]))[order]
+    ends = np.cumsum(np.bincount(numbers, minlength=num_partitions)).tolist()
+    return [rows[start:stop] for start, stop in pairwise([0, *ends])]
 
 
 def _check_numbers(partitions: Any, num_partitions: int) -> None:

@@ -57,6 +57,18 @@ _TYPES = (*POD_OR_STRING, *QUANTIZED, DataType.DT_VARIANT)
 @register_kernel(DYNAMIC_STITCH, device="CPU", types={"T": _TYPES}, host_memory=["indices"])
 def dynamic_stitch(indices: list[Any], data: list[Any], *, T: DataType) -> Any:
     """Rows that no index names are zeros; TensorFlow leaves them as the memory happens to be."""
+    merged = zeros(merged_shape(indices, data, T), T)
+    for places, rows in zip(indices, data, strict=True):
+        merged[places.reshape(-1)] = rows.reshape(places.size, *merged.shape[1:])
+    return merged
+
+
+def merged_shape(indices: list[Any], data: list[Any], T: DataType) -> tuple[int, ...]:
+    """The shape of what DynamicStitch makes of its inputs.
+
+    Raises:
+        InvalidArgumentError: their shapes do not fit, or an index is negative.
+    """
     row = data[0].shape[indices[0].ndim :]
     highest = -1
     for i, places in enumerate(indices):
@@ -65,10 +77,7 @@ def dynamic_stitch(indices: list[Any], data: list[Any], *, T: DataType) -> Any:
             highest = max(highest, int(places.max()))
             if places.min() < 0:
                 raise InvalidArgumentError(f"indices[{i}] is out of range")
-    merged = zeros(check_allocation((highest + 1, *row), T), T)
-    for places, rows in zip(indices, data, strict=True):
-        merged[places.reshape(-1)] = rows.reshape(places.size, *row)
-    return merged
+    return check_allocation((highest + 1, *row), T)
 
 
 def _check_shapes(indices: list[Any], data: list[Any], i: int, row: tuple[int, ...]) -> None:

@@ -40,9 +40,7 @@ def approx_top_k_shape(c: InferenceContext) -> None:
             f"Invalid recall target: {recall:g}. Valid value range in : [0, 1.0]."
         )
     if is_used:
-        override = c.get_attr("reduction_input_size_override")
-        tile = _TILE_OF_VECTOR if rank == 1 else _TILE
-        k = _candidates(size, k, recall, size if override < 0 else override, tile)
+        k = candidates(size, k, recall, c.get_attr("reduction_input_size_override"), rank)
     shape = c.replace_dim(shape, axis, c.make_dim(k))
     c.set_output(0, shape)
     c.set_output(1, shape)
@@ -51,8 +49,10 @@ def approx_top_k_shape(c: InferenceContext) -> None:
         c.doubt_output(1)
 
 
-def _candidates(size: int, k: int, recall: float, logical_size: int, tile: int) -> int:
+def candidates(size: int, k: int, recall: float, override: int, rank: int) -> int:
     """How many elements a TPU keeps of `size`, so that the expected recall is met."""
+    logical_size = size if override < 0 else override
+    tile = _TILE_OF_VECTOR if rank == 1 else _TILE
     if size <= tile or recall == 1:
         return size
     if k == 1:

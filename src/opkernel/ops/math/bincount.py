@@ -122,7 +122,7 @@ SPARSE_BINCOUNT = register_op(
 
 
 @dataclass(frozen=True, slots=True)
-class _Bins:
+class Bins:
     """Counts values 0 ... `size` - 1; greater ones are left out."""
 
     size: int
@@ -131,11 +131,16 @@ class _Bins:
     """Only note whether a value is there."""
 
     @classmethod
-    def of(cls, size: Any, dtype: DataType, binary: bool = False) -> "_Bins":
+    def of(cls, size: Any, dtype: DataType, binary: bool = False) -> "Bins":
         """Bins for the input `size`, which must be a scalar that is not negative."""
         if size.ndim != 0:
             raise InvalidArgumentError(f"Shape must be rank 0 but is rank {size.ndim}")
         return cls(_check_size(int(size)), dtype, binary)
+
+    def check_weights(self, values: Any, weights: Any) -> None:
+        """Raise InvalidArgumentError unless there is a weight for each value, or none."""
+        if weights.size not in (0, values.size) and not self.binary:
+            raise InvalidArgumentError("Input indices and weights must have the same size.")
 
     def count(self, values: Array, weights: Array, rows: Array | None, num_rows: int) -> Array:
         """The counts [num_rows, size].
@@ -151,8 +156,7 @@ class _Bins:
         """
         if values.size and values.min() < 0:
             raise InvalidArgumentError("Input arr must be non-negative!")
-        if weights.size not in (0, values.size) and not self.binary:
-            raise InvalidArgumentError("Input indices and weights must have the same size.")
+        self.check_weights(values, weights)
         shape = check_allocation((num_rows, self.size), self.dtype)
         counts = np.zeros(shape, self.dtype.numpy_dtype)
         kept = values < self.size
@@ -171,7 +175,7 @@ class _Bins:
 
 @register_kernel(BINCOUNT, device="CPU", types={"T": NUMBERS})
 def bincount(arr: Any, size: Any, weights: Any, *, T: DataType) -> Array:
-    bins = _Bins.of(size, T)
+    bins = Bins.of(size, T)
     return bins.count(np.ravel(arr), np.ravel(weights), None, 1).reshape(bins.size)
 
 
@@ -186,14 +190,7 @@ def _register(op: Any) -> Callable[[_Kernel], _Kernel]:
 def dense_bincount(
     input: Any, size: Any, weights: Any, *, T: DataType, binary_output: bool
 ) -> Array:
-    if input.ndim > 2:
-        raise InvalidArgumentError(f"Shape must be at most rank 2 but is rank {input.ndim}")
-    bins = _Bins.of(size, T, binary_output)
-    if weights.shape != input.shape and weights.size > 0:
-        raise InvalidArgumentError(
-            "`weights` must be the same shape as `arr` or a length-0 `Tensor`, in which case it "
-            f"acts as all weights equal to 1. Received {list(weights.shape)}"
-        )
+    bins = dense_bins(input, size, weights, T, binary_output)
     rows, num_rows = None, 1
     if input.ndim == 2:
         num_rows = input.shape[0]
@@ -202,11 +199,24 @@ def dense_bincount(
     return counts if input.ndim == 2 else counts[0]
 
 
+def dense_bins(input: Any, size: Any, weights: Any, T: DataType, binary_output: bool) -> Bins:
+    """The bins of DenseBincount; raises InvalidArgumentError where the shapes do not fit."""
+    if input.ndim > 2:
+        raise InvalidArgumentError(f"Shape must be at most rank 2 but is rank {input.ndim}")
+    bins = Bins.of(size, T, binary_output)
+    if weights.shape != input.shape and weights.size > 0:
+        raise InvalidArgumentError(
+            "`weights` must be the same shape as `arr` or a length-0 `Tensor`, in which case it "
+            f"acts as all weights equal to 1. Received {list(weights.shape)}"
+        )
+    return bins
+
+
 @_register(RAGGED_BINCOUNT)
 def ragged_bincount(
     splits: Any, values: Any, size: Any, weights: Any, *, T: DataType, binary_output: bool
 ) -> Array:
-    bins = _Bins.of(size, T, binary_output)
+    bins = Bins.of(size, T, binary_output)
     ends, flat = np.ravel(splits), np.ravel(values)
     if ends.size == 0:
         raise InvalidArgumentError("Splits must be non-empty")
@@ -232,7 +242,7 @@ def sparse_bincount(
     T: DataType,
     binary_output: bool,
 ) -> Array:
-    bins = _Bins.of(size, T, binary_output)
+    bins = Bins.of(size, T, binary_output)
     _check_sparse(indices, values, dense_shape)
     if dense_shape.size == 1:
         return bins.count(values, np.ravel(weights), None, 1).reshape(bins.size)

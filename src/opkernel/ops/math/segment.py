@@ -220,7 +220,22 @@ def _check_ids(ids: Array, segments: int) -> None:
         )
 
 
-def _empty(reduction: Reduction, T: DataType) -> Any:
+def segments_shape(data: Any, ids: Any, num_segments: Any, T: DataType) -> tuple[int, ...]:
+    """The shape of the parts of `data` reduced by segment.
+
+    Raises:
+        InvalidArgumentError: the ids do not fit the data, or `num_segments` is no size.
+    """
+    segments = num_segments_of(num_segments)
+    if data.shape[: ids.ndim] != ids.shape:
+        raise InvalidArgumentError(
+            f"data.shape = {list(data.shape)} does not start with segment_ids.shape = "
+            f"{list(ids.shape)}"
+        )
+    return check_allocation((segments, *data.shape[ids.ndim :]), T)
+
+
+def empty_reduction(reduction: Reduction, T: DataType) -> Any:
     """The reduction of nothing."""
     if reduction in ("Max", "Min"):
         return T.min if reduction == "Max" else T.max
@@ -231,18 +246,12 @@ def _unsorted_kernel(reduction: Reduction) -> Callable[..., Any]:
     """Ids below 0 are passed over."""
 
     def segment(data: Any, segment_ids: Any, num_segments: Any, *, T: DataType) -> Any:
-        segments = num_segments_of(num_segments)
         ids = np.asarray(segment_ids)
-        if data.shape[: ids.ndim] != ids.shape:
-            raise InvalidArgumentError(
-                f"data.shape = {list(data.shape)} does not start with segment_ids.shape = "
-                f"{list(ids.shape)}"
-            )
-        shape = check_allocation((segments, *data.shape[ids.ndim :]), T)
-        output = np.full(shape, _empty(reduction, T), T.numpy_dtype)
+        shape = segments_shape(data, ids, num_segments, T)
+        output = np.full(shape, empty_reduction(reduction, T), T.numpy_dtype)
         if data.size == 0:
             return output
-        _check_ids(ids, segments)
+        _check_ids(ids, shape[0])
         rows = np.flatnonzero(ids >= 0)
         if rows.size:
             rows = rows[np.argsort(ids.reshape(-1)[rows], kind="stable")]

@@ -54,9 +54,7 @@ def sparse_to_dense(
     validate_indices: bool,
     T: DataType,
 ) -> Any:
-    rows = _rows(sparse_indices)
-    _check_shapes(rows, output_shape, sparse_values, default_value)
-    shape = check_allocation(TensorShape(output_shape.tolist()), T)
+    rows, shape = rows_and_shape(sparse_indices, output_shape, sparse_values, default_value, T)
     if validate_indices:
         check_indices(rows, shape)
     elif not in_bounds(rows, shape).all():
@@ -65,6 +63,19 @@ def sparse_to_dense(
     strides = [math.prod(shape[axis + 1 :]) for axis in range(len(shape))]
     dense[rows.astype(np.int64) @ np.array(strides, np.int64)] = sparse_values
     return dense.reshape(shape)
+
+
+def rows_and_shape(
+    sparse_indices: Any, output_shape: Any, sparse_values: Any, default_value: Any, T: DataType
+) -> tuple[Any, tuple[int, ...]]:
+    """The indices as a matrix, and the shape of the output.
+
+    Raises:
+        InvalidArgumentError: the shapes of the inputs do not fit.
+    """
+    rows = _rows(sparse_indices)
+    _check_shapes(rows, output_shape, sparse_values, default_value)
+    return rows, check_allocation(TensorShape(output_shape.tolist()), T)
 
 
 def _rows(indices: Any) -> Any:

@@ -1,0 +1,33 @@
+"""Shapes as tensors. They are known at compile time, and so is what follows from them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from opkernel.ops.array import shape as cpu
+from opkernel.ops.array.broadcast import broadcast_args, broadcast_gradient_args
+from opkernel.ops.array.concat import concat_offset
+from opkernel.types import DataType
+from opkernel.xla.register_kernel import register_xla_kernel
+
+register_xla_kernel("Shape", metadata=True, factory=True)(cpu.shape)
+register_xla_kernel("ShapeN", metadata=True, factory=True)(cpu.shape_n)
+register_xla_kernel("BroadcastArgs", compile_time_constants=["s0", "s1"])(broadcast_args)
+register_xla_kernel("BroadcastGradientArgs", compile_time_constants=["s0", "s1"])(
+    broadcast_gradient_args
+)
+register_xla_kernel("ConcatOffset", compile_time_constants=["concat_dim", "shape"])(concat_offset)
+
+
+@register_xla_kernel("Size", metadata=True, factory=True)
+def size(*, out_type: DataType) -> Callable[[Any], Any]:
+    size_of = cpu.size(out_type=out_type)
+    return lambda tensor: np.asarray(size_of(tensor))
+
+
+@register_xla_kernel("Rank", metadata=True)
+def rank(tensor: Any) -> Any:
+    return np.asarray(cpu.rank(tensor))
