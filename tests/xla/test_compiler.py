@@ -99,6 +99,15 @@ def test_strings_are_refused(graph):
         compiled(graph, [flag], [chosen], [XlaArgument.parameter(DataType.DT_BOOL, (2,))])
 
 
+def test_what_is_asserted_is_no_part_of_the_program(graph):
+    x = placeholder(opkernel.float32, (), name="x")
+    text = placeholder(opkernel.string, (), name="text")
+    check = raw_ops.Assert(condition=raw_ops.Less(x=x, y=np.float32(1)), data=[text])
+    arguments = [XlaArgument.parameter(FLOAT, ()), XlaArgument.parameter(DataType.DT_STRING, ())]
+    result = XlaCompiler().compile_graph(graph, [x, text], [x], arguments, [check])
+    assert result.run([np.float32(2), b"large"])[0] == [2]
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [

@@ -26,7 +26,9 @@ def stepped(name: str, jit_compile: bool, flag: bool) -> list[Any]:
         else np.asarray(0.25, np.float32)
         for one in names
     }
-    values |= {"mg": values["mg"] / 10} if "mg" in values else {}  # no larger than a mean of squares
+    values |= (
+        {"mg": values["mg"] / 10} if "mg" in values else {}
+    )  # no larger than a mean of squares
     values |= {"lr_power": np.asarray(-0.5, np.float32)} if "lr_power" in values else {}
     values |= {"global_step": np.asarray(3)} if "global_step" in values else {}
     attrs = {spec.partition(":")[0]: flag for spec in optimizer.attrs}

@@ -176,7 +176,10 @@ def _declared(argument: XlaArgument) -> DataType:
 
 
 def _is_parameter(argument: XlaArgument) -> bool:
-    return argument.kind == "parameter" or (argument.kind == "resource" and argument.is_initialized)
+    """Whether the program takes the argument: strings, which only an Assert may have, stay outside."""
+    if argument.kind == "parameter":
+        return argument.dtype is not DataType.DT_STRING
+    return argument.kind == "resource" and argument.is_initialized
 
 
 def _spec(argument: XlaArgument) -> Any:
@@ -188,7 +191,7 @@ def _value_of(index: int, argument: XlaArgument, given: dict[int, Any]) -> Any:
     if argument.kind == "constant":
         return argument.constant
     if argument.kind == "parameter":
-        return given[index]
+        return given.get(index)
     name = argument.name or f"argument {index}"
     dtype = argument.dtype if argument.is_initialized else None
     return XlaResource("variable", name, dtype, given.get(index), index)

@@ -9,22 +9,31 @@ Source: TensorFlow compiler/tf2xla/xla_op_kernel.h.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 import numpy as np
 
 from opkernel.errors import InvalidArgumentError
-from opkernel.graph import FunctionBody, Operation
+from opkernel.graph import FunctionBody, Graph, Operation
 from opkernel.kernel.op_kernel import OpKernel
 from opkernel.proto import NameAttrList
 from opkernel.types import DataType
 from opkernel.xla.jax_numpy import jnp
 from opkernel.xla.resource import XlaResource
 
-if TYPE_CHECKING:
-    from opkernel.xla.graph_compiler import GraphCompiler
+__all__ = ["FunctionCompiler", "XlaOpKernelContext"]
 
-__all__ = ["XlaOpKernelContext"]
+
+class FunctionCompiler(Protocol):
+    """Compiles the functions that a graph calls; the GraphCompiler fulfils it."""
+
+    def compile_function(
+        self, graph: Graph, function: NameAttrList, inputs: Sequence[Any]
+    ) -> list[Any]:
+        """The results of a function of a graph's library for values of its arguments."""
+
+    def function_body(self, graph: Graph, function: NameAttrList) -> FunctionBody:
+        """A function of a graph's library as a graph."""
 
 
 class XlaOpKernelContext:
@@ -43,7 +52,7 @@ class XlaOpKernelContext:
         kernel: OpKernel,
         operation: Operation,
         inputs: Sequence[Any],
-        compiler: GraphCompiler,
+        compiler: FunctionCompiler,
     ) -> None:
         self.kernel, self.operation = kernel, operation
         self.inputs, self.compiler = inputs, compiler
