@@ -54,7 +54,7 @@ def _attr(kind: str, value: Any) -> Any:
     return value
 
 
-def vectors_of(ops: set[str], path: Path = VECTORS) -> Iterator[Any]:
+def vectors_of(ops: set[str] | None, path: Path = VECTORS) -> Iterator[Any]:
     """The recorded calls of some ops, of all families or of a file's."""
     yield from _reader().iter_vectors(str(path), ops)
 
@@ -68,6 +68,11 @@ def _reader() -> Any:
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     return module
+
+
+def has_kernel(op: str) -> bool:
+    """Whether XLA compiles the op."""
+    return bool(global_xla_op_registry().registrations(op))
 
 
 def verdict(vector: Any) -> str:

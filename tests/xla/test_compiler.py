@@ -103,6 +103,7 @@ def test_what_is_asserted_is_no_part_of_the_program(graph):
     x = placeholder(opkernel.float32, (), name="x")
     text = placeholder(opkernel.string, (), name="text")
     check = raw_ops.Assert(condition=raw_ops.Less(x=x, y=np.float32(1)), data=[text])
+    assert check is not None
     arguments = [XlaArgument.parameter(FLOAT, ()), XlaArgument.parameter(DataType.DT_STRING, ())]
     result = XlaCompiler().compile_graph(graph, [x, text], [x], arguments, [check])
     assert result.run([np.float32(2), b"large"])[0] == [2]
