@@ -208,7 +208,7 @@ def test_determinants():
 
 def test_lu():
     lu, p = compiled("Lu", np.array([[1.0, 2], [4, 6]]))
-    np.testing.assert_allclose(lu, [[4, 6], [0.25, 0.5]])
+    np.testing.assert_allclose(lu, np.array([[4, 6], [0.25, 0.5]]))
     assert p.tolist() == [1, 0]
 
 
