@@ -15,14 +15,14 @@ import numpy as np
 
 from opkernel.kernel import scratch
 
-__all__ = ["Philox", "words_one_by_one"]
+__all__ = ["MULTIPLIERS", "ROUNDS", "WEYL", "Philox", "words_one_by_one"]
 
 _WORD = 1 << 32
 _MASK = np.uint64(_WORD - 1)
 _HALF = np.uint64(32)
-_MULTIPLIERS = np.uint64(0xD2511F53), np.uint64(0xCD9E8D57)
-_WEYL = 0x9E3779B9, 0xBB67AE85
-_ROUNDS = 10
+MULTIPLIERS = np.uint64(0xD2511F53), np.uint64(0xCD9E8D57)
+WEYL = 0x9E3779B9, 0xBB67AE85
+ROUNDS = 10
 _BUFFERS = 5
 _FEW_BLOCKS, _MANY_BLOCKS = 4, 1024
 
@@ -78,11 +78,11 @@ def _enciphered(key: int, words: list[Any], free: list[Any]) -> np.ndarray[Any, 
     c0, c1, c2, c3 = words
     k0, k1 = key % _WORD, key >> 32
     with np.errstate(over="ignore"):
-        for _ in range(_ROUNDS):
-            p0, p1 = _product(c0, _MULTIPLIERS[0]), _product(c2, _MULTIPLIERS[1])
+        for _ in range(ROUNDS):
+            p0, p1 = _product(c0, MULTIPLIERS[0]), _product(c2, MULTIPLIERS[1])
             c0, c2 = _mixed(p1, c1, np.uint64(k0), free), _mixed(p0, c3, np.uint64(k1), free)
             c1, c3 = _low(p1), _low(p0)
-            k0, k1 = (k0 + _WEYL[0]) % _WORD, (k1 + _WEYL[1]) % _WORD
+            k0, k1 = (k0 + WEYL[0]) % _WORD, (k1 + WEYL[1]) % _WORD
     halves = np.empty((len(c0), 2), np.uint64)
     for i, (low, high) in enumerate(((c0, c1), (c2, c3))):
         np.left_shift(high, _HALF, out=high)

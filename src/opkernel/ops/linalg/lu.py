@@ -26,6 +26,8 @@ from opkernel.ops.linalg.triangular import triangular_solve
 from opkernel.ops.registration import register_kernel
 from opkernel.types import DataType
 
+__all__ = ["check_system"]
+
 _PANEL = 32
 """So many columns are eliminated one by one, before the rest of the matrix follows by one product."""
 
@@ -209,12 +211,17 @@ def matrix_inverse(tensor: Any, *, adjoint: bool) -> Any:
     return factors.solve(identity).astype(tensor.dtype, copy=False)
 
 
-@register_kernel(MATRIX_SOLVE, device="CPU", types={"T": NUMBERS})
-def matrix_solve(matrix: Any, rhs: Any, *, adjoint: bool) -> Any:
+def check_system(matrix: Any, rhs: Any) -> None:
+    """Refuse stacks of matrices that are no left and right sides of systems of equations."""
     check_stacks(matrix, rhs)
     check_square(matrix, "First input (lhs)")
     if matrix.shape[-1] != rhs.shape[-2]:
         raise InvalidArgumentError("Input matrix and rhs are incompatible.")
+
+
+@register_kernel(MATRIX_SOLVE, device="CPU", types={"T": NUMBERS})
+def matrix_solve(matrix: Any, rhs: Any, *, adjoint: bool) -> Any:
+    check_system(matrix, rhs)
     if not matrix.size or not rhs.size:
         return np.zeros_like(rhs)
     factors = _invertible_factors(_adjoint_if(matrix, adjoint), "Input matrix is not invertible.")

@@ -22,7 +22,7 @@ from opkernel.ops.linalg.matrices import (
 from opkernel.ops.registration import register_kernel
 from opkernel.types import TensorShape
 
-__all__ = ["triangular_solve"]
+__all__ = ["check_triangular_system", "triangular_solve"]
 
 _BLOCK = 16
 """Systems of so many rows are solved row by row, larger ones half by half."""
@@ -99,8 +99,8 @@ BANDED_TRIANGULAR_SOLVE = register_op(
 )
 
 
-@register_kernel(MATRIX_TRIANGULAR_SOLVE, device="CPU", types={"T": NUMBERS})
-def matrix_triangular_solve(matrix: Any, rhs: Any, *, lower: bool, adjoint: bool) -> Any:
+def check_triangular_system(matrix: Any, rhs: Any) -> None:
+    """Refuse what is no triangular matrix with a right side, the leading dimensions broadcast."""
     _check_ranks(matrix, rhs)
     rows, columns = matrix.shape[-2:]
     if rows != columns:
@@ -108,6 +108,11 @@ def matrix_triangular_solve(matrix: Any, rhs: Any, *, lower: bool, adjoint: bool
             f"In[0] matrices in the last dimensions must be square ({rows} =/= {columns})"
         )
     _check_product(matrix, rhs)
+
+
+@register_kernel(MATRIX_TRIANGULAR_SOLVE, device="CPU", types={"T": NUMBERS})
+def matrix_triangular_solve(matrix: Any, rhs: Any, *, lower: bool, adjoint: bool) -> Any:
+    check_triangular_system(matrix, rhs)
     return _solved(matrix, rhs, lower, adjoint)
 
 

@@ -13,6 +13,8 @@ from opkernel.ops.linalg.matrices import NUMBERS, check_stacks, matrices
 from opkernel.ops.registration import register_kernel
 from opkernel.types import TensorShape
 
+__all__ = ["check_product", "check_system"]
+
 _T = "T: {double, float, complex64, complex128}"
 
 
@@ -57,8 +59,8 @@ TRIDIAGONAL_SOLVE = register_op(
 )
 
 
-@register_kernel(TRIDIAGONAL_MAT_MUL, device="CPU", types={"T": NUMBERS})
-def tridiagonal_mat_mul(superdiag: Any, maindiag: Any, subdiag: Any, rhs: Any) -> Any:
+def check_product(superdiag: Any, maindiag: Any, subdiag: Any, rhs: Any) -> None:
+    """Refuse diagonals that are not those of matrices that fit before `rhs`."""
     check_stacks(superdiag, maindiag, subdiag, rhs)
     size = rhs.shape[-2]
     for name, diagonal in (
@@ -70,6 +72,11 @@ def tridiagonal_mat_mul(superdiag: Any, maindiag: Any, subdiag: Any, rhs: Any) -
             raise InvalidArgumentError(
                 f"Invalid {name} shape: {TensorShape(diagonal.shape)} beside {TensorShape(rhs.shape)}"
             )
+
+
+@register_kernel(TRIDIAGONAL_MAT_MUL, device="CPU", types={"T": NUMBERS})
+def tridiagonal_mat_mul(superdiag: Any, maindiag: Any, subdiag: Any, rhs: Any) -> Any:
+    check_product(superdiag, maindiag, subdiag, rhs)
     result = maindiag.swapaxes(-1, -2) * rhs
     result[..., :-1, :] += superdiag[..., 0, :-1, None] * rhs[..., 1:, :]
     result[..., 1:, :] += subdiag[..., 0, 1:, None] * rhs[..., :-1, :]
@@ -80,10 +87,7 @@ def tridiagonal_mat_mul(superdiag: Any, maindiag: Any, subdiag: Any, rhs: Any) -
 def tridiagonal_solve(
     diagonals: Any, rhs: Any, *, partial_pivoting: bool, perturb_singular: bool
 ) -> Any:
-    check_stacks(diagonals, rhs)
-    _check_sizes(diagonals, rhs)
-    if perturb_singular and not partial_pivoting:
-        raise InvalidArgumentError("perturb_singular needs partial_pivoting.")
+    check_system(diagonals, rhs, partial_pivoting, perturb_singular)
     if not rhs.size:
         return rhs.copy()
     least = _least_pivot(diagonals) if perturb_singular else 0
@@ -91,7 +95,9 @@ def tridiagonal_solve(
         return _Elimination(diagonals, rhs, partial_pivoting, least).solution()
 
 
-def _check_sizes(diagonals: Any, rhs: Any) -> None:
+def check_system(diagonals: Any, rhs: Any, partial_pivoting: bool, perturb_singular: bool) -> None:
+    """Refuse diagonals that do not fit to `rhs`, and ways to solve that do not go together."""
+    check_stacks(diagonals, rhs)
     if diagonals.shape[-2] != 3:
         raise InvalidArgumentError(
             f"Expected diagonals to be provided as a matrix with 3 rows, got {diagonals.shape[-2]} rows."
@@ -101,6 +107,8 @@ def _check_sizes(diagonals: Any, rhs: Any) -> None:
             "Expected the same number of left-hand sides and right-hand sides, got "
             f"{diagonals.shape[-1]} and {rhs.shape[-2]}."
         )
+    if perturb_singular and not partial_pivoting:
+        raise InvalidArgumentError("perturb_singular needs partial_pivoting.")
 
 
 def _least_pivot(diagonals: Any) -> Any:

@@ -19,6 +19,8 @@ from opkernel.ops.math.elementwise import FLOATS_SPEC, flush_subnormals
 from opkernel.ops.registration import register_kernel
 from opkernel.types import DataType, TensorShape
 
+__all__ = ["check_betainc_shapes"]
+
 _WIDE = FLOATS[2:]
 _BESSEL = {
     "BesselI0": ("i0", "The modified Bessel function of the first kind of order 0."),
@@ -118,15 +120,20 @@ BETAINC = register_op(
 )
 
 
-@register_kernel(BETAINC, device="CPU", types={"T": _WIDE})
-def betainc(a: Any, b: Any, x: Any) -> Any:
-    """Computed in double: SciPy's function of floats loses what TensorFlow's keeps."""
+def check_betainc_shapes(a: Any, b: Any, x: Any) -> None:
+    """Refuse tensors of different shapes, of which scalars have any."""
     shapes = [TensorShape(one.shape) for one in (a, b, x) if one.ndim]
     for shape in shapes[1:]:
         if shape != shapes[0]:
             raise InvalidArgumentError(
                 f"Shapes of a, b, and x must all be equal or scalars; got {shapes[0]} and {shape}"
             )
+
+
+@register_kernel(BETAINC, device="CPU", types={"T": _WIDE})
+def betainc(a: Any, b: Any, x: Any) -> Any:
+    """Computed in double: SciPy's function of floats loses what TensorFlow's keeps."""
+    check_betainc_shapes(a, b, x)
     special = library("scipy.special", "Betainc")
     wide = [one.astype(np.float64) for one in (a, b, x)]
     has_value = np.all([(one > 0) & np.isfinite(one) for one in np.broadcast_arrays(*wide[:2])], 0)

@@ -18,10 +18,13 @@ from opkernel.ops.random.libm import log_of_float, sine_and_cosine_of_float
 from opkernel.types import DataType
 
 __all__ = [
+    "LEAST_UNIFORM",
+    "TRUNCATED_AT",
     "Distribution",
     "full_int",
     "normal",
     "normals_of_words",
+    "numbers_in_block",
     "truncated_normal",
     "uniform",
     "uniform_int",
@@ -39,10 +42,10 @@ _TILE = 1 << 14
 _NORMAL_TILE = 1 << 13
 """Blocks whose numbers are computed in double."""
 
-_LEAST_UNIFORM = 1e-7
+LEAST_UNIFORM = 1e-7
 """What counts instead of less, as its logarithm is taken."""
 
-_BOUND = 2
+TRUNCATED_AT = 2
 """Truncated numbers are nearer to 0."""
 
 _MANTISSAS = {
@@ -53,7 +56,7 @@ _MANTISSAS = {
 """Bits of the mantissa, exponent of 1, and the integer of that size."""
 
 
-def _numbers_in_block(dtype: DataType) -> int:
+def numbers_in_block(dtype: DataType) -> int:
     """Four words, or two pairs of them."""
     return 2 if dtype.numpy_dtype.itemsize == 8 else 4
 
@@ -70,7 +73,7 @@ def _of_blocks(
     def values(part: slice) -> Array:
         return of_words(random.skip(part.start).blocks(part.stop - part.start))
 
-    return filled(shape, dtype, values, _numbers_in_block(dtype), tile)
+    return filled(shape, dtype, values, numbers_in_block(dtype), tile)
 
 
 def uniforms_of_words(words: Array, dtype: DataType) -> Array:
@@ -128,11 +131,11 @@ def normals_of_words(words: Array, dtype: DataType) -> Array:
     """
     if dtype == DataType.DT_DOUBLE:
         first, second = uniforms_of_words(words, dtype).T
-        length = np.sqrt(-2.0 * np.log(np.maximum(first, _LEAST_UNIFORM)))
+        length = np.sqrt(-2.0 * np.log(np.maximum(first, LEAST_UNIFORM)))
         angle = 2 * math.pi * second
         return np.stack([np.sin(angle) * length, np.cos(angle) * length], axis=1)
     uniforms = uniforms_of_words(words, DataType.DT_FLOAT)
-    length = np.maximum(uniforms[:, ::2], np.float32(_LEAST_UNIFORM))
+    length = np.maximum(uniforms[:, ::2], np.float32(LEAST_UNIFORM))
     length = np.sqrt(np.float32(-2) * log_of_float(length))
     angle = (uniforms[:, 1::2] * np.float64(2 * math.pi)).astype(np.float32)
     sine, cosine = sine_and_cosine_of_float(angle)
@@ -150,7 +153,7 @@ def normal(random: Philox, shape: tuple[int, ...], dtype: DataType) -> Array:
 
 def truncated_normal(random: Philox, shape: tuple[int, ...], dtype: DataType) -> Array:
     """Normal numbers, those left out whose distance from 0 is 2 or more."""
-    group = _numbers_in_block(dtype)
+    group = numbers_in_block(dtype)
 
     def values(part: slice) -> Array:
         starts = np.arange(part.start, part.stop, dtype=np.uint64)
@@ -162,14 +165,14 @@ def truncated_normal(random: Philox, shape: tuple[int, ...], dtype: DataType) ->
 
 def _first_within_bound(random: Philox, starts: Array, dtype: DataType) -> Array:
     """Of each place on, the first normal numbers that are near enough to 0, as many as a block has."""
-    group = _numbers_in_block(dtype)
+    group = numbers_in_block(dtype)
     numbers = normals_of_words(random.blocks_at(starts), dtype)
     found = numbers.copy()
-    rows = np.flatnonzero(~(np.abs(numbers) < _BOUND).all(axis=1))
+    rows = np.flatnonzero(~(np.abs(numbers) < TRUNCATED_AT).all(axis=1))
     numbers = numbers[rows]
     count = np.zeros(len(rows), np.int64)
     while rows.size:
-        within = np.abs(numbers) < _BOUND
+        within = np.abs(numbers) < TRUNCATED_AT
         place = np.cumsum(within, axis=1) + count[:, None]
         row, column = np.nonzero(within & (place <= group))
         found[rows[row], place[row, column] - 1] = numbers[row, column]

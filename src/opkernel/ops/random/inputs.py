@@ -14,11 +14,14 @@ from opkernel.types import DataType, TensorShape
 __all__ = [
     "AUTO_SELECT",
     "PHILOX",
+    "SEED_KEY",
     "THREEFRY",
     "bounds_of",
     "check_algorithm",
     "check_philox",
+    "check_scalar_bounds",
     "check_seed",
+    "check_signed",
     "key_and_counter",
     "of_key",
     "of_seed",
@@ -29,7 +32,7 @@ __all__ = [
 PHILOX, THREEFRY, AUTO_SELECT = 1, 2, 3
 """The numbers of the algorithms."""
 
-_SEED_KEY = 0x02461E293EC8F720
+SEED_KEY = 0x02461E293EC8F720
 """The key of the stream that seeds are scrambled by."""
 
 _COUNTER_SIZE = 2
@@ -55,13 +58,18 @@ def bounds_of(minval: Any, maxval: Any) -> tuple[int, int]:
     Raises:
         InvalidArgumentError: one is no scalar, or they leave no integer.
     """
-    for name, bound in (("minval", minval), ("maxval", maxval)):
-        if bound.ndim:
-            raise InvalidArgumentError(f"{name} must be 0-D, got shape {TensorShape(bound.shape)}")
+    check_scalar_bounds(minval, maxval)
     low, high = int(minval), int(maxval)
     if low >= high:
         raise InvalidArgumentError(f"Need minval < maxval, got {low} >= {high}")
     return low, high
+
+
+def check_scalar_bounds(minval: Any, maxval: Any) -> None:
+    """Refuse bounds that are no scalars."""
+    for name, bound in (("minval", minval), ("maxval", maxval)):
+        if bound.ndim:
+            raise InvalidArgumentError(f"{name} must be 0-D, got shape {TensorShape(bound.shape)}")
 
 
 def check_seed(seed: Any) -> None:
@@ -70,16 +78,17 @@ def check_seed(seed: Any) -> None:
         raise InvalidArgumentError(f"seed must have shape [2], not {TensorShape(seed.shape)}")
 
 
-def of_seed(seed: Any) -> Philox:
-    """The stream of a checked seed.
-
-    Raises:
-        InvalidArgumentError: it is unsigned.
-    """
+def check_signed(seed: Any) -> None:
+    """Refuse an unsigned seed."""
     if seed.dtype.kind == "u":
         raise InvalidArgumentError(f"Invalid seed type: {seed.dtype}")
+
+
+def of_seed(seed: Any) -> Philox:
+    """The stream of a checked seed; raises InvalidArgumentError if it is unsigned."""
+    check_signed(seed)
     first, second = (int(number) % (1 << 64) for number in seed)
-    words = Philox(_SEED_KEY, first | second << 64).blocks(1)[0].tolist()
+    words = Philox(SEED_KEY, first | second << 64).blocks(1)[0].tolist()
     return Philox(words[0] | words[1] << 32, (words[2] | words[3] << 32) << 64)
 
 

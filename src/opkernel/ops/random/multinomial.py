@@ -30,6 +30,8 @@ from opkernel.ops.registration import register_kernel
 from opkernel.ops.strings.elements import in_time
 from opkernel.types import DataType, TensorShape
 
+__all__ = ["samples_of"]
+
 _TYPES = [
     "T: {float, double, int32, uint8, int16, int8, int64, bfloat16, uint16, half, uint32, uint64}"
 ]
@@ -80,7 +82,7 @@ class Multinomial(OpKernel):
 
     def compute(self, ctx: OpKernelContext) -> None:
         """Draw them."""
-        logits, count = ctx.input(0), _samples(ctx.input(0), ctx.input(1), self.dtype)
+        logits, count = ctx.input(0), samples_of(ctx.input(0), ctx.input(1), self.dtype)
         blocks = len(logits) * (-(-count // 4) * 4 * 2)
         random = self.generator.reserve_outputs(blocks if count else 0)
         ctx.set_output(0, _classes(random, logits, count, self.dtype))
@@ -95,13 +97,13 @@ class Multinomial(OpKernel):
 def stateless_multinomial(*, output_dtype: DataType) -> Callable[[Any, Any, Any], Any]:
     def drawn(logits: Any, num_samples: Any, seed: Any) -> Any:
         check_seed(seed)
-        count = _samples(logits, num_samples, output_dtype)
+        count = samples_of(logits, num_samples, output_dtype)
         return _classes(of_seed(seed), logits, count, output_dtype)
 
     return drawn
 
 
-def _samples(logits: Any, num_samples: Any, dtype: DataType) -> int:
+def samples_of(logits: Any, num_samples: Any, dtype: DataType) -> int:
     """How many classes to draw for each row.
 
     Raises:

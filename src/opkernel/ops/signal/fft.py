@@ -22,6 +22,8 @@ from opkernel.ops.libraries import library_or_none, warn_of_fallback
 from opkernel.ops.registration import register_kernel
 from opkernel.types import DataType, TensorShape
 
+__all__ = ["check_rank", "check_types", "cut", "lengths_of"]
+
 _COMPLEX = "Tcomplex: {complex64, complex128} = DT_COMPLEX64"
 _REAL = "Treal: {float, double} = DT_FLOAT"
 
@@ -54,7 +56,7 @@ def _real_transform_shape(c: InferenceContext, rank: int, forward: bool) -> None
 
 
 def _complex_transform(name: str, tensor: Any, rank: int) -> Any:
-    _check_rank(tensor, rank)
+    check_rank(tensor, rank)
     return _along_axes(name, tensor, range(-1, -rank - 1, -1))
 
 
@@ -67,14 +69,20 @@ def _along_axes(name: str, tensor: Any, axes: Sequence[int]) -> Any:
     return tensor
 
 
-def _check_rank(tensor: Any, rank: int) -> None:
+def check_rank(tensor: Any, rank: int) -> None:
+    """Refuse a tensor with fewer dimensions than are transformed."""
     if tensor.ndim < rank:
         raise InvalidArgumentError(
             f"Input must have rank of at least {rank} but got: {TensorShape(tensor.shape)}"
         )
 
 
-def _lengths(fft_length: Any, rank: int) -> list[int]:
+def lengths_of(fft_length: Any, rank: int) -> list[int]:
+    """The lengths of the dimensions of real numbers.
+
+    Raises:
+        InvalidArgumentError: there are not `rank`, or one is negative.
+    """
     if fft_length.shape != (rank,):
         raise InvalidArgumentError(f"fft_length must have shape [{rank}]")
     lengths: list[int] = fft_length.tolist()
@@ -84,7 +92,16 @@ def _lengths(fft_length: Any, rank: int) -> list[int]:
     return lengths
 
 
-def _cut(tensor: Any, lengths: Sequence[int]) -> Any:
+def check_types(real: DataType, whole: DataType, *, forward: bool) -> None:
+    """Refuse complex numbers whose parts are not of the type of the real ones."""
+    if COMPLEX_OF[real] is not whole:
+        way, types = ("forward", (real, whole)) if forward else ("backward", (whole, real))
+        raise InvalidArgumentError(
+            f"Wrong types for {way} real FFT: in={types[0].value} out={types[1].value}"
+        )
+
+
+def cut(tensor: Any, lengths: Sequence[int]) -> Any:
     """What the transform takes of the last dimensions: as much as `lengths` say.
 
     Raises:
@@ -101,9 +118,9 @@ def _cut(tensor: Any, lengths: Sequence[int]) -> Any:
 
 
 def _rfft(tensor: Any, fft_length: Any, rank: int, dtype: DataType) -> Any:
-    _check_rank(tensor, rank)
-    lengths = _lengths(fft_length, rank)
-    part = _cut(tensor, lengths)
+    check_rank(tensor, rank)
+    lengths = lengths_of(fft_length, rank)
+    part = cut(tensor, lengths)
     half = lengths[-1] // 2 + 1 if lengths[-1] else 0
     shape = (*tensor.shape[:-rank], *lengths[:-1], half)
     if not part.size or not half:
@@ -113,9 +130,9 @@ def _rfft(tensor: Any, fft_length: Any, rank: int, dtype: DataType) -> Any:
 
 
 def _irfft(tensor: Any, fft_length: Any, rank: int, dtype: DataType) -> Any:
-    _check_rank(tensor, rank)
-    lengths = _lengths(fft_length, rank)
-    part = _cut(tensor, [*lengths[:-1], lengths[-1] // 2 + 1])
+    check_rank(tensor, rank)
+    lengths = lengths_of(fft_length, rank)
+    part = cut(tensor, [*lengths[:-1], lengths[-1] // 2 + 1])
     shape = (*tensor.shape[:-rank], *lengths)
     if not part.size or not lengths[-1]:
         return np.zeros(check_allocation(shape, dtype), dtype.numpy_dtype)
@@ -155,13 +172,7 @@ def _register_real(name: str, transform: Callable[..., Any], rank: int, *, forwa
         dtype = Tcomplex if forward else Treal
 
         def run(input: Any, fft_length: Any) -> Any:
-            if COMPLEX_OF[Treal] is not Tcomplex:
-                way, types = (
-                    ("forward", (Treal, Tcomplex)) if forward else ("backward", (Tcomplex, Treal))
-                )
-                raise InvalidArgumentError(
-                    f"Wrong types for {way} real FFT: in={types[0].value} out={types[1].value}"
-                )
+            check_types(Treal, Tcomplex, forward=forward)
             return transform(input, fft_length, rank, dtype)
 
         return run

@@ -1,0 +1,223 @@
+"""Numbers that a seed, or a key and a counter, determines: the streams of the CPU's kernels.
+
+Integers and uniform numbers have the same bits, normal numbers may differ in the last ones. Bounds that leave no
+integer cannot be refused: any may be drawn.
+
+Source: TensorFlow core/kernels/stateless_random_ops.cc, stateless_random_ops_v2.cc; compiler/tf2xla/kernels/
+stateless_random_ops.cc.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from opkernel.ops.random.distributions import (
+    LEAST_UNIFORM,
+    TRUNCATED_AT,
+    numbers_in_block,
+    uniforms_of_words,
+)
+from opkernel.ops.random.filling import BLOCKS_PER_OUTPUT
+from opkernel.ops.random.inputs import (
+    PHILOX,
+    SEED_KEY,
+    check_philox,
+    check_scalar_bounds,
+    check_seed,
+    check_signed,
+    key_and_counter,
+    shape_of,
+)
+from opkernel.ops.random.multinomial import samples_of
+from opkernel.types import DataType
+from opkernel.xla.jax_numpy import jax, jnp, lax
+from opkernel.xla.philox import PhiloxStream
+from opkernel.xla.register_kernel import register_xla_kernel
+
+Distribution = Callable[[PhiloxStream, int, DataType], Any]
+"""At least so many numbers of a stream."""
+
+
+# Streams
+
+
+def _of_seed(seed: Any) -> PhiloxStream:
+    """The stream of a seed, which is scrambled first."""
+    check_seed(seed)
+    check_signed(seed)
+    first, second = seed.astype(jnp().uint64)
+    scrambler = PhiloxStream(jnp().uint64(SEED_KEY), first, second)
+    key, high = scrambler.blocks(1).view(jnp().uint64)[0]
+    return PhiloxStream(key, jnp().uint64(0), high)
+
+
+@register_xla_kernel("StatelessRandomGetKeyCounter")
+def stateless_random_get_key_counter(seed: Any) -> tuple[Any, Any]:
+    """The key and the counter of a seed."""
+    stream = _of_seed(seed)
+    return stream.key[None], jnp().stack([stream.low, stream.high])
+
+
+@register_xla_kernel("StatelessRandomGetKeyCounterAlg")
+def stateless_random_get_key_counter_alg(seed: Any) -> tuple[Any, Any, Any]:
+    """The same, and the algorithm."""
+    return (*stateless_random_get_key_counter(seed), stateless_random_get_alg())
+
+
+@register_xla_kernel("StatelessRandomGetAlg")
+def stateless_random_get_alg() -> Any:
+    """The algorithm, which is known at compile time."""
+    return np.array(PHILOX, np.int32)
+
+
+# Distributions
+
+
+def _uniform(stream: PhiloxStream, count: int, dtype: DataType) -> Any:
+    return uniforms_of_words(stream.blocks(-(-count // numbers_in_block(dtype))), dtype)
+
+
+def _full_int(stream: PhiloxStream, count: int, dtype: DataType) -> Any:
+    return stream.blocks(-(-count // numbers_in_block(dtype))).view(dtype.numpy_dtype)
+
+
+def _uniform_int(minval: Any, maxval: Any) -> Distribution:
+    check_scalar_bounds(minval, maxval)
+
+    def integers(stream: PhiloxStream, count: int, dtype: DataType) -> Any:
+        unsigned = np.dtype(f"u{dtype.numpy_dtype.itemsize}")
+        low, high = minval.astype(unsigned), maxval.astype(unsigned)
+        words = _full_int(stream, count, dtype).view(unsigned)
+        return lax().rem(words, jnp().full_like(words, high - low)) + low
+
+    return integers
+
+
+def _normals_of_words(words: Any, dtype: DataType) -> Any:
+    """By the transform of Box and Muller; those of half and bfloat16 are float, to be rounded."""
+    xp = jnp()
+    wide = DataType.DT_DOUBLE if dtype is DataType.DT_DOUBLE else DataType.DT_FLOAT
+    uniforms = uniforms_of_words(words, wide)
+    length = xp.sqrt(-2 * xp.log(xp.maximum(uniforms[:, ::2], LEAST_UNIFORM)))
+    angle = 2 * math.pi * uniforms[:, 1::2]
+    pairs = xp.stack([xp.sin(angle) * length, xp.cos(angle) * length], axis=-1)
+    return pairs.reshape(uniforms.shape)
+
+
+def _normal(stream: PhiloxStream, count: int, dtype: DataType) -> Any:
+    return _normals_of_words(stream.blocks(-(-count // numbers_in_block(dtype))), dtype)
+
+
+def _truncated_normal(stream: PhiloxStream, count: int, dtype: DataType) -> Any:
+    """Groups of numbers, each of the first of a place that are near enough to 0."""
+    xp, group = jnp(), numbers_in_block(dtype)
+    starts = xp.arange(-(-count // group), dtype=xp.uint64) * (group * BLOCKS_PER_OUTPUT // 4)
+    first = _normals_of_words(stream.blocks_at(starts), dtype)
+
+    def is_unfinished(state: Any) -> Any:
+        return (state[1] < group).any()
+
+    def take_block(state: Any) -> Any:
+        found, taken, block = state
+        numbers = _normals_of_words(stream.blocks_at(starts + block), dtype)
+        for column in range(group):
+            number = numbers[:, column]
+            within = xp.abs(number) < TRUNCATED_AT
+            is_place = within[:, None] & (taken[:, None] == xp.arange(group))
+            found = xp.where(is_place, number[:, None], found)
+            taken = taken + within
+        return found, taken, block + 1
+
+    state = xp.zeros_like(first), xp.zeros(len(starts), xp.int32), xp.uint64(0)
+    return lax().while_loop(is_unfinished, take_block, state)[0]
+
+
+def _filled(
+    stream: PhiloxStream, sizes: tuple[int, ...], dtype: DataType, distribution: Distribution
+) -> Any:
+    """A tensor of numbers of a distribution."""
+    count = math.prod(sizes)
+    if not count:
+        return jnp().zeros(sizes, dtype.numpy_dtype)
+    return distribution(stream, count, dtype).reshape(-1)[:count].reshape(sizes)
+
+
+def _filled_by_key(
+    shape: Any, key: Any, counter: Any, alg: Any, dtype: DataType, distribution: Distribution
+) -> Any:
+    """The same of the stream of a key and a counter; for no numbers, any algorithm will do."""
+    algorithm = key_and_counter(key, counter, alg)
+    sizes = shape_of(shape, dtype)
+    if 0 not in sizes:
+        check_philox(algorithm)
+    return _filled(PhiloxStream(key[0], counter[0], counter[1]), sizes, dtype, distribution)
+
+
+# Kernels
+
+
+def _register(op: str, distribution: Distribution) -> None:
+    @register_xla_kernel(op, compile_time_constants=["shape"], factory=True)
+    def make_seeded(*, dtype: DataType) -> Callable[..., Any]:
+        def seeded(shape: Any, seed: Any) -> Any:
+            return _filled(_of_seed(seed), shape_of(shape, dtype), dtype, distribution)
+
+        return seeded
+
+    @register_xla_kernel(f"{op}V2", compile_time_constants=["shape", "alg"], factory=True)
+    def make_keyed(*, dtype: DataType) -> Callable[..., Any]:
+        def keyed(shape: Any, key: Any, counter: Any, alg: Any) -> Any:
+            return _filled_by_key(shape, key, counter, alg, dtype, distribution)
+
+        return keyed
+
+
+_register("StatelessRandomUniform", _uniform)
+_register("StatelessRandomNormal", _normal)
+_register("StatelessTruncatedNormal", _truncated_normal)
+_register("StatelessRandomUniformFullInt", _full_int)
+
+
+@register_xla_kernel("StatelessRandomUniformInt", compile_time_constants=["shape"], factory=True)
+def stateless_random_uniform_int(*, dtype: DataType) -> Callable[..., Any]:
+    """Integers between bounds, of a seed."""
+
+    def seeded(shape: Any, seed: Any, minval: Any, maxval: Any) -> Any:
+        integers = _uniform_int(minval, maxval)
+        return _filled(_of_seed(seed), shape_of(shape, dtype), dtype, integers)
+
+    return seeded
+
+
+@register_xla_kernel(
+    "StatelessRandomUniformIntV2", compile_time_constants=["shape", "alg"], factory=True
+)
+def stateless_random_uniform_int_v2(*, dtype: DataType) -> Callable[..., Any]:
+    """Integers between bounds, of a key and a counter."""
+
+    def keyed(shape: Any, key: Any, counter: Any, alg: Any, minval: Any, maxval: Any) -> Any:
+        integers = _uniform_int(minval, maxval)
+        return _filled_by_key(shape, key, counter, alg, dtype, integers)
+
+    return keyed
+
+
+@register_xla_kernel("StatelessMultinomial", compile_time_constants=["num_samples"], factory=True)
+def stateless_multinomial(*, output_dtype: DataType) -> Callable[..., Any]:
+    """Classes: those at which the sum of probabilities passes a uniform number."""
+
+    def drawn(logits: Any, num_samples: Any, seed: Any) -> Any:
+        xp, sizes = jnp(), (len(logits), samples_of(logits, num_samples, output_dtype))
+        numbers = _filled(_of_seed(seed), sizes, DataType.DT_DOUBLE, _uniform)
+        finite, wide = xp.isfinite(logits), logits.astype(xp.float64)
+        largest = xp.where(finite, wide, -xp.inf).max(axis=1, keepdims=True)
+        sums = xp.cumsum(xp.where(finite, xp.exp(wide - largest), 0), axis=1)
+        return jax().vmap(lambda row, at: xp.searchsorted(row, at, side="right"))(
+            sums, numbers * sums[:, -1:]
+        )
+
+    return drawn
