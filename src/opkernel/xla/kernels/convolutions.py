@@ -18,7 +18,6 @@ from opkernel.errors import InvalidArgumentError
 from opkernel.ops.kernel_types import NARROW_FLOATS
 from opkernel.ops.nn.conv.attrs import conv2d_windows, conv3d_windows
 from opkernel.ops.nn.conv.kernels import check_filter, convolution
-from opkernel.ops.nn.epilogue import AFTER_CONVOLUTIONS, finished, parse_fusion
 from opkernel.ops.nn.geometry import (
     Windows,
     check_length,
@@ -30,18 +29,22 @@ from opkernel.ops.nn.geometry import (
 )
 from opkernel.ops.nn.windows import Geometry
 from opkernel.types import as_dtype
-from opkernel.xla.jax_numpy import jax, lax
+from opkernel.xla.jax_numpy import jax, jnp, lax
 from opkernel.xla.register_kernel import register_xla_kernel
-from opkernel.xla.traced_array import TracedArray
+
+__all__ = ["convolved"]
 
 _Compute = Callable[[Any, Any], Any]
+
+_MOST_STEPS = 64
+"""Elements of a window up to which a depthwise convolution is a sum of products."""
 
 
 def _in_float(x: Any) -> Any:
     return x.astype(np.float32) if as_dtype(x.dtype) in NARROW_FLOATS else x
 
 
-def _convolved(x: Any, filters: Any, geometry: Geometry, windows: Windows) -> Any:
+def convolved(x: Any, filters: Any, geometry: Geometry, windows: Windows) -> Any:
     """The convolution, in groups where the filter has fewer channels than the input."""
     check_filter(filters)
     channels = x.shape[windows.data_format.feature_index(x.ndim)]
@@ -64,10 +67,34 @@ def _convolved(x: Any, filters: Any, geometry: Geometry, windows: Windows) -> An
     return result.astype(x.dtype)
 
 
-def _each_channel(filters: Any) -> Any:
-    """A filter `[*window, channels, multiplier]` as one of as many groups as there are channels."""
+def _depthwise(x: Any, filters: Any, geometry: Geometry, windows: Windows) -> Any:
+    """The convolution of each channel by itself.
+
+    XLA would make one of all channels of it, with zeros in the filter.
+    """
     *window, channels, multiplier = filters.shape
-    return filters.reshape(*window, 1, channels * multiplier)
+    if math.prod(window) > _MOST_STEPS:
+        grouped = filters.reshape(*window, 1, channels * multiplier)
+        return convolved(x, grouped, geometry, windows)
+    check_filter(filters)
+    images = _in_float(x if windows.channels_last else jnp().moveaxis(x, 1, -1))
+    padded = jnp().pad(images, ((0, 0), *geometry.padding, (0, 0)))
+    result = _sum_of_products(padded, _in_float(filters), geometry).astype(x.dtype)
+    return result if windows.channels_last else jnp().moveaxis(result, -1, 1)
+
+
+def _sum_of_products(padded: Any, filters: Any, geometry: Geometry) -> Any:
+    """Padded images times filters `[*window, channels, multiplier]`, one element of the window after the other."""
+    total = 0
+    along = list(zip(geometry.dilations, geometry.output, geometry.strides, strict=True))
+    for offset in np.ndindex(*geometry.window):
+        first = [at * gap for at, (gap, _, _) in zip(offset, along, strict=True)]
+        seen = tuple(
+            slice(start, start + (count - 1) * step + 1, step)
+            for start, (_, count, step) in zip(first, along, strict=True)
+        )
+        total = total + padded[(slice(None), *seen)][..., np.newaxis] * filters[offset]
+    return total.reshape(*total.shape[:-2], -1)
 
 
 @register_xla_kernel("Conv2D", factory=True)
@@ -81,25 +108,25 @@ def conv2d(
 ) -> _Compute:
     windows = conv2d_windows(strides, dilations, padding, explicit_paddings, data_format)
 
-    def convolved(x: Any, filters: Any) -> Any:
+    def kernel(x: Any, filters: Any) -> Any:
         check_rank("convolution input", x, 4)
         check_rank("convolution filter", filters, 4)
-        return convolution(x, filters, windows, _convolved)
+        return convolution(x, filters, windows, convolved)
 
-    return convolved
+    return kernel
 
 
 @register_xla_kernel("Conv3D", factory=True)
 def conv3d(*, strides: list[int], dilations: list[int], padding: str, data_format: str) -> _Compute:
     windows = conv3d_windows(strides, dilations, padding, data_format)
 
-    def convolved(x: Any, filters: Any) -> Any:
+    def kernel(x: Any, filters: Any) -> Any:
         check_rank("input", x, 5)
         check_rank("filter", filters, 5)
         check_filter(filters)
-        return convolution(x, filters, windows, _convolved)
+        return convolution(x, filters, windows, convolved)
 
-    return convolved
+    return kernel
 
 
 @register_xla_kernel("DepthwiseConv2dNative", factory=True)
@@ -113,7 +140,7 @@ def depthwise_conv2d(
 ) -> _Compute:
     windows = conv2d_windows(strides, dilations, padding, explicit_paddings, data_format)
 
-    def convolved(x: Any, filters: Any) -> Any:
+    def kernel(x: Any, filters: Any) -> Any:
         check_rank("input", x, 4)
         check_rank("filter", filters, 4)
         channels = x.shape[windows.data_format.feature_index(4)]
@@ -121,9 +148,15 @@ def depthwise_conv2d(
             raise InvalidArgumentError(
                 f"input and filter must have the same depth: {channels} vs {filters.shape[2]}"
             )
-        return convolution(x, _each_channel(filters), windows, _convolved)
+        grouped = filters.reshape(*filters.shape[:2], 1, math.prod(filters.shape[2:]))
+        return convolution(
+            x,
+            grouped,
+            windows,
+            lambda x, _, geometry, windows: _depthwise(x, filters, geometry, windows),
+        )
 
-    return convolved
+    return kernel
 
 
 @register_xla_kernel("Conv", factory=True)
@@ -147,7 +180,7 @@ def conv(
         gaps = list(spatial_attr("dilations", gaps, layout))
         return windows_from_attrs(layout, steps, gaps, padding, explicit_paddings)
 
-    def convolved(x: Any, filters: Any) -> Any:
+    def kernel(x: Any, filters: Any) -> Any:
         spatial = x.ndim - 1 - batch_dims
         if spatial not in (2, 3) or batch_dims < 0:
             raise InvalidArgumentError(
@@ -165,46 +198,10 @@ def conv(
                 f"Input depth must be equal to filter depth times groups: {channels} vs "
                 f"{filters.shape[-2]} * {groups}"
             )
-        result = convolution(batch, filters, windows, _convolved)
+        result = convolution(batch, filters, windows, convolved)
         return result.reshape(*leading, *result.shape[1:])
 
-    return convolved
-
-
-@register_xla_kernel("_FusedConv2D", compile_time_constants=["host_args"], factory=True)
-def fused_conv2d(
-    *,
-    strides: list[int],
-    padding: str,
-    explicit_paddings: list[int],
-    data_format: str,
-    filter_format: str,
-    dilations: list[int],
-    fused_ops: list[str],
-    epsilon: float,
-    leakyrelu_alpha: float,
-) -> Callable[[Any, Any, list[Any], list[Any]], Any]:
-    """The operations that are fused are those of the CPU's kernel."""
-    first = ("BiasAdd", "FusedBatchNorm")
-    fusion = parse_fusion(
-        "Fused Conv2D", fused_ops, first, AFTER_CONVOLUTIONS, epsilon, leakyrelu_alpha
-    )
-    if data_format != "NHWC" or filter_format != "HWIO":
-        raise InvalidArgumentError(
-            f"_FusedConv2D is compiled for NHWC and HWIO, got {data_format} and {filter_format}"
-        )
-    windows = conv2d_windows(strides, dilations, padding, explicit_paddings, data_format)
-
-    def fused(x: Any, filters: Any, args: list[Any], host_args: list[Any]) -> Any:
-        check_rank("input", x, 4)
-        check_rank("filter", filters, 4)
-        result = convolution(x, filters, windows, _convolved)
-        if not result.size:
-            return result
-        epilogue = fusion.epilogue([TracedArray(arg) for arg in args], result.shape)
-        return finished(TracedArray(result), epilogue).value
-
-    return fused
+    return kernel
 
 
 _SizesOf = Callable[[Any, Any, Any], Sequence[int]]
@@ -255,9 +252,10 @@ def _forward(
     features = channels * filter_shape[-1] if depthwise else filter_shape[-1]
     batch = input_shape[layout.batch_index(rank)]
 
+    convolve = _depthwise if depthwise else convolved
+
     def compute(x: Any, filters: Any) -> Any:
-        arranged = _each_channel(filters) if depthwise else filters
-        return _convolved(x, arranged, geometry, windows)
+        return convolve(x, filters, geometry, windows)
 
     return compute, windows.shape(batch, geometry.output, features)
 
