@@ -85,7 +85,7 @@ def _depthwise(x: Any, filters: Any, geometry: Geometry, windows: Windows) -> An
 
 def _sum_of_products(padded: Any, filters: Any, geometry: Geometry) -> Any:
     """Padded images times filters `[*window, channels, multiplier]`, one element of the window after the other."""
-    total = 0
+    total: Any = 0
     along = list(zip(geometry.dilations, geometry.output, geometry.strides, strict=True))
     for offset in np.ndindex(*geometry.window):
         first = [at * gap for at, (gap, _, _) in zip(offset, along, strict=True)]

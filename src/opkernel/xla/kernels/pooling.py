@@ -279,7 +279,7 @@ def _with_sizes(compute: _Gradient) -> Callable[..., Any]:
         def computed(x: Any, y: Any, gradient: Any, ksize: Any, strides: Any) -> Any:
             sizes, steps = sizes_in_tensor(ksize), sizes_in_tensor(strides)
             pool = pool_from_attrs(sizes, steps, padding, data_format=data_format)
-            inner = _in_layout(pool, lambda *arrays: compute(*arrays, pool))
+            inner = _in_layout(pool, lambda x, y, gradient: compute(x, y, gradient, pool))
             return inner(x, y, gradient)
 
         return computed
