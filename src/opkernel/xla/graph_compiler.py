@@ -21,7 +21,7 @@ from opkernel.errors import (
     as_op_error,
 )
 from opkernel.graph import Graph, Operation, Tensor
-from opkernel.graph.core.control_flow_ops import MERGE_OPS
+from opkernel.graph.core.control_flow_ops import LOW_LEVEL_CONTROL_FLOW
 from opkernel.graph.edit.prune import prune_and_order
 from opkernel.graph.functions.function_body import FunctionBody, instantiate_function
 from opkernel.kernel import OpKernel, create_op_kernel
@@ -89,7 +89,9 @@ class GraphCompiler:
         """The values of tensors, given those of others, after all that has to run for them and for `targets`."""
         values = dict(feeds)
         fed = [op.outputs[index] for op, index in feeds]
-        for op in prune_and_order(fetches, targets, fed):
+        order = prune_and_order(fetches, targets, fed)
+        _check_control_flow(order)
+        for op in order:
             if (op, 0) in values or op.type in _STRUCTURAL_OPS:
                 continue
             inputs = [values[edge] for edge in zip(op.edges[::2], op.edges[1::2], strict=True)]
@@ -103,10 +105,6 @@ class GraphCompiler:
     def _outputs(self, op: Operation, inputs: Sequence[Any]) -> list[Any]:
         if op.type in _CONSTANT_OPS:
             return [_constant(op)]
-        if op.type in MERGE_OPS:
-            raise UnimplementedError(
-                f"{op.type}: control flow of TensorFlow 1 is not compiled; lower it to If and While first"
-            )
         if op.type in op.graph.function_library:
             attrs = {name: op.node_def.attr[name] for name in op.node_def.attr}
             return self.compile_function(op.graph, NameAttrList(name=op.type, attr=attrs), inputs)
@@ -154,6 +152,16 @@ class GraphCompiler:
                 raise InvalidArgumentError(
                     f"XLA does not compile {op.type} with tensors of type {dtype.string}"
                 )
+
+
+def _check_control_flow(order: Iterable[Operation]) -> None:
+    """Refuse operations whose outputs may be dead, before anything is compiled."""
+    for op in order:
+        if op.type in LOW_LEVEL_CONTROL_FLOW and op.type not in _STRUCTURAL_OPS:
+            error = UnimplementedError(
+                f"{op.type}: control flow of TensorFlow 1 is not compiled, only If, Case and While"
+            )
+            raise _at_node(error, op, [])
 
 
 def _at_node(error: Exception, op: Operation, inputs: Sequence[Any]) -> OpError:

@@ -237,21 +237,25 @@ def _reduced(score: Any, overlaps: Array, limits: SelectionLimits) -> Any:
     return -np.inf if is_dropped else running[-1]
 
 
-def box_corners(boxes: Array) -> Array:
+def box_corners(boxes: Array, *, xp: Any = np) -> Array:
     """y, x of the lower corner, y, x of the upper one, and the area; a row each."""
     first, second = boxes[:, :2].T, boxes[:, 2:].T
-    lower = np.where(second < first, second, first)
-    upper = np.where(first < second, second, first)
-    return np.concatenate([lower, upper, np.prod(upper - lower, axis=0, keepdims=True)])
+    lower = xp.where(second < first, second, first)
+    upper = xp.where(first < second, second, first)
+    corners: Array = xp.concatenate([lower, upper, xp.prod(upper - lower, axis=0, keepdims=True)])
+    return corners
 
 
-def box_overlap(boxes: Array, box: Array) -> Array:
+def box_overlap(boxes: Array, box: Array, *, xp: Any = np) -> Array:
     """The intersection of each box with one, as a part of their union; 0 for empty boxes."""
-    height = np.minimum(boxes[2], box[2]) - np.maximum(boxes[0], box[0])
-    width = np.minimum(boxes[3], box[3]) - np.maximum(boxes[1], box[1])
-    intersection = np.maximum(height, 0) * np.maximum(width, 0)
+    height = xp.minimum(boxes[2], box[2]) - xp.maximum(boxes[0], box[0])
+    width = xp.minimum(boxes[3], box[3]) - xp.maximum(boxes[1], box[1])
+    intersection = xp.maximum(height, 0) * xp.maximum(width, 0)
     is_empty = (boxes[4] <= 0) | (box[4] <= 0)
-    return np.where(is_empty, np.float32(0), intersection / (boxes[4] + box[4] - intersection))
+    parts: Array = xp.where(
+        is_empty, np.float32(0), intersection / (boxes[4] + box[4] - intersection)
+    )
+    return parts
 
 
 @register_kernel(NMS, device="CPU")

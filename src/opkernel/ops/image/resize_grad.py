@@ -17,6 +17,8 @@ from opkernel.ops.kernel_types import FLOATS, REAL_NUMBERS
 from opkernel.ops.registration import register_kernel
 from opkernel.types import DataType
 
+__all__ = ["check_gradient", "nearest_neighbor_grad_shape", "original_image_shape"]
+
 Array = np.ndarray[Any, Any]
 
 
@@ -96,7 +98,8 @@ def _sums(values: Array, places: Array, size: int, axis: int) -> Array:
     return result
 
 
-def _check(grads: Any, original_image: Any, T: DataType) -> None:
+def check_gradient(grads: Any, original_image: Any, T: DataType) -> None:
+    """Refuse what is not four-dimensional or has images without pixels."""
     if grads.ndim != 4:
         raise InvalidArgumentError(f"input_grad must be 4-dimensional{list(grads.shape)}")
     if original_image.ndim != 4:
@@ -123,7 +126,7 @@ def resize_bilinear_grad(
         return [(at.lower, 1 - upper_weight), (at.upper, upper_weight)]
 
     def kernel(grads: Any, original_image: Any) -> Any:
-        _check(grads, original_image, T)
+        check_gradient(grads, original_image, T)
         height, width = original_image.shape[1:3]
         shares = [
             _Share((grads * row_weights * column_weights).astype(T.numpy_dtype), rows, columns)
@@ -147,7 +150,7 @@ def resize_bicubic_grad(
     check_alignment(align_corners, half_pixel_centers)
 
     def kernel(grads: Any, original_image: Any) -> Any:
-        _check(grads, original_image, T)
+        check_gradient(grads, original_image, T)
         result = grads.astype(T.numpy_dtype)
         for axis, size in ((1, original_image.shape[1]), (2, original_image.shape[2])):
             at = cubic(size, grads.shape[axis], align_corners, half_pixel_centers)

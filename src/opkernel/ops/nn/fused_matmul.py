@@ -23,7 +23,7 @@ from opkernel.ops.nn.epilogue import (
 from opkernel.records import dataclass
 from opkernel.types import DataType
 
-__all__ = ["register_fused_matmul"]
+__all__ = ["AFTER_MATMUL", "register_fused_matmul"]
 
 FUSED_MATMUL = register_op(
     "_FusedMatMul",
@@ -42,7 +42,8 @@ FUSED_MATMUL = register_op(
 
 Array = np.ndarray[Any, Any]
 
-_ACTIVATIONS = (*AFTER_CONVOLUTIONS, "Tanh", "Sigmoid", "GeluExact", "GeluApproximate")
+AFTER_MATMUL = (*AFTER_CONVOLUTIONS, "Tanh", "Sigmoid", "GeluExact", "GeluApproximate")
+"""The activations that are fused with products of matrices."""
 
 Product = Callable[[Array, Array, Epilogue], Array]
 """The product of two matrices, then the epilogue."""
@@ -67,7 +68,7 @@ class FusedMatMulKernels:
     ) -> Callable[[Array, Array, list[Array]], Array]:
         """Half and bfloat16 are computed in float."""
         fusion = parse_fusion(
-            "Fused MatMul", fused_ops, ("BiasAdd",), _ACTIVATIONS, 0, leakyrelu_alpha
+            "Fused MatMul", fused_ops, ("BiasAdd",), AFTER_MATMUL, 0, leakyrelu_alpha
         )
         product, shortcut = self.product, self.shortcut
         if transpose_a or transpose_b or fusion.adds:

@@ -75,14 +75,14 @@ QUANTIZE_AND_DEQUANTIZE_V3 = _declare(
 QUANTIZE_AND_DEQUANTIZE_V4 = _declare(4, (), _ATTRS)
 
 
-class _Integers(NamedTuple):
+class Integers(NamedTuple):
     """The integers that stand for the values."""
 
     low: int
     high: int
 
     @classmethod
-    def of(cls, num_bits: int, signed: bool, narrow: bool) -> _Integers:
+    def of(cls, num_bits: int, signed: bool, narrow: bool) -> Integers:
         """The range of integers of so many bits.
 
         Raises:
@@ -103,7 +103,7 @@ class _Range(NamedTuple):
     low: Array
     high: Array
 
-    def scaled_to(self, integers: _Integers) -> tuple[_Range, Array, Array]:
+    def scaled_to(self, integers: Integers) -> tuple[_Range, Array, Array]:
         """The range with one end moved, how many integers there are for 1, and the inverse."""
         number = self.low.dtype.type
         low, high = number(integers.low), number(integers.high)
@@ -152,7 +152,7 @@ def _given_range(tensor: Array, low: Array, high: Array, axis: int) -> _Range:
 
 
 def _round_trip(
-    tensor: Array, given: _Range | None, axis: int, integers: _Integers, half_up: bool
+    tensor: Array, given: _Range | None, axis: int, integers: Integers, half_up: bool
 ) -> Array:
     """The values rounded; those beyond a given range become its ends."""
     if tensor.size == 0:
@@ -182,7 +182,7 @@ def quantize_and_dequantize(
 ) -> Callable[[Any, Any, Any], Any]:
     """A given range is scalars here, so that there is none along an axis."""
     _check_axis(axis)
-    integers = _Integers.of(num_bits, signed_input, narrow_range)
+    integers = Integers.of(num_bits, signed_input, narrow_range)
 
     def kernel(tensor: Any, input_min: Any, input_max: Any) -> Any:
         if axis >= tensor.ndim:
@@ -221,7 +221,7 @@ def quantize_and_dequantize_v3(
                 "Invalid shape. The `num_bits` tensor should be a scalar. "
                 f"Got dimensions: {num_bits.ndim}"
             )
-        integers = _Integers.of(int(num_bits), signed_input, narrow_range)
+        integers = Integers.of(int(num_bits), signed_input, narrow_range)
         given = _given_range(tensor, input_min, input_max, axis) if range_given else None
         return _round_trip(tensor, given, axis, integers, half_up=False)
 

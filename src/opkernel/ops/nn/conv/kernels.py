@@ -35,7 +35,7 @@ from opkernel.ops.nn.windows import Array, Geometry
 from opkernel.records import dataclass
 from opkernel.types import DataType, as_dtype
 
-__all__ = ["ConvolutionKernels", "check_filter"]
+__all__ = ["ConvolutionKernels", "check_filter", "convolution"]
 
 Compute = Callable[[Array, Array, Geometry, Windows], Array]
 
@@ -67,7 +67,7 @@ class ConvolutionKernels:
         def convolved(x: Array, filters: Array) -> Array:
             check_rank("convolution input", x, 4)
             check_rank("convolution filter", filters, 4)
-            return _convolution(x, filters, windows, compute)
+            return convolution(x, filters, windows, compute)
 
         return convolved
 
@@ -81,7 +81,7 @@ class ConvolutionKernels:
             check_rank("input", x, 5)
             check_rank("filter", filters, 5)
             check_filter(filters)
-            return _convolution(x, filters, windows, self._volumes)
+            return convolution(x, filters, windows, self._volumes)
 
         return convolved
 
@@ -132,7 +132,7 @@ class ConvolutionKernels:
                     f"Input depth must be equal to filter depth: {channels} vs {filters.shape[-2]}"
                 )
             compute = self._images if spatial == 2 else self._volumes
-            result = _convolution(batch, filters, windows, compute)
+            result = convolution(batch, filters, windows, compute)
             return result.reshape(*leading, *result.shape[1:])
 
         return convolved
@@ -156,7 +156,7 @@ class ConvolutionKernels:
                 raise InvalidArgumentError(
                     f"input and filter must have the same depth: {x.shape[3]} vs {filters.shape[2]}"
                 )
-            return _convolution(padded, filters, windows, self._images)
+            return convolution(padded, filters, windows, self._images)
 
         return fused
 
@@ -203,7 +203,7 @@ class ConvolutionKernels:
                 epilogue = fusion.epilogue(args, shape)
                 return self._images(x, filters, geometry, windows, epilogue)
 
-            return _convolution(x, filters, windows, compute)
+            return convolution(x, filters, windows, compute)
 
         return fused
 
@@ -352,7 +352,7 @@ def _widened(x: Array) -> Array:
     return x.astype(np.float32) if as_dtype(x.dtype) in NARROW_FLOATS else x
 
 
-def _convolution(x: Array, filters: Array, windows: Windows, compute: Compute) -> Array:
+def convolution(x: Array, filters: Array, windows: Windows, compute: Compute) -> Array:
     """The convolution of images or volumes in the layout of `windows`, with filters `[*window, in, out]`.
 
     As in TensorFlow `compute` is not asked, and so can refuse nothing, where the result is empty or all

@@ -1,0 +1,90 @@
+"""Products with a bias or a normalisation, and an activation, as graph optimisers fuse them.
+
+What comes after a product is that of the CPU's kernels; the compiler fuses it again.
+
+Source: TensorFlow compiler/tf2xla/kernels/conv_ops.cc, core/kernels/matmul_op_fused.cc.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from opkernel.errors import InvalidArgumentError
+from opkernel.ops.kernel_types import NARROW_FLOATS
+from opkernel.ops.math.matmul import check_matrices
+from opkernel.ops.nn.conv.attrs import conv2d_windows
+from opkernel.ops.nn.conv.kernels import convolution
+from opkernel.ops.nn.epilogue import AFTER_CONVOLUTIONS, Fusion, finished, parse_fusion
+from opkernel.ops.nn.fused_matmul import AFTER_MATMUL
+from opkernel.ops.nn.geometry import check_rank
+from opkernel.types import DataType
+from opkernel.xla.jax_numpy import jnp
+from opkernel.xla.kernels.convolutions import convolved
+from opkernel.xla.register_kernel import register_xla_kernel
+from opkernel.xla.traced_array import TracedArray
+
+
+def _finished(product: Any, fusion: Fusion, args: list[Any]) -> Any:
+    """A product with what is fused with it."""
+    arrays: Any = [TracedArray(array) for array in (*args, product)]
+    result: Any = finished(arrays.pop(), fusion.epilogue(arrays, product.shape))
+    return result.value
+
+
+@register_xla_kernel("_FusedConv2D", compile_time_constants=["host_args"], factory=True)
+def fused_conv2d(
+    *,
+    strides: list[int],
+    padding: str,
+    explicit_paddings: list[int],
+    data_format: str,
+    filter_format: str,
+    dilations: list[int],
+    fused_ops: list[str],
+    epsilon: float,
+    leakyrelu_alpha: float,
+) -> Callable[[Any, Any, list[Any], list[Any]], Any]:
+    first = ("BiasAdd", "FusedBatchNorm")
+    fusion = parse_fusion(
+        "Fused Conv2D", fused_ops, first, AFTER_CONVOLUTIONS, epsilon, leakyrelu_alpha
+    )
+    if data_format != "NHWC" or filter_format != "HWIO":
+        raise InvalidArgumentError(
+            f"_FusedConv2D is compiled for NHWC and HWIO, got {data_format} and {filter_format}"
+        )
+    windows = conv2d_windows(strides, dilations, padding, explicit_paddings, data_format)
+
+    def fused(x: Any, filters: Any, args: list[Any], host_args: list[Any]) -> Any:
+        check_rank("input", x, 4)
+        check_rank("filter", filters, 4)
+        product = convolution(x, filters, windows, convolved)
+        return _finished(product, fusion, args) if product.size else product
+
+    return fused
+
+
+@register_xla_kernel("_FusedMatMul", factory=True)
+def fused_matmul(
+    *,
+    T: DataType,
+    transpose_a: bool,
+    transpose_b: bool,
+    fused_ops: list[str],
+    leakyrelu_alpha: float,
+) -> Callable[[Any, Any, list[Any]], Any]:
+    """Half and bfloat16 are computed in float."""
+    fusion = parse_fusion("Fused MatMul", fused_ops, ("BiasAdd",), AFTER_MATMUL, 0, leakyrelu_alpha)
+    dtype = np.float32 if T in NARROW_FLOATS else T.numpy_dtype
+
+    def fused(a: Any, b: Any, args: list[Any]) -> Any:
+        check_matrices(a, b, transpose_a, transpose_b)
+        left, right, *others = (array.astype(dtype) for array in (a, b, *args))
+        product = jnp().matmul(left.T if transpose_a else left, right.T if transpose_b else right)
+        if not left.size:  # nothing is added to the product of empty matrices
+            return product
+        return _finished(product, fusion, others)
+
+    return fused
