@@ -141,7 +141,7 @@ layer(
 def colors_of_images(directory):
     layers = [L.Equalization(), L.AutoContrast(), L.Solarization(0.1, threshold_factor=0.4, seed=1)]
     calls = [Call("color", [picture(2, 9, 8, 3).astype(F32)])]
-    return {"color": lambda x: [one(x) for one in layers]}, calls
+    return {"color": lambda x: [one(x) for one in layers]}, calls, layers[2].generator.state
 
 
 AUGMENTATIONS = {

@@ -1,5 +1,6 @@
 """Models in small numbers: simulated quantisation, and graphs of quantised tensors."""
 
+import warnings
 from typing import Any
 
 import numpy as np
@@ -176,9 +177,11 @@ def int8_keras(directory):
     x = keras.layers.Input((5,), dtype="int32", name="ids")
     y = keras.layers.Flatten()(keras.layers.Embedding(12, 4)(x))
     net = keras.Model(x, keras.layers.Dense(3)(keras.layers.Dense(6, "relu")(y)))
-    for layer in net.layers:
-        if layer.weights:
-            layer.quantize("int8")
+    with warnings.catch_warnings():  # Keras hands its variables to NumPy in an old way
+        warnings.simplefilter("ignore", DeprecationWarning)
+        for layer in net.layers:
+            if layer.weights:
+                layer.quantize("int8")
     return exported(net, str(directory), np.random.RandomState(1).randint(0, 12, (3, 5), np.int32))
 
 
