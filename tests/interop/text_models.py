@@ -92,7 +92,7 @@ def vectorization(**options):
 
 LINES = words(*TEXTS, "a cat and the fox").reshape(-1, 1)
 
-for name, options in {
+VECTORIZATIONS: dict[str, dict[str, Any]] = {
     "text_to_ints": {"max_tokens": 8, "output_sequence_length": 4},
     "text_to_bigrams": {"ngrams": 2},
     "text_to_characters": {"split": "character", "standardize": "lower"},
@@ -100,7 +100,8 @@ for name, options in {
     "text_to_counts": {"output_mode": "count", "standardize": "strip_punctuation"},
     "text_to_tf_idf": {"output_mode": "tf_idf", "pad_to_max_tokens": True, "max_tokens": 30},
     "text_as_it_is": {"standardize": None, "output_mode": "count"},
-}.items():
+}
+for name, options in VECTORIZATIONS.items():
     layer(name, vectorization(**options), LINES)
 
 
