@@ -9276,7 +9276,8 @@ def QuantizeAndDequantize(
     input_min: float = 0.0,
     input_max: float = 0.0,
     name: str | None = None,
-) -> _Tensor: ...
+) -> _Tensor:
+    """QuantizeAndDequantizeV2 with the range in attrs, for graphs of old versions."""
 
 def QuantizeAndDequantizeV2(
     *,
@@ -16845,7 +16846,8 @@ def UniformQuantizedAdd(
     rhs_quantization_axis: int = -1,
     output_quantization_axis: int = -1,
     name: str | None = None,
-) -> _Tensor: ...
+) -> _Tensor:
+    """lhs + rhs, each as integers of the output's scale first."""
 
 def UniformQuantizedClipByValue(
     *,
@@ -16858,7 +16860,8 @@ def UniformQuantizedClipByValue(
     quantization_max_val: int,
     quantization_axis: int = -1,
     name: str | None = None,
-) -> _Tensor: ...
+) -> _Tensor:
+    """Integers between `min` and `max`, of which each channel has its own where there is an axis."""
 
 def UniformQuantizedConvolution(
     *,
@@ -16889,7 +16892,8 @@ def UniformQuantizedConvolution(
     rhs_quantization_axis: int = -1,
     output_quantization_axis: int = -1,
     name: str | None = None,
-) -> _Tensor: ...
+) -> _Tensor:
+    """The convolution of quantised images with quantised filters, as integers of the output's scale."""
 
 def UniformQuantizedConvolutionHybrid(
     *,
@@ -16910,7 +16914,8 @@ def UniformQuantizedConvolutionHybrid(
     dimension_numbers: str | bytes = '',
     rhs_quantization_axis: int = -1,
     name: str | None = None,
-) -> _Tensor: ...
+) -> _Tensor:
+    """The convolution of images of floats, each of which is quantised first, with quantised filters."""
 
 def UniformQuantizedDot(
     *,
@@ -16933,7 +16938,8 @@ def UniformQuantizedDot(
     rhs_quantization_axis: int = -1,
     output_quantization_axis: int = -1,
     name: str | None = None,
-) -> _Tensor: ...
+) -> _Tensor:
+    """The product of two quantised matrices, as integers of the output's scale."""
 
 def UniformQuantizedDotHybrid(
     *,
@@ -16946,7 +16952,8 @@ def UniformQuantizedDotHybrid(
     rhs_quantization_max_val: int,
     rhs_quantization_axis: int = -1,
     name: str | None = None,
-) -> _Tensor: ...
+) -> _Tensor:
+    """The product of a matrix of floats, each row of which is quantised first, and a quantised one."""
 
 def UniformRequantize(
     *,

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from opkernel import Session, float32, raw_ops
+from opkernel import Session, float32, gradients, raw_ops
 from opkernel.errors import (
     AlreadyExistsError,
     CancelledError,
@@ -108,6 +108,25 @@ class TestNcclAllReduce:
             *[lambda s=s: [s.run("y:0").tolist() for _ in range(20)] for s in sessions]
         )
         assert answers == [[[3]] * 20] * 2
+
+    def test_the_gradient_of_each_input_is_that_of_all_sums(self, executor):
+        sessions = []
+        for scale in (floats(2, 3), floats(10, 20)):
+            graph = Graph()
+            with graph.as_default():
+                x = constant(graph, floats(1, 1))
+                total = raw_ops.NcclAllReduce(input=x, **NCCL)
+                scaled = raw_ops.Mul(x=total, y=constant(graph, scale))
+                raw_ops.Identity(input=gradients(scaled, x)[0], name="y")
+            sessions.append(Session(graph, collective_executor=executor))
+        assert run_sessions(sessions) == [[12, 23]] * 2
+
+    def test_only_sums_have_a_gradient(self):
+        with Graph().as_default() as graph:
+            x = constant(graph, floats(1))
+            largest = raw_ops.NcclAllReduce(input=x, **{**NCCL, "reduction": "max"})
+            with pytest.raises(UnimplementedError, match="sum"):
+                gradients(largest, x)
 
     def test_one_that_does_not_fit_fails_all(self, executor):
         sessions = [
