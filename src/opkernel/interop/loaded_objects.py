@@ -104,6 +104,9 @@ class LoadedList(Sequence[Any]):
             return [self._source.get(number) for number in self._numbers[index]]
         return self._source.get(self._numbers[index])
 
+    def __iter__(self) -> Iterator[Any]:
+        return map(self._source.get, self._numbers)
+
     def __len__(self) -> int:
         return len(self._numbers)
 

@@ -25,7 +25,13 @@ from opkernel.interop.saved_arguments import is_signature, python_signature
 from opkernel.interop.saved_model.structured_value import decoded
 from opkernel.interop.saved_values import SavedValues
 from opkernel.opdef import global_op_registry
-from opkernel.proto import MetaGraphDef, NodeDef, SavedObject, StructuredValue
+from opkernel.proto import (
+    MetaGraphDef,
+    NodeDef,
+    SavedObject,
+    StructuredValue,
+    TensorShapeProto,
+)
 from opkernel.runtime.calls.eager import execute
 from opkernel.training import Variable
 from opkernel.types import DataType, PartialTensorShape, tensor_from_proto
@@ -66,6 +72,7 @@ class SavedObjects:
         self._children: dict[int, dict[str, int]] = {}
         self._functions: dict[str, LoadedConcreteFunction] = {}
         self._separated: set[str] = set()
+        self._shapes: dict[bytes, PartialTensorShape] = {}
         self._check()
 
     def _check(self) -> None:
@@ -150,7 +157,7 @@ class SavedObjects:
     def _variable(self, number: int, node: SavedObject) -> Variable:
         saved = node.variable
         try:
-            dtype, shape = DataType(saved.dtype), PartialTensorShape.from_proto(saved.shape)
+            dtype, shape = DataType(saved.dtype), self._shape(saved.shape)
         except (OpError, ValueError) as error:
             raise self._damage(f"variable {saved.name!r}: {error}") from error
         return Variable.of_handle(
@@ -161,6 +168,14 @@ class SavedObjects:
             trainable=saved.trainable,
             initializer=lambda: self._values.variable(number, saved.name, dtype, shape),
         )
+
+    def _shape(self, proto: TensorShapeProto) -> PartialTensorShape:
+        """A shape, of which many variables have the same."""
+        key = proto.SerializeToString()
+        found = self._shapes.get(key)
+        if found is None:
+            found = self._shapes[key] = PartialTensorShape.from_proto(proto)
+        return found
 
     def _constant(self, number: int, node: SavedObject) -> LoadedConstant:
         name = node.constant.operation
