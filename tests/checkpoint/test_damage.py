@@ -191,7 +191,7 @@ def test_files_that_end_early_are_refused_as_by_tensorflow(tf: Any, small: Path)
                 dtypes=[dtype],
             )
         except (tf.errors.OpError, OpError) as error:
-            return int(getattr(error, "error_code", None) or error.code)  # type: ignore[union-attr]  # of either kind
+            return int(getattr(error, "error_code", None) or error.code)
         return 0
 
     for name, data in whole.items():

@@ -150,9 +150,12 @@ def test_a_value_of_another_shape_is_found_when_it_is_read(sample):
 def test_listing_variables_makes_no_resources(sample, monkeypatch):
     made = []
     make = variable_module._new_handle
-    monkeypatch.setattr(
-        variable_module, "_new_handle", lambda *given: made.append(given) or make(*given)
-    )
+
+    def noted(*given):
+        made.append(given)
+        return make(*given)
+
+    monkeypatch.setattr(variable_module, "_new_handle", noted)
     model = opkernel.load(sample("nested_modules"))
     assert len(model.variables) == 11
     assert all(one.trainable for one in model.trainable_variables)
