@@ -15,7 +15,7 @@ import numpy as np
 from opkernel import raw_ops
 from opkernel.errors import FailedPreconditionError, InvalidArgumentError
 from opkernel.gradients import IndexedSlices, IndexedSlicesValue
-from opkernel.graph import function
+from opkernel.graph import Tensor, function
 from opkernel.graph.core.default_graph import innermost_default
 from opkernel.graph.tracing.tensor_spec import spec_of
 from opkernel.messages import shown
@@ -23,9 +23,11 @@ from opkernel.training.variable import Variable
 from opkernel.training.variable_gradients import listed_variables, value_and_grad
 from opkernel.types import DataType, PartialTensorShape
 
-__all__ = ["Optimizer"]
+__all__ = ["LearningRate", "Optimizer"]
 
 _MAX_STEPS = 16
+LearningRate = float | Callable[[Any], Any]
+"""A learning rate: a number, or a function of the number of steps taken."""
 
 
 class Optimizer(abc.ABC):
@@ -36,7 +38,8 @@ class Optimizer(abc.ABC):
             loss = optimizer.minimize(loss_fn, model, x, y)
 
     Args:
-        learning_rate: How far a step goes.
+        learning_rate: How far a step goes: a number, or a function of the number of steps taken, which is a float32
+            scalar and 0 at the first step. It is traced where steps are.
 
     Attributes:
         iterations: The number of steps taken.
@@ -45,8 +48,9 @@ class Optimizer(abc.ABC):
         InvalidArgumentError: an argument is no number, or is out of its range.
     """
 
-    def __init__(self, learning_rate: float) -> None:
-        rate = checked_number("learning_rate", learning_rate)
+    def __init__(self, learning_rate: LearningRate) -> None:
+        self._schedule = learning_rate if callable(learning_rate) else None
+        rate = 0.0 if callable(learning_rate) else checked_number("learning_rate", learning_rate)
         self.iterations = Variable(np.int64(0), trainable=False, name="iteration")
         self._learning_rate = Variable(np.float32(rate), trainable=False, name="learning_rate")
         self._slots: dict[Variable, dict[str, Variable]] = {}
@@ -54,12 +58,37 @@ class Optimizer(abc.ABC):
 
     @property
     def learning_rate(self) -> float:
-        """How far a step goes; it may be set between steps."""
-        return float(self._learning_rate)
+        """How far the next step goes; it may be set between steps, unless a function of steps gives it.
+
+        Raises:
+            FailedPreconditionError: at setting, a function of steps gives it.
+        """
+        return float(self._rate())
 
     @learning_rate.setter
     def learning_rate(self, value: float) -> None:
+        if self._schedule is not None:
+            raise FailedPreconditionError(
+                f"The learning rate of this {type(self).__name__} is a function of steps, and cannot be set"
+            )
         self._learning_rate.assign(np.float32(checked_number("learning_rate", value)))
+
+    def _rate(self) -> Any:
+        """The learning rate of the next step: a float32 scalar.
+
+        Raises:
+            InvalidArgumentError: the function of steps gives something else.
+        """
+        if self._schedule is None:
+            return self._learning_rate.value
+        rate = self._schedule(_cast(self.iterations.value, DataType.DT_FLOAT))
+        if not isinstance(rate, Tensor):
+            return np.float32(checked_number("learning_rate", rate))
+        if rate.shape.rank not in (0, None) or not (
+            rate.dtype.is_floating or rate.dtype.is_integer
+        ):
+            raise InvalidArgumentError(f"learning_rate must be a number, not {shown(rate)}")
+        return _cast(rate, DataType.DT_FLOAT)
 
     # What a kind of optimiser says.
 
@@ -133,7 +162,7 @@ class Optimizer(abc.ABC):
                 "No variable has a gradient: the loss depends on none of them"
             )
         self.build([variable for _, variable in pairs])
-        step = Step(self.iterations, self._learning_rate)
+        step = Step(self.iterations, self._rate())
         for grad, variable in pairs:
             if isinstance(grad, IndexedSlicesValue):
                 self._apply_slices(step, variable, grad)
@@ -183,9 +212,12 @@ class Optimizer(abc.ABC):
 
     @property
     def variables(self) -> list[Variable]:
-        """All its state: the number of steps, the learning rate, the slots."""
+        """All its state: the number of steps, the learning rate unless a function gives it, the slots."""
         slots = [slot for slots in self._slots.values() for slot in slots.values()]
-        return [self.iterations, self._learning_rate, *slots]
+        return [self.iterations, *self._rates(), *slots]
+
+    def _rates(self) -> list[Variable]:
+        return [self._learning_rate] if self._schedule is None else []
 
     def _tracked_children(self) -> dict[str, Any]:
         """Its state, by the names by which Keras 3 saves that of its optimisers."""
@@ -197,11 +229,11 @@ class Optimizer(abc.ABC):
         ]
         names = {name: saved for group in self.saved_slots() for name, saved in group.items()}
         return {
-            "_variables": [self.iterations, self._learning_rate, *slots],
+            "_variables": [self.iterations, *self._rates(), *slots],
             "_trainable_variables": [*self._slots],
             "_trainable_variables_indices": {},
             "_iterations": self.iterations,
-            "_learning_rate": self._learning_rate,
+            **dict(zip(["_learning_rate"], self._rates(), strict=False)),
             **{
                 saved: [slots[name] for slots in self._slots.values()]
                 for name, saved in names.items()
@@ -227,7 +259,7 @@ class Optimizer(abc.ABC):
 class Step:
     """The numbers of one step of an optimiser, each computed once for each type of variables."""
 
-    def __init__(self, iterations: Variable, learning_rate: Variable) -> None:
+    def __init__(self, iterations: Variable, learning_rate: Any) -> None:
         self._iterations, self._learning_rate = iterations, learning_rate
         self._known: dict[tuple[DataType, float | None], Any] = {}
 
@@ -235,7 +267,7 @@ class Step:
         """The learning rate."""
         key = dtype, None
         if key not in self._known:
-            self._known[key] = _cast(self._learning_rate.value, dtype)
+            self._known[key] = _cast(self._learning_rate, dtype)
         return self._known[key]
 
     def power(self, dtype: DataType, base: float) -> Any:

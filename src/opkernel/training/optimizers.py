@@ -13,10 +13,11 @@ import numpy as np
 from opkernel import raw_ops
 from opkernel.errors import InvalidArgumentError
 from opkernel.gradients import IndexedSlicesValue
-from opkernel.training.optimizer import Optimizer, Step, checked_number, scalar
+from opkernel.training import schedules
+from opkernel.training.optimizer import LearningRate, Optimizer, Step, checked_number, scalar
 from opkernel.training.variable import Variable
 
-__all__ = ["SGD", "Adagrad", "Adam", "AdamW", "Ftrl", "Optimizer", "RMSprop"]
+__all__ = ["SGD", "Adagrad", "Adam", "AdamW", "Ftrl", "Optimizer", "RMSprop", "schedules"]
 
 
 def _filled(variable: Variable, value: float = 0.0) -> Any:
@@ -28,7 +29,7 @@ class SGD(Optimizer):
     """Gradient descent: `w -= learning_rate * g`; with momentum `v = momentum * v - learning_rate * g; w += v`.
 
     Args:
-        learning_rate: How far a step goes.
+        learning_rate: How far a step goes: a number, or a function of the number of steps taken.
         momentum: The part of the last step that is taken again.
         nesterov: Look ahead by the momentum: `w += momentum * v - learning_rate * g`.
 
@@ -36,7 +37,7 @@ class SGD(Optimizer):
     """
 
     def __init__(
-        self, learning_rate: float = 0.01, momentum: float = 0.0, nesterov: bool = False
+        self, learning_rate: LearningRate = 0.01, momentum: float = 0.0, nesterov: bool = False
     ) -> None:
         super().__init__(learning_rate)
         self.momentum = checked_number("momentum", momentum, 0, 1)
@@ -82,7 +83,7 @@ class Adam(Optimizer):
     w -= learning_rate * sqrt(1 - beta_2**t) / (1 - beta_1**t) * m / (sqrt(v) + epsilon)`.
 
     Args:
-        learning_rate: How far a step goes.
+        learning_rate: How far a step goes: a number, or a function of the number of steps taken.
         beta_1: How much of the mean of the gradients stays.
         beta_2: How much of the mean of their squares stays.
         epsilon: Added to the root of the latter.
@@ -94,7 +95,7 @@ class Adam(Optimizer):
 
     def __init__(
         self,
-        learning_rate: float = 0.001,
+        learning_rate: LearningRate = 0.001,
         beta_1: float = 0.9,
         beta_2: float = 0.999,
         epsilon: float = 1e-7,
@@ -146,7 +147,7 @@ class AdamW(Adam):
     """Adam after a decay of the weights: `w -= learning_rate * weight_decay * w`.
 
     Args:
-        learning_rate: How far a step goes.
+        learning_rate: How far a step goes: a number, or a function of the number of steps taken.
         weight_decay: The part of the weights that goes, times the learning rate.
         beta_1: As for Adam.
         beta_2: As for Adam.
@@ -158,7 +159,7 @@ class AdamW(Adam):
 
     def __init__(
         self,
-        learning_rate: float = 0.001,
+        learning_rate: LearningRate = 0.001,
         weight_decay: float = 0.004,
         beta_1: float = 0.9,
         beta_2: float = 0.999,
@@ -181,7 +182,7 @@ class RMSprop(Optimizer):
     Centered: `mg = rho * mg + (1 - rho) * g`, and `ms - mg * mg` in the place of `ms` below the root.
 
     Args:
-        learning_rate: How far a step goes.
+        learning_rate: How far a step goes: a number, or a function of the number of steps taken.
         rho: How much of the mean stays.
         momentum: The part of the last step that is taken again.
         epsilon: Added below the root.
@@ -193,7 +194,7 @@ class RMSprop(Optimizer):
 
     def __init__(
         self,
-        learning_rate: float = 0.001,
+        learning_rate: LearningRate = 0.001,
         rho: float = 0.9,
         momentum: float = 0.0,
         epsilon: float = 1e-7,
@@ -237,7 +238,7 @@ class Adagrad(Optimizer):
     `accumulator += g * g; w -= learning_rate * g / (sqrt(accumulator) + epsilon)`. Keras 3 has epsilon below the root.
 
     Args:
-        learning_rate: How far a step goes.
+        learning_rate: How far a step goes: a number, or a function of the number of steps taken.
         initial_accumulator_value: What the sum begins with.
         epsilon: Added to the root.
 
@@ -246,7 +247,7 @@ class Adagrad(Optimizer):
 
     def __init__(
         self,
-        learning_rate: float = 0.001,
+        learning_rate: LearningRate = 0.001,
         initial_accumulator_value: float = 0.1,
         epsilon: float = 1e-7,
     ) -> None:
@@ -280,7 +281,7 @@ class Ftrl(Optimizer):
     """Follow the regularised leader: sparse weights for sparse data.
 
     Args:
-        learning_rate: How far a step goes.
+        learning_rate: How far a step goes: a number, or a function of the number of steps taken.
         learning_rate_power: The power of the sum of squares by which steps shrink; at most 0.
         initial_accumulator_value: What the sum begins with.
         l1_regularization_strength: The weight of the sum of absolute values.
@@ -293,7 +294,7 @@ class Ftrl(Optimizer):
 
     def __init__(
         self,
-        learning_rate: float = 0.001,
+        learning_rate: LearningRate = 0.001,
         learning_rate_power: float = -0.5,
         initial_accumulator_value: float = 0.1,
         l1_regularization_strength: float = 0.0,
