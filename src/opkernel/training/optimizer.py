@@ -6,6 +6,7 @@ Source: TensorFlow python/keras/optimizer_v2/optimizer_v2.py; Keras 3 keras/src/
 from __future__ import annotations
 
 import abc
+import os
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
@@ -13,12 +14,14 @@ from typing import Any
 import numpy as np
 
 from opkernel import raw_ops
-from opkernel.errors import FailedPreconditionError, InvalidArgumentError
+from opkernel.checkpoint import load_checkpoint
+from opkernel.errors import FailedPreconditionError, InvalidArgumentError, UnimplementedError
 from opkernel.gradients import IndexedSlices, IndexedSlicesValue
 from opkernel.graph import Tensor, function
 from opkernel.graph.core.default_graph import innermost_default
 from opkernel.graph.tracing.tensor_spec import spec_of
 from opkernel.messages import shown
+from opkernel.training.earlier_slots import EarlierSlots, SlotReader
 from opkernel.training.variable import Variable
 from opkernel.training.variable_gradients import listed_variables, value_and_grad
 from opkernel.types import DataType, PartialTensorShape
@@ -192,6 +195,56 @@ class Optimizer(abc.ABC):
                     for name, value in values.items()
                 }
 
+    def restore(
+        self, path: str | os.PathLike[str], variables: Any, *, name: str | None = None
+    ) -> None:
+        """Take over the slots and the number of steps of an optimiser of TF1 or Keras 2.
+
+        Checkpoints of Keras 3 and of opkernel are restored by `opkernel.Checkpoint`.
+
+        Args:
+            path: The checkpoint of a TF1 Saver, or of a `tf.train.Checkpoint`.
+            variables: The variables, or an object with `trainable_variables`; or a mapping of them by their names
+                (of a Saver) or paths (`model/kernel`) in the checkpoint. Without one, names are those of the
+                variables, and paths those in the object.
+            name: The name of the optimiser in the checkpoint: `Adam` in `w/Adam_1`, or its path.
+
+        Raises:
+            NotFoundError: there is no checkpoint, or it lacks a slot.
+            InvalidArgumentError: a value has another type or shape than the slot; nothing is restored then.
+            UnimplementedError: this kind of optimiser has no such slots.
+        """
+        with load_checkpoint(path) as reader:
+            slots = SlotReader(reader, self.earlier_slots(), name)
+            named = _named(variables, slots.has_objects)
+            found = {variable: slots.values(key) for key, variable in named.items()}
+            iterations = slots.iterations()
+        self.build(found)
+        values = [
+            (self.slot(variable, slot), value)
+            for variable, of_slots in found.items()
+            for slot, value in of_slots.items()
+        ]
+        for slot, value in values:
+            shape = PartialTensorShape(value.shape)
+            if value.dtype != slot.dtype.numpy_dtype or not slot.shape.is_compatible_with(shape):
+                raise InvalidArgumentError(
+                    f"Slot {slot.name!r} is {slot.dtype.tf_name}{slot.shape}, and the checkpoint has "
+                    f"{value.dtype}{shape}"
+                )
+        for slot, value in values:
+            slot.assign(value)
+        if iterations is not None:
+            self.iterations.assign(np.int64(iterations))
+
+    def earlier_slots(self) -> EarlierSlots:
+        """What TF1 and Keras 2 call the optimiser and its slots.
+
+        Raises:
+            UnimplementedError: nothing is known of that.
+        """
+        raise UnimplementedError(f"{type(self).__name__} has no slots of TF1 or Keras 2")
+
     def slot(self, variable: Variable, name: str) -> Variable:
         """A slot: what the optimiser keeps for a variable.
 
@@ -304,6 +357,20 @@ def checked_number(name: str, value: Any, least: float = -np.inf, most: float = 
         )
         raise InvalidArgumentError(f"{name} must be {bound}, not {number:g}")
     return number
+
+
+def _named(variables: Any, by_path: bool) -> dict[str, Variable]:
+    """Variables by their names or paths in a checkpoint."""
+    if isinstance(variables, Mapping):
+        return dict(variables)
+    found = listed_variables(variables)
+    if by_path and hasattr(variables, "named_variables"):
+        chosen = {*found}
+        return {path: one for path, one in variables.named_variables.items() if one in chosen}
+    named = {variable.name.removesuffix(":0"): variable for variable in found}
+    if len(named) < len(found):
+        raise InvalidArgumentError("Several variables have the same name: give a mapping by name")
+    return named
 
 
 def _has_gradients(dtype: DataType) -> bool:

@@ -14,6 +14,7 @@ from opkernel import raw_ops
 from opkernel.errors import InvalidArgumentError
 from opkernel.gradients import IndexedSlicesValue
 from opkernel.training import schedules
+from opkernel.training.earlier_slots import EarlierSlots
 from opkernel.training.optimizer import LearningRate, Optimizer, Step, checked_number, scalar
 from opkernel.training.variable import Variable
 
@@ -50,6 +51,12 @@ class SGD(Optimizer):
     def saved_slots(self) -> Sequence[Mapping[str, str]]:
         """The names of the slots, with those of Keras's lists."""
         return [{"momentum": "momentums"}] if self.momentum else []
+
+    def earlier_slots(self) -> EarlierSlots:
+        """What TF1 and Keras 2 call the optimiser and its slots."""
+        # TF1 multiplies by the learning rate when the slot is applied, and not before.
+        slots = {"momentum": "momentum"} if self.momentum else {}
+        return EarlierSlots("Momentum", slots, scale=-self.learning_rate)
 
     def _apply(self, step: Step, variable: Variable, grad: Any) -> None:
         rate = step.rate(variable.dtype)
@@ -124,6 +131,12 @@ class Adam(Optimizer):
         """The names of the slots, with those of Keras's lists."""
         slots = [{"momentum": "_momentums", "velocity": "_velocities"}]
         return [*slots, {"velocity_hat": "_velocity_hats"}] if self.amsgrad else slots
+
+    def earlier_slots(self) -> EarlierSlots:
+        """What TF1 and Keras 2 call the optimiser and its slots."""
+        hat = {"velocity_hat": "vhat"} if self.amsgrad else {}
+        slots = {"momentum": "m", "velocity": "v", **hat}
+        return EarlierSlots("Adam", slots, betas=[self.beta_1, self.beta_2])
 
     def _apply(self, step: Step, variable: Variable, grad: Any) -> None:
         op = raw_ops.ResourceApplyAdamWithAmsgrad if self.amsgrad else raw_ops.ResourceApplyAdam
@@ -216,6 +229,12 @@ class RMSprop(Optimizer):
         centered = [{"average_gradient": "_average_gradients"}] if self.centered else []
         return [{"velocity": "_velocities"}, *momentum, *centered]
 
+    def earlier_slots(self) -> EarlierSlots:
+        """What TF1 and Keras 2 call the optimiser and its slots."""
+        mean = {"average_gradient": "mg"} if self.centered else {}
+        slots = {"velocity": "rms", **mean, "momentum": "momentum"}
+        return EarlierSlots("RMSProp", slots, optional=[] if self.momentum else ["momentum"])
+
     def _apply(self, step: Step, variable: Variable, grad: Any) -> None:
         op = raw_ops.ResourceApplyCenteredRMSProp if self.centered else raw_ops.ResourceApplyRMSProp
         mean = {"mg": self.slot(variable, "average_gradient").handle} if self.centered else {}
@@ -264,6 +283,10 @@ class Adagrad(Optimizer):
     def saved_slots(self) -> Sequence[Mapping[str, str]]:
         """The names of the slots, with those of Keras's lists."""
         return [{"accumulator": "_accumulators"}]
+
+    def earlier_slots(self) -> EarlierSlots:
+        """What TF1 and Keras 2 call the optimiser and its slots."""
+        return EarlierSlots("Adagrad", {"accumulator": "accumulator"})
 
     def _arguments(self, step: Step, variable: Variable) -> dict[str, Any]:
         return {
@@ -330,6 +353,10 @@ class Ftrl(Optimizer):
     def saved_slots(self) -> Sequence[Mapping[str, str]]:
         """The names of the slots, with those of Keras's lists."""
         return [{"accumulator": "_accumulators", "linear": "_linears"}]
+
+    def earlier_slots(self) -> EarlierSlots:
+        """What TF1 and Keras 2 call the optimiser and its slots."""
+        return EarlierSlots("Ftrl", {"accumulator": "accumulator", "linear": "linear"})
 
     def _arguments(self, step: Step, variable: Variable) -> dict[str, Any]:
         rate = step.rate(variable.dtype)
