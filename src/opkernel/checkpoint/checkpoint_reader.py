@@ -53,7 +53,8 @@ class CheckpointReader(abc.ABC):
     """The tensors of a checkpoint; a tensor is read, and its checksum verified, when it is asked for.
 
     Readers may be used by several threads, and in a `with` statement. All methods that take a key raise
-    NotFoundError for a key that is not there, and DataLossError where the files are damaged.
+    NotFoundError for a key that is not there, and DataLossError where the files are damaged. Those that read values
+    raise OutOfRangeError where a data file ends too early.
 
     Attributes:
         path: The prefix of the checkpoint, or the file.
