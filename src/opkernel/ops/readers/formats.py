@@ -8,7 +8,13 @@ from functools import partial
 
 from opkernel.checkpoint.crc32c import masked_crc32c
 from opkernel.device.budget import check_time
-from opkernel.errors import DataLossError, OpError, OutOfRangeError
+from opkernel.errors import (
+    DataLossError,
+    DeadlineExceededError,
+    FailedPreconditionError,
+    OpError,
+    OutOfRangeError,
+)
 from opkernel.kernel import OpKernelContext
 from opkernel.ops.files.whole_files import read_whole
 from opkernel.ops.readers.reader_base import ReaderBase, Record
@@ -87,12 +93,22 @@ class FileReader(ReaderBase):
         try:
             found = self.next_record(self._stream)
         except OpError as error:
-            self._failure = partial(type(error), error.message)
+            self._failure = _repeated(error)
             raise
         if found is None:
             return None
         number, value = found
         return Record(b"%b:%d" % (self.state.current_work, number), value)
+
+
+def _repeated(error: OpError) -> partial[OpError]:
+    """The error of the next reads of a file, after this one."""
+    if isinstance(error, DeadlineExceededError):  # it was another step's
+        text = (
+            f"An earlier read ended within a record, so the reader has to be reset: {error.message}"
+        )
+        return partial(FailedPreconditionError, text)
+    return partial(type(error), error.message)
 
 
 class TextLineReader(FileReader):
@@ -114,6 +130,7 @@ class TextLineReader(FileReader):
         self._line_number = 0
         while self._line_number < self._skip_header_lines and stream.read_line() is not None:
             self._line_number += 1
+            check_time("skipping lines")
 
     def next_record(self, stream: ByteStream) -> tuple[int, bytes] | None:
         line = stream.read_line()
@@ -161,7 +178,6 @@ class FixedLengthRecordReader(FileReader):
 
     def next_record(self, stream: ByteStream) -> tuple[int, bytes] | None:
         """A record is one only if there are as many bytes behind it as the footer has."""
-        check_time("reading", self.name)
         if self._record_number:
             gap = self._hop_bytes - len(self._window)
             self._window = self._window[self._hop_bytes :]

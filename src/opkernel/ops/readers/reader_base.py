@@ -5,8 +5,9 @@ Source: TensorFlow core/framework/reader_base.cc, reader_interface.h.
 
 from functools import partial
 from sys import getsizeof
-from typing import Any, ClassVar, NamedTuple
+from typing import ClassVar, NamedTuple
 
+from opkernel.device.budget import check_time
 from opkernel.errors import CancelledError, InvalidArgumentError, UnimplementedError
 from opkernel.kernel import OpKernelContext, check_allocation
 from opkernel.messages import shown
@@ -21,9 +22,14 @@ from opkernel.ops.data_flow.waiting import (
 )
 from opkernel.ops.readers.steps import Waits
 from opkernel.proto import DecodeError, ReaderBaseState
+from opkernel.records import dataclass
 from opkernel.types import DataType
 
 __all__ = ["ReaderBase", "ReaderState", "Record", "Records"]
+
+_RECORD_BYTES = getsizeof((b"", b"")) + 2 * getsizeof(b"")
+_CHECKED_BYTES = 1 << 16
+"""So many bytes of records come together before the budget is asked for more."""
 
 
 class Record(NamedTuple):
@@ -38,7 +44,7 @@ class Records(list[Record]):
 
     def __init__(self) -> None:
         super().__init__()
-        self._size = 0
+        self._size = self._checked_size = 0
 
     def append(self, record: Record) -> None:
         """Add a record.
@@ -46,12 +52,15 @@ class Records(list[Record]):
         Raises:
             ResourceExhaustedError: that is too much.
         """
-        self._size += sum(map(getsizeof, (record, *record)))
-        check_allocation((self._size,), DataType.DT_UINT8)
+        key, value = record
+        self._size += _RECORD_BYTES + len(key) + len(value)
+        if self._size - self._checked_size >= _CHECKED_BYTES or not self:
+            self._checked_size, *_ = check_allocation((self._size,), DataType.DT_UINT8)
         super().append(record)
 
 
-class ReaderState(NamedTuple):
+@dataclass(slots=True)
+class ReaderState:
     """How far a reader is.
 
     Attributes:
@@ -78,7 +87,7 @@ class ReaderBase(WaitingResource):
         type_name: The op, without its version.
         has_one_record: Whether each file is one record.
         takes_no_time: Whether no file is opened or read.
-        state: How far it is; replaced as a whole.
+        state: How far it is; changed in turn.
     """
 
     type_name: ClassVar[str]
@@ -115,14 +124,14 @@ class ReaderBase(WaitingResource):
                 if not self._is_working:
                     yield partial(self._take_work, queue, ctx)
                     self.start_work(ctx)
-                    self._advance(work_started=1)
+                    self.state.work_started += 1
                 record = self.read_record(ctx)
                 if record is not None:
-                    self._advance(num_records_produced=1)
+                    self.state.num_records_produced += 1
                     found.append(record)
                 if record is None or self.has_one_record:
                     self.finish_work()
-                    self.state = self.state._replace(work_finished=self.state.work_started)
+                    self.state.work_finished = self.state.work_started
                     if found:
                         return
         finally:
@@ -141,7 +150,8 @@ class ReaderBase(WaitingResource):
         yield partial(self._take_turn, ctx)
         try:
             self._check_has_state("SerializeState")
-            found.append(ReaderBaseState(**self.state._asdict()).SerializeToString())
+            fields = {name: getattr(self.state, name) for name in ReaderState.__slots__}
+            found.append(ReaderBaseState(**fields).SerializeToString())
         finally:
             self._end_turn()
 
@@ -165,10 +175,6 @@ class ReaderBase(WaitingResource):
     def _is_working(self) -> bool:
         return self.state.work_finished < self.state.work_started
 
-    def _advance(self, **more: int) -> None:
-        state: dict[str, Any] = {name: getattr(self.state, name) + n for name, n in more.items()}
-        self.state = self.state._replace(**state)
-
     def _reset(self) -> None:
         self.finish_work()
         self.state = ReaderState()
@@ -190,7 +196,7 @@ class ReaderBase(WaitingResource):
         finish_all(over)
 
     def _take_work(self, queue: QueueBase, ctx: OpKernelContext, done: Done) -> None:
-        self.state = self.state._replace(current_work=b"")
+        self.state.current_work = b""
         queue.dequeue(ctx, done, self._accept_work)
 
     def _accept_work(self, element: Element) -> None:
@@ -205,7 +211,7 @@ class ReaderBase(WaitingResource):
             raise InvalidArgumentError(
                 f"{self._described} wants one name in each element of the queue, not {names.size}"
             )
-        self.state = self.state._replace(current_work=names.item())
+        self.state.current_work = names.item()
 
     def _check_has_state(self, what: str) -> None:
         if not self.has_one_record:
@@ -218,8 +224,8 @@ class ReaderBase(WaitingResource):
             raise InvalidArgumentError(
                 f"Could not parse state for {self._described}: {shown(serialized)}"
             ) from error
-        state = ReaderState(*[getattr(given, name) for name in ReaderState._fields])
-        if min(state[:3]) < 0:
+        state = ReaderState(*[getattr(given, name) for name in ReaderState.__slots__])
+        if min(state.work_started, state.work_finished, state.num_records_produced) < 0:
             raise InvalidArgumentError(f"Negative number in a state for {self._described}: {state}")
         if state.work_started > state.work_finished:
             raise InvalidArgumentError(
@@ -240,3 +246,4 @@ def _check_goes_on(ctx: OpKernelContext) -> None:
     manager = ctx.cancellation_manager
     if manager is not None and manager.is_cancelled:
         raise CancelledError("Reading was cancelled")
+    check_time("reading records")

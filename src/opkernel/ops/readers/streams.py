@@ -53,44 +53,48 @@ class ByteStream:
             return self._piece(size)
         pieces, found = [], 0
         while found < size and (piece := self._piece(min(size - found, _PIECE))):
-            found += _checked(found, piece)
             pieces.append(piece)
+            found = self._checked(found + len(piece))
         return b"".join(pieces)
 
     def skip(self, size: int) -> bool:
         """Leave out the next bytes; False if there are not as many."""
         while size and (piece := self._piece(min(size, _PIECE))):
             size -= len(piece)
+            check_time("reading", self._path)
         return not size
 
     def read_line(self) -> bytes | None:
         """The next line without its end: newline, or carriage return and newline; None at the end."""
-        pieces, found = [], 0
-        while piece := self._piece(_PIECE, is_line=True):
-            found += _checked(found, piece)
-            pieces.append(piece)
-            if piece.endswith(b"\n"):
-                break
-        line = b"".join(pieces)
+        line = self._piece(_PIECE, is_line=True)
+        if len(line) == _PIECE and not line.endswith(b"\n"):
+            line = self._whole_line(line)
         text = line.removesuffix(b"\n").removesuffix(b"\r")
         return text if text or line.endswith(b"\n") else None
+
+    def _whole_line(self, begin: bytes) -> bytes:
+        pieces, found = [begin], len(begin)
+        while piece := self._piece(_PIECE, is_line=True):
+            pieces.append(piece)
+            found = self._checked(found + len(piece))
+            if piece.endswith(b"\n"):
+                break
+        return b"".join(pieces)
 
     def close(self) -> None:
         """Close the file."""
         self._file.close()
 
     def _piece(self, size: int, *, is_line: bool = False) -> bytes:
-        check_time("reading", self._path)
         try:
             return self._file.readline(size) if is_line else self._file.read(size)
         except OSError as error:
             raise file_error(self._path, error) from error
 
-
-def _checked(found: int, piece: bytes) -> int:
-    """The size of a piece, if it may be held beside those found before."""
-    check_allocation((found + len(piece),), DataType.DT_UINT8)
-    return len(piece)
+    def _checked(self, size: int) -> int:
+        """A number of bytes that may be held, while there is time."""
+        check_time("reading", self._path)
+        return check_allocation((size,), DataType.DT_UINT8)[0]
 
 
 class _Inflated(io.RawIOBase):
