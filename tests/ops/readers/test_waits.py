@@ -10,14 +10,19 @@ from tests.ops.data_flow.waiting_steps import WAIT_S, no_threads_left, started
 from tests.ops.readers.reading import Reading, tf_record
 
 from opkernel import Graph, Permissions, RunOptions, Session, SessionConfig, raw_ops
+from opkernel.device.budget import Budget, spending
 from opkernel.errors import (
     CancelledError,
     DeadlineExceededError,
+    FailedPreconditionError,
     InvalidArgumentError,
     OutOfRangeError,
     PermissionDeniedError,
     ResourceExhaustedError,
 )
+from opkernel.kernel import Step
+from opkernel.ops.readers.formats import TextLineReader
+from opkernel.testing import run_op
 from opkernel.types import float32, int32, string
 
 SOON = RunOptions(timeout_in_ms=100)
@@ -102,6 +107,26 @@ def test_an_endless_batch_is_cancelled(files: Path) -> None:
     with pytest.raises(DeadlineExceededError):
         reading.read_up_to(2**62, options=SOON)
     assert reading.read()[1] == b""
+
+
+def test_a_timeout_within_a_record(tmp_path: Path) -> None:
+    (tmp_path / "f").write_bytes(b"x" * (1 << 20))
+    (tmp_path / "g").write_bytes(b"y")
+    step = Step(permissions=Permissions(read=tmp_path))
+    run = run_op("TextLineReaderV2", [])
+    reader, ctx = TextLineReader(0, "r"), run.context
+    ctx.step = step
+    reader.state.current_work = bytes(tmp_path / "f")
+    reader.start_work(ctx)
+    with spending(Budget(deadline=0.0)), pytest.raises(DeadlineExceededError):
+        reader.read_record(ctx)
+    with pytest.raises(FailedPreconditionError, match="has to be reset"):
+        reader.read_record(ctx)
+    reader.finish_work()
+    reader.state.current_work = bytes(tmp_path / "g")
+    reader.start_work(ctx)
+    assert reader.read_record(ctx) == (bytes(tmp_path / "g") + b":1", b"y")
+    reader.finish_work()
 
 
 def test_a_wait_ends_when_another_node_of_the_step_fails(files: Path) -> None:
