@@ -104,10 +104,9 @@ class FileReader(ReaderBase):
 def _repeated(error: OpError) -> partial[OpError]:
     """The error of the next reads of a file, after this one."""
     if isinstance(error, DeadlineExceededError):  # it was another step's
-        text = (
+        error = FailedPreconditionError(
             f"An earlier read ended within a record, so the reader has to be reset: {error.message}"
         )
-        return partial(FailedPreconditionError, text)
     return partial(type(error), error.message)
 
 
