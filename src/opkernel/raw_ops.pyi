@@ -5292,7 +5292,8 @@ def FixedLengthRecordReader(
     container: str | bytes = '',
     shared_name: str | bytes = '',
     name: str | None = None,
-) -> _Tensor: ...
+) -> _Tensor:
+    """A reader of records of `record_bytes`, each `hop_bytes` after the one before; keys are FILE:NUMBER, from 0 on."""
 
 def FixedLengthRecordReaderV2(
     *,
@@ -5304,7 +5305,8 @@ def FixedLengthRecordReaderV2(
     shared_name: str | bytes = '',
     encoding: str | bytes = '',
     name: str | None = None,
-) -> _Tensor: ...
+) -> _Tensor:
+    """A reader of records of `record_bytes`, each `hop_bytes` after the one before; keys are FILE:NUMBER, from 0 on."""
 
 class _FixedUnigramCandidateSamplerOutputs(typing.NamedTuple):
     sampled_candidates: _Tensor
@@ -6127,14 +6129,16 @@ def IdentityReader(
     container: str | bytes = '',
     shared_name: str | bytes = '',
     name: str | None = None,
-) -> _Tensor: ...
+) -> _Tensor:
+    """A reader whose records are the names in the queue themselves."""
 
 def IdentityReaderV2(
     *,
     container: str | bytes = '',
     shared_name: str | bytes = '',
     name: str | None = None,
-) -> _Tensor: ...
+) -> _Tensor:
+    """A reader whose records are the names in the queue themselves."""
 
 def If(
     *,
@@ -10679,25 +10683,29 @@ def ReaderNumRecordsProduced(
     *,
     reader_handle: _Input,
     name: str | None = None,
-) -> _Tensor: ...
+) -> _Tensor:
+    """How many records the reader has read."""
 
 def ReaderNumRecordsProducedV2(
     *,
     reader_handle: _Input,
     name: str | None = None,
-) -> _Tensor: ...
+) -> _Tensor:
+    """How many records the reader has read."""
 
 def ReaderNumWorkUnitsCompleted(
     *,
     reader_handle: _Input,
     name: str | None = None,
-) -> _Tensor: ...
+) -> _Tensor:
+    """How many files the reader has finished."""
 
 def ReaderNumWorkUnitsCompletedV2(
     *,
     reader_handle: _Input,
     name: str | None = None,
-) -> _Tensor: ...
+) -> _Tensor:
+    """How many files the reader has finished."""
 
 class _ReaderReadOutputs(typing.NamedTuple):
     key: _Tensor
@@ -10708,7 +10716,8 @@ def ReaderRead(
     reader_handle: _Input,
     queue_handle: _Input,
     name: str | None = None,
-) -> _ReaderReadOutputs: ...
+) -> _ReaderReadOutputs:
+    """The next record. At the end of a file the next one of the queue is read; waits until there is one."""
 
 class _ReaderReadUpToOutputs(typing.NamedTuple):
     keys: _Tensor
@@ -10720,7 +10729,8 @@ def ReaderReadUpTo(
     queue_handle: _Input,
     num_records: _Input,
     name: str | None = None,
-) -> _ReaderReadUpToOutputs: ...
+) -> _ReaderReadUpToOutputs:
+    """Up to `num_records` records: fewer where a file ends."""
 
 class _ReaderReadUpToV2Outputs(typing.NamedTuple):
     keys: _Tensor
@@ -10732,7 +10742,8 @@ def ReaderReadUpToV2(
     queue_handle: _Input,
     num_records: _Input,
     name: str | None = None,
-) -> _ReaderReadUpToV2Outputs: ...
+) -> _ReaderReadUpToV2Outputs:
+    """Up to `num_records` records: fewer where a file ends."""
 
 class _ReaderReadV2Outputs(typing.NamedTuple):
     key: _Tensor
@@ -10743,45 +10754,52 @@ def ReaderReadV2(
     reader_handle: _Input,
     queue_handle: _Input,
     name: str | None = None,
-) -> _ReaderReadV2Outputs: ...
+) -> _ReaderReadV2Outputs:
+    """The next record. At the end of a file the next one of the queue is read; waits until there is one."""
 
 def ReaderReset(
     *,
     reader_handle: _Input,
     name: str | None = None,
-) -> opkernel.graph.Operation | None: ...
+) -> opkernel.graph.Operation | None:
+    """Has the reader forget its file and its counts."""
 
 def ReaderResetV2(
     *,
     reader_handle: _Input,
     name: str | None = None,
-) -> opkernel.graph.Operation | None: ...
+) -> opkernel.graph.Operation | None:
+    """Has the reader forget its file and its counts."""
 
 def ReaderRestoreState(
     *,
     reader_handle: _Input,
     state: _Input,
     name: str | None = None,
-) -> opkernel.graph.Operation | None: ...
+) -> opkernel.graph.Operation | None:
+    """Has an IdentityReader or WholeFileReader go on from a state."""
 
 def ReaderRestoreStateV2(
     *,
     reader_handle: _Input,
     state: _Input,
     name: str | None = None,
-) -> opkernel.graph.Operation | None: ...
+) -> opkernel.graph.Operation | None:
+    """Has an IdentityReader or WholeFileReader go on from a state."""
 
 def ReaderSerializeState(
     *,
     reader_handle: _Input,
     name: str | None = None,
-) -> _Tensor: ...
+) -> _Tensor:
+    """The state of an IdentityReader or WholeFileReader."""
 
 def ReaderSerializeStateV2(
     *,
     reader_handle: _Input,
     name: str | None = None,
-) -> _Tensor: ...
+) -> _Tensor:
+    """The state of an IdentityReader or WholeFileReader."""
 
 def Real(
     *,
@@ -15471,7 +15489,8 @@ def TFRecordReader(
     shared_name: str | bytes = '',
     compression_type: str | bytes = '',
     name: str | None = None,
-) -> _Tensor: ...
+) -> _Tensor:
+    """A reader of TFRecords; keys are FILE:POSITION."""
 
 def TFRecordReaderV2(
     *,
@@ -15479,7 +15498,8 @@ def TFRecordReaderV2(
     shared_name: str | bytes = '',
     compression_type: str | bytes = '',
     name: str | None = None,
-) -> _Tensor: ...
+) -> _Tensor:
+    """A reader of TFRecords; keys are FILE:POSITION."""
 
 def TPUAnnotateTensorsWithDynamicShape(
     *,
@@ -16417,7 +16437,8 @@ def TextLineReader(
     container: str | bytes = '',
     shared_name: str | bytes = '',
     name: str | None = None,
-) -> _Tensor: ...
+) -> _Tensor:
+    """A reader of lines, without their ends; keys are FILE:NUMBER, from 1 on."""
 
 def TextLineReaderV2(
     *,
@@ -16425,7 +16446,8 @@ def TextLineReaderV2(
     container: str | bytes = '',
     shared_name: str | bytes = '',
     name: str | None = None,
-) -> _Tensor: ...
+) -> _Tensor:
+    """A reader of lines, without their ends; keys are FILE:NUMBER, from 1 on."""
 
 def ThreadPoolDataset(
     *,
@@ -17209,14 +17231,16 @@ def WholeFileReader(
     container: str | bytes = '',
     shared_name: str | bytes = '',
     name: str | None = None,
-) -> _Tensor: ...
+) -> _Tensor:
+    """A reader whose records are the contents of files; keys are the names."""
 
 def WholeFileReaderV2(
     *,
     container: str | bytes = '',
     shared_name: str | bytes = '',
     name: str | None = None,
-) -> _Tensor: ...
+) -> _Tensor:
+    """A reader whose records are the contents of files; keys are the names."""
 
 def WindowDataset(
     *,
