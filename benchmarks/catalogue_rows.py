@@ -374,8 +374,8 @@ def _rows() -> dict[str, Row]:
         "10^6 numbers, RFFT": Row(0.5, _rfft, partial(_matrices, 10**6)),
         "10^6 entries, SparseTensorDenseMatMul": Row(0.5, _sparse_times_dense, _sparse_matrix),
         "10^6 entries, SparseReduceSum": Row(0.5, _sparse_reduced, _sparse_matrix),
-        "10^5 ragged rows, RaggedTensorToTensor": Row(0.5, _ragged_to_dense, _ragged),
-        "10^5 ragged rows, RaggedGather": Row(0.5, _ragged_gathered, _ragged),
+        "10^5 ragged rows, RaggedTensorToTensor": Row(0.25, _ragged_to_dense, _ragged),
+        "10^5 ragged rows, RaggedGather": Row(0.25, _ragged_gathered, _ragged),
     }
     return rows
 

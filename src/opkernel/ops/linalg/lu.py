@@ -107,7 +107,9 @@ def _eliminate(panel: Any, order: Any, k: int) -> Any:
         rows[stack, pivot] = upper
     divisor, below = panel[:, k, k, None], panel[:, k + 1 :, k]
     np.divide(below, divisor, out=below, where=divisor != 0)
-    panel[:, k + 1 :, k + 1 :] -= below[..., None] * panel[:, k, None, k + 1 :]
+    rest = panel[:, k + 1 :, k + 1 :]
+    product = np.empty_like(rest)  # its runs in memory are those of the panel
+    rest -= np.multiply(below[..., None], panel[:, k, None, k + 1 :], out=product)
     return pivot != k
 
 
