@@ -83,7 +83,7 @@ def _steps_of(spans: Spans, dtype: DataType, name: str) -> StepColumn:
     except WireError as error:
         raise InvalidArgumentError(f"Could not parse feature list {name}: {error}") from None
     places = np.array(found, np.int64).reshape(-1, 2)
-    features = Spans(spans.data, places[:, 0], places[:, 1])
+    features = Spans(spans.data, spans.array, places[:, 0], places[:, 1])
     return StepColumn(name, np.array(steps, np.int64), column_of(features, dtype, name))
 
 

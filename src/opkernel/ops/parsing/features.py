@@ -34,6 +34,8 @@ class Spans:
     """Where Feature messages stand in a buffer, one for each example; -1 where there is none."""
 
     data: bytes
+    array: Any
+    """The buffer as `padded_bytes` gives it."""
     starts: Any
     ends: Any
 
@@ -91,12 +93,13 @@ def spans_of_features(data: bytes, starts: Any, ends: Any, keys: Sequence[bytes]
         InvalidArgumentError: a message is damaged.
     """
     found = [np.full((2, starts.size), -1, np.int64) for _ in keys]
-    odd = _scan(padded_bytes(data), starts, ends, keys, found)
+    array = padded_bytes(data)
+    odd = _scan(array, starts, ends, keys, found)
     for i in np.flatnonzero(odd):
         entries = entries_of(data, int(starts[i]), int(ends[i]))
         for key, places in zip(keys, found, strict=True):
             places[:, i] = entries.get(key, (-1, -1))
-    return [Spans(data, *places) for places in found]
+    return [Spans(data, array, *places) for places in found]
 
 
 def _scan(data: Any, starts: Any, ends: Any, keys: Sequence[bytes], found: list[Any]) -> Any:
@@ -162,10 +165,11 @@ def column_of(spans: Spans, dtype: DataType, name: str) -> Column:
     """
     kind = _KIND_OF[dtype]
     rows = np.flatnonzero(spans.ends > spans.starts)
-    lists, odd = _lists(padded_bytes(spans.data), spans.starts[rows], spans.ends[rows], kind)
+    data = spans.array
+    lists, odd = _lists(data, spans.starts[rows], spans.ends[rows], kind)
     if odd.any():
         return column_of(_regular(spans, rows[odd], kind, name), dtype, name)
-    data, starts, ends = padded_bytes(spans.data), *lists
+    starts, ends = lists
     counts = np.full(spans.starts.size, -1, np.int64)
     if kind == 1:
         counts[rows], values = _strings(spans.data, data, starts, ends)
@@ -249,7 +253,8 @@ def _regular(spans: Spans, rows: Any, kind: int, name: str) -> Spans:
         pieces.append(feature)
         starts[i], ends[i] = size, size + len(feature)
         size += len(feature)
-    return Spans(b"".join(pieces), starts, ends)
+    data = b"".join(pieces)
+    return Spans(data, padded_bytes(data), starts, ends)
 
 
 def _rewritten(data: bytes, start: int, end: int, kind: int) -> bytes:
