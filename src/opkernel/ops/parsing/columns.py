@@ -20,6 +20,7 @@ __all__ = ["DenseFeature", "ragged_of", "sparse_of"]
 def sparse_of(column: Column) -> tuple[Any, Any, Any]:
     """Indices, values and shape: a row for each example."""
     lengths = column.lengths
+    check_allocation((column.values.size, 2), DataType.DT_INT64)
     rows = np.repeat(np.arange(lengths.size), lengths)
     places = ranges(np.zeros(lengths.size, np.int64), lengths)
     shape = np.array([lengths.size, lengths.max(initial=0)], np.int64)
@@ -28,7 +29,7 @@ def sparse_of(column: Column) -> tuple[Any, Any, Any]:
 
 def ragged_of(column: Column, dtype: DataType) -> tuple[Any, Any]:
     """Values and row splits."""
-    return column.values, lengths_to_splits(column.lengths, dtype.numpy_dtype)
+    return column.values, lengths_to_splits(column.lengths, dtype)
 
 
 @dataclass(frozen=True, slots=True)

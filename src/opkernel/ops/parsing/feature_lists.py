@@ -43,6 +43,7 @@ class StepColumn:
     def sparse(self) -> tuple[Any, Any, Any]:
         """Indices, values and shape: of examples, steps and values."""
         lengths, values = self.lengths, self.column.lengths
+        check_allocation((self.column.values.size, 3), DataType.DT_INT64)
         examples = np.repeat(np.arange(lengths.size), lengths)
         steps = ranges(np.zeros(lengths.size, np.int64), lengths)
         places = ranges(np.zeros(values.size, np.int64), values)
@@ -56,8 +57,8 @@ class StepColumn:
 
     def ragged(self, dtype: DataType) -> tuple[Any, Any, Any]:
         """Values, splits of the examples and splits of the steps."""
-        outer = lengths_to_splits(self.lengths, dtype.numpy_dtype)
-        inner = lengths_to_splits(self.column.lengths, dtype.numpy_dtype)
+        outer = lengths_to_splits(self.lengths, dtype)
+        inner = lengths_to_splits(self.column.lengths, dtype)
         return self.column.values, outer, inner
 
 

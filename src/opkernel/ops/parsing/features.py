@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from opkernel.errors import InvalidArgumentError
+from opkernel.kernel import check_allocation
 from opkernel.ops.parsing.wire import (
     WireError,
     fields,
@@ -174,6 +175,8 @@ def column_of(spans: Spans, dtype: DataType, name: str) -> Column:
     if kind == 1:
         counts[rows], values = _strings(spans.data, data, starts, ends)
     else:
+        if kind == 2:
+            check_allocation((int((ends - starts).sum()) // 4,), dtype)
         payload = data[ranges(starts, ends - starts)]
         if kind == 2:
             counts[rows], values = (ends - starts) // 4, payload.view("<f4").astype(np.float32)
@@ -181,6 +184,7 @@ def column_of(spans: Spans, dtype: DataType, name: str) -> Column:
             total = np.concatenate([np.zeros(1, np.int64), np.cumsum(payload < 0x80)])
             stops = np.cumsum(ends - starts)
             counts[rows] = total[stops] - total[stops - (ends - starts)]
+            check_allocation((int(total[-1]),), dtype)
             values = varints(payload)
     return Column(counts, values)
 
@@ -234,7 +238,7 @@ def _strings(data: bytes, array: Any, starts: Any, ends: Any) -> tuple[Any, Any]
     rows, turns, begins, stops = (np.concatenate(part) for part in zip(*places, strict=True))
     order = np.lexsort((turns, rows)) if len(places) > 1 else slice(None)
     spans = zip(begins[order].tolist(), stops[order].tolist(), strict=True)
-    values = np.empty(rows.size, object)
+    values = np.empty(check_allocation((rows.size,), DataType.DT_STRING), object)
     values[:] = [data[a:b] for a, b in spans]
     return counts, values
 
