@@ -18,9 +18,11 @@ CAMPAIGNS = {
     "commands": "the command says what is wrong with arguments and files, and shows no traceback",
     "effects": "programs with state do the same in the same order, whatever executes them",
     "checkpoints": "damaged checkpoints are refused, or read as they were saved",
+    "decoding": "damaged images, examples and other files are refused by the ops that decode them, or decoded",
     "saved_models": "damaged SavedModels are refused with an OpError, or run",
     "kills": "a save that is killed at any moment leaves the old or the new checkpoint or model",
     "tensorflow": "calls of ops give what TensorFlow gives (needs TensorFlow)",
+    "decoding_tensorflow": "damaged images, examples and other files decode as in TensorFlow (needs TensorFlow)",
 }
 
 

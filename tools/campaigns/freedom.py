@@ -10,6 +10,8 @@ import numpy as np
 from tools.campaigns.ways import Outcome
 
 from opkernel.errors import Code, OpError
+from opkernel.ops.image.codecs.jpeg_header import without_garbage
+from opkernel.ops.libraries import library
 from opkernel.proto import GraphDef, NodeDef, TensorProto
 from opkernel.types import DataType, tensor_from_proto, tensor_to_proto
 
@@ -142,7 +144,8 @@ def is_free(ours: Outcome, theirs: Any, graph_def: GraphDef) -> bool:
     if isinstance(theirs, tuple):
         code = None if ours.error is None else ours.error.code
         return any(text in theirs[1] and code == here for text, here in _REFUSALS)
-    words = _OUTSIDE.get(graph_def.node[-1].op, ())
+    op = graph_def.node[-1].op
+    words = [*_OUTSIDE.get(op, ()), *_STRICTER.get(op, ())]
     return ours.error is not None and any(text in ours.error.message for text in words)
 
 
@@ -159,7 +162,19 @@ _REFUSALS = [
 """What TensorFlow's message says, and the status code here; None where it is taken."""
 
 _SIZES_OF_CELLS = ["!= cell_size", "!= batch_size"]
+_PAST_ITS_MESSAGE = ["a field goes past its message"]
+_STRICTER = {
+    # A comma before a closing bracket.
+    "DecodeJSONExample": ["Error while parsing JSON"],
+    # An unknown field that goes past the end is skipped in TensorFlow, with all that might follow.
+    "ParseExample": _PAST_ITS_MESSAGE,
+    "ParseExampleV2": _PAST_ITS_MESSAGE,
+    "ParseSingleExample": _PAST_ITS_MESSAGE,
+}
+"""What is refused here, by op, where TensorFlow takes damaged text or bytes."""
+
 _OUTSIDE = {
+    "EncodeProto": ["must be between 0 and"],
     "AvgPoolGrad": ["computation requested would use"],
     "BandedTriangularSolve": ["Input matrix is not invertible"],
     "RaggedCross": ["sparse indices must be"],
@@ -178,11 +193,36 @@ def with_free_elements(mine: Any, wanted: Any, graph_def: GraphDef) -> Any:
     """A result, with TensorFlow's elements where any would be right."""
     op = graph_def.node[-1].op
     one, other = np.asarray(mine), np.asarray(wanted)
-    if one.dtype != other.dtype or one.shape != other.shape or one.dtype.kind not in "fcV":
+    if one.dtype != other.dtype or one.shape != other.shape:
+        return mine
+    if op.startswith("Decode") and one.ndim > 2:
+        return _with_free_pixels(one, other, graph_def)
+    if one.dtype.kind not in "fcV":
         return mine
     if op in _FREE_WHERE_NOT_FINITE or (op in _COMPLEX_QUOTIENTS and one.dtype.kind == "c"):
         return np.where(np.isfinite(one) & np.isfinite(other), one, other)
     return mine
+
+
+def _with_free_pixels(mine: Any, wanted: Any, graph_def: GraphDef) -> Any:
+    """Pixels at the left and right of a crop, and those of files that simplejpeg does not decode."""
+    node, contents = graph_def.node[-1], _given(graph_def)[0]
+    if contents is None or not contents.item().startswith(b"\xff\xd8"):
+        return mine
+    free = np.zeros(mine.shape, np.bool_)
+    if node.op == "DecodeAndCropJpeg" and node.attr["fancy_upscaling"].b:
+        free[:, [0, -1]] = True
+    if _is_sampled_unusually(contents.item()):
+        free[:] = True
+    return np.where(free, wanted, mine)
+
+
+def _is_sampled_unusually(data: bytes) -> bool:
+    try:
+        library("simplejpeg", "JPEG").decode_jpeg_header(without_garbage(data))
+    except ValueError as error:
+        return "subsampling" in str(error)
+    return False
 
 
 _COMPLEX_QUOTIENTS = {"Div", "RealDiv", "SqrtGrad", "Reciprocal", "Inv", "Xdivy", "DivNoNan"}
