@@ -145,7 +145,7 @@ def is_free(ours: Outcome, theirs: Any, graph_def: GraphDef) -> bool:
         code = None if ours.error is None else ours.error.code
         return any(text in theirs[1] and code == here for text, here in _REFUSALS)
     op = graph_def.node[-1].op
-    words = [*_OUTSIDE.get(op, ()), *_STRICTER.get(op, ())]
+    words = [*_OUTSIDE.get(op, ()), *_STRICTER.get(op, ()), _ENDS_EARLY]
     return ours.error is not None and any(text in ours.error.message for text in words)
 
 
@@ -162,6 +162,8 @@ _REFUSALS = [
 """What TensorFlow's message says, and the status code here; None where it is taken."""
 
 _SIZES_OF_CELLS = ["!= cell_size", "!= batch_size"]
+_ENDS_EARLY = "the file ends before its pixels do"
+"""Of a JPEG file: also where a damaged marker among the pixels says so."""
 _PAST_ITS_MESSAGE = ["a field goes past its message"]
 _STRICTER = {
     # A comma before a closing bracket.
@@ -205,14 +207,15 @@ def with_free_elements(mine: Any, wanted: Any, graph_def: GraphDef) -> Any:
 
 
 def _with_free_pixels(mine: Any, wanted: Any, graph_def: GraphDef) -> Any:
-    """Pixels at the left and right of a crop, and those of files that simplejpeg does not decode."""
+    """Pixels at the left and right of a crop, those after a file's end, and of files for which simplejpeg has no decoder."""
     node, contents = graph_def.node[-1], _given(graph_def)[0]
     if contents is None or not contents.item().startswith(b"\xff\xd8"):
         return mine
     free = np.zeros(mine.shape, np.bool_)
     if node.op == "DecodeAndCropJpeg" and node.attr["fancy_upscaling"].b:
         free[:, [0, -1]] = True
-    if _is_sampled_unusually(contents.item()):
+    may_be_cut = node.attr["try_recover_truncated"].b or 0 < node.attr["acceptable_fraction"].f < 1
+    if may_be_cut or _is_sampled_unusually(contents.item()):
         free[:] = True
     return np.where(free, wanted, mine)
 

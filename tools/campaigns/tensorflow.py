@@ -144,6 +144,7 @@ class _TensorFlow:
         self._child = context.Process(target=_serve, args=(theirs,), daemon=True)
         self._child.start()
         theirs.close()
+        self._pipe.recv()  # it is there, however long the import takes
 
 
 _tensorflow = _TensorFlow()
@@ -155,6 +156,7 @@ def _serve(pipe: Connection) -> None:
     os.dup2(os.open(os.devnull, os.O_WRONLY), 2)
     import tensorflow as tf
 
+    pipe.send("ready")
     while True:
         pipe.send(_answer(tf, pipe.recv()))
 
