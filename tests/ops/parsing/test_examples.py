@@ -179,6 +179,15 @@ def test_sequences() -> None:
         parse_sequences([sequence([[1, 2, 3]])])
 
 
+def test_a_number_that_does_not_end_is_refused() -> None:
+    number = b"\x83" + b"\xff" * 9 + b"\1"
+    feature = b"\x1a\x0d\x0a\x0b" + number
+    entry = b"\x0a\1i\x12" + bytes([len(feature)]) + feature
+    features = b"\x0a" + bytes([len(entry)]) + entry
+    with pytest.raises(InvalidArgumentError, match="more than ten bytes"):
+        parse([b"\x0a" + bytes([len(features)]) + features])
+
+
 def test_features_without_elements() -> None:
     with pytest.raises(InvalidArgumentError, match="is required"):
         parse([b""], shape=[0], default=[])
