@@ -235,7 +235,7 @@ def _encode_proto(data: Sequence[bytes], rng: random.Random) -> Call:
     values = [_values(_FIELDS[kind], data) for kind in chosen]
     sizes = np.array([[rng.choice([0, 1, 2, *EXTREMES[:4]]) for _ in chosen] for _ in range(2)])
     names = [rng.choice("fr") + str(kind) for kind in chosen]
-    attrs = {"message_type": "p.All", "field_names": names}
+    attrs: dict[str, Any] = {"message_type": "p.All", "field_names": names}
     attrs["descriptor_source"] = b"bytes://" + samples.descriptors()
     inputs = {"sizes": np.clip(sizes, -1, 2**31 - 1).astype(np.int32), "values": values}
     return Call("EncodeProto", inputs, attrs)

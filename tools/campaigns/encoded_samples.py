@@ -177,7 +177,7 @@ def sparse_tensors() -> list[bytes]:
         indices = np.arange(2 * rank).reshape(2, rank)
         shape = np.full(rank, 2 * rank)
         found += raw_ops.SerializeSparse(
-            sparse_indices=indices, sparse_values=np.float32([1, 2]), sparse_shape=shape
+            sparse_indices=indices, sparse_values=np.array([1, 2], np.float32), sparse_shape=shape
         ).tolist()
     return found
 

@@ -259,9 +259,12 @@ def numbers() -> bytes:
 def test_numbers_beyond_a_field_are_cast_as_in_tensorflow(
     numbers: bytes, kind: int, value: Any, expected: bytes
 ) -> None:
-    attrs = {"field_names": [f"r{kind}"], "message_type": "n.N"}
+    attrs: dict[str, Any] = {"field_names": [f"r{kind}"], "message_type": "n.N"}
     attrs["descriptor_source"] = b"bytes://" + numbers
-    inputs = {"sizes": np.array([[1]], np.int32), "values": [value.reshape(1, 1)]}
+    inputs: dict[str, Any] = {
+        "sizes": np.array([[1]], np.int32),
+        "values": [value.reshape(1, 1)],
+    }
     assert execute("EncodeProto", inputs, attrs).tolist() == [expected]
     inputs["sizes"][...] = -1
     with pytest.raises(InvalidArgumentError, match="must be between 0 and"):
