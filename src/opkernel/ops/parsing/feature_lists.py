@@ -5,6 +5,7 @@ Source: TensorFlow core/example/example.proto, core/util/example_proto_fast_pars
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -100,7 +101,7 @@ class DenseFeatureList:
     def tensor(self, steps: StepColumn) -> tuple[Any, Any]:
         """The values of all examples, zeros after their last steps, and how many steps they have."""
         inner = tuple(int(size or 0) for size in self.shape.as_list())
-        size = int(np.prod(inner))
+        size = prod(inner)
         if (steps.steps < 0).any() and not self.may_be_missing:
             raise InvalidArgumentError(
                 f"Name: <unknown>, Feature list '{steps.name}' is required but could not be found. "
@@ -121,5 +122,5 @@ class DenseFeatureList:
         if self.dtype is DataType.DT_STRING:
             output[...] = b""
         rows = ranges(np.arange(lengths.size) * longest, lengths)
-        output[rows] = steps.column.values.reshape(-1, size)
+        output[rows] = steps.column.values.reshape(rows.size, size)
         return output.reshape(shape), lengths

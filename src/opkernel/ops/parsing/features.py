@@ -185,8 +185,19 @@ def column_of(spans: Spans, dtype: DataType, name: str) -> Column:
             stops = np.cumsum(ends - starts)
             counts[rows] = total[stops] - total[stops - (ends - starts)]
             check_allocation((int(total[-1]),), dtype)
-            values = varints(payload)
+            values = _numbers(payload, name)
     return Column(counts, values)
+
+
+def _numbers(payload: Any, name: str) -> Any:
+    try:
+        return varints(payload)
+    except WireError as error:
+        raise _damaged(name, error) from None
+
+
+def _damaged(name: str, error: WireError) -> InvalidArgumentError:
+    return InvalidArgumentError(f"Key: {name}. Can't parse serialized Example: {error}")
 
 
 def _lists(data: Any, starts: Any, ends: Any, kind: int) -> tuple[tuple[Any, Any], Any]:
@@ -251,9 +262,7 @@ def _regular(spans: Spans, rows: Any, kind: int, name: str) -> Spans:
         try:
             feature = _rewritten(spans.data, int(starts[i]), int(ends[i]), kind)
         except WireError as error:
-            raise InvalidArgumentError(
-                f"Key: {name}. Can't parse serialized Example: {error}"
-            ) from None
+            raise _damaged(name, error) from None
         pieces.append(feature)
         starts[i], ends[i] = size, size + len(feature)
         size += len(feature)
