@@ -86,6 +86,7 @@ from opkernel.runtime.traces import write_perfetto_trace as write_perfetto_trace
 from opkernel.training import Checkpoint as Checkpoint
 from opkernel.training import Module as Module
 from opkernel.training import Variable as Variable
+from opkernel.training import lookup as lookup
 from opkernel.training import optimizers as optimizers
 from opkernel.training import value_and_grad as value_and_grad
 from opkernel.types import DEVICE_CPU as DEVICE_CPU

@@ -5292,7 +5292,8 @@ def FixedLengthRecordReader(
     container: str | bytes = '',
     shared_name: str | bytes = '',
     name: str | None = None,
-) -> _Tensor: ...
+) -> _Tensor:
+    """A reader of records of `record_bytes`, each `hop_bytes` after the one before; keys are FILE:NUMBER, from 0 on."""
 
 def FixedLengthRecordReaderV2(
     *,
@@ -5304,7 +5305,8 @@ def FixedLengthRecordReaderV2(
     shared_name: str | bytes = '',
     encoding: str | bytes = '',
     name: str | None = None,
-) -> _Tensor: ...
+) -> _Tensor:
+    """A reader of records of `record_bytes`, each `hop_bytes` after the one before; keys are FILE:NUMBER, from 0 on."""
 
 class _FixedUnigramCandidateSamplerOutputs(typing.NamedTuple):
     sampled_candidates: _Tensor
@@ -6127,14 +6129,16 @@ def IdentityReader(
     container: str | bytes = '',
     shared_name: str | bytes = '',
     name: str | None = None,
-) -> _Tensor: ...
+) -> _Tensor:
+    """A reader whose records are the names in the queue themselves."""
 
 def IdentityReaderV2(
     *,
     container: str | bytes = '',
     shared_name: str | bytes = '',
     name: str | None = None,
-) -> _Tensor: ...
+) -> _Tensor:
+    """A reader whose records are the names in the queue themselves."""
 
 def If(
     *,
@@ -9276,7 +9280,8 @@ def QuantizeAndDequantize(
     input_min: float = 0.0,
     input_max: float = 0.0,
     name: str | None = None,
-) -> _Tensor: ...
+) -> _Tensor:
+    """QuantizeAndDequantizeV2 with the range in attrs, for graphs of old versions."""
 
 def QuantizeAndDequantizeV2(
     *,
@@ -10678,25 +10683,29 @@ def ReaderNumRecordsProduced(
     *,
     reader_handle: _Input,
     name: str | None = None,
-) -> _Tensor: ...
+) -> _Tensor:
+    """How many records the reader has read."""
 
 def ReaderNumRecordsProducedV2(
     *,
     reader_handle: _Input,
     name: str | None = None,
-) -> _Tensor: ...
+) -> _Tensor:
+    """How many records the reader has read."""
 
 def ReaderNumWorkUnitsCompleted(
     *,
     reader_handle: _Input,
     name: str | None = None,
-) -> _Tensor: ...
+) -> _Tensor:
+    """How many files the reader has finished."""
 
 def ReaderNumWorkUnitsCompletedV2(
     *,
     reader_handle: _Input,
     name: str | None = None,
-) -> _Tensor: ...
+) -> _Tensor:
+    """How many files the reader has finished."""
 
 class _ReaderReadOutputs(typing.NamedTuple):
     key: _Tensor
@@ -10707,7 +10716,8 @@ def ReaderRead(
     reader_handle: _Input,
     queue_handle: _Input,
     name: str | None = None,
-) -> _ReaderReadOutputs: ...
+) -> _ReaderReadOutputs:
+    """The next record. At the end of a file the next one of the queue is read; waits until there is one."""
 
 class _ReaderReadUpToOutputs(typing.NamedTuple):
     keys: _Tensor
@@ -10719,7 +10729,8 @@ def ReaderReadUpTo(
     queue_handle: _Input,
     num_records: _Input,
     name: str | None = None,
-) -> _ReaderReadUpToOutputs: ...
+) -> _ReaderReadUpToOutputs:
+    """Up to `num_records` records: fewer where a file ends."""
 
 class _ReaderReadUpToV2Outputs(typing.NamedTuple):
     keys: _Tensor
@@ -10731,7 +10742,8 @@ def ReaderReadUpToV2(
     queue_handle: _Input,
     num_records: _Input,
     name: str | None = None,
-) -> _ReaderReadUpToV2Outputs: ...
+) -> _ReaderReadUpToV2Outputs:
+    """Up to `num_records` records: fewer where a file ends."""
 
 class _ReaderReadV2Outputs(typing.NamedTuple):
     key: _Tensor
@@ -10742,45 +10754,52 @@ def ReaderReadV2(
     reader_handle: _Input,
     queue_handle: _Input,
     name: str | None = None,
-) -> _ReaderReadV2Outputs: ...
+) -> _ReaderReadV2Outputs:
+    """The next record. At the end of a file the next one of the queue is read; waits until there is one."""
 
 def ReaderReset(
     *,
     reader_handle: _Input,
     name: str | None = None,
-) -> opkernel.graph.Operation | None: ...
+) -> opkernel.graph.Operation | None:
+    """Has the reader forget its file and its counts."""
 
 def ReaderResetV2(
     *,
     reader_handle: _Input,
     name: str | None = None,
-) -> opkernel.graph.Operation | None: ...
+) -> opkernel.graph.Operation | None:
+    """Has the reader forget its file and its counts."""
 
 def ReaderRestoreState(
     *,
     reader_handle: _Input,
     state: _Input,
     name: str | None = None,
-) -> opkernel.graph.Operation | None: ...
+) -> opkernel.graph.Operation | None:
+    """Has an IdentityReader or WholeFileReader go on from a state."""
 
 def ReaderRestoreStateV2(
     *,
     reader_handle: _Input,
     state: _Input,
     name: str | None = None,
-) -> opkernel.graph.Operation | None: ...
+) -> opkernel.graph.Operation | None:
+    """Has an IdentityReader or WholeFileReader go on from a state."""
 
 def ReaderSerializeState(
     *,
     reader_handle: _Input,
     name: str | None = None,
-) -> _Tensor: ...
+) -> _Tensor:
+    """The state of an IdentityReader or WholeFileReader."""
 
 def ReaderSerializeStateV2(
     *,
     reader_handle: _Input,
     name: str | None = None,
-) -> _Tensor: ...
+) -> _Tensor:
+    """The state of an IdentityReader or WholeFileReader."""
 
 def Real(
     *,
@@ -15470,7 +15489,8 @@ def TFRecordReader(
     shared_name: str | bytes = '',
     compression_type: str | bytes = '',
     name: str | None = None,
-) -> _Tensor: ...
+) -> _Tensor:
+    """A reader of TFRecords; keys are FILE:POSITION."""
 
 def TFRecordReaderV2(
     *,
@@ -15478,7 +15498,8 @@ def TFRecordReaderV2(
     shared_name: str | bytes = '',
     compression_type: str | bytes = '',
     name: str | None = None,
-) -> _Tensor: ...
+) -> _Tensor:
+    """A reader of TFRecords; keys are FILE:POSITION."""
 
 def TPUAnnotateTensorsWithDynamicShape(
     *,
@@ -16416,7 +16437,8 @@ def TextLineReader(
     container: str | bytes = '',
     shared_name: str | bytes = '',
     name: str | None = None,
-) -> _Tensor: ...
+) -> _Tensor:
+    """A reader of lines, without their ends; keys are FILE:NUMBER, from 1 on."""
 
 def TextLineReaderV2(
     *,
@@ -16424,7 +16446,8 @@ def TextLineReaderV2(
     container: str | bytes = '',
     shared_name: str | bytes = '',
     name: str | None = None,
-) -> _Tensor: ...
+) -> _Tensor:
+    """A reader of lines, without their ends; keys are FILE:NUMBER, from 1 on."""
 
 def ThreadPoolDataset(
     *,
@@ -16845,7 +16868,8 @@ def UniformQuantizedAdd(
     rhs_quantization_axis: int = -1,
     output_quantization_axis: int = -1,
     name: str | None = None,
-) -> _Tensor: ...
+) -> _Tensor:
+    """lhs + rhs, each as integers of the output's scale first."""
 
 def UniformQuantizedClipByValue(
     *,
@@ -16858,7 +16882,8 @@ def UniformQuantizedClipByValue(
     quantization_max_val: int,
     quantization_axis: int = -1,
     name: str | None = None,
-) -> _Tensor: ...
+) -> _Tensor:
+    """Integers between `min` and `max`, of which each channel has its own where there is an axis."""
 
 def UniformQuantizedConvolution(
     *,
@@ -16889,7 +16914,8 @@ def UniformQuantizedConvolution(
     rhs_quantization_axis: int = -1,
     output_quantization_axis: int = -1,
     name: str | None = None,
-) -> _Tensor: ...
+) -> _Tensor:
+    """The convolution of quantised images with quantised filters, as integers of the output's scale."""
 
 def UniformQuantizedConvolutionHybrid(
     *,
@@ -16910,7 +16936,8 @@ def UniformQuantizedConvolutionHybrid(
     dimension_numbers: str | bytes = '',
     rhs_quantization_axis: int = -1,
     name: str | None = None,
-) -> _Tensor: ...
+) -> _Tensor:
+    """The convolution of images of floats, each of which is quantised first, with quantised filters."""
 
 def UniformQuantizedDot(
     *,
@@ -16933,7 +16960,8 @@ def UniformQuantizedDot(
     rhs_quantization_axis: int = -1,
     output_quantization_axis: int = -1,
     name: str | None = None,
-) -> _Tensor: ...
+) -> _Tensor:
+    """The product of two quantised matrices, as integers of the output's scale."""
 
 def UniformQuantizedDotHybrid(
     *,
@@ -16946,7 +16974,8 @@ def UniformQuantizedDotHybrid(
     rhs_quantization_max_val: int,
     rhs_quantization_axis: int = -1,
     name: str | None = None,
-) -> _Tensor: ...
+) -> _Tensor:
+    """The product of a matrix of floats, each row of which is quantised first, and a quantised one."""
 
 def UniformRequantize(
     *,
@@ -17202,14 +17231,16 @@ def WholeFileReader(
     container: str | bytes = '',
     shared_name: str | bytes = '',
     name: str | None = None,
-) -> _Tensor: ...
+) -> _Tensor:
+    """A reader whose records are the contents of files; keys are the names."""
 
 def WholeFileReaderV2(
     *,
     container: str | bytes = '',
     shared_name: str | bytes = '',
     name: str | None = None,
-) -> _Tensor: ...
+) -> _Tensor:
+    """A reader whose records are the contents of files; keys are the names."""
 
 def WindowDataset(
     *,

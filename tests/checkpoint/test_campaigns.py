@@ -1,9 +1,9 @@
-"""The first cases of the campaigns on files and kills find nothing; `dev.py campaigns` runs many."""
+"""The first cases of the campaigns on files, what ops decode, and kills find nothing; `dev.py campaigns` runs many."""
 
 import sys
 
 import pytest
-from tools.campaigns import checkpoints, kills, saved_models
+from tools.campaigns import checkpoints, decoding, kills, saved_models
 from tools.campaigns.campaign import Case, run_campaign
 
 
@@ -12,6 +12,7 @@ from tools.campaigns.campaign import Case, run_campaign
     [
         ("checkpoints", checkpoints.case, 40),
         ("saved_models", saved_models.case, 8),
+        ("decoding", decoding.case, 500),
         pytest.param(
             *("kills", kills.case, 4),
             marks=pytest.mark.skipif(sys.platform == "win32", reason="Windows has no fork"),

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import opkernel
+from opkernel import raw_ops
 from opkernel.checkpoint import BundleWriter, TensorSlice
 from opkernel.checkpoint.bundle_writer import _write_index
 from opkernel.checkpoint.slices_writer import SlicesWriter
@@ -16,6 +17,7 @@ from opkernel.errors import (
     InvalidArgumentError,
     NotFoundError,
     OpError,
+    OutOfRangeError,
     UnimplementedError,
 )
 from opkernel.proto import BundleEntryProto
@@ -70,7 +72,7 @@ def test_no_damage_gives_other_values(small: Path, name: str, file: str) -> None
         (small / file).write_bytes(data)
         try:
             found = all_of(small / name)
-        except (DataLossError, NotFoundError, UnimplementedError) as error:
+        except (DataLossError, NotFoundError, OutOfRangeError, UnimplementedError) as error:
             refused += name in error.message
             continue
         assert found == EXPECTED  # the footer is padded with bytes that say nothing
@@ -108,9 +110,10 @@ def test_wrong_entries(tmp_path: Path, what: str) -> None:
     (tmp_path / "c.data-00000-of-00001").write_bytes(bytes(24))
     with open(tmp_path / "c.index", "wb") as file:
         _write_index(file, 1, entries(**WRONG[what]))
+    error = OutOfRangeError if what == "beyond the end" else DataLossError
     with (
         opkernel.load_checkpoint(tmp_path / "c") as checkpoint,
-        pytest.raises(DataLossError, match=r"Tensor a of checkpoint .*/c"),
+        pytest.raises(error, match=r"Tensor a of checkpoint .*/c"),
     ):
         checkpoint.get("a")
 
@@ -138,7 +141,7 @@ def test_a_file_that_is_cut_short_while_it_is_open(tmp_path: Path) -> None:
         with open(data, "r+b") as file:
             file.truncate(100_000)
         for key in ("a", "b"):
-            with pytest.raises(DataLossError, match="cut short"):
+            with pytest.raises(OutOfRangeError, match="cut short"):
                 checkpoint.get(key)
 
 
@@ -149,3 +152,64 @@ def test_missing_data(small: Path) -> None:
         pytest.raises(OpError, match="data-00000"),
     ):
         checkpoint.get("a")
+
+
+CUT: dict[tuple[str, int | None], type[OpError]] = {
+    ("index", 0): DataLossError,
+    ("index", 48): DataLossError,
+    ("index", -1): DataLossError,
+    ("index", None): NotFoundError,
+    ("data-00000-of-00001", 0): OutOfRangeError,
+    ("data-00000-of-00001", 23): OutOfRangeError,
+    ("data-00000-of-00001", None): NotFoundError,
+}
+"""Files with the sizes that they are cut to (None: missing), and what TensorFlow's RestoreV2 answers of `a`."""
+
+
+@pytest.mark.parametrize(("part", "size"), CUT)
+def test_files_that_end_early(small: Path, part: str, size: int | None) -> None:
+    cut(small / f"v2.{part}", size)
+    with pytest.raises(CUT[part, size]):
+        raw_ops.RestoreV2(
+            prefix=str(small / "v2"),
+            tensor_names=["a"],
+            shape_and_slices=[""],
+            dtypes=[opkernel.float32],
+        )
+
+
+@pytest.mark.tensorflow
+def test_files_that_end_early_are_refused_as_by_tensorflow(tf: Any, small: Path) -> None:
+    whole = {path.name: path.read_bytes() for path in small.glob("v2.*")}
+
+    def code(restore: Any, key: str, dtype: Any) -> Any:
+        try:
+            restore(
+                prefix=str(small / "v2"),
+                tensor_names=[key],
+                shape_and_slices=[""],
+                dtypes=[dtype],
+            )
+        except (tf.errors.OpError, OpError) as error:
+            return int(getattr(error, "error_code", None) or error.code)
+        return 0
+
+    for name, data in whole.items():
+        for size in (*range(0, len(data), 7), len(data) - 1, None):
+            cut(small / name, size)
+            for key, type_name in (("a", "float32"), ("s", "string")):
+                found = code(raw_ops.RestoreV2, key, getattr(opkernel, type_name))
+                assert found == code(tf.raw_ops.RestoreV2, key, getattr(tf, type_name)), (
+                    name,
+                    size,
+                    key,
+                )
+            (small / name).write_bytes(data)
+
+
+def cut(file: Path, size: int | None) -> None:
+    """Cut a file to a size, of which a negative one counts from the end; delete it for None."""
+    if size is None:
+        file.unlink()
+    else:
+        file.write_bytes(file.read_bytes()[: size if size >= 0 else file.stat().st_size + size])

@@ -47,6 +47,7 @@ def test_the_facts_of_ops(command: Command) -> None:
         "gaps": {"CPU": {"T": ["uint8", "uint16", "uint32", "uint64"]}},
         "shape_function": True,
         "gradient": "yes",
+        "vectors": {"right": 111, "total": 111},
         "note": "",
     }  # fmt: skip
 
@@ -66,7 +67,7 @@ def test_the_page_is_current(process: Callable[..., subprocess.CompletedProcess[
     done = process("coverage", "--markdown")
     page = (ROOT / "docs" / "coverage.md").read_text(encoding="utf-8")
     assert page == done.stdout, "run: opkernel coverage --markdown > docs/coverage.md"
-    assert "\n| `Abs` | CPU | yes | yes |  |\n" in page
+    assert "\n| `Abs` | CPU | yes | yes | 101 of 101 |  |\n" in page
 
 
 def test_what_of_a_model_is_missing_and_who_needs_it(command: Command) -> None:
@@ -115,7 +116,7 @@ def test_ops_of_ones_own(command: Command, own_op: str) -> None:
     found = rows(command, "InTests", "--own")
     assert found[own_op]["gaps"] == {"CPU": {"T": ["int32"]}}
     assert rows(command, "Conv2D", "--own") == {}
-    assert f"| `{own_op}` | CPU (T: float) | yes |  |  |\n" in (
+    assert f"| `{own_op}` | CPU (T: float) | yes |  |  |  |\n" in (
         command("coverage", own_op, "--own", "--markdown").output
     )
 

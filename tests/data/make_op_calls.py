@@ -31,6 +31,7 @@ OUT = Path(__file__).parent / "op_calls.pb.xz"
 CALLS_PER_OP = 4
 MAX_BYTES = 2000  # of a recorded line
 MAX_ELEMENTS = 200
+SIDES = ("lhs", "rhs", "output")
 
 
 def main() -> None:
@@ -170,6 +171,7 @@ def written_out() -> Any:
         call_functions()
         call_random_numbers()
         call_ragged_variants()
+        call_uniform_quantized()
         raw = tf.raw_ops
         x = tf.constant([[1.0, 2.0, 3.0]])
         raw.Print(input=x, data=[x], message="")
@@ -229,6 +231,65 @@ def call_ragged_variants() -> None:
     )
     raw.RaggedTensorToVariantGradient(
         encoded_ragged_grad=rows, row_splits=splits, dense_values_shape=[3], Tvalues=tf.float32
+    )
+
+
+def call_uniform_quantized() -> None:
+    """Sums, products and convolutions of integers with scales."""
+    raw = tf.raw_ops
+    left, right = (
+        tf.bitcast(tf.constant(x, tf.int8), tf.qint8)
+        for x in ([[1, -2, 3]], [[4, 5], [6, 7], [8, 9]])
+    )
+    wide = tf.bitcast(tf.constant([[1, -2, 3], [40, 50, 60]]), tf.qint32)
+    end = tf.bitcast(tf.constant(9), tf.qint32)
+    by, by_column = ([0.5, 3], [[0.5, 0.25], [3, -4]])
+    limits = {f"{side}_quantization_{end}_val": 100 for side in SIDES for end in ("min", "max")}
+    limits |= {"output_quantization_min_val": -100}
+    scaled = {f"{side}_scales": by[0] for side in SIDES} | {
+        f"{side}_zero_points": by[1] for side in SIDES
+    }
+    channels = {"rhs_scales": by_column[0], "rhs_zero_points": by_column[1]}
+    of_rhs = {name: value for name, value in limits.items() if name.startswith("rhs")}
+    raw.UniformQuantizedAdd(lhs=wide, rhs=wide[:1], **scaled, **limits)
+    raw.UniformQuantizedClipByValue(
+        operand=wide,
+        min=end,
+        max=end,
+        scales=by[0],
+        zero_points=by[1],
+        quantization_min_val=0,
+        quantization_max_val=9,
+    )
+    raw.UniformQuantizedDot(
+        lhs=left, rhs=right, Tout=tf.qint32, **scaled | channels, **limits, rhs_quantization_axis=1
+    )
+    raw.UniformQuantizedDotHybrid(
+        lhs=[[1.0, -2.0, 0.5]],
+        rhs=right,
+        Tout=tf.float32,
+        **channels,
+        **of_rhs,
+        rhs_quantization_axis=1,
+    )
+    filters = tf.reshape(right, [2, 1, 3])
+    raw.UniformQuantizedConvolution(
+        lhs=tf.reshape(left, [1, 1, 3]),
+        rhs=filters,
+        Tout=tf.qint32,
+        padding="SAME",
+        **scaled | channels,
+        **limits,
+        rhs_quantization_axis=0,
+    )
+    raw.UniformQuantizedConvolutionHybrid(
+        lhs=[[[1.0, -2.0, 0.5, 4.0]]],
+        rhs=filters,
+        Tout=tf.float32,
+        padding="VALID",
+        **channels,
+        **of_rhs,
+        rhs_quantization_axis=0,
     )
 
 

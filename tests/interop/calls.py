@@ -130,6 +130,7 @@ def _difference_of_leaves(found: Any, expected: Any, rtol: float, atol: float) -
 def to_json(value: Any) -> Any:
     if isinstance(value, Parts):
         return {"parts": value.kind, "of": [to_json(one) for one in value.parts]}
+    value = np.array(value, object) if isinstance(value, bytes) else value
     if isinstance(value, np.ndarray | np.generic):
         return {"dtype": value.dtype.name, "shape": [*value.shape], "values": _numbers(value)}
     if isinstance(value, Mapping):

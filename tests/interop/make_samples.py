@@ -4,6 +4,7 @@ Each is an archive of a SavedModel, with the calls and the answers of TensorFlow
 """
 
 import json
+import sys
 import tempfile
 import zipfile
 from pathlib import Path
@@ -22,21 +23,29 @@ SAMPLES = [
     "custom_gradient",
     "cycle",
     "default_inputs",
+    "decoded_images",
     "dense",
+    "draws",
+    "dropout",
+    "features",
     "gru_with_mask",
     "linear",
     "main_op",
     "nested_modules",
     "optimizer_slots",
     "partitioned",
+    "parsed_examples",
     "polymorphic",
+    "random_contrast",
     "several_meta_graphs",
     "shared_names",
     "signatures",
     "small_convolutional",
     "structures",
+    "stateless_draws",
     "tables",
     "text_format",
+    "text_classifier",
     "transformer",
     "types_of_variables",
 ]
@@ -80,5 +89,5 @@ def write(name: str) -> None:
 
 if __name__ == "__main__":
     DATA.mkdir(exist_ok=True)
-    for sample in SAMPLES:
+    for sample in sys.argv[1:] or SAMPLES:
         write(sample)

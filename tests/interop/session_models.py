@@ -12,15 +12,19 @@ F32 = np.float32
 MODELS: dict[str, Any] = {}
 
 
-def model(build):
-    """A model of TensorFlow 1, built in a graph of its own."""
+def in_session(build):
+    """What saves a model of TensorFlow 1, built in a graph of its own."""
 
     def save(directory):
         with tf.Graph().as_default(), v1.Session() as session:
             v1.set_random_seed(5)
             return build(str(directory), session)
 
-    MODELS[build.__name__] = save
+    return save
+
+
+def model(build):
+    MODELS[build.__name__] = in_session(build)
     return build
 
 

@@ -5,15 +5,33 @@ from typing import Any
 
 import numpy as np
 import tensorflow as tf
-from tests.interop import keras_models, module_models, session_models
+from tests.interop import (
+    image_models,
+    keras_models,
+    module_models,
+    quantized_models,
+    random_models,
+    random_session_models,
+    session_models,
+    signal_models,
+    text_models,
+)
 from tests.interop.calls import Call, Parts, map_leaves, part_of, plain
 
 v1 = tf.compat.v1
 
-OBJECTS = {**module_models.MODELS, **keras_models.MODELS}
+OBJECTS = {
+    **module_models.MODELS,
+    **keras_models.MODELS,
+    **text_models.MODELS,
+    **image_models.MODELS,
+    **random_models.MODELS,
+    **signal_models.MODELS,
+    **quantized_models.MODELS,
+}
 """What saves models of TF2."""
 
-SESSIONS = session_models.MODELS
+SESSIONS = {**session_models.MODELS, **random_session_models.MODELS}
 """What saves models of TF1."""
 
 

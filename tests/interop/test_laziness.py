@@ -1,9 +1,12 @@
 """What is not used is neither made ready nor read."""
 
+from concurrent.futures import ThreadPoolExecutor
+
 import numpy as np
 import pytest
 
 import opkernel
+import opkernel.training.variable as variable_module
 from opkernel.checkpoint import BundleWriter, load_checkpoint, merge_bundles
 from opkernel.errors import DataLossError, NotFoundError, OpError
 from opkernel.opdef import UnregisteredOpError, global_op_registry, unknown_shape
@@ -142,3 +145,30 @@ def test_a_value_of_another_shape_is_found_when_it_is_read(sample):
     assert model.b.numpy().shape == (2,)
     with pytest.raises(DataLossError, match=r"saved_model.pb is damaged: variable 'w' is .*w/.ATT"):
         model.w.numpy()
+
+
+def test_listing_variables_makes_no_resources(sample, monkeypatch):
+    made = []
+    make = variable_module._new_handle
+
+    def noted(*given):
+        made.append(given)
+        return make(*given)
+
+    monkeypatch.setattr(variable_module, "_new_handle", noted)
+    model = opkernel.load(sample("nested_modules"))
+    assert len(model.variables) == 11
+    assert all(one.trainable for one in model.trainable_variables)
+    assert not made
+    assert model.named["scale"].numpy() == 2
+    assert len(made) == 1
+
+
+def test_threads_that_use_a_variable_first_share_its_resource(sample):
+    model = opkernel.load(sample("nested_modules"))
+    (variable,) = [one for one in model.variables if one.name == "one"]
+    with ThreadPoolExecutor(8) as pool:
+        handles = [*pool.map(lambda _: id(variable.resource_handle), range(64))]
+        [*pool.map(lambda _: variable.assign_add(1), range(64))]
+    assert len({*handles}) == 1
+    assert variable.numpy() == 65

@@ -285,13 +285,6 @@ def test_what_is_no_model_is_refused(tmp_path: Path, wrong: Any) -> None:
         opkernel.save(wrong, tmp_path / "model")
 
 
-def test_parts_of_a_loaded_model_are_refused(tmp_path: Path) -> None:
-    module: Any = Module()
-    module.inner = saved(Dense(), tmp_path)
-    with pytest.raises(UnimplementedError, match="is a part of a loaded model"):
-        opkernel.save(module, tmp_path / "other")
-
-
 def test_signatures_of_a_loaded_model_stay(tmp_path: Path) -> None:
     loaded = saved(Dense(), tmp_path)
     with pytest.raises(UnimplementedError, match="with the signatures that it has"):

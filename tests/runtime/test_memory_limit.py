@@ -106,17 +106,7 @@ GIVES_NOTHING_NEW = [
 
 # The size of their outputs follows from the values of their inputs, of which it is a small multiple at most:
 # they are counted, and refused, once they are computed.
-COUNTED_AFTERWARDS = [
-    *("CTCBeamSearchDecoder", "CTCGreedyDecoder", "ComputeAccidentalHits", "DecodeRaw"),
-    *("DenseCountSparseOutput", "DenseToDenseSetOperation", "DenseToSparseSetOperation"),
-    *("DeserializeManySparse", "DeserializeSparse", "ParseExample", "ParseExampleV2"),
-    *("ParseSequenceExampleV2", "ParseSingleSequenceExample", "RaggedCountSparseOutput"),
-    *("RaggedFillEmptyRows", "RaggedTensorFromVariant", "SparseAdd", "SparseCountSparseOutput"),
-    *("SparseFillEmptyRows", "SparseReduceMaxSparse", "SparseReduceSumSparse", "SparseReorder"),
-    *("SparseSlice", "SparseSparseMaximum", "SparseSparseMinimum", "SparseToSparseSetOperation"),
-    *("StatelessShuffle", "StringSplit", "StringSplitV2", "UnicodeDecode"),
-    "UnicodeDecodeWithOffsets",
-]
+COUNTED_AFTERWARDS = ["ComputeAccidentalHits", "StatelessShuffle"]
 
 
 @functools.cache

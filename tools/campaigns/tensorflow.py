@@ -30,7 +30,7 @@ from opkernel.graph import Graph, import_graph_def
 from opkernel.opdef import summarize_node_def
 from opkernel.proto import GraphDef
 
-__all__ = ["case"]
+__all__ = ["case", "differential"]
 
 _CHANGES = [change for change in NODE_CHANGES if change.__name__.startswith("_change_")]
 _LIMIT = 1 << 28
@@ -54,14 +54,14 @@ def case(rng: random.Random) -> str:
     for _ in range(rng.choice([0, 1, 1, 2])):
         rng.choice(_CHANGES)(graph_def, rng)
     try:
-        return _differential(graph_def)
+        return differential(graph_def)
     except Finding:
         if not flush_subnormals(graph_def):
             raise
-    return _differential(graph_def)
+    return differential(graph_def)
 
 
-def _differential(graph_def: GraphDef) -> str:
+def differential(graph_def: GraphDef) -> str:
     """Run it here and there; raise Finding where they differ. Gives how it ended."""
     ours = outcome_of(lambda: _run(graph_def))
     if ours.error is not None and ours.error.code == Code.RESOURCE_EXHAUSTED:
@@ -144,6 +144,7 @@ class _TensorFlow:
         self._child = context.Process(target=_serve, args=(theirs,), daemon=True)
         self._child.start()
         theirs.close()
+        self._pipe.recv()  # it is there, however long the import takes
 
 
 _tensorflow = _TensorFlow()
@@ -155,6 +156,7 @@ def _serve(pipe: Connection) -> None:
     os.dup2(os.open(os.devnull, os.O_WRONLY), 2)
     import tensorflow as tf
 
+    pipe.send("ready")
     while True:
         pipe.send(_answer(tf, pipe.recv()))
 

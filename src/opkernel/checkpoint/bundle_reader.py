@@ -28,7 +28,13 @@ from opkernel.checkpoint.ordered_code import slice_key
 from opkernel.checkpoint.sstable import Table
 from opkernel.checkpoint.string_tensors import read_strings
 from opkernel.checkpoint.tensor_slice import TensorSlice
-from opkernel.errors import DataLossError, NotFoundError, OpError, UnimplementedError
+from opkernel.errors import (
+    DataLossError,
+    NotFoundError,
+    OpError,
+    OutOfRangeError,
+    UnimplementedError,
+)
 from opkernel.proto import BundleEntryProto, BundleHeaderProto, DecodeError
 from opkernel.types import DataType, TensorShape
 
@@ -210,13 +216,18 @@ class BundleReader(CheckpointReader):
     def _data(
         self, what: str, proto: BundleEntryProto, with_crc: bool
     ) -> tuple[np.ndarray[Any, np.dtype[np.uint8]], int]:
-        """The bytes of an entry, and their checksum: taken while they are in the processor's cache."""
+        """The bytes of an entry, and their checksum: taken while they are in the processor's cache.
+
+        Raises:
+            OutOfRangeError: the data file ends before them.
+            NotFoundError: it is missing.
+        """
         name = data_file(self.path, proto.shard_id, self.num_shards)
         with self._lock:
             descriptor = self._opened(what, name, proto.shard_id)
         left = os.fstat(descriptor).st_size - proto.offset
         if proto.size > left:
-            raise DataLossError(
+            raise OutOfRangeError(
                 f"{self._named(what)}: {name} is cut short: {proto.size} bytes are stored at byte "
                 f"{proto.offset}, {max(left, 0)} are there"
             )
@@ -226,7 +237,9 @@ class BundleReader(CheckpointReader):
             piece = data.data[done : done + _READ_AT_ONCE]
             read = os.preadv(descriptor, [piece], proto.offset + done)
             if not read:
-                raise DataLossError(f"{self._named(what)}: {name} was cut short while it was read")
+                raise OutOfRangeError(
+                    f"{self._named(what)}: {name} was cut short while it was read"
+                )
             if with_crc:
                 crc = crc32c(piece[:read], crc)
             done += read

@@ -9,7 +9,6 @@ import abc
 import math
 import sys
 from collections.abc import Iterator, Sequence
-from types import TracebackType
 from typing import Any, Self
 
 import numpy as np
@@ -54,7 +53,8 @@ class CheckpointReader(abc.ABC):
     """The tensors of a checkpoint; a tensor is read, and its checksum verified, when it is asked for.
 
     Readers may be used by several threads, and in a `with` statement. All methods that take a key raise
-    NotFoundError for a key that is not there, and DataLossError where the files are damaged.
+    NotFoundError for a key that is not there, and DataLossError where the files are damaged. Those that read values
+    raise OutOfRangeError where a data file ends too early.
 
     Attributes:
         path: The prefix of the checkpoint, or the file.
@@ -139,12 +139,7 @@ class CheckpointReader(abc.ABC):
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        error_type: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         self.close()
 
     def __repr__(self) -> str:

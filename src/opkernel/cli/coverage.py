@@ -33,7 +33,7 @@ from opkernel.proto import MetaGraphDef
 
 __all__ = ["coverage"]
 
-_COLUMNS = ("op", "kernels", "shape function", "gradient", "notes")
+_COLUMNS = ("op", "kernels", "shape function", "gradient", "vectors right", "notes")
 _PAGE = """\
 # Coverage
 
@@ -45,6 +45,10 @@ _PAGE = """\
 Kernels are listed by device. `CPU` alone has a kernel for every type that the op allows; `DEFAULT` stands for all
 devices. A gradient of `none` is declared: the op's outputs count as constant. Ops whose names begin with an
 underscore, which TensorFlow puts into graphs by itself, are left out.
+
+Vectors are calls recorded from TensorFlow 2.21: how many the op answers right, with the same values or the same
+status code, when `tools/record_vectors.py` last asked. What differs is not determined, like the sign of an
+eigenvector, or rounding: `tests/conformance/test_recorded.py` says which. Ops with state have no vectors of their own.
 """
 
 
@@ -57,7 +61,7 @@ underscore, which TensorFlow puts into graphs by itself, are left out.
 @click.option("--markdown", is_flag=True, help="Print a page of Markdown.")
 @json_option
 def coverage(target: str, tag_set: str | None, own: bool, markdown: bool, as_json: bool) -> None:
-    """Show what there is of each op: types of kernels, shape function, gradient.
+    """Show what there is of each op: types of kernels, shape function, gradient, recorded calls that are right.
 
     PATTERN is a part of the names of ops, or has shell wildcards. Of a MODEL the command shows which ops
     cannot run, where they are used and which signatures, or outputs, need them.
@@ -102,7 +106,11 @@ def _summary(rows: Iterable[dict[str, Any]]) -> str:
 def _cells(row: dict[str, Any]) -> tuple[object, ...]:
     kernels = "; ".join(types_text(row)) or bad("none")
     shapes = "yes" if row["shape_function"] else bad("no")
-    return row["op"], kernels, shapes, row["gradient"], row["note"]
+    return row["op"], kernels, shapes, row["gradient"], _right(row["vectors"]), row["note"]
+
+
+def _right(vectors: dict[str, int] | None) -> str:
+    return "" if vectors is None else f"{vectors['right']} of {vectors['total']}"
 
 
 def _print_page(rows: Sequence[dict[str, Any]]) -> None:

@@ -4,6 +4,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from opkernel.cli.coverage_notes import why_no_kernel
+from opkernel.cli.recorded_vectors import recorded_vectors
 from opkernel.cli.registered import find_op
 from opkernel.cli.served_types import allowed_types, served_by, type_attrs
 from opkernel.gradients.registry import has_gradient_entry, look_up_gradient
@@ -26,7 +27,8 @@ def coverage_of(op: str) -> dict[str, Any]:
 
     `run_by` is `kernel`, `runtime` for ops that executors run themselves, or `nothing`. `types` has, for
     each device and each attr that is a type, the types that have a kernel; `gaps` those that the op allows
-    besides. `gradient` is `yes`, `none` where the op is declared to have none, or empty.
+    besides. `gradient` is `yes`, `none` where the op is declared to have none, or empty. `vectors` says how many
+    of the calls recorded from TensorFlow are answered right, and how many there are; None without any.
     """
     op_def, kernels = find_op(op), [*get_registered_kernels_for_op(op).kernel]
     devices = sorted({kernel.device_type for kernel in kernels})
@@ -40,6 +42,7 @@ def coverage_of(op: str) -> dict[str, Any]:
         "gaps": {device: _strings(gaps) for device, (_, gaps) in by_device.items()},
         "shape_function": op_def is not None and _has_shape_function(op),
         "gradient": _gradient(op),
+        "vectors": _vectors(op),
         "note": REFUSED_OPS.get(op, "" if can_run else why_no_kernel(op)),
     }
 
@@ -69,6 +72,11 @@ def _gradient(op: str) -> str:
     if not has_gradient_entry(op):
         return ""
     return "none" if look_up_gradient(op) is None else "yes"
+
+
+def _vectors(op: str) -> dict[str, int] | None:
+    counts = recorded_vectors().get(op)
+    return None if counts is None else dict(zip(("right", "total"), counts, strict=True))
 
 
 def is_own(op: str) -> bool:

@@ -6,7 +6,6 @@ from pathlib import Path
 import click
 
 from opkernel import decompile as decompiled
-from opkernel.cli.completion import complete_tensors
 from opkernel.cli.exit_status import WrongUse
 from opkernel.cli.frozen import frozen_model
 from opkernel.cli.model import Model, load_model
@@ -21,6 +20,7 @@ from opkernel.cli.signature import (
     graph_inputs,
     graph_outputs,
 )
+from opkernel.cli.tensor_options import feed_option, fetch_option
 from opkernel.graph import Graph, Tensor
 from opkernel.graph.core.structural_ops import ARG_OPS
 from opkernel.graph.edit.prune import prune_and_order
@@ -37,22 +37,8 @@ __all__ = ["decompile"]
     metavar="FILE.py",
     help="Write the program here, and its weights to FILE.npz.",
 )
-@click.option(
-    "--feed",
-    "feeds",
-    multiple=True,
-    metavar="NAME",
-    help="A tensor that is a parameter.",
-    shell_complete=complete_tensors,
-)
-@click.option(
-    "--fetch",
-    "fetches",
-    multiple=True,
-    metavar="NAME",
-    help="A tensor to compute.",
-    shell_complete=complete_tensors,
-)
+@feed_option(help="A tensor that is a parameter.")
+@fetch_option(help="A tensor to compute.")
 @click.option("--numpy", "with_numpy_only", is_flag=True, help="The program needs NumPy only.")
 def decompile(
     model: Model,

@@ -8,7 +8,6 @@ from typing import Any
 
 import click
 
-from opkernel.cli.completion import complete_fetches, complete_tensors
 from opkernel.cli.exit_status import WrongUse
 from opkernel.cli.frozen import FrozenModel, frozen_model
 from opkernel.cli.model import Model
@@ -25,6 +24,7 @@ from opkernel.cli.output import (
 )
 from opkernel.cli.shapes import shape_text
 from opkernel.cli.signature import graph_inputs
+from opkernel.cli.tensor_options import feed_option, fetch_option, output_graph_option
 from opkernel.graph import Operation, Tensor, save_graph
 from opkernel.graph.freezing.tables import TABLE_INITIALIZERS
 
@@ -33,30 +33,12 @@ __all__ = ["freeze"]
 
 @click.command(cls=ModelCommand)
 @model_options(has_signature=True, runs=True)
-@click.option(
-    "--output",
-    "-o",
-    required=True,
-    type=click.Path(dir_okay=False, writable=True, path_type=Path),
-    metavar="FILE",
-    help="Write the graph here; as text where the name ends in .pbtxt.",
-)
-@click.option(
-    "--fetch",
-    "fetches",
-    multiple=True,
-    metavar="NAME",
-    shell_complete=complete_fetches,
+@output_graph_option
+@fetch_option(
     help="An output or operation to keep; by default all outputs of the signature, or of the graph.",
+    complete="complete_fetches",
 )
-@click.option(
-    "--feed",
-    "feeds",
-    multiple=True,
-    metavar="NAME",
-    shell_complete=complete_tensors,
-    help="A tensor that becomes a placeholder; the nodes before it are left out.",
-)
+@feed_option(help="A tensor that becomes a placeholder; the nodes before it are left out.")
 @click.option(
     "--checkpoint",
     metavar="PREFIX",

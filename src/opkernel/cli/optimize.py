@@ -8,7 +8,6 @@ from typing import Any
 
 import click
 
-from opkernel.cli.completion import complete_tensors
 from opkernel.cli.exit_status import WrongUse
 from opkernel.cli.frozen import frozen_model
 from opkernel.cli.model import Model, load_model
@@ -24,6 +23,7 @@ from opkernel.cli.output import (
 )
 from opkernel.cli.progress import progress
 from opkernel.cli.signature import GraphInterface
+from opkernel.cli.tensor_options import feed_option, fetch_option, output_graph_option
 from opkernel.errors import NotFoundError
 from opkernel.graph import Graph, Operation, Tensor, save_graph
 from opkernel.graph.core.structural_ops import RETVAL_OPS, STRUCTURAL_OPS
@@ -42,30 +42,9 @@ __all__ = ["optimize"]
 
 @click.command(cls=ModelCommand)
 @model_options(has_signature=True, runs=True)
-@click.option(
-    "--output",
-    "-o",
-    required=True,
-    type=click.Path(dir_okay=False, writable=True, path_type=Path),
-    metavar="FILE",
-    help="Write the graph here; as text where the name ends in .pbtxt.",
-)
-@click.option(
-    "--fetch",
-    "fetches",
-    multiple=True,
-    metavar="NAME",
-    shell_complete=complete_tensors,
-    help="A tensor or operation to compute; by default all outputs of the graph.",
-)
-@click.option(
-    "--feed",
-    "feeds",
-    multiple=True,
-    metavar="NAME",
-    shell_complete=complete_tensors,
-    help="A tensor to be fed, besides the placeholders; the nodes before it are left out.",
-)
+@output_graph_option
+@fetch_option(help="A tensor or operation to compute; by default all outputs of the graph.")
+@feed_option(help="A tensor to be fed, besides the placeholders; the nodes before it are left out.")
 @click.option("--passes", metavar="A,B", help="Run these passes alone.")
 @click.option("--with", "further", metavar="A,B", help="Run these too, which run on request only.")
 @click.option("--without", metavar="A,B", help="Do not run these passes.")

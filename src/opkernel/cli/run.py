@@ -23,6 +23,7 @@ from opkernel.cli.signature import (
     graph_inputs,
     interface_of,
 )
+from opkernel.cli.tensor_options import fetch_option
 from opkernel.cli.trace_file import TraceFormat, check_trace, write_trace
 from opkernel.errors import InvalidArgumentError, OpError
 from opkernel.graph import Graph, Operation, Tensor
@@ -76,14 +77,7 @@ __all__ = ["run"]
     is_flag=True,
     help="Feed what is not given with values drawn by type and shape; unknown sizes are 1.",
 )
-@click.option(
-    "--fetch",
-    "fetches",
-    multiple=True,
-    metavar="NAME",
-    help="A tensor to compute.",
-    shell_complete=completed_by("complete_fetches"),
-)
+@fetch_option(help="A tensor to compute.", complete="complete_fetches")
 @click.option(
     "--init",
     "initializers",

@@ -17,9 +17,17 @@ from opkernel.graph.functions.function_instance import instantiate_into
 from opkernel.graph.functions.function_library import FunctionLibraryDefinition
 from opkernel.graph.tracing.func_graph import FuncGraph
 from opkernel.graph.tracing.nested_structure import flatten
-from opkernel.proto import AttrValue, FunctionDef, NameAttrList, NodeDef, VersionDef
+from opkernel.proto import (
+    AttrValue,
+    CapturedTensor,
+    FunctionDef,
+    NameAttrList,
+    NodeDef,
+    SavedConcreteFunction,
+    VersionDef,
+)
 
-__all__ = ["LoadedBody", "LoadedGradient"]
+__all__ = ["LoadedBody", "LoadedGradient", "function_references"]
 
 
 class LoadedBody(FuncGraph):
@@ -106,13 +114,13 @@ class LoadedBody(FuncGraph):
             if _gradient_op_type(node) in self._gradients:
                 node.attr[GRADIENT_OP_TYPE_ATTR].s += self._suffix.encode()
             for attr in node.attr.values():
-                for reference in _references(attr):
+                for reference in function_references(attr):
                     if reference.name in self._needed:
                         reference.name += self._suffix
         return copy
 
 
-def _references(attr: AttrValue) -> Sequence[NameAttrList]:
+def function_references(attr: AttrValue) -> Sequence[NameAttrList]:
     """The functions that the value of an attr names."""
     kind = attr.WhichOneof("value")
     if kind == "func":
@@ -134,18 +142,30 @@ class LoadedGradient:
 
     Attributes:
         function: Its name.
-        captured: The names of the tensors that it takes from the function that it is a gradient in.
+        captured: The tensors that it takes from the function that it is a gradient in.
         output_signature: What it gives: the gradients of the inputs, None for those without one.
+        saved: What the SavedModel says of the function.
     """
 
-    def __init__(self, function: str, captured: Sequence[str], output_signature: Any) -> None:
+    def __init__(
+        self,
+        function: str,
+        captured: Sequence[CapturedTensor],
+        output_signature: Any,
+        saved: SavedConcreteFunction,
+    ) -> None:
         self.function = function
         self.captured = list(captured)
         self.output_signature = output_signature
+        self.saved = saved
 
     def renamed(self, suffix: str) -> LoadedGradient:
-        """The same, of the function of a longer name."""
-        return LoadedGradient(self.function + suffix, self.captured, self.output_signature)
+        """The same, of functions of longer names."""
+        captured = [
+            CapturedTensor(name=one.name, concrete_function=one.concrete_function + suffix)
+            for one in self.captured
+        ]
+        return LoadedGradient(self.function + suffix, captured, self.output_signature, self.saved)
 
     def __call__(self, op: Operation, *grads: Any) -> Any:
         """The gradients of the inputs of an operation from those of its outputs."""
@@ -153,7 +173,7 @@ class LoadedGradient:
             zeros_like(output) if grad is None else grad
             for grad, output in zip(grads, op.outputs, strict=True)
         ]
-        captured = [op.graph.get_tensor_by_name(name) for name in self.captured]
+        captured = [op.graph.get_tensor_by_name(one.name) for one in self.captured]
         leaves = flatten(self.output_signature)
         types = [leaf.dtype for leaf in leaves if leaf is not None]
         call = nodes.StatefulPartitionedCall(

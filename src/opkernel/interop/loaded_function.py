@@ -20,6 +20,7 @@ from opkernel.interop.loaded_body import LoadedBody
 from opkernel.interop.saved_arguments import Misfit, flat_arguments
 from opkernel.interop.saved_model.composite import CompositeSpec, CompositeValue
 from opkernel.messages import shown
+from opkernel.proto import FunctionSpec, SavedConcreteFunction
 
 __all__ = ["LoadedConcreteFunction", "LoadedFunction"]
 
@@ -36,6 +37,9 @@ class FunctionSource(Protocol):
     def what(self, name: str) -> str:
         """What messages call a function."""
 
+    def saved_function(self, name: str) -> SavedConcreteFunction:
+        """What the model says of a function."""
+
 
 class LoadedConcreteFunction(ConcreteFunction):
     """A function of a SavedModel for one signature; its body is made when it is first called.
@@ -44,6 +48,7 @@ class LoadedConcreteFunction(ConcreteFunction):
         loaded_name: Its name in the SavedModel.
         input_signature: What it takes: positional arguments, and those by keyword.
         output_signature: What it gives.
+        keywords: The names of its tensors, where it is called by these.
     """
 
     def __init__(
@@ -58,7 +63,12 @@ class LoadedConcreteFunction(ConcreteFunction):
         self.input_signature = input_signature
         self.output_signature = output_signature
         self._source = source
-        self._keywords = keywords
+        self.keywords = keywords
+
+    @property
+    def saved(self) -> SavedConcreteFunction:
+        """What the SavedModel says of it."""
+        return self._source.saved_function(self.loaded_name)
 
     @cached_property
     def graph(self) -> FuncGraph:  # type: ignore[override]  # made at first use
@@ -96,7 +106,7 @@ class LoadedConcreteFunction(ConcreteFunction):
         if kwargs:
             args = (
                 *args,
-                *[kwargs.pop(name) for name in self._keywords[len(args) :] if name in kwargs],
+                *[kwargs.pop(name) for name in self.keywords[len(args) :] if name in kwargs],
             )
         count = len(self.graph.inputs) - len(self.graph.captured_values)
         if kwargs or len(args) != count:
@@ -153,6 +163,7 @@ class LoadedFunction:
 
     Attributes:
         concrete_functions: One for each signature.
+        function_spec: The Python signature as it was saved.
     """
 
     def __init__(
@@ -160,9 +171,11 @@ class LoadedFunction:
         name: str,
         concrete_functions: Sequence[LoadedConcreteFunction],
         signature: inspect.Signature | None,
+        function_spec: FunctionSpec,
     ) -> None:
         self.__name__ = name
         self.concrete_functions = list(concrete_functions)
+        self.function_spec = function_spec
         self._signature = signature
         self._defaults = None if signature is None else _defaults_by_place(signature)
 

@@ -76,23 +76,26 @@ class LoadedModel(LoadedObject):
     @property
     def variables(self) -> list[Variable]:
         """The variables: those that the model lists, or else all that were saved."""
-        return self._listed("variables", self._objects.variables)
+        listed = self._listed("variables")
+        return self._objects.variables if listed is None else listed
 
     @property
     def trainable_variables(self) -> list[Variable]:
         """The variables that training changes."""
-        every = [variable for variable in self._objects.variables if variable.trainable]
-        return self._listed("trainable_variables", every)
+        listed = self._listed("trainable_variables")
+        if listed is not None:
+            return listed
+        return [variable for variable in self._objects.variables if variable.trainable]
 
     @property
     def assets(self) -> dict[str, str]:
         """The paths of the files that the graphs read, by the names of the tensors that give them."""
         return self._objects.files.assets(self.meta_graph)
 
-    def _listed(self, name: str, every: list[Variable]) -> list[Variable]:
+    def _listed(self, name: str) -> list[Variable] | None:
         number = self._objects.children(0).get(name)
         listed = None if number is None else self._objects.get(number)
-        return [*listed] if isinstance(listed, LoadedList) else every
+        return [*listed] if isinstance(listed, LoadedList) else None
 
     def _signature(self, name: str, number: int) -> Signature:
         function = self._objects.get(number)

@@ -12,6 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Protocol
 
 from opkernel.messages import perhaps
+from opkernel.proto import SavedUserObject
 
 __all__ = ["LoadedDict", "LoadedList", "LoadedObject"]
 
@@ -24,6 +25,9 @@ class ObjectSource(Protocol):
 
     def get(self, number: int) -> Any:
         """The object of a number."""
+
+    def kind(self, number: int) -> SavedUserObject:
+        """What the SavedModel says of an object that is none of TensorFlow's."""
 
 
 class LoadedObject:
@@ -70,6 +74,10 @@ class LoadedObject:
         numbers = self._source.children(self._number)
         return {**{name: self._source.get(number) for name, number in numbers.items()}, **own}
 
+    def saved_kind(self) -> SavedUserObject:
+        """What the SavedModel says that it is."""
+        return self._source.kind(self._number)
+
     def __repr__(self) -> str:
         return f"<opkernel.{type(self).__name__} {self._kind}>"
 
@@ -94,7 +102,7 @@ class LoadedList(Sequence[Any]):
     """A list or tuple of a SavedModel."""
 
     def __init__(self, source: ObjectSource, number: int) -> None:
-        self._source = source
+        self._source, self._number = source, number
         children = source.children(number)
         places = sorted([int(name) for name in children if _PLACE.fullmatch(name)])
         self._numbers = [children[str(place)] for place in places]
@@ -104,11 +112,18 @@ class LoadedList(Sequence[Any]):
             return [self._source.get(number) for number in self._numbers[index]]
         return self._source.get(self._numbers[index])
 
+    def __iter__(self) -> Iterator[Any]:
+        return map(self._source.get, self._numbers)
+
     def __len__(self) -> int:
         return len(self._numbers)
 
     def _tracked_children(self) -> dict[str, Any]:
         return {str(i): self._source.get(number) for i, number in enumerate(self._numbers)}
+
+    def saved_kind(self) -> SavedUserObject:
+        """What the SavedModel says that it is."""
+        return self._source.kind(self._number)
 
     def __repr__(self) -> str:
         return f"<opkernel.LoadedList of {len(self)}>"
@@ -118,7 +133,7 @@ class LoadedDict(Mapping[str, Any]):
     """A dict of a SavedModel."""
 
     def __init__(self, source: ObjectSource, number: int) -> None:
-        self._source = source
+        self._source, self._number = source, number
         self._numbers = dict(source.children(number))
 
     def __getitem__(self, key: str) -> Any:
@@ -132,6 +147,10 @@ class LoadedDict(Mapping[str, Any]):
 
     def _tracked_children(self) -> dict[str, Any]:
         return {key: self[key] for key in self}
+
+    def saved_kind(self) -> SavedUserObject:
+        """What the SavedModel says that it is."""
+        return self._source.kind(self._number)
 
     def __repr__(self) -> str:
         return f"<opkernel.LoadedDict of {', '.join(self._numbers)}>"

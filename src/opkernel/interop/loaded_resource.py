@@ -5,87 +5,67 @@ Source: TensorFlow python/trackable/resource.py, asset.py, python/saved_model/lo
 
 from __future__ import annotations
 
-import threading
-import weakref
-from collections.abc import Callable, Sequence
-from contextlib import suppress
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
-from opkernel.errors import DataLossError, OpError
-from opkernel.runtime.calls.eager import execute
+from opkernel.interop.loaded_objects import ObjectSource
+from opkernel.training.resource import Resource
 from opkernel.types import DataType, PartialTensorShape, dtype_of_array
 
 if TYPE_CHECKING:
     from opkernel.opdef import ShapeAndType
+    from opkernel.proto import SavedObject
 
 __all__ = ["Again", "LoadedConstant", "LoadedResource"]
 
 
-class LoadedResource:
+class TableSource(ObjectSource, Protocol):
+    """What makes the objects of a SavedModel, and knows its tables."""
+
+    nodes: Sequence[SavedObject]
+
+    def types_of_table(self, number: int, attribute: str) -> dict[str, DataType]:
+        """The types of keys and values of a table, as ops name them."""
+
+
+class LoadedResource(Resource):
     """A table, or another resource: created and filled by the functions of its model at first use.
 
     Args:
+        source: What makes the objects of the model.
+        number: Its number there.
         name: What to call it.
         create: Creates the resource; gives its handle.
-        fill: Called once with this object, when it has a handle.
+        fill: Called once, when there is a handle.
     """
 
-    handle_facts: Sequence[ShapeAndType] | None = None
+    def __init__(
+        self,
+        source: TableSource,
+        number: int,
+        name: str,
+        create: Callable[[], Any],
+        fill: Callable[[], object],
+    ) -> None:
+        super().__init__(name, create, fill)
+        self._source, self._number = source, number
 
-    def __init__(self, name: str, create: Callable[[], Any], fill: Callable[[], object]) -> None:
-        self.name = name
-        self._create, self._fill = create, fill
-        self._lock = threading.RLock()
-        self._handle: Any = None
-        self._is_ready = False
-        self._is_creating = False
+    def saveables(self) -> Mapping[str, tuple[Any, Any]]:
+        """The functions that save and restore its content, by the attributes of checkpoints."""
+        return {
+            name: (self._source.get(saved.save_function), self._source.get(saved.restore_function))
+            for name, saved in self._source.nodes[self._number].saveable_objects.items()
+        }
 
-    @property
-    def captured_value(self) -> Any:
-        """Its handle; the resource exists and is filled."""
-        if not self._is_ready:
-            with self._lock:
-                self._make()
-        return self._handle
+    def content_types(self, attribute: str) -> dict[str, DataType]:
+        """The types of the keys and values of an attribute, as ops name them."""
+        return self._source.types_of_table(self._number, attribute)
 
-    @property
-    def is_ready(self) -> bool:
-        """Whether it was used."""
-        return self._is_ready
-
-    @property
-    def handle(self) -> Any:
-        """Its handle, for ops on resources."""
-        return self.captured_value
-
-    captured_spec = DataType.DT_RESOURCE, PartialTensorShape([])
-
-    def _make(self) -> None:
-        if self._handle is None:
-            if self._is_creating:
-                raise DataLossError(f"{self.name} is needed to create itself")
-            self._is_creating = True
-            try:
-                self._handle = self._create()
-            finally:
-                self._is_creating = False
-            weakref.finalize(self, _destroy, self._handle)
-            try:
-                self._fill()  # takes the handle of this object, on this thread
-            except BaseException:
-                self._handle = None
-                raise
-            self._is_ready = True
-
-    def __repr__(self) -> str:
-        return f"<opkernel.LoadedResource {self.name!r}>"
-
-
-def _destroy(handle: Any) -> None:
-    with suppress(OpError):
-        execute("DestroyResourceOp", {"resource": handle}, {"ignore_lookup_error": True})
+    def _tracked_children(self) -> dict[str, Any]:
+        numbers = self._source.children(self._number)
+        return {name: self._source.get(number) for name, number in numbers.items()}
 
 
 class LoadedConstant:
@@ -112,6 +92,9 @@ class LoadedConstant:
         """Its value, for NumPy."""
         return np.asarray(self.captured_value, dtype)
 
+    def _tracked_children(self) -> dict[str, Any]:
+        return {}
+
     def __repr__(self) -> str:
         return f"<opkernel.LoadedConstant {self.name!r}>"
 
@@ -120,7 +103,7 @@ class Again:
     """The same value, where a function takes it twice."""
 
     def __init__(self, value: Any) -> None:
-        self._value = value
+        self.value = value
         self.name = value.name
         self.captured_spec = value.captured_spec
         self.handle_facts = value.handle_facts
@@ -128,4 +111,4 @@ class Again:
     @property
     def captured_value(self) -> Any:
         """The value."""
-        return self._value.captured_value
+        return self.value.captured_value

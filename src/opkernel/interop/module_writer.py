@@ -5,25 +5,37 @@ Source: TensorFlow python/saved_model/save.py, core/protobuf/saved_object_graph.
 
 from __future__ import annotations
 
+import itertools
 import os
-from collections.abc import Mapping
+import shutil
+from collections.abc import Container, Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any
 
-from opkernel.errors import InvalidArgumentError, UnimplementedError
-from opkernel.graph import ConcreteFunction
+from opkernel.checkpoint.atomic_files import file_error
+from opkernel.errors import InvalidArgumentError, OpError, UnimplementedError
+from opkernel.graph import ConcreteFunction, Graph
+from opkernel.graph.functions.function_library import FunctionLibraryDefinition
 from opkernel.graph.tracing.function_tracing import Function
 from opkernel.interop.counted_loops import counted_loops
+from opkernel.interop.loaded_body import LoadedGradient
+from opkernel.interop.loaded_function import LoadedConcreteFunction, LoadedFunction
+from opkernel.interop.loaded_objects import LoadedDict, LoadedList, LoadedObject
 from opkernel.interop.loaded_resource import LoadedConstant
 from opkernel.interop.saved_functions import (
     NamedFunction,
+    SavedFunction,
+    concrete_function,
     exported_signature,
     function_spec,
     functions_of,
 )
-from opkernel.interop.serving_graph import ServingGraph
-from opkernel.proto import FunctionDef, SavedModel, SavedObject, SavedObjectGraph
+from opkernel.interop.serving_graph import SavedResource, ServingGraph
+from opkernel.interop.short_names import shorten_names
+from opkernel.proto import FunctionDef, MetaGraphDef, SavedModel, SavedObject, SavedObjectGraph
 from opkernel.training import Module, Variable
 from opkernel.training.checkpoint import write_variables
+from opkernel.training.resource import Asset, Resource
 from opkernel.training.tracked_objects import TrackedObjects
 from opkernel.types import DataType
 
@@ -38,20 +50,27 @@ _SERVING_DEFAULT = "serving_default"
 
 
 def write_module(module: Module, directory: str, signatures: Mapping[str, Any] | Any) -> None:
-    """Write a module, its functions and the values of its variables.
+    """Write a module, its functions, the values of its variables and tables, and its assets.
 
     Raises:
         InvalidArgumentError: a function or signature cannot be saved.
-        UnimplementedError: the module holds parts of a loaded model.
+        NotFoundError, PermissionDeniedError: an asset cannot be read.
+        UnimplementedError: the module holds what cannot be saved.
     """
     writer = _ModuleWriter(module)
     writer.add_functions()
     writer.add_signatures(_named_signatures(module, signatures))
     saved_model = writer.finish()
-    variables = os.path.join(directory, "variables")
+    variables, assets = (os.path.join(directory, name) for name in ("variables", "assets"))
     os.mkdir(variables)
-    os.mkdir(os.path.join(directory, "assets"))
+    os.mkdir(assets)
     write_variables(os.path.join(variables, "variables"), writer.tracked)
+    for name, asset in writer.assets.items():
+        path = asset.readable_path()
+        try:
+            shutil.copyfile(path, os.path.join(assets, name))
+        except OSError as error:
+            raise file_error(asset.path, error) from error
     with open(os.path.join(directory, "saved_model.pb"), "wb") as file:
         file.write(saved_model.SerializeToString(deterministic=True))
 
@@ -75,6 +94,7 @@ class _ModuleWriter:
 
     Attributes:
         tracked: The objects of the module.
+        assets: The files that its functions read, by the names that they are saved by.
     """
 
     def __init__(self, module: Module) -> None:
@@ -83,13 +103,18 @@ class _ModuleWriter:
         for name in _LISTS:
             if name not in held:
                 self.tracked.attach(name, [*getattr(module, name)])
+        self.assets: dict[str, Asset] = {}
         self._graph = SavedObjectGraph()
         self._functions: dict[str, NamedFunction] = {}
         self._saved: dict[int, NamedFunction] = {}
         self._constants: dict[Any, int] = {}
         self._signatures: dict[str, NamedFunction] = {}
+        self._resources: list[SavedResource] = []
+        for _ in self.tracked.objects:
+            self._graph.nodes.add()
         for number, one in enumerate(self.tracked.objects):
-            self._describe(one, self._graph.nodes.add())
+            with self._naming(number):
+                self._describe(number, one)
             for name, child in self.tracked.children[number]:
                 self._graph.nodes[number].children.add(node_id=child, local_name=name)
 
@@ -97,8 +122,12 @@ class _ModuleWriter:
         """Add the functions of all objects, as far as they were traced or have an input signature."""
         for number, one in enumerate(self.tracked.objects):
             for name, function in functions_of(one).items():
-                node = self._add_function(function)
+                with self._naming(number, name):
+                    node = self._add_function(function)
                 self._graph.nodes[number].children.add(node_id=node, local_name=name)
+            if isinstance(one, Resource):
+                with self._naming(number):
+                    self._add_resource(number, one)
 
     def add_signatures(self, signatures: Mapping[str, Any]) -> None:
         """Add the signatures, below the root under the name `signatures`.
@@ -127,56 +156,138 @@ class _ModuleWriter:
         meta_graph.meta_info_def.tags.append("serve")
         meta_graph.meta_info_def.tensorflow_version = _TENSORFLOW_VERSION
         variables = self.tracked.variables()
-        constants = {f"constant_{number}": value for value, number in self._constants.items()}
-        graph = ServingGraph(meta_graph, variables, constants, [*self._library().values()])
+        constants = {self._node_name(value): value for value in self._constants}
+        library = self._library()
+        functions = counted_loops(dict(library))
+        graph = ServingGraph(meta_graph, variables, constants, [*functions.values()])
+        graph.add_resources(self._resources)
         for name, function in self._signatures.items():
             graph.add_signature(name, function)
         objects = self.tracked.to_proto().SerializeToString(deterministic=True)
         graph.finish(variables, objects)
+        for name, asset in self.assets.items():
+            described = meta_graph.asset_file_def.add(filename=name)
+            described.tensor_info.name = f"{self._node_name(asset)}:0"
+        gradients = {
+            op_type: gradient
+            for op_type, gradient in library.custom_gradients.items()
+            if isinstance(gradient, LoadedGradient)
+        }
+        self._add_gradients(gradients, meta_graph)
         meta_graph.object_graph_def.CopyFrom(self._graph)
+        shorten_names(meta_graph)
         return model
 
-    def _describe(self, one: Any, node: SavedObject) -> None:
+    def _describe(self, number: int, one: Any) -> None:
+        """Write what an object is.
+
+        Raises:
+            UnimplementedError: it cannot be saved.
+        """
+        node = self._graph.nodes[number]
         if isinstance(one, Variable):
             node.variable.dtype = one.dtype
             node.variable.shape.CopyFrom(one.shape.to_proto())
             node.variable.trainable = one.trainable
             node.variable.name = one.name
-            return
-        if hasattr(one, "_source"):
-            raise UnimplementedError(
-                f"{one!r} is a part of a loaded model, and cannot be saved as a part of another one: save the "
-                f"loaded model itself"
+        elif isinstance(one, Resource):
+            node.resource.SetInParent()
+        elif isinstance(one, LoadedConstant | Asset):
+            self._constants[one] = number
+            self._describe_constant(number, one)
+        elif isinstance(one, LoadedObject | LoadedList | LoadedDict):
+            node.user_object.CopyFrom(one.saved_kind())
+        else:
+            node.user_object.identifier = _kind(one)
+            node.user_object.version.producer = node.user_object.version.min_consumer = 1
+
+    def _describe_constant(self, number: int, one: LoadedConstant | Asset) -> None:
+        node = self._graph.nodes[number]
+        if isinstance(one, Asset):
+            node.asset.asset_file_def_index = len(self.assets)
+            self.assets[_unique(os.path.basename(one.path), self.assets)] = one
+        else:
+            node.constant.operation = self._node_name(one)
+
+    def _node_name(self, one: LoadedConstant | Asset) -> str:
+        """The name of the node of the graph that gives a constant or the path of an asset."""
+        return f"constant_{self._constants[one]}"
+
+    def _add_resource(self, number: int, one: Resource) -> None:
+        """Add the functions that save and restore a resource, and note how a graph makes it."""
+        for name, functions in one.saveables().items():
+            save, restore = (self._add_bare(function) for function in functions)
+            saveable = self._graph.nodes[number].saveable_objects[name]
+            saveable.save_function, saveable.restore_function = save, restore
+        makers = functions_of(one)
+        create, fill = (
+            None if name not in makers else self._named(concrete_function(name, makers[name]))
+            for name in ("_create_resource", "_initialize")
+        )
+        if create is None:
+            raise UnimplementedError(f"{one!r} has no function that creates it")
+        keys = {self.tracked.key(number, name): name for name in one.saveables()}
+        self._resources.append(SavedResource(one, create, fill, keys))
+
+    def _add_gradients(
+        self, gradients: Mapping[str, LoadedGradient], meta_graph: MetaGraphDef
+    ) -> None:
+        """Add the gradient functions that loaded functions ask for."""
+        for op_type, gradient in gradients.items():
+            meta_graph.graph_def.library.registered_gradients.add(
+                gradient_func=gradient.function, registered_op_type=op_type
             )
-        kind = "_generic_user_object"
-        if isinstance(one, list | tuple):
-            kind = "trackable_list_wrapper"
-        elif isinstance(one, Mapping):
-            kind = "trackable_dict_wrapper"
-        node.user_object.identifier = kind
-        node.user_object.version.producer = node.user_object.version.min_consumer = 1
+            saved = self._graph.concrete_functions[gradient.function]
+            saved.CopyFrom(gradient.saved)
+            del saved.bound_inputs[:]
+            for tensor in gradient.captured:
+                number, node = self._new_node()
+                node.captured_tensor.CopyFrom(tensor)
+                saved.bound_inputs.append(number)
+
+    @contextmanager
+    def _naming(self, number: int, name: str = "") -> Iterator[None]:
+        """Say in errors where an object stands in the module."""
+        try:
+            yield
+        except OpError as error:
+            path = "/".join(filter(None, [self.tracked.paths[number], name]))
+            if path:
+                error.add_context(f"In {path!r} of the module")
+            raise
 
     def _new_node(self) -> tuple[int, SavedObject]:
         node = self._graph.nodes.add()
         return len(self._graph.nodes) - 1, node
 
-    def _add_function(self, function: Function[..., Any] | ConcreteFunction) -> int:
+    def _add_function(self, function: SavedFunction) -> int:
         if isinstance(function, ConcreteFunction):
-            named = self._named(function)
-            return self._add_bare_function(named, len(named.arguments))
-        if function.input_signature is not None:
+            return self._add_bare(function)
+        if isinstance(function, Function) and function.input_signature is not None:
             function.get_concrete_function()
         names = [self._named(concrete).name for concrete in function.concrete_functions]
         number, node = self._new_node()
         node.function.concrete_functions.extend(names)
-        node.function.function_spec.CopyFrom(function_spec(function.python_function))
+        node.function.function_spec.CopyFrom(
+            function.function_spec
+            if isinstance(function, LoadedFunction)
+            else function_spec(function.python_function)
+        )
         return number
+
+    def _add_bare(self, function: SavedFunction) -> int:
+        """Add a function for one signature."""
+        named = self._named(concrete_function("function", function))
+        by_name = isinstance(function, LoadedConcreteFunction) and not function.input_signature[0]
+        return self._add_bare_function(
+            named, int(len(named.keywords) == 1) if by_name else len(named.keywords)
+        )
 
     def _add_bare_function(self, function: NamedFunction, positional: int) -> int:
         number, node = self._new_node()
         definition = node.bare_concrete_function
         definition.concrete_function_name = function.name
-        definition.argument_keywords.extend([tensor.op.name for tensor in function.arguments])
+        definition.argument_keywords.extend(function.keywords)
         definition.allowed_positional_arguments = positional
         return number
 
@@ -201,25 +312,42 @@ class _ModuleWriter:
         number = self.tracked.number(value)
         if number is not None:
             return number
-        if isinstance(value, LoadedConstant):
+        if isinstance(value, LoadedConstant | Asset):
             if value not in self._constants:
-                number, node = self._new_node()
-                node.constant.operation = f"constant_{number}"
+                number, _ = self._new_node()
                 self._constants[value] = number
+                self._describe_constant(number, value)
             return self._constants[value]
         raise InvalidArgumentError(
             f"A function uses {value!r}, which the module does not hold: make it an attribute of the module"
         )
 
-    def _library(self) -> dict[str, FunctionDef]:
-        """All functions that are saved, by name."""
-        found: dict[str, FunctionDef] = {}
-        for name, function in self._functions.items():
-            found |= dict(function.concrete.graph.function_library)
-            found[name] = function.function_def
-        for function_def in found.values():
+    def _library(self) -> FunctionLibraryDefinition:
+        """All functions that are saved, and the gradients that they ask for."""
+        graph = Graph()
+        for function in self._functions.values():
+            function.add_to(graph)
+            if function.name not in graph.function_library:
+                graph.function_library.add_function(function.function_def)
+        for function_def in graph.function_library.values():
             _check_saves_resources(function_def)
-        return counted_loops(found)
+        return graph.function_library
+
+
+def _kind(one: Any) -> str:
+    """What TensorFlow calls a Python object."""
+    if isinstance(one, list | tuple):
+        return "trackable_list_wrapper"
+    return "trackable_dict_wrapper" if isinstance(one, Mapping) else "_generic_user_object"
+
+
+def _unique(name: str, taken: Container[str]) -> str:
+    """A name of a file that no other has."""
+    stem, end = os.path.splitext(name)
+    numbers = itertools.count(1)
+    while name in taken:
+        name = f"{stem}_{next(numbers)}{end}"
+    return name
 
 
 def _check_saves_resources(function: FunctionDef) -> None:
@@ -227,5 +355,5 @@ def _check_saves_resources(function: FunctionDef) -> None:
         if node.op == "Const" and node.attr["dtype"].type in _HANDLES:
             raise UnimplementedError(
                 f"Function {function.signature.name!r} uses a table, or another resource, that was made outside of it "
-                f"({node.name!r}): of what a module holds, variables alone can be saved"
+                f"by an op ({node.name!r}). Tables of `opkernel.lookup` can be saved, as attributes of the module"
             )

@@ -11,18 +11,30 @@ from collections.abc import Mapping
 from typing import Any
 
 from opkernel.errors import FailedPreconditionError, InvalidArgumentError
-from opkernel.graph import ConcreteFunction, Tensor, TensorSpec, function
+from opkernel.graph import ConcreteFunction, Graph, Tensor, TensorSpec, function
 from opkernel.graph.core.captured_value import CapturedValue
 from opkernel.graph.tracing.function_tracing import Function
 from opkernel.graph.tracing.nested_structure import flatten, map_structure
 from opkernel.graph.tracing.tensor_spec import spec_of
+from opkernel.interop.loaded_function import LoadedConcreteFunction, LoadedFunction
+from opkernel.interop.loaded_resource import Again
 from opkernel.interop.saved_model.structured_value import encoded
+from opkernel.interop.signature import Signature
 from opkernel.proto import FunctionDef, FunctionSpec, StructuredValue
 from opkernel.training import Module
 
-__all__ = ["NamedFunction", "exported_signature", "functions_of", "function_spec"]
+__all__ = [
+    "NamedFunction",
+    "SavedFunction",
+    "concrete_function",
+    "exported_signature",
+    "functions_of",
+    "function_spec",
+]
 
-_KINDS = (Function, ConcreteFunction)
+_KINDS = (Function, ConcreteFunction, LoadedFunction)
+SavedFunction = Function[..., Any] | ConcreteFunction | LoadedFunction
+"""What becomes a function of a SavedModel."""
 _numbers = itertools.count(1)
 
 
@@ -43,14 +55,16 @@ class NamedFunction:
             )
         self.concrete = concrete
         self.function_def = FunctionDef()
-        self.function_def.CopyFrom(concrete.function_def)
-        self.name = f"__inference_{concrete.graph.name}_{next(_numbers)}"
-        self.function_def.signature.name = self.name
+        self.function_def.CopyFrom(concrete.graph.function_def)
+        if not isinstance(concrete, LoadedConcreteFunction):
+            self.function_def.signature.name = f"__inference_{concrete.graph.name}_{next(_numbers)}"
+        self.name = self.function_def.signature.name
 
     @property
     def captured(self) -> list[CapturedValue]:
         """What it takes after its arguments."""
-        return [*self.concrete.graph.captured_values]
+        values = self.concrete.graph.captured_values
+        return [one.value if isinstance(one, Again) else one for one in values]
 
     @property
     def arguments(self) -> list[Tensor]:
@@ -58,16 +72,36 @@ class NamedFunction:
         inputs = self.concrete.graph.inputs
         return inputs[: len(inputs) - len(self.captured)]
 
+    @property
+    def keywords(self) -> list[str]:
+        """The names of its arguments."""
+        found = self.concrete.keywords if isinstance(self.concrete, LoadedConcreteFunction) else ()
+        return [*found] or [tensor.op.name for tensor in self.arguments]
+
+    def add_to(self, graph: Graph) -> None:
+        """Put the functions that it calls into the library of a graph, and their gradients."""
+        if isinstance(self.concrete, LoadedConcreteFunction):
+            self.concrete.graph.add_to(graph)
+            return
+        library, called = graph.function_library, self.concrete.graph.function_library
+        for function_def in called.values():
+            library.add_function(function_def)
+        library.custom_gradients.update(called.custom_gradients)
+
     def input_signature(self) -> StructuredValue:
         """What it takes.
 
         Raises:
             InvalidArgumentError: a Python argument cannot be written.
         """
+        if isinstance(self.concrete, LoadedConcreteFunction):
+            return self.concrete.saved.canonicalized_input_signature
         return self._encoded(self.concrete.graph.structured_input_signature)
 
     def output_signature(self) -> StructuredValue:
         """What it gives."""
+        if isinstance(self.concrete, LoadedConcreteFunction):
+            return self.concrete.saved.output_signature
         outputs = self.concrete.graph.structured_outputs
         names = iter(range(len(self.concrete.graph.outputs)))
         return self._encoded(
@@ -90,10 +124,11 @@ class NamedFunction:
             ) from error
 
 
-def functions_of(one: Any) -> dict[str, Function[..., Any] | ConcreteFunction]:
+def functions_of(one: Any) -> dict[str, SavedFunction]:
     """The functions that an object holds, by name: a module's methods and attributes, items of lists and dicts."""
+    held: dict[str, Any]
     if isinstance(one, list | tuple):
-        held: dict[str, Any] = {str(index): value for index, value in enumerate(one)}
+        held = {str(index): value for index, value in enumerate(one)}
     elif isinstance(one, Mapping):
         held = {key: value for key, value in one.items() if isinstance(key, str)}
     elif isinstance(one, Module):
@@ -102,6 +137,8 @@ def functions_of(one: Any) -> dict[str, Function[..., Any] | ConcreteFunction]:
         held = {
             name: getattr(one, name) for name, value in static.items() if isinstance(value, _KINDS)
         }
+    elif hasattr(one, "_tracked_children"):
+        held = one._tracked_children()
     else:
         return {}
     return {name: value for name, value in held.items() if isinstance(value, _KINDS)}
@@ -157,9 +194,12 @@ def exported_signature(name: str, given: Any) -> ConcreteFunction:
     Raises:
         InvalidArgumentError: the function has no signature, or takes or gives what a signature cannot.
     """
-    concrete = _concrete(name, given)
-    graph = concrete.graph
-    args, kwargs = graph.structured_input_signature
+    concrete = concrete_function(name, given)
+    args, kwargs = (
+        concrete.input_signature
+        if isinstance(concrete, LoadedConcreteFunction)
+        else concrete.graph.structured_input_signature
+    )
     specs = [spec for spec in flatten((args, kwargs)) if isinstance(spec, TensorSpec)]
     names = [spec.name or f"input_{i}" for i, spec in enumerate(specs)]
 
@@ -171,14 +211,20 @@ def exported_signature(name: str, given: Any) -> ConcreteFunction:
     return wrapped.get_concrete_function(**dict(sorted(by_name.items())))
 
 
-def _concrete(name: str, given: Any) -> ConcreteFunction:
+def concrete_function(name: str, given: Any) -> ConcreteFunction:
+    """The function for one signature, of what is given for a signature of that name.
+
+    Raises:
+        InvalidArgumentError: it has several or none.
+    """
     if isinstance(given, ConcreteFunction):
         return given
-    if isinstance(given, Function):
-        if given.input_signature is not None:
-            return given.get_concrete_function()
-        if len(given.concrete_functions) == 1:
-            return given.concrete_functions[0]
+    if isinstance(given, Function) and given.input_signature is not None:
+        return given.get_concrete_function()
+    if isinstance(given, Function | LoadedFunction) and len(given.concrete_functions) == 1:
+        return given.concrete_functions[0]
+    if isinstance(given, Signature):
+        return function(given, name=given.name).get_concrete_function(**given.inputs)
     raise InvalidArgumentError(
         f"Signature {name!r} needs a function for one signature: "
         f"opkernel.function(..., input_signature=[...]), or function.get_concrete_function(...)"

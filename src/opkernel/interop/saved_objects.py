@@ -11,10 +11,8 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from opkernel.device.permissions import Permissions
-from opkernel.errors import DataLossError, OpError
+from opkernel.errors import DataLossError, OpError, UnimplementedError
 from opkernel.graph.core.captured_value import CapturedValue
 from opkernel.graph.functions.function_library import FunctionLibraryDefinition
 from opkernel.interop.loaded_body import LoadedBody, LoadedGradient
@@ -25,9 +23,17 @@ from opkernel.interop.saved_arguments import is_signature, python_signature
 from opkernel.interop.saved_model.structured_value import decoded
 from opkernel.interop.saved_values import SavedValues
 from opkernel.opdef import global_op_registry
-from opkernel.proto import MetaGraphDef, NodeDef, SavedObject, StructuredValue
-from opkernel.runtime.calls.eager import execute
+from opkernel.proto import (
+    MetaGraphDef,
+    NodeDef,
+    SavedConcreteFunction,
+    SavedObject,
+    SavedUserObject,
+    StructuredValue,
+    TensorShapeProto,
+)
 from opkernel.training import Variable
+from opkernel.training.resource import PARTS_OF_TABLE, Asset
 from opkernel.types import DataType, PartialTensorShape, tensor_from_proto
 
 if TYPE_CHECKING:
@@ -37,7 +43,6 @@ __all__ = ["SavedObjects"]
 
 _loads = itertools.count(1)
 _LISTS = ("trackable_list_wrapper", "trackable_tuple_wrapper")
-_PARTS_OF_TABLE = ("-keys", "-values")
 _DICTS = ("trackable_dict_wrapper",)
 
 
@@ -66,6 +71,7 @@ class SavedObjects:
         self._children: dict[int, dict[str, int]] = {}
         self._functions: dict[str, LoadedConcreteFunction] = {}
         self._separated: set[str] = set()
+        self._shapes: dict[bytes, PartialTensorShape] = {}
         self._check()
 
     def _check(self) -> None:
@@ -122,6 +128,23 @@ class SavedObjects:
         """What messages call a function."""
         return f"function {name!r} of {self.files.directory}"
 
+    def kind(self, number: int) -> SavedUserObject:
+        """What the model says of an object that is none of TensorFlow's.
+
+        Raises:
+            UnimplementedError: it has values that functions of its own save.
+        """
+        own = [*self.nodes[number].saveable_objects]
+        if own:
+            raise UnimplementedError(
+                f"An object of {self.files.directory} saves {own[0]!r} by functions of its own, and can be saved "
+                f"only with the whole of that model"
+            )
+        kind = SavedUserObject(identifier="_generic_user_object")
+        kind.version.producer = kind.version.min_consumer = 1
+        saved = self.nodes[number]
+        return saved.user_object if saved.WhichOneof("kind") == "user_object" else kind
+
     # Objects.
 
     def _made(self, number: int) -> Any:
@@ -150,7 +173,7 @@ class SavedObjects:
     def _variable(self, number: int, node: SavedObject) -> Variable:
         saved = node.variable
         try:
-            dtype, shape = DataType(saved.dtype), PartialTensorShape.from_proto(saved.shape)
+            dtype, shape = DataType(saved.dtype), self._shape(saved.shape)
         except (OpError, ValueError) as error:
             raise self._damage(f"variable {saved.name!r}: {error}") from error
         return Variable.of_handle(
@@ -161,6 +184,14 @@ class SavedObjects:
             trainable=saved.trainable,
             initializer=lambda: self._values.variable(number, saved.name, dtype, shape),
         )
+
+    def _shape(self, proto: TensorShapeProto) -> PartialTensorShape:
+        """A shape, of which many variables have the same."""
+        key = proto.SerializeToString()
+        found = self._shapes.get(key)
+        if found is None:
+            found = self._shapes[key] = PartialTensorShape.from_proto(proto)
+        return found
 
     def _constant(self, number: int, node: SavedObject) -> LoadedConstant:
         name = node.constant.operation
@@ -177,13 +208,11 @@ class SavedObjects:
         nodes = self.meta_graph.graph_def.node
         return {node.name: node.attr["value"].tensor for node in nodes if node.op == "Const"}
 
-    def _asset(self, number: int, node: SavedObject) -> LoadedConstant:
+    def _asset(self, number: int, node: SavedObject) -> Asset:
         files, index = self.meta_graph.asset_file_def, node.asset.asset_file_def_index
         if not 0 <= index < len(files):
             raise self._damage(f"object {number} is asset {index} of {len(files)}")
-        path = np.empty((), object)
-        path[()] = self.files.asset_path(files[index].filename).encode()
-        return LoadedConstant("asset", path)
+        return Asset(self.files.asset_path(files[index].filename), self.permissions)
 
     def _resource(self, number: int, node: SavedObject) -> LoadedResource:
         children = self.children(number)
@@ -198,7 +227,8 @@ class SavedObjects:
                 self._call(children["_initialize"])
             self._restore_resource(number, node)
 
-        return LoadedResource(f"Resource {number} of {self.files.path}", create, fill)
+        name = f"Resource {number} of {self.files.path}"
+        return LoadedResource(self, number, name, create, fill)
 
     # Values of the checkpoint.
 
@@ -217,12 +247,22 @@ class SavedObjects:
         for name in self.nodes[number].saveable_objects:
             place = self._values.key(number, name)
             if place is not None and table.is_ready:
-                reader, key = place
-                keys, values = (f"{key}{part}" for part in _PARTS_OF_TABLE)
-                attrs = {"Tkeys": reader.dtype(keys), "Tvalues": reader.dtype(values)}
-                found = execute("LookupTableExportV2", {"table_handle": table.handle}, attrs)
-                return {keys: found[0], values: found[1]}
+                parts = table.saved_parts(name)
+                return {f"{place[1]}{part}": value for part, value in parts.items()}
         return {}
+
+    def types_of_table(self, number: int, attribute: str) -> dict[str, DataType]:
+        """The types of keys and values of a table, as ops name them.
+
+        Raises:
+            DataLossError: the checkpoint lacks them.
+        """
+        place = self._values.key(number, attribute)
+        if place is None:
+            raise self._damage(f"the content of the table {number} was not saved")
+        reader, key = place
+        types = [reader.dtype(f"{key}{part}") for part in PARTS_OF_TABLE]
+        return dict(zip(("Tkeys", "Tvalues"), types, strict=True))
 
     def _restore_resource(self, number: int, node: SavedObject) -> None:
         """Give a table what the checkpoint has of it."""
@@ -232,7 +272,7 @@ class SavedObjects:
             found = self._values.key(number, name)
             if found is not None:
                 reader, key = found
-                parts = [reader.get(f"{key}{part}") for part in _PARTS_OF_TABLE]
+                parts = [reader.get(f"{key}{part}") for part in PARTS_OF_TABLE]
                 self._call(saved.restore_function, *parts)
 
     def _call(self, number: int, *args: Any) -> Any:
@@ -284,11 +324,11 @@ class SavedObjects:
             name = registered.gradient_func
             if name not in known:
                 raise self._damage(f"there is no gradient function {name!r}")
-            captured = [
-                self.nodes[number].captured_tensor.name for number in known[name].bound_inputs
-            ]
+            captured = [self.nodes[number].captured_tensor for number in known[name].bound_inputs]
             signature = self._decoded(name, known[name].output_signature)
-            found[registered.registered_op_type] = LoadedGradient(name, captured, signature)
+            found[registered.registered_op_type] = LoadedGradient(
+                name, captured, signature, known[name]
+            )
         return found
 
     def _separate_resources(self, name: str) -> None:
@@ -315,7 +355,7 @@ class SavedObjects:
         found: dict[Any, None] = {}
         for number in self.meta_graph.object_graph_def.concrete_functions[name].bound_inputs:
             one = self.get(number)
-            if not isinstance(one, Variable | LoadedResource | LoadedConstant):
+            if not isinstance(one, Variable | LoadedResource | LoadedConstant | Asset):
                 raise self._damage(f"{self.what(name)} takes object {number}, which is no tensor")
             found[Again(one) if one in found else one] = None
         return [*found]
@@ -341,9 +381,13 @@ class SavedObjects:
                     name,
                     taken,
                     self._decoded(name, proto.output_signature),
-                    keywords,
                 )
+            found.keywords = keywords or found.keywords
             return found
+
+    def saved_function(self, name: str) -> SavedConcreteFunction:
+        """What the model says of a function."""
+        return self.meta_graph.object_graph_def.concrete_functions[name]
 
     def _function(self, number: int, node: SavedObject) -> LoadedFunction:
         saved = node.function
@@ -355,7 +399,7 @@ class SavedObjects:
             signature = python_signature(spec, saved.function_spec.is_method)
         except DataLossError as error:
             raise self._damage(f"function {name!r}: {error.message}") from error
-        return LoadedFunction(name, functions, signature)
+        return LoadedFunction(name, functions, signature, saved.function_spec)
 
     def _decoded(self, name: str, value: StructuredValue) -> Any:
         """What the model says of a function.

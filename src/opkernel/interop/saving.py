@@ -36,8 +36,8 @@ def save(
 ) -> None:
     """Save a model; a SavedModel that the directory holds is replaced, at once and whole.
 
-    Of a Module all variables, the functions that were traced or have an input signature, and the signatures are
-    saved. A loaded model keeps what it was loaded with, and its variables are saved as they are now.
+    Of a Module all variables and tables, the functions that were traced or have an input signature, the loaded models
+    that it holds and parts of them, and the signatures are saved. A loaded model keeps what it was loaded with, and its variables are saved as they are now.
 
     Args:
         model: The model.
@@ -49,8 +49,8 @@ def save(
     Raises:
         InvalidArgumentError: a function or a signature cannot be saved.
         AlreadyExistsError: the directory holds something else, or something beside a SavedModel.
-        NotFoundError, PermissionDeniedError, UnavailableError: the directory cannot be written.
-        UnimplementedError: signatures for a loaded model, or a Module with parts of one.
+        NotFoundError, PermissionDeniedError, UnavailableError: the directory cannot be written, or an asset read.
+        UnimplementedError: signatures for a loaded model, or a Module with something that cannot be saved.
     """
     if isinstance(model, Module):
         with written_directory(os.fspath(directory)) as place:

@@ -8,17 +8,18 @@ Source: TensorFlow python/saved_model/save.py, core/protobuf/saver.proto, meta_g
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from opkernel import raw_ops
 from opkernel.checkpoint.object_graph import OBJECT_GRAPH_KEY
-from opkernel.graph import Graph, Tensor, constant, placeholder
+from opkernel.graph import Graph, Operation, Tensor, constant, placeholder
 from opkernel.interop.saved_functions import NamedFunction
 from opkernel.proto import AttrValue, MetaGraphDef, NameAttrList, SignatureDef, TensorInfo
 from opkernel.training import Variable
+from opkernel.training.resource import PARTS_OF_TABLE, Asset, Resource
 from opkernel.types import DataType
 
-__all__ = ["ServingGraph"]
+__all__ = ["SavedResource", "ServingGraph"]
 
 _PREDICT = "tensorflow/serving/predict"
 _INIT_OP = "__saved_model_init_op"
@@ -46,13 +47,26 @@ class ServingGraph:
             if function.signature.name not in self._graph.function_library:
                 self._graph.function_library.add_function(function)
         self._tensors: dict[Any, Tensor] = {}
+        self._resources: list[SavedResource] = []
+        self._initialisers: list[Operation] = []
         with self._graph.as_default():
             for key, variable in variables.items():
                 self._tensors[variable] = self._handle(key, variable)
             for name, value in constants.items():
                 self._tensors[value] = constant(
-                    value.captured_value, value.captured_spec[0], name=name
+                    "" if isinstance(value, Asset) else value.captured_value,
+                    value.captured_spec[0],
+                    name=name,
                 )
+
+    def add_resources(self, resources: Sequence[SavedResource]) -> None:
+        """Add tables and other resources: they are created, filled at the start, and restored."""
+        self._resources = [*resources]
+        with self._graph.as_default():
+            for one in resources:
+                (self._tensors[one.resource],) = self._call(one.create, []).outputs
+            filled = [one.fill for one in resources if one.fill is not None]
+            self._initialisers = [self._call(fill, []) for fill in filled]
 
     def add_signature(self, name: str, function: NamedFunction) -> None:
         """Add a signature that calls a function."""
@@ -64,7 +78,7 @@ class ServingGraph:
                 fed = placeholder(tensor.dtype, tensor.shape, name=f"{name}_{key}")
                 inputs[key] = _info(fed)
                 given.append(fed)
-            outputs = self._call(function, given)
+            outputs = self._call(function, given).outputs
         definition = SignatureDef(method_name=_PREDICT)
         names = sorted(function.concrete.graph.structured_outputs)
         for key, info in inputs.items():
@@ -81,7 +95,8 @@ class ServingGraph:
             object_graph: What the checkpoint says of the objects; the Saver writes it, too.
         """
         with self._graph.as_default():
-            initialise = self._graph.create_op("NoOp", name="NoOp")
+            with self._graph.control_dependencies(self._initialisers):
+                initialise = self._graph.create_op("NoOp", name="NoOp")
             self._add_saver(variables, object_graph)
         meta_graph = self._meta_graph
         meta_graph.graph_def.CopyFrom(self._graph.as_graph_def())
@@ -103,7 +118,7 @@ class ServingGraph:
         )
         return handle
 
-    def _call(self, function: NamedFunction, given: Sequence[Tensor]) -> list[Tensor]:
+    def _call(self, function: NamedFunction, given: Sequence[Tensor]) -> Operation:
         body = function.concrete.graph
         op = self._graph.create_op(
             "StatefulPartitionedCall",
@@ -116,41 +131,81 @@ class ServingGraph:
         )
         for tensor, inside in zip(op.outputs, body.outputs, strict=True):
             tensor.set_shape(inside.shape)
-        return [*op.outputs]
+        return op
+
+    def _read(self, variable: Variable) -> Tensor:
+        value: Tensor = raw_ops.ReadVariableOp(
+            resource=self._tensors[variable], dtype=variable.dtype
+        )
+        return value
+
+    def _contents(self, one: SavedResource) -> list[_Content]:
+        """What is saved of a resource: keys and values of tables."""
+        handle, found = self._tensors[one.resource], []
+        for key, attribute in one.attributes.items():
+            types = one.resource.content_types(attribute)
+            tensors = raw_ops.LookupTableExportV2(
+                table_handle=handle, Tkeys=types["Tkeys"], Tvalues=types["Tvalues"]
+            )
+            reads = {key + end: tensor for end, tensor in zip(PARTS_OF_TABLE, tensors, strict=True)}
+            found.append(_Content(handle, reads))
+        return found
 
     def _add_saver(self, variables: Mapping[str, Variable], object_graph: bytes) -> None:
         filename = placeholder(DataType.DT_STRING, [], name="saver_filename")
         saver = self._meta_graph.saver_def
         saver.filename_tensor_name = filename.name
         saver.version = saver.V2
-        names, handles = [*variables], [self._tensors[v] for v in variables.values()]
-        types = [variable.dtype for variable in variables.values()]
-        reads = [
-            raw_ops.ReadVariableOp(resource=handle, dtype=dtype)
-            for handle, dtype in zip(handles, types, strict=True)
-        ]
+        reads = {key: self._read(variable) for key, variable in variables.items()}
+        contents = [content for one in self._resources for content in self._contents(one)]
+        for content in contents:
+            reads |= content.reads
         saved = raw_ops.SaveV2(
             prefix=filename,
-            tensor_names=[*names, OBJECT_GRAPH_KEY],
-            shape_and_slices=[""] * (len(names) + 1),
-            tensors=[*reads, constant(object_graph, DataType.DT_STRING)],
+            tensor_names=[*reads, OBJECT_GRAPH_KEY],
+            shape_and_slices=[""] * (len(reads) + 1),
+            tensors=[*reads.values(), constant(object_graph, DataType.DT_STRING)],
         )
         restored: list[Any] = []
-        if names:
-            values = raw_ops.RestoreV2(
+        if reads:
+            found = raw_ops.RestoreV2(
                 prefix=filename,
-                tensor_names=names,
-                shape_and_slices=[""] * len(names),
-                dtypes=types,
+                tensor_names=[*reads],
+                shape_and_slices=[""] * len(reads),
+                dtypes=[tensor.dtype for tensor in reads.values()],
             )
+            by_key = dict(zip(reads, found, strict=True))
             restored = [
-                raw_ops.AssignVariableOp(resource=handle, value=value)
-                for handle, value in zip(handles, values, strict=True)
+                raw_ops.AssignVariableOp(resource=self._tensors[variable], value=by_key[key])
+                for key, variable in variables.items()
             ]
+            for content in contents:
+                keys, values = (by_key[key] for key in content.reads)
+                restored.append(
+                    raw_ops.LookupTableImportV2(
+                        table_handle=content.handle, keys=keys, values=values
+                    )
+                )
         with self._graph.control_dependencies([saved]):
             saver.save_tensor_name = raw_ops.Identity(input=filename, name="saver_saved").name
         with self._graph.control_dependencies(restored):
             saver.restore_op_name = self._graph.create_op("NoOp", name="saver_restored").name
+
+
+class SavedResource(NamedTuple):
+    """A resource, the functions that create and fill it, and the attributes to save by their keys."""
+
+    resource: Resource
+    create: NamedFunction
+    fill: NamedFunction | None
+    attributes: Mapping[str, str]
+
+
+class _Content(NamedTuple):
+    """What is saved of a table."""
+
+    handle: Tensor
+    reads: dict[str, Tensor]
 
 
 def _info(tensor: Tensor) -> TensorInfo:

@@ -116,17 +116,17 @@ def container_of(kernel: OpKernel, ctx: OpKernelContext) -> ContainerInfo:
     return ContainerInfo.init(resource_manager(ctx), kernel.node_def, use_node_name_as_default=True)
 
 
-def resource_of_handle(ctx: OpKernelContext, resource_type: type[R]) -> R:
-    """The resource whose handle is input 0, with one more reference, for the caller to give up.
+def resource_of_handle(ctx: OpKernelContext, resource_type: type[R], index: int = 0) -> R:
+    """The resource whose handle is an input, with one more reference, for the caller to give up.
 
     Raises:
         InvalidArgumentError: the handle is malformed, or of another device or type.
         NotFoundError: the resource does not exist.
     """
-    if ctx.input_dtype(0) == DataType.DT_RESOURCE:
-        given = ctx.input(0)
+    if ctx.input_dtype(index) == DataType.DT_RESOURCE:
+        given = ctx.input(index)
         if given.ndim:
             raise InvalidArgumentError("Resource handle must be a scalar")
         return lookup_resource(ctx, handle_from_input(given), resource_type)
-    container, name = string_handle(ctx, "Resource")
+    container, name = string_handle(ctx, "Resource", index)
     return resource_manager(ctx).lookup(container, name, resource_type)

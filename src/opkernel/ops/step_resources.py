@@ -67,13 +67,13 @@ def step_container(ctx: OpKernelContext) -> ScopedStepContainer:
     return ctx.step_container
 
 
-def string_handle(ctx: OpKernelContext, what: str) -> tuple[str, str]:
-    """The two strings that input 0 holds.
+def string_handle(ctx: OpKernelContext, what: str, index: int = 0) -> tuple[str, str]:
+    """The two strings that an input holds.
 
     Raises:
         InvalidArgumentError: it does not hold two.
     """
-    given = ctx.input(0)
+    given = ctx.input(index)
     tensor = given.tensor if isinstance(given, TensorRef) else given
     if tensor.size != 2:
         raise InvalidArgumentError(

@@ -550,6 +550,13 @@ class OpGenOverrides(Message):
     def op(self) -> RepeatedCompositeFieldContainer[OpGenOverride]: ...
     def __init__(self, *, op: Any = ...) -> None: ...
 
+class ReaderBaseState(Message):
+    work_started: int
+    work_finished: int
+    num_records_produced: int
+    current_work: bytes
+    def __init__(self, *, work_started: int = ..., work_finished: int = ..., num_records_produced: int = ..., current_work: bytes = ...) -> None: ...
+
 class TensorDescription(Message):
     dtype: int
     @property

@@ -1,3 +1,4 @@
+from opkernel.training import lookup as lookup
 from opkernel.training import optimizers as optimizers
 from opkernel.training.checkpoint import Checkpoint as Checkpoint
 from opkernel.training.module import Module as Module

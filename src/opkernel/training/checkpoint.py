@@ -12,6 +12,7 @@ import numpy as np
 
 from opkernel.checkpoint import (
     BundleWriter,
+    CheckpointReader,
     ObjectGraph,
     load_checkpoint,
     update_checkpoint_state,
@@ -19,8 +20,9 @@ from opkernel.checkpoint import (
 from opkernel.checkpoint.atomic_files import file_error
 from opkernel.checkpoint.object_graph import OBJECT_GRAPH_KEY
 from opkernel.errors import InvalidArgumentError
-from opkernel.training.matched_objects import matched_variables
+from opkernel.training.matched_objects import matched_values
 from opkernel.training.module import Module, children_of
+from opkernel.training.resource import PARTS_OF_TABLE
 from opkernel.training.tracked_objects import TrackedObjects
 from opkernel.training.variable import Variable
 from opkernel.types import DataType, PartialTensorShape
@@ -123,20 +125,28 @@ class Checkpoint(Module):
         with load_checkpoint(path) as reader:
             graph = ObjectGraph.of(reader)
             self._count_saves()
-            found = matched_variables(self, self._root, graph)
+            found, tables = matched_values(self, self._root, graph)
             values = [(variable, reader.get(key)) for variable, key in found.items()]
+            contents = [(restore, _parts(reader, key)) for restore, key in tables]
         missing = [name for name, one in self.named_variables.items() if one not in found]
-        if not values and missing != ["save_counter"]:
+        if not values and not contents and missing != ["save_counter"]:
             raise InvalidArgumentError(f"{path} has values for none of the objects")
         for variable, value in values:
             _check(variable, value)
         for variable, value in values:
             variable.assign(value)
+        for restore, parts in contents:
+            restore(*parts)
         return [name for name in missing if name != "save_counter"]
 
     def _count_saves(self) -> None:
         if not hasattr(self, "save_counter"):
             self.save_counter = Variable(np.int64(0), trainable=False, name="save_counter")
+
+
+def _parts(reader: CheckpointReader, key: str) -> list[Any]:
+    """The tensors of a table."""
+    return [reader.get(f"{key}{end}") for end in PARTS_OF_TABLE]
 
 
 def _check(variable: Variable, value: Any) -> None:
@@ -149,7 +159,7 @@ def _check(variable: Variable, value: Any) -> None:
 
 
 def write_variables(prefix: str | os.PathLike[str], tracked: TrackedObjects) -> None:
-    """Write the variables of objects as a checkpoint with their object graph.
+    """Write the variables and tables of objects as a checkpoint with their object graph.
 
     Raises:
         NotFoundError, PermissionDeniedError: the files cannot be written.
@@ -160,4 +170,7 @@ def write_variables(prefix: str | os.PathLike[str], tracked: TrackedObjects) -> 
     with BundleWriter(prefix) as writer:
         for key, variable in tracked.variables().items():
             writer.add(key, variable.numpy(), variable.dtype)
+        for key, (table, attribute) in tracked.tables().items():
+            for end, tensor in table.saved_parts(attribute).items():
+                writer.add(key + end, tensor)
         writer.add(OBJECT_GRAPH_KEY, graph, DataType.DT_STRING)

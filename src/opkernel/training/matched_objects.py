@@ -6,19 +6,25 @@ Source: TensorFlow python/checkpoint/restore.py.
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Callable
 from typing import Any
 
 from opkernel.checkpoint import ObjectGraph
 from opkernel.errors import FailedPreconditionError
 from opkernel.training.optimizer import Optimizer
+from opkernel.training.resource import Resource
 from opkernel.training.tracked_objects import TrackedObjects
 from opkernel.training.variable import Variable
 
-__all__ = ["matched_variables"]
+__all__ = ["matched_values"]
+
+Tables = list[tuple[Callable[..., Any], str]]
 
 
-def matched_variables(root: Any, same: Any, graph: ObjectGraph) -> dict[Variable, str]:
-    """The variables under a root with the keys of their values; the same names lead to both.
+def matched_values(root: Any, same: Any, graph: ObjectGraph) -> tuple[dict[Variable, str], Tables]:
+    """The variables under a root with the keys of their values, and what restores tables with the keys of these.
+
+    The same names lead to an object here and in the checkpoint.
 
     Args:
         root: The object.
@@ -33,12 +39,17 @@ def matched_variables(root: Any, same: Any, graph: ObjectGraph) -> dict[Variable
     if _build_optimizers(tracked, pairs, graph):
         tracked = TrackedObjects(root, same)
         pairs = _pairs(tracked, graph)
-    found = {}
+    found, tables = dict[Variable, str](), Tables()
     for number, match in pairs.items():
-        one, key = tracked.objects[number], graph.key_of(match)
-        if isinstance(one, Variable) and key is not None:
-            found[one] = key
-    return found
+        one = tracked.objects[number]
+        if isinstance(one, Variable):
+            key = graph.key_of(match)
+            found |= {} if key is None else {one: key}
+        elif isinstance(one, Resource):
+            for attribute, (_, restore) in one.saveables().items():
+                key = graph.key_of(match, attribute)
+                tables += [] if key is None else [(restore, key)]
+    return found, tables
 
 
 def _pairs(tracked: TrackedObjects, graph: ObjectGraph) -> dict[int, int]:

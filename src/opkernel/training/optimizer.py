@@ -6,6 +6,7 @@ Source: TensorFlow python/keras/optimizer_v2/optimizer_v2.py; Keras 3 keras/src/
 from __future__ import annotations
 
 import abc
+import os
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
@@ -13,19 +14,23 @@ from typing import Any
 import numpy as np
 
 from opkernel import raw_ops
-from opkernel.errors import FailedPreconditionError, InvalidArgumentError
+from opkernel.checkpoint import load_checkpoint
+from opkernel.errors import FailedPreconditionError, InvalidArgumentError, UnimplementedError
 from opkernel.gradients import IndexedSlices, IndexedSlicesValue
-from opkernel.graph import function
+from opkernel.graph import Tensor, function
 from opkernel.graph.core.default_graph import innermost_default
 from opkernel.graph.tracing.tensor_spec import spec_of
 from opkernel.messages import shown
+from opkernel.training.earlier_slots import EarlierSlots, SlotReader
 from opkernel.training.variable import Variable
 from opkernel.training.variable_gradients import listed_variables, value_and_grad
 from opkernel.types import DataType, PartialTensorShape
 
-__all__ = ["Optimizer"]
+__all__ = ["LearningRate", "Optimizer"]
 
 _MAX_STEPS = 16
+LearningRate = float | Callable[[Any], Any]
+"""A learning rate: a number, or a function of the number of steps taken."""
 
 
 class Optimizer(abc.ABC):
@@ -36,7 +41,8 @@ class Optimizer(abc.ABC):
             loss = optimizer.minimize(loss_fn, model, x, y)
 
     Args:
-        learning_rate: How far a step goes.
+        learning_rate: How far a step goes: a number, or a function of the number of steps taken, which is a float32
+            scalar and 0 at the first step. It is traced where steps are.
 
     Attributes:
         iterations: The number of steps taken.
@@ -45,8 +51,9 @@ class Optimizer(abc.ABC):
         InvalidArgumentError: an argument is no number, or is out of its range.
     """
 
-    def __init__(self, learning_rate: float) -> None:
-        rate = checked_number("learning_rate", learning_rate)
+    def __init__(self, learning_rate: LearningRate) -> None:
+        self._schedule = learning_rate if callable(learning_rate) else None
+        rate = 0.0 if callable(learning_rate) else checked_number("learning_rate", learning_rate)
         self.iterations = Variable(np.int64(0), trainable=False, name="iteration")
         self._learning_rate = Variable(np.float32(rate), trainable=False, name="learning_rate")
         self._slots: dict[Variable, dict[str, Variable]] = {}
@@ -54,12 +61,37 @@ class Optimizer(abc.ABC):
 
     @property
     def learning_rate(self) -> float:
-        """How far a step goes; it may be set between steps."""
-        return float(self._learning_rate)
+        """How far the next step goes; it may be set between steps, unless a function of steps gives it.
+
+        Raises:
+            FailedPreconditionError: at setting, a function of steps gives it.
+        """
+        return float(self._rate())
 
     @learning_rate.setter
     def learning_rate(self, value: float) -> None:
+        if self._schedule is not None:
+            raise FailedPreconditionError(
+                f"The learning rate of this {type(self).__name__} is a function of steps, and cannot be set"
+            )
         self._learning_rate.assign(np.float32(checked_number("learning_rate", value)))
+
+    def _rate(self) -> Any:
+        """The learning rate of the next step: a float32 scalar.
+
+        Raises:
+            InvalidArgumentError: the function of steps gives something else.
+        """
+        if self._schedule is None:
+            return self._learning_rate.value
+        rate = self._schedule(_cast(self.iterations.value, DataType.DT_FLOAT))
+        if not isinstance(rate, Tensor):
+            return np.float32(checked_number("learning_rate", rate))
+        if rate.shape.rank not in (0, None) or not (
+            rate.dtype.is_floating or rate.dtype.is_integer
+        ):
+            raise InvalidArgumentError(f"learning_rate must be a number, not {shown(rate)}")
+        return _cast(rate, DataType.DT_FLOAT)
 
     # What a kind of optimiser says.
 
@@ -133,7 +165,7 @@ class Optimizer(abc.ABC):
                 "No variable has a gradient: the loss depends on none of them"
             )
         self.build([variable for _, variable in pairs])
-        step = Step(self.iterations, self._learning_rate)
+        step = Step(self.iterations, self._rate())
         for grad, variable in pairs:
             if isinstance(grad, IndexedSlicesValue):
                 self._apply_slices(step, variable, grad)
@@ -163,6 +195,56 @@ class Optimizer(abc.ABC):
                     for name, value in values.items()
                 }
 
+    def restore(
+        self, path: str | os.PathLike[str], variables: Any, *, name: str | None = None
+    ) -> None:
+        """Take over the slots and the number of steps of an optimiser of TF1 or Keras 2.
+
+        Checkpoints of Keras 3 and of opkernel are restored by `opkernel.Checkpoint`.
+
+        Args:
+            path: The checkpoint of a TF1 Saver, or of a `tf.train.Checkpoint`.
+            variables: The variables, or an object with `trainable_variables`; or a mapping of them by their names
+                (of a Saver) or paths (`model/kernel`) in the checkpoint. Without one, names are those of the
+                variables, and paths those in the object.
+            name: The name of the optimiser in the checkpoint: `Adam` in `w/Adam_1`, or its path.
+
+        Raises:
+            NotFoundError: there is no checkpoint, or it lacks a slot.
+            InvalidArgumentError: a value has another type or shape than the slot; nothing is restored then.
+            UnimplementedError: this kind of optimiser has no such slots.
+        """
+        with load_checkpoint(path) as reader:
+            slots = SlotReader(reader, self.earlier_slots(), name)
+            named = _named(variables, slots.has_objects)
+            found = {variable: slots.values(key) for key, variable in named.items()}
+            iterations = slots.iterations()
+        self.build(found)
+        values = [
+            (self.slot(variable, slot), value)
+            for variable, of_slots in found.items()
+            for slot, value in of_slots.items()
+        ]
+        for slot, value in values:
+            shape = PartialTensorShape(value.shape)
+            if value.dtype != slot.dtype.numpy_dtype or not slot.shape.is_compatible_with(shape):
+                raise InvalidArgumentError(
+                    f"Slot {slot.name!r} is {slot.dtype.tf_name}{slot.shape}, and the checkpoint has "
+                    f"{value.dtype}{shape}"
+                )
+        for slot, value in values:
+            slot.assign(value)
+        if iterations is not None:
+            self.iterations.assign(np.int64(iterations))
+
+    def earlier_slots(self) -> EarlierSlots:
+        """What TF1 and Keras 2 call the optimiser and its slots.
+
+        Raises:
+            UnimplementedError: nothing is known of that.
+        """
+        raise UnimplementedError(f"{type(self).__name__} has no slots of TF1 or Keras 2")
+
     def slot(self, variable: Variable, name: str) -> Variable:
         """A slot: what the optimiser keeps for a variable.
 
@@ -183,9 +265,12 @@ class Optimizer(abc.ABC):
 
     @property
     def variables(self) -> list[Variable]:
-        """All its state: the number of steps, the learning rate, the slots."""
+        """All its state: the number of steps, the learning rate unless a function gives it, the slots."""
         slots = [slot for slots in self._slots.values() for slot in slots.values()]
-        return [self.iterations, self._learning_rate, *slots]
+        return [self.iterations, *self._rates(), *slots]
+
+    def _rates(self) -> list[Variable]:
+        return [self._learning_rate] if self._schedule is None else []
 
     def _tracked_children(self) -> dict[str, Any]:
         """Its state, by the names by which Keras 3 saves that of its optimisers."""
@@ -197,11 +282,11 @@ class Optimizer(abc.ABC):
         ]
         names = {name: saved for group in self.saved_slots() for name, saved in group.items()}
         return {
-            "_variables": [self.iterations, self._learning_rate, *slots],
+            "_variables": [self.iterations, *self._rates(), *slots],
             "_trainable_variables": [*self._slots],
             "_trainable_variables_indices": {},
             "_iterations": self.iterations,
-            "_learning_rate": self._learning_rate,
+            **dict(zip(["_learning_rate"], self._rates(), strict=False)),
             **{
                 saved: [slots[name] for slots in self._slots.values()]
                 for name, saved in names.items()
@@ -227,7 +312,7 @@ class Optimizer(abc.ABC):
 class Step:
     """The numbers of one step of an optimiser, each computed once for each type of variables."""
 
-    def __init__(self, iterations: Variable, learning_rate: Variable) -> None:
+    def __init__(self, iterations: Variable, learning_rate: Any) -> None:
         self._iterations, self._learning_rate = iterations, learning_rate
         self._known: dict[tuple[DataType, float | None], Any] = {}
 
@@ -235,7 +320,7 @@ class Step:
         """The learning rate."""
         key = dtype, None
         if key not in self._known:
-            self._known[key] = _cast(self._learning_rate.value, dtype)
+            self._known[key] = _cast(self._learning_rate, dtype)
         return self._known[key]
 
     def power(self, dtype: DataType, base: float) -> Any:
@@ -272,6 +357,20 @@ def checked_number(name: str, value: Any, least: float = -np.inf, most: float = 
         )
         raise InvalidArgumentError(f"{name} must be {bound}, not {number:g}")
     return number
+
+
+def _named(variables: Any, by_path: bool) -> dict[str, Variable]:
+    """Variables by their names or paths in a checkpoint."""
+    if isinstance(variables, Mapping):
+        return dict(variables)
+    found = listed_variables(variables)
+    if by_path and hasattr(variables, "named_variables"):
+        chosen = {*found}
+        return {path: one for path, one in variables.named_variables.items() if one in chosen}
+    named = {variable.name.removesuffix(":0"): variable for variable in found}
+    if len(named) < len(found):
+        raise InvalidArgumentError("Several variables have the same name: give a mapping by name")
+    return named
 
 
 def _has_gradients(dtype: DataType) -> bool:

@@ -13,10 +13,12 @@ import numpy as np
 from opkernel import raw_ops
 from opkernel.errors import InvalidArgumentError
 from opkernel.gradients import IndexedSlicesValue
-from opkernel.training.optimizer import Optimizer, Step, checked_number, scalar
+from opkernel.training import schedules
+from opkernel.training.earlier_slots import EarlierSlots
+from opkernel.training.optimizer import LearningRate, Optimizer, Step, checked_number, scalar
 from opkernel.training.variable import Variable
 
-__all__ = ["SGD", "Adagrad", "Adam", "AdamW", "Ftrl", "Optimizer", "RMSprop"]
+__all__ = ["SGD", "Adagrad", "Adam", "AdamW", "Ftrl", "Optimizer", "RMSprop", "schedules"]
 
 
 def _filled(variable: Variable, value: float = 0.0) -> Any:
@@ -28,7 +30,7 @@ class SGD(Optimizer):
     """Gradient descent: `w -= learning_rate * g`; with momentum `v = momentum * v - learning_rate * g; w += v`.
 
     Args:
-        learning_rate: How far a step goes.
+        learning_rate: How far a step goes: a number, or a function of the number of steps taken.
         momentum: The part of the last step that is taken again.
         nesterov: Look ahead by the momentum: `w += momentum * v - learning_rate * g`.
 
@@ -36,7 +38,7 @@ class SGD(Optimizer):
     """
 
     def __init__(
-        self, learning_rate: float = 0.01, momentum: float = 0.0, nesterov: bool = False
+        self, learning_rate: LearningRate = 0.01, momentum: float = 0.0, nesterov: bool = False
     ) -> None:
         super().__init__(learning_rate)
         self.momentum = checked_number("momentum", momentum, 0, 1)
@@ -49,6 +51,12 @@ class SGD(Optimizer):
     def saved_slots(self) -> Sequence[Mapping[str, str]]:
         """The names of the slots, with those of Keras's lists."""
         return [{"momentum": "momentums"}] if self.momentum else []
+
+    def earlier_slots(self) -> EarlierSlots:
+        """What TF1 and Keras 2 call the optimiser and its slots."""
+        # TF1 multiplies by the learning rate when the slot is applied, and not before.
+        slots = {"momentum": "momentum"} if self.momentum else {}
+        return EarlierSlots("Momentum", slots, scale=-self.learning_rate)
 
     def _apply(self, step: Step, variable: Variable, grad: Any) -> None:
         rate = step.rate(variable.dtype)
@@ -82,7 +90,7 @@ class Adam(Optimizer):
     w -= learning_rate * sqrt(1 - beta_2**t) / (1 - beta_1**t) * m / (sqrt(v) + epsilon)`.
 
     Args:
-        learning_rate: How far a step goes.
+        learning_rate: How far a step goes: a number, or a function of the number of steps taken.
         beta_1: How much of the mean of the gradients stays.
         beta_2: How much of the mean of their squares stays.
         epsilon: Added to the root of the latter.
@@ -94,7 +102,7 @@ class Adam(Optimizer):
 
     def __init__(
         self,
-        learning_rate: float = 0.001,
+        learning_rate: LearningRate = 0.001,
         beta_1: float = 0.9,
         beta_2: float = 0.999,
         epsilon: float = 1e-7,
@@ -124,6 +132,12 @@ class Adam(Optimizer):
         slots = [{"momentum": "_momentums", "velocity": "_velocities"}]
         return [*slots, {"velocity_hat": "_velocity_hats"}] if self.amsgrad else slots
 
+    def earlier_slots(self) -> EarlierSlots:
+        """What TF1 and Keras 2 call the optimiser and its slots."""
+        hat = {"velocity_hat": "vhat"} if self.amsgrad else {}
+        slots = {"momentum": "m", "velocity": "v", **hat}
+        return EarlierSlots("Adam", slots, betas=[self.beta_1, self.beta_2])
+
     def _apply(self, step: Step, variable: Variable, grad: Any) -> None:
         op = raw_ops.ResourceApplyAdamWithAmsgrad if self.amsgrad else raw_ops.ResourceApplyAdam
         largest = {"vhat": self.slot(variable, "velocity_hat").handle} if self.amsgrad else {}
@@ -146,7 +160,7 @@ class AdamW(Adam):
     """Adam after a decay of the weights: `w -= learning_rate * weight_decay * w`.
 
     Args:
-        learning_rate: How far a step goes.
+        learning_rate: How far a step goes: a number, or a function of the number of steps taken.
         weight_decay: The part of the weights that goes, times the learning rate.
         beta_1: As for Adam.
         beta_2: As for Adam.
@@ -158,7 +172,7 @@ class AdamW(Adam):
 
     def __init__(
         self,
-        learning_rate: float = 0.001,
+        learning_rate: LearningRate = 0.001,
         weight_decay: float = 0.004,
         beta_1: float = 0.9,
         beta_2: float = 0.999,
@@ -181,7 +195,7 @@ class RMSprop(Optimizer):
     Centered: `mg = rho * mg + (1 - rho) * g`, and `ms - mg * mg` in the place of `ms` below the root.
 
     Args:
-        learning_rate: How far a step goes.
+        learning_rate: How far a step goes: a number, or a function of the number of steps taken.
         rho: How much of the mean stays.
         momentum: The part of the last step that is taken again.
         epsilon: Added below the root.
@@ -193,7 +207,7 @@ class RMSprop(Optimizer):
 
     def __init__(
         self,
-        learning_rate: float = 0.001,
+        learning_rate: LearningRate = 0.001,
         rho: float = 0.9,
         momentum: float = 0.0,
         epsilon: float = 1e-7,
@@ -214,6 +228,12 @@ class RMSprop(Optimizer):
         momentum = [{"momentum": "_momentums"}] if self.momentum else []
         centered = [{"average_gradient": "_average_gradients"}] if self.centered else []
         return [{"velocity": "_velocities"}, *momentum, *centered]
+
+    def earlier_slots(self) -> EarlierSlots:
+        """What TF1 and Keras 2 call the optimiser and its slots."""
+        mean = {"average_gradient": "mg"} if self.centered else {}
+        slots = {"velocity": "rms", **mean, "momentum": "momentum"}
+        return EarlierSlots("RMSProp", slots, optional=[] if self.momentum else ["momentum"])
 
     def _apply(self, step: Step, variable: Variable, grad: Any) -> None:
         op = raw_ops.ResourceApplyCenteredRMSProp if self.centered else raw_ops.ResourceApplyRMSProp
@@ -237,7 +257,7 @@ class Adagrad(Optimizer):
     `accumulator += g * g; w -= learning_rate * g / (sqrt(accumulator) + epsilon)`. Keras 3 has epsilon below the root.
 
     Args:
-        learning_rate: How far a step goes.
+        learning_rate: How far a step goes: a number, or a function of the number of steps taken.
         initial_accumulator_value: What the sum begins with.
         epsilon: Added to the root.
 
@@ -246,7 +266,7 @@ class Adagrad(Optimizer):
 
     def __init__(
         self,
-        learning_rate: float = 0.001,
+        learning_rate: LearningRate = 0.001,
         initial_accumulator_value: float = 0.1,
         epsilon: float = 1e-7,
     ) -> None:
@@ -264,6 +284,10 @@ class Adagrad(Optimizer):
         """The names of the slots, with those of Keras's lists."""
         return [{"accumulator": "_accumulators"}]
 
+    def earlier_slots(self) -> EarlierSlots:
+        """What TF1 and Keras 2 call the optimiser and its slots."""
+        return EarlierSlots("Adagrad", {"accumulator": "accumulator"})
+
     def _arguments(self, step: Step, variable: Variable) -> dict[str, Any]:
         return {
             "var": variable.handle,
@@ -280,7 +304,7 @@ class Ftrl(Optimizer):
     """Follow the regularised leader: sparse weights for sparse data.
 
     Args:
-        learning_rate: How far a step goes.
+        learning_rate: How far a step goes: a number, or a function of the number of steps taken.
         learning_rate_power: The power of the sum of squares by which steps shrink; at most 0.
         initial_accumulator_value: What the sum begins with.
         l1_regularization_strength: The weight of the sum of absolute values.
@@ -293,7 +317,7 @@ class Ftrl(Optimizer):
 
     def __init__(
         self,
-        learning_rate: float = 0.001,
+        learning_rate: LearningRate = 0.001,
         learning_rate_power: float = -0.5,
         initial_accumulator_value: float = 0.1,
         l1_regularization_strength: float = 0.0,
@@ -329,6 +353,10 @@ class Ftrl(Optimizer):
     def saved_slots(self) -> Sequence[Mapping[str, str]]:
         """The names of the slots, with those of Keras's lists."""
         return [{"accumulator": "_accumulators", "linear": "_linears"}]
+
+    def earlier_slots(self) -> EarlierSlots:
+        """What TF1 and Keras 2 call the optimiser and its slots."""
+        return EarlierSlots("Ftrl", {"accumulator": "accumulator", "linear": "linear"})
 
     def _arguments(self, step: Step, variable: Variable) -> dict[str, Any]:
         rate = step.rate(variable.dtype)

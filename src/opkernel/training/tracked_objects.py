@@ -12,6 +12,7 @@ from opkernel.checkpoint.object_graph import VARIABLE_VALUE
 from opkernel.errors import InvalidArgumentError
 from opkernel.proto import TrackableObjectGraph
 from opkernel.training.module import children_of
+from opkernel.training.resource import Resource
 from opkernel.training.variable import Variable
 
 __all__ = ["TrackedObjects"]
@@ -71,9 +72,18 @@ class TrackedObjects:
             if isinstance(one, Variable)
         }
 
-    def key(self, number: int) -> str:
-        """The key of the value of a variable."""
-        return "/".join([*filter(None, [self.paths[number]]), _ATTRIBUTES, VARIABLE_VALUE])
+    def tables(self) -> dict[str, tuple[Resource, str]]:
+        """The tables whose content is saved, and their attributes, by their keys in a checkpoint."""
+        return {
+            self.key(number, attribute): (one, attribute)
+            for number, one in enumerate(self.objects)
+            if isinstance(one, Resource)
+            for attribute in one.saveables()
+        }
+
+    def key(self, number: int, attribute: str = VARIABLE_VALUE) -> str:
+        """The key of the value of a variable, or of another attribute."""
+        return "/".join([*filter(None, [self.paths[number]]), _ATTRIBUTES, attribute])
 
     def to_proto(self) -> TrackableObjectGraph:
         """The objects as checkpoints describe them."""
@@ -87,6 +97,10 @@ class TrackedObjects:
                 node.attributes.add(
                     name=VARIABLE_VALUE, full_name=one.name, checkpoint_key=self.key(number)
                 )
+            if isinstance(one, Resource):
+                for attribute in one.saveables():
+                    key = self.key(number, attribute)
+                    node.attributes.add(name=attribute, full_name=one.name, checkpoint_key=key)
             flag: Any = node.has_checkpoint_values
             flag.SetInParent()
             if has_values[number]:
@@ -107,13 +121,17 @@ class TrackedObjects:
         return number
 
     def _has_values(self) -> list[bool]:
-        """Whether there is a variable among an object and all that can be reached from it."""
+        """Whether there is a value to save among an object and all that can be reached from it."""
         parents: list[list[int]] = [[] for _ in self.objects]
         for number, children in enumerate(self.children):
             for _, child in children:
                 parents[child].append(number)
         found = [False] * len(self.objects)
-        waiting = [i for i, one in enumerate(self.objects) if isinstance(one, Variable)]
+        waiting = [
+            number
+            for number, one in enumerate(self.objects)
+            if isinstance(one, Variable) or (isinstance(one, Resource) and one.saveables())
+        ]
         while waiting:
             number = waiting.pop()
             if not found[number]:

@@ -96,7 +96,7 @@ class Variable:
             )
         stored = dtype_of_array(value)
         assert stored is not None
-        self._set_up(_new_handle(stored, found), stored, found, name or "Variable", trainable)
+        self._set_up(None, stored, found, name or "Variable", trainable)
         self._give(value)
 
     @classmethod
@@ -113,7 +113,7 @@ class Variable:
         """The variable of a handle.
 
         Args:
-            handle: The handle; a new one if None.
+            handle: The handle; a new one, made when the variable is first used, if None.
             dtype: The type of its elements.
             shape: Its shape.
             name: What to call it.
@@ -122,15 +122,14 @@ class Variable:
                 the variable has a value, or is to have none yet.
         """
         variable = cls.__new__(cls)
-        found = PartialTensorShape(shape)
-        handle = _new_handle(dtype, found) if handle is None else handle
+        found = shape if isinstance(shape, PartialTensorShape) else PartialTensorShape(shape)
         variable._set_up(handle, dtype, found, name, trainable)
         variable._initializer = initializer
         return variable
 
     def _set_up(
         self,
-        handle: ResourceHandle,
+        handle: ResourceHandle | None,
         dtype: DataType,
         shape: PartialTensorShape,
         name: str,
@@ -228,8 +227,16 @@ class Variable:
                 f"{PartialTensorShape(value.shape)}"
             )
         with self._lock:
+            self._make(value)
+
+    def _make(self, value: Any = None) -> ResourceHandle:
+        """Make the handle, if there is none, and assign a value, if one is given; `_lock` is held."""
+        if self._handle is None:
+            self._handle = _new_handle(self.dtype, self.shape)
+        if value is not None:
             execute("AssignVariableOp", {"resource": self._handle, "value": value}, {})
             self._initializer = None
+        return self._handle
 
     # Copies, which share nothing with it.
 
@@ -247,13 +254,12 @@ class Variable:
     @property
     def resource_handle(self) -> ResourceHandle:
         """The handle itself; what brings the first value has done so."""
-        if self._initializer is not None:
+        handle = self._handle
+        if handle is None or self._initializer is not None:
             with self._lock:
-                if self._initializer is not None:
-                    value = self._initializer()
-                    execute("AssignVariableOp", {"resource": self._handle, "value": value}, {})
-                    self._initializer = None
-        return self._handle
+                initializer = self._initializer
+                return self._make(None if initializer is None else initializer())
+        return handle
 
     @property
     def captured_value(self) -> ResourceHandle:

@@ -79,6 +79,15 @@ def test_chunks_that_are_no_samples_are_passed_over() -> None:
     np.testing.assert_array_equal(decoded(wav(size=18, more=b"\0\0")), decoded(wav()))
 
 
+def test_after_the_samples_as_in_tensorflow_nothing_has_to_be_whole() -> None:
+    expected = decoded(FILE)
+    np.testing.assert_array_equal(decoded(FILE + b"note\xff\xff\0\0xx"), expected)
+    with pytest.raises(InvalidArgumentError, match="too large"):
+        raw_ops.DecodeWav(contents=FILE + b"note\xff\xff\xff\xffxx")
+    with pytest.raises(InvalidArgumentError, match="too short"):
+        raw_ops.DecodeWav(contents=wav(b"\1\0\2"))  # the third byte would begin a chunk
+
+
 @pytest.mark.parametrize(
     ("contents", "message"),
     [

@@ -2,12 +2,13 @@
 
 import itertools
 import threading
+from functools import partial
 from typing import Any
 
 import numpy as np
 import pytest
 
-from opkernel import Session, float32, raw_ops
+from opkernel import Session, float32, gradients, raw_ops
 from opkernel.errors import (
     AlreadyExistsError,
     CancelledError,
@@ -109,6 +110,25 @@ class TestNcclAllReduce:
         )
         assert answers == [[[3]] * 20] * 2
 
+    def test_the_gradient_of_each_input_is_that_of_all_sums(self, executor):
+        sessions = []
+        for scale in (floats(2, 3), floats(10, 20)):
+            graph = Graph()
+            with graph.as_default():
+                x = constant(graph, floats(1, 1))
+                total = raw_ops.NcclAllReduce(input=x, **NCCL)
+                scaled = raw_ops.Mul(x=total, y=constant(graph, scale))
+                raw_ops.Identity(input=gradients(scaled, x)[0], name="y")
+            sessions.append(Session(graph, collective_executor=executor))
+        assert run_sessions(sessions) == [[12, 23]] * 2
+
+    def test_only_sums_have_a_gradient(self):
+        with Graph().as_default() as graph:
+            x = constant(graph, floats(1))
+            largest = raw_ops.NcclAllReduce(input=x, **{**NCCL, "reduction": "max"})
+            with pytest.raises(UnimplementedError, match="sum"):
+                gradients(largest, x)
+
     def test_one_that_does_not_fit_fails_all(self, executor):
         sessions = [
             session_of("NcclAllReduce", [values], executor, **{**NCCL, "num_devices": 3})
@@ -122,9 +142,11 @@ class TestNcclAllReduce:
     def test_one_that_runs_out_of_time_fails_all(self, executor):
         sessions = [
             session_of("NcclAllReduce", [floats(1)], executor, **{**NCCL, "num_devices": 3})
-            for _ in range(2)
+            for _ in range(3)
         ]
-        limited = RunOptions(timeout_in_ms=30)
+        # First all of them, which builds their programs: the limit is too short for that.
+        assert together(*[partial(session.run, "y:0") for session in sessions]) == [3, 3, 3]
+        limited = RunOptions(timeout_in_ms=500)
         answers = together(
             lambda: sessions[0].run("y:0"), lambda: sessions[1].run("y:0", options=limited)
         )

@@ -41,6 +41,10 @@ def test_the_elements_of_a_constant_stand_in_its_file(numbers: Path) -> None:
     [
         ("numbers", [20, 3], "float32", InternalError),
         ("numbers", [2], "string", UnimplementedError),
+        ("empty", [2], "string", InvalidArgumentError),
+        ("nothing", [2], "string", NotFoundError),
+        ("numbers", [2], "resource", InvalidArgumentError),
+        ("numbers", [2], "variant", InvalidArgumentError),
         ("numbers", [None], "float32", InvalidArgumentError),
         ("numbers", [2**40, 2**30], "float32", InvalidArgumentError),
         ("nothing", [2], "float32", NotFoundError),

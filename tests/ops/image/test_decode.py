@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import io
 import json
 import lzma
 import random
@@ -85,6 +86,38 @@ def test_a_crop_is_a_part_of_the_image() -> None:
 def test_errors(contents: Any, attrs: dict[str, Any], message: str) -> None:
     with pytest.raises(InvalidArgumentError, match=message):
         raw_ops.DecodeJpeg(contents=contents, **attrs)
+
+
+def chunks(png: bytes) -> list[bytes]:
+    """The chunks of a file, whole."""
+    found, at = [], 8
+    while at < len(png):
+        size = 12 + int.from_bytes(png[at : at + 4], "big")
+        found.append(png[at : at + size])
+        at += size
+    return found
+
+
+@pytest.mark.parametrize("kind", [b"IHDR", b"PLTE"])
+def test_a_png_that_has_a_chunk_twice_is_refused(kind: bytes) -> None:
+    parts = chunks(FILES["png_palette"])
+    again = [part for part in parts if part[4:8] == kind]
+    with pytest.raises(InvalidArgumentError, match="two chunks"):
+        raw_ops.DecodePng(
+            contents=FILES["png_palette"][:8] + b"".join(parts[:2] + again + parts[2:])
+        )
+
+
+def test_four_inks_with_subsampled_colors() -> None:
+    from PIL import Image
+
+    pixels = np.sort(np.random.default_rng(5).integers(0, 255, (24, 32, 4), np.uint8), 0)
+    inks, file = Image.fromarray(pixels, "RGBA").convert("RGB").convert("CMYK"), io.BytesIO()
+    inks.save(file, "JPEG", subsampling=2)
+    found = raw_ops.DecodeJpeg(contents=file.getvalue(), dct_method="INTEGER_ACCURATE")
+    stored = np.asarray(Image.open(file)).astype(int)
+    expected = (255 - stored[..., :3]) * (255 - stored[..., 3:]) // 255
+    np.testing.assert_array_equal(found, expected)
 
 
 def test_jpeg_xl_is_refused() -> None:

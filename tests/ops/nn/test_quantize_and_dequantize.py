@@ -5,8 +5,10 @@ from functools import partial
 import numpy as np
 import pytest
 
+import opkernel
 from opkernel import raw_ops
-from opkernel.errors import InvalidArgumentError
+from opkernel.errors import InvalidArgumentError, UnimplementedError
+from opkernel.opdef import attr_from_python
 
 f32 = partial(np.array, dtype=np.float32)
 X = f32([[-3, 0.2, 5], [0.5, -1, 2]])
@@ -76,3 +78,55 @@ def test_halves_round_to_even_or_up():
 def test_errors(arguments, message):
     with pytest.raises(InvalidArgumentError, match=message):
         round_trip(**arguments)
+
+
+def old_round_trip(values, **attrs):
+    """QuantizeAndDequantize in a graph of a version that had it, and the gradient of its sum."""
+    with opkernel.Graph().as_default() as new:
+        x = opkernel.constant(values)
+        raw_ops.QuantizeAndDequantizeV2(input=x, input_min=ZERO, input_max=ZERO, name="y")
+    graph_def = new.as_graph_def()
+    graph_def.versions.producer = 21
+    node = next(node for node in graph_def.node if node.name == "y")
+    node.op = "QuantizeAndDequantize"
+    del node.input[1:]
+    for name in set(node.attr) - {"T"}:
+        del node.attr[name]
+    for name, value in attrs.items():
+        node.attr[name].CopyFrom(attr_from_python(value, ATTR_TYPES[name]))
+    with opkernel.Graph().as_default() as graph:
+        opkernel.import_graph_def(graph_def, name="")
+        y = graph.get_tensor_by_name("y:0")
+        (slope,) = opkernel.gradients(y, graph.get_operation_by_name("y").inputs[0])
+        return opkernel.Session(graph).run([y, slope])
+
+
+ATTR_TYPES = {
+    "signed_input": "bool",
+    "num_bits": "int",
+    "range_given": "bool",
+    "input_min": "float",
+    "input_max": "float",
+}
+
+
+@pytest.mark.filterwarnings("ignore:Op QuantizeAndDequantize is deprecated:DeprecationWarning")
+@pytest.mark.parametrize("signed_input", [True, False])
+@pytest.mark.parametrize("limits", [{}, {"input_min": -1.0, "input_max": 2.0}])
+def test_old_graphs_have_the_range_in_attrs(limits, signed_input):
+    attrs = {"signed_input": signed_input, "num_bits": 4, "range_given": bool(limits)}
+    found, slope = old_round_trip(X, **attrs, **limits)
+    ends = {"low": limits.get("input_min", 0), "high": limits.get("input_max", 0)}
+    np.testing.assert_array_equal(found, round_trip("V2", **attrs, **ends))
+    assert (slope == 1).all()
+
+
+@pytest.mark.filterwarnings("ignore:Op QuantizeAndDequantize is deprecated:DeprecationWarning")
+def test_old_graphs_refuse_a_range_without_order():
+    with pytest.raises(InvalidArgumentError, match="Invalid range"):
+        old_round_trip(X, range_given=True, input_min=2.0, input_max=1.0)
+
+
+def test_new_graphs_do_not_have_it():
+    with pytest.raises(UnimplementedError, match="QuantizeAndDequantizeV2"):
+        raw_ops.QuantizeAndDequantize(input=X)

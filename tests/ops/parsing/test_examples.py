@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from google.protobuf import descriptor_pb2
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -138,7 +139,7 @@ def sequence(steps: list[Any]) -> bytes:
     return made.SerializeToString()
 
 
-def parse_sequences(records: Any, may_be_missing: bool = True) -> Any:
+def parse_sequences(records: Any, may_be_missing: bool = True, shape: Any = (2,)) -> Any:
     return raw_ops.ParseSequenceExampleV2(
         serialized=np.array(records, object),
         debug_name=keys(),
@@ -155,7 +156,7 @@ def parse_sequences(records: Any, may_be_missing: bool = True) -> Any:
         feature_list_sparse_types=["int64"],
         Nfeature_list_dense=1,
         feature_list_dense_types=["int64"],
-        feature_list_dense_shapes=[[2]],
+        feature_list_dense_shapes=[shape],
         feature_list_ragged_value_types=["int64"],
         feature_list_ragged_split_types=["int64"],
     )
@@ -176,6 +177,24 @@ def test_sequences() -> None:
         parse_sequences([b""], may_be_missing=False)
     with pytest.raises(InvalidArgumentError, match="unexpected number of values"):
         parse_sequences([sequence([[1, 2, 3]])])
+
+
+def test_a_number_that_does_not_end_is_refused() -> None:
+    number = b"\x83" + b"\xff" * 9 + b"\1"
+    feature = b"\x1a\x0d\x0a\x0b" + number
+    entry = b"\x0a\1i\x12" + bytes([len(feature)]) + feature
+    features = b"\x0a" + bytes([len(entry)]) + entry
+    with pytest.raises(InvalidArgumentError, match="more than ten bytes"):
+        parse([b"\x0a" + bytes([len(features)]) + features])
+
+
+def test_features_without_elements() -> None:
+    with pytest.raises(InvalidArgumentError, match="is required"):
+        parse([b""], shape=[0], default=[])
+    found = parse([example(i=[1])], shape=PartialTensorShape([None, 0]), default=[[0.0]])
+    assert found.dense_values[0].shape == (1, 0, 0)
+    found = parse_sequences([b""], shape=[0])
+    assert found.feature_list_dense_values[0].shape == (1, 0, 0)
 
 
 SHAPE = "tensorflow.TensorShapeProto.Dim"
@@ -207,6 +226,55 @@ def test_fields_of_messages() -> None:
         decode([b""], "size", "string")
     with pytest.raises(DataLossError):
         decode([b"\xff\xff"], "size", "int64")
+
+
+def test_a_field_of_another_wire_type_is_unknown() -> None:
+    assert decode([b"\x0d\0\0\0\0"], "size", "int64") == ([[0]], [[0]])
+    assert decode([b"\x10\x05"], "name", "string") == ([[0]], [[b""]])
+
+
+@pytest.fixture(scope="module")
+def numbers() -> bytes:
+    """The description of a message with a repeated field of each type of 32 bits, named by its number."""
+    kinds = [kind for kind in range(1, 19) if kind in (2, 5, 7, 13, 15, 17)]
+    file = descriptor_pb2.FileDescriptorProto(name="n.proto", package="n", syntax="proto3")
+    message = file.message_type.add(name="N")
+    for kind in kinds:
+        message.field.add(name=f"r{kind}", number=kind, type=kind, label=3)
+    return descriptor_pb2.FileDescriptorSet(file=[file]).SerializeToString()
+
+
+@pytest.mark.parametrize(
+    ("kind", "value", "expected"),
+    [
+        (5, np.int64(2**40 + 5), b"\x2a\1\5"),
+        (15, np.int64(2**40 + 5), b"\x7a\4\5\0\0\0"),
+        (17, np.int64(-(2**40) - 3), b"\x8a\1\1\5"),
+        (7, np.uint64(2**64 - 3), b"\x3a\4\xfd\xff\xff\xff"),
+        (13, np.uint64(2**64 - 3), b"\x6a\5\xfd\xff\xff\xff\x0f"),
+        (2, np.float64(-1e300), b"\x12\4\0\0\x80\xff"),
+        (2, np.float64("nan"), b"\x12\4\0\0\xc0\x7f"),
+    ],
+)
+def test_numbers_beyond_a_field_are_cast_as_in_tensorflow(
+    numbers: bytes, kind: int, value: Any, expected: bytes
+) -> None:
+    attrs: dict[str, Any] = {"field_names": [f"r{kind}"], "message_type": "n.N"}
+    attrs["descriptor_source"] = b"bytes://" + numbers
+    inputs: dict[str, Any] = {
+        "sizes": np.array([[1]], np.int32),
+        "values": [value.reshape(1, 1)],
+    }
+    assert execute("EncodeProto", inputs, attrs).tolist() == [expected]
+    inputs["sizes"][...] = -1
+    with pytest.raises(InvalidArgumentError, match="must be between 0 and"):
+        execute("EncodeProto", inputs, attrs)
+
+
+def test_unsigned_fields_are_no_int64(numbers: bytes) -> None:
+    for kind in (7, 13):
+        with pytest.raises(InvalidArgumentError, match="output type"):
+            decode([b""], f"r{kind}", "int64", "n.N", descriptor_source=b"bytes://" + numbers)
 
 
 @given(st.lists(st.lists(st.integers(-(2**63), 2**63 - 1), max_size=3), min_size=1, max_size=3))

@@ -159,6 +159,20 @@ def test_shuffled_indices_are_a_permutation(largest):
     np.testing.assert_array_equal(np.sort(found), index)
 
 
+def test_indices_of_a_small_range_walk_long_and_arrive():
+    """TensorFlow's answers, of seeds and ranges that differ in a batch, too."""
+    found = raw_ops.RandomIndexShuffle(
+        index=np.arange(10, dtype=np.int32), seed=[1, 2, 3], max_index=np.int32(9)
+    )
+    assert found.tolist() == [2, 0, 6, 4, 8, 1, 7, 9, 5, 3]
+    found = raw_ops.RandomIndexShuffle(
+        index=np.array([0, 1, 2, 0], np.int32),
+        seed=np.array([[1, 2, 3], [4, 5, 6], [1, 2, 3], [-7, 8, 9]], np.int32),
+        max_index=np.array([2, 1, 9, 30000], np.int32),
+    )
+    assert found.tolist() == [2, 1, 6, 29124]
+
+
 @pytest.mark.parametrize(
     ("op", "parameters", "mean", "variance"),
     [

@@ -157,3 +157,61 @@ def test_gradients_of_products_are_those_of_dense_ones(turns):
     )
     np.testing.assert_allclose(found[0], a_grad[tuple(places.T)])
     np.testing.assert_allclose(found[1], b_grad)
+
+
+def _turned(x, turns, name):
+    if turns.get(f"adjoint_{name}"):
+        return x.conj().swapaxes(-1, -2)
+    return x.swapaxes(-1, -2) if turns.get(f"transpose_{name}") else x
+
+
+TURNS = [
+    {f"{a}_a": True, f"{b}_b": True}
+    for a in ("keep", "transpose", "adjoint")
+    for b in ("keep", "transpose", "adjoint")
+]
+
+
+@pytest.mark.parametrize("turns", TURNS, ids=lambda turns: "-".join(turns))
+@pytest.mark.parametrize("dtype", [np.float64, np.complex128])
+@pytest.mark.parametrize("batch", [(), (2,)])
+def test_gradients_of_sparse_products_are_those_of_dense_ones(turns, dtype, batch):
+    turns = {name: on for name, on in turns.items() if not name.startswith("keep")}
+    (a, _), (b, _) = (sparse(seed, (*batch, 4, 4), dtype) for seed in (9, 10))
+    weights, _ = sparse(11, (*batch, 4, 4), dtype)
+    places = [np.argwhere(x) for x in (a, b)]
+    with opkernel.Graph().as_default() as graph:
+        values = [opkernel.constant(x[tuple(at.T)]) for x, at in zip((a, b), places, strict=True)]
+        one, other = (
+            raw_ops.SparseTensorToCSRSparseMatrix(
+                indices=at, values=each, dense_shape=np.array(a.shape)
+            )
+            for at, each in zip(places, values, strict=True)
+        )
+        product = raw_ops.SparseMatrixSparseMatMul(a=one, b=other, type=as_dtype(dtype), **turns)
+        dense = raw_ops.CSRSparseMatrixToDense(sparse_input=product, type=as_dtype(dtype))
+        found = opkernel.Session(graph).run(
+            opkernel.gradients(dense, values, [opkernel.constant(weights)])
+        )
+    left, right = _turned(a, turns, "a"), _turned(b, turns, "b")
+    of_left = weights @ right.conj().swapaxes(-1, -2)
+    of_right = left.conj().swapaxes(-1, -2) @ weights
+    for name, at, of_turned, gradient in zip("ab", places, (of_left, of_right), found, strict=True):
+        expected = _turned(of_turned, turns, name)  # each turn undoes itself
+        np.testing.assert_allclose(gradient, expected[tuple(at.T)])
+
+
+def test_gradient_of_a_sparse_product_without_entries_is_zero():
+    nothing = np.zeros((0, 2), np.int64)
+    with opkernel.Graph().as_default() as graph:
+        values = opkernel.constant([2.0, 3.0])
+        matrix = raw_ops.SparseTensorToCSRSparseMatrix(
+            indices=[[0, 1], [1, 0]], values=values, dense_shape=[2, 2]
+        )
+        empty = raw_ops.SparseTensorToCSRSparseMatrix(
+            indices=nothing, values=np.zeros(0, np.float32), dense_shape=[2, 2]
+        )
+        product = raw_ops.SparseMatrixSparseMatMul(a=matrix, b=empty, type="float")
+        dense = raw_ops.CSRSparseMatrixToDense(sparse_input=product, type="float")
+        (gradient,) = opkernel.gradients(dense, values)
+        assert opkernel.Session(graph).run(gradient).tolist() == [0, 0]

@@ -11,6 +11,7 @@ from opkernel import raw_ops
 from opkernel.errors import InvalidArgumentError
 from opkernel.opdef.core.fingerprint import fingerprint64
 from opkernel.ops.lookup.hashing import hash_of_key
+from opkernel.ops.strings import by_length
 from opkernel.ops.strings.hashes import fingerprints, murmur_hashes, sip_hashes
 
 SIP_KEY = (0x0706050403020100, 0x0F0E0D0C0B0A0908)
@@ -33,6 +34,15 @@ def test_many_strings_hash_as_one_does() -> None:
     texts = np.array([rng.bytes(n) for n in [*range(200), 1100, 33, 33, 0]], object)
     assert fingerprints(texts).tolist() == [fingerprint64(text) for text in texts]
     assert murmur_hashes(texts).tolist() == [hash_of_key(text) for text in texts]
+
+
+def test_strings_beyond_one_batch_hash_alike(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(by_length, "_BATCH", 70)
+    monkeypatch.setattr(by_length, "_PIECE", 16)
+    monkeypatch.setattr(by_length, "_TILE", 3)
+    rng = np.random.default_rng(2)
+    texts = np.array([rng.bytes(n % 11) for n in range(300)], object).reshape(3, 100)
+    assert fingerprints(texts).tolist() == [[fingerprint64(text) for text in row] for row in texts]
 
 
 def test_buckets_of_tensorflow() -> None:

@@ -26,6 +26,9 @@ CASES: list[tuple[Any, Any, Any, Any, Any]] = [
     ("(?i)A", "x", "aA", "xx", "xA"),
     ("a", r"\\", "a", "\\", "\\"),
     (".", "x", "ÿ", "x", "x"),
+    (r"(\w+) (\w+)", r"\2 \1", "one two three four", "two one four three", "two one three four"),
+    ("(a)(b*)", r"<\2\0>", "abba", "<bbabb><a>", "<bbabb>a"),
+    ("([0-9]+)-(.)", r"\2\\\1", "1-a 22-b", r"a\1 b\22", r"a\1 22-b"),
 ]
 """Pattern, rewrite, text; TensorFlow's result with all and with the first match replaced."""
 
@@ -114,6 +117,24 @@ PATTERNS = st.lists(
 TEXTS = st.lists(st.sampled_from([b"a", b"b", b"Z", b"\n", b".", b"$", "é".encode(), b"\xff"])).map(
     b"".join
 )
+
+
+GROUPED = st.lists(
+    st.sampled_from([*PIECES, r"\w+", r"\d", "a*", "(", ")", "|", "^", "$"]), min_size=1, max_size=7
+).map(lambda pieces: "".join(pieces).encode())
+
+
+@pytest.mark.skipif(importlib.util.find_spec("re2") is None, reason="needs google-re2")
+@given(GROUPED, TEXTS)
+def test_groups_and_alternatives_mean_the_same_to_re2(pattern: bytes, text: bytes) -> None:
+    try:
+        compiled = regex.compiled_pattern(pattern)
+    except InvalidArgumentError:
+        return
+    assert regex.full_match(pattern)(text) == (compiled.fullmatch(text) is not None)
+    quick = regex.quick_rewriting(pattern, [b"<", 0, b"\\>"])
+    if quick is not None and regex.is_short_ascii(text):
+        assert quick(text) == compiled.sub(rb"<\g<0>\\>", text)
 
 
 @pytest.mark.skipif(importlib.util.find_spec("re2") is None, reason="needs google-re2")

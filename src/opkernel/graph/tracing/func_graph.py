@@ -214,6 +214,7 @@ class FuncGraph(Graph):
         for called in self.function_library.values():
             library.add_function(called)
         library.add_function(function)
+        library.custom_gradients.update(self.function_library.custom_gradients)
 
     # What the ways into a graph do otherwise here.
 

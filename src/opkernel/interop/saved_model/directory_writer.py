@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 
 from opkernel.checkpoint.atomic_files import file_error, flush_directory
-from opkernel.errors import AlreadyExistsError
+from opkernel.errors import AlreadyExistsError, OpError
 
 __all__ = ["written_directory"]
 
@@ -52,6 +52,8 @@ def written_directory(path: str) -> Iterator[str]:
         yield made
         _flush(made)
         _put_in_place(made, target)
+    except OpError:  # some of which are OSErrors
+        raise
     except OSError as error:
         raise file_error(target, error) from error
     finally:

@@ -14,6 +14,9 @@ REFUSED_OPS: Mapping[str, str] = {
         "it writes statistics for TensorFlow's quantizer of models, which opkernel does not have"
     ),
     "DecodeJxl": "no decoder of JPEG XL is among the libraries that opkernel uses",
+    "LMDBReader": (
+        "no library that reads LMDB is among those that opkernel uses: convert the database to TFRecords"
+    ),
     "NegTrain": _WORD2VEC,
     "Skipgram": _WORD2VEC,
 }

@@ -19,6 +19,7 @@ _SCALE = 32768.0
 _PCM = 1
 _BITS, _BYTES = 16, 2
 _FORMAT = struct.Struct("<HHIIHH")
+_MAX_CHUNK_BYTES = 2**31 - 1
 _HEADER_BYTES = 36
 """What follows the size of the file in a header without other chunks."""
 
@@ -88,6 +89,10 @@ class _File:
         """A size of a chunk."""
         return int.from_bytes(self.take(4), "little")
 
+    def skip(self, size: int) -> None:
+        """Go on after some bytes, or at the end."""
+        self._at += size
+
     def at_end(self) -> bool:
         """Whether nothing follows."""
         return self._at >= len(self._data)
@@ -104,12 +109,16 @@ def _decoded(data: bytes) -> tuple[Any, int]:
     samples = None
     while not file.at_end():
         name, size = file.take(4), file.size()
-        content = file.take(size)
-        if name == b"data":
-            if samples is not None:
-                raise InvalidArgumentError("More than one data chunk found in WAV")
-            count = size // (_BYTES * channels)
-            samples = np.frombuffer(content, "<i2", count * channels).reshape(count, channels)
+        if size > _MAX_CHUNK_BYTES:
+            raise InvalidArgumentError(f"WAV data chunk {name!r} is too large: {size} bytes")
+        if name != b"data":
+            file.skip(size)
+            continue
+        if samples is not None:
+            raise InvalidArgumentError("More than one data chunk found in WAV")
+        count = size // (_BYTES * channels)
+        content = file.take(count * channels * _BYTES)
+        samples = np.frombuffer(content, "<i2").reshape(count, channels)
     if samples is None:
         raise InvalidArgumentError("No data chunk found in WAV")
     return samples, rate

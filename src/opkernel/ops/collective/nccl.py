@@ -3,7 +3,8 @@
 Source: TensorFlow core/ops/nccl_ops.cc, core/kernels/nccl_ops.cc.
 """
 
-from opkernel.errors import InvalidArgumentError
+import opkernel.gradients as g
+from opkernel.errors import InvalidArgumentError, UnimplementedError
 from opkernel.kernel import CollectiveType, OpKernelConstruction, OpKernelContext
 from opkernel.opdef import register_op, unchanged_shape
 from opkernel.ops.collective.kernel import MERGE_OPS, CollectiveKernel, Instance
@@ -50,3 +51,15 @@ class NcclAllReduce(CollectiveKernel):
 
     def instance(self, ctx: OpKernelContext) -> Instance:
         return self._instance
+
+
+@g.register_gradient("NcclAllReduce")
+def nccl_all_reduce_gradient(op: g.Operation, grad: g.Tensor) -> g.Gradients:
+    """The gradients of all members, added up: each member's gradient needs those of all others."""
+    if op.get_attr("reduction") != b"sum":
+        raise UnimplementedError("NcclAllReduce has a gradient only where it is a sum")
+    return g.nodes.NcclAllReduce(
+        grad,
+        shared_name=op.get_attr("shared_name") + b"_grad",
+        **g.attrs_of(op, "reduction", "num_devices"),
+    )

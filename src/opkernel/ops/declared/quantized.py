@@ -81,7 +81,6 @@ def _custom_aggregator_shape(c: InferenceContext) -> None:
 
 SHAPE_FNS: dict[str, OpShapeInferenceFn] = {
     "CustomAggregator": _custom_aggregator_shape,
-    "QuantizeAndDequantize": common_shapes.unchanged_shape,
     "QuantizedReluX": _with_range(common_shapes.unchanged_shape, scalars=(1, 2, 3)),
     "_FusedQuantizedConv2D": common_shapes.fused_quantized_conv2d_shape,
     "_FusedQuantizedDepthwiseConv2D": common_shapes.fused_quantized_depthwise_conv2d_shape,

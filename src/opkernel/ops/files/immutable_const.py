@@ -35,10 +35,8 @@ class ImmutableConst(OpKernel):
         super().__init__(construction)
         self._path = construction.get_attr("memory_region_name")
         shape, self._dtype = construction.get_attr("shape"), self.output_types[0]
-        if not self._dtype.can_memcpy:
-            raise UnimplementedError(
-                f"ImmutableConst reads numbers from files, and {self._dtype.string} is not a type of numbers"
-            )
+        if self._dtype in (DataType.DT_RESOURCE, DataType.DT_VARIANT):
+            raise InvalidArgumentError(f"No file holds elements of type {self._dtype.string}")
         if shape.rank is not None and not shape.is_fully_defined():
             raise InvalidArgumentError(f"Shape {shape} is not fully defined")
         self._shape = () if shape.rank is None else check_allocation(shape.as_list(), self._dtype)
@@ -49,6 +47,7 @@ class ImmutableConst(OpKernel):
 
         Raises:
             InternalError: the file is too short.
+            UnimplementedError: the elements are strings.
             OpError: the file may not be read, or cannot.
         """
         path = ctx.permissions.check_read(self._path)
@@ -66,6 +65,8 @@ class ImmutableConst(OpKernel):
             raise file_error(path, error) from error
         if not size:
             raise InvalidArgumentError(f"{path}; the file is empty")
+        if self._dtype is DataType.DT_STRING:
+            raise UnimplementedError("ImmutableConst reads numbers from files, not strings")
         if len(data) < wanted:
             raise InternalError(
                 f"Readonly memory region has wrong length ({size}) when allocating {wanted}: {path}"

@@ -11,7 +11,12 @@ import numpy as np
 
 from opkernel.checkpoint.atomic_files import file_error
 from opkernel.device.budget import current_budget
-from opkernel.errors import InvalidArgumentError, OutOfRangeError, PermissionDeniedError
+from opkernel.errors import (
+    InvalidArgumentError,
+    OutOfRangeError,
+    PermissionDeniedError,
+    ResourceExhaustedError,
+)
 from opkernel.kernel import OpKernel, OpKernelContext
 from opkernel.opdef import InferenceContext, register_op
 from opkernel.ops.declared.rules import scalar_inputs_and_outputs
@@ -92,6 +97,8 @@ def read_whole(path: str) -> bytes:
             return file.read()
     except OSError as error:
         raise file_error(path, error) from error
+    except ResourceExhaustedError:  # is a MemoryError, too
+        raise
     except (MemoryError, OverflowError) as error:
         raise OutOfRangeError(f"{path} is too large to be read") from error
 

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from opkernel.errors import InvalidArgumentError
+from opkernel.kernel import one_blas_thread
 from opkernel.opdef import register_op
 from opkernel.ops.kernel_types import FLOATS
 from opkernel.ops.linalg.matrices import (
@@ -43,7 +44,8 @@ CHOLESKY_GRAD = register_op(
 def lower_factor(matrix: Any) -> Any:
     """The Cholesky factors; NaN for matrices that have none."""
     try:
-        return np.linalg.cholesky(matrix)
+        with one_blas_thread:
+            return np.linalg.cholesky(matrix)
     except np.linalg.LinAlgError:
         if matrix.ndim == 2:
             return np.tril(np.full_like(matrix, np.nan))

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from opkernel.errors import InvalidArgumentError
+from opkernel.kernel import one_blas_thread
 from opkernel.opdef import InferenceContext, register_op
 from opkernel.ops.kernel_types import COMPLEX_OF
 from opkernel.ops.linalg.matrices import (
@@ -102,7 +103,8 @@ EIG = register_op(
 def qr(tensor: Any, *, full_matrices: bool) -> tuple[Any, Any]:
     check_stacks(tensor)
     wide = tensor.astype(np.promote_types(tensor.dtype, np.float32), copy=False)
-    q, r = np.linalg.qr(wide, mode="complete" if full_matrices else "reduced")
+    with one_blas_thread:
+        q, r = np.linalg.qr(wide, mode="complete" if full_matrices else "reduced")
     return q.astype(tensor.dtype), r.astype(tensor.dtype)
 
 
@@ -114,9 +116,11 @@ def svd(*, compute_uv: bool, full_matrices: bool) -> Callable[[Any], tuple[Any, 
         is_finite = np.isfinite(tensor).all(axis=(-1, -2))
         matrix = np.where(is_finite[..., None, None], tensor, 0)
         if not compute_uv:
-            s = _or_nan(np.linalg.svd(matrix, compute_uv=False), is_finite[..., None])
+            with one_blas_thread:
+                s = _or_nan(np.linalg.svd(matrix, compute_uv=False), is_finite[..., None])
             return s.astype(tensor.real.dtype).astype(tensor.dtype), *_nothing(tensor.dtype, 2)
-        u, s, vh = np.linalg.svd(matrix, full_matrices=full_matrices)
+        with one_blas_thread:
+            u, s, vh = np.linalg.svd(matrix, full_matrices=full_matrices)
         known = is_finite[..., None, None]
         return (
             _or_nan(s, is_finite[..., None]).astype(tensor.dtype),
@@ -143,7 +147,8 @@ def _eigen(
     if not np.all(np.isfinite(tensor)):
         raise InvalidArgumentError(f"{what} was not successful. The input might not be valid.")
     try:
-        return vectors(tensor) if compute_v else (values(tensor), *_nothing(tensor.dtype, 1))
+        with one_blas_thread:
+            return vectors(tensor) if compute_v else (values(tensor), *_nothing(tensor.dtype, 1))
     except np.linalg.LinAlgError:
         raise InvalidArgumentError(
             f"{what} was not successful. The input might not be valid."

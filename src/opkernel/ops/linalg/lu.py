@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from opkernel.errors import InvalidArgumentError
+from opkernel.kernel import one_blas_thread
 from opkernel.opdef import InferenceContext, register_op
 from opkernel.ops.kernel_types import INDEX
 from opkernel.ops.linalg.matrices import (
@@ -48,21 +49,29 @@ class _Factors(NamedTuple):
         units = np.arange(self.lu.shape[-1])
         lower = self.lu.copy()
         lower[..., units, units] = 1
-        return triangular_solve(self.lu, triangular_solve(lower, permuted, lower=True), lower=False)
+        with one_blas_thread:
+            y = triangular_solve(lower, permuted, lower=True)
+            return triangular_solve(self.lu, y, lower=False)
 
 
 def _factors(matrix: Any) -> _Factors:
     """The pivot of a column is the element of the greatest absolute value, the first of equals."""
     size = matrix.shape[-1]
     lu = matrix.reshape(math.prod(matrix.shape[:-2]), size, size).copy()
-    stack = np.arange(lu.shape[0])
+    stack = np.arange(lu.shape[0])[:, None]
     permutation = np.broadcast_to(np.arange(size), lu.shape[:2]).copy()
     is_odd = np.zeros(lu.shape[0], bool)
-    with np.errstate(all="ignore"):
+    with np.errstate(all="ignore"), one_blas_thread:
         for start in range(0, size, _PANEL):
             end = min(start + _PANEL, size)
-            for k in range(start, end):
-                is_odd ^= _eliminate(lu, permutation, stack, k, end)
+            panel = _with_long_runs(lu[:, start:, start:end])
+            order = np.broadcast_to(np.arange(size - start), panel.shape[:2]).copy()
+            for k in range(end - start):
+                is_odd ^= _eliminate(panel, order, k)
+            permutation[:, start:] = permutation[:, start:][stack, order]
+            if size > _PANEL:
+                lu[:, start:] = lu[:, start:][stack, order]
+            lu[:, start:, start:end] = panel
             if end < size:
                 top = triangular_solve(
                     _unit_lower(lu[:, start:end, start:end]), lu[:, start:end, end:], lower=True
@@ -75,6 +84,13 @@ def _factors(matrix: Any) -> _Factors:
     )
 
 
+def _with_long_runs(panel: Any) -> Any:
+    """A copy whose columns stand together in memory or, in a high stack, the elements of one place."""
+    stack, rows, _ = panel.shape
+    axes = (2, 1, 0) if stack > rows else (0, 2, 1)
+    return panel.transpose(axes).copy().transpose(axes)
+
+
 def _unit_lower(block: Any) -> Any:
     units = np.arange(block.shape[-1])
     lower = block.copy()
@@ -82,18 +98,20 @@ def _unit_lower(block: Any) -> Any:
     return lower
 
 
-def _eliminate(lu: Any, permutation: Any, stack: Any, k: int, end: int) -> Any:
+def _eliminate(panel: Any, order: Any, k: int) -> Any:
     """Bring the pivot of column k up, and clear the column below it; whether rows were swapped."""
-    column = lu[:, k:, k]
-    weights = column.real**2 + column.imag**2 if np.iscomplexobj(lu) else np.abs(column)
+    column, stack = panel[:, k:, k], np.arange(len(panel))
+    weights = column.real**2 + column.imag**2 if np.iscomplexobj(panel) else np.abs(column)
     pivot = k + np.argmax(np.where(np.isnan(weights), -1, weights), axis=1)
-    for rows in (lu, permutation):
+    for rows in (panel, order):
         upper = rows[stack, k].copy()
         rows[stack, k] = rows[stack, pivot]
         rows[stack, pivot] = upper
-    divisor = lu[:, k, k, None]
-    lu[:, k + 1 :, k] = np.where(divisor == 0, lu[:, k + 1 :, k], lu[:, k + 1 :, k] / divisor)
-    lu[:, k + 1 :, k + 1 : end] -= lu[:, k + 1 :, k, None] * lu[:, k, None, k + 1 : end]
+    divisor, below = panel[:, k, k, None], panel[:, k + 1 :, k]
+    np.divide(below, divisor, out=below, where=divisor != 0)
+    rest = panel[:, k + 1 :, k + 1 :]
+    product = np.empty_like(rest)  # its runs in memory are those of the panel
+    rest -= np.multiply(below[..., None], panel[:, k, None, k + 1 :], out=product)
     return pivot != k
 
 

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from opkernel.errors import InvalidArgumentError
+from opkernel.kernel import one_blas_thread
 from opkernel.opdef import DimensionHandle, InferenceContext, ShapeHandle, register_op
 from opkernel.opdef.common_shapes import broadcast_binary_op_output_shape
 from opkernel.ops.linalg.matrices import (
@@ -155,7 +156,8 @@ def _solved(matrix: Any, rhs: Any, lower: bool, is_adjoint: bool) -> Any:
     if not rhs.size or not matrix.size:
         batch = np.broadcast_shapes(matrix.shape[:-2], rhs.shape[:-2])
         return np.zeros((*batch, *rhs.shape[-2:]), rhs.dtype)
-    return triangular_solve(matrix, rhs, lower=lower)
+    with one_blas_thread:
+        return triangular_solve(matrix, rhs, lower=lower)
 
 
 def _check_ranks(matrix: Any, rhs: Any) -> None:

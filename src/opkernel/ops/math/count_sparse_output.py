@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from opkernel.errors import InvalidArgumentError
+from opkernel.kernel import check_allocation
 from opkernel.opdef import InferenceContext, register_op
 from opkernel.ops.declared.rules import set_outputs
 from opkernel.ops.kernel_types import INDEX, INTEGERS
@@ -114,6 +115,7 @@ class _Counter:
         pairs = np.stack([row[order], flat[order]], axis=1)
         is_first = np.ones(len(pairs), np.bool_)
         is_first[1:] = (pairs[1:] != pairs[:-1]).any(axis=1)
+        check_allocation((int(is_first.sum()), 2), DataType.DT_INT64)
         counts = self._sums(weights.reshape(-1)[kept][order] if weights.size else None, is_first)
         width = (
             self.maxlength

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from opkernel.errors import FailedPreconditionError, InvalidArgumentError
+from opkernel.kernel import check_allocation
 from opkernel.opdef import DimensionHandle, InferenceContext, register_op
 from opkernel.ops.declared.rules import check_input_ranks, set_outputs
 from opkernel.ops.nn.ctc_sums import log_sum
@@ -100,6 +101,7 @@ def _check_inputs(inputs: Any, lengths: Any) -> None:
 def _sparse(sequences: Sequence[Sequence[int]]) -> tuple[Any, Any, Any]:
     """Sequences of labels as a sparse matrix, one a row."""
     counts = [len(sequence) for sequence in sequences]
+    check_allocation((sum(counts), 2), DataType.DT_INT64)
     rows = np.repeat(np.arange(len(counts)), counts)
     places = np.concatenate([np.arange(count) for count in counts])
     values = np.concatenate([np.array(sequence, np.int64) for sequence in sequences])

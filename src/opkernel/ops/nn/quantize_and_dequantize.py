@@ -16,6 +16,7 @@ import numpy as np
 import opkernel.gradients as g
 from opkernel.errors import InvalidArgumentError
 from opkernel.opdef import InferenceContext, OpHandle, register_op
+from opkernel.opdef.common_shapes import unchanged_shape
 from opkernel.ops.registration import register_kernel
 from opkernel.types import DataType
 
@@ -73,6 +74,24 @@ QUANTIZE_AND_DEQUANTIZE_V3 = _declare(
     ["signed_input: bool = true", "range_given: bool = true", _T, *_NARROW_AXIS],
 )
 QUANTIZE_AND_DEQUANTIZE_V4 = _declare(4, (), _ATTRS)
+
+
+QUANTIZE_AND_DEQUANTIZE = register_op(
+    "QuantizeAndDequantize",
+    inputs=["input: T"],
+    outputs=["output: T"],
+    attrs=[
+        "signed_input: bool = true",
+        "num_bits: int = 8",
+        "range_given: bool = false",
+        "input_min: float = 0",
+        "input_max: float = 0",
+        _T,
+    ],
+    shape_fn=unchanged_shape,
+    deprecated=(22, "Replaced by QuantizeAndDequantizeV2"),
+    doc="QuantizeAndDequantizeV2 with the range in attrs, for graphs of old versions.",
+)
 
 
 class Integers(NamedTuple):
@@ -204,6 +223,22 @@ for _op in (QUANTIZE_AND_DEQUANTIZE_V2, QUANTIZE_AND_DEQUANTIZE_V4):
     register_kernel(_op, device="CPU", types={"T": _TYPES}, factory=True)(quantize_and_dequantize)
 
 
+@register_kernel(QUANTIZE_AND_DEQUANTIZE, device="CPU", types={"T": _TYPES}, factory=True)
+def quantize_and_dequantize_v1(
+    *,
+    signed_input: bool,
+    num_bits: int,
+    range_given: bool,
+    input_min: float,
+    input_max: float,
+    T: DataType,
+) -> Callable[[Any], Any]:
+    integers = Integers.of(num_bits, signed_input, narrow=False)
+    low, high = (np.asarray(end, T.numpy_dtype) for end in (input_min, input_max))
+    given = _given_range(low, low, high, axis=-1) if range_given else None
+    return lambda tensor: _round_trip(tensor, given, -1, integers, half_up=False)
+
+
 @register_kernel(QUANTIZE_AND_DEQUANTIZE_V3, device="CPU", types={"T": _TYPES}, factory=True)
 def quantize_and_dequantize_v3(
     *, signed_input: bool, range_given: bool, narrow_range: bool, axis: int
@@ -226,6 +261,11 @@ def quantize_and_dequantize_v3(
         return _round_trip(tensor, given, axis, integers, half_up=False)
 
     return kernel
+
+
+@g.register_gradient("QuantizeAndDequantize", not_derivative="it passes the rounding unchanged")
+def quantize_and_dequantize_gradient(op: g.Operation, grad: g.Tensor) -> g.Gradients:
+    return grad
 
 
 @g.register_gradient("QuantizeAndDequantizeV2", not_derivative="it passes the rounding unchanged")

@@ -4,6 +4,7 @@ Source: TensorFlow core/util/example_proto_fast_parsing.cc.
 """
 
 from dataclasses import dataclass
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -20,6 +21,7 @@ __all__ = ["DenseFeature", "ragged_of", "sparse_of"]
 def sparse_of(column: Column) -> tuple[Any, Any, Any]:
     """Indices, values and shape: a row for each example."""
     lengths = column.lengths
+    check_allocation((column.values.size, 2), DataType.DT_INT64)
     rows = np.repeat(np.arange(lengths.size), lengths)
     places = ranges(np.zeros(lengths.size, np.int64), lengths)
     shape = np.array([lengths.size, lengths.max(initial=0)], np.int64)
@@ -28,7 +30,7 @@ def sparse_of(column: Column) -> tuple[Any, Any, Any]:
 
 def ragged_of(column: Column, dtype: DataType) -> tuple[Any, Any]:
     """Values and row splits."""
-    return column.values, lengths_to_splits(column.lengths, dtype.numpy_dtype)
+    return column.values, lengths_to_splits(column.lengths, dtype)
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +72,7 @@ class DenseFeature:
         return self._padded(column) if self.is_variable else self._fixed(column)
 
     def _fixed(self, column: Column) -> Any:
-        size = int(np.prod(self.inner))
+        size = prod(self.inner)
         is_missing = column.counts < 0
         wrong = ~is_missing & (column.counts != size)
         if wrong.any():
@@ -79,7 +81,7 @@ class DenseFeature:
                 f"Key: {self.name}, Index: {at}. Number of {self.dtype.string} values != expected. "
                 f"Values size: {column.counts[at]} but output shape: {self.shape}"
             )
-        if is_missing.any() and not self.default.size and size:
+        if is_missing.any() and not self.default.size:
             raise InvalidArgumentError(
                 f"Feature: {self.name} (data type: {self.dtype.string}) is required but could not "
                 "be found."
@@ -88,12 +90,12 @@ class DenseFeature:
         if not is_missing.any():
             return column.values.reshape(shape)
         output = np.empty((column.counts.size, size), self.dtype.numpy_dtype)
-        output[~is_missing] = column.values.reshape(-1, size)
+        output[~is_missing] = column.values.reshape(np.count_nonzero(~is_missing), size)
         output[is_missing] = self.default.reshape(-1)
         return output.reshape(shape)
 
     def _padded(self, column: Column) -> Any:
-        stride = int(np.prod(self.inner))
+        stride = prod(self.inner)
         lengths = column.lengths
         wrong = lengths % max(stride, 1) != 0
         if wrong.any():

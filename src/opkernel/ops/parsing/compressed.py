@@ -40,7 +40,10 @@ def decode_compressed(*, compression_type: str) -> Callable[[Any], Any]:
 
 
 def _decompressed(text: bytes, window_bits: int) -> bytes:
-    """All members of a string, in steps, so that a budget ends what grows too large."""
+    """All members of a string, in steps, so that a budget ends what grows too large.
+
+    As in TensorFlow, a string that ends too early gives what it has.
+    """
     pieces: list[bytes] = []
     budget, size = current_budget(), 0
     while text:
@@ -52,7 +55,7 @@ def _decompressed(text: bytes, window_bits: int) -> bytes:
                 raise DataLossError(f"The compressed string is damaged: {error}") from error
             text = stream.unconsumed_tail
             if not piece and not text and not stream.eof:
-                raise DataLossError("The compressed string ends too early")
+                return b"".join(pieces)
             pieces.append(piece)
             size += len(piece)
             if budget is not None:

@@ -5,6 +5,7 @@ Source: TensorFlow core/example/example.proto, core/util/example_proto_fast_pars
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -43,6 +44,7 @@ class StepColumn:
     def sparse(self) -> tuple[Any, Any, Any]:
         """Indices, values and shape: of examples, steps and values."""
         lengths, values = self.lengths, self.column.lengths
+        check_allocation((self.column.values.size, 3), DataType.DT_INT64)
         examples = np.repeat(np.arange(lengths.size), lengths)
         steps = ranges(np.zeros(lengths.size, np.int64), lengths)
         places = ranges(np.zeros(values.size, np.int64), values)
@@ -56,8 +58,8 @@ class StepColumn:
 
     def ragged(self, dtype: DataType) -> tuple[Any, Any, Any]:
         """Values, splits of the examples and splits of the steps."""
-        outer = lengths_to_splits(self.lengths, dtype.numpy_dtype)
-        inner = lengths_to_splits(self.column.lengths, dtype.numpy_dtype)
+        outer = lengths_to_splits(self.lengths, dtype)
+        inner = lengths_to_splits(self.column.lengths, dtype)
         return self.column.values, outer, inner
 
 
@@ -83,7 +85,7 @@ def _steps_of(spans: Spans, dtype: DataType, name: str) -> StepColumn:
     except WireError as error:
         raise InvalidArgumentError(f"Could not parse feature list {name}: {error}") from None
     places = np.array(found, np.int64).reshape(-1, 2)
-    features = Spans(spans.data, places[:, 0], places[:, 1])
+    features = Spans(spans.data, spans.array, places[:, 0], places[:, 1])
     return StepColumn(name, np.array(steps, np.int64), column_of(features, dtype, name))
 
 
@@ -99,7 +101,7 @@ class DenseFeatureList:
     def tensor(self, steps: StepColumn) -> tuple[Any, Any]:
         """The values of all examples, zeros after their last steps, and how many steps they have."""
         inner = tuple(int(size or 0) for size in self.shape.as_list())
-        size = int(np.prod(inner))
+        size = prod(inner)
         if (steps.steps < 0).any() and not self.may_be_missing:
             raise InvalidArgumentError(
                 f"Name: <unknown>, Feature list '{steps.name}' is required but could not be found. "
@@ -120,5 +122,5 @@ class DenseFeatureList:
         if self.dtype is DataType.DT_STRING:
             output[...] = b""
         rows = ranges(np.arange(lengths.size) * longest, lengths)
-        output[rows] = steps.column.values.reshape(-1, size)
+        output[rows] = steps.column.values.reshape(rows.size, size)
         return output.reshape(shape), lengths

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from opkernel.errors import InvalidArgumentError
+from opkernel.kernel import check_allocation
 from opkernel.ops.parsing.wire import (
     WireError,
     fields,
@@ -34,6 +35,8 @@ class Spans:
     """Where Feature messages stand in a buffer, one for each example; -1 where there is none."""
 
     data: bytes
+    array: Any
+    """The buffer as `padded_bytes` gives it."""
     starts: Any
     ends: Any
 
@@ -91,12 +94,13 @@ def spans_of_features(data: bytes, starts: Any, ends: Any, keys: Sequence[bytes]
         InvalidArgumentError: a message is damaged.
     """
     found = [np.full((2, starts.size), -1, np.int64) for _ in keys]
-    odd = _scan(padded_bytes(data), starts, ends, keys, found)
+    array = padded_bytes(data)
+    odd = _scan(array, starts, ends, keys, found)
     for i in np.flatnonzero(odd):
         entries = entries_of(data, int(starts[i]), int(ends[i]))
         for key, places in zip(keys, found, strict=True):
             places[:, i] = entries.get(key, (-1, -1))
-    return [Spans(data, *places) for places in found]
+    return [Spans(data, array, *places) for places in found]
 
 
 def _scan(data: Any, starts: Any, ends: Any, keys: Sequence[bytes], found: list[Any]) -> Any:
@@ -162,14 +166,17 @@ def column_of(spans: Spans, dtype: DataType, name: str) -> Column:
     """
     kind = _KIND_OF[dtype]
     rows = np.flatnonzero(spans.ends > spans.starts)
-    lists, odd = _lists(padded_bytes(spans.data), spans.starts[rows], spans.ends[rows], kind)
+    data = spans.array
+    lists, odd = _lists(data, spans.starts[rows], spans.ends[rows], kind)
     if odd.any():
         return column_of(_regular(spans, rows[odd], kind, name), dtype, name)
-    data, starts, ends = padded_bytes(spans.data), *lists
+    starts, ends = lists
     counts = np.full(spans.starts.size, -1, np.int64)
     if kind == 1:
         counts[rows], values = _strings(spans.data, data, starts, ends)
     else:
+        if kind == 2:
+            check_allocation((int((ends - starts).sum()) // 4,), dtype)
         payload = data[ranges(starts, ends - starts)]
         if kind == 2:
             counts[rows], values = (ends - starts) // 4, payload.view("<f4").astype(np.float32)
@@ -177,8 +184,20 @@ def column_of(spans: Spans, dtype: DataType, name: str) -> Column:
             total = np.concatenate([np.zeros(1, np.int64), np.cumsum(payload < 0x80)])
             stops = np.cumsum(ends - starts)
             counts[rows] = total[stops] - total[stops - (ends - starts)]
-            values = varints(payload)
+            check_allocation((int(total[-1]),), dtype)
+            values = _numbers(payload, name)
     return Column(counts, values)
+
+
+def _numbers(payload: Any, name: str) -> Any:
+    try:
+        return varints(payload)
+    except WireError as error:
+        raise _damaged(name, error) from None
+
+
+def _damaged(name: str, error: WireError) -> InvalidArgumentError:
+    return InvalidArgumentError(f"Key: {name}. Can't parse serialized Example: {error}")
 
 
 def _lists(data: Any, starts: Any, ends: Any, kind: int) -> tuple[tuple[Any, Any], Any]:
@@ -230,7 +249,7 @@ def _strings(data: bytes, array: Any, starts: Any, ends: Any) -> tuple[Any, Any]
     rows, turns, begins, stops = (np.concatenate(part) for part in zip(*places, strict=True))
     order = np.lexsort((turns, rows)) if len(places) > 1 else slice(None)
     spans = zip(begins[order].tolist(), stops[order].tolist(), strict=True)
-    values = np.empty(rows.size, object)
+    values = np.empty(check_allocation((rows.size,), DataType.DT_STRING), object)
     values[:] = [data[a:b] for a, b in spans]
     return counts, values
 
@@ -243,13 +262,12 @@ def _regular(spans: Spans, rows: Any, kind: int, name: str) -> Spans:
         try:
             feature = _rewritten(spans.data, int(starts[i]), int(ends[i]), kind)
         except WireError as error:
-            raise InvalidArgumentError(
-                f"Key: {name}. Can't parse serialized Example: {error}"
-            ) from None
+            raise _damaged(name, error) from None
         pieces.append(feature)
         starts[i], ends[i] = size, size + len(feature)
         size += len(feature)
-    return Spans(b"".join(pieces), starts, ends)
+    data = b"".join(pieces)
+    return Spans(data, padded_bytes(data), starts, ends)
 
 
 def _rewritten(data: bytes, start: int, end: int, kind: int) -> bytes:

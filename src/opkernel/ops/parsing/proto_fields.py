@@ -6,6 +6,7 @@ Source: TensorFlow core/util/proto/proto_utils.{h,cc}, descriptors.cc.
 import struct
 from collections.abc import Callable
 from dataclasses import dataclass
+from math import copysign, inf
 from typing import Any, cast
 
 from google.protobuf import descriptor_pb2, descriptor_pool
@@ -21,11 +22,13 @@ __all__ = ["FieldCodec", "codec_of", "message_descriptor"]
 
 _F = FieldDescriptor
 _SIGNED = (DataType.DT_INT32, DataType.DT_INT64)
-_UNSIGNED = (DataType.DT_UINT32, DataType.DT_UINT64, DataType.DT_INT64)
+_UNSIGNED = (DataType.DT_UINT32, DataType.DT_UINT64)
 _LONG = (DataType.DT_UINT64,)
 _FLOATS = (DataType.DT_FLOAT, DataType.DT_DOUBLE)
 _STRING = (DataType.DT_STRING,)
 _BYTES_WIRE = 2
+_PAST_FLOATS = (2 - 2**-24) * 2.0**127
+"""The least number that a float rounds to infinity."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,21 +46,21 @@ class FieldCodec:
     """An element, without its tag."""
 
     def elements(self, data: bytes, wire: int, start: int, end: int) -> list[Any]:
-        """What one occurrence of the field says.
+        """What one occurrence of the field says; nothing if it is of another wire type.
 
         Raises:
-            WireError: it is of another wire type, or cut off.
+            WireError: an element is cut off.
         """
-        if self.wire == _BYTES_WIRE:
-            if wire != _BYTES_WIRE:
-                raise WireError("a field has another wire type")
-            return [data[start:end]]
         if wire not in (self.wire, _BYTES_WIRE):
-            raise WireError("a field has another wire type")
+            return []
+        if self.wire == _BYTES_WIRE:
+            return [data[start:end]]
         found = []
         while start < end:
             value, start = self.read(data, start, end)
             found.append(value)
+        if wire != self.wire and not self.is_repeated:
+            return [0] if found else []  # TensorFlow counts them as one, and reads none
         return found
 
     def written(self, values: list[Any]) -> bytes:
@@ -73,16 +76,22 @@ class FieldCodec:
         return b"".join([tag + self.write(value) for value in values])
 
 
+def _cast(value: Any, bits: int, is_signed: bool) -> int:
+    """The integer in so many bits, as C++ casts it."""
+    number = int(value) & (1 << bits) - 1
+    return number - (number >> bits - 1 << bits) if is_signed else number
+
+
 def _varint_codec(bits: int, *, is_signed: bool = False, is_zigzag: bool = False) -> Any:
     def read(data: bytes, at: int, end: int) -> tuple[int, int]:
         value, at = read_varint(data, at, end)
-        value &= (1 << bits) - 1
         if is_zigzag:
+            value = _cast(value, bits, False)
             return value >> 1 ^ -(value & 1), at
-        return value - (value >> bits - 1 << bits) if is_signed else value, at
+        return _cast(value, bits, is_signed), at
 
     def write(value: Any) -> bytes:
-        number = int(value)
+        number = _cast(value, bits, is_signed)
         if is_zigzag:
             number = number << 1 ^ number >> bits - 1
         return write_varint(number & 2**64 - 1)
@@ -98,8 +107,14 @@ def _fixed_codec(form: str) -> Any:
             raise WireError("a number is cut off")
         return layout.unpack_from(data, at)[0], at + layout.size
 
-    convert = float if form[-1] in "fd" else int
-    return 5 if layout.size == 4 else 1, read, lambda value: layout.pack(convert(value))
+    def write(value: Any) -> bytes:
+        if form == "<f":
+            return layout.pack(copysign(inf, value) if abs(value) >= _PAST_FLOATS else value)
+        if form == "<d":
+            return layout.pack(value)
+        return layout.pack(_cast(value, 8 * layout.size, form[-1].islower()))
+
+    return 5 if layout.size == 4 else 1, read, write
 
 
 def _whole(data: bytes, at: int, end: int) -> tuple[bytes, int]:

@@ -202,7 +202,7 @@ def _check_values(sizes: Any, values: list[Any]) -> tuple[int, ...]:
         own = sizes[..., i]
         if own.size and not 0 <= own.min() <= own.max() <= tensor.shape[-1]:
             raise InvalidArgumentError(
-                f"Size {own.max()} is larger than the last dimension of values {i}, "
-                f"{tensor.shape[-1]}, or negative"
+                f"Sizes of values {i} must be between 0 and their last dimension, {tensor.shape[-1]}, got "
+                f"{own.min()} to {own.max()}"
             )
     return shape

@@ -75,7 +75,7 @@ def decode_raw(strings: Any, *, out_type: DataType, little_endian: bool) -> Any:
             f"Input to DecodeRaw has length {length} that is not a multiple of {size}, the size of "
             f"{out_type.string}"
         )
-    shape = (*strings.shape, length // size)
+    shape = check_allocation((*strings.shape, length // size), out_type)
     return _numbers(b"".join(texts), out_type, little_endian).reshape(shape)
 
 

@@ -1,12 +1,18 @@
-"""What shape functions of quantised ops share: beside the tensor stands its range, two scalars."""
+"""What shape functions of quantised ops share: a tensor and its range, or its scales and zero points."""
 
 from collections.abc import Sequence
 
-from opkernel.opdef import InferenceContext, OpShapeInferenceFn
+from opkernel.errors import InvalidArgumentError
+from opkernel.opdef import DimensionHandle, InferenceContext, OpShapeInferenceFn
 from opkernel.opdef.common_shapes import unchanged_shape
 from opkernel.ops.declared.rules import check_ranks, check_scalars
 
-__all__ = ["set_scalar_range", "shape_with_range", "unchanged_with_range"]
+__all__ = [
+    "check_channel_scales",
+    "set_scalar_range",
+    "shape_with_range",
+    "unchanged_with_range",
+]
 
 
 def set_scalar_range(c: InferenceContext) -> None:
@@ -33,3 +39,14 @@ def unchanged_with_range(
 ) -> None:
     """Input 0, and a scalar range."""
     shape_with_range(c, unchanged_shape, scalars, vectors)
+
+
+def check_channel_scales(c: InferenceContext, size: DimensionHandle, i: int) -> None:
+    """Inputs `i` (scales) and `i + 1` (zero points) are scalars, or have one for each of `size` channels."""
+    scales, zero_points = c.input(i), c.input(i + 1)
+    if scales.dims is None or zero_points.dims is None:
+        return
+    if len(scales.dims) != len(zero_points.dims):
+        raise InvalidArgumentError("scales and zero_points must have same rank.")
+    for dim in (*scales.dims, *zero_points.dims):
+        c.merge(dim, size)

@@ -109,7 +109,7 @@ def ragged_cross(
         if len(sizes) > 1:
             raise InvalidArgumentError("inputs must all have the same batch dimension size.")
         if not features:
-            rows = lengths_to_splits(np.zeros(0, np.int64), out_row_splits_type.numpy_dtype)
+            rows = lengths_to_splits(np.zeros(0, np.int64), out_row_splits_type)
             return np.zeros(0, out_values_type.numpy_dtype), rows
         lengths = np.array([np.diff(splits) for _, splits in features], np.int64)
         counts = _counts(lengths, out_values_type)
@@ -121,7 +121,7 @@ def ragged_cross(
             raise InvalidArgumentError(
                 f"out_values_type {out_values_type.string} does not fit hashed_output"
             )
-        return values, lengths_to_splits(counts, out_row_splits_type.numpy_dtype)
+        return values, lengths_to_splits(counts, out_row_splits_type)
 
     return compute
 

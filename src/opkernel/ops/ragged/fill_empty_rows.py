@@ -14,6 +14,7 @@ from opkernel.opdef import InferenceContext, register_op
 from opkernel.ops.declared.rules import check_input_ranks, set_outputs
 from opkernel.ops.kernel_types import ALL, NUMBERS
 from opkernel.ops.registration import register_kernel
+from opkernel.ops.sparse.fill_empty_rows import fill_empty_rows
 from opkernel.types import DataType, TensorShape
 
 
@@ -62,7 +63,7 @@ def _check_rank(name: str, tensor: Any, rank: int) -> None:
 
 @register_kernel(RAGGED_FILL_EMPTY_ROWS, device="CPU", types={"T": ALL})
 def ragged_fill_empty_rows(
-    value_rowids: Any, values: Any, nrows: Any, default_value: Any
+    value_rowids: Any, values: Any, nrows: Any, default_value: Any, *, T: DataType
 ) -> tuple[Any, Any, Any, Any]:
     _check_rank("nrows", nrows, 0)
     _check_rank("value_rowids", value_rowids, 1)
@@ -77,18 +78,8 @@ def ragged_fill_empty_rows(
             f"value_rowids must be in [0, {rows}), but are "
             f"{value_rowids.min()} ... {value_rowids.max()}"
         )
-    counts = np.bincount(value_rowids, minlength=rows)
-    is_empty = counts == 0
-    counts[is_empty] = 1
-    order = np.argsort(value_rowids, kind="stable")
-    output_rowids = np.repeat(np.arange(rows), counts)
-    is_default = is_empty[output_rowids]
-    output = np.empty(output_rowids.size, values.dtype)
-    output[is_default] = default_value
-    output[~is_default] = values[order]
-    places = np.empty(values.size, np.int64)
-    places[order] = np.flatnonzero(~is_default)
-    return output_rowids, output, is_empty, places
+    outputs = fill_empty_rows(value_rowids.reshape(-1, 1), values, rows, default_value, T)
+    return outputs[0].reshape(-1), *outputs[1:]
 
 
 @register_kernel(RAGGED_FILL_EMPTY_ROWS_GRAD, device="CPU", types={"T": NUMBERS})

@@ -75,7 +75,7 @@ def ragged_gather(
     _check_size(splits, indices.reshape(-1))
     lengths, rows = nested_rows(splits, indices.reshape(-1))
     outer = _dense_splits(indices.shape, Tsplits)
-    inner = [lengths_to_splits(one, Tsplits.numpy_dtype) for one in lengths]
+    inner = [lengths_to_splits(one, Tsplits) for one in lengths]
     return [*outer, *inner[indices.ndim == 0 :]], values[rows]
 
 

@@ -75,7 +75,7 @@ def ragged_range(
         )
     check_allocation((total,), T)
     counts = lengths.astype(np.int64)
-    return lengths_to_splits(counts, Tsplits.numpy_dtype), _values(first, step, counts)
+    return lengths_to_splits(counts, Tsplits), _values(first, step, counts)
 
 
 def _length(start: float, limit: float, delta: float) -> int:

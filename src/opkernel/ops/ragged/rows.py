@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 
 from opkernel.errors import InvalidArgumentError
+from opkernel.kernel import check_allocation
 from opkernel.ops.kernel_types import POD_OR_STRING, QUANTIZED
 from opkernel.types import DataType
 
@@ -46,9 +47,9 @@ def check_splits(splits: Any, size: int) -> None:
         )
 
 
-def lengths_to_splits(lengths: Any, dtype: Any = np.int64) -> Any:
+def lengths_to_splits(lengths: Any, dtype: DataType = DataType.DT_INT64) -> Any:
     """Where rows of these lengths begin, and the end."""
-    splits = np.zeros(lengths.size + 1, dtype)
+    splits = np.zeros(check_allocation((lengths.size + 1,), dtype), dtype.numpy_dtype)
     splits[1:] = np.cumsum(lengths)
     return splits
 

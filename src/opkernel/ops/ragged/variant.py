@@ -135,7 +135,11 @@ def ragged_tensor_from_variant(
         )
     parts = [_part(one, inner_rank, Tvalues, Tsplits) for one in encoded.reshape(-1)]
     if encoded.ndim == 0:
-        return [level.copy() for level in parts[0].nested_splits], parts[0].values.copy()
+        splits, values = parts[0].nested_splits, parts[0].values
+        for level in splits:
+            check_allocation(level.shape, Tsplits)
+        check_allocation(values.shape, Tvalues)
+        return [level.copy() for level in splits], values.copy()
     return _stacked(parts, encoded.shape, inner_rank, Tvalues, Tsplits)
 
 
@@ -165,13 +169,12 @@ def _stacked(
     splits: DataType,
 ) -> tuple[list[Any], Any]:
     """The ragged tensor whose rows the parts are."""
-    dtype = splits.numpy_dtype
     counts = np.cumprod([1, *shape]).tolist()
-    outer = [(np.arange(counts[i] + 1) * shape[i]).astype(dtype) for i in range(1, len(shape))]
-    outer.append(lengths_to_splits(np.array([len(part) for part in parts], np.int64), dtype))
+    outer = [lengths_to_splits(np.full(counts[i], shape[i]), splits) for i in range(1, len(shape))]
+    outer.append(lengths_to_splits(np.array([len(part) for part in parts], np.int64), splits))
     for k in range(ragged_rank):
         lengths = [np.diff(part.nested_splits[k]) for part in parts]
-        outer.append(lengths_to_splits(np.concatenate([np.zeros(0, np.int64), *lengths]), dtype))
+        outer.append(lengths_to_splits(np.concatenate([np.zeros(0, np.int64), *lengths]), splits))
     flat = [part.values if part.values.ndim else part.values.reshape(1) for part in parts]
     if not flat:
         return outer, np.zeros(0, values.numpy_dtype)
@@ -180,6 +183,7 @@ def _stacked(
             "All flat_values must have compatible shapes: "
             + " and ".join(sorted({str(TensorShape(one.shape)) for one in flat}))
         )
+    check_allocation((sum(map(len, flat)), *flat[0].shape[1:]), values)
     return outer, np.concatenate(flat)
 
 

@@ -39,9 +39,6 @@ Distribution = Callable[[Philox, tuple[int, ...], DataType], Array]
 _TILE = 1 << 14
 """Blocks; the words of so many, and what they are computed of, are in the processor's cache."""
 
-_NORMAL_TILE = 1 << 13
-"""Blocks whose numbers are computed in double."""
-
 LEAST_UNIFORM = 1e-7
 """What counts instead of less, as its logarithm is taken."""
 
@@ -66,14 +63,13 @@ def _of_blocks(
     shape: tuple[int, ...],
     dtype: DataType,
     of_words: Callable[[Array], Array],
-    tile: int = _TILE,
 ) -> Array:
     """A tensor of the numbers of blocks one after the other."""
 
     def values(part: slice) -> Array:
         return of_words(random.skip(part.start).blocks(part.stop - part.start))
 
-    return filled(shape, dtype, values, numbers_in_block(dtype), tile)
+    return filled(shape, dtype, values, numbers_in_block(dtype), _TILE)
 
 
 def uniforms_of_words(words: Array, dtype: DataType) -> Array:
@@ -146,9 +142,7 @@ def normals_of_words(words: Array, dtype: DataType) -> Array:
 
 def normal(random: Philox, shape: tuple[int, ...], dtype: DataType) -> Array:
     """Numbers of mean 0 and deviation 1."""
-    return _of_blocks(
-        random, shape, dtype, lambda words: normals_of_words(words, dtype), _NORMAL_TILE
-    )
+    return _of_blocks(random, shape, dtype, lambda words: normals_of_words(words, dtype))
 
 
 def truncated_normal(random: Philox, shape: tuple[int, ...], dtype: DataType) -> Array:
@@ -160,7 +154,7 @@ def truncated_normal(random: Philox, shape: tuple[int, ...], dtype: DataType) ->
         starts *= np.uint64(group * BLOCKS_PER_OUTPUT // 4)
         return _first_within_bound(random, starts, dtype)
 
-    return filled(shape, dtype, values, group, _NORMAL_TILE)
+    return filled(shape, dtype, values, group, _TILE)
 
 
 def _first_within_bound(random: Philox, starts: Array, dtype: DataType) -> Array:

@@ -227,6 +227,7 @@ def _combined(first: _Sets, second: _Sets, operation: str) -> tuple[Any, Any, An
         np.unique(second.groups * count + numbers[split:]),
     )
     found = _OPERATIONS[operation](*keys)
+    check_allocation((found.size, len(first.shape) + 1), DataType.DT_INT64)
     groups, chosen = np.divmod(found.astype(np.int64), count)
     sizes = np.bincount(groups, minlength=1)
     places = np.arange(found.size) - (np.cumsum(sizes) - sizes)[groups]

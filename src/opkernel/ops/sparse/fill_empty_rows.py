@@ -13,7 +13,7 @@ from opkernel.opdef import InferenceContext, register_op
 from opkernel.ops.declared.rules import check_input_ranks, set_outputs
 from opkernel.ops.kernel_types import ALL, NARROW_FLOATS, NUMBERS
 from opkernel.ops.registration import register_kernel
-from opkernel.ops.sparse.tensors import check_parts, check_rank
+from opkernel.ops.sparse.tensors import check_entries, check_parts, check_rank
 from opkernel.types import DataType, TensorShape
 
 
@@ -58,7 +58,7 @@ SPARSE_FILL_EMPTY_ROWS_GRAD = register_op(
 
 @register_kernel(SPARSE_FILL_EMPTY_ROWS, device="CPU", types={"T": ALL})
 def sparse_fill_empty_rows(
-    indices: Any, values: Any, dense_shape: Any, default_value: Any
+    indices: Any, values: Any, dense_shape: Any, default_value: Any, *, T: DataType
 ) -> tuple[Any, Any, Any, Any]:
     check_rank(0, default_value=default_value)
     check_parts(indices, values, dense_shape)
@@ -66,23 +66,8 @@ def sparse_fill_empty_rows(
         raise InvalidArgumentError("Dense shape cannot be empty.")
     (height,) = TensorShape(dense_shape[:1].tolist())
     check_allocation((height, indices.shape[1]), DataType.DT_INT64)
-    rows = indices[:, 0]
-    _check_rows(rows, height)
-    is_empty = np.ones(height, bool)
-    is_empty[rows] = False
-    missing = np.flatnonzero(is_empty)
-    order = np.argsort(np.concatenate((rows, missing)), kind="stable")
-    filled = np.zeros((len(missing), indices.shape[1]), np.int64)
-    filled[:, 0] = missing
-    defaults = np.full(len(missing), default_value, values.dtype)
-    places = np.empty(len(order), np.int64)
-    places[order] = np.arange(len(order))
-    return (
-        np.concatenate((indices, filled))[order],
-        np.concatenate((values, defaults))[order],
-        is_empty,
-        places[: len(rows)],
-    )
+    _check_rows(indices[:, 0], height)
+    return fill_empty_rows(indices, values, height, default_value, T)
 
 
 def _check_rows(rows: Any, height: int) -> None:
@@ -95,6 +80,29 @@ def _check_rows(rows: Any, height: int) -> None:
         at = int(np.argmax(outside))
         rule = "< 0" if rows[at] < 0 else f">= {height}"
         raise InvalidArgumentError(f"indices({at}, 0) is invalid: {rows[at]} {rule}")
+
+
+def fill_empty_rows(
+    indices: Any, values: Any, height: int, default_value: Any, dtype: DataType
+) -> tuple[Any, Any, Any, Any]:
+    """The outputs of SparseFillEmptyRows; the first columns of the indices are in 0 ... `height` - 1."""
+    rows, columns = indices[:, 0], indices.shape[1]
+    is_empty = np.ones(height, bool)
+    is_empty[rows] = False
+    missing = np.flatnonzero(is_empty)
+    check_entries(len(rows) + len(missing), columns, dtype)
+    order = np.argsort(np.concatenate((rows, missing)), kind="stable")
+    filled = np.zeros((len(missing), columns), np.int64)
+    filled[:, 0] = missing
+    defaults = np.full(len(missing), default_value, values.dtype)
+    places = np.empty(len(order), np.int64)
+    places[order] = np.arange(len(order))
+    return (
+        np.concatenate((indices, filled))[order],
+        np.concatenate((values, defaults))[order],
+        is_empty,
+        places[: len(rows)],
+    )
 
 
 @register_kernel(SPARSE_FILL_EMPTY_ROWS_GRAD, device="CPU", types={"T": NUMBERS})

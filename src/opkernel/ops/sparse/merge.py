@@ -15,7 +15,13 @@ from opkernel.opdef import InferenceContext, register_op
 from opkernel.ops.declared.rules import fixed_shapes, set_outputs
 from opkernel.ops.kernel_types import COMPLEX, REAL_NUMBERS, REAL_OF
 from opkernel.ops.registration import register_kernel
-from opkernel.ops.sparse.tensors import check_bounds, check_parts, check_rank, sparse_keys
+from opkernel.ops.sparse.tensors import (
+    check_bounds,
+    check_entries,
+    check_parts,
+    check_rank,
+    sparse_keys,
+)
 from opkernel.ops.strings.elements import in_time
 from opkernel.types import DataType
 
@@ -159,6 +165,7 @@ def sparse_add(
     values = np.where(from_a >= 0, values, _taken(b_values, from_b))
     values[both] += b_values[from_b[both]]
     kept = ~both | (thresh <= _magnitude(values))
+    check_entries(int(kept.sum()), a_indices.shape[1], T)
     indices = _merged_indices(a_indices, b_indices, from_a[kept], from_b[kept])
     return indices, values[kept], a_shape.copy()
 
@@ -195,7 +202,14 @@ def _check_sum(
 
 def _make_extreme(choose: Callable[[Any, Any], Any]) -> Callable[..., Any]:
     def extreme(
-        a_indices: Any, a_values: Any, a_shape: Any, b_indices: Any, b_values: Any, b_shape: Any
+        a_indices: Any,
+        a_values: Any,
+        a_shape: Any,
+        b_indices: Any,
+        b_values: Any,
+        b_shape: Any,
+        *,
+        T: DataType,
     ) -> Any:
         for name, parts in (
             ("a_", (a_indices, a_values, a_shape)),
@@ -205,6 +219,7 @@ def _make_extreme(choose: Callable[[Any, Any], Any]) -> Callable[..., Any]:
             check_bounds(parts[0], parts[2])
         _check_equal(a_shape.tolist(), b_shape.tolist())
         from_a, from_b = merged(*sparse_keys(a_indices, b_indices))
+        check_entries(len(from_a), len(a_shape), T)
         values = choose(_taken(a_values, from_a), _taken(b_values, from_b))
         return _merged_indices(a_indices, b_indices, from_a, from_b), values
 

@@ -14,7 +14,7 @@ from opkernel.opdef import InferenceContext, register_op
 from opkernel.ops.declared.rules import check_input_ranks, set_outputs
 from opkernel.ops.kernel_types import ALL
 from opkernel.ops.registration import register_kernel
-from opkernel.ops.sparse.tensors import check_parts, check_rank, sorted_order
+from opkernel.ops.sparse.tensors import check_entries, check_parts, check_rank, sorted_order
 from opkernel.types import DataType, TensorShape
 
 
@@ -34,11 +34,14 @@ SPARSE_REORDER = register_op(
 
 
 @register_kernel(SPARSE_REORDER, device="CPU", types={"T": ALL}, kind="view")
-def sparse_reorder(input_indices: Any, input_values: Any, input_shape: Any) -> tuple[Any, Any]:
+def sparse_reorder(
+    input_indices: Any, input_values: Any, input_shape: Any, *, T: DataType
+) -> tuple[Any, Any]:
     check_parts(input_indices, input_values, input_shape, "input_")
     order = sorted_order(input_indices)
     if order is None:
         return input_indices, input_values
+    check_entries(len(input_indices), input_indices.shape[1], T)
     return input_indices[order], input_values[order]
 
 

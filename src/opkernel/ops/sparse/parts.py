@@ -14,7 +14,13 @@ from opkernel.opdef import InferenceContext, ShapeHandle, register_op
 from opkernel.ops.declared.rules import set_outputs
 from opkernel.ops.kernel_types import ALL
 from opkernel.ops.registration import register_kernel
-from opkernel.ops.sparse.tensors import check_bounds, check_rank, check_sparse, sorted_order
+from opkernel.ops.sparse.tensors import (
+    check_bounds,
+    check_entries,
+    check_rank,
+    check_sparse,
+    sorted_order,
+)
 from opkernel.types import DataType, TensorShape
 
 _LARGEST = np.iinfo(np.int64).max
@@ -179,7 +185,7 @@ def _split_axis(split_dim: int, sizes: TensorShape, num_split: int) -> int:
 
 @register_kernel(SPARSE_SLICE, device="CPU", types={"T": ALL})
 def sparse_slice(
-    indices: Any, values: Any, shape: Any, start: Any, size: Any
+    indices: Any, values: Any, shape: Any, start: Any, size: Any, *, T: DataType
 ) -> tuple[Any, Any, Any]:
     sizes = check_sparse(indices, values, shape)
     check_rank(1, start=start, size=size)
@@ -191,6 +197,7 @@ def sparse_slice(
     if (size < 0).any():
         raise InvalidArgumentError(f"Expected a non-negative size, got {size.min()}")
     kept = ((indices >= start) & (indices < start + size)).all(axis=1)
+    check_entries(int(kept.sum()), len(sizes), T)
     found = [
         max(min(length, full - first), 0)
         for first, length, full in zip(start.tolist(), size.tolist(), sizes, strict=True)

@@ -16,6 +16,7 @@ from opkernel.ops.declared.rules import check_input_ranks
 from opkernel.ops.kernel_types import NARROW_FLOATS, NUMBERS, REAL_NUMBERS
 from opkernel.ops.registration import register_kernel
 from opkernel.ops.sparse.tensors import (
+    check_entries,
     check_parts,
     check_sparse,
     run_starts,
@@ -76,6 +77,7 @@ def _reduced(
     result = [size if axis in kept else 1 for axis, size in enumerate(sizes)]
     result_shape = TensorShape(result if keep_dims else [sizes[axis] for axis in kept])
     order, starts = _grouped(indices, kept)
+    check_allocation((len(starts),), as_dtype(values.dtype))
     ordered = values[order]
     found = reduce.reduceat(_wide(ordered), starts) if len(starts) else ordered[:0]
     groups = indices[order[starts]][:, kept]
@@ -145,10 +147,12 @@ def _make_sparse(reduce: np.ufunc) -> Callable[..., Any]:
         reduction_axes: Any,
         *,
         keep_dims: bool,
+        T: DataType,
     ) -> tuple[Any, Any, Any]:
         found = _reduced(
             reduce, input_indices, input_values, input_shape, reduction_axes, keep_dims
         )
+        check_entries(len(found.values), len(found.shape), T)
         indices = np.zeros((len(found.values), len(found.shape)), np.int64)
         indices[:, found.kept if keep_dims else slice(None)] = found.indices
         return indices, found.values, np.array(found.shape, np.int64)

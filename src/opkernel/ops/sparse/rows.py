@@ -10,7 +10,7 @@ import numpy as np
 
 from opkernel.errors import InvalidArgumentError
 from opkernel.kernel import check_allocation
-from opkernel.ops.sparse.tensors import check_indices, check_sparse, runs
+from opkernel.ops.sparse.tensors import check_entries, check_indices, check_sparse, runs
 from opkernel.types import DataType, TensorShape
 
 __all__ = ["SparseParts", "check_parts_of", "rows_of", "stacked"]
@@ -82,7 +82,7 @@ def check_parts_of(parts: SparseParts, found: DataType, wanted: DataType, number
         )
 
 
-def stacked(tensors: Sequence[SparseParts], batch: tuple[int, ...]) -> SparseParts:
+def stacked(tensors: Sequence[SparseParts], batch: tuple[int, ...], dtype: DataType) -> SparseParts:
     """One sparse tensor of all, with dimensions `batch` before theirs, as large as the largest of them.
 
     Raises:
@@ -97,7 +97,9 @@ def stacked(tensors: Sequence[SparseParts], batch: tuple[int, ...]) -> SparsePar
             )
     largest = np.max([tensor.shape for tensor in tensors], axis=0)
     shape = TensorShape([*batch, *largest.tolist()])
-    numbers = np.repeat(np.arange(len(tensors)), [len(tensor.values) for tensor in tensors])
+    counts = [len(tensor.values) for tensor in tensors]
+    check_entries(sum(counts), len(shape), dtype)
+    numbers = np.repeat(np.arange(len(tensors)), counts)
     places = np.stack(np.unravel_index(numbers, batch), axis=1)
     indices = np.concatenate([tensor.indices for tensor in tensors])
     values = np.concatenate([tensor.values for tensor in tensors])

@@ -190,7 +190,7 @@ def deserialize_sparse(serialized_sparse: Any, *, dtype: DataType) -> tuple[Any,
         parts = SparseParts(indices, values, sizes)
         check_parts_of(parts, found, dtype, number)
         tensors.append(parts)
-    return tensors[0] if len(shape) == 1 else stacked(tensors, shape[:-1])
+    return tensors[0] if len(shape) == 1 else stacked(tensors, shape[:-1], dtype)
 
 
 def _tensor_of(element: Any) -> tuple[Any, DataType]:

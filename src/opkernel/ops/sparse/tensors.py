@@ -10,10 +10,12 @@ from typing import Any
 import numpy as np
 
 from opkernel.errors import InvalidArgumentError
-from opkernel.types import TensorShape
+from opkernel.kernel import check_allocation
+from opkernel.types import DataType, TensorShape
 
 __all__ = [
     "check_bounds",
+    "check_entries",
     "check_indices",
     "check_parts",
     "check_rank",
@@ -67,6 +69,17 @@ def check_sparse(indices: Any, values: Any, shape: Any, name: str = "") -> Tenso
     """
     check_parts(indices, values, shape, name)
     return TensorShape(shape.tolist())
+
+
+def check_entries(count: int, rank: int, dtype: DataType) -> None:
+    """Ask for the memory of a sparse tensor of so many entries, before it is taken.
+
+    Raises:
+        ResourceExhaustedError: its indices, values or shape are larger than the limit.
+    """
+    check_allocation((count, rank), DataType.DT_INT64)
+    check_allocation((count,), dtype)
+    check_allocation((rank,), DataType.DT_INT64)
 
 
 def in_bounds(indices: Any, shape: Sequence[int]) -> Any:

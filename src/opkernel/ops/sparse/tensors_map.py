@@ -166,6 +166,6 @@ class TakeManySparseFromTensorsMap(_MapKernel):
         found = tensors_map.take(handles.tolist())
         for number, (parts, dtype) in enumerate(found):
             check_parts_of(parts, dtype, self.output_types[1], number)
-        whole = stacked([parts for parts, _ in found], (len(found),))
+        whole = stacked([parts for parts, _ in found], (len(found),), self.output_types[1])
         for index, tensor in enumerate(whole):
             ctx.set_output(index, tensor)

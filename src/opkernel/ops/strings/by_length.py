@@ -1,29 +1,35 @@
 """Functions of strings computed by NumPy: those of one length at once, as columns of their bytes."""
 
 import itertools
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
+from opkernel.kernel import shard
+
 __all__ = ["Rows", "of_each_length"]
 
-_TILE_BYTES = 1 << 18
-"""The columns of one computation should stay in the cache."""
+_BATCH = 1 << 18
+"""Strings that are sorted by length together; the bytes of so many short ones are near the processor."""
+
+_PIECE = 1 << 12
+"""Strings whose objects stay in the cache from one look to the next."""
+
+_TILE_BYTES, _TILE = 1 << 18, 1 << 13
+"""The columns of one computation should stay in the cache: bytes, and strings."""
 
 
 class Rows:
     """Strings of one length, one after the other in a buffer."""
 
-    def __init__(self, buffer: bytes, start: int, count: int, length: int) -> None:
-        self._buffer, self._start = buffer, start
+    def __init__(self, buffer: Any, count: int, length: int) -> None:
+        self._buffer = buffer
         self.count, self.length = count, length
 
     def column(self, at: int, dtype: str) -> Any:
         """The numbers that begin at a byte of each string, as uint64."""
-        column = np.ndarray(
-            (self.count,), dtype, self._buffer, self._start + at, (max(self.length, 1),)
-        )
+        column = np.ndarray((self.count,), dtype, self._buffer, at, (max(self.length, 1),))
         return column.astype(np.uint64)
 
     def word(self, at: int) -> Any:
@@ -41,26 +47,52 @@ class Rows:
 def of_each_length(strings: Any, function: Callable[[Rows], Any]) -> Any:
     """The numbers, as uint64, that a function gives for the rows of each length."""
     flat = strings.reshape(-1)
-    lengths = np.fromiter(map(len, flat), np.int64, flat.size)
-    narrow = np.uint16 if lengths.max(initial=0) < 1 << 16 else np.int64
-    order = np.argsort(lengths.astype(narrow), kind="stable")  # of 16 bits NumPy sorts fastest
-    buffer = b"".join(flat[order].tolist())
     found = np.empty(flat.size, np.uint64)
-    sorted_lengths = lengths[order]
-    starts = np.cumsum(sorted_lengths) - sorted_lengths
-    for first, stop in _tiles(sorted_lengths):
-        rows = Rows(buffer, int(starts[first]), stop - first, int(sorted_lengths[first]))
-        with np.errstate(over="ignore"):
-            found[order[first:stop]] = function(rows)
+    for at in range(0, flat.size, _BATCH):
+        _fill(found[at : at + _BATCH], flat[at : at + _BATCH], function)
     return found.reshape(strings.shape)
 
 
-def _tiles(lengths: Any) -> Iterator[tuple[int, int]]:
+def _fill(found: Any, strings: Any, function: Callable[[Rows], Any]) -> None:
+    buffer, lengths = _joined(strings)
+    starts = np.cumsum(lengths) - lengths
+    narrow = np.uint16 if lengths.max() < 1 << 16 else np.int64
+    order = np.argsort(lengths.astype(narrow), kind="stable")  # of 16 bits NumPy sorts fastest
+    sorted_lengths = lengths[order]
+
+    def fill(tile: slice) -> None:
+        chosen, length = order[tile], int(sorted_lengths[tile.start])
+        rows = Rows(_gathered(buffer, starts[chosen], length), chosen.size, length)
+        with np.errstate(over="ignore"):
+            found[chosen] = function(rows)
+
+    shard(fill, _tiles(sorted_lengths))
+
+
+def _joined(strings: Any) -> tuple[bytes, Any]:
+    """All strings in one buffer, and their lengths."""
+    pieces, lengths = [], np.empty(strings.size, np.int64)
+    for at in range(0, strings.size, _PIECE):
+        piece = strings[at : at + _PIECE].tolist()
+        lengths[at : at + _PIECE] = [*map(len, piece)]
+        pieces.append(b"".join(piece))
+    return b"".join(pieces), lengths
+
+
+def _gathered(buffer: bytes, starts: Any, length: int) -> Any:
+    """The parts of a buffer that begin at places, one after the other."""
+    if not length:
+        return b""
+    # Any part of the buffer, as an element of so many bytes: the elements overlap.
+    parts = np.ndarray((len(buffer) - length + 1,), f"V{length}", buffer, strides=(1,))
+    return parts[starts]
+
+
+def _tiles(lengths: Any) -> list[slice]:
     """Where runs of one length begin and end, cut where they are long."""
     edges = np.flatnonzero(np.diff(lengths)) + 1
-    bounds = [0, *edges.tolist(), lengths.size]
+    bounds, tiles = [0, *edges.tolist(), lengths.size], []
     for first, stop in itertools.pairwise(bounds):
-        if first == stop:
-            continue
-        step = max(_TILE_BYTES // max(int(lengths[first]), 8), 64)
-        yield from ((at, min(at + step, stop)) for at in range(first, stop, step))
+        step = min(max(_TILE_BYTES // max(int(lengths[first]), 8), 64), _TILE)
+        tiles += [slice(at, min(at + step, stop)) for at in range(first, stop, step)]
+    return tiles

@@ -162,41 +162,52 @@ def sip_hashes(strings: Any, key: tuple[int, int]) -> Words:
 
 
 def _sip_hash(rows: Rows, k0: Any, k1: Any) -> Words:
-    zeros = np.zeros(rows.count, np.uint64)
-    state = (
-        zeros + (k0 ^ _u64(0x736F6D6570736575)),
-        zeros + (k1 ^ _u64(0x646F72616E646F6D)),
-        zeros + (k0 ^ _u64(0x6C7967656E657261)),
-        zeros + (k1 ^ _u64(0x7465646279746573)),
-    )
+    constants = (0x736F6D6570736575, 0x646F72616E646F6D, 0x6C7967656E657261, 0x7465646279746573)
+    state = np.empty((4, rows.count), np.uint64)
+    for words, constant, key in zip(state, constants, (k0, k1, k0, k1), strict=True):
+        words[:] = key ^ _u64(constant)
+    spare = np.empty(rows.count, np.uint64)
     whole = rows.length - rows.length % 8
     for at in range(0, whole, 8):
-        state = _sip_block(state, rows.word(at))
-    state = _sip_block(state, rows.tail(whole) | _u64(rows.length << 56))
-    v0, v1, v2, v3 = state
-    state = (v0, v1, v2 ^ _u64(0xFF), v3)
+        _sip_block(state, rows.word(at), spare)
+    _sip_block(state, rows.tail(whole) | _u64(rows.length << 56), spare)
+    state[2] ^= _u64(0xFF)
     for _ in range(4):
-        state = _sip_round(*state)
+        _sip_round(state, spare)
+    return np.bitwise_xor.reduce(state)
+
+
+def _sip_block(state: Words, word: Words, spare: Words) -> None:
+    state[3] ^= word
+    _sip_round(state, spare)
+    _sip_round(state, spare)
+    state[0] ^= word
+
+
+def _sip_round(state: Words, spare: Words) -> None:
+    """Written over the state, as fresh memory would cost more than the arithmetic."""
     v0, v1, v2, v3 = state
-    return v0 ^ v1 ^ v2 ^ v3
+    _sip_half(v0, v1, 51, v2, v3, 48, spare)
+    _rotate_in_place(v0, 32, spare)
+    _sip_half(v2, v1, 47, v0, v3, 43, spare)
+    _rotate_in_place(v2, 32, spare)
 
 
-def _sip_block(state: tuple[Words, Words, Words, Words], word: Words) -> Any:
-    v0, v1, v2, v3 = state
-    v0, v1, v2, v3 = _sip_round(*_sip_round(v0, v1, v2, v3 ^ word))
-    return v0 ^ word, v1, v2, v3
+def _sip_half(a: Words, b: Words, i: int, c: Words, d: Words, j: int, spare: Words) -> None:
+    """Two pairs: the sum becomes the first word, and the second is turned and mixed with it."""
+    a += b
+    _rotate_in_place(b, i, spare)
+    b ^= a
+    c += d
+    _rotate_in_place(d, j, spare)
+    d ^= c
 
 
-def _sip_round(v0: Words, v1: Words, v2: Words, v3: Words) -> tuple[Words, Words, Words, Words]:
-    v0 = v0 + v1
-    v2 = v2 + v3
-    v1 = _rotate(v1, 51) ^ v0
-    v3 = _rotate(v3, 48) ^ v2
-    v0 = _rotate(v0, 32) + v3
-    v2 = v2 + v1
-    v1 = _rotate(v1, 47) ^ v2
-    v3 = _rotate(v3, 43) ^ v0
-    return v0, v1, _rotate(v2, 32), v3
+def _rotate_in_place(value: Words, shift: int, spare: Words) -> None:
+    """Turned to the right."""
+    np.left_shift(value, _u64(64 - shift), out=spare)
+    np.right_shift(value, _u64(shift), out=value)
+    np.bitwise_or(value, spare, out=value)
 
 
 _MURMUR_SEED = 0xDECAFCAFFE

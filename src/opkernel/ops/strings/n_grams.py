@@ -15,6 +15,7 @@ from opkernel.opdef import InferenceContext, register_op
 from opkernel.ops.declared.rules import check_input_ranks, set_outputs
 from opkernel.ops.int32_attr import int32_attr
 from opkernel.ops.kernel_types import INDEX
+from opkernel.ops.ragged.rows import lengths_to_splits
 from opkernel.ops.registration import register_kernel
 from opkernel.ops.strings.elements import in_time, strings_like
 from opkernel.types import DataType
@@ -107,8 +108,7 @@ def string_n_grams(
         _check_splits(splits, data.size)
         counts = grams.counts(np.diff(splits.astype(np.int64)))
         _check_size(grams, int(counts.sum()), len(data.reshape(-1)))
-        output_splits = np.zeros(splits.size, Tsplits.numpy_dtype)
-        output_splits[1:] = np.cumsum(counts)
+        output_splits = lengths_to_splits(counts, Tsplits)
         rows = zip(splits.tolist(), splits.tolist()[1:], strict=False)
         flat = data.reshape(-1).tolist()
         found = [gram for a, b in in_time(rows) for gram in grams.of(flat[a:b])]

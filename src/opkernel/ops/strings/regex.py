@@ -22,15 +22,25 @@ from opkernel.ops.registration import register_kernel
 from opkernel.ops.strings.elements import in_time
 from opkernel.types import TensorShape
 
-__all__ = ["Pattern", "compiled_pattern", "full_match", "quick_substitution"]
+__all__ = [
+    "Pattern",
+    "compiled_pattern",
+    "full_match",
+    "is_short_ascii",
+    "quick_rewriting",
+    "quick_substitution",
+]
 
 FullMatch = Callable[[bytes], bool]
+Rewrite = Callable[[bytes], bytes]
 
 _CLASS = rb"\[\^?(?:[A-Za-z0-9]-[A-Za-z0-9]|[A-Za-z0-9 _.,:;/!?=@%+*(){}<>\"'$#]|\\[^A-Za-z0-9\x80-\xff])+\]"
 _TOKEN = re.compile(
-    rb"(?:[A-Za-z0-9 _/:,;<>=!@#%&~\"'`-]|\\[^A-Za-z0-9\x80-\xff]|\.|" + _CLASS + rb")[*+?]?"
+    rb"(?:[A-Za-z0-9 _/:,;<>=!@#%&~\"'`-]|\\[^A-Za-z0-9\x80-\xff]|\\[dw]|\.|" + _CLASS + rb")[*+?]?"
 )
 _SIMPLE = re.compile(rb"\^?(?:" + _TOKEN.pattern + rb")*\$?")
+_GROUPED = re.compile(rb"\^?(?:" + _TOKEN.pattern + rb"|[()|])*\$?")
+"""The same with groups that have no quantifier, and alternatives."""
 _BEYOND_ASCII = (
     rb"[\xc2-\xdf][\x80-\xbf]|\xe0[\xa0-\xbf][\x80-\xbf]|[\xe1-\xef][\x80-\xbf]{2}"
     rb"|\xf0[\x90-\xbf][\x80-\xbf]{2}|[\xf1-\xf3][\x80-\xbf]{3}|\xf4[\x80-\x8f][\x80-\xbf]{2}"
@@ -40,7 +50,7 @@ _QUANTIFIER = re.compile(rb"(?<!\\)[*+?]")
 _MAX_QUANTIFIERS = 3
 """The time that Python may take is a power of the length, with this exponent."""
 
-_QUICK_QUANTIFIERS, _SHORT = 2, 128
+_QUICK_QUANTIFIERS, _QUICK_ALTERNATIVES, _SHORT = 2, 4, 128
 """What Python matches though there is RE2: its time stays in bounds."""
 
 _EDGE = re.compile(rb"\^|.*(?<!\\)\$\Z", re.DOTALL)
@@ -111,16 +121,44 @@ def compiled_pattern(pattern: bytes) -> Pattern:
 def full_match(pattern: bytes) -> FullMatch:
     """The function that tells whether all of a string matches; errors as `compiled_pattern`."""
     match = compiled_pattern(pattern).fullmatch
-    if not _is_simple(pattern, _QUICK_QUANTIFIERS):
+    if not _is_quick(pattern):
         return lambda text: match(text) is not None
     # Python is faster at short strings, and means the same.
-    quick = _simple_pattern(pattern, of_ascii=True).fullmatch
-    return lambda text: (
-        (quick if len(text) <= _SHORT and text.isascii() else match)(text) is not None
+    quick = _of_ascii(pattern).fullmatch
+    return lambda text: (quick if is_short_ascii(text) else match)(text) is not None
+
+
+def _is_quick(pattern: bytes) -> bool:
+    return (
+        _GROUPED.fullmatch(pattern) is not None
+        and len(_QUANTIFIER.findall(pattern)) <= _QUICK_QUANTIFIERS
+        and pattern.count(b"|") <= _QUICK_ALTERNATIVES
     )
 
 
-def quick_substitution(pattern: bytes, literal: bytes) -> Callable[[bytes], bytes] | None:
+def quick_rewriting(pattern: bytes, parts: list[bytes | int]) -> Rewrite | None:
+    """The function that replaces all matches in a short string of ASCII by texts and groups, as RE2 does.
+
+    None where Python would step past empty matches in another way.
+    """
+    tokens = _TOKEN.findall(pattern)
+    is_never_empty = any(token[-1:] not in b"*?" or token[:-1] == b"\\" for token in tokens)
+    if b"|" in pattern or _EDGE.match(pattern) or not (_is_quick(pattern) and is_never_empty):
+        return None
+    template = b"".join(
+        rb"\g<%d>" % part if isinstance(part, int) else part.replace(b"\\", b"\\\\")
+        for part in parts
+    )
+    substitute = _of_ascii(pattern).sub
+    return lambda text: substitute(template, text)
+
+
+def is_short_ascii(text: bytes) -> bool:
+    """Whether functions of Python take a string in bounded time."""
+    return len(text) <= _SHORT and text.isascii()
+
+
+def quick_substitution(pattern: bytes, literal: bytes) -> Rewrite | None:
     """The function that replaces all matches by a text, where Python does so quickly and as RE2."""
     if not _is_simple(pattern, 1) or _EDGE.match(pattern):
         return None
@@ -129,7 +167,7 @@ def quick_substitution(pattern: bytes, literal: bytes) -> Callable[[bytes], byte
     if not (is_linear and tokens):
         return None
     template = literal.replace(b"\\", b"\\\\")
-    of_ascii, of_all = (_simple_pattern(pattern, of_ascii=one).sub for one in (True, False))
+    of_ascii, of_all = _of_ascii(pattern).sub, _simple_pattern(pattern).sub
     return lambda text: (of_ascii if text.isascii() else of_all)(template, text)
 
 
@@ -137,20 +175,29 @@ def _is_simple(pattern: bytes, quantifiers: int) -> bool:
     return bool(_SIMPLE.fullmatch(pattern)) and len(_QUANTIFIER.findall(pattern)) <= quantifiers
 
 
-def _simple_pattern(pattern: bytes, *, of_ascii: bool = False) -> Pattern:
-    """The expression for Python; one for strings of ASCII alone is faster."""
+def _simple_pattern(pattern: bytes) -> Pattern:
+    """The expression for Python."""
     shown = pattern.decode(errors="backslashreplace")
     if not _is_simple(pattern, _MAX_QUANTIFIERS):
         library("re2", f"The pattern {shown!r}")
-    begin, body = (b"^", pattern[1:]) if pattern[:1] == b"^" else (b"", pattern)
-    end = b""
-    if body.endswith(b"$") and not body.endswith(rb"\$"):
-        body, end = body[:-1], rb"\Z"
-    parts = [body] if of_ascii else [_on_bytes(token) for token in _TOKEN.findall(body)]
+    begin, body, end = _ends(pattern)
     try:
-        return re.compile(b"".join((begin, *parts, end)))
+        return re.compile(b"".join((begin, *map(_on_bytes, _TOKEN.findall(body)), end)))
     except re.error as error:
         raise InvalidArgumentError(f"Invalid pattern: {shown}, error: {error}") from error
+
+
+def _of_ascii(pattern: bytes) -> Pattern:
+    """The expression for Python, for strings of ASCII alone, which is faster."""
+    return re.compile(b"".join(_ends(pattern)))
+
+
+def _ends(pattern: bytes) -> tuple[bytes, bytes, bytes]:
+    """The expression between its marks of the begin and the end; Python writes the latter in another way."""
+    begin, body = (b"^", pattern[1:]) if pattern[:1] == b"^" else (b"", pattern)
+    if body.endswith(b"$") and not body.endswith(rb"\$"):
+        return begin, body[:-1], rb"\Z"
+    return begin, body, b""
 
 
 def _on_bytes(token: bytes) -> bytes:

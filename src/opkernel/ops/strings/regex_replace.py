@@ -14,7 +14,13 @@ from opkernel.opdef.common_shapes import unchanged_shape
 from opkernel.ops.declared.rules import check_scalars
 from opkernel.ops.registration import register_kernel
 from opkernel.ops.strings.elements import map_strings
-from opkernel.ops.strings.regex import Pattern, compiled_pattern, quick_substitution
+from opkernel.ops.strings.regex import (
+    Pattern,
+    compiled_pattern,
+    is_short_ascii,
+    quick_rewriting,
+    quick_substitution,
+)
 from opkernel.types import TensorShape
 
 Replace = Callable[[bytes], bytes]
@@ -76,11 +82,18 @@ def replacement(pattern: bytes, rewrite: bytes, replace_global: bool) -> Replace
     asked = [int(digit) for digit in _GROUP.findall(rewrite)]
     if max(asked, default=0) > compiled.groups or not (is_valid or replace_global):
         return bytes  # RE2 refuses the rewrite: nothing is replaced
+    replace = _replacer(compiled, lambda match: _filled(parts, match), replace_global)
+    if not replace_global:
+        return replace
     if all(isinstance(part, bytes) for part in parts):
         literal = b"".join(part for part in parts if isinstance(part, bytes))
-        quick = quick_substitution(pattern, literal) if replace_global else None
-        return quick or _replacer(compiled, lambda _: literal, replace_global)
-    return _replacer(compiled, lambda match: _filled(parts, match), replace_global)
+        quick = quick_substitution(pattern, literal)
+        if quick is not None:
+            return quick
+    quick = quick_rewriting(pattern, parts)
+    if quick is None:
+        return replace
+    return lambda text: (quick if is_short_ascii(text) else replace)(text)
 
 
 _GROUP = re.compile(rb"\\([0-9])")

@@ -9,12 +9,13 @@ from typing import Any
 import numpy as np
 
 from opkernel.errors import InvalidArgumentError
+from opkernel.kernel import check_allocation
 from opkernel.opdef import register_op
 from opkernel.opdef.common_shapes import unchanged_shape
 from opkernel.ops.declared.rules import fixed_shapes
 from opkernel.ops.registration import register_kernel
 from opkernel.ops.strings.elements import in_time, map_strings, strings_like
-from opkernel.types import TensorShape
+from opkernel.types import DataType, TensorShape
 
 Split = Callable[[bytes], list[bytes]]
 
@@ -104,6 +105,7 @@ def _sparse_parts(texts: Iterable[bytes], split: Split) -> tuple[Any, Any, Any]:
         parts = split(text)
         counts.append(len(parts))
         values += parts
+    check_allocation((len(values), 2), DataType.DT_INT64)
     lengths = np.array(counts, np.int64)
     starts = np.cumsum(lengths) - lengths
     indices = np.empty((len(values), 2), np.int64)

@@ -10,10 +10,12 @@ from typing import Any
 import numpy as np
 
 from opkernel.errors import InvalidArgumentError
+from opkernel.kernel import check_allocation
 from opkernel.opdef import InferenceContext, register_op
 from opkernel.opdef.common_shapes import unchanged_shape
 from opkernel.ops.declared.rules import check_input_ranks, set_outputs
 from opkernel.ops.kernel_types import INDEX
+from opkernel.ops.ragged.rows import lengths_to_splits
 from opkernel.ops.registration import register_kernel
 from opkernel.ops.strings.elements import strings_like
 from opkernel.ops.strings.encodings import CodePoints, encoded_strings, encoding_called
@@ -124,10 +126,9 @@ class _Repair:
         return found.points[~is_bad], counts, ~is_bad
 
 
-def _row_splits(counts: Any, dtype: DataType) -> Any:
-    splits = np.zeros(counts.size + 1, dtype.numpy_dtype)
-    splits[1:] = np.cumsum(counts)
-    return splits
+def _int32(points: Any) -> Any:
+    check_allocation(points.shape, DataType.DT_INT32)
+    return points.astype(np.int32)
 
 
 @register_kernel(UNICODE_DECODE, device="CPU", types={"Tsplits": INDEX}, factory=True)
@@ -144,7 +145,7 @@ def unicode_decode(
 
     def decode(tensor: Any) -> tuple[Any, Any]:
         points, counts, _ = repair.apply(encoding.decode(tensor.reshape(-1).tolist()))
-        return _row_splits(counts, Tsplits), points.astype(np.int32)
+        return lengths_to_splits(counts, Tsplits), _int32(points)
 
     return decode
 
@@ -168,8 +169,9 @@ def unicode_decode_with_offsets(
         lengths = encoding.lengths(strings, found)
         sizes = np.fromiter(map(len, strings), np.int64, len(strings))
         begins = np.repeat(np.cumsum(sizes) - sizes, found.counts)
+        check_allocation(points.shape, DataType.DT_INT64)
         offsets = np.cumsum(lengths) - lengths - begins
-        return _row_splits(counts, Tsplits), points.astype(np.int32), offsets[kept]
+        return lengths_to_splits(counts, Tsplits), _int32(points), offsets[kept]
 
     return decode
 

@@ -14,7 +14,6 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from functools import cached_property
-from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
 from opkernel.device.allocation import current_allocation_limit
@@ -367,12 +366,7 @@ class Session:
         _default_sessions.set((*_default_sessions.get(), self))
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         others = [session for session in _default_sessions.get() if session is not self]
         _default_sessions.set(tuple(others))
         self.close()

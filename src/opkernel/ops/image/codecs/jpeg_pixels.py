@@ -84,8 +84,7 @@ def _pixels(
         raise ValueError("the file ends before its pixels do")
     if crop is not None and _too_narrow_for_fancy_upscaling(header, crop, options.ratio):
         options = replace(options, fancy_upscaling=False)
-    decode = _with_simplejpeg if library_or_none("simplejpeg") else _with_pillow
-    found = decode(data, reduced, depth, options)
+    found = _decoded(data, reduced, depth, options)
     if found.shape != shape:
         raise ValueError(f"pixels have shape {list(found.shape)}, the header said {list(shape)}")
     part = found[window]
@@ -119,6 +118,21 @@ def _too_narrow_for_fancy_upscaling(header: JpegHeader, crop: list[int], ratio: 
     )
 
 
+def _decoded(data: bytes, reduced: JpegHeader, depth: int, options: JpegOptions) -> Any:
+    """The pixels; simplejpeg refuses files whose components are sampled in an unusual way."""
+    if library_or_none("simplejpeg"):
+        try:
+            return _with_simplejpeg(data, reduced, depth, options)
+        except ValueError as error:
+            if "subsampling" not in str(error):
+                raise
+    elif not options.accurate_dct or not options.fancy_upscaling:
+        warn_of_fallback(
+            "simplejpeg", "Pillow decodes JPEG files, pixels differ by up to 9 from TensorFlow's"
+        )
+    return _with_pillow(data, reduced, depth, options)
+
+
 def _with_simplejpeg(data: bytes, reduced: JpegHeader, depth: int, options: JpegOptions) -> Any:
     """The pixels with TensorFlow's bits.
 
@@ -144,12 +158,7 @@ def _with_simplejpeg(data: bytes, reduced: JpegHeader, depth: int, options: Jpeg
 
 def _with_pillow(data: bytes, reduced: JpegHeader, depth: int, options: JpegOptions) -> Any:
     """The pixels by the accurate DCT and fancy upscaling."""
-    open_image = library("PIL.Image", "JPEG").open
-    if not options.accurate_dct or not options.fancy_upscaling:
-        warn_of_fallback(
-            "simplejpeg", "Pillow decodes JPEG files, pixels differ by up to 9 from TensorFlow's"
-        )
-    image = open_image(io.BytesIO(data))
+    image = library("PIL.Image", "JPEG").open(io.BytesIO(data))
     mode = {1: "L", 3: "RGB"}[depth]
     if options.ratio > 1:
         image.draft(mode, (reduced.width, reduced.height))

@@ -98,6 +98,8 @@ def png_file(data: bytes) -> PngFile:
     for kind, content in chunks:
         if kind == b"IEND":
             break
+        if kind == b"IHDR" or (kind == b"PLTE" and file.palette):
+            raise invalid_data(FileFormat.PNG, data, f"it has two chunks {kind.decode()}")
         if kind == b"IDAT":
             file.data.append(content)
         elif not file.data:
@@ -113,7 +115,7 @@ def _note(file: PngFile, kind: bytes, content: bytes) -> None:
     """Take what a chunk before the data says."""
     if kind == b"PLTE":
         file.palette = _palette(content, file)
-    elif kind == b"tRNS" and _fits(content, file):
+    elif kind == b"tRNS" and file.transparency is None and _fits(content, file):
         file.transparency = content
     elif kind in (b"gAMA", b"sRGB"):
         file.gamma = _gamma(kind, content) or file.gamma

@@ -2,6 +2,8 @@
 
 from typing import Any
 
+import numpy as np
+
 import opkernel.gradients as g
 from opkernel.errors import UnimplementedError
 
@@ -58,3 +60,50 @@ def _of_dense(op: g.Operation, a: g.Tensor, grad: g.Tensor, rank: int) -> Any:
     if op.get_attr("adjoint_b"):
         return g.conj(_swapped(found, rank))
     return _swapped(found, rank) if op.get_attr("transpose_b") else found
+
+
+@g.register_gradient("SparseMatrixSparseMatMul")
+def sparse_matmul_gradient(op: g.Operation, grad: g.Tensor) -> g.Gradients:
+    """Each is a product of the gradient and the other's adjoint, kept where the operand has entries."""
+    (a, b), dtype = op.inputs, op.get_attr("type")
+    other, turns = _adjoint(op, b, "b")
+    of_a = g.nodes.SparseMatrixSparseMatMul(grad, other, type=dtype, **turns)
+    other, turns = _adjoint(op, a, "a")
+    of_b = g.nodes.SparseMatrixSparseMatMul(other, grad, type=dtype, **turns)
+    return [_of_operand(op, a, "a", of_a), _of_operand(op, b, "b", of_b)]
+
+
+def _adjoint(op: g.Operation, operand: g.Tensor, name: str) -> tuple[Any, dict[str, bool]]:
+    """The adjoint of an operand as it enters the product: a matrix, and how a product turns it."""
+    if op.get_attr(f"adjoint_{name}"):
+        return operand, {}
+    if op.get_attr(f"transpose_{name}"):
+        turned = g.nodes.SparseMatrixTranspose(operand, conjugate=True, type=op.get_attr("type"))
+        return turned, {f"transpose_{name}": True}
+    return operand, {f"adjoint_{name}": True}
+
+
+def _of_operand(op: g.Operation, operand: g.Tensor, name: str, grad: Any) -> Any:
+    """The gradient by an operand, from that by what the product made of it."""
+    is_adjoint, dtype = op.get_attr(f"adjoint_{name}"), op.get_attr("type")
+    if is_adjoint or op.get_attr(f"transpose_{name}"):
+        grad = g.nodes.SparseMatrixTranspose(grad, conjugate=is_adjoint, type=dtype)
+    return _like(grad, operand, dtype)
+
+
+def _like(matrix: Any, pattern: g.Tensor, dtype: Any) -> Any:
+    """The sparse matrix with the entries that another one of its shape has; what it lacks is 0."""
+    indices, values, shape = g.nodes.CSRSparseMatrixToSparseTensor(matrix, type=dtype)
+    indices, values = g.nodes.SparseReorder(indices, values, shape)
+    wanted = g.nodes.CSRSparseMatrixToSparseTensor(pattern, type=dtype)[0]
+    strides = g.nodes.Cumprod(shape, 0, exclusive=True, reverse=True)
+    there, searched = (g.nodes.Sum(g.nodes.Mul(each, strides), 1) for each in (indices, wanted))
+    there = g.nodes.PadV2(
+        there, [[0, 1]], np.iinfo(np.int64).max
+    )  # so that each search ends at one
+    rows = (g.nodes.ExpandDims(each, 0) for each in (there, searched))
+    places = g.nodes.Reshape(g.nodes.LowerBound(*rows), [-1])
+    found = g.nodes.GatherV2(g.nodes.Pad(values, [[0, 1]]), places, 0)
+    is_there = g.nodes.Equal(g.nodes.GatherV2(there, places, 0), searched)
+    entries = g.nodes.SelectV2(is_there, found, g.nodes.ZerosLike(found))
+    return g.nodes.SparseTensorToCSRSparseMatrix(wanted, entries, shape)

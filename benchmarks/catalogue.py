@@ -1,0 +1,102 @@
+"""How fast the families of ops are, beside TensorFlow: strings, records, images, random numbers, matrices.
+
+    python benchmarks/catalogue.py --tensorflow PYTHON_WITH_TENSORFLOW [--rows WORD ...]
+                                   [--rounds N] [--json FILE]
+
+Both run the same raw ops on the same inputs (`catalogue_rows.py`), eagerly. Prints, for each row, the
+time of each, TensorFlow's time divided by ours, on the clock and as the processors count it, and the ratio
+that is aimed at. Other work on the machine makes long steps wait more than short ones; the processors' time
+does not tell that, but it counts all threads. `--rows` chooses the rows whose names hold one of the words.
+"""
+
+import argparse
+import json
+import os
+import pickle
+import statistics
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+from typing import Any
+
+from catalogue_rows import ROWS
+from measure import clean_environment, rerun_in_clean_environment
+
+WORKER = Path(__file__).parent / "catalogue_worker.py"
+SECONDS = 0.2
+
+
+class Worker:
+    """A process that measures rows (`catalogue_worker.py`)."""
+
+    def __init__(self, python: str, system: str) -> None:
+        self._process = subprocess.Popen(
+            [python, str(WORKER), system],
+            env=clean_environment() | {"TF_CPP_MIN_LOG_LEVEL": "3"},
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+
+    def ask(self, *command: Any) -> Any:
+        """The answer to a command."""
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        self._process.stdin.write(json.dumps(command) + "\n")
+        self._process.stdin.flush()
+        return json.loads(self._process.stdout.readline())
+
+    def close(self) -> None:
+        """End the process."""
+        self._process.communicate()
+
+
+def measure(workers: dict[str, Worker], name: str, path: Path, rounds: int) -> dict[str, Any]:
+    """For each system the median seconds of a row: on the clock, and of the processors."""
+    path.write_bytes(pickle.dumps(ROWS[name].inputs()))
+    for worker in workers.values():
+        worker.ask("load", name, str(path))
+    times: dict[str, list[Any]] = {system: [] for system in workers}
+    for _ in range(rounds):
+        for system, worker in workers.items():
+            times[system].append(worker.ask("time", SECONDS))
+    return {
+        s: [statistics.median(part) for part in zip(*found, strict=True)]
+        for s, found in times.items()
+    }
+
+
+def line(name: str, found: dict[str, Any]) -> str:
+    """What is printed of a row."""
+    (ours, our_work), (theirs, their_work) = found["opkernel"], found["tensorflow"]
+    return (
+        f"{name:48s} opkernel {ours * 1e3:8.1f} ms   TensorFlow {theirs * 1e3:8.1f} ms   ratio {theirs / ours:6.3f}"
+        f"   of the processors' time {their_work / our_work:6.3f}   (aim {ROWS[name].aim}; load {os.getloadavg()[0]:.1f})"
+    )
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--tensorflow", metavar="PYTHON", required=True)
+    parser.add_argument("--rows", nargs="+", metavar="WORD", default=[""])
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--json", type=Path, metavar="FILE", help="write what was measured, too")
+    options = parser.parse_args()
+    rerun_in_clean_environment()
+    pythons = {"opkernel": sys.executable, "tensorflow": options.tensorflow}
+    workers = {system: Worker(python, system) for system, python in pythons.items()}
+    results = {}
+    with tempfile.TemporaryDirectory() as directory:
+        for name in [name for name in ROWS if any(word in name for word in options.rows)]:
+            path = Path(directory) / "inputs.pickle"
+            found = results[name] = measure(workers, name, path, options.rounds)
+            print(line(name, found), flush=True)
+    for worker in workers.values():
+        worker.close()
+    if options.json:
+        options.json.write_text(json.dumps(results, indent=1) + "\n")
+
+
+if __name__ == "__main__":
+    main()

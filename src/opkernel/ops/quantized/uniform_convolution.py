@@ -1,0 +1,250 @@
+"""UniformQuantizedConvolution and UniformQuantizedConvolutionHybrid.
+
+Source: TensorFlow core/ops/uniform_quant_ops.cc,
+core/kernels/uniform_quant_ops/uniform_quantized_convolution_ops.cc.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from opkernel.errors import InvalidArgumentError
+from opkernel.opdef import InferenceContext, register_op
+from opkernel.ops.declared.rules import check_ranks_at_most
+from opkernel.ops.quantized.conversion import Array
+from opkernel.ops.quantized.shapes import check_channel_scales
+from opkernel.ops.quantized.uniform_convolution_attrs import ConvolutionAttrs
+from opkernel.ops.quantized.uniform_convolution_sums import PlacedConvolution
+from opkernel.ops.quantized.uniform_scales import (
+    Limits,
+    check_positive,
+    check_scales,
+    dynamically_quantized,
+    requantized,
+)
+from opkernel.ops.registration import register_kernel
+from opkernel.types import DataType, TensorShape
+
+_QINT8, _QINT32, _FLOAT = DataType.DT_QINT8, DataType.DT_QINT32, DataType.DT_FLOAT
+
+
+def uniform_quantized_convolution_shape(c: InferenceContext) -> None:
+    """Images and filters, and scales and zero points of both and of the output."""
+    c.with_rank_at_least(c.input(0), 2)
+    c.with_rank_at_least(c.input(1), 2)
+    check_ranks_at_most(c, 0, 2, 3)
+    check_ranks_at_most(c, 1, 4, 5, 6, 7)
+    _set_convolution(c, 4, 6)
+
+
+def uniform_quantized_convolution_hybrid_shape(c: InferenceContext) -> None:
+    """Images and filters, of which the latter are quantised, and their scales and zero points."""
+    c.with_rank_at_least(c.input(0), 2)
+    c.with_rank_at_least(c.input(1), 2)
+    check_ranks_at_most(c, 1, 2, 3)
+    _set_convolution(c, 2)
+
+
+def _set_convolution(c: InferenceContext, *scales: int) -> None:
+    """Windows are counted only where all of both shapes is known."""
+    images, filters = c.input(0), c.input(1)
+    if images.dims is None or filters.dims is None:
+        known = filters if images.dims is None else images
+        c.set_output(0, c.unknown_shape_of_rank(c.rank(known)))
+        return
+    if len(images.dims) != len(filters.dims):
+        raise InvalidArgumentError("lhs and rhs must have same rank.")
+    if not c.fully_defined(images) or not c.fully_defined(filters):
+        c.set_output(0, c.unknown_shape_of_rank(len(images.dims)))
+        return
+    sizes = [[dim.value for dim in shape.dims] for shape in (images, filters) if shape.dims]
+    attrs = ConvolutionAttrs.of({name: c.get_attr(name) for name in ConvolutionAttrs._fields})
+    convolution = attrs.for_rank(len(images.dims))
+    convolution.check_groups(*sizes)
+    channels = c.dim(filters, convolution.filters.channels_out)
+    for i in scales:
+        check_channel_scales(c, channels, i)
+    first, *others = [c.input(i) for i in scales]
+    for other in others:
+        if other.dims and first.dims:
+            c.merge(first.dims[0], other.dims[0])
+    c.set_output(0, c.make_shape(convolution.output_shape(*sizes)))
+
+
+_ATTRS = [
+    "window_strides: list(int) = []",
+    "padding: string",
+    "explicit_padding: list(int) = []",
+    "lhs_dilation: list(int) = []",
+    "rhs_dilation: list(int) = []",
+    "batch_group_count: int = 1",
+    "feature_group_count: int = 1",
+    "dimension_numbers: string = ''",
+]
+
+
+def _axis_attrs(side: str) -> list[str]:
+    attrs = ("axis: int = -1", "min_val: int", "max_val: int")
+    return [f"{side}_quantization_{attr}" for attr in attrs]
+
+
+UNIFORM_QUANTIZED_CONVOLUTION = register_op(
+    "UniformQuantizedConvolution",
+    inputs=[
+        "lhs: Tin",
+        "rhs: Tin",
+        "lhs_scales: float",
+        "lhs_zero_points: int32",
+        "rhs_scales: float",
+        "rhs_zero_points: int32",
+        "output_scales: float",
+        "output_zero_points: int32",
+    ],
+    outputs=["output: Tout"],
+    attrs=[
+        "Tin: {qint8}",
+        "Tout: {qint32}",
+        *_ATTRS,
+        *_axis_attrs("lhs"),
+        *_axis_attrs("rhs"),
+        *_axis_attrs("output"),
+    ],
+    shape_fn=uniform_quantized_convolution_shape,
+    doc="The convolution of quantised images with quantised filters, as integers of the output's scale.",
+)
+UNIFORM_QUANTIZED_CONVOLUTION_HYBRID = register_op(
+    "UniformQuantizedConvolutionHybrid",
+    inputs=["lhs: Tlhs", "rhs: Trhs", "rhs_scales: float", "rhs_zero_points: int32"],
+    outputs=["output: Tout"],
+    attrs=[
+        "Tlhs: {float}",
+        "Trhs: {qint8}",
+        "Tout: {float}",
+        *_ATTRS,
+        *_axis_attrs("rhs"),
+    ],
+    shape_fn=uniform_quantized_convolution_hybrid_shape,
+    doc="The convolution of images of floats, each of which is quantised first, with quantised filters.",
+)
+
+
+def _check_channel_axis(name: str, axis: int, channels: int) -> None:
+    if axis not in (channels, -1):
+        raise InvalidArgumentError(
+            f"{name}_quantization_axis Attr must be -1 (per-tensor) or that of the channels put "
+            f"out, {channels} (per-channel), got {axis}"
+        )
+
+
+def _placed(attrs: ConvolutionAttrs, lhs: Array, rhs: Array) -> PlacedConvolution:
+    if lhs.ndim != rhs.ndim:
+        raise InvalidArgumentError(
+            "lhs and rhs must have same dims, got shapes "
+            f"{TensorShape(lhs.shape)} {TensorShape(rhs.shape)}"
+        )
+    return PlacedConvolution.of(attrs.for_rank(lhs.ndim), lhs.shape, rhs.shape)
+
+
+@register_kernel(
+    UNIFORM_QUANTIZED_CONVOLUTION,
+    device="CPU",
+    types={"Tin": (_QINT8,), "Tout": (_QINT32,)},
+    factory=True,
+)
+def uniform_quantized_convolution(
+    *,
+    window_strides: list[int],
+    padding: str,
+    explicit_padding: list[int],
+    lhs_dilation: list[int],
+    rhs_dilation: list[int],
+    batch_group_count: int,
+    feature_group_count: int,
+    dimension_numbers: str,
+    lhs_quantization_axis: int,
+    rhs_quantization_axis: int,
+    output_quantization_axis: int,
+    output_quantization_min_val: int,
+    output_quantization_max_val: int,
+) -> Callable[[Any, Any, Any, Any, Any, Any, Any, Any], Any]:
+    names = locals()
+    attrs = ConvolutionAttrs.of({name: names[name] for name in ConvolutionAttrs._fields})
+    limits = Limits.of(output_quantization_min_val, output_quantization_max_val)
+    if lhs_quantization_axis != -1:
+        raise InvalidArgumentError("lhs_quantization_axis Attr must be -1 (per-tensor).")
+
+    def kernel(
+        lhs: Any,
+        rhs: Any,
+        lhs_scale: Any,
+        lhs_zero: Any,
+        rhs_scales: Any,
+        rhs_zeros: Any,
+        scales: Any,
+        zeros: Any,
+    ) -> Any:
+        for name, values in (("lhs", lhs_scale), ("rhs", rhs_scales), ("output", scales)):
+            check_positive(name, values)
+        placed = _placed(attrs, lhs, rhs)
+        filters, output = placed.convolution.filters, placed.convolution.output
+        _check_channel_axis("rhs", rhs_quantization_axis, filters.channels_out)
+        _check_channel_axis("output", output_quantization_axis, output.channels)
+        check_scales(lhs.shape, -1, lhs_scale, lhs_zero)
+        check_scales(rhs.shape, rhs_quantization_axis, rhs_scales, rhs_zeros)
+        check_scales(placed.output_shape, output_quantization_axis, scales, zeros)
+        if scales.ndim and not rhs_scales.ndim:
+            raise InvalidArgumentError(
+                "If rhs is per-tensor quantized, output must be also per-tensor quantized."
+            )
+        with np.errstate(all="ignore"):
+            images = placed.images(lhs).astype(np.int32) - lhs_zero
+            right = placed.filters(rhs).astype(np.int32) - rhs_zeros
+            border = lhs_zero.astype(np.int8).astype(np.int32) - lhs_zero
+            sums = placed.sums(images, right, border)
+            ratios = rhs_scales.astype(np.float64) * lhs_scale / scales
+        return placed.output(requantized(sums, ratios, zeros, limits))
+
+    return kernel
+
+
+@register_kernel(
+    UNIFORM_QUANTIZED_CONVOLUTION_HYBRID,
+    device="CPU",
+    types={"Tlhs": (_FLOAT,), "Trhs": (_QINT8,), "Tout": (_FLOAT,)},
+    factory=True,
+)
+def uniform_quantized_convolution_hybrid(
+    *,
+    window_strides: list[int],
+    padding: str,
+    explicit_padding: list[int],
+    lhs_dilation: list[int],
+    rhs_dilation: list[int],
+    batch_group_count: int,
+    feature_group_count: int,
+    dimension_numbers: str,
+    rhs_quantization_axis: int,
+) -> Callable[[Any, Any, Any, Any], Any]:
+    names = locals()
+    attrs = ConvolutionAttrs.of({name: names[name] for name in ConvolutionAttrs._fields})
+
+    def kernel(lhs: Any, rhs: Any, scales: Any, zeros: Any) -> Any:
+        check_positive("rhs", scales)
+        placed = _placed(attrs, lhs, rhs)
+        channels = placed.convolution.filters.channels_out
+        _check_channel_axis("rhs", rhs_quantization_axis, channels)
+        check_scales(rhs.shape, rhs_quantization_axis, scales, zeros)
+        images = placed.images(lhs)
+        rows = images.reshape(len(images), math.prod(images.shape[1:]))
+        levels, image_scales = dynamically_quantized(rows)
+        with np.errstate(all="ignore"):
+            right = placed.filters(rhs).astype(np.int32) - zeros
+            sums = placed.sums(levels.reshape(images.shape), right, np.int32(0))
+            of_images = placed.by_output(image_scales)
+            return placed.output(sums.astype(np.float32) * of_images * scales)
+
+    return kernel

@@ -1,0 +1,198 @@
+"""UniformQuantizedDot and UniformQuantizedDotHybrid: products of matrices of int8.
+
+Source: TensorFlow core/ops/uniform_quant_ops.cc,
+core/kernels/uniform_quant_ops/uniform_quantized_dot_ops.cc.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from opkernel.errors import InvalidArgumentError
+from opkernel.kernel import check_allocation
+from opkernel.opdef import InferenceContext, ShapeHandle, register_op
+from opkernel.ops.declared.rules import check_ranks_at_most
+from opkernel.ops.quantized.conversion import Array
+from opkernel.ops.quantized.shapes import check_channel_scales
+from opkernel.ops.quantized.uniform_scales import (
+    Limits,
+    check_positive,
+    check_scales,
+    dynamically_quantized,
+    requantized,
+)
+from opkernel.ops.quantized.uniform_sums import sums_in_float, wrapped_sums
+from opkernel.ops.registration import register_kernel
+from opkernel.types import DataType, TensorShape
+
+_QINT8, _QINT32, _FLOAT = DataType.DT_QINT8, DataType.DT_QINT32, DataType.DT_FLOAT
+_CHANNELS = 1
+"""The dimension of the second matrix, and of the product, that may have a scale for each column."""
+
+
+def _set_product(c: InferenceContext, left: ShapeHandle, right: ShapeHandle, *scales: int) -> None:
+    """The product; each of the inputs `scales` and the one after it fit its columns."""
+    c.merge(c.dim(left, 1), c.dim(right, 0))
+    columns = c.dim(right, 1)
+    for i in scales:
+        check_channel_scales(c, columns, i)
+    c.set_output(0, c.matrix(c.dim(left, 0), columns))
+
+
+def uniform_quantized_dot_shape(c: InferenceContext) -> None:
+    """Matrices, and scales and zero points of both and of the product."""
+    left, right = c.with_rank(c.input(0), 2), c.with_rank(c.input(1), 2)
+    check_ranks_at_most(c, 0, 2, 3)
+    check_ranks_at_most(c, 1, 4, 5, 6, 7)
+    _set_product(c, left, right, 4, 6)
+
+
+def uniform_quantized_dot_hybrid_shape(c: InferenceContext) -> None:
+    """Matrices, of which the second is quantised, and its scales and zero points."""
+    left, right = c.with_rank(c.input(0), 2), c.with_rank(c.input(1), 2)
+    check_ranks_at_most(c, 1, 2, 3)
+    _set_product(c, left, right, 2)
+
+
+def _axis_attrs(side: str) -> list[str]:
+    attrs = ("axis: int = -1", "min_val: int", "max_val: int")
+    return [f"{side}_quantization_{attr}" for attr in attrs]
+
+
+UNIFORM_QUANTIZED_DOT = register_op(
+    "UniformQuantizedDot",
+    inputs=[
+        "lhs: Tin",
+        "rhs: Tin",
+        "lhs_scales: float",
+        "lhs_zero_points: int32",
+        "rhs_scales: float",
+        "rhs_zero_points: int32",
+        "output_scales: float",
+        "output_zero_points: int32",
+    ],
+    outputs=["output: Tout"],
+    attrs=[
+        "Tin: {qint8}",
+        "Tout: {qint32}",
+        *_axis_attrs("lhs"),
+        *_axis_attrs("rhs"),
+        *_axis_attrs("output"),
+    ],
+    shape_fn=uniform_quantized_dot_shape,
+    doc="The product of two quantised matrices, as integers of the output's scale.",
+)
+UNIFORM_QUANTIZED_DOT_HYBRID = register_op(
+    "UniformQuantizedDotHybrid",
+    inputs=["lhs: Tlhs", "rhs: Trhs", "rhs_scales: float", "rhs_zero_points: int32"],
+    outputs=["output: Tout"],
+    attrs=["Tlhs: {float}", "Trhs: {qint8}", "Tout: {float}", *_axis_attrs("rhs")],
+    shape_fn=uniform_quantized_dot_hybrid_shape,
+    doc="The product of a matrix of floats, each row of which is quantised first, and a quantised one.",
+)
+
+
+def _check_channel_axis(name: str, axis: int) -> None:
+    if axis not in (_CHANNELS, -1):
+        raise InvalidArgumentError(
+            f"{name}_quantization_axis Attr must be 1 (per-channel) or -1 (per-tensor), got {axis}"
+        )
+
+
+def _check_columns(matrix: tuple[int, int], scales: Array, zero_points: Array) -> None:
+    """Scales are one or as many as columns; the attr that tells which is not asked."""
+    check_scales(matrix, _CHANNELS if scales.ndim else -1, scales, zero_points)
+
+
+def _product_shape(lhs: Array, rhs: Array) -> tuple[int, int]:
+    for name, x in (("lhs", lhs), ("rhs", rhs)):
+        if x.ndim != 2:
+            raise InvalidArgumentError(f"{name} rank must be 2, got shape {TensorShape(x.shape)}")
+    if lhs.shape[1] != rhs.shape[0]:
+        raise InvalidArgumentError(
+            "lhs.dim_size(1) and rhs.dim_size(0) must be equal, got lhs shape "
+            f"{TensorShape(lhs.shape)} and rhs shape {TensorShape(rhs.shape)}"
+        )
+    shape = (lhs.shape[0], rhs.shape[1])
+    check_allocation(shape, DataType.DT_DOUBLE)
+    return shape
+
+
+@register_kernel(
+    UNIFORM_QUANTIZED_DOT,
+    device="CPU",
+    types={"Tin": (_QINT8,), "Tout": (_QINT32,)},
+    factory=True,
+)
+def uniform_quantized_dot(
+    *,
+    lhs_quantization_axis: int,
+    rhs_quantization_axis: int,
+    output_quantization_axis: int,
+    output_quantization_min_val: int,
+    output_quantization_max_val: int,
+) -> Callable[[Any, Any, Any, Any, Any, Any, Any, Any], Any]:
+    """TensorFlow adds in float where rhs has one scale, and in int32 where each column has one."""
+    limits = Limits.of(output_quantization_min_val, output_quantization_max_val)
+    if lhs_quantization_axis != -1:
+        raise InvalidArgumentError("lhs_quantization_axis Attr must be -1 (per-tensor).")
+    _check_channel_axis("rhs", rhs_quantization_axis)
+    _check_channel_axis("output", output_quantization_axis)
+
+    def kernel(
+        lhs: Any,
+        rhs: Any,
+        lhs_scale: Any,
+        lhs_zero: Any,
+        rhs_scales: Any,
+        rhs_zeros: Any,
+        scales: Any,
+        zeros: Any,
+    ) -> Any:
+        for name, values in (("lhs", lhs_scale), ("rhs", rhs_scales), ("output", scales)):
+            check_positive(name, values)
+        shape = _product_shape(lhs, rhs)
+        check_scales(lhs.shape, -1, lhs_scale, lhs_zero)
+        _check_columns(rhs.shape, rhs_scales, rhs_zeros)
+        _check_columns(shape, scales, zeros)
+        if scales.ndim and not rhs_scales.ndim:
+            raise InvalidArgumentError(
+                "If rhs is per-tensor quantized, output must be also per-tensor quantized."
+            )
+        with np.errstate(all="ignore"):
+            ratios = rhs_scales.astype(np.float64) * lhs_scale / scales
+            left, right = lhs.astype(np.int32) - lhs_zero, rhs.astype(np.int32) - rhs_zeros
+            if rhs_scales.ndim:
+                sums = wrapped_sums(np.matmul, left, right, len(right))
+            else:
+                sums = sums_in_float(left, right)
+        return requantized(sums, ratios, zeros, limits)
+
+    return kernel
+
+
+@register_kernel(
+    UNIFORM_QUANTIZED_DOT_HYBRID,
+    device="CPU",
+    types={"Tlhs": (_FLOAT,), "Trhs": (_QINT8,), "Tout": (_FLOAT,)},
+    factory=True,
+)
+def uniform_quantized_dot_hybrid(
+    *, rhs_quantization_axis: int
+) -> Callable[[Any, Any, Any, Any], Any]:
+    _check_channel_axis("rhs", rhs_quantization_axis)
+
+    def kernel(lhs: Any, rhs: Any, scales: Any, zeros: Any) -> Any:
+        _product_shape(lhs, rhs)
+        _check_columns(rhs.shape, scales, zeros)
+        check_positive("rhs", scales)
+        left, left_scales = dynamically_quantized(lhs)
+        with np.errstate(all="ignore"):
+            right = rhs.astype(np.int32) - zeros
+            sums = wrapped_sums(np.matmul, left, right, len(right)).astype(np.float32)
+            return sums * left_scales[:, np.newaxis] * scales
+
+    return kernel

@@ -1,0 +1,155 @@
+"""Scales and zero points of uniformly quantised tensors, one for a tensor or one for each channel.
+
+Source: TensorFlow core/kernels/uniform_quant_ops/math_utils.{h,cc}, tensor_utils.{h,cc}.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from opkernel.errors import InvalidArgumentError
+from opkernel.ops.int32_attr import int32_attr
+from opkernel.ops.quantized.conversion import Array, round_half_away, to_int32, to_int64
+from opkernel.types import TensorShape
+
+__all__ = [
+    "Limits",
+    "along",
+    "check_axis",
+    "check_positive",
+    "check_scales",
+    "dynamically_quantized",
+    "multiplied",
+    "requantized",
+]
+
+_MULTIPLIER_BITS = 31
+_MOST_SHIFT, _LEAST_SHIFT = 30, -31
+_TINY = np.finfo(np.float32).tiny
+_LEAST_INT8, _MOST_INT8 = -128, 127
+
+
+class Limits(NamedTuple):
+    """The least and the largest integer of an output."""
+
+    low: np.int32
+    high: np.int32
+
+    @classmethod
+    def of(cls, min_val: int, max_val: int) -> Limits:
+        """The limits that the attrs of an output say."""
+        return cls(
+            np.int32(int32_attr("output_quantization_min_val", min_val)),
+            np.int32(int32_attr("output_quantization_max_val", max_val)),
+        )
+
+
+def check_axis(name: str, axis: int) -> None:
+    if axis < -1:
+        raise InvalidArgumentError(f"{name} must be >= -1, given: {axis}")
+
+
+def check_positive(name: str, scales: Array) -> None:
+    """Refuse scales that are not positive; TensorFlow's threads take subnormal numbers for zeros."""
+    if not (scales >= _TINY).all():
+        raise InvalidArgumentError(f"{name} scales elements must be all positive.")
+
+
+def check_scales(shape: tuple[int, ...], axis: int, scales: Array, zero_points: Array) -> None:
+    """Scales and zero points fit a tensor of this shape.
+
+    Raises:
+        InvalidArgumentError: they are not scalars, or with an axis a vector of its size each.
+    """
+    if axis >= len(shape):
+        raise InvalidArgumentError(
+            f"quantization_axis must be -1 or in range [0, input.rank), but given {axis}"
+        )
+    wanted = () if axis == -1 else (shape[axis],)
+    for name, values in (("scales", scales), ("zero_points", zero_points)):
+        if values.shape != wanted:
+            raise InvalidArgumentError(
+                f"With quantization_axis {axis}, {name} must have shape {TensorShape(wanted)}, got "
+                f"{TensorShape(values.shape)}"
+            )
+
+
+def along(x: Array, axis: int, scales: Array, zero_points: Array) -> tuple[Array, Array]:
+    """Scales and zero points in a shape to be broadcast.
+
+    Raises:
+        InvalidArgumentError: they do not fit.
+    """
+    check_scales(x.shape, axis, scales, zero_points)
+    if axis == -1:
+        return scales, zero_points
+    shape = [-1 if i == axis else 1 for i in range(x.ndim)]
+    return scales.reshape(shape), zero_points.reshape(shape)
+
+
+def _multipliers(ratios: Array) -> tuple[Array, Array]:
+    """Each ratio as an int32 of 31 bits of fraction and a shift to the left.
+
+    Raises:
+        InvalidArgumentError: a ratio is not positive and finite.
+    """
+    if not ((ratios > 0) & np.isfinite(ratios)).all():
+        raise InvalidArgumentError(
+            "Ratios of scales must be positive finite floating-point numbers."
+        )
+    fractions, shifts = np.frexp(ratios)
+    one = np.int64(1) << _MULTIPLIER_BITS
+    fixed = to_int64(round_half_away(fractions * np.float64(one)))
+    shifts = np.where(fixed == one, shifts + 1, shifts)
+    fixed = np.where(fixed == one, one >> 1, fixed)
+    fixed = np.where(shifts < _LEAST_SHIFT, 0, np.where(shifts > _MOST_SHIFT, one - 1, fixed))
+    shifts = np.where(shifts < _LEAST_SHIFT, 0, np.minimum(shifts, _MOST_SHIFT))
+    return fixed.astype(np.int64), shifts.astype(np.int64)
+
+
+def multiplied(x: Array, ratios: Array) -> Array:
+    """int32 times ratios in fixed point, halves rounded up; limited to int32."""
+    multipliers, shifts = _multipliers(ratios)
+    total = _MULTIPLIER_BITS - shifts
+    products = (x.astype(np.int64) * multipliers + (np.int64(1) << (total - 1))) >> total
+    limits = np.iinfo(np.int32)
+    result: Array = np.clip(products, limits.min, limits.max).astype(np.int32)
+    return result
+
+
+def requantized(sums: Array, ratios: Array, zero_points: Array, limits: Limits) -> Array:
+    """Sums of products as integers of an output, whose channels are the last dimension."""
+    with np.errstate(all="ignore"):
+        levels = multiplied(sums, ratios) + zero_points
+    result: Array = np.maximum(np.minimum(levels, limits.high), limits.low)
+    return result
+
+
+def dynamically_quantized(rows: Array) -> tuple[Array, Array]:
+    """Rows of floats as int8, each over its own range with 0; NaN is in no range.
+
+    Returns:
+        The integers without their zero points, as int32, and the scale of each row.
+    """
+    low = np.fmin.reduce(rows, axis=1, initial=0).astype(np.float64)
+    high = np.fmax.reduce(rows, axis=1, initial=0).astype(np.float64)
+    with np.errstate(all="ignore"):
+        scales = ((high - low) / 255.0).astype(np.float32)
+        inverses = (255.0 / (high - low)).astype(np.float32)
+        is_flat = (scales < _TINY) | ~np.isfinite(inverses)
+        zero_points = _zero_points(low / scales, high / scales)[:, np.newaxis]
+        whole = np.floor(rows * inverses[:, np.newaxis] + np.float32(0.5))
+        levels = np.clip(to_int32(whole) + zero_points, _LEAST_INT8, _MOST_INT8) - zero_points
+    levels = np.where(is_flat[:, np.newaxis], np.int32(0), levels)
+    return levels, np.where(is_flat, np.float32(1), scales)
+
+
+def _zero_points(low: Array, high: Array) -> Array:
+    """The int8 that stand for 0, from the ends of ranges in steps; the end with the smaller error counts."""
+    from_low, from_high = _LEAST_INT8 - low, _MOST_INT8 - high
+    by_low = -_LEAST_INT8 + np.abs(low) < _MOST_INT8 + np.abs(high)
+    places = np.clip(np.where(by_low, from_low, from_high), _LEAST_INT8, _MOST_INT8)
+    zero_points: Array = to_int32(round_half_away(places)).astype(np.int8).astype(np.int32)
+    return zero_points

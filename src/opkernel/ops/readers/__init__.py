@@ -1,0 +1,1 @@
+"""Readers: resources that read records from the files that a queue names."""

@@ -1,0 +1,223 @@
+"""Ops on readers: read, count, reset, keep and restore the state.
+
+Source: TensorFlow core/ops/io_ops.cc, core/kernels/reader_ops.cc.
+"""
+
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from opkernel.errors import InvalidArgumentError
+from opkernel.kernel import OpKernelContext, check_allocation
+from opkernel.opdef import InferenceContext, register_op
+from opkernel.ops.data_flow.queue_base import QueueBase
+from opkernel.ops.data_flow.waiting import Done
+from opkernel.ops.data_flow.waiting_kernel import WaitingKernel
+from opkernel.ops.declared.input_ranks import check_inputs
+from opkernel.ops.declared.rules import set_outputs
+from opkernel.ops.readers.reader_base import ReaderBase, Records
+from opkernel.ops.readers.steps import Waits, run_waits
+from opkernel.ops.registration import register_kernel
+from opkernel.ops.resource_op_kernel import resource_of_handle
+from opkernel.ops.step_resources import InexpensiveKernel
+from opkernel.types import DataType, TensorShape, object_scalar
+
+# What the ops are
+
+
+def _scalars(ranks: str, c: InferenceContext) -> None:
+    check_inputs(c, ranks)
+    set_outputs(c, [c.scalar() for _ in range(c.num_outputs())])
+
+
+def _vectors(ranks: str, c: InferenceContext) -> None:
+    check_inputs(c, ranks)
+    set_outputs(c, [c.vector(None) for _ in range(c.num_outputs())])
+
+
+for _name, _inputs, _outputs, _ranks, _traits, _doc in (
+    (
+        "ReaderRead",
+        ("queue_handle: {}",),
+        ("key: string", "value: string"),
+        "hh",
+        "reads_files",
+        "The next record. At the end of a file the next one of the queue is read; waits until there is one.",
+    ),
+    (
+        "ReaderReadUpTo",
+        ("queue_handle: {}", "num_records: int64"),
+        ("keys: string", "values: string"),
+        "hh0",
+        "reads_files",
+        "Up to `num_records` records: fewer where a file ends.",
+    ),
+    (
+        "ReaderNumRecordsProduced",
+        (),
+        ("records_produced: int64",),
+        "h",
+        "only_reads_state",
+        "How many records the reader has read.",
+    ),
+    (
+        "ReaderNumWorkUnitsCompleted",
+        (),
+        ("units_completed: int64",),
+        "h",
+        "only_reads_state",
+        "How many files the reader has finished.",
+    ),
+    (
+        "ReaderSerializeState",
+        (),
+        ("state: string",),
+        "h",
+        "only_reads_state",
+        "The state of an IdentityReader or WholeFileReader.",
+    ),
+    (
+        "ReaderRestoreState",
+        ("state: string",),
+        (),
+        "h0",
+        "",
+        "Has an IdentityReader or WholeFileReader go on from a state.",
+    ),
+    ("ReaderReset", (), (), "h", "", "Has the reader forget its file and its counts."),
+):
+    for _version, _handle in (("", "Ref(string)"), ("V2", "resource")):
+        register_op(
+            f"{_name}{_version}",
+            inputs=[f"reader_handle: {_handle}", *(one.format(_handle) for one in _inputs)],
+            outputs=_outputs,
+            shape_fn=partial(
+                _vectors if _name == "ReaderReadUpTo" else _scalars,
+                _ranks.replace("h", "0") if _version else _ranks,
+            ),
+            traits=_traits,
+            is_stateful=_version == "V2",
+            doc=_doc,
+        )
+
+# How they are computed
+
+
+class ReaderVerb(WaitingKernel[ReaderBase]):
+    """A kernel that waits for its turn on a reader."""
+
+    resource_type = ReaderBase
+
+    def waits(self, reader: ReaderBase, ctx: OpKernelContext) -> Waits:
+        """The work."""
+        raise NotImplementedError(f"{type(self).__name__} does not override waits")
+
+    def access(self, reader: ReaderBase, ctx: OpKernelContext, done: Done) -> None:
+        run_waits(self.waits(reader, ctx), ctx, done)
+
+
+@register_kernel("ReaderRead", device="CPU")
+@register_kernel("ReaderReadV2", device="CPU")
+class ReaderRead(ReaderVerb):
+    """Reads one record."""
+
+    def count(self, ctx: OpKernelContext) -> int:
+        """How many records to read."""
+        return 1
+
+    def set_outputs(self, ctx: OpKernelContext, found: Records) -> None:
+        """Hand the records over."""
+        ctx.set_output(0, object_scalar(found[0].key))
+        ctx.set_output(1, object_scalar(found[0].value))
+
+    def access(self, reader: ReaderBase, ctx: OpKernelContext, done: Done) -> None:
+        takes_long = reader.may_take_long(self.count(ctx))
+        run_waits(self.waits(reader, ctx), ctx, done, takes_long=takes_long)
+
+    def waits(self, reader: ReaderBase, ctx: OpKernelContext) -> Waits:
+        found = Records()
+        with resource_of_handle(ctx, QueueBase, 1) as queue:
+            yield from reader.read(self.count(ctx), queue, ctx, found)
+        self.set_outputs(ctx, found)
+
+
+@register_kernel("ReaderReadUpTo", device="CPU")
+@register_kernel("ReaderReadUpToV2", device="CPU")
+class ReaderReadUpTo(ReaderRead):
+    """Reads some records."""
+
+    def count(self, ctx: OpKernelContext) -> int:
+        given = ctx.input(2)
+        if given.size != 1:
+            raise InvalidArgumentError(
+                f"{self.type_string}: num_records must be a scalar, but has shape "
+                f"{TensorShape(given.shape)}"
+            )
+        if given.item() < 0:
+            raise InvalidArgumentError(f"{self.type_string} requested {given.item()} < 0 records")
+        return int(given.item())
+
+    def set_outputs(self, ctx: OpKernelContext, found: Records) -> None:
+        for index in range(2):
+            ctx.set_output(index, _vector([record[index] for record in found]))
+
+
+def _vector(strings: list[bytes]) -> Any:
+    tensor = np.empty(check_allocation((len(strings),), DataType.DT_STRING), object)
+    tensor[:] = strings
+    return tensor
+
+
+@register_kernel("ReaderReset", device="CPU")
+@register_kernel("ReaderResetV2", device="CPU")
+class ReaderReset(ReaderVerb):
+    """Resets the reader."""
+
+    def waits(self, reader: ReaderBase, ctx: OpKernelContext) -> Waits:
+        return reader.reset(ctx)
+
+
+@register_kernel("ReaderSerializeState", device="CPU")
+@register_kernel("ReaderSerializeStateV2", device="CPU")
+class ReaderSerializeState(ReaderVerb):
+    """Gives the state."""
+
+    def waits(self, reader: ReaderBase, ctx: OpKernelContext) -> Waits:
+        found: list[bytes] = []
+        yield from reader.serialize_state(ctx, found)
+        ctx.set_output(0, object_scalar(found[0]))
+
+
+@register_kernel("ReaderRestoreState", device="CPU")
+@register_kernel("ReaderRestoreStateV2", device="CPU")
+class ReaderRestoreState(ReaderVerb):
+    """Restores a state."""
+
+    def waits(self, reader: ReaderBase, ctx: OpKernelContext) -> Waits:
+        given = ctx.input(1)
+        if given.ndim:
+            raise InvalidArgumentError(
+                f"Reader state must be scalar, but had shape: {TensorShape(given.shape)}"
+            )
+        return reader.restore_state(given.item(), ctx)
+
+
+@register_kernel("ReaderNumRecordsProduced", device="CPU")
+@register_kernel("ReaderNumRecordsProducedV2", device="CPU")
+class ReaderNumRecordsProduced(InexpensiveKernel):
+    """The number of records by now."""
+
+    def compute(self, ctx: OpKernelContext) -> None:
+        with resource_of_handle(ctx, ReaderBase) as reader:
+            ctx.set_output(0, np.int64(reader.state.num_records_produced))
+
+
+@register_kernel("ReaderNumWorkUnitsCompleted", device="CPU")
+@register_kernel("ReaderNumWorkUnitsCompletedV2", device="CPU")
+class ReaderNumWorkUnitsCompleted(InexpensiveKernel):
+    """The number of finished files by now."""
+
+    def compute(self, ctx: OpKernelContext) -> None:
+        with resource_of_handle(ctx, ReaderBase) as reader:
+            ctx.set_output(0, np.int64(reader.state.work_finished))
