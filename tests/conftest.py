@@ -41,7 +41,9 @@ _REASONS_TO_SKIP = {
 
 _THOROUGH = tuple(
     ROOT / "tests" / name
-    for name in ("cli", "conformance", "ops", "optimization", "providers", "runtime", "testing")
+    for name in (
+        *("cli", "conformance", "ops", "optimization", "providers", "runtime", "testing", "xla"),
+    )
 )
 
 

@@ -173,8 +173,12 @@ def test_shapes_that_do_not_fit_are_refused():
 )
 def test_a_product_with_what_is_fused_with_it(fused, activation):
     a, b, bias = (one.astype(np.float32) for one in (numbers(3, 4), numbers(5, 4), numbers(5)))
-    attrs = {"T": DataType.DT_FLOAT, "transpose_b": True, "num_args": 1}
-    attrs["fused_ops"] = ["BiasAdd", fused]
+    attrs = {
+        "T": DataType.DT_FLOAT,
+        "transpose_b": True,
+        "num_args": 1,
+        "fused_ops": ["BiasAdd", fused],
+    }
     (found,) = compiled("_FusedMatMul", [a, b, [bias]], attrs)
     np.testing.assert_allclose(found, activation(a @ b.T + bias), rtol=1e-5, atol=1e-6)
 

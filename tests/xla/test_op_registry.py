@@ -5,7 +5,7 @@ import pytest
 
 import opkernel
 from opkernel.errors import AlreadyExistsError, InvalidArgumentError
-from opkernel.kernel import KernelRegistry
+from opkernel.kernel import KernelRegistry, validate_kernel_registrations
 from opkernel.opdef import global_op_registry, register_op
 from opkernel.testing.op_runs import node_of
 from opkernel.types import DataType
@@ -138,3 +138,10 @@ def test_a_kernel_of_an_authors_own():
         return opkernel.raw_ops.XlaTestTop(x=x, k=np.int32(2))
 
     np.testing.assert_array_equal(call(np.array([3, 1, 2], np.float32)), [1, 2])
+
+
+def test_all_kernels_fit_their_ops_and_none_ties_with_another():
+    registry = global_xla_op_registry()
+    registry.register_compilation_kernels()
+    assert len(registry.device_kernels("XLA_CPU_JIT")) > 300
+    validate_kernel_registrations(global_op_registry(), registry=registry.kernels)

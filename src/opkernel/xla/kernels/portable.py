@@ -13,7 +13,7 @@ _COMPILE_TIME_CONSTANTS = {
     "multiples": ("Tile",),
     "paddings": ("MirrorPad", "Pad", "PadV2", "SpaceToBatch", "SpaceToBatchND"),
     "perm": ("ConjugateTranspose",),
-    "reduction_indices": ("All", "Any", "Max", "Mean", "Min", "Prod", "Sum"),
+    "reduction_indices": ("All", "Any", "EuclideanNorm", "Max", "Mean", "Min", "Prod", "Sum"),
     "shape": ("BroadcastTo",),
     "size": ("ResizeBilinear", "ResizeNearestNeighbor"),
 }
