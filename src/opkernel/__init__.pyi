@@ -20,6 +20,7 @@ from opkernel import state as state
 from opkernel import testing as testing
 from opkernel import training as training
 from opkernel import types as types
+from opkernel import xla as xla
 from opkernel.checkpoint import BundleWriter as BundleWriter
 from opkernel.checkpoint import CheckpointManager as CheckpointManager
 from opkernel.checkpoint import CheckpointReader as CheckpointReader

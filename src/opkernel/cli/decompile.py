@@ -9,7 +9,7 @@ from opkernel import decompile as decompiled
 from opkernel.cli.exit_status import WrongUse
 from opkernel.cli.frozen import frozen_model
 from opkernel.cli.model import Model, load_model
-from opkernel.cli.model_options import ModelCommand, model_options
+from opkernel.cli.model_options import ModelCommand, feed_option, fetch_option, model_options
 from opkernel.cli.output import echo, one_line, size_text
 from opkernel.cli.progress import progress
 from opkernel.cli.results import check_writable, write_arrays
@@ -20,7 +20,6 @@ from opkernel.cli.signature import (
     graph_inputs,
     graph_outputs,
 )
-from opkernel.cli.tensor_options import feed_option, fetch_option
 from opkernel.graph import Graph, Tensor
 from opkernel.graph.core.structural_ops import ARG_OPS
 from opkernel.graph.edit.prune import prune_and_order

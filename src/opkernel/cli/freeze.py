@@ -10,8 +10,14 @@ import click
 
 from opkernel.cli.exit_status import WrongUse
 from opkernel.cli.frozen import FrozenModel, frozen_model
+from opkernel.cli.graph_output import output_graph_option
 from opkernel.cli.model import Model
-from opkernel.cli.model_options import ModelCommand, model_options
+from opkernel.cli.model_options import (
+    ModelCommand,
+    feed_option,
+    fetch_option,
+    model_options,
+)
 from opkernel.cli.output import (
     counted,
     echo,
@@ -24,7 +30,6 @@ from opkernel.cli.output import (
 )
 from opkernel.cli.shapes import shape_text
 from opkernel.cli.signature import graph_inputs
-from opkernel.cli.tensor_options import feed_option, fetch_option, output_graph_option
 from opkernel.graph import Operation, Tensor, save_graph
 from opkernel.graph.freezing.tables import TABLE_INITIALIZERS
 

@@ -1,4 +1,4 @@
-"""MODEL on the command line: the argument, `--dir`, `--tag_set`, `--signature_def`, `--allow-read`, `--allow-write`."""
+"""MODEL on the command line: the argument, `--dir`, `--tag_set`, `--signature_def`, permissions; and options for its tensors."""
 
 from __future__ import annotations
 
@@ -11,7 +11,13 @@ from opkernel.cli.input_file import InputFileType
 from opkernel.cli.model import Model
 from opkernel.device.permissions import NO_PERMISSIONS, Permissions
 
-__all__ = ["ModelCommand", "completed_by", "model_options"]
+__all__ = [
+    "ModelCommand",
+    "completed_by",
+    "feed_option",
+    "fetch_option",
+    "model_options",
+]
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 _DIRECTORY = "--dir"
@@ -121,3 +127,26 @@ _permission_options = [
         help="Let the graph write to this directory, or this file.",
     ),
 ]
+
+
+def fetch_option(*, help: str, complete: str = "complete_tensors") -> Callable[[Command], Command]:
+    """`--fetch NAME`, once for each output; `complete` of `opkernel.cli.completion` offers names."""
+    return _names_option("--fetch", "fetches", help, complete)
+
+
+def feed_option(*, help: str) -> Callable[[Command], Command]:
+    """`--feed NAME`, once for each tensor."""
+    return _names_option("--feed", "feeds", help, "complete_tensors")
+
+
+def _names_option(
+    option: str, parameter: str, help: str, complete: str
+) -> Callable[[Command], Command]:
+    return click.option(
+        option,
+        parameter,
+        multiple=True,
+        metavar="NAME",
+        shell_complete=completed_by(complete),
+        help=help,
+    )

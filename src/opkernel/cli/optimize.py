@@ -10,8 +10,14 @@ import click
 
 from opkernel.cli.exit_status import WrongUse
 from opkernel.cli.frozen import frozen_model
+from opkernel.cli.graph_output import output_graph_option
 from opkernel.cli.model import Model, load_model
-from opkernel.cli.model_options import ModelCommand, model_options
+from opkernel.cli.model_options import (
+    ModelCommand,
+    feed_option,
+    fetch_option,
+    model_options,
+)
 from opkernel.cli.output import (
     counted,
     echo,
@@ -23,7 +29,6 @@ from opkernel.cli.output import (
 )
 from opkernel.cli.progress import progress
 from opkernel.cli.signature import GraphInterface
-from opkernel.cli.tensor_options import feed_option, fetch_option, output_graph_option
 from opkernel.errors import NotFoundError
 from opkernel.graph import Graph, Operation, Tensor, save_graph
 from opkernel.graph.core.structural_ops import RETVAL_OPS, STRUCTURAL_OPS

@@ -12,7 +12,7 @@ import numpy as np
 
 from opkernel.cli.feeds import feeds_of, given_inputs
 from opkernel.cli.model import Model, load_model
-from opkernel.cli.model_options import ModelCommand, completed_by, model_options
+from opkernel.cli.model_options import ModelCommand, completed_by, fetch_option, model_options
 from opkernel.cli.output import echo, json_option, one_line, print_json, print_text
 from opkernel.cli.progress import progress
 from opkernel.cli.results import Result, check_outdir, check_writable, write_npz, write_outdir
@@ -23,7 +23,6 @@ from opkernel.cli.signature import (
     graph_inputs,
     interface_of,
 )
-from opkernel.cli.tensor_options import fetch_option
 from opkernel.cli.trace_file import TraceFormat, check_trace, write_trace
 from opkernel.errors import InvalidArgumentError, OpError
 from opkernel.graph import Graph, Operation, Tensor

@@ -1,0 +1,16 @@
+"""`--output` of the commands that write a graph."""
+
+from pathlib import Path
+
+import click
+
+__all__ = ["output_graph_option"]
+
+output_graph_option = click.option(
+    "--output",
+    "-o",
+    required=True,
+    type=click.Path(dir_okay=False, writable=True, path_type=Path),
+    metavar="FILE",
+    help="Write the graph here; as text where the name ends in .pbtxt.",
+)
