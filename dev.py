@@ -45,7 +45,7 @@ TEST_STAGES = {
     ],
     "tests": PYTEST,
 }
-# Run only if named: for a Python between the oldest and the newest, which run all tests.
+# Run only if named: for the Pythons beside the one that runs all tests.
 PORTABILITY = {"portability": [*PYTEST, "-m", "not thorough"]}
 DIGITS = "examples/digits"
 DEMO_COMMANDS = [
