@@ -213,7 +213,7 @@ def with_free_elements(mine: Any, wanted: Any, graph_def: GraphDef) -> Any:
 def _with_free_pixels(mine: Any, wanted: Any, graph_def: GraphDef) -> Any:
     """Pixels at the left and right of a crop, those after a file's end, and of files for which simplejpeg has no decoder."""
     node, contents = graph_def.node[-1], _given(graph_def)[0]
-    if contents is None or not contents.item().startswith(b"\xff\xd8"):
+    if contents is None or contents.size != 1 or not contents.item().startswith(b"\xff\xd8"):
         return mine
     free = np.zeros(mine.shape, np.bool_)
     if node.op == "DecodeAndCropJpeg" and node.attr["fancy_upscaling"].b:

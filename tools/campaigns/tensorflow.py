@@ -131,7 +131,7 @@ class _TensorFlow:
             self._start()
         try:
             self._pipe.send(graph_def.SerializeToString())
-            if not self._pipe.poll(15):
+            if not self._pipe.poll(8):
                 self._child.kill()
             return self._pipe.recv()
         except (EOFError, ConnectionError):
