@@ -7,6 +7,8 @@ import opkernel
 from opkernel import raw_ops
 from opkernel.errors import InvalidArgumentError
 from opkernel.graph import cond, switch_case, while_loop
+from opkernel.types import DataType
+from opkernel.xla import XlaArgument, XlaCompiler
 
 pytestmark = pytest.mark.jax
 
@@ -92,6 +94,35 @@ def test_variables_in_branches_and_loops():
     assert variable.numpy() == np.float32(1.5) ** 4
     assert step(np.float32(2)) == -1
     assert variable.numpy() == 0
+
+
+def test_variables_that_are_only_read_are_no_results():
+    read, written = opkernel.Variable(np.float32(3)), opkernel.Variable(np.float32(0))
+
+    @opkernel.function
+    def step(x):
+        def turn(i):
+            written.assign_add(read * x)
+            return i + np.int32(1)
+
+        while_loop(lambda i: raw_ops.Less(x=i, y=np.int32(2)), turn, [np.int32(0)])
+        positive = raw_ops.Greater(x=x, y=np.float32(0))
+        return cond(positive, lambda: read + x, lambda: read - x)
+
+    concrete = step.get_concrete_function(opkernel.TensorSpec((), opkernel.float32))
+    handles = [tensor.op.name for tensor in concrete.inputs[1:]]
+    arguments = [XlaArgument.parameter(DataType.DT_FLOAT, ())]
+    arguments += [XlaArgument.variable(DataType.DT_FLOAT, (), name) for name in handles]
+    result = XlaCompiler().compile_graph(
+        concrete.graph, concrete.inputs, concrete.outputs, arguments, concrete.graph.control_outputs
+    )
+    assert len(result.resource_updates) == 1
+    inputs = [np.float32(2)] + [
+        np.float32(3) if one is read else np.float32(0) for one in concrete.graph.captured_values
+    ]
+    (found,), (total,) = result.run(inputs)
+    assert found == 5
+    assert total == 12
 
 
 def test_functions_call_functions():

@@ -67,23 +67,25 @@ class _CompiledFunction:
         self._captured = [
             _held(feed(value)) for feed, value in zip(self._feeds[count:], captured, strict=True)
         ]
+        variables: dict[int, Var] = {
+            id(one): one for one in self._captured if not _is_constant(one)
+        }
+        # In one order, so that no two calls wait for each other.
+        self._variables = [variables[number] for number in sorted(variables)]
         self._programs: dict[Any, XlaCompilationResult] = {}
         self._lock = threading.Lock()
 
     def run(self, values: Sequence[Any]) -> list[Any]:
         """The results for the values of the arguments."""
         given = [feed(value) for feed, value in zip(self._feeds, values)]  # noqa: B905  # the rest is captured
-        variables = {id(one): one for one in self._captured if not isinstance(one, np.ndarray)}
         with ExitStack() as held:
-            for number in sorted(
-                variables
-            ):  # in one order, so that no two calls wait for each other
-                held.enter_context(variables[number].tensor_ref.mutex)
+            for variable in self._variables:
+                held.enter_context(variable.tensor_ref.mutex)
             tensors = [*given, *map(_value, self._captured)]
             program = self._program(tensors)
             results, written = program.run(tensors)
             for update, value in zip(program.resource_updates, written, strict=True):
-                variable: Var = self._captured[update.input_index - len(given)]
+                variable = self._captured[update.input_index - len(given)]
                 variable.assign(value.copy(), update.dtype)
         return results
 
@@ -128,9 +130,13 @@ def _held(tensor: Any) -> Any:
     return resource
 
 
+def _is_constant(captured: Any) -> bool:
+    return isinstance(captured, np.ndarray | np.generic)
+
+
 def _value(captured: Any) -> Any:
     """The tensor of what is captured now; None for a variable without a value."""
-    if isinstance(captured, np.ndarray | np.generic):
+    if _is_constant(captured):
         return captured
     return captured.tensor_ref.tensor if captured.is_initialized else None
 

@@ -20,7 +20,7 @@ from opkernel.xla.argument import XlaArgument
 from opkernel.xla.computation import OutputDescription, ResourceUpdate, XlaCompilationResult
 from opkernel.xla.device import XlaCompilationDevice
 from opkernel.xla.graph_compiler import GraphCompiler
-from opkernel.xla.jax_numpy import jax, wide_types
+from opkernel.xla.jax_numpy import jax, jnp, wide_types
 from opkernel.xla.op_registry import XlaOpRegistry, global_xla_op_registry
 from opkernel.xla.resource import XlaResource
 
@@ -194,7 +194,7 @@ def _value_of(index: int, argument: XlaArgument, given: dict[int, Any]) -> Any:
         return given.get(index)
     name = argument.name or f"argument {index}"
     dtype = argument.dtype if argument.is_initialized else None
-    return XlaResource("variable", name, dtype, given.get(index), index)
+    return XlaResource(name, dtype, given.get(index), index)
 
 
 def _described(
@@ -222,7 +222,7 @@ def _updates(values: Sequence[Any]) -> tuple[list[ResourceUpdate], list[Any]]:
     updates, written = [], []
     for index, value in enumerate(values):
         if isinstance(value, XlaResource) and value.is_written:
-            array = jax("jax.numpy").asarray(value.value)
+            array = jnp().asarray(value.value)
             assert value.dtype is not None
             updates.append(ResourceUpdate(index, value.dtype, tuple(array.shape)))
             written.append(array)

@@ -21,7 +21,17 @@ from opkernel.types import DataType
 from opkernel.xla.jax_numpy import jnp
 from opkernel.xla.resource import XlaResource
 
-__all__ = ["FunctionCompiler", "XlaOpKernelContext"]
+__all__ = ["FunctionCompiler", "XlaOpKernelContext", "not_constant"]
+
+
+def not_constant(kernel: OpKernel, place: int) -> InvalidArgumentError:
+    """The error for an input that must be known at compile time, and is not."""
+    node, args = kernel.node_def, kernel.properties.input_args
+    name = next(arg.name for arg in args if arg.start <= place < arg.stop)
+    return InvalidArgumentError(
+        f"Input {place} ({name}) to node `{node.name}` with op {node.op} must be a compile-time constant, "
+        "and is known only when the program runs"
+    )
 
 
 class FunctionCompiler(Protocol):
@@ -115,13 +125,7 @@ class XlaOpKernelContext:
         value = self.inputs[place]
         if isinstance(value, np.ndarray):
             return value
-        node = self.kernel.node_def
-        name = node.input[place] if place < len(node.input) else str(place)
-        raise InvalidArgumentError(
-            f"Input {place} to node `{node.name}` with op {node.op} must be a compile-time constant; "
-            f"XLA compilation requires that operator arguments that represent shapes or dimensions be evaluated to "
-            f"concrete values at compile time, and {name!r} is known when the program runs"
-        )
+        raise not_constant(self.kernel, place)
 
     def constant_input_as_int(self, which: int | str) -> int:
         """The value of a scalar of integers that must be known at compile time."""

@@ -16,9 +16,7 @@ import numpy as np
 from opkernel.errors import (
     InvalidArgumentError,
     NotFoundError,
-    OpError,
     UnimplementedError,
-    as_op_error,
 )
 from opkernel.graph import Graph, Operation, Tensor
 from opkernel.graph.core.control_flow_ops import LOW_LEVEL_CONTROL_FLOW
@@ -27,15 +25,16 @@ from opkernel.graph.functions.function_body import FunctionBody, instantiate_fun
 from opkernel.kernel import OpKernel, create_op_kernel
 from opkernel.kernel.context.declared_outputs import flat_outputs
 from opkernel.kernel.function_kernel import FunctionKernel
-from opkernel.kernel.op_kernel import Arg, by_arg
+from opkernel.kernel.op_kernel import by_arg
 from opkernel.proto import NameAttrList
+from opkernel.runtime.program.error_report import at_node
 from opkernel.types import DataType, tensor_from_proto
-from opkernel.xla.context import XlaOpKernelContext
+from opkernel.xla.context import XlaOpKernelContext, not_constant
 from opkernel.xla.device import XlaCompilationDevice
 from opkernel.xla.folding import fold
 from opkernel.xla.jax_numpy import jnp
 from opkernel.xla.op_kernel import XlaOpKernel
-from opkernel.xla.op_registry import XlaOpRegistry
+from opkernel.xla.op_registry import XlaKernelRegistration, XlaOpRegistry
 
 __all__ = ["GraphCompiler"]
 
@@ -55,6 +54,7 @@ class GraphCompiler:
         self.device, self.registry = device, registry
         self._types = registry.supported_types(device.device_type)
         self._bodies: dict[bytes, FunctionBody] = {}
+        self._known_rules: dict[str, XlaKernelRegistration] = {}
 
     def compile_function(
         self, graph: Graph, function: NameAttrList, inputs: Sequence[Any]
@@ -98,7 +98,7 @@ class GraphCompiler:
             try:
                 outputs = self._outputs(op, inputs)
             except Exception as error:
-                raise _at_node(error, op, inputs) from error
+                raise at_node(error, op.name, op.type, inputs) from error
             values.update(zip(((op, index) for index in range(len(outputs))), outputs, strict=True))
         return [values[tensor.op, tensor.value_index] for tensor in fetches]
 
@@ -117,10 +117,14 @@ class GraphCompiler:
             kernel.compile(context)
             return context.outputs
         assert isinstance(kernel, FunctionKernel)
-        return _called(kernel, inputs, self._constants_of(op))
+        return _called(kernel, inputs, self._rules(op.type).compile_time_constants)
 
-    def _constants_of(self, op: Operation) -> frozenset[str]:
-        return self.registry.compile_time_constant_input_arg_names(op.type)
+    def _rules(self, op_type: str) -> XlaKernelRegistration:
+        """A registration of an op: all agree on constants, and on the types that may enter or leave."""
+        found = self._known_rules.get(op_type)
+        if found is None:
+            found = self._known_rules[op_type] = self.registry.registrations(op_type)[0]
+        return found
 
     def _kernel(self, op: Operation) -> OpKernel:
         try:
@@ -141,7 +145,7 @@ class GraphCompiler:
 
     def _check_types(self, op: Operation) -> None:
         """Refuse types of tensors that XLA does not compute with, unless the kernel allows them."""
-        registration = self.registry.registrations(op.type)[0]
+        registration = self._rules(op.type)
         allowed = {
             DataType.DT_RESOURCE: registration.allows_resources,
             DataType.DT_VARIANT: registration.allows_variants,
@@ -161,21 +165,7 @@ def _check_control_flow(order: Iterable[Operation]) -> None:
             error = UnimplementedError(
                 f"{op.type}: control flow of TensorFlow 1 is not compiled, only If, Case and While"
             )
-            raise _at_node(error, op, [])
-
-
-def _at_node(error: Exception, op: Operation, inputs: Sequence[Any]) -> OpError:
-    """The error of a kernel, with the node and what it was given; inner nodes of functions stay."""
-    translated = as_op_error(error)
-    translated.add_node(op.name, op.type, [_described(value) for value in inputs])
-    return translated
-
-
-def _described(value: Any) -> str:
-    """The type and shape of a value: `float32[2,3]`."""
-    if hasattr(value, "shape") and hasattr(value, "dtype"):
-        return f"{value.dtype}[{','.join(map(str, value.shape))}]"
-    return type(value).__name__
+            raise at_node(error, op.name, op.type, [])
 
 
 def _constant(op: Operation) -> np.ndarray[Any, Any]:
@@ -188,7 +178,7 @@ def _called(kernel: FunctionKernel, inputs: Sequence[Any], constants: frozenset[
     given = list(inputs)
     for arg in args:
         for place in range(arg.start, arg.stop):
-            given[place] = _given(kernel, arg, place, given[place], arg.name in constants)
+            given[place] = _given(kernel, place, given[place], arg.name in constants)
     outputs = flat_outputs(kernel, kernel.function(*by_arg(given, args)))
     return [
         _as_declared(value, dtype)
@@ -196,13 +186,10 @@ def _called(kernel: FunctionKernel, inputs: Sequence[Any], constants: frozenset[
     ]
 
 
-def _given(kernel: OpKernel, arg: Arg, place: int, value: Any, must_be_constant: bool) -> Any:
+def _given(kernel: OpKernel, place: int, value: Any, must_be_constant: bool) -> Any:
     is_constant = isinstance(value, np.ndarray)
     if must_be_constant and not is_constant:
-        raise InvalidArgumentError(
-            f"Input {place} ({arg.name}) to node `{kernel.node_def.name}` with op {kernel.node_def.op} "
-            "must be a compile-time constant, and is known only when the program runs"
-        )
+        raise not_constant(kernel, place)
     return jnp().asarray(value) if is_constant and not must_be_constant else value
 
 

@@ -14,7 +14,7 @@ from typing import Any
 
 from opkernel.errors import UnimplementedError
 
-__all__ = ["is_traced", "jax", "jnp", "lax", "wide_types"]
+__all__ = ["jax", "jnp", "lax", "wide_types"]
 
 
 @functools.cache
@@ -46,8 +46,3 @@ def wide_types() -> AbstractContextManager[Any]:
     """The scope in which this thread's JAX keeps 64-bit types."""
     scope: AbstractContextManager[Any] = jax().enable_x64(True)
     return scope
-
-
-def is_traced(value: Any) -> bool:
-    """Whether a value is known only when the program runs."""
-    return isinstance(value, jax().Array)

@@ -28,6 +28,7 @@ from opkernel.kernel.op_kernel import args_of_node
 from opkernel.kernel.registry.kernel_def import KernelDefBuilder
 from opkernel.kernel.registry.kernel_registry import KernelRegistration
 from opkernel.opdef.core.declaring_site import DeclaringSite
+from opkernel.ops.kernel_types import POD
 from opkernel.proto import KernelDef, NodeDef, OpDef
 from opkernel.records import dataclass
 from opkernel.types import DataType
@@ -43,22 +44,8 @@ __all__ = [
 XLA_CPU_JIT = "XLA_CPU_JIT"
 XLA_GPU_JIT = "XLA_GPU_JIT"
 
-_FLOATS = (DataType.DT_HALF, DataType.DT_FLOAT, DataType.DT_DOUBLE, DataType.DT_BFLOAT16)
-_INTEGERS = (
-    *(DataType.DT_UINT8, DataType.DT_UINT16, DataType.DT_UINT32, DataType.DT_UINT64),
-    *(DataType.DT_INT8, DataType.DT_INT16, DataType.DT_INT32, DataType.DT_INT64),
-)
-SUPPORTED_TYPES = frozenset(
-    {
-        *_FLOATS,
-        *_INTEGERS,
-        DataType.DT_COMPLEX64,
-        DataType.DT_COMPLEX128,
-        DataType.DT_BOOL,
-    }
-)
+SUPPORTED_TYPES = frozenset(POD)
 """The types of tensors that XLA computes with."""
-
 
 _UNCHECKED = KernelContract(outputs_as_declared=True)
 """Outputs are values of the program: the compiler looks at them."""

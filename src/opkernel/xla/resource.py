@@ -5,41 +5,37 @@ Source: TensorFlow compiler/tf2xla/xla_resource.h.
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Any
 
 from opkernel.errors import FailedPreconditionError, InvalidArgumentError
 from opkernel.types import DataType
 
 __all__ = ["XlaResource"]
 
-Kind = Literal["variable", "tensor array", "stack"]
-
 
 class XlaResource:
-    """A variable, a TensorArray or a Stack. Its value is a tensor, or a structure of tensors, of the program.
+    """A variable, whose value is a tensor of the program.
 
     Args:
-        kind: What it is.
         name: Its name, for messages.
-        dtype: The type of its value, or of the elements; None where nothing was stored yet.
+        dtype: The type of its value; None where it has none yet.
         value: The value at the program's beginning; None for an uninitialised variable.
-        arg_num: Which argument of the program it is; -1 for one that the program makes.
-        max_size: The number of elements that a TensorArray or Stack has room for.
+        arg_num: Which argument of the program it is.
+
+    Attributes:
+        is_written: Whether the program, or the part of it that has this copy, assigns to it.
     """
 
     def __init__(
         self,
-        kind: Kind,
         name: str,
         dtype: DataType | None = None,
         value: Any = None,
         arg_num: int = -1,
-        max_size: int = -1,
     ) -> None:
-        self.kind, self.name, self.arg_num, self.max_size = kind, name, arg_num, max_size
+        self.name, self.arg_num = name, arg_num
         self.dtype, self.value = dtype, value
         self.is_written = False
-        self.gradients: dict[str, XlaResource] = {}
 
     @property
     def is_initialized(self) -> bool:
@@ -48,11 +44,7 @@ class XlaResource:
 
     def copy(self) -> XlaResource:
         """A resource with the same value, for a part of the program of its own."""
-        other = XlaResource(
-            self.kind, self.name, self.dtype, self.value, self.arg_num, self.max_size
-        )
-        other.gradients = self.gradients
-        return other
+        return XlaResource(self.name, self.dtype, self.value, self.arg_num)
 
     def read(self) -> Any:
         """The value.
@@ -61,7 +53,7 @@ class XlaResource:
             FailedPreconditionError: it has none.
         """
         if self.value is None:
-            raise FailedPreconditionError(f"Read of the uninitialised {self.kind} {self.name}")
+            raise FailedPreconditionError(f"Read of the uninitialised variable {self.name}")
         return self.value
 
     def assign(self, dtype: DataType, value: Any) -> None:
@@ -72,7 +64,7 @@ class XlaResource:
         """
         if self.dtype is not None and self.dtype is not dtype:
             raise InvalidArgumentError(
-                f"The type of {self.kind} {self.name} cannot change from {self.dtype.string} to "
+                f"The type of variable {self.name} cannot change from {self.dtype.string} to "
                 f"{dtype.string}"
             )
         self.dtype, self.value, self.is_written = dtype, value, True

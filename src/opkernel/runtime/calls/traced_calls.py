@@ -47,7 +47,7 @@ def make_runner(function: "ConcreteFunction") -> _Run:
     """
     _check_free(function)
     if function.graph.jit_compile:
-        return make_compiled_runner(function)
+        return _make_compiled_runner(function)
     body, registry = _Body(function), global_kernel_registry()
     feeds, services, captures = body.feeds, body.services, body.captures
     current = body.built()
@@ -78,7 +78,7 @@ def make_runner(function: "ConcreteFunction") -> _Run:
     return call
 
 
-def make_compiled_runner(function: "ConcreteFunction") -> _Run:
+def _make_compiled_runner(function: "ConcreteFunction") -> _Run:
     """The same for a function that is to be compiled. The compiler's room stands above: it is known by its name."""
     runner: _Run = importlib.import_module("opkernel.xla.compiled_function").make_runner(function)
     return runner

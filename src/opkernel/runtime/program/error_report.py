@@ -83,7 +83,7 @@ def at_node(error: Exception, name: str, op: str, inputs: list[Any]) -> OpError:
 
 def describe_value(value: Any) -> str:
     """The type and shape of a value: `float32[2,3]`."""
-    if not isinstance(value, np.ndarray | np.generic):
+    if not (hasattr(value, "shape") and hasattr(value, "dtype")):
         return type(value).__name__
     shape = ",".join(map(str, value.shape))
     kind = "object" if value.dtype == object else as_dtype(value.dtype).tf_name

@@ -13,6 +13,8 @@ from opkernel.xla.context import XlaOpKernelContext
 from opkernel.xla.op_kernel import XlaOpKernel
 from opkernel.xla.register_kernel import register_xla_kernel
 
+__all__ = ["truth"]
+
 register_xla_kernel(["CheckNumerics", "CheckNumericsV2"])(forward_input)
 
 
@@ -24,9 +26,13 @@ class AssertOp(XlaOpKernel):
         """Add nothing to the program."""
 
 
+def truth(tensor: Any) -> Any:
+    """Whether a tensor counts as true: a scalar that is not zero, or another tensor with elements."""
+    return np.asarray(tensor.size > 0) if tensor.ndim else tensor != 0
+
+
 @register_xla_kernel("ToBool")
 def to_bool(tensor: Any, *, T: DataType) -> Any:
-    if tensor.ndim:
-        return np.asarray(tensor.size > 0)
-    check_has_truth(T)
-    return tensor != 0
+    if not tensor.ndim:
+        check_has_truth(T)
+    return truth(tensor)

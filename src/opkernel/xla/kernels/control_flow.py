@@ -9,16 +9,19 @@ Source: TensorFlow compiler/tf2xla/kernels/if_op.cc, while_op.cc, case_op.cc, pa
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
 
-from opkernel.errors import InvalidArgumentError
+from opkernel.errors import InvalidArgumentError, UnimplementedError
 from opkernel.graph import Operation
 from opkernel.graph.functions.function_body import FunctionBody
 from opkernel.proto import NameAttrList
+from opkernel.types import DataType
 from opkernel.xla.context import XlaOpKernelContext
 from opkernel.xla.jax_numpy import jax, jnp, lax
+from opkernel.xla.kernels.checking import truth
 from opkernel.xla.op_kernel import XlaOpKernel
 from opkernel.xla.register_kernel import register_xla_kernel
 from opkernel.xla.resource import XlaResource
@@ -36,42 +39,58 @@ class CallOp(XlaOpKernel):
         ctx.outputs[:] = ctx.call_function(self.node_def.attr["f"].func, ctx.inputs)
 
 
-class _Part:
-    """A function that is compiled as a part of the program, with the values that it shares with the rest."""
+class _Shared:
+    """The inputs that parts of the program share: the branches of a conditional, or the turns of a loop.
 
-    def __init__(
-        self, ctx: XlaOpKernelContext, function: NameAttrList, inputs: Sequence[Any]
-    ) -> None:
-        self._ctx, self._function, self._inputs = ctx, function, inputs
+    Each part works on resources of its own. What some part assigns to is a result of all parts.
+    """
 
-    def __call__(self) -> tuple[list[Any], list[Any]]:
-        """The results, and the values that resources have afterwards."""
-        copies = [_copied(value) for value in self._inputs]
-        results = self._ctx.call_function(self._function, copies)
-        resources = [one for one in copies if isinstance(one, XlaResource)]
-        return [_in_program(one) for one in results], [one.value for one in resources]
+    def __init__(self, inputs: Sequence[Any]) -> None:
+        self.inputs = inputs
+        self.resources = _resources(inputs)
+        self._written: dict[int, DataType] = {}
+        self._passed: dict[int, XlaResource] = {}
+
+    def copies(self) -> list[Any]:
+        """The inputs, with resources of a part's own."""
+        return [one.copy() if isinstance(one, XlaResource) else one for one in self.inputs]
+
+    def after(self, copies: Sequence[Any], results: Sequence[Any]) -> tuple[list[Any], list[Any]]:
+        """The results of a part as values of the program, and the values that its resources have.
+
+        Raises:
+            InvalidArgumentError: a result is another resource than in another part.
+        """
+        own = _resources(copies)
+        for number, one in enumerate(own):
+            if one.is_written and one.dtype is not None:
+                self._written[number] = one.dtype
+        for index, result in enumerate(results):
+            if isinstance(result, XlaResource):
+                resource = self.resources[own.index(result)]
+                if self._passed.setdefault(index, resource) is not resource:
+                    raise InvalidArgumentError(
+                        f"Result {index} stands for variable {resource.name} in one branch, and for "
+                        f"{self._passed[index].name} in another; XLA needs one"
+                    )
+        return [_in_program(one) for one in results], [one.value for one in own]
+
+    def note(self, results: Sequence[Any], values: Sequence[Any]) -> list[Any]:
+        """The results; resources have the values that they have after the parts."""
+        for number, dtype in self._written.items():
+            self.resources[number].assign(dtype, values[number])
+        return [self._passed.get(index, result) for index, result in enumerate(results)]
 
 
-def _copied(value: Any) -> Any:
-    return value.copy() if isinstance(value, XlaResource) else value
+def _resources(values: Sequence[Any]) -> list[XlaResource]:
+    return [one for one in values if isinstance(one, XlaResource)]
 
 
 def _in_program(value: Any) -> Any:
-    """A result as a value of the program; a resource is the same in all branches."""
+    """A result as a value of the program, of which a resource is none."""
     if isinstance(value, XlaResource):
         return None
     return jnp().asarray(value) if isinstance(value, np.ndarray) else value
-
-
-def _resources(inputs: Sequence[Any]) -> list[XlaResource]:
-    return [one for one in inputs if isinstance(one, XlaResource)]
-
-
-def _note(resources: Sequence[XlaResource], values: Sequence[Any]) -> None:
-    """Give resources the values that they have after a part of the program."""
-    for resource, value in zip(resources, values, strict=True):
-        if value is not resource.value and resource.dtype is not None:
-            resource.assign(resource.dtype, value)
 
 
 def _index_of_branch(ctx: XlaOpKernelContext, count: int) -> Any:
@@ -81,23 +100,20 @@ def _index_of_branch(ctx: XlaOpKernelContext, count: int) -> Any:
     return xp.where((index < 0) | (index >= count), count - 1, index)
 
 
-def truth(value: Any) -> Any:
-    """Whether a tensor counts as true: a scalar that is not zero, or another tensor with elements."""
-    if value.shape:
-        return np.asarray(value.size > 0)
-    return value != 0 if value.dtype != bool else value
-
-
 def _branch(ctx: XlaOpKernelContext, index: Any, functions: Sequence[NameAttrList]) -> None:
     """Compile one of several functions on all inputs but the first."""
     inputs = ctx.inputs[1:]
     if isinstance(index, np.ndarray | np.generic):
         ctx.outputs[:] = ctx.call_function(functions[int(index)], inputs)
         return
-    parts = [_Part(ctx, function, inputs) for function in functions]
-    results, values = lax().switch(index, parts)
-    _note(_resources(inputs), values)
-    ctx.outputs[:] = results
+    shared = _Shared(inputs)
+
+    def taken(function: NameAttrList) -> tuple[list[Any], list[Any]]:
+        copies = shared.copies()
+        return shared.after(copies, ctx.call_function(function, copies))
+
+    results, values = lax().switch(index, [partial(taken, one) for one in functions])
+    ctx.outputs[:] = shared.note(results, values)
 
 
 @register_xla_kernel(["If", "StatelessIf"], resources=True, variants=True)
@@ -145,36 +161,38 @@ class _Loop:
         invariant: frozenset[int],
     ) -> None:
         self._ctx, self._cond, self._body = ctx, cond, body
-        inputs = ctx.inputs
-        self._stays = invariant | {
-            i for i, one in enumerate(inputs) if isinstance(one, XlaResource)
-        }
+        self._shared = _Shared(ctx.inputs)
+        resources = {i for i, one in enumerate(ctx.inputs) if isinstance(one, XlaResource)}
+        if not resources <= invariant:
+            raise UnimplementedError(
+                "XLA does not compile a loop whose body gives another resource than it is given"
+            )
+        self._stays = invariant
 
     def run(self) -> list[Any]:
         """The results."""
-        inputs = self._ctx.inputs
-        first = self._state(inputs, _resources(inputs))
+        inputs, resources = self._ctx.inputs, self._shared.resources
+        values = [_in_program(one) for one in self._changing(inputs)]
+        first = values, [one.value for one in resources]
         first = _with_buffers(first, jax().eval_shape(self._turn, first))
-        last = lax().while_loop(self._holds, self._turn, first)
-        _note(_resources(inputs), last[1])
-        changed = iter(last[0])
+        last, written = lax().while_loop(self._holds, self._turn, first)
+        self._shared.note((), written)
+        changed = iter(last)
         return [one if i in self._stays else next(changed) for i, one in enumerate(inputs)]
 
-    def _state(self, values: Sequence[Any], resources: Sequence[XlaResource]) -> Any:
-        changing = [_in_program(one) for i, one in enumerate(values) if i not in self._stays]
-        return changing, [one.value for one in resources]
+    def _changing(self, values: Sequence[Any]) -> list[Any]:
+        """The values that may be others after a turn."""
+        return [one for i, one in enumerate(values) if i not in self._stays]
 
     def _inputs(self, state: Any) -> list[Any]:
         """The arguments of the functions for a state, with resources of their own."""
         changing, values = map(iter, state)
-        given = []
-        for i, one in enumerate(self._ctx.inputs):
+        given = self._shared.copies()
+        for i, one in enumerate(given):
             if isinstance(one, XlaResource):
-                one = one.copy()
                 one.value = next(values)
             elif i not in self._stays:
-                one = next(changing)
-            given.append(one)
+                given[i] = next(changing)
         return given
 
     def _holds(self, state: Any) -> Any:
@@ -184,7 +202,7 @@ class _Loop:
     def _turn(self, state: Any) -> Any:
         inputs = self._inputs(state)
         results = self._ctx.call_function(self._body, inputs)
-        return self._state(results, _resources(inputs))
+        return self._shared.after(inputs, self._changing(results))
 
 
 def _invariant(body: FunctionBody) -> frozenset[int]:
