@@ -14,42 +14,16 @@ import json
 import os
 import pickle
 import statistics
-import subprocess
 import sys
 import tempfile
 from pathlib import Path
 from typing import Any
 
 from catalogue_rows import ROWS
-from measure import clean_environment, rerun_in_clean_environment
+from measure import Worker, rerun_in_clean_environment
 
 WORKER = Path(__file__).parent / "catalogue_worker.py"
 SECONDS = 0.2
-
-
-class Worker:
-    """A process that measures rows (`catalogue_worker.py`)."""
-
-    def __init__(self, python: str, system: str) -> None:
-        self._process = subprocess.Popen(
-            [python, str(WORKER), system],
-            env=clean_environment() | {"TF_CPP_MIN_LOG_LEVEL": "3"},
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            text=True,
-        )
-
-    def ask(self, *command: Any) -> Any:
-        """The answer to a command."""
-        assert self._process.stdin is not None
-        assert self._process.stdout is not None
-        self._process.stdin.write(json.dumps(command) + "\n")
-        self._process.stdin.flush()
-        return json.loads(self._process.stdout.readline())
-
-    def close(self) -> None:
-        """End the process."""
-        self._process.communicate()
 
 
 def measure(workers: dict[str, Worker], name: str, path: Path, rounds: int) -> dict[str, Any]:
@@ -85,7 +59,7 @@ def main() -> None:
     options = parser.parse_args()
     rerun_in_clean_environment()
     pythons = {"opkernel": sys.executable, "tensorflow": options.tensorflow}
-    workers = {system: Worker(python, system) for system, python in pythons.items()}
+    workers = {system: Worker([python, str(WORKER), system]) for system, python in pythons.items()}
     results = {}
     with tempfile.TemporaryDirectory() as directory:
         for name in [name for name in ROWS if any(word in name for word in options.rows)]:

@@ -3,6 +3,7 @@
 Machines are noisy and change their speed; only ratios taken in one run mean anything.
 """
 
+import json
 import os
 import statistics
 import subprocess
@@ -10,8 +11,10 @@ import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
+from typing import Any
 
 __all__ = [
+    "Worker",
     "clean_environment",
     "interleaved",
     "medians",
@@ -28,6 +31,32 @@ def clean_environment() -> dict[str, str]:
     """
     left_out = ("OPENBLAS_", "PYTHONDONTWRITEBYTECODE")
     return {key: value for key, value in os.environ.items() if not key.startswith(left_out)}
+
+
+class Worker:
+    """A process that measures when it is asked to: a line of JSON each way."""
+
+    def __init__(self, command: Sequence[str]) -> None:
+        self._process = subprocess.Popen(
+            command,
+            env=clean_environment() | {"TF_CPP_MIN_LOG_LEVEL": "3"},
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            text=True,
+        )
+
+    def ask(self, *command: Any) -> Any:
+        """The answer to a command."""
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        self._process.stdin.write(json.dumps(command) + "\n")
+        self._process.stdin.flush()
+        return json.loads(self._process.stdout.readline())
+
+    def close(self) -> None:
+        """End the process."""
+        self._process.communicate()
 
 
 def rerun_in_clean_environment() -> None:

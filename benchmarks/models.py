@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-from measure import clean_environment, rerun_in_clean_environment
+from measure import Worker, clean_environment, rerun_in_clean_environment
 
 HERE = Path(__file__).parent
 CACHE = Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache")) / "opkernel" / "benchmarks"
@@ -56,33 +56,6 @@ HOWS = ("run", "callable")
 SECONDS = 0.5
 
 
-class Worker:
-    """A process that runs one model (`model_worker.py`)."""
-
-    def __init__(self, python: str, system: str, path: Path, model: Model) -> None:
-        command = [python, str(HERE / "model_worker.py"), system, str(path)]
-        self._process = subprocess.Popen(
-            [*command, model.fetch, *model.feeds],
-            env=clean_environment() | {"TF_CPP_MIN_LOG_LEVEL": "3"},
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
-            text=True,
-        )
-
-    def ask(self, *command: Any) -> Any:
-        """The answer to a command."""
-        assert self._process.stdin is not None
-        assert self._process.stdout is not None
-        self._process.stdin.write(json.dumps(command) + "\n")
-        self._process.stdin.flush()
-        return json.loads(self._process.stdout.readline())
-
-    def close(self) -> None:
-        """End the process."""
-        self._process.communicate()
-
-
 def check_results(workers: dict[str, Worker], batch: int) -> float:
     """The largest difference of the results, by the largest of TensorFlow's values."""
     with tempfile.TemporaryDirectory() as directory:
@@ -102,7 +75,11 @@ def measure(
 ) -> dict[int, dict[str, Any]]:
     """For each batch size: seconds a step, median and least, and our seconds in each op."""
     pythons = {"opkernel": sys.executable, "tensorflow": python}
-    workers = {system: Worker(pythons[system], system, path, model) for system in pythons}
+    script, fed = str(HERE / "model_worker.py"), [model.fetch, *model.feeds]
+    workers = {
+        system: Worker([python, script, system, str(path), *fed])
+        for system, python in pythons.items()
+    }
     found: dict[int, dict[str, Any]] = {}
     for batch in batches:
         difference = check_results(workers, batch)

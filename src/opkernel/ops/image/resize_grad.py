@@ -17,7 +17,12 @@ from opkernel.ops.kernel_types import FLOATS, REAL_NUMBERS
 from opkernel.ops.registration import register_kernel
 from opkernel.types import DataType
 
-__all__ = ["check_gradient", "nearest_neighbor_grad_shape", "original_image_shape"]
+__all__ = [
+    "check_gradient",
+    "check_nearest_gradient",
+    "nearest_neighbor_grad_shape",
+    "original_image_shape",
+]
 
 Array = np.ndarray[Any, Any]
 
@@ -113,6 +118,17 @@ def check_gradient(grads: Any, original_image: Any, T: DataType) -> None:
     check_allocation((grads.shape[0], *original_image.shape[1:3], grads.shape[3]), T)
 
 
+def check_nearest_gradient(grads: Any, size: Any, T: DataType) -> tuple[int, int]:
+    """The height and width of the original images; refuses what ResizeNearestNeighborGrad does."""
+    if grads.ndim != 4:
+        raise InvalidArgumentError(f"input must be 4-dimensional{list(grads.shape)}")
+    new_size = check_size(size)
+    if min(new_size) <= 0:
+        raise InvalidArgumentError(f"shape_t's elements must be positive, got {new_size}")
+    check_allocation((grads.shape[0], *new_size, grads.shape[3]), T)
+    return new_size
+
+
 @register_kernel(RESIZE_BILINEAR_GRAD, device="CPU", types={"T": FLOATS}, factory=True)
 def resize_bilinear_grad(
     *, align_corners: bool, half_pixel_centers: bool, T: DataType
@@ -178,12 +194,7 @@ def resize_nearest_neighbor_grad(
     """Integers wrap around."""
 
     def kernel(grads: Any, size: Any) -> Any:
-        if grads.ndim != 4:
-            raise InvalidArgumentError(f"input must be 4-dimensional{list(grads.shape)}")
-        new_size = check_size(size)
-        if min(new_size) <= 0:
-            raise InvalidArgumentError(f"shape_t's elements must be positive, got {new_size}")
-        check_allocation((grads.shape[0], *new_size, grads.shape[3]), T)
+        new_size = check_nearest_gradient(grads, size, T)
         rows, columns = (
             nearest(new_size[i], grads.shape[i + 1], align_corners, half_pixel_centers)
             for i in range(2)

@@ -17,8 +17,10 @@ from opkernel.opdef import register_op
 from opkernel.opdef.common_shapes import broadcast_binary_op_shape, unchanged_shape
 from opkernel.ops.quantized.conversion import Array, as_int32
 from opkernel.ops.quantized.uniform_scales import (
+    SCALED_INPUTS,
     Limits,
     along,
+    axis_attrs,
     check_axis,
     check_positive,
     check_scales,
@@ -31,23 +33,10 @@ _QINT32 = DataType.DT_QINT32
 
 UNIFORM_QUANTIZED_ADD = register_op(
     "UniformQuantizedAdd",
-    inputs=[
-        "lhs: T",
-        "rhs: T",
-        "lhs_scales: float",
-        "lhs_zero_points: int32",
-        "rhs_scales: float",
-        "rhs_zero_points: int32",
-        "output_scales: float",
-        "output_zero_points: int32",
-    ],
+    inputs=["lhs: T", "rhs: T", *SCALED_INPUTS],
     outputs=["output: T"],
     attrs=[
-        *(
-            f"{side}_quantization_{attr}"
-            for side in ("lhs", "rhs", "output")
-            for attr in ("axis: int = -1", "min_val: int", "max_val: int")
-        ),
+        *axis_attrs("lhs", "rhs", "output"),
         "T: {qint32}",
     ],
     shape_fn=broadcast_binary_op_shape,

@@ -20,7 +20,11 @@ from opkernel.ops.quantized.shapes import check_channel_scales
 from opkernel.ops.quantized.uniform_convolution_attrs import ConvolutionAttrs
 from opkernel.ops.quantized.uniform_convolution_sums import PlacedConvolution
 from opkernel.ops.quantized.uniform_scales import (
+    SCALED_INPUTS,
     Limits,
+    axis_attrs,
+    check_channels_of_output,
+    check_left_axis,
     check_positive,
     check_scales,
     dynamically_quantized,
@@ -87,31 +91,15 @@ _ATTRS = [
 ]
 
 
-def _axis_attrs(side: str) -> list[str]:
-    attrs = ("axis: int = -1", "min_val: int", "max_val: int")
-    return [f"{side}_quantization_{attr}" for attr in attrs]
-
-
 UNIFORM_QUANTIZED_CONVOLUTION = register_op(
     "UniformQuantizedConvolution",
-    inputs=[
-        "lhs: Tin",
-        "rhs: Tin",
-        "lhs_scales: float",
-        "lhs_zero_points: int32",
-        "rhs_scales: float",
-        "rhs_zero_points: int32",
-        "output_scales: float",
-        "output_zero_points: int32",
-    ],
+    inputs=["lhs: Tin", "rhs: Tin", *SCALED_INPUTS],
     outputs=["output: Tout"],
     attrs=[
         "Tin: {qint8}",
         "Tout: {qint32}",
         *_ATTRS,
-        *_axis_attrs("lhs"),
-        *_axis_attrs("rhs"),
-        *_axis_attrs("output"),
+        *axis_attrs("lhs", "rhs", "output"),
     ],
     shape_fn=uniform_quantized_convolution_shape,
     doc="The convolution of quantised images with quantised filters, as integers of the output's scale.",
@@ -125,7 +113,7 @@ UNIFORM_QUANTIZED_CONVOLUTION_HYBRID = register_op(
         "Trhs: {qint8}",
         "Tout: {float}",
         *_ATTRS,
-        *_axis_attrs("rhs"),
+        *axis_attrs("rhs"),
     ],
     shape_fn=uniform_quantized_convolution_hybrid_shape,
     doc="The convolution of images of floats, each of which is quantised first, with quantised filters.",
@@ -174,8 +162,7 @@ def uniform_quantized_convolution(
     names = locals()
     attrs = ConvolutionAttrs.of({name: names[name] for name in ConvolutionAttrs._fields})
     limits = Limits.of(output_quantization_min_val, output_quantization_max_val)
-    if lhs_quantization_axis != -1:
-        raise InvalidArgumentError("lhs_quantization_axis Attr must be -1 (per-tensor).")
+    check_left_axis(lhs_quantization_axis)
 
     def kernel(
         lhs: Any,
@@ -196,10 +183,7 @@ def uniform_quantized_convolution(
         check_scales(lhs.shape, -1, lhs_scale, lhs_zero)
         check_scales(rhs.shape, rhs_quantization_axis, rhs_scales, rhs_zeros)
         check_scales(placed.output_shape, output_quantization_axis, scales, zeros)
-        if scales.ndim and not rhs_scales.ndim:
-            raise InvalidArgumentError(
-                "If rhs is per-tensor quantized, output must be also per-tensor quantized."
-            )
+        check_channels_of_output(rhs_scales, scales)
         with np.errstate(all="ignore"):
             images = placed.images(lhs).astype(np.int32) - lhs_zero
             right = placed.filters(rhs).astype(np.int32) - rhs_zeros

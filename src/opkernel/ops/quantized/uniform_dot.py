@@ -18,7 +18,11 @@ from opkernel.ops.declared.rules import check_ranks_at_most
 from opkernel.ops.quantized.conversion import Array
 from opkernel.ops.quantized.shapes import check_channel_scales
 from opkernel.ops.quantized.uniform_scales import (
+    SCALED_INPUTS,
     Limits,
+    axis_attrs,
+    check_channels_of_output,
+    check_left_axis,
     check_positive,
     check_scales,
     dynamically_quantized,
@@ -57,30 +61,14 @@ def uniform_quantized_dot_hybrid_shape(c: InferenceContext) -> None:
     _set_product(c, left, right, 2)
 
 
-def _axis_attrs(side: str) -> list[str]:
-    attrs = ("axis: int = -1", "min_val: int", "max_val: int")
-    return [f"{side}_quantization_{attr}" for attr in attrs]
-
-
 UNIFORM_QUANTIZED_DOT = register_op(
     "UniformQuantizedDot",
-    inputs=[
-        "lhs: Tin",
-        "rhs: Tin",
-        "lhs_scales: float",
-        "lhs_zero_points: int32",
-        "rhs_scales: float",
-        "rhs_zero_points: int32",
-        "output_scales: float",
-        "output_zero_points: int32",
-    ],
+    inputs=["lhs: Tin", "rhs: Tin", *SCALED_INPUTS],
     outputs=["output: Tout"],
     attrs=[
         "Tin: {qint8}",
         "Tout: {qint32}",
-        *_axis_attrs("lhs"),
-        *_axis_attrs("rhs"),
-        *_axis_attrs("output"),
+        *axis_attrs("lhs", "rhs", "output"),
     ],
     shape_fn=uniform_quantized_dot_shape,
     doc="The product of two quantised matrices, as integers of the output's scale.",
@@ -89,7 +77,7 @@ UNIFORM_QUANTIZED_DOT_HYBRID = register_op(
     "UniformQuantizedDotHybrid",
     inputs=["lhs: Tlhs", "rhs: Trhs", "rhs_scales: float", "rhs_zero_points: int32"],
     outputs=["output: Tout"],
-    attrs=["Tlhs: {float}", "Trhs: {qint8}", "Tout: {float}", *_axis_attrs("rhs")],
+    attrs=["Tlhs: {float}", "Trhs: {qint8}", "Tout: {float}", *axis_attrs("rhs")],
     shape_fn=uniform_quantized_dot_hybrid_shape,
     doc="The product of a matrix of floats, each row of which is quantised first, and a quantised one.",
 )
@@ -137,8 +125,7 @@ def uniform_quantized_dot(
 ) -> Callable[[Any, Any, Any, Any, Any, Any, Any, Any], Any]:
     """TensorFlow adds in float where rhs has one scale, and in int32 where each column has one."""
     limits = Limits.of(output_quantization_min_val, output_quantization_max_val)
-    if lhs_quantization_axis != -1:
-        raise InvalidArgumentError("lhs_quantization_axis Attr must be -1 (per-tensor).")
+    check_left_axis(lhs_quantization_axis)
     _check_channel_axis("rhs", rhs_quantization_axis)
     _check_channel_axis("output", output_quantization_axis)
 
@@ -158,10 +145,7 @@ def uniform_quantized_dot(
         check_scales(lhs.shape, -1, lhs_scale, lhs_zero)
         _check_columns(rhs.shape, rhs_scales, rhs_zeros)
         _check_columns(shape, scales, zeros)
-        if scales.ndim and not rhs_scales.ndim:
-            raise InvalidArgumentError(
-                "If rhs is per-tensor quantized, output must be also per-tensor quantized."
-            )
+        check_channels_of_output(rhs_scales, scales)
         with np.errstate(all="ignore"):
             ratios = rhs_scales.astype(np.float64) * lhs_scale / scales
             left, right = lhs.astype(np.int32) - lhs_zero, rhs.astype(np.int32) - rhs_zeros

@@ -16,8 +16,12 @@ from opkernel.types import TensorShape
 
 __all__ = [
     "Limits",
+    "SCALED_INPUTS",
     "along",
+    "axis_attrs",
     "check_axis",
+    "check_channels_of_output",
+    "check_left_axis",
     "check_positive",
     "check_scales",
     "dynamically_quantized",
@@ -25,10 +29,23 @@ __all__ = [
     "requantized",
 ]
 
+SCALED_INPUTS = [
+    f"{side}_{of_side}"
+    for side in ("lhs", "rhs", "output")
+    for of_side in ("scales: float", "zero_points: int32")
+]
+"""The inputs of ops on two quantised tensors, after these."""
+
 _MULTIPLIER_BITS = 31
 _MOST_SHIFT, _LEAST_SHIFT = 30, -31
 _TINY = np.finfo(np.float32).tiny
 _LEAST_INT8, _MOST_INT8 = -128, 127
+
+
+def axis_attrs(*sides: str) -> list[str]:
+    """The attrs that say along which axis tensors are quantised, and between which integers."""
+    attrs = ("axis: int = -1", "min_val: int", "max_val: int")
+    return [f"{side}_quantization_{attr}" for side in sides for attr in attrs]
 
 
 class Limits(NamedTuple):
@@ -49,6 +66,18 @@ class Limits(NamedTuple):
 def check_axis(name: str, axis: int) -> None:
     if axis < -1:
         raise InvalidArgumentError(f"{name} must be >= -1, given: {axis}")
+
+
+def check_left_axis(axis: int) -> None:
+    if axis != -1:
+        raise InvalidArgumentError("lhs_quantization_axis Attr must be -1 (per-tensor).")
+
+
+def check_channels_of_output(rhs_scales: Array, scales: Array) -> None:
+    if scales.ndim and not rhs_scales.ndim:
+        raise InvalidArgumentError(
+            "If rhs is per-tensor quantized, output must be also per-tensor quantized."
+        )
 
 
 def check_positive(name: str, scales: Array) -> None:

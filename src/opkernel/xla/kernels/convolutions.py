@@ -16,16 +16,18 @@ import numpy as np
 
 from opkernel.errors import InvalidArgumentError
 from opkernel.ops.kernel_types import NARROW_FLOATS
-from opkernel.ops.nn.conv.attrs import conv2d_windows, conv3d_windows
+from opkernel.ops.nn.conv.attrs import (
+    check_num_spatial,
+    conv2d_windows,
+    conv3d_windows,
+    windows_of_conv,
+)
 from opkernel.ops.nn.conv.kernels import check_filter, convolution
 from opkernel.ops.nn.geometry import (
     Windows,
-    check_length,
     check_rank,
     check_shape,
     sizes_from_tensor,
-    spatial_attr,
-    windows_from_attrs,
 )
 from opkernel.ops.nn.windows import Geometry
 from opkernel.types import as_dtype
@@ -170,26 +172,13 @@ def conv(
     batch_dims: int,
     groups: int,
 ) -> _Compute:
-    layout = "NHWC" if data_format == "CHANNELS_LAST" else "NCHW"
-
-    def windows_over(dims: int) -> Windows:
-        gaps = dilations or [1] * dims
-        check_length("strides", strides, dims)
-        check_length("dilations", gaps, dims)
-        steps = spatial_attr("strides", strides, layout)
-        gaps = list(spatial_attr("dilations", gaps, layout))
-        return windows_from_attrs(layout, steps, gaps, padding, explicit_paddings)
-
     def kernel(x: Any, filters: Any) -> Any:
-        spatial = x.ndim - 1 - batch_dims
-        if spatial not in (2, 3) or batch_dims < 0:
-            raise InvalidArgumentError(
-                f"The input must have 2 or 3 spatial dimensions but got {spatial}, with "
-                f"batch_dims = {batch_dims}"
-            )
+        spatial = check_num_spatial(x.ndim, batch_dims)
         check_rank("filter", filters, spatial + 2)
         check_filter(filters)
-        windows = windows_over(spatial + 2)
+        windows = windows_of_conv(
+            spatial, strides, dilations, padding, explicit_paddings, data_format
+        )
         leading = x.shape[:batch_dims]
         batch = x.reshape(math.prod(leading), *x.shape[batch_dims:])
         channels = batch.shape[windows.data_format.feature_index(batch.ndim)]

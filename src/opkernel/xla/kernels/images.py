@@ -14,8 +14,8 @@ from opkernel.errors import InvalidArgumentError, UnimplementedError
 from opkernel.kernel import check_allocation
 from opkernel.ops.image.crop_and_resize import check_one_for_each_box
 from opkernel.ops.image.non_max_suppression import box_corners, box_overlap
-from opkernel.ops.image.resize import check_alignment, check_size
-from opkernel.ops.image.resize_grad import check_gradient
+from opkernel.ops.image.resize import check_alignment
+from opkernel.ops.image.resize_grad import check_gradient, check_nearest_gradient
 from opkernel.ops.image.resize_sampling import cubic, linear, nearest
 from opkernel.ops.kernel_types import NARROW_FLOATS
 from opkernel.types import DataType
@@ -90,12 +90,7 @@ def resize_nearest_neighbor_grad(
     """Integers wrap around; half and bfloat16 are added up in float."""
 
     def kernel(grads: Any, size: Any) -> Any:
-        if grads.ndim != 4:
-            raise InvalidArgumentError(f"input must be 4-dimensional{list(grads.shape)}")
-        new_size = check_size(size)
-        if min(new_size) <= 0:
-            raise InvalidArgumentError(f"shape_t's elements must be positive, got {new_size}")
-        check_allocation((grads.shape[0], *new_size, grads.shape[3]), T)
+        new_size = check_nearest_gradient(grads, size, T)
         result = grads.astype(np.float32) if T in NARROW_FLOATS else grads
         for axis, new in enumerate(new_size, 1):
             places = nearest(new, grads.shape[axis], align_corners, half_pixel_centers)

@@ -5,7 +5,14 @@ from collections.abc import Sequence
 from opkernel.errors import InvalidArgumentError, OpError, UnimplementedError
 from opkernel.ops.nn.geometry import Windows, check_length, spatial_attr, windows_from_attrs
 
-__all__ = ["check_unit_dilations", "conv2d_windows", "conv3d_windows", "depthwise_windows"]
+__all__ = [
+    "check_num_spatial",
+    "check_unit_dilations",
+    "conv2d_windows",
+    "conv3d_windows",
+    "depthwise_windows",
+    "windows_of_conv",
+]
 
 
 def conv2d_windows(
@@ -42,6 +49,35 @@ def conv3d_windows(
     steps = spatial_attr("strides", strides, data_format)
     gaps = spatial_attr("dilations", dilations, data_format)
     return windows_from_attrs(data_format, steps, gaps, padding)
+
+
+def windows_of_conv(
+    num_spatial: int,
+    strides: Sequence[int],
+    dilations: Sequence[int],
+    padding: str,
+    explicit_paddings: Sequence[int],
+    data_format: str,
+) -> Windows:
+    """The windows that the attrs of Conv describe for so many spatial dimensions."""
+    layout, rank = "NHWC" if data_format == "CHANNELS_LAST" else "NCHW", num_spatial + 2
+    gaps = dilations or [1] * rank
+    check_length("strides", strides, rank)
+    check_length("dilations", gaps, rank)
+    steps = spatial_attr("strides", strides, layout)
+    gaps = spatial_attr("dilations", gaps, layout)
+    return windows_from_attrs(layout, steps, gaps, padding, explicit_paddings)
+
+
+def check_num_spatial(rank: int, batch_dims: int) -> int:
+    """The number of spatial dimensions of an input of Conv."""
+    spatial = rank - 1 - batch_dims
+    if spatial not in (2, 3) or batch_dims < 0:
+        raise InvalidArgumentError(
+            f"The input must have 2 or 3 spatial dimensions but got {spatial}, with "
+            f"batch_dims = {batch_dims}"
+        )
+    return spatial
 
 
 def depthwise_windows(

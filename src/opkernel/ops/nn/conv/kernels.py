@@ -17,10 +17,12 @@ from opkernel.ops.array.mirror_pad import mirror_pad
 from opkernel.ops.int32_attr import int32_attr
 from opkernel.ops.kernel_types import NARROW_FLOATS
 from opkernel.ops.nn.conv.attrs import (
+    check_num_spatial,
     check_unit_dilations,
     conv2d_windows,
     conv3d_windows,
     depthwise_windows,
+    windows_of_conv,
 )
 from opkernel.ops.nn.conv.reference import Algorithms
 from opkernel.ops.nn.epilogue import AFTER_CONVOLUTIONS, Epilogue, parse_fusion
@@ -28,8 +30,6 @@ from opkernel.ops.nn.geometry import (
     Windows,
     check_length,
     check_rank,
-    spatial_attr,
-    windows_from_attrs,
 )
 from opkernel.ops.nn.windows import Array, Geometry
 from opkernel.records import dataclass
@@ -100,29 +100,16 @@ class ConvolutionKernels:
         int32_attr("batch_dims", batch_dims)
         if int32_attr("groups", groups) != 1:
             raise UnimplementedError("Grouped/Depthwise Convolutions are not supported yet.")
-        layout = "NHWC" if data_format == "CHANNELS_LAST" else "NCHW"
-
-        def windows_over(dims: int) -> Windows:
-            gaps = dilations or [1] * dims
-            check_length("strides", strides, dims)
-            check_length("dilations", gaps, dims)
-            steps = spatial_attr("strides", strides, layout)
-            return windows_from_attrs(
-                layout, steps, spatial_attr("dilations", gaps, layout), padding, explicit_paddings
-            )
 
         def convolved(x: Array, filters: Array) -> Array:
-            spatial = x.ndim - 1 - batch_dims
-            if spatial not in (2, 3) or batch_dims < 0:
-                raise InvalidArgumentError(
-                    f"The input must have 2 or 3 spatial dimensions but got {spatial}, with "
-                    f"batch_dims = {batch_dims}"
-                )
+            spatial = check_num_spatial(x.ndim, batch_dims)
             if filters.ndim != spatial + 2:
                 raise InvalidArgumentError(
                     f"The filter must be rank {spatial + 2} but got {filters.ndim}"
                 )
-            windows = windows_over(spatial + 2)
+            windows = windows_of_conv(
+                spatial, strides, dilations, padding, explicit_paddings, data_format
+            )
             leading, shape = x.shape[:batch_dims], x.shape[batch_dims:]
             batch = x.reshape(math.prod(leading), *shape)
             channels = batch.shape[windows.data_format.feature_index(batch.ndim)]
