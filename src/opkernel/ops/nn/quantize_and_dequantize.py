@@ -115,36 +115,43 @@ class Integers(NamedTuple):
             return cls(0, 2**num_bits - 1)
         return cls(-(2 ** (num_bits - 1)) + narrow, 2 ** (num_bits - 1) - 1)
 
+    def of_type(self, dtype: np.dtype[Any]) -> tuple[Any, Any]:
+        """The integers as numbers of a type."""
+        return dtype.type(self.low), dtype.type(self.high)
 
-class _Range(NamedTuple):
+
+class Range(NamedTuple):
     """The lowest and the highest value of each slice, in a shape to be broadcast."""
 
     low: Array
     high: Array
 
-    def scaled_to(self, integers: Integers) -> tuple[_Range, Array, Array]:
-        """The range with one end moved, how many integers there are for 1, and the inverse."""
-        number = self.low.dtype.type
-        low, high = number(integers.low), number(integers.high)
-        unlimited = np.finfo(number).max
-        from_low = np.where(low * self.low > 0, low / self.low, unlimited)
-        from_high = np.where(high * self.high > 0, high / self.high, unlimited)
+    def scaled_to(self, low: Any, high: Any, xp: Any) -> tuple[Range, Array, Array]:
+        """The range with one end moved, how many integers from `low` to `high` there are for 1, and the inverse."""
+        unlimited = np.finfo(self.low.dtype).max
+        from_low = xp.where(low * self.low > 0, low / self.low, unlimited)
+        from_high = xp.where(high * self.high > 0, high / self.high, unlimited)
         by_low = from_low < from_high
-        step = np.where(by_low, self.low / low, self.high / high)
-        moved = _Range(
-            np.where(by_low, self.low, low * step), np.where(by_low, high * step, self.high)
+        step = xp.where(by_low, self.low / low, self.high / high)
+        moved = Range(
+            xp.where(by_low, self.low, low * step), xp.where(by_low, high * step, self.high)
         )
-        return moved, np.where(by_low, from_low, from_high), step
+        return moved, xp.where(by_low, from_low, from_high), step
 
 
-def _range_of(tensor: Array, axis: int) -> _Range:
+def _range_of(tensor: Array, axis: int) -> Range:
     """The range of the values of each slice; NaN counts for nothing."""
     others = tuple(i for i in range(tensor.ndim) if i != axis)
     low, high = (f.reduce(tensor, axis=others, keepdims=True) for f in (np.fmin, np.fmax))
-    return _Range(np.asarray(low), np.asarray(high))
+    return Range(np.asarray(low), np.asarray(high))
 
 
-def _given_range(tensor: Array, low: Array, high: Array, axis: int) -> _Range:
+def given_range(tensor: Array, low: Array, high: Array, axis: int) -> Range:
+    """A range that is given: scalars, or with an axis vectors.
+
+    Raises:
+        InvalidArgumentError: they have other shapes.
+    """
     if axis != -1:
         for name, end in (("min", low), ("max", high)):
             if end.ndim != 1:
@@ -156,33 +163,52 @@ def _given_range(tensor: Array, low: Array, high: Array, axis: int) -> _Range:
                     f"input_{name}_tensor has {end.size} elements for {tensor.shape[axis]} slices"
                 )
         shape = [-1 if i == axis else 1 for i in range(tensor.ndim)]
-        low, high = low.reshape(shape), high.reshape(shape)
-    elif low.size != 1 or high.size != 1:
+        return Range(low.reshape(shape), high.reshape(shape))
+    if low.size != 1 or high.size != 1:
         raise InvalidArgumentError("input_min and input_max must have one element")
-    else:
-        low, high = low.reshape(()), high.reshape(())
+    return Range(low.reshape(()), high.reshape(()))
+
+
+def _known_range(tensor: Array, low: Array, high: Array, axis: int) -> Range:
+    """A range that is given, whose ends are not exchanged."""
+    low, high = map(np.asarray, given_range(tensor, low, high, axis))
     is_range = low <= high  # NaN is no end of one
     if not is_range.all():
         at = np.argmin(is_range)
         raise InvalidArgumentError(
             f"Invalid range: input_min {low.flat[at]:g} > input_max {high.flat[at]:g}"
         )
-    return _Range(np.asarray(low), np.asarray(high))
+    return Range(low, high)
+
+
+def rounded(
+    tensor: Array, ends: Range, integers: tuple[Any, Any], xp: Any, *, limited: bool, half_up: bool
+) -> Array:
+    """The values rounded to what integers stand for; with `limited`, those beyond the ends become these."""
+    limits, scale, step = ends.scaled_to(*integers, xp)
+    if limited:
+        tensor = xp.maximum(xp.minimum(tensor, limits.high), limits.low)
+    scaled = tensor * scale
+    whole = xp.floor(scaled + tensor.dtype.type(0.5)) if half_up else xp.rint(scaled)
+    result: Array = whole * step
+    return result
 
 
 def _round_trip(
-    tensor: Array, given: _Range | None, axis: int, integers: Integers, half_up: bool
+    tensor: Array, given: Range | None, axis: int, integers: Integers, half_up: bool
 ) -> Array:
     """The values rounded; those beyond a given range become its ends."""
     if tensor.size == 0:
         return tensor.copy()
-    limits, scale, step = (given or _range_of(tensor, axis)).scaled_to(integers)
-    if given is not None:
-        tensor = np.maximum(np.minimum(tensor, limits.high), limits.low)
-    scaled = tensor * scale
-    rounded = np.floor(scaled + tensor.dtype.type(0.5)) if half_up else np.rint(scaled)
-    result: Array = rounded * step
-    return result
+    ends = given or _range_of(tensor, axis)
+    return rounded(
+        tensor,
+        ends,
+        integers.of_type(tensor.dtype),
+        np,
+        limited=given is not None,
+        half_up=half_up,
+    )
 
 
 def _check_axis(axis: int) -> None:
@@ -213,7 +239,7 @@ def quantize_and_dequantize(
             for name, end in (("min", input_min), ("max", input_max)):
                 if end.ndim:
                     raise InvalidArgumentError(f"input_{name} must be a scalar.")
-            given = _given_range(tensor, input_min, input_max, axis)
+            given = _known_range(tensor, input_min, input_max, axis)
         return _round_trip(tensor, given, axis, integers, round_mode == "HALF_UP")
 
     return kernel
@@ -235,7 +261,7 @@ def quantize_and_dequantize_v1(
 ) -> Callable[[Any], Any]:
     integers = Integers.of(num_bits, signed_input, narrow=False)
     low, high = (np.asarray(end, T.numpy_dtype) for end in (input_min, input_max))
-    given = _given_range(low, low, high, axis=-1) if range_given else None
+    given = _known_range(low, low, high, axis=-1) if range_given else None
     return lambda tensor: _round_trip(tensor, given, -1, integers, half_up=False)
 
 
@@ -257,7 +283,7 @@ def quantize_and_dequantize_v3(
                 f"Got dimensions: {num_bits.ndim}"
             )
         integers = Integers.of(int(num_bits), signed_input, narrow_range)
-        given = _given_range(tensor, input_min, input_max, axis) if range_given else None
+        given = _known_range(tensor, input_min, input_max, axis) if range_given else None
         return _round_trip(tensor, given, axis, integers, half_up=False)
 
     return kernel

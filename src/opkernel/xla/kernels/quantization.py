@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from opkernel.errors import InvalidArgumentError
-from opkernel.ops.nn.quantize_and_dequantize import Integers
+from opkernel.ops.nn.quantize_and_dequantize import Integers, Range, given_range, rounded
 from opkernel.xla.jax_numpy import jnp
 from opkernel.xla.register_kernel import register_xla_kernel
 
@@ -27,24 +27,13 @@ def _check_axis(axis: int, tensor: Any) -> None:
         )
 
 
-def _range_of(tensor: Any, axis: int) -> tuple[Any, Any]:
+def _range_of(tensor: Any, axis: int) -> Range:
     """The range of the values of each slice; NaN counts for nothing."""
     others = tuple(i for i in range(tensor.ndim) if i != axis)
     is_nan, infinity = jnp().isnan(tensor), tensor.dtype.type(np.inf)
     low = jnp().where(is_nan, infinity, tensor).min(axis=others, keepdims=True)
     high = jnp().where(is_nan, -infinity, tensor).max(axis=others, keepdims=True)
-    return low, high
-
-
-def _given_range(tensor: Any, low: Any, high: Any, axis: int) -> tuple[Any, Any]:
-    expected = () if axis == -1 else (tensor.shape[axis],)
-    for name, end in (("input_min", low), ("input_max", high)):
-        if end.size != 1 if axis == -1 else end.shape != expected:
-            raise InvalidArgumentError(
-                f"{name} has the shape {list(end.shape)}, and {list(expected)} is needed"
-            )
-    shape = [-1 if i == axis else 1 for i in range(tensor.ndim)]
-    return low.reshape(shape), high.reshape(shape)
+    return Range(low, high)
 
 
 def _round_trip(
@@ -54,25 +43,12 @@ def _round_trip(
     integers: tuple[Any, Any],
     half_up: bool = False,
 ) -> Any:
-    """Values rounded: one end of the range sets the scale, and the other end moves.
-
-    Those beyond a given range become its ends.
-    """
+    """Values rounded; those beyond a given range become its ends."""
     if not tensor.size:
         return tensor
-    xp, (lowest, highest) = jnp(), integers
-    low, high = _given_range(tensor, *given, axis) if given else _range_of(tensor, axis)
-    unlimited = np.finfo(tensor.dtype).max
-    from_low = xp.where(lowest * low > 0, lowest / low, unlimited)
-    from_high = xp.where(highest * high > 0, highest / high, unlimited)
-    by_low = from_low < from_high
-    step = xp.where(by_low, low / lowest, high / highest)
-    if given:
-        tensor = xp.minimum(tensor, xp.where(by_low, highest * step, high))
-        tensor = xp.maximum(tensor, xp.where(by_low, low, lowest * step))
-    scaled = tensor * xp.where(by_low, from_low, from_high)
-    rounded = xp.floor(scaled + tensor.dtype.type(0.5)) if half_up else xp.rint(scaled)
-    return rounded * step
+    limited = given is not None
+    ends = given_range(tensor, *given, axis) if given is not None else _range_of(tensor, axis)
+    return rounded(tensor, ends, integers, jnp(), limited=limited, half_up=half_up)
 
 
 @register_xla_kernel(["QuantizeAndDequantizeV2", "QuantizeAndDequantizeV4"], factory=True)
@@ -90,7 +66,7 @@ def quantize_and_dequantize(
     def kernel(tensor: Any, input_min: Any, input_max: Any) -> Any:
         _check_axis(axis, tensor)
         given = (input_min, input_max) if range_given else None
-        ends = tensor.dtype.type(integers.low), tensor.dtype.type(integers.high)
+        ends = integers.of_type(tensor.dtype)
         return _round_trip(tensor, given, axis, ends, round_mode == "HALF_UP")
 
     return kernel
