@@ -1,0 +1,1 @@
+"""Engines: compilers that take over parts of graphs."""

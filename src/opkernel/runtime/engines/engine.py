@@ -1,0 +1,199 @@
+"""Engine: a compiler for clusters, parts of graphs that became functions.
+
+An engine says which operations it takes, compiles a cluster for the types and shapes of its arguments, and runs it.
+All else (marking of clusters, launching, the way back to the kernels of the CPU) is the same for all engines.
+
+State: `_engines` has the registered engines; `_PROVIDED` names the modules that register those of opkernel.
+"""
+
+from __future__ import annotations
+
+import importlib
+import threading
+from abc import ABC, abstractmethod
+from collections.abc import Hashable, Sequence
+from typing import Any, Literal, Protocol
+
+import numpy as np
+
+from opkernel.errors import AlreadyExistsError, NotFoundError
+from opkernel.graph import FunctionBody, Operation
+from opkernel.messages import perhaps
+from opkernel.records import dataclass
+from opkernel.types import DataType, as_dtype
+
+__all__ = [
+    "ClusterArgument",
+    "CompiledCluster",
+    "Engine",
+    "ResourceUpdate",
+    "engine_named",
+    "register_engine",
+    "registered_engines",
+]
+
+
+@dataclass(frozen=True, eq=False)
+class ClusterArgument:
+    """What is known of an argument when a cluster is compiled.
+
+    Attributes:
+        kind: `parameter`, `constant` or `resource`.
+        dtype: The type of the tensor; of a resource, that of its value.
+        shape: The shape of the tensor or of the resource's value.
+        constant: The value of a constant.
+        name: A name for messages.
+        is_initialized: Whether a resource has a value.
+    """
+
+    kind: Literal["parameter", "constant", "resource"]
+    dtype: DataType
+    shape: tuple[int, ...] = ()
+    constant: Any = None
+    name: str = ""
+    is_initialized: bool = True
+
+    @classmethod
+    def parameter(cls, dtype: DataType, shape: Sequence[int], name: str = "") -> ClusterArgument:
+        """A tensor that is known when the program runs."""
+        return cls("parameter", dtype, tuple(shape), name=name)
+
+    @classmethod
+    def of_constant(cls, value: Any, name: str = "") -> ClusterArgument:
+        """A tensor that is known now."""
+        array = np.asarray(value)
+        return cls("constant", as_dtype(array.dtype), array.shape, array, name)
+
+    @classmethod
+    def variable(
+        cls,
+        dtype: DataType,
+        shape: Sequence[int] = (),
+        name: str = "",
+        *,
+        is_initialized: bool = True,
+    ) -> ClusterArgument:
+        """A variable, whose value is known when the program runs."""
+        return cls("resource", dtype, tuple(shape), name=name, is_initialized=is_initialized)
+
+    @property
+    def key(self) -> Hashable:
+        """Equal for arguments that one program serves."""
+        value = (
+            None if self.constant is None else (self.constant.tobytes(), str(self.constant.dtype))
+        )
+        return self.kind, self.dtype, self.shape, value, self.is_initialized
+
+
+@dataclass(frozen=True, eq=False)
+class ResourceUpdate:
+    """A resource that the program gives a new value.
+
+    Attributes:
+        input_index: Which argument of the function it is.
+        dtype, shape: Of its value at the end.
+        modified: Whether it was assigned to.
+    """
+
+    input_index: int
+    dtype: DataType
+    shape: tuple[int, ...]
+    modified: bool = True
+
+
+class CompiledCluster(Protocol):
+    """A compiled cluster. Safe under threads."""
+
+    @property
+    def resource_updates(self) -> Sequence[ResourceUpdate]:
+        """The resources that it writes."""
+
+    def run(self, inputs: Sequence[Any]) -> tuple[list[Any], list[Any]]:
+        """Run it.
+
+        Args:
+            inputs: A value for each argument; of a resource, its value; of a constant, anything.
+
+        Returns:
+            The results, in the types that the function declares (for one that is a resource, the index of
+            the argument), and the new values of the resources that `resource_updates` lists.
+            Nobody else writes to these arrays.
+        """
+
+
+class Engine(ABC):
+    """A compiler for clusters.
+
+    Attributes:
+        name: What `Session(jit=...)` calls it.
+        extra: The extra of opkernel that installs what it needs.
+        min_cluster_size: Smaller clusters are left to the kernels of the CPU.
+        takes_resources: Whether variables may enter clusters.
+    """
+
+    name: str
+    extra: str = ""
+    min_cluster_size: int = 4
+    takes_resources: bool = False
+
+    @abstractmethod
+    def check_installed(self) -> None:
+        """Raise UnimplementedError, which names the extra, where what the engine needs is not installed.
+
+        It is quick, and imports nothing heavy.
+        """
+
+    @abstractmethod
+    def refusal(self, op: Operation) -> str:
+        """Why an operation has to stay outside of clusters, in a few words; empty where it may be inside."""
+
+    def compile_time_constants(self, body: FunctionBody) -> frozenset[int]:
+        """The arguments of a cluster whose values it must know when it compiles."""
+        return frozenset()
+
+    @abstractmethod
+    def compile(
+        self, body: FunctionBody, arguments: Sequence[ClusterArgument]
+    ) -> CompiledCluster:
+        """Compile a cluster for certain arguments.
+
+        Raises:
+            OpError: it cannot; the error names the node where one is to blame.
+        """
+
+
+_PROVIDED = {"openvino": "opkernel.engines.openvino", "xla": "opkernel.xla.engine"}
+_engines: dict[str, Engine] = {}
+_lock = threading.Lock()
+
+
+def register_engine(engine: Engine) -> None:
+    """Have sessions find an engine by its name.
+
+    Raises:
+        AlreadyExistsError: another one has this name.
+    """
+    with _lock:
+        if _engines.setdefault(engine.name, engine) is not engine:
+            raise AlreadyExistsError(f"An engine {engine.name!r} is registered already")
+
+
+def registered_engines() -> list[str]:
+    """The names of all engines, those of opkernel first, installed or not."""
+    return [*_PROVIDED, *sorted(_engines.keys() - _PROVIDED.keys())]
+
+
+def engine_named(name: str) -> Engine:
+    """An engine by its name.
+
+    Raises:
+        NotFoundError: there is none.
+    """
+    if name not in _engines and name in _PROVIDED:
+        importlib.import_module(_PROVIDED[name])
+    if name not in _engines:
+        known = registered_engines()
+        raise NotFoundError(
+            f"There is no engine {name!r}{perhaps(name, known)}; there are {', '.join(known)}"
+        )
+    return _engines[name]
