@@ -62,3 +62,8 @@ register_built_in(POST, 55, "functions.functions_of_parts.functions_of_parts", o
 register_built_in(POST, 70, "algebra.common_subexpressions.common_subexpressions")
 register_built_in(POST, 78, "fusion.fused_ops.fusion_onednn", ops=["BiasAdd"])
 register_built_in(POST, 80, "fusion.fused_ops.fusion", ops=["BiasAdd"])
+
+EXEC = Grouping.POST_REWRITE_FOR_EXEC
+register_built_in(EXEC, 10, "clusters.mark_for_compilation.mark_for_compilation")
+register_built_in(EXEC, 50, "clusters.encapsulate_subgraphs.encapsulate_subgraphs")
+register_built_in(EXEC, 60, "clusters.build_xla_ops.build_xla_ops")

@@ -145,17 +145,12 @@ class GraphCompiler:
 
     def _check_types(self, op: Operation) -> None:
         """Refuse types of tensors that XLA does not compute with, unless the kernel allows them."""
-        registration = self._rules(op.type)
-        allowed = {
-            DataType.DT_RESOURCE: registration.allows_resources,
-            DataType.DT_VARIANT: registration.allows_variants,
-            DataType.DT_STRING: registration.allows_strings,
-        }
-        for dtype in (*op.signature.input_types, *op.signature.output_types):
-            if dtype not in self._types and not allowed.get(dtype):
-                raise InvalidArgumentError(
-                    f"XLA does not compile {op.type} with tensors of type {dtype.string}"
-                )
+        types = (*op.signature.input_types, *op.signature.output_types)
+        refused = self._rules(op.type).refused_type(types, self._types)
+        if refused is not None:
+            raise InvalidArgumentError(
+                f"XLA does not compile {op.type} with tensors of type {refused.string}"
+            )
 
 
 def _check_control_flow(order: Iterable[Operation]) -> None:

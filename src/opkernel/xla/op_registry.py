@@ -15,7 +15,6 @@ import importlib
 import pkgutil
 import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from enum import Enum
 from typing import Any
 
 import numpy as np
@@ -29,6 +28,7 @@ from opkernel.kernel.registry.kernel_def import KernelDefBuilder
 from opkernel.kernel.registry.kernel_registry import KernelRegistration
 from opkernel.opdef.core.declaring_site import DeclaringSite
 from opkernel.ops.kernel_types import POD
+from opkernel.graph.edit.jit_options import AutoclusteringPolicy
 from opkernel.proto import KernelDef, NodeDef, OpDef
 from opkernel.records import dataclass
 from opkernel.types import DataType
@@ -49,14 +49,6 @@ SUPPORTED_TYPES = frozenset(POD)
 
 _UNCHECKED = KernelContract(outputs_as_declared=True)
 """Outputs are values of the program: the compiler looks at them."""
-
-
-class AutoclusteringPolicy(Enum):
-    """When operations of a device are compiled without having been marked."""
-
-    IF_ENABLED_GLOBALLY = "if enabled globally"
-    IF_EXPLICITLY_REQUESTED = "if explicitly requested"
-    ALWAYS = "always"
 
 
 @dataclass(frozen=True)
@@ -107,6 +99,17 @@ class XlaKernelRegistration:
     is_metadata_op: bool = False
     kernel: Any = None
     site: DeclaringSite | None = None
+
+    def refused_type(
+        self, dtypes: Iterable[DataType], supported: frozenset[DataType]
+    ) -> DataType | None:
+        """The first of some types of tensors that the kernel does not take or give; None where it does all."""
+        allowed = {
+            DataType.DT_RESOURCE: self.allows_resources,
+            DataType.DT_VARIANT: self.allows_variants,
+            DataType.DT_STRING: self.allows_strings,
+        }
+        return next((one for one in dtypes if one not in supported and not allowed.get(one)), None)
 
     def on_device(self, device_type: str) -> KernelRegistration:
         """The registration of an ordinary kernel of a compilation device."""

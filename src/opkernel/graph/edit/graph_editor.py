@@ -32,6 +32,7 @@ from opkernel.types import PartialTensorShape, tensor_to_proto
 if TYPE_CHECKING:
     from opkernel.device.device import Device
     from opkernel.graph.edit.effect_order import EffectOrder
+    from opkernel.graph.edit.jit_options import JitOptions
 
 __all__ = ["Change", "GraphEditor"]
 
@@ -58,6 +59,7 @@ class GraphEditor(GraphEdit):
             devices that passes know nothing of.
         changes: the changes that were made, in order.
         device_of: the device of an operation, where devices compute kernels in their own way.
+        jit: how clusters are formed, where they are.
     """
 
     def __init__(
@@ -68,6 +70,7 @@ class GraphEditor(GraphEdit):
         self.feeds = frozenset(feeds)
         self.changes: list[Change] = []
         self.device_of: Callable[[Operation], Device] | None = None
+        self.jit: JitOptions | None = None
         self._pass_name = ""
         self._order: list[Operation] = []
         self._op_types: dict[str, OpTraits] | None = None

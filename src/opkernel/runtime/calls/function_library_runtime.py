@@ -39,7 +39,8 @@ from opkernel.runtime import calls  # loaded where there are functions
 from opkernel.runtime.calls.lowered_functions import LoweredFunctions
 from opkernel.runtime.placement.device_set import OneDevice
 from opkernel.runtime.program.kernels import AnyVersion, KernelCache, version_of
-from opkernel.runtime.program.request import Passes, ProgramRequest, Variant
+from opkernel.runtime.engines.choice import Jit
+from opkernel.runtime.program.request import NO_JIT, Passes, ProgramRequest, Variant
 from opkernel.runtime.program.subgraph import Subgraph
 from opkernel.runtime.step.call_frame import FunctionCallFrame, check_args
 from opkernel.types import DataType
@@ -79,6 +80,7 @@ class FunctionLibraryRuntime:
         devices: all devices that functions may be instantiated on; `device` alone if empty.
         optimize: the optimisation passes that run on bodies before they are compiled.
         providers: the providers that are asked for kernels; `default_providers` if None.
+        jit: the engines that compile parts of bodies.
 
     Functions that passes add are known to the runtime alone: the library is the user's.
     """
@@ -94,6 +96,7 @@ class FunctionLibraryRuntime:
         devices: Sequence[LocalDevice] = (),
         optimize: Passes = False,
         providers: Sequence[KernelProvider] | None = None,
+        jit: Jit = NO_JIT,
     ) -> None:
         self._version = graph_def_version
         self.device = device
@@ -102,6 +105,7 @@ class FunctionLibraryRuntime:
         self.inter_op_pool = inter_op_pool
         self.optimize = optimize
         self.providers = providers
+        self.jit = jit
         self._library = library
         self._added = FunctionLibraryDefinition(library.op_registry)
         self._devices = {one.name: one for one in (device, *devices)}
@@ -352,6 +356,7 @@ class FunctionLibraryRuntime:
             watcher=self.watcher,
             pool=self.inter_op_pool,
             feed_facts=feed_facts,
+            jit=self.jit,
         )
 
     def functions(

@@ -19,6 +19,7 @@ import numpy as np
 from opkernel.errors import AlreadyExistsError, NotFoundError
 from opkernel.graph import FunctionBody, Operation
 from opkernel.messages import perhaps
+from opkernel.graph.edit.jit_options import AutoclusteringPolicy
 from opkernel.records import dataclass
 from opkernel.types import DataType, as_dtype
 
@@ -146,6 +147,10 @@ class Engine(ABC):
     @abstractmethod
     def refusal(self, op: Operation) -> str:
         """Why an operation has to stay outside of clusters, in a few words; empty where it may be inside."""
+
+    def autoclustering_policy(self, op: Operation) -> AutoclusteringPolicy:
+        """When an operation is compiled that nobody has marked."""
+        return AutoclusteringPolicy.IF_ENABLED_GLOBALLY
 
     def compile_time_constants(self, body: FunctionBody) -> frozenset[int]:
         """The arguments of a cluster whose values it must know when it compiles."""

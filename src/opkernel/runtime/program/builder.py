@@ -120,7 +120,9 @@ def _placed(
     pruned: Subgraph, request: ProgramRequest, chosen: Passes
 ) -> tuple[Subgraph, Assignment]:
     """The placement, with the passes before and after it."""
-    passes = GraphPasses(pruned, chosen, request.library, request.feed_facts, request.placed)
+    passes = GraphPasses(
+        pruned, chosen, request.library, request.feed_facts, request.placed, request.jit.options
+    )
     passes.run("PRE_PLACEMENT")
     is_logged = request.logs_placement and not request.placed
     assignment = place(passes.operations, request.devices, request.placed, is_logged=is_logged)

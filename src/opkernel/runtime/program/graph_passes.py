@@ -17,12 +17,17 @@ from opkernel.runtime.program.request import Passes
 from opkernel.runtime.program.subgraph import Subgraph
 
 if TYPE_CHECKING:
+    from opkernel.graph.edit.jit_options import JitOptions
     from opkernel.kernel import Device
     from opkernel.optimization import OptimizedGraph
 
 __all__ = ["GraphPasses", "PassFailedError"]
 
 _Grouping = Literal["PRE_PLACEMENT", "POST_PLACEMENT", "POST_REWRITE_FOR_EXEC", "POST_PARTITIONING"]
+
+
+_CLUSTERING = frozenset({"build_xla_ops", "encapsulate_subgraphs", "mark_for_compilation"})
+"""The passes that form clusters; they have a switch of their own."""
 
 
 class PassFailedError(Exception):
@@ -38,6 +43,7 @@ class GraphPasses:
         library: Takes the functions that passes add.
         feed_facts: The known facts of the feeds; the shapes that the graph knows if None.
         placed: The devices of nodes that are placed already, by name.
+        jit: How clusters are formed, where they are.
 
     Attributes:
         part: The part that is needed by now.
@@ -50,10 +56,12 @@ class GraphPasses:
         library: FunctionLibrary,
         feed_facts: Sequence[TensorFacts] | None = None,
         placed: Mapping[str, LocalDevice] = MappingProxyType({}),
+        jit: JitOptions | None = None,
     ) -> None:
         self.part = part
         self._placed = placed
-        self._passes = passes
+        self._passes = _with_clustering(passes) if jit is not None else passes
+        self._jit = jit
         self._library = library
         self._feed_facts = feed_facts
         self._copied: OptimizedGraph | None = None
@@ -94,7 +102,7 @@ class GraphPasses:
             )
             if self._copied is None and self._placed:
                 self._tell_places(copied)
-            copied.editor.device_of = self._device_of()
+            copied.editor.device_of, copied.editor.jit = self._device_of(), self._jit
             copied.run_passes(wanted, names)
             self._check_kernels(copied)
         except DeadlineExceededError:  # without passes it would take no less
@@ -138,3 +146,10 @@ class GraphPasses:
         if self._copied is not None:
             names = {op: device.name for op, device in assignment.elsewhere.items()}
             self._copied.graph.assigned_devices.update(names)
+
+
+def _with_clustering(passes: Passes) -> Passes:
+    """The passes, with those that form clusters."""
+    if passes is True:
+        return True
+    return _CLUSTERING if passes is False else _CLUSTERING.union(passes)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Literal
 from opkernel.device.local_device import LocalDevice
 from opkernel.graph.inference.tensor_facts import TensorFacts
 from opkernel.records import dataclass, field
+from opkernel.runtime.engines.choice import Jit
 from opkernel.runtime.placement.device_set import DeviceSet
 from opkernel.runtime.plan.functional_ops import FunctionLibrary
 from opkernel.runtime.program.kernels import KernelCache
@@ -25,6 +26,8 @@ Passes = bool | Collection[str]
 Variant = Literal["", "stoppable", "traced", "partial"]
 """The kinds of steps of a program: plain, with a cancellation manager or deadline, recorded, or
 run in parts."""
+
+NO_JIT = Jit()
 
 _SHAPES = "shape_specialization"
 _FOLDING = "constant_folding"
@@ -48,6 +51,7 @@ class ProgramRequest:
             it that feeds have the shapes that the graph says.
         is_current: Whether the graph and the kernels are still those of the request.
         logs_placement: Whether it is logged where each node is placed.
+        jit: The engines that compile parts of it.
     """
 
     part: Subgraph
@@ -62,6 +66,7 @@ class ProgramRequest:
     feed_facts: Sequence[TensorFacts] | None = None
     is_current: Callable[[], bool] = lambda: True
     logs_placement: bool = False
+    jit: Jit = NO_JIT
 
     @property
     def follows_shapes(self) -> bool:

@@ -21,7 +21,8 @@ from opkernel.runtime.program.executable import Executable, LimitedExecutable
 from opkernel.runtime.program.feeds import converters
 from opkernel.runtime.program.fetches import FetchPlan
 from opkernel.runtime.program.limits import Limits
-from opkernel.runtime.program.request import Passes, Variant
+from opkernel.runtime.engines.choice import Jit
+from opkernel.runtime.program.request import NO_JIT, Passes, Variant
 from opkernel.runtime.program.subgraph import Subgraph
 from opkernel.runtime.session.recently_used import RecentlyUsed
 from opkernel.runtime.step.session_state import LocalSessionState
@@ -48,6 +49,7 @@ class ExecutableParams:
         optimize: The optimisation passes that run; none where kernels are checked.
         providers: Who is asked for kernels; `default_providers` if None.
         max_executables: How many are kept.
+        jit: The engines that compile parts of programs.
         lowers: Whether If, Case and While are lowered before it is looked what is needed.
     """
 
@@ -62,6 +64,7 @@ class ExecutableParams:
     providers: Sequence[KernelProvider] | None = None
     max_executables: int = 1000
     lowers: bool = True
+    jit: Jit = NO_JIT
 
 
 class Executables:
@@ -96,6 +99,7 @@ class Executables:
             params.devices.mgr.all,
             params.optimize if params.sanitizer is None else False,
             params.providers,
+            params.jit if params.sanitizer is None else NO_JIT,
         )
         self._kernels = self.library.kernels_of(graph)
         self._placed: tuple[tuple[int, int], Mapping[str, LocalDevice]] = (-1, 0), {}
@@ -193,7 +197,7 @@ class Executables:
             is_current=lambda: not self._is_finalized and self._versions() == versions,
         )
         if variant == "partial":
-            request = replace(request, passes=False, executor_type="DATAFLOW")
+            request = replace(request, passes=False, executor_type="DATAFLOW", jit=NO_JIT)
         program = build_program(request)
         run = program.run if params.sanitizer is None else params.sanitizer.watched(program.run)
         parts = (

@@ -35,6 +35,7 @@ from opkernel.kernel import (
 )
 from opkernel.proto import Message
 from opkernel.records import replace
+from opkernel.runtime.engines.choice import choose_jit
 from opkernel.runtime.placement.device_set import DeviceSet
 from opkernel.runtime.program.executors import Executor
 from opkernel.runtime.program.feeds import as_feed_dict, as_feed_list
@@ -91,6 +92,7 @@ class Session:
         optimize: the `optimize` of the config, in short.
         permissions: which files the graph may read and write; none where not given.
         providers: the `providers` of the config, in short.
+        jit: the `jit` of the config, in short.
 
     Raises:
         InvalidArgumentError, NotFoundError: the config makes no sense.
@@ -109,6 +111,7 @@ class Session:
         optimize: Passes | None = None,
         permissions: Permissions = NO_PERMISSIONS,
         providers: Sequence[str] | None = None,
+        jit: str = "",
     ) -> None:
         config = _DEFAULTS if config is None else SessionConfig.of(config)
         if inter_op_threads:
@@ -141,6 +144,11 @@ class Session:
             None if names is None else choose_providers(names),
             config.max_executables,
             not config.place_pruned_graph,
+            choose_jit(
+                jit or config.jit,
+                level=config.global_jit_level,
+                min_cluster_size=config.min_cluster_size,
+            ),
         )
         self._cancellation = CancellationManager()
         self._services = SessionServices(

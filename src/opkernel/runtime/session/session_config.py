@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from opkernel.errors import InvalidArgumentError
 from opkernel.proto import ConfigProto, GraphOptions, Message, OptimizerOptions, RewriterConfig
 from opkernel.records import dataclass, field
+from opkernel.runtime.engines.choice import GlobalJitLevel
 from opkernel.runtime.program.request import Passes
 
 if TYPE_CHECKING:
@@ -30,6 +31,9 @@ _SWITCHES = {
     "shape_optimization": ("shape_materialization", "shape_specialization"),
 }
 """Our passes by TensorFlow's switches, the fields of RewriterConfig."""
+
+
+_LEVELS: dict[int, GlobalJitLevel] = {-1: "OFF", 0: "DEFAULT", 1: "ON_1", 2: "ON_2"}
 
 
 @dataclass(frozen=True)
@@ -84,6 +88,11 @@ class SessionConfig:
             all, none, or passes by name.
         providers: The names of the kernel providers to ask for kernels, in this order. Where not given,
             the providers of OPKERNEL_PROVIDERS, or all of them by falling priority.
+        jit: The engine that compiles parts of graphs: `xla`, `openvino`, `auto` for the fastest of those that are
+            installed, or `off`. Where empty, what OPKERNEL_JIT says, else off. docs/engines.md says more.
+        global_jit_level: ON_1 and ON_2 ask for `jit` without saying which; with OFF, nodes alone are compiled that
+            are marked by `_XlaCompile` or `_XlaMustCompile`.
+        min_cluster_size: Parts with fewer operations are not compiled; None for what the engine says.
         max_executables: How many combinations of feeds and fetches stay compiled. Beyond that, the
             combinations that were not used for longest are dropped, and compiled again when needed.
     """
@@ -107,6 +116,9 @@ class SessionConfig:
     optimize: Passes = True
     providers: Sequence[str] | None = None
     max_executables: int = 1000
+    jit: str = ""
+    global_jit_level: GlobalJitLevel = "DEFAULT"
+    min_cluster_size: int | None = None
 
     def __post_init__(self) -> None:
         if self.max_executables < 1:
@@ -178,6 +190,9 @@ def _from_proto(proto: ConfigProto) -> SessionConfig:
         build_cost_model_after=proto.graph_options.build_cost_model_after,
         executor_type=experimental.executor_type,
         optimize=_passes(proto.graph_options),
+        global_jit_level=_LEVELS.get(
+            proto.graph_options.optimizer_options.global_jit_level, "DEFAULT"
+        ),
     )
 
 

@@ -1,0 +1,79 @@
+"""Which operations on resources must not be in one cluster.
+
+All that a cluster reads of variables it reads before it runs, and all that it assigns is assigned when it has run. So it
+must have no operation that reads, or does both, behind one that writes.
+
+Source: TensorFlow compiler/jit/resource_operation_safety_analysis.cc.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from enum import Enum
+
+from opkernel.graph import Operation
+from opkernel.graph.edit.effects import Effect, effect_of
+from opkernel.types import DataType
+
+__all__ = ["ResourceOperations", "ResourceUse", "resource_use"]
+
+
+class ResourceUse(Enum):
+    """What an operation does with a resource that it is given."""
+
+    READ = "read"
+    WRITE = "write"
+    READ_WRITE = "read and write"
+    """It changes a value, or calls functions, which may do anything."""
+
+
+def resource_use(op: Operation) -> ResourceUse | None:
+    """What an operation does with the resources that it is given; None where it is given none."""
+    if DataType.DT_RESOURCE not in op.input_types or op.traits.passes_on:
+        return None
+    if op.traits.calls or op.type in op.graph.function_library:
+        return ResourceUse.READ_WRITE
+    only_reads = op.traits.only_reads_state or effect_of(op.signature) is not Effect.ACTS
+    if only_reads:
+        return ResourceUse.READ
+    return ResourceUse.WRITE if op.type == "AssignVariableOp" else ResourceUse.READ_WRITE
+
+
+class ResourceOperations:
+    """The operations on resources of a graph, and which of them are in the way of each other.
+
+    Args:
+        order: The operations, inputs before consumers, except for back edges.
+    """
+
+    def __init__(self, order: Sequence[Operation]) -> None:
+        uses = [(op, resource_use(op)) for op in order]
+        self.uses = {op: use for op, use in uses if use is not None}
+        self._bits = {op: 1 << number for number, op in enumerate(self.uses)}
+        self._unsafe: dict[Operation, int] = {}
+        if self.uses:
+            self._find(order)
+
+    def _find(self, order: Sequence[Operation]) -> None:
+        """Note for each operation those before it that have no place in its cluster."""
+        before: dict[Operation, int] = {}
+        writers = sum(bit for op, bit in self._bits.items() if self.uses[op] is not ResourceUse.READ)
+        for op in order:
+            found = 0
+            for source in (*op.edges[::2], *op.control_inputs):
+                found |= before.get(source, 0)  # nothing of a back edge
+            if op in self.uses:
+                is_write = self.uses[op] is ResourceUse.WRITE
+                self._unsafe[op] = 0 if is_write else found & writers
+                found |= self._bits[op]
+            if found:
+                before[op] = found
+
+    def may_join(self, one: Iterable[Operation], other: Iterable[Operation]) -> bool:
+        """Whether the operations on resources of two clusters may be in one."""
+        first, second = list(one), list(other)
+        return not (self._clash(first, second) or self._clash(second, first))
+
+    def _clash(self, one: Sequence[Operation], other: Sequence[Operation]) -> bool:
+        bits = sum(self._bits[op] for op in one)
+        return any(self._unsafe[op] & bits for op in other)

@@ -1,0 +1,149 @@
+"""Cluster: a function that an engine compiles, with a program for each signature of its arguments.
+
+State: `_programs` has the programs by signature, `_failed` the errors of signatures that the engine could not compile.
+`_constants` are the known arguments of the last run with their keys, `_last` the last signature with its program: steps
+mostly repeat.
+
+Source: TensorFlow compiler/jit/device_compiler.h, xla_launch_util.h.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Hashable, Sequence
+from operator import is_
+from typing import Any
+
+import numpy as np
+
+from opkernel.errors import OpError, as_op_error
+from opkernel.graph import FunctionBody
+from opkernel.records import dataclass
+from opkernel.runtime.engines.engine import ClusterArgument, CompiledCluster, Engine
+from opkernel.types import DataType, as_dtype
+
+__all__ = ["Cluster", "Uninitialized"]
+
+_MAX_KEPT = 64
+"""So many programs of a function are kept."""
+
+
+@dataclass(frozen=True)
+class Uninitialized:
+    """What stands for the value of a variable that has none."""
+
+    dtype: DataType
+    shape: None = None
+
+
+class Cluster:
+    """A function that an engine compiles. Safe under threads.
+
+    Args:
+        engine: The engine.
+        body: The function. Its arguments are first what is known at compile time, then other tensors, then resources.
+        num_constants: How many arguments are known at compile time.
+    """
+
+    def __init__(self, engine: Engine, body: FunctionBody, num_constants: int) -> None:
+        self.engine, self.body, self.num_constants = engine, body, num_constants
+        self._programs: dict[Hashable, CompiledCluster] = {}
+        self._failed: dict[Hashable, OpError] = {}
+        self._constants: tuple[tuple[Any, ...], tuple[Hashable, ...]] = ((), ())
+        self._last: tuple[Any, Any, CompiledCluster | None] = (None, None, None)
+        self._lock = threading.Lock()
+
+    def program(self, inputs: Sequence[Any]) -> CompiledCluster:
+        """The program for some arguments, compiled if there is none.
+
+        Args:
+            inputs: An array for each argument; for a variable its value, `Uninitialized` where it has none.
+
+        Raises:
+            OpError: the engine cannot compile it.
+        """
+        constants, shapes = self._looked_at(inputs)
+        last = self._last
+        if last[0] is constants and last[1] == shapes and last[2] is not None:
+            return last[2]
+        key = (constants, shapes)
+        program = self._programs.get(key)
+        if program is None:
+            with self._lock:
+                program = self._programs.get(key) or self._compiled(key, inputs)
+        self._last = (constants, shapes, program)
+        return program
+
+    def compiled(self, inputs: Sequence[Any]) -> CompiledCluster | None:
+        """The program for some arguments if there is one."""
+        constants, shapes = self._looked_at(inputs)
+        last = self._last
+        if last[0] is constants and last[1] == shapes and last[2] is not None:
+            return last[2]
+        program = self._programs.get((constants, shapes))
+        if program is not None:
+            self._last = (constants, shapes, program)
+        return program
+
+    def has_failed(self, inputs: Sequence[Any]) -> bool:
+        """Whether the engine could not compile the cluster for such arguments."""
+        return bool(self._failed) and self._looked_at(inputs) in self._failed
+
+    def drop(self, inputs: Sequence[Any], error: OpError) -> None:
+        """Forget the program for some arguments, as if the engine could not compile it."""
+        key = self._looked_at(inputs)
+        with self._lock:
+            self._failed[key] = error
+            self._programs.pop(key, None)
+            self._last = (None, None, None)
+
+    def _looked_at(self, inputs: Sequence[Any]) -> tuple[Any, Any]:
+        """The key of the known arguments, the same object where they are the same arrays, and the shapes of others."""
+        count = self.num_constants
+        shapes = tuple([one.shape for one in inputs[count:]])
+        if not count:
+            return None, shapes
+        arrays, keys = self._constants
+        given = tuple(inputs[:count])
+        if len(arrays) != count or not all(map(is_, given, arrays)):
+            known = dict(zip(map(id, arrays), keys, strict=True))
+            found = tuple([known.get(id(one)) or _key_of(one) for one in given])
+            if found != keys:
+                keys = found
+            self._constants = given, keys
+        return keys, shapes
+
+    def _compiled(self, key: Hashable, inputs: Sequence[Any]) -> CompiledCluster:
+        if key in self._failed:
+            raise self._failed[key]
+        try:
+            program = self.engine.compile(self.body, self._arguments(inputs))
+        except Exception as error:
+            self._failed[key] = as_op_error(error)
+            raise self._failed[key] from error
+        if len(self._programs) >= _MAX_KEPT:
+            self._programs.clear()
+        self._programs[key] = program
+        return program
+
+    def _arguments(self, inputs: Sequence[Any]) -> list[ClusterArgument]:
+        return [
+            _argument(index < self.num_constants, node.name, dtype, value)
+            for index, (node, dtype, value) in enumerate(
+                zip(self.body.arg_nodes, self.body.arg_types, inputs, strict=True)
+            )
+        ]
+
+
+def _argument(is_known: bool, name: str, dtype: DataType, value: Any) -> ClusterArgument:
+    if dtype == DataType.DT_RESOURCE:
+        if isinstance(value, Uninitialized):
+            return ClusterArgument.variable(value.dtype, name=name, is_initialized=False)
+        return ClusterArgument.variable(as_dtype(value.dtype), value.shape, name)
+    if is_known:
+        return ClusterArgument.of_constant(value, name)
+    return ClusterArgument.parameter(dtype, np.shape(value), name)
+
+
+def _key_of(value: Any) -> Hashable:
+    return value.shape, value.dtype.str, value.tobytes()

@@ -1,0 +1,200 @@
+"""Which operations XLA compiles, and which of them it is given without having been asked.
+
+Source: RecursiveCompilabilityChecker in TensorFlow compiler/jit/compilability_check_util.cc.
+"""
+
+from __future__ import annotations
+
+from opkernel.errors import OpError
+from opkernel.graph import FunctionBody, Operation, instantiate_function
+from opkernel.graph.core.control_flow_ops import LOW_LEVEL_CONTROL_FLOW
+from opkernel.graph.core.structural_ops import STRUCTURAL_OPS
+from opkernel.kernel.registry.lookup import kernel_def_if_available
+from opkernel.proto import AttrValue, NameAttrList
+from opkernel.records import dataclass
+from opkernel.types import DataType
+from opkernel.xla.op_registry import DeviceRegistration, XlaOpRegistry
+
+__all__ = ["OperationFilter", "RecursiveCompilabilityChecker"]
+
+_MAX_DEPTH = 50
+"""Functions that call each other more deeply are not compiled; those that call themselves are among these."""
+
+_STATEFUL_RANDOM = frozenset(
+    {
+        *("Multinomial", "RandomShuffle", "RandomStandardNormal", "RandomUniform"),
+        *("RandomUniformInt", "TruncatedNormal"),
+    }
+)
+_STACKS = frozenset({"StackCloseV2", "StackPopV2", "StackPushV2", "StackV2"})
+_ASSERTIONS = frozenset({"Assert", "CheckNumerics"})
+_INACCURATE = frozenset({"SelfAdjointEigV2", "Svd"})
+_SLOW = frozenset(
+    {*_INACCURATE, "MatrixInverse", "MatrixSolve", "Qr", "ResizeBilinearGrad", "RGBToHSV"}
+)
+_PLACED_OUTPUTS = ("_scoped_allocator", "_forward_from")
+
+
+@dataclass(frozen=True)
+class OperationFilter:
+    """Which operations may be in clusters, of those that XLA compiles.
+
+    Attributes:
+        resource_ops_in_called_functions: Operations on resources in functions, where the order of reads and
+            assignments is hard to follow.
+        stack_ops, tensor_array_ops, variant_ops, stateful_rng_ops, control_trigger: Operations of these kinds.
+        assert_and_checknumerics: Assertions, which a program does not check.
+        slow_ops, inaccurate_ops: Operations that XLA computes slowly, or with other results.
+    """
+
+    resource_ops_in_called_functions: bool = False
+    stack_ops: bool = False
+    tensor_array_ops: bool = False
+    variant_ops: bool = False
+    stateful_rng_ops: bool = False
+    control_trigger: bool = False
+    assert_and_checknumerics: bool = False
+    slow_ops: bool = False
+    inaccurate_ops: bool = False
+
+    @classmethod
+    def of(cls, registration: DeviceRegistration) -> OperationFilter:
+        """The filter for operations on the devices of a type."""
+        return cls(
+            registration.cluster_resource_variable_ops_unsafely,
+            registration.cluster_stack_ops,
+            registration.cluster_tensor_array_ops,
+            registration.cluster_variant_ops,
+            registration.cluster_stateful_rng_ops,
+            registration.cluster_control_trigger,
+            registration.elide_assert_and_checknumerics,
+        )
+
+    @classmethod
+    def everything(cls) -> OperationFilter:
+        """The filter for what has to be compiled."""
+        return cls(*([True] * 9))
+
+
+class RecursiveCompilabilityChecker:
+    """Tells whether XLA compiles an operation, with the functions that it calls.
+
+    Args:
+        registry: The kernels.
+        device_type: The compilation device.
+        allowed: Which operations may be compiled.
+    """
+
+    def __init__(
+        self, registry: XlaOpRegistry, device_type: str, allowed: OperationFilter
+    ) -> None:
+        self._registry, self._device_type, self._allowed = registry, device_type, allowed
+        self._types = registry.supported_types(device_type)
+
+    def refusal(self, op: Operation, depth: int = 0) -> str:
+        """Why an operation is not compiled; empty where it is."""
+        if op.type in STRUCTURAL_OPS or (depth and op.type in ("Placeholder", "Const")):
+            return self._constant_refusal(op)
+        attrs = op.message.attr
+        if any(name in attrs for name in _PLACED_OUTPUTS):
+            return "its output has a place in another array"
+        if any(dtype.is_ref for dtype in (*op.input_types, *op.output_types)):
+            return "it takes or gives a reference"
+        return (
+            self._kind_refusal(op)
+            or self._resource_refusal(op, depth)
+            or (self._call_refusal(op, depth) if _functions(op) else self._kernel_refusal(op))
+        )
+
+    @staticmethod
+    def _constant_refusal(op: Operation) -> str:
+        is_text = op.type == "Const" and op.output_types[0] == DataType.DT_STRING
+        return "XLA has no strings" if is_text else ""
+
+    def _kind_refusal(self, op: Operation) -> str:
+        allowed, op_type = self._allowed, op.type
+        if op_type == "ControlTrigger":
+            return "" if allowed.control_trigger else "it starts a loop's side work"
+        if op_type in LOW_LEVEL_CONTROL_FLOW:
+            return "it is control flow of TensorFlow 1"
+        for ops, is_allowed, what in (
+            (_STATEFUL_RANDOM, allowed.stateful_rng_ops, "it draws random numbers with state"),
+            (_STACKS, allowed.stack_ops, "it works on a stack"),
+            (_ASSERTIONS, allowed.assert_and_checknumerics, "it checks values"),
+            (_SLOW - _INACCURATE, allowed.slow_ops, "XLA computes it slowly"),
+            (_INACCURATE, allowed.inaccurate_ops, "XLA computes it with other results"),
+        ):
+            if op_type in ops and not is_allowed:
+                return what
+        if op_type.startswith("TensorArray") and not allowed.tensor_array_ops:
+            return "it works on a TensorArray"
+        has_variants = DataType.DT_VARIANT in (*op.input_types, *op.output_types)
+        return "it takes or gives a variant" if has_variants and not allowed.variant_ops else ""
+
+    def _resource_refusal(self, op: Operation, depth: int) -> str:
+        if DataType.DT_RESOURCE in op.output_types and not op.input_types:
+            return "it makes a resource"
+        if self._allowed.resource_ops_in_called_functions:
+            return ""
+        takes_resource = DataType.DT_RESOURCE in op.input_types
+        if takes_resource and (depth or (_functions(op) and _acts_in_functions(op))):
+            return "a function works on resources"
+        return ""
+
+    def _call_refusal(self, op: Operation, depth: int) -> str:
+        if depth >= _MAX_DEPTH:
+            return "functions call each other too deeply"
+        for function in _functions(op):
+            try:
+                body = instantiate_function(op.graph.function_library, function)
+            except OpError as error:
+                return f"{function.name} cannot be called: {error.message}"
+            why = self._body_refusal(body, depth + 1)
+            if why:
+                return f"{function.name} is not compiled: {why}"
+        return ""
+
+    def _body_refusal(self, body: FunctionBody, depth: int) -> str:
+        for op in body.graph.get_operations():
+            why = self.refusal(op, depth)
+            if why:
+                return f"{op.name} ({op.type}): {why}"
+        return ""
+
+    def _kernel_refusal(self, op: Operation) -> str:
+        if op.type == "NoOp":
+            return ""
+        if op.type == "Const":
+            return self._constant_refusal(op)
+        kernels = self._registry.kernels
+        if kernel_def_if_available(self._device_type, op.node_def, registry=kernels) is None:
+            return "XLA has no kernel for it"
+        rules = self._registry.registrations(op.type)[0]
+        refused = rules.refused_type((*op.input_types, *op.output_types), self._types)
+        return "" if refused is None else f"XLA computes nothing of type {refused.string} with it"
+
+
+def _functions(op: Operation) -> list[NameAttrList]:
+    """The functions that an operation calls."""
+    attrs = op.message.attr
+    if op.type in op.graph.function_library:
+        return [NameAttrList(name=op.type, attr=attrs)]
+    if not op.traits.calls:
+        return []
+    found: list[NameAttrList] = []
+    for attr in op.op_def.attr:
+        value: AttrValue = attrs[attr.name]
+        if attr.type == "func":
+            found.append(value.func)
+        elif attr.type == "list(func)":
+            found += value.list.func
+    return found
+
+
+def _acts_in_functions(op: Operation) -> bool:
+    """Whether a function that an operation calls does more with a resource than to pass it on."""
+    library = op.graph.function_library
+    called = library.reachable_definitions([op.node_def]).values()
+    return any(
+        library.look_up_op_def(node.op).is_stateful for function in called for node in function.node_def
+    )

@@ -1,0 +1,131 @@
+"""XLA as an engine: clusters of sessions, compiled through JAX."""
+
+from __future__ import annotations
+
+import importlib.util
+from collections.abc import Sequence
+from typing import Any
+
+from opkernel.errors import UnimplementedError
+from opkernel.graph import FunctionBody, Operation
+from dataclasses import replace
+from opkernel.graph.edit.jit_options import AutoclusteringPolicy
+from opkernel.runtime.engines.engine import (
+    ClusterArgument,
+    CompiledCluster,
+    Engine,
+    register_engine,
+)
+from opkernel.xla.compilability import OperationFilter, RecursiveCompilabilityChecker
+from opkernel.xla.compiler import XlaCompiler
+from opkernel.xla.computation import XlaCompilationResult
+from opkernel.xla.const_analysis import backwards_const_analysis
+from opkernel.xla.jax_numpy import jnp, wide_types
+from opkernel.xla.op_registry import (
+    DeviceRegistration,
+    XlaOpRegistry,
+    global_xla_op_registry,
+)
+
+__all__ = ["XlaEngine"]
+
+_LARGE = 1 << 16
+"""Constants of more bytes are given to a program as parameters: literals make it slow to compile."""
+
+
+class XlaEngine(Engine):
+    """Compiles clusters with XLA.
+
+    Args:
+        registry: The kernels; those of the process if None.
+    """
+
+    name = "xla"
+    extra = "xla"
+    takes_resources = True
+
+    def __init__(self, registry: XlaOpRegistry | None = None) -> None:
+        self._registry = registry
+        self._checkers: dict[DeviceRegistration, RecursiveCompilabilityChecker] = {}
+
+    @property
+    def registry(self) -> XlaOpRegistry:
+        """The kernels."""
+        return global_xla_op_registry() if self._registry is None else self._registry
+
+    def check_installed(self) -> None:
+        """Raise UnimplementedError where JAX is not installed."""
+        if importlib.util.find_spec("jax") is None:
+            raise UnimplementedError(
+                "Compiling with XLA needs the library JAX: pip install 'opkernel[xla]'"
+            )
+
+    def refusal(self, op: Operation) -> str:
+        """Why XLA does not compile an operation on its device, or only where it is asked to."""
+        device_type = _device_type(op)
+        checker = self._checker(device_type)
+        if checker is None:
+            return f"nothing is compiled for devices of the type {device_type}"
+        return checker.refusal(op)
+
+    def autoclustering_policy(self, op: Operation) -> AutoclusteringPolicy:
+        """The policy of the registry for the device of an operation."""
+        registration = self.registry.compilation_device(_device_type(op))
+        never = AutoclusteringPolicy.IF_EXPLICITLY_REQUESTED
+        return never if registration is None else registration.autoclustering_policy
+
+    def _checker(self, device_type: str) -> RecursiveCompilabilityChecker | None:
+        registration = self.registry.compilation_device(device_type)
+        if registration is None:
+            return None
+        if registration not in self._checkers:
+            name, allowed = registration.compilation_device_name, OperationFilter.of(registration)
+            checker = RecursiveCompilabilityChecker(self.registry, name, allowed)
+            self._checkers[registration] = checker
+        return self._checkers[registration]
+
+    def compile_time_constants(self, body: FunctionBody) -> frozenset[int]:
+        """The arguments whose values shapes, axes and the like depend on."""
+        return backwards_const_analysis(body, self.registry)
+
+    def compile(self, body: FunctionBody, arguments: Sequence[ClusterArgument]) -> CompiledCluster:
+        """Compile a cluster; raises as `XlaCompiler.compile_function` does."""
+        needed = self.compile_time_constants(body)
+        held = {
+            index: one.constant
+            for index, one in enumerate(arguments)
+            if one.kind == "constant" and index not in needed and one.constant.nbytes > _LARGE
+        }
+        taken = [
+            replace(one, kind="parameter", constant=None) if index in held else one
+            for index, one in enumerate(arguments)
+        ]
+        result = XlaCompiler(registry=self.registry).compile_body(body, taken)
+        return _Holding(result, held) if held else result
+
+
+class _Holding:
+    """A program that has large constants as parameters."""
+
+    def __init__(self, result: XlaCompilationResult, held: dict[int, Any]) -> None:
+        self._result = result
+        self.resource_updates = result.resource_updates
+        with wide_types():
+            self._held = {index: jnp().asarray(value) for index, value in held.items()}
+
+    def run(self, inputs: Sequence[Any]) -> tuple[list[Any], list[Any]]:
+        """Run it, as `CompiledCluster.run`."""
+        given = list(inputs)
+        for index, value in self._held.items():
+            given[index] = value
+        return self._result.run(given)
+
+
+def _device_type(op: Operation) -> str:
+    """The type of the device of an operation; a CPU unless it says otherwise."""
+    name = op.graph.assigned_devices.get(op, op.device)
+    _, _, device = name.rpartition("device:")
+    return device.partition(":")[0] or "CPU"
+
+
+register_engine(XlaEngine())
