@@ -10,6 +10,7 @@ from __future__ import annotations
 from opkernel.graph import Operation
 from opkernel.graph.edit.graph_editor import GraphEditor
 from opkernel.optimization.clusters.encapsulate_subgraphs import (
+    COMPILE_MODE,
     ENGINE,
     NUM_CONSTANT_ARGS,
     NUM_RESOURCE_ARGS,
@@ -44,6 +45,6 @@ def _launch(editor: GraphEditor, call: Operation, mode: str) -> None:
             "Tresults": call.output_types,
             "function": NameAttrList(name=call.type),
             ENGINE: attrs[ENGINE].s,
-            "_compile_mode": mode.encode(),
+            COMPILE_MODE: mode.encode(),
         },
     )

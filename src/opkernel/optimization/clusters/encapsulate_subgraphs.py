@@ -20,12 +20,14 @@ from opkernel.optimization.clusters.mark_for_compilation import ALREADY_CLUSTERE
 from opkernel.proto import AttrValue, FunctionDef
 from opkernel.types import DataType
 
-__all__ = ["ENGINE", "NUM_CONSTANT_ARGS", "NUM_RESOURCE_ARGS", "encapsulate_subgraphs"]
+__all__ = ["COMPILE_MODE", "ENGINE", "NUM_CONSTANT_ARGS", "NUM_RESOURCE_ARGS", "encapsulate_subgraphs"]
 
 NUM_CONSTANT_ARGS = "_XlaNumConstantArgs"
 NUM_RESOURCE_ARGS = "_XlaNumResourceArgs"
 ENGINE = "_engine"
 """The attr that names the engine that compiles the function a node calls."""
+COMPILE_MODE = "_compile_mode"
+"""The attr that says when the function is compiled (`JitOptions.mode`)."""
 _COMPILED_KERNEL = "_XlaCompiledKernel"
 
 _SMALL = 1 << 10

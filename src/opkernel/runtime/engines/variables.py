@@ -7,50 +7,57 @@ Source: VariableInfo, LockVariables in TensorFlow compiler/jit/xla_launch_util.c
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from contextlib import ExitStack
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from typing import Any
 
 from opkernel.errors import UnimplementedError
-from opkernel.runtime.engines.cluster import Cluster, Uninitialized
+from opkernel.runtime.engines.cluster import Uninitialized
+from opkernel.runtime.engines.engine import ResourceUpdate
 
-__all__ = ["run_with_variables", "value_of"]
+__all__ = ["Variables"]
 
 
-def run_with_variables(
-    cluster: Cluster, tensors: Sequence[Any], variables: Sequence[Any]
-) -> list[Any]:
-    """The results of a cluster, with variables as its last arguments.
+class Variables:
+    """The arguments of a cluster of which the last are variables.
 
     Args:
-        cluster: It is compiled if it is not yet.
         tensors: The other arguments.
-        variables: The resources.
+        resources: The variables.
 
     Raises:
-        UnimplementedError: one is no variable.
-        OpError: the engine cannot compile the cluster.
+        UnimplementedError: one is another resource.
     """
-    for one in variables:
-        if not hasattr(one, "tensor_ref"):
-            raise UnimplementedError(
-                f"A compiled function can take variables, and no {type(one).__name__}"
-            )
-    with ExitStack() as held:
-        # In one order, so that no two calls wait for each other.
-        for one in sorted(set(variables), key=id):
-            held.enter_context(one.tensor_ref.mutex)
-        inputs = [*tensors, *map(value_of, variables)]
-        program = cluster.program(inputs)
-        results, written = program.run(inputs)
-        for update, value in zip(program.resource_updates, written, strict=True):
-            variable = variables[update.input_index - len(tensors)]
+
+    def __init__(self, tensors: Sequence[Any], resources: Sequence[Any]) -> None:
+        for one in resources:
+            if not hasattr(one, "tensor_ref"):
+                raise UnimplementedError(
+                    f"A compiled function can take variables, and no {type(one).__name__}"
+                )
+        self._tensors, self._resources = tensors, resources
+
+    @contextmanager
+    def locked(self) -> Iterator[None]:
+        """A scope in which nobody else writes to them."""
+        with ExitStack() as held:
+            # In one order, so that no two calls wait for each other.
+            for one in sorted(set(self._resources), key=id):
+                held.enter_context(one.tensor_ref.mutex)
+            yield
+
+    def inputs(self) -> list[Any]:
+        """All arguments; of a variable its value now, `Uninitialized` where it has none."""
+        return [
+            *self._tensors,
+            *(
+                one.tensor_ref.tensor if one.is_initialized else Uninitialized(one.dtype)
+                for one in self._resources
+            ),
+        ]
+
+    def assign(self, updates: Sequence[ResourceUpdate], values: Sequence[Any]) -> None:
+        """Give variables the values that a program computed."""
+        for update, value in zip(updates, values, strict=True):
+            variable = self._resources[update.input_index - len(self._tensors)]
             variable.assign(value.copy(), update.dtype)
-    return results
-
-
-def value_of(variable: Any) -> Any:
-    """The value of a variable now, `Uninitialized` where it has none."""
-    if variable.is_initialized:
-        return variable.tensor_ref.tensor
-    return Uninitialized(variable.dtype)

@@ -28,6 +28,7 @@ from opkernel.runtime.program.request import Passes, ProgramRequest
 from opkernel.runtime.program.subgraph import Subgraph
 
 if TYPE_CHECKING:
+    from opkernel.runtime.engines.trial import EngineTrial
     from opkernel.runtime.program.shape_specialization import Shapes, ShapeSpecializer
 
 __all__ = ["Program", "build_program", "prepare"]
@@ -45,6 +46,7 @@ class Program:
         executors: What runs each partition.
         executor: What runs them all.
         shapes: Has programs for feeds whose shapes repeat, where that gains anything.
+        trial: Finds the fastest engine, where several may compute it.
     """
 
     request: ProgramRequest
@@ -54,11 +56,13 @@ class Program:
     executors: Sequence[Executor]
     executor: Executor
     shapes: ShapeSpecializer | None = None
+    trial: EngineTrial | None = None
 
     @property
     def run(self) -> Callable[..., Sequence[Any]]:
         """Runs one step: `run(step, *feeds)` gives the fetches."""
-        return self.executor.run if self.shapes is None else self.shapes.runner()
+        run = self.executor.run if self.shapes is None else self.shapes.runner()
+        return run if self.trial is None else self.trial.runner(run)
 
     def executor_for(self, shapes: Shapes | None) -> Executor:
         """The executor for feeds of these shapes, once they have come a few times."""
@@ -91,11 +95,17 @@ def build_program(request: ProgramRequest) -> Program:
         executors = [new_executor(request.executor_type, one) for one in args]
         executor = _joined({p.device.name: e for p, e in zip(partitions, executors, strict=True)})
     program = Program(request, part, partitions, args, executors, executor)
-    if not request.follows_shapes or part.knows_shapes or not part.reads_shapes:
-        return program
-    from opkernel.runtime.program.shape_specialization import ShapeSpecializer  # for some graphs
+    if request.follows_shapes and not part.knows_shapes and part.reads_shapes:
+        from opkernel.runtime.program.shape_specialization import (
+            ShapeSpecializer,
+        )  # for some graphs
 
-    return replace(program, shapes=ShapeSpecializer(program, build_program))
+        program = replace(program, shapes=ShapeSpecializer(program, build_program))
+    if request.tries_engines:
+        from opkernel.runtime.engines.trial import EngineTrial  # where a session asks for it
+
+        program = replace(program, trial=EngineTrial(program, build_program))
+    return program
 
 
 def prepare(request: ProgramRequest) -> tuple[Subgraph, Assignment]:

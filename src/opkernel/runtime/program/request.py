@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Literal
 
+from opkernel.device.budget import current_budget
 from opkernel.device.local_device import LocalDevice
 from opkernel.graph.inference.tensor_facts import TensorFacts
 from opkernel.records import dataclass, field
@@ -77,6 +78,12 @@ class ProgramRequest:
     def follows_variables(self) -> bool:
         """Whether the program may have others beside it, for values that variables turn out to have."""
         return self._has_pass(_FOLDING) and self.watcher is None and self.devices.is_one
+
+    @property
+    def tries_engines(self) -> bool:
+        """Whether engines are tried beside the plan."""
+        is_plain = self.watcher is None and self.feed_facts is None and current_budget() is None
+        return bool(self.jit.candidates) and is_plain and self.devices.is_one
 
     def _has_pass(self, name: str) -> bool:
         return self.passes is True or (self.passes is not False and name in self.passes)

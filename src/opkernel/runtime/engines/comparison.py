@@ -1,0 +1,100 @@
+"""Whether an engine computes what the kernels of the CPU compute, and where it begins to differ."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from opkernel.errors import OpError
+from opkernel.graph import Operation, Tensor, graph_to_function_def, instantiate_function
+from opkernel.graph.edit.prune import prune_and_order
+from opkernel.runtime.engines.cluster import Cluster
+
+__all__ = ["difference", "first_difference"]
+
+_TOLERANCES = {2: 2e-2, 4: 1e-3, 8: 1e-6}
+"""How far floating-point numbers may be apart, by their bytes: of the largest one, and of each."""
+
+
+def difference(found: Sequence[Any], wanted: Sequence[Any]) -> str:
+    """What is different in some results; empty where all agree but for rounding."""
+    for index, (one, other) in enumerate(zip(found, wanted, strict=True)):
+        if isinstance(one, int):  # a resource
+            continue
+        differs = _differs(np.asarray(one), np.asarray(other))
+        if differs:
+            return f"result {index} {differs}"
+    return ""
+
+
+def _differs(found: np.ndarray[Any, Any], wanted: np.ndarray[Any, Any]) -> str:
+    if found.dtype != wanted.dtype or found.shape != wanted.shape:
+        return (
+            f"is {found.dtype}{list(found.shape)} and should be {wanted.dtype}{list(wanted.shape)}"
+        )
+    if found.dtype == object or not found.size:
+        return ""
+    if found.dtype.kind not in "fcV":
+        return "" if np.array_equal(found, wanted) else "has other elements"
+    size = found.dtype.itemsize // (2 if found.dtype.kind == "c" else 1)
+    rtol = _TOLERANCES.get(size, 0.2)
+    wide = np.complex128 if found.dtype.kind == "c" else np.float64
+    one, other = found.astype(wide), wanted.astype(wide)
+    finite = np.abs(other[np.isfinite(other)])
+    atol = rtol * float(finite.max(initial=0.0))
+    with np.errstate(all="ignore"):
+        close = np.isclose(one, other, rtol=rtol, atol=atol, equal_nan=True)
+    if close.all():
+        return ""
+    place = tuple(int(i) for i in np.argwhere(~close)[0])
+    return f"is {found[place]} at {list(place)} and should be {wanted[place]}"
+
+
+def first_difference(cluster: Cluster, inputs: Sequence[Any]) -> str:
+    """The name of the first node of a cluster for which its engine computes other values than the CPU.
+
+    It is found by bisection: a node that gives wrong values spoils those behind it.
+    """
+    body = cluster.body
+    order = [
+        op
+        for op in prune_and_order(body.outputs, body.targets, body.inputs)
+        if op.output_types and op not in body.arg_nodes
+    ]
+    low, high = 0, len(order) - 1
+    while low < high:
+        middle = (low + high) // 2
+        if _is_right(cluster, order[: middle + 1], inputs):
+            low = middle + 1
+        else:
+            high = middle
+    return order[low].name if order else body.name
+
+
+def _is_right(cluster: Cluster, ops: Sequence[Operation], inputs: Sequence[Any]) -> bool:
+    """Whether the engine computes the outputs of the last of some operations as the CPU does."""
+    body = cluster.body
+    outputs: list[Tensor] = [*ops[-1].outputs]
+    function = graph_to_function_def(body.graph, "prefix", body.inputs, outputs, body=ops)
+    prefix = Cluster(
+        cluster.engine,
+        instantiate_function(body.graph.function_library, function),
+        cluster.num_constants,
+    )
+    try:
+        found, _ = prefix.program(inputs).run(inputs)
+        return not difference(found, _computed(body.graph, body.inputs, outputs, inputs))
+    except OpError:
+        return False
+
+
+def _computed(
+    graph: Any, feeds: Sequence[Tensor], fetches: Sequence[Tensor], inputs: Sequence[Any]
+) -> list[Any]:
+    from opkernel.runtime.session.session import Session  # only where something is wrong
+
+    with Session(graph, jit="off") as session:
+        values: list[Any] = session.run(list(fetches), dict(zip(feeds, inputs, strict=True)))
+        return values
