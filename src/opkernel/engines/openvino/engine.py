@@ -1,0 +1,66 @@
+"""OpenVinoEngine: clusters in float32, compiled by OpenVINO for the CPU.
+
+Arithmetic on integers and on float64 stays outside: OpenVINO computes it in other types. Integers enter clusters as
+indices, and as values that are known when a cluster is compiled, such as axes and shapes.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+from collections.abc import Sequence
+
+from opkernel.engines.openvino.library import NOT_INSTALLED
+from opkernel.engines.openvino.op_rule import CONSTANT_OPS, properties_of, rule_of
+from opkernel.errors import UnimplementedError
+from opkernel.graph import FunctionBody, Operation
+from opkernel.graph.core.structural_ops import ARG_OPS
+from opkernel.runtime.engines.engine import ClusterArgument, CompiledCluster, Engine
+from opkernel.types import DataType
+
+__all__ = ["OpenVinoEngine"]
+
+_CONSTANTS = frozenset(
+    {DataType.DT_FLOAT, DataType.DT_INT32, DataType.DT_INT64, DataType.DT_BOOL}
+)
+
+
+class OpenVinoEngine(Engine):
+    """Parts of graphs in float32, by OpenVINO."""
+
+    name = "openvino"
+    extra = "openvino"
+
+    def check_installed(self) -> None:
+        """Raise UnimplementedError where OpenVINO is not installed."""
+        if importlib.util.find_spec("openvino") is None:
+            raise UnimplementedError(NOT_INSTALLED)
+
+    def refusal(self, op: Operation) -> str:
+        """Why an operation stays outside: it has no rule, or its rule does not take this node."""
+        if op.type in CONSTANT_OPS:
+            dtype = op.output_types[0]
+            return "" if dtype in _CONSTANTS else f"constants of {dtype.string} stay outside"
+        rule = rule_of(op.type)
+        return f"{op.type} is not on the list" if rule is None else rule.refusal(op)
+
+    def compile_time_constants(self, body: FunctionBody) -> frozenset[int]:
+        """The arguments that are axes, shapes and the like."""
+        found = set()
+        for op in body.graph.get_operations():
+            rule = rule_of(op.type)
+            for arg in () if rule is None or not rule.constants else properties_of(op).input_args:
+                if arg.name in rule.constants:
+                    found |= {
+                        tensor.op.attr["index"].i
+                        for tensor in op.inputs[arg.start : arg.stop]
+                        if tensor.op.type in ARG_OPS
+                    }
+        return frozenset(found)
+
+    def compile(
+        self, body: FunctionBody, arguments: Sequence[ClusterArgument]
+    ) -> CompiledCluster:
+        """Compile a cluster for arguments of these shapes."""
+        from opkernel.engines.openvino.compiled_cluster import OpenVinoCluster  # not to be loaded before
+
+        return OpenVinoCluster(body, arguments)

@@ -1,0 +1,184 @@
+"""ModelBuilder: visits the nodes of a cluster, each of which adds OpenVINO's nodes to a model.
+
+A tensor is what is known of it: a NumPy array, or an output of one of OpenVINO's nodes. A tensor without elements is known,
+and nothing has to compute it. Shapes are those that the shape functions of the ops give, so that inputs are refused as
+TensorFlow refuses them, and what OpenVINO gives is held against them.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from opkernel.engines.openvino.library import openvino, opset
+from opkernel.engines.openvino.op_rule import (
+    CONSTANT_OPS,
+    OpRule,
+    attrs_of,
+    properties_of,
+    rule_of,
+)
+from opkernel.engines.openvino.tensors import constant, shape_of
+from opkernel.errors import InternalError, InvalidArgumentError, OpError, UnimplementedError
+from opkernel.graph import FunctionBody, Operation
+from opkernel.graph.edit.prune import DataNeeds, prune_and_order
+from opkernel.kernel.op_kernel import by_arg
+from opkernel.opdef.shapes.run_shape_fn import infer_call
+from opkernel.runtime.engines.engine import ClusterArgument
+from opkernel.runtime.program.error_report import at_node
+from opkernel.types import tensor_from_proto
+
+__all__ = ["ModelBuilder", "translated"]
+
+Array = np.ndarray[Any, Any]
+Shapes = list[tuple[int, ...]]
+
+
+class ModelBuilder:
+    """Builds the model of a cluster.
+
+    Attributes:
+        parameters: OpenVINO's parameters, by the index of the argument.
+        results: For each result of the function what is known of it.
+        arrays: What constants of the model show the memory of.
+    """
+
+    def __init__(self, body: FunctionBody, arguments: Sequence[ClusterArgument]) -> None:
+        self._body = body
+        self.parameters: dict[int, Any] = {}
+        self.arrays: list[Array] = []
+        self._nodes: dict[int, Any] = {}
+        given = zip(body.arg_nodes, range(len(arguments)), arguments, strict=True)
+        self._values = {(node, 0): self._argument(i, one) for node, i, one in given}
+        self.results = self._build()
+
+    def model(self, results: Sequence[Any]) -> Any:
+        """OpenVINO's model that computes some outputs of its nodes."""
+        ends = [opset().result(output) for output in results]
+        return openvino().Model(ends, list(self.parameters.values()), self._body.name)
+
+    def _argument(self, index: int, argument: ClusterArgument) -> Any:
+        if argument.kind == "constant":
+            return np.asarray(argument.constant)
+        if 0 in argument.shape:
+            return np.empty(argument.shape, argument.dtype.numpy_dtype)
+        ov = openvino()
+        element = ov.Type(argument.dtype.numpy_dtype)
+        parameter = opset().parameter(list(argument.shape), element)
+        parameter.friendly_name = argument.name or f"argument {index}"
+        self.parameters[index] = parameter
+        return parameter.output(0)
+
+    def _build(self) -> list[Any]:
+        values, fed = self._values, self._body.inputs
+        for op in prune_and_order(self._body.outputs, (), fed, DataNeeds):
+            if (op, 0) in values:
+                continue
+            inputs = [values[edge] for edge in zip(op.edges[::2], op.edges[1::2], strict=True)]
+            try:
+                outputs = self._outputs(op, inputs)
+            except Exception as error:
+                described = [_stand_in(value) for value in inputs]
+                raise at_node(translated(error), op.name, op.type, described) from error
+            values.update(zip(((op, index) for index in range(len(outputs))), outputs, strict=True))
+        return [values[tensor.op, tensor.value_index] for tensor in self._body.outputs]
+
+    def _outputs(self, op: Operation, inputs: list[Any]) -> list[Any]:
+        if op.type in CONSTANT_OPS:
+            return [np.asarray(tensor_from_proto(op.node_def.attr["value"].tensor))]
+        rule = rule_of(op.type)
+        if rule is None:
+            raise UnimplementedError(f"OpenVINO does not compile {op.type}")
+        reason = rule.refusal(op)
+        if reason:
+            raise UnimplementedError(f"OpenVINO does not compile this {op.type}: {reason}")
+        shapes = _output_shapes(op, inputs)
+        if all(0 in shape for shape in shapes):
+            types = [dtype.numpy_dtype for dtype in op.output_types]
+            return [np.empty(*one) for one in zip(shapes, types, strict=True)]
+        return self._built(op, rule, inputs, shapes)
+
+    def _built(self, op: Operation, rule: OpRule, inputs: list[Any], shapes: Shapes) -> list[Any]:
+        """The outputs of the nodes that a rule makes."""
+        args = properties_of(op).input_args
+        given = list(inputs)
+        for arg in args:
+            for place in range(arg.start, arg.stop):
+                if arg.name not in rule.constants:
+                    given[place] = self._node_of(inputs[place])
+                elif not isinstance(inputs[place], np.ndarray):
+                    raise InvalidArgumentError(f"{arg.name} must be a compile-time constant")
+        fillers = {"output_shapes": shapes} if "output_shapes" in rule.keywords else {}
+        attrs = attrs_of(op, (name for name in rule.keywords if name not in fillers))
+        made = rule.build(*by_arg(given, args), **attrs, **fillers)
+        outputs = [_as_output(one) for one in (made if isinstance(made, tuple | list) else (made,))]
+        _check(outputs, shapes)
+        for output in outputs:
+            if output.get_node().get_type_name() not in ("Parameter", "Constant"):
+                output.get_node().friendly_name = op.name
+        return outputs
+
+    def _node_of(self, value: Any) -> Any:
+        """A value as an output of a node."""
+        if not isinstance(value, np.ndarray):
+            return value
+        found = self._nodes.get(id(value))
+        if found is None:
+            array = np.require(value, requirements=["C", "A"])
+            self.arrays += value, array
+            found = self._nodes[id(value)] = constant(array)
+        return found
+
+
+def _as_output(made: Any) -> Any:
+    """The output that a builder means with a node."""
+    return made if isinstance(made, openvino().Output) else made.output(0)
+
+
+def _output_shapes(op: Operation, inputs: Sequence[Any]) -> Shapes:
+    """The shapes of the outputs, which those of the inputs and the constants among them tell."""
+    registration = op.graph.function_library.look_up(op.type)
+    known = [value if isinstance(value, np.ndarray) else None for value in inputs]
+    shapes = [_shape(value) for value in inputs]
+    version = op.graph.graph_def_versions.producer
+    context = infer_call(registration, op.node_def, shapes, known, version)
+    found = []
+    for shape in context.reliable_outputs():
+        if shape is None or not context.fully_defined(shape):
+            raise UnimplementedError(f"OpenVINO does not compile {op.type} with outputs of unknown shape")
+        found.append(tuple(dim.value for dim in shape.dims or ()))
+    return found
+
+
+def _check(outputs: Sequence[Any], shapes: Shapes) -> None:
+    """Refuse nodes that do not give what the shape function promises."""
+    found = [shape_of(output) for output in outputs]
+    if found != shapes:
+        raise InternalError(f"OpenVINO would give the shapes {found}, expected {shapes}")
+
+
+def _shape(value: Any) -> tuple[int, ...]:
+    return value.shape if isinstance(value, np.ndarray) else shape_of(value)
+
+
+def _stand_in(value: Any) -> Array:
+    """An array of the type and shape of a value, for messages."""
+    if isinstance(value, np.ndarray):
+        return value
+    return np.broadcast_to(np.empty((), value.element_type.to_dtype()), shape_of(value))
+
+
+def translated(error: Exception) -> OpError | Exception:
+    """The error of OpenVINO, which raises RuntimeError, in short."""
+    if not isinstance(error, RuntimeError) or isinstance(error, OpError):
+        return error
+    return InternalError(f"OpenVINO: {_without_places(str(error))}")
+
+
+def _without_places(text: str) -> str:
+    """A message of OpenVINO without the lines of its sources."""
+    lines = [line for line in text.splitlines() if not line.startswith(("Exception from", "Check "))]
+    return " ".join(" ".join(lines).split()) or text

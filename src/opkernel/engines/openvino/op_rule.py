@@ -1,0 +1,133 @@
+"""OpRule: what OpenVINO makes of an op, and which nodes of the op it takes.
+
+    @openvino_op("Softmax", differs_for_non_finite=True)
+    def softmax(logits): ...
+
+A builder takes the op's inputs in order, a list argument as one list, and the attrs that it names as keywords. Its
+inputs are outputs of OpenVINO's nodes; those that the rule calls constants are NumPy arrays. It returns a node or
+an output of one; a tuple where the op has several outputs. The keyword `output_shapes` is no attr: it is what the shape
+function of the op says.
+"""
+
+from __future__ import annotations
+
+import functools
+import importlib
+import inspect
+import os
+import pkgutil
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from typing import Any, TypeVar
+
+from opkernel.graph import Operation
+from opkernel.kernel.op_kernel import NodeProperties
+from opkernel.opdef import attr_to_python
+from opkernel.records import dataclass
+from opkernel.types import DataType
+
+__all__ = ["BOOL", "CONSTANT_OPS", "INDEX", "OpRule", "attrs_of", "openvino_op", "properties_of", "rule_of", "rules"]
+
+CONSTANT_OPS = frozenset({"Const", "_HostConst"})
+BOOL = frozenset({DataType.DT_BOOL})
+INDEX = frozenset({DataType.DT_INT32, DataType.DT_INT64})
+_FLOAT = frozenset({DataType.DT_FLOAT})
+
+Builder = Callable[..., Any]
+_B = TypeVar("_B", bound=Builder)
+
+
+@dataclass(frozen=True, eq=False)
+class OpRule:
+    """How nodes of an op are built.
+
+    Attributes:
+        build: Makes OpenVINO's nodes.
+        keywords: The attrs that it takes.
+        constants: The input arguments whose values must be known.
+        types: The types of the arguments that are not float32, inputs and outputs.
+        differs_for_non_finite: Whether results for NaN or infinities are not TensorFlow's.
+        refuses: Says of the attrs that it names why a node is refused; empty for one that is taken.
+    """
+
+    build: Builder
+    keywords: tuple[str, ...]
+    constants: frozenset[str]
+    types: Mapping[str, Collection[DataType]]
+    differs_for_non_finite: bool
+    refuses: Callable[..., str] | None
+
+    def refusal(self, op: Operation) -> str:
+        """Why a node is not taken; empty if it is."""
+        if self.differs_for_non_finite and os.environ.get("OPKERNEL_DETERMINISTIC") == "1":
+            return "it treats NaN or infinities in a way of its own"
+        properties = properties_of(op)
+        tensors = (
+            (properties.input_args, op.input_types, self.constants),
+            (properties.output_args, op.output_types, frozenset[str]()),
+        )
+        for args, types, free in tensors:
+            for arg in args:
+                allowed = self.types.get(arg.name, _FLOAT)
+                for dtype in () if arg.name in free else types[arg.start : arg.stop]:
+                    if dtype not in allowed:
+                        return f"{arg.name} is {dtype.string}"
+        if self.refuses is None:
+            return ""
+        return self.refuses(**attrs_of(op, _keywords(self.refuses)))
+
+
+def properties_of(op: Operation) -> NodeProperties:
+    """The arguments of a node, by name."""
+    return NodeProperties.of(op.node_def, op.op_def, op.input_types, op.output_types)
+
+
+def attrs_of(op: Operation, names: Iterable[str]) -> dict[str, Any]:
+    """Attrs of a node, by name."""
+    types = {attr.name: attr.type for attr in op.op_def.attr}
+    return {name: attr_to_python(op.attr[name], types[name]) for name in names}
+
+
+_rules: dict[str, OpRule] = {}
+
+
+def openvino_op(
+    *ops: str,
+    constants: Sequence[str] = (),
+    types: Mapping[str, Collection[DataType]] | None = None,
+    differs_for_non_finite: bool = False,
+    refuses: Callable[..., str] | None = None,
+) -> Callable[[_B], _B]:
+    """Have the decorated function build nodes of some ops; the arguments are those of OpRule."""
+
+    def register(build: _B) -> _B:
+        rule = OpRule(
+            build,
+            _keywords(build),
+            frozenset(constants),
+            types or {},
+            differs_for_non_finite,
+            refuses,
+        )
+        _rules.update(dict.fromkeys(ops, rule))
+        return build
+
+    return register
+
+
+def _keywords(function: Callable[..., Any]) -> tuple[str, ...]:
+    parameters = inspect.signature(function).parameters.values()
+    return tuple(one.name for one in parameters if one.kind is one.KEYWORD_ONLY)
+
+
+@functools.cache
+def rules() -> Mapping[str, OpRule]:
+    """The rules of all ops; the modules that have them are imported at the first call."""
+    package = importlib.import_module("opkernel.engines.openvino.ops")
+    for module in pkgutil.iter_modules(package.__path__, f"{package.__name__}."):
+        importlib.import_module(module.name)
+    return _rules
+
+
+def rule_of(op: str) -> OpRule | None:
+    """The rule of an op; None for one that is not taken."""
+    return rules().get(op)

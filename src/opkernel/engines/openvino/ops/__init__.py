@@ -1,0 +1,1 @@
+"""What OpenVINO makes of ops, by topic."""

@@ -1,0 +1,141 @@
+"""Other shapes, orders and parts of the same elements."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from opkernel.engines.openvino.library import opset
+from opkernel.engines.openvino.op_rule import INDEX, openvino_op
+from opkernel.engines.openvino.tensors import ints, permuted, reshaped, scalar, shape_of
+
+Shapes = list[tuple[int, ...]]
+
+
+@openvino_op("Identity", "StopGradient", "PreventGradient", "Snapshot", "PlaceholderWithDefault")
+def identity(x: Any) -> Any:
+    return x
+
+
+@openvino_op("IdentityN")
+def identity_n(inputs: list[Any]) -> Any:
+    return tuple(inputs)
+
+
+@openvino_op("Reshape", constants=["shape"])
+def reshape(tensor: Any, shape: Any, *, output_shapes: Shapes) -> Any:
+    return reshaped(tensor, output_shapes[0])
+
+
+@openvino_op("ExpandDims", constants=["dim"])
+def expand_dims(x: Any, dim: Any, *, output_shapes: Shapes) -> Any:
+    return reshaped(x, output_shapes[0])
+
+
+@openvino_op("Squeeze")
+def squeeze(x: Any, *, output_shapes: Shapes) -> Any:
+    return reshaped(x, output_shapes[0])
+
+
+@openvino_op("Transpose", constants=["perm"])
+def transpose(x: Any, perm: Any) -> Any:
+    rank = len(shape_of(x))
+    return permuted(x, [axis % rank for axis in perm.tolist()])
+
+
+def _joined(parts: list[Any], axis: int) -> Any:
+    full = [part for part in parts if 0 not in shape_of(part)]
+    return full[0] if len(full) == 1 else opset().concat(full, axis)
+
+
+@openvino_op("ConcatV2", constants=["axis"])
+def concat_v2(values: list[Any], axis: Any) -> Any:
+    return _joined(values, int(axis) % len(shape_of(values[0])))
+
+
+@openvino_op("Concat", constants=["concat_dim"])
+def concat(concat_dim: Any, values: list[Any]) -> Any:
+    return _joined(values, int(concat_dim) % len(shape_of(values[0])))
+
+
+@openvino_op("Pack")
+def pack(values: list[Any], *, axis: int) -> Any:
+    shape = list(shape_of(values[0]))
+    axis %= len(shape) + 1
+    shape.insert(axis, 1)
+    return _joined([reshaped(value, shape) for value in values], axis)
+
+
+@openvino_op("Unpack")
+def unpack(value: Any, *, num: int, axis: int, output_shapes: Shapes) -> Any:
+    parts = opset().split(value, ints([axis % len(shape_of(value))]), num)
+    return tuple(reshaped(parts.output(i), output_shapes[i]) for i in range(num))
+
+
+@openvino_op("Split", constants=["split_dim"])
+def split(split_dim: Any, value: Any, *, num_split: int) -> Any:
+    parts = opset().split(value, int(split_dim) % len(shape_of(value)), num_split)
+    return tuple(parts.outputs())
+
+
+@openvino_op("SplitV", constants=["size_splits", "split_dim"])
+def split_v(value: Any, size_splits: Any, split_dim: Any, *, output_shapes: Shapes) -> Any:
+    axis = int(split_dim) % len(shape_of(value))
+    lengths = [shape[axis] for shape in output_shapes]
+    return tuple(opset().variadic_split(value, axis, ints(lengths)).outputs())
+
+
+@openvino_op("Tile", constants=["multiples"])
+def tile(x: Any, multiples: Any) -> Any:
+    return opset().tile(x, ints(multiples.tolist()))
+
+
+@openvino_op("BroadcastTo", constants=["shape"])
+def broadcast_to(x: Any, shape: Any, *, output_shapes: Shapes) -> Any:
+    return opset().broadcast(x, ints(output_shapes[0]))
+
+
+@openvino_op("Fill", constants=["dims"])
+def fill(dims: Any, value: Any, *, output_shapes: Shapes) -> Any:
+    return opset().broadcast(value, ints(output_shapes[0]))
+
+
+@openvino_op("ZerosLike")
+def zeros_like(x: Any, *, output_shapes: Shapes) -> Any:
+    return np.zeros(output_shapes[0], np.float32)
+
+
+@openvino_op("OnesLike")
+def ones_like(x: Any, *, output_shapes: Shapes) -> Any:
+    return np.ones(output_shapes[0], np.float32)
+
+
+@openvino_op("GatherV2", constants=["axis"], types={"indices": INDEX})
+def gather_v2(params: Any, indices: Any, axis: Any, *, batch_dims: int) -> Any:
+    return opset().gather(params, indices, ints([int(axis)]), batch_dims)
+
+
+@openvino_op("Gather", types={"indices": INDEX})
+def gather(params: Any, indices: Any) -> Any:
+    return opset().gather(params, indices, ints([0]))
+
+
+@openvino_op("Pad", constants=["paddings"])
+def pad(x: Any, paddings: Any) -> Any:
+    return _padded(x, paddings, "constant", scalar(0))
+
+
+@openvino_op("PadV2", constants=["paddings"])
+def pad_v2(x: Any, paddings: Any, constant_values: Any) -> Any:
+    return _padded(x, paddings, "constant", reshaped(constant_values, ()))
+
+
+@openvino_op("MirrorPad", constants=["paddings"])
+def mirror_pad(x: Any, paddings: Any, *, mode: str) -> Any:
+    return _padded(x, paddings, mode.lower())
+
+
+def _padded(x: Any, paddings: Any, mode: str, value: Any = None) -> Any:
+    before, after = paddings.reshape(-1, 2).T.tolist()
+    return opset().pad(x, ints(before), ints(after), mode, value)

@@ -1,0 +1,115 @@
+"""Products with a bias or a normalisation, an added tensor and an activation, as our passes fuse them.
+
+They are taken apart again: OpenVINO fuses them in its own way.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from opkernel.engines.openvino.layout import channels_first, in_layout
+from opkernel.engines.openvino.library import opset
+from opkernel.engines.openvino.op_rule import openvino_op
+from opkernel.engines.openvino.ops.activations import ACTIVATIONS
+from opkernel.engines.openvino.ops.convolutions import convolved, depthwise
+from opkernel.engines.openvino.ops.normalisation import along_channels, normalised
+from opkernel.engines.openvino.ops.products import product
+from opkernel.engines.openvino.tensors import shape_of
+from opkernel.ops.nn.conv.attrs import conv2d_windows
+from opkernel.ops.nn.epilogue import AFTER_CONVOLUTIONS, Fusion, parse_fusion
+from opkernel.ops.nn.fused_matmul import AFTER_MATMUL
+from opkernel.ops.nn.geometry import Windows
+
+Shapes = list[tuple[int, ...]]
+
+
+def _finished(x: Any, fusion: Fusion, args: list[Any], axis: int) -> Any:
+    """A product with what is fused with it; the channels are on an axis."""
+    added = [args[-1]] if fusion.adds else []
+    vectors = args[: len(args) - len(added)]
+    if len(vectors) == 4:
+        x = normalised(x, tuple(vectors), fusion.epsilon)
+    else:
+        x = opset().add(x, along_channels(vectors[0], len(shape_of(x)), axis)).output(0)
+    for tensor in added:
+        x = opset().add(x, tensor).output(0)
+    made = ACTIVATIONS[fusion.activation](x, fusion.alpha)
+    return made if fusion.activation == "" else made.output(0)
+
+
+def _finished_images(x: Any, windows: Windows, fusion: Fusion, args: list[Any]) -> Any:
+    """The same, for a convolution whose channels are first."""
+    if fusion.adds:
+        args = [*args[:-1], channels_first(args[-1], windows)]
+    return in_layout(_finished(x, fusion, args, 1), windows)
+
+
+@openvino_op("_FusedConv2D", constants=["host_args"])
+def fused_conv2d(
+    x: Any,
+    filters: Any,
+    args: list[Any],
+    host_args: list[Any],
+    *,
+    strides: list[int],
+    padding: str,
+    explicit_paddings: list[int],
+    data_format: str,
+    dilations: list[int],
+    fused_ops: list[str],
+    epsilon: float,
+    leakyrelu_alpha: float,
+) -> Any:
+    first = ("BiasAdd", "FusedBatchNorm")
+    fusion = parse_fusion(
+        "Fused Conv2D", fused_ops, first, AFTER_CONVOLUTIONS, epsilon, leakyrelu_alpha
+    )
+    windows = conv2d_windows(strides, dilations, padding, explicit_paddings, data_format)
+    return _finished_images(convolved(x, filters, windows), windows, fusion, args)
+
+
+@openvino_op("_FusedDepthwiseConv2dNative")
+def fused_depthwise(
+    x: Any,
+    filters: Any,
+    args: list[Any],
+    *,
+    strides: list[int],
+    padding: str,
+    data_format: str,
+    dilations: list[int],
+    fused_ops: list[str],
+    epsilon: float,
+    leakyrelu_alpha: float,
+) -> Any:
+    fusion = parse_fusion(
+        "Fused DepthwiseConv2dNative",
+        fused_ops,
+        ("BiasAdd",),
+        AFTER_CONVOLUTIONS,
+        epsilon,
+        leakyrelu_alpha,
+    )
+    windows = conv2d_windows(strides, dilations, padding, (), data_format)
+    return _finished_images(depthwise(x, filters, windows), windows, fusion, args)
+
+
+@openvino_op("_FusedMatMul")
+def fused_matmul(
+    a: Any,
+    b: Any,
+    args: list[Any],
+    *,
+    transpose_a: bool,
+    transpose_b: bool,
+    fused_ops: list[str],
+    leakyrelu_alpha: float,
+    output_shapes: Shapes,
+) -> Any:
+    fusion = parse_fusion("Fused MatMul", fused_ops, ("BiasAdd",), AFTER_MATMUL, 0, leakyrelu_alpha)
+    made = product(a, b, transpose_a, transpose_b, output_shapes[0])
+    if isinstance(made, np.ndarray):  # nothing is added to the product of empty matrices
+        return made
+    return _finished(made.output(0), fusion, args, 1)

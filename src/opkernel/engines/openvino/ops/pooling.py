@@ -1,0 +1,77 @@
+"""Means and maxima over windows."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from opkernel.engines.openvino.layout import channels_first, in_layout
+from opkernel.engines.openvino.library import opset
+from opkernel.engines.openvino.op_rule import openvino_op
+from opkernel.engines.openvino.tensors import shape_of
+from opkernel.ops.nn.pooling import Pool, pool_from_attrs
+
+
+def _pooled(x: Any, pool: Pool, compute: Callable[..., Any]) -> Any:
+    windows = pool.windows
+    geometry = windows.geometry(windows.spatial(shape_of(x)), pool.ksize)
+    before, after = zip(*geometry.padding, strict=True)
+    made = compute(channels_first(x, windows), before, after)
+    return in_layout(made.output(0), windows)
+
+
+def _mean(x: Any, pool: Pool) -> Any:
+    pool.refuse_depth("Pooling")
+    return _pooled(
+        x,
+        pool,
+        lambda images, before, after: opset().avg_pool(
+            images, pool.windows.strides, before, after, pool.ksize, exclude_pad=True
+        ),
+    )
+
+
+def _largest(x: Any, pool: Pool) -> Any:
+    pool.refuse_depth("Pooling")
+    return _pooled(
+        x,
+        pool,
+        lambda images, before, after: opset().max_pool(
+            images, pool.windows.strides, pool.windows.dilations, before, after, pool.ksize
+        ),
+    )
+
+
+@openvino_op("AvgPool")
+def avg_pool(
+    x: Any, *, ksize: list[int], strides: list[int], padding: str, data_format: str
+) -> Any:
+    return _mean(x, pool_from_attrs(ksize, strides, padding, data_format=data_format))
+
+
+@openvino_op("AvgPool3D")
+def avg_pool_3d(
+    x: Any, *, ksize: list[int], strides: list[int], padding: str, data_format: str
+) -> Any:
+    return _mean(x, pool_from_attrs(ksize, strides, padding, rank=5, data_format=data_format))
+
+
+@openvino_op("MaxPool")
+def max_pool(
+    x: Any,
+    *,
+    ksize: list[int],
+    strides: list[int],
+    padding: str,
+    explicit_paddings: list[int],
+    data_format: str,
+) -> Any:
+    pool = pool_from_attrs(ksize, strides, padding, explicit_paddings, data_format=data_format)
+    return _largest(x, pool)
+
+
+@openvino_op("MaxPool3D")
+def max_pool_3d(
+    x: Any, *, ksize: list[int], strides: list[int], padding: str, data_format: str
+) -> Any:
+    return _largest(x, pool_from_attrs(ksize, strides, padding, rank=5, data_format=data_format))

@@ -1,0 +1,54 @@
+"""Constants, shapes and orders of axes, as outputs of OpenVINO's nodes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from opkernel.engines.openvino.library import openvino, opset
+
+__all__ = ["constant", "ints", "permuted", "reshaped", "scalar", "shape_of"]
+
+
+def constant(array: np.ndarray[Any, Any]) -> Any:
+    """A constant over the memory of an array, which the caller keeps alive: in order, and never written to."""
+    ov = openvino()
+    tensor = ov.Tensor(array, list(array.shape), ov.Type(array.dtype))
+    return openvino("openvino.op").Constant(tensor, shared_memory=True).output(0)
+
+
+def ints(values: Sequence[int]) -> Any:
+    """A vector of integers: axes, sizes."""
+    ov = openvino()
+    return openvino("openvino.op").Constant(ov.Type.i64, ov.Shape([len(values)]), list(values))
+
+
+def scalar(value: float) -> Any:
+    """A number in float32."""
+    ov = openvino()
+    return openvino("openvino.op").Constant(ov.Type.f32, ov.Shape([]), [value])
+
+
+def shape_of(x: Any) -> tuple[int, ...]:
+    """The shape of an output, all of whose sizes are known."""
+    return tuple(x.shape)
+
+
+def reshaped(x: Any, shape: Sequence[int]) -> Any:
+    """The same elements in another shape."""
+    if shape_of(x) == tuple(shape):
+        return x
+    return opset().reshape(x, ints(shape), False).output(0)
+
+
+def permuted(x: Any, perm: Sequence[int]) -> Any:
+    """The axes in another order; two orders in a row are one."""
+    node = x.get_node()
+    if node.get_type_name() == "Transpose":
+        before = node.input_value(1).get_node().data.tolist()
+        x, perm = node.input_value(0), [before[axis] for axis in perm]
+    if list(perm) == list(range(len(perm))):
+        return x
+    return opset().transpose(x, ints(perm)).output(0)
