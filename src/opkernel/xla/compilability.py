@@ -85,9 +85,7 @@ class RecursiveCompilabilityChecker:
         allowed: Which operations may be compiled.
     """
 
-    def __init__(
-        self, registry: XlaOpRegistry, device_type: str, allowed: OperationFilter
-    ) -> None:
+    def __init__(self, registry: XlaOpRegistry, device_type: str, allowed: OperationFilter) -> None:
         self._registry, self._device_type, self._allowed = registry, device_type, allowed
         self._types = registry.supported_types(device_type)
 
@@ -196,5 +194,7 @@ def _acts_in_functions(op: Operation) -> bool:
     library = op.graph.function_library
     called = library.reachable_definitions([op.node_def]).values()
     return any(
-        library.look_up_op_def(node.op).is_stateful for function in called for node in function.node_def
+        library.look_up_op_def(node.op).is_stateful
+        for function in called
+        for node in function.node_def
     )

@@ -12,6 +12,7 @@ import numpy as np
 
 from opkernel.errors import InvalidArgumentError
 from opkernel.records import dataclass
+from opkernel.runtime.engines.engine import ResourceUpdate
 from opkernel.types import DataType
 from opkernel.xla.argument import XlaArgument
 from opkernel.xla.jax_numpy import wide_types
@@ -34,22 +35,6 @@ class OutputDescription:
     shape: tuple[int, ...]
     constant: Any = None
     input_index: int = -1
-
-
-@dataclass(frozen=True, eq=False)
-class ResourceUpdate:
-    """A resource that the program gives a new value.
-
-    Attributes:
-        input_index: Which argument of the function it is.
-        dtype, shape: Of its value at the end.
-        modified: Whether it was assigned to.
-    """
-
-    input_index: int
-    dtype: DataType
-    shape: tuple[int, ...]
-    modified: bool = True
 
 
 class XlaCompilationResult:

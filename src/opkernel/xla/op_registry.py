@@ -20,6 +20,7 @@ from typing import Any
 import numpy as np
 
 from opkernel.errors import AlreadyExistsError, InvalidArgumentError
+from opkernel.graph.edit.jit_options import AutoclusteringPolicy
 from opkernel.kernel import KernelRegistry, OpKernel, OpKernelConstruction, global_kernel_registry
 from opkernel.kernel.contract import KernelContract
 from opkernel.kernel.function_kernel import FunctionKernelFactory
@@ -28,7 +29,6 @@ from opkernel.kernel.registry.kernel_def import KernelDefBuilder
 from opkernel.kernel.registry.kernel_registry import KernelRegistration
 from opkernel.opdef.core.declaring_site import DeclaringSite
 from opkernel.ops.kernel_types import POD
-from opkernel.graph.edit.jit_options import AutoclusteringPolicy
 from opkernel.proto import KernelDef, NodeDef, OpDef
 from opkernel.records import dataclass
 from opkernel.types import DataType

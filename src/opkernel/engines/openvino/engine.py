@@ -19,9 +19,7 @@ from opkernel.types import DataType
 
 __all__ = ["OpenVinoEngine"]
 
-_CONSTANTS = frozenset(
-    {DataType.DT_FLOAT, DataType.DT_INT32, DataType.DT_INT64, DataType.DT_BOOL}
-)
+_CONSTANTS = frozenset({DataType.DT_FLOAT, DataType.DT_INT32, DataType.DT_INT64, DataType.DT_BOOL})
 
 
 class OpenVinoEngine(Engine):
@@ -57,10 +55,10 @@ class OpenVinoEngine(Engine):
                     }
         return frozenset(found)
 
-    def compile(
-        self, body: FunctionBody, arguments: Sequence[ClusterArgument]
-    ) -> CompiledCluster:
+    def compile(self, body: FunctionBody, arguments: Sequence[ClusterArgument]) -> CompiledCluster:
         """Compile a cluster for arguments of these shapes."""
-        from opkernel.engines.openvino.compiled_cluster import OpenVinoCluster  # not to be loaded before
+        from opkernel.engines.openvino.compiled_cluster import (
+            OpenVinoCluster,
+        )  # not to be loaded before
 
         return OpenVinoCluster(body, arguments)

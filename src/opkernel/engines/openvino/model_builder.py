@@ -7,7 +7,6 @@ TensorFlow refuses them, and what OpenVINO gives is held against them.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -148,7 +147,9 @@ def _output_shapes(op: Operation, inputs: Sequence[Any]) -> Shapes:
     found = []
     for shape in context.reliable_outputs():
         if shape is None or not context.fully_defined(shape):
-            raise UnimplementedError(f"OpenVINO does not compile {op.type} with outputs of unknown shape")
+            raise UnimplementedError(
+                f"OpenVINO does not compile {op.type} with outputs of unknown shape"
+            )
         found.append(tuple(dim.value for dim in shape.dims or ()))
     return found
 
@@ -180,5 +181,7 @@ def translated(error: Exception) -> OpError | Exception:
 
 def _without_places(text: str) -> str:
     """A message of OpenVINO without the lines of its sources."""
-    lines = [line for line in text.splitlines() if not line.startswith(("Exception from", "Check "))]
+    lines = [
+        line for line in text.splitlines() if not line.startswith(("Exception from", "Check "))
+    ]
     return " ".join(" ".join(lines).split()) or text

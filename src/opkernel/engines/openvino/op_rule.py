@@ -25,7 +25,17 @@ from opkernel.opdef import attr_to_python
 from opkernel.records import dataclass
 from opkernel.types import DataType
 
-__all__ = ["BOOL", "CONSTANT_OPS", "INDEX", "OpRule", "attrs_of", "openvino_op", "properties_of", "rule_of", "rules"]
+__all__ = [
+    "BOOL",
+    "CONSTANT_OPS",
+    "INDEX",
+    "OpRule",
+    "attrs_of",
+    "openvino_op",
+    "properties_of",
+    "rule_of",
+    "rules",
+]
 
 CONSTANT_OPS = frozenset({"Const", "_HostConst"})
 BOOL = frozenset({DataType.DT_BOOL})

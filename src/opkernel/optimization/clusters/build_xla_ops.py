@@ -15,6 +15,7 @@ from opkernel.optimization.clusters.encapsulate_subgraphs import (
     NUM_CONSTANT_ARGS,
     NUM_RESOURCE_ARGS,
 )
+from opkernel.optimization.clusters.mark_for_compilation import MUST_COMPILE
 from opkernel.proto import NameAttrList
 
 __all__ = ["build_xla_ops"]
@@ -28,7 +29,9 @@ def build_xla_ops(editor: GraphEditor) -> None:
     for op in editor.operations():
         attrs = op.message.attr
         if NUM_CONSTANT_ARGS in attrs and op.type in op.graph.function_library:
-            _launch(editor, op, options.mode)
+            nodes = op.graph.function_library[op.type].node_def
+            is_strict = any(MUST_COMPILE in node.attr for node in nodes)
+            _launch(editor, op, "strict" if is_strict else options.mode)
 
 
 def _launch(editor: GraphEditor, call: Operation, mode: str) -> None:

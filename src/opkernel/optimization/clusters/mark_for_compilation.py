@@ -18,10 +18,11 @@ from opkernel.graph.core.control_flow_info import control_flow_info, frame_name
 from opkernel.graph.core.control_flow_ops import ENTER_OPS, EXIT_OPS, NEXT_ITERATION_OPS
 from opkernel.graph.core.structural_ops import STRUCTURAL_OPS
 from opkernel.graph.edit.graph_editor import GraphEditor
+from opkernel.graph.edit.jit_options import AutoclusteringPolicy, JitOptions
 from opkernel.graph.edit.prune import Needs
 from opkernel.optimization.clusters.deadness_analysis import DeadnessAnalysis
 from opkernel.optimization.clusters.graph_cycles import GraphCycles
-from opkernel.graph.edit.jit_options import AutoclusteringPolicy, JitOptions
+from opkernel.optimization.clusters.must_compile_error import MustCompileError
 from opkernel.optimization.clusters.predicates import Predicate
 from opkernel.optimization.clusters.resource_operations import ResourceOperations
 from opkernel.proto import AttrValue
@@ -89,6 +90,12 @@ def _candidates(
     found = set()
     for op in order:
         why = "it is fed" if op in editor.feeds else _refusal(op, options)
+        if why and _mark(op, MUST_COMPILE):
+            raise MustCompileError(
+                f"{op.type} must be compiled ({MUST_COMPILE}), and {options.compiler.name} cannot: {why}",
+                node=op.name,
+                op=op.type,
+            )
         if not why:
             found.add(op)
         elif op.type not in STRUCTURAL_OPS:
@@ -153,6 +160,7 @@ class _Cluster:
         alive: The condition under which they run.
         scope: Clusters of different scopes stay apart.
         is_asked_for: Whether somebody marked one of them.
+        must_compile: Whether it is a call that has to be compiled, by itself.
         calls: Whether one is an If, Case or While.
         resource_operations: Those on resources.
     """
@@ -163,6 +171,7 @@ class _Cluster:
     alive: Predicate
     scope: str
     is_asked_for: bool
+    must_compile: bool
     calls: bool
     resource_operations: list[Operation]
 
@@ -189,9 +198,7 @@ class _Clusters:
         self._cycles = _cycles(order, self._numbers)
         deadness = DeadnessAnalysis(order)
         self._clusters = {
-            self._numbers[op]: self._first(op, deadness.of(op))
-            for op in order
-            if op in candidates
+            self._numbers[op]: self._first(op, deadness.of(op)) for op in order if op in candidates
         }
 
     def _first(self, op: Operation, alive: Predicate) -> _Cluster:
@@ -202,6 +209,7 @@ class _Clusters:
             alive=alive,
             scope=_scope(op, self._options.is_global),
             is_asked_for=_is_asked_for(op),
+            must_compile=bool(_mark(op, MUST_COMPILE)),
             calls=op.traits.calls in _FUNCTIONAL,
             resource_operations=[op] if op in self._resources.uses else [],
         )
@@ -238,6 +246,8 @@ class _Clusters:
 
     def _fit(self, one: _Cluster, other: _Cluster, *, with_no_ops: bool) -> bool:
         if one.alive is not other.alive or one.device != other.device:
+            return False
+        if one.must_compile or other.must_compile:
             return False
         if one.scope and other.scope and one.scope != other.scope:
             return False

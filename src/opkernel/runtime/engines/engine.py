@@ -18,8 +18,8 @@ import numpy as np
 
 from opkernel.errors import AlreadyExistsError, NotFoundError
 from opkernel.graph import FunctionBody, Operation
-from opkernel.messages import perhaps
 from opkernel.graph.edit.jit_options import AutoclusteringPolicy
+from opkernel.messages import perhaps
 from opkernel.records import dataclass
 from opkernel.types import DataType, as_dtype
 
@@ -157,9 +157,7 @@ class Engine(ABC):
         return frozenset()
 
     @abstractmethod
-    def compile(
-        self, body: FunctionBody, arguments: Sequence[ClusterArgument]
-    ) -> CompiledCluster:
+    def compile(self, body: FunctionBody, arguments: Sequence[ClusterArgument]) -> CompiledCluster:
         """Compile a cluster for certain arguments.
 
         Raises:

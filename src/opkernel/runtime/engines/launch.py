@@ -10,10 +10,12 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Hashable, Sequence
+from contextlib import ExitStack
+from functools import partial
 from typing import Any
 
 from opkernel.errors import NotFoundError, OpError, as_op_error
-from opkernel.graph import instantiate_function
+from opkernel.graph import FunctionBody, instantiate_function
 from opkernel.kernel import (
     KernelContract,
     OpKernel,
@@ -27,7 +29,7 @@ from opkernel.optimization.clusters.encapsulate_subgraphs import COMPILE_MODE, E
 from opkernel.runtime.engines.background import in_background
 from opkernel.runtime.engines.cluster import Cluster
 from opkernel.runtime.engines.comparison import difference, first_difference
-from opkernel.runtime.engines.engine import CompiledCluster, engine_named
+from opkernel.runtime.engines.engine import CompiledCluster, Engine, engine_named
 from opkernel.runtime.engines.variables import Variables
 from opkernel.state.resource_handle import handle_from_input
 
@@ -62,6 +64,7 @@ class XlaLaunchOp(OpKernel):
         self._is_told = False
         self._lock = threading.Lock()
         self.cluster: Cluster | None = None
+        self._compiler: tuple[Engine, FunctionBody]
 
     @property
     def is_compiling(self) -> bool:
@@ -84,7 +87,10 @@ class XlaLaunchOp(OpKernel):
                 body = instantiate_function(ctx.function_library.known_functions(), self._function)
                 engine = engine_named(self.engine)
                 engine.check_installed()
-                self.cluster = Cluster(engine, body, self._num_constants)
+                self._compiler = engine, body
+                self.cluster = Cluster(
+                    partial(engine.compile, body), body.inputs, self._num_constants
+                )
             return self.cluster
 
     def _run(self, ctx: OpKernelContext, cluster: Cluster) -> Sequence[Any] | None:
@@ -103,16 +109,12 @@ class XlaLaunchOp(OpKernel):
     def _run_with_variables(self, ctx: OpKernelContext, cluster: Cluster) -> Sequence[Any] | None:
         inputs = ctx.inputs
         count = len(inputs) - self._num_resources
-        resources: list[Any] = []
-        try:
-            for handle in inputs[count:]:
-                resources.append(lookup_resource(ctx, handle_from_input(handle)))
+        with ExitStack() as held:
+            try:
+                resources = _resources(ctx, inputs[count:], held)
+            except NotFoundError:  # a variable that the function is going to make
+                return None
             results = self._run_locked(ctx, cluster, Variables(inputs[:count], resources))
-        except NotFoundError:  # a variable that the function is going to make
-            return None
-        finally:
-            for one in resources:
-                one.unref()
         if results is None:
             return None
         return [inputs[one] if isinstance(one, int) else one for one in results]
@@ -182,10 +184,10 @@ class XlaLaunchOp(OpKernel):
             return
         error = as_op_error(ValueError(differs))
         cluster.drop(inputs, error)
-        given = list(inputs)
+        given, (engine, body) = list(inputs), self._compiler
 
         def work() -> None:
-            node = first_difference(cluster, given)
+            node = first_difference(engine, body, self._num_constants, given)
             logger("opkernel.engines").warning(
                 "%s computes other values than the kernels of the CPU for node '%s': %s. %s is left to the CPU",
                 *(self.engine, node, differs, self.node_def.name),
@@ -208,3 +210,13 @@ class XlaLaunchOp(OpKernel):
                 self._uncompiled = ctx.function_library.instantiate(name, attrs)
         results: Sequence[Any] = self._uncompiled(ctx.step, *ctx.inputs)
         return results
+
+
+def _resources(ctx: OpKernelContext, handles: Sequence[Any], held: ExitStack) -> list[Any]:
+    """The resources of handles, to be given up by `held`; raises NotFoundError where there is none."""
+    found = []
+    for handle in handles:
+        resource = lookup_resource(ctx, handle_from_input(handle))
+        held.callback(resource.unref)
+        found.append(resource)
+    return found

@@ -83,6 +83,7 @@ class GraphPasses:
         if self._passes is False or not self.operations:
             return
         from opkernel.optimization import Grouping, copy_to_optimize, optimization_passes
+        from opkernel.optimization.clusters.must_compile_error import MustCompileError
 
         registry, names = optimization_passes(), None if self._passes is True else self._passes
         registry.check_names(names or ())
@@ -105,7 +106,7 @@ class GraphPasses:
             copied.editor.device_of, copied.editor.jit = self._device_of(), self._jit
             copied.run_passes(wanted, names)
             self._check_kernels(copied)
-        except DeadlineExceededError:  # without passes it would take no less
+        except (DeadlineExceededError, MustCompileError):  # without passes it would be no better
             raise
         except OpError as error:
             raise PassFailedError(str(error)) from error

@@ -9,7 +9,7 @@ import numpy as np
 from opkernel.engines.openvino.library import opset
 from opkernel.engines.openvino.op_rule import openvino_op
 from opkernel.engines.openvino.ops.activations import ACTIVATIONS
-from opkernel.engines.openvino.tensors import ints, permuted, reshaped, scalar, shape_of
+from opkernel.engines.openvino.tensors import ints, permuted, reshaped, shape_of
 
 __all__ = ["along_channels", "normalised"]
 

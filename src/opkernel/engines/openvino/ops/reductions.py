@@ -31,9 +31,9 @@ def _reduces(name: str) -> Callable[..., Any]:
 for _op, _name in _REDUCTIONS.items():
     openvino_op(_op, constants=["reduction_indices"])(_reduces(_name))
 for _op, _name in {"All": "reduce_logical_and", "Any": "reduce_logical_or"}.items():
-    openvino_op(
-        _op, constants=["reduction_indices"], types={"input": BOOL, "output": BOOL}
-    )(_reduces(_name))
+    openvino_op(_op, constants=["reduction_indices"], types={"input": BOOL, "output": BOOL})(
+        _reduces(_name)
+    )
 
 
 @openvino_op("L2Loss")
