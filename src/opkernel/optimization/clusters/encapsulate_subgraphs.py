@@ -176,7 +176,7 @@ class _Subgraph:
                     )
         for (op, index), tensor in given.items():
             if op not in self._editor.preserved:
-                self._editor.replace(op.outputs[index], tensor)
+                self._editor.redirect(op.outputs[index], tensor)
         for op in self._ops:
             if op in self._editor.preserved:
                 self._pass_on(op, call, given)

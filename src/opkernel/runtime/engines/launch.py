@@ -51,6 +51,7 @@ class XlaLaunchOp(OpKernel):
 
     def __init__(self, construction: OpKernelConstruction) -> None:
         super().__init__(construction)
+        self._library = construction.function_library
         attrs = self.node_def.attr
         self.engine = attrs[ENGINE].s.decode() if ENGINE in attrs else "xla"
         self._function = attrs["function"].func
@@ -73,18 +74,18 @@ class XlaLaunchOp(OpKernel):
 
     def compute(self, ctx: OpKernelContext) -> None:
         """Run the program, or the function."""
-        cluster = self.cluster or self._prepared(ctx)
+        cluster = self.cluster or self._prepared()
         if self._num_resources:
             results = self._run_with_variables(ctx, cluster)
         else:
             results = self._run(ctx, cluster)
         ctx.outputs[:] = self._run_uncompiled(ctx) if results is None else results
 
-    def _prepared(self, ctx: OpKernelContext) -> Cluster:
-        """The cluster, from the library of the function that is running."""
+    def _prepared(self) -> Cluster:
+        """The cluster, from the library that the kernel was made with."""
         with self._lock:
             if self.cluster is None:
-                body = instantiate_function(ctx.function_library.known_functions(), self._function)
+                body = instantiate_function(self._library.known_functions(), self._function)
                 engine = engine_named(self.engine)
                 engine.check_installed()
                 self._compiler = engine, body
@@ -207,7 +208,7 @@ class XlaLaunchOp(OpKernel):
         if self._uncompiled is None:
             with self._lock:
                 name, attrs = self._function.name, self._function.attr
-                self._uncompiled = ctx.function_library.instantiate(name, attrs)
+                self._uncompiled = self._library.instantiate(name, attrs)
         results: Sequence[Any] = self._uncompiled(ctx.step, *ctx.inputs)
         return results
 
