@@ -93,6 +93,36 @@ class XlaCompiler:
         edges = [(tensor.op, tensor.value_index) for tensor in feeds]
         return self._compile(arguments, edges, fetches, targets, "the graph")
 
+    def export_graph(
+        self,
+        graph: Graph,
+        feeds: Sequence[Tensor],
+        fetches: Sequence[Tensor],
+        arguments: Sequence[XlaArgument],
+    ) -> Any:
+        """What gives some tensors from others as a `jax.export.Exported`, which JAX loads without opkernel.
+
+        Raises:
+            InvalidArgumentError: an argument is a variable; otherwise as `compile_function` does.
+        """
+        for one in arguments:
+            if one.kind != "parameter":
+                raise InvalidArgumentError(f"Only tensors can be exported, and {one.name} is none")
+        edges = [(tensor.op, tensor.value_index) for tensor in feeds]
+        _check_arguments(arguments, edges, "the graph")
+
+        def program(*parameters: Any) -> list[Any]:
+            given = dict(zip(edges, parameters, strict=True))
+            results = GraphCompiler(self.device, self.registry).compile(fetches, (), given)
+            return [jnp().asarray(value) for value in results]
+
+        with wide_types():
+            try:
+                exported = jax("jax.export").export(jax().jit(program))
+                return exported(*map(_spec, arguments))
+            except Exception as error:
+                raise _without_notes(as_op_error(error)) from error.__cause__
+
     def compile_single_op(
         self, node_def: NodeDef, arguments: Sequence[XlaArgument]
     ) -> XlaCompilationResult:
