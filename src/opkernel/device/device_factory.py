@@ -1,6 +1,7 @@
 """Device factories, which make the devices of a type, and the types that nodes prefer.
 
-State: `_factories`, by device type; `register_device_factory` fills it. `version` counts its changes.
+State: `_factories`, by device type; `register_device_factory` fills it. `version` counts its changes. `_asked`
+has the types that `_PROVIDED` was asked for.
 Source: TensorFlow core/framework/device_factory.{h,cc}.
 """
 
@@ -31,6 +32,7 @@ __all__ = [
     "load_device_types",
     "register_device_factory",
     "unregister_device_factory",
+    "why_missing",
 ]
 
 DEFAULT_PRIORITY = 50
@@ -60,7 +62,13 @@ class DeviceOptions:
 
 
 class DeviceFactory(ABC):
-    """Makes the devices of one type."""
+    """Makes the devices of one type.
+
+    Attributes:
+        is_offered_unasked: Whether sessions have devices of the type that do not ask for any.
+    """
+
+    is_offered_unasked: bool = True
 
     def list_physical_devices(self) -> list[str]:
         """The names of the machine's devices of the type: `/physical_device:GPU:0`."""
@@ -82,7 +90,11 @@ class _Registration:
     instead_of: _Registration | None = None
 
 
+_PROVIDED = dict.fromkeys(("GPU", "TPU", "XLA_CPU"), "opkernel.xla.devices.factory")
+"""The modules that know whether there are devices of opkernel's other types, and offer their factories."""
+
 _factories: dict[str, _Registration] = {}
+_asked: set[str] = set()
 version = 0
 
 
@@ -131,12 +143,23 @@ def _count_change() -> None:
 
 
 def load_device_types(device_types: Iterable[str]) -> None:
-    """Load the factory of opkernel's own and the plugins, once, if one of these types has none."""
+    """Load the factory of the CPU, the plugins, and opkernel's other factories, as one of these types has none."""
     wanted = set(device_types)
     if not wanted <= _factories.keys():
         importlib.import_module("opkernel.device.local_device")  # it needs this module
         if not wanted <= _factories.keys():
             load_plugins()
+    for name in wanted & _PROVIDED.keys() - _factories.keys() - _asked:
+        _asked.add(name)
+        importlib.import_module(_PROVIDED[name]).offer(name)
+
+
+def why_missing(device_type: str) -> str:
+    """Why nothing makes devices of one of opkernel's types, in a sentence; empty for other types."""
+    if device_type in _factories or device_type not in _PROVIDED:
+        return ""
+    reason: str = importlib.import_module(_PROVIDED[device_type]).why_missing(device_type)
+    return reason
 
 
 def device_factory(device_type: str) -> DeviceFactory:
