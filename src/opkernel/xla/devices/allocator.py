@@ -17,6 +17,9 @@ from opkernel.xla.jax_numpy import jnp, wide_types
 
 __all__ = ["XlaAllocator"]
 
+_COUNTS = ("num_allocs", "bytes_in_use", "peak_bytes_in_use", "largest_alloc_size", "bytes_limit")
+"""JAX's names are those of AllocatorStats."""
+
 
 class XlaAllocator:
     """Gives arrays on a device of JAX's (fulfils `opkernel.device.allocator.Allocator`)."""
@@ -47,9 +50,8 @@ class XlaAllocator:
         found = self._device.memory_stats()
         if not found:
             return None
-        counts = ("num_allocs", "bytes_in_use", "peak_bytes_in_use", "largest_alloc_size")
-        limit = found.get("bytes_limit")
-        return AllocatorStats(*[found.get(name, 0) for name in counts], bytes_limit=limit)
+        known = {name: found[name] for name in _COUNTS if name in found}
+        return AllocatorStats(**known)
 
     def clear_stats(self) -> bool:
         """Nothing: the counts are JAX's."""

@@ -5,7 +5,8 @@ Source: TensorFlow compiler/tf2xla/xla_op_registry.cc (RegisterCompilationKernel
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Set
+from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Set as AbstractSet
 
 from opkernel.kernel.registry.kernel_def import constraints_overlap
 from opkernel.proto import KernelDef, OpDef
@@ -13,7 +14,7 @@ from opkernel.types import DataType
 
 __all__ = ["restricted", "without"]
 
-_Types = Mapping[str, Set[int]]
+_Types = Mapping[str, AbstractSet[int]]
 
 
 def restricted(
@@ -50,8 +51,8 @@ def _difference(kernel_def: KernelDef, taken: _Types) -> KernelDef | None:
     return None
 
 
-def _types_of(kernel_def: KernelDef) -> dict[str, Set[int]]:
-    found: dict[str, Set[int]] = {}
+def _types_of(kernel_def: KernelDef) -> dict[str, AbstractSet[int]]:
+    found: dict[str, AbstractSet[int]] = {}
     for constraint in kernel_def.constraint:
         types = frozenset(constraint.allowed_values.list.type)
         if types:

@@ -34,13 +34,17 @@ class XlaDevice(LocalDevice):
         self._allocator = XlaAllocator(jax_device)
 
     def to_device(self, array: Any) -> Any:
-        """A copy of an array of the host on the device."""
+        """A copy of an array of the host on the device; variants are objects of the host anywhere."""
+        if getattr(array, "dtype", None) == object:
+            return array
         with wide_types():
             copied = np.array(array)  # JAX may use the memory of what it is given
             return jax().device_put(copied, self.jax_device)
 
     def to_host(self, tensor: Any) -> np.ndarray[Any, Any]:
         """A copy of a tensor on the host, once the tensor is computed."""
+        if isinstance(tensor, np.ndarray):  # of variants
+            return tensor
         return np.array(tensor)
 
     def get_allocator(self, attr: AllocatorAttributes) -> Allocator:

@@ -24,7 +24,7 @@ from opkernel.kernel.registry.kernel_registry import KernelRegistration
 from opkernel.opdef import global_op_registry
 from opkernel.proto import KernelDef, OpDef
 from opkernel.records import dataclass, replace
-from opkernel.types import DataType
+from opkernel.types import DEVICE_DEFAULT, DataType
 from opkernel.xla.devices.compile_on_demand import ResourceOnDemandOp, compile_on_demand
 from opkernel.xla.devices.constraints import restricted, without
 from opkernel.xla.devices.host_kernels import constant, on_cpu
@@ -56,6 +56,9 @@ _INT32_ON_HOST = frozenset(
     }
 )
 """Ops whose kernels of int32 compute on the host, as in TensorFlow."""
+
+_LEFT_TO_CPU = frozenset({"CheckNumerics", "CheckNumericsV2"})
+"""Ops that check values, which no compiled code does."""
 
 _PASSING = frozenset({"Identity", "PlaceholderWithDefault", "PreventGradient", "StopGradient"})
 _HANDED_ON = (DataType.DT_RESOURCE, DataType.DT_STRING, DataType.DT_VARIANT)
@@ -125,7 +128,9 @@ class _Candidate:
 
 
 def _candidates(op_def: OpDef) -> Iterator[_Candidate]:
-    """The kernels of an op, the preferred ones first."""
+    """The kernels of an op, the preferred ones first; none for ops with kernels for every device type."""
+    if op_def.name in _LEFT_TO_CPU or _has_default(op_def.name):
+        return
     op, names = op_def.name, [arg.name for arg in (*op_def.input_arg, *op_def.output_arg)]
     plain = KernelDef(op=op)
     if op in VARIABLE_KERNELS:
@@ -147,6 +152,11 @@ def _candidates(op_def: OpDef) -> Iterator[_Candidate]:
         yield _Candidate(plain, op, passing, _HANDED_ON, names, _VIEW)
     elif op not in _ON_HOST:
         yield from _compiled(op_def)
+
+
+def _has_default(op: str) -> bool:
+    registered = global_kernel_registry().registrations_for(op)
+    return any(one.kernel_def.device_type == DEVICE_DEFAULT for one in registered)
 
 
 def _of_cpu(op: str, types: Collection[DataType], on_host: Sequence[str]) -> Iterator[_Candidate]:

@@ -29,6 +29,7 @@ __all__ = ["Programs", "programs_of"]
 _MOST_KEPT = 64
 """So many values of compile-time constants have a program each; with others, JAX runs function by function."""
 
+_NONE: Mapping[int, XlaResource] = {}
 _Program = Callable[..., tuple[tuple[Any, ...], dict[int, Any]]]
 
 
@@ -95,7 +96,7 @@ class Programs:
     def run(
         self,
         inputs: Sequence[Any],
-        resources: Mapping[int, XlaResource] = {},  # noqa: B006  # only read
+        resources: Mapping[int, XlaResource] = _NONE,
     ) -> tuple[tuple[Any, ...], dict[int, Any]]:
         """The outputs, and the values of the resources that were written, by input.
 
@@ -108,9 +109,9 @@ class Programs:
             OpError: the kernel refuses its inputs, or JAX cannot run it.
         """
         constants = [inputs[place] for place in self._constant]
-        key = tuple([(one.tobytes(), one.shape) for one in constants])
+        key: tuple[Any, ...] = tuple([(one.tobytes(), one.shape) for one in constants])
         if resources:
-            key = (*key, *((i, one.dtype, inputs[i] is None) for i, one in resources.items()))
+            key += tuple([(i, one.dtype, inputs[i] is None) for i, one in resources.items()])
         program = self._programs.get(key)
         with wide_types():
             try:
