@@ -11,6 +11,7 @@ from collections.abc import Set as AbstractSet
 from opkernel.kernel.registry.kernel_def import constraints_overlap
 from opkernel.proto import KernelDef, OpDef
 from opkernel.types import DataType
+from opkernel.xla.op_registry import SUPPORTED_TYPES
 
 __all__ = ["restricted", "without"]
 
@@ -20,9 +21,12 @@ _Types = Mapping[str, AbstractSet[int]]
 def restricted(
     kernel_def: KernelDef, op_def: OpDef, types: Collection[DataType]
 ) -> KernelDef | None:
-    """A kernel for tensors of some types alone; None where it would serve no node."""
-    args = (*op_def.input_arg, *op_def.output_arg)
-    if any(arg.type and DataType(arg.type) not in types for arg in args):
+    """A kernel whose attrs of type `type` are among some types; None where it would serve no node.
+
+    Tensors of a type that no attr names must be of one that XLA computes with, or among the types.
+    """
+    args, fixed = (*op_def.input_arg, *op_def.output_arg), SUPPORTED_TYPES.union(types)
+    if any(arg.type and DataType(arg.type) not in fixed for arg in args):
         return None
     before, allowed = _types_of(kernel_def), {}
     for attr in op_def.attr:
