@@ -16,6 +16,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from opkernel.device.budget import current_budget
+from opkernel.errors import InvalidArgumentError
 from opkernel.graph.core.garbage_collection import paused_garbage_collection
 from opkernel.logs import logger
 from opkernel.records import dataclass, replace
@@ -123,7 +124,12 @@ def _placed(
     passes = GraphPasses(pruned, chosen, request.library, request.feed_facts, request.placed)
     passes.run("PRE_PLACEMENT")
     is_logged = request.logs_placement and not request.placed
-    assignment = place(passes.operations, request.devices, request.placed, is_logged=is_logged)
+    try:
+        assignment = place(passes.operations, request.devices, request.placed, is_logged=is_logged)
+    except InvalidArgumentError as error:  # of the graph itself, placing it without passes will tell
+        if chosen is False:
+            raise
+        raise PassFailedError(str(error)) from error
     passes.assign(assignment)
     passes.run("POST_PLACEMENT", "POST_REWRITE_FOR_EXEC")
     return passes.part, assignment

@@ -35,7 +35,8 @@ _Program = Callable[..., tuple[tuple[Any, ...], dict[int, Any]]]
 
 def programs_of(construction: OpKernelConstruction, on_host: frozenset[int]) -> Programs:
     """The programs of a node."""
-    node = NodeDef(op=construction.node_def.op)
+    op = construction.node_def.op
+    node = NodeDef(op=op, name=op.lstrip("_"))
     for name, value in construction.node_def.attr.items():
         if not name.startswith("_"):
             node.attr[name].CopyFrom(value)
