@@ -1,7 +1,7 @@
 """Device factories, which make the devices of a type, and the types that nodes prefer.
 
 State: `_factories`, by device type; `register_device_factory` fills it. `version` counts its changes. `_asked`
-has the types that `_PROVIDED` was asked for.
+has the types that `PROVIDED_TYPES` was asked for.
 Source: TensorFlow core/framework/device_factory.{h,cc}.
 """
 
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 __all__ = [
     "DEFAULT_PRIORITY",
     "NAME_PREFIX",
+    "PROVIDED_TYPES",
     "TENSORFLOW_DEVICE_TYPES",
     "DeviceFactory",
     "DeviceOptions",
@@ -90,7 +91,7 @@ class _Registration:
     instead_of: _Registration | None = None
 
 
-_PROVIDED = dict.fromkeys(("GPU", "TPU", "XLA_CPU"), "opkernel.xla.devices.factory")
+PROVIDED_TYPES = dict.fromkeys(("GPU", "TPU", "XLA_CPU"), "opkernel.xla.devices.factory")
 """The modules that know whether there are devices of opkernel's other types, and offer their factories."""
 
 _factories: dict[str, _Registration] = {}
@@ -149,16 +150,16 @@ def load_device_types(device_types: Iterable[str]) -> None:
         importlib.import_module("opkernel.device.local_device")  # it needs this module
         if not wanted <= _factories.keys():
             load_plugins()
-    for name in wanted & _PROVIDED.keys() - _factories.keys() - _asked:
+    for name in wanted & PROVIDED_TYPES.keys() - _factories.keys() - _asked:
         _asked.add(name)
-        importlib.import_module(_PROVIDED[name]).offer(name)
+        importlib.import_module(PROVIDED_TYPES[name]).offer(name)
 
 
 def why_missing(device_type: str) -> str:
     """Why nothing makes devices of one of opkernel's types, in a sentence; empty for other types."""
-    if device_type in _factories or device_type not in _PROVIDED:
+    if device_type in _factories or device_type not in PROVIDED_TYPES:
         return ""
-    reason: str = importlib.import_module(_PROVIDED[device_type]).why_missing(device_type)
+    reason: str = importlib.import_module(PROVIDED_TYPES[device_type]).why_missing(device_type)
     return reason
 
 
