@@ -22,6 +22,7 @@ from opkernel.errors import (
     OpError,
     ResourceExhaustedError,
 )
+from opkernel.ops.variables.var import Var
 from opkernel.proto import RunMetadata
 from opkernel.testing import check_device
 from opkernel.xla import register_xla_kernel
@@ -139,7 +140,7 @@ def random_graph(rng: np.random.Generator, devices: list[str]) -> tuple[opkernel
         for index in range(14):
             a, b = (tensors[i] for i in rng.integers(0, len(tensors), 2))
             with graph.device(devices[rng.integers(len(devices))]):
-                tensors.append(drawn(rng.integers(0, 8), rng, a, b, index))
+                tensors.append(drawn(int(rng.integers(0, 8)), rng, a, b, index))
     return graph, tensors[-4:]
 
 
@@ -151,7 +152,7 @@ def drawn(kind: int, rng: np.random.Generator, a: Any, b: Any, index: int) -> An
         shape = r.Shape(input=b)
         return r.Tanh(x=r.Reshape(tensor=r.Reshape(tensor=a, shape=[-1]), shape=shape), name=name)
     if kind == 2:
-        parts = r.Split(split_dim=0, value=a, num_split=3)
+        parts = r.Split(axis=0, value=a, num_split=3)
         return r.ConcatV2(values=[parts[2], parts[0], parts[1]], axis=0, name=name)
     if kind == 3:
         return r.SelectV2(condition=r.Greater(x=a, y=b), t=a, e=r.Sign(x=b), name=name)
@@ -265,10 +266,11 @@ def losses(device: str) -> tuple[list[float], Any]:
         found = [float(session.run([loss, *train])[0]) for _ in range(30)]
         managers = {one.name: one.resource_manager for one in session._devices.mgr.all}
         values = [
-            resource.tensor_ref.tensor
+            variable.tensor_ref.tensor
             for name, manager in managers.items()
             if device in name
-            for resource in manager.lookup_many([("localhost", n) for n in "wbv"], None)
+            for variable in manager.lookup_many([("localhost", n) for n in "wbv"], Var)
+            if variable is not None
         ]
     return found, values
 
@@ -277,6 +279,7 @@ def test_a_network_learns_with_its_variables_on_the_device(device_type):
     there, values = losses(f"/device:{device_type}:2")
     here, _ = losses("/device:CPU:0")
     assert there[-1] < there[0] / 2
+    assert len(values) == 3
     np.testing.assert_allclose(there, here, rtol=1e-3)
     assert all(
         isinstance(one, jax.Array) and {d.id for d in one.devices()} == {2} for one in values
@@ -367,7 +370,7 @@ def test_the_counts_of_memory_are_jax_s():
 def test_a_kernel_that_comes_later(device_type):
     op = f"Thrice{device_type.title().replace('_', '')}"
     opkernel.register_op(
-        op, inputs=["x: float"], outputs=["y: float"], shape_fn=opkernel.unknown_shape
+        op, inputs=["x: float"], outputs=["y: float"], shape_fn=opkernel.opdef.unknown_shape
     )
     graph = opkernel.Graph()
     with graph.as_default(), graph.device(f"/device:{device_type}:0"):

@@ -1,7 +1,7 @@
 """Device factories, which make the devices of a type, and the types that nodes prefer.
 
 State: `_factories`, by device type; `register_device_factory` fills it. `version` counts its changes. `_asked`
-has the types that `PROVIDED_TYPES` was asked for.
+has the provided types that were asked for.
 Source: TensorFlow core/framework/device_factory.{h,cc}.
 """
 
@@ -10,6 +10,7 @@ from __future__ import annotations
 import importlib
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
+from types import ModuleType
 from typing import TYPE_CHECKING
 
 from opkernel.errors import AlreadyExistsError, InvalidArgumentError, NotFoundError
@@ -91,8 +92,8 @@ class _Registration:
     instead_of: _Registration | None = None
 
 
-PROVIDED_TYPES = dict.fromkeys(("GPU", "TPU", "XLA_CPU"), "opkernel.xla.devices.factory")
-"""The modules that know whether there are devices of opkernel's other types, and offer their factories."""
+PROVIDED_TYPES = frozenset({"GPU", "TPU", "XLA_CPU"})
+"""The types whose devices come through JAX."""
 
 _factories: dict[str, _Registration] = {}
 _asked: set[str] = set()
@@ -150,16 +151,21 @@ def load_device_types(device_types: Iterable[str]) -> None:
         importlib.import_module("opkernel.device.local_device")  # it needs this module
         if not wanted <= _factories.keys():
             load_plugins()
-    for name in wanted & PROVIDED_TYPES.keys() - _factories.keys() - _asked:
+    for name in wanted & PROVIDED_TYPES - _factories.keys() - _asked:
         _asked.add(name)
-        importlib.import_module(PROVIDED_TYPES[name]).offer(name)
+        _jax_devices().offer(name)
+
+
+def _jax_devices() -> ModuleType:
+    """The module that knows what devices JAX has; it is known here by its name."""
+    return importlib.import_module("opkernel.xla.devices.factory")
 
 
 def why_missing(device_type: str) -> str:
     """Why nothing makes devices of one of opkernel's types, in a sentence; empty for other types."""
     if device_type in _factories or device_type not in PROVIDED_TYPES:
         return ""
-    reason: str = importlib.import_module(PROVIDED_TYPES[device_type]).why_missing(device_type)
+    reason: str = _jax_devices().why_missing(device_type)
     return reason
 
 
@@ -172,8 +178,10 @@ def device_factory(device_type: str) -> DeviceFactory:
     load_device_types([device_type])
     if device_type not in _factories:
         there = ", ".join(device_types())
+        reason = why_missing(device_type)
         raise NotFoundError(
             f"No device factory is registered for '{device_type}'; registered are: {there}"
+            + (f". {reason}" if reason else "")
         )
     return _factories[device_type].factory
 

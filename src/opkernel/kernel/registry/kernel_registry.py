@@ -156,6 +156,8 @@ class KernelRegistry:
         self._loader: Callable[[str], object] | None = None
         self._more_loaders: list[Callable[[str], object]] = []
         self._loaded: set[str] = set()
+        self._ran: dict[str, int] = {}
+        """How many of `_more_loaders` were called for an op."""
         self._last_loader: Callable[[], object] | None = None
         self._looked_up: set[str] = set()
         self._loading: set[str] = set()
@@ -314,8 +316,9 @@ class KernelRegistry:
             try:
                 if self._loader is not None:
                     self._loader(op)
-                for loader in self._more_loaders:
+                for loader in self._more_loaders[self._ran.get(op, 0) :]:
                     loader(op)
+                    self._ran[op] = self._ran.get(op, 0) + 1
                 self._loaded.add(op)
                 self._looked_up.add(op)
             finally:

@@ -126,7 +126,9 @@ def _placed(
     is_logged = request.logs_placement and not request.placed
     try:
         assignment = place(passes.operations, request.devices, request.placed, is_logged=is_logged)
-    except InvalidArgumentError as error:  # of the graph itself, placing it without passes will tell
+    except (
+        InvalidArgumentError
+    ) as error:  # of the graph itself, placing it without passes will tell
         if chosen is False:
             raise
         raise PassFailedError(str(error)) from error

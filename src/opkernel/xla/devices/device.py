@@ -35,7 +35,7 @@ class XlaDevice(LocalDevice):
 
     def to_device(self, array: Any) -> Any:
         """A copy of an array of the host on the device; variants are objects of the host anywhere."""
-        if getattr(array, "dtype", None) == object:
+        if isinstance(array, np.ndarray) and array.dtype.hasobject:
             return array
         with wide_types():
             copied = np.array(array)  # JAX may use the memory of what it is given

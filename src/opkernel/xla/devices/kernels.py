@@ -71,14 +71,23 @@ _Factory = Callable[[OpKernelConstruction], OpKernel]
 @functools.cache
 def register_kernels_of(device_type: str) -> None:
     """Have the registry of kernels find those of a type, op by op."""
-    global_xla_op_registry().registrations("NoOp")  # imports kernels, outside of all look-ups
-    kernels = global_kernel_registry()
+    registry, kernels = global_xla_op_registry(), global_kernel_registry()
+    registry.registrations("NoOp")  # imports kernels, outside of all look-ups
+    found: dict[str, list[KernelRegistration]] = {}
 
     def add_kernels(op: str) -> None:
-        for one in kernels_of(op, device_type):
+        found[op] = kernels_of(op, device_type)
+        for one in found[op]:
             kernels.register(one)
 
+    def renew_kernels(op: str) -> None:
+        if op in found:
+            for one in found[op]:
+                kernels.unregister(one)
+            add_kernels(op)
+
     kernels.add_loader(add_kernels)
+    registry.watch(renew_kernels)
 
 
 def kernels_of(op: str, device_type: str) -> list[KernelRegistration]:
