@@ -41,9 +41,6 @@ _NEVER_READ = (*_INT32, DataType.DT_STRING, DataType.DT_VARIANT)
 _OF_SHAPES = frozenset({"Rank", "Shape", "ShapeN", "Size"})
 """Ops that look at shapes alone, and whose outputs are on the host."""
 
-_ON_HOST = frozenset({"BroadcastArgs", "BroadcastGradientArgs", "ConcatOffset", "ListDiff"})
-"""Ops of shapes, all on the host."""
-
 _INT32_ON_HOST = frozenset(
     {
         *("Abs", "Add", "AddN", "AddV2", "Concat", "ConcatV2", "Const", "Div", "EnsureShape"),
@@ -57,8 +54,10 @@ _INT32_ON_HOST = frozenset(
 )
 """Ops whose kernels of int32 compute on the host, as in TensorFlow."""
 
-_LEFT_TO_CPU = frozenset({"CheckNumerics", "CheckNumericsV2"})
-"""Ops that check values, which no compiled code does."""
+_LEFT_TO_CPU = frozenset(
+    {"CheckNumerics", "CheckNumericsV2", "NonMaxSuppressionV3", "NonMaxSuppressionV4"}
+)
+"""Ops that check values, which no compiled code does, and ops whose outputs' sizes depend on values."""
 
 _PASSING = frozenset({"Identity", "PlaceholderWithDefault", "PreventGradient", "StopGradient"})
 _HANDED_ON = (DataType.DT_RESOURCE, DataType.DT_STRING, DataType.DT_VARIANT)
@@ -146,8 +145,6 @@ def _candidates(op_def: OpDef) -> Iterator[_Candidate]:
         kernel, on_host = VARIABLE_KERNELS[op]
         yield _Candidate(plain, kernel.__name__, kernel, _WITH_RESOURCES, on_host)
         return
-    if op in _ON_HOST:
-        yield from _of_cpu(op, SUPPORTED_TYPES, names)
     if op in _INT32_ON_HOST:
         yield from _of_cpu(op, _INT32, names)
     if op in _OF_SHAPES:
@@ -159,13 +156,22 @@ def _candidates(op_def: OpDef) -> Iterator[_Candidate]:
         passing = FunctionKernelFactory(forward_input)
         yield _Candidate(plain, op, passing, SUPPORTED_TYPES, (), _VIEW)
         yield _Candidate(plain, op, passing, _HANDED_ON, names, _VIEW)
-    elif op not in _ON_HOST:
+    elif _is_of_constants(op_def):
+        yield from _of_cpu(op, SUPPORTED_TYPES, names)
+    else:
         yield from _compiled(op_def)
 
 
 def _has_default(op: str) -> bool:
     registered = global_kernel_registry().registrations_for(op)
     return any(one.kernel_def.device_type == DEVICE_DEFAULT for one in registered)
+
+
+def _is_of_constants(op_def: OpDef) -> bool:
+    """Whether all inputs must be known at compile time, so that nothing is left to a program."""
+    found = global_xla_op_registry().registrations(op_def.name)
+    inputs = {arg.name for arg in op_def.input_arg}
+    return bool(found) and found[0].compile_time_constants >= inputs
 
 
 def _of_cpu(op: str, types: Collection[DataType], on_host: Sequence[str]) -> Iterator[_Candidate]:
@@ -183,7 +189,8 @@ def _compiled(op_def: OpDef) -> Iterator[_Candidate]:
     for one in global_xla_op_registry().registrations(op_def.name):
         if one.kernel is DynamicSizeOp:
             continue
-        on_host = {*one.kernel_def.host_memory_arg, *one.compile_time_constants}
+        inputs = {arg.name for arg in op_def.input_arg}
+        on_host = inputs & {*one.kernel_def.host_memory_arg, *one.compile_time_constants}
         name = callable_name(one.kernel)
         if one.allows_resources:
             yield _Candidate(
