@@ -24,7 +24,7 @@ from opkernel.xla.jax_numpy import jax, jnp, wide_types
 from opkernel.xla.op_registry import XlaOpRegistry, global_xla_op_registry
 from opkernel.xla.resource import XlaResource
 
-__all__ = ["XlaCompiler"]
+__all__ = ["XlaCompiler", "single_op"]
 
 
 class XlaCompiler:
@@ -127,25 +127,8 @@ class XlaCompiler:
         self, node_def: NodeDef, arguments: Sequence[XlaArgument]
     ) -> XlaCompilationResult:
         """Compile one node by itself; raises as `compile_function` does."""
-        graph = Graph()
-        inputs = [
-            graph.create_op(
-                "_Arg", name=f"arg{index}", attrs={"T": _declared(one), "index": index}
-            ).outputs[0]
-            for index, one in enumerate(arguments)
-        ]
-        attrs = {name: node_def.attr[name] for name in node_def.attr}
-        make = partial(
-            graph.create_op, node_def.op, inputs, attrs=attrs, name=node_def.name or None
-        )
-        try:
-            op = make()
-        except InvalidArgumentError:  # few shape functions refuse unknown shapes
-            for tensor, argument in zip(inputs, arguments, strict=True):
-                if argument.kind != "resource":
-                    tensor.set_shape(argument.shape)
-            op = make()
-        return self.compile_graph(graph, inputs, op.outputs, arguments, [op])
+        inputs, op = single_op(node_def, arguments)
+        return self.compile_graph(op.graph, inputs, op.outputs, arguments, [op])
 
     def _compile(
         self,
@@ -176,6 +159,32 @@ class XlaCompiler:
                 return XlaCompilationResult(arguments, mapping, *described, lowered)
             except Exception as error:
                 raise _without_notes(as_op_error(error)) from error.__cause__
+
+
+def single_op(
+    node_def: NodeDef, arguments: Sequence[XlaArgument]
+) -> tuple[list[Tensor], Operation]:
+    """The operation of a node in a graph of its own, and its inputs.
+
+    Raises:
+        InvalidArgumentError: the node does not fit its op, or its inputs.
+    """
+    graph = Graph()
+    inputs = [
+        graph.create_op(
+            "_Arg", name=f"arg{index}", attrs={"T": _declared(one), "index": index}
+        ).outputs[0]
+        for index, one in enumerate(arguments)
+    ]
+    attrs = {name: node_def.attr[name] for name in node_def.attr}
+    make = partial(graph.create_op, node_def.op, inputs, attrs=attrs, name=node_def.name or None)
+    try:
+        return inputs, make()
+    except InvalidArgumentError:  # few shape functions refuse unknown shapes
+        for tensor, argument in zip(inputs, arguments, strict=True):
+            if argument.kind != "resource":
+                tensor.set_shape(argument.shape)
+        return inputs, make()
 
 
 def _without_notes(error: OpError) -> OpError:

@@ -142,6 +142,7 @@ class XlaOpRegistry:
         self._compilation_devices: dict[str, DeviceRegistration] = {}
         self._backends: dict[str, frozenset[DataType]] = {}
         self._prepared: set[str] = set()
+        self._watchers: list[Callable[[str], object]] = []
         self._lock = threading.RLock()
         self.kernels = KernelRegistry()
         """The kernels of the compilation devices."""
@@ -198,6 +199,12 @@ class XlaOpRegistry:
             of_op.append(registration)
             if op in self._prepared:
                 self._offer(registration)
+        for watcher in self._watchers:
+            watcher(op)
+
+    def watch(self, watcher: Callable[[str], object]) -> None:
+        """Have `watcher` called with the name of an op whenever a kernel of the op is registered."""
+        self._watchers.append(watcher)
 
     def _offer(self, registration: XlaKernelRegistration) -> None:
         """Register a kernel on the compilation devices."""
