@@ -91,7 +91,7 @@ def _shapes(
     found = {}
     for tensor in tensors:
         shape = tensor.shape.merge_with(by_name.get(tensor.name, PartialTensorShape(None)))
-        if not shape.is_fully_defined:
+        if not shape.is_fully_defined():
             raise WrongUse(
                 f"The shape of {tensor.op.name} is {shape_text(shape)}; a program has fixed shapes: "
                 f"--input {tensor.op.name}:SHAPE gives it"
