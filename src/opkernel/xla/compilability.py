@@ -32,6 +32,7 @@ _INACCURATE = frozenset({"SelfAdjointEigV2", "Svd"})
 _SLOW = frozenset(
     {*_INACCURATE, "MatrixInverse", "MatrixSolve", "Qr", "ResizeBilinearGrad", "RGBToHSV"}
 )
+_DYNAMIC = frozenset({"ListDiff", "Unique", "UniqueV2", "Where"})
 _PLACED_OUTPUTS = ("_scoped_allocator", "_forward_from")
 
 
@@ -44,6 +45,7 @@ class OperationFilter:
             assignments is hard to follow.
         stack_ops, tensor_array_ops, variant_ops, stateful_rng_ops, control_trigger: Operations of these kinds.
         assert_and_checknumerics: Assertions, which a program does not check.
+        dynamic_ops: Operations whose results have sizes that depend on values: compiled where these are known.
         slow_ops, inaccurate_ops: Operations that XLA computes slowly, or with other results.
     """
 
@@ -54,6 +56,7 @@ class OperationFilter:
     stateful_rng_ops: bool = False
     control_trigger: bool = False
     assert_and_checknumerics: bool = False
+    dynamic_ops: bool = False
     slow_ops: bool = False
     inaccurate_ops: bool = False
 
@@ -73,7 +76,7 @@ class OperationFilter:
     @classmethod
     def everything(cls) -> OperationFilter:
         """The filter for what has to be compiled."""
-        return cls(*([True] * 9))
+        return cls(*([True] * 10))
 
 
 class RecursiveCompilabilityChecker:
@@ -119,6 +122,7 @@ class RecursiveCompilabilityChecker:
             (_STATEFUL_RANDOM, allowed.stateful_rng_ops, "it draws random numbers with state"),
             (_STACKS, allowed.stack_ops, "it works on a stack"),
             (_ASSERTIONS, allowed.assert_and_checknumerics, "it checks values"),
+            (_DYNAMIC, allowed.dynamic_ops, "the size of its result depends on values"),
             (_SLOW - _INACCURATE, allowed.slow_ops, "XLA computes it slowly"),
             (_INACCURATE, allowed.inaccurate_ops, "XLA computes it with other results"),
         ):

@@ -10,7 +10,7 @@ from typing import Any
 from opkernel.errors import UnimplementedError
 from opkernel.graph import FunctionBody, Operation
 from opkernel.graph.edit.jit_options import AutoclusteringPolicy
-from opkernel.optimization.clusters.mark_for_compilation import MUST_COMPILE
+from opkernel.optimization.clusters.marks import MUST_COMPILE, mark_of
 from opkernel.runtime.engines.engine import (
     ClusterArgument,
     CompiledCluster,
@@ -64,7 +64,7 @@ class XlaEngine(Engine):
     def refusal(self, op: Operation) -> str:
         """Why XLA does not compile an operation on its device, or only where it is asked to."""
         device_type = _device_type(op)
-        must_compile = MUST_COMPILE in op.message.attr and op.message.attr[MUST_COMPILE].b
+        must_compile = bool(mark_of(op, MUST_COMPILE))
         checker = self._checker(device_type, must_compile=must_compile)
         if checker is None:
             return f"nothing is compiled for devices of the type {device_type}"

@@ -15,7 +15,7 @@ from opkernel.optimization.clusters.encapsulate_subgraphs import (
     NUM_CONSTANT_ARGS,
     NUM_RESOURCE_ARGS,
 )
-from opkernel.optimization.clusters.mark_for_compilation import MUST_COMPILE
+from opkernel.optimization.clusters.marks import MUST_COMPILE
 from opkernel.proto import NameAttrList
 
 __all__ = ["build_xla_ops"]

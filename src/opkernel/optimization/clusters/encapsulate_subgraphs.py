@@ -16,7 +16,7 @@ from opkernel.graph.edit.effects import Effect, effect_of
 from opkernel.graph.edit.graph_copy import copy_operations
 from opkernel.graph.edit.graph_editor import GraphEditor
 from opkernel.graph.edit.jit_options import JitOptions
-from opkernel.optimization.clusters.mark_for_compilation import ALREADY_CLUSTERED, CLUSTER
+from opkernel.optimization.clusters.marks import ALREADY_CLUSTERED, CLUSTER
 from opkernel.proto import AttrValue, FunctionDef
 from opkernel.types import DataType
 

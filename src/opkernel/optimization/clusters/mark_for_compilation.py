@@ -22,23 +22,22 @@ from opkernel.graph.edit.jit_options import AutoclusteringPolicy, JitOptions
 from opkernel.graph.edit.prune import Needs
 from opkernel.optimization.clusters.deadness_analysis import DeadnessAnalysis
 from opkernel.optimization.clusters.graph_cycles import GraphCycles
+from opkernel.optimization.clusters.marks import (
+    ALREADY_CLUSTERED,
+    CLUSTER,
+    COMPILE,
+    INTERNAL_SCOPE,
+    MUST_COMPILE,
+    SCOPE,
+    mark_of,
+)
 from opkernel.optimization.clusters.must_compile_error import MustCompileError
 from opkernel.optimization.clusters.predicates import Predicate
 from opkernel.optimization.clusters.resource_operations import ResourceOperations
 from opkernel.proto import AttrValue
 from opkernel.records import dataclass
 
-__all__ = ["ALREADY_CLUSTERED", "CLUSTER", "COMPILE", "MUST_COMPILE", "mark_for_compilation"]
-
-CLUSTER = "_XlaCluster"
-"""The attr that names the cluster of a node."""
-COMPILE = "_XlaCompile"
-"""The attr that asks for a node to be compiled, or forbids it."""
-MUST_COMPILE = "_XlaMustCompile"
-"""The attr of a call that has to be compiled as a whole."""
-ALREADY_CLUSTERED = "_XlaAlreadyClustered"
-"""The attr of the nodes of a function that was a cluster."""
-SCOPE, INTERNAL_SCOPE = "_XlaScope", "_XlaInternalScope"
+__all__ = ["mark_for_compilation"]
 
 _FREE = frozenset({"Const", "Identity"})
 """Ops that do not count in the size of a cluster."""
@@ -68,6 +67,8 @@ def mark_for_compilation(editor: GraphEditor) -> None:
         name = AttrValue(s=f"cluster_{next(_numbers)}".encode())
         for op in ops:
             op.set_attr(CLUSTER, name)
+            if mark_of(op, MUST_COMPILE):
+                op.set_attr(MUST_COMPILE, AttrValue(b=True))
         editor.note(ops[0], f"is in {name.s.decode()} for {options.compiler.name}", ops)
 
 
@@ -90,7 +91,7 @@ def _candidates(
     found = set()
     for op in order:
         why = "it is fed" if op in editor.feeds else _refusal(op, options)
-        if why and _mark(op, MUST_COMPILE):
+        if why and mark_of(op, MUST_COMPILE):
             raise MustCompileError(
                 f"{op.type} must be compiled ({MUST_COMPILE}), and {options.compiler.name} cannot: {why}",
                 node=op.name,
@@ -108,7 +109,7 @@ def _refusal(op: Operation, options: JitOptions) -> str:
         return "it is an argument or a result"
     if ALREADY_CLUSTERED in op.message.attr:
         return "it is in a cluster"
-    if _mark(op, COMPILE) is False:
+    if mark_of(op, COMPILE) is False:
         return f"{COMPILE} forbids it"
     policy = options.compiler.autoclustering_policy(op)
     is_wanted = policy is AutoclusteringPolicy.ALWAYS or (
@@ -134,19 +135,8 @@ def _leads_constants_of_loop(op: Operation) -> bool:
     )
 
 
-def _mark(op: Operation, name: str) -> bool | None:
-    """What a mark of a node, or of the function that it calls, says; None where there is none."""
-    attrs = op.message.attr
-    if name in attrs:
-        return bool(attrs[name].b)
-    library = op.graph.function_library
-    if op.type in library and name in library[op.type].attr:
-        return bool(library[op.type].attr[name].b)
-    return None
-
-
 def _is_asked_for(op: Operation) -> bool:
-    return bool(_mark(op, COMPILE) or _mark(op, MUST_COMPILE))
+    return bool(mark_of(op, COMPILE) or mark_of(op, MUST_COMPILE))
 
 
 @dataclass
@@ -209,7 +199,7 @@ class _Clusters:
             alive=alive,
             scope=_scope(op, self._options.is_global),
             is_asked_for=_is_asked_for(op),
-            must_compile=bool(_mark(op, MUST_COMPILE)),
+            must_compile=bool(mark_of(op, MUST_COMPILE)),
             calls=op.traits.calls in _FUNCTIONAL,
             resource_operations=[op] if op in self._resources.uses else [],
         )
