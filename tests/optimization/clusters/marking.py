@@ -7,6 +7,7 @@ from opkernel.graph.edit.jit_options import JitOptions
 from opkernel.optimization.clusters.mark_for_compilation import mark_for_compilation
 from opkernel.optimization.clusters.marks import CLUSTER
 from opkernel.optimization.optimize import copy_to_optimize
+from opkernel.proto import NodeDef
 from opkernel.runtime.engines.engine import engine_named
 
 __all__ = ["Marked", "clusters", "ends", "mark"]
@@ -47,7 +48,7 @@ def mark(graph: Graph, *, is_global=True, min_size=1, max_size=1 << 31, targets=
     return Marked(clusters(op.message for op in copied.graph.get_operations()), options.outside)
 
 
-def clusters(nodes: Iterable) -> set[frozenset[str]]:
+def clusters(nodes: Iterable[NodeDef]) -> set[frozenset[str]]:
     """The nodes of each cluster, by the attrs of NodeDefs."""
     found: dict[bytes, set[str]] = {}
     for node in nodes:

@@ -18,6 +18,7 @@ from opkernel.graph.core.control_flow_ops import (
     NEXT_ITERATION_OPS,
     SWITCH_OPS,
 )
+from opkernel.graph.edit.graph_edit import MAY_BE_DEAD_ALONE
 from opkernel.graph.edit.prune import Needs
 from opkernel.graph.inference.constant_values import constant_value
 from opkernel.optimization.clusters.predicates import Predicate, Predicates
@@ -114,7 +115,7 @@ class DeadnessAnalysis:
             return formulas.all_of([formulas.any_of(inputs[:count]), *inputs[count:]])
         if op.type in EXIT_OPS:
             return self._after_loop(op) or formulas.all_of(inputs)
-        if op.type.lstrip("_") in ("Recv", "HostRecv"):  # the other side may send a dead tensor
+        if op.type in MAY_BE_DEAD_ALONE and op.type not in SWITCH_OPS:  # the other side may send a dead tensor
             return formulas.all_of([*inputs, formulas.symbol((op.name, "received"))])
         return formulas.all_of(inputs)
 

@@ -165,7 +165,7 @@ class Engine(ABC):
         """
 
 
-_PROVIDED = {"openvino": "opkernel.engines.openvino", "xla": "opkernel.xla.engine"}
+_PROVIDED = {"openvino": "engines.openvino", "xla": "xla.engine"}
 _engines: dict[str, Engine] = {}
 _lock = threading.Lock()
 
@@ -193,7 +193,7 @@ def engine_named(name: str) -> Engine:
         NotFoundError: there is none.
     """
     if name not in _engines and name in _PROVIDED:
-        importlib.import_module(_PROVIDED[name])
+        importlib.import_module(f"opkernel.{_PROVIDED[name]}")
     if name not in _engines:
         known = registered_engines()
         raise NotFoundError(

@@ -14,6 +14,7 @@ from contextlib import ExitStack
 from functools import partial
 from typing import Any
 
+from opkernel.device.local_device import CPU
 from opkernel.errors import NotFoundError, OpError, as_op_error
 from opkernel.graph import FunctionBody, instantiate_function
 from opkernel.kernel import (
@@ -38,7 +39,7 @@ __all__ = ["XlaLaunchOp"]
 
 @register_kernel(
     "XlaLaunch",
-    device="CPU",
+    device=CPU.device_type,
     contract=KernelContract(outputs_as_declared=True, may_alias=True, ignores_call=True),
 )
 class XlaLaunchOp(OpKernel):

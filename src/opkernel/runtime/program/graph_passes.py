@@ -26,10 +26,6 @@ __all__ = ["GraphPasses", "PassFailedError"]
 _Grouping = Literal["PRE_PLACEMENT", "POST_PLACEMENT", "POST_REWRITE_FOR_EXEC", "POST_PARTITIONING"]
 
 
-_CLUSTERING = frozenset({"build_xla_ops", "encapsulate_subgraphs", "mark_for_compilation"})
-"""The passes that form clusters; they have a switch of their own."""
-
-
 class PassFailedError(Exception):
     """A pass failed. Building the program without passes will tell what is wrong with the graph."""
 
@@ -153,4 +149,6 @@ def _with_clustering(passes: Passes) -> Passes:
     """The passes, with those that form clusters."""
     if passes is True:
         return True
-    return _CLUSTERING if passes is False else _CLUSTERING.union(passes)
+    from opkernel.optimization.built_in import CLUSTERING  # where a session asks for it
+
+    return CLUSTERING if passes is False else CLUSTERING.union(passes)
