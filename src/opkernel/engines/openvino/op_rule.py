@@ -20,7 +20,8 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Any, TypeVar
 
 from opkernel.graph import Operation
-from opkernel.kernel.op_kernel import NodeProperties
+from opkernel.graph.core.structural_ops import ARG_OPS
+from opkernel.kernel.op_kernel import Arg, NodeProperties
 from opkernel.opdef import attr_to_python
 from opkernel.records import dataclass
 from opkernel.types import DataType
@@ -45,6 +46,7 @@ class OpRule:
         keywords: The attrs that it takes.
         constants: The input arguments whose values must be known.
         types: The types of the arguments that are not float32, inputs and outputs.
+        takes_empty: Whether it is called with tensors without elements, where some output has elements.
         differs_for_non_finite: Whether results for NaN or infinities are not TensorFlow's.
         refuses: Says of the attrs that it names why a node is refused; empty for one that is taken.
     """
@@ -53,6 +55,7 @@ class OpRule:
     keywords: tuple[str, ...]
     constants: frozenset[str]
     types: Mapping[str, Collection[DataType]]
+    takes_empty: bool
     differs_for_non_finite: bool
     refuses: Callable[..., str] | None
 
@@ -71,9 +74,19 @@ class OpRule:
                 for dtype in () if arg.name in free else types[arg.start : arg.stop]:
                     if dtype not in allowed:
                         return f"{arg.name} is {dtype.string}"
+        for arg in properties.input_args:
+            if arg.name in self.constants and not _may_be_known(op, arg):
+                return f"{arg.name} is not constant"
         if self.refuses is None:
             return ""
         return self.refuses(**attrs_of(op, _keywords(self.refuses)))
+
+
+def _may_be_known(op: Operation, arg: Arg) -> bool:
+    """Whether an input comes from outside of a cluster: nothing in there is known but constants."""
+    sources = op.edges[2 * arg.start : 2 * arg.stop : 2]
+    types = op.input_types[arg.start : arg.stop]
+    return DataType.DT_FLOAT not in types or all(one.type in CONSTANT_OPS | ARG_OPS for one in sources)
 
 
 def properties_of(op: Operation) -> NodeProperties:
@@ -94,6 +107,7 @@ def openvino_op(
     *ops: str,
     constants: Sequence[str] = (),
     types: Mapping[str, Collection[DataType]] | None = None,
+    takes_empty: bool = False,
     differs_for_non_finite: bool = False,
     refuses: Callable[..., str] | None = None,
 ) -> Callable[[_B], _B]:
@@ -105,6 +119,7 @@ def openvino_op(
             _keywords(build),
             frozenset(constants),
             types or {},
+            takes_empty,
             differs_for_non_finite,
             refuses,
         )

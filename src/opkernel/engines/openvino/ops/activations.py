@@ -12,12 +12,12 @@ from opkernel.engines.openvino.tensors import scalar
 __all__ = ["ACTIVATIONS"]
 
 
-@openvino_op("Relu")
+@openvino_op("Relu", differs_for_non_finite=True)
 def relu(features: Any) -> Any:
     return opset().relu(features)
 
 
-@openvino_op("Relu6")
+@openvino_op("Relu6", differs_for_non_finite=True)
 def relu6(features: Any) -> Any:
     return opset().clamp(features, 0.0, 6.0)
 

@@ -46,7 +46,7 @@ def _finished_images(x: Any, windows: Windows, fusion: Fusion, args: list[Any]) 
     return in_layout(_finished(x, fusion, args, 1), windows)
 
 
-@openvino_op("_FusedConv2D", constants=["host_args"])
+@openvino_op("_FusedConv2D", constants=["host_args"], differs_for_non_finite=True)
 def fused_conv2d(
     x: Any,
     filters: Any,
@@ -70,7 +70,7 @@ def fused_conv2d(
     return _finished_images(convolved(x, filters, windows), windows, fusion, args)
 
 
-@openvino_op("_FusedDepthwiseConv2dNative")
+@openvino_op("_FusedDepthwiseConv2dNative", differs_for_non_finite=True)
 def fused_depthwise(
     x: Any,
     filters: Any,
@@ -96,7 +96,7 @@ def fused_depthwise(
     return _finished_images(depthwise(x, filters, windows), windows, fusion, args)
 
 
-@openvino_op("_FusedMatMul")
+@openvino_op("_FusedMatMul", takes_empty=True, differs_for_non_finite=True)
 def fused_matmul(
     a: Any,
     b: Any,

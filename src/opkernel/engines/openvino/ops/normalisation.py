@@ -10,16 +10,17 @@ from opkernel.engines.openvino.library import opset
 from opkernel.engines.openvino.op_rule import openvino_op
 from opkernel.engines.openvino.ops.activations import ACTIVATIONS
 from opkernel.engines.openvino.tensors import ints, permuted, reshaped, scalar, shape_of
+from opkernel.errors import UnimplementedError
 
 __all__ = ["along_channels", "normalised"]
 
 
-@openvino_op("Softmax")
+@openvino_op("Softmax", differs_for_non_finite=True)
 def softmax(logits: Any) -> Any:
     return opset().softmax(logits, len(shape_of(logits)) - 1)
 
 
-@openvino_op("LogSoftmax")
+@openvino_op("LogSoftmax", differs_for_non_finite=True)
 def log_softmax(logits: Any) -> Any:
     return opset().log_softmax(logits, len(shape_of(logits)) - 1)
 
@@ -64,7 +65,7 @@ def fused_batch_norm_v3(
     return _batch_norm(x, (scale, offset, mean, variance), epsilon, data_format)
 
 
-@openvino_op("_FusedBatchNormEx", refuses=_is_training)
+@openvino_op("_FusedBatchNormEx", refuses=_is_training, differs_for_non_finite=True)
 def fused_batch_norm_ex(
     x: Any,
     scale: Any,
@@ -88,6 +89,8 @@ def _batch_norm(
 ) -> tuple[Any, ...]:
     """The normalised batch, and the mean and the variance, which are given on, twice."""
     rank = len(shape_of(x))
+    if 0 in shape_of(x):
+        raise UnimplementedError("the statistics of an empty batch are not compiled")
     turned = x
     if data_format[-1] == "C":
         turned = permuted(x, (0, rank - 1, *range(1, rank - 1)))
@@ -98,9 +101,16 @@ def _batch_norm(
     return y, mean, variance, mean, variance, np.zeros((), np.float32)
 
 
-@openvino_op("LRN")
+def _bias_is_not_positive(*, bias: float) -> str:
+    return "" if bias > 0 else "its bias is not positive"
+
+
+@openvino_op("LRN", refuses=_bias_is_not_positive, differs_for_non_finite=True)
 def lrn(x: Any, *, depth_radius: int, bias: float, alpha: float, beta: float) -> Any:
+    """OpenVINO cuts the bias to an integer, so that it is made 1."""
     size = 2 * depth_radius + 1
     turned = permuted(x, (0, 3, 1, 2))
-    made = opset().lrn(turned, ints([1]), alpha * size, beta, bias, size)
+    made = opset().lrn(turned, ints([1]), alpha / bias * size, beta, 1.0, size)
+    if bias != 1:
+        made = opset().multiply(made, scalar(bias**-beta))
     return permuted(made.output(0), (0, 2, 3, 1))

@@ -70,7 +70,7 @@ def max_pool(
     return _largest(x, pool)
 
 
-@openvino_op("MaxPool3D")
+@openvino_op("MaxPool3D", differs_for_non_finite=True)
 def max_pool_3d(
     x: Any, *, ksize: list[int], strides: list[int], padding: str, data_format: str
 ) -> Any:
