@@ -71,7 +71,7 @@ def _reader() -> Any:
 
 
 def compare(found: Any, recorded: Any) -> Any:
-    """What is wrong with an output; nothing, or True, where it is right."""
+    """What is wrong with an output; None where it is right."""
     return _reader().compare(found, recorded)
 
 

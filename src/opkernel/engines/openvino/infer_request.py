@@ -58,7 +58,10 @@ class InferRequest:
             request.set_input_tensor(index, tensor)
         for index, tensor in self._own_outputs.items():
             request.set_output_tensor(index, tensor)
-        return [own.copy() if own is result else result for own, result in zip(self._outputs, results, strict=True)]
+        return [
+            own.copy() if own is result else result
+            for own, result in zip(self._outputs, results, strict=True)
+        ]
 
 
 def _tensor_over(array: Array) -> Any:

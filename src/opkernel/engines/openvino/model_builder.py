@@ -7,7 +7,6 @@ TensorFlow refuses them, and what OpenVINO gives is held against them.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -21,7 +20,7 @@ from opkernel.engines.openvino.op_rule import (
     properties_of,
     rule_of,
 )
-from opkernel.engines.openvino.tensors import constant, shape_of
+from opkernel.engines.openvino.tensors import as_output, constant, shape_of
 from opkernel.errors import InternalError, InvalidArgumentError, OpError, UnimplementedError
 from opkernel.graph import FunctionBody, Operation
 from opkernel.graph.edit.prune import DataNeeds, prune_and_order
@@ -98,25 +97,29 @@ class ModelBuilder:
         shapes = _output_shapes(op, inputs)
         if all(shape is not None and 0 in shape for shape in shapes):
             types = [dtype.numpy_dtype for dtype in op.output_types]
-            return [np.empty(shape or (), dtype) for shape, dtype in zip(shapes, types, strict=True)]
+            return [
+                np.empty(shape or (), dtype) for shape, dtype in zip(shapes, types, strict=True)
+            ]
         return self._built(op, rule, inputs, shapes)
 
     def _built(self, op: Operation, rule: OpRule, inputs: list[Any], shapes: Shapes) -> list[Any]:
         """The outputs of the nodes that a rule makes."""
-        args = properties_of(op).input_args
-        given = list(inputs)
-        for arg in args:
-            for place in range(arg.start, arg.stop):
-                if arg.name not in rule.constants:
-                    given[place] = self._node_of(inputs[place])
-                elif not isinstance(inputs[place], np.ndarray):
-                    raise InvalidArgumentError(f"{arg.name} must be a compile-time constant")
-        if not rule.takes_empty and any(0 in shape_of(one) for one in given if not isinstance(one, np.ndarray)):
+        constants = rule.constant_places(op)
+        given = [
+            value if at in constants else self._node_of(value) for at, value in enumerate(inputs)
+        ]
+        for place in constants:
+            if not isinstance(given[place], np.ndarray):
+                raise InvalidArgumentError(f"input {place} must be a compile-time constant")
+        if not rule.takes_empty and any(
+            0 in shape_of(one) for one in given if not isinstance(one, np.ndarray)
+        ):
             raise UnimplementedError(f"OpenVINO does not compile {op.type} of an empty tensor")
         fillers = {"output_shapes": shapes} if "output_shapes" in rule.keywords else {}
         attrs = attrs_of(op, (name for name in rule.keywords if name not in fillers))
-        made = rule.build(*by_arg(given, args), **attrs, **fillers)
-        outputs = [_as_value(one) for one in (made if isinstance(made, tuple | list) else (made,))]
+        made = rule.build(*by_arg(given, properties_of(op).input_args), **attrs, **fillers)
+        made = made if isinstance(made, tuple) else (made,)
+        outputs = [one if isinstance(one, np.ndarray) else as_output(one) for one in made]
         _check(outputs, shapes)
         for output in outputs:
             if not isinstance(output, np.ndarray):
@@ -133,11 +136,6 @@ class ModelBuilder:
             self.arrays += value, array
             found = self._nodes[id(value)] = constant(array)
         return found
-
-
-def _as_value(made: Any) -> Any:
-    """What a builder means: of a node its output."""
-    return made if isinstance(made, np.ndarray | openvino().Output) else made.output(0)
 
 
 def _name(node: Any, op: Operation) -> None:
@@ -188,5 +186,7 @@ def translated(error: Exception) -> OpError | Exception:
 
 def _without_places(text: str) -> str:
     """A message of OpenVINO without the lines of its sources."""
-    lines = [line for line in text.splitlines() if not line.startswith(("Exception from", "Check "))]
+    lines = [
+        line for line in text.splitlines() if not line.startswith(("Exception from", "Check "))
+    ]
     return " ".join(" ".join(lines).split()) or text

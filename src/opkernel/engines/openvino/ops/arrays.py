@@ -6,9 +6,10 @@ from typing import Any
 
 import numpy as np
 
+from opkernel.engines.openvino.layout import common_order
 from opkernel.engines.openvino.library import opset
 from opkernel.engines.openvino.op_rule import INDEX, openvino_op
-from opkernel.engines.openvino.tensors import ints, permuted, reshaped, scalar, shape_of
+from opkernel.engines.openvino.tensors import ints, permuted, reshaped, scalar, shape_of, unpermuted
 
 Shapes = list[tuple[int, ...]]
 
@@ -46,7 +47,13 @@ def transpose(x: Any, perm: Any) -> Any:
 
 def _joined(parts: list[Any], axis: int) -> Any:
     full = [part for part in parts if 0 not in shape_of(part)]
-    return full[0] if len(full) == 1 else opset().concat(full, axis)
+    if len(full) == 1:
+        return full[0]
+    order = common_order(full)
+    if order is None:
+        return opset().concat(full, axis)
+    joined = opset().concat([unpermuted(part)[0] for part in full], order[axis])
+    return permuted(joined.output(0), order)
 
 
 @openvino_op("ConcatV2", constants=["axis"], takes_empty=True)
@@ -139,7 +146,9 @@ def _padded(x: Any, paddings: Any, value: float, shape: tuple[int, ...]) -> Any:
         return np.full(shape, value, np.float32)
     if not paddings.size:
         return x
-    return opset().pad(x, *_borders(paddings), "constant", scalar(value))
+    x, order = unpermuted(x)
+    rows = paddings[[order.index(axis) for axis in range(len(order))]]
+    return permuted(opset().pad(x, *_borders(rows), "constant", scalar(value)).output(0), order)
 
 
 @openvino_op("MirrorPad", constants=["paddings"])

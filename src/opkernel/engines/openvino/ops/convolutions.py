@@ -28,9 +28,7 @@ def convolved(x: Any, filters: Any, windows: Windows) -> Any:
         kernels = reshaped(kernels, (groups, features // groups, depth, *window))
         convolve = opset().group_convolution
     before, after = zip(*geometry.padding, strict=True)
-    return convolve(
-        images, kernels, windows.strides, before, after, windows.dilations
-    ).output(0)
+    return convolve(images, kernels, windows.strides, before, after, windows.dilations).output(0)
 
 
 def depthwise(x: Any, filters: Any, windows: Windows) -> Any:

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from opkernel.engines.openvino.layout import before_turns
 from opkernel.engines.openvino.library import opset
 from opkernel.engines.openvino.op_rule import BOOL, openvino_op
 from opkernel.engines.openvino.tensors import reshaped, scalar, shape_of
@@ -48,7 +49,12 @@ _BINARY = {
 }
 _DIFFERING = frozenset({"Exp", "Maximum", "Minimum"})
 """Exp(NaN) is infinity, and Maximum and Minimum leave NaN out."""
-_COMPARISONS = {"Equal": "equal", "Less": "less", "LessEqual": "less_equal", "NotEqual": "not_equal"}
+_COMPARISONS = {
+    "Equal": "equal",
+    "Less": "less",
+    "LessEqual": "less_equal",
+    "NotEqual": "not_equal",
+}
 
 
 def _calls(name: str) -> Callable[..., Any]:
@@ -57,7 +63,7 @@ def _calls(name: str) -> Callable[..., Any]:
     def build(*inputs: Any) -> Any:
         return getattr(opset(), name)(*inputs)
 
-    return build
+    return before_turns(build)
 
 
 for _op, _name in (_UNARY | _BINARY).items():
@@ -106,41 +112,49 @@ def logical_not(x: Any) -> Any:
 
 
 @openvino_op("SelectV2", types={"condition": BOOL})
+@before_turns
 def select_v2(condition: Any, t: Any, e: Any) -> Any:
     return opset().select(condition, t, e)
 
 
 @openvino_op("AddN")
 def add_n(inputs: list[Any]) -> Any:
-    return functools.reduce(lambda a, b: opset().add(a, b).output(0), inputs)
+    add = before_turns(lambda a, b: opset().add(a, b).output(0))
+    return functools.reduce(add, inputs)
 
 
 @openvino_op("Square")
+@before_turns
 def square(x: Any) -> Any:
     return opset().multiply(x, x)
 
 
 @openvino_op("Inv", "Reciprocal")
+@before_turns
 def reciprocal(x: Any) -> Any:
     return opset().divide(scalar(1), x)
 
 
 @openvino_op("Rsqrt")
+@before_turns
 def rsqrt(x: Any) -> Any:
     return opset().divide(scalar(1), opset().sqrt(x))
 
 
 @openvino_op("Round", "Rint")
+@before_turns
 def round_(x: Any) -> Any:
     return opset().round(x, "half_to_even")
 
 
 @openvino_op("ClipByValue", differs_for_non_finite=True)
+@before_turns
 def clip_by_value(t: Any, clip_value_min: Any, clip_value_max: Any) -> Any:
     return opset().maximum(opset().minimum(t, clip_value_max), clip_value_min)
 
 
 @openvino_op("DivNoNan")
+@before_turns
 def div_no_nan(x: Any, y: Any) -> Any:
     zero = scalar(0)
     return opset().select(opset().equal(y, zero), zero, opset().divide(x, y))
@@ -161,6 +175,7 @@ def cast(x: Any) -> Any:
 
 
 @openvino_op("Erfc")
+@before_turns
 def erfc(x: Any) -> Any:
     """As the kernel of the CPU computes it: 1 - erf(x) would have no digits for large x."""
     ops = opset()

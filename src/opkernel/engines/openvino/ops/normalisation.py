@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from opkernel.engines.openvino.layout import before_turns
 from opkernel.engines.openvino.library import opset
 from opkernel.engines.openvino.op_rule import openvino_op
 from opkernel.engines.openvino.ops.activations import ACTIVATIONS
@@ -32,14 +33,19 @@ def along_channels(vector: Any, rank: int, axis: int) -> Any:
 
 @openvino_op("BiasAdd")
 def bias_add(value: Any, bias: Any, *, data_format: str) -> Any:
-    rank = len(shape_of(value))
-    axis = 1 if data_format == "NCHW" else rank - 1
-    return opset().add(value, along_channels(bias, rank, axis))
+    if data_format == "NCHW":
+        return opset().add(value, along_channels(bias, len(shape_of(value)), 1))
+    return _sum(value, bias)
+
+
+@before_turns
+def _sum(x: Any, y: Any) -> Any:
+    return opset().add(x, y).output(0)
 
 
 @openvino_op("BiasAddV1")
 def bias_add_v1(value: Any, bias: Any) -> Any:
-    return opset().add(value, bias)
+    return _sum(value, bias)
 
 
 def _is_training(*, is_training: bool) -> str:
@@ -80,7 +86,7 @@ def fused_batch_norm_ex(
 ) -> Any:
     y, *others = _batch_norm(x, (scale, offset, mean, variance), epsilon, data_format)
     for side in side_input:
-        y = opset().add(y, side)
+        y = _sum(y, side)
     return ACTIVATIONS["" if activation_mode == "Identity" else activation_mode](y, 0), *others
 
 

@@ -9,11 +9,10 @@ import numpy as np
 
 from opkernel.engines.openvino.library import opset
 from opkernel.engines.openvino.op_rule import BOOL, openvino_op
-from opkernel.engines.openvino.tensors import ints, scalar, shape_of
+from opkernel.engines.openvino.tensors import ints, permuted, scalar, shape_of, unpermuted
 from opkernel.ops.math.reductions import reduction_axes
 
 Shapes = list[tuple[int, ...]]
-
 
 
 def _reduces(name: str, of_nothing: Any) -> Callable[..., Any]:
@@ -23,9 +22,17 @@ def _reduces(name: str, of_nothing: Any) -> Callable[..., Any]:
         found = reduction_axes(axes, len(shape_of(x)))
         if 0 in shape_of(x):
             return np.full(output_shapes[0], of_nothing)
-        return getattr(opset(), name)(x, ints(found), keep_dims) if found else x
+        return _reduced(getattr(opset(), name), x, found, keep_dims) if found else x
 
     return build
+
+
+def _reduced(reduce: Callable[..., Any], x: Any, axes: tuple[int, ...], keep_dims: bool) -> Any:
+    """The reduction of what is not turned yet, with what is left turned after it."""
+    x, order = unpermuted(x)
+    made = reduce(x, ints([order[axis] for axis in axes]), keep_dims).output(0)
+    left = [at for axis, at in enumerate(order) if keep_dims or axis not in axes]
+    return permuted(made, [sorted(left).index(at) for at in left])
 
 
 def _register(op: str, name: str, of_nothing: Any, **options: Any) -> None:
