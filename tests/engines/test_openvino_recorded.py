@@ -13,7 +13,7 @@ from tests.engines.recorded import (
 from tests.xla.recorded import VECTORS, vectors_of
 
 from opkernel.engines.openvino import OpenVinoEngine
-from opkernel.engines.openvino.op_rule import rule_of, rules
+from opkernel.engines.openvino.op_rule import rules
 
 pytest.importorskip("openvino")
 pytestmark = pytest.mark.shared
@@ -40,7 +40,7 @@ def test_calls_of_a_family(family, is_frozen):
     seen: Counter[str] = Counter()
     problems = []
     for vector in calls_in_float(family):
-        rule = rule_of(vector.op)
+        rule = rules()[vector.op]
         is_marked = rule.differs_for_non_finite and not is_finite(vector)
         if seen[vector.op] >= CALLS or is_marked:
             continue
@@ -56,7 +56,6 @@ REFUSED = {
     "FusedBatchNorm": "statistics of an empty batch",
     "FusedBatchNormV2": "statistics of an empty batch",
     "FusedBatchNormV3": "statistics of an empty batch",
-    "MaxPool": "windows over channels",
 }
 
 
@@ -64,9 +63,9 @@ REFUSED = {
 def test_marked_ops_and_no_others_differ_for_non_finite_values(family):
     engine = OpenVinoEngine()
     seen: Counter[str] = Counter()
-    differing = defaultdict(list)
+    differing: dict[str, list[str]] = defaultdict(list)
     for vector in calls_in_float(family):
-        most = MOST_CALLS if rule_of(vector.op).differs_for_non_finite else CALLS
+        most = MOST_CALLS if rules()[vector.op].differs_for_non_finite else CALLS
         if seen[vector.op] >= most or differing[vector.op] or not is_finite(vector):
             continue
         if verdict(engine, vector) == "right":
@@ -74,5 +73,5 @@ def test_marked_ops_and_no_others_differ_for_non_finite_values(family):
             node, values = node_and_values(vector)
             differing[vector.op] += differences_for_non_finite(engine, node, values)
     assert seen
-    marked = {op for op in seen if rule_of(op).differs_for_non_finite}
+    marked = {op for op in seen if rules()[op].differs_for_non_finite}
     assert {op: found for op, found in differing.items() if found}.keys() == marked
