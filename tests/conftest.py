@@ -42,7 +42,17 @@ _REASONS_TO_SKIP = {
 _THOROUGH = tuple(
     ROOT / "tests" / name
     for name in (
-        *("cli", "conformance", "ops", "optimization", "providers", "runtime", "testing", "xla"),
+        *(
+            "cli",
+            "conformance",
+            "engines",
+            "ops",
+            "optimization",
+            "providers",
+            "runtime",
+            "testing",
+            "xla",
+        ),
     )
 )
 

@@ -70,6 +70,11 @@ def _reader() -> Any:
     return module
 
 
+def compare(found: Any, recorded: Any) -> Any:
+    """What is wrong with an output; None where it is right."""
+    return _reader().compare(found, recorded)
+
+
 def has_kernel(op: str) -> bool:
     """Whether XLA compiles the op."""
     return bool(global_xla_op_registry().registrations(op))
@@ -90,7 +95,7 @@ def verdict(vector: Any) -> str:
     ]
     for got, want in zip(found, wanted, strict=True):
         if want is not None:
-            problem = _reader().compare(np.asarray(got), want)
+            problem = compare(np.asarray(got), want)
             if problem not in (None, True, ""):
                 return f"wrong: {problem}"
     return "right"

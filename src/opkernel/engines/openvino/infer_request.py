@@ -13,6 +13,8 @@ from typing import Any
 import numpy as np
 
 from opkernel.engines.openvino.library import openvino
+from opkernel.kernel import allocate
+from opkernel.types import as_dtype
 
 __all__ = ["InferRequest"]
 
@@ -48,7 +50,7 @@ class InferRequest:
             else:
                 own[...] = array
         results = [
-            np.empty_like(own) if index in self._own_outputs else own
+            allocate(own.shape, as_dtype(own.dtype)) if index in self._own_outputs else own
             for index, own in enumerate(self._outputs)
         ]
         for index in self._own_outputs:

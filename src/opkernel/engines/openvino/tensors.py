@@ -9,7 +9,16 @@ import numpy as np
 
 from opkernel.engines.openvino.library import openvino, opset
 
-__all__ = ["constant", "ints", "permuted", "reshaped", "scalar", "shape_of"]
+__all__ = [
+    "as_output",
+    "constant",
+    "ints",
+    "permuted",
+    "reshaped",
+    "scalar",
+    "shape_of",
+    "unpermuted",
+]
 
 
 def constant(array: np.ndarray[Any, Any]) -> Any:
@@ -31,6 +40,11 @@ def scalar(value: float) -> Any:
     return openvino("openvino.op").Constant(ov.Type.f32, ov.Shape([]), [value])
 
 
+def as_output(made: Any) -> Any:
+    """The output of a node that has one; an output itself."""
+    return made if isinstance(made, openvino().Output) else made.output(0)
+
+
 def shape_of(x: Any) -> tuple[int, ...]:
     """The shape of an output, all of whose sizes are known."""
     return tuple(x.shape)
@@ -45,10 +59,16 @@ def reshaped(x: Any, shape: Sequence[int]) -> Any:
 
 def permuted(x: Any, perm: Sequence[int]) -> Any:
     """The axes in another order; two orders in a row are one."""
-    node = x.get_node()
-    if node.get_type_name() == "Transpose":
-        before = node.input_value(1).get_node().data.tolist()
-        x, perm = node.input_value(0), [before[axis] for axis in perm]
-    if list(perm) == list(range(len(perm))):
+    x, before = unpermuted(x)
+    perm = [before[axis] for axis in perm]
+    if perm == list(range(len(perm))):
         return x
     return opset().transpose(x, ints(perm)).output(0)
+
+
+def unpermuted(x: Any) -> tuple[Any, list[int]]:
+    """What an output is a permutation of, and the order of its axes."""
+    node = x.get_node()
+    if node.get_type_name() != "Transpose":
+        return x, list(range(len(shape_of(x))))
+    return node.input_value(0), node.input_value(1).get_node().data.tolist()
