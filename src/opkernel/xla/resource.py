@@ -46,14 +46,21 @@ class XlaResource:
         """A resource with the same value, for a part of the program of its own."""
         return XlaResource(self.name, self.dtype, self.value, self.arg_num)
 
-    def read(self) -> Any:
+    def read(self, dtype: DataType | None = None) -> Any:
         """The value.
+
+        Args:
+            dtype: The type that it is expected to have.
 
         Raises:
             FailedPreconditionError: it has none.
+            InvalidArgumentError: it has another type.
         """
         if self.value is None:
             raise FailedPreconditionError(f"Read of the uninitialised variable {self.name}")
+        if dtype is not None and self.dtype is not dtype:
+            has = "none" if self.dtype is None else self.dtype.string
+            raise InvalidArgumentError(f"{self.name} holds {has}, and {dtype.string} is asked for")
         return self.value
 
     def assign(self, dtype: DataType, value: Any) -> None:
