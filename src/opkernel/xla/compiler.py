@@ -203,7 +203,7 @@ def _described(
     """What the results of a program are, and those that it computes."""
     outputs, computed = [], []
     for tensor, value in zip(fetches, results, strict=True):
-        if isinstance(value, XlaResource):
+        if isinstance(value, XlaResource) and value.arg_num >= 0:
             outputs.append(OutputDescription(DataType.DT_RESOURCE, (), None, value.arg_num))
         elif isinstance(value, np.ndarray):
             outputs.append(OutputDescription(tensor.dtype, value.shape, value))

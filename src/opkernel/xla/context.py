@@ -20,6 +20,7 @@ from opkernel.proto import NameAttrList
 from opkernel.types import DataType
 from opkernel.xla.jax_numpy import jnp
 from opkernel.xla.resource import XlaResource
+from opkernel.xla.tensor_list import XlaTensorList
 
 __all__ = ["FunctionCompiler", "XlaOpKernelContext", "not_constant"]
 
@@ -147,6 +148,20 @@ class XlaOpKernelContext:
                 f"Input {which} of {self.kernel.node_def.name} is no resource of the program"
             )
         return value
+
+    def resource_list(
+        self, which: int | str, dtype: DataType | None = None
+    ) -> tuple[XlaResource, XlaTensorList]:
+        """The TensorArray or stack that an input stands for, and its elements, which are to be of a type.
+
+        Raises:
+            InvalidArgumentError: it is another resource, or has elements of another type.
+        """
+        resource = self.resource(which)
+        elements = resource.read(dtype)
+        if not isinstance(elements, XlaTensorList):
+            raise InvalidArgumentError(f"{resource.name} is a variable, and holds no elements")
+        return resource, elements
 
     def call_function(self, function: NameAttrList, inputs: Sequence[Any]) -> list[Any]:
         """The results of a function of the graph's library."""
