@@ -151,7 +151,7 @@ def _branch(ctx: XlaOpKernelContext, index: Any, functions: Sequence[NameAttrLis
     ctx.outputs[:] = shared.note(results, values)
 
 
-@register_xla_kernel(["If", "StatelessIf"], resources=True, variants=True)
+@register_xla_kernel(["If", "StatelessIf", "XlaIf"], resources=True, variants=True)
 class IfOp(XlaOpKernel):
     """`then_branch` or `else_branch`."""
 
@@ -173,7 +173,7 @@ class CaseOp(XlaOpKernel):
         _branch(ctx, _index_of_branch(ctx, len(functions)), functions)
 
 
-@register_xla_kernel(["While", "StatelessWhile"], resources=True, variants=True)
+@register_xla_kernel(["While", "StatelessWhile", "XlaWhile"], resources=True, variants=True)
 class WhileOp(XlaOpKernel):
     """`body` while `cond`."""
 
