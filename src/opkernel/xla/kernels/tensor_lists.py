@@ -66,13 +66,13 @@ def tensor_list_from_tensor(
     return XlaTensorList(tensor, jnp().asarray(size, "int32"), size, element_dtype)
 
 
-@register_xla_kernel("TensorListLength", variants=True)
+@register_xla_kernel("TensorListLength", variants=True, metadata=True)
 def tensor_list_length(input_handle: XlaTensorList) -> Any:
     """The number of elements."""
     return input_handle.length
 
 
-@register_xla_kernel("TensorListElementShape", variants=True)
+@register_xla_kernel("TensorListElementShape", variants=True, metadata=True)
 def tensor_list_element_shape(input_handle: XlaTensorList, *, shape_type: DataType) -> Any:
     """The shape of the elements, which the compiler knows."""
     return np.asarray(input_handle.element_shape, shape_type.numpy_dtype)
