@@ -13,10 +13,6 @@ FACTS = VECTORS.parent / "facts" / "tf_xla_ops.jsonl"
 
 WITHOUT_KERNEL = {
     "the compiler makes them itself": "Const ControlTrigger NoOp _Arg _Retval",
-    "their numbers would change from run to run, of a state that no program has": (
-        "Multinomial ParameterizedTruncatedNormal RandomShuffle RandomStandardNormal RandomUniform "
-        "RandomUniformInt TruncatedNormal"
-    ),
     "programs run on one device": (
         "CollectiveAssignGroupV2 CollectiveReduceV2 XlaAllReduce XlaRecv XlaReduceScatter XlaSend "
         "XlaSpmdFullToShardShape XlaSpmdShardToFullShape"
@@ -28,9 +24,7 @@ WITHOUT_KERNEL = {
         "UniformQuantizedClipByValue UniformQuantizedConvolution UniformQuantizedDot "
         "UniformRequantize"
     ),
-    "passes of TensorFlow put them into graphs, never users": (
-        "_ArrayToList _ListToArray _UnaryOpsComposition"
-    ),
+    "only a pass of TensorFlow puts it into graphs": "_UnaryOpsComposition",
 }
 
 OTHER_CONSTANTS = {

@@ -11,6 +11,9 @@ import opkernel
 from opkernel import raw_ops
 from opkernel.errors import InvalidArgumentError
 from opkernel.graph import get_default_graph
+from opkernel.testing.op_runs import node_of
+from opkernel.types import DataType
+from opkernel.xla import XlaArgument, XlaCompiler
 
 pytestmark = pytest.mark.jax
 
@@ -275,6 +278,16 @@ def test_what_passes_on():
     np.testing.assert_array_equal(first, X)
     np.testing.assert_array_equal(second, X[0])
     assert [int(bound), int(index), int(replica)] == [6, 2, 0]
+
+
+def test_lists_pass_on():
+    op_def = opkernel.opdef.global_op_registry().look_up_op_def("_ListToArray")
+    types = {"Tin": [DataType.DT_FLOAT] * 2, "T": DataType.DT_FLOAT, "N": 2}
+    arguments = [XlaArgument.parameter(DataType.DT_FLOAT, (2, 3))] * 2
+    program = XlaCompiler().compile_single_op(node_of(op_def, types), arguments)
+    (first, second), _ = program.run([X, -X])
+    np.testing.assert_array_equal(first, X)
+    np.testing.assert_array_equal(second, -X)
 
 
 def test_precision_and_packed_numbers():

@@ -20,7 +20,6 @@ from opkernel.proto import NameAttrList
 from opkernel.types import DataType
 from opkernel.xla.jax_numpy import jnp
 from opkernel.xla.resource import XlaResource
-from opkernel.xla.tensor_list import XlaTensorList
 
 __all__ = ["FunctionCompiler", "XlaOpKernelContext", "not_constant"]
 
@@ -36,10 +35,22 @@ def not_constant(kernel: OpKernel, place: int) -> InvalidArgumentError:
 
 
 class FunctionCompiler(Protocol):
-    """Compiles the functions that a graph calls; the GraphCompiler fulfils it."""
+    """Compiles the functions that a graph calls; the GraphCompiler fulfils it.
+
+    Attributes:
+        generator: Where random numbers are drawn.
+        wants_generator: Whether a kernel missed it.
+    """
+
+    generator: XlaResource | None
+    wants_generator: bool
 
     def compile_function(
-        self, graph: Graph, function: NameAttrList, inputs: Sequence[Any]
+        self,
+        graph: Graph,
+        function: NameAttrList,
+        inputs: Sequence[Any],
+        generator: XlaResource | None = None,
     ) -> list[Any]:
         """The results of a function of a graph's library for values of its arguments."""
 
@@ -149,23 +160,20 @@ class XlaOpKernelContext:
             )
         return value
 
-    def resource_list(
-        self, which: int | str, dtype: DataType | None = None
-    ) -> tuple[XlaResource, XlaTensorList]:
-        """The TensorArray or stack that an input stands for, and its elements, which are to be of a type.
+    def call_function(
+        self,
+        function: NameAttrList,
+        inputs: Sequence[Any],
+        generator: XlaResource | None = None,
+    ) -> list[Any]:
+        """The results of a function of the graph's library.
 
-        Raises:
-            InvalidArgumentError: it is another resource, or has elements of another type.
+        Args:
+            function: The function.
+            inputs: Its arguments.
+            generator: Where it draws random numbers; where the caller does, if it is None.
         """
-        resource = self.resource(which)
-        elements = resource.read(dtype)
-        if not isinstance(elements, XlaTensorList):
-            raise InvalidArgumentError(f"{resource.name} is a variable, and holds no elements")
-        return resource, elements
-
-    def call_function(self, function: NameAttrList, inputs: Sequence[Any]) -> list[Any]:
-        """The results of a function of the graph's library."""
-        return self.compiler.compile_function(self.operation.graph, function, inputs)
+        return self.compiler.compile_function(self.operation.graph, function, inputs, generator)
 
     def function_body(self, function: NameAttrList) -> FunctionBody:
         """A function of the graph's library as a graph."""

@@ -42,11 +42,15 @@ class CallOp(XlaOpKernel):
 class _Shared:
     """The inputs that parts of the program share: the branches of a conditional, or the turns of a loop.
 
-    Each part works on resources of its own. What some part assigns to is a result of all parts.
+    Each part works on resources of its own. What some part assigns to is a result of all parts. Where the program
+    draws random numbers, its generator is the last input.
     """
 
-    def __init__(self, inputs: Sequence[Any]) -> None:
-        self.inputs = inputs
+    def __init__(self, ctx: XlaOpKernelContext, inputs: Sequence[Any]) -> None:
+        self._ctx = ctx
+        generator = ctx.compiler.generator
+        self._draws = generator is not None
+        self.inputs = [*inputs, generator] if self._draws else inputs
         self._written: dict[int, DataType] = {}
         self._passed: dict[int, XlaResource] = {}
         self._new_gradients: list[tuple[XlaResource, str]] = []
@@ -59,6 +63,12 @@ class _Shared:
     def copies(self) -> list[Any]:
         """The inputs, with resources of a part's own."""
         return [one.copy() if isinstance(one, XlaResource) else one for one in self.inputs]
+
+    def called(self, function: NameAttrList, copies: Sequence[Any]) -> list[Any]:
+        """The results of a part's function for its copies of the inputs."""
+        if not self._draws:
+            return self._ctx.call_function(function, copies)
+        return self._ctx.call_function(function, copies[:-1], copies[-1])
 
     def after(self, copies: Sequence[Any], results: Sequence[Any]) -> tuple[list[Any], list[Any]]:
         """The results of a part as values of the program, and the values that its resources have.
@@ -136,11 +146,11 @@ def _branch(ctx: XlaOpKernelContext, index: Any, functions: Sequence[NameAttrLis
     if isinstance(index, np.ndarray | np.generic):
         ctx.outputs[:] = ctx.call_function(functions[int(index)], inputs)
         return
-    shared = _Shared(inputs)
+    shared = _Shared(ctx, inputs)
 
     def taken(function: NameAttrList) -> tuple[list[Any], list[Any]]:
         copies = shared.copies()
-        return shared.after(copies, ctx.call_function(function, copies))
+        return shared.after(copies, shared.called(function, copies))
 
     branches = [partial(taken, one) for one in functions]
     if any(isinstance(one.value, XlaTensorList) for one in shared.resources):
@@ -196,7 +206,7 @@ class _Loop:
         invariant: frozenset[int],
     ) -> None:
         self._ctx, self._cond, self._body = ctx, cond, body
-        self._shared = _Shared(ctx.inputs)
+        self._shared = _Shared(ctx, ctx.inputs)
         resources = {i for i, one in enumerate(ctx.inputs) if isinstance(one, XlaResource)}
         if not resources <= invariant:
             raise UnimplementedError(
@@ -239,12 +249,12 @@ class _Loop:
         ]
 
     def _holds(self, state: Any) -> Any:
-        (answer,) = self._ctx.call_function(self._cond, self._inputs(state))
+        (answer,) = self._shared.called(self._cond, self._inputs(state))
         return jnp().asarray(truth(answer))
 
     def _turn(self, state: Any) -> Any:
         inputs = self._inputs(state)
-        results = self._ctx.call_function(self._body, inputs)
+        results = self._shared.called(self._body, inputs)
         return self._shared.after(inputs, self._changing(results))
 
 

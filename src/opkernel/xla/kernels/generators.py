@@ -29,11 +29,13 @@ from opkernel.xla.kernels.random import (
 from opkernel.xla.op_kernel import XlaOpKernel
 from opkernel.xla.philox import PhiloxStream
 from opkernel.xla.register_kernel import register_xla_kernel
+from opkernel.xla.resource import XlaResource
+
+__all__ = ["advanced", "stream_of_state"]
 
 
-def _advanced(ctx: XlaOpKernelContext, algorithm: int, count: Any) -> Any:
-    """The state of the generator at input 0, which then moves on by the blocks of so many numbers."""
-    variable = ctx.resource(0)
+def advanced(variable: XlaResource, algorithm: int, count: Any) -> Any:
+    """The state of a generator, which then moves on by the blocks of so many numbers."""
     state = jnp().asarray(variable.read(DataType.DT_INT64))
     if state.ndim != 1:
         raise InvalidArgumentError(
@@ -41,13 +43,14 @@ def _advanced(ctx: XlaOpKernelContext, algorithm: int, count: Any) -> Any:
         )
     check_generator(algorithm, state.size)
     blocks = jnp().asarray(count, "uint64") * jnp().uint64(BLOCKS_PER_OUTPUT)
-    after = _stream(state).skipped(blocks)
+    after = stream_of_state(state).skipped(blocks)
     place = jnp().stack([after.low, after.high]).astype("int64")
     variable.assign(DataType.DT_INT64, state.at[:2].set(place))
     return state
 
 
-def _stream(state: Any) -> PhiloxStream:
+def stream_of_state(state: Any) -> PhiloxStream:
+    """The stream of the state of a generator: a counter of two numbers and a key."""
     low, high, key = state[:3].astype("uint64")
     return PhiloxStream(key, low, high)
 
@@ -60,8 +63,8 @@ class _GeneratorOp(XlaOpKernel):
         algorithm = check_algorithm(ctx.constant_input("algorithm"), 1)
         dtype, distribution = self.output_types[0], self.distribution(ctx)
         sizes = shape_of(ctx.constant_input("shape"), dtype)
-        state = _advanced(ctx, algorithm, math.prod(sizes))
-        numbers = filled(_stream(state), sizes, dtype, distribution)
+        state = advanced(ctx.resource(0), algorithm, math.prod(sizes))
+        numbers = filled(stream_of_state(state), sizes, dtype, distribution)
         ctx.set_output(0, numbers.astype(dtype.numpy_dtype))
 
     def distribution(self, ctx: XlaOpKernelContext) -> Distribution:
@@ -98,7 +101,7 @@ class RngSkipOp(XlaOpKernel):
     def compile(self, ctx: XlaOpKernelContext) -> None:
         """Give the variable the place behind the numbers that are skipped."""
         algorithm = check_algorithm(ctx.constant_input(1), 1)
-        _advanced(ctx, algorithm, ctx.input(2).astype("uint64"))
+        advanced(ctx.resource(0), algorithm, ctx.input(2).astype("uint64"))
 
 
 @register_xla_kernel("RngReadAndSkip", compile_time_constants=["alg"], resources=True)
@@ -109,4 +112,4 @@ class RngReadAndSkipOp(XlaOpKernel):
         """Set the state: a counter of two numbers and a key."""
         algorithm = check_algorithm(ctx.constant_input("alg"), 1)
         algorithm = PHILOX if algorithm == AUTO_SELECT else algorithm
-        ctx.set_output(0, _advanced(ctx, algorithm, ctx.input("delta"))[:3])
+        ctx.set_output(0, advanced(ctx.resource(0), algorithm, ctx.input("delta"))[:3])

@@ -40,6 +40,7 @@ from opkernel.xla.register_kernel import register_xla_kernel
 
 __all__ = [
     "Distribution",
+    "classes",
     "filled",
     "full_int",
     "normal",
@@ -222,16 +223,21 @@ def stateless_random_uniform_int_v2(*, dtype: DataType) -> Callable[..., Any]:
 
 @register_xla_kernel("StatelessMultinomial", compile_time_constants=["num_samples"], factory=True)
 def stateless_multinomial(*, output_dtype: DataType) -> Callable[..., Any]:
-    """Classes: those at which the sum of probabilities passes a uniform number."""
+    """Classes by their logits, of a seed."""
 
     def drawn(logits: Any, num_samples: Any, seed: Any) -> Any:
-        xp, sizes = jnp(), (len(logits), samples_of(logits, num_samples, output_dtype))
-        numbers = filled(stream_of_seed(seed), sizes, DataType.DT_DOUBLE, uniform)
-        finite, wide = xp.isfinite(logits), logits.astype(xp.float64)
-        largest = xp.where(finite, wide, -xp.inf).max(axis=1, keepdims=True)
-        sums = xp.cumsum(xp.where(finite, xp.exp(wide - largest), 0), axis=1)
-        return jax().vmap(lambda row, at: xp.searchsorted(row, at, side="right"))(
-            sums, numbers * sums[:, -1:]
-        )
+        sizes = len(logits), samples_of(logits, num_samples, output_dtype)
+        return classes(logits, filled(stream_of_seed(seed), sizes, DataType.DT_DOUBLE, uniform))
 
     return drawn
+
+
+def classes(logits: Any, numbers: Any) -> Any:
+    """The classes at which the sums of probabilities pass uniform numbers, row by row."""
+    xp = jnp()
+    finite, wide = xp.isfinite(logits), logits.astype(xp.float64)
+    largest = xp.where(finite, wide, -xp.inf).max(axis=1, keepdims=True)
+    sums = xp.cumsum(xp.where(finite, xp.exp(wide - largest), 0), axis=1)
+    return jax().vmap(lambda row, at: xp.searchsorted(row, at, side="right"))(
+        sums, numbers * sums[:, -1:]
+    )

@@ -28,6 +28,8 @@ from opkernel.xla.kernels.random import filled, stream_of_seed, uniform
 from opkernel.xla.philox import PhiloxStream
 from opkernel.xla.register_kernel import register_xla_kernel
 
+__all__ = ["between"]
+
 
 @register_xla_kernel(
     "XlaRngBitGenerator", compile_time_constants=["algorithm", "shape"], factory=True
@@ -78,12 +80,12 @@ def stateless_parameterized_truncated_normal(*, dtype: DataType) -> Callable[...
         samples_per_parameter(sizes, batch)
         numbers = filled(stream_of_seed(seed), sizes, DataType.DT_DOUBLE, uniform)
         parameters = (one.astype("float64") for one in (means, stddevs, minvals, maxvals))
-        return _between(numbers, *parameters).astype(dtype.numpy_dtype)
+        return between(numbers, *parameters).astype(dtype.numpy_dtype)
 
     return drawn
 
 
-def _between(uniforms: Any, mean: Any, deviation: Any, low: Any, high: Any) -> Any:
+def between(uniforms: Any, mean: Any, deviation: Any, low: Any, high: Any) -> Any:
     """Normal numbers between bounds, by uniform ones; mirrored where the bounds are above the mean, to be exact there."""
     xp, special = jnp(), jax("jax.scipy.special")
     sign = xp.where(low > mean, -1.0, 1.0)

@@ -17,7 +17,7 @@ from opkernel.kernel import OpKernelConstruction
 from opkernel.types import DataType, PartialTensorShape
 from opkernel.xla.context import XlaOpKernelContext
 from opkernel.xla.kernels.scatter import CHANGES
-from opkernel.xla.op_kernel import XlaOpKernel
+from opkernel.xla.op_kernel import WholeProgramOp
 from opkernel.xla.register_kernel import register_xla_kernel
 from opkernel.xla.resource import XlaResource
 from opkernel.xla.tensor_list import XlaTensorList
@@ -30,7 +30,7 @@ def _known(shape: PartialTensorShape) -> tuple[int, ...] | None:
 
 
 @register_xla_kernel("TensorArrayV3", compile_time_constants=["size"], resources=True)
-class TensorArrayOp(XlaOpKernel):
+class TensorArrayOp(WholeProgramOp):
     """A new TensorArray."""
 
     def __init__(self, construction: OpKernelConstruction) -> None:
@@ -51,27 +51,27 @@ class TensorArrayOp(XlaOpKernel):
 
 
 @register_xla_kernel("TensorArrayGradV3", resources=True)
-class TensorArrayGradOp(XlaOpKernel):
+class TensorArrayGradOp(WholeProgramOp):
     """The TensorArray for the gradients of the elements; one for each source."""
 
     def compile(self, ctx: XlaOpKernelContext) -> None:
         """Set the handle, and a flow."""
-        array, _ = ctx.resource_list(0)
+        array, _ = self.elements(ctx)
         ctx.set_output(0, array.gradient(self.node_def.attr["source"].s.decode()))
         ctx.set_output(1, _NO_FLOW)
 
 
 @register_xla_kernel("TensorArraySizeV3", resources=True)
-class TensorArraySizeOp(XlaOpKernel):
+class TensorArraySizeOp(WholeProgramOp):
     """The number of elements, which the compiler knows."""
 
     def compile(self, ctx: XlaOpKernelContext) -> None:
         """Give a constant."""
-        ctx.set_output(0, np.asarray(ctx.resource_list(0)[1].max_size, np.int32))
+        ctx.set_output(0, np.asarray(self.elements(ctx)[1].max_size, np.int32))
 
 
 @register_xla_kernel("TensorArrayCloseV3", resources=True)
-class TensorArrayCloseOp(XlaOpKernel):
+class TensorArrayCloseOp(WholeProgramOp):
     """The end of an array; the program frees it without being told."""
 
     def compile(self, ctx: XlaOpKernelContext) -> None:
@@ -79,17 +79,17 @@ class TensorArrayCloseOp(XlaOpKernel):
 
 
 @register_xla_kernel("TensorArrayReadV3", resources=True)
-class TensorArrayReadOp(XlaOpKernel):
+class TensorArrayReadOp(WholeProgramOp):
     """One element."""
 
     def compile(self, ctx: XlaOpKernelContext) -> None:
         """Set it."""
-        _, elements = ctx.resource_list(0, self.output_types[0])
+        _, elements = self.elements(ctx, self.output_types[0])
         ctx.set_output(0, elements.item(ctx.input("index")))
 
 
 @register_xla_kernel("TensorArrayGatherV3", resources=True)
-class TensorArrayGatherOp(XlaOpKernel):
+class TensorArrayGatherOp(WholeProgramOp):
     """Some elements, one behind the other."""
 
     def __init__(self, construction: OpKernelConstruction) -> None:
@@ -98,18 +98,18 @@ class TensorArrayGatherOp(XlaOpKernel):
 
     def compile(self, ctx: XlaOpKernelContext) -> None:
         """Set them."""
-        _, elements = ctx.resource_list(0, self.output_types[0])
+        _, elements = self.elements(ctx, self.output_types[0])
         prepared = elements if self.shape is None else elements.like(self.shape)
         ctx.set_output(0, prepared.items(ctx.input("indices")))
 
 
 @register_xla_kernel("TensorArrayConcatV3", resources=True)
-class TensorArrayConcatOp(XlaOpKernel):
+class TensorArrayConcatOp(WholeProgramOp):
     """All elements joined along their first dimension, and how long each is."""
 
     def compile(self, ctx: XlaOpKernelContext) -> None:
         """Set both; the lengths are known to the compiler."""
-        _, elements = ctx.resource_list(0, self.output_types[0])
+        _, elements = self.elements(ctx, self.output_types[0])
         if not elements.element_shape:
             raise InvalidArgumentError("Elements without a dimension cannot be joined along one")
         length, *rest = elements.element_shape
@@ -118,12 +118,12 @@ class TensorArrayConcatOp(XlaOpKernel):
 
 
 @register_xla_kernel("TensorArrayWriteV3", resources=True)
-class TensorArrayWriteOp(XlaOpKernel):
+class TensorArrayWriteOp(WholeProgramOp):
     """One element is written; gradients add up."""
 
     def compile(self, ctx: XlaOpKernelContext) -> None:
         """Give the array its elements after the write."""
-        array, elements = ctx.resource_list(0, self.input_types[2])
+        array, elements = self.elements(ctx, self.input_types[2])
         index, value = ctx.input("index"), ctx.input("value")
         prepared = elements.prepared_for(value.shape)
         if array.is_gradient:
@@ -132,13 +132,13 @@ class TensorArrayWriteOp(XlaOpKernel):
         ctx.set_output(0, ctx.input("flow_in"))
 
 
-class _WriteRowsOp(XlaOpKernel):
+class _WriteRowsOp(WholeProgramOp):
     """Rows of a tensor are written as elements; gradients add up."""
 
     def write(self, ctx: XlaOpKernelContext, indices: Any, rows: Any) -> None:
         """Give the array its elements after the writes."""
         dtype = ctx.input_type("value")
-        array, elements = ctx.resource_list(0, dtype)
+        array, elements = self.elements(ctx, dtype)
         prepared = elements.prepared_for(rows.shape[1:])
         change = CHANGES["Add" if array.is_gradient else "Update"]
         array.assign(dtype, prepared.with_buffer(change(prepared.buffer, indices[..., None], rows)))
@@ -167,7 +167,7 @@ class TensorArraySplitOp(_WriteRowsOp):
     def compile(self, ctx: XlaOpKernelContext) -> None:
         """Write a piece as each element."""
         lengths, value = ctx.constant_input("lengths"), ctx.input("value")
-        size = ctx.resource_list(0)[1].max_size
+        size = self.elements(ctx)[1].max_size
         if lengths.shape != (size,):
             raise InvalidArgumentError(
                 f"lengths must have one for each of {size} elements, its shape is {list(lengths.shape)}"

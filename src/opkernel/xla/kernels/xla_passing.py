@@ -22,6 +22,9 @@ from opkernel.xla.register_kernel import register_xla_kernel
 register_xla_kernel(["XlaSharding", "_EagerConst"])(forward_input)
 
 
+register_xla_kernel(["_ArrayToList", "_ListToArray"])(forward_input)
+
+
 @register_xla_kernel("XlaSetBound", compile_time_constants=["bound"])
 def xla_set_bound(input: Any, bound: Any) -> Any:
     return input
