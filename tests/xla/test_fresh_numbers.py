@@ -1,5 +1,7 @@
 """Numbers that differ from run to run: their distributions, and where they differ."""
 
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -26,7 +28,9 @@ def test_distributions():
     @opkernel.function(jit_compile=True)
     def draw():
         limits = {"means": [1.0, 2.0], "stdevs": 2.0, "minvals": [-np.inf, 2.0], "maxvals": np.inf}
-        given = {name: np.array(value, np.float64) for name, value in limits.items()}
+        given: dict[str, Any] = {
+            name: np.array(value, np.float64) for name, value in limits.items()
+        }
         return (
             raw_ops.RandomUniform(shape=SHAPE, dtype="float"),
             raw_ops.RandomStandardNormal(shape=SHAPE, dtype="double"),

@@ -17,6 +17,7 @@ from opkernel.ops.random.multinomial import samples_of
 from opkernel.types import DataType, TensorShape
 from opkernel.xla.context import XlaOpKernelContext
 from opkernel.xla.jax_numpy import jnp
+from opkernel.xla.kernels.bounded_normals import between
 from opkernel.xla.kernels.generators import advanced, stream_of_state
 from opkernel.xla.kernels.random import (
     Distribution,
@@ -27,7 +28,6 @@ from opkernel.xla.kernels.random import (
     uniform,
     uniform_int,
 )
-from opkernel.xla.kernels.random_others import between
 from opkernel.xla.op_kernel import WholeProgramOp
 from opkernel.xla.register_kernel import register_xla_kernel
 
