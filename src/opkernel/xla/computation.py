@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from opkernel.errors import InvalidArgumentError
+from opkernel.errors import InvalidArgumentError, as_op_error
 from opkernel.records import dataclass
 from opkernel.types import DataType
 from opkernel.xla.argument import XlaArgument
@@ -101,13 +101,17 @@ class XlaCompilationResult:
 
         Raises:
             InvalidArgumentError: an input has another shape or type than the argument.
+            OpError: JAX cannot run the program, or NumPy not hold a result.
         """
         given = [self._checked(place, inputs[place]) for place in self.input_mapping]
         if self.draws_numbers:
             size = math.prod(GENERATOR_SHAPE)
             given.append(np.frombuffer(os.urandom(8 * size), np.int64).reshape(GENERATOR_SHAPE))
         with wide_types():
-            computed = [np.asarray(value) for value in self._compiled(*given)]
+            try:
+                computed = [np.asarray(value) for value in self._compiled(*given)]
+            except Exception as error:
+                raise as_op_error(error) from error
         remaining = iter(computed)
         results = [self._result(output, remaining) for output in self.outputs]
         return results, [*remaining]
