@@ -120,6 +120,8 @@ def uniform_quantized_convolution(
     attrs = ConvolutionAttrs.of({name: names[name] for name in ConvolutionAttrs._fields})
     limits = Limits.of(output_quantization_min_val, output_quantization_max_val)
     check_left_axis(lhs_quantization_axis)
+    if batch_group_count > 1 and feature_group_count > 1:
+        raise UnimplementedError("XLA has no convolutions with groups of batches and of features")
     axes = rhs_quantization_axis, output_quantization_axis
 
     def kernel(*inputs: Any) -> Any:
