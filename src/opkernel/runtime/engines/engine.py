@@ -152,7 +152,9 @@ class Engine(ABC):
         return frozenset()
 
     @abstractmethod
-    def compile(self, body: FunctionBody, arguments: Sequence[ClusterArgument]) -> CompiledCluster:
+    def compile(
+        self, body: FunctionBody, arguments: Sequence[ClusterArgument]
+    ) -> CompiledCluster:
         """Compile a cluster for certain arguments.
 
         Raises:
