@@ -231,3 +231,9 @@ def test_tridiagonal_matrices():
 def test_matrices_that_are_not_square(op):
     with pytest.raises(InvalidArgumentError):
         compiled(op, np.zeros((2, 3)))
+
+
+def test_complex_numbers_of_infinities():
+    found = compiled("Complex", np.ones(2, np.float32), np.array([np.inf, 2], np.float32))
+    assert found.real.tolist() == [1, 1]
+    assert found.imag.tolist() == [np.inf, 2]

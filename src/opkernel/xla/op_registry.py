@@ -28,7 +28,7 @@ from opkernel.kernel.op_kernel import args_of_node
 from opkernel.kernel.registry.kernel_def import KernelDefBuilder
 from opkernel.kernel.registry.kernel_registry import KernelRegistration
 from opkernel.opdef.core.declaring_site import DeclaringSite
-from opkernel.ops.kernel_types import POD
+from opkernel.ops.kernel_types import FLOAT8, POD, QUANTIZED
 from opkernel.proto import KernelDef, NodeDef, OpDef
 from opkernel.records import dataclass
 from opkernel.types import DataType
@@ -44,8 +44,8 @@ __all__ = [
 XLA_CPU_JIT = "XLA_CPU_JIT"
 XLA_GPU_JIT = "XLA_GPU_JIT"
 
-SUPPORTED_TYPES = frozenset(POD)
-"""The types of tensors that XLA computes with."""
+SUPPORTED_TYPES = frozenset({*POD, *QUANTIZED, *FLOAT8, DataType.DT_INT4, DataType.DT_UINT4})
+"""The types of tensors that XLA computes with; quantised ones are the integers that they consist of."""
 
 _UNCHECKED = KernelContract(outputs_as_declared=True)
 """Outputs are values of the program: the compiler looks at them."""

@@ -151,23 +151,12 @@ def _output_shapes(op: Operation, inputs: Sequence[Any]) -> Shapes:
     shapes = [_shape(value) for value in inputs]
     version = op.graph.graph_def_versions.producer
     context = infer_call(registration, op.node_def, shapes, known, version)
-<<<<<<< HEAD
-    found = []
-    for shape in context.reliable_outputs():
-        if shape is None or not context.fully_defined(shape):
-            raise UnimplementedError(
-                f"OpenVINO does not compile {op.type} with outputs of unknown shape"
-            )
-        found.append(tuple(dim.value for dim in shape.dims or ()))
-    return found
-=======
     return [
         tuple(dim.value for dim in shape.dims or ())
         if shape is not None and context.fully_defined(shape)
         else None
         for shape in context.reliable_outputs()
     ]
->>>>>>> caa31f35cf6c6d069a5d72413bc3f84661fb1da8
 
 
 def _check(outputs: Sequence[Any], shapes: Shapes) -> None:

@@ -115,7 +115,9 @@ class DeadnessAnalysis:
             return formulas.all_of([formulas.any_of(inputs[:count]), *inputs[count:]])
         if op.type in EXIT_OPS:
             return self._after_loop(op) or formulas.all_of(inputs)
-        if op.type in MAY_BE_DEAD_ALONE and op.type not in SWITCH_OPS:  # the other side may send a dead tensor
+        if (
+            op.type in MAY_BE_DEAD_ALONE and op.type not in SWITCH_OPS
+        ):  # the other side may send a dead tensor
             return formulas.all_of([*inputs, formulas.symbol((op.name, "received"))])
         return formulas.all_of(inputs)
 

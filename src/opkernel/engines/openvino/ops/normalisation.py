@@ -10,7 +10,7 @@ from opkernel.engines.openvino.layout import before_turns
 from opkernel.engines.openvino.library import opset
 from opkernel.engines.openvino.op_rule import openvino_op
 from opkernel.engines.openvino.ops.activations import ACTIVATIONS
-from opkernel.engines.openvino.tensors import ints, permuted, reshaped, shape_of
+from opkernel.engines.openvino.tensors import ints, permuted, reshaped, scalar, shape_of
 
 __all__ = ["along_channels", "normalised"]
 

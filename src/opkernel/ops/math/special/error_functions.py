@@ -9,7 +9,16 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["ERFC_FLOAT", "ERFC_MIDDLE", "ERF_FLOAT", "erf_double", "erf_float", "erfc_double", "erfc_float", "ndtri"]
+__all__ = [
+    "ERFC_FLOAT",
+    "ERFC_MIDDLE",
+    "ERF_FLOAT",
+    "erf_double",
+    "erf_float",
+    "erfc_double",
+    "erfc_float",
+    "ndtri",
+]
 
 # erf(x) = tanh(x * p(x**2)); the last coefficient being positive, tanh saturates by itself.
 ERF_FLOAT = (
