@@ -151,6 +151,7 @@ class _Subgraph:
             [fed[tensor] for tensor in feeds],
             [_copy(copied, op).outputs[index] for op, index in results],
             body=[op for op in copied.get_operations() if op not in stand_ins],
+            output_names=[f"{self._name}_result_{index}" for index in range(len(results))],
             control_outputs={name: copied.get_operation_by_name(name) for name in targets},
             attrs={_COMPILED_KERNEL: AttrValue(b=True)},
         )
