@@ -94,3 +94,44 @@ def test_other_algorithms(sizes, alg, is_refused):
 def test_a_seed_of_another_shape():
     with pytest.raises(InvalidArgumentError):
         compiled("StatelessRandomUniform", np.zeros(3, np.int64), shape=shape(2))
+
+
+BITS = {
+    (1, (7, 1), "uint32"): ([3480380019, 1020443737, 2909336298, 3043922639, 3234712592], [7, 3]),
+    (2, (7, 1), "uint32"): ([2964889903, 1334547408, 407867057, 314635895, 730828980], [7, 4]),
+    (1, (7, 1, 2), "uint32"): (
+        [3993829521, 955157873, 3973482437, 2687253789, 2669553013],
+        [7, 3, 2],
+    ),
+    (1, (7, 1, 2), "uint8"): ([145, 113, 197, 29, 117], [7, 3, 2]),
+    (1, (7, 1, 2), "uint64"): (
+        [
+            *(4102371831045750929, 11541667143780566981, 13504922317253125493),
+            *(11166958630420714679, 1301179919894244081),
+        ],
+        [7, 4, 2],
+    ),
+}
+
+
+@pytest.mark.parametrize(("alg", "state", "dtype"), BITS)
+def test_bits_of_xla(alg, state, dtype):
+    after, bits = compiled(
+        "XlaRngBitGenerator",
+        np.array(state, np.uint64),
+        algorithm=np.int32(alg),
+        shape=shape(5),
+        dtype=dtype,
+    )
+    expected, expected_after = BITS[alg, state, dtype]
+    assert bits.tolist() == expected
+    assert after.tolist() == expected_after
+
+
+@pytest.mark.parametrize(("low", "high"), [(-1, 0.5), (4, np.inf), (-np.inf, -5), (-2, 2)])
+def test_numbers_between_bounds(low, high):
+    """They follow the distribution that the bounds leave of a normal one, here of deviation 2."""
+    stats = pytest.importorskip("scipy.stats")
+    bounds = (np.float64(one) for one in (1, 2, 1 + 2 * low, 1 + 2 * high))
+    found = compiled("StatelessParameterizedTruncatedNormal", SEED, *bounds, shape=shape(20_000))
+    assert stats.kstest((found - 1) / 2, stats.truncnorm(low, high).cdf).pvalue > 1e-3

@@ -5,7 +5,7 @@ Source: TensorFlow compiler/tf2xla/xla_compiler.h.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
@@ -17,7 +17,12 @@ from opkernel.graph.functions.function_body import FunctionBody
 from opkernel.proto import NameAttrList, NodeDef
 from opkernel.types import DataType
 from opkernel.xla.argument import XlaArgument
-from opkernel.xla.computation import OutputDescription, ResourceUpdate, XlaCompilationResult
+from opkernel.xla.computation import (
+    GENERATOR_SHAPE,
+    OutputDescription,
+    ResourceUpdate,
+    XlaCompilationResult,
+)
 from opkernel.xla.device import XlaCompilationDevice
 from opkernel.xla.graph_compiler import GraphCompiler
 from opkernel.xla.jax_numpy import jax, jnp, wide_types
@@ -128,11 +133,13 @@ class XlaCompiler:
         _check_arguments(arguments, edges, name)
         mapping = [i for i, one in enumerate(arguments) if _is_parameter(one)]
         described: tuple[list[OutputDescription], list[ResourceUpdate]] = [], []
+        compiler = GraphCompiler(self.device, self.registry)
 
         def program(*parameters: Any) -> list[Any]:
-            given = dict(zip(mapping, parameters, strict=True))
+            given = dict(zip(mapping, parameters, strict=False))
             values = [_value_of(i, one, given) for i, one in enumerate(arguments)]
-            compiler = GraphCompiler(self.device, self.registry)
+            if compiler.wants_generator:
+                compiler.generator = XlaResource("generator", DataType.DT_INT64, parameters[-1])
             results = compiler.compile(fetches, targets, dict(zip(edges, values, strict=True)))
             outputs, computed = _described(fetches, results)
             updates, written = _updates(values)
@@ -142,10 +149,21 @@ class XlaCompiler:
         with wide_types():
             specs = [_spec(arguments[i]) for i in mapping]
             try:
-                lowered = jax().jit(program).lower(*specs)
-                return XlaCompilationResult(arguments, mapping, *described, lowered)
+                lowered = _lowered(compiler, program, specs)
+                draws = compiler.wants_generator
+                return XlaCompilationResult(arguments, mapping, *described, lowered, draws)
             except Exception as error:
                 raise _without_notes(as_op_error(error)) from error.__cause__
+
+
+def _lowered(compiler: GraphCompiler, program: Callable[..., Any], specs: list[Any]) -> Any:
+    """A program before JAX compiles it; one that draws random numbers takes a generator as its last parameter."""
+    try:
+        return jax().jit(program).lower(*specs)
+    except OpError:
+        if not compiler.wants_generator:
+            raise
+    return jax().jit(program).lower(*specs, jax().ShapeDtypeStruct(GENERATOR_SHAPE, "int64"))
 
 
 def _without_notes(error: OpError) -> OpError:
@@ -203,7 +221,7 @@ def _described(
     """What the results of a program are, and those that it computes."""
     outputs, computed = [], []
     for tensor, value in zip(fetches, results, strict=True):
-        if isinstance(value, XlaResource):
+        if isinstance(value, XlaResource) and value.arg_num >= 0:
             outputs.append(OutputDescription(DataType.DT_RESOURCE, (), None, value.arg_num))
         elif isinstance(value, np.ndarray):
             outputs.append(OutputDescription(tensor.dtype, value.shape, value))

@@ -5,6 +5,8 @@ Source: TensorFlow compiler/tf2xla/xla_compiler.h.
 
 from __future__ import annotations
 
+import math
+import os
 from collections.abc import Sequence
 from typing import Any
 
@@ -17,6 +19,10 @@ from opkernel.xla.argument import XlaArgument
 from opkernel.xla.jax_numpy import wide_types
 
 __all__ = ["OutputDescription", "ResourceUpdate", "XlaCompilationResult"]
+
+
+GENERATOR_SHAPE = (3,)
+"""The shape of a generator of random numbers: a counter of two numbers and a key, int64."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,6 +66,8 @@ class XlaCompilationResult:
         outputs: Its results.
         resource_updates: The resources that it writes.
         input_mapping: The arguments of the function that are parameters of the program, in their order.
+        draws_numbers: Whether a generator of random numbers is the last parameter of the program; each run has
+            one that the system chooses.
     """
 
     def __init__(
@@ -69,10 +77,11 @@ class XlaCompilationResult:
         outputs: Sequence[OutputDescription],
         resource_updates: Sequence[ResourceUpdate],
         lowered: Any,
+        draws_numbers: bool = False,
     ) -> None:
         self.arguments = tuple(arguments)
         self.outputs, self.resource_updates = tuple(outputs), tuple(resource_updates)
-        self.input_mapping = tuple(input_mapping)
+        self.input_mapping, self.draws_numbers = tuple(input_mapping), draws_numbers
         self._lowered = lowered
         self._compiled = lowered.compile()
 
@@ -94,6 +103,9 @@ class XlaCompilationResult:
             InvalidArgumentError: an input has another shape or type than the argument.
         """
         given = [self._checked(place, inputs[place]) for place in self.input_mapping]
+        if self.draws_numbers:
+            size = math.prod(GENERATOR_SHAPE)
+            given.append(np.frombuffer(os.urandom(8 * size), np.int64).reshape(GENERATOR_SHAPE))
         with wide_types():
             computed = [np.asarray(value) for value in self._compiled(*given)]
         remaining = iter(computed)

@@ -35,10 +35,22 @@ def not_constant(kernel: OpKernel, place: int) -> InvalidArgumentError:
 
 
 class FunctionCompiler(Protocol):
-    """Compiles the functions that a graph calls; the GraphCompiler fulfils it."""
+    """Compiles the functions that a graph calls; the GraphCompiler fulfils it.
+
+    Attributes:
+        generator: Where random numbers are drawn.
+        wants_generator: Whether a kernel missed it.
+    """
+
+    generator: XlaResource | None
+    wants_generator: bool
 
     def compile_function(
-        self, graph: Graph, function: NameAttrList, inputs: Sequence[Any]
+        self,
+        graph: Graph,
+        function: NameAttrList,
+        inputs: Sequence[Any],
+        generator: XlaResource | None = None,
     ) -> list[Any]:
         """The results of a function of a graph's library for values of its arguments."""
 
@@ -148,9 +160,20 @@ class XlaOpKernelContext:
             )
         return value
 
-    def call_function(self, function: NameAttrList, inputs: Sequence[Any]) -> list[Any]:
-        """The results of a function of the graph's library."""
-        return self.compiler.compile_function(self.operation.graph, function, inputs)
+    def call_function(
+        self,
+        function: NameAttrList,
+        inputs: Sequence[Any],
+        generator: XlaResource | None = None,
+    ) -> list[Any]:
+        """The results of a function of the graph's library.
+
+        Args:
+            function: The function.
+            inputs: Its arguments.
+            generator: Where it draws random numbers; where the caller does, if it is None.
+        """
+        return self.compiler.compile_function(self.operation.graph, function, inputs, generator)
 
     def function_body(self, function: NameAttrList) -> FunctionBody:
         """A function of the graph's library as a graph."""

@@ -35,6 +35,7 @@ from opkernel.xla.folding import fold
 from opkernel.xla.jax_numpy import jnp
 from opkernel.xla.op_kernel import XlaOpKernel
 from opkernel.xla.op_registry import XlaKernelRegistration, XlaOpRegistry
+from opkernel.xla.resource import XlaResource
 
 __all__ = ["GraphCompiler"]
 
@@ -48,24 +49,49 @@ class GraphCompiler:
     Args:
         device: The compilation device.
         registry: The kernels.
+        generator: Where random numbers are drawn: a counter of two numbers and a key, int64.
+
+    Attributes:
+        wants_generator: Whether a kernel missed the generator.
     """
 
-    def __init__(self, device: XlaCompilationDevice, registry: XlaOpRegistry) -> None:
+    def __init__(
+        self,
+        device: XlaCompilationDevice,
+        registry: XlaOpRegistry,
+        generator: XlaResource | None = None,
+    ) -> None:
         self.device, self.registry = device, registry
+        self.generator, self.wants_generator = generator, False
         self._types = registry.supported_types(device.device_type)
         self._bodies: dict[bytes, FunctionBody] = {}
         self._known_rules: dict[str, XlaKernelRegistration] = {}
 
     def compile_function(
-        self, graph: Graph, function: NameAttrList, inputs: Sequence[Any]
+        self,
+        graph: Graph,
+        function: NameAttrList,
+        inputs: Sequence[Any],
+        generator: XlaResource | None = None,
     ) -> list[Any]:
         """The results of a function of a graph's library for values of its arguments.
+
+        Args:
+            graph: Has the library.
+            function: The function.
+            inputs: The arguments.
+            generator: Where the function draws random numbers, if not where its caller does.
 
         Raises:
             NotFoundError: there is no such function, or no kernel for one of its nodes.
             OpError: a kernel refuses its inputs.
         """
-        return self.compile_body(self.function_body(graph, function), inputs)
+        callers = self.generator
+        self.generator = callers if generator is None else generator
+        try:
+            return self.compile_body(self.function_body(graph, function), inputs)
+        finally:
+            self.generator = callers
 
     def function_body(self, graph: Graph, function: NameAttrList) -> FunctionBody:
         """A function of a graph's library as a graph; raises NotFoundError where there is none."""

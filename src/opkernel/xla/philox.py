@@ -30,11 +30,15 @@ class PhiloxStream:
     low: Any
     high: Any
 
+    def skipped(self, blocks: Any) -> PhiloxStream:
+        """The places at distances from here: of blocks of uint64, any number at once."""
+        low = self.low + blocks
+        return PhiloxStream(self.key, low, self.high + (low < blocks))  # with the carry
+
     def blocks_at(self, offsets: Any) -> Any:
         """The blocks at distances from here: uint64 [n] -> uint32 [n, 4]."""
-        low = self.low + offsets
-        high = self.high + (low < offsets)  # the carry
-        words = [half for pair in (low, high) for half in _halves(pair)]
+        place = self.skipped(offsets)
+        words = [half for pair in (place.low, place.high) for half in _halves(pair)]
         return _enciphered(self.key, words)
 
     def blocks(self, count: int) -> Any:

@@ -1,11 +1,14 @@
 """XlaTensorList: a TensorList as tensors of the program, a buffer with room for all elements and their number.
 
+TensorArrays and stacks hold one, too.
+
 Source: TensorFlow compiler/tf2xla/kernels/tensor_list_utils.h.
 """
 
 from __future__ import annotations
 
 import functools
+from collections.abc import Sequence
 from typing import Any
 
 from opkernel.errors import InvalidArgumentError
@@ -59,24 +62,44 @@ class XlaTensorList:
         """The list with a buffer for elements of a shape, if it has none yet."""
         if self.buffer is not None:
             return self
-        buffer = jnp().zeros((self.max_size, *shape), self.dtype.numpy_dtype)
-        return XlaTensorList(buffer, self.length, self.max_size, self.dtype)
+        return self.with_buffer(jnp().zeros((self.max_size, *shape), self.dtype.numpy_dtype))
 
     def item(self, index: Any) -> Any:
         """The element at an index, which is clamped."""
         _ = self.element_shape
         return lax().dynamic_index_in_dim(self.buffer, index, keepdims=False)
 
+    def prepared_for(self, shape: Sequence[int]) -> XlaTensorList:
+        """The list with a buffer, for elements of a shape.
+
+        Raises:
+            InvalidArgumentError: its elements have another shape.
+        """
+        prepared = self.like(tuple(shape))
+        if tuple(shape) != prepared.element_shape:
+            raise InvalidArgumentError(
+                f"A list of elements of shape {list(prepared.element_shape)} cannot take one of "
+                f"shape {list(shape)}"
+            )
+        return prepared
+
     def with_item(self, index: Any, value: Any) -> XlaTensorList:
         """The list with another element at an index, which is clamped."""
-        prepared = self.like(tuple(value.shape))
-        if tuple(value.shape) != prepared.element_shape:
-            raise InvalidArgumentError(
-                f"A TensorList of elements of shape {list(prepared.element_shape)} cannot take one of "
-                f"shape {list(value.shape)}"
-            )
-        buffer = lax().dynamic_update_index_in_dim(prepared.buffer, value, index, 0)
+        buffer = self.prepared_for(value.shape).buffer
+        return self.with_buffer(lax().dynamic_update_index_in_dim(buffer, value, index, 0))
+
+    def with_buffer(self, buffer: Any) -> XlaTensorList:
+        """The list with other elements."""
         return XlaTensorList(buffer, self.length, self.max_size, self.dtype)
+
+    def items(self, indices: Any) -> Any:
+        """The elements at indices, which are clamped, one behind the other."""
+        _ = self.element_shape
+        return jnp().take(self.buffer, indices, axis=0, mode="clip")
+
+    def cleared(self) -> XlaTensorList:
+        """A list of as many zeros."""
+        return self.with_buffer(None if self.buffer is None else jnp().zeros_like(self.buffer))
 
     def with_length(self, length: Any) -> XlaTensorList:
         """The list with another number of elements."""

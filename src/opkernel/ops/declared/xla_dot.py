@@ -5,6 +5,7 @@ Source: XlaDotShapeFunction in TensorFlow compiler/tf2xla/ops/xla_ops.cc, xla_da
 
 from opkernel.errors import InvalidArgumentError
 from opkernel.opdef import InferenceContext, unknown_shape
+from opkernel.ops.declared.dimension_numbers import dimension_numbers
 
 __all__ = ["xla_dot_shape"]
 
@@ -15,7 +16,7 @@ def xla_dot_shape(c: InferenceContext) -> None:
     if left.dims is None or right.dims is None:
         unknown_shape(c)
         return
-    axes = _repeated_integers(c.get_attr("dimension_numbers").encode("utf-8", "surrogateescape"))
+    axes = dimension_numbers(c.get_attr("dimension_numbers"))
     left_contracted, right_contracted, left_batch, right_batch = (axes[i] for i in (1, 2, 3, 4))
     _check_equal_counts("contracting", left_contracted, right_contracted)
     for i, j in zip(left_contracted, right_contracted, strict=True):
@@ -37,31 +38,3 @@ def _check_equal_counts(kind: str, left: list[int], right: list[int]) -> None:
             f"Must specify the same number of {kind} dimensions for lhs and rhs. "
             f"Got: {len(left)} and {len(right)}"
         )
-
-
-def _repeated_integers(data: bytes) -> dict[int, list[int]]:
-    """The repeated integer fields 1 to 4 of a message; malformed fields are left out."""
-    fields: dict[int, list[int]] = {1: [], 2: [], 3: [], 4: []}
-    position = 0
-    while position < len(data):
-        tag, position = _varint(data, position)
-        value, position = _varint(data, position)
-        if tag & 7 == 2:
-            end = position + value
-            while position < end:
-                value, position = _varint(data, position)
-                fields.setdefault(tag >> 3, []).append(value)
-        else:
-            fields.setdefault(tag >> 3, []).append(value)
-    return fields
-
-
-def _varint(data: bytes, position: int) -> tuple[int, int]:
-    value = shift = 0
-    while position < len(data):
-        byte = data[position]
-        value |= (byte & 0x7F) << shift
-        position, shift = position + 1, shift + 7
-        if byte < 0x80:
-            break
-    return value, position

@@ -16,7 +16,7 @@ from opkernel.ops.variables.shared_tensor import Writing
 from opkernel.ops.variables.var import Var
 from opkernel.types import DataType
 
-__all__ = ["advanced_generator", "tagged_generator"]
+__all__ = ["advanced_generator", "check_generator", "tagged_generator"]
 
 _STATE_SIZE = 3
 
@@ -57,15 +57,25 @@ def _state(ctx: OpKernelContext) -> Iterator[Any]:
             yield state
 
 
-def _advanced(state: Any, algorithm: int, count: int) -> Philox:
+def check_generator(algorithm: int, size: int) -> None:
+    """Refuse other algorithms than Philox, and states that are too small for it.
+
+    Raises:
+        InvalidArgumentError: the algorithm is unknown, or the state is too small.
+        UnimplementedError: the algorithm is ThreeFry.
+    """
     if algorithm == THREEFRY:
         raise UnimplementedError("Non-XLA devices don't support the ThreeFry algorithm.")
     check_philox(algorithm)
-    if state.size < _STATE_SIZE:
+    if size < _STATE_SIZE:
         raise InvalidArgumentError(
             f"For the Philox algorithm, the size of state must be at least {_STATE_SIZE}; "
-            f"got {state.size}"
+            f"got {size}"
         )
+
+
+def _advanced(state: Any, algorithm: int, count: int) -> Philox:
+    check_generator(algorithm, state.size)
     low, high, key = (int(number) for number in state[:_STATE_SIZE])
     place = of_key([low, high], key)
     after = place.skip(count * BLOCKS_PER_OUTPUT % (1 << 64)).counter

@@ -20,6 +20,8 @@ from opkernel.types import DataType
 
 Array = np.ndarray[Any, Any]
 
+__all__ = ["StochasticRounding"]
+
 _TYPES = (DataType.DT_INT8, DataType.DT_INT16, DataType.DT_INT32)
 
 
@@ -44,6 +46,40 @@ _WRITTEN_AT_ONCE = 8
 """How many int32 they write; what does not fill them is rounded one by one."""
 
 
+class StochasticRounding:
+    """How floating point numbers become integers.
+
+    Attributes:
+        packet: How many numbers one block of random words serves, as long as whole vectors are written.
+    """
+
+    def __init__(self, source: DataType, target: DataType) -> None:
+        self._target = target.numpy_dtype
+        limits = np.iinfo(self._target)
+        self._least, self._most = (
+            source.numpy_dtype.type(bound) for bound in (limits.min, limits.max)
+        )
+        self._one = source.numpy_dtype.type(1)
+        self.packet = _PACKET.get(source, 1) if target == DataType.DT_INT32 else 1
+
+    def whole(self, size: int) -> int:
+        """How many of the numbers fill whole vectors."""
+        return size // _WRITTEN_AT_ONCE * _WRITTEN_AT_ONCE if self.packet > 1 else 0
+
+    def is_rounded(self, numbers: Any, xp: Any = np) -> Any:
+        """Which numbers lie between integers of the type."""
+        return (numbers < self._most) & (numbers > self._least) & (xp.floor(numbers) != numbers)
+
+    def rounded(self, numbers: Any, inside: Any, drawn: Any, xp: Any) -> Any:
+        """The integers, by a uniform number for each number that is rounded."""
+        least, most = self._least, self._most
+        up = xp.floor(numbers + self._one - drawn)
+        result = xp.where(inside, xp.where(numbers < 0, xp.floor(numbers + drawn), up), numbers)
+        result = xp.where(numbers >= most, most, xp.where(numbers <= least, least, result))
+        wide = xp.where(xp.isnan(numbers), 0, result.astype(np.float64)).astype(np.int64)
+        return wide.astype(self._target)
+
+
 @register_kernel(
     "StochasticCastToInt",
     device="CPU",
@@ -52,23 +88,18 @@ _WRITTEN_AT_ONCE = 8
     factory=True,
 )
 def stochastic_cast_to_int(*, Tin: DataType, Tout: DataType) -> Callable[[Any, Any, Any, Any], Any]:
-    limits = np.iinfo(Tout.numpy_dtype)
-    least, most = (Tin.numpy_dtype.type(bound) for bound in (limits.min, limits.max))
-    packet = _PACKET.get(Tin, 1) if Tout == DataType.DT_INT32 else 1
+    rounding = StochasticRounding(Tin, Tout)
 
     def rounded(numbers: Any, key: Any, counter: Any, alg: Any) -> Any:
         check_philox(key_and_counter(key, counter, alg))
         # TensorFlow's kernel takes the counter for the key, and the key for the counter
         random = of_key([0, int(key[0])], int(counter[0]))
         flat = numbers.reshape(-1)
-        inside = (flat < most) & (flat > least) & (np.floor(flat) != flat)
-        whole = flat.size // _WRITTEN_AT_ONCE * _WRITTEN_AT_ONCE if packet > 1 else 0
-        drawn = _drawn(random, inside, whole, packet, Tin)
-        up = np.floor(flat + Tin.numpy_dtype.type(1) - drawn)
-        result = np.where(inside, np.where(flat < 0, np.floor(flat + drawn), up), flat)
-        result = np.where(flat >= most, most, np.where(flat <= least, least, result))
-        result = np.where(np.isnan(flat), 0, result.astype(np.float64)).astype(np.int64)
-        return result.astype(Tout.numpy_dtype).reshape(numbers.shape)
+        inside = rounding.is_rounded(flat)
+        whole = rounding.whole(flat.size)
+        drawn = _drawn(random, inside, whole, rounding.packet, Tin)
+        result: Any = rounding.rounded(flat, inside, drawn, np)
+        return result.reshape(numbers.shape)
 
     return rounded
 

@@ -157,9 +157,7 @@ class Engine(ABC):
         return frozenset()
 
     @abstractmethod
-    def compile(
-        self, body: FunctionBody, arguments: Sequence[ClusterArgument]
-    ) -> CompiledCluster:
+    def compile(self, body: FunctionBody, arguments: Sequence[ClusterArgument]) -> CompiledCluster:
         """Compile a cluster for certain arguments.
 
         Raises:

@@ -24,7 +24,7 @@ from opkernel.xla.jax_numpy import jax, jnp, lax
 from opkernel.xla.kernels.checking import truth
 from opkernel.xla.op_kernel import XlaOpKernel
 from opkernel.xla.register_kernel import register_xla_kernel
-from opkernel.xla.resource import XlaResource
+from opkernel.xla.resource import XlaResource, resources_of
 from opkernel.xla.tensor_list import XlaTensorList
 
 _PASSING = frozenset({"Identity", "StopGradient"})
@@ -42,48 +42,88 @@ class CallOp(XlaOpKernel):
 class _Shared:
     """The inputs that parts of the program share: the branches of a conditional, or the turns of a loop.
 
-    Each part works on resources of its own. What some part assigns to is a result of all parts.
+    Each part works on resources of its own. What some part assigns to is a result of all parts. Where the program
+    draws random numbers, its generator is the last input.
     """
 
-    def __init__(self, inputs: Sequence[Any]) -> None:
-        self.inputs = inputs
-        self.resources = _resources(inputs)
+    def __init__(self, ctx: XlaOpKernelContext, inputs: Sequence[Any]) -> None:
+        self._ctx = ctx
+        generator = ctx.compiler.generator
+        self._draws = generator is not None
+        self.inputs = [*inputs, generator] if self._draws else inputs
         self._written: dict[int, DataType] = {}
         self._passed: dict[int, XlaResource] = {}
+        self._new_gradients: list[tuple[XlaResource, str]] = []
+
+    @property
+    def resources(self) -> list[XlaResource]:
+        """The resources, each with those for its gradients behind it."""
+        return resources_of(self.inputs)
 
     def copies(self) -> list[Any]:
         """The inputs, with resources of a part's own."""
         return [one.copy() if isinstance(one, XlaResource) else one for one in self.inputs]
+
+    def called(self, function: NameAttrList, copies: Sequence[Any]) -> list[Any]:
+        """The results of a part's function for its copies of the inputs."""
+        if not self._draws:
+            return self._ctx.call_function(function, copies)
+        return self._ctx.call_function(function, copies[:-1], copies[-1])
 
     def after(self, copies: Sequence[Any], results: Sequence[Any]) -> tuple[list[Any], list[Any]]:
         """The results of a part as values of the program, and the values that its resources have.
 
         Raises:
             InvalidArgumentError: a result is another resource than in another part.
+            UnimplementedError: a result is a resource that the part made.
         """
-        own = _resources(copies)
+        own = self._own(copies)
         for number, one in enumerate(own):
             if one.is_written and one.dtype is not None:
                 self._written[number] = one.dtype
         for index, result in enumerate(results):
             if isinstance(result, XlaResource):
-                resource = self.resources[own.index(result)]
-                if self._passed.setdefault(index, resource) is not resource:
-                    raise InvalidArgumentError(
-                        f"Result {index} stands for variable {resource.name} in one branch, and for "
-                        f"{self._passed[index].name} in another; XLA needs one"
-                    )
+                self._note_passed(index, result, own)
         return [_in_program(one) for one in results], [one.value for one in own]
+
+    def _own(self, copies: Sequence[Any]) -> list[XlaResource]:
+        """The resources of a part in the order of `resources`."""
+        found = []
+        for one, copy in zip(self.inputs, copies, strict=True):
+            if isinstance(copy, XlaResource):
+                found += [copy, *(copy.gradients[source] for source in one.gradients)]
+                self._new_gradients += [
+                    (one, source) for source in copy.gradients if source not in one.gradients
+                ]
+        return found
+
+    def _note_passed(self, index: int, result: XlaResource, own: Sequence[XlaResource]) -> None:
+        if result not in own:
+            raise UnimplementedError(
+                f"XLA does not compile a function that gives a resource of its own: result {index}, {result.name}"
+            )
+        resource = self.resources[own.index(result)]
+        if self._passed.setdefault(index, resource) is not resource:
+            raise InvalidArgumentError(
+                f"Result {index} stands for variable {resource.name} in one branch, and for "
+                f"{self._passed[index].name} in another; XLA needs one"
+            )
+
+    def make_gradients(self) -> bool:
+        """Make the TensorArrays for gradients that a part made since the last call; whether there was one.
+
+        They are shared, too: parts have to be compiled once more.
+        """
+        made, self._new_gradients = self._new_gradients, []
+        for resource, source in made:
+            resource.gradient(source)
+        return bool(made)
 
     def note(self, results: Sequence[Any], values: Sequence[Any]) -> list[Any]:
         """The results; resources have the values that they have after the parts."""
         for number, dtype in self._written.items():
             self.resources[number].assign(dtype, values[number])
         return [self._passed.get(index, result) for index, result in enumerate(results)]
-
-
-def _resources(values: Sequence[Any]) -> list[XlaResource]:
-    return [one for one in values if isinstance(one, XlaResource)]
 
 
 def _in_program(value: Any) -> Any:
@@ -106,17 +146,22 @@ def _branch(ctx: XlaOpKernelContext, index: Any, functions: Sequence[NameAttrLis
     if isinstance(index, np.ndarray | np.generic):
         ctx.outputs[:] = ctx.call_function(functions[int(index)], inputs)
         return
-    shared = _Shared(inputs)
+    shared = _Shared(ctx, inputs)
 
     def taken(function: NameAttrList) -> tuple[list[Any], list[Any]]:
         copies = shared.copies()
-        return shared.after(copies, ctx.call_function(function, copies))
+        return shared.after(copies, shared.called(function, copies))
 
-    results, values = lax().switch(index, [partial(taken, one) for one in functions])
+    branches = [partial(taken, one) for one in functions]
+    if any(isinstance(one.value, XlaTensorList) for one in shared.resources):
+        for branch in branches:
+            jax().eval_shape(branch)
+        shared.make_gradients()
+    results, values = lax().switch(index, branches)
     ctx.outputs[:] = shared.note(results, values)
 
 
-@register_xla_kernel(["If", "StatelessIf"], resources=True, variants=True)
+@register_xla_kernel(["If", "StatelessIf", "XlaIf"], resources=True, variants=True)
 class IfOp(XlaOpKernel):
     """`then_branch` or `else_branch`."""
 
@@ -138,7 +183,7 @@ class CaseOp(XlaOpKernel):
         _branch(ctx, _index_of_branch(ctx, len(functions)), functions)
 
 
-@register_xla_kernel(["While", "StatelessWhile"], resources=True, variants=True)
+@register_xla_kernel(["While", "StatelessWhile", "XlaWhile"], resources=True, variants=True)
 class WhileOp(XlaOpKernel):
     """`body` while `cond`."""
 
@@ -161,7 +206,7 @@ class _Loop:
         invariant: frozenset[int],
     ) -> None:
         self._ctx, self._cond, self._body = ctx, cond, body
-        self._shared = _Shared(ctx.inputs)
+        self._shared = _Shared(ctx, ctx.inputs)
         resources = {i for i, one in enumerate(ctx.inputs) if isinstance(one, XlaResource)}
         if not resources <= invariant:
             raise UnimplementedError(
@@ -171,14 +216,22 @@ class _Loop:
 
     def run(self) -> list[Any]:
         """The results."""
-        inputs, resources = self._ctx.inputs, self._shared.resources
-        values = [_in_program(one) for one in self._changing(inputs)]
-        first = values, [one.value for one in resources]
-        first = _with_buffers(first, jax().eval_shape(self._turn, first))
+        inputs = self._ctx.inputs
+        first = self._first()
+        after = jax().eval_shape(self._turn, first)
+        if self._shared.make_gradients():
+            first = self._first()
+            after = jax().eval_shape(self._turn, first)
+        first = _with_buffers(first, after)
         last, written = lax().while_loop(self._holds, self._turn, first)
         self._shared.note((), written)
         changed = iter(last)
         return [one if i in self._stays else next(changed) for i, one in enumerate(inputs)]
+
+    def _first(self) -> tuple[list[Any], list[Any]]:
+        """The state before the first turn."""
+        values = [_in_program(one) for one in self._changing(self._ctx.inputs)]
+        return values, [one.value for one in self._shared.resources]
 
     def _changing(self, values: Sequence[Any]) -> list[Any]:
         """The values that may be others after a turn."""
@@ -188,20 +241,20 @@ class _Loop:
         """The arguments of the functions for a state, with resources of their own."""
         changing, values = map(iter, state)
         given = self._shared.copies()
-        for i, one in enumerate(given):
-            if isinstance(one, XlaResource):
-                one.value = next(values)
-            elif i not in self._stays:
-                given[i] = next(changing)
-        return given
+        for one in resources_of(given):
+            one.value = next(values)
+        return [
+            one if isinstance(one, XlaResource) or i in self._stays else next(changing)
+            for i, one in enumerate(given)
+        ]
 
     def _holds(self, state: Any) -> Any:
-        (answer,) = self._ctx.call_function(self._cond, self._inputs(state))
+        (answer,) = self._shared.called(self._cond, self._inputs(state))
         return jnp().asarray(truth(answer))
 
     def _turn(self, state: Any) -> Any:
         inputs = self._inputs(state)
-        results = self._ctx.call_function(self._body, inputs)
+        results = self._shared.called(self._body, inputs)
         return self._shared.after(inputs, self._changing(results))
 
 
@@ -235,7 +288,8 @@ def _with_buffers(state: Any, after: Any) -> Any:
                 f"Loop variable {index} is {one.dtype}{list(one.shape)} before a turn and "
                 f"{later.dtype}{list(later.shape)} after it; XLA needs one shape and type"
             )
-    return values, state[1]
+    held = [_prepared(one, later) for one, later in zip(state[1], after[1], strict=True)]
+    return values, held
 
 
 def _prepared(value: Any, later: Any) -> Any:

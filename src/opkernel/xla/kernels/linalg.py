@@ -93,6 +93,22 @@ def self_adjoint_eig_v2(tensor: Any, *, compute_v: bool) -> tuple[Any, Any]:
     return values, vectors if compute_v else jnp().zeros(0, tensor.dtype)
 
 
+@register_xla_kernel("XlaSelfAdjointEig")
+def xla_self_adjoint_eig(a: Any, *, lower: bool) -> tuple[Any, Any]:
+    """The eigenvalues in ascending order, and the vectors, as exact as they can be."""
+    check_square(a)
+    vectors, values = lax().linalg.eigh(_wide(a), lower=lower, symmetrize_input=False)
+    return values, vectors
+
+
+@register_xla_kernel("XlaSvd")
+def xla_svd(a: Any) -> tuple[Any, Any, Any]:
+    """The singular values in descending order, and both square matrices of vectors, as exact as they can be."""
+    check_stacks(a)
+    u, s, vh = jnp().linalg.svd(_wide(a), full_matrices=True)
+    return s, u, _adjoint_if(vh, True)
+
+
 @register_xla_kernel("Lu")
 def lu(tensor: Any, *, output_idx_type: DataType) -> tuple[Any, Any]:
     """Both factors in one, and the permutation of the rows."""

@@ -38,6 +38,18 @@ from opkernel.xla.jax_numpy import jax, jnp, lax
 from opkernel.xla.philox import PhiloxStream
 from opkernel.xla.register_kernel import register_xla_kernel
 
+__all__ = [
+    "Distribution",
+    "classes",
+    "filled",
+    "full_int",
+    "normal",
+    "stream_of_seed",
+    "truncated_normal",
+    "uniform",
+    "uniform_int",
+]
+
 Distribution = Callable[[PhiloxStream, int, DataType], Any]
 """At least so many numbers of a stream."""
 
@@ -45,7 +57,7 @@ Distribution = Callable[[PhiloxStream, int, DataType], Any]
 # Streams
 
 
-def _of_seed(seed: Any) -> PhiloxStream:
+def stream_of_seed(seed: Any) -> PhiloxStream:
     """The stream of a seed, which is scrambled first."""
     check_seed(seed)
     check_signed(seed)
@@ -58,7 +70,7 @@ def _of_seed(seed: Any) -> PhiloxStream:
 @register_xla_kernel("StatelessRandomGetKeyCounter")
 def stateless_random_get_key_counter(seed: Any) -> tuple[Any, Any]:
     """The key and the counter of a seed."""
-    stream = _of_seed(seed)
+    stream = stream_of_seed(seed)
     return stream.key[None], jnp().stack([stream.low, stream.high])
 
 
@@ -77,21 +89,24 @@ def stateless_random_get_alg() -> Any:
 # Distributions
 
 
-def _uniform(stream: PhiloxStream, count: int, dtype: DataType) -> Any:
+def uniform(stream: PhiloxStream, count: int, dtype: DataType) -> Any:
+    """Numbers from 0 to 1, without 1."""
     return uniforms_of_words(stream.blocks(-(-count // numbers_in_block(dtype))), dtype)
 
 
-def _full_int(stream: PhiloxStream, count: int, dtype: DataType) -> Any:
+def full_int(stream: PhiloxStream, count: int, dtype: DataType) -> Any:
+    """Integers of the whole range of their type."""
     return stream.blocks(-(-count // numbers_in_block(dtype))).view(dtype.numpy_dtype)
 
 
-def _uniform_int(minval: Any, maxval: Any) -> Distribution:
+def uniform_int(minval: Any, maxval: Any) -> Distribution:
+    """Integers between bounds, which must be scalars."""
     check_scalar_bounds(minval, maxval)
 
     def integers(stream: PhiloxStream, count: int, dtype: DataType) -> Any:
         unsigned = np.dtype(f"u{dtype.numpy_dtype.itemsize}")
         low, high = minval.astype(unsigned), maxval.astype(unsigned)
-        words = _full_int(stream, count, dtype).view(unsigned)
+        words = full_int(stream, count, dtype).view(unsigned)
         return lax().rem(words, jnp().full_like(words, high - low)) + low
 
     return integers
@@ -108,11 +123,11 @@ def _normals_of_words(words: Any, dtype: DataType) -> Any:
     return pairs.reshape(uniforms.shape)
 
 
-def _normal(stream: PhiloxStream, count: int, dtype: DataType) -> Any:
+def normal(stream: PhiloxStream, count: int, dtype: DataType) -> Any:
     return _normals_of_words(stream.blocks(-(-count // numbers_in_block(dtype))), dtype)
 
 
-def _truncated_normal(stream: PhiloxStream, count: int, dtype: DataType) -> Any:
+def truncated_normal(stream: PhiloxStream, count: int, dtype: DataType) -> Any:
     """Groups of numbers, each of the first of a place that are near enough to 0."""
     xp, group = jnp(), numbers_in_block(dtype)
     starts = xp.arange(-(-count // group), dtype=xp.uint64) * (group * BLOCKS_PER_OUTPUT // 4)
@@ -136,7 +151,7 @@ def _truncated_normal(stream: PhiloxStream, count: int, dtype: DataType) -> Any:
     return lax().while_loop(is_unfinished, take_block, state)[0]
 
 
-def _filled(
+def filled(
     stream: PhiloxStream, sizes: tuple[int, ...], dtype: DataType, distribution: Distribution
 ) -> Any:
     """A tensor of numbers of a distribution."""
@@ -154,7 +169,7 @@ def _filled_by_key(
     sizes = shape_of(shape, dtype)
     if 0 not in sizes:
         check_philox(algorithm)
-    return _filled(PhiloxStream(key[0], counter[0], counter[1]), sizes, dtype, distribution)
+    return filled(PhiloxStream(key[0], counter[0], counter[1]), sizes, dtype, distribution)
 
 
 # Kernels
@@ -164,7 +179,7 @@ def _register(op: str, distribution: Distribution) -> None:
     @register_xla_kernel(op, compile_time_constants=["shape"], factory=True)
     def make_seeded(*, dtype: DataType) -> Callable[..., Any]:
         def seeded(shape: Any, seed: Any) -> Any:
-            return _filled(_of_seed(seed), shape_of(shape, dtype), dtype, distribution)
+            return filled(stream_of_seed(seed), shape_of(shape, dtype), dtype, distribution)
 
         return seeded
 
@@ -176,10 +191,10 @@ def _register(op: str, distribution: Distribution) -> None:
         return keyed
 
 
-_register("StatelessRandomUniform", _uniform)
-_register("StatelessRandomNormal", _normal)
-_register("StatelessTruncatedNormal", _truncated_normal)
-_register("StatelessRandomUniformFullInt", _full_int)
+_register("StatelessRandomUniform", uniform)
+_register("StatelessRandomNormal", normal)
+_register("StatelessTruncatedNormal", truncated_normal)
+_register("StatelessRandomUniformFullInt", full_int)
 
 
 @register_xla_kernel("StatelessRandomUniformInt", compile_time_constants=["shape"], factory=True)
@@ -187,8 +202,8 @@ def stateless_random_uniform_int(*, dtype: DataType) -> Callable[..., Any]:
     """Integers between bounds, of a seed."""
 
     def seeded(shape: Any, seed: Any, minval: Any, maxval: Any) -> Any:
-        integers = _uniform_int(minval, maxval)
-        return _filled(_of_seed(seed), shape_of(shape, dtype), dtype, integers)
+        integers = uniform_int(minval, maxval)
+        return filled(stream_of_seed(seed), shape_of(shape, dtype), dtype, integers)
 
     return seeded
 
@@ -200,7 +215,7 @@ def stateless_random_uniform_int_v2(*, dtype: DataType) -> Callable[..., Any]:
     """Integers between bounds, of a key and a counter."""
 
     def keyed(shape: Any, key: Any, counter: Any, alg: Any, minval: Any, maxval: Any) -> Any:
-        integers = _uniform_int(minval, maxval)
+        integers = uniform_int(minval, maxval)
         return _filled_by_key(shape, key, counter, alg, dtype, integers)
 
     return keyed
@@ -208,16 +223,21 @@ def stateless_random_uniform_int_v2(*, dtype: DataType) -> Callable[..., Any]:
 
 @register_xla_kernel("StatelessMultinomial", compile_time_constants=["num_samples"], factory=True)
 def stateless_multinomial(*, output_dtype: DataType) -> Callable[..., Any]:
-    """Classes: those at which the sum of probabilities passes a uniform number."""
+    """Classes by their logits, of a seed."""
 
     def drawn(logits: Any, num_samples: Any, seed: Any) -> Any:
-        xp, sizes = jnp(), (len(logits), samples_of(logits, num_samples, output_dtype))
-        numbers = _filled(_of_seed(seed), sizes, DataType.DT_DOUBLE, _uniform)
-        finite, wide = xp.isfinite(logits), logits.astype(xp.float64)
-        largest = xp.where(finite, wide, -xp.inf).max(axis=1, keepdims=True)
-        sums = xp.cumsum(xp.where(finite, xp.exp(wide - largest), 0), axis=1)
-        return jax().vmap(lambda row, at: xp.searchsorted(row, at, side="right"))(
-            sums, numbers * sums[:, -1:]
-        )
+        sizes = len(logits), samples_of(logits, num_samples, output_dtype)
+        return classes(logits, filled(stream_of_seed(seed), sizes, DataType.DT_DOUBLE, uniform))
 
     return drawn
+
+
+def classes(logits: Any, numbers: Any) -> Any:
+    """The classes at which the sums of probabilities pass uniform numbers, row by row."""
+    xp = jnp()
+    finite, wide = xp.isfinite(logits), logits.astype(xp.float64)
+    largest = xp.where(finite, wide, -xp.inf).max(axis=1, keepdims=True)
+    sums = xp.cumsum(xp.where(finite, xp.exp(wide - largest), 0), axis=1)
+    return jax().vmap(lambda row, at: xp.searchsorted(row, at, side="right"))(
+        sums, numbers * sums[:, -1:]
+    )

@@ -10,10 +10,10 @@ import numpy as np
 from opkernel.ops.array.scatter import check_tensor_scatter, checked_depth, scattered_shape
 from opkernel.ops.sparse.to_dense import rows_and_shape
 from opkernel.types import DataType
-from opkernel.xla.jax_numpy import lax
+from opkernel.xla.jax_numpy import jnp, lax
 from opkernel.xla.register_kernel import register_xla_kernel
 
-__all__ = ["scattered"]
+__all__ = ["CHANGES", "Change", "scattered"]
 
 
 def scattered(combine: str, tensor: Any, indices: Any, updates: Any) -> Any:
@@ -36,43 +36,59 @@ def scattered(combine: str, tensor: Any, indices: Any, updates: Any) -> Any:
     return getattr(lax(), combine)(tensor, indices, updates, numbers, mode="drop")
 
 
-def _checked(combine: str, tensor: Any, indices: Any, updates: Any) -> Any:
-    checked_depth(tensor, indices, updates)
-    return scattered(combine, tensor, indices, updates)
-
-
 @register_xla_kernel("ScatterNd", compile_time_constants=["shape"])
 def scatter_nd(indices: Any, updates: Any, shape: Any, *, T: DataType, xp: Any) -> Any:
     output = xp.zeros(scattered_shape(indices, updates, shape, T), dtype=updates.dtype)
-    combine = "scatter_max" if T is DataType.DT_BOOL else "scatter_add"
-    return _checked(combine, output, indices, updates)
+    checked_depth(output, indices, updates)
+    return CHANGES["Add"](output, indices, updates)
 
 
-def _register(op: str, combine: str, prepared: Callable[[Any, Any], Any]) -> None:
-    def tensor_scatter(tensor: Any, indices: Any, updates: Any, *, xp: Any) -> Any:
+Change = Callable[[Any, Any, Any], Any]
+"""A tensor combined with updates at index vectors."""
+
+
+def _numbers_or(updates: Any, other: float) -> Any:
+    """Updates without what is no number, so that it loses."""
+    if updates.dtype.kind in "iu":
+        return updates
+    return jnp().where(jnp().isnan(updates), jnp().asarray(other, dtype=updates.dtype), updates)
+
+
+def _add(tensor: Any, indices: Any, updates: Any) -> Any:
+    combine = "scatter_max" if tensor.dtype == np.bool_ else "scatter_add"
+    return scattered(combine, tensor, indices, updates)
+
+
+def _divide(tensor: Any, indices: Any, updates: Any) -> Any:
+    """By the product of the updates of a place, integers towards 0."""
+    divisors = scattered("scatter_mul", jnp().ones_like(tensor), indices, updates)
+    return lax().div(tensor, divisors)
+
+
+CHANGES: dict[str, Change] = {
+    "Add": _add,
+    "Div": _divide,
+    "Max": lambda x, at, by: scattered("scatter_max", x, at, _numbers_or(by, -np.inf)),
+    "Min": lambda x, at, by: scattered("scatter_min", x, at, _numbers_or(by, np.inf)),
+    "Mul": lambda x, at, by: scattered("scatter_mul", x, at, by),
+    "Sub": lambda x, at, by: scattered("scatter_add", x, at, -by),
+    "Update": lambda x, at, by: scattered("scatter", x, at, by),
+}
+"""What the scatter ops do, by the ends of their names."""
+
+
+def _register(op: str, change: Change) -> None:
+    def tensor_scatter(tensor: Any, indices: Any, updates: Any) -> Any:
         check_tensor_scatter(tensor, indices, updates)
-        return _checked(combine, tensor, indices, prepared(updates, xp))
+        checked_depth(tensor, indices, updates)
+        return change(tensor, indices, updates)
 
     tensor_scatter.__name__ = op
     register_xla_kernel(op)(tensor_scatter)
 
 
-def _numbers_or(other: float) -> Callable[[Any, Any], Any]:
-    """Replaces what is no number, so that it loses."""
-
-    def prepared(updates: Any, xp: Any) -> Any:
-        if updates.dtype.kind in "iu":
-            return updates
-        return xp.where(xp.isnan(updates), xp.asarray(other, dtype=updates.dtype), updates)
-
-    return prepared
-
-
-_register("TensorScatterUpdate", "scatter", lambda updates, xp: updates)
-_register("TensorScatterAdd", "scatter_add", lambda updates, xp: updates)
-_register("TensorScatterSub", "scatter_add", lambda updates, xp: -updates)
-_register("TensorScatterMax", "scatter_max", _numbers_or(-np.inf))
-_register("TensorScatterMin", "scatter_min", _numbers_or(np.inf))
+for _name in ("Update", "Add", "Sub", "Max", "Min"):
+    _register(f"TensorScatter{_name}", CHANGES[_name])
 
 
 @register_xla_kernel("SparseToDense", compile_time_constants=["output_shape"])

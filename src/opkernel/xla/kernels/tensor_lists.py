@@ -7,7 +7,6 @@ Source: TensorFlow compiler/tf2xla/kernels/tensor_list_ops.cc.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -17,8 +16,6 @@ from opkernel.types import DataType
 from opkernel.xla.jax_numpy import jnp
 from opkernel.xla.register_kernel import register_xla_kernel
 from opkernel.xla.tensor_list import XlaTensorList
-
-_Function = Callable[..., Any]
 
 
 def _known_shape(element_shape: np.ndarray[Any, Any]) -> tuple[int, ...] | None:
@@ -69,13 +66,13 @@ def tensor_list_from_tensor(
     return XlaTensorList(tensor, jnp().asarray(size, "int32"), size, element_dtype)
 
 
-@register_xla_kernel("TensorListLength", variants=True)
+@register_xla_kernel("TensorListLength", variants=True, metadata=True)
 def tensor_list_length(input_handle: XlaTensorList) -> Any:
     """The number of elements."""
     return input_handle.length
 
 
-@register_xla_kernel("TensorListElementShape", variants=True)
+@register_xla_kernel("TensorListElementShape", variants=True, metadata=True)
 def tensor_list_element_shape(input_handle: XlaTensorList, *, shape_type: DataType) -> Any:
     """The shape of the elements, which the compiler knows."""
     return np.asarray(input_handle.element_shape, shape_type.numpy_dtype)
@@ -111,8 +108,7 @@ def tensor_list_set_item(input_handle: XlaTensorList, index: Any, item: Any) -> 
 @register_xla_kernel("TensorListGather", variants=True)
 def tensor_list_gather(input_handle: XlaTensorList, indices: Any, element_shape: Any) -> Any:
     """Some elements, one behind the other."""
-    _ = input_handle.element_shape
-    return jnp().take(input_handle.buffer, indices, axis=0, mode="clip")
+    return input_handle.items(indices)
 
 
 @register_xla_kernel("TensorListStack", variants=True)

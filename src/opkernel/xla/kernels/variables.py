@@ -20,7 +20,7 @@ class ReadVariableOp(XlaOpKernel):
 
     def compile(self, ctx: XlaOpKernelContext) -> None:
         """Give the value that the variable has at this place of the program."""
-        ctx.set_output(0, ctx.resource(0).read())
+        ctx.set_output(0, ctx.resource(0).read(self.output_types[0]))
 
 
 @register_xla_kernel("AssignVariableOp", resources=True)
