@@ -3,7 +3,11 @@
 Their modules are imported when they first run: most graphs need few of them.
 """
 
-from opkernel.graph.core.control_flow_ops import ENTER_OPS, SWITCH_OPS
+from opkernel.graph.core.control_flow_ops import (
+    ENTER_OPS,
+    LOW_LEVEL_CONTROL_FLOW,
+    SWITCH_OPS,
+)
 from opkernel.opdef import OpTraits
 from opkernel.optimization.folding.filters import FILTERS
 from opkernel.optimization.pass_registry import Grouping, Pattern, register_built_in
@@ -33,6 +37,13 @@ register_built_in(
     where=lambda op: op.chooses_function,
 )
 register_built_in(PRE, 10, "functions.function_inlining.function_inlining", for_functions=True)
+register_built_in(
+    PRE,
+    27,
+    "control_flow.functionalize_control_flow.functionalize_control_flow",
+    ops=LOW_LEVEL_CONTROL_FLOW,
+    where=lambda op: bool(op.calls),
+)
 register_built_in(PRE, 50, "algebra.identities.identities", where=lambda op: op.passes_on)
 register_built_in(PRE, 60, "control_flow.control_edges.control_edges")
 

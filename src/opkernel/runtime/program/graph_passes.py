@@ -26,7 +26,14 @@ __all__ = ["GraphPasses", "PassFailedError"]
 _Grouping = Literal["PRE_PLACEMENT", "POST_PLACEMENT", "POST_REWRITE_FOR_EXEC", "POST_PARTITIONING"]
 
 
-_CLUSTERING = frozenset({"build_xla_ops", "encapsulate_subgraphs", "mark_for_compilation"})
+_CLUSTERING = frozenset(
+    {
+        "build_xla_ops",
+        "encapsulate_subgraphs",
+        "functionalize_control_flow",
+        "mark_for_compilation",
+    }
+)
 """The passes that form clusters; they have a switch of their own."""
 
 
