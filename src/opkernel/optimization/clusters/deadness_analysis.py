@@ -71,7 +71,9 @@ class DeadnessAnalysis:
             for name in plain or [next(iter(waiting))]:
                 heads = waiting.pop(name)
                 if not plain:
-                    self._heads.update((op, self._formulas.symbol(("turn", op.name))) for op in heads)
+                    self._heads.update(
+                        (op, self._formulas.symbol(("turn", op.name))) for op in heads
+                    )
             self._visit(order)
 
     def _understand(self, frame: str, heads: Sequence[Operation]) -> bool:

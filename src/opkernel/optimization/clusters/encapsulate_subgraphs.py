@@ -20,7 +20,13 @@ from opkernel.optimization.clusters.mark_for_compilation import ALREADY_CLUSTERE
 from opkernel.proto import AttrValue, FunctionDef
 from opkernel.types import DataType
 
-__all__ = ["COMPILE_MODE", "ENGINE", "NUM_CONSTANT_ARGS", "NUM_RESOURCE_ARGS", "encapsulate_subgraphs"]
+__all__ = [
+    "COMPILE_MODE",
+    "ENGINE",
+    "NUM_CONSTANT_ARGS",
+    "NUM_RESOURCE_ARGS",
+    "encapsulate_subgraphs",
+]
 
 NUM_CONSTANT_ARGS = "_XlaNumConstantArgs"
 NUM_RESOURCE_ARGS = "_XlaNumResourceArgs"
@@ -61,10 +67,11 @@ class _Subgraph:
             for source in op.edges[::2]
             if source.type == "Const" and _is_free(source) and _is_small(source)
         }
-        large = {
-            op for op in ops if op.type == "Const" and _is_free(op) and not _is_small(op)
-        }
-        self._inside = [*sorted(held.difference(ops), key=_number), *(o for o in ops if o not in large)]
+        large = {op for op in ops if op.type == "Const" and _is_free(op) and not _is_small(op)}
+        self._inside = [
+            *sorted(held.difference(ops), key=_number),
+            *(o for o in ops if o not in large),
+        ]
         self._ops = [op for op in ops if op not in large]
         self._members = set(self._inside)
 

@@ -189,9 +189,7 @@ class _Clusters:
         self._cycles = _cycles(order, self._numbers)
         deadness = DeadnessAnalysis(order)
         self._clusters = {
-            self._numbers[op]: self._first(op, deadness.of(op))
-            for op in order
-            if op in candidates
+            self._numbers[op]: self._first(op, deadness.of(op)) for op in order if op in candidates
         }
 
     def _first(self, op: Operation, alive: Predicate) -> _Cluster:

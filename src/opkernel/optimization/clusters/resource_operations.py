@@ -57,7 +57,9 @@ class ResourceOperations:
     def _find(self, order: Sequence[Operation]) -> None:
         """Note for each operation those before it that have no place in its cluster."""
         before: dict[Operation, int] = {}
-        writers = sum(bit for op, bit in self._bits.items() if self.uses[op] is not ResourceUse.READ)
+        writers = sum(
+            bit for op, bit in self._bits.items() if self.uses[op] is not ResourceUse.READ
+        )
         for op in order:
             found = 0
             for source in (*op.edges[::2], *op.control_inputs):

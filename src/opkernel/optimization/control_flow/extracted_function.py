@@ -15,7 +15,7 @@ from opkernel.graph.functions.function_library import FunctionLibraryDefinition
 from opkernel.proto import FunctionDef, NodeDef
 from opkernel.types import DataType
 
-__all__ = ["ExtractedFunction", "check_may_move", "is_small_constant"]
+__all__ = ["ExtractedFunction", "check_may_move", "has_own_state", "is_small_constant"]
 
 _SMALL = 1 << 10
 """Constants of so many bytes are part of the functions that need them, and no arguments."""
@@ -128,11 +128,9 @@ def check_may_move(editor: GraphEditor, op: Operation, *, is_preserved: bool) ->
         raise ControlFlowFormError("it is fetched, fed or a target", op)
     if op in editor.feeds or any(t.is_ref for t in (*op.input_types, *op.output_types)):
         raise ControlFlowFormError("it has to stay where it is", op)
-    if _has_own_state(op):
-        raise ControlFlowFormError("its kernel has state, which another kernel would not share", op)
 
 
-def _has_own_state(op: Operation) -> bool:
+def has_own_state(op: Operation) -> bool:
     """Whether what a kernel gives may depend on what it has given before."""
     types = {*op.input_types, *op.output_types}
     if not op.op_def.is_stateful or not op.output_types or op.traits.debug_only:
