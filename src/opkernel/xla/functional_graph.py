@@ -38,9 +38,11 @@ def _has_control_flow(order: Sequence[Operation]) -> bool:
     """Whether some operations, or functions that they call, are such control flow."""
     if any(op.type in LOW_LEVEL_CONTROL_FLOW for op in order):
         return True
-    calls = [op.message for op in order if op.traits.calls or op.type in op.graph.function_library]
-    library = order[0].graph.function_library if order else {}
-    called = library.reachable_definitions(calls).values() if calls else ()
+    calls = [op for op in order if op.traits.calls or op.type in op.graph.function_library]
+    if not calls:
+        return False
+    library = calls[0].graph.function_library
+    called = library.reachable_definitions([op.message for op in calls]).values()
     return any(
         node.op in LOW_LEVEL_CONTROL_FLOW for function in called for node in function.node_def
     )

@@ -240,7 +240,7 @@ class _Conditional:
                 attrs: dict[str, Any] = {"T": [tensor.dtype.base for tensor in given]}
                 editor.become(merge, "IdentityN", given, attrs)
         members = [op for branch in self._branches for op in branch.members]
-        editor.drop(op for op in (*self._form.merges, *members) if op not in editor.preserved)
+        editor.drop((*self._form.merges, *members))
         editor.note(chosen, f"stands for a conditional on {self._form.choice.name}", members)
 
 

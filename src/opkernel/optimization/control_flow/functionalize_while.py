@@ -267,8 +267,7 @@ class _Loop:
         assigned = editor.graph.assigned_devices
         if self._test in assigned:
             assigned[loop] = assigned[self._test]
-        gone = [op for op in (*self._members, *self._enters) if op not in editor.preserved]
-        editor.drop(gone)
+        editor.drop((*self._members, *self._enters))
         self._flow.put(loop, self._parent, self._enters)
         editor.note(loop, f"stands for the loop {self._frame.name!r}", self._inside)
 
