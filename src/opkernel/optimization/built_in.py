@@ -3,7 +3,11 @@
 Their modules are imported when they first run: most graphs need few of them.
 """
 
-from opkernel.graph.core.control_flow_ops import ENTER_OPS, SWITCH_OPS
+from opkernel.graph.core.control_flow_ops import (
+    ENTER_OPS,
+    LOW_LEVEL_CONTROL_FLOW,
+    SWITCH_OPS,
+)
 from opkernel.opdef import OpTraits
 from opkernel.optimization.folding.filters import FILTERS
 from opkernel.optimization.pass_registry import Grouping, Pattern, register_built_in
@@ -33,6 +37,13 @@ register_built_in(
     where=lambda op: op.chooses_function,
 )
 register_built_in(PRE, 10, "functions.function_inlining.function_inlining", for_functions=True)
+register_built_in(
+    PRE,
+    27,
+    "control_flow.functionalize_control_flow.functionalize_control_flow",
+    ops=LOW_LEVEL_CONTROL_FLOW,
+    where=lambda op: bool(op.calls),
+)
 register_built_in(PRE, 50, "algebra.identities.identities", where=lambda op: op.passes_on)
 register_built_in(PRE, 60, "control_flow.control_edges.control_edges")
 
@@ -63,7 +74,12 @@ register_built_in(POST, 70, "algebra.common_subexpressions.common_subexpressions
 register_built_in(POST, 78, "fusion.fused_ops.fusion_onednn", ops=["BiasAdd"])
 register_built_in(POST, 80, "fusion.fused_ops.fusion", ops=["BiasAdd"])
 
-CLUSTERING = frozenset({"build_xla_ops", "encapsulate_subgraphs", "mark_for_compilation"})
+CLUSTERING = frozenset(
+    {
+        *("build_xla_ops", "encapsulate_subgraphs", "functionalize_control_flow"),
+        "mark_for_compilation",
+    }
+)
 """The passes that form clusters. They do so where the editor has JitOptions."""
 
 EXEC = Grouping.POST_REWRITE_FOR_EXEC

@@ -24,6 +24,7 @@ from opkernel.xla.computation import (
     XlaCompilationResult,
 )
 from opkernel.xla.device import XlaCompilationDevice
+from opkernel.xla.functional_graph import functional
 from opkernel.xla.graph_compiler import GraphCompiler
 from opkernel.xla.jax_numpy import jax, jnp, wide_types
 from opkernel.xla.op_registry import XlaOpRegistry, global_xla_op_registry
@@ -144,6 +145,7 @@ class XlaCompiler:
         name: str,
     ) -> XlaCompilationResult:
         _check_arguments(arguments, edges, name)
+        edges, fetches, targets = functional(edges, fetches, targets)
         mapping = [i for i, one in enumerate(arguments) if _is_parameter(one)]
         described: tuple[list[OutputDescription], list[ResourceUpdate]] = [], []
         compiler = GraphCompiler(self.device, self.registry)

@@ -44,6 +44,7 @@ class XlaEngine(Engine):
     name = "xla"
     extra = "xla"
     takes_resources = True
+    takes_loops = True
 
     def __init__(self, registry: XlaOpRegistry | None = None) -> None:
         self._registry = registry

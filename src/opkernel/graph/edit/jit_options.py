@@ -37,6 +37,10 @@ class ClusterCompiler(Protocol):
     def min_cluster_size(self) -> int:
         """Smaller clusters do not pay."""
 
+    @property
+    def takes_loops(self) -> bool:
+        """Whether loops and conditionals of TensorFlow 1 become While and If for it."""
+
     def refusal(self, op: Operation) -> str:
         """Why an operation has to stay outside of clusters; empty where it may be inside."""
 

@@ -49,6 +49,14 @@ class DeadnessAnalysis:
         """The condition under which an operation runs."""
         return self._found.get((op, _CONTROL), self._formulas.true)
 
+    def at(self, op: Operation, index: int) -> Predicate:
+        """The condition under which an output of an operation is alive."""
+        return self._found.get((op, index)) or self.of(op)
+
+    def put(self, op: Operation, alive: Predicate) -> None:
+        """Note the condition of an operation that was added."""
+        self._found[op, _CONTROL] = alive
+
     def _analyse(self, order: Sequence[Operation]) -> None:
         frames = control_flow_info(order, Needs(()))
         waiting: dict[str, list[Operation]] = {}
@@ -83,8 +91,8 @@ class DeadnessAnalysis:
         supposed = self._heads[head]
         starts = [s for s in _sources(head) if s[0].type not in NEXT_ITERATION_OPS]
         backs = [s for s in _sources(head) if s[0].type in NEXT_ITERATION_OPS]
-        start = self._formulas.any_of(self._at(*source) for source in starts)
-        back = self._formulas.any_of(self._at(*source) for source in backs)
+        start = self._formulas.any_of(self.at(*source) for source in starts)
+        back = self._formulas.any_of(self.at(*source) for source in backs)
         if back.kind != "and" or supposed not in back.operands:
             return None
         step = self._formulas.all_of(one for one in back.operands if one is not supposed)
@@ -92,17 +100,13 @@ class DeadnessAnalysis:
             return None
         return self._formulas.recurrence(start, step, frame)
 
-    def _at(self, op: Operation, index: int) -> Predicate:
-        found = self._found.get((op, index))
-        return found if found is not None else self._found[op, _CONTROL]
-
     def _visit(self, order: Sequence[Operation]) -> None:
         self._found = {}
         for op in order:
             if op in self._heads:
                 alive = self._heads[op]
             else:
-                inputs = [self._at(*source) for source in _sources(op)]
+                inputs = [self.at(*source) for source in _sources(op)]
                 alive = self._runs(op, inputs)
             self._found[op, _CONTROL] = alive
             if op.type in SWITCH_OPS:
@@ -130,7 +134,7 @@ class DeadnessAnalysis:
     def _branch(self, op: Operation, alive: Predicate) -> None:
         """The conditions under which the outputs of a Switch are alive."""
         formulas = self._formulas
-        source, index = op.edges[2], op.edges[3]
+        source, index = _choice(op)
         value = constant_value(source.node_def) if source.type == "Const" else None
         if op.type == "_SwitchN":
             for number in range(len(op.output_types)):
@@ -147,6 +151,14 @@ class DeadnessAnalysis:
 
 def _is_head(op: Operation) -> bool:
     return op.type in MERGE_OPS and any(one.type in NEXT_ITERATION_OPS for one in op.edges[::2])
+
+
+def _choice(switch: Operation) -> tuple[Operation, int]:
+    """The tensor that a Switch looks at, by whatever name."""
+    _, _, source, index = switch.edges
+    while source.traits.passes_on and not source.control_inputs:
+        source, index = source.edges[:2]
+    return source, index
 
 
 def _sources(op: Operation) -> list[tuple[Operation, int]]:

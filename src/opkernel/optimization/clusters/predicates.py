@@ -43,6 +43,11 @@ class Predicate:
         sign = " & " if self.kind == "and" else " | "
         return f"({sign.join(sorted(map(str, self.operands)))})"
 
+    @property
+    def conjuncts(self) -> frozenset[Predicate]:
+        """The formulas that are all true where this one is."""
+        return frozenset(self.operands if self.kind == "and" else (self,))
+
     def mentions(self, part: Predicate) -> bool:
         """Whether another formula is part of this one."""
         return self is part or any(one.mentions(part) for one in self.operands)

@@ -130,12 +130,14 @@ class Engine(ABC):
         extra: The extra of opkernel that installs what it needs.
         min_cluster_size: Smaller clusters are left to the kernels of the CPU.
         takes_resources: Whether variables may enter clusters.
+        takes_loops: Whether it compiles While and If; loops and conditionals of TensorFlow 1 become such for it.
     """
 
     name: str
     extra: str = ""
     min_cluster_size: int = 4
     takes_resources: bool = False
+    takes_loops: bool = False
 
     @abstractmethod
     def check_installed(self) -> None:

@@ -12,6 +12,5 @@ from opkernel.runtime.plan.raising.items import FirstAlive as FirstAlive
 from opkernel.runtime.plan.raising.items import Item as Item
 from opkernel.runtime.plan.raising.items import Loop as Loop
 from opkernel.runtime.plan.raising.items import NotRaisedError as NotRaisedError
-from opkernel.runtime.plan.raising.items import Variable as Variable
 
 __all__: list[str]

@@ -6,6 +6,12 @@ from itertools import groupby
 from opkernel.graph import Operation, Tensor
 from opkernel.graph.core.control_flow_info import ROOT, LoopFrame
 from opkernel.graph.core.control_flow_ops import EXIT_OPS
+from opkernel.graph.core.loop_form import (
+    ControlFlowFormError,
+    Variable,
+    loop_test,
+    loop_variables,
+)
 from opkernel.graph.edit.prune import Needs
 from opkernel.runtime.plan.keys import Key
 from opkernel.runtime.plan.raising.contexts import ALWAYS, Context
@@ -16,9 +22,8 @@ from opkernel.runtime.plan.raising.items import (
     Item,
     Loop,
     NotRaisedError,
-    Variable,
 )
-from opkernel.runtime.plan.raising.loops import check_borders, loop_test, loop_variables
+from opkernel.runtime.plan.raising.loops import check_borders
 from opkernel.runtime.plan.raising.schedule import Placed, schedule
 
 __all__ = ["arrange"]
@@ -47,8 +52,11 @@ def arrange(
     """
     needs = Needs(feeds)
     flow = Flow(order, needs, aliases, is_written)
-    check_borders(order, fetches, feeds, flow.frames, needs)
-    items = _Arranger(flow).items(ROOT)
+    try:
+        check_borders(order, fetches, feeds, flow.frames, needs)
+        items = _Arranger(flow).items(ROOT)
+    except ControlFlowFormError as error:
+        raise NotRaisedError(error.reason, error.at) from error
     return Arrangement(items, [flow.context(t, ROOT) for t in fetches], flow.predicates)
 
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from opkernel.errors import UnimplementedError
-from opkernel.graph import Operation, Tensor
+from opkernel.graph import Operation
+from opkernel.graph.core.loop_form import Variable
 from opkernel.records import dataclass
 from opkernel.runtime.plan.raising.contexts import Context, Predicate
 
@@ -17,7 +18,6 @@ __all__ = [
     "Item",
     "Loop",
     "NotRaisedError",
-    "Variable",
 ]
 
 
@@ -55,15 +55,6 @@ class Conditional:
 
     predicate: Predicate
     branches: dict[int, list[Item]]
-
-
-@dataclass(frozen=True, slots=True)
-class Variable:
-    """A variable of a loop: the Merge that holds it, its first value, and its next value."""
-
-    head: Operation
-    start: Tensor
-    next: Tensor
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,139 @@
+"""ExtractedFunction: operations of a graph as a function, with arguments for what comes from outside."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+
+from opkernel.graph import Graph, Operation, Tensor, graph_to_function_def
+from opkernel.graph.core.control_flow_ops import LOW_LEVEL_CONTROL_FLOW
+from opkernel.graph.core.loop_form import ControlFlowFormError
+from opkernel.graph.edit.effects import Effect, effect_of
+from opkernel.graph.edit.graph_copy import copy_operations
+from opkernel.graph.edit.graph_editor import GraphEditor
+from opkernel.graph.edit.prune import prune_and_order
+from opkernel.graph.functions.function_library import FunctionLibraryDefinition
+from opkernel.proto import FunctionDef, NodeDef
+from opkernel.types import DataType
+
+__all__ = ["ExtractedFunction", "check_may_move", "has_own_state", "is_small_constant"]
+
+_SMALL = 1 << 10
+"""Constants of so many bytes are part of the functions that need them, and no arguments."""
+
+
+class ExtractedFunction:
+    """A copy of some operations that becomes a function.
+
+    Args:
+        graph: Where they are.
+        ops: The operations.
+        arguments: For each argument, the tensors that it is in the graph; the first tells its shape.
+        constants: Tensors from outside that are constants.
+
+    Attributes:
+        editor: Edits the copy; what is preserved has to be said.
+        inputs: The arguments.
+    """
+
+    def __init__(
+        self,
+        graph: Graph,
+        ops: Iterable[Operation],
+        arguments: Sequence[Sequence[Tensor]],
+        constants: Mapping[Tensor, Operation],
+    ) -> None:
+        given = [*dict.fromkeys([*(one for tensors in arguments for one in tensors), *constants])]
+        refiner = graph.refiner
+        self._copied, self._fed = copy_operations(
+            graph,
+            sorted(ops, key=lambda op: op.number),
+            given,
+            feed_facts=[refiner.facts_of((one.op, one.value_index)) for one in given],
+            believing=refiner.believes,
+        )
+        self.inputs = [self._fed[first] for first, *_ in arguments]
+        self.editor = GraphEditor(self._copied, (), [one.op for one in self.inputs])
+        for (_, *others), tensor in zip(arguments, self.inputs, strict=True):
+            for other in others:
+                self._replace(other, tensor)
+        for tensor, const in constants.items():
+            node = NodeDef()
+            node.CopyFrom(const.node_def)
+            self._replace(tensor, self.editor.add_node(node).outputs[0])
+
+    def _replace(self, outside: Tensor, tensor: Tensor) -> None:
+        """Have a tensor stand for one from outside."""
+        if self._fed[outside] is not tensor:
+            self.editor.redirect(self._fed[outside], tensor)
+            self._fed[outside] = tensor
+
+    def tensor(self, tensor: Tensor) -> Tensor:
+        """What a tensor of the graph is in the copy."""
+        found = self._fed.get(tensor)
+        return self.operation(tensor.op).outputs[tensor.value_index] if found is None else found
+
+    def operation(self, op: Operation) -> Operation:
+        """What one of the operations is in the copy."""
+        return self._copied.get_operation_by_name(op.name)
+
+    def add_to(
+        self,
+        library: FunctionLibraryDefinition,
+        name: str,
+        results: Sequence[Tensor],
+        targets: Iterable[Operation] = (),
+    ) -> FunctionDef:
+        """Add the function, and those that its operations came to need, to a library.
+
+        Args:
+            library: The library.
+            name: How the name of the function begins.
+            results: Its results, tensors of the copy.
+            targets: Operations of the copy that run for nothing but their effects.
+
+        Raises:
+            ControlFlowFormError: it has control flow of TensorFlow 1.
+        """
+        given = {tensor.op for tensor in self.inputs}
+        order = [op for op in prune_and_order(results, targets, ()) if op not in given]
+        for op in order:
+            if op.type in LOW_LEVEL_CONTROL_FLOW and op.type != "ControlTrigger":
+                raise ControlFlowFormError("it is part of a loop or conditional of odd form", op)
+        acting = [op for op in order if effect_of(op.signature) is Effect.ACTS]
+        function = graph_to_function_def(
+            self._copied,
+            name,
+            self.inputs,
+            results,
+            body=order,
+            control_outputs={op.name: op for op in dict.fromkeys([*targets, *acting])},
+            append_hash_to_fn_name=True,
+        )
+        for added in self._copied.function_library.keys() - library.keys():
+            library.add_function(self._copied.function_library[added])
+        library.add_function(function)
+        return function
+
+
+def is_small_constant(op: Operation) -> bool:
+    """Whether an operation is a constant that functions may hold themselves."""
+    if op.type != "Const" or op.control_inputs:
+        return False
+    return bool(op.message.attr["value"].tensor.ByteSize() <= _SMALL)
+
+
+def check_may_move(editor: GraphEditor, op: Operation, *, is_preserved: bool) -> None:
+    """Raise ControlFlowFormError for an operation that has no place in a function."""
+    if is_preserved and op in editor.preserved:
+        raise ControlFlowFormError("it is fetched, fed or a target", op)
+    if op in editor.feeds or any(t.is_ref for t in (*op.input_types, *op.output_types)):
+        raise ControlFlowFormError("it has to stay where it is", op)
+
+
+def has_own_state(op: Operation) -> bool:
+    """Whether what a kernel gives may depend on what it has given before."""
+    types = {*op.input_types, *op.output_types}
+    if not op.op_def.is_stateful or not op.output_types or op.traits.debug_only:
+        return False
+    calls = op.traits.calls or op.type in op.graph.function_library
+    return not calls and DataType.DT_RESOURCE not in types
