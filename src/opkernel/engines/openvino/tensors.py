@@ -24,7 +24,10 @@ __all__ = [
 def constant(array: np.ndarray[Any, Any]) -> Any:
     """A constant over the memory of an array, which the caller keeps alive: in order, and never written to."""
     ov = openvino()
-    tensor = ov.Tensor(array, list(array.shape), ov.Type(array.dtype))
+    element, shape = ov.Type(array.dtype), list(array.shape)
+    tensor = (
+        ov.Tensor(array.reshape(-1), shape, element) if array.size else ov.Tensor(element, shape)
+    )
     return openvino("openvino.op").Constant(tensor, shared_memory=True).output(0)
 
 
