@@ -203,9 +203,7 @@ def test_fed_tensors_inside_clusters_are_taken():
 def test_errors_of_nodes_beside_clusters_name_them():
     with Graph().as_default() as graph:
         x = raw_ops.Placeholder(dtype=opkernel.string, shape=[], name="x")
-        number = raw_ops.StringToNumber(
-            string_tensor=x, out_type=opkernel.float32, name="number"
-        )
+        number = raw_ops.StringToNumber(string_tensor=x, out_type=opkernel.float32, name="number")
         raw_ops.Exp(x=raw_ops.Neg(x=number), name="y")
     with registered(OwnEngine()), opkernel.Session(graph, jit="own") as session:
         with pytest.raises(InvalidArgumentError) as error:
