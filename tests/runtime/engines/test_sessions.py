@@ -108,10 +108,10 @@ def test_an_engine_that_is_not_installed_says_so():
 def test_what_cannot_be_compiled_runs_on_the_cpu_and_is_told_once(caplog):
     engine = OwnEngine()
     engine.fails = True
+    caplog.set_level(logging.WARNING, "opkernel.engines")
     with registered(engine), opkernel.Session(chain(), jit="own") as session:
-        with caplog.at_level(logging.WARNING, "opkernel.engines"):
-            for _ in range(3):
-                check(session)
+        for _ in range(3):
+            check(session)
     assert len(caplog.messages) == 2  # clusters
     assert "own does not compile cluster_" in caplog.messages[0]
     assert "own cannot" in caplog.messages[0]
@@ -130,8 +130,9 @@ def test_a_call_that_must_be_compiled_fails_where_it_cannot_be(lazy):
     engine.fails = True
     config = opkernel.SessionConfig(jit="own", lazy_compilation=lazy)
     with registered(engine), opkernel.Session(graph, config=config) as session:
-        with pytest.raises(UnimplementedError, match="own cannot"):
+        with pytest.raises(UnimplementedError) as error:
             session.run(y, {"x:0": X})
+    assert "own cannot" in str(error.value)
 
 
 def test_a_node_compiles_and_another_runs():
@@ -170,9 +171,11 @@ def test_the_level_of_a_config_proto_asks_for_xla(monkeypatch):
 
 
 def test_clusters_are_formed_without_other_passes():
-    with registered(OwnEngine()) as engine:
-        with opkernel.Session(chain(), jit="own", optimize=False) as session:
-            check(session)
+    with (
+        registered(OwnEngine()) as engine,
+        opkernel.Session(chain(), jit="own", optimize=False) as session,
+    ):
+        check(session)
     assert len(engine.compiled) == 2
 
 
@@ -279,9 +282,9 @@ def test_auto_keeps_the_fastest(patient):
 def test_an_engine_that_is_wrong_is_dropped_and_its_node_is_named(patient, caplog):
     engine = OwnEngine()
     engine.wrong_op = "Exp"
-    with caplog.at_level(logging.WARNING, "opkernel.engines"):
-        with registered(engine), opkernel.Session(chain(), jit="auto") as session:
-            run_until(session, lambda: caplog.messages)
+    caplog.set_level(logging.WARNING, "opkernel.engines")
+    with registered(engine), opkernel.Session(chain(), jit="auto") as session:
+        run_until(session, lambda: caplog.messages)
     assert "own computes other values than the kernels of the CPU for node 'exp'" in caplog.text
 
 
