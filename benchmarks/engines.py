@@ -24,7 +24,6 @@ import numpy as np
 from measure import (
     Worker,
     clean_environment,
-    interleaved,
     medians,
     rerun_in_clean_environment,
     seconds_a_call,
@@ -33,7 +32,8 @@ from models import CACHE, HERE, MODELS, SECONDS, Model
 
 import opkernel
 from opkernel import raw_ops
-from opkernel.graph import Graph
+from opkernel.engines import ClusterArgument, engine_named
+from opkernel.graph import FunctionBody, Graph, graph_to_function_def, instantiate_function
 
 SYSTEMS = ("opkernel", "opkernel:xla", "opkernel:openvino", "opkernel:auto", "openvino")
 TURNS, UNITS, INPUTS = 100, 128, 64
@@ -159,37 +159,33 @@ def loops() -> dict[str, float]:
 
 
 def _medians(title: str, contenders: dict[str, Callable[[], Any]]) -> dict[str, float]:
-    times = interleaved({n: partial(seconds_a_call, one) for n, one in contenders.items()}, 7)
-    return {f"{title}: {name}": seconds for name, seconds in medians(times).items()}
+    timed = {name: partial(seconds_a_call, one) for name, one in contenders.items()}
+    return {f"{title}: {name}": seconds for name, seconds in medians(timed, 7).items()}
 
 
 def cluster_costs() -> dict[str, float]:
-    """What a step with a cluster in its middle takes beyond the program that the engine made of it: seconds."""
-    from opkernel.runtime.engines import launch
-
+    """What a step with a cluster takes beyond the program that the engine made of it: seconds."""
     found: dict[str, float] = {}
-    x = np.ones((8, 8), np.float32)
+    x = np.ones(8, np.float32)
     for jit in ("xla", "openvino"):
         graph = chain_graph(20)
-        step = by_session(graph, jit, x[0])
-        inside: list[float] = []
-        program = launch.XlaLaunchOp.compute
-
-        def timed(kernel: Any, ctx: Any, times: list[float] = inside) -> None:
-            cluster = kernel.cluster.program(ctx.inputs)
-            start = time.perf_counter()
-            cluster.run(ctx.inputs)
-            times.append(time.perf_counter() - start)
-            program(kernel, ctx)
-
-        launch.XlaLaunchOp.compute = timed  # type: ignore[method-assign]  # to time what it calls
-        probe = by_session(graph, jit, x[0])
-        for _ in range(2000):
-            probe()
-        launch.XlaLaunchOp.compute = program  # type: ignore[method-assign]  # as it was
-        whole = statistics.median(seconds_a_call(step) for _ in range(5))
-        found[jit] = whole - statistics.median(inside)
+        body = _body(graph)
+        engine = engine_named(jit)
+        program = engine.compile(body, [ClusterArgument.parameter(opkernel.float32, (8,))])
+        contenders: dict[str, Callable[[], Any]] = {
+            "step": by_session(graph, jit, x),
+            "program": partial(program.run, [x]),
+        }
+        times = _medians(jit, contenders)
+        found[jit] = times[f"{jit}: step"] - times[f"{jit}: program"]
     return found
+
+
+def _body(graph: Graph) -> FunctionBody:
+    """A graph from `x` to `y` as a function."""
+    x, y = graph.get_tensor_by_name("x:0"), graph.get_tensor_by_name("y:0")
+    function = graph_to_function_def(graph, "chain", [x], [y])
+    return instantiate_function(graph.function_library, function)
 
 
 def first_answers(path: Path, model: Model, rounds: int) -> dict[str, float]:

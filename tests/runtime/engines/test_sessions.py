@@ -129,10 +129,12 @@ def test_a_call_that_must_be_compiled_fails_where_it_cannot_be(lazy):
     engine = OwnEngine(ops=("PartitionedCall", "StatefulPartitionedCall"))
     engine.fails = True
     config = opkernel.SessionConfig(jit="own", lazy_compilation=lazy)
-    with registered(engine), opkernel.Session(graph, config=config) as session:
-        with pytest.raises(UnimplementedError) as error:
-            session.run(y, {"x:0": X})
-    assert "own cannot" in str(error.value)
+    with (
+        registered(engine),
+        opkernel.Session(graph, config=config) as session,
+        pytest.raises(UnimplementedError, match="own cannot"),
+    ):
+        session.run(y, {"x:0": X})
 
 
 def test_a_node_compiles_and_another_runs():
@@ -208,9 +210,12 @@ def test_errors_of_nodes_beside_clusters_name_them():
         x = raw_ops.Placeholder(dtype=opkernel.string, shape=[], name="x")
         number = raw_ops.StringToNumber(string_tensor=x, out_type=opkernel.float32, name="number")
         raw_ops.Exp(x=raw_ops.Neg(x=number), name="y")
-    with registered(OwnEngine()), opkernel.Session(graph, jit="own") as session:
-        with pytest.raises(InvalidArgumentError) as error:
-            session.run("y:0", {"x:0": b"no number"})
+    with (
+        registered(OwnEngine()),
+        opkernel.Session(graph, jit="own") as session,
+        pytest.raises(InvalidArgumentError) as error,
+    ):
+        session.run("y:0", {"x:0": b"no number"})
     assert error.value.node == "number"
 
 
@@ -314,6 +319,17 @@ def test_auto_without_any_engine_is_the_plan():
 
 
 # clusters_of
+
+
+def test_graphs_are_written_before_and_after_they_are_marked(monkeypatch, tmp_path):
+    monkeypatch.setenv("OPKERNEL_DUMP_CLUSTERS", str(tmp_path / "dumps"))
+    with registered(OwnEngine()), opkernel.Session(chain(), jit="own") as session:
+        check(session)
+    before, after = sorted((tmp_path / "dumps").iterdir())
+    assert before.name.startswith("before_mark_for_compilation_")
+    assert "_XlaCluster" not in before.read_text()
+    marked = opkernel.load_graph(after)
+    assert b"cluster" in marked.get_operation_by_name("exp").attr["_XlaCluster"].s
 
 
 def test_clusters_of_a_graph_and_the_reasons_of_the_others():

@@ -10,10 +10,11 @@ Source: TensorFlow compiler/jit/mark_for_compilation_pass.cc.
 from __future__ import annotations
 
 import itertools
+import os
 from collections.abc import Iterable, Sequence
 
 from opkernel.errors import OpError
-from opkernel.graph import Operation
+from opkernel.graph import Operation, save_graph
 from opkernel.graph.core.control_flow_info import control_flow_info, frame_name
 from opkernel.graph.core.control_flow_ops import ENTER_OPS, EXIT_OPS, NEXT_ITERATION_OPS
 from opkernel.graph.core.structural_ops import STRUCTURAL_OPS
@@ -34,7 +35,7 @@ from opkernel.optimization.clusters.marks import (
 from opkernel.optimization.clusters.must_compile_error import MustCompileError
 from opkernel.optimization.clusters.predicates import Predicate
 from opkernel.optimization.clusters.resource_operations import ResourceOperations
-from opkernel.proto import AttrValue
+from opkernel.proto import AttrValue, GraphDef
 from opkernel.records import dataclass
 
 __all__ = ["mark_for_compilation"]
@@ -44,6 +45,7 @@ _FREE = frozenset({"Const", "Identity"})
 _FUNCTIONAL = frozenset({"case", "if", "while"})
 
 _numbers = itertools.count()
+_dumps = itertools.count()
 
 
 def mark_for_compilation(editor: GraphEditor) -> None:
@@ -59,6 +61,7 @@ def mark_for_compilation(editor: GraphEditor) -> None:
         clusters = _Clusters(order, candidates, options)
     except OpError:  # the step will tell what is wrong with the control flow
         return
+    _dump("before_mark_for_compilation", order)
     clusters.join()
     for chosen in clusters.chosen():
         ops = _without_fills(chosen)
@@ -70,6 +73,16 @@ def mark_for_compilation(editor: GraphEditor) -> None:
             if mark_of(op, MUST_COMPILE):
                 op.set_attr(MUST_COMPILE, AttrValue(b=True))
         editor.note(ops[0], f"is in {name.s.decode()} for {options.compiler.name}", ops)
+    _dump("mark_for_compilation", order)
+
+
+def _dump(name: str, order: Sequence[Operation]) -> None:
+    """Write a graph as text into the folder that OPKERNEL_DUMP_CLUSTERS names, if it names one."""
+    folder = os.environ.get("OPKERNEL_DUMP_CLUSTERS")
+    if folder:
+        graph_def = GraphDef(node=[op.node_def for op in order])
+        os.makedirs(folder, exist_ok=True)
+        save_graph(graph_def, os.path.join(folder, f"{name}_{next(_dumps)}.pbtxt"))
 
 
 def _without_fills(ops: Sequence[Operation]) -> list[Operation]:
