@@ -68,7 +68,7 @@ class _CompiledFunction:
         self._constants = [held[place - count] for place in constants]
         self._resources = [held[place - count] for place in others]
         inputs = [graph.inputs[place] for place in (*constants, *range(count), *others)]
-        compiler = XlaCompiler()
+        compiler = XlaCompiler(keeps_programs=True)
 
         def compile_for(arguments: Sequence[XlaArgument]) -> XlaCompilationResult:
             return compiler.compile_graph(

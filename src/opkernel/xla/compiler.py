@@ -39,6 +39,7 @@ class XlaCompiler:
     Args:
         device_type: The compilation device.
         registry: The kernels; those of the process if None.
+        keeps_programs: Whether programs are kept on disk for other processes (`compiled_cache`).
 
     Raises:
         NotFoundError: there is no such compilation device.
@@ -46,8 +47,13 @@ class XlaCompiler:
     """
 
     def __init__(
-        self, device_type: str = "XLA_CPU_JIT", *, registry: XlaOpRegistry | None = None
+        self,
+        device_type: str = "XLA_CPU_JIT",
+        *,
+        registry: XlaOpRegistry | None = None,
+        keeps_programs: bool = False,
     ) -> None:
+        self._keeps_programs = keeps_programs
         self.registry = global_xla_op_registry() if registry is None else registry
         if not self.registry.is_backend(device_type):
             there = ", ".join(self.registry.backend_names())
@@ -166,7 +172,9 @@ class XlaCompiler:
             try:
                 lowered = _lowered(compiler, program, specs)
                 draws = compiler.wants_generator
-                return XlaCompilationResult(arguments, mapping, *described, lowered, draws)
+                return XlaCompilationResult(
+                    arguments, mapping, *described, lowered, draws, is_kept=self._keeps_programs
+                )
             except Exception as error:
                 raise _without_notes(as_op_error(error)) from error.__cause__
 

@@ -108,7 +108,7 @@ class XlaEngine(Engine):
             replace(one, kind="parameter", constant=None) if index in held else one
             for index, one in enumerate(arguments)
         ]
-        result = XlaCompiler(registry=self.registry).compile_body(body, taken)
+        result = XlaCompiler(registry=self.registry, keeps_programs=True).compile_body(body, taken)
         return _Holding(result, held) if held else result
 
 
