@@ -239,6 +239,24 @@ def test_many_threads_share_programs():
     assert len(engine.compiled) == 8
 
 
+def test_models_are_loaded_with_an_engine(tmp_path):
+    class Doubling(opkernel.Module):
+        def __init__(self):
+            self.factor = opkernel.Variable(np.float32(2), name="factor")
+
+        @opkernel.function(input_signature=[opkernel.TensorSpec([None], opkernel.float32)])
+        def __call__(self, x):
+            return raw_ops.Neg(x=raw_ops.Exp(x=x * self.factor))
+
+    opkernel.save(Doubling(), tmp_path / "model")
+    with registered(OwnEngine()) as engine:
+        plain, compiled = (opkernel.load(tmp_path / "model", jit=jit) for jit in ("off", "own"))
+        np.testing.assert_allclose(plain(X), -np.exp(2 * X), rtol=1e-6)
+        assert not engine.compiled
+        np.testing.assert_allclose(compiled(X), -np.exp(2 * X), rtol=1e-6)
+    assert engine.compiled
+
+
 # auto
 
 

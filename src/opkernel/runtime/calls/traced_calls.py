@@ -101,7 +101,7 @@ class _Body:
         graph, device = function.graph, eager_device()
         version = graph.graph_def_versions.producer
         library = FunctionLibraryRuntime(
-            graph.function_library, version, device, optimize=True, jit=choose_jit()
+            graph.function_library, version, device, optimize=True, jit=choose_jit(graph.jit)
         )
         self._graph, self._library = graph, library
         self._kernels = library.kernels_of(graph)
