@@ -5,6 +5,8 @@ The forms are those of TensorFlow's compiler/tf2xla/functionalize_control_flow_t
 
 import numpy as np
 import pytest
+from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import strategies as st
 from tests.optimization.control_flow.functionalizing import (
     all_ops,
     check,
@@ -12,6 +14,7 @@ from tests.optimization.control_flow.functionalizing import (
     functionalized,
     run,
 )
+from tests.optimization.control_flow.random_program import blocks, evaluate, grow
 from tests.runtime.dataflow.loop_builders import BOOL, FLOAT, INT32, Builder
 from tests.runtime.dataflow.test_functions import define
 
@@ -102,8 +105,8 @@ def test_a_conditional():
         lambda x, y: [b.op("AddV2", y, b.constant(23))],
         [x, y],
     )
-    for given, answer in (((2, 1), 34), ((1, 2), 25)):
-        graph = check(b, [z], [x, y], given, [answer])
+    for numbers, answer in (((2, 1), 34), ((1, 2), 25)):
+        graph = check(b, [z], [x, y], numbers, [answer])
     assert all_ops(graph) == ["AddV2", "IdentityN", "Less", "Mul", "StatelessIf"]
 
 
@@ -390,3 +393,29 @@ def test_it_does_nothing_where_no_compiler_takes_loops():
     )
     graph = optimize_graph(b.graph, [i], passes={"functionalize_control_flow"})
     assert any(op.type == "LoopCond" for op in graph.operations)
+
+
+@pytest.mark.parametrize("depth", [1, 2, 3])
+def test_random_programs_have_the_values_that_python_computes(depth):
+    changed = []
+
+    @settings(
+        max_examples=25,
+        deadline=None,
+        derandomize=True,
+        suppress_health_check=list(HealthCheck),
+        phases=[Phase.generate],
+    )
+    @given(blocks(depth, 2), st.lists(st.integers(0, 96), min_size=3, max_size=3))
+    def values_are_the_same(block, values):
+        b = Builder()
+        feeds = [b.placeholder(name, INT32) for name in "xyz"]
+        fetches = [b.op("Identity", tensor) for tensor in grow(b, block, feeds)]
+        graph = functionalized(b, fetches, feeds)
+        wanted = evaluate(block, values)
+        assert b.run(fetches, dict(zip(feeds, values, strict=True))) == wanted
+        assert run(graph, values) == wanted
+        changed.append(not control_flow(graph))
+
+    values_are_the_same()
+    assert np.mean(changed) > 0.95

@@ -85,7 +85,9 @@ class DeadnessAnalysis:
         found = turns.pop()
         if turns or found is None:
             return False
-        self._heads.update((op, found) for op in heads)
+        supposed = self._heads[heads[0]]
+        for op, alive in self._heads.items():
+            self._heads[op] = self._formulas.replaced(alive, supposed, found)
         return True
 
     def _turns(self, head: Operation, frame: str) -> Predicate | None:
@@ -97,7 +99,9 @@ class DeadnessAnalysis:
         back = self._formulas.any_of(self.at(*source) for source in backs)
         if back.kind != "and" or supposed not in back.operands:
             return None
-        step = self._formulas.all_of(one for one in back.operands if one is not supposed)
+        # What holds before the loop holds in all of its turns.
+        known = {supposed, *start.conjuncts}
+        step = self._formulas.all_of(one for one in back.operands if one not in known)
         if start.mentions(supposed) or step.mentions(supposed):
             return None
         return self._formulas.recurrence(start, step, frame)

@@ -99,6 +99,19 @@ class Predicates:
         """The formula that is true where any of some is."""
         return self._joined("or", "and", parts)
 
+    def replaced(self, one: Predicate, part: Predicate, by: Predicate) -> Predicate:
+        """A formula with another formula in place of one that is part of it."""
+        if one is part:
+            return by
+        if not one.mentions(part):
+            return one
+        parts = [self.replaced(operand, part, by) for operand in one.operands]
+        if one.kind == "recurrence":
+            return self._one("recurrence", parts, one.name)
+        if one.kind == "not":
+            return self.negated(parts[0])
+        return self.all_of(parts) if one.kind == "and" else self.any_of(parts)
+
     def _joined(self, kind: _Kind, other: _Kind, parts: Iterable[Predicate]) -> Predicate:
         operands: dict[Predicate, None] = {}
         for part in parts:
