@@ -30,6 +30,7 @@ from opkernel.xla.devices.constraints import restricted, without
 from opkernel.xla.devices.host_kernels import constant, on_cpu
 from opkernel.xla.devices.variables import VARIABLE_KERNELS
 from opkernel.xla.kernels.dynamic_sizes import DynamicSizeOp
+from opkernel.xla.op_kernel import WholeProgramOp
 from opkernel.xla.op_registry import SUPPORTED_TYPES, global_xla_op_registry
 
 __all__ = ["kernels_of", "register_kernels_of"]
@@ -162,6 +163,10 @@ def _candidates(op_def: OpDef) -> Iterator[_Candidate]:
         yield from _compiled(op_def)
 
 
+_NOT_ALONE = (DynamicSizeOp, WholeProgramOp)
+"""The kernels that a program of one operation cannot have."""
+
+
 def _has_default(op: str) -> bool:
     registered = global_kernel_registry().registrations_for(op)
     return any(one.kernel_def.device_type == DEVICE_DEFAULT for one in registered)
@@ -187,7 +192,7 @@ def _compiled(op_def: OpDef) -> Iterator[_Candidate]:
     if any(attr.type in ("func", "list(func)") for attr in op_def.attr):
         return
     for one in global_xla_op_registry().registrations(op_def.name):
-        if one.kernel is DynamicSizeOp:
+        if isinstance(one.kernel, type) and issubclass(one.kernel, _NOT_ALONE):
             continue
         inputs = {arg.name for arg in op_def.input_arg}
         on_host = inputs & {*one.kernel_def.host_memory_arg, *one.compile_time_constants}
