@@ -1,8 +1,9 @@
 """A process that runs one frozen model when told to: by opkernel, or by TensorFlow.
 
-    python benchmarks/model_worker.py opkernel|tensorflow GRAPH.pb FETCH FEED=KIND ...
+    python benchmarks/model_worker.py SYSTEM GRAPH.pb FETCH FEED=KIND ...
 
-`models.py` starts it. KIND is what is fed (`VALUES`). It answers each line of its input, a JSON list,
+SYSTEM is `opkernel`, `opkernel:ENGINE` for a session with that `jit`, `tensorflow`, or `openvino` for its own front end.
+`models.py` and `engines.py` start it. KIND is what is fed (`VALUES`). It answers each line of its input, a JSON list,
 with one line: `["save", batch, path]` writes the result; `["time", how, batch, seconds]` tells the
 median seconds of as many steps as take that long, `how` being `run` or `callable`; `["profile",
 batch]` tells the seconds and calls of each op (opkernel alone).
@@ -44,13 +45,37 @@ def by_tensorflow(path: Path, feeds: list[str], fetch: str) -> tuple[Run, Run]:
     return lambda fed: session.run(fetch, fed), session.make_callable(fetch, feeds)
 
 
-def by_opkernel(path: Path, feeds: list[str], fetch: str) -> tuple[Run, Run, Run]:
+def by_openvino(path: Path, feeds: list[str], fetch: str) -> tuple[Run, Run]:
+    """`run(feeds)` and `callable(*values)` of OpenVINO by itself, compiled anew for other shapes."""
+    import openvino
+
+    core = openvino.Core()
+    hints = {"PERFORMANCE_HINT": "LATENCY", "INFERENCE_PRECISION_HINT": "f32"}
+    compiled: dict[Any, Any] = {}
+
+    def call(*values: Any) -> Any:
+        shapes = tuple([value.shape for value in values])
+        if shapes not in compiled:
+            model = core.read_model(path)
+            model.reshape(dict(zip(feeds, map(list, shapes), strict=True)))
+            made = core.compile_model(model, "CPU", hints)
+            names = [one.get_any_name() for one in made.outputs]
+            place = names.index(fetch) if fetch in names else 0
+            compiled[shapes] = made.create_infer_request(), place
+        request, place = compiled[shapes]
+        given = dict(zip(feeds, values, strict=True))
+        return request.infer(given, share_inputs=True, share_outputs=True)[place]
+
+    return lambda fed: call(*[fed[name] for name in feeds]), call
+
+
+def by_opkernel(path: Path, feeds: list[str], fetch: str, jit: str = "off") -> tuple[Run, Run, Run]:
     """`run(feeds)`, `callable(*values)` and `profile(feeds)` of opkernel's Session."""
     import opkernel
     from opkernel.runtime.traces import profile_of
 
     graph = opkernel.load_graph(path)
-    session = opkernel.Session(graph)
+    session = opkernel.Session(graph, jit=jit)
     options = opkernel.RunOptions(trace_level=opkernel.RunOptions.FULL_TRACE)
 
     def profile(fed: Feeds) -> dict[str, Any]:
@@ -77,7 +102,9 @@ def median_seconds(step: Callable[[], object], at_least_s: float) -> float:
 def main() -> None:
     system, path, fetch, *specs = sys.argv[1:]
     kinds = dict(spec.split("=") for spec in specs)
-    make = by_opkernel if system == "opkernel" else by_tensorflow
+    name, _, jit = system.partition(":")
+    makers = {"openvino": by_openvino, "tensorflow": by_tensorflow}
+    make = makers.get(name) or partial(by_opkernel, jit=jit or "off")
     run, call, *profile = make(Path(path), list(kinds), fetch)
     fed: dict[int, Feeds] = {}
     for line in sys.stdin:

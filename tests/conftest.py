@@ -16,6 +16,8 @@ from hypothesis.internal.conjecture import providers
 # Whoever imports TensorFlow first: its plain kernels are the reference.
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 os.environ.setdefault("TF_ENABLE_ONEDNN_OPTS", "0")
+# Programs are compiled in each run.
+os.environ.setdefault("OPKERNEL_CACHE", "off")
 
 ROOT = Path(__file__).resolve().parent.parent
 SHARED = ROOT.parent / "shared"
@@ -42,7 +44,17 @@ _REASONS_TO_SKIP = {
 _THOROUGH = tuple(
     ROOT / "tests" / name
     for name in (
-        *("cli", "conformance", "ops", "optimization", "providers", "runtime", "testing", "xla"),
+        *(
+            "cli",
+            "conformance",
+            "engines",
+            "ops",
+            "optimization",
+            "providers",
+            "runtime",
+            "testing",
+            "xla",
+        ),
     )
 )
 

@@ -83,7 +83,16 @@ STRUCTURAL = {
 _MANY = 4
 _DISPLAYS = (ast.Set, ast.List, ast.Tuple, ast.Dict)
 _OP_NAME = re.compile(r"_?[A-Z]\w*[a-z]\w*")
-_NO_OPS = {"NHWC", "NDHWC", "NCHW", "NCDHW", "GeluExact", "GeluApproximate", "_XlaMustCompile"}
+_NO_OPS = {"NHWC", "NDHWC", "NCHW", "NCDHW", "GeluExact", "GeluApproximate"} | {
+    *(
+        "_XlaAlreadyClustered",
+        "_XlaCluster",
+        "_XlaCompile",
+        "_XlaCompiledKernel",
+        "_XlaMustCompile",
+    ),
+    *("_XlaInternalScope", "_XlaScope", "_XlaNumConstantArgs", "_XlaNumResourceArgs"),
+}
 """Layouts, activations that fused ops know, and an attr."""
 
 

@@ -19,7 +19,7 @@ PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
 BUILD = PROJECT["build-system"]["requires"][0]
 LOWEST = "requirements-lowest.lock"
 TESTED_EXTRAS = ("checksums", "image", "safetensors", "scipy", "strings")
-# The lowest versions are tested without any; TensorFlow's environment has no use for XLA.
+# The lowest versions are tested without any; TensorFlow's environment has no use for XLA and OpenVINO.
 TENSORFLOW = "tensorflow-cpu==2.21.0"  # the release whose behaviour is the reference
 
 Pins = dict[str, str]
@@ -33,7 +33,14 @@ def lock_files() -> dict[str, list[str]]:
     tested = [requirement for extra in TESTED_EXTRAS for requirement in extras[extra]]
     return {
         "requirements.lock": runtime,
-        "requirements-dev.lock": [*runtime, *extras["test"], *dev, *tested, *extras["xla"]],
+        "requirements-dev.lock": [
+            *runtime,
+            *extras["test"],
+            *dev,
+            *tested,
+            *extras["xla"],
+            *extras["openvino"],
+        ],
         "requirements-tensorflow.lock": [*runtime, *extras["test"], *tested, TENSORFLOW],
         LOWEST: [*map(lowest, PROJECT["project"]["dependencies"]), BUILD, *extras["test"]],
     }

@@ -4,6 +4,7 @@ from opkernel import custom_ops as custom_ops
 from opkernel import decompile as decompile
 from opkernel import device as device
 from opkernel import drawing as drawing
+from opkernel import engines as engines
 from opkernel import errors as errors
 from opkernel import graph as graph
 from opkernel import interop as interop

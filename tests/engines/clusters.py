@@ -8,16 +8,20 @@ import numpy as np
 from opkernel.graph import FunctionBody, Graph, Operation, Tensor
 from opkernel.graph.edit.prune import DataNeeds, prune_and_order
 from opkernel.kernel.op_kernel import args_of_node, by_arg
+from opkernel.opdef import global_op_registry
 from opkernel.proto import FunctionDef, NodeDef, OpDef
 from opkernel.runtime.engines.engine import ClusterArgument, Engine
 from opkernel.testing import run_op
 from opkernel.types import as_dtype, tensor_from_proto
 
 
-def single_op(node_def: NodeDef, types: Sequence[Any]) -> FunctionBody:
-    """The function of one node."""
+def single_op(node_def: NodeDef, values: Sequence[Any]) -> FunctionBody:
+    """The function of one node, for arguments of the types and shapes of values."""
     graph = Graph()
-    args = [_arg(graph, index, dtype) for index, dtype in enumerate(types)]
+    args = []
+    for index, value in enumerate(values):
+        args.append(_arg(graph, index, as_dtype(value.dtype)))
+        args[-1].outputs[0].set_shape(value.shape)
     attrs = {name: node_def.attr[name] for name in node_def.attr}
     op = graph.create_op(node_def.op, [arg.outputs[0] for arg in args], attrs=attrs, name="it")
     return body_of(graph, args, op.outputs)
@@ -123,7 +127,11 @@ def _is_needed(tensor: Tensor, members: Sequence[Operation], fetches: Sequence[T
 
 
 def _compute(op: Operation, values: dict[Tensor, Any]) -> None:
-    inputs = [values[tensor] for tensor in op.inputs]
-    args, _ = args_of_node(op.node_def, op.op_def)
-    found = run_op(op.type, by_arg(inputs, args), node_def=op.node_def)
-    values.update(zip(op.outputs, found.outputs, strict=True))
+    found = cpu_outputs(op.node_def, [values[tensor] for tensor in op.inputs])
+    values.update(zip(op.outputs, found, strict=True))
+
+
+def cpu_outputs(node_def: NodeDef, values: Sequence[Any]) -> list[Any]:
+    """What the kernel of the CPU gives for a node."""
+    args, _ = args_of_node(node_def, global_op_registry().look_up_op_def(node_def.op))
+    return run_op(node_def.op, by_arg(values, args), node_def=node_def).outputs

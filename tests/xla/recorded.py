@@ -12,6 +12,7 @@ import numpy as np
 
 from opkernel.errors import OpError
 from opkernel.opdef import global_op_registry
+from opkernel.opdef.core.node_def import input_types_for_node
 from opkernel.testing.op_runs import node_of
 from opkernel.types import PartialTensorShape, as_dtype
 from opkernel.xla import XlaArgument, XlaCompiler, global_xla_op_registry
@@ -24,15 +25,16 @@ def compiled(op: str, inputs: Sequence[Any], attrs: dict[str, Any]) -> list[Any]
     op_def = global_op_registry().look_up_op_def(op)
     node = node_of(op_def, attrs)
     constants = global_xla_op_registry().compile_time_constant_input_arg_names(op)
+    types = iter(input_types_for_node(node, op_def))
     arguments, values = [], []
     for arg, given in zip(op_def.input_arg, inputs, strict=True):
         for value in given if isinstance(given, list) else [given]:
-            array = np.asarray(value)
+            array, dtype = np.asarray(value), next(types)
             is_constant = arg.name in constants
             arguments.append(
-                XlaArgument.of_constant(array)
+                XlaArgument("constant", dtype, array.shape, array)
                 if is_constant
-                else XlaArgument.parameter(as_dtype(array.dtype), array.shape)
+                else XlaArgument.parameter(dtype, array.shape)
             )
             values.append(array)
     results, _ = XlaCompiler().compile_single_op(node, arguments).run(values)
@@ -70,6 +72,11 @@ def _reader() -> Any:
     return module
 
 
+def compare(found: Any, recorded: Any) -> Any:
+    """What is wrong with an output; None where it is right."""
+    return _reader().compare(found, recorded)
+
+
 def has_kernel(op: str) -> bool:
     """Whether XLA compiles the op."""
     return bool(global_xla_op_registry().registrations(op))
@@ -90,7 +97,7 @@ def verdict(vector: Any) -> str:
     ]
     for got, want in zip(found, wanted, strict=True):
         if want is not None:
-            problem = _reader().compare(np.asarray(got), want)
+            problem = compare(np.asarray(got), want)
             if problem not in (None, True, ""):
                 return f"wrong: {problem}"
     return "right"

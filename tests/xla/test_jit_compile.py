@@ -110,7 +110,7 @@ def test_without_jax_the_error_names_the_extra(monkeypatch):
         return x + x
 
     jax_numpy.jax.cache_clear()
-    for name in [name for name in sys.modules if name.partition(".")[0] == "jax"]:
+    for name in ["jax", *(name for name in sys.modules if name.partition(".")[0] == "jax")]:
         monkeypatch.setitem(sys.modules, name, None)
     try:
         with pytest.raises(UnimplementedError, match=r"pip install 'opkernel\[xla\]'"):

@@ -231,3 +231,18 @@ def test_tridiagonal_matrices():
 def test_matrices_that_are_not_square(op):
     with pytest.raises(InvalidArgumentError):
         compiled(op, np.zeros((2, 3)))
+
+
+def test_complex_numbers_of_infinities():
+    found = compiled("Complex", np.ones(2, np.float32), np.array([np.inf, 2], np.float32))
+    assert found.real.tolist() == [1, 1]
+    assert found.imag.tolist() == [np.inf, 2]
+
+
+def test_zeta_and_polygamma_at_their_borders():
+    x, q = np.array([-4, 1, np.inf, 2], np.float32), np.array([-4, 2, 0.5, 1], np.float32)
+    expected = [np.nan, np.inf, np.inf, math.pi**2 / 6]
+    np.testing.assert_allclose(compiled("Zeta", x, q), expected, rtol=1e-6)
+    n = np.array([np.inf, np.inf, 1], np.float64)
+    found = compiled("Polygamma", n, np.array([-1.5, 2, 1]))
+    np.testing.assert_allclose(found, [np.inf, np.nan, math.pi**2 / 6], rtol=1e-12)

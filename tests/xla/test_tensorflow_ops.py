@@ -19,11 +19,6 @@ WITHOUT_KERNEL = {
     ),
     "dimensions have one size": "XlaSetDynamicDimensionSize",
     "they hold code for a compiler of TensorFlow's": "XlaCallModule XlaCustomCall XlaCustomCallV2",
-    "quantised types are not compiled": (
-        "Dequantize UniformDequantize UniformQuantize UniformQuantizedAdd "
-        "UniformQuantizedClipByValue UniformQuantizedConvolution UniformQuantizedDot "
-        "UniformRequantize"
-    ),
     "only a pass of TensorFlow puts it into graphs": "_UnaryOpsComposition",
 }
 

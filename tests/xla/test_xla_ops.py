@@ -9,7 +9,7 @@ from tests.xla.single_ops import compiled
 
 import opkernel
 from opkernel import raw_ops
-from opkernel.errors import InvalidArgumentError
+from opkernel.errors import FailedPreconditionError, InvalidArgumentError
 from opkernel.graph import get_default_graph
 from opkernel.testing.op_runs import node_of
 from opkernel.types import DataType
@@ -174,6 +174,16 @@ def test_reductions():
         dimensions_to_reduce=[1],
     )
     np.testing.assert_array_equal(found, [3, 6])
+
+
+def test_a_reduction_draws_no_numbers():
+    def drawn(x, y):
+        return x + y * raw_ops.RandomUniform(shape=np.zeros(0, np.int32), dtype="float")
+
+    with pytest.raises(FailedPreconditionError, match="generator of random numbers in 'reducer'"):
+        of_scalars(
+            "XlaReduce", X, np.float32(0), functions={"reducer": drawn}, dimensions_to_reduce=[1]
+        )
 
 
 @pytest.mark.parametrize("op", ["XlaVariadicReduce", "XlaVariadicReduceV2"])

@@ -28,6 +28,7 @@ def _prepare(command: click.Command) -> None:
     modules={
         "check": "check",
         "checkpoint": "checkpoint",
+        "compile": "compile_model",
         "coverage": "coverage",
         "decompile": "decompile",
         "doctor": "doctor",

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
+from functools import partial
 from typing import Any
 
 import click
@@ -22,6 +23,7 @@ from opkernel.cli.output import (
 from opkernel.cli.place import device_counts
 from opkernel.cli.progress import progress
 from opkernel.cli.provider_choice import asked_providers
+from opkernel.cli.signature import interface_of
 from opkernel.cli.what_runs import what_runs
 from opkernel.device.local_device import LocalDevice
 from opkernel.errors import OpError
@@ -39,7 +41,7 @@ __all__ = ["explain"]
 
 @click.command(cls=ModelCommand)
 @model_options()
-@click.argument("node", shell_complete=complete_nodes)
+@click.argument("node", required=False, shell_complete=complete_nodes)
 @click.option("--device", default="", metavar="TYPE", help="The device to run it on.")
 @click.option(
     "--device-count",
@@ -55,22 +57,36 @@ __all__ = ["explain"]
     metavar="NAME",
     help="As for `run`: who computes the kernels; several are asked in turn.",
 )
+@click.option(
+    "--jit",
+    "engines",
+    multiple=True,
+    metavar="ENGINE",
+    help="Without NODE: show the clusters for this engine; by default for all that are installed.",
+)
 @json_option
 def explain(
     model: Model,
-    node: str,
+    node: str | None,
     device: str,
     counts: tuple[str, ...],
     names: Sequence[str],
+    engines: tuple[str, ...],
     as_json: bool,
 ) -> None:
     """Explain why NODE of MODEL has its kernel, device and memory, and what would change that.
+
+    Without NODE: which parts of MODEL engines would compile, how long steps take then, and why other nodes stay
+    outside.
 
     Told, too, is what runs in its place in a step that fetches the outputs of the graph: plans are
     optimized, and call one kernel for what were several nodes.
 
     A node of a function is named with the function: FUNCTION/NODE.
     """
+    if node is None:
+        _explain_clusters(model, engines, as_json)
+        return
     graph = load_model(model)
     node_def = slim(find_node(graph, node))
     ops = graph.function_library
@@ -105,6 +121,22 @@ def explain(
         print_json(facts)
     else:
         _print(facts)
+
+
+def _explain_clusters(model: Model, engines: Sequence[str], as_json: bool) -> None:
+    """Tell what engines make of a model."""
+    from opkernel.cli.clusters import cluster_facts, print_clusters  # rarely asked for
+    from opkernel.cli.run import opened
+
+    open_with = partial(opened, model)
+    graph, _ = open_with(jit="off")
+    fetches = [*interface_of(model, graph).fetches(()).values()]
+    with progress(f"Compiling {model.name}"):
+        facts = cluster_facts(open_with, engines, fetches)
+    if as_json:
+        print_json(facts)
+    else:
+        print_clusters(facts)
 
 
 def _shapes(graph: Graph, name: str) -> list[PartialTensorShape] | None:

@@ -16,6 +16,7 @@ __all__ = [
     "completed_by",
     "feed_option",
     "fetch_option",
+    "jit_option",
     "model_options",
 ]
 
@@ -127,6 +128,14 @@ _permission_options = [
         help="Let the graph write to this directory, or this file.",
     ),
 ]
+
+
+jit_option = click.option(
+    "--jit",
+    default="",
+    metavar="ENGINE",
+    help="Compile parts of the graph: xla, openvino, or auto for what turns out to be the fastest.",
+)
 
 
 def fetch_option(*, help: str, complete: str = "complete_tensors") -> Callable[[Command], Command]:

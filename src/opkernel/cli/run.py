@@ -12,7 +12,13 @@ import numpy as np
 
 from opkernel.cli.feeds import feeds_of, given_inputs
 from opkernel.cli.model import Model, load_model
-from opkernel.cli.model_options import ModelCommand, completed_by, fetch_option, model_options
+from opkernel.cli.model_options import (
+    ModelCommand,
+    completed_by,
+    fetch_option,
+    jit_option,
+    model_options,
+)
 from opkernel.cli.output import echo, json_option, one_line, print_json, print_text
 from opkernel.cli.progress import progress
 from opkernel.cli.results import Result, check_outdir, check_writable, write_npz, write_outdir
@@ -34,7 +40,7 @@ from opkernel.records import dataclass
 from opkernel.runtime import RunOptions, Session
 from opkernel.types import DataType, object_scalar
 
-__all__ = ["run"]
+__all__ = ["opened", "run"]
 
 
 @click.command(cls=ModelCommand)
@@ -120,6 +126,7 @@ __all__ = ["run"]
     metavar="NAME",
     help="Who computes the kernels: numpy (the reference), blas, or another; several are asked in turn.",
 )
+@jit_option
 @click.option("--sanitize", is_flag=True, help="Check how kernels use memory; slow.")
 @json_option
 def run(
@@ -139,6 +146,7 @@ def run(
     trace: str | None,
     trace_format: str | None,
     providers: tuple[str, ...],
+    jit: str,
     sanitize: bool,
     as_json: bool,
 ) -> None:
@@ -158,7 +166,7 @@ def run(
         check_writable(output)
     if trace is not None:
         check_trace(trace)
-    graph, open_session = _opened(model, sanitize=sanitize, providers=providers or None)
+    graph, open_session = opened(model, sanitize=sanitize, providers=providers or None, jit=jit)
     interface = interface_of(model, graph)
     check_asked(model, interface, fetches)
     feeds = feeds_of(interface, given)
@@ -183,7 +191,7 @@ def run(
         report.print()
 
 
-def _opened(
+def opened(
     model: Model, **options: Any
 ) -> tuple[Graph, Callable[[], AbstractContextManager[Session]]]:
     """The graph of a model, and what makes a session with the values of its variables."""

@@ -1,6 +1,7 @@
 """Device factories, which make the devices of a type, and the types that nodes prefer.
 
-State: `_factories`, by device type; `register_device_factory` fills it. `version` counts its changes.
+State: `_factories`, by device type; `register_device_factory` fills it. `version` counts its changes. `_asked`
+has the provided types that were asked for.
 Source: TensorFlow core/framework/device_factory.{h,cc}.
 """
 
@@ -9,6 +10,7 @@ from __future__ import annotations
 import importlib
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
+from types import ModuleType
 from typing import TYPE_CHECKING
 
 from opkernel.errors import AlreadyExistsError, InvalidArgumentError, NotFoundError
@@ -21,6 +23,7 @@ if TYPE_CHECKING:
 __all__ = [
     "DEFAULT_PRIORITY",
     "NAME_PREFIX",
+    "PROVIDED_TYPES",
     "TENSORFLOW_DEVICE_TYPES",
     "DeviceFactory",
     "DeviceOptions",
@@ -31,6 +34,7 @@ __all__ = [
     "load_device_types",
     "register_device_factory",
     "unregister_device_factory",
+    "why_missing",
 ]
 
 DEFAULT_PRIORITY = 50
@@ -60,7 +64,13 @@ class DeviceOptions:
 
 
 class DeviceFactory(ABC):
-    """Makes the devices of one type."""
+    """Makes the devices of one type.
+
+    Attributes:
+        is_offered_unasked: Whether sessions have devices of the type that do not ask for any.
+    """
+
+    is_offered_unasked: bool = True
 
     def list_physical_devices(self) -> list[str]:
         """The names of the machine's devices of the type: `/physical_device:GPU:0`."""
@@ -82,7 +92,11 @@ class _Registration:
     instead_of: _Registration | None = None
 
 
+PROVIDED_TYPES = frozenset({"GPU", "TPU", "XLA_CPU"})
+"""The types whose devices come through JAX."""
+
 _factories: dict[str, _Registration] = {}
+_asked: set[str] = set()
 version = 0
 
 
@@ -131,12 +145,28 @@ def _count_change() -> None:
 
 
 def load_device_types(device_types: Iterable[str]) -> None:
-    """Load the factory of opkernel's own and the plugins, once, if one of these types has none."""
+    """Load the factory of the CPU, the plugins, and opkernel's other factories, as one of these types has none."""
     wanted = set(device_types)
     if not wanted <= _factories.keys():
         importlib.import_module("opkernel.device.local_device")  # it needs this module
         if not wanted <= _factories.keys():
             load_plugins()
+    for name in wanted & PROVIDED_TYPES - _factories.keys() - _asked:
+        _asked.add(name)
+        _jax_devices().offer(name)
+
+
+def _jax_devices() -> ModuleType:
+    """The module that knows what devices JAX has; it is known here by its name."""
+    return importlib.import_module("opkernel.xla.devices.factory")
+
+
+def why_missing(device_type: str) -> str:
+    """Why nothing makes devices of one of opkernel's types, in a sentence; empty for other types."""
+    if device_type in _factories or device_type not in PROVIDED_TYPES:
+        return ""
+    reason: str = _jax_devices().why_missing(device_type)
+    return reason
 
 
 def device_factory(device_type: str) -> DeviceFactory:
@@ -148,8 +178,10 @@ def device_factory(device_type: str) -> DeviceFactory:
     load_device_types([device_type])
     if device_type not in _factories:
         there = ", ".join(device_types())
+        reason = why_missing(device_type)
         raise NotFoundError(
             f"No device factory is registered for '{device_type}'; registered are: {there}"
+            + (f". {reason}" if reason else "")
         )
     return _factories[device_type].factory
 

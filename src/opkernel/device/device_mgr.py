@@ -91,8 +91,9 @@ def new_devices(
     name_prefix: str = NAME_PREFIX,
     intra_op_threads: int = 0,
     but: Collection[str] = (),
+    asked: Collection[str] = (),
 ) -> list[LocalDevice]:
-    """The devices of a session: CPUs first, then the devices of all other types with a factory.
+    """The devices of a session: CPUs first, then those of all other types with a factory.
 
     Args:
         device_count: How many there are to be by type; plugins are loaded for types without a
@@ -100,17 +101,20 @@ def new_devices(
         name_prefix: The beginning of their full names.
         intra_op_threads: As DeviceOptions says.
         but: Types that are left out.
+        asked: Types that are asked for without a number. A type that is not offered unasked has devices if
+            it is among these, or in `device_count`.
 
     Raises:
         NotFoundError: there is to be no CPU.
     """
-    load_device_types(name for name, count in device_count.items() if count)
+    load_device_types([*asked, *(name for name, count in device_count.items() if count)])
     devices: list[LocalDevice] = []
     wanted = [name for name in device_types() if name not in but]
     for device_type in sorted(wanted, key=lambda name: name != "CPU"):
-        count = device_count.get(device_type)
-        options = DeviceOptions(count, name_prefix, intra_op_threads)
-        devices += device_factory(device_type).create_devices(options)
+        count, factory = device_count.get(device_type), device_factory(device_type)
+        if count is None and not factory.is_offered_unasked and device_type not in asked:
+            continue
+        devices += factory.create_devices(DeviceOptions(count, name_prefix, intra_op_threads))
         if not devices and device_type == "CPU":
             raise NotFoundError("No CPU devices are available in this process")
     return devices

@@ -1,1 +1,5 @@
-"""Engines that compile clusters with libraries of others; each stands in a package of its own."""
+"""Engines: what compiles parts of graphs. Each that works with a library of others stands in a package of its own."""
+
+from opkernel.lazy_exports import lazy_exports
+
+__getattr__, __dir__, __all__ = lazy_exports(__name__)

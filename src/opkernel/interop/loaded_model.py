@@ -44,9 +44,13 @@ class LoadedModel(LoadedObject):
     """
 
     def __init__(
-        self, files: SavedModelFiles, meta_graph: MetaGraphDef, permissions: Permissions
+        self,
+        files: SavedModelFiles,
+        meta_graph: MetaGraphDef,
+        permissions: Permissions,
+        jit: str = "",
     ) -> None:
-        self._objects = SavedObjects(files, meta_graph, permissions)
+        self._objects = SavedObjects(files, meta_graph, permissions, jit)
         kind = meta_graph.object_graph_def.nodes[0].user_object.identifier or "model"
         super().__init__(self._objects, 0, kind)
         self._objects.root = self

@@ -38,7 +38,11 @@ _META_GRAPHS = (FileKind.META_GRAPH, FileKind.META_GRAPH_TEXT)
 
 
 def load(
-    path: str | os.PathLike[str], *, tags: Tags = None, permissions: Permissions | None = None
+    path: str | os.PathLike[str],
+    *,
+    tags: Tags = None,
+    permissions: Permissions | None = None,
+    jit: str = "",
 ) -> LoadedModel | Any:  # Any: a SessionModel, which nobody calls and asks for layers
     """Load a model.
 
@@ -53,6 +57,7 @@ def load(
             `SavedModelFiles.meta_graph`.
         permissions: What the graphs of the model may read and write besides their own variables and
             assets.
+        jit: The engine that compiles parts of the model's functions, as for a Session.
 
     Raises:
         NotFoundError: there is no such file, or no MetaGraph with these tags.
@@ -66,18 +71,28 @@ def load(
         if meta_graph.object_graph_def.nodes:
             from opkernel.interop.loaded_model import LoadedModel  # which SessionModels do without
 
-            return LoadedModel(files, meta_graph, permissions or NO_PERMISSIONS)
-    return as_session(path, files, tags, permissions)
+            return LoadedModel(files, meta_graph, permissions or NO_PERMISSIONS, jit)
+    return _with_engine(as_session(path, files, tags, permissions), jit)
 
 
 def load_as_session(
-    path: str | os.PathLike[str], *, tags: Tags = None, permissions: Permissions | None = None
+    path: str | os.PathLike[str],
+    *,
+    tags: Tags = None,
+    permissions: Permissions | None = None,
+    jit: str = "",
 ) -> SessionModel:
     """Load a model as a graph with a session, as TF1 and TensorFlow Serving do it.
 
     Args and errors are those of `load`.
     """
-    return as_session(path, _opened(path), tags, permissions)
+    return _with_engine(as_session(path, _opened(path), tags, permissions), jit)
+
+
+def _with_engine(model: SessionModel, jit: str) -> SessionModel:
+    """A model whose session has an engine."""
+    model.session_options["jit"] = jit
+    return model
 
 
 def saved_model_files(path: str | os.PathLike[str]) -> SavedModelFiles | None:

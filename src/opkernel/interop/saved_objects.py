@@ -57,12 +57,17 @@ class SavedObjects:
     """
 
     def __init__(
-        self, files: SavedModelFiles, meta_graph: MetaGraphDef, permissions: Permissions
+        self,
+        files: SavedModelFiles,
+        meta_graph: MetaGraphDef,
+        permissions: Permissions,
+        jit: str = "",
     ) -> None:
         self.files = files
         self.meta_graph = meta_graph
         self.nodes: Sequence[SavedObject] = meta_graph.object_graph_def.nodes
         self.permissions = permissions.reading(*files.readable)
+        self._jit = jit
         self._suffix = f"_load_{next(_loads)}"
         self._lock = threading.RLock()
         self._values = SavedValues(files, self.nodes, self.children)
@@ -311,9 +316,11 @@ class SavedObjects:
                 raise self._damage(f"there is no function {name!r}")
             self._separate_resources(name)
             versions = self.meta_graph.graph_def.versions
-            return LoadedBody(
+            body = LoadedBody(
                 self.library, name, versions, self.permissions, self._suffix, self._gradients
             )
+            body.jit = self._jit
+            return body
 
     @cached_property
     def _gradients(self) -> dict[str, LoadedGradient]:

@@ -4,7 +4,6 @@ Source: TensorFlow core/ops/sendrecv_ops.cc, core/kernels/sendrecv_ops.cc.
 """
 
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Any
 
 from opkernel.errors import InternalError, OpError, as_op_error
@@ -23,6 +22,7 @@ from opkernel.kernel import (
 )
 from opkernel.opdef import no_outputs, register_op, unknown_shape
 from opkernel.ops.registration import ASKS_FOR_CALL, register_kernel
+from opkernel.records import replace
 
 _ROOT = FrameAndIter()
 

@@ -74,6 +74,14 @@ register_built_in(POST, 70, "algebra.common_subexpressions.common_subexpressions
 register_built_in(POST, 78, "fusion.fused_ops.fusion_onednn", ops=["BiasAdd"])
 register_built_in(POST, 80, "fusion.fused_ops.fusion", ops=["BiasAdd"])
 
+CLUSTERING = frozenset(
+    {
+        *("build_xla_ops", "encapsulate_subgraphs", "functionalize_control_flow"),
+        "mark_for_compilation",
+    }
+)
+"""The passes that form clusters. They do so where the editor has JitOptions."""
+
 EXEC = Grouping.POST_REWRITE_FOR_EXEC
 register_built_in(EXEC, 10, "clusters.mark_for_compilation.mark_for_compilation")
 register_built_in(EXEC, 50, "clusters.encapsulate_subgraphs.encapsulate_subgraphs")

@@ -32,6 +32,7 @@ _INACCURATE = frozenset({"SelfAdjointEigV2", "Svd"})
 _SLOW = frozenset(
     {*_INACCURATE, "MatrixInverse", "MatrixSolve", "Qr", "ResizeBilinearGrad", "RGBToHSV"}
 )
+_DYNAMIC = frozenset({"ListDiff", "Unique", "UniqueV2", "Where"})
 _PLACED_OUTPUTS = ("_scoped_allocator", "_forward_from")
 
 
@@ -44,6 +45,7 @@ class OperationFilter:
             assignments is hard to follow.
         stack_ops, tensor_array_ops, variant_ops, stateful_rng_ops, control_trigger: Operations of these kinds.
         assert_and_checknumerics: Assertions, which a program does not check.
+        dynamic_ops: Operations whose results have sizes that depend on values: compiled where these are known.
         slow_ops, inaccurate_ops: Operations that XLA computes slowly, or with other results.
     """
 
@@ -54,6 +56,7 @@ class OperationFilter:
     stateful_rng_ops: bool = False
     control_trigger: bool = False
     assert_and_checknumerics: bool = False
+    dynamic_ops: bool = False
     slow_ops: bool = False
     inaccurate_ops: bool = False
 
@@ -73,7 +76,7 @@ class OperationFilter:
     @classmethod
     def everything(cls) -> OperationFilter:
         """The filter for what has to be compiled."""
-        return cls(*([True] * 9))
+        return cls(*([True] * 10))
 
 
 class RecursiveCompilabilityChecker:
@@ -85,9 +88,7 @@ class RecursiveCompilabilityChecker:
         allowed: Which operations may be compiled.
     """
 
-    def __init__(
-        self, registry: XlaOpRegistry, device_type: str, allowed: OperationFilter
-    ) -> None:
+    def __init__(self, registry: XlaOpRegistry, device_type: str, allowed: OperationFilter) -> None:
         self._registry, self._device_type, self._allowed = registry, device_type, allowed
         self._types = registry.supported_types(device_type)
 
@@ -121,6 +122,7 @@ class RecursiveCompilabilityChecker:
             (_STATEFUL_RANDOM, allowed.stateful_rng_ops, "it draws random numbers with state"),
             (_STACKS, allowed.stack_ops, "it works on a stack"),
             (_ASSERTIONS, allowed.assert_and_checknumerics, "it checks values"),
+            (_DYNAMIC, allowed.dynamic_ops, "the size of its result depends on values"),
             (_SLOW - _INACCURATE, allowed.slow_ops, "XLA computes it slowly"),
             (_INACCURATE, allowed.inaccurate_ops, "XLA computes it with other results"),
         ):
@@ -196,5 +198,7 @@ def _acts_in_functions(op: Operation) -> bool:
     library = op.graph.function_library
     called = library.reachable_definitions([op.node_def]).values()
     return any(
-        library.look_up_op_def(node.op).is_stateful for function in called for node in function.node_def
+        library.look_up_op_def(node.op).is_stateful
+        for function in called
+        for node in function.node_def
     )

@@ -30,7 +30,7 @@ from opkernel.xla.jax_numpy import jax, jnp, wide_types
 from opkernel.xla.op_registry import XlaOpRegistry, global_xla_op_registry
 from opkernel.xla.resource import XlaResource
 
-__all__ = ["XlaCompiler"]
+__all__ = ["XlaCompiler", "single_op"]
 
 
 class XlaCompiler:
@@ -39,6 +39,7 @@ class XlaCompiler:
     Args:
         device_type: The compilation device.
         registry: The kernels; those of the process if None.
+        keeps_programs: Whether programs are kept on disk for other processes (`compiled_cache`).
 
     Raises:
         NotFoundError: there is no such compilation device.
@@ -46,8 +47,13 @@ class XlaCompiler:
     """
 
     def __init__(
-        self, device_type: str = "XLA_CPU_JIT", *, registry: XlaOpRegistry | None = None
+        self,
+        device_type: str = "XLA_CPU_JIT",
+        *,
+        registry: XlaOpRegistry | None = None,
+        keeps_programs: bool = False,
     ) -> None:
+        self._keeps_programs = keeps_programs
         self.registry = global_xla_op_registry() if registry is None else registry
         if not self.registry.is_backend(device_type):
             there = ", ".join(self.registry.backend_names())
@@ -99,29 +105,42 @@ class XlaCompiler:
         edges = [(tensor.op, tensor.value_index) for tensor in feeds]
         return self._compile(arguments, edges, fetches, targets, "the graph")
 
+    def export_graph(
+        self,
+        graph: Graph,
+        feeds: Sequence[Tensor],
+        fetches: Sequence[Tensor],
+        arguments: Sequence[XlaArgument],
+    ) -> Any:
+        """What gives some tensors from others as a `jax.export.Exported`, which JAX loads without opkernel.
+
+        Raises:
+            InvalidArgumentError: an argument is a variable; otherwise as `compile_function` does.
+        """
+        for one in arguments:
+            if one.kind != "parameter":
+                raise InvalidArgumentError(f"Only tensors can be exported, and {one.name} is none")
+        edges = [(tensor.op, tensor.value_index) for tensor in feeds]
+        _check_arguments(arguments, edges, "the graph")
+
+        def program(*parameters: Any) -> list[Any]:
+            given = dict(zip(edges, parameters, strict=True))
+            results = GraphCompiler(self.device, self.registry).compile(fetches, (), given)
+            return [jnp().asarray(value) for value in results]
+
+        with wide_types():
+            try:
+                exported = jax("jax.export").export(jax().jit(program))
+                return exported(*map(_spec, arguments))
+            except Exception as error:
+                raise _without_notes(as_op_error(error)) from error.__cause__
+
     def compile_single_op(
         self, node_def: NodeDef, arguments: Sequence[XlaArgument]
     ) -> XlaCompilationResult:
         """Compile one node by itself; raises as `compile_function` does."""
-        graph = Graph()
-        inputs = [
-            graph.create_op(
-                "_Arg", name=f"arg{index}", attrs={"T": _declared(one), "index": index}
-            ).outputs[0]
-            for index, one in enumerate(arguments)
-        ]
-        attrs = {name: node_def.attr[name] for name in node_def.attr}
-        make = partial(
-            graph.create_op, node_def.op, inputs, attrs=attrs, name=node_def.name or None
-        )
-        try:
-            op = make()
-        except InvalidArgumentError:  # few shape functions refuse unknown shapes
-            for tensor, argument in zip(inputs, arguments, strict=True):
-                if argument.kind != "resource":
-                    tensor.set_shape(argument.shape)
-            op = make()
-        return self.compile_graph(graph, inputs, op.outputs, arguments, [op])
+        inputs, op = single_op(node_def, arguments)
+        return self.compile_graph(op.graph, inputs, op.outputs, arguments, [op])
 
     def _compile(
         self,
@@ -153,9 +172,37 @@ class XlaCompiler:
             try:
                 lowered = _lowered(compiler, program, specs)
                 draws = compiler.wants_generator
-                return XlaCompilationResult(arguments, mapping, *described, lowered, draws)
+                return XlaCompilationResult(
+                    arguments, mapping, *described, lowered, draws, is_kept=self._keeps_programs
+                )
             except Exception as error:
                 raise _without_notes(as_op_error(error)) from error.__cause__
+
+
+def single_op(
+    node_def: NodeDef, arguments: Sequence[XlaArgument]
+) -> tuple[list[Tensor], Operation]:
+    """The operation of a node in a graph of its own, and its inputs.
+
+    Raises:
+        InvalidArgumentError: the node does not fit its op, or its inputs.
+    """
+    graph = Graph()
+    inputs = [
+        graph.create_op(
+            "_Arg", name=f"arg{index}", attrs={"T": _declared(one), "index": index}
+        ).outputs[0]
+        for index, one in enumerate(arguments)
+    ]
+    attrs = {name: node_def.attr[name] for name in node_def.attr}
+    make = partial(graph.create_op, node_def.op, inputs, attrs=attrs, name=node_def.name or None)
+    try:
+        return inputs, make()
+    except InvalidArgumentError:  # few shape functions refuse unknown shapes
+        for tensor, argument in zip(inputs, arguments, strict=True):
+            if argument.kind != "resource":
+                tensor.set_shape(argument.shape)
+        return inputs, make()
 
 
 def _lowered(compiler: GraphCompiler, program: Callable[..., Any], specs: list[Any]) -> Any:

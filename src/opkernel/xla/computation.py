@@ -12,11 +12,13 @@ from typing import Any
 
 import numpy as np
 
-from opkernel.errors import InvalidArgumentError
+from opkernel.errors import InvalidArgumentError, as_op_error
 from opkernel.records import dataclass
+from opkernel.runtime.engines.engine import ResourceUpdate
 from opkernel.types import DataType
 from opkernel.xla.argument import XlaArgument
-from opkernel.xla.jax_numpy import wide_types
+from opkernel.xla.compiled_cache import compiled
+from opkernel.xla.jax_numpy import jax, wide_types
 
 __all__ = ["OutputDescription", "ResourceUpdate", "XlaCompilationResult"]
 
@@ -42,22 +44,6 @@ class OutputDescription:
     input_index: int = -1
 
 
-@dataclass(frozen=True, eq=False)
-class ResourceUpdate:
-    """A resource that the program gives a new value.
-
-    Attributes:
-        input_index: Which argument of the function it is.
-        dtype, shape: Of its value at the end.
-        modified: Whether it was assigned to.
-    """
-
-    input_index: int
-    dtype: DataType
-    shape: tuple[int, ...]
-    modified: bool = True
-
-
 class XlaCompilationResult:
     """A compiled function.
 
@@ -68,6 +54,8 @@ class XlaCompilationResult:
         input_mapping: The arguments of the function that are parameters of the program, in their order.
         draws_numbers: Whether a generator of random numbers is the last parameter of the program; each run has
             one that the system chooses.
+
+    With `is_kept` the program is looked for on the disk, and kept there (`compiled_cache`).
     """
 
     def __init__(
@@ -78,12 +66,14 @@ class XlaCompilationResult:
         resource_updates: Sequence[ResourceUpdate],
         lowered: Any,
         draws_numbers: bool = False,
+        *,
+        is_kept: bool = False,
     ) -> None:
         self.arguments = tuple(arguments)
         self.outputs, self.resource_updates = tuple(outputs), tuple(resource_updates)
         self.input_mapping, self.draws_numbers = tuple(input_mapping), draws_numbers
         self._lowered = lowered
-        self._compiled = lowered.compile()
+        self._compiled = compiled(lowered) if is_kept else lowered.compile()
 
     def stablehlo(self) -> str:
         """The program in the text form of StableHLO."""
@@ -101,19 +91,24 @@ class XlaCompilationResult:
 
         Raises:
             InvalidArgumentError: an input has another shape or type than the argument.
+            OpError: JAX cannot run the program, or NumPy not hold a result.
         """
         given = [self._checked(place, inputs[place]) for place in self.input_mapping]
         if self.draws_numbers:
             size = math.prod(GENERATOR_SHAPE)
             given.append(np.frombuffer(os.urandom(8 * size), np.int64).reshape(GENERATOR_SHAPE))
         with wide_types():
-            computed = [np.asarray(value) for value in self._compiled(*given)]
+            try:
+                computed = [np.asarray(value) for value in self._compiled(*given)]
+            except Exception as error:
+                raise as_op_error(error) from error
         remaining = iter(computed)
         results = [self._result(output, remaining) for output in self.outputs]
         return results, [*remaining]
 
-    def _checked(self, place: int, value: Any) -> np.ndarray[Any, Any]:
-        argument, array = self.arguments[place], np.asarray(value)
+    def _checked(self, place: int, value: Any) -> Any:
+        argument = self.arguments[place]
+        array = value if isinstance(value, jax().Array) else np.asarray(value)
         if array.shape != argument.shape or array.dtype != argument.dtype.numpy_dtype:
             raise InvalidArgumentError(
                 f"Argument {place} of a compiled function is {array.dtype}{list(array.shape)}, and it was "

@@ -51,7 +51,11 @@ def _constant_inputs(op: Operation, registry: XlaOpRegistry) -> list[int]:
     elif calls == "case":
         functions = [*attrs["branches"].list.func]
     else:
-        names_of = {"function": ["f"], "if": ["then_branch", "else_branch"], "while": ["body", "cond"]}
+        names_of = {
+            "function": ["f"],
+            "if": ["then_branch", "else_branch"],
+            "while": ["body", "cond"],
+        }
         functions = [attrs[name].func for name in names_of.get(calls, ())]
     bodies = [instantiate_function(library, one) for one in functions]
     found = set().union(*(backwards_const_analysis(body, registry) for body in bodies))

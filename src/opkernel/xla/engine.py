@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import importlib.util
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 from opkernel.errors import UnimplementedError
 from opkernel.graph import FunctionBody, Operation
-from dataclasses import replace
 from opkernel.graph.edit.jit_options import AutoclusteringPolicy
+from opkernel.optimization.clusters.marks import MUST_COMPILE, mark_of
 from opkernel.runtime.engines.engine import (
     ClusterArgument,
     CompiledCluster,
@@ -47,7 +48,7 @@ class XlaEngine(Engine):
 
     def __init__(self, registry: XlaOpRegistry | None = None) -> None:
         self._registry = registry
-        self._checkers: dict[DeviceRegistration, RecursiveCompilabilityChecker] = {}
+        self._checkers: dict[tuple[DeviceRegistration, bool], RecursiveCompilabilityChecker] = {}
 
     @property
     def registry(self) -> XlaOpRegistry:
@@ -64,7 +65,8 @@ class XlaEngine(Engine):
     def refusal(self, op: Operation) -> str:
         """Why XLA does not compile an operation on its device, or only where it is asked to."""
         device_type = _device_type(op)
-        checker = self._checker(device_type)
+        must_compile = bool(mark_of(op, MUST_COMPILE))
+        checker = self._checker(device_type, must_compile=must_compile)
         if checker is None:
             return f"nothing is compiled for devices of the type {device_type}"
         return checker.refusal(op)
@@ -75,15 +77,20 @@ class XlaEngine(Engine):
         never = AutoclusteringPolicy.IF_EXPLICITLY_REQUESTED
         return never if registration is None else registration.autoclustering_policy
 
-    def _checker(self, device_type: str) -> RecursiveCompilabilityChecker | None:
+    def _checker(
+        self, device_type: str, *, must_compile: bool
+    ) -> RecursiveCompilabilityChecker | None:
         registration = self.registry.compilation_device(device_type)
         if registration is None:
             return None
-        if registration not in self._checkers:
-            name, allowed = registration.compilation_device_name, OperationFilter.of(registration)
-            checker = RecursiveCompilabilityChecker(self.registry, name, allowed)
-            self._checkers[registration] = checker
-        return self._checkers[registration]
+        key = registration, must_compile
+        if key not in self._checkers:
+            every = OperationFilter.everything()
+            allowed = every if must_compile else OperationFilter.of(registration)
+            self._checkers[key] = RecursiveCompilabilityChecker(
+                self.registry, registration.compilation_device_name, allowed
+            )
+        return self._checkers[key]
 
     def compile_time_constants(self, body: FunctionBody) -> frozenset[int]:
         """The arguments whose values shapes, axes and the like depend on."""
@@ -101,7 +108,7 @@ class XlaEngine(Engine):
             replace(one, kind="parameter", constant=None) if index in held else one
             for index, one in enumerate(arguments)
         ]
-        result = XlaCompiler(registry=self.registry).compile_body(body, taken)
+        result = XlaCompiler(registry=self.registry, keeps_programs=True).compile_body(body, taken)
         return _Holding(result, held) if held else result
 
 

@@ -122,13 +122,14 @@ class GraphCompiler:
                 continue
             inputs = [values[edge] for edge in zip(op.edges[::2], op.edges[1::2], strict=True)]
             try:
-                outputs = self._outputs(op, inputs)
+                outputs = self.outputs_of(op, inputs)
             except Exception as error:
                 raise at_node(error, op.name, op.type, inputs) from error
             values.update(zip(((op, index) for index in range(len(outputs))), outputs, strict=True))
         return [values[tensor.op, tensor.value_index] for tensor in fetches]
 
-    def _outputs(self, op: Operation, inputs: Sequence[Any]) -> list[Any]:
+    def outputs_of(self, op: Operation, inputs: Sequence[Any]) -> list[Any]:
+        """The outputs of one operation; raises as `compile` does, without the node's name."""
         if op.type in _CONSTANT_OPS:
             return [_constant(op)]
         if op.type in op.graph.function_library:

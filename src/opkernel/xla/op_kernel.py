@@ -5,12 +5,8 @@ Source: TensorFlow compiler/tf2xla/xla_op_kernel.h.
 
 from __future__ import annotations
 
-from opkernel.errors import InvalidArgumentError
 from opkernel.kernel import OpKernel
-from opkernel.types import DataType
 from opkernel.xla.context import XlaOpKernelContext
-from opkernel.xla.resource import XlaResource
-from opkernel.xla.tensor_list import XlaTensorList
 
 __all__ = ["WholeProgramOp", "XlaOpKernel"]
 
@@ -28,17 +24,3 @@ class XlaOpKernel(OpKernel):
 
 class WholeProgramOp(XlaOpKernel):
     """A kernel for XLA whose state lives for one run of a program: an operation compiled by itself has none."""
-
-    def elements(
-        self, ctx: XlaOpKernelContext, dtype: DataType | None = None
-    ) -> tuple[XlaResource, XlaTensorList]:
-        """The TensorArray or stack of input 0, and its elements, which are to be of a type.
-
-        Raises:
-            InvalidArgumentError: it is another resource, or has elements of another type.
-        """
-        resource = ctx.resource(0)
-        found = resource.read(dtype)
-        if not isinstance(found, XlaTensorList):
-            raise InvalidArgumentError(f"{resource.name} is a variable, and holds no elements")
-        return resource, found

@@ -20,6 +20,7 @@ from typing import Any
 import numpy as np
 
 from opkernel.errors import AlreadyExistsError, InvalidArgumentError
+from opkernel.graph.edit.jit_options import AutoclusteringPolicy
 from opkernel.kernel import KernelRegistry, OpKernel, OpKernelConstruction, global_kernel_registry
 from opkernel.kernel.contract import KernelContract
 from opkernel.kernel.function_kernel import FunctionKernelFactory
@@ -27,8 +28,7 @@ from opkernel.kernel.op_kernel import args_of_node
 from opkernel.kernel.registry.kernel_def import KernelDefBuilder
 from opkernel.kernel.registry.kernel_registry import KernelRegistration
 from opkernel.opdef.core.declaring_site import DeclaringSite
-from opkernel.ops.kernel_types import POD
-from opkernel.graph.edit.jit_options import AutoclusteringPolicy
+from opkernel.ops.kernel_types import FLOAT8, POD, QUANTIZED
 from opkernel.proto import KernelDef, NodeDef, OpDef
 from opkernel.records import dataclass
 from opkernel.types import DataType
@@ -44,8 +44,8 @@ __all__ = [
 XLA_CPU_JIT = "XLA_CPU_JIT"
 XLA_GPU_JIT = "XLA_GPU_JIT"
 
-SUPPORTED_TYPES = frozenset(POD)
-"""The types of tensors that XLA computes with."""
+SUPPORTED_TYPES = frozenset({*POD, *QUANTIZED, *FLOAT8, DataType.DT_INT4, DataType.DT_UINT4})
+"""The types of tensors that XLA computes with; quantised ones are the integers that they consist of."""
 
 _UNCHECKED = KernelContract(outputs_as_declared=True)
 """Outputs are values of the program: the compiler looks at them."""
@@ -142,6 +142,7 @@ class XlaOpRegistry:
         self._compilation_devices: dict[str, DeviceRegistration] = {}
         self._backends: dict[str, frozenset[DataType]] = {}
         self._prepared: set[str] = set()
+        self._watchers: list[Callable[[str], object]] = []
         self._lock = threading.RLock()
         self.kernels = KernelRegistry()
         """The kernels of the compilation devices."""
@@ -198,6 +199,12 @@ class XlaOpRegistry:
             of_op.append(registration)
             if op in self._prepared:
                 self._offer(registration)
+        for watcher in self._watchers:
+            watcher(op)
+
+    def watch(self, watcher: Callable[[str], object]) -> None:
+        """Have `watcher` called with the name of an op whenever a kernel of the op is registered."""
+        self._watchers.append(watcher)
 
     def _offer(self, registration: XlaKernelRegistration) -> None:
         """Register a kernel on the compilation devices."""

@@ -54,6 +54,11 @@ class TracedArray(NDArrayOperatorsMixin):
         return len(self.shape)
 
     @property
+    def size(self) -> int:
+        """The number of elements."""
+        return int(self.value.size)
+
+    @property
     def real(self) -> TracedArray:
         """The real parts."""
         return TracedArray(self.value.real)
@@ -61,6 +66,17 @@ class TracedArray(NDArrayOperatorsMixin):
     def astype(self, dtype: Any, **_: Any) -> TracedArray:
         """The elements in another type."""
         return TracedArray(self.value.astype(dtype))
+
+    def reshape(self, *shape: Any) -> TracedArray:
+        """The elements in another shape."""
+        return TracedArray(self.value.reshape(*shape))
+
+    def transpose(self, *axes: Any) -> TracedArray:
+        """The array with its dimensions in another order."""
+        return TracedArray(self.value.transpose(*axes))
+
+    def __len__(self) -> int:
+        return len(self.value)
 
     def __bool__(self) -> bool:
         raise InvalidArgumentError("A value is asked for that is known only when the program runs")

@@ -9,7 +9,8 @@ import numpy as np
 from tests.runtime.dataflow.loop_builders import Builder
 
 import opkernel
-from opkernel.graph import Operation, Tensor
+from opkernel.engines import ClusterArgument, CompiledCluster, Engine
+from opkernel.graph import FunctionBody, Operation, Tensor
 from opkernel.graph.core.control_flow_ops import LOW_LEVEL_CONTROL_FLOW
 from opkernel.graph.edit.jit_options import JitOptions
 from opkernel.optimization import OptimizedGraph
@@ -17,13 +18,19 @@ from opkernel.optimization.optimize import copy_to_optimize
 from opkernel.optimization.pass_registry import Grouping
 
 
-class TakesLoops:
+class TakesLoops(Engine):
     """A compiler that takes loops, and nothing else: no clusters are formed."""
 
-    name, min_cluster_size, takes_loops = "takes loops", 1, True
+    name, takes_loops = "takes loops", True
+
+    def check_installed(self) -> None:
+        pass
 
     def refusal(self, op: Operation) -> str:
         return "it takes nothing"
+
+    def compile(self, body: FunctionBody, arguments: Sequence[ClusterArgument]) -> CompiledCluster:
+        raise AssertionError("there are no clusters")
 
 
 def functionalized(

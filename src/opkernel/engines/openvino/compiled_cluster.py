@@ -106,6 +106,7 @@ def _compiled(model: Any) -> Any:
         "INFERENCE_PRECISION_HINT": "f32",
         "EXECUTION_MODE_HINT": "ACCURACY",
         "INFERENCE_NUM_THREADS": intra_op_threads(),
+        "ENABLE_CPU_PINNING": False,  # a thread that may not move waits for whoever has its processor
     }
     try:
         return core().compile_model(model, "CPU", settings)

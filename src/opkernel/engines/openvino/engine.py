@@ -10,7 +10,7 @@ import importlib.util
 from collections.abc import Sequence
 
 from opkernel.engines.openvino.library import NOT_INSTALLED
-from opkernel.engines.openvino.op_rule import CONSTANT_OPS, properties_of, rule_of
+from opkernel.engines.openvino.op_rule import CONSTANT_OPS, rule_of
 from opkernel.errors import UnimplementedError
 from opkernel.graph import FunctionBody, Operation
 from opkernel.graph.core.structural_ops import ARG_OPS
@@ -19,9 +19,7 @@ from opkernel.types import DataType
 
 __all__ = ["OpenVinoEngine"]
 
-_CONSTANTS = frozenset(
-    {DataType.DT_FLOAT, DataType.DT_INT32, DataType.DT_INT64, DataType.DT_BOOL}
-)
+_CONSTANTS = frozenset({DataType.DT_FLOAT, DataType.DT_INT32, DataType.DT_INT64, DataType.DT_BOOL})
 
 
 class OpenVinoEngine(Engine):
@@ -48,19 +46,16 @@ class OpenVinoEngine(Engine):
         found = set()
         for op in body.graph.get_operations():
             rule = rule_of(op.type)
-            for arg in () if rule is None or not rule.constants else properties_of(op).input_args:
-                if arg.name in rule.constants:
-                    found |= {
-                        tensor.op.attr["index"].i
-                        for tensor in op.inputs[arg.start : arg.stop]
-                        if tensor.op.type in ARG_OPS
-                    }
+            if rule is not None:
+                places = rule.constant_places(op) if rule.constants else ()
+                sources = [op.inputs[place].op for place in places]
+                found |= {one.attr["index"].i for one in sources if one.type in ARG_OPS}
         return frozenset(found)
 
-    def compile(
-        self, body: FunctionBody, arguments: Sequence[ClusterArgument]
-    ) -> CompiledCluster:
+    def compile(self, body: FunctionBody, arguments: Sequence[ClusterArgument]) -> CompiledCluster:
         """Compile a cluster for arguments of these shapes."""
-        from opkernel.engines.openvino.compiled_cluster import OpenVinoCluster  # not to be loaded before
+        from opkernel.engines.openvino.compiled_cluster import (
+            OpenVinoCluster,
+        )  # not to be loaded before
 
         return OpenVinoCluster(body, arguments)

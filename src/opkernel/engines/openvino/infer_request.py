@@ -13,6 +13,8 @@ from typing import Any
 import numpy as np
 
 from opkernel.engines.openvino.library import openvino
+from opkernel.kernel import allocate
+from opkernel.types import as_dtype
 
 __all__ = ["InferRequest"]
 
@@ -41,28 +43,36 @@ class InferRequest:
 
     def run(self, arrays: Sequence[Array]) -> list[Array]:
         """The outputs, in memory that only the caller has, for inputs of the right shapes and types."""
-        request, lent = self._request, self._own_inputs
+        request = self._request
+        held = []  # OpenVINO keeps no array alive
         for index, (own, array) in enumerate(zip(self._inputs, arrays, strict=True)):
-            if index in lent:
-                request.set_input_tensor(index, _tensor_over(array))
+            if index in self._own_inputs:
+                held.append(_tensor_over(np.require(array, requirements=["C", "A"])))
+                request.set_input_tensor(index, held[-1])
             else:
                 own[...] = array
         results = [
-            np.empty_like(own) if index in self._own_outputs else own
+            allocate(own.shape, as_dtype(own.dtype)) if index in self._own_outputs else own
             for index, own in enumerate(self._outputs)
         ]
         for index in self._own_outputs:
             request.set_output_tensor(index, _tensor_over(results[index]))
         request.infer(share_outputs=True)
-        for index, tensor in lent.items():
-            request.set_input_tensor(index, tensor)
+        self._take_back()
+        return [
+            own.copy() if own is result else result
+            for own, result in zip(self._outputs, results, strict=True)
+        ]
+
+    def _take_back(self) -> None:
+        """Give the request its own memory again."""
+        for index, tensor in self._own_inputs.items():
+            self._request.set_input_tensor(index, tensor)
         for index, tensor in self._own_outputs.items():
-            request.set_output_tensor(index, tensor)
-        return [own.copy() if own is result else result for own, result in zip(self._outputs, results, strict=True)]
+            self._request.set_output_tensor(index, tensor)
 
 
 def _tensor_over(array: Array) -> Any:
-    """A tensor over the memory of an array, or of a copy whose elements are in order."""
+    """A tensor over the memory of an array, whose elements are in order; it holds the array."""
     ov = openvino()
-    ordered = np.require(array, requirements=["C", "A"])
-    return ov.Tensor(ordered, list(ordered.shape), ov.Type(ordered.dtype))
+    return ov.Tensor(array, list(array.shape), ov.Type(array.dtype))

@@ -11,7 +11,9 @@ from opkernel.errors import UnimplementedError
 
 __all__ = ["NOT_INSTALLED", "core", "openvino", "opset"]
 
-NOT_INSTALLED = "Compiling with OpenVINO needs the library OpenVINO: pip install 'opkernel[openvino]'"
+NOT_INSTALLED = (
+    "Compiling with OpenVINO needs the library OpenVINO: pip install 'opkernel[openvino]'"
+)
 
 
 @functools.cache

@@ -7,7 +7,6 @@ TensorFlow refuses them, and what OpenVINO gives is held against them.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -21,7 +20,7 @@ from opkernel.engines.openvino.op_rule import (
     properties_of,
     rule_of,
 )
-from opkernel.engines.openvino.tensors import constant, shape_of
+from opkernel.engines.openvino.tensors import as_output, constant, shape_of
 from opkernel.errors import InternalError, InvalidArgumentError, OpError, UnimplementedError
 from opkernel.graph import FunctionBody, Operation
 from opkernel.graph.edit.prune import DataNeeds, prune_and_order
@@ -34,7 +33,7 @@ from opkernel.types import tensor_from_proto
 __all__ = ["ModelBuilder", "translated"]
 
 Array = np.ndarray[Any, Any]
-Shapes = list[tuple[int, ...]]
+Shapes = list[tuple[int, ...] | None]
 
 
 class ModelBuilder:
@@ -96,29 +95,35 @@ class ModelBuilder:
         if reason:
             raise UnimplementedError(f"OpenVINO does not compile this {op.type}: {reason}")
         shapes = _output_shapes(op, inputs)
-        if all(0 in shape for shape in shapes):
+        if all(shape is not None and 0 in shape for shape in shapes):
             types = [dtype.numpy_dtype for dtype in op.output_types]
-            return [np.empty(*one) for one in zip(shapes, types, strict=True)]
+            return [
+                np.empty(shape or (), dtype) for shape, dtype in zip(shapes, types, strict=True)
+            ]
         return self._built(op, rule, inputs, shapes)
 
     def _built(self, op: Operation, rule: OpRule, inputs: list[Any], shapes: Shapes) -> list[Any]:
         """The outputs of the nodes that a rule makes."""
-        args = properties_of(op).input_args
-        given = list(inputs)
-        for arg in args:
-            for place in range(arg.start, arg.stop):
-                if arg.name not in rule.constants:
-                    given[place] = self._node_of(inputs[place])
-                elif not isinstance(inputs[place], np.ndarray):
-                    raise InvalidArgumentError(f"{arg.name} must be a compile-time constant")
+        constants = rule.constant_places(op)
+        given = [
+            value if at in constants else self._node_of(value) for at, value in enumerate(inputs)
+        ]
+        for place in constants:
+            if not isinstance(given[place], np.ndarray):
+                raise InvalidArgumentError(f"input {place} must be a compile-time constant")
+        if not rule.takes_empty and any(
+            0 in shape_of(one) for one in given if not isinstance(one, np.ndarray)
+        ):
+            raise UnimplementedError(f"OpenVINO does not compile {op.type} of an empty tensor")
         fillers = {"output_shapes": shapes} if "output_shapes" in rule.keywords else {}
         attrs = attrs_of(op, (name for name in rule.keywords if name not in fillers))
-        made = rule.build(*by_arg(given, args), **attrs, **fillers)
-        outputs = [_as_output(one) for one in (made if isinstance(made, tuple | list) else (made,))]
+        made = rule.build(*by_arg(given, properties_of(op).input_args), **attrs, **fillers)
+        made = made if isinstance(made, tuple) else (made,)
+        outputs = [one if isinstance(one, np.ndarray) else as_output(one) for one in made]
         _check(outputs, shapes)
         for output in outputs:
-            if output.get_node().get_type_name() not in ("Parameter", "Constant"):
-                output.get_node().friendly_name = op.name
+            if not isinstance(output, np.ndarray):
+                _name(output.get_node(), op)
         return outputs
 
     def _node_of(self, value: Any) -> Any:
@@ -133,30 +138,31 @@ class ModelBuilder:
         return found
 
 
-def _as_output(made: Any) -> Any:
-    """The output that a builder means with a node."""
-    return made if isinstance(made, openvino().Output) else made.output(0)
+def _name(node: Any, op: Operation) -> None:
+    """Have messages of OpenVINO name the operation that a node was made for."""
+    if node.get_type_name() not in ("Parameter", "Constant"):
+        node.friendly_name = op.name
 
 
 def _output_shapes(op: Operation, inputs: Sequence[Any]) -> Shapes:
-    """The shapes of the outputs, which those of the inputs and the constants among them tell."""
+    """The shapes of the outputs; None where the inputs' shapes and the constants among them do not tell it."""
     registration = op.graph.function_library.look_up(op.type)
     known = [value if isinstance(value, np.ndarray) else None for value in inputs]
     shapes = [_shape(value) for value in inputs]
     version = op.graph.graph_def_versions.producer
     context = infer_call(registration, op.node_def, shapes, known, version)
-    found = []
-    for shape in context.reliable_outputs():
-        if shape is None or not context.fully_defined(shape):
-            raise UnimplementedError(f"OpenVINO does not compile {op.type} with outputs of unknown shape")
-        found.append(tuple(dim.value for dim in shape.dims or ()))
-    return found
+    return [
+        tuple(dim.value for dim in shape.dims or ())
+        if shape is not None and context.fully_defined(shape)
+        else None
+        for shape in context.reliable_outputs()
+    ]
 
 
 def _check(outputs: Sequence[Any], shapes: Shapes) -> None:
     """Refuse nodes that do not give what the shape function promises."""
-    found = [shape_of(output) for output in outputs]
-    if found != shapes:
+    found = [_shape(output) for output in outputs]
+    if any(shape not in (None, one) for one, shape in zip(found, shapes, strict=True)):
         raise InternalError(f"OpenVINO would give the shapes {found}, expected {shapes}")
 
 
@@ -180,5 +186,7 @@ def translated(error: Exception) -> OpError | Exception:
 
 def _without_places(text: str) -> str:
     """A message of OpenVINO without the lines of its sources."""
-    lines = [line for line in text.splitlines() if not line.startswith(("Exception from", "Check "))]
+    lines = [
+        line for line in text.splitlines() if not line.startswith(("Exception from", "Check "))
+    ]
     return " ".join(" ".join(lines).split()) or text

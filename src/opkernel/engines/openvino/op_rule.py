@@ -20,14 +20,26 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Any, TypeVar
 
 from opkernel.graph import Operation
+from opkernel.graph.core.structural_ops import ARG_OPS
 from opkernel.kernel.op_kernel import NodeProperties
 from opkernel.opdef import attr_to_python
 from opkernel.records import dataclass
 from opkernel.types import DataType
 
-__all__ = ["BOOL", "CONSTANT_OPS", "INDEX", "OpRule", "attrs_of", "openvino_op", "properties_of", "rule_of", "rules"]
+__all__ = [
+    "BOOL",
+    "CONSTANT_OPS",
+    "INDEX",
+    "OpRule",
+    "attrs_of",
+    "openvino_op",
+    "properties_of",
+    "rule_of",
+    "rules",
+]
 
 CONSTANT_OPS = frozenset({"Const", "_HostConst"})
+_KNOWN_OPS = CONSTANT_OPS | ARG_OPS
 BOOL = frozenset({DataType.DT_BOOL})
 INDEX = frozenset({DataType.DT_INT32, DataType.DT_INT64})
 _FLOAT = frozenset({DataType.DT_FLOAT})
@@ -45,6 +57,7 @@ class OpRule:
         keywords: The attrs that it takes.
         constants: The input arguments whose values must be known.
         types: The types of the arguments that are not float32, inputs and outputs.
+        takes_empty: Whether it is called with tensors without elements, where some output has elements.
         differs_for_non_finite: Whether results for NaN or infinities are not TensorFlow's.
         refuses: Says of the attrs that it names why a node is refused; empty for one that is taken.
     """
@@ -53,6 +66,7 @@ class OpRule:
     keywords: tuple[str, ...]
     constants: frozenset[str]
     types: Mapping[str, Collection[DataType]]
+    takes_empty: bool
     differs_for_non_finite: bool
     refuses: Callable[..., str] | None
 
@@ -60,20 +74,34 @@ class OpRule:
         """Why a node is not taken; empty if it is."""
         if self.differs_for_non_finite and os.environ.get("OPKERNEL_DETERMINISTIC") == "1":
             return "it treats NaN or infinities in a way of its own"
-        properties = properties_of(op)
-        tensors = (
-            (properties.input_args, op.input_types, self.constants),
-            (properties.output_args, op.output_types, frozenset[str]()),
-        )
-        for args, types, free in tensors:
-            for arg in args:
-                allowed = self.types.get(arg.name, _FLOAT)
-                for dtype in () if arg.name in free else types[arg.start : arg.stop]:
-                    if dtype not in allowed:
-                        return f"{arg.name} is {dtype.string}"
-        if self.refuses is None:
-            return ""
+        reason = self._refusal_of_types(op)
+        if reason or self.refuses is None:
+            return reason
         return self.refuses(**attrs_of(op, _keywords(self.refuses)))
+
+    def _refusal_of_types(self, op: Operation) -> str:
+        properties, constants = properties_of(op), self.constant_places(op)
+        for place in constants:
+            is_float = op.input_types[place] is DataType.DT_FLOAT
+            if is_float and op.edges[2 * place].type not in _KNOWN_OPS:  # a cluster may compute it
+                return "a value that must be known is computed"
+        for arg in properties.input_args:
+            for place in range(arg.start, arg.stop):
+                dtype = op.input_types[place]
+                if place not in constants and dtype not in self.types.get(arg.name, _FLOAT):
+                    return f"{arg.name} is {dtype.string}"
+        for arg in properties.output_args:
+            for dtype in op.output_types[arg.start : arg.stop]:
+                if dtype not in self.types.get(arg.name, _FLOAT):
+                    return f"{arg.name} is {dtype.string}"
+        return ""
+
+    def constant_places(self, op: Operation) -> list[int]:
+        """The inputs of a node whose values must be known."""
+        args = properties_of(op).input_args
+        return [
+            at for arg in args if arg.name in self.constants for at in range(arg.start, arg.stop)
+        ]
 
 
 def properties_of(op: Operation) -> NodeProperties:
@@ -94,6 +122,7 @@ def openvino_op(
     *ops: str,
     constants: Sequence[str] = (),
     types: Mapping[str, Collection[DataType]] | None = None,
+    takes_empty: bool = False,
     differs_for_non_finite: bool = False,
     refuses: Callable[..., str] | None = None,
 ) -> Callable[[_B], _B]:
@@ -105,6 +134,7 @@ def openvino_op(
             _keywords(build),
             frozenset(constants),
             types or {},
+            takes_empty,
             differs_for_non_finite,
             refuses,
         )

@@ -9,13 +9,25 @@ import numpy as np
 
 from opkernel.engines.openvino.library import openvino, opset
 
-__all__ = ["constant", "ints", "permuted", "reshaped", "scalar", "shape_of"]
+__all__ = [
+    "as_output",
+    "constant",
+    "ints",
+    "permuted",
+    "reshaped",
+    "scalar",
+    "shape_of",
+    "unpermuted",
+]
 
 
 def constant(array: np.ndarray[Any, Any]) -> Any:
     """A constant over the memory of an array, which the caller keeps alive: in order, and never written to."""
     ov = openvino()
-    tensor = ov.Tensor(array, list(array.shape), ov.Type(array.dtype))
+    element, shape = ov.Type(array.dtype), list(array.shape)
+    tensor = (
+        ov.Tensor(array.reshape(-1), shape, element) if array.size else ov.Tensor(element, shape)
+    )
     return openvino("openvino.op").Constant(tensor, shared_memory=True).output(0)
 
 
@@ -29,6 +41,11 @@ def scalar(value: float) -> Any:
     """A number in float32."""
     ov = openvino()
     return openvino("openvino.op").Constant(ov.Type.f32, ov.Shape([]), [value])
+
+
+def as_output(made: Any) -> Any:
+    """The output of a node that has one; an output itself."""
+    return made if isinstance(made, openvino().Output) else made.output(0)
 
 
 def shape_of(x: Any) -> tuple[int, ...]:
@@ -45,10 +62,16 @@ def reshaped(x: Any, shape: Sequence[int]) -> Any:
 
 def permuted(x: Any, perm: Sequence[int]) -> Any:
     """The axes in another order; two orders in a row are one."""
-    node = x.get_node()
-    if node.get_type_name() == "Transpose":
-        before = node.input_value(1).get_node().data.tolist()
-        x, perm = node.input_value(0), [before[axis] for axis in perm]
-    if list(perm) == list(range(len(perm))):
+    x, before = unpermuted(x)
+    perm = [before[axis] for axis in perm]
+    if perm == list(range(len(perm))):
         return x
     return opset().transpose(x, ints(perm)).output(0)
+
+
+def unpermuted(x: Any) -> tuple[Any, list[int]]:
+    """What an output is a permutation of, and the order of its axes."""
+    node = x.get_node()
+    if node.get_type_name() != "Transpose":
+        return x, list(range(len(shape_of(x))))
+    return node.input_value(0), node.input_value(1).get_node().data.tolist()

@@ -292,10 +292,11 @@ class _Inlining:
         return self._copies[tensor.op].outputs[tensor.value_index], controls
 
     def _node(self, op: Operation, names: dict[str, str]) -> NodeDef:
-        """The node of a copy, without inputs."""
+        """The node of a copy, without inputs; it asks for the device of the call if it asks for none."""
         node = NodeDef()
         node.CopyFrom(op.node_def)
         del node.input[:]
+        node.device = node.device or self._call.node_def.device
         node.name = names[op.name]
         if op.type in ENTER_OPS and self._options.uniquify_frame_names:
             frame = node.attr["frame_name"]

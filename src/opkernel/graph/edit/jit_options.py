@@ -62,6 +62,8 @@ class JitOptions:
         max_cluster_size: No cluster gets larger.
         mode: `strict`: what cannot be compiled fails the step; `lazy`: it runs uncompiled; `async`: so does what is
             not compiled yet, and another thread compiles it.
+        has_compile_nodes: Whether a cluster is compiled by one node and run by another, with a call of the function
+            where it could not be compiled (_XlaCompile, _XlaRun); else one node does all (XlaLaunch).
         outside: Filled by the pass: why operations stay outside, by their names.
     """
 
@@ -70,6 +72,7 @@ class JitOptions:
     min_cluster_size: int | None = None
     max_cluster_size: int = 1 << 31
     mode: CompileMode = "lazy"
+    has_compile_nodes: bool = False
     outside: dict[str, str] = field(default_factory=dict)
 
     @property

@@ -58,6 +58,7 @@ class FuncGraph(Graph):
         captured_values: Python objects whose tensors it takes, such as variables, with what stands for them.
         control_captures: the operations from outside that it waits for.
         permissions: which files it may open where Python calls it.
+        jit: the engine that compiles parts of it where Python calls it; what OPKERNEL_JIT says if empty.
         jit_compile: whether XLA compiles it where Python calls it, as its attr `_XlaMustCompile` says.
     """
 
@@ -103,6 +104,7 @@ class FuncGraph(Graph):
         self.control_captures: dict[Operation, None] = {}
         self.permissions: Permissions = OWN_CODE
         self.jit_compile = False
+        self.jit = ""
 
     def add_input(self, spec: TensorSpec, name: str) -> Tensor:
         """A new argument."""

@@ -154,6 +154,10 @@ class KernelRegistry:
         self._choices: dict[str, Choices] = {}
         self._lock = Lock()
         self._loader: Callable[[str], object] | None = None
+        self._more_loaders: list[Callable[[str], object]] = []
+        self._loaded: set[str] = set()
+        self._ran: dict[str, int] = {}
+        """How many of `_more_loaders` were called for an op."""
         self._last_loader: Callable[[], object] | None = None
         self._looked_up: set[str] = set()
         self._loading: set[str] = set()
@@ -211,6 +215,17 @@ class KernelRegistry:
             self._loader = loader
             self._last_loader = last
             self._looked_up.clear()
+            self._loaded.clear()
+            self._choices.clear()
+
+    def add_loader(self, loader: Callable[[str], object]) -> None:
+        """Have `loader` called for each op beside the one that is set, also for ops that were looked up before.
+
+        It registers kernels for device types that none was looked up for.
+        """
+        with self._load_lock, self._lock:
+            self._more_loaders.append(loader)
+            self._loaded.clear()
             self._choices.clear()
 
     def registrations_for(self, op: str) -> tuple[KernelRegistration, ...]:
@@ -282,25 +297,29 @@ class KernelRegistry:
     def _note_change(self, op: str) -> None:
         """Forget the choices for an op. Call it after the change: any earlier choice is stale."""
         self._choices.pop(op, None)
-        if op in self._looked_up:
+        if op in self._looked_up and op not in self._loading:
             self._changes[op] = self._changes.get(op, 0) + 1
             self.version += 1
         if self._beside is not None and not self._loading:
             self._beside.note_change(op)
 
     def _load(self, op: str) -> None:
-        if op in self._looked_up:
+        if op in self._loaded:
             return
-        loader = self._loader
-        if loader is None:
+        if self._loader is None and not self._more_loaders:
             self._looked_up.add(op)
             return
         with self._load_lock:
-            if op in self._looked_up or op in self._loading:
+            if op in self._loaded or op in self._loading:
                 return
             self._loading.add(op)
             try:
-                loader(op)
+                if self._loader is not None:
+                    self._loader(op)
+                for loader in self._more_loaders[self._ran.get(op, 0) :]:
+                    loader(op)
+                    self._ran[op] = self._ran.get(op, 0) + 1
+                self._loaded.add(op)
                 self._looked_up.add(op)
             finally:
                 self._loading.discard(op)

@@ -98,10 +98,9 @@ def to_int64(x: Any) -> Any:
 
 def _truncated(x: Any, integer: type[np.signedinteger[Any]]) -> Any:
     limits = np.iinfo(integer)
-    number = np.asarray(x)
-    above = number.dtype.type(2.0 ** (limits.bits - 1))
-    fits = (number >= -above) & (number < above)
-    return np.where(fits, np.where(fits, number, 0).astype(integer), integer(limits.min))
+    above = x.dtype.type(2.0 ** (limits.bits - 1))
+    fits = (x >= -above) & (x < above)
+    return np.where(fits, np.where(fits, x, 0).astype(integer), integer(limits.min))
 
 
 def _steps(dtype: np.dtype[Any]) -> float:

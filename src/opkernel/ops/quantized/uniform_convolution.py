@@ -7,7 +7,7 @@ core/kernels/uniform_quant_ops/uniform_quantized_convolution_ops.cc.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -15,7 +15,6 @@ import numpy as np
 from opkernel.errors import InvalidArgumentError
 from opkernel.opdef import InferenceContext, register_op
 from opkernel.ops.declared.rules import check_ranks_at_most
-from opkernel.ops.quantized.conversion import Array
 from opkernel.ops.quantized.shapes import check_channel_scales
 from opkernel.ops.quantized.uniform_convolution_attrs import ConvolutionAttrs
 from opkernel.ops.quantized.uniform_convolution_sums import PlacedConvolution
@@ -128,13 +127,42 @@ def _check_channel_axis(name: str, axis: int, channels: int) -> None:
         )
 
 
-def _placed(attrs: ConvolutionAttrs, lhs: Array, rhs: Array) -> PlacedConvolution:
+def placed_convolution(attrs: ConvolutionAttrs, lhs: Any, rhs: Any) -> PlacedConvolution:
+    """The convolution of two tensors; raises InvalidArgumentError if their shapes do not fit."""
     if lhs.ndim != rhs.ndim:
         raise InvalidArgumentError(
             "lhs and rhs must have same dims, got shapes "
             f"{TensorShape(lhs.shape)} {TensorShape(rhs.shape)}"
         )
     return PlacedConvolution.of(attrs.for_rank(lhs.ndim), lhs.shape, rhs.shape)
+
+
+def ratios_of_convolution(
+    placed: PlacedConvolution, axes: tuple[int, int], inputs: Sequence[Any]
+) -> Any:
+    """What sums of products are multiplied by to be integers of the output.
+
+    Args:
+        placed: The convolution.
+        axes: Those of rhs and of the output that are quantised, -1 for none.
+        inputs: Those of the op, in order.
+
+    Raises:
+        InvalidArgumentError: tensors, scales and zero points do not fit.
+    """
+    lhs, rhs, lhs_scale, lhs_zero, rhs_scales, rhs_zeros, scales, zeros = inputs
+    for name, values in (("lhs", lhs_scale), ("rhs", rhs_scales), ("output", scales)):
+        check_positive(name, values)
+    filters, output = placed.convolution.filters, placed.convolution.output
+    rhs_axis, output_axis = axes
+    _check_channel_axis("rhs", rhs_axis, filters.channels_out)
+    _check_channel_axis("output", output_axis, output.channels)
+    check_scales(lhs.shape, -1, lhs_scale, lhs_zero)
+    check_scales(rhs.shape, rhs_axis, rhs_scales, rhs_zeros)
+    check_scales(placed.output_shape, output_axis, scales, zeros)
+    check_channels_of_output(rhs_scales, scales)
+    with np.errstate(all="ignore"):
+        return rhs_scales.astype(np.float64) * lhs_scale / scales
 
 
 @register_kernel(
@@ -174,22 +202,17 @@ def uniform_quantized_convolution(
         scales: Any,
         zeros: Any,
     ) -> Any:
-        for name, values in (("lhs", lhs_scale), ("rhs", rhs_scales), ("output", scales)):
-            check_positive(name, values)
-        placed = _placed(attrs, lhs, rhs)
-        filters, output = placed.convolution.filters, placed.convolution.output
-        _check_channel_axis("rhs", rhs_quantization_axis, filters.channels_out)
-        _check_channel_axis("output", output_quantization_axis, output.channels)
-        check_scales(lhs.shape, -1, lhs_scale, lhs_zero)
-        check_scales(rhs.shape, rhs_quantization_axis, rhs_scales, rhs_zeros)
-        check_scales(placed.output_shape, output_quantization_axis, scales, zeros)
-        check_channels_of_output(rhs_scales, scales)
+        placed = placed_convolution(attrs, lhs, rhs)
+        ratios = ratios_of_convolution(
+            placed,
+            (rhs_quantization_axis, output_quantization_axis),
+            (lhs, rhs, lhs_scale, lhs_zero, rhs_scales, rhs_zeros, scales, zeros),
+        )
         with np.errstate(all="ignore"):
             images = placed.images(lhs).astype(np.int32) - lhs_zero
             right = placed.filters(rhs).astype(np.int32) - rhs_zeros
             border = lhs_zero.astype(np.int8).astype(np.int32) - lhs_zero
             sums = placed.sums(images, right, border)
-            ratios = rhs_scales.astype(np.float64) * lhs_scale / scales
         return placed.output(requantized(sums, ratios, zeros, limits))
 
     return kernel
@@ -218,7 +241,7 @@ def uniform_quantized_convolution_hybrid(
 
     def kernel(lhs: Any, rhs: Any, scales: Any, zeros: Any) -> Any:
         check_positive("rhs", scales)
-        placed = _placed(attrs, lhs, rhs)
+        placed = placed_convolution(attrs, lhs, rhs)
         channels = placed.convolution.filters.channels_out
         _check_channel_axis("rhs", rhs_quantization_axis, channels)
         check_scales(rhs.shape, rhs_quantization_axis, scales, zeros)

@@ -109,6 +109,39 @@ def _product_shape(lhs: Array, rhs: Array) -> tuple[int, int]:
     return shape
 
 
+def check_axes(lhs_axis: int, rhs_axis: int, output_axis: int) -> None:
+    """Refuse other axes than those of columns."""
+    check_left_axis(lhs_axis)
+    _check_channel_axis("rhs", rhs_axis)
+    _check_channel_axis("output", output_axis)
+
+
+def ratios_of_product(
+    lhs: Any,
+    rhs: Any,
+    lhs_scale: Any,
+    lhs_zero: Any,
+    rhs_scales: Any,
+    rhs_zeros: Any,
+    scales: Any,
+    zeros: Any,
+) -> Any:
+    """What sums of products are multiplied by to be integers of the output.
+
+    Raises:
+        InvalidArgumentError: matrices, scales and zero points do not fit.
+    """
+    for name, values in (("lhs", lhs_scale), ("rhs", rhs_scales), ("output", scales)):
+        check_positive(name, values)
+    shape = _product_shape(lhs, rhs)
+    check_scales(lhs.shape, -1, lhs_scale, lhs_zero)
+    _check_columns(rhs.shape, rhs_scales, rhs_zeros)
+    _check_columns(shape, scales, zeros)
+    check_channels_of_output(rhs_scales, scales)
+    with np.errstate(all="ignore"):
+        return rhs_scales.astype(np.float64) * lhs_scale / scales
+
+
 @register_kernel(
     UNIFORM_QUANTIZED_DOT,
     device="CPU",
@@ -125,9 +158,7 @@ def uniform_quantized_dot(
 ) -> Callable[[Any, Any, Any, Any, Any, Any, Any, Any], Any]:
     """TensorFlow adds in float where rhs has one scale, and in int32 where each column has one."""
     limits = Limits.of(output_quantization_min_val, output_quantization_max_val)
-    check_left_axis(lhs_quantization_axis)
-    _check_channel_axis("rhs", rhs_quantization_axis)
-    _check_channel_axis("output", output_quantization_axis)
+    check_axes(lhs_quantization_axis, rhs_quantization_axis, output_quantization_axis)
 
     def kernel(
         lhs: Any,
@@ -139,15 +170,10 @@ def uniform_quantized_dot(
         scales: Any,
         zeros: Any,
     ) -> Any:
-        for name, values in (("lhs", lhs_scale), ("rhs", rhs_scales), ("output", scales)):
-            check_positive(name, values)
-        shape = _product_shape(lhs, rhs)
-        check_scales(lhs.shape, -1, lhs_scale, lhs_zero)
-        _check_columns(rhs.shape, rhs_scales, rhs_zeros)
-        _check_columns(shape, scales, zeros)
-        check_channels_of_output(rhs_scales, scales)
+        ratios = ratios_of_product(
+            lhs, rhs, lhs_scale, lhs_zero, rhs_scales, rhs_zeros, scales, zeros
+        )
         with np.errstate(all="ignore"):
-            ratios = rhs_scales.astype(np.float64) * lhs_scale / scales
             left, right = lhs.astype(np.int32) - lhs_zero, rhs.astype(np.int32) - rhs_zeros
             if rhs_scales.ndim:
                 sums = wrapped_sums(np.matmul, left, right, len(right))

@@ -5,7 +5,7 @@ Source: TensorFlow core/kernels/uniform_quant_ops/math_utils.{h,cc}, tensor_util
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -138,22 +138,20 @@ def _multipliers(ratios: Array) -> tuple[Array, Array]:
     return fixed.astype(np.int64), shifts.astype(np.int64)
 
 
-def multiplied(x: Array, ratios: Array) -> Array:
+def multiplied(x: Any, ratios: Array) -> Any:
     """int32 times ratios in fixed point, halves rounded up; limited to int32."""
     multipliers, shifts = _multipliers(ratios)
     total = _MULTIPLIER_BITS - shifts
     products = (x.astype(np.int64) * multipliers + (np.int64(1) << (total - 1))) >> total
     limits = np.iinfo(np.int32)
-    result: Array = np.clip(products, limits.min, limits.max).astype(np.int32)
-    return result
+    return np.clip(products, limits.min, limits.max).astype(np.int32)
 
 
-def requantized(sums: Array, ratios: Array, zero_points: Array, limits: Limits) -> Array:
+def requantized(sums: Any, ratios: Array, zero_points: Array, limits: Limits) -> Any:
     """Sums of products as integers of an output, whose channels are the last dimension."""
     with np.errstate(all="ignore"):
         levels = multiplied(sums, ratios) + zero_points
-    result: Array = np.maximum(np.minimum(levels, limits.high), limits.low)
-    return result
+    return np.maximum(np.minimum(levels, limits.high), limits.low)
 
 
 def dynamically_quantized(rows: Array) -> tuple[Array, Array]:

@@ -69,7 +69,7 @@ class Var(ResourceBase):
         ref = self.tensor_ref
         with ref.mutex:
             tensor = ref.tensor
-            if tensor.size >= _LEAST_NOTED:
+            if tensor.size >= _LEAST_NOTED and isinstance(tensor, np.ndarray):
                 note_lasting(tensor, ref.version)
             return tensor
 

@@ -18,6 +18,7 @@ from opkernel.graph.core.control_flow_ops import (
     NEXT_ITERATION_OPS,
     SWITCH_OPS,
 )
+from opkernel.graph.edit.graph_edit import MAY_BE_DEAD_ALONE
 from opkernel.graph.edit.prune import Needs
 from opkernel.graph.inference.constant_values import constant_value
 from opkernel.optimization.clusters.predicates import Predicate, Predicates
@@ -32,12 +33,14 @@ class DeadnessAnalysis:
 
     Args:
         order: The operations, inputs before consumers, except for back edges.
+        through_identities: Whether a tensor and an Identity of it are one condition. TensorFlow tells them apart.
 
     Raises:
         InvalidArgumentError: the control flow is not in order.
     """
 
-    def __init__(self, order: Sequence[Operation]) -> None:
+    def __init__(self, order: Sequence[Operation], *, through_identities: bool = False) -> None:
+        self._through_identities = through_identities
         self._formulas = Predicates()
         self._found: dict[tuple[Operation, int], Predicate] = {}
         self._heads: dict[Operation, Predicate] = {}
@@ -137,7 +140,7 @@ class DeadnessAnalysis:
             return formulas.all_of([formulas.any_of(inputs[:count]), *inputs[count:]])
         if op.type in EXIT_OPS:
             return self._after_loop(op) or formulas.all_of(inputs)
-        if op.type.lstrip("_") in ("Recv", "HostRecv"):  # the other side may send a dead tensor
+        if op.type in MAY_BE_DEAD_ALONE - SWITCH_OPS:  # the other side may send a dead tensor
             return formulas.all_of([*inputs, formulas.symbol((op.name, "received"))])
         return formulas.all_of(inputs)
 
@@ -150,7 +153,9 @@ class DeadnessAnalysis:
     def _branch(self, op: Operation, alive: Predicate) -> None:
         """The conditions under which the outputs of a Switch are alive."""
         formulas = self._formulas
-        source, index = _choice(op)
+        source, index = op.edges[2:4]
+        while self._through_identities and source.traits.passes_on and not source.control_inputs:
+            source, index = source.edges[:2]
         value = constant_value(source.node_def) if source.type == "Const" else None
         if op.type == "_SwitchN":
             for number in range(len(op.output_types)):
@@ -176,14 +181,6 @@ def _around(frame: LoopFrame) -> set[str]:
 
 def _is_head(op: Operation) -> bool:
     return op.type in MERGE_OPS and any(one.type in NEXT_ITERATION_OPS for one in op.edges[::2])
-
-
-def _choice(switch: Operation) -> tuple[Operation, int]:
-    """The tensor that a Switch looks at, by whatever name."""
-    _, _, source, index = switch.edges
-    while source.traits.passes_on and not source.control_inputs:
-        source, index = source.edges[:2]
-    return source, index
 
 
 def _sources(op: Operation) -> list[tuple[Operation, int]]:

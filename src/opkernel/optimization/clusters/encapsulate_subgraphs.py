@@ -16,7 +16,7 @@ from opkernel.graph.edit.effects import Effect, effect_of
 from opkernel.graph.edit.graph_copy import copy_operations
 from opkernel.graph.edit.graph_editor import GraphEditor
 from opkernel.graph.edit.jit_options import JitOptions
-from opkernel.optimization.clusters.mark_for_compilation import ALREADY_CLUSTERED, CLUSTER
+from opkernel.optimization.clusters.marks import ALREADY_CLUSTERED, CLUSTER
 from opkernel.proto import AttrValue, FunctionDef
 from opkernel.types import DataType
 
@@ -151,6 +151,7 @@ class _Subgraph:
             [fed[tensor] for tensor in feeds],
             [_copy(copied, op).outputs[index] for op, index in results],
             body=[op for op in copied.get_operations() if op not in stand_ins],
+            output_names=[f"{self._name}_result_{index}" for index in range(len(results))],
             control_outputs={name: copied.get_operation_by_name(name) for name in targets},
             attrs={_COMPILED_KERNEL: AttrValue(b=True)},
         )
@@ -176,7 +177,7 @@ class _Subgraph:
                     )
         for (op, index), tensor in given.items():
             if op not in self._editor.preserved:
-                self._editor.replace(op.outputs[index], tensor)
+                self._editor.redirect(op.outputs[index], tensor)
         for op in self._ops:
             if op in self._editor.preserved:
                 self._pass_on(op, call, given)

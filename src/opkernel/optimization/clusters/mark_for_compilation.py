@@ -10,40 +10,42 @@ Source: TensorFlow compiler/jit/mark_for_compilation_pass.cc.
 from __future__ import annotations
 
 import itertools
+import os
 from collections.abc import Iterable, Sequence
 
 from opkernel.errors import OpError
-from opkernel.graph import Operation
+from opkernel.graph import Operation, save_graph
 from opkernel.graph.core.control_flow_info import control_flow_info, frame_name
 from opkernel.graph.core.control_flow_ops import ENTER_OPS, EXIT_OPS, NEXT_ITERATION_OPS
 from opkernel.graph.core.structural_ops import STRUCTURAL_OPS
 from opkernel.graph.edit.graph_editor import GraphEditor
+from opkernel.graph.edit.jit_options import AutoclusteringPolicy, JitOptions
 from opkernel.graph.edit.prune import Needs
 from opkernel.optimization.clusters.deadness_analysis import DeadnessAnalysis
 from opkernel.optimization.clusters.graph_cycles import GraphCycles
-from opkernel.graph.edit.jit_options import AutoclusteringPolicy, JitOptions
+from opkernel.optimization.clusters.marks import (
+    ALREADY_CLUSTERED,
+    CLUSTER,
+    COMPILE,
+    INTERNAL_SCOPE,
+    MUST_COMPILE,
+    SCOPE,
+    mark_of,
+)
+from opkernel.optimization.clusters.must_compile_error import MustCompileError
 from opkernel.optimization.clusters.predicates import Predicate
 from opkernel.optimization.clusters.resource_operations import ResourceOperations
-from opkernel.proto import AttrValue
+from opkernel.proto import AttrValue, GraphDef
 from opkernel.records import dataclass
 
-__all__ = ["ALREADY_CLUSTERED", "CLUSTER", "COMPILE", "MUST_COMPILE", "mark_for_compilation"]
-
-CLUSTER = "_XlaCluster"
-"""The attr that names the cluster of a node."""
-COMPILE = "_XlaCompile"
-"""The attr that asks for a node to be compiled, or forbids it."""
-MUST_COMPILE = "_XlaMustCompile"
-"""The attr of a call that has to be compiled as a whole."""
-ALREADY_CLUSTERED = "_XlaAlreadyClustered"
-"""The attr of the nodes of a function that was a cluster."""
-SCOPE, INTERNAL_SCOPE = "_XlaScope", "_XlaInternalScope"
+__all__ = ["mark_for_compilation"]
 
 _FREE = frozenset({"Const", "Identity"})
 """Ops that do not count in the size of a cluster."""
 _FUNCTIONAL = frozenset({"case", "if", "while"})
 
 _numbers = itertools.count()
+_dumps = itertools.count()
 
 
 def mark_for_compilation(editor: GraphEditor) -> None:
@@ -59,6 +61,7 @@ def mark_for_compilation(editor: GraphEditor) -> None:
         clusters = _Clusters(order, candidates, options)
     except OpError:  # the step will tell what is wrong with the control flow
         return
+    _dump("before_mark_for_compilation", order)
     clusters.join()
     for chosen in clusters.chosen():
         ops = _without_fills(chosen)
@@ -67,7 +70,19 @@ def mark_for_compilation(editor: GraphEditor) -> None:
         name = AttrValue(s=f"cluster_{next(_numbers)}".encode())
         for op in ops:
             op.set_attr(CLUSTER, name)
+            if mark_of(op, MUST_COMPILE):
+                op.set_attr(MUST_COMPILE, AttrValue(b=True))
         editor.note(ops[0], f"is in {name.s.decode()} for {options.compiler.name}", ops)
+    _dump("mark_for_compilation", order)
+
+
+def _dump(name: str, order: Sequence[Operation]) -> None:
+    """Write a graph as text into the folder that OPKERNEL_DUMP_CLUSTERS names, if it names one."""
+    folder = os.environ.get("OPKERNEL_DUMP_CLUSTERS")
+    if folder:
+        graph_def = GraphDef(node=[op.node_def for op in order])
+        os.makedirs(folder, exist_ok=True)
+        save_graph(graph_def, os.path.join(folder, f"{name}_{next(_dumps)}.pbtxt"))
 
 
 def _without_fills(ops: Sequence[Operation]) -> list[Operation]:
@@ -89,6 +104,12 @@ def _candidates(
     found = set()
     for op in order:
         why = "it is fed" if op in editor.feeds else _refusal(op, options)
+        if why and mark_of(op, MUST_COMPILE):
+            raise MustCompileError(
+                f"{op.type} must be compiled ({MUST_COMPILE}), and {options.compiler.name} cannot: {why}",
+                node=op.name,
+                op=op.type,
+            )
         if not why:
             found.add(op)
         elif op.type not in STRUCTURAL_OPS:
@@ -101,7 +122,7 @@ def _refusal(op: Operation, options: JitOptions) -> str:
         return "it is an argument or a result"
     if ALREADY_CLUSTERED in op.message.attr:
         return "it is in a cluster"
-    if _mark(op, COMPILE) is False:
+    if mark_of(op, COMPILE) is False:
         return f"{COMPILE} forbids it"
     policy = options.compiler.autoclustering_policy(op)
     is_wanted = policy is AutoclusteringPolicy.ALWAYS or (
@@ -127,19 +148,8 @@ def _leads_constants_of_loop(op: Operation) -> bool:
     )
 
 
-def _mark(op: Operation, name: str) -> bool | None:
-    """What a mark of a node, or of the function that it calls, says; None where there is none."""
-    attrs = op.message.attr
-    if name in attrs:
-        return bool(attrs[name].b)
-    library = op.graph.function_library
-    if op.type in library and name in library[op.type].attr:
-        return bool(library[op.type].attr[name].b)
-    return None
-
-
 def _is_asked_for(op: Operation) -> bool:
-    return bool(_mark(op, COMPILE) or _mark(op, MUST_COMPILE))
+    return bool(mark_of(op, COMPILE) or mark_of(op, MUST_COMPILE))
 
 
 @dataclass
@@ -153,6 +163,7 @@ class _Cluster:
         alive: The condition under which they run.
         scope: Clusters of different scopes stay apart.
         is_asked_for: Whether somebody marked one of them.
+        must_compile: Whether it is a call that has to be compiled, by itself.
         calls: Whether one is an If, Case or While.
         resource_operations: Those on resources.
     """
@@ -163,6 +174,7 @@ class _Cluster:
     alive: Predicate
     scope: str
     is_asked_for: bool
+    must_compile: bool
     calls: bool
     resource_operations: list[Operation]
 
@@ -200,6 +212,7 @@ class _Clusters:
             alive=alive,
             scope=_scope(op, self._options.is_global),
             is_asked_for=_is_asked_for(op),
+            must_compile=bool(mark_of(op, MUST_COMPILE)),
             calls=op.traits.calls in _FUNCTIONAL,
             resource_operations=[op] if op in self._resources.uses else [],
         )
@@ -236,6 +249,8 @@ class _Clusters:
 
     def _fit(self, one: _Cluster, other: _Cluster, *, with_no_ops: bool) -> bool:
         if one.alive is not other.alive or one.device != other.device:
+            return False
+        if one.must_compile or other.must_compile:
             return False
         if one.scope and other.scope and one.scope != other.scope:
             return False

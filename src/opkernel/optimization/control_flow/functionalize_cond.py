@@ -50,7 +50,7 @@ def functionalize_cond(editor: GraphEditor) -> None:
     order = editor.operations()
     if not any(op.type in MERGE_OPS for op in order):
         return
-    analysis = DeadnessAnalysis(order)
+    analysis = DeadnessAnalysis(order, through_identities=True)
     for forms in conditional_forms(order, analysis):
         for form in _independent(forms):
             try:

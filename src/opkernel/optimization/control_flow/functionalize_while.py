@@ -71,7 +71,7 @@ class _Flow:
 
     def __init__(self, order: Sequence[Operation]) -> None:
         self.frames = control_flow_info(order, _NEEDS)
-        self.alive = DeadnessAnalysis(order)
+        self.alive = DeadnessAnalysis(order, through_identities=True)
         self.members: dict[LoopFrame, dict[Operation, None]] = {ROOT: {}}
         for op in order:
             self.members.setdefault(self.frames[op.name], {})[op] = None

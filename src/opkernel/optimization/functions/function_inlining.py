@@ -10,6 +10,7 @@ from opkernel.graph.core.control_flow_ops import LOW_LEVEL_CONTROL_FLOW
 from opkernel.graph.edit.graph_editor import GraphEditor
 from opkernel.graph.edit.inline_function import expand_inline_functions
 from opkernel.graph.functions.lowering import is_lowered
+from opkernel.optimization.clusters.marks import MUST_COMPILE, mark_of
 from opkernel.proto import ConfigProto, DecodeError
 
 __all__ = ["function_inlining"]
@@ -20,7 +21,7 @@ _MAX_GROWTH = 1000
 """No more is inlined once the graph has so many more operations."""
 _OPTIONS = ("executor_type", "config", "config_proto")
 """Attrs that say how a function is to be run."""
-_COMPILED = ("_XlaMustCompile", "_xla_compile_id")
+_COMPILED = (MUST_COMPILE, "_xla_compile_id")
 
 
 def function_inlining(editor: GraphEditor) -> None:
@@ -57,6 +58,8 @@ def _may_inline(editor: GraphEditor, call: Operation, body: FunctionBody) -> boo
         return False
     attrs = call.attr
     if any(name in attrs for name in _COMPILED):
+        return False
+    if editor.jit is not None and mark_of(call, MUST_COMPILE):
         return False
     if not _are_usual(*[attrs[name].s if name in attrs else b"" for name in _OPTIONS]):
         return False

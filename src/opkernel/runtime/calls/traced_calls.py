@@ -17,6 +17,7 @@ from opkernel.graph.tracing.nested_structure import packer
 from opkernel.kernel import global_kernel_registry
 from opkernel.runtime.calls.function_library_runtime import FunctionLibraryRuntime
 from opkernel.runtime.calls.variable_specialization import VariableSpecializer, taking
+from opkernel.runtime.engines.choice import choose_jit
 from opkernel.runtime.program.builder import Program, build_program
 from opkernel.runtime.program.error_report import report
 from opkernel.runtime.program.executable import Executable
@@ -99,7 +100,9 @@ class _Body:
     def __init__(self, function: "ConcreteFunction") -> None:
         graph, device = function.graph, eager_device()
         version = graph.graph_def_versions.producer
-        library = FunctionLibraryRuntime(graph.function_library, version, device, optimize=True)
+        library = FunctionLibraryRuntime(
+            graph.function_library, version, device, optimize=True, jit=choose_jit(graph.jit)
+        )
         self._graph, self._library = graph, library
         self._kernels = library.kernels_of(graph)
         self._part = Subgraph(graph.inputs, graph.outputs, graph.control_outputs)

@@ -43,6 +43,7 @@ def choose_jit(
     *,
     level: GlobalJitLevel = "DEFAULT",
     min_cluster_size: int | None = None,
+    has_compile_nodes: bool = False,
 ) -> Jit:
     """The engines that a session asked for.
 
@@ -51,6 +52,7 @@ def choose_jit(
             for clusters; else off.
         level: With OFF, marked nodes alone are compiled.
         min_cluster_size: Smaller clusters stay as they are.
+        has_compile_nodes: Whether a node compiles a cluster, and another runs it.
 
     Raises:
         InvalidArgumentError: there is no such engine.
@@ -60,7 +62,7 @@ def choose_jit(
     if name == "off" or (name == "auto" and forbids_swaps()):
         return Jit()
     from opkernel.graph.edit.jit_options import JitOptions
-    from opkernel.runtime.engines import launch as _kernels  # noqa: F401  # registers the kernel of XlaLaunch
+    from opkernel.runtime.engines import compile_and_run, launch  # noqa: F401  # they register kernels
     from opkernel.runtime.engines.engine import engine_named, registered_engines
 
     names = registered_engines()
@@ -72,7 +74,11 @@ def choose_jit(
     if name != "auto":
         engine = engine_named(name)
         engine.check_installed()
-        return Jit(JitOptions(engine, level != "OFF", min_cluster_size))
+        return Jit(
+            JitOptions(
+                engine, level != "OFF", min_cluster_size, has_compile_nodes=has_compile_nodes
+            )
+        )
     candidates = []
     for one in names:
         engine = engine_named(one)

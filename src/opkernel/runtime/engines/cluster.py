@@ -10,16 +10,16 @@ Source: TensorFlow compiler/jit/device_compiler.h, xla_launch_util.h.
 from __future__ import annotations
 
 import threading
-from collections.abc import Hashable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from operator import is_
 from typing import Any
 
 import numpy as np
 
 from opkernel.errors import OpError, as_op_error
-from opkernel.graph import FunctionBody
+from opkernel.graph import Tensor
 from opkernel.records import dataclass
-from opkernel.runtime.engines.engine import ClusterArgument, CompiledCluster, Engine
+from opkernel.runtime.engines.engine import ClusterArgument, CompiledCluster
 from opkernel.types import DataType, as_dtype
 
 __all__ = ["Cluster", "Uninitialized"]
@@ -40,13 +40,19 @@ class Cluster:
     """A function that an engine compiles. Safe under threads.
 
     Args:
-        engine: The engine.
-        body: The function. Its arguments are first what is known at compile time, then other tensors, then resources.
+        compile: Compiles it for certain arguments.
+        inputs: Its arguments: first those that are known at compile time, then other tensors, then resources.
         num_constants: How many arguments are known at compile time.
     """
 
-    def __init__(self, engine: Engine, body: FunctionBody, num_constants: int) -> None:
-        self.engine, self.body, self.num_constants = engine, body, num_constants
+    def __init__(
+        self,
+        compile: Callable[[Sequence[ClusterArgument]], CompiledCluster],
+        inputs: Sequence[Tensor],
+        num_constants: int,
+    ) -> None:
+        self._compile, self.num_constants = compile, num_constants
+        self._inputs = [(tensor.op.name, tensor.dtype) for tensor in inputs]
         self._programs: dict[Hashable, CompiledCluster] = {}
         self._failed: dict[Hashable, OpError] = {}
         self._constants: tuple[tuple[Any, ...], tuple[Hashable, ...]] = ((), ())
@@ -107,9 +113,8 @@ class Cluster:
         given = tuple(inputs[:count])
         if len(arrays) != count or not all(map(is_, given, arrays)):
             known = dict(zip(map(id, arrays), keys, strict=True))
-            found = tuple([known.get(id(one)) or _key_of(one) for one in given])
-            if found != keys:
-                keys = found
+            found = tuple([known[id(one)] if id(one) in known else _key_of(one) for one in given])
+            keys = keys if found == keys else found
             self._constants = given, keys
         return keys, shapes
 
@@ -117,7 +122,7 @@ class Cluster:
         if key in self._failed:
             raise self._failed[key]
         try:
-            program = self.engine.compile(self.body, self._arguments(inputs))
+            program = self._compile(self._arguments(inputs))
         except Exception as error:
             self._failed[key] = as_op_error(error)
             raise self._failed[key] from error
@@ -128,10 +133,8 @@ class Cluster:
 
     def _arguments(self, inputs: Sequence[Any]) -> list[ClusterArgument]:
         return [
-            _argument(index < self.num_constants, node.name, dtype, value)
-            for index, (node, dtype, value) in enumerate(
-                zip(self.body.arg_nodes, self.body.arg_types, inputs, strict=True)
-            )
+            _argument(index < self.num_constants, name, dtype, value)
+            for index, ((name, dtype), value) in enumerate(zip(self._inputs, inputs, strict=True))
         ]
 
 

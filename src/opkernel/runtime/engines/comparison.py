@@ -3,14 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from opkernel.errors import OpError
-from opkernel.graph import Operation, Tensor, graph_to_function_def, instantiate_function
+from opkernel.graph import (
+    FunctionBody,
+    Operation,
+    graph_to_function_def,
+    instantiate_function,
+)
 from opkernel.graph.edit.prune import prune_and_order
 from opkernel.runtime.engines.cluster import Cluster
+from opkernel.runtime.engines.engine import Engine
 
 __all__ = ["difference", "first_difference"]
 
@@ -52,12 +59,13 @@ def _differs(found: np.ndarray[Any, Any], wanted: np.ndarray[Any, Any]) -> str:
     return f"is {found[place]} at {list(place)} and should be {wanted[place]}"
 
 
-def first_difference(cluster: Cluster, inputs: Sequence[Any]) -> str:
+def first_difference(
+    engine: Engine, body: FunctionBody, num_constants: int, inputs: Sequence[Any]
+) -> str:
     """The name of the first node of a cluster for which its engine computes other values than the CPU.
 
     It is found by bisection: a node that gives wrong values spoils those behind it.
     """
-    body = cluster.body
     order = [
         op
         for op in prune_and_order(body.outputs, body.targets, body.inputs)
@@ -66,35 +74,36 @@ def first_difference(cluster: Cluster, inputs: Sequence[Any]) -> str:
     low, high = 0, len(order) - 1
     while low < high:
         middle = (low + high) // 2
-        if _is_right(cluster, order[: middle + 1], inputs):
+        prefix = _prefix(body, order[: middle + 1])
+        if _is_right(engine, prefix, num_constants, inputs):
             low = middle + 1
         else:
             high = middle
     return order[low].name if order else body.name
 
 
-def _is_right(cluster: Cluster, ops: Sequence[Operation], inputs: Sequence[Any]) -> bool:
-    """Whether the engine computes the outputs of the last of some operations as the CPU does."""
-    body = cluster.body
-    outputs: list[Tensor] = [*ops[-1].outputs]
-    function = graph_to_function_def(body.graph, "prefix", body.inputs, outputs, body=ops)
-    prefix = Cluster(
-        cluster.engine,
-        instantiate_function(body.graph.function_library, function),
-        cluster.num_constants,
-    )
+def _prefix(body: FunctionBody, ops: Sequence[Operation]) -> FunctionBody:
+    """The function that gives the outputs of the last of some operations of another one."""
+    function = graph_to_function_def(body.graph, "prefix", body.inputs, ops[-1].outputs, body=ops)
+    return instantiate_function(body.graph.function_library, function)
+
+
+def _is_right(
+    engine: Engine, body: FunctionBody, num_constants: int, inputs: Sequence[Any]
+) -> bool:
+    """Whether an engine computes what the kernels of the CPU compute."""
     try:
-        found, _ = prefix.program(inputs).run(inputs)
-        return not difference(found, _computed(body.graph, body.inputs, outputs, inputs))
+        program = Cluster(partial(engine.compile, body), body.inputs, num_constants).program(inputs)
+        found, _ = program.run(inputs)
+        return not difference(found, _computed(body, inputs))
     except OpError:
         return False
 
 
-def _computed(
-    graph: Any, feeds: Sequence[Tensor], fetches: Sequence[Tensor], inputs: Sequence[Any]
-) -> list[Any]:
+def _computed(body: FunctionBody, inputs: Sequence[Any]) -> list[Any]:
     from opkernel.runtime.session.session import Session  # only where something is wrong
 
-    with Session(graph, jit="off") as session:
-        values: list[Any] = session.run(list(fetches), dict(zip(feeds, inputs, strict=True)))
+    with Session(body.graph, jit="off") as session:
+        feeds = dict(zip(body.inputs, inputs, strict=True))
+        values: list[Any] = session.run([*body.outputs], feeds)
         return values

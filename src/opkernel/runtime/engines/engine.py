@@ -18,8 +18,8 @@ import numpy as np
 
 from opkernel.errors import AlreadyExistsError, NotFoundError
 from opkernel.graph import FunctionBody, Operation
-from opkernel.messages import perhaps
 from opkernel.graph.edit.jit_options import AutoclusteringPolicy
+from opkernel.messages import perhaps
 from opkernel.records import dataclass
 from opkernel.types import DataType, as_dtype
 
@@ -167,7 +167,7 @@ class Engine(ABC):
         """
 
 
-_PROVIDED = {"openvino": "opkernel.engines.openvino", "xla": "opkernel.xla.engine"}
+_PROVIDED = {"openvino": "engines.openvino", "xla": "xla.engine"}
 _engines: dict[str, Engine] = {}
 _lock = threading.Lock()
 
@@ -195,7 +195,7 @@ def engine_named(name: str) -> Engine:
         NotFoundError: there is none.
     """
     if name not in _engines and name in _PROVIDED:
-        importlib.import_module(_PROVIDED[name])
+        importlib.import_module(f"opkernel.{_PROVIDED[name]}")
     if name not in _engines:
         known = registered_engines()
         raise NotFoundError(

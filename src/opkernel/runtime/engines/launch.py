@@ -8,60 +8,37 @@ Source: TensorFlow compiler/jit/kernels/xla_ops.cc.
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Hashable, Sequence
+from contextlib import ExitStack
 from typing import Any
 
-from opkernel.errors import NotFoundError, OpError, as_op_error
-from opkernel.graph import instantiate_function
-from opkernel.kernel import (
-    KernelContract,
-    OpKernel,
-    OpKernelConstruction,
-    OpKernelContext,
-    lookup_resource,
-    register_kernel,
-)
+from opkernel.device.local_device import CPU
+from opkernel.errors import OpError, as_op_error
+from opkernel.kernel import OpKernelConstruction, OpKernelContext, register_kernel
 from opkernel.logs import logger
-from opkernel.optimization.clusters.encapsulate_subgraphs import COMPILE_MODE, ENGINE
+from opkernel.optimization.clusters.encapsulate_subgraphs import COMPILE_MODE
 from opkernel.runtime.engines.background import in_background
 from opkernel.runtime.engines.cluster import Cluster
+from opkernel.runtime.engines.cluster_kernel import CLUSTER_CONTRACT, ClusterKernel
 from opkernel.runtime.engines.comparison import difference, first_difference
-from opkernel.runtime.engines.engine import CompiledCluster, engine_named
+from opkernel.runtime.engines.engine import CompiledCluster
 from opkernel.runtime.engines.variables import Variables
-from opkernel.state.resource_handle import handle_from_input
 
 __all__ = ["XlaLaunchOp"]
 
 
-@register_kernel(
-    "XlaLaunch",
-    device="CPU",
-    contract=KernelContract(outputs_as_declared=True, may_alias=True, ignores_call=True),
-)
-class XlaLaunchOp(OpKernel):
-    """Runs a cluster.
-
-    Attributes:
-        cluster: What it runs; None before the first step.
-        engine: The name of the engine.
-    """
+@register_kernel("XlaLaunch", device=CPU.device_type, contract=CLUSTER_CONTRACT)
+class XlaLaunchOp(ClusterKernel):
+    """Runs a cluster by its program, or its function where there is none."""
 
     def __init__(self, construction: OpKernelConstruction) -> None:
         super().__init__(construction)
         attrs = self.node_def.attr
-        self.engine = attrs[ENGINE].s.decode() if ENGINE in attrs else "xla"
-        self._function = attrs["function"].func
         self._mode = attrs[COMPILE_MODE].s.decode() if COMPILE_MODE in attrs else "strict"
-        self._num_constants = len(attrs["Tconstants"].list.type)
-        self._num_resources = attrs["Nresources"].i
         self._uncompiled: Any = None
         self._asked_for: set[Hashable] = set()
         self._compiling = 0
         self._trusted: set[int] = set()
-        self._is_told = False
-        self._lock = threading.Lock()
-        self.cluster: Cluster | None = None
 
     @property
     def is_compiling(self) -> bool:
@@ -70,22 +47,11 @@ class XlaLaunchOp(OpKernel):
 
     def compute(self, ctx: OpKernelContext) -> None:
         """Run the program, or the function."""
-        cluster = self.cluster or self._prepared(ctx)
-        if self._num_resources:
-            results = self._run_with_variables(ctx, cluster)
+        if self.num_resources:
+            results = self._run_with_variables(ctx, self.cluster)
         else:
-            results = self._run(ctx, cluster)
+            results = self._run(ctx, self.cluster)
         ctx.outputs[:] = self._run_uncompiled(ctx) if results is None else results
-
-    def _prepared(self, ctx: OpKernelContext) -> Cluster:
-        """The cluster, from the library of the function that is running."""
-        with self._lock:
-            if self.cluster is None:
-                body = instantiate_function(ctx.function_library.known_functions(), self._function)
-                engine = engine_named(self.engine)
-                engine.check_installed()
-                self.cluster = Cluster(engine, body, self._num_constants)
-            return self.cluster
 
     def _run(self, ctx: OpKernelContext, cluster: Cluster) -> Sequence[Any] | None:
         """The results of the program; None where there is none."""
@@ -102,17 +68,11 @@ class XlaLaunchOp(OpKernel):
 
     def _run_with_variables(self, ctx: OpKernelContext, cluster: Cluster) -> Sequence[Any] | None:
         inputs = ctx.inputs
-        count = len(inputs) - self._num_resources
-        resources: list[Any] = []
-        try:
-            for handle in inputs[count:]:
-                resources.append(lookup_resource(ctx, handle_from_input(handle)))
-            results = self._run_locked(ctx, cluster, Variables(inputs[:count], resources))
-        except NotFoundError:  # a variable that the function is going to make
-            return None
-        finally:
-            for one in resources:
-                one.unref()
+        with ExitStack() as held:
+            variables = self.variables(ctx, inputs, held)
+            if variables is None:
+                return None
+            results = self._run_locked(ctx, cluster, variables)
         if results is None:
             return None
         return [inputs[one] if isinstance(one, int) else one for one in results]
@@ -146,14 +106,14 @@ class XlaLaunchOp(OpKernel):
         except OpError as error:
             if self._mode == "strict":
                 raise
-            self._tell(error)
+            self.tell(error)
             return None
 
     def _compile_later(self, cluster: Cluster, inputs: Sequence[Any]) -> None:
         """Have another thread compile the program for some inputs, once."""
         given = list(inputs)
         key = tuple([one.shape for one in given])
-        with self._lock:
+        with self.lock:
             if key in self._asked_for:
                 return
             self._asked_for.add(key)
@@ -163,7 +123,7 @@ class XlaLaunchOp(OpKernel):
             try:
                 cluster.program(given)
             except OpError as error:
-                self._tell(error)
+                self.tell(error)
             finally:
                 self._compiling -= 1
 
@@ -185,26 +145,18 @@ class XlaLaunchOp(OpKernel):
         given = list(inputs)
 
         def work() -> None:
-            node = first_difference(cluster, given)
+            node = first_difference(self.engine, self.body, self.num_constants, given)
             logger("opkernel.engines").warning(
                 "%s computes other values than the kernels of the CPU for node '%s': %s. %s is left to the CPU",
-                *(self.engine, node, differs, self.node_def.name),
+                *(self.engine.name, node, differs, self.node_def.name),
             )
 
         in_background(work)
 
-    def _tell(self, error: OpError) -> None:
-        if not self._is_told:
-            self._is_told = True
-            logger("opkernel.engines").warning(
-                "%s does not compile %s, which the CPU's kernels compute: %s",
-                *(self.engine, self.node_def.name, error),
-            )
-
     def _run_uncompiled(self, ctx: OpKernelContext) -> Sequence[Any]:
         if self._uncompiled is None:
-            with self._lock:
-                name, attrs = self._function.name, self._function.attr
-                self._uncompiled = ctx.function_library.instantiate(name, attrs)
+            with self.lock:
+                name, attrs = self.function.name, self.function.attr
+                self._uncompiled = self.library.instantiate(name, attrs)
         results: Sequence[Any] = self._uncompiled(ctx.step, *ctx.inputs)
         return results

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from functools import cached_property, partial
 
-from opkernel.device.device_factory import device_types, load_device_types
+from opkernel.device.device_factory import device_types, why_missing
 from opkernel.device.device_mgr import DeviceMgr, new_devices
 from opkernel.device.local_device import LocalDevice
 from opkernel.errors import InvalidArgumentError
@@ -65,8 +65,7 @@ class DeviceSet:
                 asked.add(DeviceName.parse_full_name(name).type)
         unknown = {name for name in asked if name} - set(self.mgr.device_types)
         if unknown:
-            load_device_types(unknown)
-            self._add(self._more(but=self.mgr.device_types))
+            self._add(self._more(but=self.mgr.device_types, asked=unknown))
 
     def _add(self, devices: Sequence[LocalDevice]) -> None:
         if devices:
@@ -117,6 +116,8 @@ class DeviceSet:
         )
         if (asked.type or "").upper() == "GPU":
             message += " The requested device appears to be a GPU, but CUDA is not enabled."
+        reason = why_missing((asked.type or "").upper())
+        message += f" {reason}" if reason else ""
         return InvalidArgumentError(message, node=op.name, op=op.type)
 
 

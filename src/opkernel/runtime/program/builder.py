@@ -16,6 +16,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from opkernel.device.budget import current_budget
+from opkernel.errors import InvalidArgumentError
 from opkernel.graph.core.garbage_collection import paused_garbage_collection
 from opkernel.logs import logger
 from opkernel.records import dataclass, replace
@@ -135,7 +136,14 @@ def _placed(
     )
     passes.run("PRE_PLACEMENT")
     is_logged = request.logs_placement and not request.placed
-    assignment = place(passes.operations, request.devices, request.placed, is_logged=is_logged)
+    try:
+        assignment = place(passes.operations, request.devices, request.placed, is_logged=is_logged)
+    except (
+        InvalidArgumentError
+    ) as error:  # of the graph itself, placing it without passes will tell
+        if chosen is False:
+            raise
+        raise PassFailedError(str(error)) from error
     passes.assign(assignment)
     passes.run("POST_PLACEMENT", "POST_REWRITE_FOR_EXEC")
     return passes.part, assignment

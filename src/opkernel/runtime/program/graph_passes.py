@@ -26,17 +26,6 @@ __all__ = ["GraphPasses", "PassFailedError"]
 _Grouping = Literal["PRE_PLACEMENT", "POST_PLACEMENT", "POST_REWRITE_FOR_EXEC", "POST_PARTITIONING"]
 
 
-_CLUSTERING = frozenset(
-    {
-        "build_xla_ops",
-        "encapsulate_subgraphs",
-        "functionalize_control_flow",
-        "mark_for_compilation",
-    }
-)
-"""The passes that form clusters; they have a switch of their own."""
-
-
 class PassFailedError(Exception):
     """A pass failed. Building the program without passes will tell what is wrong with the graph."""
 
@@ -90,6 +79,7 @@ class GraphPasses:
         if self._passes is False or not self.operations:
             return
         from opkernel.optimization import Grouping, copy_to_optimize, optimization_passes
+        from opkernel.optimization.clusters.must_compile_error import MustCompileError
 
         registry, names = optimization_passes(), None if self._passes is True else self._passes
         registry.check_names(names or ())
@@ -112,7 +102,7 @@ class GraphPasses:
             copied.editor.device_of, copied.editor.jit = self._device_of(), self._jit
             copied.run_passes(wanted, names)
             self._check_kernels(copied)
-        except DeadlineExceededError:  # without passes it would take no less
+        except (DeadlineExceededError, MustCompileError):  # without passes it would be no better
             raise
         except OpError as error:
             raise PassFailedError(str(error)) from error
@@ -159,4 +149,6 @@ def _with_clustering(passes: Passes) -> Passes:
     """The passes, with those that form clusters."""
     if passes is True:
         return True
-    return _CLUSTERING if passes is False else _CLUSTERING.union(passes)
+    from opkernel.optimization.built_in import CLUSTERING  # where a session asks for it
+
+    return CLUSTERING if passes is False else CLUSTERING.union(passes)

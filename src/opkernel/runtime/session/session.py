@@ -148,6 +148,7 @@ class Session:
                 jit or config.jit,
                 level=config.global_jit_level,
                 min_cluster_size=config.min_cluster_size,
+                has_compile_nodes=config.lazy_compilation,
             ),
         )
         self._cancellation = CancellationManager()

@@ -93,6 +93,8 @@ class SessionConfig:
         global_jit_level: ON_1 and ON_2 ask for `jit` without saying which; with OFF, nodes alone are compiled that
             are marked by `_XlaCompile` or `_XlaMustCompile`.
         min_cluster_size: Parts with fewer operations are not compiled; None for what the engine says.
+        lazy_compilation: A part is compiled by one node, and run by another or, where it could not be compiled, by a
+            call of its function (_XlaCompile, _XlaRun); else one node does all (XlaLaunch).
         max_executables: How many combinations of feeds and fetches stay compiled. Beyond that, the
             combinations that were not used for longest are dropped, and compiled again when needed.
     """
@@ -119,6 +121,7 @@ class SessionConfig:
     jit: str = ""
     global_jit_level: GlobalJitLevel = "DEFAULT"
     min_cluster_size: int | None = None
+    lazy_compilation: bool = False
 
     def __post_init__(self) -> None:
         if self.max_executables < 1:

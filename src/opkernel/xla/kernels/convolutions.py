@@ -141,24 +141,25 @@ def depthwise_conv2d(
     data_format: str,
 ) -> _Compute:
     windows = conv2d_windows(strides, dilations, padding, explicit_paddings, data_format)
+    return lambda x, filters: depthwise_convolved(x, filters, windows)
 
-    def kernel(x: Any, filters: Any) -> Any:
-        check_rank("input", x, 4)
-        check_rank("filter", filters, 4)
-        channels = x.shape[windows.data_format.feature_index(4)]
-        if channels != filters.shape[2]:
-            raise InvalidArgumentError(
-                f"input and filter must have the same depth: {channels} vs {filters.shape[2]}"
-            )
-        grouped = filters.reshape(*filters.shape[:2], 1, math.prod(filters.shape[2:]))
-        return convolution(
-            x,
-            grouped,
-            windows,
-            lambda x, _, geometry, windows: _depthwise(x, filters, geometry, windows),
+
+def depthwise_convolved(x: Any, filters: Any, windows: Windows) -> Any:
+    """The convolution of each channel of images by itself."""
+    check_rank("input", x, 4)
+    check_rank("filter", filters, 4)
+    channels = x.shape[windows.data_format.feature_index(4)]
+    if channels != filters.shape[2]:
+        raise InvalidArgumentError(
+            f"input and filter must have the same depth: {channels} vs {filters.shape[2]}"
         )
-
-    return kernel
+    grouped = filters.reshape(*filters.shape[:2], 1, math.prod(filters.shape[2:]))
+    return convolution(
+        x,
+        grouped,
+        windows,
+        lambda x, _, geometry, windows: _depthwise(x, filters, geometry, windows),
+    )
 
 
 @register_xla_kernel("Conv", factory=True)

@@ -22,7 +22,7 @@ from opkernel.ops.nn.fused_matmul import AFTER_MATMUL
 from opkernel.ops.nn.geometry import check_rank
 from opkernel.types import DataType
 from opkernel.xla.jax_numpy import jnp
-from opkernel.xla.kernels.convolutions import convolved
+from opkernel.xla.kernels.convolutions import convolved, depthwise_convolved
 from opkernel.xla.register_kernel import register_xla_kernel
 from opkernel.xla.traced_array import TracedArray
 
@@ -62,6 +62,31 @@ def fused_conv2d(
         check_rank("filter", filters, 4)
         product = convolution(x, filters, windows, convolved)
         return _finished(product, fusion, args) if product.size else product
+
+    return fused
+
+
+@register_xla_kernel("_FusedDepthwiseConv2dNative", factory=True)
+def fused_depthwise_conv2d(
+    *,
+    strides: list[int],
+    padding: str,
+    data_format: str,
+    dilations: list[int],
+    fused_ops: list[str],
+    epsilon: float,
+    leakyrelu_alpha: float,
+) -> Callable[[Any, Any, list[Any]], Any]:
+    """Half and bfloat16 are computed in float."""
+    name, first = "Fused DepthwiseConv2dNative", ("BiasAdd",)
+    fusion = parse_fusion(name, fused_ops, first, AFTER_CONVOLUTIONS, epsilon, leakyrelu_alpha)
+    windows = conv2d_windows(strides, dilations, padding, [], data_format)
+
+    def fused(x: Any, filters: Any, args: list[Any]) -> Any:
+        dtype = np.float32 if x.dtype.itemsize < 4 else x.dtype
+        images, weights, *others = (array.astype(dtype) for array in (x, filters, *args))
+        product = depthwise_convolved(images, weights, windows)
+        return _finished(product, fusion, others) if product.size else product
 
     return fused
 

@@ -53,7 +53,13 @@ def _zero_at_borders(slope: Any, a: Any, x: Any) -> Any:
 
 def _zeta(x: Any, q: Any) -> Any:
     xp = jnp()
-    return xp.where((x == xp.inf) & (q < 1), xp.inf, lax().zeta(x, q))
+    found = xp.where((x == xp.inf) & (q < 1), xp.inf, lax().zeta(x, q))
+    return xp.where(x < 1, xp.nan, found)
+
+
+def _polygamma(n: Any, x: Any) -> Any:
+    xp = jnp()
+    return xp.where((n == xp.inf) & (x <= 1), xp.inf, lax().polygamma(n, x))
 
 
 def _function_of_lax(name: str) -> Callable[..., Any]:
@@ -72,7 +78,7 @@ _FUNCTIONS: dict[str, Callable[..., Any]] = {
     "Igammac": _igammac,
     "Lgamma": _function_of_lax("lgamma"),
     "Ndtri": _ndtri,
-    "Polygamma": _function_of_lax("polygamma"),
+    "Polygamma": _polygamma,
     "RandomGammaGrad": _random_gamma_grad,
     "Zeta": _zeta,
 }

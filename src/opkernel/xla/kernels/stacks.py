@@ -9,14 +9,14 @@ from opkernel.errors import InvalidArgumentError
 from opkernel.kernel import OpKernelConstruction
 from opkernel.types import DataType
 from opkernel.xla.context import XlaOpKernelContext
-from opkernel.xla.op_kernel import WholeProgramOp
+from opkernel.xla.kernels.list_resources import ListResourceOp
 from opkernel.xla.register_kernel import register_xla_kernel
 from opkernel.xla.resource import XlaResource
 from opkernel.xla.tensor_list import XlaTensorList
 
 
 @register_xla_kernel("StackV2", compile_time_constants=["max_size"], resources=True)
-class StackOp(WholeProgramOp):
+class StackOp(ListResourceOp):
     """A new stack."""
 
     def __init__(self, construction: OpKernelConstruction) -> None:
@@ -35,7 +35,7 @@ class StackOp(WholeProgramOp):
 
 
 @register_xla_kernel("StackPushV2", resources=True)
-class StackPushOp(WholeProgramOp):
+class StackPushOp(ListResourceOp):
     """One more element. What is pushed onto a full stack takes the place of the last one."""
 
     def compile(self, ctx: XlaOpKernelContext) -> None:
@@ -48,7 +48,7 @@ class StackPushOp(WholeProgramOp):
 
 
 @register_xla_kernel("StackPopV2", resources=True)
-class StackPopOp(WholeProgramOp):
+class StackPopOp(ListResourceOp):
     """The last element, which is taken away. An empty stack gives its first one, whatever that is."""
 
     def compile(self, ctx: XlaOpKernelContext) -> None:
@@ -61,7 +61,7 @@ class StackPopOp(WholeProgramOp):
 
 
 @register_xla_kernel("StackCloseV2", resources=True)
-class StackCloseOp(WholeProgramOp):
+class StackCloseOp(ListResourceOp):
     """The end of a stack; the program frees it without being told."""
 
     def compile(self, ctx: XlaOpKernelContext) -> None:

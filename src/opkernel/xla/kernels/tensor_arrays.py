@@ -16,8 +16,8 @@ from opkernel.errors import InvalidArgumentError, UnimplementedError
 from opkernel.kernel import OpKernelConstruction
 from opkernel.types import DataType, PartialTensorShape
 from opkernel.xla.context import XlaOpKernelContext
+from opkernel.xla.kernels.list_resources import ListResourceOp
 from opkernel.xla.kernels.scatter import CHANGES
-from opkernel.xla.op_kernel import WholeProgramOp
 from opkernel.xla.register_kernel import register_xla_kernel
 from opkernel.xla.resource import XlaResource
 from opkernel.xla.tensor_list import XlaTensorList
@@ -30,7 +30,7 @@ def _known(shape: PartialTensorShape) -> tuple[int, ...] | None:
 
 
 @register_xla_kernel("TensorArrayV3", compile_time_constants=["size"], resources=True)
-class TensorArrayOp(WholeProgramOp):
+class TensorArrayOp(ListResourceOp):
     """A new TensorArray."""
 
     def __init__(self, construction: OpKernelConstruction) -> None:
@@ -51,7 +51,7 @@ class TensorArrayOp(WholeProgramOp):
 
 
 @register_xla_kernel("TensorArrayGradV3", resources=True)
-class TensorArrayGradOp(WholeProgramOp):
+class TensorArrayGradOp(ListResourceOp):
     """The TensorArray for the gradients of the elements; one for each source."""
 
     def compile(self, ctx: XlaOpKernelContext) -> None:
@@ -62,7 +62,7 @@ class TensorArrayGradOp(WholeProgramOp):
 
 
 @register_xla_kernel("TensorArraySizeV3", resources=True)
-class TensorArraySizeOp(WholeProgramOp):
+class TensorArraySizeOp(ListResourceOp):
     """The number of elements, which the compiler knows."""
 
     def compile(self, ctx: XlaOpKernelContext) -> None:
@@ -71,7 +71,7 @@ class TensorArraySizeOp(WholeProgramOp):
 
 
 @register_xla_kernel("TensorArrayCloseV3", resources=True)
-class TensorArrayCloseOp(WholeProgramOp):
+class TensorArrayCloseOp(ListResourceOp):
     """The end of an array; the program frees it without being told."""
 
     def compile(self, ctx: XlaOpKernelContext) -> None:
@@ -79,7 +79,7 @@ class TensorArrayCloseOp(WholeProgramOp):
 
 
 @register_xla_kernel("TensorArrayReadV3", resources=True)
-class TensorArrayReadOp(WholeProgramOp):
+class TensorArrayReadOp(ListResourceOp):
     """One element."""
 
     def compile(self, ctx: XlaOpKernelContext) -> None:
@@ -89,7 +89,7 @@ class TensorArrayReadOp(WholeProgramOp):
 
 
 @register_xla_kernel("TensorArrayGatherV3", resources=True)
-class TensorArrayGatherOp(WholeProgramOp):
+class TensorArrayGatherOp(ListResourceOp):
     """Some elements, one behind the other."""
 
     def __init__(self, construction: OpKernelConstruction) -> None:
@@ -104,7 +104,7 @@ class TensorArrayGatherOp(WholeProgramOp):
 
 
 @register_xla_kernel("TensorArrayConcatV3", resources=True)
-class TensorArrayConcatOp(WholeProgramOp):
+class TensorArrayConcatOp(ListResourceOp):
     """All elements joined along their first dimension, and how long each is."""
 
     def compile(self, ctx: XlaOpKernelContext) -> None:
@@ -118,7 +118,7 @@ class TensorArrayConcatOp(WholeProgramOp):
 
 
 @register_xla_kernel("TensorArrayWriteV3", resources=True)
-class TensorArrayWriteOp(WholeProgramOp):
+class TensorArrayWriteOp(ListResourceOp):
     """One element is written; gradients add up."""
 
     def compile(self, ctx: XlaOpKernelContext) -> None:
@@ -132,7 +132,7 @@ class TensorArrayWriteOp(WholeProgramOp):
         ctx.set_output(0, ctx.input("flow_in"))
 
 
-class _WriteRowsOp(WholeProgramOp):
+class _WriteRowsOp(ListResourceOp):
     """Rows of a tensor are written as elements; gradients add up."""
 
     def write(self, ctx: XlaOpKernelContext, indices: Any, rows: Any) -> None:

@@ -17,6 +17,7 @@ from opkernel.xla.jax_numpy import jax, jnp, lax
 from opkernel.xla.kernels.xla_slices import index_vectors
 from opkernel.xla.op_kernel import XlaOpKernel
 from opkernel.xla.register_kernel import register_xla_kernel
+from opkernel.xla.resource import XlaResource
 
 _Function = Callable[..., tuple[Any, ...]]
 
@@ -27,7 +28,10 @@ class _OfFunctions(XlaOpKernel):
     def function(self, ctx: XlaOpKernelContext, attr: str) -> _Function:
         """The function of an attr; it takes scalars of the program and gives a tuple of them."""
         named = self.node_def.attr[attr].func
-        return lambda *scalars: tuple(map(jnp().asarray, ctx.call_function(named, scalars)))
+        nowhere = XlaResource(f"generator of random numbers in {attr!r}")  # has no value
+        return lambda *scalars: tuple(
+            map(jnp().asarray, ctx.call_function(named, scalars, nowhere))
+        )
 
     def numbers(self, ctx: XlaOpKernelContext, name: str) -> list[Any]:
         """The value of an input that must be known at compile time."""

@@ -6,9 +6,10 @@ from typing import Any
 
 import numpy as np
 
+from opkernel.engines.openvino.layout import common_order
 from opkernel.engines.openvino.library import opset
 from opkernel.engines.openvino.op_rule import INDEX, openvino_op
-from opkernel.engines.openvino.tensors import ints, permuted, reshaped, scalar, shape_of
+from opkernel.engines.openvino.tensors import ints, permuted, reshaped, scalar, shape_of, unpermuted
 
 Shapes = list[tuple[int, ...]]
 
@@ -18,7 +19,7 @@ def identity(x: Any) -> Any:
     return x
 
 
-@openvino_op("IdentityN")
+@openvino_op("IdentityN", takes_empty=True)
 def identity_n(inputs: list[Any]) -> Any:
     return tuple(inputs)
 
@@ -46,15 +47,21 @@ def transpose(x: Any, perm: Any) -> Any:
 
 def _joined(parts: list[Any], axis: int) -> Any:
     full = [part for part in parts if 0 not in shape_of(part)]
-    return full[0] if len(full) == 1 else opset().concat(full, axis)
+    if len(full) == 1:
+        return full[0]
+    order = common_order(full)
+    if order is None:
+        return opset().concat(full, axis)
+    joined = opset().concat([unpermuted(part)[0] for part in full], order[axis])
+    return permuted(joined.output(0), order)
 
 
-@openvino_op("ConcatV2", constants=["axis"])
+@openvino_op("ConcatV2", constants=["axis"], takes_empty=True)
 def concat_v2(values: list[Any], axis: Any) -> Any:
     return _joined(values, int(axis) % len(shape_of(values[0])))
 
 
-@openvino_op("Concat", constants=["concat_dim"])
+@openvino_op("Concat", constants=["concat_dim"], takes_empty=True)
 def concat(concat_dim: Any, values: list[Any]) -> Any:
     return _joined(values, int(concat_dim) % len(shape_of(values[0])))
 
@@ -69,7 +76,7 @@ def pack(values: list[Any], *, axis: int) -> Any:
 
 @openvino_op("Unpack")
 def unpack(value: Any, *, num: int, axis: int, output_shapes: Shapes) -> Any:
-    parts = opset().split(value, ints([axis % len(shape_of(value))]), num)
+    parts = opset().split(value, axis % len(shape_of(value)), num)
     return tuple(reshaped(parts.output(i), output_shapes[i]) for i in range(num))
 
 
@@ -93,12 +100,14 @@ def tile(x: Any, multiples: Any) -> Any:
 
 @openvino_op("BroadcastTo", constants=["shape"])
 def broadcast_to(x: Any, shape: Any, *, output_shapes: Shapes) -> Any:
+    if shape_of(x) == output_shapes[0]:  # OpenVINO crashes for scalars
+        return x
     return opset().broadcast(x, ints(output_shapes[0]))
 
 
 @openvino_op("Fill", constants=["dims"])
 def fill(dims: Any, value: Any, *, output_shapes: Shapes) -> Any:
-    return opset().broadcast(value, ints(output_shapes[0]))
+    return broadcast_to(value, dims, output_shapes=output_shapes)
 
 
 @openvino_op("ZerosLike")
@@ -121,21 +130,33 @@ def gather(params: Any, indices: Any) -> Any:
     return opset().gather(params, indices, ints([0]))
 
 
-@openvino_op("Pad", constants=["paddings"])
-def pad(x: Any, paddings: Any) -> Any:
-    return _padded(x, paddings, "constant", scalar(0))
+@openvino_op("Pad", constants=["paddings"], takes_empty=True)
+def pad(x: Any, paddings: Any, *, output_shapes: Shapes) -> Any:
+    return _padded(x, paddings, 0, output_shapes[0])
 
 
-@openvino_op("PadV2", constants=["paddings"])
-def pad_v2(x: Any, paddings: Any, constant_values: Any) -> Any:
-    return _padded(x, paddings, "constant", reshaped(constant_values, ()))
+@openvino_op("PadV2", constants=["paddings", "constant_values"], takes_empty=True)
+def pad_v2(x: Any, paddings: Any, constant_values: Any, *, output_shapes: Shapes) -> Any:
+    """OpenVINO pads with 0 where the value is no constant."""
+    return _padded(x, paddings, constant_values.item(), output_shapes[0])
+
+
+def _padded(x: Any, paddings: Any, value: float, shape: tuple[int, ...]) -> Any:
+    if 0 in shape_of(x):
+        return np.full(shape, value, np.float32)
+    if not paddings.size:
+        return x
+    x, order = unpermuted(x)
+    rows = paddings[[order.index(axis) for axis in range(len(order))]]
+    return permuted(opset().pad(x, *_borders(rows), "constant", scalar(value)).output(0), order)
 
 
 @openvino_op("MirrorPad", constants=["paddings"])
 def mirror_pad(x: Any, paddings: Any, *, mode: str) -> Any:
-    return _padded(x, paddings, mode.lower())
+    return opset().pad(x, *_borders(paddings), mode.lower()) if paddings.size else x
 
 
-def _padded(x: Any, paddings: Any, mode: str, value: Any = None) -> Any:
+def _borders(paddings: Any) -> tuple[Any, Any]:
+    """How many elements to add before and after, for each axis."""
     before, after = paddings.reshape(-1, 2).T.tolist()
-    return opset().pad(x, ints(before), ints(after), mode, value)
+    return ints(before), ints(after)

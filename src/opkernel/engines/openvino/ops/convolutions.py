@@ -28,9 +28,7 @@ def convolved(x: Any, filters: Any, windows: Windows) -> Any:
         kernels = reshaped(kernels, (groups, features // groups, depth, *window))
         convolve = opset().group_convolution
     before, after = zip(*geometry.padding, strict=True)
-    return convolve(
-        images, kernels, windows.strides, before, after, windows.dilations
-    ).output(0)
+    return convolve(images, kernels, windows.strides, before, after, windows.dilations).output(0)
 
 
 def depthwise(x: Any, filters: Any, windows: Windows) -> Any:
@@ -49,7 +47,7 @@ def depthwise(x: Any, filters: Any, windows: Windows) -> Any:
     )
 
 
-@openvino_op("Conv2D")
+@openvino_op("Conv2D", differs_for_non_finite=True)
 def conv2d(
     x: Any,
     filters: Any,
@@ -64,7 +62,7 @@ def conv2d(
     return in_layout(convolved(x, filters, windows), windows)
 
 
-@openvino_op("Conv3D")
+@openvino_op("Conv3D", differs_for_non_finite=True)
 def conv3d(
     x: Any,
     filters: Any,
@@ -78,7 +76,7 @@ def conv3d(
     return in_layout(convolved(x, filters, windows), windows)
 
 
-@openvino_op("DepthwiseConv2dNative")
+@openvino_op("DepthwiseConv2dNative", differs_for_non_finite=True)
 def depthwise_conv2d(
     x: Any,
     filters: Any,
@@ -93,7 +91,7 @@ def depthwise_conv2d(
     return in_layout(depthwise(x, filters, windows), windows)
 
 
-@openvino_op("Conv2DBackpropInput", constants=["input_sizes"])
+@openvino_op("Conv2DBackpropInput", constants=["input_sizes"], differs_for_non_finite=True)
 def conv2d_backprop_input(
     input_sizes: Any,
     filters: Any,

@@ -6,9 +6,14 @@ import functools
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
+
+from opkernel.engines.openvino.layout import before_turns
 from opkernel.engines.openvino.library import opset
 from opkernel.engines.openvino.op_rule import BOOL, openvino_op
-from opkernel.engines.openvino.tensors import scalar
+from opkernel.engines.openvino.tensors import reshaped, scalar, shape_of
+from opkernel.ops.math.special.error_functions import ERFC_FLOAT, ERFC_MIDDLE
+from opkernel.types import DataType
 
 _UNARY = {
     "Abs": "absolute",
@@ -18,15 +23,12 @@ _UNARY = {
     "Asinh": "asinh",
     "Atan": "atan",
     "Atanh": "atanh",
-    "Ceil": "ceiling",
     "Cos": "cos",
     "Cosh": "cosh",
     "Erf": "erf",
     "Exp": "exp",
-    "Floor": "floor",
     "Log": "log",
     "Neg": "negative",
-    "Sign": "sign",
     "Sin": "sin",
     "Sinh": "sinh",
     "Sqrt": "sqrt",
@@ -37,21 +39,21 @@ _BINARY = {
     "Add": "add",
     "AddV2": "add",
     "Div": "divide",
-    "FloorMod": "floor_mod",
     "Maximum": "maximum",
     "Minimum": "minimum",
-    "Mod": "mod",
     "Mul": "multiply",
     "Pow": "power",
     "RealDiv": "divide",
     "SquaredDifference": "squared_difference",
     "Sub": "subtract",
 }
+_DIFFERING = frozenset({"Exp", "Maximum", "Minimum"})
+"""Exp(NaN) is infinity, and Maximum and Minimum leave NaN out."""
 _COMPARISONS = {
-    "Greater": "greater",
-    "GreaterEqual": "greater_equal",
+    "Equal": "equal",
     "Less": "less",
     "LessEqual": "less_equal",
+    "NotEqual": "not_equal",
 }
 
 
@@ -61,23 +63,24 @@ def _calls(name: str) -> Callable[..., Any]:
     def build(*inputs: Any) -> Any:
         return getattr(opset(), name)(*inputs)
 
-    return build
+    return before_turns(build)
 
 
 for _op, _name in (_UNARY | _BINARY).items():
-    openvino_op(_op)(_calls(_name))
+    openvino_op(_op, differs_for_non_finite=_op in _DIFFERING)(_calls(_name))
 for _op, _name in _COMPARISONS.items():
     openvino_op(_op, types={"z": BOOL})(_calls(_name))
 
 
-@openvino_op("Equal", "NotEqual", types={"z": BOOL})
-def equal(x: Any, y: Any) -> Any:
-    return opset().equal(x, y)
+@openvino_op("Greater", types={"z": BOOL})
+def greater(x: Any, y: Any) -> Any:
+    """OpenVINO's own calls NaN greater than all."""
+    return opset().less(y, x)
 
 
-@openvino_op("NotEqual", types={"z": BOOL})
-def not_equal(x: Any, y: Any) -> Any:
-    return opset().not_equal(x, y)
+@openvino_op("GreaterEqual", types={"z": BOOL})
+def greater_equal(x: Any, y: Any) -> Any:
+    return opset().less_equal(y, x)
 
 
 @openvino_op("IsNan", types={"y": BOOL})
@@ -88,11 +91,6 @@ def is_nan(x: Any) -> Any:
 @openvino_op("IsInf", types={"y": BOOL})
 def is_inf(x: Any) -> Any:
     return opset().is_inf(x)
-
-
-@openvino_op("IsFinite", types={"y": BOOL})
-def is_finite(x: Any) -> Any:
-    return opset().is_finite(x)
 
 
 _BOOLS = {"x": BOOL, "y": BOOL, "z": BOOL}
@@ -114,35 +112,80 @@ def logical_not(x: Any) -> Any:
 
 
 @openvino_op("SelectV2", types={"condition": BOOL})
+@before_turns
 def select_v2(condition: Any, t: Any, e: Any) -> Any:
     return opset().select(condition, t, e)
 
 
 @openvino_op("AddN")
 def add_n(inputs: list[Any]) -> Any:
-    return functools.reduce(lambda a, b: opset().add(a, b).output(0), inputs)
+    add = before_turns(lambda a, b: opset().add(a, b).output(0))
+    return functools.reduce(add, inputs)
 
 
 @openvino_op("Square")
+@before_turns
 def square(x: Any) -> Any:
     return opset().multiply(x, x)
 
 
 @openvino_op("Inv", "Reciprocal")
+@before_turns
 def reciprocal(x: Any) -> Any:
     return opset().divide(scalar(1), x)
 
 
 @openvino_op("Rsqrt")
+@before_turns
 def rsqrt(x: Any) -> Any:
     return opset().divide(scalar(1), opset().sqrt(x))
 
 
 @openvino_op("Round", "Rint")
+@before_turns
 def round_(x: Any) -> Any:
     return opset().round(x, "half_to_even")
 
 
-@openvino_op("ClipByValue")
+@openvino_op("ClipByValue", differs_for_non_finite=True)
+@before_turns
 def clip_by_value(t: Any, clip_value_min: Any, clip_value_max: Any) -> Any:
     return opset().maximum(opset().minimum(t, clip_value_max), clip_value_min)
+
+
+@openvino_op("DivNoNan")
+@before_turns
+def div_no_nan(x: Any, y: Any) -> Any:
+    zero = scalar(0)
+    return opset().select(opset().equal(y, zero), zero, opset().divide(x, y))
+
+
+@openvino_op("Select", types={"condition": BOOL})
+def select(condition: Any, t: Any, e: Any) -> Any:
+    """A vector of conditions chooses whole rows."""
+    rows = shape_of(condition)
+    if len(rows) == 1:
+        condition = reshaped(condition, [*rows, *[1] * (len(shape_of(t)) - 1)])
+    return opset().select(condition, t, e)
+
+
+@openvino_op("Cast", types={"x": {DataType.DT_FLOAT, DataType.DT_BOOL}})
+def cast(x: Any) -> Any:
+    return opset().convert(x, np.float32)
+
+
+@openvino_op("Erfc")
+@before_turns
+def erfc(x: Any) -> Any:
+    """As the kernel of the CPU computes it: 1 - erf(x) would have no digits for large x."""
+    ops = opset()
+    size = ops.absolute(x)
+    inverse = ops.divide(scalar(1), ops.add(size, scalar(ERFC_MIDDLE)))
+    argument = ops.subtract(scalar(1), ops.multiply(scalar(2 * ERFC_MIDDLE), inverse))
+    result = scalar(ERFC_FLOAT[-1])
+    for coefficient in ERFC_FLOAT[-2::-1]:
+        result = ops.add(ops.multiply(result, argument), scalar(coefficient))
+    power = ops.exp(ops.negative(ops.multiply(size, size)))
+    result = ops.multiply(ops.multiply(result, inverse), power)
+    is_negative = ops.less(x, scalar(0))
+    return ops.select(is_negative, ops.subtract(scalar(2), result), result)

@@ -16,7 +16,7 @@ from opkernel.engines.openvino.ops.activations import ACTIVATIONS
 from opkernel.engines.openvino.ops.convolutions import convolved, depthwise
 from opkernel.engines.openvino.ops.normalisation import along_channels, normalised
 from opkernel.engines.openvino.ops.products import product
-from opkernel.engines.openvino.tensors import shape_of
+from opkernel.engines.openvino.tensors import as_output, shape_of
 from opkernel.ops.nn.conv.attrs import conv2d_windows
 from opkernel.ops.nn.epilogue import AFTER_CONVOLUTIONS, Fusion, parse_fusion
 from opkernel.ops.nn.fused_matmul import AFTER_MATMUL
@@ -35,8 +35,7 @@ def _finished(x: Any, fusion: Fusion, args: list[Any], axis: int) -> Any:
         x = opset().add(x, along_channels(vectors[0], len(shape_of(x)), axis)).output(0)
     for tensor in added:
         x = opset().add(x, tensor).output(0)
-    made = ACTIVATIONS[fusion.activation](x, fusion.alpha)
-    return made if fusion.activation == "" else made.output(0)
+    return as_output(ACTIVATIONS[fusion.activation](x, fusion.alpha))
 
 
 def _finished_images(x: Any, windows: Windows, fusion: Fusion, args: list[Any]) -> Any:
@@ -46,7 +45,7 @@ def _finished_images(x: Any, windows: Windows, fusion: Fusion, args: list[Any]) 
     return in_layout(_finished(x, fusion, args, 1), windows)
 
 
-@openvino_op("_FusedConv2D", constants=["host_args"])
+@openvino_op("_FusedConv2D", constants=["host_args"], differs_for_non_finite=True)
 def fused_conv2d(
     x: Any,
     filters: Any,
@@ -70,7 +69,7 @@ def fused_conv2d(
     return _finished_images(convolved(x, filters, windows), windows, fusion, args)
 
 
-@openvino_op("_FusedDepthwiseConv2dNative")
+@openvino_op("_FusedDepthwiseConv2dNative", differs_for_non_finite=True)
 def fused_depthwise(
     x: Any,
     filters: Any,
@@ -96,7 +95,7 @@ def fused_depthwise(
     return _finished_images(depthwise(x, filters, windows), windows, fusion, args)
 
 
-@openvino_op("_FusedMatMul")
+@openvino_op("_FusedMatMul", takes_empty=True, differs_for_non_finite=True)
 def fused_matmul(
     a: Any,
     b: Any,
@@ -112,4 +111,4 @@ def fused_matmul(
     made = product(a, b, transpose_a, transpose_b, output_shapes[0])
     if isinstance(made, np.ndarray):  # nothing is added to the product of empty matrices
         return made
-    return _finished(made.output(0), fusion, args, 1)
+    return _finished(as_output(made), fusion, args, 1)

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from opkernel.engines.openvino.layout import before_turns
 from opkernel.engines.openvino.library import opset
 from opkernel.engines.openvino.op_rule import openvino_op
 from opkernel.engines.openvino.ops.activations import ACTIVATIONS
@@ -14,12 +15,12 @@ from opkernel.engines.openvino.tensors import ints, permuted, reshaped, scalar, 
 __all__ = ["along_channels", "normalised"]
 
 
-@openvino_op("Softmax")
+@openvino_op("Softmax", differs_for_non_finite=True)
 def softmax(logits: Any) -> Any:
     return opset().softmax(logits, len(shape_of(logits)) - 1)
 
 
-@openvino_op("LogSoftmax")
+@openvino_op("LogSoftmax", differs_for_non_finite=True)
 def log_softmax(logits: Any) -> Any:
     return opset().log_softmax(logits, len(shape_of(logits)) - 1)
 
@@ -31,14 +32,19 @@ def along_channels(vector: Any, rank: int, axis: int) -> Any:
 
 @openvino_op("BiasAdd")
 def bias_add(value: Any, bias: Any, *, data_format: str) -> Any:
-    rank = len(shape_of(value))
-    axis = 1 if data_format == "NCHW" else rank - 1
-    return opset().add(value, along_channels(bias, rank, axis))
+    if data_format == "NCHW":
+        return opset().add(value, along_channels(bias, len(shape_of(value)), 1))
+    return _sum(value, bias)
+
+
+@before_turns
+def _sum(x: Any, y: Any) -> Any:
+    return opset().add(x, y).output(0)
 
 
 @openvino_op("BiasAddV1")
 def bias_add_v1(value: Any, bias: Any) -> Any:
-    return opset().add(value, bias)
+    return _sum(value, bias)
 
 
 def _is_training(*, is_training: bool) -> str:
@@ -64,7 +70,7 @@ def fused_batch_norm_v3(
     return _batch_norm(x, (scale, offset, mean, variance), epsilon, data_format)
 
 
-@openvino_op("_FusedBatchNormEx", refuses=_is_training)
+@openvino_op("_FusedBatchNormEx", refuses=_is_training, differs_for_non_finite=True)
 def fused_batch_norm_ex(
     x: Any,
     scale: Any,
@@ -79,7 +85,7 @@ def fused_batch_norm_ex(
 ) -> Any:
     y, *others = _batch_norm(x, (scale, offset, mean, variance), epsilon, data_format)
     for side in side_input:
-        y = opset().add(y, side)
+        y = _sum(y, side)
     return ACTIVATIONS["" if activation_mode == "Identity" else activation_mode](y, 0), *others
 
 
@@ -98,9 +104,16 @@ def _batch_norm(
     return y, mean, variance, mean, variance, np.zeros((), np.float32)
 
 
-@openvino_op("LRN")
+def _bias_is_not_positive(*, bias: float) -> str:
+    return "" if bias > 0 else "its bias is not positive"
+
+
+@openvino_op("LRN", refuses=_bias_is_not_positive, differs_for_non_finite=True)
 def lrn(x: Any, *, depth_radius: int, bias: float, alpha: float, beta: float) -> Any:
+    """OpenVINO cuts the bias to an integer, so that it is made 1."""
     size = 2 * depth_radius + 1
     turned = permuted(x, (0, 3, 1, 2))
-    made = opset().lrn(turned, ints([1]), alpha * size, beta, bias, size)
+    made = opset().lrn(turned, ints([1]), alpha / bias * size, beta, 1.0, size)
+    if bias != 1:
+        made = opset().multiply(made, scalar(bias**-beta))
     return permuted(made.output(0), (0, 2, 3, 1))

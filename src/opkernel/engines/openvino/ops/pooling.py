@@ -21,7 +21,6 @@ def _pooled(x: Any, pool: Pool, compute: Callable[..., Any]) -> Any:
 
 
 def _mean(x: Any, pool: Pool) -> Any:
-    pool.refuse_depth("Pooling")
     return _pooled(
         x,
         pool,
@@ -32,7 +31,6 @@ def _mean(x: Any, pool: Pool) -> Any:
 
 
 def _largest(x: Any, pool: Pool) -> Any:
-    pool.refuse_depth("Pooling")
     return _pooled(
         x,
         pool,
@@ -42,21 +40,26 @@ def _largest(x: Any, pool: Pool) -> Any:
     )
 
 
-@openvino_op("AvgPool")
+def _over_channels(*, ksize: list[int], strides: list[int], data_format: str) -> str:
+    axis = data_format.index("C")
+    return "its windows are over channels" if (ksize[axis], strides[axis]) != (1, 1) else ""
+
+
+@openvino_op("AvgPool", refuses=_over_channels)
 def avg_pool(
     x: Any, *, ksize: list[int], strides: list[int], padding: str, data_format: str
 ) -> Any:
     return _mean(x, pool_from_attrs(ksize, strides, padding, data_format=data_format))
 
 
-@openvino_op("AvgPool3D")
+@openvino_op("AvgPool3D", refuses=_over_channels)
 def avg_pool_3d(
     x: Any, *, ksize: list[int], strides: list[int], padding: str, data_format: str
 ) -> Any:
     return _mean(x, pool_from_attrs(ksize, strides, padding, rank=5, data_format=data_format))
 
 
-@openvino_op("MaxPool")
+@openvino_op("MaxPool", refuses=_over_channels)
 def max_pool(
     x: Any,
     *,
@@ -70,7 +73,7 @@ def max_pool(
     return _largest(x, pool)
 
 
-@openvino_op("MaxPool3D")
+@openvino_op("MaxPool3D", refuses=_over_channels, differs_for_non_finite=True)
 def max_pool_3d(
     x: Any, *, ksize: list[int], strides: list[int], padding: str, data_format: str
 ) -> Any:

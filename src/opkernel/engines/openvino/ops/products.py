@@ -20,17 +20,17 @@ def product(a: Any, b: Any, transpose_a: bool, transpose_b: bool, shape: tuple[i
     return opset().matmul(a, b, transpose_a, transpose_b)
 
 
-@openvino_op("MatMul")
+@openvino_op("MatMul", takes_empty=True)
 def matmul(a: Any, b: Any, *, transpose_a: bool, transpose_b: bool, output_shapes: Shapes) -> Any:
     return product(a, b, transpose_a, transpose_b, output_shapes[0])
 
 
-@openvino_op("BatchMatMul", "BatchMatMulV2", "BatchMatMulV3")
+@openvino_op("BatchMatMul", "BatchMatMulV2", "BatchMatMulV3", takes_empty=True)
 def batch_matmul(x: Any, y: Any, *, adj_x: bool, adj_y: bool, output_shapes: Shapes) -> Any:
     return product(x, y, adj_x, adj_y, output_shapes[0])
 
 
-@openvino_op("Einsum")
+@openvino_op("Einsum", takes_empty=True)
 def einsum(inputs: list[Any], *, equation: str, output_shapes: Shapes) -> Any:
     if any(0 in shape_of(one) for one in inputs):
         return np.zeros(output_shapes[0], np.float32)

@@ -27,9 +27,17 @@ def _sliced(x: Any, slices: list[slice]) -> Any:
     lowest = -(2**31)
     found = [ranges[axis] for axis in axes]
     stops = [one.stop if one.stop >= 0 else lowest for one in found]
-    return opset().slice(
-        x, ints([one.start for one in found]), ints(stops), ints([one.step for one in found]), ints(axes)
-    ).output(0)
+    return (
+        opset()
+        .slice(
+            x,
+            ints([one.start for one in found]),
+            ints(stops),
+            ints([one.step for one in found]),
+            ints(axes),
+        )
+        .output(0)
+    )
 
 
 @openvino_op("StridedSlice", constants=["begin", "end", "strides"])
@@ -91,7 +99,11 @@ def space_to_batch_nd(x: Any, block_shape: Any, paddings: Any, *, output_shapes:
     rank, spatial = len(shape_of(x)), len(blocks)
     rest = [0] * (rank - 1 - spatial)
     before, after = [0, *(one[0] for one in pads), *rest], [0, *(one[1] for one in pads), *rest]
-    padded = opset().pad(x, ints(before), ints(after), "constant").output(0) if any(before + after) else x
+    padded = (
+        opset().pad(x, ints(before), ints(after), "constant").output(0)
+        if any(before + after)
+        else x
+    )
     batch, *sizes = shape_of(padded)
     parts = [batch]
     for size, block in zip(sizes, blocks, strict=False):

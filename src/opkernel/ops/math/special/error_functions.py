@@ -9,7 +9,16 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["ERF_FLOAT", "erf_double", "erf_float", "erfc_double", "erfc_float", "ndtri"]
+__all__ = [
+    "ERFC_FLOAT",
+    "ERFC_MIDDLE",
+    "ERF_FLOAT",
+    "erf_double",
+    "erf_float",
+    "erfc_double",
+    "erfc_float",
+    "ndtri",
+]
 
 # erf(x) = tanh(x * p(x**2)); the last coefficient being positive, tanh saturates by itself.
 ERF_FLOAT = (
@@ -39,8 +48,8 @@ _ERF_DOUBLE = (
 )
 
 # erfc(x) = exp(-x**2) * p((x - m) / (x + m)) / (x + m) for x >= 0.
-_ERFC_MIDDLE = 2.5
-_ERFC_FLOAT = (
+ERFC_MIDDLE = 2.5
+ERFC_FLOAT = (
     1.054031820305718,
     -0.8046529266994805,
     0.4539168939974472,
@@ -97,7 +106,7 @@ def erf_float(x: Any, *, xp: Any) -> Any:
 
 def erfc_float(x: Any, *, xp: Any) -> Any:
     """The complementary error function of a float tensor, to 7e-7; to 4e-6 where below 1e-8."""
-    result = _erfc_of_positive(xp.abs(x), _ERFC_FLOAT, xp)
+    result = _erfc_of_positive(xp.abs(x), ERFC_FLOAT, xp)
     negative = (x < 0).astype(x.dtype)  # arithmetic on it is faster than a choice by it
     negative *= 2
     result += negative * (1 - result)
@@ -119,8 +128,8 @@ def erfc_double(x: Any, *, xp: Any) -> Any:
 
 
 def _erfc_of_positive(x: Any, coefficients: Sequence[float], xp: Any) -> Any:
-    inverse = 1 / (x + _ERFC_MIDDLE)
-    result = polynomial(1 - 2 * _ERFC_MIDDLE * inverse, coefficients)
+    inverse = 1 / (x + ERFC_MIDDLE)
+    result = polynomial(1 - 2 * ERFC_MIDDLE * inverse, coefficients)
     result *= inverse
     result *= xp.exp(-x * x)
     return result

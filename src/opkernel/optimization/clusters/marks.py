@@ -1,0 +1,44 @@
+"""The attrs by which nodes, and the functions that they call, ask to be compiled, or not to be.
+
+Source: TensorFlow compiler/jit/defs.h.
+"""
+
+from __future__ import annotations
+
+from opkernel.graph import Operation
+from opkernel.graph.functions.call_types import called_function
+
+__all__ = [
+    "ALREADY_CLUSTERED",
+    "CLUSTER",
+    "COMPILE",
+    "INTERNAL_SCOPE",
+    "MUST_COMPILE",
+    "SCOPE",
+    "mark_of",
+]
+
+CLUSTER = "_XlaCluster"
+"""The attr that names the cluster of a node."""
+COMPILE = "_XlaCompile"
+"""The attr that asks for a node to be compiled, or forbids it."""
+MUST_COMPILE = "_XlaMustCompile"
+"""The attr of a call, or of its function, that has to be compiled as a whole."""
+ALREADY_CLUSTERED = "_XlaAlreadyClustered"
+"""The attr of the nodes of a function that was a cluster."""
+SCOPE, INTERNAL_SCOPE = "_XlaScope", "_XlaInternalScope"
+"""Nodes of different scopes stay apart; the first counts only where nobody asks for clusters globally."""
+
+
+def mark_of(op: Operation, name: str) -> bool | None:
+    """What a mark of a node, or of the function that it calls, says; None where there is none."""
+    attrs = op.message.attr
+    if name in attrs:
+        return bool(attrs[name].b)
+    library = op.graph.function_library
+    if op.type not in library and op.traits.calls != "function":
+        return None
+    function = called_function(op).name
+    if function in library and name in library[function].attr:
+        return bool(library[function].attr[name].b)
+    return None

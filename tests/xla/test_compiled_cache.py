@@ -1,0 +1,83 @@
+"""Programs that are kept on disk for other processes."""
+
+import os
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+import opkernel
+from opkernel import raw_ops
+
+pytestmark = pytest.mark.jax
+
+PROGRAM = """
+import numpy as np, opkernel
+from opkernel import raw_ops
+from opkernel.xla import compiled_cache
+compiled_cache._LEAST_S = 0.0
+loads = []
+loaded = compiled_cache._loaded
+def noted(path, lowered):
+    found = loaded(path, lowered)
+    loads.append(found is not None)
+    return found
+compiled_cache._loaded = noted
+@opkernel.function(jit_compile=True)
+def f(x):
+    return raw_ops.Exp(x=raw_ops.MatMul(a=x, b=x)), raw_ops.Neg(x=x)
+y, z = f(np.eye(3, dtype=np.float32))
+assert np.allclose(y, np.exp(np.eye(3))) and np.allclose(z, -np.eye(3))
+print(loads)
+"""
+
+
+def run(folder, **environment):
+    """Whether a process found its program in the folder; the names of the files there afterwards."""
+    done = subprocess.run(
+        [sys.executable, "-c", PROGRAM],
+        env={**os.environ, "OPKERNEL_CACHE": str(folder), **environment},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    files = sorted(one.name for one in folder.iterdir()) if folder.is_dir() else []
+    return done.stdout.strip(), files, done.stderr
+
+
+def test_another_process_finds_the_program(tmp_path):
+    folder = tmp_path / "programs"
+    first, files, _ = run(folder)
+    assert first == "[False]"
+    assert len(files) == 1
+    assert folder.stat().st_mode & 0o077 == 0
+    assert run(folder)[:2] == ("[True]", files)
+    (folder / files[0]).write_bytes(b"no program")
+    assert run(folder)[:2] == ("[False]", files)  # compiled anew, and kept again
+    assert run(folder)[0] == "[True]"
+
+
+def test_a_folder_that_others_may_write_to_is_not_used(tmp_path):
+    folder = tmp_path / "programs"
+    folder.mkdir()
+    folder.chmod(0o777)
+    found, files, told = run(folder)
+    assert (found, files) == ("[]", [])
+    assert "others may write to it" in told
+
+
+def test_it_can_be_off(tmp_path):
+    assert run(tmp_path / "programs", OPKERNEL_CACHE="off")[:2] == ("[]", [])
+
+
+def test_quick_programs_are_not_kept(tmp_path, monkeypatch):
+    monkeypatch.setenv("OPKERNEL_CACHE", str(tmp_path))
+    monkeypatch.setattr("opkernel.xla.compiled_cache._LEAST_S", 1e9)
+
+    @opkernel.function(jit_compile=True)
+    def f(x):
+        return raw_ops.Neg(x=x)
+
+    assert f(np.float32(1)) == -1
+    assert not list(tmp_path.iterdir())
