@@ -9,6 +9,7 @@ from opkernel.errors import OpError
 from opkernel.graph import FunctionBody, Operation, instantiate_function
 from opkernel.graph.core.control_flow_ops import LOW_LEVEL_CONTROL_FLOW
 from opkernel.graph.core.structural_ops import STRUCTURAL_OPS
+from opkernel.graph.inference.constant_values import constant_value
 from opkernel.kernel.registry.lookup import kernel_def_if_available
 from opkernel.optimization.clusters.list_ties import works_on_list
 from opkernel.proto import AttrValue, NameAttrList
@@ -129,6 +130,8 @@ class RecursiveCompilabilityChecker:
         ):
             if op_type in ops and not is_allowed:
                 return what
+        if op_type == "EmptyTensorList" and _has_no_largest_size(op):
+            return "its list has no largest size"
         if op_type.startswith("TensorArray") and not allowed.tensor_array_ops:
             return "it works on a TensorArray"
         has_variants = DataType.DT_VARIANT in (*op.input_types, *op.output_types)
@@ -193,3 +196,11 @@ def _functions(op: Operation) -> list[NameAttrList]:
         elif attr.type == "list(func)":
             found += value.list.func
     return found
+
+
+def _has_no_largest_size(op: Operation) -> bool:
+    size = op.edges[2]
+    if size.type != "Const":
+        return False
+    value = constant_value(size.message)
+    return value is None or bool((value < 0).any())
