@@ -9,7 +9,9 @@ from opkernel.errors import OpError
 from opkernel.graph import FunctionBody, Operation, instantiate_function
 from opkernel.graph.core.control_flow_ops import LOW_LEVEL_CONTROL_FLOW
 from opkernel.graph.core.structural_ops import STRUCTURAL_OPS
+from opkernel.graph.inference.constant_values import constant_value
 from opkernel.kernel.registry.lookup import kernel_def_if_available
+from opkernel.optimization.clusters.list_ties import works_on_list
 from opkernel.proto import AttrValue, NameAttrList
 from opkernel.records import dataclass
 from opkernel.types import DataType
@@ -128,6 +130,8 @@ class RecursiveCompilabilityChecker:
         ):
             if op_type in ops and not is_allowed:
                 return what
+        if op_type == "EmptyTensorList" and _has_no_largest_size(op):
+            return "its list has no largest size"
         if op_type.startswith("TensorArray") and not allowed.tensor_array_ops:
             return "it works on a TensorArray"
         has_variants = DataType.DT_VARIANT in (*op.input_types, *op.output_types)
@@ -138,10 +142,11 @@ class RecursiveCompilabilityChecker:
             return "it makes a resource"
         if self._allowed.resource_ops_in_called_functions:
             return ""
-        takes_resource = DataType.DT_RESOURCE in op.input_types
-        if takes_resource and (depth or (_functions(op) and _acts_in_functions(op))):
-            return "a function works on resources"
-        return ""
+        if not depth or DataType.DT_RESOURCE not in op.input_types:
+            return ""
+        # Of a call in a function, the operations of the function called tell.
+        is_harmless = op.traits.passes_on or works_on_list(op) or bool(_functions(op))
+        return "" if is_harmless else "a function works on resources"
 
     def _call_refusal(self, op: Operation, depth: int) -> str:
         if depth >= _MAX_DEPTH:
@@ -193,12 +198,9 @@ def _functions(op: Operation) -> list[NameAttrList]:
     return found
 
 
-def _acts_in_functions(op: Operation) -> bool:
-    """Whether a function that an operation calls does more with a resource than to pass it on."""
-    library = op.graph.function_library
-    called = library.reachable_definitions([op.node_def]).values()
-    return any(
-        library.look_up_op_def(node.op).is_stateful
-        for function in called
-        for node in function.node_def
-    )
+def _has_no_largest_size(op: Operation) -> bool:
+    size = op.edges[2]
+    if size.type != "Const":
+        return False
+    value = constant_value(size.message)
+    return value is None or bool((value < 0).any())

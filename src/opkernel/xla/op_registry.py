@@ -332,5 +332,12 @@ def global_xla_op_registry() -> XlaOpRegistry:
     for backend in (XLA_CPU_JIT, XLA_GPU_JIT):
         registry.register_backend(backend, SUPPORTED_TYPES)
     for device, backend in (("CPU", XLA_CPU_JIT), ("GPU", XLA_GPU_JIT)):
-        registry.register_compilation_device(device, DeviceRegistration(backend))
+        # TensorFlow leaves lists to its kernels. Here a cluster has all operations on one, or none.
+        registration = DeviceRegistration(
+            backend,
+            cluster_stack_ops=True,
+            cluster_tensor_array_ops=True,
+            cluster_variant_ops=True,
+        )
+        registry.register_compilation_device(device, registration)
     return registry

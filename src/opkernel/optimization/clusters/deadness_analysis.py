@@ -7,10 +7,10 @@ Source: TensorFlow compiler/jit/deadness_analysis.cc.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from opkernel.graph import Operation
-from opkernel.graph.core.control_flow_info import control_flow_info
+from opkernel.graph.core.control_flow_info import LoopFrame, control_flow_info
 from opkernel.graph.core.control_flow_ops import (
     EXIT_OPS,
     LOW_LEVEL_CONTROL_FLOW,
@@ -62,15 +62,21 @@ class DeadnessAnalysis:
     def _analyse(self, order: Sequence[Operation]) -> None:
         frames = control_flow_info(order, Needs(()))
         waiting: dict[str, list[Operation]] = {}
+        around: dict[str, set[str]] = {}
         for op in order:
             if _is_head(op):
                 name = frames[op.name].name
                 waiting.setdefault(name, []).append(op)
+                around[name] = _around(frames[op.name])
                 # As if all values of a loop were alive in the same turns.
                 self._heads[op] = self._formulas.symbol(("turn", name))
         self._visit(order)
         while waiting:  # a loop that begins behind another is understood after it
-            plain = [name for name, heads in waiting.items() if self._understand(name, heads)]
+            plain = [
+                name
+                for name, heads in waiting.items()
+                if self._understand(name, heads, waiting.keys() - around[name])
+            ]
             for name in plain or [next(iter(waiting))]:
                 heads = waiting.pop(name)
                 if not plain:
@@ -79,11 +85,16 @@ class DeadnessAnalysis:
                     )
             self._visit(order)
 
-    def _understand(self, frame: str, heads: Sequence[Operation]) -> bool:
-        """Note the turns in which the values of a loop are alive, if these are the same for all."""
+    def _understand(self, frame: str, heads: Sequence[Operation], others: Iterable[str]) -> bool:
+        """Note the turns in which the values of a loop are alive, if these are the same for all.
+
+        That is not known as long as they depend on what other loops give, which are not understood.
+        """
         turns = {self._turns(op, frame) for op in heads}
         found = turns.pop()
         if turns or found is None:
+            return False
+        if any(found.mentions(self._formulas.symbol(("turn", name))) for name in others):
             return False
         supposed = self._heads[heads[0]]
         for op, alive in self._heads.items():
@@ -93,9 +104,8 @@ class DeadnessAnalysis:
     def _turns(self, head: Operation, frame: str) -> Predicate | None:
         """The turns in which the value of a loop is alive; None where that is not plain."""
         supposed = self._heads[head]
-        starts = [s for s in _sources(head) if s[0].type not in NEXT_ITERATION_OPS]
         backs = [s for s in _sources(head) if s[0].type in NEXT_ITERATION_OPS]
-        start = self._formulas.any_of(self.at(*source) for source in starts)
+        start = self._start(head)
         back = self._formulas.any_of(self.at(*source) for source in backs)
         if back.kind != "and" or supposed not in back.operands:
             return None
@@ -106,11 +116,16 @@ class DeadnessAnalysis:
             return None
         return self._formulas.recurrence(start, step, frame)
 
+    def _start(self, head: Operation) -> Predicate:
+        """When the value of a loop is alive in the first turn."""
+        starts = [s for s in _sources(head) if s[0].type not in NEXT_ITERATION_OPS]
+        return self._formulas.any_of(self.at(*source) for source in starts)
+
     def _visit(self, order: Sequence[Operation]) -> None:
         self._found = {}
         for op in order:
-            if op in self._heads:
-                alive = self._heads[op]
+            if op in self._heads:  # alive in no turn of a loop that does not begin
+                alive = self._formulas.all_of([self._start(op), self._heads[op]])
             else:
                 inputs = [self.at(*source) for source in _sources(op)]
                 alive = self._runs(op, inputs)
@@ -153,6 +168,15 @@ class DeadnessAnalysis:
             taken = formulas.true if bool(value) else formulas.false
         self._found[op, 0] = formulas.all_of([alive, formulas.negated(taken)])
         self._found[op, 1] = formulas.all_of([alive, taken])
+
+
+def _around(frame: LoopFrame) -> set[str]:
+    """The names of the loops around a loop."""
+    names, parent = set[str](), frame.parent
+    while parent is not None:
+        names.add(parent.name)
+        parent = parent.parent
+    return names
 
 
 def _is_head(op: Operation) -> bool:

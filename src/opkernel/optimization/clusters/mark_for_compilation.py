@@ -23,6 +23,7 @@ from opkernel.graph.edit.jit_options import AutoclusteringPolicy, JitOptions
 from opkernel.graph.edit.prune import Needs
 from opkernel.optimization.clusters.deadness_analysis import DeadnessAnalysis
 from opkernel.optimization.clusters.graph_cycles import GraphCycles
+from opkernel.optimization.clusters.list_ties import ListTies, is_list
 from opkernel.optimization.clusters.marks import (
     ALREADY_CLUSTERED,
     CLUSTER,
@@ -57,12 +58,11 @@ def mark_for_compilation(editor: GraphEditor) -> None:
     candidates = _candidates(order, editor, options)
     if not candidates:
         return
+    _dump("before_mark_for_compilation", order)
     try:
-        clusters = _Clusters(order, candidates, options)
+        clusters = _joined(order, candidates, editor, options)
     except OpError:  # the step will tell what is wrong with the control flow
         return
-    _dump("before_mark_for_compilation", order)
-    clusters.join()
     for chosen in clusters.chosen():
         ops = _without_fills(chosen)
         if not ops:
@@ -74,6 +74,31 @@ def mark_for_compilation(editor: GraphEditor) -> None:
                 op.set_attr(MUST_COMPILE, AttrValue(b=True))
         editor.note(ops[0], f"is in {name.s.decode()} for {options.compiler.name}", ops)
     _dump("mark_for_compilation", order)
+
+
+def _joined(
+    order: Sequence[Operation],
+    candidates: set[Operation],
+    editor: GraphEditor,
+    options: JitOptions,
+) -> _Clusters:
+    """The clusters of the candidates, of which those leave that give lists to others or take some."""
+    ties = ListTies(order)
+    strangers = [op for edge in ties.edges for op in edge if op not in candidates]
+    gone = ties.tied_to([*strangers, *(op for op in editor.preserved if _gives_list(op))])
+    while True:
+        for op in gone & candidates:
+            options.outside[op.name] = "a list passes between it and an operation outside"
+        candidates -= gone
+        clusters = _Clusters(order, candidates, options)
+        clusters.join(ties)
+        gone = ties.tied_to(clusters.torn_by(ties)) & candidates
+        if not gone:
+            return clusters
+
+
+def _gives_list(op: Operation) -> bool:
+    return any(is_list(op, index) for index in range(len(op.output_types)))
 
 
 def _dump(name: str, order: Sequence[Operation]) -> None:
@@ -197,6 +222,7 @@ class _Clusters:
         self._options, self._candidates = options, candidates
         in_graph = sorted(order, key=lambda op: op.number)
         self._numbers = {op: number for number, op in enumerate(in_graph)}
+        self._joined: dict[int, int] = {}
         self._resources = ResourceOperations(order)
         self._cycles = _cycles(order, self._numbers)
         deadness = DeadnessAnalysis(order)
@@ -217,12 +243,32 @@ class _Clusters:
             resource_operations=[op] if op in self._resources.uses else [],
         )
 
-    def join(self) -> None:
-        """Join clusters along edges, until no more can be joined."""
+    def join(self, ties: ListTies) -> None:
+        """Join clusters along edges, first those that lists pass, until no more can be joined."""
+        for source, op in ties.edges:
+            one, other = self._number(source), self._number(op)
+            if one != other and one in self._clusters:
+                self._try(one, other, with_no_ops=False)
         # First without NoOps, which would tie together what has nothing to do with each other.
         self._join_all(with_no_ops=False)
         while self._join_all(with_no_ops=True):
             pass
+
+    def torn_by(self, ties: ListTies) -> list[Operation]:
+        """The operations that give a list to another cluster."""
+        numbers, clusters = self._number, self._clusters
+        return [
+            source
+            for source, op in ties.edges
+            if numbers(source) in clusters and numbers(source) != numbers(op)
+        ]
+
+    def _number(self, op: Operation) -> int:
+        """The number of the cluster that an operation is in by now."""
+        number = self._numbers[op]
+        while number in self._joined:
+            number = self._joined[number]
+        return number
 
     def _join_all(self, *, with_no_ops: bool) -> bool:
         is_changed = False
@@ -243,8 +289,9 @@ class _Clusters:
             return None
         kept = self._cycles.contract_edge(number, other)
         if kept is not None:
-            gone = self._clusters.pop(other if kept == number else number)
-            self._clusters[kept].take(gone)
+            gone = other if kept == number else number
+            self._joined[gone] = kept
+            self._clusters[kept].take(self._clusters.pop(gone))
         return kept
 
     def _fit(self, one: _Cluster, other: _Cluster, *, with_no_ops: bool) -> bool:

@@ -120,7 +120,9 @@ class Predicates:
         if absorbing in operands or self._contradict(operands):
             return absorbing
         if kind == "and":  # what a loop's turns add to is said by the loop
-            starts = {one.operands[0] for one in operands if one.kind == "recurrence"}
+            starts = set[Predicate]()
+            for one in operands:
+                starts |= one.operands[0].conjuncts if one.kind == "recurrence" else set()
             operands = {one: None for one in operands if one not in starts}
         if len(operands) == 1:
             return next(iter(operands))

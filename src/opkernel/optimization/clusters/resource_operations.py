@@ -12,7 +12,9 @@ from collections.abc import Iterable, Sequence
 from enum import Enum
 
 from opkernel.graph import Operation
+from opkernel.graph.core.edges import Edge, edges_of
 from opkernel.graph.edit.effects import Effect, effect_of
+from opkernel.optimization.clusters.list_ties import is_list
 from opkernel.types import DataType
 
 __all__ = ["ResourceOperations", "ResourceUse", "resource_use"]
@@ -28,8 +30,10 @@ class ResourceUse(Enum):
 
 
 def resource_use(op: Operation) -> ResourceUse | None:
-    """What an operation does with the resources that it is given; None where it is given none."""
+    """What an operation does with the resources that it is given, but lists; None where it is given none."""
     if DataType.DT_RESOURCE not in op.input_types or op.traits.passes_on:
+        return None
+    if all(is_list(*edge) for edge, one in _edges(op) if one is DataType.DT_RESOURCE):
         return None
     if op.traits.calls or op.type in op.graph.function_library:
         return ResourceUse.READ_WRITE
@@ -37,6 +41,11 @@ def resource_use(op: Operation) -> ResourceUse | None:
     if only_reads:
         return ResourceUse.READ
     return ResourceUse.WRITE if op.type == "AssignVariableOp" else ResourceUse.READ_WRITE
+
+
+def _edges(op: Operation) -> Iterable[tuple[Edge, DataType]]:
+    """The inputs of an operation with their types."""
+    return zip(edges_of(op), op.input_types, strict=True)
 
 
 class ResourceOperations:
