@@ -43,6 +43,7 @@ register_built_in(
     "control_flow.functionalize_control_flow.functionalize_control_flow",
     ops=LOW_LEVEL_CONTROL_FLOW,
     where=lambda op: bool(op.calls),
+    for_engines=True,
 )
 register_built_in(PRE, 50, "algebra.identities.identities", where=lambda op: op.passes_on)
 register_built_in(PRE, 60, "control_flow.control_edges.control_edges")
@@ -83,6 +84,8 @@ CLUSTERING = frozenset(
 """The passes that form clusters. They do so where the editor has JitOptions."""
 
 EXEC = Grouping.POST_REWRITE_FOR_EXEC
-register_built_in(EXEC, 10, "clusters.mark_for_compilation.mark_for_compilation")
-register_built_in(EXEC, 50, "clusters.encapsulate_subgraphs.encapsulate_subgraphs")
-register_built_in(EXEC, 60, "clusters.build_xla_ops.build_xla_ops")
+register_built_in(EXEC, 10, "clusters.mark_for_compilation.mark_for_compilation", for_engines=True)
+register_built_in(
+    EXEC, 50, "clusters.encapsulate_subgraphs.encapsulate_subgraphs", for_engines=True
+)
+register_built_in(EXEC, 60, "clusters.build_xla_ops.build_xla_ops", for_engines=True)

@@ -57,6 +57,7 @@ class OptimizationPass(NamedTuple):
         ops, where: it runs only where one of these ops is needed, or one of which `where` holds;
             everywhere if nothing is said.
         for_functions: it runs only where the graph has functions.
+        for_engines: it runs only where an engine compiles clusters (`GraphEditor.jit`).
     """
 
     grouping: Grouping
@@ -67,6 +68,7 @@ class OptimizationPass(NamedTuple):
     ops: frozenset[str] = frozenset()
     where: Where | None = None
     for_functions: bool = False
+    for_engines: bool = False
 
     @property
     def doc(self) -> str:
@@ -76,6 +78,8 @@ class OptimizationPass(NamedTuple):
 
     def is_needed(self, editor: GraphEditor) -> bool:
         """Whether it may find something to do."""
+        if self.for_engines and editor.jit is None:
+            return False
         if self.for_functions and not editor.graph.function_library:
             return False
         if not self.ops and self.where is None:
@@ -123,6 +127,7 @@ class OptimizationPassRegistry:
         ops: Iterable[str] = (),
         where: Where | None = None,
         for_functions: bool = False,
+        for_engines: bool = False,
     ) -> None:
         """Add a pass, named after its function, whose docstring's first line says what it does.
 
@@ -134,7 +139,8 @@ class OptimizationPassRegistry:
             if any(known.name == name for known in self._passes):
                 raise AlreadyExistsError(f"An optimization pass {name!r} is registered already")
             one = OptimizationPass(
-                grouping, phase, name, run, on_request, frozenset(ops), where, for_functions
+                *(grouping, phase, name, run, on_request, frozenset(ops), where, for_functions),
+                for_engines,
             )
             self._passes = sorted([*self._passes, one], key=lambda known: known[:3])
 
@@ -211,11 +217,12 @@ def register_built_in(
     ops: Iterable[str] = (),
     where: Where | None = None,
     for_functions: bool = False,
+    for_engines: bool = False,
 ) -> None:
     """Register a pass of this room by its place: `algebra.layout.layout`."""
     module, _, name = f"{__package__}.{place}".rpartition(".")
     run = PassOfModule(module, name)
-    _registry.register(grouping, phase, run, on_request, ops, where, for_functions)
+    _registry.register(grouping, phase, run, on_request, ops, where, for_functions, for_engines)
 
 
 def register_optimization(

@@ -13,8 +13,8 @@ from tests.optimization.clusters.marking import clusters, ends, mark
 import opkernel
 from opkernel import raw_ops
 from opkernel.graph import Graph
+from opkernel.graph.edit.jit_options import MustCompileError
 from opkernel.optimization.clusters.marks import COMPILE, INTERNAL_SCOPE, SCOPE
-from opkernel.optimization.clusters.must_compile_error import MustCompileError
 from opkernel.proto import AttrValue, GraphDef
 from opkernel.types import DataType
 

@@ -8,14 +8,25 @@ from __future__ import annotations
 from enum import Enum
 from typing import Literal, Protocol
 
+from opkernel.errors import InvalidArgumentError, OpError
 from opkernel.graph.core.operation import Operation
 from opkernel.graph.functions.function_instance import FunctionBody
 from opkernel.records import dataclass, field
 
-__all__ = ["AutoclusteringPolicy", "ClusterCompiler", "CompileMode", "JitOptions"]
+__all__ = [
+    "AutoclusteringPolicy",
+    "ClusterCompiler",
+    "CompileMode",
+    "JitOptions",
+    "MustCompileError",
+]
 
 CompileMode = Literal["strict", "lazy", "async"]
 """When clusters are compiled (DeviceCompileMode in TensorFlow)."""
+
+
+class MustCompileError(InvalidArgumentError):
+    """A node is marked as one that must be compiled, and the compiler refuses it."""
 
 
 class AutoclusteringPolicy(Enum):
@@ -74,6 +85,11 @@ class JitOptions:
     mode: CompileMode = "lazy"
     has_compile_nodes: bool = False
     outside: dict[str, str] = field(default_factory=dict)
+
+    @staticmethod
+    def is_refusal(error: OpError) -> bool:
+        """Whether an error says that a node which must be compiled cannot be."""
+        return isinstance(error, MustCompileError)
 
     @property
     def smallest(self) -> int:

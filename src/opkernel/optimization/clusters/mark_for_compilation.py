@@ -19,7 +19,7 @@ from opkernel.graph.core.control_flow_info import control_flow_info, frame_name
 from opkernel.graph.core.control_flow_ops import ENTER_OPS, EXIT_OPS, NEXT_ITERATION_OPS
 from opkernel.graph.core.structural_ops import STRUCTURAL_OPS
 from opkernel.graph.edit.graph_editor import GraphEditor
-from opkernel.graph.edit.jit_options import AutoclusteringPolicy, JitOptions
+from opkernel.graph.edit.jit_options import AutoclusteringPolicy, JitOptions, MustCompileError
 from opkernel.graph.edit.prune import Needs
 from opkernel.optimization.clusters.deadness_analysis import DeadnessAnalysis
 from opkernel.optimization.clusters.graph_cycles import GraphCycles
@@ -33,7 +33,6 @@ from opkernel.optimization.clusters.marks import (
     SCOPE,
     mark_of,
 )
-from opkernel.optimization.clusters.must_compile_error import MustCompileError
 from opkernel.optimization.clusters.predicates import Predicate
 from opkernel.optimization.clusters.resource_operations import ResourceOperations
 from opkernel.proto import AttrValue, GraphDef

@@ -37,10 +37,9 @@ from opkernel.opdef import GRAPH_DEF_VERSION, canonicalize_device_name
 from opkernel.proto import AttrValue, FunctionDef, NameAttrList, NodeDef
 from opkernel.runtime import calls  # loaded where there are functions
 from opkernel.runtime.calls.lowered_functions import LoweredFunctions
-from opkernel.runtime.engines.choice import Jit
 from opkernel.runtime.placement.device_set import OneDevice
 from opkernel.runtime.program.kernels import AnyVersion, KernelCache, version_of
-from opkernel.runtime.program.request import NO_JIT, Passes, ProgramRequest, Variant
+from opkernel.runtime.program.request import NO_JIT, Jit, Passes, ProgramRequest, Variant
 from opkernel.runtime.program.subgraph import Subgraph
 from opkernel.runtime.step.call_frame import FunctionCallFrame, check_args
 from opkernel.types import DataType

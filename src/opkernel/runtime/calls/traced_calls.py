@@ -17,12 +17,12 @@ from opkernel.graph.tracing.nested_structure import packer
 from opkernel.kernel import global_kernel_registry
 from opkernel.runtime.calls.function_library_runtime import FunctionLibraryRuntime
 from opkernel.runtime.calls.variable_specialization import VariableSpecializer, taking
-from opkernel.runtime.engines.choice import choose_jit
 from opkernel.runtime.program.builder import Program, build_program
 from opkernel.runtime.program.error_report import report
 from opkernel.runtime.program.executable import Executable
 from opkernel.runtime.program.feeds import converters
 from opkernel.runtime.program.limits import Limits
+from opkernel.runtime.program.request import choose_jit
 from opkernel.runtime.program.results import result_of
 from opkernel.runtime.program.subgraph import Subgraph
 from opkernel.runtime.step.call_step import CallSteps

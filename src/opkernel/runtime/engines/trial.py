@@ -22,7 +22,7 @@ from opkernel.logs import logger
 from opkernel.opdef.shapes.shape_algebra import ShapeAlgebra
 from opkernel.records import dataclass, field
 from opkernel.runtime.engines.background import in_background
-from opkernel.runtime.engines.choice import Jit
+from opkernel.runtime.program.request import Jit
 
 if TYPE_CHECKING:
     from opkernel.graph.edit.jit_options import JitOptions

@@ -79,7 +79,6 @@ class GraphPasses:
         if self._passes is False or not self.operations:
             return
         from opkernel.optimization import Grouping, copy_to_optimize, optimization_passes
-        from opkernel.optimization.clusters.must_compile_error import MustCompileError
 
         registry, names = optimization_passes(), None if self._passes is True else self._passes
         registry.check_names(names or ())
@@ -102,9 +101,11 @@ class GraphPasses:
             copied.editor.device_of, copied.editor.jit = self._device_of(), self._jit
             copied.run_passes(wanted, names)
             self._check_kernels(copied)
-        except (DeadlineExceededError, MustCompileError):  # without passes it would be no better
+        except DeadlineExceededError:  # without passes it would take no less
             raise
         except OpError as error:
+            if self._jit is not None and self._jit.is_refusal(error):
+                raise
             raise PassFailedError(str(error)) from error
         if len(copied.graph.function_library) > functions:
             self._library.add_functions(copied.graph.function_library)

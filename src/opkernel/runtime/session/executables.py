@@ -14,7 +14,6 @@ from opkernel.kernel import KernelProvider, global_kernel_registry
 from opkernel.messages import shown
 from opkernel.records import dataclass, replace
 from opkernel.runtime.calls.function_library_runtime import FunctionLibraryRuntime
-from opkernel.runtime.engines.choice import Jit
 from opkernel.runtime.placement.device_set import DeviceSet
 from opkernel.runtime.placement.placer import place
 from opkernel.runtime.program.builder import Program, build_program
@@ -22,7 +21,7 @@ from opkernel.runtime.program.executable import Executable, LimitedExecutable
 from opkernel.runtime.program.feeds import converters
 from opkernel.runtime.program.fetches import FetchPlan
 from opkernel.runtime.program.limits import Limits
-from opkernel.runtime.program.request import NO_JIT, Passes, Variant
+from opkernel.runtime.program.request import NO_JIT, Jit, Passes, Variant
 from opkernel.runtime.program.subgraph import Subgraph
 from opkernel.runtime.session.recently_used import RecentlyUsed
 from opkernel.runtime.step.session_state import LocalSessionState

@@ -35,12 +35,11 @@ from opkernel.kernel import (
 )
 from opkernel.proto import Message
 from opkernel.records import replace
-from opkernel.runtime.engines.choice import choose_jit
 from opkernel.runtime.placement.device_set import DeviceSet
 from opkernel.runtime.program.executors import Executor
 from opkernel.runtime.program.feeds import as_feed_dict, as_feed_list
 from opkernel.runtime.program.limits import Limits, in_time
-from opkernel.runtime.program.request import Passes, Variant
+from opkernel.runtime.program.request import Passes, Variant, choose_jit
 from opkernel.runtime.session.executables import ExecutableParams, Executables
 from opkernel.runtime.session.session_config import AnyConfig, SessionConfig
 from opkernel.runtime.step.run_step import RunStep, SessionServices

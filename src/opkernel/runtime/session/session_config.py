@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING
 from opkernel.errors import InvalidArgumentError
 from opkernel.proto import ConfigProto, GraphOptions, Message, OptimizerOptions, RewriterConfig
 from opkernel.records import dataclass, field
-from opkernel.runtime.engines.choice import GlobalJitLevel
-from opkernel.runtime.program.request import Passes
+from opkernel.runtime.program.request import GlobalJitLevel, Passes
 
 if TYPE_CHECKING:
     from opkernel.runtime.step.inter_op_pools import InterOpPools, ThreadPoolOption
