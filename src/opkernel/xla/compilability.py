@@ -11,7 +11,6 @@ from opkernel.graph.core.control_flow_ops import LOW_LEVEL_CONTROL_FLOW
 from opkernel.graph.core.structural_ops import STRUCTURAL_OPS
 from opkernel.graph.inference.constant_values import constant_value
 from opkernel.kernel.registry.lookup import kernel_def_if_available
-from opkernel.optimization.clusters.list_ties import works_on_list
 from opkernel.proto import AttrValue, NameAttrList
 from opkernel.records import dataclass
 from opkernel.types import DataType
@@ -29,6 +28,7 @@ _STATEFUL_RANDOM = frozenset(
     }
 )
 _STACKS = frozenset({"StackCloseV2", "StackPopV2", "StackPushV2", "StackV2"})
+_TENSOR_ARRAY = "TensorArray"
 _ASSERTIONS = frozenset({"Assert", "CheckNumerics"})
 _INACCURATE = frozenset({"SelfAdjointEigV2", "Svd"})
 _SLOW = frozenset(
@@ -132,7 +132,7 @@ class RecursiveCompilabilityChecker:
                 return what
         if op_type == "EmptyTensorList" and _has_no_largest_size(op):
             return "its list has no largest size"
-        if op_type.startswith("TensorArray") and not allowed.tensor_array_ops:
+        if op_type.startswith(_TENSOR_ARRAY) and not allowed.tensor_array_ops:
             return "it works on a TensorArray"
         has_variants = DataType.DT_VARIANT in (*op.input_types, *op.output_types)
         return "it takes or gives a variant" if has_variants and not allowed.variant_ops else ""
@@ -145,7 +145,8 @@ class RecursiveCompilabilityChecker:
         if not depth or DataType.DT_RESOURCE not in op.input_types:
             return ""
         # Of a call in a function, the operations of the function called tell.
-        is_harmless = op.traits.passes_on or works_on_list(op) or bool(_functions(op))
+        works_on_list = op.type in _STACKS or op.type.startswith(_TENSOR_ARRAY)
+        is_harmless = op.traits.passes_on or works_on_list or bool(_functions(op))
         return "" if is_harmless else "a function works on resources"
 
     def _call_refusal(self, op: Operation, depth: int) -> str:
