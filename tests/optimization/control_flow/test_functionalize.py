@@ -384,6 +384,35 @@ def test_gradients_of_loops():
     assert all_ops(graph).count("StatelessWhile") + all_ops(graph).count("While") == 2
 
 
+def test_stacks_that_one_loop_fills_and_another_empties():
+    """As TensorFlow's gradients of loops do: a ControlTrigger waits for what was pushed."""
+    b = Builder()
+    x = b.placeholder("x")
+    stack = b.op("StackV2", b.constant(-1), elem_type=FLOAT, stack_name="s")
+
+    def push(i, x, stack):
+        pushed = b.operation("StackPushV2", stack, x, T=FLOAT, after=[b.pivot.op])
+        sync = b.operation("ControlTrigger", after=[pushed])
+        i = b.operation("AddV2", i, b.constant(1), after=[sync]).outputs[0]
+        return [i, b.op("Square", x)]
+
+    def pop(i, grad, stack):
+        value = b.operation("StackPopV2", stack, elem_type=FLOAT, after=[b.pivot.op]).outputs[0]
+        i = b.operation("AddV2", i, b.constant(1), after=[value.op]).outputs[0]
+        return [i, b.op("Mul", grad, b.op("AddV2", value, value))]
+
+    def go_on(i, x, stack):
+        return b.op("Less", i, b.constant(3))
+
+    _, y = b.while_loop(go_on, push, [b.constant(0), x], [stack])
+    first = b.operation("Identity", b.constant(0), after=[y.op]).outputs[0]
+    _, dx = b.while_loop(go_on, pop, [first, b.constant(1.0)], [stack])
+    graph = functionalized(b, [y, dx], [x])
+    assert run(graph, [1.5]) == pytest.approx([1.5**8, 8 * 1.5**7])
+    assert control_flow(graph) == ["ControlTrigger"]
+    assert all_ops(graph).count("While") == 2
+
+
 def test_it_does_nothing_where_no_compiler_takes_loops():
     b = Builder()
     (i,) = b.while_loop(
