@@ -178,6 +178,7 @@ def test_saved_models(text: str, tmp_path: Path, command: Command, monkeypatch: 
         ("run", "model", f"--inputs={text}"),
         ("freeze", "model", "-o", "frozen.pb"),
         ("freeze", "model", "-o", "frozen.pb", f"--fetch={text}"),
+        ("explain", "model", "--jit", "xla"),
         ("decompile", "model", f"--signature_def={text}"),
         ("shapes", "model"),
         ("place", "model"),

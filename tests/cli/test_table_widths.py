@@ -48,6 +48,7 @@ TABLES: dict[str, tuple[Sequence[str], Sequence[str]]] = {
     "coverage": (["coverage", "BatchMatMulV"], [*MATMUL, "BatchMatMulV3"]),
     "missing": (["coverage", "strange.pbtxt"], [STRANGE]),
     "explain": (["explain", "model.pbtxt", f"{SCOPE}/less", "--device-count", "CPU=2"], MATMUL),
+    "engines": (["explain", "one.pbtxt", "--jit", "xla"], []),
     "place": (["place", "model.pbtxt", "--device-count", "CPU=2"], MATMUL),
     "optimize": (["optimize", "one.pbtxt", "-o", "out.pb", "-v"], ["Identity"]),
     "profile": (

@@ -105,6 +105,8 @@ def test_variables_in_loops_and_branches_change_as_often_as_without(taken):
     start = b.operation("AssignVariableOp", handle, b.constant(0.0), dtype=FLOAT)
     first = b.operation("Identity", b.constant(0), after=[start]).outputs[0]
 
+    inside = handle
+
     def count(i):
         one = b.constant(1.0)
         add = b.operation("AssignAddVariableOp", inside, one, dtype=FLOAT, after=[i.op])
@@ -116,7 +118,6 @@ def test_variables_in_loops_and_branches_change_as_often_as_without(taken):
         (i,) = b.cond(p, lambda i: [count(i)], lambda i: [i], [i])
         return [b.op("AddV2", i, b.constant(1))]
 
-    inside = handle
     (i,) = b.while_loop(
         lambda i, p, handle: b.op("Less", i, b.constant(3)), turn, [first], [p, handle]
     )

@@ -24,18 +24,21 @@ Opener = Callable[..., tuple[Graph, Callable[[], AbstractContextManager[Session]
 
 
 def cluster_facts(
-    open_with: Opener, names: Sequence[str], fetches: Sequence[Tensor | Operation]
+    open_with: Opener, names: Sequence[str], names_of_fetches: Sequence[str]
 ) -> list[dict[str, Any]]:
     """What engines make of a graph, and what steps take with each and without any.
 
     Args:
         open_with: Gives the graph, and what opens a session with the engine `jit`.
         names: The engines; all that are installed if empty.
-        fetches: The outputs, in that graph.
+        names_of_fetches: The outputs.
     """
     from opkernel.runtime.engines.engine import engine_named, registered_engines
 
-    found: list[dict[str, Any]] = [{"engine": "off", **_timed(open_with, "off", fetches)}]
+    graph, _ = open_with(jit="off")
+    fetches = [graph.as_graph_element(name) for name in names_of_fetches]
+    timed = _timed(open_with, "off", names_of_fetches)
+    found: list[dict[str, Any]] = [{"engine": "off", **timed}]
     for name in names or registered_engines():
         engine = engine_named(name)
         try:
@@ -43,10 +46,9 @@ def cluster_facts(
         except UnimplementedError as error:
             found.append({"engine": name, "error": error.message})
             continue
-        graph, _ = open_with(jit="off")
         facts = {"engine": name, **_clusters(graph, fetches, engine)}
         if facts["clusters"]:
-            facts |= _timed(open_with, name, fetches)
+            facts |= _timed(open_with, name, names_of_fetches)
         found.append(facts)
     return found
 
@@ -65,10 +67,10 @@ def _clusters(graph: Graph, fetches: Sequence[Tensor | Operation], engine: Any) 
     }
 
 
-def _timed(open_with: Opener, jit: str, fetches: Sequence[Tensor | Operation]) -> dict[str, Any]:
+def _timed(open_with: Opener, jit: str, names_of_fetches: Sequence[str]) -> dict[str, Any]:
     """The median time of a step on drawn values; the error where there is one."""
     graph, open_session = open_with(jit=jit)
-    asked = [graph.as_graph_element(one.name) for one in fetches]
+    asked = [graph.as_graph_element(name) for name in names_of_fetches]
     try:
         feeds = random_feeds(graph, asked, {}, {})
         with open_session() as session:

@@ -90,7 +90,12 @@ def _shapes(
     by_name = {tensor.name: shape for tensor, shape in given.items()}
     found = {}
     for tensor in tensors:
-        shape = tensor.shape.merge_with(by_name.get(tensor.name, PartialTensorShape(None)))
+        wanted = by_name.get(tensor.name, PartialTensorShape(None))
+        if not tensor.shape.is_compatible_with(wanted):
+            raise WrongUse(
+                f"--input {tensor.op.name}: {shape_text(wanted)} does not fit {shape_text(tensor.shape)}"
+            )
+        shape = tensor.shape.merge_with(wanted)
         if not shape.is_fully_defined():
             raise WrongUse(
                 f"The shape of {tensor.op.name} is {shape_text(shape)}; a program has fixed shapes: "

@@ -130,7 +130,7 @@ def _explain_clusters(model: Model, engines: Sequence[str], as_json: bool) -> No
 
     open_with = partial(opened, model)
     graph, _ = open_with(jit="off")
-    fetches = [*interface_of(model, graph).fetches(()).values()]
+    fetches = [one.name for one in interface_of(model, graph).fetches(()).values()]
     with progress(f"Compiling {model.name}"):
         facts = cluster_facts(open_with, engines, fetches)
     if as_json:

@@ -150,6 +150,16 @@ def test_a_node_compiles_and_another_runs():
         assert engine.runs == 2
 
 
+def test_a_cluster_of_many_signatures_is_compiled_no_more():
+    with registered(OwnEngine()) as engine, opkernel.Session(chain(), jit="own") as session:
+        for size in range(1, 30):
+            check(session, np.ones([1] * (size % 2) + [3, size], np.float32))
+        assert len(engine.compiled) == 22  # of two clusters, with 11 signatures each
+        runs = engine.runs
+        check(session, np.ones([1, 3, 1], np.float32))  # the first one still has its program
+        assert engine.runs == runs + 2
+
+
 def test_small_clusters_and_levels():
     def engine_after(**options):
         with registered(OwnEngine()) as engine:
@@ -236,7 +246,7 @@ def test_many_threads_share_programs():
         for one in threads:
             one.join()
     assert not failures
-    assert len(engine.compiled) == 8
+    assert len(engine.compiled) == 6  # of two clusters, for 1, 2 and 4
 
 
 def test_models_are_loaded_with_an_engine(tmp_path):

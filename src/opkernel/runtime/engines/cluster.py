@@ -19,11 +19,20 @@ import numpy as np
 from opkernel.errors import OpError, as_op_error
 from opkernel.graph import Tensor
 from opkernel.records import dataclass
+from opkernel.runtime.engines.batches import Batches, PaddedProgram, bucket, padded
 from opkernel.runtime.engines.engine import ClusterArgument, CompiledCluster
 from opkernel.types import DataType, as_dtype
 
 __all__ = ["Cluster", "Uninitialized"]
 
+_Shape = tuple[int, ...]
+_Key = tuple[Hashable, tuple[_Shape, ...]]
+"""The values that are known at compile time, and the shapes of the other arguments."""
+
+FindBatches = Callable[[Sequence[_Shape], frozenset[int]], Batches | None]
+
+_MANY, _LEAST_RUNS = 10, 50
+"""A cluster with more programs, and fewer runs for each, is compiled no more (DeviceCompilationProfiler)."""
 _MAX_KEPT = 64
 """So many programs of a function are kept."""
 
@@ -43,6 +52,8 @@ class Cluster:
         compile: Compiles it for certain arguments.
         inputs: Its arguments: first those that are known at compile time, then other tensors, then resources.
         num_constants: How many arguments are known at compile time.
+        find_batches: Tells which arguments and results have a row for each element of a batch (`batches_of`). Where
+            given, one program serves batches of several sizes.
     """
 
     def __init__(
@@ -50,14 +61,19 @@ class Cluster:
         compile: Callable[[Sequence[ClusterArgument]], CompiledCluster],
         inputs: Sequence[Tensor],
         num_constants: int,
+        find_batches: FindBatches | None = None,
     ) -> None:
         self._compile, self.num_constants = compile, num_constants
+        has_resources = any(tensor.dtype == DataType.DT_RESOURCE for tensor in inputs)
+        self._find_batches = None if has_resources else find_batches
+        self._batches: dict[frozenset[int], Batches | None] = {}
         self._inputs = [(tensor.op.name, tensor.dtype) for tensor in inputs]
-        self._programs: dict[Hashable, CompiledCluster] = {}
-        self._failed: dict[Hashable, OpError] = {}
+        self._programs: dict[_Key, CompiledCluster] = {}
+        self._failed: dict[_Key, OpError] = {}
         self._constants: tuple[tuple[Any, ...], tuple[Hashable, ...]] = ((), ())
         self._last: tuple[Any, Any, CompiledCluster | None] = (None, None, None)
         self._lock = threading.Lock()
+        self._runs, self._is_megamorphic = 0, False
 
     def program(self, inputs: Sequence[Any]) -> CompiledCluster:
         """The program for some arguments, compiled if there is none.
@@ -68,6 +84,7 @@ class Cluster:
         Raises:
             OpError: the engine cannot compile it.
         """
+        self._runs += 1
         constants, shapes = self._looked_at(inputs)
         last = self._last
         if last[0] is constants and last[1] == shapes and last[2] is not None:
@@ -79,6 +96,14 @@ class Cluster:
                 program = self._programs.get(key) or self._compiled(key, inputs)
         self._last = (constants, shapes, program)
         return program
+
+    @property
+    def is_megamorphic(self) -> bool:
+        """Whether compiling does not pay: there are many signatures, and few runs of each."""
+        count = len(self._programs)
+        if not self._is_megamorphic and count > _MANY and self._runs < _LEAST_RUNS * count:
+            self._is_megamorphic = True
+        return self._is_megamorphic
 
     def compiled(self, inputs: Sequence[Any]) -> CompiledCluster | None:
         """The program for some arguments if there is one."""
@@ -118,9 +143,13 @@ class Cluster:
             self._constants = given, keys
         return keys, shapes
 
-    def _compiled(self, key: Hashable, inputs: Sequence[Any]) -> CompiledCluster:
+    def _compiled(self, key: _Key, inputs: Sequence[Any]) -> CompiledCluster:
         if key in self._failed:
             raise self._failed[key]
+        larger = self._for_larger_batch(key, inputs)
+        if larger is not None:
+            self._programs[key] = larger
+            return larger
         try:
             program = self._compile(self._arguments(inputs))
         except Exception as error:
@@ -130,6 +159,37 @@ class Cluster:
             self._programs.clear()
         self._programs[key] = program
         return program
+
+    def _for_larger_batch(self, key: _Key, inputs: Sequence[Any]) -> CompiledCluster | None:
+        """The program for a larger batch, where another size has come before and rows do not depend on each other."""
+        varying = self._varying(key)
+        if not varying or self._find_batches is None:
+            return None
+        if varying not in self._batches:
+            shapes = [one.shape for one in inputs]
+            self._batches[varying] = self._find_batches(shapes, varying)
+        batches, size = self._batches[varying], len(inputs[min(varying)])
+        if batches is None or not size or bucket(size) == size:
+            return None
+        more = padded(inputs, batches, bucket(size))
+        whole = (key[0], tuple([one.shape for one in more[self.num_constants :]]))
+        program = self._programs.get(whole) or self._compiled(whole, more)
+        return PaddedProgram(program, batches, size)
+
+    def _varying(self, key: _Key) -> frozenset[int]:
+        """The arguments whose first size alone differs from those of another program; none if more does."""
+        constants, shapes = key
+        for known, others in self._programs:
+            if known != constants:
+                continue
+            places = [
+                i for i, pair in enumerate(zip(shapes, others, strict=True)) if len({*pair}) > 1
+            ]
+            pairs = [(shapes[i], others[i]) for i in places]
+            is_batch = all(a and b and a[1:] == b[1:] for a, b in pairs)
+            if pairs and is_batch and len({(a[0], b[0]) for a, b in pairs}) == 1:
+                return frozenset(i + self.num_constants for i in places)
+        return frozenset()
 
     def _arguments(self, inputs: Sequence[Any]) -> list[ClusterArgument]:
         return [

@@ -22,6 +22,7 @@ from opkernel.kernel import (
 )
 from opkernel.logs import logger
 from opkernel.optimization.clusters.encapsulate_subgraphs import ENGINE
+from opkernel.runtime.engines.batches import batches_of
 from opkernel.runtime.engines.cluster import Cluster
 from opkernel.runtime.engines.engine import Engine, engine_named
 from opkernel.runtime.engines.variables import Variables
@@ -77,7 +78,12 @@ class ClusterKernel(OpKernel):
             if known is not None:
                 return known
             body = self.body
-            return Cluster(partial(self.engine.compile, body), body.inputs, self.num_constants)
+            return Cluster(
+                partial(self.engine.compile, body),
+                body.inputs,
+                self.num_constants,
+                partial(batches_of, body),
+            )
 
     def variables(
         self, ctx: OpKernelContext, inputs: Sequence[Any], held: ExitStack

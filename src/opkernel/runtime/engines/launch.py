@@ -101,6 +101,8 @@ class XlaLaunchOp(ClusterKernel):
             if program is None:
                 self._compile_later(cluster, inputs)
             return program
+        if self._mode != "strict" and cluster.is_megamorphic:
+            return cluster.compiled(inputs)
         try:
             return cluster.program(inputs)
         except OpError as error:

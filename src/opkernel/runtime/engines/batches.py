@@ -1,0 +1,255 @@
+"""Batches of many sizes by few programs: rows are added until there are as many as a power of two, and left out again.
+
+That is right only where each row of the results depends on the same row of the arguments. A rule for each op tells; of
+all other ops nothing is assumed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from opkernel.errors import OpError
+from opkernel.graph import FunctionBody, Operation, Tensor
+from opkernel.graph.edit.prune import prune_and_order
+from opkernel.graph.inference.constant_values import constant_value
+from opkernel.records import dataclass
+from opkernel.runtime.engines.engine import CompiledCluster, ResourceUpdate
+from opkernel.types import PartialTensorShape
+
+__all__ = ["Batches", "PaddedProgram", "batches_of", "bucket"]
+
+
+def bucket(size: int) -> int:
+    """The size of the batch that a program is compiled for."""
+    return 1 << max(size - 1, 0).bit_length()
+
+
+@dataclass(frozen=True)
+class Batches:
+    """Which arguments and results of a function have a row for each element of a batch.
+
+    Attributes:
+        arguments, results: Their numbers.
+    """
+
+    arguments: frozenset[int]
+    results: frozenset[int]
+
+
+class PaddedProgram:
+    """A program for a larger batch."""
+
+    resource_updates: Sequence[ResourceUpdate] = ()
+
+    def __init__(self, program: CompiledCluster, batches: Batches, size: int) -> None:
+        self._program, self._batches, self._size = program, batches, size
+
+    def padded(self, inputs: Sequence[Any]) -> list[Any]:
+        """The inputs with as many rows as the program takes: copies of the last one, which no kernel minds."""
+        return padded(inputs, self._batches, bucket(self._size))
+
+    def run(self, inputs: Sequence[Any]) -> tuple[list[Any], list[Any]]:
+        """Run it, as `CompiledCluster.run`."""
+        results, written = self._program.run(self.padded(inputs))
+        rows = self._batches.results
+        cut = [one[: self._size] if i in rows else one for i, one in enumerate(results)]
+        return cut, written
+
+
+def padded(inputs: Sequence[Any], batches: Batches, size: int) -> list[Any]:
+    """Inputs with more rows: copies of the last one."""
+    return [_padded(one, size) if i in batches.arguments else one for i, one in enumerate(inputs)]
+
+
+def _padded(array: Any, size: int) -> Any:
+    more = np.broadcast_to(array[-1:], (size - len(array), *array.shape[1:]))
+    return np.concatenate([array, more])
+
+
+def batches_of(
+    body: FunctionBody, shapes: Sequence[Any], varying: frozenset[int]
+) -> Batches | None:
+    """What of a function has rows of its own; None where rows may depend on each other, or nothing is known.
+
+    Args:
+        body: The function.
+        shapes: The shapes of its arguments, as they were once.
+        varying: The arguments whose first sizes are that of the batch.
+    """
+    known = {
+        tensor: PartialTensorShape([None, *shape[1:]] if i in varying else list(shape))
+        for i, (tensor, shape) in enumerate(zip(body.inputs, shapes, strict=True))
+        if shape is not None
+    }
+    try:
+        found = body.graph.infer_shapes(known)
+        order = prune_and_order(body.outputs, body.targets, body.inputs)
+    except OpError:
+        return None
+    ranks = _Ranks(found)
+    rows = {body.arg_nodes[i] for i in varying}
+    for op in order:
+        if op in body.arg_nodes:
+            continue
+        answer = _has_rows(op, rows, ranks)
+        if answer is None:
+            return None
+        if answer:
+            rows.add(op)
+    results = frozenset(i for i, tensor in enumerate(body.outputs) if tensor.op in rows)
+    return Batches(varying, results)
+
+
+class _Ranks:
+    """The ranks of tensors, and whether their first sizes are 1."""
+
+    def __init__(self, shapes: Mapping[Tensor, PartialTensorShape]) -> None:
+        self._shapes = shapes
+
+    def __getitem__(self, tensor: Tensor) -> int | None:
+        return self._shapes[tensor].rank
+
+    def size(self, tensor: Tensor, axis: int) -> int | None:
+        """The size of an axis; None where it is not known."""
+        sizes = self._shapes[tensor].as_list()
+        return sizes[axis]
+
+
+def _has_rows(op: Operation, rows: set[Operation], ranks: _Ranks) -> bool | None:
+    """Whether the outputs of an operation have rows, each of the same rows of inputs; None where they mix."""
+    given = [source in rows for source in op.edges[::2]]
+    if not any(given):
+        return False
+    if any(ranks[tensor] is None for tensor in (*op.inputs, *op.outputs)):
+        return None
+    rule: Callable[[Operation, list[bool], _Ranks], bool] | None = _RULES.get(op.type)
+    if op.traits.pointwise:
+        rule = _pointwise
+    elif op.traits.passes_on:
+        rule = _first_alone
+    elif op.traits.reduces:
+        rule = _reduction
+    if rule is None or not rule(op, given, ranks):
+        return None
+    return True
+
+
+def _pointwise(op: Operation, given: list[bool], ranks: _Ranks) -> bool:
+    """Inputs with rows have the rank of the output; others have a lower one, or a single row."""
+    rank = ranks[op.outputs[0]] or 0
+    for tensor, has_rows in zip(op.inputs, given, strict=True):
+        own = ranks[tensor] or 0
+        if has_rows and own != rank:
+            return False
+        if not has_rows and own == rank and ranks.size(tensor, 0) != 1:
+            return False
+    return rank > 0
+
+
+def _first_alone(op: Operation, given: list[bool], ranks: _Ranks) -> bool:
+    """The first input has rows, and no other one: it is convolved, multiplied by weights, shifted by a bias."""
+    return given[0] and not any(given[1:])
+
+
+def _first_with_rank(op: Operation, given: list[bool], ranks: _Ranks) -> bool:
+    return _first_alone(op, given, ranks) and (ranks[op.inputs[0]] or 0) > 1
+
+
+def _fused(op: Operation, given: list[bool], ranks: _Ranks) -> bool:
+    """As `_first_alone`, and what is added to the product may have rows, too."""
+    return given[0] and not given[1]
+
+
+def _matrices(op: Operation, given: list[bool], ranks: _Ranks) -> bool:
+    attrs = op.message.attr
+    return _fused(op, given, ranks) and not (attrs["transpose_a"].b or attrs["transpose_x"].b)
+
+
+def _batched_matrices(op: Operation, given: list[bool], ranks: _Ranks) -> bool:
+    """Rows are matrices: in the first, or in both where the ranks are the same."""
+    first, second = (ranks[tensor] or 0 for tensor in op.inputs)
+    if first < 3 or not given[0]:
+        return False
+    return first == second if given[1] else second < first or ranks.size(op.inputs[1], 0) == 1
+
+
+def _reduction(op: Operation, given: list[bool], ranks: _Ranks) -> bool:
+    axes, rank = _constant(op.inputs[1]), ranks[op.inputs[0]] or 0
+    return given[0] and axes is not None and not any(axis % rank == 0 for axis in axes.flat)
+
+
+def _joined(op: Operation, given: list[bool], ranks: _Ranks) -> bool:
+    axis, rank = _constant(op.inputs[-1]), ranks[op.outputs[0]] or 0
+    return axis is not None and all(given[:-1]) and int(axis) % rank != 0
+
+
+def _parts(op: Operation, given: list[bool], ranks: _Ranks) -> bool:
+    axis, rank = _constant(op.inputs[0]), ranks[op.inputs[1]] or 0
+    return axis is not None and given[1] and int(axis) % rank != 0
+
+
+def _turned(op: Operation, given: list[bool], ranks: _Ranks) -> bool:
+    perm = _constant(op.inputs[1])
+    return perm is not None and given[0] and perm.flat[0] in (0, -perm.size)
+
+
+def _with_axis(op: Operation, given: list[bool], ranks: _Ranks) -> bool:
+    axis, rank = _constant(op.inputs[1]), ranks[op.outputs[0]] or 1
+    return axis is not None and given[0] and int(axis) % rank != 0
+
+
+def _filled(op: Operation, given: list[bool], ranks: _Ranks) -> bool:
+    paddings = _constant(op.inputs[1])
+    return _first_alone(op, given, ranks) and paddings is not None and not paddings[0].any()
+
+
+def _reshaped(op: Operation, given: list[bool], ranks: _Ranks) -> bool:
+    """The first size follows from the others, which hold all of a row."""
+    sizes = _constant(op.inputs[1])
+    if sizes is None or not given[0] or not sizes.size or sizes.flat[0] != -1:
+        return False
+    row = [ranks.size(op.inputs[0], axis) for axis in range(1, ranks[op.inputs[0]] or 0)]
+    known = [size for size in row if size is not None]
+    return len(known) == len(row) and int(np.prod(sizes.flat[1:])) == int(np.prod(known)) != 0
+
+
+def _looked_up(op: Operation, given: list[bool], ranks: _Ranks) -> bool:
+    """Indices with rows, into a table without."""
+    axis = _constant(op.inputs[2])
+    is_plain = axis is not None and int(axis) == 0 and op.message.attr["batch_dims"].i == 0
+    return is_plain and given[1] and not given[0]
+
+
+def _constant(tensor: Tensor) -> np.ndarray[Any, Any] | None:
+    return constant_value(tensor.op.node_def) if tensor.op.type == "Const" else None
+
+
+_RULES: Mapping[str, Callable[[Operation, list[bool], _Ranks], bool]] = {
+    "AvgPool": _first_alone,
+    "BatchMatMul": _batched_matrices,
+    "BatchMatMulV2": _batched_matrices,
+    "BatchMatMulV3": _batched_matrices,
+    "BiasAdd": _first_alone,
+    "ConcatV2": _joined,
+    "Conv2D": _first_alone,
+    "Conv3D": _first_alone,
+    "DepthwiseConv2dNative": _first_alone,
+    "ExpandDims": _with_axis,
+    "GatherV2": _looked_up,
+    "LogSoftmax": _first_with_rank,
+    "MatMul": _matrices,
+    "MaxPool": _first_alone,
+    "Pad": _filled,
+    "PadV2": _filled,
+    "Reshape": _reshaped,
+    "Softmax": _first_with_rank,
+    "Split": _parts,
+    "Transpose": _turned,
+    "_FusedConv2D": _fused,
+    "_FusedDepthwiseConv2dNative": _fused,
+    "_FusedMatMul": _matrices,
+}
+"""Ops that are not pointwise, with what makes rows of their outputs those of their inputs."""

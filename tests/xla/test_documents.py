@@ -1,0 +1,99 @@
+"""What notes on TensorFlow's source tell of XLA, under the names that they give."""
+
+import numpy as np
+import pytest
+
+import opkernel
+from opkernel import raw_ops
+from opkernel.graph import Graph
+from opkernel.kernel import find_kernel_registration, global_kernel_registry
+from opkernel.optimization import Grouping, optimization_passes
+from opkernel.proto import AttrValue
+from opkernel.xla import XlaArgument, XlaCompiler, global_xla_op_registry
+
+pytestmark = pytest.mark.jax
+
+
+def graph_of_one():
+    with Graph().as_default() as graph:
+        x = raw_ops.Placeholder(dtype=opkernel.float32, shape=[3], name="x")
+        raw_ops.Neg(x=raw_ops.Exp(x=x, name="e"), name="y")
+    return graph
+
+
+def test_register_compilation_kernels():
+    """XlaOpRegistry::RegisterCompilationKernels: each op's kernels, for each compilation device, as XlaJitOp."""
+    registry = global_xla_op_registry()
+    registry.register_compilation_kernels()
+    graph = graph_of_one()
+    for device in ("XLA_CPU_JIT", "XLA_GPU_JIT"):
+        node = graph.get_operation_by_name("e").node_def
+        found = find_kernel_registration(device, node, registry=registry.kernels)
+        assert found.class_name == "XlaJitOp"
+
+
+def test_register_xla_device_kernels():
+    """RegisterXlaDeviceKernels: a device that compiles has kernels where the compiler has."""
+    pytest.importorskip("jax")
+    opkernel.Session(graph_of_one(), config=opkernel.SessionConfig(device_count={"XLA_CPU": 1}))
+    node = graph_of_one().get_operation_by_name("e").node_def
+    assert find_kernel_registration("XLA_CPU", node, registry=global_kernel_registry())
+
+
+def test_convert_graph_to_xla():
+    """CompileGraph, ConvertGraphToXla: a graph with feeds and fetches becomes a computation."""
+    graph = graph_of_one()
+    x, y = graph.get_tensor_by_name("x:0"), graph.get_tensor_by_name("y:0")
+    argument = XlaArgument.parameter(opkernel.float32, (3,))
+    result = XlaCompiler().compile_graph(graph, [x], [y], [argument])
+    given = np.array([0, 1, 2], np.float32)
+    (value,), _ = result.run([given])
+    np.testing.assert_allclose(value, -np.exp(given), rtol=1e-6)
+
+
+def test_convert_tf_graph_to_xla_session_module():
+    """ConvertTfGraphToXlaSessionModule: the computation can be written down, as StableHLO today."""
+    graph = graph_of_one()
+    x, y = graph.get_tensor_by_name("x:0"), graph.get_tensor_by_name("y:0")
+    argument = XlaArgument.parameter(opkernel.float32, (3,))
+    text = XlaCompiler().compile_graph(graph, [x], [y], [argument]).stablehlo()
+    assert "stablehlo.exponential" in text
+    assert "stablehlo.negate" in text
+
+
+def test_create_xla_launch_op():
+    """RegisterLaunchOpCreator, CreateXlaLaunchOp: a call that must be compiled is launched."""
+
+    @opkernel.function(jit_compile=True)
+    def f(x):
+        return raw_ops.Exp(x=x)
+
+    with Graph().as_default() as graph:
+        y = f(raw_ops.Placeholder(dtype=opkernel.float32, shape=[3], name="x"))
+    config = opkernel.SessionConfig(jit="xla", global_jit_level="OFF")
+    with opkernel.Session(graph, config=config) as session:
+        source = session.plan(y, ["x:0"]).source
+        np.testing.assert_allclose(session.run(y, {"x:0": np.zeros(3)}), [1, 1, 1])
+    assert "XlaLaunch(" in source
+
+
+def test_mark_for_compilation_pass_run():
+    """MarkForCompilationPass::Run is a pass of POST_REWRITE_FOR_EXEC, before those that build on its marks."""
+    passes = {one.name: (one.grouping, one.phase) for one in optimization_passes()}
+    found = [
+        passes[name] for name in ("mark_for_compilation", "encapsulate_subgraphs", "build_xla_ops")
+    ]
+    assert found == [(Grouping.POST_REWRITE_FOR_EXEC, phase) for phase in (10, 50, 60)]
+    assert passes["functionalize_control_flow"] == (Grouping.PRE_PLACEMENT, 27)
+
+
+def test_an_attr_has_xla_compile_a_node():
+    """An attr of a node that is true forces XLA to compile it."""
+    graph = graph_of_one()
+    graph.get_operation_by_name("e").set_attr("_XlaCompile", AttrValue(b=True))
+    config = opkernel.SessionConfig(jit="xla", global_jit_level="OFF")
+    with opkernel.Session(graph, config=config) as session:
+        source = session.plan("y:0", ["x:0"]).source
+        assert source.count("XlaLaunch(") == 1
+        assert "negative(" in source
+        np.testing.assert_allclose(session.run("y:0", {"x:0": np.zeros(3)}), [-1, -1, -1])

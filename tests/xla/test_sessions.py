@@ -1,0 +1,174 @@
+"""Sessions whose graphs XLA or OpenVINO compile in parts: the same values as by kernels, whatever the graph."""
+
+import importlib.util
+import json
+import os
+import subprocess
+import sys
+import threading
+
+import numpy as np
+import pytest
+from tests.runtime.effects.random_programs import seeded
+
+import opkernel
+from opkernel import raw_ops
+from opkernel.errors import InvalidArgumentError
+from opkernel.graph import Graph
+from opkernel.runtime.engines.engine import engine_named
+
+pytestmark = pytest.mark.jax
+
+MODELS = [
+    *("mlp", "conv_mix", "bert_tiny", "mobilenet_v2"),
+    *("lstm_lowered", "functional_control_flow", "v1_control_flow"),
+]
+JITS = ["xla", "auto"] + ["openvino"] * (importlib.util.find_spec("openvino") is not None)
+
+
+@pytest.mark.shared
+@pytest.mark.parametrize("jit", JITS)
+@pytest.mark.parametrize("name", MODELS)
+def test_models_give_the_answers_of_tensorflow(shared, name, jit):
+    folder = shared / "models" / name
+    manifest = json.loads((folder / "manifest.json").read_text())
+    graph = opkernel.load_graph(folder / "graph.pb")
+    with np.load(folder / "case.npz") as stored, opkernel.Session(graph, jit=jit) as session:
+        feeds = {one: stored[f"feed:{one}"] for one in manifest["feeds"]}
+        for _ in range(3):
+            found = session.run(manifest["fetches"], feeds)
+            for value, fetch in zip(found, manifest["fetches"], strict=True):
+                answer = stored[f"fetch:{fetch}"]
+                assert value.dtype == answer.dtype
+                atol = 1e-4 * max(np.abs(answer).max(), 0.1)
+                np.testing.assert_allclose(value, answer, rtol=0, atol=atol)
+
+
+@pytest.fixture
+def small_clusters(monkeypatch):
+    """Every operation is worth a cluster."""
+    for name in JITS:
+        if name != "auto":
+            monkeypatch.setattr(type(engine_named(name)), "min_cluster_size", 1)
+
+
+@pytest.mark.parametrize("jit", JITS)
+@pytest.mark.parametrize("seed", range(12))
+def test_programs_with_state_have_the_same_effects(seed, jit, small_clusters, monkeypatch):
+    """Variables, queues, prints, calls, loops and conditionals of both kinds, drawn at random."""
+    program = seeded(seed, (8, 20, 40)[seed % 3])
+    monkeypatch.setenv("OPKERNEL_JIT", "off")
+    expected = program.run(False, "DATAFLOW")
+    monkeypatch.setenv("OPKERNEL_JIT", jit)
+    for executor in ("", "DATAFLOW"):
+        assert program.run(True, executor) == expected
+
+
+def training_graph():
+    """A step of gradient descent on two variables; its loss."""
+    random = np.random.default_rng(0)
+    inputs = random.standard_normal((16, 4)).astype(np.float32)
+    wanted = np.tanh(inputs @ random.standard_normal((4, 2))).astype(np.float32)
+    with Graph().as_default() as graph:
+        shapes = {"w": [4, 2], "b": [2]}
+        handles = {
+            name: raw_ops.VarHandleOp(dtype=opkernel.float32, shape=shape, shared_name=name)
+            for name, shape in shapes.items()
+        }
+        starts = [
+            raw_ops.AssignVariableOp(
+                resource=handles[name], value=np.full(shape, 0.1, np.float32), name=f"start_{name}"
+            )
+            for name, shape in shapes.items()
+        ]
+        values = {
+            name: raw_ops.ReadVariableOp(resource=one, dtype=opkernel.float32)
+            for name, one in handles.items()
+        }
+        y = raw_ops.Tanh(x=raw_ops.MatMul(a=inputs, b=values["w"]) + values["b"])
+        loss = raw_ops.Mean(
+            input=raw_ops.SquaredDifference(x=y, y=wanted), axis=[0, 1], name="loss"
+        )
+        steps = [
+            raw_ops.ResourceApplyGradientDescent(
+                var=handles[name], alpha=0.5, delta=grad, name=f"step_{name}"
+            )
+            for name, grad in zip(
+                values, opkernel.gradients([loss], [*values.values()]), strict=True
+            )
+        ]
+    return graph, starts, loss, steps
+
+
+def test_training_gives_the_same_losses():
+    def losses(jit):
+        graph, starts, loss, steps = training_graph()
+        with opkernel.Session(graph, jit=jit) as session:
+            session.run(starts)
+            return [session.run([loss, *steps])[0] for _ in range(30)]
+
+    expected = losses("off")
+    assert expected[-1] < expected[0] / 2
+    np.testing.assert_allclose(losses("xla"), expected, rtol=1e-5)
+
+
+def test_a_variable_is_made_by_the_cluster_that_assigns_to_it_first(small_clusters):
+    graph, starts, loss, _ = training_graph()
+    with opkernel.Session(graph, jit="xla") as session:
+        session.run(starts)
+        assert session.run(loss) > 0
+
+
+def test_threads_run_one_program():
+    graph, starts, loss, _ = training_graph()
+    with opkernel.Session(graph, jit="xla") as session:
+        session.run(starts)
+        found = []
+        threads = [
+            threading.Thread(target=lambda: found.append(float(session.run(loss))))
+            for _ in range(16)
+        ]
+        for one in threads:
+            one.start()
+        for one in threads:
+            one.join()
+    assert len(found) == 16
+    assert len(set(found)) == 1
+
+
+def test_a_reshape_that_does_not_fit_names_its_node(small_clusters):
+    """The engine refuses the shapes; the kernel of the CPU tells what is wrong."""
+    with Graph().as_default() as graph:
+        x = raw_ops.Placeholder(dtype=opkernel.float32, shape=None, name="x")
+        y = raw_ops.Reshape(tensor=raw_ops.Neg(x=x), shape=[2, 3], name="reshape")
+        raw_ops.Exp(x=y, name="y")
+    with opkernel.Session(graph, jit="xla") as session:
+        assert session.run("y:0", {"x:0": np.zeros(6, np.float32)}).shape == (2, 3)
+        with pytest.raises(InvalidArgumentError) as error:
+            session.run("y:0", {"x:0": np.zeros(5, np.float32)})
+    assert error.value.node == "reshape"
+
+
+def test_a_process_ends_while_something_is_compiled():
+    code = """
+import numpy as np, opkernel
+from opkernel import raw_ops
+with opkernel.Graph().as_default() as graph:
+    x = opkernel.placeholder(opkernel.float32, [64, 64], name="x")
+    y = x
+    for _ in range(60):
+        y = raw_ops.Tanh(x=raw_ops.MatMul(a=y, b=x))
+session = opkernel.Session(graph, jit="auto")
+print(session.run(y, {x: np.eye(64)}).shape)
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        env={**os.environ},
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stdout == "(64, 64)\n"
+    assert "Traceback" not in done.stderr
