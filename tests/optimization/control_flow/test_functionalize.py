@@ -391,13 +391,13 @@ def test_stacks_that_one_loop_fills_and_another_empties():
     stack = b.op("StackV2", b.constant(-1), elem_type=FLOAT, stack_name="s")
 
     def push(i, x, stack):
-        pushed = b.operation("StackPushV2", stack, x, T=FLOAT, after=[b.pivot.op])
+        pushed = b.operation("StackPushV2", stack, x, T=FLOAT, after=[i.op])
         sync = b.operation("ControlTrigger", after=[pushed])
         i = b.operation("AddV2", i, b.constant(1), after=[sync]).outputs[0]
         return [i, b.op("Square", x)]
 
     def pop(i, grad, stack):
-        value = b.operation("StackPopV2", stack, elem_type=FLOAT, after=[b.pivot.op]).outputs[0]
+        value = b.operation("StackPopV2", stack, elem_type=FLOAT, after=[i.op]).outputs[0]
         i = b.operation("AddV2", i, b.constant(1), after=[value.op]).outputs[0]
         return [i, b.op("Mul", grad, b.op("AddV2", value, value))]
 
