@@ -19,6 +19,7 @@ from tests.runtime.dataflow.loop_builders import BOOL, FLOAT, INT32, Builder
 from tests.runtime.dataflow.test_functions import define
 
 import opkernel
+from opkernel.errors import OpError
 from opkernel.optimization import optimize_graph
 from opkernel.proto import NameAttrList
 
@@ -433,3 +434,34 @@ def test_random_programs_have_the_values_that_python_computes(data):
     feeds = [b.placeholder(name, INT32) for name in "xyz"]
     fetches = [b.op("Identity", tensor) for tensor in grow(b, block, feeds)]
     check(b, fetches, feeds, values, evaluate(block, values))
+
+
+_ANYWHERE = ("AddV2", "Exit", "FloorMod", "Identity", "Less", "Merge", "Switch")
+
+
+@settings(max_examples=80, deadline=None, suppress_health_check=list(HealthCheck))
+@given(st.data())
+def test_what_is_fetched_and_fed_anywhere_is_the_same_or_fails_in_the_same_way(data):
+    block = data.draw(blocks(2, 2))
+    b = Builder()
+    feeds = [b.placeholder(name, INT32) for name in "xyz"]
+    fetches = [b.op("Identity", tensor) for tensor in grow(b, block, feeds)]
+    ops = [op for op in b.graph.get_operations() if op.type in _ANYWHERE]
+    fetches += [op.outputs[0] for op in data.draw(st.lists(st.sampled_from(ops), max_size=3))]
+    numbers = [op for op in ops if op.type in ("Exit", "FloorMod", "Merge")]
+    if numbers and data.draw(st.booleans()):
+        feeds.append(data.draw(st.sampled_from(numbers)).outputs[0])
+    values = [5] * len(feeds)
+    graph = functionalized(b, fetches, feeds)
+    with opkernel.Session(b.graph, executor_type="DATAFLOW") as session:
+        wanted = outcome(lambda: session.run(fetches, dict(zip(feeds, values, strict=True))))
+    assert outcome(lambda: run(graph, values)) == wanted
+    assert outcome(lambda: run(graph, values, "DATAFLOW")) == wanted
+
+
+def outcome(step):
+    """The values of a step, or the kind of error that it raises."""
+    try:
+        return [int(value) for value in step()]
+    except OpError as error:
+        return type(error)
