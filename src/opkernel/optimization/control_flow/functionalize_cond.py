@@ -8,7 +8,7 @@ Source: TensorFlow compiler/tf2xla/functionalize_cond.cc.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -61,16 +61,20 @@ def functionalize_cond(editor: GraphEditor) -> None:
                 editor.note(form.merges[0], f"stays the end of a conditional: {error.message}")
 
 
-def _independent(forms: Sequence[ConditionalForm]) -> list[ConditionalForm]:
-    """Conditionals with the same choice as one, where none depends on another."""
-    found = [forms[0]]
+def _independent(forms: Sequence[ConditionalForm]) -> Iterator[ConditionalForm]:
+    """Conditionals with the same choice as one, where none depends on another.
+
+    Each is replaced before the next is asked for, so that dependences are those of the graph of then.
+    """
+    joined, after = forms[0], behind(forms[0].merges)
     for form in forms[1:]:
-        known, other = found[-1].merges, form.merges[0]
-        if other in behind(known) or not behind([other]).isdisjoint(known):
-            found.append(form)
+        after_form = behind(form.merges)
+        if after.isdisjoint(form.merges) and after_form.isdisjoint(joined.merges):
+            joined, after = joined.joined(form), after | after_form
         else:
-            found[-1] = found[-1].joined(form)
-    return found
+            yield joined
+            joined, after = form, behind(form.merges)
+    yield joined
 
 
 class _Branch:
