@@ -6,7 +6,6 @@ Source: GlobalJitLevel in TensorFlow core/protobuf/config.proto.
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
 from typing import TYPE_CHECKING, Literal
 
 from opkernel.errors import InvalidArgumentError, UnimplementedError
@@ -28,14 +27,28 @@ class Jit:
 
     Attributes:
         options: How its clusters are formed and compiled.
-        candidates: Engines that are tried while the program runs; it keeps the fastest.
+        tries_all: Whether all installed engines are tried while the program runs, which keeps the fastest.
+        min_cluster_size: Of those that are tried; None for what each says.
     """
 
     options: JitOptions | None = None
-    candidates: Sequence[JitOptions] = ()
+    tries_all: bool = False
+    min_cluster_size: int | None = None
 
-    def __bool__(self) -> bool:
-        return self.options is not None or bool(self.candidates)
+    def candidates(self) -> list[JitOptions]:
+        """How clusters are formed for each engine that is installed; this imports the engines."""
+        from opkernel.graph.edit.jit_options import JitOptions
+        from opkernel.runtime.engines.engine import engine_named, registered_engines
+
+        found = []
+        for name in registered_engines():
+            engine = engine_named(name)
+            try:
+                engine.check_installed()
+            except UnimplementedError:
+                continue
+            found.append(JitOptions(engine, True, self.min_cluster_size, mode="async"))
+        return found
 
 
 def choose_jit(
@@ -61,33 +74,22 @@ def choose_jit(
     name = name or os.environ.get("OPKERNEL_JIT", "") or ("xla" if level[:2] == "ON" else "off")
     if name == "off" or (name == "auto" and forbids_swaps()):
         return Jit()
-    from opkernel.graph.edit.jit_options import JitOptions
-    from opkernel.runtime.engines import compile_and_run, launch  # noqa: F401  # they register kernels
+    if name == "auto":
+        return Jit(tries_all=True, min_cluster_size=min_cluster_size)
+    from opkernel.graph.edit.jit_options import JitOptions  # few sessions have engines
     from opkernel.runtime.engines.engine import engine_named, registered_engines
 
     names = registered_engines()
-    if name != "auto" and name not in names:
+    if name not in names:
         known = ["off", "auto", *names]
         raise InvalidArgumentError(
             f"jit must be one of {', '.join(known)}, not {name!r}{perhaps(name, known)}"
         )
-    if name != "auto":
-        engine = engine_named(name)
-        engine.check_installed()
-        return Jit(
-            JitOptions(
-                engine, level != "OFF", min_cluster_size, has_compile_nodes=has_compile_nodes
-            )
-        )
-    candidates = []
-    for one in names:
-        engine = engine_named(one)
-        try:
-            engine.check_installed()
-        except UnimplementedError:
-            continue
-        candidates.append(JitOptions(engine, True, min_cluster_size, mode="async"))
-    return Jit(candidates=tuple(candidates))
+    engine = engine_named(name)
+    engine.check_installed()
+    return Jit(
+        JitOptions(engine, level != "OFF", min_cluster_size, has_compile_nodes=has_compile_nodes)
+    )
 
 
 def forbids_swaps() -> bool:

@@ -123,7 +123,7 @@ class EngineTrial:
     def _prepare(self, trial: _Trial, shapes: _Shapes) -> None:
         """Build the program for each engine."""
         found = []
-        for options in self._program.request.jit.candidates:
+        for options in self._program.request.jit.candidates():
             try:
                 candidate = self._candidate(options, shapes)
             except OpError as error:

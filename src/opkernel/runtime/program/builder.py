@@ -12,6 +12,7 @@ Source: TensorFlow core/common_runtime/graph_execution_state.cc, direct_session.
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -81,6 +82,8 @@ def build_program(request: ProgramRequest) -> Program:
         UnimplementedError, FailedPreconditionError: the graph needs what the executor cannot do.
         ResourceExhaustedError, DeadlineExceededError: there is no memory for a node, or no time left.
     """
+    if request.jit.options is not None:
+        _register_launches()
     with paused_garbage_collection():
         part, assignment = prepare(request)
         partitions = [_finished(one, request) for one in partition(part, assignment)]
@@ -107,6 +110,12 @@ def build_program(request: ProgramRequest) -> Program:
 
         program = replace(program, trial=EngineTrial(program, build_program))
     return program
+
+
+def _register_launches() -> None:
+    """Register the kernels that run clusters."""
+    importlib.import_module("opkernel.runtime.engines.launch")
+    importlib.import_module("opkernel.runtime.engines.compile_and_run")
 
 
 def prepare(request: ProgramRequest) -> tuple[Subgraph, Assignment]:

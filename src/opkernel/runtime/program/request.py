@@ -83,7 +83,7 @@ class ProgramRequest:
     def tries_engines(self) -> bool:
         """Whether engines are tried beside the plan."""
         is_plain = self.watcher is None and self.feed_facts is None and current_budget() is None
-        return bool(self.jit.candidates) and is_plain and self.devices.is_one
+        return self.jit.tries_all and is_plain and self.devices.is_one
 
     def _has_pass(self, name: str) -> bool:
         return self.passes is True or (self.passes is not False and name in self.passes)
