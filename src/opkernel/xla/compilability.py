@@ -8,10 +8,11 @@ from __future__ import annotations
 from opkernel.errors import OpError
 from opkernel.graph import FunctionBody, Operation, instantiate_function
 from opkernel.graph.core.control_flow_ops import LOW_LEVEL_CONTROL_FLOW
+from opkernel.graph.core.edges import edges_of
 from opkernel.graph.core.structural_ops import STRUCTURAL_OPS
 from opkernel.graph.inference.constant_values import constant_value
 from opkernel.kernel.registry.lookup import kernel_def_if_available
-from opkernel.optimization.clusters.list_ties import works_on_list
+from opkernel.optimization.clusters.list_ties import is_list
 from opkernel.proto import AttrValue, NameAttrList
 from opkernel.records import dataclass
 from opkernel.types import DataType
@@ -29,6 +30,9 @@ _STATEFUL_RANDOM = frozenset(
     }
 )
 _STACKS = frozenset({"StackCloseV2", "StackPopV2", "StackPushV2", "StackV2"})
+_TENSOR_ARRAY = "TensorArray"
+_SIZE_INPUTS = {"EmptyTensorList": 1, "StackV2": 0}
+"""Which input tells how long a list may get."""
 _ASSERTIONS = frozenset({"Assert", "CheckNumerics"})
 _INACCURATE = frozenset({"SelfAdjointEigV2", "Svd"})
 _SLOW = frozenset(
@@ -130,9 +134,9 @@ class RecursiveCompilabilityChecker:
         ):
             if op_type in ops and not is_allowed:
                 return what
-        if op_type == "EmptyTensorList" and _has_no_largest_size(op):
+        if op_type in _SIZE_INPUTS and _has_no_largest_size(op):
             return "its list has no largest size"
-        if op_type.startswith("TensorArray") and not allowed.tensor_array_ops:
+        if op_type.startswith(_TENSOR_ARRAY) and not allowed.tensor_array_ops:
             return "it works on a TensorArray"
         has_variants = DataType.DT_VARIANT in (*op.input_types, *op.output_types)
         return "it takes or gives a variant" if has_variants and not allowed.variant_ops else ""
@@ -142,10 +146,12 @@ class RecursiveCompilabilityChecker:
             return "it makes a resource"
         if self._allowed.resource_ops_in_called_functions:
             return ""
-        if not depth or DataType.DT_RESOURCE not in op.input_types:
+        if DataType.DT_RESOURCE not in op.input_types:
             return ""
+        if not depth:
+            return "its list may come from outside" if _may_take_list_of_others(op) else ""
         # Of a call in a function, the operations of the function called tell.
-        is_harmless = op.traits.passes_on or works_on_list(op) or bool(_functions(op))
+        is_harmless = op.traits.passes_on or _works_on_list(op.type) or bool(_functions(op))
         return "" if is_harmless else "a function works on resources"
 
     def _call_refusal(self, op: Operation, depth: int) -> str:
@@ -198,8 +204,22 @@ def _functions(op: Operation) -> list[NameAttrList]:
     return found
 
 
+def _works_on_list(op_type: str) -> bool:
+    return op_type in _STACKS or op_type.startswith(_TENSOR_ARRAY)
+
+
+def _may_take_list_of_others(op: Operation) -> bool:
+    """Whether a handle of which nobody knows where it was made may be that of a TensorArray or a stack."""
+    handles = [e for e in edges_of(op) if e[0].output_types[e[1]] == DataType.DT_RESOURCE]
+    if all(is_list(*edge) for edge in handles):
+        return False
+    called = op.graph.function_library.reachable_definitions([op.message]).values()
+    nodes = (node.op for function in called for node in function.node_def)
+    return _works_on_list(op.type) or any(map(_works_on_list, nodes))
+
+
 def _has_no_largest_size(op: Operation) -> bool:
-    size = op.edges[2]
+    size = op.edges[2 * _SIZE_INPUTS[op.type]]
     if size.type != "Const":
         return False
     value = constant_value(size.message)

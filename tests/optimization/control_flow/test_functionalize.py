@@ -19,6 +19,7 @@ from tests.runtime.dataflow.loop_builders import BOOL, FLOAT, INT32, Builder
 from tests.runtime.dataflow.test_functions import define
 
 import opkernel
+from opkernel.errors import OpError
 from opkernel.optimization import optimize_graph
 from opkernel.proto import NameAttrList
 
@@ -384,6 +385,35 @@ def test_gradients_of_loops():
     assert all_ops(graph).count("StatelessWhile") + all_ops(graph).count("While") == 2
 
 
+def test_stacks_that_one_loop_fills_and_another_empties():
+    """As TensorFlow's gradients of loops do: a ControlTrigger waits for what was pushed."""
+    b = Builder()
+    x = b.placeholder("x")
+    stack = b.op("StackV2", b.constant(-1), elem_type=FLOAT, stack_name="s")
+
+    def push(i, x, stack):
+        pushed = b.operation("StackPushV2", stack, x, T=FLOAT, after=[i.op])
+        sync = b.operation("ControlTrigger", after=[pushed])
+        i = b.operation("AddV2", i, b.constant(1), after=[sync]).outputs[0]
+        return [i, b.op("Square", x)]
+
+    def pop(i, grad, stack):
+        value = b.operation("StackPopV2", stack, elem_type=FLOAT, after=[i.op]).outputs[0]
+        i = b.operation("AddV2", i, b.constant(1), after=[value.op]).outputs[0]
+        return [i, b.op("Mul", grad, b.op("AddV2", value, value))]
+
+    def go_on(i, x, stack):
+        return b.op("Less", i, b.constant(3))
+
+    _, y = b.while_loop(go_on, push, [b.constant(0), x], [stack])
+    first = b.operation("Identity", b.constant(0), after=[y.op]).outputs[0]
+    _, dx = b.while_loop(go_on, pop, [first, b.constant(1.0)], [stack])
+    graph = functionalized(b, [y, dx], [x])
+    assert run(graph, [1.5]) == pytest.approx([1.5**8, 8 * 1.5**7])
+    assert control_flow(graph) == ["ControlTrigger"]
+    assert all_ops(graph).count("While") == 2
+
+
 def test_it_does_nothing_where_no_compiler_takes_loops():
     b = Builder()
     (i,) = b.while_loop(
@@ -404,3 +434,34 @@ def test_random_programs_have_the_values_that_python_computes(data):
     feeds = [b.placeholder(name, INT32) for name in "xyz"]
     fetches = [b.op("Identity", tensor) for tensor in grow(b, block, feeds)]
     check(b, fetches, feeds, values, evaluate(block, values))
+
+
+_ANYWHERE = ("AddV2", "Exit", "FloorMod", "Identity", "Less", "Merge", "Switch")
+
+
+@settings(max_examples=80, deadline=None, suppress_health_check=list(HealthCheck))
+@given(st.data())
+def test_what_is_fetched_and_fed_anywhere_is_the_same_or_fails_in_the_same_way(data):
+    block = data.draw(blocks(2, 2))
+    b = Builder()
+    feeds = [b.placeholder(name, INT32) for name in "xyz"]
+    fetches = [b.op("Identity", tensor) for tensor in grow(b, block, feeds)]
+    ops = [op for op in b.graph.get_operations() if op.type in _ANYWHERE]
+    fetches += [op.outputs[0] for op in data.draw(st.lists(st.sampled_from(ops), max_size=3))]
+    numbers = [op for op in ops if op.type in ("Exit", "FloorMod", "Merge")]
+    if numbers and data.draw(st.booleans()):
+        feeds.append(data.draw(st.sampled_from(numbers)).outputs[0])
+    values = [5] * len(feeds)
+    graph = functionalized(b, fetches, feeds)
+    with opkernel.Session(b.graph, executor_type="DATAFLOW") as session:
+        wanted = outcome(lambda: session.run(fetches, dict(zip(feeds, values, strict=True))))
+    assert outcome(lambda: run(graph, values)) == wanted
+    assert outcome(lambda: run(graph, values, "DATAFLOW")) == wanted
+
+
+def outcome(step):
+    """The values of a step, or the kind of error that it raises."""
+    try:
+        return [int(value) for value in step()]
+    except OpError as error:
+        return type(error)

@@ -138,6 +138,8 @@ class DeadnessAnalysis:
         if op.type in MERGE_OPS:
             count = len(op.edges) // 2
             return formulas.all_of([formulas.any_of(inputs[:count]), *inputs[count:]])
+        if op.type == "ControlTrigger":
+            return formulas.true
         if op.type in EXIT_OPS:
             return self._after_loop(op) or formulas.all_of(inputs)
         if op.type in MAY_BE_DEAD_ALONE - SWITCH_OPS:  # the other side may send a dead tensor

@@ -9,32 +9,32 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from opkernel.graph import Operation
+from opkernel.graph.core.control_flow_ops import LOW_LEVEL_CONTROL_FLOW
 from opkernel.graph.core.edges import edges_of
 from opkernel.types import DataType
 
-__all__ = ["ListTies", "is_list", "works_on_list"]
-
-_STACK_OPS = frozenset({"StackCloseV2", "StackPopV2", "StackPushV2", "StackV2"})
-
-
-def works_on_list(op: Operation) -> bool:
-    """Whether an op makes, reads or changes a TensorArray or a stack."""
-    return op.type.startswith("TensorArray") or op.type in _STACK_OPS
+__all__ = ["ListTies", "is_list"]
 
 
 def is_list(op: Operation, index: int) -> bool:
-    """Whether an output of an operation is a list, or stands for one."""
+    """Whether an output of an operation is a list, or stands for one.
+
+    A resource that is made from tensors, such as a size, is one: variables and tables are named by attrs.
+    """
     dtype = op.output_types[index]
-    if dtype is DataType.DT_RESOURCE:
-        while op.traits.passes_on:
-            op = op.edges[0]
-        return works_on_list(op)
-    return dtype is DataType.DT_VARIANT
+    if dtype is not DataType.DT_RESOURCE:
+        return dtype is DataType.DT_VARIANT
+    origin = _origin(op)
+    return bool(origin.edges) and not origin.traits.calls
 
 
-def _is_handle_for(op: Operation, dtype: DataType) -> bool:
-    """Whether an operation takes an input of a type as the list that it works on."""
-    return dtype is DataType.DT_RESOURCE and works_on_list(op)
+def _origin(op: Operation) -> Operation:
+    """The operation whose output comes to others through an operation that passes it on."""
+    seen = set[Operation]()
+    while (op.traits.passes_on or op.type in LOW_LEVEL_CONTROL_FLOW) and op not in seen:
+        seen.add(op)
+        op = op.edges[0]
+    return op
 
 
 class ListTies:
@@ -49,10 +49,7 @@ class ListTies:
 
     def __init__(self, order: Sequence[Operation]) -> None:
         self.edges = [
-            (source, op)
-            for op in order
-            for source, index in edges_of(op)
-            if is_list(source, index) or _is_handle_for(op, source.output_types[index])
+            (source, op) for op in order for source, index in edges_of(op) if is_list(source, index)
         ]
         self._neighbours: dict[Operation, list[Operation]] = {}
         for source, op in self.edges:

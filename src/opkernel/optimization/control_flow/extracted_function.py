@@ -15,7 +15,14 @@ from opkernel.graph.functions.function_library import FunctionLibraryDefinition
 from opkernel.proto import FunctionDef, NodeDef
 from opkernel.types import DataType
 
-__all__ = ["ExtractedFunction", "check_may_move", "has_own_state", "is_small_constant"]
+__all__ = [
+    "ExtractedFunction",
+    "check_may_move",
+    "device_of",
+    "has_own_state",
+    "is_small_constant",
+    "scope_of",
+]
 
 _SMALL = 1 << 10
 """Constants of so many bytes are part of the functions that need them, and no arguments."""
@@ -137,3 +144,15 @@ def has_own_state(op: Operation) -> bool:
         return False
     calls = op.traits.calls or op.type in op.graph.function_library
     return not calls and DataType.DT_RESOURCE not in types
+
+
+def scope_of(op: Operation) -> str:
+    """The scope of an operation, which others in it begin their names with."""
+    scope, slash, _ = op.name.rpartition("/")
+    return scope + slash
+
+
+def device_of(ops: Iterable[Operation]) -> str:
+    """The device of some operations where all have the same."""
+    devices = {op.device for op in ops}
+    return devices.pop() if len(devices) == 1 else ""

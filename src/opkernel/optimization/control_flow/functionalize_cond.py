@@ -8,7 +8,7 @@ Source: TensorFlow compiler/tf2xla/functionalize_cond.cc.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -33,7 +33,9 @@ from opkernel.optimization.control_flow.conditional_forms import (
 from opkernel.optimization.control_flow.extracted_function import (
     ExtractedFunction,
     check_may_move,
+    device_of,
     is_small_constant,
+    scope_of,
 )
 from opkernel.proto import FunctionDef, NameAttrList
 from opkernel.types import DataType
@@ -59,16 +61,20 @@ def functionalize_cond(editor: GraphEditor) -> None:
                 editor.note(form.merges[0], f"stays the end of a conditional: {error.message}")
 
 
-def _independent(forms: Sequence[ConditionalForm]) -> list[ConditionalForm]:
-    """Conditionals with the same choice as one, where none depends on another."""
-    found = [forms[0]]
+def _independent(forms: Sequence[ConditionalForm]) -> Iterator[ConditionalForm]:
+    """Conditionals with the same choice as one, where none depends on another.
+
+    Each is replaced before the next is asked for, so that dependences are those of the graph of then.
+    """
+    joined, after = forms[0], behind(forms[0].merges)
     for form in forms[1:]:
-        known, other = found[-1].merges, form.merges[0]
-        if other in behind(known) or not behind([other]).isdisjoint(known):
-            found.append(form)
+        after_form = behind(form.merges)
+        if after.isdisjoint(form.merges) and after_form.isdisjoint(joined.merges):
+            joined, after = joined.joined(form), after | after_form
         else:
-            found[-1] = found[-1].joined(form)
-    return found
+            yield joined
+            joined, after = form, behind(form.merges)
+    yield joined
 
 
 class _Branch:
@@ -192,9 +198,9 @@ class _Conditional:
         chosen = self._editor.add(
             kind,
             [self._form.choice, *self._inputs],
-            f"{_scope(merge)}{kind}",
+            f"{scope_of(merge)}{kind}",
             {**attrs, "Tin": [tensor.dtype.base for tensor in self._inputs], "Tout": self._types()},
-            _device(self._form.merges),
+            device_of(self._form.merges),
             self._waits,
         )
         chosen.definition_site = merge.definition_site
@@ -223,7 +229,7 @@ class _Conditional:
                 results.append(function.editor.constant(np.int32(place), name="value_index"))
         library = self._editor.graph.function_library
         name = f"branch_{number}" if self._form.is_index else ("else", "then")[number]
-        return function.add_to(library, f"{_scope(self._form.merges[0])}{name}", results)
+        return function.add_to(library, f"{scope_of(self._form.merges[0])}{name}", results)
 
     def _hand_over(self, chosen: Operation) -> None:
         """Have others take the results of an If."""
@@ -242,15 +248,3 @@ class _Conditional:
         members = [op for branch in self._branches for op in branch.members]
         editor.drop((*self._form.merges, *members))
         editor.note(chosen, f"stands for a conditional on {self._form.choice.name}", members)
-
-
-def _scope(op: Operation) -> str:
-    """The scope of an operation, which others in it begin their names with."""
-    scope, slash, _ = op.name.rpartition("/")
-    return scope + slash
-
-
-def _device(ops: Iterable[Operation]) -> str:
-    """The device of some operations where all have the same."""
-    devices = {op.device for op in ops}
-    return devices.pop() if len(devices) == 1 else ""

@@ -33,7 +33,9 @@ from opkernel.optimization.clusters.deadness_analysis import DeadnessAnalysis
 from opkernel.optimization.control_flow.extracted_function import (
     ExtractedFunction,
     check_may_move,
+    device_of,
     is_small_constant,
+    scope_of,
 )
 from opkernel.optimization.control_flow.functionalize_cond import functionalize_cond
 from opkernel.proto import FunctionDef, NameAttrList
@@ -211,14 +213,14 @@ class _Loop:
         loop = self._editor.add(
             "While" if is_stateful else "StatelessWhile",
             self._inputs,
-            f"{_scope(self._test)}While",
+            f"{scope_of(self._test)}While",
             {
                 "T": [tensor.dtype.base for tensor in self._inputs],
                 "cond": NameAttrList(name=cond.signature.name),
                 "body": NameAttrList(name=body.signature.name),
                 "parallel_iterations": self._enters[0].attr["parallel_iterations"].i,
             },
-            _device(self._members),
+            device_of(self._members),
             dict.fromkeys([one for enter in self._enters for one in enter.control_inputs]),
         )
         loop.definition_site = self._test.definition_site
@@ -253,7 +255,7 @@ class _Loop:
         function.editor.preserved.update([*(tensor.op for tensor in ends), *targets])
         functionalize_cond(function.editor)
         library = self._editor.graph.function_library
-        return function.add_to(library, f"{_scope(self._test)}{part}", results, targets)
+        return function.add_to(library, f"{scope_of(self._test)}{part}", results, targets)
 
     def _hand_over(self, loop: Operation) -> None:
         """Have others take the results of a While."""
@@ -270,15 +272,3 @@ class _Loop:
         editor.drop((*self._members, *self._enters))
         self._flow.put(loop, self._parent, self._enters)
         editor.note(loop, f"stands for the loop {self._frame.name!r}", self._inside)
-
-
-def _scope(op: Operation) -> str:
-    """The scope of an operation, which others in it begin their names with."""
-    scope, slash, _ = op.name.rpartition("/")
-    return scope + slash
-
-
-def _device(ops: Iterable[Operation]) -> str:
-    """The device of some operations where all have the same."""
-    devices = {op.device for op in ops}
-    return devices.pop() if len(devices) == 1 else ""
