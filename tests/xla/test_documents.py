@@ -37,7 +37,8 @@ def test_register_xla_device_kernels():
     pytest.importorskip("jax")
     opkernel.Session(graph_of_one(), config=opkernel.SessionConfig(device_count={"XLA_CPU": 1}))
     node = graph_of_one().get_operation_by_name("e").node_def
-    assert find_kernel_registration("XLA_CPU", node, registry=global_kernel_registry())
+    found = find_kernel_registration("XLA_CPU", node, registry=global_kernel_registry())
+    assert found.kernel_def.device_type == "XLA_CPU"
 
 
 def test_convert_graph_to_xla():

@@ -30,7 +30,6 @@ __all__ = [
     "ProgramRequest",
     "Variant",
     "choose_jit",
-    "forbids_swaps",
 ]
 
 Passes = bool | Collection[str]
@@ -156,7 +155,7 @@ def choose_jit(
         UnimplementedError: what the engine needs is not installed.
     """
     name = name or os.environ.get("OPKERNEL_JIT", "") or ("xla" if level[:2] == "ON" else "off")
-    if name == "off" or (name == "auto" and forbids_swaps()):
+    if name == "off" or (name == "auto" and _is_deterministic()):
         return Jit()
     if name == "auto":
         return Jit(tries_all=True, min_cluster_size=min_cluster_size)
@@ -176,6 +175,6 @@ def choose_jit(
     )
 
 
-def forbids_swaps() -> bool:
+def _is_deterministic() -> bool:
     """Whether results must be the same at each step and in each process (OPKERNEL_DETERMINISTIC=1)."""
     return os.environ.get("OPKERNEL_DETERMINISTIC", "0") not in ("", "0")
