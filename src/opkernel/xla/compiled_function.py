@@ -75,7 +75,7 @@ class _CompiledFunction:
                 graph, inputs, graph.outputs, arguments, graph.control_outputs
             )
 
-        self._cluster = Cluster(compile_for, inputs, len(constants))
+        self._cluster = Cluster(compile_for, inputs, len(constants), len(constants))
 
     def run(self, values: Sequence[Any]) -> list[Any]:
         """The results for the values of the arguments."""

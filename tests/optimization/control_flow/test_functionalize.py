@@ -20,7 +20,7 @@ from tests.runtime.dataflow.test_functions import define
 
 import opkernel
 from opkernel.errors import OpError
-from opkernel.optimization import optimize_graph
+from opkernel.optimization import Grouping, optimize_graph
 from opkernel.proto import NameAttrList
 
 
@@ -465,3 +465,19 @@ def outcome(step):
         return [int(value) for value in step()]
     except OpError as error:
         return type(error)
+
+
+def test_a_variable_that_grows_has_no_shape_of_its_first_turn():
+    """Passes take the shape of a result for granted."""
+    b = Builder()
+    with b.graph.as_default():
+        x = opkernel.placeholder(opkernel.float32, [1], name="x")
+    _, grown = b.while_loop(
+        lambda i, a: b.op("Less", i, b.constant(3)),
+        lambda i, a: [b.op("AddV2", i, b.constant(1)), b.op("ConcatV2", [a, a], b.constant(0))],
+        [b.constant(0), x],
+    )
+    graph = functionalized(b, [b.op("Size", grown)], [x])
+    graph.run_passes(Grouping)
+    assert control_flow(graph) == []
+    assert run(graph, [np.zeros(1, np.float32)]) == [8]

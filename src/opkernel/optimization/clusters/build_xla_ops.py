@@ -20,6 +20,7 @@ from opkernel.optimization.clusters.encapsulate_subgraphs import (
     COMPILE_MODE,
     ENGINE,
     NUM_CONSTANT_ARGS,
+    NUM_LASTING_ARGS,
     NUM_RESOURCE_ARGS,
 )
 from opkernel.optimization.clusters.marks import MUST_COMPILE
@@ -59,6 +60,7 @@ def _attrs(call: Operation) -> dict[str, Any]:
         "Nresources": resources,
         "function": NameAttrList(name=call.type),
         ENGINE: attrs[ENGINE].s,
+        NUM_LASTING_ARGS: attrs[NUM_LASTING_ARGS].i,
     }
 
 

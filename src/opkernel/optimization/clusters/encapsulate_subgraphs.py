@@ -24,11 +24,14 @@ __all__ = [
     "COMPILE_MODE",
     "ENGINE",
     "NUM_CONSTANT_ARGS",
+    "NUM_LASTING_ARGS",
     "NUM_RESOURCE_ARGS",
     "encapsulate_subgraphs",
 ]
 
 NUM_CONSTANT_ARGS = "_XlaNumConstantArgs"
+NUM_LASTING_ARGS = "_num_lasting_args"
+"""The attr with the number of arguments that are constants of the graph; they come first."""
 NUM_RESOURCE_ARGS = "_XlaNumResourceArgs"
 ENGINE = "_engine"
 """The attr that names the engine that compiles the function a node calls."""
@@ -80,13 +83,16 @@ class _Subgraph:
         if all(op.type == "Const" for op in self._ops):
             return
         results = self._results()
-        inputs, num_constants, num_resources = self._ordered(self._arguments(), results)
+        inputs, num_lasting, num_constants, num_resources = self._ordered(
+            self._arguments(), results
+        )
         function = self._function(inputs, results)
         graph = self._editor.graph
         graph.function_library.add_function(function)
         attrs = {
             _COMPILED_KERNEL: True,
             NUM_CONSTANT_ARGS: num_constants,
+            NUM_LASTING_ARGS: num_lasting,
             NUM_RESOURCE_ARGS: num_resources,
             ENGINE: self._options.compiler.name,
         }
@@ -121,8 +127,13 @@ class _Subgraph:
 
     def _ordered(
         self, arguments: Sequence[Edge], results: Sequence[Edge]
-    ) -> tuple[list[Edge], int, int]:
-        """The arguments in the order of the function, with the numbers of constants and of resources."""
+    ) -> tuple[list[Edge], int, int, int]:
+        """The arguments in the order of the function.
+
+        Returns:
+            The arguments; the numbers of those that are constants of the graph, of those that are known at compile
+            time, and of resources.
+        """
         body = instantiate_function(
             self._editor.graph.function_library, self._function(arguments, results)
         )
@@ -131,13 +142,15 @@ class _Subgraph:
         def kind(index: int) -> int:
             op, output = arguments[index]
             if op.output_types[output] == DataType.DT_RESOURCE:
-                return 2
-            is_constant = op.type == "Const" and _is_free(op)
-            return 0 if index in known or is_constant else 1
+                return 3
+            if op.type == "Const" and _is_free(op):
+                return 0
+            return 1 if index in known else 2
 
         kinds = [kind(index) for index in range(len(arguments))]
         order = sorted(range(len(arguments)), key=kinds.__getitem__)
-        return [arguments[index] for index in order], kinds.count(0), kinds.count(2)
+        lasting, computed = kinds.count(0), kinds.count(1)
+        return [arguments[index] for index in order], lasting, lasting + computed, kinds.count(3)
 
     def _function(self, arguments: Sequence[Edge], results: Sequence[Edge]) -> FunctionDef:
         graph = self._editor.graph

@@ -39,6 +39,7 @@ from opkernel.optimization.control_flow.extracted_function import (
 )
 from opkernel.optimization.control_flow.functionalize_cond import functionalize_cond
 from opkernel.proto import FunctionDef, NameAttrList
+from opkernel.types import PartialTensorShape
 
 __all__ = ["functionalize_while"]
 
@@ -218,6 +219,7 @@ class _Loop:
                 "T": [tensor.dtype.base for tensor in self._inputs],
                 "cond": NameAttrList(name=cond.signature.name),
                 "body": NameAttrList(name=body.signature.name),
+                "output_shapes": self._shapes(),
                 "parallel_iterations": self._enters[0].attr["parallel_iterations"].i,
             },
             device_of(self._members),
@@ -225,6 +227,11 @@ class _Loop:
         )
         loop.definition_site = self._test.definition_site
         self._hand_over(loop)
+
+    def _shapes(self) -> list[PartialTensorShape]:
+        """The shapes of the results: a variable's may differ from that of what enters."""
+        tensors = [one.head.outputs[0] for one in self._variables]
+        return [self._editor.shape(one) for one in (*tensors, *self._inputs[len(tensors) :])]
 
     def _condition(self) -> FunctionDef:
         function = self._extracted(self._part_of_test)

@@ -1,8 +1,8 @@
 """Cluster: a function that an engine compiles, with a program for each signature of its arguments.
 
 State: `_programs` has the programs by signature, `_failed` the errors of signatures that the engine could not compile.
-`_constants` are the known arguments of the last run with their keys, `_last` the last signature with its program: steps
-mostly repeat.
+`_lasting` are the arrays of the last run that nobody writes to, with their keys; the same arrays need no second look.
+`_last` is the last signature with its program: steps mostly repeat.
 
 Source: TensorFlow compiler/jit/device_compiler.h, xla_launch_util.h.
 """
@@ -52,6 +52,7 @@ class Cluster:
         compile: Compiles it for certain arguments.
         inputs: Its arguments: first those that are known at compile time, then other tensors, then resources.
         num_constants: How many arguments are known at compile time.
+        num_lasting: How many of these, the first, are arrays that nobody ever writes to.
         find_batches: Tells which arguments and results have a row for each element of a batch (`batches_of`). Where
             given, one program serves batches of several sizes.
     """
@@ -61,16 +62,18 @@ class Cluster:
         compile: Callable[[Sequence[ClusterArgument]], CompiledCluster],
         inputs: Sequence[Tensor],
         num_constants: int,
+        num_lasting: int = 0,
         find_batches: FindBatches | None = None,
     ) -> None:
         self._compile, self.num_constants = compile, num_constants
+        self._num_lasting = num_lasting
         has_resources = any(tensor.dtype == DataType.DT_RESOURCE for tensor in inputs)
         self._find_batches = None if has_resources else find_batches
         self._batches: dict[frozenset[int], Batches | None] = {}
         self._inputs = [(tensor.op.name, tensor.dtype) for tensor in inputs]
         self._programs: dict[_Key, CompiledCluster] = {}
         self._failed: dict[_Key, OpError] = {}
-        self._constants: tuple[tuple[Any, ...], tuple[Hashable, ...]] = ((), ())
+        self._lasting: tuple[tuple[Any, ...], tuple[Hashable, ...]] = ((), ())
         self._last: tuple[Any, Any, CompiledCluster | None] = (None, None, None)
         self._lock = threading.Lock()
         self._runs, self._is_megamorphic = 0, False
@@ -87,7 +90,7 @@ class Cluster:
         self._runs += 1
         constants, shapes = self._looked_at(inputs)
         last = self._last
-        if last[0] is constants and last[1] == shapes and last[2] is not None:
+        if last[2] is not None and last[1] == shapes and _same(last[0], constants):
             return last[2]
         key = (constants, shapes)
         program = self._programs.get(key)
@@ -109,7 +112,7 @@ class Cluster:
         """The program for some arguments if there is one."""
         constants, shapes = self._looked_at(inputs)
         last = self._last
-        if last[0] is constants and last[1] == shapes and last[2] is not None:
+        if last[2] is not None and last[1] == shapes and _same(last[0], constants):
             return last[2]
         program = self._programs.get((constants, shapes))
         if program is not None:
@@ -128,20 +131,25 @@ class Cluster:
             self._programs.pop(key, None)
             self._last = (None, None, None)
 
-    def _looked_at(self, inputs: Sequence[Any]) -> tuple[Any, Any]:
-        """The key of the known arguments, the same object where they are the same arrays, and the shapes of others."""
-        count = self.num_constants
+    def _looked_at(self, inputs: Sequence[Any]) -> _Key:
+        """The values of the known arguments, and the shapes of the others."""
+        count, lasting = self.num_constants, self._num_lasting
         shapes = tuple([one.shape for one in inputs[count:]])
         if not count:
-            return None, shapes
-        arrays, keys = self._constants
-        given = tuple(inputs[:count])
-        if len(arrays) != count or not all(map(is_, given, arrays)):
+            return (), shapes
+        keys = self._keys_of_lasting(tuple(inputs[:lasting])) if lasting else ()
+        if count > lasting:  # these may be written to, and be other values in the same arrays
+            return (keys, *map(_key_of, inputs[lasting:count])), shapes
+        return keys, shapes
+
+    def _keys_of_lasting(self, given: tuple[Any, ...]) -> tuple[Hashable, ...]:
+        arrays, keys = self._lasting
+        if len(arrays) != len(given) or not all(map(is_, given, arrays)):
             known = dict(zip(map(id, arrays), keys, strict=True))
             found = tuple([known[id(one)] if id(one) in known else _key_of(one) for one in given])
             keys = keys if found == keys else found
-            self._constants = given, keys
-        return keys, shapes
+            self._lasting = given, keys
+        return keys
 
     def _compiled(self, key: _Key, inputs: Sequence[Any]) -> CompiledCluster:
         if key in self._failed:
@@ -206,6 +214,10 @@ def _argument(is_known: bool, name: str, dtype: DataType, value: Any) -> Cluster
     if is_known:
         return ClusterArgument.of_constant(value, name)
     return ClusterArgument.parameter(dtype, np.shape(value), name)
+
+
+def _same(one: Hashable, other: Hashable) -> bool:
+    return one is other or one == other
 
 
 def _key_of(value: Any) -> Hashable:

@@ -21,7 +21,7 @@ from opkernel.kernel import (
     lookup_resource,
 )
 from opkernel.logs import logger
-from opkernel.optimization.clusters.encapsulate_subgraphs import ENGINE
+from opkernel.optimization.clusters.encapsulate_subgraphs import ENGINE, NUM_LASTING_ARGS
 from opkernel.runtime.engines.batches import batches_of
 from opkernel.runtime.engines.cluster import Cluster
 from opkernel.runtime.engines.engine import Engine, engine_named
@@ -48,6 +48,7 @@ class ClusterKernel(OpKernel):
         self.library = construction.function_library
         self.function = attrs["function"].func
         self.num_constants = len(attrs["Tconstants"].list.type)
+        self._num_lasting = attrs[NUM_LASTING_ARGS].i if NUM_LASTING_ARGS in attrs else 0
         self.num_resources = attrs["Nresources"].i
         self.lock = threading.RLock()
         self._engine = attrs[ENGINE].s.decode() if ENGINE in attrs else "xla"
@@ -82,6 +83,7 @@ class ClusterKernel(OpKernel):
                 partial(self.engine.compile, body),
                 body.inputs,
                 self.num_constants,
+                self._num_lasting,
                 partial(batches_of, body),
             )
 

@@ -12,6 +12,8 @@ from collections.abc import Hashable, Sequence
 from contextlib import ExitStack
 from typing import Any
 
+import numpy as np
+
 from opkernel.device.local_device import CPU
 from opkernel.errors import OpError, as_op_error
 from opkernel.kernel import OpKernelConstruction, OpKernelContext, register_kernel
@@ -113,7 +115,9 @@ class XlaLaunchOp(ClusterKernel):
 
     def _compile_later(self, cluster: Cluster, inputs: Sequence[Any]) -> None:
         """Have another thread compile the program for some inputs, once."""
-        given = list(inputs)
+        # Others may write to these arrays meanwhile. Only the shapes of parameters matter.
+        known = self.num_constants
+        given = [*map(np.array, inputs[:known]), *inputs[known:]]
         key = tuple([one.shape for one in given])
         with self.lock:
             if key in self._asked_for:
