@@ -70,7 +70,8 @@ def library(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[s
 
 
 def test_the_table_has_all_commands() -> None:
-    assert {*ANSWERS} | WITHOUT_LIBRARIES == {*commands.commands}
+    needs_jax = {"compile"}  # test_engines
+    assert {*ANSWERS} | WITHOUT_LIBRARIES | needs_jax == {*commands.commands}
 
 
 @pytest.mark.parametrize("name", sorted(commands.commands))

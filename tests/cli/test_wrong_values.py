@@ -16,6 +16,7 @@ REQUIRED = {
     "decompile": ["MODEL"],
     "doctor": [],
     "explain": ["MODEL", "x"],
+    "compile": ["MODEL", "--to", "stablehlo", "-o", "out.mlir", "--input", "images:1,8,8,1"],
     "freeze": ["MODEL", "-o", "out.pb"],
     "history": ["OPS"],
     "kernels": ["Neg"],

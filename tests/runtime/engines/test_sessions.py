@@ -283,7 +283,7 @@ def is_decided(session):
 @pytest.fixture
 def patient(monkeypatch):
     """Steps of any length are worth a trial."""
-    monkeypatch.setattr("opkernel.runtime.engines.trial._SHORTEST_S", 0.0)
+    monkeypatch.setattr("opkernel.runtime.program.engine_trial._SHORTEST_S", 0.0)
 
 
 def test_auto_takes_no_slower_engine_than_the_plan(patient):

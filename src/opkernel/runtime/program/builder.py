@@ -30,7 +30,7 @@ from opkernel.runtime.program.request import Passes, ProgramRequest
 from opkernel.runtime.program.subgraph import Subgraph
 
 if TYPE_CHECKING:
-    from opkernel.runtime.engines.trial import EngineTrial
+    from opkernel.runtime.program.engine_trial import EngineTrial
     from opkernel.runtime.program.shape_specialization import Shapes, ShapeSpecializer
 
 __all__ = ["Program", "build_program", "prepare"]
@@ -106,7 +106,7 @@ def build_program(request: ProgramRequest) -> Program:
 
         program = replace(program, shapes=ShapeSpecializer(program, build_program))
     if request.tries_engines:
-        from opkernel.runtime.engines.trial import EngineTrial  # where a session asks for it
+        from opkernel.runtime.program.engine_trial import EngineTrial  # where a session asks for it
 
         program = replace(program, trial=EngineTrial(program, build_program))
     return program
