@@ -5,6 +5,7 @@ import threading
 
 import numpy as np
 import pytest
+from tests.runtime.dataflow.loop_builders import FLOAT, INT32, Builder
 from tests.runtime.engines.own_engine import OwnEngine, registered
 
 import opkernel
@@ -158,6 +159,38 @@ def test_a_cluster_of_many_signatures_is_compiled_no_more():
         runs = engine.runs
         check(session, np.ones([1, 3, 1], np.float32))  # the first one still has its program
         assert engine.runs == runs + 2
+
+
+def test_each_value_of_a_known_argument_has_a_program_of_its_own():
+    """Also in a loop, whose variables may be kept in one array."""
+
+    class Filling(OwnEngine):
+        def compile_time_constants(self, body):
+            places = [op.edges[0] for op in body.graph.get_operations() if op.type == "Tile"]
+            sizes = [op.edges[2] for op in body.graph.get_operations() if op.type == "Tile"]
+            assert len(places) == len(sizes) == 1
+            return frozenset({body.arg_nodes.index(sizes[0])})
+
+    b = Builder()
+    x, start = b.placeholder("x", FLOAT), b.placeholder("n", INT32)
+
+    def turn(i, n, total, x):
+        more = b.op("AddV2", n, b.constant(np.int32([1])))
+        tiled = b.op("Sum", b.op("Tile", x, more), b.constant(np.int32([0])))
+        return [b.op("AddV2", i, b.constant(1)), more, b.op("AddV2", total, tiled)]
+
+    _, _, total = b.while_loop(
+        lambda i, n, total, x: b.op("Less", i, b.constant(4)),
+        turn,
+        [b.constant(0), start, b.constant(0.0)],
+        [x],
+    )
+    engine = Filling(ops=("Tile",))
+    config = opkernel.SessionConfig(jit="own", min_cluster_size=1)
+    with registered(engine), opkernel.Session(b.graph, config=config) as session:
+        for first in (0, 1, 0):
+            found = session.run(total, {x: [1, 2], start: [first]})
+            assert found == 3 * sum(first + 1 + number for number in range(4))
 
 
 def test_small_clusters_and_levels():

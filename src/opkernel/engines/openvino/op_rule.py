@@ -14,7 +14,6 @@ from __future__ import annotations
 import functools
 import importlib
 import inspect
-import os
 import pkgutil
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Any, TypeVar
@@ -24,6 +23,7 @@ from opkernel.graph.core.structural_ops import ARG_OPS
 from opkernel.kernel.op_kernel import NodeProperties
 from opkernel.opdef import attr_to_python
 from opkernel.records import dataclass
+from opkernel.runtime.program.request import is_deterministic
 from opkernel.types import DataType
 
 __all__ = [
@@ -72,7 +72,7 @@ class OpRule:
 
     def refusal(self, op: Operation) -> str:
         """Why a node is not taken; empty if it is."""
-        if self.differs_for_non_finite and os.environ.get("OPKERNEL_DETERMINISTIC") == "1":
+        if self.differs_for_non_finite and is_deterministic():
             return "it treats NaN or infinities in a way of its own"
         reason = self._refusal_of_types(op)
         if reason or self.refuses is None:

@@ -200,9 +200,14 @@ class Cluster:
         return frozenset()
 
     def _arguments(self, inputs: Sequence[Any]) -> list[ClusterArgument]:
+        lasting = self._num_lasting
+        given = [
+            np.array(one) if lasting <= i < self.num_constants else one  # others may write to it
+            for i, one in enumerate(inputs)
+        ]
         return [
             _argument(index < self.num_constants, name, dtype, value)
-            for index, ((name, dtype), value) in enumerate(zip(self._inputs, inputs, strict=True))
+            for index, ((name, dtype), value) in enumerate(zip(self._inputs, given, strict=True))
         ]
 
 

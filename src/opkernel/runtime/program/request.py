@@ -30,6 +30,7 @@ __all__ = [
     "ProgramRequest",
     "Variant",
     "choose_jit",
+    "is_deterministic",
 ]
 
 Passes = bool | Collection[str]
@@ -155,7 +156,7 @@ def choose_jit(
         UnimplementedError: what the engine needs is not installed.
     """
     name = name or os.environ.get("OPKERNEL_JIT", "") or ("xla" if level[:2] == "ON" else "off")
-    if name == "off" or (name == "auto" and _is_deterministic()):
+    if name == "off" or (name == "auto" and is_deterministic()):
         return Jit()
     if name == "auto":
         return Jit(tries_all=True, min_cluster_size=min_cluster_size)
@@ -175,6 +176,6 @@ def choose_jit(
     )
 
 
-def _is_deterministic() -> bool:
+def is_deterministic() -> bool:
     """Whether results must be the same at each step and in each process (OPKERNEL_DETERMINISTIC=1)."""
     return os.environ.get("OPKERNEL_DETERMINISTIC", "0") not in ("", "0")
