@@ -281,3 +281,24 @@ def test_the_layout_of_images_is_kept_around_what_is_element_wise():
     ]
     for got, want in zip(run(make, x), wanted, strict=True):
         np.testing.assert_allclose(got, want, rtol=1e-5, atol=1e-5)
+
+
+def test_nothing_is_told_over_the_network():
+    """OpenVINO's package reports its import to its makers, from a process that it forks."""
+    code = """
+import sys
+noted = []
+sys.addaudithook(lambda event, _: noted.append(event))
+import numpy as np, opkernel
+from opkernel import raw_ops
+with opkernel.Graph().as_default() as graph:
+    x = opkernel.placeholder(opkernel.float32, [4], name="x")
+    y = raw_ops.Tanh(x=raw_ops.Exp(x=raw_ops.Neg(x=x * 2.0)))
+with opkernel.Session(graph, jit="openvino") as session:
+    session.run(y, {x: np.ones(4)})
+assert "openvino" in sys.modules
+forbidden = {"os.fork", "os.forkpty", "os.posix_spawn", "subprocess.Popen", "socket.connect"}
+print(sorted(forbidden.intersection(noted)), "openvino_telemetry" in sys.modules)
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == "[] False\n"

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import functools
 import importlib
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from types import ModuleType
 from typing import Any
 
@@ -16,6 +19,9 @@ NOT_INSTALLED = (
 )
 
 
+_TELEMETRY = "openvino_telemetry"
+
+
 @functools.cache
 def openvino(module: str = "openvino") -> ModuleType:
     """A module of OpenVINO.
@@ -24,9 +30,24 @@ def openvino(module: str = "openvino") -> ModuleType:
         UnimplementedError: OpenVINO is not installed.
     """
     try:
-        return importlib.import_module(module)
+        with _nothing_reported():
+            return importlib.import_module(module)
     except ImportError as error:
         raise UnimplementedError(NOT_INSTALLED) from error
+
+
+@contextmanager
+def _nothing_reported() -> Iterator[None]:
+    """A scope in which OpenVINO is imported without what tells its makers of it over the network."""
+    if _TELEMETRY in sys.modules:
+        yield
+        return
+    missing: Any = None  # for imports, a module that is not there
+    sys.modules[_TELEMETRY] = missing
+    try:
+        yield
+    finally:
+        del sys.modules[_TELEMETRY]
 
 
 def opset() -> ModuleType:
