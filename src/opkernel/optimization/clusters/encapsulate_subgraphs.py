@@ -39,6 +39,8 @@ COMPILE_MODE = "_compile_mode"
 """The attr that says when the function is compiled (`JitOptions.mode`)."""
 _COMPILED_KERNEL = "_XlaCompiledKernel"
 
+_LASTING, _KNOWN, _TENSOR, _RESOURCE = range(4)
+"""The kinds of arguments, in their order: constants of the graph, others that are known at compile time, the rest."""
 _SMALL = 1 << 10
 """Constants of so many bytes are part of the functions that need them."""
 
@@ -83,17 +85,18 @@ class _Subgraph:
         if all(op.type == "Const" for op in self._ops):
             return
         results = self._results()
-        inputs, num_lasting, num_constants, num_resources = self._ordered(
-            self._arguments(), results
-        )
-        function = self._function(inputs, results)
+        arguments = self._arguments()
+        function = self._function(arguments, results)
+        kinds = self._kinds(function, arguments)
+        order = sorted(range(len(arguments)), key=kinds.__getitem__)
+        inputs = [arguments[index] for index in order]
         graph = self._editor.graph
-        graph.function_library.add_function(function)
+        graph.function_library.add_function(_with_arguments_in(order, function))
         attrs = {
             _COMPILED_KERNEL: True,
-            NUM_CONSTANT_ARGS: num_constants,
-            NUM_LASTING_ARGS: num_lasting,
-            NUM_RESOURCE_ARGS: num_resources,
+            NUM_CONSTANT_ARGS: kinds.count(_LASTING) + kinds.count(_KNOWN),
+            NUM_LASTING_ARGS: kinds.count(_LASTING),
+            NUM_RESOURCE_ARGS: kinds.count(_RESOURCE),
             ENGINE: self._options.compiler.name,
         }
         tensors = [op.outputs[index] for op, index in inputs]
@@ -125,32 +128,19 @@ class _Subgraph:
                     found[op, consumer.edges[2 * place + 1]] = None
         return list(found)
 
-    def _ordered(
-        self, arguments: Sequence[Edge], results: Sequence[Edge]
-    ) -> tuple[list[Edge], int, int, int]:
-        """The arguments in the order of the function.
-
-        Returns:
-            The arguments; the numbers of those that are constants of the graph, of those that are known at compile
-            time, and of resources.
-        """
-        body = instantiate_function(
-            self._editor.graph.function_library, self._function(arguments, results)
-        )
+    def _kinds(self, function: FunctionDef, arguments: Sequence[Edge]) -> list[int]:
+        """The kind of each argument of a function."""
+        body = instantiate_function(self._editor.graph.function_library, function)
         known = self._options.compiler.compile_time_constants(body)
-
-        def kind(index: int) -> int:
-            op, output = arguments[index]
+        kinds = []
+        for index, (op, output) in enumerate(arguments):
             if op.output_types[output] == DataType.DT_RESOURCE:
-                return 3
-            if op.type == "Const" and _is_free(op):
-                return 0
-            return 1 if index in known else 2
-
-        kinds = [kind(index) for index in range(len(arguments))]
-        order = sorted(range(len(arguments)), key=kinds.__getitem__)
-        lasting, computed = kinds.count(0), kinds.count(1)
-        return [arguments[index] for index in order], lasting, lasting + computed, kinds.count(3)
+                kinds.append(_RESOURCE)
+            elif op.type == "Const" and _is_free(op):
+                kinds.append(_LASTING)
+            else:
+                kinds.append(_KNOWN if index in known else _TENSOR)
+        return kinds
 
     def _function(self, arguments: Sequence[Edge], results: Sequence[Edge]) -> FunctionDef:
         graph = self._editor.graph
@@ -212,6 +202,22 @@ class _Subgraph:
         else:
             self._editor.become(op, "IdentityN", tensors, {"T": types})
         op.set_control_inputs([])
+
+
+def _with_arguments_in(order: Sequence[int], function: FunctionDef) -> FunctionDef:
+    """A function that takes its arguments in another order."""
+    found = FunctionDef()
+    found.CopyFrom(function)
+    del found.signature.input_arg[:]
+    found.signature.input_arg.extend([function.signature.input_arg[index] for index in order])
+    found.arg_attr.clear()
+    found.resource_arg_unique_id.clear()
+    for new, old in enumerate(order):
+        if old in function.arg_attr:
+            found.arg_attr[new].CopyFrom(function.arg_attr[old])
+        if old in function.resource_arg_unique_id:
+            found.resource_arg_unique_id[new] = function.resource_arg_unique_id[old]
+    return found
 
 
 def _copy(graph: Graph, op: Operation) -> Operation:
