@@ -1,6 +1,7 @@
 """`opkernel doctor`: the environment of opkernel, and the state of its plugins."""
 
 import platform
+from contextlib import suppress
 from importlib.metadata import version
 from typing import Any
 
@@ -22,10 +23,11 @@ from opkernel.cli.output import (
 from opkernel.device.allocation import current_allocation_limit
 from opkernel.device.device_factory import PROVIDED_TYPES
 from opkernel.device.device_mgr import new_devices
-from opkernel.errors import InvalidArgumentError
+from opkernel.errors import InvalidArgumentError, UnimplementedError
 from opkernel.kernel import registered_providers, validate_kernel_registrations
 from opkernel.opdef import global_op_registry
 from opkernel.plugins import API_VERSION, Contents, Plugin, contents_of, load_plugins
+from opkernel.runtime.engines.engine import engine_named, registered_engines
 
 __all__ = ["doctor"]
 
@@ -64,7 +66,18 @@ def _environment() -> dict[str, Any]:
         "memory_limit": current_allocation_limit(),
         "devices": [device.name for device in new_devices({}, asked=PROVIDED_TYPES)],
         "kernel_providers": [one.name for one in registered_providers() if one.is_available()],
+        "engines": _engines(),
     }
+
+
+def _engines() -> list[str]:
+    """The engines that sessions can have."""
+    found = []
+    for name in registered_engines():
+        with suppress(UnimplementedError):
+            engine_named(name).check_installed()
+            found.append(name)
+    return found
 
 
 def _blas() -> str:
@@ -110,6 +123,8 @@ def _print(environment: dict[str, Any], plugins: list[dict[str, Any]], problems:
         "memory_limit": f"{environment['memory_limit'] / 2**30:.1f} GiB for one tensor",
         "devices": ", ".join(environment["devices"]),
         "kernel_providers": ", ".join(environment["kernel_providers"]),
+        "engines": ", ".join(environment["engines"])
+        or "none: pip install 'opkernel[openvino,xla]'",
     }
     rows = [(name.replace("_", " "), value) for name, value in shown.items()]
     print_table("Environment", ("name", "value"), rows)
