@@ -34,7 +34,7 @@ _TENSOR_ARRAY = "TensorArray"
 _SIZE_INPUTS = {"EmptyTensorList": 1, "StackV2": 0}
 """Which input tells how long a list may get."""
 _ASSERTIONS = frozenset({"Assert", "CheckNumerics"})
-_INACCURATE = frozenset({"SelfAdjointEigV2", "Svd"})
+_INACCURATE = frozenset({"SelfAdjointEigV2", "StatelessParameterizedTruncatedNormal", "Svd"})
 _SLOW = frozenset(
     {*_INACCURATE, "MatrixInverse", "MatrixSolve", "Qr", "ResizeBilinearGrad", "RGBToHSV"}
 )
