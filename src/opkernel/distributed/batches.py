@@ -87,6 +87,8 @@ def _listed(names: Iterable[str]) -> str:
 def _array(name: str, value: Any) -> Array:
     try:
         array = np.asarray(value)
+        if array.dtype.kind in "SU" and not isinstance(value, np.ndarray):
+            array = np.asarray(value, object)  # which keeps the zero bytes that end strings
     except ValueError as error:
         raise InvalidArgumentError(f"Input {name!r} is no array: {error}") from error
     if not array.ndim:
@@ -113,19 +115,16 @@ def fitted(batch: Batch, model: MappedModel) -> Batch:
 
 
 def _fitted(name: str, array: Array, spec: TensorSpec) -> Array:
-    rank = spec.shape.rank
-    of_rows = [None, *spec.shape.as_list()[1:]] if rank else None
-    shape = TensorShape(array.shape)
-    if of_rows is not None and not _fits(array.shape, of_rows):
-        raise InvalidArgumentError(
-            f"Input {name!r} has shape {shape}, and the model takes {spec.shape}"
-        )
     wanted = spec.dtype.base
     if wanted is DataType.DT_STRING:
-        return _strings(name, array)
-    if array.dtype == wanted.numpy_dtype:
-        return array
-    return _converted(name, array, wanted)
+        array = _strings(name, array)
+    elif array.dtype != wanted.numpy_dtype:
+        array = _converted(name, array, wanted)
+    if spec.shape.rank and not _fits(array.shape, [None, *spec.shape.as_list()[1:]]):
+        raise InvalidArgumentError(
+            f"Input {name!r} has shape {TensorShape(array.shape)}, and the model takes {spec.shape}"
+        )
+    return array
 
 
 def _fits(shape: tuple[int, ...], wanted: list[int | None]) -> bool:

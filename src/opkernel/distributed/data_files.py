@@ -93,7 +93,7 @@ def _read(files: list[str], names: Collection[str], batch_size: int) -> Iterator
 
 def _arrays(path: str) -> dict[str, Any]:
     try:
-        with np.load(path, allow_pickle=False) as loaded:
+        with open(path, "rb") as file, np.load(file, allow_pickle=False) as loaded:
             return {name: loaded[name] for name in loaded.files}
     except OpError:
         raise

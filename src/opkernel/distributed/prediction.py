@@ -66,7 +66,8 @@ def predict(
         overwrite: Whether what another run has written to `output` is deleted first.
 
     Returns:
-        The outputs of the batches in order, as dicts of arrays. Nothing is computed before it is asked for.
+        The outputs of the batches in order, as dicts of arrays; a batch of which every row is left out gives
+        none. Nothing is computed before it is asked for.
 
     Raises:
         NotFoundError: there is no such file or signature.
@@ -178,7 +179,8 @@ class Predictions(Iterator[dict[str, Array]]):
                 self.rows += batch.rows
                 self.batches += 1
                 self.computed += is_new
-                yield dict(outcome.outputs)
+                if outcome.outputs:  # there are none where all rows failed
+                    yield dict(outcome.outputs)
         if self._folder is not None:
             self._folder.finish()
 
