@@ -47,6 +47,7 @@ _THOROUGH = tuple(
         *(
             "cli",
             "conformance",
+            "distributed",
             "engines",
             "ops",
             "optimization",

@@ -27,6 +27,7 @@ PAGES = [
     "docs/devices.md",
     "docs/tracing.md",
     "docs/drawing.md",
+    "docs/predict.md",
 ]
 BLOCK = re.compile(r"^```python\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 LINK = re.compile(r"\]\(([^)]+)\)")

@@ -3,6 +3,7 @@ from opkernel import cli as cli
 from opkernel import custom_ops as custom_ops
 from opkernel import decompile as decompile
 from opkernel import device as device
+from opkernel import distributed as distributed
 from opkernel import drawing as drawing
 from opkernel import engines as engines
 from opkernel import errors as errors

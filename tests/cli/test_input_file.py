@@ -27,6 +27,7 @@ READERS = {
     "ops": ["--needed-by", "MODEL"],
     "optimize": ["MODEL", "--fetch", "x", "-o", "OUT"],
     "place": ["MODEL"],
+    "predict": ["MODEL", "ROWS", "FOLDER", "--overwrite"],
     "run": ["MODEL", "--input", "x=[[1,2,3]]"],
     "shapes": ["MODEL"],
     "show": ["MODEL"],
@@ -62,7 +63,10 @@ def test_a_command_says_of_standard_input_what_it_says_of_the_file(
     other = tmp_path / "other.pbtxt"
     other.write_text(OPS)
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    rows, folder = tmp_path / "rows.npz", tmp_path / "folder"
+    np.savez(rows, x=np.ones((2, 3), np.float32))
     places = {"MODEL": MODEL, "OPS": ops, "OTHER": other, "OUT": tmp_path / "out.pb"}
+    places |= {"ROWS": rows, "FOLDER": folder}
     of_file = command(name, *[places.get(one, one) for one in READERS[name]])
     assert of_file.exit_code == 0
     stdin = (ops if "OPS" in READERS[name] else MODEL).read_bytes()
@@ -100,6 +104,13 @@ def test_it_is_read_once() -> None:
         2,
         "Error: standard input (-) can be read once: name a file for one of the two\n",
     )
+
+
+def test_rows_come_from_it(tmp_path: Path) -> None:
+    rows = io.BytesIO()
+    np.savez(rows, x=np.ones((2, 3), np.float32))
+    done = run(rows.getvalue(), "predict", MODEL, "-", tmp_path / "out")
+    assert done.output == f"2 rows in 1 part: written to {tmp_path / 'out'}\n"
 
 
 def test_errors_call_it_by_its_name() -> None:

@@ -24,6 +24,7 @@ REQUIRED = {
     "ops": ["Neg"],
     "optimize": ["MODEL", "-o", "out.pb"],
     "place": ["MODEL"],
+    "predict": ["MODEL", "MODEL", "out"],
     "run": ["MODEL", "--input", "x=[[1,2,3]]", "--fetch", "x_out"],
     "shapes": ["MODEL"],
     "show": ["MODEL"],

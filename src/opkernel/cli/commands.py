@@ -40,6 +40,7 @@ def _prepare(command: click.Command) -> None:
         "ops": "ops",
         "optimize": "optimize",
         "place": "place",
+        "predict": "predict",
         "run": "run",
         "shapes": "shapes",
         "show": "show",

@@ -10,7 +10,7 @@ import click
 from opkernel.cli.exit_status import WrongUse
 from opkernel.errors import FailedPreconditionError
 
-__all__ = ["HINT", "WITHOUT_LIBRARIES", "add_library", "import_library"]
+__all__ = ["HINT", "WITHOUT_LIBRARIES", "add_library", "import_library", "imported_libraries"]
 
 WITHOUT_LIBRARIES = frozenset({"check", "checkpoint", "history", "new", "stubs"})
 """The commands that look at none but the ops that they are given, or at files."""
@@ -34,8 +34,8 @@ def add_library(command: click.Command) -> None:
     def invoke_with_libraries(ctx: click.Context) -> Any:
         from opkernel.opdef import UnregisteredOpError  # `opkernel --help` needs no ops
 
-        for library in ctx.params.pop("libraries", ()):
-            import_library(library)
+        libraries = ctx.params.pop("libraries", ())
+        ctx.meta[__name__] = [import_library(library) for library in libraries]
         try:
             return invoke(ctx)
         except UnregisteredOpError as error:
@@ -43,6 +43,12 @@ def add_library(command: click.Command) -> None:
             raise
 
     command.invoke = invoke_with_libraries  # type: ignore[method-assign]  # of this one
+
+
+def imported_libraries() -> list[str]:
+    """The modules of `--library`, for processes that the command starts."""
+    found: list[str] = click.get_current_context().meta.get(__name__, [])
+    return found
 
 
 def import_library(target: str) -> str:

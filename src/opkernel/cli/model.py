@@ -75,7 +75,7 @@ class Model:
             WrongUse: it is not, and a MetaGraph or signature was asked for.
         """
         path = os.fspath(self.file)
-        is_saved = (os.path.isdir(path) or not begins_with_node(path)) and _is_saved(self.kind)
+        is_saved = (os.path.isdir(path) or not begins_with_node(path)) and self.kind.may_be_saved
         for option, value in (("tag_set", self.tag_set), ("signature_def", self.signature_name)):
             if value is not None and not is_saved:
                 raise WrongUse(
@@ -206,15 +206,6 @@ def load_model(model: Model) -> Graph:
 def _tags_of(tag_set: str) -> list[str]:
     """The tags of `--tag_set A,B`."""
     return [tag.strip() for tag in tag_set.split(",") if tag.strip()]
-
-
-def _is_saved(kind: FileKind) -> bool:
-    from opkernel.graph.io.file_kind import FileKind
-
-    return kind in {
-        FileKind.SAVED_MODEL, FileKind.SAVED_MODEL_FILE, FileKind.SAVED_MODEL_TEXT,
-        FileKind.META_GRAPH, FileKind.META_GRAPH_TEXT, FileKind.ZIP, FileKind.GZIP, FileKind.TAR,
-    }  # fmt: skip
 
 
 @contextmanager

@@ -51,6 +51,18 @@ class FileKind(Enum):
     def __str__(self) -> str:
         return self.value
 
+    @property
+    def may_be_saved(self) -> bool:
+        """Whether it is a SavedModel, an archive that may hold one, or a MetaGraph."""
+        return self in _SAVED
+
+
+_SAVED = frozenset(
+    {
+        FileKind.SAVED_MODEL, FileKind.SAVED_MODEL_FILE, FileKind.SAVED_MODEL_TEXT,
+        FileKind.META_GRAPH, FileKind.META_GRAPH_TEXT, FileKind.ZIP, FileKind.GZIP, FileKind.TAR,
+    }
+)  # fmt: skip
 
 _HEAD = 1 << 16
 _MAX_FIELDS = 64

@@ -1,0 +1,4 @@
+from opkernel.distributed.prediction import Predictions as Predictions
+from opkernel.distributed.prediction import predict as predict
+
+__all__: list[str]

@@ -1,0 +1,211 @@
+"""PartFolder: the outputs of batches as files that appear whole, so that a run can go on where another ended.
+
+    manifest.json     what was computed: model, signature, batch size and input; the counts, when all is done
+    parts.jsonl       a line for each part: its rows, its checksum, and the rows that failed
+    part-00000.npz    the outputs of a batch, without those rows
+    failed.jsonl      all rows that failed
+
+A part counts once its line is written, so a run may be killed at any moment.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import re
+import zipfile
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import numpy as np
+
+from opkernel.checkpoint.atomic_files import file_error, write_whole
+from opkernel.checkpoint.crc32c import crc32c
+from opkernel.distributed.batches import Array, Batch
+from opkernel.distributed.outcome import Failure, Outcome
+from opkernel.errors import (
+    AlreadyExistsError,
+    Code,
+    DataLossError,
+    FailedPreconditionError,
+    UnimplementedError,
+)
+from opkernel.foreign_text import archive_name, json_text
+
+__all__ = ["PartFolder"]
+
+_MANIFEST, _PARTS, _FAILED = "manifest.json", "parts.jsonl", "failed.jsonl"
+_OURS = re.compile(r"(part-\d{5,}\.npz|manifest\.json|parts\.jsonl|failed\.jsonl)(\.tempstate\d+)?")
+
+
+class PartFolder:
+    """A folder of parts.
+
+    Args:
+        path: The folder; it is made.
+        run: What is computed: what must be the same for a run that goes on.
+        overwrite: Whether the files of another run are deleted first.
+
+    Raises:
+        FailedPreconditionError: another run has written into the folder.
+        AlreadyExistsError: there is something else in it.
+    """
+
+    def __init__(self, path: str, run: Mapping[str, Any], *, overwrite: bool = False) -> None:
+        self._path = path
+        self._run = dict(run)
+        try:
+            os.makedirs(path, exist_ok=True)
+            names = os.listdir(path)
+            if overwrite:
+                self._clear(names)
+        except OSError as error:
+            raise file_error(path, error) from error
+        self._lines = self._earlier() if not overwrite and names else {}
+        lines = b"".join(map(_json, self._lines.values()))  # without one that was cut off
+        write_whole(self._file(_PARTS), lines)
+        write_whole(self._file(_MANIFEST), _json(self._run))
+
+    def read(self, batch: Batch) -> Outcome | None:
+        """What came of a batch; None where its part is not there, or damaged."""
+        line = self._lines.get(batch.number)
+        if line is None or line["rows"] != batch.rows:
+            return None
+        try:
+            with open(self._part(batch.number), "rb") as file:
+                data = file.read()
+        except OSError:
+            return None
+        if crc32c(data) != line["crc32c"]:
+            return None
+        with np.load(io.BytesIO(data), allow_pickle=False) as loaded:
+            outputs = {name: _read(loaded[name]) for name in loaded.files}
+        failures = [
+            Failure(one["row"], Code[one["code"]], one["message"]) for one in line["failed"]
+        ]
+        return Outcome(outputs, tuple(failures))
+
+    def write(self, batch: Batch, outcome: Outcome) -> None:
+        """Write the part of a batch.
+
+        Raises:
+            UnimplementedError: an output has no form in an .npz file.
+            ResourceExhaustedError, PermissionDeniedError, UnavailableError: the file cannot be written.
+        """
+        path = self._part(batch.number)
+        data = _npz(outcome.outputs)
+        write_whole(path, data)
+        line = {
+            "number": batch.number,
+            "part": os.path.basename(path),
+            "first_row": batch.first_row,
+            "rows": batch.rows,
+            "crc32c": crc32c(data),
+            "failed": [_as_json(one) for one in outcome.failures],
+        }
+        try:
+            with open(self._file(_PARTS), "ab") as file:
+                file.write(_json(line))
+        except OSError as error:
+            raise file_error(self._file(_PARTS), error) from error
+        self._lines[batch.number] = line
+
+    def finish(self) -> None:
+        """Write the list of the rows that failed, and the counts."""
+        lines = [self._lines[number] for number in sorted(self._lines)]
+        failed = [one for line in lines for one in line["failed"]]
+        counts = {"parts": len(lines), "rows": sum(one["rows"] for one in lines)}
+        write_whole(self._file(_FAILED), b"".join(map(_json, failed)))
+        manifest = {**self._run, "complete": True, **counts, "failed": len(failed)}
+        write_whole(self._file(_MANIFEST), _json(manifest))
+
+    def _file(self, name: str) -> str:
+        return os.path.join(self._path, name)
+
+    def _part(self, number: int) -> str:
+        return self._file(f"part-{number:05}.npz")
+
+    def _clear(self, names: list[str]) -> None:
+        for name in sorted(names, key=_MANIFEST.__eq__):  # the manifest last
+            if _OURS.fullmatch(name):
+                os.unlink(self._file(name))
+
+    def _earlier(self) -> dict[int, dict[str, Any]]:
+        """The parts that an earlier run has written, by their numbers."""
+        try:
+            with open(self._file(_MANIFEST), "rb") as file:
+                manifest = json.loads(file.read())
+        except FileNotFoundError:
+            raise AlreadyExistsError(f"{self._path} is not empty, and has no {_MANIFEST}") from None
+        except (OSError, ValueError) as error:
+            raise DataLossError(f"Cannot read {self._file(_MANIFEST)}: {error}") from error
+        for name, value in self._run.items():
+            if value is None or manifest.get(name) != value:
+                raise FailedPreconditionError(
+                    f"{self._path} has the outputs of another run: {_difference(name, manifest, value)}. "
+                    f"--overwrite (overwrite=True) deletes them first"
+                )
+        return {line["number"]: line for line in self._listed()}
+
+    def _listed(self) -> Iterator[dict[str, Any]]:
+        """The lines of parts; a line that was cut off is none."""
+        try:
+            with open(self._file(_PARTS), "rb") as file:
+                for text in file:
+                    try:
+                        yield json.loads(text)
+                    except ValueError:
+                        continue
+        except OSError:
+            return
+
+
+def _difference(name: str, manifest: Any, value: Any) -> str:
+    if value is None:
+        return "data in memory is not compared"
+    earlier = manifest.get(name)
+    if name.endswith("_sha256"):
+        return f"the {name.removesuffix('_sha256')} is another"
+    return f"{name} was {earlier!r}, and is {value!r}"
+
+
+def _as_json(failure: Failure) -> dict[str, Any]:
+    return {"row": failure.row, "code": failure.code.name, "message": failure.message}
+
+
+def _json(value: Mapping[str, Any]) -> bytes:
+    return f"{json_text(value)}\n".encode()
+
+
+def _npz(arrays: Mapping[str, Array]) -> bytes:
+    data = io.BytesIO()
+    with zipfile.ZipFile(data, "w", allowZip64=True) as archive:
+        for name, array in arrays.items():
+            with archive.open(f"{archive_name(name)}.npy", "w", force_zip64=True) as member:
+                np.lib.format.write_array(member, _stored(name, array), allow_pickle=False)
+    return data.getvalue()
+
+
+def _read(array: Array) -> Array:
+    """An array as the model gave it: strings as objects."""
+    return array.astype(object) if array.dtype.kind == "S" else array
+
+
+def _stored(name: str, array: Array) -> Array:
+    """An array of a type that .npy files have: strings as `S`, types that NumPy lacks as wider ones."""
+    if array.dtype == object:
+        if not all(isinstance(one, bytes) and not one.endswith(b"\0") for one in array.flat):
+            raise UnimplementedError(
+                f"Output {name!r} has values that .npz files cannot hold: strings that end in zero "
+                f"bytes, or handles"
+            )
+        return array.astype("S") if array.size else np.zeros(array.shape, "S1")
+    if array.dtype.isbuiltin == 1:
+        return array
+    try:
+        return array.astype(np.float32)
+    except (TypeError, ValueError) as error:
+        raise UnimplementedError(
+            f"Output {name!r} has dtype {array.dtype}, which .npz files cannot hold"
+        ) from error
