@@ -52,6 +52,7 @@ _THOROUGH = tuple(
             "optimization",
             "providers",
             "runtime",
+            "serving",
             "testing",
             "xla",
         ),

@@ -41,6 +41,7 @@ def _prepare(command: click.Command) -> None:
         "optimize": "optimize",
         "place": "place",
         "run": "run",
+        "serve": "serve",
         "shapes": "shapes",
         "show": "show",
         "stubs": "stubs",
