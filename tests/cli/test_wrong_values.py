@@ -24,6 +24,8 @@ REQUIRED = {
     "ops": ["Neg"],
     "optimize": ["MODEL", "-o", "out.pb"],
     "place": ["MODEL"],
+    # A port that no user may have: it must not serve, whatever else it is told.
+    "serve": [".", "--port", "70000"],
     "run": ["MODEL", "--input", "x=[[1,2,3]]", "--fetch", "x_out"],
     "shapes": ["MODEL"],
     "show": ["MODEL"],

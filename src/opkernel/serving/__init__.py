@@ -1,6 +1,6 @@
 """Models behind HTTP, as TensorFlow Serving has them: `opkernel serve` (extra `opkernel[serve]`).
 
-Only `application` and `metrics` import the libraries of the extra.
+`application` imports the libraries of the extra when it is called.
 
 Source: TensorFlow Serving model_servers/http_rest_api_handler.cc, util/json_tensor.cc.
 """

@@ -21,6 +21,7 @@ __all__ = ["from_json", "is_base64", "text_or_bytes", "to_json"]
 _BASE64 = "b64"
 _BYTES_SUFFIX = "_bytes"
 _MOST_SHOWN = 60
+_MOST_DIMENSIONS = 32
 _JSON_TYPES = {
     "?": frozenset({bool}),
     "i": frozenset({int}),
@@ -131,6 +132,8 @@ def _flattened(value: Any) -> tuple[list[int], list[Any]]:
             if len(one) != size:
                 raise InvalidArgumentError(f"Encountered list at unexpected size: {len(one)} at level: {len(shape)} expected size: {size}")  # fmt: skip
         shape.append(size)
+        if len(shape) > _MOST_DIMENSIONS:
+            raise InvalidArgumentError(f"The lists are deeper than {_MOST_DIMENSIONS}")
         level = [*chain.from_iterable(level)]
     if any(isinstance(one, list) for one in level):
         raise InvalidArgumentError(f"Encountered list at unexpected level: {len(shape)} expected < {len(shape)}")  # fmt: skip
@@ -140,7 +143,7 @@ def _flattened(value: Any) -> tuple[list[int], list[Any]]:
 def _floats(flat: list[Any], dtype: DataType) -> np.ndarray[Any, Any]:
     """Numbers of a floating-point type; integers have to be exact."""
     is_double = dtype is DataType.DT_DOUBLE
-    most = np.finfo(np.float64 if is_double else np.float32).max
+    most = float(np.finfo(np.float64 if is_double else np.float32).max)
     exact = 2**53 if is_double else 2**24
     for one in flat:
         # NaN and the infinities are JSON values here.
@@ -160,7 +163,9 @@ def _in_range(flat: list[Any], numpy_dtype: Any, dtype: DataType) -> np.ndarray[
 
 def _text(value: Any, as_bytes: bool) -> Any:
     """Bytes as text, or as base64 if that is asked for or they are no text."""
-    data = value.encode() if isinstance(value, str) else bytes(value)
+    if not isinstance(value, str | bytes):
+        raise InvalidArgumentError(f"Failed to write JSON value for a {type(value).__name__}")
+    data = value.encode() if isinstance(value, str) else value
     if not as_bytes:
         try:
             return data.decode()
