@@ -53,6 +53,7 @@ _THOROUGH = tuple(
             "optimization",
             "providers",
             "runtime",
+            "serving",
             "testing",
             "xla",
         ),

@@ -23,6 +23,7 @@ PAGES = [
     "docs/optimization.md",
     "docs/providers.md",
     "docs/saved_models.md",
+    "docs/serving.md",
     "docs/sessions.md",
     "docs/devices.md",
     "docs/tracing.md",

@@ -40,6 +40,7 @@ def lock_files() -> dict[str, list[str]]:
             *tested,
             *extras["xla"],
             *extras["openvino"],
+            *extras["serve"],
         ],
         "requirements-tensorflow.lock": [*runtime, *extras["test"], *tested, TENSORFLOW],
         LOWEST: [*map(lowest, PROJECT["project"]["dependencies"]), BUILD, *extras["test"]],

@@ -18,6 +18,7 @@ from opkernel import proto as proto
 from opkernel import providers as providers
 from opkernel import raw_ops as raw_ops
 from opkernel import runtime as runtime
+from opkernel import serving as serving
 from opkernel import state as state
 from opkernel import testing as testing
 from opkernel import training as training

@@ -34,7 +34,7 @@ READERS = {
     "stubs": ["OPS"],
 }
 """The commands that read a file, with what they need."""
-READ_NO_FILE = {"checkpoint", "doctor", "kernels", "new", "test"}
+READ_NO_FILE = {"checkpoint", "doctor", "kernels", "new", "serve", "test"}
 NEED_JAX = {"compile"}
 """Those that `test_engines` is about."""
 

@@ -25,6 +25,8 @@ REQUIRED = {
     "optimize": ["MODEL", "-o", "out.pb"],
     "place": ["MODEL"],
     "predict": ["MODEL", "MODEL", "out"],
+    # A port that no user may have: it must not serve, whatever else it is told.
+    "serve": [".", "--port", "70000"],
     "run": ["MODEL", "--input", "x=[[1,2,3]]", "--fetch", "x_out"],
     "shapes": ["MODEL"],
     "show": ["MODEL"],

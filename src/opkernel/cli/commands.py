@@ -42,6 +42,7 @@ def _prepare(command: click.Command) -> None:
         "place": "place",
         "predict": "predict",
         "run": "run",
+        "serve": "serve",
         "shapes": "shapes",
         "show": "show",
         "stubs": "stubs",

@@ -1,0 +1,93 @@
+"""`opkernel serve`: models behind TensorFlow Serving's REST interface."""
+
+from __future__ import annotations
+
+import re
+import socket
+from pathlib import Path
+
+import click
+
+from opkernel.cli.exit_status import WrongUse
+from opkernel.cli.model_options import jit_option
+from opkernel.cli.output import echo, one_line
+
+__all__ = ["serve"]
+
+_VERSIONS = re.compile(r"latest|all|[0-9]{1,18}(,[0-9]{1,18})*")
+_LABEL = re.compile(r"([^=/:]+)=([0-9]{1,18})")
+
+
+@click.command()
+@click.argument("directory", type=click.Path(exists=True, file_okay=False, path_type=Path))
+@click.option("--port", type=click.IntRange(0, 65535), default=8501, show_default=True, help="The port; 0 for any that is free.")  # fmt: skip
+@click.option("--host", default="127.0.0.1", show_default=True, metavar="ADDRESS", help="Where to listen; 0.0.0.0 for all networks.")  # fmt: skip
+@click.option("--name", default="", metavar="NAME", help="What the model is called; by default as DIRECTORY.")  # fmt: skip
+@click.option("--versions", default="latest", show_default=True, metavar="latest|all|N,...", help="The versions to serve.")  # fmt: skip
+@click.option("--label", "labels", multiple=True, metavar="LABEL=N", help="A name for a version, as in /labels/LABEL.")  # fmt: skip
+@jit_option
+@click.option("--max-batch", type=click.IntRange(1, 4096), default=1, show_default=True, metavar="ROWS", help="Join requests to so many rows; 1 for never.")  # fmt: skip
+@click.option("--batch-timeout-ms", type=click.FloatRange(0, 60_000), default=1.0, show_default=True, metavar="MS", help="How long a request waits for others to join.")  # fmt: skip
+@click.option("--max-request-bytes", type=click.IntRange(1, 1 << 40), default=64 << 20, show_default=True, metavar="BYTES", help="Refuse larger requests.")  # fmt: skip
+@click.option("--timeout-s", type=click.FloatRange(0, 86400, min_open=True), default=30.0, show_default=True, metavar="SECONDS", help="Give a request up after this time.")  # fmt: skip
+def serve(
+    directory: Path,
+    port: int,
+    host: str,
+    name: str,
+    versions: str,
+    labels: tuple[str, ...],
+    jit: str,
+    max_batch: int,
+    batch_timeout_ms: float,
+    max_request_bytes: int,
+    timeout_s: float,
+) -> None:
+    """Serve the models of DIRECTORY over HTTP, as TensorFlow Serving does.
+
+    DIRECTORY is a SavedModel, has versions of one (DIRECTORY/1, DIRECTORY/2), or several models with
+    versions. New versions are found while it serves. The page at / shows what is served.
+    """
+    from opkernel.serving import ModelServer, ServingOptions
+    from opkernel.serving import serve as serve_at  # needs the extra
+
+    if _VERSIONS.fullmatch(versions) is None:
+        raise WrongUse(f"--versions {versions}: expected latest, all, or numbers, as 1,3")
+    options = ServingOptions(
+        jit=jit,
+        max_batch=max_batch,
+        batch_timeout_s=batch_timeout_ms / 1e3,
+        max_request_bytes=max_request_bytes,
+        timeout_s=timeout_s,
+        labels=_labels(labels),
+    )
+    server = ModelServer(directory, options, name=name, versions=versions)
+    server.poll()
+    for one in server.names:
+        for status in server.statuses(one):
+            problem = "" if status.error is None else f": {status.error.message}"
+            echo(one_line(f"{one} version {status.version} {status.state}{problem}"))
+    with _listener(host, port) as listener:
+        address = f"[{host}]" if ":" in host else host
+        echo(one_line(f"serving at http://{address}:{listener.getsockname()[1]}"))
+        serve_at(server, listener)
+
+
+def _labels(labels: tuple[str, ...]) -> dict[str, int]:
+    found = {}
+    for one in labels:
+        match = _LABEL.fullmatch(one)
+        if match is None:
+            raise WrongUse(f"--label {one}: expected a name and a version, as stable=3")
+        found[match[1]] = int(match[2])
+    return found
+
+
+def _listener(host: str, port: int) -> socket.socket:
+    """The socket; WrongUse where there is no such address."""
+    try:
+        family = socket.AF_INET6 if ":" in host else socket.AF_INET
+        return socket.create_server((host, port), family=family)
+    except (OSError, UnicodeError) as error:
+        reason = getattr(error, "strerror", None) or str(error)
+        raise WrongUse(f"--host {host} --port {port}: {reason}") from error

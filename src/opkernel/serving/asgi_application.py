@@ -1,0 +1,196 @@
+"""AsgiApplication: TensorFlow Serving's REST interface over HTTP, metrics, and a page.
+
+Requests are read and answered by the event loop, and computed by threads.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import AsyncIterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import asynccontextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
+
+from opkernel.device.budget import Budget, current_budget
+from opkernel.errors import DeadlineExceededError, InternalError, OpError, ResourceExhaustedError
+from opkernel.foreign_text import json_text
+from opkernel.kernel import under_budget
+from opkernel.logs import logger
+from opkernel.serving.metrics import Metrics
+from opkernel.serving.model_server import ModelServer
+from opkernel.serving.requests import HTTP_STATUS, ModelRequest, answer, model_request
+
+__all__ = ["AsgiApplication"]
+
+_LOG = "opkernel.serving"
+_THREADS = 8
+"""Those that compute, besides the requests of a batch, which wait for it."""
+_TOO_LARGE = 413
+_METHODS = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"]
+_PAGE_POLICY = "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; connect-src 'self'"  # fmt: skip
+
+
+class AsgiApplication:
+    """What answers the requests to a server; `starlette` gives the application itself."""
+
+    def __init__(self, server: ModelServer, poll_s: float) -> None:
+        self._server = server
+        self._poll_s = poll_s
+        self._metrics = Metrics()
+        self._budget = current_budget()  # of the command
+        self._threads = ThreadPoolExecutor(_THREADS + server.options.max_batch, "opkernel-serving")
+        server.observe = self._metrics.note_batch
+
+    def starlette(self) -> Starlette:
+        """The application itself."""
+        routes = [
+            Route("/", self._page),
+            Route("/healthz", self._health),
+            Route("/metrics", self._metrics_text),
+            Route("/overview", self._overview),
+            Route("/v1/{path:path}", self._model, methods=_METHODS),
+        ]
+        handlers: Any = {HTTPException: _http_error}
+        return Starlette(routes=routes, exception_handlers=handlers, lifespan=self._lifespan)
+
+    @asynccontextmanager
+    async def _lifespan(self, app: Starlette) -> AsyncIterator[None]:
+        await self._in_thread(self._poll)
+        polling = asyncio.create_task(self._keep_polling())
+        try:
+            yield
+        finally:
+            polling.cancel()
+            with suppress(asyncio.CancelledError):
+                await polling
+            self._server.close()
+            self._threads.shutdown(wait=False)
+
+    async def _keep_polling(self) -> None:
+        while self._poll_s:
+            await asyncio.sleep(self._poll_s)
+            await self._in_thread(self._poll)
+
+    def _poll(self) -> None:
+        try:
+            with under_budget(Budget(outer=self._budget)):
+                self._server.poll()
+        except OpError as error:  # what is served stays
+            logger(_LOG).warning("%s", error)
+
+    async def _model(self, request: Request) -> Response:
+        """Answer a request to a model."""
+        start = time.monotonic()
+        asked: ModelRequest | None = None
+        try:
+            asked = model_request(request.method, request.scope["path"])
+            body = await self._body(request)
+            text = await self._in_time(asked, body, start)
+            response = Response(text, media_type="application/json")
+        except _TooLarge as error:
+            response = _error(_TOO_LARGE, str(error))
+        except OpError as error:
+            response = _error(HTTP_STATUS[error.code], error.message)
+        self._note(asked, response.status_code, time.monotonic() - start)
+        return response
+
+    async def _body(self, request: Request) -> bytes:
+        """The body of a request, if it is not too large."""
+        most = self._server.options.max_request_bytes
+        body = bytearray()
+        async for part in request.stream():
+            body += part
+            if len(body) > most:
+                raise _TooLarge(f"The request is larger than {most} bytes")
+        return bytes(body)
+
+    async def _in_time(self, asked: ModelRequest, body: bytes, start: float) -> str:
+        """The answer to a request, which a thread computes.
+
+        Raises:
+            OpError: there is none.
+        """
+        seconds = self._server.options.timeout_s
+        deadline = start + seconds
+        work = self._in_thread(self._answer, asked, body, deadline)
+        try:
+            return await asyncio.wait_for(work, max(deadline - time.monotonic(), 0))
+        except DeadlineExceededError:
+            raise
+        except TimeoutError:
+            raise DeadlineExceededError(f"Timed out after {seconds:g} s") from None
+
+    def _answer(self, asked: ModelRequest, body: bytes, deadline: float) -> str:
+        try:
+            with under_budget(Budget(deadline=deadline, outer=self._budget)) as budget:
+                budget.check_time("waiting for a thread")
+                return json_text(answer(self._server, asked, body))
+        except OpError:
+            raise
+        except MemoryError as error:
+            raise ResourceExhaustedError(f"out of memory: {error}") from error
+        except Exception as error:
+            logger(_LOG).exception("A request failed")
+            raise InternalError(f"{type(error).__name__}: {error}") from error
+
+    async def _in_thread(self, function: Any, *args: Any) -> Any:
+        return await asyncio.get_running_loop().run_in_executor(self._threads, function, *args)
+
+    def _note(self, asked: ModelRequest | None, status: int, seconds: float) -> None:
+        known = asked is not None and asked.name in self._server.names
+        model = asked.name if asked is not None and known else ""
+        self._metrics.note_request(model, "" if asked is None else asked.what, status, seconds)
+
+    async def _page(self, request: Request) -> Response:
+        text = Path(__file__).with_name("page.html").read_text(encoding="utf-8")
+        headers = {"Content-Security-Policy": _PAGE_POLICY}
+        return Response(text, media_type="text/html", headers=headers)
+
+    async def _health(self, request: Request) -> Response:
+        """Whether any model answers, and which do not."""
+        names = self._server.names
+        waiting = [name for name in names if not self._server.versions(name)]
+        if len(waiting) == len(names):
+            return _error(503, "No model is served")
+        content = {"status": "ok", "not_served": waiting}
+        return Response(json_text(content), media_type="application/json")
+
+    async def _metrics_text(self, request: Request) -> Response:
+        return Response(self._metrics.text(), media_type="text/plain; version=0.0.4")
+
+    async def _overview(self, request: Request) -> Response:
+        """What the page shows."""
+        models = [self._described(name) for name in self._server.names]
+        return Response(json_text({"models": models}), media_type="application/json")
+
+    def _described(self, name: str) -> dict[str, Any]:
+        signatures: dict[str, Any] = {}
+        if self._server.versions(name):
+            with suppress(OpError), self._server.use(name) as servable:
+                signatures = {key: repr(one) for key, one in servable.model.signatures.items()}
+        return {
+            "name": name,
+            "versions": [one.as_json() for one in self._server.statuses(name)],
+            "signatures": signatures,
+            "latencies": self._metrics.latencies(name),
+        }
+
+
+class _TooLarge(Exception):
+    """The body of a request is too large."""
+
+
+def _error(status: int, message: str) -> Response:
+    return Response(json_text({"error": message}), status, media_type="application/json")
+
+
+async def _http_error(request: Request, error: HTTPException) -> Response:
+    return _error(error.status_code, f"{error.detail}: {request.method} {request.scope['path']}")

@@ -1,0 +1,182 @@
+"""Tensors as TensorFlow Serving writes them in JSON: nested lists, `{"b64": ...}` for bytes.
+
+Source: TensorFlow Serving util/json_tensor.cc.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+from itertools import chain
+from typing import Any
+
+import numpy as np
+
+from opkernel.errors import InvalidArgumentError, UnimplementedError
+from opkernel.foreign_text import json_text
+from opkernel.types import DataType
+
+__all__ = ["from_json", "is_base64", "text_or_bytes", "to_json"]
+
+_BASE64 = "b64"
+_BYTES_SUFFIX = "_bytes"
+_MOST_SHOWN = 60
+_MOST_DIMENSIONS = 32
+_JSON_TYPES = {
+    "?": frozenset({bool}),
+    "i": frozenset({int}),
+    "u": frozenset({int}),
+    "f": frozenset({int, float}),
+    "O": frozenset({str, dict}),
+}
+"""The types of Python that JSON has for a kind of NumPy."""
+
+
+def from_json(value: Any, dtype: DataType) -> np.ndarray[Any, Any]:
+    """The tensor that a JSON value stands for.
+
+    Raises:
+        InvalidArgumentError: lists differ in size or depth, or a value is not of the type or its range.
+        UnimplementedError: JSON has no values of this type.
+    """
+    kind = _kind(dtype)
+    shape, flat = _flattened(value)
+    for found in {*map(type, flat)} - _JSON_TYPES[kind]:
+        example = next(one for one in flat if type(one) is found)
+        raise InvalidArgumentError(f"JSON Value: {_shown(example)} is not of expected type: {dtype.tf_name}")  # fmt: skip
+    if kind == "O":
+        array = np.empty(len(flat), object)
+        array[:] = [text_or_bytes(one) for one in flat]
+    elif kind == "f":
+        array = _floats(flat, dtype)
+    else:
+        array = _in_range(flat, dtype.as_numpy_dtype, dtype)
+    return array.reshape(shape)
+
+
+def to_json(name: str, array: Any) -> Any:
+    """An output as JSON has it: lists, numbers, text.
+
+    Raises:
+        InvalidArgumentError: JSON has no values of its type.
+    """
+    array = np.asarray(array)
+    if array.dtype == object:
+        as_bytes = name.endswith(_BYTES_SUFFIX)
+        texts = np.empty(array.shape, object)
+        texts.ravel()[:] = [_text(one, as_bytes) for one in array.ravel()]
+        return texts.tolist()
+    if array.dtype.kind in "?biu":
+        return array.tolist()
+    if array.dtype.kind == "f" or array.dtype.name == "bfloat16":
+        if array.dtype.itemsize < 4:
+            array = array.astype(np.float32)
+        # The shortest text that is read back as the same float32, as TensorFlow Serving prints it.
+        return array.astype(str).astype(np.float64).tolist()
+    raise InvalidArgumentError(f"Failed to write JSON value for tensor type: {array.dtype.name}")
+
+
+def is_base64(value: Any) -> bool:
+    """Whether a JSON value stands for bytes."""
+    return isinstance(value, dict) and value.keys() == {_BASE64} and isinstance(value[_BASE64], str)
+
+
+def text_or_bytes(value: Any) -> bytes:
+    """The bytes of a string or of `{"b64": ...}`.
+
+    Raises:
+        InvalidArgumentError: it is neither.
+    """
+    try:
+        if isinstance(value, str):
+            return value.encode()
+        if is_base64(value):
+            return _decoded(value[_BASE64])
+    except UnicodeEncodeError:
+        raise InvalidArgumentError(f"JSON Value: {_shown(value)} is no text of Unicode") from None
+    except binascii.Error:
+        raise InvalidArgumentError("Unable to base64 decode") from None
+    raise InvalidArgumentError(f"JSON Value: {_shown(value)} not formatted correctly for base64 data")  # fmt: skip
+
+
+def _decoded(text: str) -> bytes:
+    """The bytes of base64, whose padding may be missing."""
+    data = text.encode("ascii", "replace")
+    return base64.b64decode(data + b"=" * (-len(data) % 4), validate=True)
+
+
+def _kind(dtype: DataType) -> str:
+    if dtype is DataType.DT_STRING:
+        return "O"
+    if dtype in (DataType.DT_BFLOAT16, DataType.DT_HALF):
+        return "f"
+    numpy_dtype = np.dtype(dtype.as_numpy_dtype)
+    if numpy_dtype.isbuiltin != 1 or numpy_dtype.kind not in "biuf":
+        raise UnimplementedError(f"Conversion of JSON values to type {dtype.tf_name} is not implemented")  # fmt: skip
+    return "?" if numpy_dtype.kind == "b" else numpy_dtype.kind
+
+
+def _flattened(value: Any) -> tuple[list[int], list[Any]]:
+    """The shape of nested lists, and their elements.
+
+    Raises:
+        InvalidArgumentError: lists differ in size or depth.
+    """
+    shape: list[int] = []
+    level = [value]
+    while level and isinstance(level[0], list):
+        size = len(level[0])
+        for one in level:
+            if not isinstance(one, list):
+                raise InvalidArgumentError(f"JSON Value: {_shown(one)} found at incorrect level: {len(shape)}, where a list is expected")  # fmt: skip
+            if len(one) != size:
+                raise InvalidArgumentError(f"Encountered list at unexpected size: {len(one)} at level: {len(shape)} expected size: {size}")  # fmt: skip
+        shape.append(size)
+        if len(shape) > _MOST_DIMENSIONS:
+            raise InvalidArgumentError(f"The lists are deeper than {_MOST_DIMENSIONS}")
+        level = [*chain.from_iterable(level)]
+    if any(isinstance(one, list) for one in level):
+        raise InvalidArgumentError(f"Encountered list at unexpected level: {len(shape)} expected < {len(shape)}")  # fmt: skip
+    return shape, level
+
+
+def _floats(flat: list[Any], dtype: DataType) -> np.ndarray[Any, Any]:
+    """Numbers of a floating-point type; integers have to be exact."""
+    is_double = dtype is DataType.DT_DOUBLE
+    most = float(np.finfo(np.float64 if is_double else np.float32).max)
+    exact = 2**53 if is_double else 2**24
+    for one in flat:
+        # NaN and the infinities are JSON values here.
+        if abs(one) >= exact if type(one) is int else most < abs(one) < np.inf:
+            raise InvalidArgumentError(f"Cannot convert JSON value: {_shown(one)} to {dtype.tf_name} without loss of precision.")  # fmt: skip
+    values = np.array(flat, np.float64)
+    with np.errstate(over="ignore"):  # halves have the infinities beyond their largest number
+        return values.astype(dtype.as_numpy_dtype)
+
+
+def _in_range(flat: list[Any], numpy_dtype: Any, dtype: DataType) -> np.ndarray[Any, Any]:
+    try:
+        return np.array(flat, numpy_dtype)
+    except OverflowError as error:
+        raise InvalidArgumentError(f"A JSON Value is not of expected type: {dtype.tf_name}: {error}"[:500]) from None  # fmt: skip
+
+
+def _text(value: Any, as_bytes: bool) -> Any:
+    """Bytes as text, or as base64 if that is asked for or they are no text."""
+    if not isinstance(value, str | bytes):
+        raise InvalidArgumentError(f"Failed to write JSON value for a {type(value).__name__}")
+    data = value.encode() if isinstance(value, str) else value
+    if not as_bytes:
+        try:
+            return data.decode()
+        except UnicodeDecodeError:
+            pass
+    return {_BASE64: base64.b64encode(data).decode()}
+
+
+def _shown(value: Any) -> str:
+    try:
+        text = json_text(value)
+    except (ValueError, RecursionError):  # numbers of thousands of digits; deep lists
+        return "..."
+    return text if len(text) <= _MOST_SHOWN else f"{text[:_MOST_SHOWN]}..."

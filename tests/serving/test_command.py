@@ -1,0 +1,78 @@
+"""`opkernel serve`: a process that serves, and what it says when it cannot."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import os
+import subprocess
+import sys
+import urllib.request
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner
+
+from opkernel.cli.commands import commands
+
+SOURCES = Path(__file__).resolve().parents[2] / "src"
+
+
+def test_a_process_serves_until_it_is_told_to_end(saved: Path) -> None:
+    command = [
+        sys.executable,
+        "-m",
+        "opkernel",
+        "serve",
+        str(saved),
+        "--port",
+        "0",
+        "--max-batch",
+        "4",
+    ]
+    process = subprocess.Popen(
+        command,
+        stdout=subprocess.PIPE,
+        text=True,
+        env={**os.environ, "PYTHONPATH": str(SOURCES), "PYTHONUNBUFFERED": "1"},
+    )
+    try:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "half version 1 AVAILABLE\n"
+        told, _, url = process.stdout.readline().strip().rpartition(" ")
+        assert told == "serving at"
+        body = json.dumps({"instances": [1, 2]}).encode()
+        with urllib.request.urlopen(f"{url}/v1/models/half:predict", body) as answer:
+            assert json.load(answer) == {"predictions": [3.5, 4.0]}
+    finally:
+        process.terminate()
+        process.communicate()
+
+
+@pytest.mark.parametrize(
+    ("options", "told"),
+    [
+        (["--versions", "newest"], "--versions newest: expected latest, all, or numbers, as 1,3"),
+        (["--label", "stable"], "--label stable: expected a name and a version, as stable=3"),
+        (["--host", "no.such.address.invalid."], "--host no.such.address.invalid. --port 8501"),
+    ],
+)
+def test_wrong_options_are_told(saved: Path, options: list[str], told: str) -> None:
+    done = CliRunner().invoke(commands, ["serve", str(saved), *options])
+    assert done.exit_code == 2
+    assert told in done.output
+
+
+def test_without_the_libraries_the_error_names_the_extra(
+    saved: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    there = importlib.util.find_spec
+
+    def find_spec(name: str, package: str | None = None) -> Any:
+        return None if name == "uvicorn" else there(name, package)
+
+    monkeypatch.setattr(importlib.util, "find_spec", find_spec)
+    done = CliRunner().invoke(commands, ["serve", str(saved), "--port", "0"])
+    assert done.exit_code == 1
+    assert "needs the library uvicorn: pip install 'opkernel[serve]'" in done.output
