@@ -14,6 +14,7 @@ from opkernel.cli.commands import commands
 from opkernel.types import DataType
 
 Command = Callable[..., Result]
+Process = Callable[..., subprocess.CompletedProcess[str]]
 SOURCES = Path(__file__).resolve().parents[2] / "src"
 
 PLACEHOLDERS = {
@@ -41,7 +42,7 @@ def command() -> Command:
 
 
 @pytest.fixture
-def process() -> Callable[..., subprocess.CompletedProcess[str]]:
+def process() -> Process:
     """Runs `python -m opkernel` with arguments in a process of its own."""
 
     def run(*arguments: object) -> subprocess.CompletedProcess[str]:

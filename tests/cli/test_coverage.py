@@ -1,14 +1,13 @@
 """`opkernel coverage`: what there is of ops, and what of a model is missing."""
 
 import json
-import subprocess
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from tests.cli.conftest import Command
+from tests.cli.conftest import Command, Process
 
 import opkernel
 from opkernel import raw_ops
@@ -63,7 +62,7 @@ def test_what_is_not_there_is_told_apart(command: Command) -> None:
     assert found["WorkerHeartbeat"]["shape_function"] is False  # TensorFlow has none either
 
 
-def test_the_page_is_current(process: Callable[..., subprocess.CompletedProcess[str]]) -> None:
+def test_the_page_is_current(process: Process) -> None:
     done = process("coverage", "--markdown")
     page = (ROOT / "docs" / "coverage.md").read_text(encoding="utf-8")
     assert page == done.stdout, "run: opkernel coverage --markdown > docs/coverage.md"

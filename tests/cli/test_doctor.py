@@ -1,17 +1,15 @@
 """`opkernel doctor` in processes of their own: it loads plugins."""
 
 import json
-import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
 import pytest
+from tests.cli.conftest import Process
 
 import opkernel
-
-Process = Callable[..., subprocess.CompletedProcess[str]]
 
 GOOD = """
 import opkernel

@@ -2,15 +2,16 @@ import json
 from pathlib import Path
 
 import pytest
-from tests.cli.conftest import Command
+from tests.cli.conftest import Command, Process
 
 import opkernel
 from opkernel.opdef import unknown_shape
 from opkernel.proto import GraphDef, NodeDef
 
 
-def test_one_op_in_full(command: Command):
-    (op,) = json.loads(command("ops", "MatMul", "--json").output)
+def test_one_op_in_full(process: Process):
+    """In a process of its own, for commands that list devices load more kernels."""
+    (op,) = json.loads(process("ops", "MatMul", "--json").stdout)
     assert op["op"] == "MatMul"
     assert op["inputs"] == [{"name": "a", "type": "T"}, {"name": "b", "type": "T"}]
     assert op["outputs"] == [{"name": "product", "type": "T"}]
@@ -20,8 +21,8 @@ def test_one_op_in_full(command: Command):
     assert op["kernels"] == ["CPU"]
 
 
-def test_one_op_as_a_table(command: Command):
-    lines = command("ops", "ConcatV2").output.splitlines()
+def test_one_op_as_a_table(process: Process):
+    lines = process("ops", "ConcatV2").stdout.splitlines()
     assert lines[0].startswith("ConcatV2: ")
     assert [line.split() for line in lines[1:-2]] == [
         ["name", "type", "default", "minimum", "allowed"],
@@ -102,7 +103,7 @@ def test_internal_ops_are_listed_when_asked_for(command: Command):
     assert "_Arg  " in command("ops", "_A").output
 
 
-def test_what_models_need(command: Command, tmp_path: Path):
+def test_what_models_need(process: Process, tmp_path: Path):
     """The ops of all nodes, those of functions too, and which of them are not known."""
     graph = GraphDef(node=[NodeDef(name="a", op="NoOp"), NodeDef(name="f", op="MyFunction")])
     function = graph.library.function.add()
@@ -111,11 +112,11 @@ def test_what_models_need(command: Command, tmp_path: Path):
     first, second = tmp_path / "first.pb", tmp_path / "second.pb"
     first.write_bytes(graph.SerializeToString())
     second.write_bytes(GraphDef(node=[NodeDef(name="b", op="NoOp")]).SerializeToString())
-    done = command("ops", "--needed-by", str(first), str(second))
-    assert [line.split() for line in done.output.splitlines()] == [
+    done = process("ops", "--needed-by", first, second)
+    assert [line.split() for line in done.stdout.splitlines()] == [
         ["2", "ops"],
         ["op", "nodes", "kernels"],
         ["NeverHeardOf", "1", "unknown", "op"],
         ["NoOp", "2", "CPU"],
     ]
-    assert command("ops", "--needed-by", str(first), "gone.pb").exit_code == 2
+    assert process("ops", "--needed-by", first, "gone.pb").returncode == 2

@@ -11,10 +11,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from tests.cli.conftest import SOURCES
+from tests.cli.conftest import SOURCES, Process
 from tests.cli.test_run import ENDLESS
 
-Process = Callable[..., subprocess.CompletedProcess[str]]
 ENVIRONMENT = {**os.environ, "PYTHONPATH": str(SOURCES)}
 
 
