@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import uvicorn
 from click.testing import CliRunner
 
 from opkernel.cli.commands import commands
@@ -84,6 +83,8 @@ def test_without_the_libraries_the_error_names_the_extra(
 def test_connections_do_not_wait_for_acknowledgements(
     saved: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    import uvicorn
+
     monkeypatch.setattr(uvicorn.Server, "run", lambda self, sockets: None)
     with socket.create_server(("127.0.0.1", 0)) as listener:
         serve(ModelServer(saved), listener)
