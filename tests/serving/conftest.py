@@ -10,13 +10,6 @@ from typing import Any
 import numpy as np
 import pytest
 
-pytest.importorskip("starlette", reason="needs opkernel[serve]")
-pytest.importorskip("prometheus_client", reason="needs opkernel[serve]")
-pytest.importorskip("uvicorn", reason="needs opkernel[serve]")
-pytest.importorskip("httpx", reason="needs httpx")
-
-from starlette.testclient import TestClient
-
 import opkernel
 from opkernel import raw_ops
 from opkernel.proto import SavedModel
@@ -27,7 +20,7 @@ ROWS = opkernel.TensorSpec([None, 2], opkernel.float32, name="x")
 STRINGS = opkernel.TensorSpec([None], opkernel.string, name="text")
 SERIALIZED = opkernel.TensorSpec([None], opkernel.string, name="inputs")
 
-Serve = Callable[..., TestClient]
+Serve = Callable[..., Any]
 
 
 class Model(opkernel.Module):
@@ -117,6 +110,13 @@ def save(directory: Path, scale: float = 3.0) -> Path:
     return directory
 
 
+@pytest.fixture(autouse=True)
+def libraries() -> None:
+    """Skip where the libraries that serve are not installed."""
+    for module in ("starlette", "uvicorn", "prometheus_client", "httpx"):
+        pytest.importorskip(module, reason="needs opkernel[serve] and httpx")
+
+
 @pytest.fixture(scope="session")
 def saved(tmp_path_factory: Any) -> Path:
     """A directory with version 1 of the model `half`, for tests that leave it as it is."""
@@ -126,8 +126,10 @@ def saved(tmp_path_factory: Any) -> Path:
 
 
 @pytest.fixture
-def serve() -> Iterator[Serve]:
+def serve(libraries: None) -> Iterator[Serve]:
     """Gives a client of a server for a directory; `poll` of its `server` looks at the directory."""
+    from starlette.testclient import TestClient
+
     with ExitStack() as clients:
 
         def started(directory: Path, *, versions: str = "latest", **options: Any) -> Any:
@@ -140,6 +142,6 @@ def serve() -> Iterator[Serve]:
 
 
 @pytest.fixture
-def client(serve: Serve, saved: Path) -> TestClient:
+def client(serve: Serve, saved: Path) -> Any:
     """A client of a server with the model `half`."""
     return serve(saved)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.util
 import json
 import os
+import socket
 import subprocess
 import sys
 import urllib.request
@@ -15,6 +16,7 @@ import pytest
 from click.testing import CliRunner
 
 from opkernel.cli.commands import commands
+from opkernel.serving import ModelServer, serve
 
 SOURCES = Path(__file__).resolve().parents[2] / "src"
 
@@ -76,3 +78,17 @@ def test_without_the_libraries_the_error_names_the_extra(
     done = CliRunner().invoke(commands, ["serve", str(saved), "--port", "0"])
     assert done.exit_code == 1
     assert "needs the library uvicorn: pip install 'opkernel[serve]'" in done.output
+
+
+def test_connections_do_not_wait_for_acknowledgements(
+    saved: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import uvicorn
+
+    monkeypatch.setattr(uvicorn.Server, "run", lambda self, sockets: None)
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        serve(ModelServer(saved), listener)
+        with socket.create_connection(listener.getsockname()):
+            connection, _ = listener.accept()
+            with connection:
+                assert connection.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY) != 0

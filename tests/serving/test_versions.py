@@ -45,7 +45,9 @@ def test_the_metadata_is_as_tensorflow_serving_documents_it(client: Any) -> None
     found = client.get("/v1/models/half/metadata").json()
     assert found["model_spec"] == {"name": "half", "signature_name": "", "version": "1"}
     signature = found["metadata"]["signature_def"]["signature_def"]["serving_default"]
+    assert signature.keys() == {"inputs", "outputs", "method_name", "defaults"}
     assert signature["method_name"] == "tensorflow/serving/predict"
+    assert signature["defaults"] == {}
     (name,) = signature["outputs"]
     shape = {"dim": [{"size": "-1", "name": ""}], "unknown_rank": False}
     for one in (signature["inputs"]["x"], signature["outputs"][name]):

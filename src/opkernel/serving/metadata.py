@@ -8,6 +8,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from google.protobuf.json_format import MessageToDict
+
 from opkernel.proto import SignatureDef, TensorInfo, TensorShapeProto
 from opkernel.serving.servable import Servable
 from opkernel.types import DataType
@@ -34,6 +36,10 @@ def _signature(definition: SignatureDef) -> dict[str, Any]:
         "inputs": _tensors(definition.inputs),
         "outputs": _tensors(definition.outputs),
         "method_name": definition.method_name,
+        "defaults": {
+            name: MessageToDict(definition.defaults[name], preserving_proto_field_name=True)
+            for name in sorted(definition.defaults)
+        },
     }
 
 
