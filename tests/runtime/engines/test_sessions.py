@@ -175,8 +175,8 @@ def test_each_value_of_a_known_argument_has_a_program_of_its_own():
     x, start = b.placeholder("x", FLOAT), b.placeholder("n", INT32)
 
     def turn(i, n, total, x):
-        more = b.op("AddV2", n, b.constant(np.int32([1])))
-        tiled = b.op("Sum", b.op("Tile", x, more), b.constant(np.int32([0])))
+        more = b.op("AddV2", n, b.constant(np.array([1], np.int32)))
+        tiled = b.op("Sum", b.op("Tile", x, more), b.constant(np.array([0], np.int32)))
         return [b.op("AddV2", i, b.constant(1)), more, b.op("AddV2", total, tiled)]
 
     _, _, total = b.while_loop(
