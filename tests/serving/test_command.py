@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.util
 import json
 import os
+import shutil
 import socket
 import subprocess
 import sys
@@ -41,12 +42,21 @@ def test_a_process_serves_until_it_is_told_to_end(saved: Path) -> None:
     )
     try:
         assert process.stdout is not None
+        assert process.stdout.readline() == "half version 1 LOADING\n"
         assert process.stdout.readline() == "half version 1 AVAILABLE\n"
         told, _, url = process.stdout.readline().strip().rpartition(" ")
         assert told == "serving at"
         body = json.dumps({"instances": [1, 2]}).encode()
         with urllib.request.urlopen(f"{url}/v1/models/half:predict", body) as answer:
             assert json.load(answer) == {"predictions": [3.5, 4.0]}
+        shutil.copytree(saved / "1", saved.parent / "copied")
+        (saved.parent / "copied").rename(saved / "2")
+        lines = [process.stdout.readline() for _ in range(3)]
+        assert lines == [
+            "half version 2 LOADING\n",
+            "half version 2 AVAILABLE\n",
+            "half version 1 END\n",
+        ]
     finally:
         process.terminate()
         process.communicate()

@@ -5,12 +5,16 @@ from __future__ import annotations
 import re
 import socket
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from opkernel.cli.exit_status import WrongUse
 from opkernel.cli.model_options import jit_option
 from opkernel.cli.output import echo, one_line
+
+if TYPE_CHECKING:
+    from opkernel.serving import VersionStatus
 
 __all__ = ["serve"]
 
@@ -46,7 +50,7 @@ def serve(
     """Serve the models of DIRECTORY over HTTP, as TensorFlow Serving does.
 
     DIRECTORY is a SavedModel, has versions of one (DIRECTORY/1, DIRECTORY/2), or several models with
-    versions. New versions are found while it serves. The page at / shows what is served.
+    versions. New versions are found while it serves, and told. The page at / shows what is served.
     """
     from opkernel.serving import ModelServer, ServingOptions
     from opkernel.serving import serve as serve_at  # needs the extra
@@ -62,15 +66,17 @@ def serve(
         labels=_labels(labels),
     )
     server = ModelServer(directory, options, name=name, versions=versions)
+    server.observe_status = _print_status
     server.poll()
-    for one in server.names:
-        for status in server.statuses(one):
-            problem = "" if status.error is None else f": {status.error.message}"
-            echo(one_line(f"{one} version {status.version} {status.state}{problem}"))
     with _listener(host, port) as listener:
         address = f"[{host}]" if ":" in host else host
         echo(one_line(f"serving at http://{address}:{listener.getsockname()[1]}"))
         serve_at(server, listener)
+
+
+def _print_status(name: str, status: VersionStatus) -> None:
+    problem = "" if status.error is None else f": {status.error.message}"
+    echo(one_line(f"{name} version {status.version} {status.state}{problem}"))
 
 
 def _labels(labels: tuple[str, ...]) -> dict[str, int]:

@@ -1,6 +1,7 @@
 from opkernel.serving.application import application as application
 from opkernel.serving.application import serve as serve
 from opkernel.serving.model_server import ModelServer as ModelServer
+from opkernel.serving.model_server import VersionStatus as VersionStatus
 from opkernel.serving.requests import answer as answer
 from opkernel.serving.requests import model_request as model_request
 from opkernel.serving.serving_options import ServingOptions as ServingOptions

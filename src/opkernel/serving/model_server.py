@@ -65,6 +65,7 @@ class ModelServer:
 
     Attributes:
         observe: Told the name of a model and the rows whenever one runs.
+        observe_status: Told the name of a model and what has become of a version, whenever it changes.
     """
 
     def __init__(
@@ -80,6 +81,7 @@ class ModelServer:
         self._name = name
         self._policy = versions
         self.observe: Callable[[str, int], None] = lambda name, rows: None
+        self.observe_status: Callable[[str, VersionStatus], None] = lambda name, status: None
         self._servables: dict[str, dict[int, Servable]] = {}
         self._statuses: dict[str, dict[int, VersionStatus]] = {}
         self._polling = threading.Lock()
@@ -191,3 +193,4 @@ class ModelServer:
 
     def _tell(self, name: str, status: VersionStatus) -> None:
         self._statuses[name] = {**self._statuses.get(name, {}), status.version: status}
+        self.observe_status(name, status)
