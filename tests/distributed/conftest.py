@@ -20,7 +20,7 @@ Y = X @ WEIGHTS
 
 _NUMBERS = itertools.count()
 _LIBRARY = """\
-import os, signal
+import os, signal, time
 import opkernel
 from opkernel.opdef import unchanged_shape
 
@@ -33,15 +33,18 @@ def told(x):
         os._exit(3)
     if (x == -2).any():
         os.kill(os.getpid(), signal.SIGKILL)
-    if (x == -3).any() and not os.path.exists("interrupted"):
-        open("interrupted", "w").close()
+    if (x == -3).any() and not os.path.exists(__file__ + ".interrupted"):
+        open(__file__ + ".interrupted", "w").close()
         os.kill(os.getppid(), signal.SIGINT)
+    if (x == -4).any():
+        time.sleep(10)
+        open(__file__ + ".slept", "w").close()
     return x + 1
 """
 
 
 class Told(NamedTuple):
-    """A model that adds 1, ends its process at -1 and -2, and interrupts its parent at the first -3."""
+    """A model that adds 1; it ends its process at -1 and -2, interrupts its parent at the first -3, sleeps at -4."""
 
     model: Path
     library: Path

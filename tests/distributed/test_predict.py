@@ -184,3 +184,11 @@ def test_a_process_that_ends_is_told(told: Told, code: int) -> None:
     )
     with pytest.raises(UnavailableError, match="worker process ended"):
         list(found)
+
+
+def test_closing_ends_what_is_under_way(told: Told) -> None:
+    x = np.array([1, -4, -4, -4], np.float32)
+    library = [told.library.stem]
+    with predict(told.model, {"x": x}, batch_size=1, concurrency=1, libraries=library) as found:
+        assert next(found)["y:0"].tolist() == [2]
+    assert not Path(f"{told.library}.slept").exists(), "nobody waited for the batches under way"

@@ -11,6 +11,7 @@ from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from functools import cache
+from multiprocessing.connection import Connection
 from typing import TypeVar
 
 from opkernel.device.blas_threads import one_blas_thread
@@ -53,9 +54,9 @@ def in_processes(request: ModelRequest, concurrency: int) -> Iterator[Compute]:
     Raises:
         UnavailableError: a process ended before its work was done.
     """
-    pool = ProcessPoolExecutor(
-        concurrency, multiprocessing.get_context("spawn"), initializer=_begin, initargs=(request,)
-    )
+    context = multiprocessing.get_context("spawn")
+    theirs, ours = context.Pipe(duplex=False)
+    pool = ProcessPoolExecutor(concurrency, context, initializer=_begin, initargs=(request, theirs))
     try:
         yield lambda batch: pool.submit(_run, batch).result
     except BrokenProcessPool as error:
@@ -64,27 +65,28 @@ def in_processes(request: ModelRequest, concurrency: int) -> Iterator[Compute]:
             "or the program starts workers outside of `if __name__ == '__main__':`"
         ) from error
     finally:
-        pool.shutdown(wait=True, cancel_futures=True)
+        ours.close()  # ends the processes, also in the middle of a batch that nobody waits for
+        pool.shutdown(cancel_futures=True)
+        theirs.close()
 
 
 _request: ModelRequest | None = None
 """In a worker: the model that it has."""
 
 
-def _begin(request: ModelRequest) -> None:
+def _begin(request: ModelRequest, parent: Connection) -> None:
     """Make this process a worker: it ends with its parent, and quietly at Ctrl-C."""
     global _request  # the pool gives its calls nothing of the worker's own
     _request = request
     signal.signal(signal.SIGINT, signal.SIG_DFL)
     one_blas_thread.__enter__()  # for good
-    threading.Thread(target=_end_with_parent, daemon=True).start()
+    threading.Thread(target=_end_with, args=(parent,), daemon=True).start()
 
 
-def _end_with_parent() -> None:
-    parent = multiprocessing.parent_process()
-    if parent is not None:
-        parent.join()
-        signal.raise_signal(signal.SIGTERM)
+def _end_with(parent: Connection) -> None:
+    """End this process once the parent closes its end of the pipe, or is no more."""
+    parent.poll(None)
+    signal.raise_signal(signal.SIGTERM)
 
 
 @cache
