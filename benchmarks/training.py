@@ -1,62 +1,65 @@
-"""How many training steps a second: the network of examples/training, beside TensorFlow.
+"""How many training steps a second: the network of examples/training and a small transformer, beside TensorFlow.
 
     python benchmarks/training.py [--tensorflow PYTHON_WITH_TENSORFLOW] [--batches 1 10 64]
+        [--networks digits transformer] [--engines xla auto]
 
-Each contender trains in a process of its own, with a Session and the threads that it chooses itself;
-they take turns of a quarter of a second. Prints the median steps a second for each size of batches.
+Each contender trains in a process of its own, with the threads that it chooses itself; they take turns of a quarter of a
+second. Prints the median steps a second for each size of batches. Before that each contender trains for `--warm` seconds, in
+which engines compile, and the first losses are compared.
 """
 
 import argparse
-import statistics
 import sys
+from functools import partial
 from pathlib import Path
 
-from measure import Worker
+import numpy as np
+from measure import Worker, medians
 
-EXAMPLE = Path(__file__).resolve().parent.parent / "examples" / "training"
-ROUNDS = 9
-_WORKER = """
-import importlib, json, sys, time
-sys.path.insert(0, sys.argv[1])
-from digits import images_and_labels
-images, labels = images_and_labels("training")
-network = importlib.import_module(sys.argv[2]).Network()
-for line in sys.stdin:
-    (size,), steps = json.loads(line), 0
-    batch = images[:size], labels[:size]
-    network.train(*batch)
-    start = time.perf_counter()
-    while time.perf_counter() - start < 0.25:
-        network.train(*batch)
-        steps += 1
-    print(steps / (time.perf_counter() - start), flush=True)
-"""
+WORKER = str(Path(__file__).resolve().parent / "training_worker.py")
+ROUNDS, SECONDS = 9, 0.25
+COMPARED, CLOSE = 5, 1e-3
 
 
-def worker_of(python: str, module: str) -> Worker:
-    """A process that trains the network of a module when asked, and tells its steps a second."""
-    return Worker([python, "-c", _WORKER, str(EXAMPLE), module])
+def measure(workers: dict[str, Worker], batch: int, warm: float) -> str:
+    """The steps a second of each, and their ratios to the last."""
+    for worker in workers.values():
+        worker.ask(batch, warm)
+    speeds = medians(
+        {name: partial(worker.ask, batch, SECONDS) for name, worker in workers.items()}, ROUNDS
+    )
+    last = [*speeds.values()][-1]
+    return ", ".join(f"{name} {speed:.0f} ({speed / last:.2f} x)" for name, speed in speeds.items())
+
+
+def difference(workers: dict[str, Worker], batch: int) -> float:
+    """How far apart the losses of the first steps are."""
+    losses = [worker.ask("losses", batch, COMPARED) for worker in workers.values()]
+    return float(np.abs(np.subtract(losses, losses[-1])).max())
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--tensorflow", metavar="PYTHON")
     parser.add_argument("--batches", type=int, nargs="+", default=[1, 10, 64])
+    parser.add_argument("--networks", nargs="+", default=["digits", "transformer"])
+    parser.add_argument("--engines", nargs="*", default=[])
+    parser.add_argument("--warm", type=float, default=1.0, metavar="SECONDS")
     options = parser.parse_args()
-    workers = {"opkernel": worker_of(sys.executable, "network")}
-    if options.tensorflow:
-        workers["TensorFlow"] = worker_of(options.tensorflow, "train_tensorflow")
-    for batch in options.batches:
-        speeds: dict[str, list[float]] = {name: [] for name in workers}
-        for _ in range(ROUNDS):
-            for name, worker in workers.items():
-                speeds[name].append(worker.ask(batch))
-        medians = {name: statistics.median(found) for name, found in speeds.items()}
-        shown = ", ".join(f"{name} {value:.0f}" for name, value in medians.items())
-        ratio = medians["opkernel"] / list(medians.values())[-1]
-        print(f"steps a second with batches of {batch}: {shown} ({ratio:.2f} x)")
-    for worker in workers.values():
-        worker.close()
+    systems = ["opkernel", *(f"opkernel:{engine}" for engine in options.engines)]
+    for network in options.networks:
+        workers = {name: Worker([sys.executable, WORKER, network, name]) for name in systems}
+        if options.tensorflow:
+            workers["tensorflow"] = Worker([options.tensorflow, WORKER, network, "tensorflow"])
+        apart = difference(workers, options.batches[0])
+        print(f"{network}: losses of the first {COMPARED} steps differ by {apart:.1e}", flush=True)
+        if not apart < CLOSE:
+            raise SystemExit("they do not train alike")
+        for batch in options.batches:
+            found = measure(workers, batch, options.warm)
+            print(f"{network}, steps a second with batches of {batch}: {found}", flush=True)
+        for worker in workers.values():
+            worker.close()
 
 
 if __name__ == "__main__":
