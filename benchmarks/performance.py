@@ -94,7 +94,10 @@ PARTS = {
         with_tensorflow=False,
     ),
     "training": Part(
-        "Training", "The network of examples/training, with Adam, in batches.", ("training.py",)
+        "Training",
+        "The network of examples/training and a small transformer, with Adam, in batches; `xla` and `auto` with compiled "
+        "clusters.",
+        ("training.py", "--engines", "xla", "auto", "--warm", "10"),
     ),
     "plan_building": Part(
         "Building plans",
