@@ -1,7 +1,7 @@
 """EngineTrial: finds out while a program runs which engine computes it fastest.
 
 The first steps run by the plan. Meanwhile another thread builds the program with clusters for each engine, for the shapes that
-were fed, and compiles them. Then steps take turns between the plan and the engines; the fastest runs all further steps with
+were fed, and compiles them. Then the plan and the engines take turns of some steps; the fastest runs all further steps with
 these shapes. Results of a program are compared with the plan's where it is first used (`XlaLaunchOp`).
 
 State: `_chosen` has what runs steps with certain shapes, `_trials` those that are not decided yet.
@@ -34,8 +34,10 @@ __all__ = ["Candidate", "EngineTrial"]
 _Run = Callable[..., Sequence[Any]]
 _Shapes = tuple[tuple[int, ...], ...]
 
-_ROUNDS = 5
-"""So many steps of each candidate are timed; the first of them warms up."""
+_IN_A_ROW = 4
+"""So many steps a candidate runs at a turn. The first is not timed: it takes what variables hold from another's memory."""
+_TIMED = 6
+"""So many times of each candidate are compared."""
 _WANTED = 3
 """Shapes that come so often get programs of their own; those of the first step do at once."""
 _MAX_TRIALS = 4
@@ -191,8 +193,9 @@ class _Trial:
                 return others[self._warm - 1], False
             if not all(one.is_ready for one in others):
                 return plan, False
+            turn, of_turn = divmod(self._turn, _IN_A_ROW)
             self._turn += 1
-            return self.candidates[self._turn % len(self.candidates)], True
+            return self.candidates[turn % len(self.candidates)], of_turn > 0
 
     def _decide(self) -> None:
         """Choose the fastest once all were timed."""
@@ -200,5 +203,5 @@ class _Trial:
         plan = self.candidates[0]
         if counts[0] >= 2 and min(plan.times) < _SHORTEST_S:
             self._choose(plan.run)
-        elif min(counts) > _ROUNDS:
-            self._choose(min(self.candidates, key=lambda one: median(one.times[1:])).run)
+        elif min(counts) >= _TIMED:
+            self._choose(min(self.candidates, key=lambda one: median(one.times)).run)
