@@ -22,13 +22,14 @@ from opkernel.serving import ModelServer, serve
 SOURCES = Path(__file__).resolve().parents[2] / "src"
 
 
-def test_a_process_serves_until_it_is_told_to_end(saved: Path) -> None:
+def test_a_process_serves_until_it_is_told_to_end(saved: Path, tmp_path: Path) -> None:
+    served = shutil.copytree(saved, tmp_path / "half")
     command = [
         sys.executable,
         "-m",
         "opkernel",
         "serve",
-        str(saved),
+        str(served),
         "--port",
         "0",
         "--max-batch",
@@ -49,8 +50,7 @@ def test_a_process_serves_until_it_is_told_to_end(saved: Path) -> None:
         body = json.dumps({"instances": [1, 2]}).encode()
         with urllib.request.urlopen(f"{url}/v1/models/half:predict", body) as answer:
             assert json.load(answer) == {"predictions": [3.5, 4.0]}
-        shutil.copytree(saved / "1", saved.parent / "copied")
-        (saved.parent / "copied").rename(saved / "2")
+        shutil.copytree(saved / "1", tmp_path / "copied").rename(served / "2")
         lines = [process.stdout.readline() for _ in range(3)]
         assert lines == [
             "half version 2 LOADING\n",
