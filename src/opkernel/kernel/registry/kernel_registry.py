@@ -153,13 +153,10 @@ class KernelRegistry:
         self._changes: dict[str, int] = {}
         self._choices: dict[str, Choices] = {}
         self._lock = Lock()
-        self._loader: Callable[[str], object] | None = None
-        self._more_loaders: list[Callable[[str], object]] = []
-        self._loaded: set[str] = set()
+        self._loaders: list[Callable[[str], object]] = []
         self._ran: dict[str, int] = {}
-        """How many of `_more_loaders` were called for an op."""
+        """How many of the loaders were called for an op that was looked up."""
         self._last_loader: Callable[[], object] | None = None
-        self._looked_up: set[str] = set()
         self._loading: set[str] = set()
         # Held while a loader runs, and never to register: a loader imports modules, and a module
         # that another thread is importing must be able to register its kernels meanwhile.
@@ -202,7 +199,7 @@ class KernelRegistry:
     def set_loader(
         self, loader: Callable[[str], object] | None, last: Callable[[], object] | None = None
     ) -> None:
-        """Have `loader` called with the name of an op before its kernels are first looked up.
+        """Have `loader` alone called with the name of an op before its kernels are first looked up.
 
         It registers the op's kernels here, by importing their module for example. It is called
         once for each op name, again only where it raised, and must not wait for another thread
@@ -212,20 +209,18 @@ class KernelRegistry:
         for. It registers kernels that were not asked for by name: plugins.
         """
         with self._load_lock, self._lock:
-            self._loader = loader
+            self._loaders = [] if loader is None else [loader]
             self._last_loader = last
-            self._looked_up.clear()
-            self._loaded.clear()
+            self._ran.clear()
             self._choices.clear()
 
     def add_loader(self, loader: Callable[[str], object]) -> None:
-        """Have `loader` called for each op beside the one that is set, also for ops that were looked up before.
+        """Have `loader` called for each op after the loaders there are, also for ops that were looked up before.
 
         It registers kernels for device types that none was looked up for.
         """
         with self._load_lock, self._lock:
-            self._more_loaders.append(loader)
-            self._loaded.clear()
+            self._loaders.append(loader)
             self._choices.clear()
 
     def registrations_for(self, op: str) -> tuple[KernelRegistration, ...]:
@@ -297,30 +292,26 @@ class KernelRegistry:
     def _note_change(self, op: str) -> None:
         """Forget the choices for an op. Call it after the change: any earlier choice is stale."""
         self._choices.pop(op, None)
-        if op in self._looked_up and op not in self._loading:
+        if op in self._ran and op not in self._loading:
             self._changes[op] = self._changes.get(op, 0) + 1
             self.version += 1
         if self._beside is not None and not self._loading:
             self._beside.note_change(op)
 
     def _load(self, op: str) -> None:
-        if op in self._loaded:
+        if self._ran.get(op) == len(self._loaders):
             return
-        if self._loader is None and not self._more_loaders:
-            self._looked_up.add(op)
+        if not self._loaders:
+            self._ran[op] = 0
             return
         with self._load_lock:
-            if op in self._loaded or op in self._loading:
+            if op in self._loading:
                 return
             self._loading.add(op)
             try:
-                if self._loader is not None:
-                    self._loader(op)
-                for loader in self._more_loaders[self._ran.get(op, 0) :]:
+                for count, loader in [*enumerate(self._loaders, 1)][self._ran.get(op, 0) :]:
                     loader(op)
-                    self._ran[op] = self._ran.get(op, 0) + 1
-                self._loaded.add(op)
-                self._looked_up.add(op)
+                    self._ran[op] = count
             finally:
                 self._loading.discard(op)
 

@@ -16,7 +16,15 @@ import numpy as np
 from opkernel.errors import InvalidArgumentError, UnimplementedError
 from opkernel.records import dataclass
 
-__all__ = ["AFTER_CONVOLUTIONS", "FUSION_ATTRS", "Epilogue", "Fusion", "finished", "parse_fusion"]
+__all__ = [
+    "FUSION_ATTRS",
+    "Epilogue",
+    "Fusion",
+    "conv2d_fusion",
+    "depthwise_fusion",
+    "finished",
+    "matmul_fusion",
+]
 
 FUSION_ATTRS = [
     "fused_ops: list(string) = []",
@@ -27,8 +35,8 @@ FUSION_ATTRS = [
 
 Array = np.ndarray[Any, Any]
 
-AFTER_CONVOLUTIONS = ("Relu", "Relu6", "Elu", "LeakyRelu")
-"""The activations that are fused with convolutions."""
+_AFTER_CONVOLUTIONS = ("Relu", "Relu6", "Elu", "LeakyRelu")
+_AFTER_MATMUL = (*_AFTER_CONVOLUTIONS, "Tanh", "Sigmoid", "GeluExact", "GeluApproximate")
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,7 +110,29 @@ def _check_shape(name: str, array: Array, expected: Sequence[int]) -> None:
         )
 
 
-def parse_fusion(
+def conv2d_fusion(fused_ops: Sequence[str], epsilon: float, alpha: float) -> Fusion:
+    """The fusion of a `_FusedConv2D` by its attrs; raises as the others do."""
+    first = ("BiasAdd", "FusedBatchNorm")
+    return _parsed("Fused Conv2D", fused_ops, first, _AFTER_CONVOLUTIONS, epsilon, alpha)
+
+
+def depthwise_fusion(fused_ops: Sequence[str], epsilon: float, alpha: float) -> Fusion:
+    """The fusion of a `_FusedDepthwiseConv2dNative` by its attrs; raises as the others do."""
+    name = "Fused DepthwiseConv2dNative"
+    return _parsed(name, fused_ops, ("BiasAdd",), _AFTER_CONVOLUTIONS, epsilon, alpha)
+
+
+def matmul_fusion(fused_ops: Sequence[str], alpha: float) -> Fusion:
+    """The fusion of a `_FusedMatMul` by its attrs.
+
+    Raises:
+        InvalidArgumentError: `fused_ops` is empty.
+        UnimplementedError: nobody computes these ops after a product.
+    """
+    return _parsed("Fused MatMul", fused_ops, ("BiasAdd",), _AFTER_MATMUL, 0, alpha)
+
+
+def _parsed(
     op: str,
     fused_ops: Sequence[str],
     first: Collection[str],

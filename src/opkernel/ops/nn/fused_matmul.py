@@ -13,17 +13,16 @@ from opkernel.opdef import register_op
 from opkernel.opdef.common_shapes import matmul_shape
 from opkernel.ops.math.matmul import check_matrices
 from opkernel.ops.nn.epilogue import (
-    AFTER_CONVOLUTIONS,
     FUSION_ATTRS,
     Epilogue,
     Fusion,
     finished,
-    parse_fusion,
+    matmul_fusion,
 )
 from opkernel.records import dataclass
 from opkernel.types import DataType
 
-__all__ = ["AFTER_MATMUL", "register_fused_matmul"]
+__all__ = ["register_fused_matmul"]
 
 FUSED_MATMUL = register_op(
     "_FusedMatMul",
@@ -41,9 +40,6 @@ FUSED_MATMUL = register_op(
 )
 
 Array = np.ndarray[Any, Any]
-
-AFTER_MATMUL = (*AFTER_CONVOLUTIONS, "Tanh", "Sigmoid", "GeluExact", "GeluApproximate")
-"""The activations that are fused with products of matrices."""
 
 Product = Callable[[Array, Array, Epilogue], Array]
 """The product of two matrices, then the epilogue."""
@@ -67,9 +63,7 @@ class FusedMatMulKernels:
         leakyrelu_alpha: float,
     ) -> Callable[[Array, Array, list[Array]], Array]:
         """Half and bfloat16 are computed in float."""
-        fusion = parse_fusion(
-            "Fused MatMul", fused_ops, ("BiasAdd",), AFTER_MATMUL, 0, leakyrelu_alpha
-        )
+        fusion = matmul_fusion(fused_ops, leakyrelu_alpha)
         product, shortcut = self.product, self.shortcut
         if transpose_a or transpose_b or fusion.adds:
             shortcut = None

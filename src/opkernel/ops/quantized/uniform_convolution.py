@@ -22,11 +22,11 @@ from opkernel.ops.quantized.uniform_scales import (
     SCALED_INPUTS,
     Limits,
     axis_attrs,
-    check_channels_of_output,
     check_left_axis,
     check_positive,
     check_scales,
     dynamically_quantized,
+    ratios_of_scales,
     requantized,
 )
 from opkernel.ops.registration import register_kernel
@@ -160,9 +160,7 @@ def ratios_of_convolution(
     check_scales(lhs.shape, -1, lhs_scale, lhs_zero)
     check_scales(rhs.shape, rhs_axis, rhs_scales, rhs_zeros)
     check_scales(placed.output_shape, output_axis, scales, zeros)
-    check_channels_of_output(rhs_scales, scales)
-    with np.errstate(all="ignore"):
-        return rhs_scales.astype(np.float64) * lhs_scale / scales
+    return ratios_of_scales(lhs_scale, rhs_scales, scales)
 
 
 @register_kernel(

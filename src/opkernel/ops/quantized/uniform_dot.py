@@ -21,11 +21,11 @@ from opkernel.ops.quantized.uniform_scales import (
     SCALED_INPUTS,
     Limits,
     axis_attrs,
-    check_channels_of_output,
     check_left_axis,
     check_positive,
     check_scales,
     dynamically_quantized,
+    ratios_of_scales,
     requantized,
 )
 from opkernel.ops.quantized.uniform_sums import sums_in_float, wrapped_sums
@@ -137,9 +137,7 @@ def ratios_of_product(
     check_scales(lhs.shape, -1, lhs_scale, lhs_zero)
     _check_columns(rhs.shape, rhs_scales, rhs_zeros)
     _check_columns(shape, scales, zeros)
-    check_channels_of_output(rhs_scales, scales)
-    with np.errstate(all="ignore"):
-        return rhs_scales.astype(np.float64) * lhs_scale / scales
+    return ratios_of_scales(lhs_scale, rhs_scales, scales)
 
 
 @register_kernel(

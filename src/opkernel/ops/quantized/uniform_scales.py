@@ -20,12 +20,12 @@ __all__ = [
     "along",
     "axis_attrs",
     "check_axis",
-    "check_channels_of_output",
     "check_left_axis",
     "check_positive",
     "check_scales",
     "dynamically_quantized",
     "multiplied",
+    "ratios_of_scales",
     "requantized",
 ]
 
@@ -73,11 +73,19 @@ def check_left_axis(axis: int) -> None:
         raise InvalidArgumentError("lhs_quantization_axis Attr must be -1 (per-tensor).")
 
 
-def check_channels_of_output(rhs_scales: Array, scales: Array) -> None:
+def ratios_of_scales(lhs_scale: Array, rhs_scales: Array, scales: Array) -> Array:
+    """What sums of products are multiplied by to be integers of the output: float64.
+
+    Raises:
+        InvalidArgumentError: channels of the output have scales of their own, and those of rhs have not.
+    """
     if scales.ndim and not rhs_scales.ndim:
         raise InvalidArgumentError(
             "If rhs is per-tensor quantized, output must be also per-tensor quantized."
         )
+    with np.errstate(all="ignore"):
+        ratios: Array = rhs_scales.astype(np.float64) * lhs_scale / scales
+    return ratios
 
 
 def check_positive(name: str, scales: Array) -> None:

@@ -100,9 +100,8 @@ def build_program(request: ProgramRequest) -> Program:
         executor = _joined({p.device.name: e for p, e in zip(partitions, executors, strict=True)})
     program = Program(request, part, partitions, args, executors, executor)
     if request.follows_shapes and not part.knows_shapes and part.reads_shapes:
-        from opkernel.runtime.program.shape_specialization import (
-            ShapeSpecializer,
-        )  # for some graphs
+        # For some graphs.
+        from opkernel.runtime.program.shape_specialization import ShapeSpecializer
 
         program = replace(program, shapes=ShapeSpecializer(program, build_program))
     if request.tries_engines:
@@ -147,10 +146,8 @@ def _placed(
     is_logged = request.logs_placement and not request.placed
     try:
         assignment = place(passes.operations, request.devices, request.placed, is_logged=is_logged)
-    except (
-        InvalidArgumentError
-    ) as error:  # of the graph itself, placing it without passes will tell
-        if chosen is False:
+    except InvalidArgumentError as error:
+        if chosen is False:  # it is an error of the graph, not of what passes made of it
             raise
         raise PassFailedError(str(error)) from error
     passes.assign(assignment)

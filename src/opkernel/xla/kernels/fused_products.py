@@ -17,8 +17,13 @@ from opkernel.ops.kernel_types import NARROW_FLOATS
 from opkernel.ops.math.matmul import check_matrices
 from opkernel.ops.nn.conv.attrs import conv2d_windows
 from opkernel.ops.nn.conv.kernels import convolution
-from opkernel.ops.nn.epilogue import AFTER_CONVOLUTIONS, Fusion, finished, parse_fusion
-from opkernel.ops.nn.fused_matmul import AFTER_MATMUL
+from opkernel.ops.nn.epilogue import (
+    Fusion,
+    conv2d_fusion,
+    depthwise_fusion,
+    finished,
+    matmul_fusion,
+)
 from opkernel.ops.nn.geometry import check_rank
 from opkernel.types import DataType
 from opkernel.xla.jax_numpy import jnp
@@ -47,10 +52,7 @@ def fused_conv2d(
     epsilon: float,
     leakyrelu_alpha: float,
 ) -> Callable[[Any, Any, list[Any], list[Any]], Any]:
-    first = ("BiasAdd", "FusedBatchNorm")
-    fusion = parse_fusion(
-        "Fused Conv2D", fused_ops, first, AFTER_CONVOLUTIONS, epsilon, leakyrelu_alpha
-    )
+    fusion = conv2d_fusion(fused_ops, epsilon, leakyrelu_alpha)
     if data_format != "NHWC" or filter_format != "HWIO":
         raise InvalidArgumentError(
             f"_FusedConv2D is compiled for NHWC and HWIO, got {data_format} and {filter_format}"
@@ -78,8 +80,7 @@ def fused_depthwise_conv2d(
     leakyrelu_alpha: float,
 ) -> Callable[[Any, Any, list[Any]], Any]:
     """Half and bfloat16 are computed in float."""
-    name, first = "Fused DepthwiseConv2dNative", ("BiasAdd",)
-    fusion = parse_fusion(name, fused_ops, first, AFTER_CONVOLUTIONS, epsilon, leakyrelu_alpha)
+    fusion = depthwise_fusion(fused_ops, epsilon, leakyrelu_alpha)
     windows = conv2d_windows(strides, dilations, padding, [], data_format)
 
     def fused(x: Any, filters: Any, args: list[Any]) -> Any:
@@ -101,7 +102,7 @@ def fused_matmul(
     leakyrelu_alpha: float,
 ) -> Callable[[Any, Any, list[Any]], Any]:
     """Half and bfloat16 are computed in float."""
-    fusion = parse_fusion("Fused MatMul", fused_ops, ("BiasAdd",), AFTER_MATMUL, 0, leakyrelu_alpha)
+    fusion = matmul_fusion(fused_ops, leakyrelu_alpha)
     dtype = np.float32 if T in NARROW_FLOATS else T.numpy_dtype
 
     def fused(a: Any, b: Any, args: list[Any]) -> Any:

@@ -18,8 +18,7 @@ from opkernel.engines.openvino.ops.normalisation import along_channels, normalis
 from opkernel.engines.openvino.ops.products import product
 from opkernel.engines.openvino.tensors import as_output, shape_of
 from opkernel.ops.nn.conv.attrs import conv2d_windows
-from opkernel.ops.nn.epilogue import AFTER_CONVOLUTIONS, Fusion, parse_fusion
-from opkernel.ops.nn.fused_matmul import AFTER_MATMUL
+from opkernel.ops.nn.epilogue import Fusion, conv2d_fusion, depthwise_fusion, matmul_fusion
 from opkernel.ops.nn.geometry import Windows
 
 Shapes = list[tuple[int, ...]]
@@ -61,10 +60,7 @@ def fused_conv2d(
     epsilon: float,
     leakyrelu_alpha: float,
 ) -> Any:
-    first = ("BiasAdd", "FusedBatchNorm")
-    fusion = parse_fusion(
-        "Fused Conv2D", fused_ops, first, AFTER_CONVOLUTIONS, epsilon, leakyrelu_alpha
-    )
+    fusion = conv2d_fusion(fused_ops, epsilon, leakyrelu_alpha)
     windows = conv2d_windows(strides, dilations, padding, explicit_paddings, data_format)
     return _finished_images(convolved(x, filters, windows), windows, fusion, args)
 
@@ -83,14 +79,7 @@ def fused_depthwise(
     epsilon: float,
     leakyrelu_alpha: float,
 ) -> Any:
-    fusion = parse_fusion(
-        "Fused DepthwiseConv2dNative",
-        fused_ops,
-        ("BiasAdd",),
-        AFTER_CONVOLUTIONS,
-        epsilon,
-        leakyrelu_alpha,
-    )
+    fusion = depthwise_fusion(fused_ops, epsilon, leakyrelu_alpha)
     windows = conv2d_windows(strides, dilations, padding, (), data_format)
     return _finished_images(depthwise(x, filters, windows), windows, fusion, args)
 
@@ -107,7 +96,7 @@ def fused_matmul(
     leakyrelu_alpha: float,
     output_shapes: Shapes,
 ) -> Any:
-    fusion = parse_fusion("Fused MatMul", fused_ops, ("BiasAdd",), AFTER_MATMUL, 0, leakyrelu_alpha)
+    fusion = matmul_fusion(fused_ops, leakyrelu_alpha)
     made = product(a, b, transpose_a, transpose_b, output_shapes[0])
     if isinstance(made, np.ndarray):  # nothing is added to the product of empty matrices
         return made

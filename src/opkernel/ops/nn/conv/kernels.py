@@ -25,7 +25,7 @@ from opkernel.ops.nn.conv.attrs import (
     windows_of_conv,
 )
 from opkernel.ops.nn.conv.reference import Algorithms
-from opkernel.ops.nn.epilogue import AFTER_CONVOLUTIONS, Epilogue, parse_fusion
+from opkernel.ops.nn.epilogue import Epilogue, conv2d_fusion, depthwise_fusion
 from opkernel.ops.nn.geometry import (
     Windows,
     check_length,
@@ -162,10 +162,7 @@ class ConvolutionKernels:
         leakyrelu_alpha: float,
     ) -> Callable[[Array, Array, list[Array], list[Array]], Array]:
         """Float and double in layout NHWC without groups, as in TensorFlow."""
-        first = ("BiasAdd", "FusedBatchNorm")
-        fusion = parse_fusion(
-            "Fused Conv2D", fused_ops, first, AFTER_CONVOLUTIONS, epsilon, leakyrelu_alpha
-        )
+        fusion = conv2d_fusion(fused_ops, epsilon, leakyrelu_alpha)
         if T not in (DataType.DT_FLOAT, DataType.DT_DOUBLE):
             raise InvalidArgumentError(
                 f"_FusedConv2D does not support {T.string} inputs on the CPU"
@@ -221,14 +218,7 @@ class ConvolutionKernels:
         leakyrelu_alpha: float,
     ) -> Callable[[Array, Array, list[Array]], Array]:
         """Images in layout NHWC only and windows without gaps; half and bfloat16 in float."""
-        fusion = parse_fusion(
-            "Fused DepthwiseConv2dNative",
-            fused_ops,
-            ("BiasAdd",),
-            AFTER_CONVOLUTIONS,
-            epsilon,
-            leakyrelu_alpha,
-        )
+        fusion = depthwise_fusion(fused_ops, epsilon, leakyrelu_alpha)
         windows = depthwise_windows(strides, padding, [], data_format)
 
         def fused(x: Array, filters: Array, args: list[Array]) -> Array:
