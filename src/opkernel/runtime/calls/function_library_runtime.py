@@ -48,6 +48,7 @@ if TYPE_CHECKING:
     from opkernel.graph import FunctionBody
     from opkernel.kernel import CallFrame, FunctionDone, FunctionRunOptions, InstantiateOptions
     from opkernel.runtime.calls.instantiated_function import InstantiatedFunction
+    from opkernel.runtime.program.op_segment import SessionSegment
     from opkernel.runtime.step.inter_op_pool import InterOpPool
     from opkernel.runtime.step.kernel_watcher import KernelWatcher
 
@@ -332,9 +333,14 @@ class FunctionLibraryRuntime:
                 self._for_steps[variant] = WatchedFunctions(self, variant)
             return self._for_steps[variant]
 
-    def kernels_of(self, graph: Graph) -> KernelCache:
-        """The kernels of a graph whose nodes call functions of this runtime, on its device."""
-        return KernelCache(self._version, graph.op_registry, self.device, self, self.providers)
+    def kernels_of(self, graph: Graph, op_segment: SessionSegment | None = None) -> KernelCache:
+        """The kernels of a graph whose nodes call functions of this runtime, on its device.
+
+        Those with state are in the segment, where given, for all graphs that have them in it.
+        """
+        return KernelCache(
+            self._version, graph.op_registry, self.device, self, self.providers, op_segment
+        )
 
     def request(
         self,

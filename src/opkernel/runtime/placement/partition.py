@@ -5,6 +5,8 @@ Source: TensorFlow core/graph/graph_partition.cc.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from opkernel.device.local_device import LocalDevice
 from opkernel.graph import Tensor
 from opkernel.records import dataclass
@@ -22,11 +24,20 @@ class Partition:
     Attributes:
         device: The device.
         part: The operations, with their feeds, fetches and targets. Sends to other partitions are
-            targets; receives have no inputs. All feeds and fetches belong to the first partition.
+            targets; receives have no inputs.
+        feed_indices: Which of the program's feeds those of the part are.
+        fetch_indices: Which of the program's fetches those of the part are.
     """
 
     device: LocalDevice
     part: Subgraph
+    feed_indices: Sequence[int] = ()
+    fetch_indices: Sequence[int] = ()
+
+    @classmethod
+    def of_all(cls, device: LocalDevice, whole: Subgraph) -> Partition:
+        """The partition of a program that runs on one device."""
+        return cls(device, whole, range(len(whole.feeds)), range(len(whole.fetches)))
 
 
 def partition(whole: Subgraph, assignment: Assignment) -> list[Partition]:
@@ -39,7 +50,7 @@ def partition(whole: Subgraph, assignment: Assignment) -> list[Partition]:
         assignment: Where each operation runs.
     """
     if not assignment.elsewhere:
-        return [Partition(assignment.client_device, whole)]
+        return [Partition.of_all(assignment.client_device, whole)]
     return placement.Partitioning(whole, assignment).partitions()
 
 

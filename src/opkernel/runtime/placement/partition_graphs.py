@@ -7,7 +7,7 @@ Source: RewriteGraphForExecution in TensorFlow core/graph/subgraph.cc.
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from opkernel.errors import OpError
 from opkernel.graph import Graph, Operation, Tensor
@@ -21,12 +21,12 @@ from opkernel.runtime.program.builder import Program, prepare
 from opkernel.runtime.program.request import ProgramRequest
 from opkernel.runtime.program.subgraph import Subgraph
 
-__all__ = ["collect_graphs", "graphs_of_functions", "partition_graphs"]
+__all__ = ["collect_graphs", "graphs_of_functions", "partition_graph", "partition_graphs"]
 
 
 def partition_graphs(program: Program) -> list[GraphDef]:
     """The graphs of the devices that the steps of a program run something on."""
-    return [_written(one, program.part) for one in program.partitions]
+    return [partition_graph(one, program.part) for one in program.partitions]
 
 
 def collect_graphs(body: Graph, request: ProgramRequest, collector: GraphCollector) -> None:
@@ -37,9 +37,11 @@ def collect_graphs(body: Graph, request: ProgramRequest, collector: GraphCollect
     part, assignment = prepare(request)
     partitions = partition(part, assignment)
     collector.collect_raw_graph(body.as_graph_def())
-    collector.collect_optimized_graph(_written(Partition(partitions[0].device, part), part))
+    collector.collect_optimized_graph(
+        partition_graph(Partition.of_all(partitions[0].device, part), part)
+    )
     for one in partitions:
-        collector.collect_partitioned_graph(_written(one, part))
+        collector.collect_partitioned_graph(partition_graph(one, part))
 
 
 def graphs_of_functions(program: Program) -> list[GraphCollector]:
@@ -68,10 +70,19 @@ def _functions_of(op: Operation, library: FunctionLibrary) -> Sequence[Function]
     return [function for name in names for function in library.functions(op, name)]
 
 
-def _written(one: Partition, part: Subgraph) -> GraphDef:
-    """A partition of a part as a GraphDef."""
-    graph = [*(tensor.op for tensor in part.fetches), *part.targets][0].graph
-    return _Written(one, graph, part.feeds, part.fetches).graph_def
+def partition_graph(
+    one: Partition, part: Subgraph, devices: Mapping[str, str] | None = None
+) -> GraphDef:
+    """A partition of a part as a GraphDef.
+
+    Args:
+        one: The partition.
+        part: The part.
+        devices: The devices of nodes by name; where not given, or not in it, that of the partition. Where given,
+            the graph is for a process that does not place it anew: what it says of colocation is left out, and
+            the library has the functions that it needs.
+    """
+    return _Written(one, part, devices).graph_def
 
 
 class _Written:
@@ -79,38 +90,48 @@ class _Written:
 
     Args:
         partition: The partition.
-        graph: The graph of the program.
-        feeds: The tensors of that graph that are fed.
-        fetches: The tensors that are fetched.
+        whole: What the program computes.
+        devices: As for `partition_graph`.
     """
 
     def __init__(
-        self,
-        partition: Partition,
-        graph: Graph,
-        feeds: Sequence[Tensor],
-        fetches: Sequence[Tensor],
+        self, partition: Partition, whole: Subgraph, devices: Mapping[str, str] | None
     ) -> None:
-        library = graph.function_library.to_proto()
-        self.graph_def = GraphDef(versions=graph.graph_def_versions, library=library)
+        graph = [*(tensor.op for tensor in whole.fetches), *whole.targets][0].graph
+        self.graph_def = GraphDef(versions=graph.graph_def_versions)
         self._device = partition.device.name
+        self._devices = devices
         self._op_registry = graph.op_registry
         part = partition.part
         self._needs = Needs(part.feeds)
         self._args: dict[tuple[Operation, int], str] = {}
-        for index, (tensor, given) in enumerate(zip(feeds, part.feeds, strict=False)):
+        for index, given in zip(partition.feed_indices, part.feeds, strict=True):
+            tensor = whole.feeds[index]
             name = self._args[given.op, given.value_index] = arg_name(tensor, index)
             self._add(name, "_Arg", [], tensor, index)
         for op in part.operations:
             self._copy(op)
-        for index, (tensor, computed) in enumerate(zip(fetches, part.fetches, strict=False)):
+        for index, computed in zip(partition.fetch_indices, part.fetches, strict=True):
+            tensor = whole.fetches[index]
             name = f"_retval_{tensor.op.name}_{tensor.value_index}_{index}"
             self._add(name, "_Retval", [self._input(computed)], tensor, index)
+        self._add_functions(graph)
+
+    def _add_functions(self, graph: Graph) -> None:
+        library = graph.function_library
+        if self._devices is None:
+            self.graph_def.library.CopyFrom(library.to_proto())
+        elif len(library):
+            needed = library.reachable_definitions(self.graph_def.node)
+            self.graph_def.library.CopyFrom(needed.to_proto())
 
     def _copy(self, op: Operation) -> None:
         node = self.graph_def.node.add()
         node.CopyFrom(op.node_def)
         node.device = self._device
+        if self._devices is not None:
+            node.device = self._devices.get(op.name, self._device)
+            node.attr.pop("_class", None)
         del node.input[:]
         node.input.extend([self._input(tensor) for tensor in op.inputs])
         node.input.extend([f"^{control.name}" for control in self._needs.controls(op)])

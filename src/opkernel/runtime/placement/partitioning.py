@@ -47,9 +47,20 @@ class Partitioning:
     State: `_device_of` and `_order` grow with the nodes that are added. `_order` has the operations of
     each device in order. All devices together could run their operations in these orders: no operation
     waits for one that comes later on another device.
+
+    Args:
+        whole: The operations that the program needs; its graph stays as it is.
+        assignment: Where each operation runs.
+        feeds_at: The device that each feed comes to. Where given, each device gives the fetches that it has;
+            else all feeds come to the client's device, and all fetches are brought there.
     """
 
-    def __init__(self, whole: Subgraph, assignment: Assignment) -> None:
+    def __init__(
+        self,
+        whole: Subgraph,
+        assignment: Assignment,
+        feeds_at: Sequence[LocalDevice] | None = None,
+    ) -> None:
         graph = whole.operations[0].graph
         copied, fed = copy_operations(graph, whole.operations, whole.feeds)
         self._client = assignment.client_device
@@ -61,8 +72,9 @@ class Partitioning:
         self._signals: dict[tuple[Operation, LocalDevice], Operation] = {}
         self._feeds = [fed[tensor] for tensor in whole.feeds]
         self._arg_names: dict[Operation, str] = {}
+        self._is_spread = feeds_at is not None
         for index, tensor in enumerate(self._feeds):
-            self._device_of[tensor.op] = self._client
+            self._device_of[tensor.op] = self._client if feeds_at is None else feeds_at[index]
             self._arg_names[tensor.op] = arg_name(whole.feeds[index], index)
         self._whole = whole
         copies = {op: copied.by_name.get(op.name) for op in whole.operations}
@@ -89,9 +101,12 @@ class Partitioning:
             if op.control_inputs:
                 op.set_control_inputs([self._signal(c, device) for c in op.control_inputs])
             self._order.setdefault(device, []).append(op)
-        home = _Place(self._client, on_host=True)
-        fetches = [self.there(tensor, home) for tensor in self._fetches]
-        return [self._part(device, fetches) for device in self._order]
+        if not self._is_spread:
+            home = _Place(self._client, on_host=True)
+            self._fetches = [self.there(tensor, home) for tensor in self._fetches]
+        for tensor in (*self._feeds, *self._fetches):
+            self._order.setdefault(self._device_of[tensor.op], [])
+        return [self._part(device) for device in self._order]
 
     def there(self, tensor: Tensor, place: _Place) -> Tensor:
         """A tensor in a place, to which it is sent once if it is in another."""
@@ -136,18 +151,25 @@ class Partitioning:
                 for consumer in (merges or wanted)[-1:]:
                     devices[op] = devices[consumer]
 
-    def _part(self, device: LocalDevice, fetches: Sequence[Tensor]) -> Partition:
+    def _part(self, device: LocalDevice) -> Partition:
         ops = self._order[device]
         sends = [op for op in ops if op.type in ("_Send", "_HostSend")]
         targets = [*(op for op in self._targets if self._device_of[op] is device), *sends]
-        is_home = device is self._client
+        feeds, fetches = self._indices(device, self._feeds), self._indices(device, self._fetches)
         order = (
             None if self._loops.are_there else ops
         )  # which has a loop's Send before its LoopCond
         part = Subgraph(
-            self._feeds if is_home else (), fetches if is_home else (), targets, order=order
+            [self._feeds[index] for index in feeds],
+            [self._fetches[index] for index in fetches],
+            targets,
+            order=order,
         )
-        return Partition(device, part)
+        return Partition(device, part, feeds, fetches)
+
+    def _indices(self, device: LocalDevice, tensors: Sequence[Tensor]) -> list[int]:
+        """The places, among some tensors, of those that are on a device."""
+        return [i for i, tensor in enumerate(tensors) if self._device_of[tensor.op] is device]
 
     def _send(self, tensor: Tensor, source: _Place, place: _Place) -> None:
         """Send a tensor, and receive it."""

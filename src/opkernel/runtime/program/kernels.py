@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Hashable, Sequence
 from functools import partial
-from typing import Any, overload
+from typing import TYPE_CHECKING, Any, overload
 
 from opkernel.device.local_device import CPU
 from opkernel.graph import Operation
@@ -21,7 +21,10 @@ from opkernel.opdef import OpRegistry
 from opkernel.proto import NodeDef
 from opkernel.types import PartialTensorShape
 
-__all__ = ["AnyVersion", "KernelCache", "version_of"]
+if TYPE_CHECKING:
+    from opkernel.runtime.program.op_segment import SessionSegment
+
+__all__ = ["AnyVersion", "KernelCache", "is_kernel_of", "version_of"]
 
 _PLACES = ("_scoped_allocator", "_forward_input")
 """The attrs that say in which memory outputs are to be."""
@@ -51,6 +54,7 @@ class KernelCache:
         device: Where the nodes run.
         function_library: The library for kernels that call functions.
         providers: The providers that are asked for kernels; `default_providers` if None.
+        op_segment: Where kernels with state are kept, for other graphs that have the same nodes.
 
     Attributes:
         asks_for_call: Whether a kernel among them may ask its context for the call that it is in.
@@ -63,8 +67,10 @@ class KernelCache:
         device: Device = CPU,
         function_library: Any = None,
         providers: Sequence[KernelProvider] | None = None,
+        op_segment: SessionSegment | None = None,
     ) -> None:
         self._providers = providers
+        self._op_segment = op_segment
         self._function_library = function_library
         self._version = graph_def_version
         self._op_registry = op_registry
@@ -87,6 +93,7 @@ class KernelCache:
                     device,
                     self._function_library,
                     self._providers,
+                    self._op_segment,
                 )
             return self._elsewhere[device]
 
@@ -105,7 +112,7 @@ class KernelCache:
         if not version and kernel is not None and kernel.properties.node_def is op.node_def:
             return kernel
         # If there is one, a kernel was registered anew, or an attr was set.
-        return self._kept(op.name, version, partial(_is_of, op), partial(self._make_for, op))
+        return self._kept(op.name, version, partial(is_kernel_of, op), partial(self._make_for, op))
 
     def _kept(
         self,
@@ -127,7 +134,10 @@ class KernelCache:
     def _make_for(self, op: Operation) -> OpKernel:
         node_def, registration = op.node_def, op.signature.registration
         is_plain = registration is not None and len(node_def.attr) == len(registration.op_def.attr)
-        kernel = self._make(node_def, op.signature if is_plain else None, _ShapesOfInputs(op))
+        make = partial(
+            self._make, node_def, op.signature if is_plain else None, _ShapesOfInputs(op)
+        )
+        kernel = make() if self._op_segment is None else self._op_segment.kernel_of(op, make)
         if not kernel.contract.ignores_call and not isinstance(kernel, FunctionKernel):
             self.asks_for_call = True
         if not is_plain and any(name in node_def.attr for name in _PLACES):
@@ -178,7 +188,7 @@ class _ShapesOfInputs(Sequence[PartialTensorShape]):
         return self._op.inputs[index].shape
 
 
-def _is_of(op: Operation, kernel: OpKernel) -> bool:
+def is_kernel_of(op: Operation, kernel: OpKernel) -> bool:
     """Whether a kernel was made for a node, or for one that differs in nothing but its inputs."""
     made_for, node = kernel.node_def, op.node_def
     return made_for is node or (

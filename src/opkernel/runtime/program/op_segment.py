@@ -8,11 +8,13 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from opkernel.errors import NotFoundError
-from opkernel.graph import FunctionLibraryDefinition
+from opkernel.graph import FunctionLibraryDefinition, Operation
+from opkernel.graph.core.control_flow_ops import TRANSFER_OPS
 from opkernel.kernel import OpKernel
+from opkernel.runtime.program.kernels import is_kernel_of
 from opkernel.state.keyed_lock import KeyedLock
 
-__all__ = ["OpSegment", "should_own_kernel"]
+__all__ = ["OpSegment", "SessionSegment", "should_own_kernel"]
 
 
 @dataclass(slots=True)
@@ -78,6 +80,36 @@ class OpSegment:
         if session is None:
             raise NotFoundError(f"Session {session_handle} is not found.")
         return session
+
+
+class SessionSegment:
+    """The part of an OpSegment that belongs to a session, which it holds until it is closed.
+
+    Args:
+        segment: The segment.
+        session_handle: The name of the session.
+    """
+
+    def __init__(self, segment: OpSegment, session_handle: str) -> None:
+        self._segment = segment
+        self._handle = session_handle
+        segment.add_hold(session_handle)
+
+    def kernel_of(self, op: Operation, create_fn: Callable[[], OpKernel]) -> OpKernel:
+        """The kernel of a node: that of the session where it has state, else a new one.
+
+        A node gets its own kernel where the session's was made for another node of its name. So do sends
+        and receives: each partition of a graph has its own.
+        """
+        is_shared = op.type not in TRANSFER_OPS
+        if not is_shared or not should_own_kernel(op.graph.function_library, op.type):
+            return create_fn()
+        kernel = self._segment.find_or_create(self._handle, op.name, create_fn)
+        return kernel if is_kernel_of(op, kernel) else create_fn()
+
+    def close(self) -> None:
+        """Give up the hold."""
+        self._segment.remove_hold(self._handle)
 
 
 def should_own_kernel(library: FunctionLibraryDefinition, node_op: str) -> bool:

@@ -14,9 +14,8 @@ from opkernel.kernel import KernelProvider, global_kernel_registry
 from opkernel.messages import shown
 from opkernel.records import dataclass, replace
 from opkernel.runtime.calls.function_library_runtime import FunctionLibraryRuntime
-from opkernel.runtime.placement.device_set import DeviceSet
 from opkernel.runtime.placement.placer import place
-from opkernel.runtime.program.builder import Program, build_program
+from opkernel.runtime.program.builder import Program
 from opkernel.runtime.program.executable import Executable, LimitedExecutable
 from opkernel.runtime.program.feeds import converters
 from opkernel.runtime.program.fetches import FetchPlan
@@ -24,6 +23,7 @@ from opkernel.runtime.program.limits import Limits
 from opkernel.runtime.program.request import NO_JIT, Jit, Passes, Variant
 from opkernel.runtime.program.subgraph import Subgraph
 from opkernel.runtime.session.recently_used import RecentlyUsed
+from opkernel.runtime.session.target import TargetSession
 from opkernel.runtime.step.session_state import LocalSessionState
 
 if TYPE_CHECKING:
@@ -38,7 +38,7 @@ class ExecutableParams:
     """The parameters of executables, and the objects that their steps share.
 
     Attributes:
-        devices: Where nodes run.
+        target: Where programs run.
         state: The tensors that the session keeps.
         limits: What the kernels may take.
         executor_type: The registered name of the executor; empty for the default one.
@@ -52,7 +52,7 @@ class ExecutableParams:
         lowers: Whether If, Case and While are lowered before it is looked what is needed.
     """
 
-    devices: DeviceSet
+    target: TargetSession
     state: LocalSessionState
     limits: Limits
     executor_type: str = ""
@@ -91,16 +91,16 @@ class Executables:
         self.library = FunctionLibraryRuntime(
             graph.function_library,
             lambda: graph.graph_def_versions.producer,  # an import may lower it
-            params.devices.client_device,
+            params.target.devices.client_device,
             params.sanitizer,
             params.executor_type,
             params.pool,
-            params.devices.mgr.all,
+            params.target.devices.mgr.all,
             params.optimize if params.sanitizer is None else False,
             params.providers,
             params.jit if params.sanitizer is None else NO_JIT,
         )
-        self._kernels = self.library.kernels_of(graph)
+        self._kernels = self.library.kernels_of(graph, params.target.op_segment)
         self._placed: tuple[tuple[int, int], Mapping[str, LocalDevice]] = (-1, 0), {}
 
     def find(self, fetches: Any, feeds: tuple[Any, ...], variant: Variant = "") -> Executable:
@@ -172,7 +172,7 @@ class Executables:
 
     def _devices_of_nodes(self) -> Mapping[str, LocalDevice]:
         """Where the nodes of the whole graph are, so that a resource is in one place for all steps."""
-        devices, edits = self._params.devices, self._graph.edits
+        devices, edits = self._params.target.devices, self._graph.edits
         if self._placed[0] != (edits, len(devices.mgr.all)):
             operations, found = self._graph.get_operations(), {}
             devices.include(operations)
@@ -190,14 +190,14 @@ class Executables:
         _check_feeds(part)
         request = replace(
             self.library.for_steps(variant).request(part, self._kernels, lowers=params.lowers),
-            devices=params.devices,
+            devices=params.target.devices,
             placed=self._devices_of_nodes(),
             logs_placement=params.logs_placement,
             is_current=lambda: not self._is_finalized and self._versions() == versions,
         )
         if variant == "partial":
             request = replace(request, passes=False, executor_type="DATAFLOW", jit=NO_JIT)
-        program = build_program(request)
+        program = params.target.build_program(request)
         run = program.run if params.sanitizer is None else params.sanitizer.watched(program.run)
         parts = (
             program,
@@ -208,7 +208,8 @@ class Executables:
         )
         if params.limits.budget is not None:
             return LimitedExecutable(*parts, None, params.limits)
-        if variant or not request.follows_variables or not part.has_variables or part.acts:
+        is_plain = bool(variant) or params.target.is_remote or not request.follows_variables
+        if is_plain or not part.has_variables or part.acts:
             return Executable(*parts)
         from opkernel.runtime.calls.variable_specialization import (  # for some graphs
             VariableSpecializer,

@@ -33,15 +33,20 @@ from opkernel.kernel import (
     choose_providers,
     forget_recycled,
 )
-from opkernel.proto import Message
+from opkernel.proto import GraphDef, Message
 from opkernel.records import replace
-from opkernel.runtime.placement.device_set import DeviceSet
 from opkernel.runtime.program.executors import Executor
 from opkernel.runtime.program.feeds import as_feed_dict, as_feed_list
 from opkernel.runtime.program.limits import Limits, in_time
-from opkernel.runtime.program.request import Passes, Variant, choose_jit
+from opkernel.runtime.program.request import NO_JIT, Passes, Variant
 from opkernel.runtime.session.executables import ExecutableParams, Executables
 from opkernel.runtime.session.session_config import AnyConfig, SessionConfig
+from opkernel.runtime.session.target import (
+    SessionTarget,
+    TargetOptions,
+    TargetSession,
+    ThisProcess,
+)
 from opkernel.runtime.step.run_step import RunStep, SessionServices
 from opkernel.runtime.step.session_state import LocalSessionState
 
@@ -50,6 +55,7 @@ if TYPE_CHECKING:
     from opkernel.runtime.program.shape_specialization import Shapes
     from opkernel.runtime.session.partial_run import PartialRuns
     from opkernel.runtime.session.recording import Recorder
+    from opkernel.runtime.session.registered_graph import RegisteredGraph, StepOptions
     from opkernel.runtime.session.run_options import AnyRunOptions, RunOptions
     from opkernel.runtime.step.inter_op_pool import InterOpPool
     from opkernel.runtime.watch.sanitizer import Sanitizer
@@ -92,9 +98,12 @@ class Session:
         permissions: which files the graph may read and write; none where not given.
         providers: the `providers` of the config, in short.
         jit: the `jit` of the config, in short.
+        target: where the graph runs, such as an `opkernel.distributed.RayCluster`; in this process where not
+            given. The other arguments then hold for the graph's part in each task.
 
     Raises:
         InvalidArgumentError, NotFoundError: the config makes no sense.
+        UnavailableError: the target cannot be reached.
     """
 
     def __init__(
@@ -111,44 +120,48 @@ class Session:
         permissions: Permissions = NO_PERMISSIONS,
         providers: Sequence[str] | None = None,
         jit: str = "",
+        target: SessionTarget | None = None,
     ) -> None:
         config = _DEFAULTS if config is None else SessionConfig.of(config)
         if inter_op_threads:
             config = replace(
                 config, inter_op_parallelism_threads=inter_op_threads, use_per_session_threads=True
             )
+        config = replace(
+            config,
+            executor_type=executor_type or config.executor_type,
+            optimize=config.optimize if optimize is None else optimize,
+            providers=config.providers if providers is None else providers,
+            jit=jit or config.jit,
+        )
         self._config = config
         self._is_closed = False
-        names = config.providers if providers is None else providers
         self._pools = config.new_pools()
         self._pool = self._pool_for(0)
         self._state = LocalSessionState()
-        self._devices = DeviceSet.of_session(
-            config.device_count,
-            allow_soft_placement=config.allow_soft_placement,
-            intra_op_threads=config.intra_op_parallelism_threads,
-        )
+        if target is None:
+            self._target: TargetSession = ThisProcess(config)
+        else:
+            options = TargetOptions(config, permissions, memory_limit_bytes, sanitize)
+            self._target = target.new_session(options)
+        self._devices = self._target.devices
+        is_here = not self._target.is_remote
         budget = None
-        if memory_limit_bytes is not None:
+        if memory_limit_bytes is not None and is_here:
             budget = Budget(memory_limit_bytes, outer=current_budget())
         self._params = ExecutableParams(
-            self._devices,
+            self._target,
             self._state,
             Limits(budget, self._devices.client_device.intra_op_threads),
-            executor_type or config.executor_type,
-            _new_sanitizer() if sanitize else None,
+            config.executor_type,
+            _new_sanitizer() if sanitize and is_here else None,
             self._pool,
             config.log_device_placement,
-            config.optimize if optimize is None else optimize,
-            None if names is None else choose_providers(names),
+            config.optimize,
+            None if config.providers is None else choose_providers(config.providers),
             config.max_executables,
             not config.place_pruned_graph,
-            choose_jit(
-                jit or config.jit,
-                level=config.global_jit_level,
-                min_cluster_size=config.min_cluster_size,
-                has_compile_nodes=config.lazy_compilation,
-            ),
+            config.new_jit() if is_here else NO_JIT,
         )
         self._cancellation = CancellationManager()
         self._services = SessionServices(
@@ -351,14 +364,14 @@ class Session:
         if self._pools is not None:
             self._pools.close()
         self._state.clear()
-        self._devices.mgr.close()
+        self._target.close()
         forget_recycled()
 
     @staticmethod
     def reset(containers: Sequence[str] = ()) -> None:
         """Drop the resources in these containers, or in the default one, and close all sessions."""
         for session in list(_open_sessions):
-            session._devices.mgr.clear_containers(containers)
+            session._target.clear_containers(containers)
             session.close()
 
     @contextmanager
@@ -378,6 +391,37 @@ class Session:
         others = [session for session in _default_sessions.get() if session is not self]
         _default_sessions.set(tuple(others))
         self.close()
+
+    def register_graph(self, graph_def: GraphDef) -> RegisteredGraph:
+        """A part of a graph that several sessions run together, ready for its steps.
+
+        It has the devices, resources and kernels with state of this session.
+
+        Raises:
+            InvalidArgumentError, NotFoundError: as RegisteredGraph says.
+            FailedPreconditionError: the session is closed.
+        """
+        from opkernel.runtime.session.registered_graph import RegisteredGraph  # of clusters alone
+
+        self._check_open()
+        return RegisteredGraph(graph_def, self._executables.for_graph, self._new_part)
+
+    def _new_part(
+        self, options: StepOptions, variant: Variant, executables: Executables
+    ) -> RunStep:
+        """A step of a registered graph."""
+        collector = None
+        if options.step_stats is not None:
+            from opkernel.runtime.traces import StepStatsCollector  # few steps are recorded
+
+            collector = StepStatsCollector(options.step_stats)
+        services = replace(
+            self._services,
+            rendezvous=options.rendezvous,
+            function_library=executables.library,
+        )
+        library = executables.library.for_steps(variant)
+        return RunStep(options.timeout_s, services, self._pool, library, collector)
 
     def _run_in_time(self, fetches: Any, feeds: Mapping[Any, Any]) -> Any:
         """Run one step without options that has a deadline, from compiling to its answer."""

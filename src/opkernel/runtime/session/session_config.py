@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from opkernel.errors import InvalidArgumentError
 from opkernel.proto import ConfigProto, GraphOptions, Message, OptimizerOptions, RewriterConfig
 from opkernel.records import dataclass, field
-from opkernel.runtime.program.request import GlobalJitLevel, Passes
+from opkernel.runtime.program.request import GlobalJitLevel, Jit, Passes, choose_jit
 
 if TYPE_CHECKING:
     from opkernel.runtime.step.inter_op_pools import InterOpPools, ThreadPoolOption
@@ -158,6 +158,15 @@ class SessionConfig:
             )
         return InterOpPools(
             self.inter_op_parallelism_threads, per_session=self.use_per_session_threads
+        )
+
+    def new_jit(self) -> Jit:
+        """The engines that a session with these options has; raises as `choose_jit` does."""
+        return choose_jit(
+            self.jit,
+            level=self.global_jit_level,
+            min_cluster_size=self.min_cluster_size,
+            has_compile_nodes=self.lazy_compilation,
         )
 
 

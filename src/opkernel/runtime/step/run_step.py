@@ -63,6 +63,7 @@ class SessionServices:
         executor_type: The registered name of the executor; empty for the default one.
         permissions: Which files kernels may read and write.
         slice_reader_cache: Keeps readers of checkpoints open between steps; made when first asked for.
+        rendezvous: Where a step meets its parts in other tasks; each step has one of its own if None.
     """
 
     handle: str = ""
@@ -77,6 +78,7 @@ class SessionServices:
     executor_type: str = ""
     permissions: Permissions = NO_PERMISSIONS
     slice_reader_cache: Any = None
+    rendezvous: Rendezvous | None = None
 
 
 _NO_SESSION = SessionServices()
@@ -93,7 +95,7 @@ class _Services:
     ) -> None:
         self.cancellation_manager = CancellationManager(session.cancellation_manager)
         self.deferred_ops = kernel.DeferredOps()
-        self.rendezvous = kernel.LocalRendezvous()
+        self.rendezvous = session.rendezvous or kernel.LocalRendezvous()
         self.tensor_store = LocalTensorStore()
         self.step_container = kernel.ScopedStepContainer(step_id, session.cleanup)
         self._timer = None
