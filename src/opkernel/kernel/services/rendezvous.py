@@ -72,6 +72,9 @@ class Rendezvous(RefCounted):
     def start_abort(self, status: OpError) -> None:
         """Fail all transfers, waiting and future, with `status`; the status of the first call counts."""
 
+    def flush(self) -> None:
+        """Let go of tensors that were kept back to be sent together: nothing else comes for now."""
+
     def recv(
         self, key: ParsedKey, args: RendezvousArgs = _NO_ARGS, timeout_s: float | None = None
     ) -> tuple[Any, bool]:

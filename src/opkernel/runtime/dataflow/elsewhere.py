@@ -132,6 +132,8 @@ class Elsewhere:
         if self.reports.empty() and self._offload is not None:
             self._offload.run_one()  # no thread of the pool has come to it
         self._register_wake_up()
+        if self._step.rendezvous is not None and self.reports.empty():
+            self._step.rendezvous.flush()
         deadline = self._step.deadline
         try:
             if deadline is None:

@@ -1,0 +1,122 @@
+"""ClusterStep: one step on several tasks. The first part that fails ends the others.
+
+Source: MasterSession::ReffedClientGraph::RunPartitions in TensorFlow
+core/distributed_runtime/master_session.cc.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from concurrent.futures import Future
+from queue import Empty, SimpleQueue
+from typing import TYPE_CHECKING, Any
+
+from opkernel.distributed.cluster.task_name import TaskName
+from opkernel.distributed.cluster.worker import RunGraphRequest, RunGraphResponse
+from opkernel.errors import CancelledError, OpError, as_op_error
+from opkernel.kernel import register_cancellation_callback
+from opkernel.proto import StepStats
+from opkernel.runtime.step.run_step import RunStep
+
+if TYPE_CHECKING:
+    from opkernel.distributed.cluster.cluster import Cluster
+
+__all__ = ["ClusterStep", "add_task"]
+
+_GRACE_S = 2.0
+"""How long tasks are waited for that were told that the step has failed."""
+
+
+class ClusterStep:
+    """One step.
+
+    Args:
+        cluster: The tasks.
+        session: The name of the session in the tasks.
+        graph: The name of the registered graph in the tasks.
+        step: The step as the client has it: its deadline, its cancellation, its statistics.
+    """
+
+    def __init__(self, cluster: Cluster, session: str, graph: str, step: RunStep) -> None:
+        self._cluster = cluster
+        self._session = session
+        self._graph = graph
+        self._step = step
+        self._key = f"{session}:{step.step_id}"
+        self._futures: dict[TaskName, Future[RunGraphResponse]] = {}
+        self._events: SimpleQueue[TaskName | None] = SimpleQueue()
+
+    def start(self, task: TaskName, feeds: Sequence[Any]) -> None:
+        """Have a task run its part."""
+        deadline = self._step.deadline
+        timeout_s = None if deadline is None else max(deadline - time.monotonic(), 0)
+        is_traced = self._step.stats_collector is not None
+        request = RunGraphRequest(
+            self._session, self._graph, self._key, feeds, timeout_s, is_traced
+        )
+        future = self._cluster.call(task, "run_graph", request)
+        self._futures[task] = future
+        future.add_done_callback(lambda _: self._events.put(task))
+
+    def wait(self) -> list[Sequence[Any]]:
+        """The fetches of each task, in the order in which they were started.
+
+        Raises:
+            OpError: as the first task that failed raised it, or UnavailableError where a task is not there.
+            CancelledError, DeadlineExceededError: the step was to stop.
+        """
+        manager = self._step.cancellation_manager
+        deregister = register_cancellation_callback(manager, lambda: self._events.put(None))
+        try:
+            self._wait()
+        except BaseException as error:
+            reason = as_op_error(error) if isinstance(error, Exception) else CancelledError("")
+            self._stop(reason)
+            raise
+        finally:
+            deregister()
+        responses = [future.result() for future in self._futures.values()]
+        for response in responses:
+            self._collect(response)
+        return [response.fetches for response in responses]
+
+    def _wait(self) -> None:
+        """Wait for all parts; raises for the first that fails, or if the step is to stop."""
+        for _ in self._futures:
+            task = self._events.get()
+            if task is None:
+                self._step.check()
+                raise CancelledError("Step was cancelled")
+            error = self._futures[task].exception()
+            if error is not None:
+                if isinstance(error, OpError):
+                    add_task(error, task)
+                raise error
+
+    def _stop(self, reason: OpError) -> None:
+        """Tell the tasks that still run that the step has failed, and wait for them a little."""
+        running = [task for task, future in self._futures.items() if not future.done()]
+        for task in running:
+            self._cluster.call(task, "cancel_step", self._key, reason)
+        until = time.monotonic() + _GRACE_S
+        while not all(self._futures[task].done() for task in running):
+            try:
+                self._events.get(timeout=max(until - time.monotonic(), 0))
+            except Empty:
+                return  # a task that takes no notice is left to itself
+
+    def _collect(self, response: RunGraphResponse) -> None:
+        collector = self._step.stats_collector
+        if collector is not None and response.step_stats:
+            for device in StepStats.FromString(response.step_stats).dev_stats:
+                for stats in device.node_stats:
+                    collector.save(device.device, stats)
+                for thread, name in device.thread_names.items():
+                    collector.save_thread_name(device.device, thread, name)
+
+
+def add_task(error: OpError, task: TaskName) -> None:
+    """Say in an error which task it is from, as TensorFlow does."""
+    error.message = f"From {task}:\n{error.message}"
+    error.args = (error.message,)

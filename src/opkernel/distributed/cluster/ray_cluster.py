@@ -1,0 +1,208 @@
+"""RayCluster: tasks that are actors of Ray, on one machine or many.
+
+Ray starts the tasks, places them, carries what they send, and starts those anew that die. Source of the
+semantics: TensorFlow core/distributed_runtime/rpc/grpc_server_lib.cc.
+"""
+
+from __future__ import annotations
+
+import importlib
+import uuid
+from collections.abc import Mapping, Sequence
+from concurrent.futures import Future
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from opkernel.distributed.cluster.cluster import Cluster
+from opkernel.distributed.cluster.cluster_spec import ClusterSpec, Jobs
+from opkernel.distributed.cluster.task_name import TaskName
+from opkernel.distributed.ray_library import import_ray
+from opkernel.errors import OpError, UnavailableError, as_op_error
+from opkernel.runtime import SessionConfig
+
+__all__ = ["RayCluster"]
+
+_GROUPS = {"run_graph": "run", "receive": "transfer"}
+"""The threads of a task by method: steps may wait, and must not keep others from ending their wait."""
+_THREADS = {"run": 64, "transfer": 4, "control": 4}
+_RESTARTS = 1000
+
+
+class RayCluster(Cluster):
+    """A cluster whose tasks are actors of Ray.
+
+        with RayCluster({"ps": 1, "worker": 2}) as cluster:
+            session = opkernel.Session(graph, target=cluster)
+
+    Where Ray is not initialised, it is started on this machine, and shut down when the cluster is closed. A
+    task that dies is started anew, without its state: see `opkernel.distributed.resume`.
+
+    Args:
+        spec: the jobs and their tasks.
+        resources: the options of Ray's actors by job, such as `{"worker": {"num_cpus": 4, "num_gpus": 1}}`. A task
+            reserves no processor where nothing is said of its job.
+        config: the devices of each task, and their threads.
+        libraries: modules with ops and kernels, which each task imports: names of modules that it can import, or
+            Python files and folders, which Ray brings there. Plugins that are installed are found as everywhere.
+        runtime_env: the runtime environment of the actors, as Ray takes it.
+        master: the task of operations that name none; see `Cluster`.
+
+    Raises:
+        UnimplementedError: Ray is not installed.
+        InvalidArgumentError: the spec, or a job among the resources, makes no sense.
+        UnavailableError: a task does not start.
+    """
+
+    def __init__(
+        self,
+        spec: ClusterSpec | Jobs,
+        resources: Mapping[str, Mapping[str, Any]] | None = None,
+        *,
+        config: SessionConfig | None = None,
+        libraries: Sequence[str | Path] = (),
+        runtime_env: Mapping[str, Any] | None = None,
+        master: str = "",
+    ) -> None:
+        super().__init__(spec, master)
+        self._ray = import_ray("RayCluster")
+        self._starts_ray = not self._ray.is_initialized()
+        if self._starts_ray:
+            self._ray.init(include_dashboard=False, log_to_driver=False, logging_level="error")
+        self._name = f"opkernel-{uuid.uuid4().hex[:12]}"
+        self._actors: dict[TaskName, Any] = {}
+        self._is_closed = False
+        try:
+            self._start(resources or {}, config or SessionConfig(), libraries, runtime_env)
+        except BaseException:
+            self.close()
+            raise
+
+    def _start(
+        self,
+        resources: Mapping[str, Mapping[str, Any]],
+        config: SessionConfig,
+        libraries: Sequence[str | Path],
+        runtime_env: Mapping[str, Any] | None,
+    ) -> None:
+        for job in resources:
+            self.spec.num_tasks(job)  # which tells of a job that is none
+        names, environment = _libraries(libraries, runtime_env or {})
+        actor = self._ray.remote(**_ACTOR_OPTIONS)(TaskActor)
+        for task in self.spec.tasks:
+            options = {"num_cpus": 0, **resources.get(task.job, {}), "runtime_env": environment}
+            named = actor.options(name=f"{self._name}{task}", **options)
+            self._actors[task] = named.remote(self._name, task, config, names)
+        self.list_devices()
+
+    def call(self, task: TaskName, method: str, *args: Any) -> Future[Any]:
+        """Call a method of a task's worker."""
+        future: Future[Any] = Future()
+        actor = self._actors.get(task)
+        if actor is None:
+            future.set_exception(UnavailableError(f"{task} is not running"))
+            return future
+        try:
+            answer = _send(actor, method, args)
+        except Exception as error:  # Ray is shut down, or refuses the arguments
+            future.set_exception(_ray_error(task, error))
+            return future
+        answer.future().add_done_callback(partial(_complete, future, task))
+        return future
+
+    def close(self) -> None:
+        """End all tasks, and Ray where the cluster has started it."""
+        if self._is_closed:
+            return
+        self._is_closed = True
+        actors, self._actors = self._actors, {}
+        if self._ray.is_initialized():
+            for actor in actors.values():
+                self._ray.kill(actor)
+            if self._starts_ray:
+                self._ray.shutdown()
+
+    def kill(self, task: TaskName) -> None:
+        """End the process of a task, which Ray then starts anew; its steps fail with UnavailableError."""
+        self._devices.pop(task, None)
+        self._ray.kill(self._actors[task], no_restart=False)
+
+
+_ACTOR_OPTIONS = {
+    "max_restarts": _RESTARTS,
+    "max_task_retries": 0,
+    "concurrency_groups": _THREADS,
+}
+
+
+class TaskActor:
+    """A task: an actor that holds a worker, and knows the other tasks of its cluster by name.
+
+    Args:
+        cluster: The name of the cluster.
+        task: The task.
+        config: The devices of the task.
+        libraries: The names of modules that it imports first.
+    """
+
+    def __init__(
+        self, cluster: str, task: TaskName, config: SessionConfig, libraries: Sequence[str]
+    ) -> None:
+        from opkernel.distributed.cluster.worker import Worker  # in the actor's process alone
+
+        for name in libraries:
+            importlib.import_module(name)
+        self._cluster = cluster
+        self._peers: dict[TaskName, Any] = {}
+        self._worker = Worker(task, self._tell, config)
+
+    def call(self, method: str, args: Sequence[Any]) -> tuple[OpError | None, Any]:
+        """Call a method of the worker: its error, and its result."""
+        try:
+            return None, getattr(self._worker, method)(*args)
+        except Exception as error:
+            return as_op_error(error), None
+
+    def _tell(self, task: TaskName, method: str, *args: Any) -> None:
+        """Call another task, and wait for nothing. Of one that has died the client hears from Ray."""
+        peer = self._peers.get(task)
+        if peer is None:
+            peer = self._peers[task] = import_ray("A task").get_actor(f"{self._cluster}{task}")
+        _send(peer, method, args)
+
+
+def _send(actor: Any, method: str, args: Sequence[Any]) -> Any:
+    """Have an actor's worker called; a reference to the answer."""
+    group = _GROUPS.get(method, "control")
+    return actor.call.options(concurrency_group=group).remote(method, args)
+
+
+def _complete(future: Future[Any], task: TaskName, answered: Future[Any]) -> None:
+    """Complete a call with the answer that has come from a task, or with what Ray says."""
+    try:
+        error, result = answered.result()
+    except Exception as failure:
+        error, result = _ray_error(task, failure), None
+    if error is None:
+        future.set_result(result)
+    else:
+        future.set_exception(error)
+
+
+def _ray_error(task: TaskName, failure: Exception) -> OpError:
+    """The error for a call that Ray could not make."""
+    reason = " ".join(str(failure).split())
+    return UnavailableError(f"{task} is not there: {type(failure).__name__}: {reason}")
+
+
+def _libraries(
+    libraries: Sequence[str | Path], runtime_env: Mapping[str, Any]
+) -> tuple[list[str], dict[str, Any]]:
+    """The names of modules to import, and the environment that has those given by file or folder."""
+    files = [path for path in map(Path, libraries) if path.suffix == ".py" or path.is_dir()]
+    names = [Path(one).stem if Path(one) in files else str(one) for one in libraries]
+    environment = dict(runtime_env)
+    if files:
+        modules = [*environment.get("py_modules", ()), *(str(path.resolve()) for path in files)]
+        environment["py_modules"] = modules
+    return names, environment

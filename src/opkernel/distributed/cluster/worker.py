@@ -1,0 +1,274 @@
+"""Worker: what a task does for the sessions of a cluster.
+
+A session registers its graphs once. Then each step brings feeds and takes fetches; the parts of a step in
+several tasks meet in the rendezvous that each task has for the step.
+
+Source: TensorFlow core/distributed_runtime/worker.cc, session_mgr.cc, graph_mgr.cc.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+from opkernel.device.device_mgr import new_devices
+from opkernel.device.local_device import DeviceAttributes
+from opkernel.distributed.cluster.remote_rendezvous import Outbox, RemoteRendezvous, SentTensor
+from opkernel.distributed.cluster.task_name import TaskName
+from opkernel.errors import AbortedError, CancelledError, OpError
+from opkernel.graph import Graph
+from opkernel.kernel import CancellationManager
+from opkernel.proto import GraphDef, StepStats
+from opkernel.records import replace
+from opkernel.runtime import OpSegment, Session, SessionConfig
+from opkernel.runtime.placement.device_set import DeviceSet
+from opkernel.runtime.program.builder import Program, build_program
+from opkernel.runtime.program.op_segment import SessionSegment
+from opkernel.runtime.program.request import ProgramRequest
+from opkernel.runtime.session.registered_graph import RegisteredGraph, StepOptions
+from opkernel.runtime.session.target import TargetOptions
+
+__all__ = ["RunGraphRequest", "RunGraphResponse", "Tell", "Worker"]
+
+Tell = Callable[..., object]
+"""Calls a method of another task's worker, `tell(task, method, *args)`, and waits for nothing."""
+
+_MOST_ENDED = 10_000
+"""The ended steps that are remembered, so that a tensor that comes late is dropped."""
+
+
+class RunGraphRequest(NamedTuple):
+    """A task's part of a step.
+
+    Attributes:
+        session: The name of the session.
+        graph: The name of the registered graph.
+        step: The key of the step, the same in all tasks.
+        feeds: The arrays that are fed here.
+        timeout_s: The time that the step has, in seconds; None for no limit.
+        is_traced: Whether the statistics of its nodes are wanted.
+    """
+
+    session: str
+    graph: str
+    step: str
+    feeds: Sequence[Any]
+    timeout_s: float | None = None
+    is_traced: bool = False
+
+
+class RunGraphResponse(NamedTuple):
+    """What came of it.
+
+    Attributes:
+        fetches: The arrays that are fetched here.
+        step_stats: A serialized StepStats, where it was wanted.
+    """
+
+    fetches: Sequence[Any]
+    step_stats: bytes = b""
+
+
+class Worker:
+    """The sessions, graphs and steps of one task; used from any thread.
+
+    Args:
+        task: The task.
+        tell: How to call another task.
+        config: How many devices it has, and how many threads each.
+    """
+
+    def __init__(self, task: TaskName, tell: Tell, config: SessionConfig) -> None:
+        self.task = task
+        self.devices = new_devices(
+            config.device_count,
+            name_prefix=str(task),
+            intra_op_threads=config.intra_op_parallelism_threads,
+        )
+        self._op_segment = OpSegment()
+        self._outbox = Outbox(lambda receiver, sent: tell(receiver, "receive", sent))
+        self._sessions: dict[str, Session] = {}
+        self._graphs: dict[tuple[str, str], RegisteredGraph] = {}
+        self._steps: dict[str, _Step] = {}
+        self._ended: OrderedDict[str, OpError | None] = OrderedDict()
+        self._lock = threading.Lock()
+
+    def get_status(self) -> list[DeviceAttributes]:
+        """The devices of the task."""
+        return [
+            DeviceAttributes(one.name, one.device_type, 0, one.incarnation) for one in self.devices
+        ]
+
+    # Sessions and graphs.
+
+    def create_session(self, handle: str, options: TargetOptions) -> None:
+        """Have a session of this name."""
+        session = Session(
+            Graph(),
+            config=replace(options.config, allow_soft_placement=False),
+            memory_limit_bytes=options.memory_limit_bytes,
+            sanitize=options.sanitize,
+            permissions=options.permissions,
+            target=_TaskTarget(self, SessionSegment(self._op_segment, handle)),
+        )
+        with self._lock:
+            self._sessions[handle] = session
+
+    def close_session(self, handle: str) -> None:
+        """Cancel the steps of a session, and free its graphs; nothing to do where there is none."""
+        with self._lock:
+            session = self._sessions.pop(handle, None)
+            for key in [key for key in self._graphs if key[0] == handle]:
+                del self._graphs[key]
+        if session is not None:
+            session.close()
+
+    def register_graph(self, session: str, graph: str, graph_def: bytes) -> None:
+        """Make a part of a graph ready for steps.
+
+        Raises:
+            AbortedError: there is no such session (any more).
+            InvalidArgumentError, NotFoundError: as `Session.register_graph` does.
+        """
+        found = self._sessions.get(session)
+        if found is None:
+            raise self._has_restarted(f"session {session}")
+        registered = found.register_graph(GraphDef.FromString(graph_def))
+        with self._lock:
+            self._graphs[session, graph] = registered
+
+    def deregister_graph(self, session: str, graph: str) -> None:
+        """Forget a graph, if it is there."""
+        with self._lock:
+            self._graphs.pop((session, graph), None)
+
+    def clear_containers(self, containers: Sequence[str]) -> None:
+        """Drop the resources in some containers; in the default ones if none is named."""
+        for device in self.devices:
+            manager = device.resource_manager
+            for container in containers or (manager.default_container,):
+                manager.cleanup(container)
+
+    # Steps.
+
+    def run_graph(self, request: RunGraphRequest) -> RunGraphResponse:
+        """Run this task's part of a step.
+
+        Raises:
+            AbortedError: the graph is not registered (any more).
+            CancelledError: the step was cancelled.
+            OpError: whatever a kernel raised, with the node that failed.
+        """
+        graph = self._graphs.get((request.session, request.graph))
+        if graph is None:
+            raise self._has_restarted(f"graph {request.graph} of session {request.session}")
+        step = self._begin(request.step)
+        stats = StepStats() if request.is_traced else None
+        options = StepOptions(step.rendezvous, step.cancellation, request.timeout_s, stats)
+        try:
+            fetches = graph.run(request.feeds, options)
+            self._outbox.flush()
+        finally:
+            self._end(request.step, None)
+        return RunGraphResponse(fetches, b"" if stats is None else stats.SerializeToString())
+
+    def receive(self, tensors: Sequence[SentTensor]) -> None:
+        """Take tensors that another task has sent; those of steps that have ended are dropped."""
+        for sent in tensors:
+            step = self._find(sent.step)
+            if step is not None:
+                try:
+                    step.rendezvous.deliver(sent)
+                except OpError:
+                    continue  # it was aborted meanwhile: nobody waits
+
+    def cancel_step(self, key: str, reason: OpError) -> None:
+        """End a step with an error, whether it has begun here or not."""
+        step = self._find(key)
+        if step is None:
+            return
+        step.rendezvous.start_abort(reason)
+        step.cancellation.start_cancel(reason)
+        if not step.is_running:
+            self._end(key, reason)
+
+    def close(self) -> None:
+        """Close all sessions, and the devices."""
+        for handle in list(self._sessions):
+            self.close_session(handle)
+        self._outbox.close()
+        for device in self.devices:
+            device.close()
+
+    def _begin(self, key: str) -> _Step:
+        step = self._find(key)
+        if step is None:
+            raise self._ended.get(key) or CancelledError(f"Step {key} has ended in {self.task}")
+        step.is_running = True
+        return step
+
+    def _find(self, key: str) -> _Step | None:
+        """A step, which its first tensor or its run makes; None where it has ended."""
+        with self._lock:
+            step = self._steps.get(key)
+            if step is None and key not in self._ended:
+                step = self._steps[key] = _Step(RemoteRendezvous(self.task, key, self._outbox))
+            return step
+
+    def _end(self, key: str, reason: OpError | None) -> None:
+        with self._lock:
+            step = self._steps.pop(key, None)
+            self._ended[key] = reason
+            if len(self._ended) > _MOST_ENDED:
+                self._ended.popitem(last=False)
+        if step is not None:
+            step.cancellation.close()
+
+    def _has_restarted(self, what: str) -> AbortedError:
+        return AbortedError(
+            f"{self.task} does not know {what}: the task has restarted, or the session was closed"
+        )
+
+
+class _Step:
+    """A step in this task.
+
+    Attributes:
+        rendezvous: Where its parts meet.
+        cancellation: Cancels it here.
+        is_running: Whether this task's part has begun.
+    """
+
+    def __init__(self, rendezvous: RemoteRendezvous) -> None:
+        self.rendezvous = rendezvous
+        self.cancellation = CancellationManager()
+        self.is_running = False
+
+
+class _TaskTarget:
+    """The target of a task's sessions: the devices are the task's, and outlive the sessions."""
+
+    is_remote = False
+
+    def __init__(self, worker: Worker, op_segment: SessionSegment) -> None:
+        self._worker = worker
+        self.devices = DeviceSet(worker.devices)
+        self.op_segment = op_segment
+
+    def new_session(self, options: TargetOptions) -> _TaskTarget:
+        """The target itself: it is for one session."""
+        return self
+
+    def build_program(self, request: ProgramRequest) -> Program:
+        """Build a program."""
+        return build_program(request)
+
+    def clear_containers(self, containers: Sequence[str]) -> None:
+        """Drop the resources of the task."""
+        self._worker.clear_containers(containers)
+
+    def close(self) -> None:
+        """Give up the kernels of the session; variables and other resources stay."""
+        self.op_segment.close()

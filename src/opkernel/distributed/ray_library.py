@@ -1,0 +1,27 @@
+"""Ray, the engine of all that runs on several machines (extra `opkernel[ray]`)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from opkernel.errors import UnimplementedError
+
+__all__ = ["import_ray"]
+
+
+def import_ray(need: str) -> Any:
+    """The module `ray`.
+
+    Args:
+        need: What needs it: the subject of the error.
+
+    Raises:
+        UnimplementedError: Ray is not installed.
+    """
+    try:
+        import ray
+    except ImportError:
+        raise UnimplementedError(
+            f"{need} needs the library Ray: pip install 'opkernel[ray]'"
+        ) from None
+    return ray
