@@ -61,7 +61,8 @@ class Partitioning:
         assignment: Assignment,
         feeds_at: Sequence[LocalDevice] | None = None,
     ) -> None:
-        graph = whole.operations[0].graph
+        graph = whole.graph
+        assert graph is not None, "a program that computes nothing is not cut"
         copied, fed = copy_operations(graph, whole.operations, whole.feeds)
         self._client = assignment.client_device
         self._edit = GraphEdit(copied)
