@@ -2,7 +2,7 @@
 """Set up this checkout and run its jobs; needs Python 3.11 or newer and nothing else.
 
     python3 dev.py demo              install, then classify real images with a TensorFlow graph
-    python3 dev.py test [STAGE...]   install, then lint, types, floors and tests (or some of them)
+    python3 dev.py test [STAGE...]   install, then lint, types, floors, tests, and those on Ray (or some of them)
     python3 dev.py tensorflow        compare with a real TensorFlow, in an environment of its own
     python3 dev.py lowest            the tests with the oldest dependencies that are allowed
     python3 dev.py campaigns         two minutes each of seeded random attacks (tools/campaigns)
@@ -32,7 +32,9 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent
 THIS_PYTHON = f"{sys.version_info[0]}.{sys.version_info[1]}"
 RUNTIME, DEV = "requirements.lock", "requirements-dev.lock"
-PYTEST = ["-m", "pytest", "-q", "--numprocesses=auto"]
+PYTEST = ["-m", "pytest", "-q"]
+# Ray has processes of its own, and wants the machine for itself.
+WITHOUT_RAY = [*PYTEST, "--numprocesses=auto", "-m"]
 
 # Name -> command, run with the environment's Python.
 TEST_STAGES = {
@@ -43,10 +45,11 @@ TEST_STAGES = {
         "-c",
         "from importlinter.cli import lint_imports_command as check; check(['--no-logo'])",
     ],
-    "tests": PYTEST,
+    "tests": [*WITHOUT_RAY, "not ray"],
+    "ray": [*PYTEST, "-m", "ray"],
 }
 # Run only if named: for the Pythons beside the one that runs all tests.
-PORTABILITY = {"portability": [*PYTEST, "-m", "not thorough"]}
+PORTABILITY = {"portability": [*WITHOUT_RAY, "not thorough and not ray"]}
 DIGITS = "examples/digits"
 DEMO_COMMANDS = [
     ["show", f"{DIGITS}/digits.pb"],
@@ -192,7 +195,7 @@ def tensorflow() -> bool:
     """The tests that compare with an installed TensorFlow."""
     environment = Environment("-tensorflow")
     environment.install(*_requirement_files("requirements-tensorflow.lock"), name="tensorflow")
-    return _stage("comparison", environment, [*PYTEST, "-m", "tensorflow"])
+    return _stage("comparison", environment, [*WITHOUT_RAY, "tensorflow"])
 
 
 def lowest() -> bool:

@@ -36,6 +36,7 @@ _REASONS_TO_SKIP = {
     "tensorflow": None
     if importlib.util.find_spec("tensorflow")
     else "TensorFlow is not installed (python3 dev.py tensorflow runs this)",
+    "ray": None if importlib.util.find_spec("ray") else "Ray is not installed",
     "jax": None if importlib.util.find_spec("jax") else "JAX is not installed",
     "shared": None if SHARED.is_dir() else f"there is no conformance material at {SHARED}",
 }

@@ -41,6 +41,7 @@ def lock_files() -> dict[str, list[str]]:
             *extras["xla"],
             *extras["openvino"],
             *extras["serve"],
+            *extras["ray"],
         ],
         "requirements-tensorflow.lock": [*runtime, *extras["test"], *tested, TENSORFLOW],
         LOWEST: [*map(lowest, PROJECT["project"]["dependencies"]), BUILD, *extras["test"]],

@@ -1,4 +1,4 @@
-"""Models mapped over data sets by several processes of one machine."""
+"""What goes beyond one process: graphs on the tasks of a cluster, models mapped over data sets."""
 
 from opkernel.lazy_exports import lazy_exports
 
