@@ -73,9 +73,17 @@ def test_strings_and_empty_tensors_travel(cluster: LocalCluster) -> None:
 
 def test_a_control_edge_crosses_tasks(cluster: LocalCluster) -> None:
     graph = parameter_server()
-    with graph.as_default(), graph.device(SECOND), graph.control_dependencies([graph.get_operation_by_name("add")]):
+    with (
+        graph.as_default(),
+        graph.device(SECOND),
+        graph.control_dependencies([graph.get_operation_by_name("add")]),
+    ):
         ops.NoOp(name="after")
-    with graph.as_default(), graph.device(PS), graph.control_dependencies([graph.get_operation_by_name("after")]):
+    with (
+        graph.as_default(),
+        graph.device(PS),
+        graph.control_dependencies([graph.get_operation_by_name("after")]),
+    ):
         ops.ReadVariableOp(
             resource=graph.get_tensor_by_name("v:0"), dtype=opkernel.float32, name="then"
         )
@@ -130,6 +138,7 @@ def test_sessions_share_the_resources_of_tasks(cluster: LocalCluster) -> None:
 
 def test_kernels_with_state_are_those_of_the_session(cluster: LocalCluster) -> None:
     """A random op goes on with its numbers whatever else is fetched, as in one process."""
+
     def drawing(device: str) -> Graph:
         graph = Graph()
         with graph.as_default(), graph.device(device):

@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, Any
 from opkernel.distributed.cluster.task_name import TaskName
 from opkernel.distributed.cluster.worker import RunGraphRequest, RunGraphResponse
 from opkernel.errors import CancelledError, OpError, as_op_error
-from opkernel.kernel import register_cancellation_callback
 from opkernel.proto import StepStats
 from opkernel.runtime.step.run_step import RunStep
 
@@ -67,19 +66,24 @@ class ClusterStep:
             CancelledError, DeadlineExceededError: the step was to stop.
         """
         manager = self._step.cancellation_manager
-        deregister = register_cancellation_callback(manager, lambda: self._events.put(None))
+        token = manager.get_cancellation_token()
+        if not manager.register_callback(token, self._wake):
+            self._wake()
         try:
             self._wait()
         except BaseException as error:
-            reason = as_op_error(error) if isinstance(error, Exception) else CancelledError("")
-            self._stop(reason)
+            is_error = isinstance(error, Exception)
+            self._stop(as_op_error(error) if is_error else CancelledError("interrupted"))
             raise
         finally:
-            deregister()
+            manager.try_deregister_callback(token)
         responses = [future.result() for future in self._futures.values()]
         for response in responses:
             self._collect(response)
         return [response.fetches for response in responses]
+
+    def _wake(self) -> None:
+        self._events.put(None)
 
     def _wait(self) -> None:
         """Wait for all parts; raises for the first that fails, or if the step is to stop."""
@@ -89,6 +93,8 @@ class ClusterStep:
                 self._step.check()
                 raise CancelledError("Step was cancelled")
             error = self._futures[task].exception()
+            if isinstance(error, CancelledError):
+                self._step.check()  # which knows whether that is why
             if error is not None:
                 if isinstance(error, OpError):
                     add_task(error, task)

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
+from opkernel.errors import CancelledError
 from opkernel.graph import Graph, Operation
 from opkernel.graph.core.structural_ops import ARG_OPS, RETVAL_OPS
 from opkernel.graph.io.importer import GraphImporter, ImportOptions
@@ -93,7 +94,11 @@ class RegisteredGraph:
         with in_time(options.timeout_s):
             step = self._new_step(options, variant, self._executables)
             with step.cancelled_by(options.cancellation_manager):
-                results: Sequence[Any] = executable.step(values, step)
+                try:
+                    results: Sequence[Any] = executable.step(values, step)
+                except CancelledError:
+                    step.check()  # which knows why a wait was cancelled: the time was over, say
+                    raise
             if step.stats_collector is not None:
                 step.stats_collector.finalize()
         return results
