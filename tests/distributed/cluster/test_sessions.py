@@ -168,19 +168,19 @@ def test_operations_without_a_task_run_on_the_master() -> None:
     graph = Graph()
     with graph.as_default():
         ops.Neg(x=np.float32(1), name="y")
-    with LocalCluster({"a": 2}, master="/job:a/task:1") as cluster:
-        with opkernel.Session(graph, target=cluster) as session:
-            assert session.run("y:0") == -1
-            assert session.plan("y:0").source.startswith("# /job:a/replica:0/task:1\n")
+    cluster = LocalCluster({"a": 2}, master="/job:a/task:1")
+    with cluster, opkernel.Session(graph, target=cluster) as session:
+        assert session.run("y:0") == -1
+        assert session.plan("y:0").source.startswith("# /job:a/replica:0/task:1\n")
 
 
 # What is refused.
 
 
 def test_tasks_that_are_none(cluster: LocalCluster) -> None:
-    with opkernel.Session(chain("/job:worker/task:7"), target=cluster) as session:
-        with pytest.raises(InvalidArgumentError, match="task:7"):
-            session.run("y:0", {"x:0": [1]})
+    session = opkernel.Session(chain("/job:worker/task:7"), target=cluster)
+    with pytest.raises(InvalidArgumentError, match="task:7"):
+        session.run("y:0", {"x:0": [1]})
     with pytest.raises(InvalidArgumentError, match="master"):
         LocalCluster(JOBS, master="/job:worker/task:7")
     with pytest.raises(InvalidArgumentError, match="must have a task"):
@@ -318,6 +318,6 @@ def test_statistics_are_those_of_all_tasks(cluster: LocalCluster) -> None:
 
 
 def test_specs_from_elsewhere() -> None:
-    with LocalCluster(ClusterSpec({"worker": ["a:1", "b:1"]})) as cluster:
-        with opkernel.Session(chain(FIRST, SECOND), target=cluster) as session:
-            assert session.run("y:0", {"x:0": [1]}) == [3]
+    cluster = LocalCluster(ClusterSpec({"worker": ["a:1", "b:1"]}))
+    with cluster, opkernel.Session(chain(FIRST, SECOND), target=cluster) as session:
+        assert session.run("y:0", {"x:0": [1]}) == [3]

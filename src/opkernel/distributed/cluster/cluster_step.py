@@ -71,9 +71,11 @@ class ClusterStep:
             self._wake()
         try:
             self._wait()
-        except BaseException as error:
-            is_error = isinstance(error, Exception)
-            self._stop(as_op_error(error) if is_error else CancelledError("interrupted"))
+        except Exception as error:
+            self._stop(as_op_error(error))
+            raise
+        except BaseException:
+            self._stop(CancelledError("The client was interrupted"))
             raise
         finally:
             manager.try_deregister_callback(token)
