@@ -19,7 +19,7 @@ from opkernel.proto import StepStats
 from opkernel.runtime.step.run_step import RunStep
 
 if TYPE_CHECKING:
-    from opkernel.distributed.cluster.cluster import Cluster
+    from opkernel.distributed.cluster.master_session import MasterSession
 
 __all__ = ["ClusterStep", "add_task"]
 
@@ -31,18 +31,19 @@ class ClusterStep:
     """One step.
 
     Args:
-        cluster: The tasks.
-        session: The name of the session in the tasks.
+        session: The session.
         graph: The name of the registered graph in the tasks.
         step: The step as the client has it: its deadline, its cancellation, its statistics.
     """
 
-    def __init__(self, cluster: Cluster, session: str, graph: str, step: RunStep) -> None:
-        self._cluster = cluster
-        self._session = session
+    def __init__(self, session: MasterSession, graph: str, step: RunStep) -> None:
+        self._cluster = session.cluster
+        self._session = session.handle
         self._graph = graph
         self._step = step
-        self._key = f"{session}:{step.step_id}"
+        self._key = f"{session.handle}:{step.step_id}"
+        is_usual = step.permissions is session.permissions
+        self._permissions = None if is_usual else step.permissions
         self._futures: dict[TaskName, Future[RunGraphResponse]] = {}
         self._events: SimpleQueue[TaskName | None] = SimpleQueue()
 
@@ -52,7 +53,7 @@ class ClusterStep:
         timeout_s = None if deadline is None else max(deadline - time.monotonic(), 0)
         is_traced = self._step.stats_collector is not None
         request = RunGraphRequest(
-            self._session, self._graph, self._key, feeds, timeout_s, is_traced
+            self._session, self._graph, self._key, feeds, timeout_s, is_traced, self._permissions
         )
         future = self._cluster.call(task, "run_graph", request)
         self._futures[task] = future

@@ -8,6 +8,7 @@ Source: TensorFlow core/distributed_runtime/worker.cc, session_mgr.cc, graph_mgr
 
 from __future__ import annotations
 
+import os
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
@@ -15,6 +16,7 @@ from typing import Any, NamedTuple
 
 from opkernel.device.device_mgr import new_devices
 from opkernel.device.local_device import DeviceAttributes
+from opkernel.device.permissions import Permissions
 from opkernel.distributed.cluster.remote_rendezvous import Outbox, RemoteRendezvous, SentTensor
 from opkernel.distributed.cluster.task_name import TaskName
 from opkernel.errors import AbortedError, CancelledError, OpError
@@ -49,6 +51,7 @@ class RunGraphRequest(NamedTuple):
         feeds: The arrays that are fed here.
         timeout_s: The time that the step has, in seconds; None for no limit.
         is_traced: Whether the statistics of its nodes are wanted.
+        permissions: Which files the step may read and write; those of the session if None.
     """
 
     session: str
@@ -57,6 +60,7 @@ class RunGraphRequest(NamedTuple):
     feeds: Sequence[Any]
     timeout_s: float | None = None
     is_traced: bool = False
+    permissions: Permissions | None = None
 
 
 class RunGraphResponse(NamedTuple):
@@ -100,6 +104,10 @@ class Worker:
         return [
             DeviceAttributes(one.name, one.device_type, 0, one.incarnation) for one in self.devices
         ]
+
+    def process_id(self) -> int:
+        """The number of the task's process."""
+        return os.getpid()
 
     # Sessions and graphs.
 
@@ -166,7 +174,9 @@ class Worker:
             raise self._has_restarted(f"graph {request.graph} of session {request.session}")
         step = self._begin(request.step)
         stats = StepStats() if request.is_traced else None
-        options = StepOptions(step.rendezvous, step.cancellation, request.timeout_s, stats)
+        options = StepOptions(
+            step.rendezvous, step.cancellation, request.timeout_s, stats, request.permissions
+        )
         try:
             fetches = graph.run(request.feeds, options)
             self._outbox.flush()

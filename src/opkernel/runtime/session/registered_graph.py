@@ -18,6 +18,7 @@ from opkernel.runtime.program.limits import in_time
 from opkernel.runtime.step.run_step import RunStep
 
 if TYPE_CHECKING:
+    from opkernel.device.permissions import Permissions
     from opkernel.kernel import CancellationManager, Rendezvous
     from opkernel.runtime.program.executable import Executable
     from opkernel.runtime.program.request import Variant
@@ -35,12 +36,14 @@ class StepOptions:
         cancellation_manager: Its cancellation cancels the step here.
         timeout_s: The time that the step has, in seconds; None for no limit.
         step_stats: Takes the statistics of the nodes, where given.
+        permissions: Which files the step may read and write; those of the session if None.
     """
 
     rendezvous: Rendezvous
     cancellation_manager: CancellationManager
     timeout_s: float | None = None
     step_stats: StepStats | None = None
+    permissions: Permissions | None = None
 
 
 class RegisteredGraph:
