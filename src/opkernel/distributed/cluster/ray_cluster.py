@@ -6,7 +6,6 @@ semantics: TensorFlow core/distributed_runtime/rpc/grpc_server_lib.cc.
 
 from __future__ import annotations
 
-import importlib
 import uuid
 from collections.abc import Mapping, Sequence
 from concurrent.futures import Future
@@ -16,6 +15,7 @@ from typing import Any
 
 from opkernel.distributed.cluster.cluster import Cluster
 from opkernel.distributed.cluster.cluster_spec import ClusterSpec, Jobs
+from opkernel.distributed.cluster.task_libraries import TaskLibrary, task_libraries
 from opkernel.distributed.cluster.task_name import TaskName
 from opkernel.distributed.ray_library import import_ray
 from opkernel.errors import OpError, UnavailableError, as_op_error
@@ -44,7 +44,7 @@ class RayCluster(Cluster):
             reserves no processor where nothing is said of its job.
         config: the devices of each task, and their threads.
         libraries: modules with ops and kernels, which each task imports: names of modules that it can import, or
-            Python files and folders, which Ray brings there. Plugins that are installed are found as everywhere.
+            Python files and packages, which are brought there. Plugins that are installed are found as everywhere.
         runtime_env: the runtime environment of the actors, as Ray takes it.
         master: the task of operations that name none; see `Cluster`.
 
@@ -87,12 +87,14 @@ class RayCluster(Cluster):
     ) -> None:
         for job in resources:
             self.spec.num_tasks(job)  # which tells of a job that is none
-        names, environment = _libraries(libraries, runtime_env or {})
+        loaded = task_libraries(libraries)
         actor = self._ray.remote(**_ACTOR_OPTIONS)(TaskActor)
         for task in self.spec.tasks:
-            options = {"num_cpus": 0, **resources.get(task.job, {}), "runtime_env": environment}
+            options = {"num_cpus": 0, **resources.get(task.job, {})}
+            if runtime_env is not None:
+                options["runtime_env"] = dict(runtime_env)
             named = actor.options(name=f"{self._name}{task}", **options)
-            self._actors[task] = named.remote(self._name, task, config, names)
+            self._actors[task] = named.remote(self._name, task, config, loaded)
         self.list_devices()
 
     def call(self, task: TaskName, method: str, *args: Any) -> Future[Any]:
@@ -142,16 +144,16 @@ class TaskActor:
         cluster: The name of the cluster.
         task: The task.
         config: The devices of the task.
-        libraries: The names of modules that it imports first.
+        libraries: What it imports first.
     """
 
     def __init__(
-        self, cluster: str, task: TaskName, config: SessionConfig, libraries: Sequence[str]
+        self, cluster: str, task: TaskName, config: SessionConfig, libraries: Sequence[TaskLibrary]
     ) -> None:
         from opkernel.distributed.cluster.worker import Worker  # in the actor's process alone
 
-        for name in libraries:
-            importlib.import_module(name)
+        for library in libraries:
+            library.load()
         self._cluster = cluster
         self._peers: dict[TaskName, Any] = {}
         self._worker = Worker(task, self._tell, config)
@@ -193,16 +195,3 @@ def _ray_error(task: TaskName, failure: Exception) -> OpError:
     """The error for a call that Ray could not make."""
     reason = " ".join(str(failure).split())
     return UnavailableError(f"{task} is not there: {type(failure).__name__}: {reason}")
-
-
-def _libraries(
-    libraries: Sequence[str | Path], runtime_env: Mapping[str, Any]
-) -> tuple[list[str], dict[str, Any]]:
-    """The names of modules to import, and the environment that has those given by file or folder."""
-    files = [path for path in map(Path, libraries) if path.suffix == ".py" or path.is_dir()]
-    names = [Path(one).stem if Path(one) in files else str(one) for one in libraries]
-    environment = dict(runtime_env)
-    if files:
-        modules = [*environment.get("py_modules", ()), *(str(path.resolve()) for path in files)]
-        environment["py_modules"] = modules
-    return names, environment
