@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from opkernel.distributed.mapped_model import MappedModel
+from opkernel.distributed.batches.mapped_model import MappedModel
 from opkernel.errors import InvalidArgumentError
 from opkernel.graph import TensorSpec
 from opkernel.messages import perhaps

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from opkernel import errors
-from opkernel.distributed.batches import Array, Batch
-from opkernel.distributed.mapped_model import MappedModel
+from opkernel.distributed.batches.batch import Array, Batch
+from opkernel.distributed.batches.mapped_model import MappedModel
 from opkernel.errors import Code, InvalidArgumentError, OpError, as_op_error
 from opkernel.opdef import UnregisteredOpError
 from opkernel.records import dataclass

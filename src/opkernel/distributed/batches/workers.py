@@ -16,9 +16,9 @@ from typing import TypeVar
 
 from opkernel.device.blas_threads import one_blas_thread
 from opkernel.device.budget import Budget
-from opkernel.distributed.batches import Batch
-from opkernel.distributed.mapped_model import MappedModel, ModelRequest
-from opkernel.distributed.outcome import Outcome, computed, failed
+from opkernel.distributed.batches.batch import Batch
+from opkernel.distributed.batches.mapped_model import MappedModel, ModelRequest
+from opkernel.distributed.batches.outcome import Outcome, computed, failed
 from opkernel.errors import UnavailableError
 from opkernel.kernel import under_budget
 

@@ -10,12 +10,12 @@ from typing import Any, Literal, Self
 
 from opkernel.device.budget import current_budget
 from opkernel.device.permissions import NO_PERMISSIONS, Permissions
-from opkernel.distributed.batches import Array, Batch, cut, fitted
-from opkernel.distributed.data_files import DataSet, data_set, digest_of_files
-from opkernel.distributed.mapped_model import MappedModel, ModelRequest
-from opkernel.distributed.outcome import Outcome
-from opkernel.distributed.parts import PartFolder
-from opkernel.distributed.workers import Compute, in_order, in_processes, in_this_process
+from opkernel.distributed.batches.batch import Array, Batch, cut, fitted
+from opkernel.distributed.batches.data_files import DataSet, data_set, digest_of_files
+from opkernel.distributed.batches.mapped_model import MappedModel, ModelRequest
+from opkernel.distributed.batches.outcome import Outcome
+from opkernel.distributed.batches.parts import PartFolder
+from opkernel.distributed.batches.workers import Compute, in_order, in_processes, in_this_process
 from opkernel.errors import Code, InvalidArgumentError
 
 __all__ = ["Predictions", "predict"]

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from tests.distributed.conftest import Told, X, Y
+from tests.distributed.batches.conftest import Told, X, Y
 
 import opkernel
 from opkernel.distributed import predict

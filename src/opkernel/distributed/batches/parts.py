@@ -22,8 +22,8 @@ import numpy as np
 
 from opkernel.checkpoint.atomic_files import file_error, write_whole
 from opkernel.checkpoint.crc32c import crc32c
-from opkernel.distributed.batches import Array, Batch
-from opkernel.distributed.outcome import Failure, Outcome
+from opkernel.distributed.batches.batch import Array, Batch
+from opkernel.distributed.batches.outcome import Failure, Outcome
 from opkernel.errors import (
     AlreadyExistsError,
     Code,

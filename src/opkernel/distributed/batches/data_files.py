@@ -86,7 +86,7 @@ def _read(files: list[str], names: Collection[str], batch_size: int) -> Iterator
         if _magic(path) == _NPZ:
             yield _arrays(path)
         else:
-            from opkernel.distributed.parquet import read_table  # needs a library
+            from opkernel.distributed.batches.parquet import read_table  # needs a library
 
             yield from read_table(path, names, batch_size)
 

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 from click.testing import CliRunner, Result
-from tests.distributed.conftest import Told, X, Y
+from tests.distributed.batches.conftest import Told, X, Y
 
 import opkernel
 from opkernel.cli.commands import commands
@@ -25,7 +25,7 @@ from opkernel.errors import (
     UnimplementedError,
 )
 
-SOURCES = Path(__file__).resolve().parents[2] / "src"
+SOURCES = Path(__file__).resolve().parents[3] / "src"
 Run = Callable[..., Any]
 
 
