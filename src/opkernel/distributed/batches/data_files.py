@@ -1,19 +1,23 @@
-"""Data sets: what `predict` takes, as mappings of names to arrays, one after the other."""
+"""Data sets: what `predict` takes, as rows."""
 
 from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
-import numpy as np
-
-from opkernel.errors import DataLossError, InvalidArgumentError, NotFoundError, OpError
+from opkernel.distributed.batches.fitting import named
+from opkernel.distributed.batches.image_rows import IMAGE_ENDINGS, image_rows
+from opkernel.distributed.batches.mapped_model import MappedModel
+from opkernel.distributed.batches.npz_rows import forget_arrays, npz_rows
+from opkernel.distributed.batches.rows import ArrayRows, Rows
+from opkernel.distributed.batches.table_rows import forget_table, table_rows
+from opkernel.errors import InvalidArgumentError, NotFoundError
 from opkernel.graph import file_kind
 from opkernel.records import dataclass
 
-__all__ = ["DataSet", "data_set", "digest_of_files"]
+__all__ = ["DataSet", "data_set", "digest_of_files", "forget_files"]
 
 _NPZ, _PARQUET = b"PK", b"PAR1"
 _ENDINGS = (".npz", ".parquet")
@@ -21,58 +25,84 @@ _ENDINGS = (".npz", ".parquet")
 
 @dataclass(frozen=True)
 class DataSet:
-    """Mappings of names to arrays.
+    """Rows, a chunk after the other.
 
     Attributes:
-        chunks: The mappings.
+        chunks: The rows; a batch has those of one chunk.
         digest: What differs where the files differ; None for data that is no files.
+        count: How many rows there are, if that is known before.
     """
 
-    chunks: Iterable[Any]
+    chunks: Iterable[Rows]
     digest: str | None = None
+    count: int | None = None
 
 
-def data_set(data: Any, names: Collection[str], batch_size: int) -> DataSet:
+def data_set(
+    data: Any, model: MappedModel, batch_size: int, image_size: tuple[int, int] | None
+) -> DataSet:
     """What `predict` is given, as a DataSet.
 
     Args:
         data: A mapping, an iterable of mappings, or the path of a file or folder.
-        names: The inputs of the model, which are read of tables that have more columns.
+        model: The model that takes it.
         batch_size: How many rows of a table are read at once.
+        image_size: The height and width that images are resized to.
 
     Raises:
         NotFoundError: there is no such file.
-        InvalidArgumentError: it is nothing of this kind.
+        InvalidArgumentError: it is nothing of this kind, or does not fit the model.
+        DataLossError: a file is damaged.
     """
     if isinstance(data, str | os.PathLike):
-        files = _files(os.fspath(data))
-        return DataSet(_read(files, names, batch_size), _digest_of_names(files))
+        return _data_of_files(os.path.abspath(data), model, batch_size, image_size)
     if isinstance(data, Mapping):
-        return DataSet([data])
+        rows = ArrayRows(named(data, model))
+        return DataSet([rows], None, len(rows))
     if isinstance(data, Iterable):
-        return DataSet(data)
+        return DataSet(ArrayRows(named(one, model)) for one in data)
     raise InvalidArgumentError(
         f"Expected a mapping of names to arrays, mappings, or a path, got {type(data).__name__}"
     )
 
 
+def _data_of_files(
+    path: str, model: MappedModel, batch_size: int, image_size: tuple[int, int] | None
+) -> DataSet:
+    files = _files(path)
+    digest = _digest_of_names(files)
+    chunks: list[Rows] = []
+    if _is_image(files[0]):
+        chunks = [image_rows(files, model, image_size)]
+    else:
+        for file in files:
+            is_npz = _magic(file) == _NPZ
+            chunks.append(npz_rows(file) if is_npz else table_rows(file, model.inputs, batch_size))
+    return DataSet(chunks, digest, sum(map(len, chunks)))
+
+
 def _files(path: str) -> list[str]:
     if not os.path.isdir(path):
-        _magic(path)
         return [path]
-    found = sorted(name for name in os.listdir(path) if name.endswith(_ENDINGS))
-    if not found:
-        raise NotFoundError(f"The folder {path} has no files {' or '.join(_ENDINGS)}")
-    return [os.path.join(path, name) for name in found]
+    names = sorted(os.listdir(path))
+    for endings in (_ENDINGS, IMAGE_ENDINGS):
+        found = [os.path.join(path, one) for one in names if one.lower().endswith(endings)]
+        if found:
+            return found
+    raise NotFoundError(
+        f"The folder {path} has no files {' or '.join(_ENDINGS)}, and no images: "
+        f"{', '.join(IMAGE_ENDINGS)}"
+    )
+
+
+def _is_image(path: str) -> bool:
+    return path.lower().endswith(IMAGE_ENDINGS)
 
 
 def _magic(path: str) -> bytes:
     """The first bytes of a file of arrays or of a table."""
-    try:
-        with open(path, "rb") as file:
-            head = file.read(4)
-    except FileNotFoundError:
-        raise NotFoundError(f"There is no file {path}") from None
+    with open(path, "rb") as file:
+        head = file.read(4)
     for magic in (_NPZ, _PARQUET):
         if head.startswith(magic):
             return magic
@@ -81,29 +111,12 @@ def _magic(path: str) -> bytes:
     )
 
 
-def _read(files: list[str], names: Collection[str], batch_size: int) -> Iterator[Mapping[str, Any]]:
-    for path in files:
-        if _magic(path) == _NPZ:
-            yield _arrays(path)
-        else:
-            from opkernel.distributed.batches.parquet import read_table  # needs a library
-
-            yield from read_table(path, names, batch_size)
-
-
-def _arrays(path: str) -> dict[str, Any]:
-    try:
-        with open(path, "rb") as file, np.load(file, allow_pickle=False) as loaded:
-            return {name: loaded[name] for name in loaded.files}
-    except OpError:
-        raise
-    except Exception as error:  # zipfile, zlib and NumPy have many for a damaged file
-        raise DataLossError(f"Cannot read arrays from {path}: {error}") from error
-
-
 def _digest_of_names(files: list[str]) -> str:
     """What differs where files have other names, sizes or times."""
-    stats = [(os.path.basename(path), os.stat(path)) for path in files]
+    try:
+        stats = [(os.path.basename(path), os.stat(path)) for path in files]
+    except FileNotFoundError as error:
+        raise NotFoundError(f"There is no file {error.filename}") from None
     facts = [(name, one.st_size, one.st_mtime_ns) for name, one in stats]
     return hashlib.sha256(repr(facts).encode()).hexdigest()
 
@@ -115,3 +128,9 @@ def digest_of_files(files: Iterable[str]) -> str:
         with open(path, "rb") as file:
             digest.update(hashlib.file_digest(file, "sha256").digest())
     return digest.hexdigest()
+
+
+def forget_files() -> None:
+    """Give up what this process keeps of the files that it has read."""
+    forget_arrays()
+    forget_table()

@@ -22,8 +22,8 @@ import numpy as np
 
 from opkernel.checkpoint.atomic_files import file_error, write_whole
 from opkernel.checkpoint.crc32c import crc32c
-from opkernel.distributed.batches.batch import Array, Batch
 from opkernel.distributed.batches.outcome import Failure, Outcome
+from opkernel.distributed.batches.rows import Array, Batch
 from opkernel.errors import (
     AlreadyExistsError,
     Code,
@@ -67,24 +67,38 @@ class PartFolder:
         write_whole(self._file(_PARTS), lines)
         write_whole(self._file(_MANIFEST), _json(self._run))
 
-    def read(self, batch: Batch) -> Outcome | None:
-        """What came of a batch; None where its part is not there, or damaged."""
+    def has(self, batch: Batch) -> bool:
+        """Whether the part of a batch is there, and whole."""
+        return self._content(batch) is not None
+
+    def read(self, batch: Batch) -> Outcome:
+        """What came of a batch whose part is there.
+
+        Raises:
+            DataLossError: it is not there any more.
+        """
+        data = self._content(batch)
+        if data is None:
+            raise DataLossError(f"{self._part(batch.number)} changed while it was used")
+        with np.load(io.BytesIO(data), allow_pickle=False) as loaded:
+            outputs = {name: _read(loaded[name]) for name in loaded.files}
+        failures = [
+            Failure(one["row"], Code[one["code"]], one["message"])
+            for one in self._lines[batch.number]["failed"]
+        ]
+        return Outcome(outputs, tuple(failures))
+
+    def _content(self, batch: Batch) -> bytes | None:
+        """The file of a part; None where it is not there, or damaged."""
         line = self._lines.get(batch.number)
-        if line is None or line["rows"] != batch.rows:
+        if line is None or line["rows"] != len(batch.rows):
             return None
         try:
             with open(self._part(batch.number), "rb") as file:
                 data = file.read()
         except OSError:
             return None
-        if crc32c(data) != line["crc32c"]:
-            return None
-        with np.load(io.BytesIO(data), allow_pickle=False) as loaded:
-            outputs = {name: _read(loaded[name]) for name in loaded.files}
-        failures = [
-            Failure(one["row"], Code[one["code"]], one["message"]) for one in line["failed"]
-        ]
-        return Outcome(outputs, tuple(failures))
+        return data if crc32c(data) == line["crc32c"] else None
 
     def write(self, batch: Batch, outcome: Outcome) -> None:
         """Write the part of a batch.
@@ -100,7 +114,7 @@ class PartFolder:
             "number": batch.number,
             "part": os.path.basename(path),
             "first_row": batch.first_row,
-            "rows": batch.rows,
+            "rows": len(batch.rows),
             "crc32c": crc32c(data),
             "failed": [_as_json(one) for one in outcome.failures],
         }

@@ -1,4 +1,4 @@
-"""Batches that are computed side by side, by processes, and come back in their order."""
+"""Batches that are computed here, or side by side by processes, and come back in their order."""
 
 from __future__ import annotations
 
@@ -7,44 +7,38 @@ import signal
 import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures import Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from functools import cache
+from functools import partial
 from multiprocessing.connection import Connection
-from typing import TypeVar
 
 from opkernel.device.blas_threads import one_blas_thread
 from opkernel.device.budget import Budget
-from opkernel.distributed.batches.batch import Batch
+from opkernel.distributed.batches.data_files import forget_files
 from opkernel.distributed.batches.mapped_model import MappedModel, ModelRequest
 from opkernel.distributed.batches.outcome import Outcome, computed, failed
+from opkernel.distributed.batches.rows import Batch
 from opkernel.errors import UnavailableError
 from opkernel.kernel import under_budget
 
-__all__ = ["Compute", "in_order", "in_processes", "in_this_process"]
+__all__ = ["Compute", "Worker", "in_processes", "in_this_process"]
 
-Compute = Callable[[Batch], Callable[[], Outcome]]
-"""Starts a batch; the result waits for what comes of it."""
-_T = TypeVar("_T")
+Compute = Callable[[Iterable[Batch]], Iterator[Outcome]]
+"""What comes of batches, in their order."""
 
-
-def in_order(calls: Iterable[Callable[[], _T]], ahead: int) -> Iterator[_T]:
-    """The results of calls in their order; so many calls are made before the first is waited for."""
-    waiting: deque[Callable[[], _T]] = deque()
-    for call in calls:
-        waiting.append(call)
-        if len(waiting) > ahead:
-            yield waiting.popleft()()
-    while waiting:
-        yield waiting.popleft()()
+_AHEAD = 2
+"""The batches that are under way for each process."""
 
 
 @contextmanager
 def in_this_process(model: MappedModel) -> Iterator[Compute]:
-    """Compute batches here, when they are waited for."""
-    with model:
-        yield lambda batch: lambda: computed(model, batch)
+    """Compute batches here, when they are asked for."""
+    try:
+        with model:
+            yield partial(map, partial(computed, model))
+    finally:
+        forget_files()
 
 
 @contextmanager
@@ -58,7 +52,7 @@ def in_processes(request: ModelRequest, concurrency: int) -> Iterator[Compute]:
     theirs, ours = context.Pipe(duplex=False)
     pool = ProcessPoolExecutor(concurrency, context, initializer=_begin, initargs=(request, theirs))
     try:
-        yield lambda batch: pool.submit(_run, batch).result
+        yield partial(_in_order, lambda batch: pool.submit(_run, batch), _AHEAD * concurrency)
     except BrokenProcessPool as error:
         raise UnavailableError(
             "A worker process ended before its work was done: it was killed, it ran out of memory, "
@@ -70,16 +64,56 @@ def in_processes(request: ModelRequest, concurrency: int) -> Iterator[Compute]:
         theirs.close()
 
 
-_request: ModelRequest | None = None
-"""In a worker: the model that it has."""
+def _in_order(
+    submit: Callable[[Batch], Future[Outcome]], ahead: int, batches: Iterable[Batch]
+) -> Iterator[Outcome]:
+    """Submit batches, so many before the first is waited for."""
+    waiting: deque[Future[Outcome]] = deque()
+    for batch in batches:
+        waiting.append(submit(batch))
+        if len(waiting) > ahead:
+            yield waiting.popleft().result()
+    while waiting:
+        yield waiting.popleft().result()
+
+
+class Worker:
+    """Computes batches in a process that is there for nothing else, on one thread.
+
+    Args:
+        request: The model, which is loaded for the first batch.
+    """
+
+    def __init__(self, request: ModelRequest) -> None:
+        self._request = request
+        self._model: MappedModel | None = None
+        limit = request.memory_limit_bytes
+        self._budget = None if limit is None else Budget(limit)
+        one_blas_thread.__enter__()  # for good
+
+    def run(self, batch: Batch) -> Outcome:
+        """Compute a batch. All errors come back as values, for not every one can be sent."""
+        try:
+            if self._model is None:
+                self._model = self._request.load(one_thread=True)
+        except Exception as error:  # as above; modules of users may raise anything
+            return failed(error)
+        limits: AbstractContextManager[object] = (
+            nullcontext() if self._budget is None else under_budget(self._budget)
+        )
+        with limits:
+            return computed(self._model, batch)
+
+
+_worker: Worker | None = None
+"""In a worker process: it."""
 
 
 def _begin(request: ModelRequest, parent: Connection) -> None:
     """Make this process a worker: it ends with its parent, and quietly at Ctrl-C."""
-    global _request  # the pool gives its calls nothing of the worker's own
-    _request = request
+    global _worker  # the pool gives its calls nothing of the worker's own
+    _worker = Worker(request)
     signal.signal(signal.SIGINT, signal.SIG_DFL)
-    one_blas_thread.__enter__()  # for good
     threading.Thread(target=_end_with, args=(parent,), daemon=True).start()
 
 
@@ -89,21 +123,6 @@ def _end_with(parent: Connection) -> None:
     signal.raise_signal(signal.SIGTERM)
 
 
-@cache
-def _model(request: ModelRequest) -> tuple[MappedModel, Budget | None]:
-    limit = request.memory_limit_bytes
-    return request.load(one_thread=True), None if limit is None else Budget(limit)
-
-
 def _run(batch: Batch) -> Outcome:
-    """In a worker: compute a batch. All errors come back as values, for not every one can be sent."""
-    assert _request is not None
-    try:
-        model, budget = _model(_request)
-    except Exception as error:  # as above; modules of users may raise anything
-        return failed(error)
-    limits: AbstractContextManager[object] = (
-        nullcontext() if budget is None else under_budget(budget)
-    )
-    with limits:
-        return computed(model, batch)
+    assert _worker is not None
+    return _worker.run(batch)
