@@ -14,6 +14,7 @@ from opkernel.cli.model import Model
 from opkernel.cli.model_options import ModelCommand, jit_option, model_options
 from opkernel.cli.output import abridged, counted, echo, json_option, one_line, print_json
 from opkernel.cli.progress import progress
+from opkernel.cli.row_count import RowCount
 from opkernel.distributed import Predictions
 from opkernel.distributed import predict as map_model
 
@@ -83,24 +84,25 @@ def predict(
 
     Rows that fail are listed in failed.jsonl of OUT, and end the command with status 1.
     """
-    with model.named(), progress(f"Predicting with {model.name}"):
-        done = map_model(
-            os.fspath(model.file),
-            os.fspath(data),
-            batch_size=batch_size,
-            concurrency=concurrency,
-            workers="ray" if on_ray else "processes",
-            signature=model.signature_name,
-            jit=jit,
-            output=output,
-            permissions=model.permissions,
-            on_error="skip",
-            tags=model.tags,
-            libraries=imported_libraries(),
-            overwrite=overwrite,
-            image_size=image_size,
-        )
-        with done:
+    with model.named():
+        with progress(f"Loading {model.name}"):
+            done = map_model(
+                os.fspath(model.file),
+                os.fspath(data),
+                batch_size=batch_size,
+                concurrency=concurrency,
+                workers="ray" if on_ray else "processes",
+                signature=model.signature_name,
+                jit=jit,
+                output=output,
+                permissions=model.permissions,
+                on_error="skip",
+                tags=model.tags,
+                libraries=imported_libraries(),
+                overwrite=overwrite,
+                image_size=image_size,
+            )
+        with done, progress(f"Predicting with {model.name}", RowCount(done)):
             for _ in done:
                 pass
     if as_json:
