@@ -20,7 +20,7 @@ from typing import Any
 
 import numpy as np
 
-from opkernel.checkpoint.atomic_files import file_error, write_whole
+from opkernel.checkpoint.atomic_files import MARK, file_error, write_whole
 from opkernel.checkpoint.crc32c import crc32c
 from opkernel.distributed.batches.outcome import Failure, Outcome
 from opkernel.distributed.batches.rows import Array, Batch
@@ -57,15 +57,13 @@ class PartFolder:
         self._run = dict(run)
         try:
             os.makedirs(path, exist_ok=True)
-            names = os.listdir(path)
-            if overwrite:
-                self._clear(names)
+            is_empty = self._clear(overwrite=overwrite)
         except OSError as error:
             raise file_error(path, error) from error
-        self._lines = self._earlier() if not overwrite and names else {}
+        self._lines = {} if is_empty or overwrite else self._earlier()
         lines = b"".join(map(_json, self._lines.values()))  # without one that was cut off
-        write_whole(self._file(_PARTS), lines)
         write_whole(self._file(_MANIFEST), _json(self._run))
+        write_whole(self._file(_PARTS), lines)
 
     def has(self, batch: Batch) -> bool:
         """Whether the part of a batch is there, and whole."""
@@ -140,10 +138,13 @@ class PartFolder:
     def _part(self, number: int) -> str:
         return self._file(f"part-{number:05}.npz")
 
-    def _clear(self, names: list[str]) -> None:
-        for name in sorted(names, key=_MANIFEST.__eq__):  # the manifest last
-            if _OURS.fullmatch(name):
-                os.unlink(self._file(name))
+    def _clear(self, *, overwrite: bool) -> bool:
+        """Delete what a run has left unfinished, or all of it; whether nothing is there then."""
+        names = os.listdir(self._path)
+        ours = [one for one in names if _OURS.fullmatch(one) and (overwrite or MARK in one)]
+        for name in sorted(ours, key=_MANIFEST.__eq__):  # the manifest last
+            os.unlink(self._file(name))
+        return len(ours) == len(names)
 
     def _earlier(self) -> dict[int, dict[str, Any]]:
         """The parts that an earlier run has written, by their numbers."""
