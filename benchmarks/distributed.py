@@ -4,7 +4,8 @@
 
 predict: convolutions mapped over images by one worker and by two, which have a BLAS thread each: processes, Ray Data,
 and plain Ray, an actor pool that calls the same function. Bound: two workers 1.5 x as fast as one. Start-up
-of the workers counts, that of the Ray cluster does not.
+of the workers counts, that of the Ray cluster does not. Both workers need a processor of their own, so of each
+contender that round counts in which other programs took the least of the processors; how much it was is told.
 """
 
 import argparse
@@ -13,13 +14,13 @@ import tempfile
 import time
 import warnings
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
-from measure import medians, rerun_in_clean_environment
+from measure import rerun_in_clean_environment
 
 import opkernel
 from opkernel import Graph, raw_ops, save_graph
@@ -81,13 +82,42 @@ def by_predict(
     return [*predict(model, data, batch_size=BATCH, concurrency=concurrency, **options)]
 
 
-def seconds_of(call: Callable[[], list[dict[str, Any]]], expected: Any) -> float:
-    """The time of a call, which must give these values."""
-    start = time.perf_counter()
+class Measure(NamedTuple):
+    """How long a call took, and how many processors other programs had meanwhile."""
+
+    seconds: float
+    others: float
+
+
+def measured(call: Callable[[], list[dict[str, Any]]], expected: Any) -> Measure:
+    """Make a call, which must give these values."""
+    start, busy, own = time.perf_counter(), busy_seconds(), own_seconds()
     found = call()
     seconds = time.perf_counter() - start
+    others = (busy_seconds() - busy - (own_seconds() - own)) / seconds
     np.testing.assert_array_equal(np.concatenate([one["y:0"] for one in found]), expected)
-    return seconds
+    return Measure(seconds, max(others, 0.0))
+
+
+def busy_seconds() -> float:
+    """What all programs have had of all processors since the machine started."""
+    user, nice, system = map(int, Path("/proc/stat").read_text().split()[1:4])
+    return (user + nice + system) / os.sysconf("SC_CLK_TCK")
+
+
+def own_seconds() -> float:
+    """What this process has had, and those that it started, also by others."""
+    times: dict[int, int] = {}
+    parents: dict[int, int] = {}
+    for path in Path("/proc").glob("[0-9]*/stat"):
+        with suppress(OSError):  # of one that has ended
+            fields = path.read_text().rpartition(")")[2].split()
+            number = int(path.parent.name)
+            parents[number], times[number] = int(fields[1]), sum(map(int, fields[11:15]))
+    ours = {os.getpid()}
+    while more := {one for one, parent in parents.items() if parent in ours} - ours:
+        ours |= more
+    return sum(times.get(one, 0) for one in ours) / os.sysconf("SC_CLK_TCK")
 
 
 def measure_predict(rounds: int) -> None:
@@ -102,20 +132,21 @@ def measure_predict(rounds: int) -> None:
             "Ray Data": partial(by_predict, model, data, workers="ray"),
             "plain Ray": partial(by_plain_ray, ray, model, data),
         }
-        expected = np.concatenate([one["y:0"] for one in ways["processes"](1)])
-        found = medians(
-            {
-                f"{way} {count}": partial(seconds_of, partial(run, count), expected)
-                for way, run in ways.items()
-                for count in (1, 2)
-            },
-            rounds,
-        )
+        expected = np.concatenate([one["y:0"] for one in ways["processes"](2)])
+        found: dict[str, dict[int, Measure]] = {way: {} for way in ways}
+        for _ in range(rounds):
+            for way, run in ways.items():
+                for count in (1, 2):
+                    measure = measured(partial(run, count), expected)
+                    before = found[way].get(count, measure)
+                    found[way][count] = min(before, measure, key=lambda one: one.others)
     print(f"{LAYERS} convolutions over {IMAGES:,} images, batches of {BATCH}, {rounds} rounds")
-    for way in ways:
-        one, two = (found[f"{way} {count}"] for count in (1, 2))
-        print(f"  {way:12s} one worker {one:6.2f} s, two {two:6.2f} s: {one / two:5.2f} x as fast")
-    print(f"  load when it ended: {os.getloadavg()[0]:.1f}")
+    for way, (one, two) in ((way, (of[1], of[2])) for way, of in found.items()):
+        print(
+            f"  {way:10s} one worker {one.seconds:6.2f} s, two {two.seconds:6.2f} s: "
+            f"{one.seconds / two.seconds:5.2f} x as fast; others had {one.others:.2f} and "
+            f"{two.others:.2f} of {os.cpu_count()} processors"
+        )
 
 
 SECTIONS: dict[str, Callable[[int], None]] = {"predict": measure_predict}

@@ -103,7 +103,7 @@ def test_a_table_needs_its_library(
 def test_ray_needs_its_library(saved_model: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "ray.data", None)
     with pytest.raises(UnimplementedError, match=r"pip install 'opkernel\[ray\]'"):
-        next(predict(saved_model, {"x": X}, workers="ray"))
+        predict(saved_model, {"x": X}, workers="ray")
 
 
 @pytest.mark.parametrize(("concurrency", "most"), [(None, 1), (1, 3)])

@@ -12,7 +12,7 @@ from typing import Any, Literal, Self
 from opkernel.device.budget import current_budget
 from opkernel.device.permissions import NO_PERMISSIONS, Permissions
 from opkernel.distributed.batches.data_files import DataSet, data_set, digest_of_files
-from opkernel.distributed.batches.mapped_model import ModelRequest
+from opkernel.distributed.batches.mapped_model import MappedModel, ModelRequest
 from opkernel.distributed.batches.outcome import Outcome
 from opkernel.distributed.batches.parts import PartFolder
 from opkernel.distributed.batches.ray_data import on_ray
@@ -103,21 +103,25 @@ def predict(
     )
     loaded = request.load()
     source = data_set(data, loaded, batch_size, image_size)
+    compute = _compute(loaded, request, workers, concurrency)
     folder = None
     if output is not None:
         run = _run_of(request, source, batch_size, image_size)
         folder = PartFolder(os.fspath(output), run, overwrite=overwrite)
-    is_here = workers == "processes" and concurrency is None
-    if not is_here:
-        loaded.close()
-    if is_here:
-        compute = in_this_process(loaded)
-    elif concurrency is None or workers == "ray":
-        compute = on_ray(request, concurrency)
-    else:
-        compute = in_processes(request, concurrency)
     batches = cut(source.chunks, batch_size)
     return Predictions(batches, source.count, compute, folder, is_strict=on_error == "raise")
+
+
+def _compute(
+    loaded: MappedModel, request: ModelRequest, workers: str, concurrency: int | None
+) -> AbstractContextManager[Compute]:
+    """What computes; the model stays loaded here if it is this process."""
+    if workers == "processes" and concurrency is None:
+        return in_this_process(loaded)
+    loaded.close()
+    if concurrency is None or workers == "ray":
+        return on_ray(request, concurrency)
+    return in_processes(request, concurrency)
 
 
 def _check_word(name: str, value: str, words: tuple[str, str]) -> None:

@@ -8,7 +8,7 @@ import pickle
 import sys
 import warnings
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from functools import partial
 from typing import Any
 
@@ -26,8 +26,7 @@ _BLOCKS_A_WORKER = 32
 """Batches go to workers in blocks: so many at least, that all workers end at about the same time."""
 
 
-@contextmanager
-def on_ray(request: ModelRequest, concurrency: int | None) -> Iterator[Compute]:
+def on_ray(request: ModelRequest, concurrency: int | None) -> AbstractContextManager[Compute]:
     """Compute batches by actors of Ray, which load the model once each.
 
     Args:
@@ -36,9 +35,13 @@ def on_ray(request: ModelRequest, concurrency: int | None) -> Iterator[Compute]:
 
     Raises:
         UnimplementedError: Ray is not installed.
-        UnavailableError: workers were lost, again and again.
+        UnavailableError: within the block, workers were lost, again and again.
     """
-    ray = _imported()
+    return _on_cluster(_imported(), request, concurrency)
+
+
+@contextmanager
+def _on_cluster(ray: Any, request: ModelRequest, concurrency: int | None) -> Iterator[Compute]:
     is_ours = not ray.is_initialized()
     if is_ours:
         logging.getLogger("ray.data").setLevel(logging.ERROR)  # it tells plans, and what we raise
