@@ -51,6 +51,7 @@ def write_convolutions(path: Path) -> None:
 @contextmanager
 def ray_cluster() -> Iterator[Any]:
     """Ray on this machine."""
+    os.environ["RAY_worker_niceness"] = "0"  # as processes have it
     import ray  # what else is measured needs none
 
     options: dict[str, Any] = {"include_dashboard": False, "log_to_driver": False}

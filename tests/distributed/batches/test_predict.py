@@ -101,7 +101,7 @@ def test_a_table_needs_its_library(
 
 
 def test_ray_needs_its_library(saved_model: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "ray.data", None)
+    monkeypatch.setitem(sys.modules, "ray", None)
     with pytest.raises(UnimplementedError, match=r"pip install 'opkernel\[ray\]'"):
         predict(saved_model, {"x": X}, workers="ray")
 

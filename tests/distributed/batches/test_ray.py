@@ -16,8 +16,9 @@ from opkernel.errors import Code, InvalidArgumentError, UnavailableError
 @pytest.fixture(scope="module")
 def cluster() -> Iterator[None]:
     """A Ray cluster of this machine."""
-    ray = pytest.importorskip("ray")
-    options = {"include_dashboard": False, "log_to_driver": False}
+    import ray
+
+    options: dict[str, Any] = {"include_dashboard": False, "log_to_driver": False}
     ray.init(num_cpus=2, object_store_memory=200 << 20, **options)
     yield
     ray.shutdown()

@@ -16,7 +16,8 @@ from opkernel.distributed.batches.mapped_model import ModelRequest
 from opkernel.distributed.batches.outcome import Outcome
 from opkernel.distributed.batches.rows import Batch
 from opkernel.distributed.batches.workers import Compute, Worker
-from opkernel.errors import UnavailableError, UnimplementedError
+from opkernel.distributed.ray_library import import_ray
+from opkernel.errors import UnavailableError
 
 __all__ = ["on_ray"]
 
@@ -37,7 +38,9 @@ def on_ray(request: ModelRequest, concurrency: int | None) -> AbstractContextMan
         UnimplementedError: Ray is not installed.
         UnavailableError: within the block, workers were lost, again and again.
     """
-    return _on_cluster(_imported(), request, concurrency)
+    ray = import_ray("A model on workers of Ray")
+    importlib.import_module("ray.data")  # of the same extra, and no attribute before
+    return _on_cluster(ray, request, concurrency)
 
 
 @contextmanager
@@ -45,7 +48,7 @@ def _on_cluster(ray: Any, request: ModelRequest, concurrency: int | None) -> Ite
     is_ours = not ray.is_initialized()
     if is_ours:
         logging.getLogger("ray.data").setLevel(logging.ERROR)  # it tells plans, and what we raise
-        ray.init(include_dashboard=False, log_to_driver=False, logging_level=logging.WARNING)
+        ray.init(include_dashboard=False, log_to_driver=False, logging_level="error")
     try:
         yield partial(_outcomes, ray, request, concurrency or _processors(ray))
     except ray.exceptions.RayError as error:
@@ -56,16 +59,6 @@ def _on_cluster(ray: Any, request: ModelRequest, concurrency: int | None) -> Ite
     finally:
         if is_ours:
             ray.shutdown()
-
-
-def _imported() -> Any:
-    try:
-        importlib.import_module("ray.data")
-        return importlib.import_module("ray")
-    except ImportError as error:
-        raise UnimplementedError(
-            "Workers of a Ray cluster need the library ray: pip install 'opkernel[ray]'"
-        ) from error
 
 
 def _processors(ray: Any) -> int:
