@@ -51,7 +51,7 @@ def write_convolutions(path: Path) -> None:
 @contextmanager
 def ray_cluster() -> Iterator[Any]:
     """Ray on this machine."""
-    os.environ["RAY_worker_niceness"] = "0"  # as processes have it
+    os.environ.update(RAY_worker_niceness="0")  # as processes have it
     import ray  # what else is measured needs none
 
     options: dict[str, Any] = {"include_dashboard": False, "log_to_driver": False}
@@ -84,9 +84,10 @@ def by_predict(
 
 
 class Measure(NamedTuple):
-    """How long a call took, and how many processors other programs had meanwhile."""
+    """How long a call took, what it had of the processors, and how many of them other programs had meanwhile."""
 
     seconds: float
+    own: float
     others: float
 
 
@@ -94,10 +95,10 @@ def measured(call: Callable[[], list[dict[str, Any]]], expected: Any) -> Measure
     """Make a call, which must give these values."""
     start, busy, own = time.perf_counter(), busy_seconds(), own_seconds()
     found = call()
-    seconds = time.perf_counter() - start
-    others = (busy_seconds() - busy - (own_seconds() - own)) / seconds
+    seconds, own = time.perf_counter() - start, own_seconds() - own
+    others = (busy_seconds() - busy - own) / seconds
     np.testing.assert_array_equal(np.concatenate([one["y:0"] for one in found]), expected)
-    return Measure(seconds, max(others, 0.0))
+    return Measure(seconds, own, max(others, 0.0))
 
 
 def busy_seconds() -> float:
@@ -142,12 +143,14 @@ def measure_predict(rounds: int) -> None:
                     before = found[way].get(count, measure)
                     found[way][count] = min(before, measure, key=lambda one: one.others)
     print(f"{LAYERS} convolutions over {IMAGES:,} images, batches of {BATCH}, {rounds} rounds")
-    for way, (one, two) in ((way, (of[1], of[2])) for way, of in found.items()):
-        print(
-            f"  {way:10s} one worker {one.seconds:6.2f} s, two {two.seconds:6.2f} s: "
-            f"{one.seconds / two.seconds:5.2f} x as fast; others had {one.others:.2f} and "
-            f"{two.others:.2f} of {os.cpu_count()} processors"
-        )
+    for way, of in found.items():
+        one, two = of[1], of[2]
+        print(f"  {way:10s} two workers {one.seconds / two.seconds:.2f} x as fast as one")
+        for count, measure in of.items():
+            print(
+                f"    {count}: {measure.seconds:6.2f} s, {measure.own:6.2f} s of processors; others "
+                f"had {measure.others:.2f} of {os.cpu_count()} processors"
+            )
 
 
 SECTIONS: dict[str, Callable[[int], None]] = {"predict": measure_predict}
