@@ -4,8 +4,8 @@
 
 predict: convolutions mapped over images by one worker and by two, which have a BLAS thread each: processes, Ray Data,
 and plain Ray, an actor pool that calls the same function. Bound: two workers 1.5 x as fast as one. Start-up
-of the workers counts, that of the Ray cluster does not. Both workers need a processor of their own, so of each
-contender that round counts in which other programs took the least of the processors; how much it was is told.
+of the workers counts, that of the Ray cluster does not. Each worker needs a processor of its own, so on a machine
+that does other work the figures mean something only with `chrt -r 1 python ...`.
 """
 
 import argparse
@@ -14,13 +14,13 @@ import tempfile
 import time
 import warnings
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
-from measure import rerun_in_clean_environment
+from measure import medians, rerun_in_clean_environment
 
 import opkernel
 from opkernel import Graph, raw_ops, save_graph
@@ -83,43 +83,13 @@ def by_predict(
     return [*predict(model, data, batch_size=BATCH, concurrency=concurrency, **options)]
 
 
-class Measure(NamedTuple):
-    """How long a call took, what it had of the processors, and how many of them other programs had meanwhile."""
-
-    seconds: float
-    own: float
-    others: float
-
-
-def measured(call: Callable[[], list[dict[str, Any]]], expected: Any) -> Measure:
-    """Make a call, which must give these values."""
-    start, busy, own = time.perf_counter(), busy_seconds(), own_seconds()
+def seconds_of(call: Callable[[], list[dict[str, Any]]], expected: Any) -> float:
+    """The time of a call, which must give these values."""
+    start = time.perf_counter()
     found = call()
-    seconds, own = time.perf_counter() - start, own_seconds() - own
-    others = (busy_seconds() - busy - own) / seconds
+    seconds = time.perf_counter() - start
     np.testing.assert_array_equal(np.concatenate([one["y:0"] for one in found]), expected)
-    return Measure(seconds, own, max(others, 0.0))
-
-
-def busy_seconds() -> float:
-    """What all programs have had of all processors since the machine started."""
-    user, nice, system = map(int, Path("/proc/stat").read_text().split()[1:4])
-    return (user + nice + system) / os.sysconf("SC_CLK_TCK")
-
-
-def own_seconds() -> float:
-    """What this process has had, and those that it started, also by others."""
-    times: dict[int, int] = {}
-    parents: dict[int, int] = {}
-    for path in Path("/proc").glob("[0-9]*/stat"):
-        with suppress(OSError):  # of one that has ended
-            fields = path.read_text().rpartition(")")[2].split()
-            number = int(path.parent.name)
-            parents[number], times[number] = int(fields[1]), sum(map(int, fields[11:15]))
-    ours = {os.getpid()}
-    while more := {one for one, parent in parents.items() if parent in ours} - ours:
-        ours |= more
-    return sum(times.get(one, 0) for one in ours) / os.sysconf("SC_CLK_TCK")
+    return seconds
 
 
 def measure_predict(rounds: int) -> None:
@@ -135,22 +105,18 @@ def measure_predict(rounds: int) -> None:
             "plain Ray": partial(by_plain_ray, ray, model, data),
         }
         expected = np.concatenate([one["y:0"] for one in ways["processes"](2)])
-        found: dict[str, dict[int, Measure]] = {way: {} for way in ways}
-        for _ in range(rounds):
-            for way, run in ways.items():
-                for count in (1, 2):
-                    measure = measured(partial(run, count), expected)
-                    before = found[way].get(count, measure)
-                    found[way][count] = min(before, measure, key=lambda one: one.others)
+        calls = {(way, count): partial(ways[way], count) for way in ways for count in (1, 2)}
+        found = medians(
+            {
+                f"{way} {count}": partial(seconds_of, call, expected)
+                for (way, count), call in calls.items()
+            },
+            rounds,
+        )
     print(f"{LAYERS} convolutions over {IMAGES:,} images, batches of {BATCH}, {rounds} rounds")
-    for way, of in found.items():
-        one, two = of[1], of[2]
-        print(f"  {way:10s} two workers {one.seconds / two.seconds:.2f} x as fast as one")
-        for count, measure in of.items():
-            print(
-                f"    {count}: {measure.seconds:6.2f} s, {measure.own:6.2f} s of processors; others "
-                f"had {measure.others:.2f} of {os.cpu_count()} processors"
-            )
+    for way in ways:
+        one, two = (found[f"{way} {count}"] for count in (1, 2))
+        print(f"  {way:10s} one worker {one:6.2f} s, two {two:6.2f} s: {one / two:.2f} x as fast")
 
 
 SECTIONS: dict[str, Callable[[int], None]] = {"predict": measure_predict}
@@ -164,6 +130,7 @@ def main() -> None:
     warnings.simplefilter("ignore", DeprecationWarning)  # of Ray's own modules
     for name in options.only:
         SECTIONS[name](options.rounds)
+    print(f"load when it ended: {os.getloadavg()[0]:.1f}")
 
 
 if __name__ == "__main__":
