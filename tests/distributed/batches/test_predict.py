@@ -40,6 +40,15 @@ def test_a_graph_is_mapped_in_order(graph: Path, concurrency: int | None) -> Non
     assert found["loud:0"].tolist() == [text.encode() for text in TEXT]
 
 
+def test_arrays_that_may_not_be_written_to(saved_model: Path) -> None:
+    x = X.copy()
+    x.setflags(write=False)  # as arrays of Ray's object store are
+    found = joined(predict(saved_model, {"x": x}, batch_size=4))
+    np.testing.assert_array_equal(found["y"], Y)
+    assert (x == X).all()
+    assert found["y"].flags.writeable
+
+
 @pytest.mark.parametrize("concurrency", [None, 1])
 def test_a_saved_model_is_mapped_by_its_signature(
     saved_model: Path, concurrency: int | None
