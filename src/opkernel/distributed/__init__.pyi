@@ -1,10 +1,10 @@
+from opkernel.distributed.batches.prediction import Predictions as Predictions
+from opkernel.distributed.batches.prediction import predict as predict
 from opkernel.distributed.cluster.cluster import Cluster as Cluster
 from opkernel.distributed.cluster.cluster_spec import ClusterSpec as ClusterSpec
 from opkernel.distributed.cluster.local_cluster import LocalCluster as LocalCluster
 from opkernel.distributed.cluster.ray_cluster import RayCluster as RayCluster
 from opkernel.distributed.cluster.task_name import TaskName as TaskName
-from opkernel.distributed.prediction import Predictions as Predictions
-from opkernel.distributed.prediction import predict as predict
 from opkernel.distributed.training.replica_device_setter import (
     replica_device_setter as replica_device_setter,
 )
