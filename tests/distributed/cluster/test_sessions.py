@@ -23,6 +23,7 @@ from opkernel.errors import (
 from opkernel.graph import Graph
 from opkernel.kernel import CancellationManager
 from opkernel.proto import RunMetadata
+from opkernel.runtime.traces.timeline import timeline_of
 
 ops = opkernel.raw_ops
 JOBS = {"ps": 1, "worker": 3}
@@ -315,6 +316,25 @@ def test_statistics_are_those_of_all_tasks(cluster: LocalCluster) -> None:
     assert {"add_1"} <= names[second]
     assert len(metadata.partition_graphs) == 2
     assert {node.device for node in metadata.partition_graphs[0].node} == {first}
+
+
+def test_traces_have_arrows_for_what_was_sent(cluster: LocalCluster) -> None:
+    metadata = RunMetadata()
+    options = opkernel.RunOptions(trace_level=opkernel.RunOptions.FULL_TRACE)
+    with opkernel.Session(chain(FIRST, SECOND, PS), target=cluster) as session:
+        session.run("y:0", {"x:0": [1]}, options, metadata)
+    timeline = timeline_of(metadata.step_stats)
+    device_of = {one: track.device for track in timeline.tracks for one in track.slices}
+    sent = [
+        (device_of[producer], producer.op, device_of[consumer], consumer.op)
+        for producer, consumer in timeline.arrows
+        if device_of[producer] != device_of[consumer]
+    ]
+    first, second, ps = [
+        f"/job:{task}/device:CPU:0"
+        for task in ("worker/replica:0/task:0", "worker/replica:0/task:1", "ps/replica:0/task:0")
+    ]
+    assert sorted(sent) == [(first, "_Send", second, "_Recv"), (second, "_Send", ps, "_Recv")]
 
 
 def test_specs_from_elsewhere() -> None:
