@@ -18,7 +18,9 @@ from opkernel.errors import (
     FailedPreconditionError,
     InvalidArgumentError,
     NotFoundError,
+    ResourceExhaustedError,
     UnavailableError,
+    UnimplementedError,
 )
 from opkernel.graph import Graph
 from opkernel.kernel import CancellationManager
@@ -207,6 +209,35 @@ def test_an_error_names_task_node_and_cause(cluster: LocalCluster) -> None:
         np.testing.assert_array_equal(
             session.run("product:0", {"x:0": np.ones((1, 3))}), [[-3, -3]]
         )
+
+
+def test_what_sessions_on_clusters_cannot_do(cluster: LocalCluster) -> None:
+    session = opkernel.Session(chain(FIRST), target=cluster)
+    with pytest.raises(UnimplementedError, match="in parts"):
+        session.partial_run_setup(["y:0"], ["x:0"])
+    with pytest.raises(TypeError, match="target must be a cluster"):
+        opkernel.Session(chain(FIRST), target="grpc://host:2222")  # type: ignore[arg-type]  # the fault
+
+
+def test_options_hold_in_the_tasks(cluster: LocalCluster) -> None:
+    with opkernel.Session(chain(FIRST), target=cluster, memory_limit_bytes=1000) as session:
+        assert session.run("y:0", {"x:0": [1]}) == [2]
+        with pytest.raises(ResourceExhaustedError, match="task:0"):
+            session.run("y:0", {"x:0": np.ones(1000)})
+    with opkernel.Session(chain(FIRST), target=cluster, sanitize=True) as session:
+        assert session.run("y:0", {"x:0": [1]}) == [2]
+
+
+@pytest.mark.jax
+def test_tasks_compile_their_parts(cluster: LocalCluster) -> None:
+    with opkernel.Session(chain(FIRST, SECOND, FIRST), target=cluster, jit="xla") as session:
+        np.testing.assert_array_equal(session.run("y:0", {"x:0": [1, 2]}), [4, 5])
+
+
+def test_nothing_to_run(cluster: LocalCluster) -> None:
+    with opkernel.Session(chain(FIRST), target=cluster) as session:
+        assert session.run([]) == []
+        assert "LocalCluster" in repr(session)
 
 
 # How steps end.

@@ -64,6 +64,9 @@ class MasterSession:
         self._graph_numbers = itertools.count(1)
         self._lock = threading.Lock()
 
+    def __repr__(self) -> str:
+        return repr(self.workers)
+
     def build_program(self, request: ProgramRequest) -> Program:
         """Cut a program into parts, and register each with its task."""
         with paused_garbage_collection():
