@@ -20,6 +20,9 @@ from opkernel.runtime import SessionConfig
 
 __all__ = ["LocalCluster"]
 
+_WAITING = frozenset({"close_session", "run_graph"})
+"""The methods of a worker that may wait for something else to happen."""
+
 
 class LocalCluster(Cluster):
     """A cluster whose tasks are all in this process. They share nothing but its memory.
@@ -40,14 +43,15 @@ class LocalCluster(Cluster):
             self.start(task)
 
     def call(self, task: TaskName, method: str, *args: Any) -> Future[Any]:
-        """Call a method of a task's worker; a step runs on a thread of its own."""
+        """Call a method of a task's worker; what may wait runs on a thread of its own."""
         future: Future[Any] = Future()
         worker = self._workers.get(task)
         if worker is None:
             future.set_exception(UnavailableError(f"{task} is not running"))
-        elif method == "run_graph":
+        elif method in _WAITING:
+            target = getattr(worker, method)
             work = threading.Thread(
-                target=_complete, args=(future, worker.run_graph, *args), name=f"opkernel {task}"
+                target=_complete, args=(future, target, *args), name=f"opkernel {task}"
             )
             work.daemon = True
             work.start()
