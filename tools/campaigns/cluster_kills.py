@@ -9,7 +9,6 @@ import signal
 import sys
 import tempfile
 import threading
-import time
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +19,7 @@ import opkernel
 from opkernel.distributed import Cluster, ClusterSpec, LocalCluster, RayCluster, TaskName
 from opkernel.errors import OpError
 
-__all__ = ["case"]
+__all__ = ["SECONDS_A_CASE", "begin", "case"]
 
 sys.path.append(str(Path(__file__).resolve().parents[2] / "examples" / "cluster"))
 from digits_graph import training_graph
@@ -28,7 +27,13 @@ from resumable_training import Training, batches
 
 SPEC = ClusterSpec({"ps": 2, "worker": 2})
 STEPS, EVERY, ALLOWED = 16, 4, 1e-6
-_MOST_SECONDS = 120
+SECONDS_A_CASE = 120
+
+
+def begin() -> None:
+    """Start the cluster, and train without kills."""
+    _cluster()
+    _expected()
 
 
 def case(rng: random.Random) -> str:
@@ -36,12 +41,8 @@ def case(rng: random.Random) -> str:
     with tempfile.TemporaryDirectory() as folder:
         training = Training(_graph(), _cluster(), Path(folder), rng.choice([1, EVERY]))
         killer = _Killer(_cluster(), rng)
-        start = time.monotonic()
         with killer:
             training.run(batches(STEPS))
-        seconds = time.monotonic() - start
-        if seconds > _MOST_SECONDS:
-            raise Finding(f"{STEPS} steps with {killer.kills} kills took {seconds:.0f} s")
         found = [training.losses[step] for step in range(STEPS)]
         difference = float(np.abs(np.subtract(found, _expected())).max())
         if not difference <= ALLOWED:
@@ -100,10 +101,7 @@ def _cluster() -> RayCluster:
     import ray
 
     options: dict[str, Any] = {"include_dashboard": False, "log_to_driver": False}
-    try:
-        ray.init(num_cpus=4, object_store_memory=200 << 20, logging_level=logging.ERROR, **options)
-    except Exception as error:  # a second try ends the process
-        raise SystemExit(f"Ray does not start: {error}") from error
+    ray.init(num_cpus=4, object_store_memory=200 << 20, logging_level=logging.ERROR, **options)
     cluster = RayCluster(SPEC)
     atexit.register(ray.shutdown)
     atexit.register(cluster.close)
