@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from pathlib import Path
 from typing import Any
 
@@ -11,8 +12,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from tests.serving.conftest import Serve
 
+import opkernel
 from opkernel.device.budget import Budget
 from opkernel.kernel import under_budget
+from opkernel.serving import ModelServer, answer, model_request
 
 URL = "/v1/models/half:predict"
 
@@ -133,6 +136,17 @@ def test_a_request_that_takes_too_long_is_given_up(serve: Serve, saved: Path) ->
     answer = client.post(URL, json={"signature_name": "endless", "instances": [1.0]})
     assert answer.status_code == 504
     assert "Timed out" in answer.json()["error"]
+
+
+def test_a_step_that_nobody_waits_for_stops(saved: Path) -> None:
+    server = ModelServer(saved)
+    server.poll()
+    body = b'{"signature_name": "endless", "instances": [1.0]}'
+    with (
+        under_budget(Budget(deadline=time.monotonic() + 0.2)),
+        pytest.raises(opkernel.errors.DeadlineExceededError),
+    ):
+        answer(server, model_request("POST", URL), body)
 
 
 def test_a_model_that_takes_too_much_memory(serve: Serve, saved: Path) -> None:
