@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import time
 from pathlib import Path
@@ -30,9 +31,9 @@ WRONG: list[tuple[bytes, str]] = [
     (b'{"instances": [1], "inputs": [1]}', "only one of"),
     (b'{"instances": 1}', "to be a list/array"),
     (b'{"instances": []}', "No values in 'instances'"),
-    (b'{"instances": ["a"]}', '"a" is not of expected type: float'),
-    (b'{"instances": [true]}', "true is not of expected type: float"),
-    (b'{"instances": [null]}', "null is not of expected type: float"),
+    (b'{"instances": ["a"]}', '"a" Type: String is not of expected type: float'),
+    (b'{"instances": [true]}', "true Type: True is not of expected type: float"),
+    (b'{"instances": [null]}', "null Type: Null is not of expected type: float"),
     (b'{"instances": [1, [2]]}', "unexpected level"),
     (b'{"instances": [[1], 2]}', "incorrect level"),
     (b'{"instances": [[1, 2], [3]]}', "unexpected size: 1"),
@@ -47,7 +48,7 @@ WRONG: list[tuple[bytes, str]] = [
     (b'{"instances": [1], "signature_name": "pair"}', "2 inputs"),
     (
         b'{"inputs": {"x": [[1, 2]], "n": [1.5]}, "signature_name": "pair"}',
-        "1.5 is not of expected type: int64",
+        "1.5 Type: Number is not of expected type: int64",
     ),
     (b'{"inputs": {"x": [[1, 2]], "n": [9223372036854775808]}, "signature_name": "pair"}', "int64"),
     (b'{"instances": [{"b64": "*"}], "signature_name": "echo"}', "Unable to base64 decode"),
@@ -129,6 +130,24 @@ def test_a_request_that_is_too_large(serve: Serve, saved: Path) -> None:
     assert client.post(URL, content=b'{"instances": [1.0]}').status_code == 200
     answer = client.post(URL, content=b'{"instances": [1.00]}')
     assert (answer.status_code, answer.json()) == (413, {"error": "The request is larger than 20 bytes"})  # fmt: skip
+
+
+@pytest.mark.parametrize(("message", "status"), [(None, 408), ({"type": "http.disconnect"}, 400)])
+def test_a_body_that_does_not_come(message: Any, status: int) -> None:
+    from starlette.exceptions import HTTPException
+    from starlette.requests import Request
+
+    from opkernel.serving.request_body import received_body
+
+    async def receive() -> Any:
+        if message is None:
+            await asyncio.Event().wait()
+        return message
+
+    request = Request({"type": "http", "headers": []}, receive)
+    with pytest.raises(HTTPException) as caught:
+        asyncio.run(received_body(request, 10, 0.01))
+    assert caught.value.status_code == status
 
 
 def test_a_request_that_takes_too_long_is_given_up(serve: Serve, saved: Path) -> None:

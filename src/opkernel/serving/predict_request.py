@@ -12,11 +12,12 @@ from typing import Any, NamedTuple
 from opkernel.errors import InvalidArgumentError, UnimplementedError
 from opkernel.graph import TensorSpec
 from opkernel.interop import Signature
-from opkernel.serving.json_tensors import from_json, is_base64, to_json
+from opkernel.serving.json_tensors import CONSTANTS, from_json, is_base64, to_json
 
 __all__ = ["PredictRequest", "parsed_body", "predict_request", "predict_response"]
 
 _ROWS, _COLUMNS = "instances", "inputs"
+_DECODER = json.JSONDecoder(parse_constant=CONSTANTS.__getitem__)
 
 
 class PredictRequest(NamedTuple):
@@ -40,7 +41,7 @@ def parsed_body(body: bytes) -> dict[str, Any]:
     if not body:
         raise InvalidArgumentError("JSON Parse error: The document is empty")
     try:
-        value = json.loads(body)
+        value = _DECODER.decode(body.decode("utf-8-sig"))
     except RecursionError:
         raise InvalidArgumentError("JSON Parse error: the lists are too deep") from None
     except ValueError as error:  # also for text that is not UTF-8, and numbers that are too long
