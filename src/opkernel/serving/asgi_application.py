@@ -113,9 +113,8 @@ class AsgiApplication:
             OpError: there is none.
         """
         try:
-            return await asyncio.wait_for(
-                self._in_thread(work), max(deadline - time.monotonic(), 0)
-            )
+            async with asyncio.timeout(max(deadline - time.monotonic(), 0)):
+                return str(await self._in_thread(work))
         except DeadlineExceededError:
             raise
         except TimeoutError:

@@ -33,7 +33,8 @@ async def received_body(request: Request, most: int, timeout_s: float) -> bytes:
     if _encoding(request) not in _ENCODINGS:
         raise HTTPException(415, f"Unsupported Content-Encoding: {_encoding(request)}")
     try:
-        return await asyncio.wait_for(_read(request, most), timeout_s)
+        async with asyncio.timeout(timeout_s):
+            return await _read(request, most)
     except TimeoutError:
         raise HTTPException(408, f"The request did not come within {timeout_s:g} s") from None
     except ClientDisconnect:  # nobody will read the answer
