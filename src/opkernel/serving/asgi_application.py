@@ -27,6 +27,7 @@ from opkernel.kernel import under_budget
 from opkernel.logs import logger
 from opkernel.serving.metrics import Metrics
 from opkernel.serving.model_server import ModelServer
+from opkernel.serving.overview import overview
 from opkernel.serving.request_body import decompressed, is_compressed, received_body
 from opkernel.serving.requests import HTTP_STATUS, ModelRequest, answer, model_request
 
@@ -162,21 +163,8 @@ class AsgiApplication:
         return Response(self._metrics.text(), media_type="text/plain; version=0.0.4")
 
     async def _overview(self, request: Request) -> Response:
-        """What the page shows."""
-        models = [self._described(name) for name in self._server.names]
-        return Response(json_text({"models": models}), media_type="application/json")
-
-    def _described(self, name: str) -> dict[str, Any]:
-        signatures: dict[str, Any] = {}
-        if self._server.versions(name):
-            with suppress(OpError), self._server.use(name) as servable:
-                signatures = {key: repr(one) for key, one in servable.model.signatures.items()}
-        return {
-            "name": name,
-            "versions": [one.as_json() for one in self._server.statuses(name)],
-            "signatures": signatures,
-            "latencies": self._metrics.latencies(name),
-        }
+        text = json_text(overview(self._server, self._metrics))
+        return Response(text, media_type="application/json")
 
 
 def _error(status: int, message: str) -> Response:
