@@ -74,6 +74,10 @@ class Sensors(opkernel.Module):
         text = raw_ops.Identity(input=image_bytes)
         return {"text": text, "text_bytes": raw_ops.Identity(input=image_bytes)}
 
+    @opkernel.function(input_signature=[TAGS])
+    def joined(self, tag):
+        return raw_ops.ReduceJoin(inputs=tag, reduction_indices=[0], separator="-")
+
     @opkernel.function(input_signature=NUMBERS)
     def numbers(self, *inputs):
         named = zip(NUMBERS, inputs, strict=True)
@@ -98,7 +102,7 @@ def models(tmp_path_factory: Any) -> Path:
         signatures["serving_default"] = model.predict
         save_with_methods(model, directory / f"half_plus_{place}", signatures, methods)
     sensors = Sensors()
-    signatures = {name: getattr(sensors, name) for name in ("images", "numbers", "sums")}
+    signatures = {name: getattr(sensors, name) for name in ("images", "joined", "numbers", "sums")}
     signatures["serving_default"] = sensors.named
     opkernel.save(sensors, directory / "sensors" / "1", signatures=signatures)
     return directory
@@ -213,6 +217,11 @@ ANSWERED: list[tuple[str, str, Any]] = [
                 {"text": "é", "text_bytes": {"b64": "w6k="}},
             ]
         },
+    ),
+    (
+        f"{SENSORS_URL}:predict",
+        '{"signature_name": "joined", "inputs": {"tag": ["foo", "bar"]}}',
+        {"outputs": "foo-bar"},
     ),
     (
         f"{SENSORS_URL}:predict",

@@ -63,7 +63,7 @@ def to_json(name: str, array: Any) -> Any:
     Raises:
         InvalidArgumentError: JSON has no values of its type.
     """
-    array = np.asarray(array)
+    array = np.asarray(array, object if isinstance(array, str | bytes) else None)
     if array.dtype == object:
         as_bytes = name.endswith(_BYTES_SUFFIX)
         texts = np.empty(array.shape, object)
