@@ -13,9 +13,6 @@ import pytest
 from tests.serving.conftest import Serve, save
 
 import opkernel
-from opkernel.checkpoint.crc32c import masked_crc32c
-from opkernel.checkpoint.varint import varint
-from opkernel.types import tensor_to_proto
 
 
 def predicted(client: Any, where: str = "half", **body: Any) -> Any:
@@ -142,36 +139,3 @@ def test_a_damaged_version_takes_no_others_place(serve: Serve, tmp_path: Path) -
     shutil.rmtree(damaged)
     client.server.poll()
     assert predicted(client) == {"predictions": [1.0]}
-
-
-def test_warm_up_requests_run_before_the_model_serves(serve: Serve, tmp_path: Path) -> None:
-    class Counting(opkernel.Module):
-        def __init__(self) -> None:
-            self.seen = opkernel.Variable(np.float32(0))
-
-        @opkernel.function(
-            input_signature=[opkernel.TensorSpec([None], opkernel.float32, name="x")]
-        )
-        def __call__(self, x):
-            self.seen.assign_add(opkernel.raw_ops.Sum(input=x, axis=[0]))
-            return x * 0.0 + self.seen.value
-
-    model = tmp_path / "half" / "1"
-    opkernel.save(Counting(), model)
-    tensor = tensor_to_proto(np.array([2, 3], np.float32)).SerializeToString()
-    entry = _field(1, b"x") + _field(2, tensor)
-    request = _field(1, _field(1, b"half") + _field(3, b"serving_default")) + _field(2, entry)
-    log = _field(6, _field(1, request))
-    (model / "assets.extra").mkdir()
-    (model / "assets.extra" / "tf_serving_warmup_requests").write_bytes(_record(log) * 2)
-    assert predicted(serve(tmp_path / "half")) == {"predictions": [10.0]}
-
-
-def _field(number: int, data: bytes) -> bytes:
-    return varint(number << 3 | 2) + varint(len(data)) + data
-
-
-def _record(data: bytes) -> bytes:
-    length = len(data).to_bytes(8, "little")
-    sums = [masked_crc32c(one).to_bytes(4, "little") for one in (length, data)]
-    return length + sums[0] + data + sums[1]
