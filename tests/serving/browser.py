@@ -13,10 +13,8 @@ import sys
 from pathlib import Path
 from typing import Any, Self
 
-__all__ = ["EXECUTABLE", "Browser"]
+__all__ = ["Browser", "executable"]
 
-EXECUTABLE = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)  # fmt: skip
-"""The browser; None where there is none."""
 _FLAGS = (
     "--headless --no-sandbox --disable-gpu --disable-quic --no-first-run --disable-background-networking "
     "--disable-component-update --disable-sync --remote-debugging-pipe"
@@ -31,18 +29,28 @@ os.execv(sys.argv[3], sys.argv[3:])
 """Starts the browser with the pipe where it looks for one."""
 
 
+def executable() -> str | None:
+    """The browser; None where there is none, or what has its name only tells how to install it."""
+    for name in ("chromium", "chromium-browser", "google-chrome"):
+        path = shutil.which(name)
+        if path and not subprocess.run([path, "--version"], capture_output=True).returncode:
+            return path
+    return None
+
+
 class Browser:
     """One page of a browser.
 
     Args:
+        path: The browser.
         folder: For its files.
     """
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, path: str, folder: Path) -> None:
         receiving, its_sending = os.pipe()
         its_receiving, sending = os.pipe()
         ends = (its_receiving, its_sending)
-        command = [str(EXECUTABLE), *_FLAGS.split(), f"--user-data-dir={folder}"]
+        command = [path, *_FLAGS.split(), f"--user-data-dir={folder}"]
         self._process = subprocess.Popen(
             [sys.executable, "-c", _START, *map(str, ends), *command],
             pass_fds=ends,

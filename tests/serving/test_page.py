@@ -7,10 +7,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from tests.serving.browser import EXECUTABLE, Browser
+from tests.serving.browser import Browser, executable
 from tools.campaigns.served_models import serving_process
-
-pytestmark = pytest.mark.skipif(EXECUTABLE is None, reason="no Chromium is installed")
 
 HOSTILE = "<img src=x onerror=alert(1)>"
 WAIT = """
@@ -27,13 +25,16 @@ SEND = '$("send").click(); await until(() => !$("send").disabled);'
 
 @pytest.fixture
 def browser(saved: Path, tmp_path: Path) -> Iterator[Browser]:
+    path = executable()
+    if path is None:
+        pytest.skip("no Chromium is installed")
     models = tmp_path / "models"
     for name in ("half", HOSTILE):
         shutil.copytree(saved, models / name)
     (models / "broken" / "1").mkdir(parents=True)
     (models / "broken" / "1" / "saved_model.pb").write_bytes(b"\x0a\xff")
     port, process = serving_process(models)
-    with Browser(tmp_path / "browser") as found:
+    with Browser(path, tmp_path / "browser") as found:
         found.open(f"http://127.0.0.1:{port}/", 340)
         yield found
     process.terminate()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 import threading
+import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,7 @@ import pytest
 from tests.serving.conftest import Serve, save
 
 import opkernel
+from opkernel.serving import ModelServer, application
 
 
 def predicted(client: Any, where: str = "half", **body: Any) -> Any:
@@ -139,3 +141,28 @@ def test_a_damaged_version_takes_no_others_place(serve: Serve, tmp_path: Path) -
     shutil.rmtree(damaged)
     client.server.poll()
     assert predicted(client) == {"predictions": [1.0]}
+
+
+def test_a_look_at_the_directory_that_fails_ends_no_later_ones(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from starlette.testclient import TestClient
+
+    save(tmp_path / "half" / "1", 1)
+    server = ModelServer(tmp_path / "half")
+    looked, poll = threading.Event(), server.poll
+
+    def failing_once() -> None:
+        if not looked.is_set():
+            looked.set()
+            raise FileNotFoundError("gone")
+        poll()
+
+    monkeypatch.setattr(server, "poll", failing_once)
+    with TestClient(application(server, poll_s=0.01)) as client:
+        for _ in range(1000):
+            if server.versions("half"):
+                break
+            time.sleep(0.01)
+        assert predicted(client) == {"predictions": [1.0]}
+    assert looked.is_set()

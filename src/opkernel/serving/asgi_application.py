@@ -87,6 +87,8 @@ class AsgiApplication:
                 self._server.poll()
         except OpError as error:  # what is served stays
             logger(_LOG).warning("%s", error)
+        except Exception:  # such as files that have gone meanwhile; the next look may do better
+            logger(_LOG).exception("The directory cannot be looked at")
 
     async def _model(self, request: Request) -> Response:
         """Answer a request to a model."""
