@@ -1,130 +1,31 @@
-"""Models on Ray Serve: the answers of one machine, by several processes."""
+"""What `opkernel serve --replicas` says when it cannot; tests/distributed/ray has what it does."""
 
 from __future__ import annotations
 
-import builtins
-import json
-import socket
-import urllib.error
-import urllib.request
-from collections.abc import Iterator
+import sys
 from pathlib import Path
-from typing import Any
 
 import pytest
 from click.testing import CliRunner
-from tests.serving.conftest import save
 
 from opkernel.cli.commands import commands
 from opkernel.distributed import serve
 from opkernel.errors import UnimplementedError
-from opkernel.serving import ServingOptions
-
-
-@pytest.fixture(scope="module")
-def models(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    pytest.importorskip("starlette", reason="needs opkernel[serve]")
-    directory = tmp_path_factory.mktemp("models")
-    save(directory / "half" / "1")
-    return directory
-
-
-@pytest.fixture(scope="module")
-def url(models: Path) -> Iterator[str]:
-    ray = pytest.importorskip("ray", reason="needs opkernel[ray]")
-    ray.init(
-        num_cpus=2, include_dashboard=False, object_store_memory=200 << 20, log_to_driver=False
-    )
-    try:
-        options = ServingOptions(max_batch=4, max_request_bytes=1000)
-        limit, port = 1 << 20, _free_port()
-        with serve(models, options, num_replicas=2, port=port, memory_limit_bytes=limit) as served:
-            yield served.url
-    finally:
-        ray.shutdown()
-
-
-def _free_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-        port: int = listener.getsockname()[1]
-        return port
-
-
-def _asked(url: str, body: Any = None) -> tuple[int, Any]:
-    """The status and the answer of a request."""
-    data = None if body is None else json.dumps(body).encode()
-    try:
-        with urllib.request.urlopen(url, data, timeout=60) as answer:
-            return answer.status, json.load(answer)
-    except urllib.error.HTTPError as error:
-        with error:
-            return error.code, json.load(error)
-
-
-@pytest.mark.ray
-@pytest.mark.filterwarnings("ignore")  # Ray Serve's own
-def test_replicas_answer_as_one_process_does(url: str) -> None:
-    predict = f"{url}/v1/models/half:predict"
-    for number in range(20):
-        assert _asked(predict, {"instances": [number]}) == (200, {"predictions": [number / 2 + 3]})
-    regress = {"signature_name": "regress", "examples": [{"x": 1.0}]}
-    assert _asked(f"{url}/v1/models/half:regress", regress) == (200, {"results": [3.5]})
-    (version,) = _asked(f"{url}/v1/models/half")[1]["model_version_status"]
-    assert (version["version"], version["state"]) == ("1", "AVAILABLE")
-    assert _asked(f"{url}/healthz") == (200, {"status": "ok", "not_served": []})
-
-
-@pytest.mark.ray
-@pytest.mark.filterwarnings("ignore")  # Ray Serve's own
-def test_wrong_requests_are_refused_by_replicas(url: str) -> None:
-    predict = f"{url}/v1/models/half:predict"
-    assert _asked(f"{url}/v1/models/other:predict", {"instances": [1]})[0] == 404
-    assert _asked(predict, {"instances": ["a"]})[0] == 400
-    assert _asked(predict, {"instances": [0] * 1000})[0] == 413
-    status, told = _asked(predict, {"signature_name": "large", "inputs": [1.0]})
-    assert (status, "1048576" in told["error"]) == (429, True)
-
-
-@pytest.mark.ray
-@pytest.mark.filterwarnings("ignore")  # Ray Serve's own
-def test_replicas_find_new_versions(url: str, models: Path) -> None:
-    made = save(models.parent / "made", 4.0)
-    made.rename(models / "half" / "2")
-    asked = (_asked(f"{url}/v1/models/half:predict", {"instances": [0]}) for _ in range(10_000))
-    found = [answer["predictions"][0] for _, answer in _until_all_new(asked)]
-    assert set(found) == {3.0, 4.0}
-
-
-def _until_all_new(answers: Iterator[Any]) -> Iterator[Any]:
-    """The answers until the last hundred are of the newer version."""
-    new = 0
-    for answer in answers:
-        yield answer
-        new = new + 1 if answer[1] == {"predictions": [4.0]} else 0
-        if new == 100:
-            return
 
 
 def test_without_ray_the_error_names_the_extra(
-    models: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    there = builtins.__import__
-
-    def without_ray(name: str, *args: Any) -> Any:
-        if name == "ray":
-            raise ImportError(name)
-        return there(name, *args)
-
-    monkeypatch.setattr(builtins, "__import__", without_ray)
+    monkeypatch.setitem(sys.modules, "ray", None)
     with pytest.raises(
         UnimplementedError, match=r"needs the library Ray: pip install 'opkernel\[ray\]'"
     ):
-        serve(models)
-    done = CliRunner().invoke(commands, ["serve", str(models), "--replicas", "2"])
+        serve(tmp_path)
+    done = CliRunner().invoke(commands, ["serve", str(tmp_path), "--replicas", "2"])
     assert done.exit_code == 1
     assert "pip install 'opkernel[ray]'" in done.output
 
 
-def test_replicas_need_a_port(models: Path) -> None:
-    done = CliRunner().invoke(commands, ["serve", str(models), "--replicas", "2", "--port", "0"])
+def test_replicas_need_a_port(tmp_path: Path) -> None:
+    done = CliRunner().invoke(commands, ["serve", str(tmp_path), "--replicas", "2", "--port", "0"])
     assert (done.exit_code, "--replicas needs a port" in done.output) == (2, True)
