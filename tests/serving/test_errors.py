@@ -177,6 +177,23 @@ def test_a_model_that_takes_too_much_memory(serve: Serve, saved: Path) -> None:
     assert client.post(URL, json={"instances": [1]}).status_code == 200
 
 
+def test_a_model_reads_the_files_that_are_open(serve: Serve, tmp_path: Path) -> None:
+    class Reading(opkernel.Module):
+        @opkernel.function(input_signature=[opkernel.TensorSpec([], opkernel.string, name="name")])
+        def __call__(self, name):
+            return opkernel.raw_ops.ReadFile(filename=name)
+
+    opkernel.save(Reading(), tmp_path / "half" / "1")
+    for name in ("open", "closed"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "text").write_text(name)
+    client = serve(tmp_path / "half", permissions=opkernel.Permissions(read=[tmp_path / "open"]))
+    assert client.post(URL, json={"inputs": f"{tmp_path}/open/text"}).json() == {"outputs": "open"}
+    answer = client.post(URL, json={"inputs": f"{tmp_path}/open/../closed/text"})
+    assert answer.status_code == 403
+    assert "may not read this file" in answer.json()["error"]
+
+
 def test_what_is_beside_the_models(client: Any, serve: Serve, tmp_path: Path) -> None:
     client.post(URL, json={"instances": [1]})
     client.post(URL, json={})

@@ -157,4 +157,9 @@ class ServedModels:
         try:
             self._serve.run(deployment.bind(), name=_NAME, route_prefix="/")
         except RuntimeError as error:
-            raise UnavailableError(f"The replicas do not start: {error}") from error
+            raise UnavailableError(f"The replicas do not start: {self._told() or error}") from error
+
+    def _told(self) -> str:
+        """The last error of a replica: Ray Serve tells it at the end of a traceback."""
+        found = self._serve.status().applications[_NAME].deployments.values()
+        return "; ".join([one.message.rstrip().rpartition("\n")[2] for one in found])

@@ -54,11 +54,11 @@ class AsgiApplication:
     def starlette(self) -> Starlette:
         """The application itself."""
         routes = [
+            Route("/v1/{path:path}", self._model, methods=_METHODS),
             Route("/", self._page),
             Route("/healthz", self._health),
             Route("/metrics", self._metrics_text),
             Route("/overview", self._overview),
-            Route("/v1/{path:path}", self._model, methods=_METHODS),
         ]
         handlers: Any = {HTTPException: _http_error}
         return Starlette(routes=routes, exception_handlers=handlers, lifespan=self._lifespan)
