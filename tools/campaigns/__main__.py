@@ -25,6 +25,8 @@ CAMPAIGNS = {
     "cluster_kills": "tasks on Ray are killed at any moment: training ends as without kills (needs Ray)",
     "kills": "a save that is killed at any moment leaves the old or the new checkpoint or model",
     "batches": "a model mapped over rows by processes that are killed at any moment: the next run gives the rest",
+    "serving": "malformed requests to `opkernel serve` are refused by 4xx, and good ones between are answered",
+    "swaps": "64 clients of `opkernel serve` lose no request while versions come and go",
     "tensorflow": "calls of ops give what TensorFlow gives (needs TensorFlow)",
     "decoding_tensorflow": "damaged images, examples and other files decode as in TensorFlow (needs TensorFlow)",
 }
@@ -37,6 +39,8 @@ SHARES = {
     "kills": 0.2,
     "placements": 0.5,
     "batches": 0.3,
+    "serving": 0.5,
+    "swaps": 0.5,
 }
 """Of the seconds that each campaign gets where all run, what these get."""
 
