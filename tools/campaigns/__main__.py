@@ -33,16 +33,21 @@ CAMPAIGNS = {
 
 
 SHARES = {
+    "graphs": 0.5,
+    "calls": 0.5,
+    "commands": 0.5,
+    "effects": 0.5,
     "checkpoints": 0.2,
     "saved_models": 0.3,
     "decoding": 0.3,
     "kills": 0.2,
-    "placements": 0.5,
-    "batches": 0.3,
-    "serving": 0.5,
-    "swaps": 0.5,
+    "placements": 0.2,
+    "cluster_kills": 0.4,
+    "batches": 0.2,
+    "serving": 0.2,
+    "swaps": 0.2,
 }
-"""Of the seconds that each campaign gets where all run, what these get."""
+"""Of the seconds that each campaign may get, what these get where all run."""
 
 
 def main(arguments: list[str]) -> int:
