@@ -57,7 +57,8 @@ class LocalCluster(Cluster):
 
     def start(self, task: TaskName) -> None:
         """Start a task, which has no state yet."""
-        self._workers[task] = Worker(task, self.call, self._config)
+        leader = self.spec.tasks[0]
+        self._workers[task] = Worker(task, self.call, self._config, self.call, leader)
         self._devices.pop(task, None)
 
     def stop(self, task: TaskName) -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import importlib
 import uuid
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
 from functools import partial
 from pathlib import Path
@@ -23,9 +23,9 @@ from opkernel.runtime import SessionConfig
 
 __all__ = ["RayCluster"]
 
-_GROUPS = {"run_graph": "run", "receive": "transfer"}
+_GROUPS = {"run_graph": "run", "receive": "transfer", "collective": "collective"}
 """The threads of a task by method: steps may wait, and must not keep others from ending their wait."""
-_THREADS = {"run": 64, "transfer": 4, "control": 4}
+_THREADS = {"run": 64, "transfer": 4, "collective": 4, "control": 4}
 _RESTARTS = 1000
 
 
@@ -92,23 +92,17 @@ class RayCluster(Cluster):
         for task in self.spec.tasks:
             options = {"num_cpus": 0, **resources.get(task.job, {}), "runtime_env": environment}
             named = actor.options(name=f"{self._name}{task}", **options)
-            self._actors[task] = named.remote(self._name, task, config, names)
+            self._actors[task] = named.remote(self._name, task, config, names, self.spec.tasks[0])
         self.list_devices()
 
     def call(self, task: TaskName, method: str, *args: Any) -> Future[Any]:
         """Call a method of a task's worker."""
-        future: Future[Any] = Future()
         actor = self._actors.get(task)
         if actor is None:
+            future: Future[Any] = Future()
             future.set_exception(UnavailableError(f"{task} is not running"))
             return future
-        try:
-            answer = _send(actor, method, args)
-        except Exception as error:  # Ray is shut down, or refuses the arguments
-            future.set_exception(_ray_error(task, error))
-            return future
-        answer.future().add_done_callback(partial(_complete, future, task))
-        return future
+        return _called(task, lambda: _send(actor, method, args))
 
     def close(self) -> None:
         """End all tasks, and Ray where the cluster has started it."""
@@ -143,10 +137,16 @@ class TaskActor:
         task: The task.
         config: The devices of the task.
         libraries: The names of modules that it imports first.
+        leader: The task that brings the members of groups together.
     """
 
     def __init__(
-        self, cluster: str, task: TaskName, config: SessionConfig, libraries: Sequence[str]
+        self,
+        cluster: str,
+        task: TaskName,
+        config: SessionConfig,
+        libraries: Sequence[str],
+        leader: TaskName,
     ) -> None:
         from opkernel.distributed.cluster.worker import Worker  # in the actor's process alone
 
@@ -154,7 +154,7 @@ class TaskActor:
             importlib.import_module(name)
         self._cluster = cluster
         self._peers: dict[TaskName, Any] = {}
-        self._worker = Worker(task, self._tell, config)
+        self._worker = Worker(task, self._tell, config, self._call, leader)
 
     def call(self, method: str, args: Sequence[Any]) -> tuple[OpError | None, Any]:
         """Call a method of the worker: its error, and its result."""
@@ -165,16 +165,35 @@ class TaskActor:
 
     def _tell(self, task: TaskName, method: str, *args: Any) -> None:
         """Call another task, and wait for nothing. Of one that has died the client hears from Ray."""
+        _send(self._peer(task), method, args)
+
+    def _call(self, task: TaskName, method: str, *args: Any) -> Future[Any]:
+        """Call another task for a result."""
+        return _called(task, lambda: _send(self._peer(task), method, args))
+
+    def _peer(self, task: TaskName) -> Any:
         peer = self._peers.get(task)
         if peer is None:
             peer = self._peers[task] = import_ray("A task").get_actor(f"{self._cluster}{task}")
-        _send(peer, method, args)
+        return peer
 
 
 def _send(actor: Any, method: str, args: Sequence[Any]) -> Any:
     """Have an actor's worker called; a reference to the answer."""
     group = _GROUPS.get(method, "control")
     return actor.call.options(concurrency_group=group).remote(method, args)
+
+
+def _called(task: TaskName, send: Callable[[], Any]) -> Future[Any]:
+    """The result of a call of a task, which `send` makes."""
+    future: Future[Any] = Future()
+    try:
+        answer = send()
+    except Exception as error:  # Ray is shut down, or refuses the arguments
+        future.set_exception(_ray_error(task, error))
+    else:
+        answer.future().add_done_callback(partial(_complete, future, task))
+    return future
 
 
 def _complete(future: Future[Any], task: TaskName, answered: Future[Any]) -> None:

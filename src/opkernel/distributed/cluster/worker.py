@@ -8,6 +8,7 @@ Source: TensorFlow core/distributed_runtime/worker.cc, session_mgr.cc, graph_mgr
 
 from __future__ import annotations
 
+import secrets
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
@@ -17,6 +18,11 @@ from opkernel.device.device_mgr import new_devices
 from opkernel.device.local_device import DeviceAttributes
 from opkernel.distributed.cluster.remote_rendezvous import Outbox, RemoteRendezvous, SentTensor
 from opkernel.distributed.cluster.task_name import TaskName
+from opkernel.distributed.collectives.cluster_collective_executor import (
+    ClusterCollectiveExecutor,
+    StepCollectiveExecutor,
+)
+from opkernel.distributed.collectives.messages import Call
 from opkernel.errors import AbortedError, CancelledError, OpError
 from opkernel.graph import Graph
 from opkernel.kernel import CancellationManager
@@ -78,14 +84,26 @@ class Worker:
         task: The task.
         tell: How to call another task.
         config: How many devices it has, and how many threads each.
+        call: How to call another task for a result.
+        leader: The task that brings the members of groups together.
     """
 
-    def __init__(self, task: TaskName, tell: Tell, config: SessionConfig) -> None:
+    def __init__(
+        self, task: TaskName, tell: Tell, config: SessionConfig, call: Call, leader: TaskName
+    ) -> None:
         self.task = task
         self.devices = new_devices(
             config.device_count,
             name_prefix=str(task),
             intra_op_threads=config.intra_op_parallelism_threads,
+        )
+        self.incarnation = secrets.randbits(63)
+        self.collectives = ClusterCollectiveExecutor(
+            task,
+            self.incarnation,
+            leader,
+            lambda peer, method, *args: tell(peer, "collective", method, *args),
+            lambda peer, method, *args: call(peer, "collective", method, *args),
         )
         self._op_segment = OpSegment()
         self._outbox = Outbox(lambda receiver, sent: tell(receiver, "receive", sent))
@@ -166,7 +184,13 @@ class Worker:
             raise self._has_restarted(f"graph {request.graph} of session {request.session}")
         step = self._begin(request.step)
         stats = StepStats() if request.is_traced else None
-        options = StepOptions(step.rendezvous, step.cancellation, request.timeout_s, stats)
+        options = StepOptions(
+            step.rendezvous,
+            step.cancellation,
+            request.timeout_s,
+            stats,
+            StepCollectiveExecutor(self.collectives, request.session, request.step),
+        )
         try:
             fetches = graph.run(request.feeds, options)
             self._outbox.flush()
@@ -184,6 +208,10 @@ class Worker:
                 except OpError:
                     continue  # it was aborted meanwhile: nobody waits
 
+    def collective(self, method: str, *args: Any) -> Any:
+        """Call a method of the task's collective executor."""
+        return getattr(self.collectives, method)(*args)
+
     def cancel_step(self, key: str, reason: OpError) -> None:
         """End a step with an error, whether it has begun here or not."""
         step = self._find(key)
@@ -198,6 +226,7 @@ class Worker:
         """Close all sessions, and the devices."""
         for handle in list(self._sessions):
             self.close_session(handle)
+        self.collectives.close()
         self._outbox.close()
         for device in self.devices:
             device.close()

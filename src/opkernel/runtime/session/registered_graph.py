@@ -17,7 +17,7 @@ from opkernel.runtime.program.limits import in_time
 from opkernel.runtime.step.run_step import RunStep
 
 if TYPE_CHECKING:
-    from opkernel.kernel import CancellationManager, Rendezvous
+    from opkernel.kernel import CancellationManager, CollectiveExecutor, Rendezvous
     from opkernel.runtime.program.executable import Executable
     from opkernel.runtime.program.request import Variant
     from opkernel.runtime.session.executables import Executables
@@ -34,12 +34,16 @@ class StepOptions:
         cancellation_manager: Its cancellation cancels the step here.
         timeout_s: The time that the step has, in seconds; None for no limit.
         step_stats: Takes the statistics of the nodes, where given.
+        collective_executor: Where groups of collective ops meet; all of the process meet in one if None.
+        coordination_service_agent: The task's agent of the coordination service, where it has one.
     """
 
     rendezvous: Rendezvous
     cancellation_manager: CancellationManager
     timeout_s: float | None = None
     step_stats: StepStats | None = None
+    collective_executor: CollectiveExecutor | None = None
+    coordination_service_agent: Any = None
 
 
 class RegisteredGraph:
