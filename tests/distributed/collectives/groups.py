@@ -19,7 +19,7 @@ SMALL_AND_LARGE = [12, 240_000]
 _instances = itertools.count(5000)
 
 
-def new_keys(size: int) -> dict[str, int]:
+def new_keys(size: int) -> dict[str, Any]:
     """Keys of a group that no other test has."""
     return {"group_size": size, "group_key": 1, "instance_key": next(_instances)}
 
@@ -32,12 +32,12 @@ def inputs_of(size: int, members: int, dtype: Any = np.float32) -> list[Any]:
 
 
 def _reduce(x: Any, rank: int, keys: Node, name: str) -> Any:
-    attrs = {"ordering_token": [], "merge_op": "Add", "final_op": "Div"}
+    attrs: dict[str, Any] = {"ordering_token": [], "merge_op": "Add", "final_op": "Div"}
     return raw_ops.CollectiveReduceV2(input=x, **keys, **attrs, name=name)
 
 
 def _scatter(x: Any, rank: int, keys: Node, name: str) -> Any:
-    attrs = {"ordering_token": [], "merge_op": "Add", "final_op": "Id"}
+    attrs: dict[str, Any] = {"ordering_token": [], "merge_op": "Add", "final_op": "Id"}
     return raw_ops.CollectiveReduceScatterV2(input=x, **keys, **attrs, name=name)
 
 
@@ -57,7 +57,7 @@ def _broadcast(x: Any, rank: int, keys: Node, name: str) -> Any:
 
 
 def _reduce_v1(x: Any, rank: int, keys: Node, name: str) -> Any:
-    attrs = {"merge_op": "Max", "final_op": "Id", "subdiv_offsets": [0]}
+    attrs: dict[str, Any] = {"merge_op": "Max", "final_op": "Id", "subdiv_offsets": [0]}
     return raw_ops.CollectiveReduce(input=x, **keys, **attrs, name=name)
 
 

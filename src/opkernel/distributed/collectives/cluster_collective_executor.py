@@ -21,11 +21,19 @@ from typing import Any
 
 from opkernel.distributed.cluster.task_name import TaskName
 from opkernel.distributed.collectives.exchange import Exchange, send_failure
-from opkernel.distributed.collectives.messages import Call, Join, Part, Resolution, Tell, failure
+from opkernel.distributed.collectives.messages import (
+    Call,
+    Join,
+    Part,
+    Resolution,
+    Tell,
+    Token,
+    failure,
+)
 from opkernel.distributed.collectives.participant import Participant
 from opkernel.distributed.collectives.peer_watch import PeerWatch
 from opkernel.distributed.collectives.resolver import CollectiveResolver
-from opkernel.errors import CancelledError, OpError, UnavailableError, as_op_error
+from opkernel.errors import OpError, UnavailableError, as_op_error
 from opkernel.kernel import (
     CancellationManager,
     CollectiveDone,
@@ -39,8 +47,8 @@ from opkernel.records import replace
 
 __all__ = ["ClusterCollectiveExecutor", "StepCollectiveExecutor"]
 
-_SMALL_BYTES = 256 * 1024
-"""Tensors of a group travel by the leader if they have no more bytes together."""
+SMALL_BYTES = 2 * 1024 * 1024
+"""Measured with Ray on one machine: from some megabytes on, an exchange is faster than the way by the leader."""
 _MOST_ENDED = 10_000
 """The ended members and exchanges that are remembered for what comes late."""
 
@@ -57,24 +65,37 @@ class ClusterCollectiveExecutor(CollectiveExecutor):
         leader: The task that brings members together.
         tell: Calls a method of another task's executor, and waits for nothing.
         call: The same, for the result.
+        small_bytes: Tensors of a group travel by the leader if they have no more bytes together.
+
+    Attributes:
+        task: The task.
+        incarnation: Its number.
+        watch: Watches the tasks on which members depend.
     """
 
     def __init__(
-        self, task: TaskName, incarnation: int, leader: TaskName, tell: Tell, call: Call
+        self,
+        task: TaskName,
+        incarnation: int,
+        leader: TaskName,
+        tell: Tell,
+        call: Call,
+        small_bytes: int = SMALL_BYTES,
     ) -> None:
         self.task = task
         self.incarnation = incarnation
         self._leader = leader
         self._tell_other = tell
         self._call = call
-        self._watch = PeerWatch(lambda peer: call(peer, "get_incarnation"))
-        self._resolver = CollectiveResolver(incarnation, self._tell, self._watch)
-        self._tokens = itertools.count(1)
+        self._small_bytes = small_bytes
+        self.watch = PeerWatch(lambda peer: call(peer, "get_incarnation"))
+        self._resolver = CollectiveResolver(incarnation, self._tell, self.watch)
+        self._numbers = itertools.count(1)
         self._lock = threading.Lock()
-        self._participants: dict[int, Participant] = {}
+        self._participants: dict[Token, Participant] = {}
         self._exchanges: dict[tuple[str, int], Exchange] = {}
         self._early: dict[tuple[str, int], list[Part]] = {}
-        self._left: OrderedDict[int, OpError] = OrderedDict()
+        self._left: OrderedDict[Token, OpError] = OrderedDict()
         self._over: OrderedDict[tuple[str, int], None] = OrderedDict()
         self._status: OpError | None = None
 
@@ -91,7 +112,7 @@ class ClusterCollectiveExecutor(CollectiveExecutor):
         cancellation_manager: CancellationManager | None = None,
     ) -> None:
         """Take part in a collective; see `CollectiveExecutor`."""
-        token = next(self._tokens)
+        token = Token(self.incarnation, next(self._numbers))
         participant = Participant(params, tensor, done)
         with self._lock:
             aborted = copy.copy(self._status)
@@ -101,8 +122,8 @@ class ClusterCollectiveExecutor(CollectiveExecutor):
             done(aborted, None)
             return
         cancelled = participant.wait(cancellation_manager, partial(self._fail, token))
-        small = tensor if _total_bytes(params) <= _SMALL_BYTES else None
-        join = Join(self.task, self.incarnation, token, member, _named(params), small)
+        small = tensor if _total_bytes(params) <= self._small_bytes else None
+        join = Join(self.task, token, member, _named(params), small)
         if self._leader == self.task:
             self._resolver.join(join)
         else:
@@ -123,7 +144,7 @@ class ClusterCollectiveExecutor(CollectiveExecutor):
     def close(self) -> None:
         """Fail all that wait, and watch no more tasks."""
         self.start_abort(UnavailableError(f"{self.task} has ended"))
-        self._watch.close()
+        self.watch.close()
 
     # What other tasks call.
 
@@ -136,11 +157,11 @@ class ClusterCollectiveExecutor(CollectiveExecutor):
         self._resolver.join(join)
         return self.incarnation
 
-    def leave(self, task: TaskName, token: int, error: OpError) -> None:
+    def leave(self, task: TaskName, token: Token, error: OpError) -> None:
         """Hear, as the leader, that a member of another task has failed."""
         self._resolver.leave(task, token, error)
 
-    def resolve(self, token: int, error: OpError | None, resolution: Resolution | None) -> None:
+    def resolve(self, token: Token, error: OpError | None, resolution: Resolution | None) -> None:
         """Hear from the leader that all members have come, or that one has failed."""
         if resolution is None:
             self._end(token, error, None)
@@ -151,17 +172,19 @@ class ClusterCollectiveExecutor(CollectiveExecutor):
 
     def receive(self, part: Part) -> None:
         """Take a part that a member has sent, perhaps before its receiver knows of the exchange."""
+        if part.incarnation != self.incarnation:
+            return
         key = part.exchange, part.receiver
         with self._lock:
             exchange = self._exchanges.get(key)
-            if exchange is None and key not in self._over:
+            if exchange is None and self._participants and key not in self._over:
                 self._early.setdefault(key, []).append(part)
         if exchange is not None:
             exchange.receive(part)
 
     # The stages of a member.
 
-    def _joined(self, token: int, answer: Future[int]) -> None:
+    def _joined(self, token: Token, answer: Future[int]) -> None:
         """The leader has answered: from now on its death is noticed."""
         error = failure(answer)
         if error is not None:
@@ -169,14 +192,14 @@ class ClusterCollectiveExecutor(CollectiveExecutor):
         else:
             self._depend_on(self._leader, answer.result(), token)
 
-    def _depend_on(self, task: TaskName, incarnation: int, token: int) -> None:
+    def _depend_on(self, task: TaskName, incarnation: int, token: Token) -> None:
         """Have a member fail when a task dies."""
         participant = self._participants.get(token)
         if participant is not None and task != self.task:
             lost = partial(self._fail, token)
-            participant.add_end(self._watch.watch(task, incarnation, lost))
+            participant.add_end(self.watch.watch(task, incarnation, lost))
 
-    def _compute(self, token: int, resolution: Resolution) -> None:
+    def _compute(self, token: Token, resolution: Resolution) -> None:
         """Complete a member to which the leader has sent all tensors."""
         participant = self._participants.get(token)
         if participant is None:
@@ -189,7 +212,7 @@ class ClusterCollectiveExecutor(CollectiveExecutor):
         else:
             self._end(token, None, results[resolution.rank])
 
-    def _exchange(self, token: int, resolution: Resolution) -> None:
+    def _exchange(self, token: Token, resolution: Resolution) -> None:
         """Have a member exchange tensors with the others; one that has failed tells them so."""
         key = resolution.exchange, resolution.rank
         with self._lock:
@@ -209,7 +232,9 @@ class ClusterCollectiveExecutor(CollectiveExecutor):
                 self._exchanges[key] = exchange
                 early = self._early.pop(key, ())
         if participant is None:
-            send_failure(resolution, reason or CancelledError("op cancelled"), self._tell_part)
+            # Where there is no reason, the member was of an earlier incarnation.
+            reason = reason or UnavailableError(f"{self.task} has restarted")
+            send_failure(resolution, reason, self._tell_part)
             return
         for place in set(resolution.places):
             self._depend_on(place.task, place.incarnation, token)
@@ -217,7 +242,7 @@ class ClusterCollectiveExecutor(CollectiveExecutor):
             exchange.receive(part)
         exchange.start()
 
-    def _fail(self, token: int, error: OpError) -> None:
+    def _fail(self, token: Token, error: OpError) -> None:
         """End a member by what has happened here, and tell the others."""
         participant = self._pop(token, error)
         if participant is None:
@@ -229,13 +254,13 @@ class ClusterCollectiveExecutor(CollectiveExecutor):
             self._tell(self._leader, "leave", self.task, token, reason)
         participant.complete(error, None)
 
-    def _end(self, token: int, error: OpError | None, result: Any) -> None:
+    def _end(self, token: Token, error: OpError | None, result: Any) -> None:
         """End a member by what it was told, or has computed."""
         participant = self._pop(token, None)
         if participant is not None:
             participant.complete(error, result)
 
-    def _pop(self, token: int, error: OpError | None) -> Participant | None:
+    def _pop(self, token: Token, error: OpError | None) -> Participant | None:
         """Take a member out; None where it has ended already.
 
         Args:
@@ -253,6 +278,8 @@ class ClusterCollectiveExecutor(CollectiveExecutor):
                 self._remember(self._over, key, None)
             elif error is not None:
                 self._remember(self._left, token, _from_task(error, self.task))
+            if not self._participants:
+                self._early.clear()  # what has come for members that will never exchange
         return participant
 
     @staticmethod

@@ -101,7 +101,9 @@ class Exchange:
         name, own, places = self.resolution.exchange, self.resolution.rank, self.resolution.places
         for rank, value in enumerate(outgoing):
             if rank != own and value is not None:
-                self._send(places[rank].task, Part(name, rank, own, self._round, value))
+                place = places[rank]
+                part = Part(name, place.incarnation, rank, own, self._round, value)
+                self._send(place.task, part)
 
 
 def send_failure(resolution: Resolution, error: OpError, send: Send) -> None:
@@ -109,7 +111,7 @@ def send_failure(resolution: Resolution, error: OpError, send: Send) -> None:
     name, own = resolution.exchange, resolution.rank
     for rank, place in enumerate(resolution.places):
         if rank != own:
-            send(place.task, Part(name, rank, own, 0, None, error))
+            send(place.task, Part(name, place.incarnation, rank, own, 0, None, error))
 
 
 def _senders(params: CollectiveParams, resolution: Resolution) -> frozenset[int]:

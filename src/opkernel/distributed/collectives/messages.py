@@ -13,7 +13,7 @@ from opkernel.distributed.cluster.task_name import TaskName
 from opkernel.errors import OpError, UnavailableError
 from opkernel.kernel import CollectiveMember, CollectiveParams
 
-__all__ = ["Call", "Join", "Part", "Place", "Resolution", "Tell", "failure"]
+__all__ = ["Call", "Join", "Part", "Place", "Resolution", "Tell", "Token", "failure"]
 
 Tell = Callable[..., object]
 """Calls a method of another task's executor, `tell(task, method, *args)`, and waits for nothing."""
@@ -34,21 +34,31 @@ def failure(answer: Future[Any]) -> OpError | None:
     return UnavailableError(f"A task is not there: {type(error).__name__}: {error}")
 
 
+class Token(NamedTuple):
+    """The name of a member in its task.
+
+    Attributes:
+        incarnation: Of the task.
+        number: A number that the task has given to no other member.
+    """
+
+    incarnation: int
+    number: int
+
+
 class Join(NamedTuple):
     """A member wants to take part.
 
     Attributes:
         task: Its task.
-        incarnation: Of the task.
-        token: Names the member in its task.
+        token: Names the member.
         member: The member.
         params: The collective, with the names of its functions.
         tensor: What it brings, where that is small.
     """
 
     task: TaskName
-    incarnation: int
-    token: int
+    token: Token
     member: CollectiveMember
     params: CollectiveParams
     tensor: Any
@@ -89,6 +99,7 @@ class Part(NamedTuple):
 
     Attributes:
         exchange: The name of the exchange.
+        incarnation: Of the task that it is for.
         receiver: The rank of the member that it is for.
         sender: The rank of the member that it is from.
         round: The round of the exchange.
@@ -97,6 +108,7 @@ class Part(NamedTuple):
     """
 
     exchange: str
+    incarnation: int
     receiver: int
     sender: int
     round: int

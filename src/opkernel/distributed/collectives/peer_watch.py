@@ -64,18 +64,22 @@ class PeerWatch:
         """Watch no more."""
         self._closed.set()
 
+    def check(self) -> None:
+        """Ask all tasks now, but those that still owe an answer."""
+        with self._lock:
+            tasks = {one.task for one in list(self._watched.values())} - self._asked
+            self._asked |= tasks
+        for task in tasks:
+            self._ask(task).add_done_callback(partial(self._answered, task))
+
     def _run(self) -> None:
         """Ask until there has been nothing to ask for a whole period."""
         while not self._closed.wait(self._period_s):
             with self._lock:
-                tasks = {one.task for one in list(self._watched.values())}
-                if not tasks:
+                if not self._watched:
                     self._thread = None
                     return
-                new = tasks - self._asked
-                self._asked |= new
-            for task in new:
-                self._ask(task).add_done_callback(partial(self._answered, task))
+            self.check()
 
     def _answered(self, task: TaskName, answer: Future[int]) -> None:
         self._asked.discard(task)

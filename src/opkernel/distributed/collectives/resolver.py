@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from opkernel.distributed.cluster.task_name import TaskName
-from opkernel.distributed.collectives.messages import Join, Place, Resolution, Tell
+from opkernel.distributed.collectives.messages import Join, Place, Resolution, Tell, Token
 from opkernel.distributed.collectives.peer_watch import PeerWatch
 from opkernel.errors import OpError
 from opkernel.kernel import CancellationManager, CollectiveParams, LocalCollectiveExecutor
@@ -42,15 +42,15 @@ class CollectiveResolver:
         self._watch = watch
         self._numbers = itertools.count(1)
         self._members = LocalCollectiveExecutor(self._resolve)
-        self._waiting: dict[tuple[TaskName, int], CancellationManager] = {}
-        self._gone: OrderedDict[tuple[TaskName, int], OpError] = OrderedDict()
+        self._waiting: dict[tuple[TaskName, Token], CancellationManager] = {}
+        self._gone: OrderedDict[tuple[TaskName, Token], OpError] = OrderedDict()
         self._lock = threading.Lock()
 
     def join(self, join: Join) -> None:
         """Take a member in."""
         key = join.task, join.token
         manager = CancellationManager()
-        unwatch = self._watch.watch(join.task, join.incarnation, manager.start_cancel)
+        unwatch = self._watch.watch(join.task, join.token.incarnation, manager.start_cancel)
         with self._lock:
             self._waiting[key] = manager
             gone = self._gone.pop(key, None)
@@ -65,7 +65,7 @@ class CollectiveResolver:
             manager.start_cancel(gone)
         self._members.execute_async(join.member, join.params, join, done, manager)
 
-    def leave(self, task: TaskName, token: int, error: OpError) -> None:
+    def leave(self, task: TaskName, token: Token, error: OpError) -> None:
         """A member has failed: those that wait with it do, too. It may be heard of before it joins."""
         with self._lock:
             manager = self._waiting.get((task, token))
@@ -86,7 +86,7 @@ class CollectiveResolver:
         check_collective(params, is_source)
         exchange = f"{self._incarnation:x}:{next(self._numbers)}"
         places = [
-            Place(join.task, join.incarnation, source)
+            Place(join.task, join.token.incarnation, source)
             for join, source in zip(joins, is_source, strict=True)
         ]
         tensors: list[Any] | None = [join.tensor for join in joins]
