@@ -5,5 +5,10 @@ from opkernel.distributed.cluster.ray_cluster import RayCluster as RayCluster
 from opkernel.distributed.cluster.task_name import TaskName as TaskName
 from opkernel.distributed.prediction import Predictions as Predictions
 from opkernel.distributed.prediction import predict as predict
+from opkernel.distributed.training.replica_device_setter import (
+    replica_device_setter as replica_device_setter,
+)
+from opkernel.distributed.training.resume import resume as resume
+from opkernel.distributed.training.saver import Saver as Saver
 
 __all__: list[str]

@@ -110,6 +110,16 @@ class TestDevices:
             noop(graph, "y")
         assert devices(graph) == {"x": "/job:w/device:CPU:7", "y": "/job:w"}
 
+    def test_a_function_sees_what_the_scopes_within_it_say(self, graph: Graph) -> None:
+        seen = []
+        with (
+            graph.device(lambda op: seen.append(op.device)),
+            graph.device("/job:w"),
+            graph.device(lambda op: f"{op.device}/cpu:7"),
+        ):
+            noop(graph, "x")
+        assert seen == ["/job:w/device:CPU:7"]
+
     def test_a_malformed_name_is_refused_at_once(self, graph: Graph) -> None:
         with pytest.raises(InvalidArgumentError, match="'/gpuu:0'"), graph.device("/gpuu:0"):
             pass

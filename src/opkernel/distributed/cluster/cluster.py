@@ -5,6 +5,7 @@ Source: TensorFlow core/distributed_runtime/worker_interface.h, worker_cache.h, 
 
 from __future__ import annotations
 
+import time
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
 from concurrent.futures import Future, wait
@@ -16,10 +17,13 @@ from opkernel.device.local_device import DeviceAttributes, LocalDevice
 from opkernel.distributed.cluster.cluster_spec import ClusterSpec, Jobs
 from opkernel.distributed.cluster.master_session import MasterSession
 from opkernel.distributed.cluster.task_name import TaskName
-from opkernel.errors import InvalidArgumentError, NotFoundError
+from opkernel.errors import InvalidArgumentError, NotFoundError, UnavailableError
 from opkernel.runtime.session.target import TargetOptions
 
 __all__ = ["Cluster", "RemoteDevice"]
+
+_POLL_S = 0.05
+"""How long a task that is not there yet is left alone."""
 
 
 class RemoteDevice(LocalDevice):
@@ -103,6 +107,23 @@ class Cluster(ABC):
         found = self.call_all("get_status", tasks=missing)
         self._devices.update(zip(missing, found, strict=True))
         return [one for task in self.spec.tasks for one in self._devices[task]]
+
+    def wait_for_tasks(self, timeout_s: float = 60.0) -> None:
+        """Wait until all tasks are there.
+
+        Raises:
+            UnavailableError: one is still not there after that time.
+        """
+        until = time.monotonic() + timeout_s
+        while True:
+            self._devices.clear()
+            try:
+                self.list_devices()
+                return
+            except UnavailableError:
+                if time.monotonic() > until:
+                    raise
+            time.sleep(_POLL_S)
 
     def reset(self, containers: Sequence[str] = ()) -> None:
         """Drop the resources of all tasks in some containers; in the default ones if none is named."""

@@ -15,12 +15,11 @@ from typing import TYPE_CHECKING, Any
 from opkernel.distributed.cluster.task_name import TaskName
 from opkernel.distributed.cluster.worker import RunGraphRequest, RunGraphResponse
 from opkernel.errors import CancelledError, OpError, as_op_error
-from opkernel.kernel import register_cancellation_callback
 from opkernel.proto import StepStats
 from opkernel.runtime.step.run_step import RunStep
 
 if TYPE_CHECKING:
-    from opkernel.distributed.cluster.cluster import Cluster
+    from opkernel.distributed.cluster.master_session import MasterSession
 
 __all__ = ["ClusterStep", "add_task"]
 
@@ -32,18 +31,19 @@ class ClusterStep:
     """One step.
 
     Args:
-        cluster: The tasks.
-        session: The name of the session in the tasks.
+        session: The session.
         graph: The name of the registered graph in the tasks.
         step: The step as the client has it: its deadline, its cancellation, its statistics.
     """
 
-    def __init__(self, cluster: Cluster, session: str, graph: str, step: RunStep) -> None:
-        self._cluster = cluster
-        self._session = session
+    def __init__(self, session: MasterSession, graph: str, step: RunStep) -> None:
+        self._cluster = session.cluster
+        self._session = session.handle
         self._graph = graph
         self._step = step
-        self._key = f"{session}:{step.step_id}"
+        self._key = f"{session.handle}:{step.step_id}"
+        is_usual = step.permissions is session.permissions
+        self._permissions = None if is_usual else step.permissions
         self._futures: dict[TaskName, Future[RunGraphResponse]] = {}
         self._events: SimpleQueue[TaskName | None] = SimpleQueue()
 
@@ -53,7 +53,7 @@ class ClusterStep:
         timeout_s = None if deadline is None else max(deadline - time.monotonic(), 0)
         is_traced = self._step.stats_collector is not None
         request = RunGraphRequest(
-            self._session, self._graph, self._key, feeds, timeout_s, is_traced
+            self._session, self._graph, self._key, feeds, timeout_s, is_traced, self._permissions
         )
         future = self._cluster.call(task, "run_graph", request)
         self._futures[task] = future
@@ -67,19 +67,26 @@ class ClusterStep:
             CancelledError, DeadlineExceededError: the step was to stop.
         """
         manager = self._step.cancellation_manager
-        deregister = register_cancellation_callback(manager, lambda: self._events.put(None))
+        token = manager.get_cancellation_token()
+        if not manager.register_callback(token, self._wake):
+            self._wake()
         try:
             self._wait()
-        except BaseException as error:
-            reason = as_op_error(error) if isinstance(error, Exception) else CancelledError("")
-            self._stop(reason)
+        except Exception as error:
+            self._stop(as_op_error(error))
+            raise
+        except BaseException:
+            self._stop(CancelledError("The client was interrupted"))
             raise
         finally:
-            deregister()
+            manager.try_deregister_callback(token)
         responses = [future.result() for future in self._futures.values()]
         for response in responses:
             self._collect(response)
         return [response.fetches for response in responses]
+
+    def _wake(self) -> None:
+        self._events.put(None)
 
     def _wait(self) -> None:
         """Wait for all parts; raises for the first that fails, or if the step is to stop."""
@@ -89,6 +96,8 @@ class ClusterStep:
                 self._step.check()
                 raise CancelledError("Step was cancelled")
             error = self._futures[task].exception()
+            if isinstance(error, CancelledError):
+                self._step.check()  # which knows whether that is why
             if error is not None:
                 if isinstance(error, OpError):
                     add_task(error, task)

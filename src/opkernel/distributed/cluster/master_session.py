@@ -26,6 +26,7 @@ from opkernel.runtime.session.target import TargetOptions
 from opkernel.runtime.step.run_step import RunStep
 
 if TYPE_CHECKING:
+    from opkernel.device.permissions import Permissions
     from opkernel.distributed.cluster.cluster import Cluster
     from opkernel.runtime.program.op_segment import SessionSegment
 
@@ -63,6 +64,11 @@ class MasterSession:
         self._created: set[TaskName] = set()
         self._graph_numbers = itertools.count(1)
         self._lock = threading.Lock()
+
+    @property
+    def permissions(self) -> Permissions:
+        """Which files its graph may read and write."""
+        return self._options.permissions
 
     def build_program(self, request: ProgramRequest) -> Program:
         """Cut a program into parts, and register each with its task."""
@@ -162,7 +168,7 @@ class ClusterExecutor:
             UnavailableError: a task is not there.
         """
         graph = self.register()
-        running = ClusterStep(self._session.cluster, self._session.handle, graph, step)
+        running = ClusterStep(self._session, graph, step)
         fetches: list[Any] = [None] * self._num_fetches
         for part in self._parts:
             running.start(part.task, [feeds[index] for index in part.partition.feed_indices])

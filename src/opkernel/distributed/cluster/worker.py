@@ -8,6 +8,7 @@ Source: TensorFlow core/distributed_runtime/worker.cc, session_mgr.cc, graph_mgr
 
 from __future__ import annotations
 
+import os
 import secrets
 import threading
 from collections import OrderedDict
@@ -16,6 +17,7 @@ from typing import Any, NamedTuple
 
 from opkernel.device.device_mgr import new_devices
 from opkernel.device.local_device import DeviceAttributes
+from opkernel.device.permissions import Permissions
 from opkernel.distributed.cluster.remote_rendezvous import Outbox, RemoteRendezvous, SentTensor
 from opkernel.distributed.cluster.task_name import TaskName
 from opkernel.distributed.collectives.cluster_collective_executor import (
@@ -55,6 +57,7 @@ class RunGraphRequest(NamedTuple):
         feeds: The arrays that are fed here.
         timeout_s: The time that the step has, in seconds; None for no limit.
         is_traced: Whether the statistics of its nodes are wanted.
+        permissions: Which files the step may read and write; those of the session if None.
     """
 
     session: str
@@ -63,6 +66,7 @@ class RunGraphRequest(NamedTuple):
     feeds: Sequence[Any]
     timeout_s: float | None = None
     is_traced: bool = False
+    permissions: Permissions | None = None
 
 
 class RunGraphResponse(NamedTuple):
@@ -118,6 +122,10 @@ class Worker:
         return [
             DeviceAttributes(one.name, one.device_type, 0, one.incarnation) for one in self.devices
         ]
+
+    def process_id(self) -> int:
+        """The number of the task's process."""
+        return os.getpid()
 
     # Sessions and graphs.
 
@@ -189,6 +197,7 @@ class Worker:
             step.cancellation,
             request.timeout_s,
             stats,
+            request.permissions,
             StepCollectiveExecutor(self.collectives, request.session, request.step),
         )
         try:

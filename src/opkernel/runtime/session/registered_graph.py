@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
+from opkernel.errors import CancelledError
 from opkernel.graph import Graph, Operation
 from opkernel.graph.core.structural_ops import ARG_OPS, RETVAL_OPS
 from opkernel.graph.io.importer import GraphImporter, ImportOptions
@@ -17,6 +18,7 @@ from opkernel.runtime.program.limits import in_time
 from opkernel.runtime.step.run_step import RunStep
 
 if TYPE_CHECKING:
+    from opkernel.device.permissions import Permissions
     from opkernel.kernel import CancellationManager, CollectiveExecutor, Rendezvous
     from opkernel.runtime.program.executable import Executable
     from opkernel.runtime.program.request import Variant
@@ -34,6 +36,7 @@ class StepOptions:
         cancellation_manager: Its cancellation cancels the step here.
         timeout_s: The time that the step has, in seconds; None for no limit.
         step_stats: Takes the statistics of the nodes, where given.
+        permissions: Which files the step may read and write; those of the session if None.
         collective_executor: Where groups of collective ops meet; all of the process meet in one if None.
         coordination_service_agent: The task's agent of the coordination service, where it has one.
     """
@@ -42,6 +45,7 @@ class StepOptions:
     cancellation_manager: CancellationManager
     timeout_s: float | None = None
     step_stats: StepStats | None = None
+    permissions: Permissions | None = None
     collective_executor: CollectiveExecutor | None = None
     coordination_service_agent: Any = None
 
@@ -97,7 +101,11 @@ class RegisteredGraph:
         with in_time(options.timeout_s):
             step = self._new_step(options, variant, self._executables)
             with step.cancelled_by(options.cancellation_manager):
-                results: Sequence[Any] = executable.step(values, step)
+                try:
+                    results: Sequence[Any] = executable.step(values, step)
+                except CancelledError:
+                    step.check()  # which knows why a wait was cancelled: the time was over, say
+                    raise
             if step.stats_collector is not None:
                 step.stats_collector.finalize()
         return results

@@ -334,6 +334,11 @@ class Session:
         """The drawing of its graph, which notebooks show."""
         return notebook_html(self.graph)
 
+    @property
+    def target_session(self) -> TargetSession:
+        """The session as its target sees it: what a cluster knows of it, say."""
+        return self._target
+
     def list_devices(self) -> list[DeviceAttributes]:
         """The devices that nodes may be placed on."""
         self._check_open()
@@ -421,6 +426,7 @@ class Session:
             collective_executor=options.collective_executor,
             coordination_service_agent=options.coordination_service_agent,
             function_library=executables.library,
+            permissions=options.permissions or self._services.permissions,
         )
         library = executables.library.for_steps(variant)
         return RunStep(options.timeout_s, services, self._pool, library, collector)

@@ -1,0 +1,323 @@
+"""Sessions on the tasks of a cluster: values, state, what is refused, how steps end."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+
+import numpy as np
+import pytest
+from tests.distributed.cluster.placed_graphs import PS, WORKER, chain, parameter_server
+
+import opkernel
+from opkernel.distributed import ClusterSpec, LocalCluster, TaskName
+from opkernel.errors import (
+    AbortedError,
+    CancelledError,
+    DeadlineExceededError,
+    FailedPreconditionError,
+    InvalidArgumentError,
+    NotFoundError,
+    UnavailableError,
+)
+from opkernel.graph import Graph
+from opkernel.kernel import CancellationManager
+from opkernel.proto import RunMetadata
+
+ops = opkernel.raw_ops
+JOBS = {"ps": 1, "worker": 3}
+FIRST, SECOND = WORKER.format(0), WORKER.format(1)
+
+
+@pytest.fixture
+def cluster() -> Iterator[LocalCluster]:
+    with LocalCluster(JOBS) as cluster:
+        yield cluster
+
+
+# Values.
+
+
+def test_a_value_goes_from_task_to_task(cluster: LocalCluster) -> None:
+    with opkernel.Session(chain(FIRST, SECOND, PS, FIRST), target=cluster) as session:
+        np.testing.assert_array_equal(session.run("y:0", {"x:0": [1, 2]}), [5, 6])
+        found = session.run({"y": "y:0", "between": ["add_1:0"], "x": "x:0"}, {"x:0": [1]})
+        assert (found["y"], found["between"][0], found["x"]) == (5, 3, 1)
+
+
+def test_callables(cluster: LocalCluster) -> None:
+    with opkernel.Session(chain(FIRST, SECOND), target=cluster) as session:
+        run = session.make_callable("y:0", ["x:0"])
+        assert [run([step])[0] for step in range(5)] == [2, 3, 4, 5, 6]
+
+
+def test_any_tensor_is_fed_and_fetched(cluster: LocalCluster) -> None:
+    with opkernel.Session(chain(FIRST, SECOND, PS), target=cluster) as session:
+        assert session.run("y:0", {"add_0:0": [10]}) == [12]
+        assert session.run("x:0", {"x:0": [10]}) == [10]
+        assert session.run(["add_0:0", "y:0"], {"add_0:0": [1], "add_1:0": [5]}) == [[1], [6]]
+
+
+def test_strings_and_empty_tensors_travel(cluster: LocalCluster) -> None:
+    graph = Graph()
+    with graph.as_default():
+        with graph.device(FIRST):
+            text = ops.Placeholder(dtype=opkernel.string, shape=[None], name="text")
+            upper = ops.StringUpper(input=text)
+        with graph.device(SECOND):
+            ops.StringJoin(inputs=[upper, upper], name="y")
+    with opkernel.Session(graph, target=cluster) as session:
+        assert session.run("y:0", {"text:0": [b"a", b"b\0"]}).tolist() == [b"AA", b"B\0B\0"]
+        assert session.run("y:0", {"text:0": np.zeros(0, object)}).shape == (0,)
+
+
+def test_a_control_edge_crosses_tasks(cluster: LocalCluster) -> None:
+    graph = parameter_server()
+    with (
+        graph.as_default(),
+        graph.device(SECOND),
+        graph.control_dependencies([graph.get_operation_by_name("add")]),
+    ):
+        ops.NoOp(name="after")
+    with (
+        graph.as_default(),
+        graph.device(PS),
+        graph.control_dependencies([graph.get_operation_by_name("after")]),
+    ):
+        ops.ReadVariableOp(
+            resource=graph.get_tensor_by_name("v:0"), dtype=opkernel.float32, name="then"
+        )
+    with opkernel.Session(graph, target=cluster) as session:
+        session.run("init")
+        assert [session.run("then:0", {"x:0": 1}) for _ in range(3)] == [12, 14, 16]
+
+
+def test_a_loop_turns_on_two_tasks(cluster: LocalCluster) -> None:
+    """A v1 loop whose body adds on one task and doubles on another."""
+    graph = Graph()
+    with graph.as_default(), graph.device(FIRST):
+
+        def enter(value, *, is_constant=True):
+            return ops.Enter(data=value, frame_name="loop", is_constant=is_constant)
+
+        start = [enter(np.float32(1), is_constant=False), enter(np.int32(0), is_constant=False)]
+        merged = [ops.Merge(inputs=[one, one])[0] for one in start]
+        goes_on = ops.LoopCond(input=ops.Less(x=merged[1], y=enter(np.int32(4))))
+        value, count = [ops.Switch(data=one, pred=goes_on) for one in merged]
+        with graph.device(SECOND):
+            doubled = ops.Mul(x=value[1], y=enter(np.float32(2)))
+        turned = [ops.AddV2(x=doubled, y=enter(np.float32(1)))]
+        turned.append(ops.AddV2(x=count[1], y=enter(np.int32(1))))
+        for merge, one in zip(merged, turned, strict=True):
+            merge.op.update_input(1, ops.NextIteration(data=one))
+        ops.Exit(data=value[0], name="y")
+    with opkernel.Session(graph, target=cluster) as session:
+        assert session.run("y:0") == 31  # 1 -> 3 -> 7 -> 15 -> 31
+
+
+# State.
+
+
+def test_variables_are_on_the_parameter_server(cluster: LocalCluster) -> None:
+    with opkernel.Session(parameter_server(), target=cluster) as session:
+        session.run("init")
+        for step in range(3):
+            session.run("add", {"x:0": step})
+        assert session.run("read:0") == 16
+
+
+def test_sessions_share_the_resources_of_tasks(cluster: LocalCluster) -> None:
+    with opkernel.Session(parameter_server(), target=cluster) as session:
+        session.run("init")
+    with opkernel.Session(parameter_server(), target=cluster) as other:
+        assert other.run("read:0") == 10
+        cluster.reset()
+        with pytest.raises(FailedPreconditionError, match="v"):
+            other.run("read:0")
+
+
+def test_kernels_with_state_are_those_of_the_session(cluster: LocalCluster) -> None:
+    """A random op goes on with its numbers whatever else is fetched, as in one process."""
+
+    def drawing(device: str) -> Graph:
+        graph = Graph()
+        with graph.as_default(), graph.device(device):
+            drawn = ops.RandomUniform(
+                shape=[2], dtype=opkernel.float32, seed=1, seed2=2, name="drawn"
+            )
+            ops.Neg(x=drawn, name="negative")
+        return graph
+
+    here = opkernel.Session(drawing(""))
+    there = opkernel.Session(drawing(SECOND), target=cluster)
+    for session in (here, there):
+        session.run("drawn:0")
+    np.testing.assert_array_equal(there.run("negative:0"), here.run("negative:0"))
+
+
+def test_devices(cluster: LocalCluster) -> None:
+    with opkernel.Session(Graph(), target=cluster) as session:
+        names = [device.name for device in session.list_devices()]
+    device = "/replica:0/task:{}/device:CPU:0"
+    workers = [f"/job:worker{device.format(index)}" for index in range(3)]
+    assert sorted(names) == [f"/job:ps{device.format(0)}", *workers]
+    assert names[0] == workers[0]  # the master's
+
+
+def test_operations_without_a_task_run_on_the_master() -> None:
+    graph = Graph()
+    with graph.as_default():
+        ops.Neg(x=np.float32(1), name="y")
+    cluster = LocalCluster({"a": 2}, master="/job:a/task:1")
+    with cluster, opkernel.Session(graph, target=cluster) as session:
+        assert session.run("y:0") == -1
+        assert session.plan("y:0").source.startswith("# /job:a/replica:0/task:1\n")
+
+
+# What is refused.
+
+
+def test_tasks_that_are_none(cluster: LocalCluster) -> None:
+    session = opkernel.Session(chain("/job:worker/task:7"), target=cluster)
+    with pytest.raises(InvalidArgumentError, match="task:7"):
+        session.run("y:0", {"x:0": [1]})
+    with pytest.raises(InvalidArgumentError, match="master"):
+        LocalCluster(JOBS, master="/job:worker/task:7")
+    with pytest.raises(InvalidArgumentError, match="must have a task"):
+        LocalCluster({})
+    with pytest.raises(NotFoundError, match="No task"):
+        cluster.task("/job:worker/task:7")
+
+
+def test_an_error_names_task_node_and_cause(cluster: LocalCluster) -> None:
+    graph = Graph()
+    with graph.as_default():
+        with graph.device(FIRST):
+            x = ops.Placeholder(dtype=opkernel.float32, shape=None, name="x")
+            one = ops.Neg(x=x)
+        with graph.device(SECOND):
+            ops.MatMul(a=one, b=np.ones((3, 2), np.float32), name="product")
+    with opkernel.Session(graph, target=cluster) as session:
+        with pytest.raises(InvalidArgumentError) as raised:
+            session.run("product:0", {"x:0": np.ones((2, 2))})
+        assert raised.value.node == "product"
+        assert raised.value.message.startswith("From /job:worker/replica:0/task:1:\n")
+        assert "MatMul" in raised.value.message
+        np.testing.assert_array_equal(
+            session.run("product:0", {"x:0": np.ones((1, 3))}), [[-3, -3]]
+        )
+
+
+# How steps end.
+
+
+def blocked() -> Graph:
+    """`y` waits for an empty queue of the ps."""
+    graph = Graph()
+    with graph.as_default():
+        with graph.device(PS):
+            queue = ops.FIFOQueueV2(component_types=[opkernel.float32], name="queue")
+            (item,) = ops.QueueDequeueV2(
+                handle=queue, component_types=[opkernel.float32], name="take"
+            )
+            ops.QueueEnqueueV2(handle=queue, components=[np.float32(5)], name="put")
+        with graph.device(FIRST):
+            ops.Neg(x=item, name="y")
+    return graph
+
+
+def test_a_step_that_waits_goes_on_when_another_brings(cluster: LocalCluster) -> None:
+    with opkernel.Session(blocked(), target=cluster) as session:
+        found: list[float] = []
+        thread = threading.Thread(target=lambda: found.append(session.run("y:0")))
+        thread.start()
+        session.run("put")
+        thread.join(30)
+        assert found == [-5]
+
+
+def test_deadlines(cluster: LocalCluster) -> None:
+    with opkernel.Session(blocked(), target=cluster) as session:
+        with pytest.raises(DeadlineExceededError):
+            session.run("y:0", options=opkernel.RunOptions(timeout_in_ms=50))
+        session.run("put")
+        assert session.run("y:0") == -5  # the step that ended took nothing
+
+
+def test_cancellation(cluster: LocalCluster) -> None:
+    manager = CancellationManager()
+    options = opkernel.RunOptions(cancellation_manager=manager)
+    with opkernel.Session(blocked(), target=cluster) as session:
+        threading.Timer(0.1, manager.start_cancel).start()
+        with pytest.raises(CancelledError):
+            session.run("y:0", options=options)
+        session.run("put")
+        assert session.run("y:0") == -5
+
+
+def test_a_session_that_is_closed_ends_its_steps(cluster: LocalCluster) -> None:
+    session = opkernel.Session(blocked(), target=cluster)
+    threading.Timer(0.1, session.close).start()
+    with pytest.raises(CancelledError):
+        session.run("y:0")
+
+
+def test_a_failure_ends_the_parts_that_wait(cluster: LocalCluster) -> None:
+    """The ps waits for a queue that nothing is put into; the worker fails."""
+    graph = blocked()
+    with graph.as_default(), graph.device(SECOND):
+        wrong = ops.MatMul(
+            a=ops.Placeholder(dtype=opkernel.float32, name="x"), b=np.ones((3, 2), np.float32)
+        )
+        ops.Neg(x=wrong, name="wrong")
+    with opkernel.Session(graph, target=cluster) as session:
+        with pytest.raises(InvalidArgumentError, match="task:1"):
+            session.run(["y:0", "wrong:0"], {"x:0": np.ones((2, 2))})
+        session.run("put")
+        assert session.run("y:0") == -5
+
+
+def test_a_task_that_is_gone(cluster: LocalCluster) -> None:
+    ps = TaskName("ps", 0)
+    with opkernel.Session(parameter_server(), target=cluster) as session:
+        session.run("init")
+        cluster.stop(ps)
+        with pytest.raises(UnavailableError, match="/job:ps/replica:0/task:0"):
+            session.run("read:0")
+        cluster.start(ps)
+        with pytest.raises(AbortedError, match="has restarted"):
+            session.run("read:0")
+
+
+def test_the_step_of_a_task_that_is_stopped_ends(cluster: LocalCluster) -> None:
+    with opkernel.Session(blocked(), target=cluster) as session:
+        threading.Timer(0.1, cluster.stop, [TaskName("ps", 0)]).start()
+        with pytest.raises((CancelledError, UnavailableError), match="/job:ps"):
+            session.run("y:0")
+
+
+# Records.
+
+
+def test_statistics_are_those_of_all_tasks(cluster: LocalCluster) -> None:
+    metadata = RunMetadata()
+    options = opkernel.RunOptions(
+        trace_level=opkernel.RunOptions.FULL_TRACE, output_partition_graphs=True
+    )
+    with opkernel.Session(chain(FIRST, SECOND), target=cluster) as session:
+        session.run("y:0", {"x:0": [1]}, options, metadata)
+    names = {
+        one.device: {node.node_name for node in one.node_stats}
+        for one in metadata.step_stats.dev_stats
+    }
+    first, second = [f"/job:worker/replica:0/task:{index}/device:CPU:0" for index in range(2)]
+    assert "add_0" in names[first]
+    assert {"add_1"} <= names[second]
+    assert len(metadata.partition_graphs) == 2
+    assert {node.device for node in metadata.partition_graphs[0].node} == {first}
+
+
+def test_specs_from_elsewhere() -> None:
+    cluster = LocalCluster(ClusterSpec({"worker": ["a:1", "b:1"]}))
+    with cluster, opkernel.Session(chain(FIRST, SECOND), target=cluster) as session:
+        assert session.run("y:0", {"x:0": [1]}) == [3]
