@@ -96,7 +96,7 @@ def test_steps_of_a_session_at_the_same_time(cluster):
             with graph.device(str(TASKS[rank])):
                 x = raw_ops.Placeholder(dtype="float32", shape=[None], name=f"x{rank}")
                 raw_ops.CollectiveReduceV2(input=x, **keys, **SUM, name=f"y{rank}")
-    answers = {}
+    answers: dict[int, Any] = {}
 
     def run(number):
         feeds = {"x0:0": np.array([number], np.float32), "x1:0": np.array([100], np.float32)}

@@ -9,7 +9,8 @@ import time
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
 from concurrent.futures import Future, wait
-from typing import Any, Self
+from functools import partial
+from typing import Any, Self, cast
 
 import numpy as np
 
@@ -17,6 +18,8 @@ from opkernel.device.local_device import DeviceAttributes, LocalDevice
 from opkernel.distributed.cluster.cluster_spec import ClusterSpec, Jobs
 from opkernel.distributed.cluster.master_session import MasterSession
 from opkernel.distributed.cluster.task_name import TaskName
+from opkernel.distributed.coordination.coordination_service_agent import CoordinationServiceAgent
+from opkernel.distributed.coordination.task_agent import TaskAgent
 from opkernel.errors import InvalidArgumentError, NotFoundError, UnavailableError
 from opkernel.runtime.session.target import TargetOptions
 
@@ -128,6 +131,18 @@ class Cluster(ABC):
     def reset(self, containers: Sequence[str] = ()) -> None:
         """Drop the resources of all tasks in some containers; in the default ones if none is named."""
         self.call_all("clear_containers", list(containers))
+
+    def coordination_agent(self, task: TaskName | str) -> CoordinationServiceAgent:
+        """The agent of a task, as it may be called from here: all but its callbacks.
+
+        Its methods raise FailedPreconditionError where the cluster was made without `coordination`, and
+        UnavailableError where the task is not there.
+
+        Raises:
+            NotFoundError: there is no such task.
+        """
+        found = self.task(task) if isinstance(task, str) else task
+        return cast("CoordinationServiceAgent", TaskAgent(partial(self.call, found)))
 
     def task(self, name: str) -> TaskName:
         """The task of a name, whole or in part: `/job:worker/task:1`.

@@ -9,16 +9,23 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable
 from concurrent.futures import Future
+from functools import partial
 from typing import Any
 
 from opkernel.distributed.cluster.cluster import Cluster
 from opkernel.distributed.cluster.cluster_spec import ClusterSpec, Jobs
 from opkernel.distributed.cluster.task_name import TaskName
 from opkernel.distributed.cluster.worker import Worker
+from opkernel.distributed.coordination.coordination_config import CoordinationConfig
+from opkernel.distributed.coordination.coordination_service import CoordinationService
+from opkernel.distributed.coordination.coordination_service_agent import Coordination
+from opkernel.distributed.coordination.service_calls import call_service
 from opkernel.errors import UnavailableError
 from opkernel.runtime import SessionConfig
 
 __all__ = ["LocalCluster"]
+
+_WAITING = {"run_graph", "coordinate"}
 
 
 class LocalCluster(Cluster):
@@ -28,27 +35,38 @@ class LocalCluster(Cluster):
         spec: as for `Cluster`.
         config: the devices of each task, and their threads.
         master: as for `Cluster`.
+        coordination: how the coordination service behaves; there is none where not given.
     """
 
     def __init__(
-        self, spec: ClusterSpec | Jobs, *, config: SessionConfig | None = None, master: str = ""
+        self,
+        spec: ClusterSpec | Jobs,
+        *,
+        config: SessionConfig | None = None,
+        master: str = "",
+        coordination: CoordinationConfig | None = None,
     ) -> None:
         super().__init__(spec, master)
         self._config = SessionConfig() if config is None else config
         self._workers: dict[TaskName, Worker] = {}
+        self._service: CoordinationService | None = None
+        self._coordination: Coordination | None = None
+        if coordination is not None:
+            self._service = CoordinationService(self.spec.tasks, coordination)
+            self._service.start()
+            self._coordination = Coordination(partial(call_service, self._service), coordination)
         for task in self.spec.tasks:
             self.start(task)
 
     def call(self, task: TaskName, method: str, *args: Any) -> Future[Any]:
-        """Call a method of a task's worker; a step runs on a thread of its own."""
+        """Call a method of a task's worker; one that may wait has a thread of its own."""
         future: Future[Any] = Future()
         worker = self._workers.get(task)
         if worker is None:
             future.set_exception(UnavailableError(f"{task} is not running"))
-        elif method == "run_graph":
-            work = threading.Thread(
-                target=_complete, args=(future, worker.run_graph, *args), name=f"opkernel {task}"
-            )
+        elif method in _WAITING:
+            given = future, getattr(worker, method), *args
+            work = threading.Thread(target=_complete, args=given, name=f"opkernel {task}")
             work.daemon = True
             work.start()
         else:
@@ -58,7 +76,9 @@ class LocalCluster(Cluster):
     def start(self, task: TaskName) -> None:
         """Start a task, which has no state yet."""
         leader = self.spec.tasks[0]
-        self._workers[task] = Worker(task, self.call, self._config, self.call, leader)
+        self._workers[task] = Worker(
+            task, self.call, self._config, self.call, leader, self._coordination
+        )
         self._devices.pop(task, None)
 
     def stop(self, task: TaskName) -> None:
@@ -71,6 +91,8 @@ class LocalCluster(Cluster):
         """End all tasks."""
         for task in self.spec.tasks:
             self.stop(task)
+        if self._service is not None:
+            self._service.close()
 
 
 def _complete(future: Future[Any], function: Callable[..., Any], *args: Any) -> None:

@@ -17,13 +17,21 @@ from typing import Any
 from opkernel.distributed.cluster.cluster import Cluster
 from opkernel.distributed.cluster.cluster_spec import ClusterSpec, Jobs
 from opkernel.distributed.cluster.task_name import TaskName
+from opkernel.distributed.coordination.coordination_config import CoordinationConfig
+from opkernel.distributed.coordination.coordination_service_agent import Coordination
+from opkernel.distributed.coordination.service_calls import CoordinationActor
 from opkernel.distributed.ray_library import import_ray
 from opkernel.errors import OpError, UnavailableError, as_op_error
 from opkernel.runtime import SessionConfig
 
 __all__ = ["RayCluster"]
 
-_GROUPS = {"run_graph": "run", "receive": "transfer", "collective": "collective"}
+_GROUPS = {
+    "run_graph": "run",
+    "receive": "transfer",
+    "collective": "collective",
+    "coordinate": "run",
+}
 """The threads of a task by method: steps may wait, and must not keep others from ending their wait."""
 _THREADS = {"run": 64, "transfer": 4, "collective": 4, "control": 4}
 _RESTARTS = 1000
@@ -47,6 +55,7 @@ class RayCluster(Cluster):
             Python files and folders, which Ray brings there. Plugins that are installed are found as everywhere.
         runtime_env: the runtime environment of the actors, as Ray takes it.
         master: the task of operations that name none; see `Cluster`.
+        coordination: how the coordination service behaves, which has an actor of its own; there is none where not given.
 
     Raises:
         UnimplementedError: Ray is not installed.
@@ -63,6 +72,7 @@ class RayCluster(Cluster):
         libraries: Sequence[str | Path] = (),
         runtime_env: Mapping[str, Any] | None = None,
         master: str = "",
+        coordination: CoordinationConfig | None = None,
     ) -> None:
         super().__init__(spec, master)
         self._ray = import_ray("RayCluster")
@@ -71,12 +81,22 @@ class RayCluster(Cluster):
             self._ray.init(include_dashboard=False, log_to_driver=False, logging_level="error")
         self._name = f"opkernel-{uuid.uuid4().hex[:12]}"
         self._actors: dict[TaskName, Any] = {}
+        self._service: Any = None
         self._is_closed = False
         try:
-            self._start(resources or {}, config or SessionConfig(), libraries, runtime_env)
+            if coordination is not None:
+                self._start_service(coordination)
+            self._start(
+                resources or {}, config or SessionConfig(), libraries, runtime_env, coordination
+            )
         except BaseException:
             self.close()
             raise
+
+    def _start_service(self, coordination: CoordinationConfig) -> None:
+        options = {"num_cpus": 0, "name": f"{self._name}/coordination"}
+        actor = self._ray.remote(**options)(CoordinationActor)
+        self._service = actor.remote(self.spec.tasks, coordination)
 
     def _start(
         self,
@@ -84,6 +104,7 @@ class RayCluster(Cluster):
         config: SessionConfig,
         libraries: Sequence[str | Path],
         runtime_env: Mapping[str, Any] | None,
+        coordination: CoordinationConfig | None,
     ) -> None:
         for job in resources:
             self.spec.num_tasks(job)  # which tells of a job that is none
@@ -92,7 +113,10 @@ class RayCluster(Cluster):
         for task in self.spec.tasks:
             options = {"num_cpus": 0, **resources.get(task.job, {}), "runtime_env": environment}
             named = actor.options(name=f"{self._name}{task}", **options)
-            self._actors[task] = named.remote(self._name, task, config, names, self.spec.tasks[0])
+            leader = self.spec.tasks[0]
+            self._actors[task] = named.remote(
+                self._name, task, config, names, leader, self._service, coordination
+            )
         self.list_devices()
 
     def call(self, task: TaskName, method: str, *args: Any) -> Future[Any]:
@@ -109,10 +133,11 @@ class RayCluster(Cluster):
         if self._is_closed:
             return
         self._is_closed = True
-        actors, self._actors = self._actors, {}
+        actors, self._actors = [*self._actors.values(), self._service], {}
         if self._ray.is_initialized():
-            for actor in actors.values():
-                self._ray.kill(actor)
+            for actor in actors:
+                if actor is not None:
+                    self._ray.kill(actor)
             if self._starts_ray:
                 self._ray.shutdown()
 
@@ -138,6 +163,8 @@ class TaskActor:
         config: The devices of the task.
         libraries: The names of modules that it imports first.
         leader: The task that brings the members of groups together.
+        service: The actor of the coordination service, if there is one.
+        coordination: How that behaves.
     """
 
     def __init__(
@@ -147,6 +174,8 @@ class TaskActor:
         config: SessionConfig,
         libraries: Sequence[str],
         leader: TaskName,
+        service: Any,
+        coordination: CoordinationConfig | None,
     ) -> None:
         from opkernel.distributed.cluster.worker import Worker  # in the actor's process alone
 
@@ -154,7 +183,10 @@ class TaskActor:
             importlib.import_module(name)
         self._cluster = cluster
         self._peers: dict[TaskName, Any] = {}
-        self._worker = Worker(task, self._tell, config, self._call, leader)
+        known = None
+        if coordination is not None:
+            known = Coordination(partial(_call_service, service), coordination)
+        self._worker = Worker(task, self._tell, config, self._call, leader, known)
 
     def call(self, method: str, args: Sequence[Any]) -> tuple[OpError | None, Any]:
         """Call a method of the worker: its error, and its result."""
@@ -184,8 +216,13 @@ def _send(actor: Any, method: str, args: Sequence[Any]) -> Any:
     return actor.call.options(concurrency_group=group).remote(method, args)
 
 
-def _called(task: TaskName, send: Callable[[], Any]) -> Future[Any]:
-    """The result of a call of a task, which `send` makes."""
+def _call_service(actor: Any, method: str, *args: Any) -> Future[Any]:
+    """Call a method of the coordination service."""
+    return _called("The coordination service", lambda: actor.call.remote(method, args))
+
+
+def _called(task: TaskName | str, send: Callable[[], Any]) -> Future[Any]:
+    """The result of a call, which `send` makes, of a task or of what is named."""
     future: Future[Any] = Future()
     try:
         answer = send()
@@ -196,7 +233,7 @@ def _called(task: TaskName, send: Callable[[], Any]) -> Future[Any]:
     return future
 
 
-def _complete(future: Future[Any], task: TaskName, answered: Future[Any]) -> None:
+def _complete(future: Future[Any], task: TaskName | str, answered: Future[Any]) -> None:
     """Complete a call with the answer that has come from a task, or with what Ray says."""
     try:
         error, result = answered.result()
@@ -208,7 +245,7 @@ def _complete(future: Future[Any], task: TaskName, answered: Future[Any]) -> Non
         future.set_exception(error)
 
 
-def _ray_error(task: TaskName, failure: Exception) -> OpError:
+def _ray_error(task: TaskName | str, failure: Exception) -> OpError:
     """The error for a call that Ray could not make."""
     reason = " ".join(str(failure).split())
     return UnavailableError(f"{task} is not there: {type(failure).__name__}: {reason}")

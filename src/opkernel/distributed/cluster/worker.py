@@ -12,7 +12,8 @@ import os
 import secrets
 import threading
 from collections import OrderedDict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from typing import Any, NamedTuple
 
 from opkernel.device.device_mgr import new_devices
@@ -25,7 +26,11 @@ from opkernel.distributed.collectives.cluster_collective_executor import (
     StepCollectiveExecutor,
 )
 from opkernel.distributed.collectives.messages import Call
-from opkernel.errors import AbortedError, CancelledError, OpError
+from opkernel.distributed.coordination.coordination_service_agent import (
+    Coordination,
+    CoordinationServiceAgent,
+)
+from opkernel.errors import AbortedError, CancelledError, FailedPreconditionError, OpError
 from opkernel.graph import Graph
 from opkernel.kernel import CancellationManager
 from opkernel.proto import GraphDef, StepStats
@@ -90,10 +95,17 @@ class Worker:
         config: How many devices it has, and how many threads each.
         call: How to call another task for a result.
         leader: The task that brings the members of groups together.
+        coordination: The coordination service, where the cluster has one; the task connects to it at once.
     """
 
     def __init__(
-        self, task: TaskName, tell: Tell, config: SessionConfig, call: Call, leader: TaskName
+        self,
+        task: TaskName,
+        tell: Tell,
+        config: SessionConfig,
+        call: Call,
+        leader: TaskName,
+        coordination: Coordination | None = None,
     ) -> None:
         self.task = task
         self.devices = new_devices(
@@ -109,6 +121,11 @@ class Worker:
             lambda peer, method, *args: tell(peer, "collective", method, *args),
             lambda peer, method, *args: call(peer, "collective", method, *args),
         )
+        self._agent: CoordinationServiceAgent | None = None
+        if coordination is not None:
+            self._agent = CoordinationServiceAgent(task, self.incarnation, coordination)
+            with suppress(OpError):  # which the agent keeps
+                self._agent.connect()
         self._op_segment = OpSegment()
         self._outbox = Outbox(lambda receiver, sent: tell(receiver, "receive", sent))
         self._sessions: dict[str, Session] = {}
@@ -199,6 +216,7 @@ class Worker:
             stats,
             request.permissions,
             StepCollectiveExecutor(self.collectives, request.session, request.step),
+            self._agent,
         )
         try:
             fetches = graph.run(request.feeds, options)
@@ -221,6 +239,14 @@ class Worker:
         """Call a method of the task's collective executor."""
         return getattr(self.collectives, method)(*args)
 
+    def coordinate(self, method: str, args: Sequence[Any], others: Mapping[str, Any]) -> Any:
+        """Call a method of the task's agent of the coordination service."""
+        if self._agent is None:
+            raise FailedPreconditionError(
+                "The cluster has no coordination service: give it coordination=CoordinationConfig()"
+            )
+        return getattr(self._agent, method)(*args, **others)
+
     def cancel_step(self, key: str, reason: OpError) -> None:
         """End a step with an error, whether it has begun here or not."""
         step = self._find(key)
@@ -235,6 +261,8 @@ class Worker:
         """Close all sessions, and the devices."""
         for handle in list(self._sessions):
             self.close_session(handle)
+        if self._agent is not None:
+            self._agent.close()
         self.collectives.close()
         self._outbox.close()
         for device in self.devices:
