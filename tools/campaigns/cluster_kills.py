@@ -2,6 +2,7 @@
 
 import atexit
 import functools
+import logging
 import os
 import random
 import signal
@@ -23,7 +24,7 @@ __all__ = ["case"]
 
 sys.path.append(str(Path(__file__).resolve().parents[2] / "examples" / "cluster"))
 from digits_graph import training_graph
-from training import Training, batches
+from resumable_training import Training, batches
 
 SPEC = ClusterSpec({"ps": 2, "worker": 2})
 STEPS, EVERY, ALLOWED = 16, 4, 1e-6
@@ -100,7 +101,7 @@ def _cluster() -> RayCluster:
 
     options: dict[str, Any] = {"include_dashboard": False, "log_to_driver": False}
     try:
-        ray.init(num_cpus=4, object_store_memory=200 << 20, logging_level="error", **options)
+        ray.init(num_cpus=4, object_store_memory=200 << 20, logging_level=logging.ERROR, **options)
     except Exception as error:  # a second try ends the process
         raise SystemExit(f"Ray does not start: {error}") from error
     cluster = RayCluster(SPEC)

@@ -17,7 +17,7 @@ TASKS = [TaskName("worker", index) for index in range(3)]
 
 
 @pytest.fixture(scope="module")
-def cluster(ray_is_running):
+def cluster(ray):
     with RayCluster({"worker": 3}) as cluster:
         yield cluster
 
@@ -42,7 +42,7 @@ def session_of_one(cluster, keys, task):
 
 
 @pytest.mark.parametrize("killed", TASKS[:2], ids=["the leader", "a member"])
-def test_a_task_that_dies_ends_the_collectives_of_other_sessions(killed):
+def test_a_task_that_dies_ends_the_collectives_of_other_sessions(ray, killed):
     """Two sessions wait for a third member; the one hears nothing from Ray of the other's task."""
     keys, waiting = new_keys(3), (killed, TASKS[2])
     errors: dict[TaskName, OpError] = {}

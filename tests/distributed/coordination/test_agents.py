@@ -35,7 +35,7 @@ CONFIG = CoordinationConfig(heartbeat_timeout_s=2.0)
 def shared(request) -> Iterator[Cluster]:
     """A cluster for tests that leave its tasks well."""
     if request.param is RayCluster:
-        request.getfixturevalue("ray_is_running")
+        request.getfixturevalue("ray")
     with request.param({"worker": 2}, coordination=CONFIG) as cluster:
         yield cluster
 
@@ -43,7 +43,7 @@ def shared(request) -> Iterator[Cluster]:
 @pytest.fixture(params=KINDS)
 def cluster(request) -> Iterator[Cluster]:
     if request.param is RayCluster:
-        request.getfixturevalue("ray_is_running")
+        request.getfixturevalue("ray")
     with request.param({"worker": 2}, coordination=CONFIG) as cluster:
         yield cluster
 
@@ -150,7 +150,7 @@ def test_a_task_that_dies_is_noticed():
 
 
 @pytest.mark.ray
-def test_a_task_that_restarts_is_in_error(ray_is_running):
+def test_a_task_that_restarts_is_in_error(ray):
     with RayCluster({"worker": 2}, coordination=CoordinationConfig(60.0)) as cluster:
         first, second = agents(cluster)
         cluster.kill(TASKS[1])

@@ -18,10 +18,10 @@ STEPS = 8
 
 @pytest.fixture(scope="module")
 def example() -> Iterator[ModuleType]:
-    """The module `training`, whose folder is on the path."""
+    """The module `resumable_training`, whose folder is on the path."""
     sys.path.insert(0, str(EXAMPLES / "cluster"))
     try:
-        import training
+        import resumable_training as training
 
         yield training
     finally:

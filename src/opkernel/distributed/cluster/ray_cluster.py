@@ -6,7 +6,6 @@ semantics: TensorFlow core/distributed_runtime/rpc/grpc_server_lib.cc.
 
 from __future__ import annotations
 
-import importlib
 import uuid
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
@@ -16,6 +15,7 @@ from typing import Any
 
 from opkernel.distributed.cluster.cluster import Cluster
 from opkernel.distributed.cluster.cluster_spec import ClusterSpec, Jobs
+from opkernel.distributed.cluster.task_libraries import TaskLibrary, task_libraries
 from opkernel.distributed.cluster.task_name import TaskName
 from opkernel.distributed.coordination.coordination_config import CoordinationConfig
 from opkernel.distributed.coordination.coordination_service_agent import Coordination
@@ -52,7 +52,7 @@ class RayCluster(Cluster):
             reserves no processor where nothing is said of its job.
         config: the devices of each task, and their threads.
         libraries: modules with ops and kernels, which each task imports: names of modules that it can import, or
-            Python files and folders, which Ray brings there. Plugins that are installed are found as everywhere.
+            Python files and packages, which are brought there. Plugins that are installed are found as everywhere.
         runtime_env: the runtime environment of the actors, as Ray takes it.
         master: the task of operations that name none; see `Cluster`.
         coordination: how the coordination service behaves, which has an actor of its own; there is none where not given.
@@ -82,13 +82,12 @@ class RayCluster(Cluster):
         self._name = f"opkernel-{uuid.uuid4().hex[:12]}"
         self._actors: dict[TaskName, Any] = {}
         self._service: Any = None
+        self._coordination: Coordination | None = None
         self._is_closed = False
         try:
             if coordination is not None:
                 self._start_service(coordination)
-            self._start(
-                resources or {}, config or SessionConfig(), libraries, runtime_env, coordination
-            )
+            self._start(resources or {}, config or SessionConfig(), libraries, runtime_env)
         except BaseException:
             self.close()
             raise
@@ -97,6 +96,7 @@ class RayCluster(Cluster):
         options = {"num_cpus": 0, "name": f"{self._name}/coordination"}
         actor = self._ray.remote(**options)(CoordinationActor)
         self._service = actor.remote(self.spec.tasks, coordination)
+        self._coordination = Coordination(partial(_call_service, self._service), coordination)
 
     def _start(
         self,
@@ -104,18 +104,19 @@ class RayCluster(Cluster):
         config: SessionConfig,
         libraries: Sequence[str | Path],
         runtime_env: Mapping[str, Any] | None,
-        coordination: CoordinationConfig | None,
     ) -> None:
         for job in resources:
             self.spec.num_tasks(job)  # which tells of a job that is none
-        names, environment = _libraries(libraries, runtime_env or {})
+        loaded = task_libraries(libraries)
         actor = self._ray.remote(**_ACTOR_OPTIONS)(TaskActor)
         for task in self.spec.tasks:
-            options = {"num_cpus": 0, **resources.get(task.job, {}), "runtime_env": environment}
+            options = {"num_cpus": 0, **resources.get(task.job, {})}
+            if runtime_env is not None:
+                options["runtime_env"] = dict(runtime_env)
             named = actor.options(name=f"{self._name}{task}", **options)
             leader = self.spec.tasks[0]
             self._actors[task] = named.remote(
-                self._name, task, config, names, leader, self._service, coordination
+                self._name, task, config, loaded, leader, self._coordination
             )
         self.list_devices()
 
@@ -161,10 +162,9 @@ class TaskActor:
         cluster: The name of the cluster.
         task: The task.
         config: The devices of the task.
-        libraries: The names of modules that it imports first.
+        libraries: What it imports first.
         leader: The task that brings the members of groups together.
-        service: The actor of the coordination service, if there is one.
-        coordination: How that behaves.
+        coordination: The coordination service, if there is one.
     """
 
     def __init__(
@@ -172,21 +172,17 @@ class TaskActor:
         cluster: str,
         task: TaskName,
         config: SessionConfig,
-        libraries: Sequence[str],
+        libraries: Sequence[TaskLibrary],
         leader: TaskName,
-        service: Any,
-        coordination: CoordinationConfig | None,
+        coordination: Coordination | None,
     ) -> None:
         from opkernel.distributed.cluster.worker import Worker  # in the actor's process alone
 
-        for name in libraries:
-            importlib.import_module(name)
+        for library in libraries:
+            library.load()
         self._cluster = cluster
         self._peers: dict[TaskName, Any] = {}
-        known = None
-        if coordination is not None:
-            known = Coordination(partial(_call_service, service), coordination)
-        self._worker = Worker(task, self._tell, config, self._call, leader, known)
+        self._worker = Worker(task, self._tell, config, self._call, leader, coordination)
 
     def call(self, method: str, args: Sequence[Any]) -> tuple[OpError | None, Any]:
         """Call a method of the worker: its error, and its result."""
@@ -249,16 +245,3 @@ def _ray_error(task: TaskName | str, failure: Exception) -> OpError:
     """The error for a call that Ray could not make."""
     reason = " ".join(str(failure).split())
     return UnavailableError(f"{task} is not there: {type(failure).__name__}: {reason}")
-
-
-def _libraries(
-    libraries: Sequence[str | Path], runtime_env: Mapping[str, Any]
-) -> tuple[list[str], dict[str, Any]]:
-    """The names of modules to import, and the environment that has those given by file or folder."""
-    files = [path for path in map(Path, libraries) if path.suffix == ".py" or path.is_dir()]
-    names = [Path(one).stem if Path(one) in files else str(one) for one in libraries]
-    environment = dict(runtime_env)
-    if files:
-        modules = [*environment.get("py_modules", ()), *(str(path.resolve()) for path in files)]
-        environment["py_modules"] = modules
-    return names, environment

@@ -1,6 +1,6 @@
 """Train the network of examples/digits on several tasks: on Ray, or in this process.
 
-    python examples/cluster/train.py [--way synchronous] [--workers 2] [--servers 1] [--steps 60] [--local]
+    python examples/cluster/train_on_tasks.py [--way synchronous] [--workers 2] [--servers 1] [--steps 60] [--local]
                                      [--folder training]
 
 Interrupt it and start it again: it goes on from its last checkpoint. Kill one of its processes (`ray::TaskActor`):
@@ -12,7 +12,7 @@ import tempfile
 from pathlib import Path
 
 from digits_graph import training_graph
-from training import Training, batches, mean_of_last, train_asynchronously
+from resumable_training import Training, batches, mean_of_last, train_asynchronously
 
 from opkernel.distributed import ClusterSpec, LocalCluster, RayCluster
 
