@@ -13,7 +13,7 @@ from opkernel import Graph, raw_ops
 __all__ = ["KINDS", "SMALL_AND_LARGE", "Node", "inputs_of", "new_keys", "nodes"]
 
 Node = Mapping[str, Any]
-SMALL_AND_LARGE = [12, 240_000]
+SMALL_AND_LARGE = [12, 750_000]
 """Sizes of tensors: some come along with the request to join, and some are exchanged."""
 
 _instances = itertools.count(5000)

@@ -9,6 +9,7 @@ from typing import Any
 
 from opkernel.distributed.cluster.task_name import TaskName
 from opkernel.distributed.collectives.cluster_collective_executor import ClusterCollectiveExecutor
+from opkernel.distributed.collectives.object_store import ObjectStore
 from opkernel.errors import UnavailableError
 
 __all__ = ["Network"]
@@ -37,7 +38,13 @@ class Network:
         """Start a task, which knows nothing of an earlier start."""
         self._incarnation += 1
         self.executors[task] = ClusterCollectiveExecutor(
-            task, self._incarnation, self.tasks[0], self._call, self._call, self._small_bytes
+            task,
+            self._incarnation,
+            self.tasks[0],
+            self._call,
+            self._call,
+            ObjectStore(),
+            self._small_bytes,
         )
 
     def kill(self, task: TaskName) -> None:

@@ -26,6 +26,7 @@ from opkernel.distributed.collectives.cluster_collective_executor import (
     StepCollectiveExecutor,
 )
 from opkernel.distributed.collectives.messages import Call
+from opkernel.distributed.collectives.object_store import ObjectStore
 from opkernel.distributed.coordination.coordination_service_agent import (
     Coordination,
     CoordinationServiceAgent,
@@ -95,6 +96,7 @@ class Worker:
         config: How many devices it has, and how many threads each.
         call: How to call another task for a result.
         leader: The task that brings the members of groups together.
+        store: Where large tensors of groups are shared.
         coordination: The coordination service, where the cluster has one; the task connects to it at once.
     """
 
@@ -105,6 +107,7 @@ class Worker:
         config: SessionConfig,
         call: Call,
         leader: TaskName,
+        store: ObjectStore,
         coordination: Coordination | None = None,
     ) -> None:
         self.task = task
@@ -120,6 +123,7 @@ class Worker:
             leader,
             lambda peer, method, *args: tell(peer, "collective", method, *args),
             lambda peer, method, *args: call(peer, "collective", method, *args),
+            store,
         )
         self._agent: CoordinationServiceAgent | None = None
         if coordination is not None:

@@ -3,7 +3,8 @@
 In a round each member sends a part to each other member, and gets one from each. A reduction takes two rounds:
 each member merges one part of all tensors, and then all get all merged parts. It moves no more than a ring
 does, (2 - 2/n) times the tensor for each of n members, with two steps of latency instead of 2n - 2. Each
-element is merged in the order of the ranks, so the result has the bits that one process gets.
+element is merged in the order of the ranks, so the result has the bits that one process gets; only the sign of a NaN
+that comes of two NaNs depends on where in a part it stands.
 
 Source: TensorFlow core/common_runtime/ring_reducer.cc, ring_gatherer.cc, all_to_all.cc.
 """

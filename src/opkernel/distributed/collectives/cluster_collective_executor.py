@@ -1,7 +1,8 @@
 """ClusterCollectiveExecutor: where the members of one task meet those of all tasks.
 
 A member asks the leader, the first task of the cluster, to be brought together with the others of its group. Small
-tensors come along: the leader hands all of them to each member. Members with large ones send them to each other.
+tensors come along, in themselves or in the object store: each member gets all. Of large ones members send parts to each
+other.
 Each member merges with the functions of its own kernel, which therefore never travel.
 
 Source: TensorFlow core/distributed_runtime/rpc_collective_executor_mgr.cc,
@@ -30,6 +31,7 @@ from opkernel.distributed.collectives.messages import (
     Token,
     failure,
 )
+from opkernel.distributed.collectives.object_store import ObjectStore
 from opkernel.distributed.collectives.participant import Participant
 from opkernel.distributed.collectives.peer_watch import PeerWatch
 from opkernel.distributed.collectives.resolver import CollectiveResolver
@@ -41,14 +43,14 @@ from opkernel.kernel import (
     CollectiveMember,
     CollectiveParams,
 )
-from opkernel.kernel.services.collective_results import collective_results
+from opkernel.kernel.services.collective_results import collective_result
 from opkernel.logs import logger
 from opkernel.records import replace
 
 __all__ = ["ClusterCollectiveExecutor", "StepCollectiveExecutor"]
 
-SMALL_BYTES = 2 * 1024 * 1024
-"""Measured with Ray on one machine: from some megabytes on, an exchange is faster than the way by the leader."""
+SMALL_BYTES = 8 * 1024 * 1024
+"""Measured with Ray on one machine: an exchange of parts pays from 4 to 8 MB a tensor on."""
 _MOST_ENDED = 10_000
 """The ended members and exchanges that are remembered for what comes late."""
 
@@ -65,7 +67,8 @@ class ClusterCollectiveExecutor(CollectiveExecutor):
         leader: The task that brings members together.
         tell: Calls a method of another task's executor, and waits for nothing.
         call: The same, for the result.
-        small_bytes: Tensors of a group travel by the leader if they have no more bytes together.
+        store: Where tensors are shared.
+        small_bytes: Of a group whose tensors have no more bytes together, each member gets all.
 
     Attributes:
         task: The task.
@@ -80,6 +83,7 @@ class ClusterCollectiveExecutor(CollectiveExecutor):
         leader: TaskName,
         tell: Tell,
         call: Call,
+        store: ObjectStore,
         small_bytes: int = SMALL_BYTES,
     ) -> None:
         self.task = task
@@ -87,6 +91,7 @@ class ClusterCollectiveExecutor(CollectiveExecutor):
         self._leader = leader
         self._tell_other = tell
         self._call = call
+        self._store = store
         self._small_bytes = small_bytes
         self.watch = PeerWatch(lambda peer: call(peer, "get_incarnation"))
         self._resolver = CollectiveResolver(incarnation, self._tell, self.watch)
@@ -122,8 +127,10 @@ class ClusterCollectiveExecutor(CollectiveExecutor):
             done(aborted, None)
             return
         cancelled = participant.wait(cancellation_manager, partial(self._fail, token))
-        small = tensor if _total_bytes(params) <= self._small_bytes else None
-        join = Join(self.task, token, member, _named(params), small)
+        shared = None
+        if tensor is not None and _total_bytes(params) <= self._small_bytes:
+            shared = self._store.share(tensor)
+        join = Join(self.task, token, member, _named(params), shared)
         if self._leader == self.task:
             self._resolver.join(join)
         else:
@@ -206,11 +213,12 @@ class ClusterCollectiveExecutor(CollectiveExecutor):
             return
         is_source = [place.is_source for place in resolution.places]
         try:
-            results = collective_results(participant.params, resolution.tensors or (), is_source)
+            tensors = self._store.fetch(resolution.tensors or ())
+            result = collective_result(participant.params, tensors, is_source, resolution.rank)
         except Exception as error:  # a merge op may raise anything
             self._end(token, as_op_error(error), None)
         else:
-            self._end(token, None, results[resolution.rank])
+            self._end(token, None, result)
 
     def _exchange(self, token: Token, resolution: Resolution) -> None:
         """Have a member exchange tensors with the others; one that has failed tells them so."""
@@ -226,6 +234,7 @@ class ClusterCollectiveExecutor(CollectiveExecutor):
                     resolution,
                     participant.params,
                     participant.tensor,
+                    self._store,
                     self._send,
                     partial(self._end, token),
                 )

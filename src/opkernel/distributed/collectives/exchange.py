@@ -12,6 +12,7 @@ import numpy as np
 from opkernel.distributed.cluster.task_name import TaskName
 from opkernel.distributed.collectives.algorithms import rounds
 from opkernel.distributed.collectives.messages import Part, Resolution
+from opkernel.distributed.collectives.object_store import ObjectStore
 from opkernel.errors import OpError, as_op_error
 from opkernel.kernel import CollectiveParams, CollectiveType
 
@@ -28,6 +29,7 @@ class Exchange:
         resolution: The members, and which of them this is.
         params: The collective.
         tensor: What this member brings; None where it only receives.
+        store: Where parts are shared.
         send: Sends a part to a task.
         done: Called once, with an error or None, and the result.
     """
@@ -37,12 +39,14 @@ class Exchange:
         resolution: Resolution,
         params: CollectiveParams,
         tensor: Any,
+        store: ObjectStore,
         send: Send,
         done: Callable[[OpError | None, Any], object],
     ) -> None:
         self.resolution = resolution
         self._rounds = rounds(params, tensor, len(resolution.places))
         self._senders = _senders(params, resolution)
+        self._store = store
         self._send = send
         self._done = done
         self._lock = threading.Lock()
@@ -79,6 +83,8 @@ class Exchange:
         """Go on with the parts of a round, and with later rounds whose parts are there already."""
         try:
             while True:
+                if parts is not None:
+                    parts = self._store.fetch(parts)
                 with np.errstate(all="ignore"):
                     outgoing = next(self._rounds) if parts is None else self._rounds.send(parts)
                 self._send_to_others(outgoing)
@@ -98,11 +104,15 @@ class Exchange:
             self._done(failure, None)
 
     def _send_to_others(self, outgoing: Sequence[Any]) -> None:
+        """Send each its part; one that is for several is shared once."""
         name, own, places = self.resolution.exchange, self.resolution.rank, self.resolution.places
+        shared: dict[int, Any] = {}
         for rank, value in enumerate(outgoing):
             if rank != own and value is not None:
+                if id(value) not in shared:
+                    shared[id(value)] = self._store.share(value)
                 place = places[rank]
-                part = Part(name, place.incarnation, rank, own, self._round, value)
+                part = Part(name, place.incarnation, rank, own, self._round, shared[id(value)])
                 self._send(place.task, part)
 
 

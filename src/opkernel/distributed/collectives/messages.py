@@ -54,7 +54,7 @@ class Join(NamedTuple):
         token: Names the member.
         member: The member.
         params: The collective, with the names of its functions.
-        tensor: What it brings, where that is small.
+        tensor: What it brings, as the object store has it, where the leader is to pass it on.
     """
 
     task: TaskName
@@ -85,7 +85,7 @@ class Resolution(NamedTuple):
         exchange: Names what the members do now, among all exchanges of the cluster.
         rank: The rank of the one who is told.
         places: All members, by rank.
-        tensors: What they bring, by rank; None where that is for the members to exchange.
+        tensors: What they bring, by rank, as the object store has it; None where the members exchange it.
     """
 
     exchange: str
@@ -103,7 +103,7 @@ class Part(NamedTuple):
         receiver: The rank of the member that it is for.
         sender: The rank of the member that it is from.
         round: The round of the exchange.
-        value: The part; None where the sender has failed.
+        value: The part, as the object store has it; None where the sender has failed.
         error: Why the sender has failed.
     """
 

@@ -15,7 +15,7 @@ import numpy as np
 from opkernel.errors import InternalError, InvalidArgumentError
 from opkernel.kernel.services.collective import CollectiveParams, CollectiveType
 
-__all__ = ["check_collective", "collective_results", "merged"]
+__all__ = ["check_collective", "collective_result", "collective_results", "merged"]
 
 
 def collective_results(
@@ -35,11 +35,22 @@ def collective_results(
         InvalidArgumentError: the first dimension cannot be divided among the members.
     """
     check_collective(params, is_source)
+    if params.type in _SAME_FOR_ALL:
+        first = collective_result(params, tensors, is_source, 0)
+        return [first, *(first.copy() for _ in tensors[1:])]
+    ranks = range(len(tensors))
+    return [collective_result(params, tensors, is_source, rank) for rank in ranks]
+
+
+def collective_result(
+    params: CollectiveParams, tensors: Sequence[Any], is_source: Sequence[bool], rank: int
+) -> Any:
+    """The result of one member; the others are as for `collective_results`, and have been checked."""
     with np.errstate(all="ignore"):
         if params.type is CollectiveType.BROADCAST_COLLECTIVE:
             sent = tensors[is_source.index(True)]
-            return [sent if source else sent.copy() for source in is_source]
-        return _RESULTS[params.type](params, tensors)
+            return sent if is_source[rank] else sent.copy()
+        return _RESULTS[params.type](params, tensors, rank)
 
 
 def check_collective(params: CollectiveParams, is_source: Sequence[bool]) -> None:
@@ -80,21 +91,20 @@ def _check_source(params: CollectiveParams, is_source: Sequence[bool]) -> None:
         )
 
 
-def _reduce(params: CollectiveParams, tensors: Sequence[Any]) -> list[Any]:
-    return _copies(merged(params, tensors), len(tensors))
+def _reduce(params: CollectiveParams, tensors: Sequence[Any], rank: int) -> Any:
+    return merged(params, tensors)
 
 
-def _gather(params: CollectiveParams, tensors: Sequence[Any]) -> list[Any]:
-    return _copies(np.concatenate(tensors), len(tensors))
+def _gather(params: CollectiveParams, tensors: Sequence[Any], rank: int) -> Any:
+    return np.concatenate(tensors)
 
 
-def _all_to_all(params: CollectiveParams, tensors: Sequence[Any]) -> list[Any]:
-    members = range(len(tensors))
-    return [np.stack([tensor[rank] for tensor in tensors]) for rank in members]
+def _all_to_all(params: CollectiveParams, tensors: Sequence[Any], rank: int) -> Any:
+    return np.stack([tensor[rank] for tensor in tensors])
 
 
-def _reduce_scatter(params: CollectiveParams, tensors: Sequence[Any]) -> list[Any]:
-    return [part.copy() for part in np.split(merged(params, tensors), len(tensors))]
+def _reduce_scatter(params: CollectiveParams, tensors: Sequence[Any], rank: int) -> Any:
+    return merged(params, [np.split(tensor, len(tensors))[rank] for tensor in tensors])
 
 
 def merged(params: CollectiveParams, tensors: Sequence[Any]) -> Any:
@@ -105,15 +115,17 @@ def merged(params: CollectiveParams, tensors: Sequence[Any]) -> Any:
     """
     if params.merge_op is None:
         raise InternalError(f"the collective instance {params.instance_key} has no merge op")
-    total = functools.reduce(params.merge_op, tensors)
+    total = functools.reduce(params.merge_op, tensors[:2])
+    for tensor in tensors[2:]:
+        # Fresh memory costs more than the arithmetic.
+        is_in_place = isinstance(params.merge_op, np.ufunc) and isinstance(total, np.ndarray)
+        out = {"out": total} if is_in_place else {}
+        total = params.merge_op(total, tensor, **out)
     return total if params.final_op is None else params.final_op(total, len(tensors))
 
 
-def _copies(tensor: Any, count: int) -> list[Any]:
-    return [tensor, *(tensor.copy() for _ in range(count - 1))]
-
-
-_RESULTS: dict[CollectiveType, Callable[[CollectiveParams, Sequence[Any]], list[Any]]] = {
+_SAME_FOR_ALL = {CollectiveType.REDUCTION_COLLECTIVE, CollectiveType.GATHER_COLLECTIVE}
+_RESULTS: dict[CollectiveType, Callable[[CollectiveParams, Sequence[Any], int], Any]] = {
     CollectiveType.REDUCTION_COLLECTIVE: _reduce,
     CollectiveType.GATHER_COLLECTIVE: _gather,
     CollectiveType.ALL_TO_ALL_COLLECTIVE: _all_to_all,
