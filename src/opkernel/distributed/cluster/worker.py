@@ -263,11 +263,11 @@ class Worker:
 
     def close(self) -> None:
         """Close all sessions, and the devices."""
-        for handle in list(self._sessions):
-            self.close_session(handle)
         if self._agent is not None:
             self._agent.close()
         self.collectives.close()
+        for handle in list(self._sessions):
+            self.close_session(handle)
         self._outbox.close()
         for device in self.devices:
             device.close()

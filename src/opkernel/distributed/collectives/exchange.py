@@ -100,8 +100,10 @@ class Exchange:
             self._done(None, stop.value)
         except Exception as error:  # a merge op may raise anything
             failure = as_op_error(error)
-            send_failure(self.resolution, failure, self._send)
-            self._done(failure, None)
+            try:
+                send_failure(self.resolution, failure, self._send)
+            finally:
+                self._done(failure, None)
 
     def _send_to_others(self, outgoing: Sequence[Any]) -> None:
         """Send each its part; one that is for several is shared once."""
