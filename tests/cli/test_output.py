@@ -1,12 +1,15 @@
 import json
 import os
 import time
+from types import SimpleNamespace
+from typing import Any
 
 import click
 import pytest
 
 from opkernel.cli.output import counted, echo, one_line, print_json, print_table, shown
 from opkernel.cli.progress import progress
+from opkernel.cli.row_count import RowCount
 
 
 def test_json_has_a_line_for_each_item(capsys: pytest.CaptureFixture[str]):
@@ -79,3 +82,26 @@ def test_long_work_is_announced_on_terminals(
     printed = capsys.readouterr().err
     assert printed.startswith("\rWaiting ... 0 s")
     assert printed.endswith(f"\r{' ' * len('Waiting ... 0 s')}\r"), "the line is cleared"
+
+
+def test_logs_get_a_line_now_and_then(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr("opkernel.cli.progress._TICK_OF_LOGS_S", 0.01)
+    with progress("Counting", lambda room: f": {room}"):
+        time.sleep(0.1)
+    assert capsys.readouterr().err.startswith("Counting: None\nCounting: None\n")
+
+
+def test_what_is_told_of_rows(monkeypatch: pytest.MonkeyPatch):
+    seconds = iter([10.0, 12.0, 14.0])
+    monkeypatch.setattr("time.monotonic", lambda: next(seconds))
+    done: Any = SimpleNamespace(rows=0, total=8000, skipped=[])
+    tell = RowCount(done)
+    assert tell(None) == ": 0 of 8,000 rows"
+    done.rows, done.skipped = 2000, [(7, None, "")]
+    text = ": 2,000 of 8,000 rows, 1 failed, 1,000 rows/s, 6 s left"
+    assert tell(len(text) + 10) == text, "there is no room for a bar"
+    monkeypatch.setattr("time.monotonic", lambda: 12.0)
+    assert tell(len(text) + 11) == f" [##------]{text}"
+    assert tell(200) == f" [{'#' * 6}{'-' * 18}]{text}"

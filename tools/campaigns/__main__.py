@@ -24,13 +24,21 @@ CAMPAIGNS = {
     "placements": "programs on the tasks of a cluster do what they do in one process, or end in time",
     "cluster_kills": "tasks on Ray are killed at any moment: training ends as without kills (needs Ray)",
     "kills": "a save that is killed at any moment leaves the old or the new checkpoint or model",
+    "batches": "a model mapped over rows by processes that are killed at any moment: the next run gives the rest",
     "tensorflow": "calls of ops give what TensorFlow gives (needs TensorFlow)",
     "decoding_tensorflow": "damaged images, examples and other files decode as in TensorFlow (needs TensorFlow)",
 }
 
 
-SHARES = {"checkpoints": 0.2, "saved_models": 0.3, "decoding": 0.3, "kills": 0.2, "placements": 0.5}
-"""Of the seconds that each campaign gets where all run, what these get: together one's."""
+SHARES = {
+    "checkpoints": 0.2,
+    "saved_models": 0.3,
+    "decoding": 0.3,
+    "kills": 0.2,
+    "placements": 0.5,
+    "batches": 0.3,
+}
+"""Of the seconds that each campaign gets where all run, what these get."""
 
 
 def main(arguments: list[str]) -> int:

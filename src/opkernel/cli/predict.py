@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from typing import Any
 
 import click
@@ -13,10 +14,26 @@ from opkernel.cli.model import Model
 from opkernel.cli.model_options import ModelCommand, jit_option, model_options
 from opkernel.cli.output import abridged, counted, echo, json_option, one_line, print_json
 from opkernel.cli.progress import progress
+from opkernel.cli.row_count import RowCount
 from opkernel.distributed import Predictions
 from opkernel.distributed import predict as map_model
 
 __all__ = ["predict"]
+
+
+class _ImageSize(click.ParamType[tuple[int, int]]):
+    """A height and a width: 224x224."""
+
+    name = "size"
+
+    def convert(
+        self, value: str, param: click.Parameter | None, ctx: click.Context | None
+    ) -> tuple[int, int]:
+        """The two numbers."""
+        found = re.fullmatch(r"([1-9]\d{0,4})x([1-9]\d{0,4})", value)
+        if found is None:
+            self.fail(f"'{value}' is no height and width such as 224x224", param, ctx)
+        return int(found[1]), int(found[2])
 
 
 @click.command(cls=ModelCommand)
@@ -35,7 +52,14 @@ __all__ = ["predict"]
     "--concurrency",
     type=click.IntRange(1),
     metavar="N",
-    help="Compute in N processes, each with the model; by default in this one.",
+    help="Compute in N processes, each with the model; by default in this one. With --ray, by N workers.",
+)
+@click.option("--ray", "on_ray", is_flag=True, help="Compute by the workers of a Ray cluster.")
+@click.option(
+    "--image-size",
+    type=_ImageSize(),
+    metavar="HEIGHTxWIDTH",
+    help="Resize images.",
 )
 @jit_option
 @click.option("--overwrite", is_flag=True, help="Delete what another run has written to OUT.")
@@ -46,33 +70,39 @@ def predict(
     output: str,
     batch_size: int,
     concurrency: int | None,
+    on_ray: bool,
+    image_size: tuple[int, int] | None,
     jit: str,
     overwrite: bool,
     as_json: bool,
 ) -> None:
     """Run MODEL on every row of IN, and write the outputs to the folder OUT.
 
-    IN is an .npz file, a Parquet file, or a folder of such files. The first axis of each array counts the rows.
+    IN is an .npz file, a Parquet file, or a folder of such files or of images. The first axis of each array
+    counts the rows; an image is a row.
     Each batch becomes a part-NNNNN.npz of OUT. The same command goes on where it was interrupted.
 
     Rows that fail are listed in failed.jsonl of OUT, and end the command with status 1.
     """
-    with model.named(), progress(f"Predicting with {model.name}"):
-        done = map_model(
-            os.fspath(model.file),
-            os.fspath(data),
-            batch_size=batch_size,
-            concurrency=concurrency,
-            signature=model.signature_name,
-            jit=jit,
-            output=output,
-            permissions=model.permissions,
-            on_error="skip",
-            tags=model.tags,
-            libraries=imported_libraries(),
-            overwrite=overwrite,
-        )
-        with done:
+    with model.named():
+        with progress(f"Loading {model.name}"):
+            done = map_model(
+                os.fspath(model.file),
+                os.fspath(data),
+                batch_size=batch_size,
+                concurrency=concurrency,
+                workers="ray" if on_ray else "processes",
+                signature=model.signature_name,
+                jit=jit,
+                output=output,
+                permissions=model.permissions,
+                on_error="skip",
+                tags=model.tags,
+                libraries=imported_libraries(),
+                overwrite=overwrite,
+                image_size=image_size,
+            )
+        with done, progress(f"Predicting with {model.name}", RowCount(done)):
             for _ in done:
                 pass
     if as_json:

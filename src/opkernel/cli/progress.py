@@ -3,24 +3,35 @@
 import sys
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-from opkernel.cli.output import one_line, rewrite_line
+from opkernel.cli.output import echo, one_line, rewrite_line
 
 __all__ = ["progress"]
 
+Stand = Callable[[int | None], str]
+"""Tells how far the work is, on a line with room for so many characters; None for a line of a log."""
+
 _TICK_S = 0.5
+_TICK_OF_LOGS_S = 30.0
 
 
 @contextmanager
-def progress(what: str) -> Iterator[None]:
-    """Show the work under way and its duration on a terminal's standard error; quick work is silent."""
-    if not sys.stderr.isatty():
+def progress(what: str, stand: Stand | None = None) -> Iterator[None]:
+    """Show the work under way on a terminal's standard error; quick work is silent.
+
+    Args:
+        what: The work.
+        stand: Tells how far it is, in place of its duration. Files and pipes get such a line now and then, too.
+    """
+    is_terminal = sys.stderr.isatty()
+    if not is_terminal and stand is None:
         yield
         return
     done = threading.Event()
-    ticker = threading.Thread(target=_tick, args=(what, done), daemon=True)
+    show = _rewrite if is_terminal else _log
+    ticker = threading.Thread(target=show, args=(what, stand or _duration(), done), daemon=True)
     ticker.start()
     try:
         yield
@@ -29,12 +40,30 @@ def progress(what: str) -> Iterator[None]:
         ticker.join()
 
 
-def _tick(what: str, done: threading.Event) -> None:
+def _duration() -> Stand:
     started = time.monotonic()
-    line = ""
+    return lambda room: f" ... {time.monotonic() - started:.0f} s"
+
+
+def _rewrite(what: str, stand: Stand, done: threading.Event) -> None:
+    shown = ""
     while not done.wait(_TICK_S):
-        line = one_line(f"{what} ... {time.monotonic() - started:.0f} s")
-        rewrite_line(line)
-    if line:
-        rewrite_line(" " * len(line))
+        width = _terminal_width()
+        line = one_line(f"{what}{stand(width - len(what))}")[:width]
+        rewrite_line(line.ljust(len(shown)))
+        shown = line
+    if shown:
+        rewrite_line(" " * len(shown))
         rewrite_line("")
+
+
+def _terminal_width() -> int:
+    """The characters that fit on a line; one more would begin the next."""
+    import shutil  # slow to import
+
+    return shutil.get_terminal_size().columns - 1
+
+
+def _log(what: str, stand: Stand, done: threading.Event) -> None:
+    while not done.wait(_TICK_OF_LOGS_S):
+        echo(one_line(f"{what}{stand(None)}"), err=True)

@@ -33,6 +33,7 @@ class DeviceMgr:
         self.all: tuple[LocalDevice, ...] = ()
         self._names: dict[LocalDevice, DeviceName] = {}
         self._by_name: dict[str, LocalDevice] = {}
+        self._matching: dict[DeviceName, list[LocalDevice]] = {}
         self.add(devices)
         self.client_device, *_ = devices
 
@@ -41,6 +42,7 @@ class DeviceMgr:
         self.all += tuple(devices)
         self._names |= {one: DeviceName.parse_full_name(one.name) for one in devices}
         self._by_name |= {one.name: one for one in devices}
+        self._matching.clear()
 
     @property
     def device_types(self) -> list[str]:
@@ -64,8 +66,13 @@ class DeviceMgr:
         return device
 
     def matching(self, asked: DeviceName) -> list[LocalDevice]:
-        """The devices that have every part of a name."""
-        return [one for one, name in self._names.items() if name.is_specification_of(asked)]
+        """The devices that have every part of a name; the caller does not change the list."""
+        found = self._matching.get(asked)
+        if found is None:
+            names = self._names.items()
+            found = [one for one, name in names if name.is_specification_of(asked)]
+            self._matching[asked] = found
+        return found
 
     def cleanup(self, container: str) -> None:
         """Drop the resources of a container on all devices."""

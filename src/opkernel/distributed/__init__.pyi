@@ -1,3 +1,5 @@
+from opkernel.distributed.batches.prediction import Predictions as Predictions
+from opkernel.distributed.batches.prediction import predict as predict
 from opkernel.distributed.cluster.cluster import Cluster as Cluster
 from opkernel.distributed.cluster.cluster_spec import ClusterSpec as ClusterSpec
 from opkernel.distributed.cluster.local_cluster import LocalCluster as LocalCluster
@@ -13,8 +15,6 @@ from opkernel.distributed.coordination.task_state import (
     CoordinatedTaskState as CoordinatedTaskState,
 )
 from opkernel.distributed.coordination.task_state import TaskStateInfo as TaskStateInfo
-from opkernel.distributed.prediction import Predictions as Predictions
-from opkernel.distributed.prediction import predict as predict
 from opkernel.distributed.training.replica_device_setter import (
     replica_device_setter as replica_device_setter,
 )

@@ -5,6 +5,7 @@ Source: TensorFlow core/distributed_runtime/master_session.cc (PartitionOptions)
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Mapping, Sequence
 
 from opkernel.device.local_device import LocalDevice
@@ -51,6 +52,7 @@ def task_parts(
     """
     first_of: dict[TaskName, LocalDevice] = {}
 
+    @functools.cache
     def task_device(device: LocalDevice) -> LocalDevice:
         return first_of.setdefault(TaskName.parse(device.name), device)
 

@@ -9,6 +9,7 @@ Source: TensorFlow core/util/device_name_utils.cc, python/framework/device_spec.
 
 from __future__ import annotations
 
+import functools
 import re
 from typing import Any
 
@@ -57,14 +58,7 @@ class DeviceName:
         Raises:
             InvalidArgumentError: the text is no full name.
         """
-        name, position = cls(), 0
-        while position < len(text) and text != "/":
-            match = _PART.match(text, position)
-            if match is None or text[match.end() : match.end() + 1] not in ("", "/"):
-                raise _malformed(text)
-            name = name._with_part(match)
-            position = match.end()
-        return name
+        return _parsed(text)
 
     @classmethod
     def parse_local_name(cls, text: str) -> DeviceName:
@@ -130,7 +124,14 @@ class DeviceName:
 
     def is_specification_of(self, less_specific: DeviceName) -> bool:
         """Whether this name has every part that `less_specific` has (IsSpecification)."""
-        return less_specific.merge(self) == self and self.merge(less_specific) == self
+        asked = less_specific
+        return (
+            (asked.job is None or asked.job == self.job)
+            and (asked.replica is None or asked.replica == self.replica)
+            and (asked.task is None or asked.task == self.task)
+            and (asked.type is None or asked.type == self.type)
+            and (asked.id is None or asked.id == self.id)
+        )
 
     def is_compatible_with(self, other: DeviceName) -> bool:
         """Whether some device has both names (AreCompatibleDevNames)."""
@@ -193,6 +194,19 @@ class DeviceName:
         if self.type is not None:
             parts.append(f"/device:{self.type}:{'*' if self.id is None else self.id}")
         return "".join(parts)
+
+
+@functools.lru_cache(maxsize=4096)
+def _parsed(text: str) -> DeviceName:
+    """The name in a text; many operations have the same."""
+    name, position = DeviceName(), 0
+    while position < len(text) and text != "/":
+        match = _PART.match(text, position)
+        if match is None or text[match.end() : match.end() + 1] not in ("", "/"):
+            raise _malformed(text)
+        name = name._with_part(match)
+        position = match.end()
+    return name
 
 
 def canonicalize_device_name(name: str, base_name: str) -> str:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
+from typing import Any
 
 from opkernel.device.local_device import LocalDevice
 from opkernel.errors import InvalidArgumentError
@@ -62,6 +63,7 @@ class ColocationGraph:
     ) -> None:
         self._devices = devices
         self._given = placed
+        self._found: dict[Any, list[LocalDevice]] = {}
         self._groups = {op: self._alone(op) for op in operations}
         self._operations = operations
         for op in operations:
@@ -98,8 +100,13 @@ class ColocationGraph:
 
     def _matching(self, group: _Group, asked: DeviceName) -> list[LocalDevice]:
         """The devices of a name that have the kernels, those of the highest priority first."""
-        found = [d for d in self._devices.mgr.matching(asked) if d.device_type in group.types]
-        return sorted(found, key=lambda d: (-group.types[d.device_type], self._rank(d)))
+        key = asked, frozenset(group.types.items())
+        ordered = self._found.get(key)
+        if ordered is None:
+            found = [d for d in self._devices.mgr.matching(asked) if d.device_type in group.types]
+            ordered = sorted(found, key=lambda d: (-group.types[d.device_type], self._rank(d)))
+            self._found[key] = ordered
+        return ordered
 
     def _rank(self, device: LocalDevice) -> tuple[int, int]:
         return self._ranks[device.device_type], device.index

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 from click.testing import CliRunner, Result
-from tests.distributed.conftest import Told, X, Y
+from tests.distributed.batches.conftest import Told, X, Y
 
 import opkernel
 from opkernel.cli.commands import commands
@@ -25,7 +25,7 @@ from opkernel.errors import (
     UnimplementedError,
 )
 
-SOURCES = Path(__file__).resolve().parents[2] / "src"
+SOURCES = Path(__file__).resolve().parents[3] / "src"
 Run = Callable[..., Any]
 
 
@@ -85,6 +85,22 @@ def test_only_what_is_missing_is_computed_again(run: Run, tmp_path: Path, what: 
         again, values = run()
         assert (again.batches, again.computed, again.skipped) == (4, computed, first.skipped)
         check_values(values)
+
+
+def test_files_that_a_killed_run_left_unfinished_go(run: Run, tmp_path: Path) -> None:
+    run()
+    (tmp_path / "out" / "part-00002.npz.tempstate123").write_bytes(b"PK")
+    (tmp_path / "out" / "mine.npz.tempstate123").write_bytes(b"PK")
+    run()
+    assert [one.name for one in (tmp_path / "out").glob("*tempstate*")] == ["mine.npz.tempstate123"]
+
+
+def test_a_run_that_was_killed_as_it_began(run: Run, tmp_path: Path) -> None:
+    (tmp_path / "out").mkdir()
+    (tmp_path / "out" / "manifest.json.tempstate123").write_bytes(b"{")
+    assert run()[0].computed == 4
+    (tmp_path / "out" / "parts.jsonl").unlink()
+    assert run()[0].computed == 4
 
 
 def test_another_run_is_not_continued(run: Run, data: Path, graph: Path, tmp_path: Path) -> None:

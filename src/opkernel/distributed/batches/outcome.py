@@ -8,8 +8,9 @@ from typing import Any
 import numpy as np
 
 from opkernel import errors
-from opkernel.distributed.batches import Array, Batch
-from opkernel.distributed.mapped_model import MappedModel
+from opkernel.distributed.batches.fitting import fitted
+from opkernel.distributed.batches.mapped_model import MappedModel
+from opkernel.distributed.batches.rows import Array, ArrayRows, Batch, Rows
 from opkernel.errors import Code, InvalidArgumentError, OpError, as_op_error
 from opkernel.opdef import UnregisteredOpError
 from opkernel.records import dataclass
@@ -56,32 +57,40 @@ def failed(error: Exception, row: int | None = None) -> Outcome:
 
 
 def computed(model: MappedModel, batch: Batch) -> Outcome:
-    """Run a batch; where it fails, its rows are run one by one."""
+    """Read and run a batch; where it fails, its rows are run one by one."""
+    rows = batch.rows
     try:
-        return Outcome(_outputs(model, batch.arrays, batch.rows))
-    except Exception as error:  # kernels of users may raise anything
+        if not rows.are_files:  # then none of them can be read, or fits, without the others
+            rows = ArrayRows(fitted(rows.read(), model))
+    except Exception as error:  # readers may raise anything
+        return failed(error)
+    try:
+        return Outcome(_outputs(model, rows))
+    except Exception as error:  # and so may kernels of users
         told = as_op_error(error)
         if told.code in _OF_THE_MODEL or isinstance(told, UnregisteredOpError):
             return failed(told)
-        if batch.rows == 1:
+        if len(rows) == 1:
             return failed(told, batch.first_row)
-    return _joined([_row(model, batch, index) for index in range(batch.rows)], batch.first_row)
+    return _joined(
+        [_row(model, batch.first_row, rows, i) for i in range(len(rows))], batch.first_row
+    )
 
 
-def _row(model: MappedModel, batch: Batch, index: int) -> Outcome:
+def _row(model: MappedModel, first_row: int, rows: Rows, index: int) -> Outcome:
     try:
-        return Outcome(_outputs(model, batch.row(index), 1))
+        return Outcome(_outputs(model, rows.part(index, index + 1)))
     except Exception as error:  # as above
-        return failed(error, batch.first_row + index)
+        return failed(error, first_row + index)
 
 
-def _outputs(model: MappedModel, arrays: Mapping[str, Array], rows: int) -> dict[str, Array]:
-    outputs = {name: _array(value) for name, value in model.run(arrays).items()}
+def _outputs(model: MappedModel, rows: Rows) -> dict[str, Array]:
+    outputs = {name: _array(value) for name, value in model.run(rows.read()).items()}
     for name, array in outputs.items():
-        if array.shape[:1] != (rows,):
+        if array.shape[:1] != (len(rows),):
             raise InvalidArgumentError(
-                f"Output {name!r} has shape {TensorShape(array.shape)} for {rows} rows, and a row "
-                f"of each output belongs to a row of the inputs"
+                f"Output {name!r} has shape {TensorShape(array.shape)} for {len(rows)} rows, and a "
+                f"row of each output belongs to a row of the inputs"
             )
     return outputs
 

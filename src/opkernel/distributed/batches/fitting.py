@@ -1,83 +1,47 @@
-"""Batches: the rows of a data set, cut so that a model takes them."""
+"""Arrays of users as the inputs that a model takes."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import numpy as np
 
-from opkernel.distributed.mapped_model import MappedModel
+from opkernel.distributed.batches.mapped_model import MappedModel
+from opkernel.distributed.batches.rows import Array
 from opkernel.errors import InvalidArgumentError
 from opkernel.graph import TensorSpec
 from opkernel.messages import perhaps
-from opkernel.records import dataclass
 from opkernel.types import DataType, TensorShape
 
-__all__ = ["Array", "Batch", "cut", "fitted"]
-
-Array = np.ndarray[Any, Any]
+__all__ = ["fitted", "named"]
 
 
-@dataclass(frozen=True)
-class Batch:
-    """Rows that the model gets at once.
-
-    Attributes:
-        number: how many batches come before.
-        first_row: how many rows come before.
-        arrays: the inputs by name; their first axes count the rows.
-        rows: how many rows there are.
-    """
-
-    number: int
-    first_row: int
-    arrays: Mapping[str, Array]
-    rows: int
-
-    def row(self, index: int) -> dict[str, Array]:
-        """One row, as a batch of its own."""
-        return {name: array[index : index + 1] for name, array in self.arrays.items()}
-
-
-def cut(chunks: Iterable[Any], model: MappedModel, batch_size: int) -> Iterator[Batch]:
-    """The batches of mappings of arrays; none has rows of two mappings.
+def named(values: Any, model: MappedModel) -> dict[str, Array]:
+    """A mapping of names to arrays, by the names of the model's inputs.
 
     Raises:
-        InvalidArgumentError: an input is missing or unknown, or arrays have different lengths.
+        InvalidArgumentError: it is no such mapping, or an input is missing or unknown.
     """
-    number = first = 0
-    for chunk in chunks:
-        arrays = _arrays(chunk, model)
-        rows = _rows(arrays)
-        for start in range(0, rows, batch_size):
-            part = {name: array[start : start + batch_size] for name, array in arrays.items()}
-            count = min(batch_size, rows - start)
-            yield Batch(number, first + start, part, count)
-            number += 1
-        first += rows
-
-
-def _arrays(chunk: Any, model: MappedModel) -> dict[str, Array]:
-    if not isinstance(chunk, Mapping):
+    if not isinstance(values, Mapping):
         raise InvalidArgumentError(
-            f"Expected a mapping of names to arrays, got {type(chunk).__name__}"
+            f"Expected a mapping of names to arrays, got {type(values).__name__}"
         )
     known = model.inputs
-    named = {
-        name if name in known else str(name).removesuffix(":0"): v for name, v in chunk.items()
+    found = {
+        name if name in known else str(name).removesuffix(":0"): v for name, v in values.items()
     }
-    for name in named:
+    for name in found:
         if name not in known:
             raise InvalidArgumentError(
                 f"The model has no input {name!r}{perhaps(name, known)}; it takes {_listed(known)}"
             )
-    missing = [name for name in known if name in model.required and name not in named]
+    missing = [name for name in known if name in model.required and name not in found]
     if missing:
         raise InvalidArgumentError(
             f"The data has no {_listed(missing)}; the model takes {_listed(known)}"
         )
-    return {name: _array(name, value) for name, value in named.items()}
+    return {name: _array(name, value) for name, value in found.items()}
 
 
 def _listed(names: Iterable[str]) -> str:
@@ -96,22 +60,16 @@ def _array(name: str, value: Any) -> Array:
     return array
 
 
-def _rows(arrays: Mapping[str, Array]) -> int:
-    lengths = {name: len(array) for name, array in arrays.items()}
-    if len({*lengths.values()}) > 1:
-        told = ", ".join(f"{name!r} has {length}" for name, length in lengths.items())
-        raise InvalidArgumentError(f"The inputs have different numbers of rows: {told}")
-    return next(iter(lengths.values()), 0)
-
-
-def fitted(batch: Batch, model: MappedModel) -> Batch:
-    """The batch with arrays of the types that the model takes.
+def fitted(values: Mapping[str, Any], model: MappedModel) -> dict[str, Array]:
+    """Arrays of the names and types that the model takes.
 
     Raises:
-        InvalidArgumentError: an array has another type or shape.
+        InvalidArgumentError: as `named` does, or an array has another type or shape.
     """
-    arrays = {name: _fitted(name, one, model.inputs[name]) for name, one in batch.arrays.items()}
-    return Batch(batch.number, batch.first_row, arrays, batch.rows)
+    return {
+        name: _fitted(name, array, model.inputs[name])
+        for name, array in named(values, model).items()
+    }
 
 
 def _fitted(name: str, array: Array, spec: TensorSpec) -> Array:

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from tests.distributed.conftest import Told, X, Y
+from tests.distributed.batches.conftest import Told, X, Y
 
 import opkernel
 from opkernel.distributed import predict
@@ -18,6 +18,7 @@ from opkernel.errors import (
     NotFoundError,
     OpError,
     UnavailableError,
+    UnimplementedError,
 )
 
 TEXT = [str(number) for number in range(10)]
@@ -37,6 +38,15 @@ def test_a_graph_is_mapped_in_order(graph: Path, concurrency: int | None) -> Non
     np.testing.assert_array_equal(found["y:0"], Y)
     assert found["number:0"].tolist() == [*range(10)]
     assert found["loud:0"].tolist() == [text.encode() for text in TEXT]
+
+
+def test_arrays_that_may_not_be_written_to(saved_model: Path) -> None:
+    x = X.copy()
+    x.setflags(write=False)  # as arrays of Ray's object store are
+    found = joined(predict(saved_model, {"x": x}, batch_size=4))
+    np.testing.assert_array_equal(found["y"], Y)
+    assert (x == X).all()
+    assert found["y"].flags.writeable
 
 
 @pytest.mark.parametrize("concurrency", [None, 1])
@@ -61,6 +71,24 @@ def test_data_sets_of_every_kind(saved_model: Path, tmp_path: Path) -> None:
     assert [*predict(saved_model, {"x": X[:0]})] == []
 
 
+@pytest.mark.parametrize("concurrency", [None, 2])
+@pytest.mark.parametrize("form", ["plain", "compressed", "fortran"])
+def test_arrays_in_files(graph: Path, tmp_path: Path, form: str, concurrency: int | None) -> None:
+    x = np.asfortranarray(X) if form == "fortran" else X
+    save = np.savez_compressed if form == "compressed" else np.savez
+    save(tmp_path / "in.npz", x=x, text=np.array(TEXT))
+    found = joined(predict(graph, tmp_path / "in.npz", batch_size=3, concurrency=concurrency))
+    np.testing.assert_array_equal(found["y:0"], Y)
+    assert found["loud:0"].tolist() == [text.encode() for text in TEXT]
+
+
+def test_a_file_that_is_written_anew(graph: Path, tmp_path: Path) -> None:
+    for factor in (1, 2):
+        np.savez_compressed(tmp_path / "in.npz", x=factor * X, text=np.array(TEXT))
+        found = joined(predict(graph, tmp_path / "in.npz"))
+        np.testing.assert_array_equal(found["y:0"], factor * Y)
+
+
 def test_a_table_gives_its_columns(saved_model: Path, tmp_path: Path) -> None:
     pyarrow = pytest.importorskip("pyarrow")
     parquet = pytest.importorskip("pyarrow.parquet")
@@ -79,6 +107,12 @@ def test_a_table_needs_its_library(
     with pytest.raises(OpError, match=r"pip install 'opkernel\[parquet\]'") as caught:
         next(predict(saved_model, tmp_path / "x.parquet"))
     assert caught.value.code is Code.UNIMPLEMENTED
+
+
+def test_ray_needs_its_library(saved_model: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "ray", None)
+    with pytest.raises(UnimplementedError, match=r"pip install 'opkernel\[ray\]'"):
+        predict(saved_model, {"x": X}, workers="ray")
 
 
 @pytest.mark.parametrize(("concurrency", "most"), [(None, 1), (1, 3)])
@@ -159,6 +193,12 @@ def test_files_that_are_no_data(graph: Path, saved_model: Path, tmp_path: Path) 
     whole = (tmp_path / "x.npz").read_bytes()
     (tmp_path / "x.npz").write_bytes(whole[: len(whole) // 2])
     with pytest.raises(DataLossError, match="Cannot read arrays"):
+        next(predict(graph, tmp_path / "x.npz"))
+    np.savez(tmp_path / "x.npz", x=X, text=np.array([{}] * 10))
+    with pytest.raises(DataLossError, match="Python objects"):
+        next(predict(graph, tmp_path / "x.npz"))
+    np.savez(tmp_path / "x.npz", x=X, text=np.array("1"))
+    with pytest.raises(InvalidArgumentError, match="'text' is a scalar"):
         next(predict(graph, tmp_path / "x.npz"))
 
 

@@ -20,10 +20,10 @@ from typing import Any
 
 import numpy as np
 
-from opkernel.checkpoint.atomic_files import file_error, write_whole
+from opkernel.checkpoint.atomic_files import MARK, file_error, write_whole
 from opkernel.checkpoint.crc32c import crc32c
-from opkernel.distributed.batches import Array, Batch
-from opkernel.distributed.outcome import Failure, Outcome
+from opkernel.distributed.batches.outcome import Failure, Outcome
+from opkernel.distributed.batches.rows import Array, Batch
 from opkernel.errors import (
     AlreadyExistsError,
     Code,
@@ -57,34 +57,46 @@ class PartFolder:
         self._run = dict(run)
         try:
             os.makedirs(path, exist_ok=True)
-            names = os.listdir(path)
-            if overwrite:
-                self._clear(names)
+            is_empty = self._clear(overwrite=overwrite)
         except OSError as error:
             raise file_error(path, error) from error
-        self._lines = self._earlier() if not overwrite and names else {}
+        self._lines = {} if is_empty or overwrite else self._earlier()
         lines = b"".join(map(_json, self._lines.values()))  # without one that was cut off
-        write_whole(self._file(_PARTS), lines)
         write_whole(self._file(_MANIFEST), _json(self._run))
+        write_whole(self._file(_PARTS), lines)
 
-    def read(self, batch: Batch) -> Outcome | None:
-        """What came of a batch; None where its part is not there, or damaged."""
+    def has(self, batch: Batch) -> bool:
+        """Whether the part of a batch is there, and whole."""
+        return self._content(batch) is not None
+
+    def read(self, batch: Batch) -> Outcome:
+        """What came of a batch whose part is there.
+
+        Raises:
+            DataLossError: it is not there any more.
+        """
+        data = self._content(batch)
+        if data is None:
+            raise DataLossError(f"{self._part(batch.number)} changed while it was used")
+        with np.load(io.BytesIO(data), allow_pickle=False) as loaded:
+            outputs = {name: _read(loaded[name]) for name in loaded.files}
+        failures = [
+            Failure(one["row"], Code[one["code"]], one["message"])
+            for one in self._lines[batch.number]["failed"]
+        ]
+        return Outcome(outputs, tuple(failures))
+
+    def _content(self, batch: Batch) -> bytes | None:
+        """The file of a part; None where it is not there, or damaged."""
         line = self._lines.get(batch.number)
-        if line is None or line["rows"] != batch.rows:
+        if line is None or line["rows"] != len(batch.rows):
             return None
         try:
             with open(self._part(batch.number), "rb") as file:
                 data = file.read()
         except OSError:
             return None
-        if crc32c(data) != line["crc32c"]:
-            return None
-        with np.load(io.BytesIO(data), allow_pickle=False) as loaded:
-            outputs = {name: _read(loaded[name]) for name in loaded.files}
-        failures = [
-            Failure(one["row"], Code[one["code"]], one["message"]) for one in line["failed"]
-        ]
-        return Outcome(outputs, tuple(failures))
+        return data if crc32c(data) == line["crc32c"] else None
 
     def write(self, batch: Batch, outcome: Outcome) -> None:
         """Write the part of a batch.
@@ -100,7 +112,7 @@ class PartFolder:
             "number": batch.number,
             "part": os.path.basename(path),
             "first_row": batch.first_row,
-            "rows": batch.rows,
+            "rows": len(batch.rows),
             "crc32c": crc32c(data),
             "failed": [_as_json(one) for one in outcome.failures],
         }
@@ -126,10 +138,13 @@ class PartFolder:
     def _part(self, number: int) -> str:
         return self._file(f"part-{number:05}.npz")
 
-    def _clear(self, names: list[str]) -> None:
-        for name in sorted(names, key=_MANIFEST.__eq__):  # the manifest last
-            if _OURS.fullmatch(name):
-                os.unlink(self._file(name))
+    def _clear(self, *, overwrite: bool) -> bool:
+        """Delete what a run has left unfinished, or all of it; whether nothing is there then."""
+        names = os.listdir(self._path)
+        ours = [one for one in names if _OURS.fullmatch(one) and (overwrite or MARK in one)]
+        for name in sorted(ours, key=_MANIFEST.__eq__):  # the manifest last
+            os.unlink(self._file(name))
+        return len(ours) == len(names)
 
     def _earlier(self) -> dict[int, dict[str, Any]]:
         """The parts that an earlier run has written, by their numbers."""

@@ -3,25 +3,24 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections import deque
+from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager
-from functools import partial
+from itertools import chain
 from typing import Any, Literal, Self
 
 from opkernel.device.budget import current_budget
 from opkernel.device.permissions import NO_PERMISSIONS, Permissions
-from opkernel.distributed.batches import Array, Batch, cut, fitted
-from opkernel.distributed.data_files import DataSet, data_set, digest_of_files
-from opkernel.distributed.mapped_model import MappedModel, ModelRequest
-from opkernel.distributed.outcome import Outcome
-from opkernel.distributed.parts import PartFolder
-from opkernel.distributed.workers import Compute, in_order, in_processes, in_this_process
+from opkernel.distributed.batches.data_files import DataSet, data_set, digest_of_files
+from opkernel.distributed.batches.mapped_model import MappedModel, ModelRequest
+from opkernel.distributed.batches.outcome import Outcome
+from opkernel.distributed.batches.parts import PartFolder
+from opkernel.distributed.batches.ray_data import on_ray
+from opkernel.distributed.batches.rows import Array, Batch, cut
+from opkernel.distributed.batches.workers import Compute, in_processes, in_this_process
 from opkernel.errors import Code, InvalidArgumentError
 
 __all__ = ["Predictions", "predict"]
-
-_AHEAD = 2
-"""The batches that are under way for each process."""
 
 
 def predict(
@@ -30,6 +29,7 @@ def predict(
     *,
     batch_size: int = 32,
     concurrency: int | None = None,
+    workers: Literal["processes", "ray"] = "processes",
     signature: str | None = None,
     jit: str = "",
     output: str | os.PathLike[str] | None = None,
@@ -38,6 +38,7 @@ def predict(
     tags: Sequence[str] | str | None = None,
     libraries: Sequence[str] = (),
     overwrite: bool = False,
+    image_size: tuple[int, int] | None = None,
 ) -> Predictions:
     """Map a model over a data set.
 
@@ -50,10 +51,16 @@ def predict(
     Args:
         model: The path of a SavedModel, or of a graph.
         data: A mapping of names to arrays, whose first axes count the rows; an iterable of such
-            mappings; an `.npz` file, a Parquet file, or a folder of such files, which are taken in
-            the order of their names. A batch has rows of one mapping or file.
+            mappings; an `.npz` file, a Parquet file, or a folder of such files or of images, which are taken in
+            the order of their names. A batch has rows of one mapping or file, or several images. Images are
+            decoded to the type of the model's input, real numbers from 0 to 1; an input of strings gets their bytes.
         batch_size: How many rows the model gets at once; the last batch may have fewer.
-        concurrency: How many processes compute. By default this one does.
+        concurrency: How many workers compute. By default this process does; of Ray, as many workers as
+            the cluster has processors.
+        workers: What the workers are: processes of this machine, or those of a Ray cluster (the extra `ray`). The
+            cluster is the one that the program is connected to, the one of RAY_ADDRESS, or a new one on this machine.
+            Its workers read files and the model by the same paths. Data in memory goes to its object
+            store before the first batch is computed.
         signature: The signature of a SavedModel: `serving_default`, or the only one.
         jit: The engine that compiles parts of the model, as for a Session.
         output: A folder for the outputs, a file for each batch. Batches whose file is there are
@@ -64,6 +71,7 @@ def predict(
         tags: The tags of the MetaGraph to take.
         libraries: Modules that each process imports first, for their ops and kernels.
         overwrite: Whether what another run has written to `output` is deleted first.
+        image_size: The height and width that images are resized to.
 
     Returns:
         The outputs of the batches in order, as dicts of arrays; a batch of which every row is left out gives
@@ -74,14 +82,15 @@ def predict(
         InvalidArgumentError: the model is no such file, or the data does not fit the model.
         FailedPreconditionError: `output` has the outputs of another run.
         UnavailableError: a process ended before its work was done.
+        UnimplementedError: a library is not installed; the message says how to install it.
         OpError: a row failed; the message says which.
     """
     if batch_size < 1 or (concurrency is not None and concurrency < 1):
         raise InvalidArgumentError(
             f"batch_size is {batch_size} and concurrency {concurrency}; neither may be less than 1"
         )
-    if on_error not in ("raise", "skip"):
-        raise InvalidArgumentError(f"on_error is {on_error!r}, and may be 'raise' or 'skip'")
+    _check_word("on_error", on_error, ("raise", "skip"))
+    _check_word("workers", workers, ("processes", "ray"))
     budget = current_budget()
     request = ModelRequest(
         os.path.abspath(model),
@@ -93,26 +102,43 @@ def predict(
         None if budget is None else budget.memory_limit_bytes,
     )
     loaded = request.load()
-    source = data_set(data, loaded.inputs, batch_size)
+    source = data_set(data, loaded, batch_size, image_size)
+    compute = _compute(loaded, request, workers, concurrency)
     folder = None
     if output is not None:
-        run = _run_of(request, source, batch_size)
+        run = _run_of(request, source, batch_size, image_size)
         folder = PartFolder(os.fspath(output), run, overwrite=overwrite)
-    compute = in_this_process(loaded)
-    if concurrency is not None:
-        loaded.close()
-        compute = in_processes(request, concurrency)
-    batches = cut(source.chunks, loaded, batch_size)
-    ahead = _AHEAD * (concurrency or 0)
-    return Predictions(loaded, batches, compute, ahead, folder, is_strict=on_error == "raise")
+    batches = cut(source.chunks, batch_size)
+    return Predictions(batches, source.count, compute, folder, is_strict=on_error == "raise")
 
 
-def _run_of(request: ModelRequest, source: DataSet, batch_size: int) -> dict[str, Any]:
+def _compute(
+    loaded: MappedModel, request: ModelRequest, workers: str, concurrency: int | None
+) -> AbstractContextManager[Compute]:
+    """What computes; the model stays loaded here if it is this process."""
+    if workers == "processes" and concurrency is None:
+        return in_this_process(loaded)
+    loaded.close()
+    if concurrency is None or workers == "ray":
+        return on_ray(request, concurrency)
+    return in_processes(request, concurrency)
+
+
+def _check_word(name: str, value: str, words: tuple[str, str]) -> None:
+    if value not in words:
+        first, second = words
+        raise InvalidArgumentError(f"{name} is {value!r}, and may be {first!r} or {second!r}")
+
+
+def _run_of(
+    request: ModelRequest, source: DataSet, batch_size: int, image_size: tuple[int, int] | None
+) -> dict[str, Any]:
     """What must be the same where a run goes on."""
     return {
         "model_sha256": digest_of_files(_files_of(request.path)),
         "signature": request.signature or "",
         "batch_size": batch_size,
+        "image_size": "x".join(map(str, image_size or ())),
         "input_sha256": source.digest,
     }
 
@@ -128,31 +154,31 @@ def _files_of(model: str) -> list[str]:
 
 
 class Predictions(Iterator[dict[str, Array]]):
-    """The outputs of batches, in order; closing it ends the processes.
+    """The outputs of batches, in order; closing it ends the workers.
 
     Attributes:
         skipped: The rows that were left out so far: their number, status code and message.
         rows: How many rows were taken so far.
-        batches: How many batches.
+        total: How many rows there are; None where only the end of the data tells.
+        batches: How many batches were taken so far.
         computed: How many of these were computed, and not read from the folder of an earlier run.
     """
 
     def __init__(
         self,
-        model: MappedModel,
         batches: Iterator[Batch],
+        total: int | None,
         compute: AbstractContextManager[Compute],
-        ahead: int,
         folder: PartFolder | None,
         *,
         is_strict: bool,
     ) -> None:
         self.skipped: list[tuple[int, Code, str]] = []
         self.rows = self.batches = self.computed = 0
-        self._model = model
+        self.total = total
         self._folder = folder
         self._is_strict = is_strict
-        self._outputs = self._run(batches, compute, ahead)
+        self._outputs = self._run(batches, compute)
 
     def __next__(self) -> dict[str, Array]:
         return next(self._outputs)
@@ -168,15 +194,14 @@ class Predictions(Iterator[dict[str, Array]]):
         self.close()
 
     def _run(
-        self, batches: Iterator[Batch], compute: AbstractContextManager[Compute], ahead: int
+        self, batches: Iterator[Batch], compute: AbstractContextManager[Compute]
     ) -> Any:  # a generator
-        with compute as start:
-            calls = (self._started(batch, start) for batch in batches)
-            for batch, outcome, is_new in in_order(calls, ahead):
+        with compute as outcomes:
+            for batch, outcome, is_new in self._in_order(batches, outcomes):
                 self._check(outcome)
                 if is_new and self._folder is not None:
                     self._folder.write(batch, outcome)
-                self.rows += batch.rows
+                self.rows += len(batch.rows)
                 self.batches += 1
                 self.computed += is_new
                 if outcome.outputs:  # there are none where all rows failed
@@ -184,12 +209,45 @@ class Predictions(Iterator[dict[str, Array]]):
         if self._folder is not None:
             self._folder.finish()
 
-    def _started(self, batch: Batch, start: Compute) -> Callable[[], tuple[Batch, Outcome, bool]]:
-        """Start a batch, or read what came of it; with whether it is new."""
-        earlier = None if self._folder is None else self._folder.read(batch)
-        if earlier is not None:
-            return lambda: (batch, earlier, False)
-        return partial(_waited, batch, start(fitted(batch, self._model)))
+    def _in_order(
+        self, batches: Iterator[Batch], compute: Compute
+    ) -> Iterator[tuple[Batch, Outcome, bool]]:
+        """What comes of each batch; whether it is new, and not of an earlier run."""
+        for batch in batches:
+            if self._has(batch):
+                yield self._read(batch)
+            else:
+                yield from self._merged(chain([batch], batches), compute)
+
+    def _merged(
+        self, batches: Iterator[Batch], compute: Compute
+    ) -> Iterator[tuple[Batch, Outcome, bool]]:
+        """The same where some batches have to be computed."""
+        earlier: deque[Batch] = deque()
+        missing: deque[Batch] = deque()
+
+        def found_missing() -> Iterator[Batch]:
+            for batch in batches:
+                if self._has(batch):
+                    earlier.append(batch)
+                else:
+                    missing.append(batch)
+                    yield batch
+
+        for outcome in compute(found_missing()):
+            batch = missing.popleft()
+            while earlier and earlier[0].number < batch.number:
+                yield self._read(earlier.popleft())
+            yield batch, outcome, True
+        while earlier:
+            yield self._read(earlier.popleft())
+
+    def _has(self, batch: Batch) -> bool:
+        return self._folder is not None and self._folder.has(batch)
+
+    def _read(self, batch: Batch) -> tuple[Batch, Outcome, bool]:
+        assert self._folder is not None
+        return batch, self._folder.read(batch), False
 
     def _check(self, outcome: Outcome) -> None:
         """List the rows that failed, or raise their error."""
@@ -197,7 +255,3 @@ class Predictions(Iterator[dict[str, Array]]):
             if self._is_strict or failure.row is None:
                 raise failure.error()
             self.skipped.append((failure.row, failure.code, failure.message))
-
-
-def _waited(batch: Batch, wait: Callable[[], Outcome]) -> tuple[Batch, Outcome, bool]:
-    return batch, wait(), True
