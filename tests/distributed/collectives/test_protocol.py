@@ -39,6 +39,7 @@ class Group:
     """A group of five on three tasks."""
 
     network: Network
+    step: int = 1
     answers: dict[int, Any] = field(default_factory=dict)
     managers: list[CancellationManager] = field(default_factory=list)
 
@@ -50,7 +51,7 @@ class Group:
             self.managers.append(CancellationManager())
             executor = self.network.executors[self.task_of(rank)]
             device = f"{self.task_of(rank)}/device:CPU:0"
-            member = CollectiveMember(device, "", 0, f"node{rank}", rank)
+            member = CollectiveMember(device, f"session{rank}", self.step, "node", rank)
             executor.execute_async(
                 member, params, INPUTS[rank], self._done(rank), self.managers[-1]
             )
@@ -83,7 +84,7 @@ def group(request) -> Iterator[Group]:
 def all_end_and_the_next_step_works(group):
     """All members that are there have ended; the same keys serve again."""
     group.check_results()
-    again = Group(group.network)
+    again = Group(group.network, group.step + 1)
     again.join(*range(SIZE))
     group.network.deliver()
     assert sorted(again.answers) == list(range(SIZE))
@@ -137,6 +138,23 @@ def test_a_task_dies_at_any_moment(group, seed, small_bytes):
             assert type(answer) is UnavailableError
             assert str(dead) in answer.message
     group.check_results()
+
+
+@ROUTES
+def test_a_task_dies_before_its_member_comes(group, small_bytes):
+    group.join(*range(SIZE))
+    group.network.deliver()
+    assert not group.errors()
+    dead = group.task_of(4)  # also that of member 1
+    waiting = Group(group.network, step=2)
+    waiting.join(0, 2, 3)
+    group.network.deliver()
+    group.network.kill(dead)
+    group.network.check()
+    assert sorted(waiting.errors()) == [0, 2, 3]
+    assert all(str(dead) in error.message for error in waiting.errors().values())
+    group.network.start(dead)
+    assert not all_end_and_the_next_step_works(waiting).errors()
 
 
 def test_a_member_that_is_cancelled_before_it_comes_fails_all(group):

@@ -33,7 +33,7 @@ from opkernel.distributed.collectives.messages import (
 )
 from opkernel.distributed.collectives.object_store import ObjectStore
 from opkernel.distributed.collectives.participant import Participant
-from opkernel.distributed.collectives.peer_watch import PeerWatch
+from opkernel.distributed.collectives.peer_watch import Peers, PeerWatch
 from opkernel.distributed.collectives.resolver import CollectiveResolver
 from opkernel.errors import OpError, UnavailableError, as_op_error
 from opkernel.kernel import (
@@ -93,7 +93,7 @@ class ClusterCollectiveExecutor(CollectiveExecutor):
         self._call = call
         self._store = store
         self._small_bytes = small_bytes
-        self.watch = PeerWatch(lambda peer: call(peer, "get_incarnation"))
+        self.watch = PeerWatch(task, lambda peer: call(peer, "get_incarnation"))
         self._resolver = CollectiveResolver(incarnation, self._tell, self.watch)
         self._numbers = itertools.count(1)
         self._lock = threading.Lock()
@@ -197,14 +197,13 @@ class ClusterCollectiveExecutor(CollectiveExecutor):
         if error is not None:
             self._fail(token, error)
         else:
-            self._depend_on(self._leader, answer.result(), token)
+            self._depend_on({self._leader: answer.result()}, token)
 
-    def _depend_on(self, task: TaskName, incarnation: int, token: Token) -> None:
-        """Have a member fail when a task dies."""
+    def _depend_on(self, peers: Peers, token: Token) -> None:
+        """Have a member fail when one of some tasks dies."""
         participant = self._participants.get(token)
-        if participant is not None and task != self.task:
-            lost = partial(self._fail, token)
-            participant.add_end(self.watch.watch(task, incarnation, lost))
+        if participant is not None:
+            participant.add_end(self.watch.watch(peers, partial(self._fail, token)))
 
     def _compute(self, token: Token, resolution: Resolution) -> None:
         """Complete a member to which the leader has sent all tensors."""
@@ -245,8 +244,7 @@ class ClusterCollectiveExecutor(CollectiveExecutor):
             reason = reason or UnavailableError(f"{self.task} has restarted")
             send_failure(resolution, reason, self._tell_part)
             return
-        for place in set(resolution.places):
-            self._depend_on(place.task, place.incarnation, token)
+        self._depend_on({place.task: place.incarnation for place in resolution.places}, token)
         for part in early:
             exchange.receive(part)
         exchange.start()

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import itertools
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from concurrent.futures import Future
 from functools import partial
 from typing import NamedTuple
@@ -16,12 +16,15 @@ from opkernel.distributed.cluster.task_name import TaskName
 from opkernel.distributed.collectives.messages import failure
 from opkernel.errors import OpError, UnavailableError
 
-__all__ = ["PeerWatch"]
+__all__ = ["PeerWatch", "Peers"]
+
+
+Peers = Mapping[TaskName, int]
+"""The incarnations of tasks."""
 
 
 class _Watched(NamedTuple):
-    task: TaskName
-    incarnation: int
+    peers: Peers
     lost: Callable[[OpError], object]
 
 
@@ -29,11 +32,15 @@ class PeerWatch:
     """Asks tasks from time to time for their incarnation, as long as somebody depends on them.
 
     Args:
+        task: The own task, which is not asked.
         ask: Asks a task for its incarnation.
         period_s: The time between questions, in seconds.
     """
 
-    def __init__(self, ask: Callable[[TaskName], Future[int]], period_s: float = 1.0) -> None:
+    def __init__(
+        self, task: TaskName, ask: Callable[[TaskName], Future[int]], period_s: float = 1.0
+    ) -> None:
+        self._task = task
         self._ask = ask
         self._period_s = period_s
         self._lock = threading.Lock()
@@ -43,17 +50,15 @@ class PeerWatch:
         self._thread: threading.Thread | None = None
         self._closed = threading.Event()
 
-    def watch(
-        self, task: TaskName, incarnation: int, lost: Callable[[OpError], object]
-    ) -> Callable[[], object]:
-        """Have `lost` called with UnavailableError, once, if a task dies or has died.
+    def watch(self, peers: Peers, lost: Callable[[OpError], object]) -> Callable[[], object]:
+        """Have `lost` called with UnavailableError, once, if one of some tasks dies or has died.
 
         Returns:
             What ends that.
         """
         with self._lock:
             key = next(self._keys)
-            self._watched[key] = _Watched(task, incarnation, lost)
+            self._watched[key] = _Watched(peers, lost)
             if self._thread is None and not self._closed.is_set():
                 self._thread = threading.Thread(target=self._run, name="opkernel peer watch")
                 self._thread.daemon = True
@@ -67,7 +72,8 @@ class PeerWatch:
     def check(self) -> None:
         """Ask all tasks now, but those that still owe an answer."""
         with self._lock:
-            tasks = {one.task for one in list(self._watched.values())} - self._asked
+            tasks = {task for one in list(self._watched.values()) for task in one.peers}
+            tasks -= self._asked | {self._task}
             self._asked |= tasks
         for task in tasks:
             self._ask(task).add_done_callback(partial(self._answered, task))
@@ -85,7 +91,8 @@ class PeerWatch:
         self._asked.discard(task)
         error = failure(answer)
         for key, one in list(self._watched.items()):
-            if one.task != task or (error is None and answer.result() == one.incarnation):
+            known = one.peers.get(task)
+            if known is None or (error is None and answer.result() == known):
                 continue
             if self._watched.pop(key, None) is not None:
                 one.lost(error or UnavailableError(f"{task} has restarted"))

@@ -13,7 +13,7 @@ from typing import Any
 
 from opkernel.distributed.cluster.task_name import TaskName
 from opkernel.distributed.collectives.messages import Join, Place, Resolution, Tell, Token
-from opkernel.distributed.collectives.peer_watch import PeerWatch
+from opkernel.distributed.collectives.peer_watch import Peers, PeerWatch
 from opkernel.errors import OpError
 from opkernel.kernel import CancellationManager, CollectiveParams, LocalCollectiveExecutor
 from opkernel.kernel.services.collective_results import check_collective
@@ -28,7 +28,7 @@ class CollectiveResolver:
     """Gathers the members of groups, checks that they agree, and tells them of each other.
 
     It does so as one process does, by a LocalCollectiveExecutor whose members bring their requests to join, and get
-    Resolutions.
+    Resolutions. The tasks of a group that has met before are watched, also those whose member is still to come.
 
     Args:
         incarnation: Of the leader's task.
@@ -43,6 +43,7 @@ class CollectiveResolver:
         self._numbers = itertools.count(1)
         self._members = LocalCollectiveExecutor(self._resolve)
         self._waiting: dict[tuple[TaskName, Token], CancellationManager] = {}
+        self._groups: dict[int | str, Peers] = {}
         self._gone: OrderedDict[tuple[TaskName, Token], OpError] = OrderedDict()
         self._lock = threading.Lock()
 
@@ -50,7 +51,9 @@ class CollectiveResolver:
         """Take a member in."""
         key = join.task, join.token
         manager = CancellationManager()
-        unwatch = self._watch.watch(join.task, join.token.incarnation, manager.start_cancel)
+        group = join.params.group_key
+        peers = {**self._groups.get(group, {}), join.task: join.token.incarnation}
+        unwatch = self._watch.watch(peers, manager.start_cancel)
         with self._lock:
             self._waiting[key] = manager
             gone = self._gone.pop(key, None)
@@ -59,6 +62,8 @@ class CollectiveResolver:
             unwatch()
             with self._lock:
                 self._waiting.pop(key, None)
+                if error is not None:
+                    self._groups.pop(group, None)  # another group may meet by this key
             self._tell(join.task, "resolve", join.token, error, resolution)
 
         if gone is not None:
@@ -85,6 +90,8 @@ class CollectiveResolver:
     ) -> list[Resolution]:
         check_collective(params, is_source)
         exchange = f"{self._incarnation:x}:{next(self._numbers)}"
+        with self._lock:
+            self._groups[params.group_key] = {j.task: j.token.incarnation for j in joins}
         places = [
             Place(join.task, join.token.incarnation, source)
             for join, source in zip(joins, is_source, strict=True)
