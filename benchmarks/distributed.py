@@ -2,6 +2,13 @@
 
     python benchmarks/distributed.py [--only SECTION ...] [--rounds N]
 
+crossing: a small tensor, and 64 MB, from task to task of a cluster, beside calls of Ray's actors. Bounds: twice an
+actor's call; twice the time that the object store takes.
+
+steps: a step by the number of tasks, on Ray and in one process, and the messages between tasks.
+
+registration: placement, partition and registration of 10^5 nodes on 1,000 tasks, simulated. Bound: 30 s, and linear.
+
 predict: convolutions mapped over images by one worker and by two, which have a BLAS thread each: processes, Ray Data,
 and plain Ray, an actor pool that calls the same function. Bound: two workers 1.5 x as fast as one. Start-up
 of the workers counts, that of the Ray cluster does not. Each worker needs a processor of its own, so on a machine
@@ -20,6 +27,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from cluster_steps import measure_crossing, measure_registration, measure_steps
 from measure import medians, rerun_in_clean_environment
 
 import opkernel
@@ -55,7 +63,7 @@ def ray_cluster() -> Iterator[Any]:
     import ray  # what else is measured needs none
 
     options: dict[str, Any] = {"include_dashboard": False, "log_to_driver": False}
-    ray.init(num_cpus=2, object_store_memory=200 << 20, **options)
+    ray.init(num_cpus=2, object_store_memory=400 << 20, **options)
     try:
         yield ray
     finally:
@@ -119,16 +127,28 @@ def measure_predict(rounds: int) -> None:
         print(f"  {way:10s} one worker {one:6.2f} s, two {two:6.2f} s: {one / two:.2f} x as fast")
 
 
-SECTIONS: dict[str, Callable[[int], None]] = {"predict": measure_predict}
+def measure_on_ray(measure: Callable[[Any, int], None], rounds: int) -> None:
+    """A section of `cluster_steps`."""
+    with ray_cluster() as ray:
+        measure(ray, rounds)
+
+
+SECTIONS: dict[str, Callable[[int], None]] = {
+    "crossing": partial(measure_on_ray, measure_crossing),
+    "steps": partial(measure_on_ray, measure_steps),
+    "registration": lambda rounds: measure_registration(),
+    "predict": measure_predict,
+}
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--only", nargs="*", choices=[*SECTIONS], default=[*SECTIONS])
-    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--rounds", type=int, default=5)
     options = parser.parse_args()
     warnings.simplefilter("ignore", DeprecationWarning)  # of Ray's own modules
     for name in options.only:
+        print(name)
         SECTIONS[name](options.rounds)
     print(f"load when it ended: {os.getloadavg()[0]:.1f}")
 

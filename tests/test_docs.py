@@ -29,6 +29,7 @@ PAGES = [
     "docs/tracing.md",
     "docs/drawing.md",
     "docs/predict.md",
+    "docs/clusters.md",
     "docs/collectives.md",
 ]
 BLOCK = re.compile(r"^```python\n(.*?)^```$", re.MULTILINE | re.DOTALL)

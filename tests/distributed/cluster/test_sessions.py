@@ -18,11 +18,14 @@ from opkernel.errors import (
     FailedPreconditionError,
     InvalidArgumentError,
     NotFoundError,
+    ResourceExhaustedError,
     UnavailableError,
+    UnimplementedError,
 )
 from opkernel.graph import Graph
 from opkernel.kernel import CancellationManager
 from opkernel.proto import RunMetadata
+from opkernel.runtime.traces.timeline import timeline_of
 
 ops = opkernel.raw_ops
 JOBS = {"ps": 1, "worker": 3}
@@ -208,6 +211,35 @@ def test_an_error_names_task_node_and_cause(cluster: LocalCluster) -> None:
         )
 
 
+def test_what_sessions_on_clusters_cannot_do(cluster: LocalCluster) -> None:
+    session = opkernel.Session(chain(FIRST), target=cluster)
+    with pytest.raises(UnimplementedError, match="in parts"):
+        session.partial_run_setup(["y:0"], ["x:0"])
+    with pytest.raises(TypeError, match="target must be a cluster"):
+        opkernel.Session(chain(FIRST), target="grpc://host:2222")  # type: ignore[arg-type]  # the fault
+
+
+def test_options_hold_in_the_tasks(cluster: LocalCluster) -> None:
+    with opkernel.Session(chain(FIRST), target=cluster, memory_limit_bytes=1000) as session:
+        assert session.run("y:0", {"x:0": [1]}) == [2]
+        with pytest.raises(ResourceExhaustedError, match="task:0"):
+            session.run("y:0", {"x:0": np.ones(1000)})
+    with opkernel.Session(chain(FIRST), target=cluster, sanitize=True) as session:
+        assert session.run("y:0", {"x:0": [1]}) == [2]
+
+
+@pytest.mark.jax
+def test_tasks_compile_their_parts(cluster: LocalCluster) -> None:
+    with opkernel.Session(chain(FIRST, SECOND, FIRST), target=cluster, jit="xla") as session:
+        np.testing.assert_array_equal(session.run("y:0", {"x:0": [1, 2]}), [4, 5])
+
+
+def test_nothing_to_run(cluster: LocalCluster) -> None:
+    with opkernel.Session(chain(FIRST), target=cluster) as session:
+        assert session.run([]) == []
+        assert "LocalCluster" in repr(session)
+
+
 # How steps end.
 
 
@@ -315,6 +347,25 @@ def test_statistics_are_those_of_all_tasks(cluster: LocalCluster) -> None:
     assert {"add_1"} <= names[second]
     assert len(metadata.partition_graphs) == 2
     assert {node.device for node in metadata.partition_graphs[0].node} == {first}
+
+
+def test_traces_have_arrows_for_what_was_sent(cluster: LocalCluster) -> None:
+    metadata = RunMetadata()
+    options = opkernel.RunOptions(trace_level=opkernel.RunOptions.FULL_TRACE)
+    with opkernel.Session(chain(FIRST, SECOND, PS), target=cluster) as session:
+        session.run("y:0", {"x:0": [1]}, options, metadata)
+    timeline = timeline_of(metadata.step_stats)
+    device_of = {one: track.device for track in timeline.tracks for one in track.slices}
+    sent = [
+        (device_of[producer], producer.op, device_of[consumer], consumer.op)
+        for producer, consumer in timeline.arrows
+        if device_of[producer] != device_of[consumer]
+    ]
+    first, second, ps = [
+        f"/job:{task}/device:CPU:0"
+        for task in ("worker/replica:0/task:0", "worker/replica:0/task:1", "ps/replica:0/task:0")
+    ]
+    assert sorted(sent) == [(first, "_Send", second, "_Recv"), (second, "_Send", ps, "_Recv")]
 
 
 def test_specs_from_elsewhere() -> None:

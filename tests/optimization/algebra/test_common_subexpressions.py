@@ -35,6 +35,17 @@ def mul(b: Builder, name: str, swapped: bool = False):
     return b.op("Mul", *((y, x) if swapped else (x, y)), name=name)
 
 
+def test_equal_operations_of_several_devices_stay_on_each(b):
+    """As TensorFlow's DedupComputations has it; its optimizer_cse looks at no devices."""
+    products = [mul(b, name) for name in "cde"]
+    for product, device in zip(products, ("/cpu:0", "/cpu:1", "/cpu:1"), strict=True):
+        product.op.set_device(device)
+    total = b.op("AddN", products, name="total")
+    assert doubles(b) == [("d", "c"), ("e", "c")]
+    graph = optimized(b, total, "common_subexpressions")
+    assert [tensor.name for tensor in graph.fetches[0].op.inputs] == ["c:0", "d:0", "d:0"]
+
+
 def test_inputs_of_commutative_ops_come_in_any_order(b):
     mul(b, "c")
     mul(b, "d", swapped=True)

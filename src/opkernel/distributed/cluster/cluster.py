@@ -1,16 +1,14 @@
-"""Cluster: the tasks that sessions may be aimed at, and how they are called.
+"""Cluster: the tasks that sessions may be aimed at.
 
-Source: TensorFlow core/distributed_runtime/worker_interface.h, worker_cache.h, master.cc.
+Source: TensorFlow core/distributed_runtime/master.cc.
 """
 
 from __future__ import annotations
 
-import time
-from abc import ABC, abstractmethod
-from collections.abc import Iterable, Sequence
-from concurrent.futures import Future, wait
+from abc import abstractmethod
+from collections.abc import Sequence
 from functools import partial
-from typing import Any, Self, cast
+from typing import Self, cast
 
 import numpy as np
 
@@ -18,15 +16,13 @@ from opkernel.device.local_device import DeviceAttributes, LocalDevice
 from opkernel.distributed.cluster.cluster_spec import ClusterSpec, Jobs
 from opkernel.distributed.cluster.master_session import MasterSession
 from opkernel.distributed.cluster.task_name import TaskName
+from opkernel.distributed.cluster.workers import Workers
 from opkernel.distributed.coordination.coordination_service_agent import CoordinationServiceAgent
 from opkernel.distributed.coordination.task_agent import TaskAgent
-from opkernel.errors import InvalidArgumentError, NotFoundError, UnavailableError
+from opkernel.errors import InvalidArgumentError, NotFoundError
 from opkernel.runtime.session.target import TargetOptions
 
 __all__ = ["Cluster", "RemoteDevice"]
-
-_POLL_S = 0.05
-"""How long a task that is not there yet is left alone."""
 
 
 class RemoteDevice(LocalDevice):
@@ -38,7 +34,7 @@ class RemoteDevice(LocalDevice):
         self.incarnation = attributes.incarnation
 
 
-class Cluster(ABC):
+class Cluster(Workers):
     """Tasks that run graphs: the target of sessions.
 
         with RayCluster({"ps": 1, "worker": 2}) as cluster:
@@ -65,32 +61,14 @@ class Cluster(ABC):
         self.master = _master(self.spec, master)
         self._devices: dict[TaskName, list[DeviceAttributes]] = {}
 
-    # How tasks are called.
-
-    @abstractmethod
-    def call(self, task: TaskName, method: str, *args: Any) -> Future[Any]:
-        """Call a method of a task's worker.
-
-        The result fails with what the method raises, or UnavailableError, which names the task, where the task
-        is not there.
-        """
+    @property
+    def tasks(self) -> list[TaskName]:
+        """The tasks: job by job, by rising index."""
+        return self.spec.tasks
 
     @abstractmethod
     def close(self) -> None:
         """End all tasks. What runs on them fails."""
-
-    def call_all(
-        self, method: str, *args: Any, tasks: Iterable[TaskName] | None = None
-    ) -> list[Any]:
-        """Call a method of several workers side by side, of all by default; the results, in order.
-
-        Raises:
-            OpError: as the first of them raised it.
-        """
-        chosen = self.spec.tasks if tasks is None else tasks
-        futures = [self.call(task, method, *args) for task in chosen]
-        wait(futures)
-        return [future.result() for future in futures]
 
     # The target of sessions.
 
@@ -110,23 +88,6 @@ class Cluster(ABC):
         found = self.call_all("get_status", tasks=missing)
         self._devices.update(zip(missing, found, strict=True))
         return [one for task in self.spec.tasks for one in self._devices[task]]
-
-    def wait_for_tasks(self, timeout_s: float = 60.0) -> None:
-        """Wait until all tasks are there.
-
-        Raises:
-            UnavailableError: one is still not there after that time.
-        """
-        until = time.monotonic() + timeout_s
-        while True:
-            self._devices.clear()
-            try:
-                self.list_devices()
-                return
-            except UnavailableError:
-                if time.monotonic() > until:
-                    raise
-            time.sleep(_POLL_S)
 
     def reset(self, containers: Sequence[str] = ()) -> None:
         """Drop the resources of all tasks in some containers; in the default ones if none is named."""

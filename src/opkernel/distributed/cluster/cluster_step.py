@@ -19,7 +19,8 @@ from opkernel.proto import StepStats
 from opkernel.runtime.step.run_step import RunStep
 
 if TYPE_CHECKING:
-    from opkernel.distributed.cluster.master_session import MasterSession
+    from opkernel.device.permissions import Permissions
+    from opkernel.distributed.cluster.workers import Workers
 
 __all__ = ["ClusterStep", "add_task"]
 
@@ -31,19 +32,27 @@ class ClusterStep:
     """One step.
 
     Args:
-        session: The session.
+        workers: The tasks.
+        session: The name of the session in the tasks.
         graph: The name of the registered graph in the tasks.
         step: The step as the client has it: its deadline, its cancellation, its statistics.
+        permissions: Which files it may read and write; those of the session if None.
     """
 
-    def __init__(self, session: MasterSession, graph: str, step: RunStep) -> None:
-        self._cluster = session.cluster
-        self._session = session.handle
+    def __init__(
+        self,
+        workers: Workers,
+        session: str,
+        graph: str,
+        step: RunStep,
+        permissions: Permissions | None = None,
+    ) -> None:
+        self._workers = workers
+        self._session = session
         self._graph = graph
         self._step = step
-        self._key = f"{session.handle}:{step.step_id}"
-        is_usual = step.permissions is session.permissions
-        self._permissions = None if is_usual else step.permissions
+        self._permissions = permissions
+        self._key = f"{session}:{step.step_id}"
         self._futures: dict[TaskName, Future[RunGraphResponse]] = {}
         self._events: SimpleQueue[TaskName | None] = SimpleQueue()
 
@@ -55,7 +64,7 @@ class ClusterStep:
         request = RunGraphRequest(
             self._session, self._graph, self._key, feeds, timeout_s, is_traced, self._permissions
         )
-        future = self._cluster.call(task, "run_graph", request)
+        future = self._workers.call(task, "run_graph", request)
         self._futures[task] = future
         future.add_done_callback(lambda _: self._events.put(task))
 
@@ -107,7 +116,7 @@ class ClusterStep:
         """Tell the tasks that still run that the step has failed, and wait for them a little."""
         running = [task for task, future in self._futures.items() if not future.done()]
         for task in running:
-            self._cluster.call(task, "cancel_step", self._key, reason)
+            self._workers.call(task, "cancel_step", self._key, reason)
         until = time.monotonic() + _GRACE_S
         while not all(self._futures[task].done() for task in running):
             try:

@@ -26,8 +26,7 @@ from opkernel.runtime.session.target import TargetOptions
 from opkernel.runtime.step.run_step import RunStep
 
 if TYPE_CHECKING:
-    from opkernel.device.permissions import Permissions
-    from opkernel.distributed.cluster.cluster import Cluster
+    from opkernel.distributed.cluster.workers import Workers
     from opkernel.runtime.program.op_segment import SessionSegment
 
 __all__ = ["ClusterExecutor", "MasterSession"]
@@ -39,12 +38,12 @@ class MasterSession:
     Tasks that run nothing of it know nothing of it.
 
     Args:
-        cluster: The tasks.
+        workers: The tasks.
         devices: Their devices, the master's first.
         options: How the session is set up in each task.
 
     Attributes:
-        cluster: The tasks.
+        workers: The tasks.
         handle: The name of the session in the tasks.
         devices: Where its nodes may run.
         generation: How often it was renewed.
@@ -54,9 +53,9 @@ class MasterSession:
     op_segment: SessionSegment | None = None
 
     def __init__(
-        self, cluster: Cluster, devices: Sequence[LocalDevice], options: TargetOptions
+        self, workers: Workers, devices: Sequence[LocalDevice], options: TargetOptions
     ) -> None:
-        self.cluster = cluster
+        self.workers = workers
         self.handle = uuid.uuid4().hex
         self.devices = DeviceSet(devices, allow_soft_placement=options.config.allow_soft_placement)
         self.generation = 0
@@ -65,10 +64,8 @@ class MasterSession:
         self._graph_numbers = itertools.count(1)
         self._lock = threading.Lock()
 
-    @property
-    def permissions(self) -> Permissions:
-        """Which files its graph may read and write."""
-        return self._options.permissions
+    def __repr__(self) -> str:
+        return repr(self.workers)
 
     def build_program(self, request: ProgramRequest) -> Program:
         """Cut a program into parts, and register each with its task."""
@@ -89,10 +86,10 @@ class MasterSession:
         graph, parts = str(next(self._graph_numbers)), list(parts)
         with self._lock:
             new = [part.task for part in parts if part.task not in self._created]
-            self.cluster.call_all("create_session", self.handle, self._options, tasks=new)
+            self.workers.call_all("create_session", self.handle, self._options, tasks=new)
             self._created.update(new)
         futures = [
-            self.cluster.call(
+            self.workers.call(
                 part.task,
                 "register_graph",
                 self.handle,
@@ -108,24 +105,36 @@ class MasterSession:
     def deregister(self, tasks: Iterable[TaskName], graph: str) -> None:
         """Have tasks forget a graph, some time."""
         for task in tasks:
-            self.cluster.call(task, "deregister_graph", self.handle, graph)
+            self.workers.call(task, "deregister_graph", self.handle, graph)
 
-    def renew(self) -> None:
-        """Register all programs anew before their next step: tasks have restarted."""
+    def new_step(self, graph: str, step: RunStep) -> ClusterStep:
+        """A step of registered parts, which has begun nowhere yet."""
+        is_usual = step.permissions is self._options.permissions
+        permissions = None if is_usual else step.permissions
+        return ClusterStep(self.workers, self.handle, graph, step, permissions)
+
+    def renew(self, timeout_s: float) -> None:
+        """Wait until all tasks are there, and have programs registered anew before their next step.
+
+        Raises:
+            UnavailableError: a task is still not there after that time, in seconds.
+        """
+        self.workers.wait_for_tasks(timeout_s)
         with self._lock:
+            self.workers.call_all("close_session", self.handle, tasks=self._created)
             self._created.clear()
             self.generation += 1
 
     def clear_containers(self, containers: Sequence[str]) -> None:
         """Drop resources of all tasks."""
-        self.cluster.reset(containers)
+        self.workers.call_all("clear_containers", list(containers))
 
     def close(self) -> None:
         """Close the session in all tasks that know it; one that is not there has closed it."""
         with self._lock:
             created, self._created = self._created, set()
         for task in created:
-            self.cluster.call(task, "close_session", self.handle)
+            self.workers.call(task, "close_session", self.handle)
 
 
 class ClusterExecutor:
@@ -168,7 +177,7 @@ class ClusterExecutor:
             UnavailableError: a task is not there.
         """
         graph = self.register()
-        running = ClusterStep(self._session, graph, step)
+        running = self._session.new_step(graph, step)
         fetches: list[Any] = [None] * self._num_fetches
         for part in self._parts:
             running.start(part.task, [feeds[index] for index in part.partition.feed_indices])

@@ -50,6 +50,8 @@ def task_parts(
         assignment: The device of each operation.
         placed: The devices of operations that may not be among those: of feeds that are also fetched.
     """
+    if whole.graph is None:
+        return []
     first_of: dict[TaskName, LocalDevice] = {}
 
     @functools.cache

@@ -48,8 +48,7 @@ def resume(
         UnavailableError: a task is still not there after that time.
     """
     if isinstance(session.target_session, MasterSession):
-        session.target_session.cluster.wait_for_tasks(timeout_s)
-        session.target_session.renew()
+        session.target_session.renew(timeout_s)
     prefix = None if checkpoint is None else _prefix(os.fspath(checkpoint))
     if init:
         session.run(init)

@@ -1,6 +1,7 @@
 """Common subexpressions: operations that compute the same from the same are one.
 
-Source: TensorFlow core/graph/optimizer_cse.cc.
+Source: TensorFlow core/graph/optimizer_cse.cc, core/grappler/optimizers/
+common_subgraph_elimination.cc (DedupComputations).
 """
 
 from collections.abc import Callable, Hashable, Iterable, Sequence
@@ -22,7 +23,7 @@ _MAX_CONSTANT_ELEMENTS = 1 << 14
 def common_subexpressions(editor: GraphEditor) -> None:
     """Compute once a result that several operations compute."""
     order = editor.operations()
-    doubles = equivalent_operations(order)
+    doubles = equivalent_operations(order, by_device=True)
     for op in order if doubles else ():
         inputs = op.inputs
         same = [_same(tensor, doubles) for tensor in inputs]
@@ -81,7 +82,10 @@ def _reverse_post_order(ops: Sequence[Operation]) -> list[Operation]:
 
 
 def equivalent_operations(
-    order: Iterable[Operation], consider: Callable[[Operation], bool] | None = None
+    order: Iterable[Operation],
+    consider: Callable[[Operation], bool] | None = None,
+    *,
+    by_device: bool = False,
 ) -> dict[Operation, Operation]:
     """The operations that do the same as another before them, each with that one.
 
@@ -93,6 +97,8 @@ def equivalent_operations(
     Args:
         order: operations, inputs before consumers.
         consider: says which of them are compared.
+        by_device: whether operations that ask for different devices differ, as they do for TensorFlow's
+            DedupComputations: to send a value may cost more than to compute it twice.
     """
     kept: dict[Operation, Operation] = {}
     first: dict[Hashable, list[Operation]] = {}
@@ -103,7 +109,8 @@ def equivalent_operations(
             known = may_be_double[op.signature] = _may_be_double(op)
         if not known or _is_large(op) or (consider is not None and not consider(op)):
             continue
-        candidates = first.setdefault((op.type, _inputs(op, kept)), [])
+        key = op.type, op.device if by_device else "", _inputs(op, kept)
+        candidates = first.setdefault(key, [])
         same = _with_attrs_of(op, candidates) if candidates else None
         if same is None:
             candidates.append(op)

@@ -107,7 +107,8 @@ class _Written:
         self._args: dict[tuple[Operation, int], str] = {}
         for index, given in zip(partition.feed_indices, part.feeds, strict=True):
             tensor = whole.feeds[index]
-            name = self._args[given.op, given.value_index] = arg_name(tensor, index)
+            name = arg_name(tensor, index) if devices is None else given.op.name
+            self._args[given.op, given.value_index] = name
             self._add(name, "_Arg", [], tensor, index)
         for op in part.operations:
             self._copy(op)

@@ -76,7 +76,8 @@ class Partitioning:
         self._is_spread = feeds_at is not None
         for index, tensor in enumerate(self._feeds):
             self._device_of[tensor.op] = self._client if feeds_at is None else feeds_at[index]
-            self._arg_names[tensor.op] = arg_name(whole.feeds[index], index)
+            if feeds_at is None:
+                self._arg_names[tensor.op] = arg_name(whole.feeds[index], index)
         self._whole = whole
         copies = {op: copied.by_name.get(op.name) for op in whole.operations}
         self._operations = [

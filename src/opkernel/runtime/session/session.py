@@ -25,6 +25,7 @@ from opkernel.errors import (
     FailedPreconditionError,
     InvalidArgumentError,
     ResourceExhaustedError,
+    UnimplementedError,
 )
 from opkernel.graph import Graph, get_default_graph
 from opkernel.graph.core.runtime_hooks import notebook_html
@@ -33,6 +34,7 @@ from opkernel.kernel import (
     choose_providers,
     forget_recycled,
 )
+from opkernel.messages import shown
 from opkernel.proto import GraphDef, Message
 from opkernel.records import replace
 from opkernel.runtime.program.executors import Executor
@@ -141,6 +143,10 @@ class Session:
         self._state = LocalSessionState()
         if target is None:
             self._target: TargetSession = ThisProcess(config)
+        elif not hasattr(target, "new_session"):
+            raise TypeError(
+                f"target must be a cluster, such as opkernel.distributed.RayCluster, not {shown(target)}"
+            )
         else:
             options = TargetOptions(config, permissions, memory_limit_bytes, sanitize)
             self._target = target.new_session(options)
@@ -291,9 +297,12 @@ class Session:
         Raises:
             InvalidArgumentError, NotFoundError, FailedPreconditionError: as `run` does; also where
                 there is nothing to run.
-            UnimplementedError: some of the nodes are on another device than that of the caller.
+            UnimplementedError: some of the nodes are on another device than that of the caller, or in other
+                processes.
         """
         self._check_open()
+        if self._target.is_remote:
+            raise UnimplementedError("Steps on a cluster cannot be run in parts")
         step = RunStep(None, self._services, self._pool)
         return self._partial_runs.set_up(fetches, as_feed_list(feeds), step)
 
@@ -326,9 +335,11 @@ class Session:
     # The session.
 
     def __repr__(self) -> str:
-        devices = ", ".join(device.name.rpartition("/")[2] for device in self._devices.mgr.all)
+        names = [device.name.rpartition("/")[2] for device in self._devices.mgr.all]
+        devices = ", ".join(names).replace("device:", "")
+        place = repr(self._target) if self._target.is_remote else devices
         state = "closed, " if self._is_closed else ""
-        return f"<opkernel.Session {state}on {devices.replace('device:', '')} of {self.graph!r}>"
+        return f"<opkernel.Session {state}on {place} of {self.graph!r}>"
 
     def _repr_html_(self) -> str:
         """The drawing of its graph, which notebooks show."""

@@ -15,6 +15,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import accumulate
 
+from opkernel.graph.core.control_flow_ops import TRANSFER_OPS
 from opkernel.proto import Message, NodeExecStats, NodeOutput, StepStats
 from opkernel.types import DataType
 
@@ -235,7 +236,21 @@ def _arrows(slices: Iterable[Slice]) -> list[tuple[Slice, Slice]]:
         producers = [latest.get(name) or latest.get(name.partition(":")[0]) for name in names]
         arrows += [(p, one) for p in dict.fromkeys(producers) if p is not None]
         latest[one.name] = one
-    return arrows
+    return arrows + _transfers(by_start)
+
+
+def _transfers(slices: Iterable[Slice]) -> list[tuple[Slice, Slice]]:
+    """Each send of a tensor with its receive: of several, as in a loop, the first with the first.
+
+    A receive begins when it begins to wait, which may be before the send.
+    """
+    sent: dict[str, list[Slice]] = defaultdict(list)
+    received: dict[str, list[Slice]] = defaultdict(list)
+    for one in slices:
+        if one.op in TRANSFER_OPS and one.inputs:
+            tensor = one.inputs[0].partition(" @")[0]
+            (sent if one.op.endswith("Send") else received)[tensor].append(one)
+    return [pair for name in sent for pair in zip(sent[name], received[name], strict=False)]
 
 
 def _memory_in_use(nodes: Iterable[NodeExecStats]) -> dict[str, list[tuple[int, int]]]:
