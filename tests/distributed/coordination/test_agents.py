@@ -23,8 +23,8 @@ from opkernel.errors import (
     UnavailableError,
     UnknownError,
 )
-from opkernel.kernel import OpKernel, OpKernelContext
-from opkernel.opdef import scalar_shape
+from opkernel.kernel import OpKernel, OpKernelContext, global_kernel_registry
+from opkernel.opdef import global_op_registry, scalar_shape
 
 TASKS = [TaskName("worker", index) for index in range(2)]
 KINDS = [LocalCluster, pytest.param(RayCluster, marks=pytest.mark.ray)]
@@ -188,20 +188,29 @@ def test_a_cluster_without_the_service():
             agent.is_connected()
 
 
-def test_kernels_reach_the_agent():
-    op = opkernel.register_op(
-        "NoteOwnTask", outputs=["y: int32"], shape_fn=scalar_shape, is_stateful=True
-    )
+class NoteOwnTask(OpKernel):
+    """Puts the name of its task under the key `own`."""
 
-    @opkernel.register_kernel(op, device="CPU")
-    class NoteOwnTask(OpKernel):
-        def compute(self, ctx: OpKernelContext) -> None:
-            agent = ctx.coordination_service_agent
-            agent.insert_key_value("own", str(agent.get_own_task()))
-            ctx.set_output(0, np.int32(1))
+    def compute(self, ctx: OpKernelContext) -> None:
+        agent = ctx.coordination_service_agent
+        agent.insert_key_value("own", str(agent.get_own_task()))
+        ctx.set_output(0, np.int32(1))
 
+
+@pytest.fixture
+def note_own_task() -> Iterator[str]:
+    name = "NoteOwnTask"
+    op = opkernel.register_op(name, outputs=["y: int32"], shape_fn=scalar_shape, is_stateful=True)
+    opkernel.register_kernel(op, device="CPU")(NoteOwnTask)
+    yield name
+    for registration in global_kernel_registry().registrations_for(name):
+        global_kernel_registry().unregister(registration)
+    global_op_registry().unregister(name)
+
+
+def test_kernels_reach_the_agent(note_own_task):
     with Graph().as_default() as graph, graph.device("/job:worker/task:1"):
-        graph.create_op("NoteOwnTask", name="y")
+        graph.create_op(note_own_task, name="y")
     with LocalCluster({"worker": 2}, coordination=CONFIG) as cluster:
         with Session(graph, target=cluster) as session:
             session.run("y:0")
