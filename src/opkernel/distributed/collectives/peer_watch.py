@@ -75,8 +75,9 @@ class PeerWatch:
             tasks = {task for one in list(self._watched.values()) for task in one.peers}
             tasks -= self._asked | {self._task}
             self._asked |= tasks
+            asked = next(self._keys)
         for task in tasks:
-            self._ask(task).add_done_callback(partial(self._answered, task))
+            self._ask(task).add_done_callback(partial(self._answered, task, asked))
 
     def _run(self) -> None:
         """Ask until there has been nothing to ask for a whole period."""
@@ -87,12 +88,14 @@ class PeerWatch:
                     return
             self.check()
 
-    def _answered(self, task: TaskName, answer: Future[int]) -> None:
+    def _answered(self, task: TaskName, asked: int, answer: Future[int]) -> None:
+        """Tell those who depend on a task what has become of it; not those who came after the question."""
         self._asked.discard(task)
         error = failure(answer)
         for key, one in list(self._watched.items()):
             known = one.peers.get(task)
-            if known is None or (error is None and answer.result() == known):
+            is_well = error is None and answer.result() == known
+            if known is None or is_well or key > asked:
                 continue
             if self._watched.pop(key, None) is not None:
                 one.lost(error or UnavailableError(f"{task} has restarted"))
