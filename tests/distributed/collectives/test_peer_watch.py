@@ -1,6 +1,7 @@
 """Who hears that a task has died."""
 
 from concurrent.futures import Future
+from typing import Any
 
 import pytest
 
@@ -31,7 +32,7 @@ def watch():
 
 
 def test_an_answer_is_for_those_who_waited_when_it_was_asked(watch):
-    lost = []
+    lost: list[Any] = []
     watch.watch({PEER: 1, OWN: 7}, lambda error: lost.append(("first", error.message)))
     watch.check()
     watch.watch({PEER: 2}, lambda error: lost.append(("second", error.message)))
@@ -46,7 +47,7 @@ def test_an_answer_is_for_those_who_waited_when_it_was_asked(watch):
 
 
 def test_a_restart_is_a_death(watch):
-    lost = []
+    lost: list[Any] = []
     watch.watch({PEER: 1}, lost.append)
     watch.check()
     watch.questions[-1][1].set_result(2)
@@ -56,7 +57,7 @@ def test_a_restart_is_a_death(watch):
 
 
 def test_who_has_ended_hears_nothing(watch):
-    lost = []
+    lost: list[Any] = []
     end = watch.watch({PEER: 1}, lost.append)
     watch.check()
     end()
