@@ -94,27 +94,85 @@ class Training:
         self._manager.save(functools.partial(self._saver.save, self.session), step)
 
 
-def train_asynchronously(
-    graph: opkernel.Graph, cluster: Cluster, data: Sequence[Batch]
-) -> list[list[float]]:
-    """Each worker trains by itself, with each of the batches that fall to it; the losses of each."""
-    session = opkernel.Session(graph, target=cluster)
-    session.run("init")
-    workers = cluster.spec.task_indices("worker")
-    losses: list[list[float]] = [[] for _ in workers]
+class AsynchronousTraining:
+    """The training of a graph by the asynchronous way: each worker goes on by itself, a thread for each here.
 
-    def train(index: int) -> None:
-        for images, labels in data[index :: len(workers)]:
-            feeds = {f"images_{index}:0": images, f"labels_{index}:0": labels}
-            loss, _ = session.run([f"loss_{index}:0", f"train_{index}"], feeds)
-            losses[index].append(float(loss))
+    Args:
+        graph: as `training_graph` makes it.
+        cluster: The tasks.
+        folder: Where checkpoints are.
+        every: The first worker saves a checkpoint each time after so many of its steps.
 
-    threads = [threading.Thread(target=train, args=[index]) for index in workers]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    return losses
+    Attributes:
+        losses: Those of each worker's steps.
+        failures: What steps have ended with when tasks died.
+    """
+
+    def __init__(
+        self, graph: opkernel.Graph, cluster: Cluster, folder: Path, every: int = 5
+    ) -> None:
+        self._saver = Saver.of(graph)
+        self._manager = opkernel.CheckpointManager(folder)
+        self._every = every
+        self._workers = cluster.spec.task_indices("worker")
+        self.session = opkernel.Session(graph, target=cluster)
+        self.losses: list[list[float]] = [[] for _ in self._workers]
+        self.failures: list[Exception] = []
+
+    def run(self, data: Sequence[Batch]) -> None:
+        """Have each worker train with the batches that fall to it; after a failure from the last checkpoint on."""
+        self._again(self._begin)
+        while self._rest(data):
+            self._again(self._train, data)
+
+    def _again(self, work: Callable[..., None], *args: Any) -> None:
+        """Do work; where a task dies, wait until all tasks have what the last checkpoint says."""
+        try:
+            work(*args)
+        except FAILURES as error:
+            self.failures.append(error)
+            self._again(resume, self.session, self._manager.latest_checkpoint)
+            if work == self._begin:
+                self._again(work)
+
+    def _begin(self) -> None:
+        self.session.run("init")
+        self._save()
+
+    def _rest(self, data: Sequence[Batch]) -> bool:
+        count = len(self._workers)
+        return any(len(self.losses[i]) < len(data[i::count]) for i in self._workers)
+
+    def _train(self, data: Sequence[Batch]) -> None:
+        is_over, failures = threading.Event(), list[Exception]()
+
+        def train(index: int) -> None:
+            try:
+                for batch in data[index :: len(self._workers)][len(self.losses[index]) :]:
+                    if is_over.is_set():
+                        return
+                    self._advance(index, *batch)
+            except FAILURES as error:
+                failures.append(error)
+                is_over.set()
+
+        threads = [threading.Thread(target=train, args=[index]) for index in self._workers]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        if failures:
+            raise failures[0]
+
+    def _advance(self, index: int, images: Any, labels: Any) -> None:
+        feeds = {f"images_{index}:0": images, f"labels_{index}:0": labels}
+        loss, _ = self.session.run([f"loss_{index}:0", f"train_{index}"], feeds)
+        self.losses[index].append(float(loss))
+        if index == 0 and len(self.losses[0]) % self._every == 0:
+            self._save()
+
+    def _save(self) -> None:
+        self._manager.save(functools.partial(self._saver.save, self.session))
 
 
 def mean_of_last(losses: Sequence[float], count: int = 5) -> float:

@@ -9,10 +9,17 @@ it goes on, too.
 
 import argparse
 import tempfile
+from collections.abc import Sequence
 from pathlib import Path
 
 from digits_graph import training_graph
-from resumable_training import Training, batches, mean_of_last, train_asynchronously
+from resumable_training import (
+    AsynchronousTraining,
+    Batch,
+    Training,
+    batches,
+    mean_of_last,
+)
 
 from opkernel.distributed import ClusterSpec, LocalCluster, RayCluster
 
@@ -33,19 +40,32 @@ def main() -> None:
     graph, data = training_graph(spec, options.way), batches(options.steps)
     with (LocalCluster if options.local else RayCluster)(spec) as cluster:
         print(f"{options.way} on {spec!r}")
-        if options.way == "asynchronous":
-            for index, losses in enumerate(train_asynchronously(graph, cluster, data)):
-                print(f"worker {index}: loss {losses[0]:.4f} to {mean_of_last(losses):.4f}")
-            return
         with tempfile.TemporaryDirectory() as temporary:
-            training = Training(graph, cluster, options.folder or Path(temporary))
-            training.run(data)
-            steps = sorted(training.losses)
-            print(
-                f"steps {steps[0]} to {steps[-1]}: loss {training.losses[steps[0]]:.4f} to "
-                f"{mean_of_last([training.losses[step] for step in steps]):.4f}, "
-                f"{len(training.failures)} failures"
-            )
+            folder = options.folder or Path(temporary)
+            if options.way == "asynchronous":
+                train_asynchronously(AsynchronousTraining(graph, cluster, folder), data)
+            else:
+                train(Training(graph, cluster, folder), data)
+
+
+def train(training: Training, data: Sequence[Batch]) -> None:
+    """Train, and tell how the loss fell."""
+    training.run(data)
+    steps = sorted(training.losses)
+    if steps:
+        last = mean_of_last([training.losses[step] for step in steps])
+        print(
+            f"steps {steps[0]} to {steps[-1]}: loss {training.losses[steps[0]]:.4f} to {last:.4f}"
+        )
+    print(f"{len(training.failures)} failures")
+
+
+def train_asynchronously(training: AsynchronousTraining, data: Sequence[Batch]) -> None:
+    """The same, for each worker."""
+    training.run(data)
+    for index, losses in enumerate(training.losses):
+        print(f"worker {index}: loss {losses[0]:.4f} to {mean_of_last(losses):.4f}")
+    print(f"{len(training.failures)} failures")
 
 
 if __name__ == "__main__":

@@ -11,7 +11,7 @@ import subprocess
 import sys
 import warnings
 
-from tools.campaigns.campaign import Case, run_campaign
+from tools.campaigns.campaign import SECONDS_A_CASE, Case, run_campaign
 
 CAMPAIGNS = {
     "graphs": "damaged GraphDefs are refused, or run alike in all executors",
@@ -72,12 +72,16 @@ def _attack_apart(name: str, options: argparse.Namespace) -> int:
 
 
 def _attack(name: str, options: argparse.Namespace) -> int:
-    case: Case = importlib.import_module(f"tools.campaigns.{name}").case
+    campaign = importlib.import_module(f"tools.campaigns.{name}")
+    case: Case = campaign.case
+    limit = getattr(campaign, "SECONDS_A_CASE", SECONDS_A_CASE)
+    if hasattr(campaign, "begin"):
+        campaign.begin()
     numbers = range(options.cases) if options.case is None else [options.case]
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         report = run_campaign(
-            name, case, options.seed, options.seconds, iter(numbers), options.findings
+            name, case, options.seed, options.seconds, iter(numbers), options.findings, limit
         )
     print(f"{name}, seed {options.seed}: {report}", flush=True)
     for number, text in report.findings.items():

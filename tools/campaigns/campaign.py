@@ -17,12 +17,12 @@ from types import FrameType
 
 from opkernel.errors import OpError
 
-__all__ = ["Case", "Finding", "Report", "run_campaign"]
+__all__ = ["SECONDS_A_CASE", "Case", "Finding", "Report", "run_campaign"]
 
 Case = Callable[[random.Random], str]
 """Runs one case and gives its outcome in a word; raises Finding, or lets a fault through."""
 
-_SECONDS_A_CASE = 20
+SECONDS_A_CASE = 20
 _BYTES_A_CASE = 1 << 30
 
 
@@ -55,21 +55,23 @@ def run_campaign(
     seconds: float,
     numbers: Iterator[int],
     most_findings: int,
+    seconds_a_case: int = SECONDS_A_CASE,
 ) -> Report:
     """Run cases until the time or the numbers are used up, or there are many findings."""
     report, end = Report(), time.monotonic() + seconds
     for number in numbers:
         if time.monotonic() > end or len(report.findings) >= most_findings:
             break
-        outcome = _run(case, random.Random(f"{name} {seed} {number}"), number, report)
+        rng = random.Random(f"{name} {seed} {number}")
+        outcome = _run(case, rng, number, report, seconds_a_case)
         report.outcomes[outcome] += 1
     return report
 
 
-def _run(case: Case, rng: random.Random, number: int, report: Report) -> str:
+def _run(case: Case, rng: random.Random, number: int, report: Report, seconds: int) -> str:
     before = _peak_bytes()
     try:
-        with _time_limit():
+        with _time_limit(seconds):
             outcome = case(rng)
             if _peak_bytes() - before > _BYTES_A_CASE:
                 raise Finding(f"{(_peak_bytes() - before) >> 20} MiB were allocated")
@@ -91,14 +93,14 @@ def _peak_bytes() -> int:
 
 
 @contextlib.contextmanager
-def _time_limit() -> Iterator[None]:
+def _time_limit(seconds: int) -> Iterator[None]:
     """Raise Finding in what takes longer than a case may; native code is let end first."""
 
     def too_slow(signum: int, frame: FrameType | None) -> None:
-        raise Finding(f"took longer than {_SECONDS_A_CASE} s")
+        raise Finding(f"took longer than {seconds} s")
 
     signal.signal(signal.SIGALRM, too_slow)
-    signal.alarm(_SECONDS_A_CASE)
+    signal.alarm(seconds)
     try:
         yield
     finally:

@@ -24,6 +24,7 @@ from opkernel.errors import (
 )
 from opkernel.graph import Graph
 from opkernel.kernel import CancellationManager
+from opkernel.opdef import UnregisteredOpError
 from opkernel.proto import RunMetadata
 from opkernel.runtime.traces.timeline import timeline_of
 
@@ -292,6 +293,18 @@ def test_a_session_that_is_closed_ends_its_steps(cluster: LocalCluster) -> None:
     threading.Timer(0.1, session.close).start()
     with pytest.raises(CancelledError):
         session.run("y:0")
+
+
+def test_an_op_that_a_task_does_not_know(
+    cluster: LocalCluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def unknown(self: opkernel.Session, graph_def: object) -> None:
+        raise UnregisteredOpError("Op type not registered 'Mine'")
+
+    monkeypatch.setattr(opkernel.Session, "register_graph", unknown)
+    session = opkernel.Session(chain(FIRST), target=cluster)
+    with pytest.raises(NotFoundError, match=r"task:0:\n.*'Mine'.*libraries="):
+        session.run("y:0", {"x:0": [1]})
 
 
 def test_a_failure_ends_the_parts_that_wait(cluster: LocalCluster) -> None:

@@ -65,11 +65,16 @@ def test_training_goes_on_after_tasks_have_died(
     assert np.abs(np.subtract(found, expected)).max() < 1e-6
 
 
-def test_asynchronous_training(example: ModuleType) -> None:
-    """Each worker does its steps, and the losses of both fall."""
+def test_asynchronous_training(example: ModuleType, tmp_path: Path) -> None:
+    """Each worker does its steps, and the losses of both fall, though a task dies meanwhile."""
     spec = ClusterSpec({"ps": 1, "worker": 2})
     graph = sys.modules["digits_graph"].training_graph(spec, "asynchronous")
     with LocalCluster(spec) as cluster:
-        losses = example.train_asynchronously(graph, cluster, example.batches(40))
-    assert [len(one) for one in losses] == [20, 20]
-    assert all(example.mean_of_last(one) < one[0] - 0.3 for one in losses)
+        training = example.AsynchronousTraining(graph, cluster, tmp_path)
+        training.run(example.batches(20))
+        cluster.stop(TaskName("ps", 0))
+        cluster.start(TaskName("ps", 0))
+        training.run(example.batches(40))
+    assert [len(one) for one in training.losses] == [20, 20]
+    assert training.failures
+    assert all(example.mean_of_last(one) < one[0] - 0.3 for one in training.losses)

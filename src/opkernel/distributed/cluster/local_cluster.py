@@ -26,7 +26,8 @@ from opkernel.runtime import SessionConfig
 
 __all__ = ["LocalCluster"]
 
-_WAITING = {"run_graph", "coordinate"}
+_WAITING = frozenset({"close_session", "coordinate", "run_graph"})
+"""The methods of a worker that may wait for something else to happen."""
 
 
 class LocalCluster(Cluster):
@@ -60,14 +61,16 @@ class LocalCluster(Cluster):
             self.start(task)
 
     def call(self, task: TaskName, method: str, *args: Any) -> Future[Any]:
-        """Call a method of a task's worker; one that may wait has a thread of its own."""
+        """Call a method of a task's worker; what may wait runs on a thread of its own."""
         future: Future[Any] = Future()
         worker = self._workers.get(task)
         if worker is None:
             future.set_exception(UnavailableError(f"{task} is not running"))
         elif method in _WAITING:
-            given = future, getattr(worker, method), *args
-            work = threading.Thread(target=_complete, args=given, name=f"opkernel {task}")
+            target = getattr(worker, method)
+            work = threading.Thread(
+                target=_complete, args=(future, target, *args), name=f"opkernel {task}"
+            )
             work.daemon = True
             work.start()
         else:

@@ -31,9 +31,16 @@ from opkernel.distributed.coordination.coordination_service_agent import (
     Coordination,
     CoordinationServiceAgent,
 )
-from opkernel.errors import AbortedError, CancelledError, FailedPreconditionError, OpError
+from opkernel.errors import (
+    AbortedError,
+    CancelledError,
+    DeadlineExceededError,
+    FailedPreconditionError,
+    OpError,
+)
 from opkernel.graph import Graph
 from opkernel.kernel import CancellationManager
+from opkernel.opdef import UnregisteredOpError
 from opkernel.proto import GraphDef, StepStats
 from opkernel.records import replace
 from opkernel.runtime import OpSegment, Session, SessionConfig
@@ -51,6 +58,8 @@ Tell = Callable[..., object]
 
 _MOST_ENDED = 10_000
 """The ended steps that are remembered, so that a tensor that comes late is dropped."""
+_GRACE_S = 20.0
+"""How long the end of cancelled steps is waited for: of a kernel under way, say."""
 
 
 class RunGraphRequest(NamedTuple):
@@ -137,6 +146,7 @@ class Worker:
         self._steps: dict[str, _Step] = {}
         self._ended: OrderedDict[str, OpError | None] = OrderedDict()
         self._lock = threading.Lock()
+        self._step_ended = threading.Condition(self._lock)
 
     def get_status(self) -> list[DeviceAttributes]:
         """The devices of the task."""
@@ -164,13 +174,27 @@ class Worker:
             self._sessions[handle] = session
 
     def close_session(self, handle: str) -> None:
-        """Cancel the steps of a session, and free its graphs; nothing to do where there is none."""
+        """Cancel the steps of a session, wait for their end, and free its graphs; nothing to do where there is none.
+
+        Raises:
+            DeadlineExceededError: a step takes no notice of its cancellation.
+        """
+        self._end_session(handle)
+        with self._lock:  # what is restored afterwards, no step of before changes any more
+            if not self._step_ended.wait_for(lambda: not self._runs(handle), _GRACE_S):
+                raise DeadlineExceededError(f"A step in {self.task} does not end")
+
+    def _end_session(self, handle: str) -> None:
         with self._lock:
             session = self._sessions.pop(handle, None)
             for key in [key for key in self._graphs if key[0] == handle]:
                 del self._graphs[key]
         if session is not None:
             session.close()
+
+    def _runs(self, session: str) -> bool:
+        """Whether a step of a session is under way."""
+        return any(s.is_running and key.startswith(f"{session}:") for key, s in self._steps.items())
 
     def register_graph(self, session: str, graph: str, graph_def: bytes) -> None:
         """Make a part of a graph ready for steps.
@@ -182,7 +206,11 @@ class Worker:
         found = self._sessions.get(session)
         if found is None:
             raise self._has_restarted(f"session {session}")
-        registered = found.register_graph(GraphDef.FromString(graph_def))
+        try:
+            registered = found.register_graph(GraphDef.FromString(graph_def))
+        except UnregisteredOpError as error:
+            error.message += " (libraries=[...] of a cluster has its tasks import modules with ops)"
+            raise
         with self._lock:
             self._graphs[session, graph] = registered
 
@@ -267,7 +295,7 @@ class Worker:
             self._agent.close()
         self.collectives.close()
         for handle in list(self._sessions):
-            self.close_session(handle)
+            self._end_session(handle)
         self._outbox.close()
         for device in self.devices:
             device.close()
@@ -293,6 +321,7 @@ class Worker:
             self._ended[key] = reason
             if len(self._ended) > _MOST_ENDED:
                 self._ended.popitem(last=False)
+            self._step_ended.notify_all()
         if step is not None:
             step.cancellation.close()
 
