@@ -50,21 +50,6 @@ class Told(NamedTuple):
     library: Path
 
 
-@pytest.fixture(scope="session")
-def ray() -> Iterator[object]:
-    """Ray's module; Ray is started once, with few processors and little memory."""
-    ray = pytest.importorskip("ray")
-    ray.init(
-        num_cpus=4,
-        include_dashboard=False,
-        object_store_memory=200 << 20,
-        log_to_driver=False,
-        logging_level="error",
-    )
-    yield ray
-    ray.shutdown()
-
-
 @pytest.fixture
 def graph(tmp_path: Path) -> Path:
     """y = x @ WEIGHTS; number = the number in text; loud = text in capitals."""
