@@ -30,6 +30,7 @@ PAGES = [
     "docs/drawing.md",
     "docs/predict.md",
     "docs/clusters.md",
+    "docs/collectives.md",
 ]
 BLOCK = re.compile(r"^```python\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 LINK = re.compile(r"\]\(([^)]+)\)")

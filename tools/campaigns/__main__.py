@@ -23,6 +23,7 @@ CAMPAIGNS = {
     "saved_models": "damaged SavedModels are refused with an OpError, or run",
     "placements": "programs on the tasks of a cluster do what they do in one process, or end in time",
     "cluster_kills": "tasks on Ray are killed at any moment: training ends as without kills (needs Ray)",
+    "collective_kills": "tasks on Ray are killed at any moment: collectives end for all members (needs Ray)",
     "kills": "a save that is killed at any moment leaves the old or the new checkpoint or model",
     "batches": "a model mapped over rows by processes that are killed at any moment: the next run gives the rest",
     "serving": "malformed requests to `opkernel serve` are refused by 4xx, and good ones between are answered",
@@ -46,6 +47,7 @@ SHARES = {
     "batches": 0.2,
     "serving": 0.2,
     "swaps": 0.2,
+    "collective_kills": 0.2,
 }
 """Of the seconds that each campaign may get, what these get where all run."""
 

@@ -5,6 +5,16 @@ from opkernel.distributed.cluster.cluster_spec import ClusterSpec as ClusterSpec
 from opkernel.distributed.cluster.local_cluster import LocalCluster as LocalCluster
 from opkernel.distributed.cluster.ray_cluster import RayCluster as RayCluster
 from opkernel.distributed.cluster.task_name import TaskName as TaskName
+from opkernel.distributed.coordination.coordination_config import (
+    CoordinationConfig as CoordinationConfig,
+)
+from opkernel.distributed.coordination.coordination_service_agent import (
+    CoordinationServiceAgent as CoordinationServiceAgent,
+)
+from opkernel.distributed.coordination.task_state import (
+    CoordinatedTaskState as CoordinatedTaskState,
+)
+from opkernel.distributed.coordination.task_state import TaskStateInfo as TaskStateInfo
 from opkernel.distributed.serving import ServedModels as ServedModels
 from opkernel.distributed.serving import serve as serve
 from opkernel.distributed.training.replica_device_setter import (

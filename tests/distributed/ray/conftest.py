@@ -1,4 +1,4 @@
-"""Ray for the tests that need it: started once, with few processors and little memory."""
+"""A cluster on Ray for the tests of this folder."""
 
 from __future__ import annotations
 
@@ -7,21 +7,6 @@ from collections.abc import Iterator
 import pytest
 
 from opkernel.distributed import RayCluster
-
-
-@pytest.fixture(scope="session")
-def ray() -> Iterator[object]:
-    """The module, initialised."""
-    ray = pytest.importorskip("ray")
-    ray.init(
-        num_cpus=4,
-        include_dashboard=False,
-        object_store_memory=200 << 20,
-        log_to_driver=False,
-        logging_level="error",
-    )
-    yield ray
-    ray.shutdown()
 
 
 @pytest.fixture(scope="module")

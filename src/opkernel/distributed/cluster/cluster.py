@@ -7,7 +7,8 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Sequence
-from typing import Self
+from functools import partial
+from typing import Self, cast
 
 import numpy as np
 
@@ -16,6 +17,8 @@ from opkernel.distributed.cluster.cluster_spec import ClusterSpec, Jobs
 from opkernel.distributed.cluster.master_session import MasterSession
 from opkernel.distributed.cluster.task_name import TaskName
 from opkernel.distributed.cluster.workers import Workers
+from opkernel.distributed.coordination.coordination_service_agent import CoordinationServiceAgent
+from opkernel.distributed.coordination.task_agent import TaskAgent
 from opkernel.errors import InvalidArgumentError, NotFoundError
 from opkernel.runtime.session.target import TargetOptions
 
@@ -89,6 +92,18 @@ class Cluster(Workers):
     def reset(self, containers: Sequence[str] = ()) -> None:
         """Drop the resources of all tasks in some containers; in the default ones if none is named."""
         self.call_all("clear_containers", list(containers))
+
+    def coordination_agent(self, task: TaskName | str) -> CoordinationServiceAgent:
+        """The agent of a task, as it may be called from here: all but its callbacks.
+
+        Its methods raise FailedPreconditionError where the cluster was made without `coordination`, and
+        UnavailableError where the task is not there.
+
+        Raises:
+            NotFoundError: there is no such task.
+        """
+        found = self.task(task) if isinstance(task, str) else task
+        return cast("CoordinationServiceAgent", TaskAgent(partial(self.call, found)))
 
     def task(self, name: str) -> TaskName:
         """The task of a name, whole or in part: `/job:worker/task:1`.

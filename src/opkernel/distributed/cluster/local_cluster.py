@@ -9,18 +9,24 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable
 from concurrent.futures import Future
+from functools import partial
 from typing import Any
 
 from opkernel.distributed.cluster.cluster import Cluster
 from opkernel.distributed.cluster.cluster_spec import ClusterSpec, Jobs
 from opkernel.distributed.cluster.task_name import TaskName
 from opkernel.distributed.cluster.worker import Worker
+from opkernel.distributed.collectives.object_store import ObjectStore
+from opkernel.distributed.coordination.coordination_config import CoordinationConfig
+from opkernel.distributed.coordination.coordination_service import CoordinationService
+from opkernel.distributed.coordination.coordination_service_agent import Coordination
+from opkernel.distributed.coordination.service_calls import call_service
 from opkernel.errors import UnavailableError
 from opkernel.runtime import SessionConfig
 
 __all__ = ["LocalCluster"]
 
-_WAITING = frozenset({"close_session", "run_graph"})
+_WAITING = frozenset({"close_session", "coordinate", "run_graph"})
 """The methods of a worker that may wait for something else to happen."""
 
 
@@ -31,14 +37,26 @@ class LocalCluster(Cluster):
         spec: as for `Cluster`.
         config: the devices of each task, and their threads.
         master: as for `Cluster`.
+        coordination: how the coordination service behaves; there is none where not given.
     """
 
     def __init__(
-        self, spec: ClusterSpec | Jobs, *, config: SessionConfig | None = None, master: str = ""
+        self,
+        spec: ClusterSpec | Jobs,
+        *,
+        config: SessionConfig | None = None,
+        master: str = "",
+        coordination: CoordinationConfig | None = None,
     ) -> None:
         super().__init__(spec, master)
         self._config = SessionConfig() if config is None else config
         self._workers: dict[TaskName, Worker] = {}
+        self._service: CoordinationService | None = None
+        self._coordination: Coordination | None = None
+        if coordination is not None:
+            self._service = CoordinationService(self.spec.tasks, coordination)
+            self._service.start()
+            self._coordination = Coordination(partial(call_service, self._service), coordination)
         for task in self.spec.tasks:
             self.start(task)
 
@@ -61,7 +79,10 @@ class LocalCluster(Cluster):
 
     def start(self, task: TaskName) -> None:
         """Start a task, which has no state yet."""
-        self._workers[task] = Worker(task, self.call, self._config)
+        leader = self.spec.tasks[0]
+        self._workers[task] = Worker(
+            task, self.call, self._config, self.call, leader, ObjectStore(), self._coordination
+        )
         self._devices.pop(task, None)
 
     def stop(self, task: TaskName) -> None:
@@ -74,6 +95,8 @@ class LocalCluster(Cluster):
         """End all tasks."""
         for task in self.spec.tasks:
             self.stop(task)
+        if self._service is not None:
+            self._service.close()
 
 
 def _complete(future: Future[Any], function: Callable[..., Any], *args: Any) -> None:

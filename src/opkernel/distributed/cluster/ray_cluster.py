@@ -7,7 +7,7 @@ semantics: TensorFlow core/distributed_runtime/rpc/grpc_server_lib.cc.
 from __future__ import annotations
 
 import uuid
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
 from functools import partial
 from pathlib import Path
@@ -17,15 +17,24 @@ from opkernel.distributed.cluster.cluster import Cluster
 from opkernel.distributed.cluster.cluster_spec import ClusterSpec, Jobs
 from opkernel.distributed.cluster.task_libraries import TaskLibrary, task_libraries
 from opkernel.distributed.cluster.task_name import TaskName
+from opkernel.distributed.collectives.ray_object_store import RayObjectStore
+from opkernel.distributed.coordination.coordination_config import CoordinationConfig
+from opkernel.distributed.coordination.coordination_service_agent import Coordination
+from opkernel.distributed.coordination.service_calls import CoordinationActor
 from opkernel.distributed.ray_library import import_ray
 from opkernel.errors import OpError, UnavailableError, as_op_error
 from opkernel.runtime import SessionConfig
 
 __all__ = ["RayCluster"]
 
-_GROUPS = {"run_graph": "run", "receive": "transfer"}
+_GROUPS = {
+    "run_graph": "run",
+    "receive": "transfer",
+    "collective": "collective",
+    "coordinate": "run",
+}
 """The threads of a task by method: steps may wait, and must not keep others from ending their wait."""
-_THREADS = {"run": 64, "transfer": 4, "control": 4}
+_THREADS = {"run": 64, "transfer": 4, "collective": 4, "control": 4}
 _RESTARTS = 1000
 
 
@@ -47,6 +56,7 @@ class RayCluster(Cluster):
             Python files and packages, which are brought there. Plugins that are installed are found as everywhere.
         runtime_env: the runtime environment of the actors, as Ray takes it.
         master: the task of operations that name none; see `Cluster`.
+        coordination: how the coordination service behaves, which has an actor of its own; there is none where not given.
 
     Raises:
         UnimplementedError: Ray is not installed.
@@ -63,6 +73,7 @@ class RayCluster(Cluster):
         libraries: Sequence[str | Path] = (),
         runtime_env: Mapping[str, Any] | None = None,
         master: str = "",
+        coordination: CoordinationConfig | None = None,
     ) -> None:
         super().__init__(spec, master)
         self._ray = import_ray("RayCluster")
@@ -71,12 +82,22 @@ class RayCluster(Cluster):
             self._ray.init(include_dashboard=False, log_to_driver=False, logging_level="error")
         self._name = f"opkernel-{uuid.uuid4().hex[:12]}"
         self._actors: dict[TaskName, Any] = {}
+        self._service: Any = None
+        self._coordination: Coordination | None = None
         self._is_closed = False
         try:
+            if coordination is not None:
+                self._start_service(coordination)
             self._start(resources or {}, config or SessionConfig(), libraries, runtime_env)
         except BaseException:
             self.close()
             raise
+
+    def _start_service(self, coordination: CoordinationConfig) -> None:
+        options = {"num_cpus": 0, "name": f"{self._name}/coordination"}
+        actor = self._ray.remote(**options)(CoordinationActor)
+        self._service = actor.remote(self.spec.tasks, coordination)
+        self._coordination = Coordination(partial(_call_service, self._service), coordination)
 
     def _start(
         self,
@@ -94,33 +115,31 @@ class RayCluster(Cluster):
             if runtime_env is not None:
                 options["runtime_env"] = dict(runtime_env)
             named = actor.options(name=f"{self._name}{task}", **options)
-            self._actors[task] = named.remote(self._name, task, config, loaded)
+            leader = self.spec.tasks[0]
+            self._actors[task] = named.remote(
+                self._name, task, config, loaded, leader, self._coordination
+            )
         self.list_devices()
 
     def call(self, task: TaskName, method: str, *args: Any) -> Future[Any]:
         """Call a method of a task's worker."""
-        future: Future[Any] = Future()
         actor = self._actors.get(task)
         if actor is None:
+            future: Future[Any] = Future()
             future.set_exception(UnavailableError(f"{task} is not running"))
             return future
-        try:
-            answer = _send(actor, method, args)
-        except Exception as error:  # Ray is shut down, or refuses the arguments
-            future.set_exception(_ray_error(task, error))
-            return future
-        answer.future().add_done_callback(partial(_complete, future, task))
-        return future
+        return _called(task, lambda: _send(actor, method, args))
 
     def close(self) -> None:
         """End all tasks, and Ray where the cluster has started it."""
         if self._is_closed:
             return
         self._is_closed = True
-        actors, self._actors = self._actors, {}
+        actors, self._actors = [*self._actors.values(), self._service], {}
         if self._ray.is_initialized():
-            for actor in actors.values():
-                self._ray.kill(actor)
+            for actor in actors:
+                if actor is not None:
+                    self._ray.kill(actor)
             if self._starts_ray:
                 self._ray.shutdown()
 
@@ -145,10 +164,18 @@ class TaskActor:
         task: The task.
         config: The devices of the task.
         libraries: What it imports first.
+        leader: The task that brings the members of groups together.
+        coordination: The coordination service, if there is one.
     """
 
     def __init__(
-        self, cluster: str, task: TaskName, config: SessionConfig, libraries: Sequence[TaskLibrary]
+        self,
+        cluster: str,
+        task: TaskName,
+        config: SessionConfig,
+        libraries: Sequence[TaskLibrary],
+        leader: TaskName,
+        coordination: Coordination | None,
     ) -> None:
         from opkernel.distributed.cluster.worker import Worker  # in the actor's process alone
 
@@ -156,7 +183,8 @@ class TaskActor:
             library.load()
         self._cluster = cluster
         self._peers: dict[TaskName, Any] = {}
-        self._worker = Worker(task, self._tell, config)
+        store = RayObjectStore()
+        self._worker = Worker(task, self._tell, config, self._call, leader, store, coordination)
 
     def call(self, method: str, args: Sequence[Any]) -> tuple[OpError | None, Any]:
         """Call a method of the worker: its error, and its result."""
@@ -167,10 +195,17 @@ class TaskActor:
 
     def _tell(self, task: TaskName, method: str, *args: Any) -> None:
         """Call another task, and wait for nothing. Of one that has died the client hears from Ray."""
+        _send(self._peer(task), method, args)
+
+    def _call(self, task: TaskName, method: str, *args: Any) -> Future[Any]:
+        """Call another task for a result."""
+        return _called(task, lambda: _send(self._peer(task), method, args))
+
+    def _peer(self, task: TaskName) -> Any:
         peer = self._peers.get(task)
         if peer is None:
             peer = self._peers[task] = import_ray("A task").get_actor(f"{self._cluster}{task}")
-        _send(peer, method, args)
+        return peer
 
 
 def _send(actor: Any, method: str, args: Sequence[Any]) -> Any:
@@ -179,7 +214,24 @@ def _send(actor: Any, method: str, args: Sequence[Any]) -> Any:
     return actor.call.options(concurrency_group=group).remote(method, args)
 
 
-def _complete(future: Future[Any], task: TaskName, answered: Future[Any]) -> None:
+def _call_service(actor: Any, method: str, *args: Any) -> Future[Any]:
+    """Call a method of the coordination service."""
+    return _called("The coordination service", lambda: actor.call.remote(method, args))
+
+
+def _called(task: TaskName | str, send: Callable[[], Any]) -> Future[Any]:
+    """The result of a call, which `send` makes, of a task or of what is named."""
+    future: Future[Any] = Future()
+    try:
+        answer = send()
+    except Exception as error:  # Ray is shut down, or refuses the arguments
+        future.set_exception(_ray_error(task, error))
+    else:
+        answer.future().add_done_callback(partial(_complete, future, task))
+    return future
+
+
+def _complete(future: Future[Any], task: TaskName | str, answered: Future[Any]) -> None:
     """Complete a call with the answer that has come from a task, or with what Ray says."""
     try:
         error, result = answered.result()
@@ -191,7 +243,7 @@ def _complete(future: Future[Any], task: TaskName, answered: Future[Any]) -> Non
         future.set_exception(error)
 
 
-def _ray_error(task: TaskName, failure: Exception) -> OpError:
+def _ray_error(task: TaskName | str, failure: Exception) -> OpError:
     """The error for a call that Ray could not make."""
     reason = " ".join(str(failure).split())
     return UnavailableError(f"{task} is not there: {type(failure).__name__}: {reason}")

@@ -9,9 +9,11 @@ Source: TensorFlow core/distributed_runtime/worker.cc, session_mgr.cc, graph_mgr
 from __future__ import annotations
 
 import os
+import secrets
 import threading
 from collections import OrderedDict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from typing import Any, NamedTuple
 
 from opkernel.device.device_mgr import new_devices
@@ -19,7 +21,23 @@ from opkernel.device.local_device import DeviceAttributes
 from opkernel.device.permissions import Permissions
 from opkernel.distributed.cluster.remote_rendezvous import Outbox, RemoteRendezvous, SentTensor
 from opkernel.distributed.cluster.task_name import TaskName
-from opkernel.errors import AbortedError, CancelledError, DeadlineExceededError, OpError
+from opkernel.distributed.collectives.cluster_collective_executor import (
+    ClusterCollectiveExecutor,
+    StepCollectiveExecutor,
+)
+from opkernel.distributed.collectives.messages import Call
+from opkernel.distributed.collectives.object_store import ObjectStore
+from opkernel.distributed.coordination.coordination_service_agent import (
+    Coordination,
+    CoordinationServiceAgent,
+)
+from opkernel.errors import (
+    AbortedError,
+    CancelledError,
+    DeadlineExceededError,
+    FailedPreconditionError,
+    OpError,
+)
 from opkernel.graph import Graph
 from opkernel.kernel import CancellationManager
 from opkernel.opdef import UnregisteredOpError
@@ -85,15 +103,42 @@ class Worker:
         task: The task.
         tell: How to call another task.
         config: How many devices it has, and how many threads each.
+        call: How to call another task for a result.
+        leader: The task that brings the members of groups together.
+        store: Where large tensors of groups are shared.
+        coordination: The coordination service, where the cluster has one; the task connects to it at once.
     """
 
-    def __init__(self, task: TaskName, tell: Tell, config: SessionConfig) -> None:
+    def __init__(
+        self,
+        task: TaskName,
+        tell: Tell,
+        config: SessionConfig,
+        call: Call,
+        leader: TaskName,
+        store: ObjectStore,
+        coordination: Coordination | None = None,
+    ) -> None:
         self.task = task
         self.devices = new_devices(
             config.device_count,
             name_prefix=str(task),
             intra_op_threads=config.intra_op_parallelism_threads,
         )
+        self.incarnation = secrets.randbits(63)
+        self.collectives = ClusterCollectiveExecutor(
+            task,
+            self.incarnation,
+            leader,
+            lambda peer, method, *args: tell(peer, "collective", method, *args),
+            lambda peer, method, *args: call(peer, "collective", method, *args),
+            store,
+        )
+        self._agent: CoordinationServiceAgent | None = None
+        if coordination is not None:
+            self._agent = CoordinationServiceAgent(task, self.incarnation, coordination)
+            with suppress(OpError):  # which the agent keeps
+                self._agent.connect()
         self._op_segment = OpSegment()
         self._outbox = Outbox(lambda receiver, sent: tell(receiver, "receive", sent))
         self._sessions: dict[str, Session] = {}
@@ -197,7 +242,13 @@ class Worker:
         step = self._begin(request.step)
         stats = StepStats() if request.is_traced else None
         options = StepOptions(
-            step.rendezvous, step.cancellation, request.timeout_s, stats, request.permissions
+            step.rendezvous,
+            step.cancellation,
+            request.timeout_s,
+            stats,
+            request.permissions,
+            StepCollectiveExecutor(self.collectives, request.session, request.step),
+            self._agent,
         )
         try:
             fetches = graph.run(request.feeds, options)
@@ -216,6 +267,18 @@ class Worker:
                 except OpError:
                     continue  # it was aborted meanwhile: nobody waits
 
+    def collective(self, method: str, *args: Any) -> Any:
+        """Call a method of the task's collective executor."""
+        return getattr(self.collectives, method)(*args)
+
+    def coordinate(self, method: str, args: Sequence[Any], others: Mapping[str, Any]) -> Any:
+        """Call a method of the task's agent of the coordination service."""
+        if self._agent is None:
+            raise FailedPreconditionError(
+                "The cluster has no coordination service: give it coordination=CoordinationConfig()"
+            )
+        return getattr(self._agent, method)(*args, **others)
+
     def cancel_step(self, key: str, reason: OpError) -> None:
         """End a step with an error, whether it has begun here or not."""
         step = self._find(key)
@@ -228,6 +291,9 @@ class Worker:
 
     def close(self) -> None:
         """Close all sessions, and the devices."""
+        if self._agent is not None:
+            self._agent.close()
+        self.collectives.close()
         for handle in list(self._sessions):
             self._end_session(handle)
         self._outbox.close()

@@ -52,14 +52,14 @@ class CollectiveMember:
     Attributes:
         device: The full name of its device.
         session_handle: The name of its session; empty where there is none.
-        step_id: The step that it belongs to.
+        step_id: The step that it belongs to: a number, or the name that it has in all tasks.
         node: The name of its node.
         rank: Its place in the group; -1 for the place that the other names give it.
     """
 
     device: str
     session_handle: str = ""
-    step_id: int = 0
+    step_id: int | str = 0
     node: str = ""
     rank: int = -1
 
@@ -80,6 +80,7 @@ class CollectiveParams:
         frame_iter: Where in the loops of the graph it happens.
         is_source: This member's tensor is the one (broadcasts only).
         timeout_seconds: For how long this member waits for the others; 0 for no limit.
+        reduction: Names `merge_op` and `final_op` where only their names have come to this process.
     """
 
     type: CollectiveType
@@ -93,6 +94,7 @@ class CollectiveParams:
     frame_iter: FrameAndIter = _ROOT
     is_source: bool = False
     timeout_seconds: float = 0.0
+    reduction: str = ""
 
 
 class CollectiveExecutor(ABC):

@@ -9,7 +9,7 @@ from __future__ import annotations
 import copy
 import re
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
@@ -38,6 +38,9 @@ from opkernel.records import dataclass
 from opkernel.types import PartialTensorShape
 
 __all__ = ["LocalCollectiveExecutor"]
+
+Results = Callable[[CollectiveParams, Sequence[Any], Sequence[bool]], Sequence[Any]]
+"""The results of the members by rank, of the parameters, what each has brought, and which one is a source."""
 
 _Key = tuple[Any, ...]
 _MOST_KINDS = 10_000
@@ -68,12 +71,13 @@ class _Participant:
 class _Instance:
     """One collective: the members that have come, the ones that wait, and the reason if it failed."""
 
-    def __init__(self, key: _Key, params: CollectiveParams) -> None:
+    def __init__(self, key: _Key, first: _Participant) -> None:
         self.key = key
-        self.params = params  # of the first that came
+        self.params = first.params
+        self._first_device = first.member.device
         self.status: OpError | None = None
         self.waiting: list[_Participant] = []
-        self._steps: dict[str, int] = {}
+        self._steps: dict[str, int | str] = {}
         self._come = 0
 
     @property
@@ -104,6 +108,12 @@ class _Instance:
                 f"Device {device} is joining a group with size {theirs.group_size}, but that "
                 f"group has size {ours.group_size} (group_key={ours.group_key}, {instance})"
             )
+        types = _device_type(device), _device_type(self._first_device)
+        if types[0] != types[1]:
+            return InternalError(
+                f"Device {device} is joining a group with device type {types[0]}, but that group has "
+                f"type {types[1]} (group_key={ours.group_key}, {instance})"
+            )
         if (theirs.type, theirs.data_type) != (ours.type, ours.data_type):
             return InternalError(
                 f"The {instance} expected {_kind(ours)} but {device} takes part in {_kind(theirs)}"
@@ -113,7 +123,7 @@ class _Instance:
                 f"Shape mismatch in the {instance}. Op at device {device} expected shape "
                 f"{_shape(theirs)} but another member in the group expected shape {_shape(ours)}"
             )
-        if (theirs.merge_op, theirs.final_op) != (ours.merge_op, ours.final_op):
+        if _reduction(theirs) != _reduction(ours):
             return InvalidArgumentError(
                 f"The members of the {instance} reduce in different ways; the one at {device} "
                 "differs from those before"
@@ -133,9 +143,13 @@ class LocalCollectiveExecutor(CollectiveExecutor):
     happen, members should have a timeout.
 
     Members have the rank that they ask for, or are ranked by their names: device, session, node.
+
+    Args:
+        results: gives each member its result, by what all members have brought: see `collective_results`.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, results: Results = collective_results) -> None:
+        self._results = results
         self._lock = threading.RLock()  # a collection may cancel
         self._instances: dict[_Key, list[_Instance]] = {}
         self._failed: dict[_Instance, None] = {}  # the failed ones, oldest first
@@ -181,7 +195,7 @@ class LocalCollectiveExecutor(CollectiveExecutor):
                 return instance
             if instance.status is not None:  # its session tries again
                 self._remove(instance)
-        instance = _Instance(key, params)
+        instance = _Instance(key, participant)
         self._instances.setdefault(key, []).append(instance)
         return instance
 
@@ -241,7 +255,7 @@ class LocalCollectiveExecutor(CollectiveExecutor):
         if status is None and told:
             try:
                 told.sort(key=_rank)
-                results = collective_results(
+                results = self._results(
                     instance.params, [p.tensor for p in told], [p.params.is_source for p in told]
                 )
             except Exception as error:  # a merge op may raise anything
@@ -277,6 +291,15 @@ def _rank(participant: _Participant) -> tuple[Any, ...]:
     names = f"{member.device};{member.session_handle};{member.node}"
     parts = re.split(r"(\d+)", names)
     return member.rank, [int(part) if part.isdecimal() else part for part in parts]
+
+
+def _reduction(params: CollectiveParams) -> tuple[Any, ...]:
+    return params.merge_op, params.final_op, params.reduction
+
+
+def _device_type(device: str) -> str:
+    """The type in the full name of a device."""
+    return device.rpartition("/device:")[2].partition(":")[0]
 
 
 def _kind(params: CollectiveParams) -> str:

@@ -19,7 +19,7 @@ from opkernel.runtime.step.run_step import RunStep
 
 if TYPE_CHECKING:
     from opkernel.device.permissions import Permissions
-    from opkernel.kernel import CancellationManager, Rendezvous
+    from opkernel.kernel import CancellationManager, CollectiveExecutor, Rendezvous
     from opkernel.runtime.program.executable import Executable
     from opkernel.runtime.program.request import Variant
     from opkernel.runtime.session.executables import Executables
@@ -37,6 +37,8 @@ class StepOptions:
         timeout_s: The time that the step has, in seconds; None for no limit.
         step_stats: Takes the statistics of the nodes, where given.
         permissions: Which files the step may read and write; those of the session if None.
+        collective_executor: Where groups of collective ops meet; all of the process meet in one if None.
+        coordination_service_agent: The task's agent of the coordination service, where it has one.
     """
 
     rendezvous: Rendezvous
@@ -44,6 +46,8 @@ class StepOptions:
     timeout_s: float | None = None
     step_stats: StepStats | None = None
     permissions: Permissions | None = None
+    collective_executor: CollectiveExecutor | None = None
+    coordination_service_agent: Any = None
 
 
 class RegisteredGraph:

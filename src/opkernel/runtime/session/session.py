@@ -434,6 +434,8 @@ class Session:
         services = replace(
             self._services,
             rendezvous=options.rendezvous,
+            collective_executor=options.collective_executor,
+            coordination_service_agent=options.coordination_service_agent,
             function_library=executables.library,
             permissions=options.permissions or self._services.permissions,
         )

@@ -64,6 +64,7 @@ class SessionServices:
         permissions: Which files kernels may read and write.
         slice_reader_cache: Keeps readers of checkpoints open between steps; made when first asked for.
         rendezvous: Where a step meets its parts in other tasks; each step has one of its own if None.
+        coordination_service_agent: The task's agent of the coordination service, where it has one.
     """
 
     handle: str = ""
@@ -79,6 +80,7 @@ class SessionServices:
     permissions: Permissions = NO_PERMISSIONS
     slice_reader_cache: Any = None
     rendezvous: Rendezvous | None = None
+    coordination_service_agent: Any = None
 
 
 _NO_SESSION = SessionServices()
@@ -201,6 +203,11 @@ class RunStep(Step):
     def collective_executor(self) -> CollectiveExecutor:  # type: ignore[override]  # read-only
         """Where groups of collective ops meet."""
         return self._session.collective_executor or _collective_executor_of_process()
+
+    @property
+    def coordination_service_agent(self) -> Any:
+        """The task's agent of the coordination service."""
+        return self._session.coordination_service_agent
 
     @property
     def run_all_kernels_inline(self) -> bool:  # type: ignore[override]  # read-only

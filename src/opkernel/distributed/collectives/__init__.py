@@ -1,0 +1,1 @@
+"""Collectives whose members are on several tasks: who meets whom, and how tensors travel between them."""
