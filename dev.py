@@ -5,7 +5,7 @@
     python3 dev.py test [STAGE...]   install, then lint, types, floors, tests, and those on Ray (or some of them)
     python3 dev.py tensorflow        compare with a real TensorFlow, in an environment of its own
     python3 dev.py lowest            the tests with the oldest dependencies that are allowed
-    python3 dev.py campaigns         two minutes each of seeded random attacks (tools/campaigns)
+    python3 dev.py campaigns         ten minutes of seeded random attacks (tools/campaigns)
 
 Environments stand in `.venv*` and are filled from the `requirements*.lock` files. A second call
 finds them up to date and starts at once. With `uv` on the PATH it does the installing.

@@ -7,7 +7,9 @@ import numpy as np
 import pytest
 
 import opkernel
+from opkernel.device.budget import Budget
 from opkernel.errors import CancelledError, DeadlineExceededError, FailedPreconditionError
+from opkernel.kernel import under_budget
 
 SLEEP_S = 0.02
 NODES = 50
@@ -93,3 +95,17 @@ def test_a_finalized_session_runs_what_it_knows_with_a_timeout(chain: opkernel.G
         assert session.run("n0:0", {"x:0": 1.0}, options) == 2.0
         with pytest.raises(FailedPreconditionError):
             session.run("n1:0", {"x:0": 1.0}, options)
+
+
+def test_a_callable_has_no_more_time_than_its_caller(chain: opkernel.Graph) -> None:
+    config = opkernel.SessionConfig(operation_timeout_in_ms=60_000)
+    with opkernel.Session(chain, config=config) as session:
+        call = session.make_callable(f"n{NODES - 1}:0", ["x:0"])
+        begin = time.perf_counter()
+        with (
+            under_budget(Budget(deadline=time.monotonic() + 0.1)),
+            pytest.raises(DeadlineExceededError),
+        ):
+            call(0.0)
+        assert time.perf_counter() - begin < NODES * SLEEP_S
+        assert call(0.0) == NODES

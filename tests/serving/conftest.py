@@ -75,20 +75,25 @@ class Model(opkernel.Module):
 
     def _features(self, inputs):
         """The feature x of Examples, times the feature `times`, which is 1 by default."""
-        parsed = raw_ops.ParseExampleV2(
-            serialized=inputs,
-            names=np.array([], object),
-            sparse_keys=np.array([], object),
-            dense_keys=np.array([b"x", b"times"], object),
-            ragged_keys=np.array([], object),
-            dense_defaults=[np.array([], np.float32), np.array([1], np.float32)],
-            num_sparse=0,
-            sparse_types=[],
-            ragged_value_types=[],
-            ragged_split_types=[],
-            dense_shapes=[[1], [1]],
-        )
-        return parsed.dense_values[0] * parsed.dense_values[1]
+        return feature(inputs, b"x") * feature(inputs, b"times", [1])
+
+
+def feature(serialized, name: bytes, default=()):
+    """A feature of one float of serialized Examples, `[batch, 1]`."""
+    parsed = raw_ops.ParseExampleV2(
+        serialized=serialized,
+        names=np.array([], object),
+        sparse_keys=np.array([], object),
+        dense_keys=np.array([name], object),
+        ragged_keys=np.array([], object),
+        dense_defaults=[np.array(default, np.float32)],
+        num_sparse=0,
+        sparse_types=[],
+        ragged_value_types=[],
+        ragged_split_types=[],
+        dense_shapes=[[1]],
+    )
+    return parsed.dense_values[0]
 
 
 SIGNATURES = (
@@ -100,12 +105,21 @@ def save(directory: Path, scale: float = 3.0) -> Path:
     """Save the model with all its signatures."""
     model = Model(scale)
     signatures = {name: getattr(model, name) for name in SIGNATURES}
-    opkernel.save(model, directory, signatures={"serving_default": model.half_plus, **signatures})
+    signatures["serving_default"] = model.half_plus
+    methods = {name: name for name in ("regress", "classify")}
+    return save_with_methods(model, directory, signatures, methods)
+
+
+def save_with_methods(
+    model: opkernel.Module, directory: Path, signatures: Any, methods: dict[str, str]
+) -> Path:
+    """Save a model with signatures that are not for `predict`."""
+    opkernel.save(model, directory, signatures=signatures)
     file = directory / "saved_model.pb"
     message = SavedModel.FromString(file.read_bytes())
-    for name in ("regress", "classify"):
+    for name, method in methods.items():
         definition = message.meta_graphs[0].signature_def[name]
-        definition.method_name = f"tensorflow/serving/{name}"
+        definition.method_name = f"tensorflow/serving/{method}"
     file.write_bytes(message.SerializeToString())
     return directory
 

@@ -17,7 +17,8 @@ import pytest
 from click.testing import CliRunner
 
 from opkernel.cli.commands import commands
-from opkernel.serving import ModelServer, serve
+from opkernel.device.permissions import Permissions
+from opkernel.serving import ModelServer, ServingOptions, serve
 
 SOURCES = Path(__file__).resolve().parents[2] / "src"
 
@@ -74,6 +75,24 @@ def test_wrong_options_are_told(saved: Path, options: list[str], told: str) -> N
     done = CliRunner().invoke(commands, ["serve", str(saved), *options])
     assert done.exit_code == 2
     assert told in done.output
+
+
+def test_limits_and_permissions_reach_the_server(
+    saved: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    served: list[ModelServer] = []
+    monkeypatch.setattr("opkernel.serving.serve", lambda server, listener: served.append(server))
+    options = ["--timeout-s=2", "--max-request-bytes=10", "--label=old=1", "--port=0"]
+    allowed = [f"--allow-read={tmp_path}", f"--allow-write={tmp_path / 'out'}"]
+    done = CliRunner().invoke(commands, ["serve", str(saved), *options, *allowed])
+    assert done.exit_code == 0, done.output
+    (server,) = served
+    assert server.options == ServingOptions(
+        timeout_s=2.0,
+        max_request_bytes=10,
+        labels={"old": 1},
+        permissions=Permissions((str(tmp_path),), (str(tmp_path / "out"),)),
+    )
 
 
 def test_without_the_libraries_the_error_names_the_extra(

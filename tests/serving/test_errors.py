@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
+import time
 from pathlib import Path
 from typing import Any
 
@@ -11,8 +13,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from tests.serving.conftest import Serve
 
+import opkernel
 from opkernel.device.budget import Budget
 from opkernel.kernel import under_budget
+from opkernel.serving import ModelServer, answer, model_request
 
 URL = "/v1/models/half:predict"
 
@@ -27,9 +31,9 @@ WRONG: list[tuple[bytes, str]] = [
     (b'{"instances": [1], "inputs": [1]}', "only one of"),
     (b'{"instances": 1}', "to be a list/array"),
     (b'{"instances": []}', "No values in 'instances'"),
-    (b'{"instances": ["a"]}', '"a" is not of expected type: float'),
-    (b'{"instances": [true]}', "true is not of expected type: float"),
-    (b'{"instances": [null]}', "null is not of expected type: float"),
+    (b'{"instances": ["a"]}', '"a" Type: String is not of expected type: float'),
+    (b'{"instances": [true]}', "true Type: True is not of expected type: float"),
+    (b'{"instances": [null]}', "null Type: Null is not of expected type: float"),
     (b'{"instances": [1, [2]]}', "unexpected level"),
     (b'{"instances": [[1], 2]}', "incorrect level"),
     (b'{"instances": [[1, 2], [3]]}', "unexpected size: 1"),
@@ -44,7 +48,7 @@ WRONG: list[tuple[bytes, str]] = [
     (b'{"instances": [1], "signature_name": "pair"}', "2 inputs"),
     (
         b'{"inputs": {"x": [[1, 2]], "n": [1.5]}, "signature_name": "pair"}',
-        "1.5 is not of expected type: int64",
+        "1.5 Type: Number is not of expected type: int64",
     ),
     (b'{"inputs": {"x": [[1, 2]], "n": [9223372036854775808]}, "signature_name": "pair"}', "int64"),
     (b'{"instances": [{"b64": "*"}], "signature_name": "echo"}', "Unable to base64 decode"),
@@ -128,11 +132,40 @@ def test_a_request_that_is_too_large(serve: Serve, saved: Path) -> None:
     assert (answer.status_code, answer.json()) == (413, {"error": "The request is larger than 20 bytes"})  # fmt: skip
 
 
+@pytest.mark.parametrize(("message", "status"), [(None, 408), ({"type": "http.disconnect"}, 400)])
+def test_a_body_that_does_not_come(message: Any, status: int) -> None:
+    from starlette.exceptions import HTTPException
+    from starlette.requests import Request
+
+    from opkernel.serving.request_body import received_body
+
+    async def receive() -> Any:
+        if message is None:
+            await asyncio.Event().wait()
+        return message
+
+    request = Request({"type": "http", "headers": []}, receive)
+    with pytest.raises(HTTPException) as caught:
+        asyncio.run(received_body(request, 10, 0.01))
+    assert caught.value.status_code == status
+
+
 def test_a_request_that_takes_too_long_is_given_up(serve: Serve, saved: Path) -> None:
     client = serve(saved, timeout_s=0.5)
     answer = client.post(URL, json={"signature_name": "endless", "instances": [1.0]})
     assert answer.status_code == 504
     assert "Timed out" in answer.json()["error"]
+
+
+def test_a_step_that_nobody_waits_for_stops(saved: Path) -> None:
+    server = ModelServer(saved)
+    server.poll()
+    body = b'{"signature_name": "endless", "instances": [1.0]}'
+    with (
+        under_budget(Budget(deadline=time.monotonic() + 0.2)),
+        pytest.raises(opkernel.errors.DeadlineExceededError),
+    ):
+        answer(server, model_request("POST", URL), body)
 
 
 def test_a_model_that_takes_too_much_memory(serve: Serve, saved: Path) -> None:
@@ -142,6 +175,23 @@ def test_a_model_that_takes_too_much_memory(serve: Serve, saved: Path) -> None:
     assert answer.status_code == 429
     assert "1048576" in answer.json()["error"]
     assert client.post(URL, json={"instances": [1]}).status_code == 200
+
+
+def test_a_model_reads_the_files_that_are_open(serve: Serve, tmp_path: Path) -> None:
+    class Reading(opkernel.Module):
+        @opkernel.function(input_signature=[opkernel.TensorSpec([], opkernel.string, name="name")])
+        def __call__(self, name):
+            return opkernel.raw_ops.ReadFile(filename=name)
+
+    opkernel.save(Reading(), tmp_path / "half" / "1")
+    for name in ("open", "closed"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "text").write_text(name)
+    client = serve(tmp_path / "half", permissions=opkernel.Permissions(read=[tmp_path / "open"]))
+    assert client.post(URL, json={"inputs": f"{tmp_path}/open/text"}).json() == {"outputs": "open"}
+    answer = client.post(URL, json={"inputs": f"{tmp_path}/open/../closed/text"})
+    assert answer.status_code == 403
+    assert "may not read this file" in answer.json()["error"]
 
 
 def test_what_is_beside_the_models(client: Any, serve: Serve, tmp_path: Path) -> None:

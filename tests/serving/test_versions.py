@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 import threading
+import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -13,9 +14,7 @@ import pytest
 from tests.serving.conftest import Serve, save
 
 import opkernel
-from opkernel.checkpoint.crc32c import masked_crc32c
-from opkernel.checkpoint.varint import varint
-from opkernel.types import tensor_to_proto
+from opkernel.serving import ModelServer, application
 
 
 def predicted(client: Any, where: str = "half", **body: Any) -> Any:
@@ -144,34 +143,26 @@ def test_a_damaged_version_takes_no_others_place(serve: Serve, tmp_path: Path) -
     assert predicted(client) == {"predictions": [1.0]}
 
 
-def test_warm_up_requests_run_before_the_model_serves(serve: Serve, tmp_path: Path) -> None:
-    class Counting(opkernel.Module):
-        def __init__(self) -> None:
-            self.seen = opkernel.Variable(np.float32(0))
+def test_a_look_at_the_directory_that_fails_ends_no_later_ones(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from starlette.testclient import TestClient
 
-        @opkernel.function(
-            input_signature=[opkernel.TensorSpec([None], opkernel.float32, name="x")]
-        )
-        def __call__(self, x):
-            self.seen.assign_add(opkernel.raw_ops.Sum(input=x, axis=[0]))
-            return x * 0.0 + self.seen.value
+    save(tmp_path / "half" / "1", 1)
+    server = ModelServer(tmp_path / "half")
+    looked, poll = threading.Event(), server.poll
 
-    model = tmp_path / "half" / "1"
-    opkernel.save(Counting(), model)
-    tensor = tensor_to_proto(np.array([2, 3], np.float32)).SerializeToString()
-    entry = _field(1, b"x") + _field(2, tensor)
-    request = _field(1, _field(1, b"half") + _field(3, b"serving_default")) + _field(2, entry)
-    log = _field(6, _field(1, request))
-    (model / "assets.extra").mkdir()
-    (model / "assets.extra" / "tf_serving_warmup_requests").write_bytes(_record(log) * 2)
-    assert predicted(serve(tmp_path / "half")) == {"predictions": [10.0]}
+    def failing_once() -> None:
+        if not looked.is_set():
+            looked.set()
+            raise FileNotFoundError("gone")
+        poll()
 
-
-def _field(number: int, data: bytes) -> bytes:
-    return varint(number << 3 | 2) + varint(len(data)) + data
-
-
-def _record(data: bytes) -> bytes:
-    length = len(data).to_bytes(8, "little")
-    sums = [masked_crc32c(one).to_bytes(4, "little") for one in (length, data)]
-    return length + sums[0] + data + sums[1]
+    monkeypatch.setattr(server, "poll", failing_once)
+    with TestClient(application(server, poll_s=0.01)) as client:
+        for _ in range(1000):
+            if server.versions("half"):
+                break
+            time.sleep(0.01)
+        assert predicted(client) == {"predictions": [1.0]}
+    assert looked.is_set()

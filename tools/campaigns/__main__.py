@@ -26,21 +26,30 @@ CAMPAIGNS = {
     "collective_kills": "tasks on Ray are killed at any moment: collectives end for all members (needs Ray)",
     "kills": "a save that is killed at any moment leaves the old or the new checkpoint or model",
     "batches": "a model mapped over rows by processes that are killed at any moment: the next run gives the rest",
+    "serving": "malformed requests to `opkernel serve` are refused by 4xx, and good ones between are answered",
+    "swaps": "64 clients of `opkernel serve` lose no request while versions come and go",
     "tensorflow": "calls of ops give what TensorFlow gives (needs TensorFlow)",
     "decoding_tensorflow": "damaged images, examples and other files decode as in TensorFlow (needs TensorFlow)",
 }
 
 
 SHARES = {
+    "graphs": 0.5,
+    "calls": 0.5,
+    "commands": 0.5,
+    "effects": 0.5,
     "checkpoints": 0.2,
     "saved_models": 0.3,
     "decoding": 0.3,
     "kills": 0.2,
-    "placements": 0.5,
-    "batches": 0.3,
-    "collective_kills": 0.3,
+    "placements": 0.2,
+    "cluster_kills": 0.4,
+    "batches": 0.2,
+    "collective_kills": 0.2,
+    "serving": 0.2,
+    "swaps": 0.2,
 }
-"""Of the seconds that each campaign gets where all run, what these get."""
+"""Of the seconds that each campaign may get, what these get where all run."""
 
 
 def main(arguments: list[str]) -> int:

@@ -18,6 +18,8 @@ __all__ = [
     "fetch_option",
     "jit_option",
     "model_options",
+    "permission_options",
+    "permissions",
 ]
 
 Command = TypeVar("Command", bound=Callable[..., Any])
@@ -51,9 +53,14 @@ class ModelCommand(click.Command):
             params["model"],
             params.pop("tag_set", None),
             params.pop("signature_def", None),
-            Permissions(*allowed) if any(allowed) else NO_PERMISSIONS,
+            permissions(*allowed),
         )
         return super().invoke(ctx)
+
+
+def permissions(allow_read: Sequence[str], allow_write: Sequence[str]) -> Permissions:
+    """What the options of `permission_options` allow."""
+    return Permissions(allow_read, allow_write) if allow_read or allow_write else NO_PERMISSIONS
 
 
 def _directory_first(args: Sequence[str]) -> list[str]:
@@ -95,15 +102,22 @@ def model_options(
     ]
     if has_signature:
         options.append(_signature_option)
-    if runs:
-        options += _permission_options
 
     def add(command: Command) -> Command:
+        if runs:
+            command = permission_options(command)
         for option in reversed(options):
             command = option(command)
         return command
 
     return add
+
+
+def permission_options(command: Command) -> Command:
+    """Have a command take `--allow-read` and `--allow-write`."""
+    for option in reversed(_permission_options):
+        command = option(command)
+    return command
 
 
 _signature_option = click.option(

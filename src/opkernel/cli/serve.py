@@ -3,18 +3,23 @@
 from __future__ import annotations
 
 import re
+import signal
 import socket
+import threading
+from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import click
 
 from opkernel.cli.exit_status import WrongUse
-from opkernel.cli.model_options import jit_option
+from opkernel.cli.library import imported_libraries
+from opkernel.cli.model_options import jit_option, permission_options, permissions
 from opkernel.cli.output import echo, one_line
+from opkernel.device.budget import current_budget
 
 if TYPE_CHECKING:
-    from opkernel.serving import VersionStatus
+    from opkernel.serving import ServingOptions, VersionStatus
 
 __all__ = ["serve"]
 
@@ -24,7 +29,7 @@ _LABEL = re.compile(r"([^=/:]+)=([0-9]{1,18})")
 
 @click.command()
 @click.argument("directory", type=click.Path(exists=True, file_okay=False, path_type=Path))
-@click.option("--port", type=click.IntRange(0, 65535), default=8501, show_default=True, help="The port; 0 for any that is free.")  # fmt: skip
+@click.option("--port", type=click.IntRange(0, 65535), default=8501, show_default=True, help="The port; 0 for any that is free, without --replicas.")  # fmt: skip
 @click.option("--host", default="127.0.0.1", show_default=True, metavar="ADDRESS", help="Where to listen; 0.0.0.0 for all networks.")  # fmt: skip
 @click.option("--name", default="", metavar="NAME", help="What the model is called; by default as DIRECTORY.")  # fmt: skip
 @click.option("--versions", default="latest", show_default=True, metavar="latest|all|N,...", help="The versions to serve.")  # fmt: skip
@@ -34,6 +39,8 @@ _LABEL = re.compile(r"([^=/:]+)=([0-9]{1,18})")
 @click.option("--batch-timeout-ms", type=click.FloatRange(0, 60_000), default=1.0, show_default=True, metavar="MS", help="How long a request waits for others to join.")  # fmt: skip
 @click.option("--max-request-bytes", type=click.IntRange(1, 1 << 40), default=64 << 20, show_default=True, metavar="BYTES", help="Refuse larger requests.")  # fmt: skip
 @click.option("--timeout-s", type=click.FloatRange(0, 86400, min_open=True), default=30.0, show_default=True, metavar="SECONDS", help="Give a request up after this time.")  # fmt: skip
+@click.option("--replicas", type=click.IntRange(1, 10_000), metavar="N", help="Answer by N processes on Ray Serve; by this one by default.")  # fmt: skip
+@permission_options
 def serve(
     directory: Path,
     port: int,
@@ -46,17 +53,21 @@ def serve(
     batch_timeout_ms: float,
     max_request_bytes: int,
     timeout_s: float,
+    replicas: int | None,
+    allow_read: tuple[str, ...],
+    allow_write: tuple[str, ...],
 ) -> None:
     """Serve the models of DIRECTORY over HTTP, as TensorFlow Serving does.
 
     DIRECTORY is a SavedModel, has versions of one (DIRECTORY/1, DIRECTORY/2), or several models with
     versions. New versions are found while it serves, and told. The page at / shows what is served.
     """
-    from opkernel.serving import ModelServer, ServingOptions
-    from opkernel.serving import serve as serve_at  # needs the extra
-
     if _VERSIONS.fullmatch(versions) is None:
         raise WrongUse(f"--versions {versions}: expected latest, all, or numbers, as 1,3")
+    if replicas is not None and port == 0:
+        raise WrongUse("--replicas needs a port: --port 8501")
+    from opkernel.serving import ServingOptions
+
     options = ServingOptions(
         jit=jit,
         max_batch=max_batch,
@@ -64,14 +75,64 @@ def serve(
         max_request_bytes=max_request_bytes,
         timeout_s=timeout_s,
         labels=_labels(labels),
+        permissions=permissions(allow_read, allow_write),
     )
-    server = ModelServer(directory, options, name=name, versions=versions)
+    models = _Models(directory, options, name, versions)
+    if replicas is None:
+        _serve_here(models, host, port)
+    else:
+        _serve_on_ray(models, host, port, replicas)
+
+
+class _Models(NamedTuple):
+    """What is served."""
+
+    directory: Path
+    options: ServingOptions
+    name: str
+    versions: str
+
+
+def _serve_here(models: _Models, host: str, port: int) -> None:
+    """Serve in this process until it is told to end."""
+    from opkernel.serving import ModelServer
+    from opkernel.serving import serve as serve_at  # needs the extra
+
+    server = ModelServer(
+        models.directory, models.options, name=models.name, versions=models.versions
+    )
     server.observe_status = _print_status
     server.poll()
     with _listener(host, port) as listener:
-        address = f"[{host}]" if ":" in host else host
-        echo(one_line(f"serving at http://{address}:{listener.getsockname()[1]}"))
+        _print_address(host, listener.getsockname()[1])
         serve_at(server, listener)
+
+
+def _serve_on_ray(models: _Models, host: str, port: int, replicas: int) -> None:
+    """Serve by processes of Ray until this one is told to end."""
+    from opkernel.distributed import serve as serve_on_ray  # needs the extra
+
+    budget = current_budget()
+    with serve_on_ray(
+        models.directory,
+        models.options,
+        name=models.name,
+        versions=models.versions,
+        num_replicas=replicas,
+        host=host,
+        port=port,
+        memory_limit_bytes=None if budget is None else budget.memory_limit_bytes,
+        libraries=imported_libraries(),
+    ):
+        _print_address(host, port)
+        signal.signal(signal.SIGTERM, signal.default_int_handler)
+        with suppress(KeyboardInterrupt):
+            threading.Event().wait()
+
+
+def _print_address(host: str, port: int) -> None:
+    address = f"[{host}]" if ":" in host else host
+    echo(one_line(f"serving at http://{address}:{port}"))
 
 
 def _print_status(name: str, status: VersionStatus) -> None:

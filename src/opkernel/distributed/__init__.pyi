@@ -15,6 +15,8 @@ from opkernel.distributed.coordination.task_state import (
     CoordinatedTaskState as CoordinatedTaskState,
 )
 from opkernel.distributed.coordination.task_state import TaskStateInfo as TaskStateInfo
+from opkernel.distributed.serving import ServedModels as ServedModels
+from opkernel.distributed.serving import serve as serve
 from opkernel.distributed.training.replica_device_setter import (
     replica_device_setter as replica_device_setter,
 )

@@ -7,9 +7,10 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager, suppress
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +27,8 @@ from opkernel.kernel import under_budget
 from opkernel.logs import logger
 from opkernel.serving.metrics import Metrics
 from opkernel.serving.model_server import ModelServer
+from opkernel.serving.overview import overview
+from opkernel.serving.request_body import decompressed, is_compressed, received_body
 from opkernel.serving.requests import HTTP_STATUS, ModelRequest, answer, model_request
 
 __all__ = ["AsgiApplication"]
@@ -33,7 +36,6 @@ __all__ = ["AsgiApplication"]
 _LOG = "opkernel.serving"
 _THREADS = 8
 """Those that compute, besides the requests of a batch, which wait for it."""
-_TOO_LARGE = 413
 _METHODS = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"]
 _PAGE_POLICY = "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; connect-src 'self'"  # fmt: skip
 
@@ -52,11 +54,11 @@ class AsgiApplication:
     def starlette(self) -> Starlette:
         """The application itself."""
         routes = [
+            Route("/v1/{path:path}", self._model, methods=_METHODS),
             Route("/", self._page),
             Route("/healthz", self._health),
             Route("/metrics", self._metrics_text),
             Route("/overview", self._overview),
-            Route("/v1/{path:path}", self._model, methods=_METHODS),
         ]
         handlers: Any = {HTTPException: _http_error}
         return Starlette(routes=routes, exception_handlers=handlers, lifespan=self._lifespan)
@@ -85,55 +87,51 @@ class AsgiApplication:
                 self._server.poll()
         except OpError as error:  # what is served stays
             logger(_LOG).warning("%s", error)
+        except Exception:  # such as files that have gone meanwhile; the next look may do better
+            logger(_LOG).exception("The directory cannot be looked at")
 
     async def _model(self, request: Request) -> Response:
         """Answer a request to a model."""
         start = time.monotonic()
         asked: ModelRequest | None = None
         try:
-            asked = model_request(request.method, request.scope["path"])
-            body = await self._body(request)
-            text = await self._in_time(asked, body, start)
+            asked = model_request(request.method, f"/v1/{request.path_params['path']}")
+            options = self._server.options
+            deadline = start + options.timeout_s
+            body = await received_body(request, options.max_request_bytes, options.timeout_s)
+            work = partial(self._answer, asked, body, is_compressed(request), deadline)
+            text = await self._in_time(work, deadline)
             response = Response(text, media_type="application/json")
-        except _TooLarge as error:
-            response = _error(_TOO_LARGE, str(error))
+        except HTTPException as error:
+            response = _error(error.status_code, error.detail)
         except OpError as error:
             response = _error(HTTP_STATUS[error.code], error.message)
         self._note(asked, response.status_code, time.monotonic() - start)
         return response
 
-    async def _body(self, request: Request) -> bytes:
-        """The body of a request, if it is not too large."""
-        most = self._server.options.max_request_bytes
-        body = bytearray()
-        async for part in request.stream():
-            body += part
-            if len(body) > most:
-                raise _TooLarge(f"The request is larger than {most} bytes")
-        return bytes(body)
-
-    async def _in_time(self, asked: ModelRequest, body: bytes, start: float) -> str:
+    async def _in_time(self, work: Callable[[], str], deadline: float) -> str:
         """The answer to a request, which a thread computes.
 
         Raises:
             OpError: there is none.
         """
-        seconds = self._server.options.timeout_s
-        deadline = start + seconds
-        work = self._in_thread(self._answer, asked, body, deadline)
         try:
-            return await asyncio.wait_for(work, max(deadline - time.monotonic(), 0))
+            async with asyncio.timeout(max(deadline - time.monotonic(), 0)):
+                return str(await self._in_thread(work))
         except DeadlineExceededError:
             raise
         except TimeoutError:
+            seconds = self._server.options.timeout_s
             raise DeadlineExceededError(f"Timed out after {seconds:g} s") from None
 
-    def _answer(self, asked: ModelRequest, body: bytes, deadline: float) -> str:
+    def _answer(self, asked: ModelRequest, body: bytes, is_gzip: bool, deadline: float) -> str:
         try:
             with under_budget(Budget(deadline=deadline, outer=self._budget)) as budget:
                 budget.check_time("waiting for a thread")
+                if is_gzip:
+                    body = decompressed(body, self._server.options.max_request_bytes)
                 return json_text(answer(self._server, asked, body))
-        except OpError:
+        except (OpError, HTTPException):
             raise
         except MemoryError as error:
             raise ResourceExhaustedError(f"out of memory: {error}") from error
@@ -167,25 +165,8 @@ class AsgiApplication:
         return Response(self._metrics.text(), media_type="text/plain; version=0.0.4")
 
     async def _overview(self, request: Request) -> Response:
-        """What the page shows."""
-        models = [self._described(name) for name in self._server.names]
-        return Response(json_text({"models": models}), media_type="application/json")
-
-    def _described(self, name: str) -> dict[str, Any]:
-        signatures: dict[str, Any] = {}
-        if self._server.versions(name):
-            with suppress(OpError), self._server.use(name) as servable:
-                signatures = {key: repr(one) for key, one in servable.model.signatures.items()}
-        return {
-            "name": name,
-            "versions": [one.as_json() for one in self._server.statuses(name)],
-            "signatures": signatures,
-            "latencies": self._metrics.latencies(name),
-        }
-
-
-class _TooLarge(Exception):
-    """The body of a request is too large."""
+        text = json_text(overview(self._server, self._metrics))
+        return Response(text, media_type="application/json")
 
 
 def _error(status: int, message: str) -> Response:
@@ -193,4 +174,4 @@ def _error(status: int, message: str) -> Response:
 
 
 async def _http_error(request: Request, error: HTTPException) -> Response:
-    return _error(error.status_code, f"{error.detail}: {request.method} {request.scope['path']}")
+    return _error(error.status_code, f"{error.detail}: {request.method} {request.url.path}")

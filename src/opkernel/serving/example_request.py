@@ -13,7 +13,7 @@ import numpy as np
 from opkernel.errors import InvalidArgumentError
 from opkernel.interop import Signature
 from opkernel.proto import Example
-from opkernel.serving.json_tensors import text_or_bytes, to_json
+from opkernel.serving.json_tensors import is_beyond, text_or_bytes, to_json
 
 __all__ = ["check_method", "example_inputs", "example_response"]
 
@@ -80,7 +80,7 @@ def _fill(feature: Any, name: str, values: list[Any]) -> None:
     if kinds == {"bytes"}:
         feature.bytes_list.value.extend([text_or_bytes(one) for one in values])
     elif kinds == {"float"}:
-        if any(_FLOAT_MAX < abs(one) < np.inf for one in values):
+        if any(is_beyond(one, _FLOAT_MAX) for one in values):
             raise InvalidArgumentError(f"Feature: {name} has numbers beyond float")
         feature.float_list.value.extend(values)
     elif kinds == {"int"}:

@@ -16,7 +16,10 @@ from opkernel.errors import InvalidArgumentError, UnimplementedError
 from opkernel.foreign_text import json_text
 from opkernel.types import DataType
 
-__all__ = ["from_json", "is_base64", "text_or_bytes", "to_json"]
+__all__ = ["CONSTANTS", "from_json", "is_base64", "is_beyond", "text_or_bytes", "to_json"]
+
+CONSTANTS = {"NaN": float("nan"), "Infinity": float("inf"), "-Infinity": float("-inf")}
+"""What these words of a request become. Numbers that are too large for a float are other infinities."""
 
 _BASE64 = "b64"
 _BYTES_SUFFIX = "_bytes"
@@ -43,7 +46,7 @@ def from_json(value: Any, dtype: DataType) -> np.ndarray[Any, Any]:
     shape, flat = _flattened(value)
     for found in {*map(type, flat)} - _JSON_TYPES[kind]:
         example = next(one for one in flat if type(one) is found)
-        raise InvalidArgumentError(f"JSON Value: {_shown(example)} is not of expected type: {dtype.tf_name}")  # fmt: skip
+        raise InvalidArgumentError(f"JSON Value: {_shown(example)} Type: {_type_name(example)} is not of expected type: {dtype.string}")  # fmt: skip
     if kind == "O":
         array = np.empty(len(flat), object)
         array[:] = [text_or_bytes(one) for one in flat]
@@ -60,7 +63,7 @@ def to_json(name: str, array: Any) -> Any:
     Raises:
         InvalidArgumentError: JSON has no values of its type.
     """
-    array = np.asarray(array)
+    array = np.asarray(array, object if isinstance(array, str | bytes) else None)
     if array.dtype == object:
         as_bytes = name.endswith(_BYTES_SUFFIX)
         texts = np.empty(array.shape, object)
@@ -74,6 +77,11 @@ def to_json(name: str, array: Any) -> Any:
         # The shortest text that is read back as the same float32, as TensorFlow Serving prints it.
         return array.astype(str).astype(np.float64).tolist()
     raise InvalidArgumentError(f"Failed to write JSON value for tensor type: {array.dtype.name}")
+
+
+def is_beyond(value: float, most: float) -> bool:
+    """Whether a number of a request is larger than a type allows, and no word for infinity."""
+    return abs(value) > most and not any(value is one for one in CONSTANTS.values())
 
 
 def is_base64(value: Any) -> bool:
@@ -112,7 +120,7 @@ def _kind(dtype: DataType) -> str:
         return "f"
     numpy_dtype = np.dtype(dtype.as_numpy_dtype)
     if numpy_dtype.isbuiltin != 1 or numpy_dtype.kind not in "biuf":
-        raise UnimplementedError(f"Conversion of JSON values to type {dtype.tf_name} is not implemented")  # fmt: skip
+        raise UnimplementedError(f"Conversion of JSON values to type {dtype.string} is not implemented")  # fmt: skip
     return "?" if numpy_dtype.kind == "b" else numpy_dtype.kind
 
 
@@ -146,9 +154,8 @@ def _floats(flat: list[Any], dtype: DataType) -> np.ndarray[Any, Any]:
     most = float(np.finfo(np.float64 if is_double else np.float32).max)
     exact = 2**53 if is_double else 2**24
     for one in flat:
-        # NaN and the infinities are JSON values here.
-        if abs(one) >= exact if type(one) is int else most < abs(one) < np.inf:
-            raise InvalidArgumentError(f"Cannot convert JSON value: {_shown(one)} to {dtype.tf_name} without loss of precision.")  # fmt: skip
+        if abs(one) >= exact if type(one) is int else is_beyond(one, most):
+            raise InvalidArgumentError(f"Cannot convert JSON value: {_shown(one)} to {dtype.string} without loss of precision.")  # fmt: skip
     values = np.array(flat, np.float64)
     with np.errstate(over="ignore"):  # halves have the infinities beyond their largest number
         return values.astype(dtype.as_numpy_dtype)
@@ -158,7 +165,7 @@ def _in_range(flat: list[Any], numpy_dtype: Any, dtype: DataType) -> np.ndarray[
     try:
         return np.array(flat, numpy_dtype)
     except OverflowError as error:
-        raise InvalidArgumentError(f"A JSON Value is not of expected type: {dtype.tf_name}: {error}"[:500]) from None  # fmt: skip
+        raise InvalidArgumentError(f"A JSON Value is not of expected type: {dtype.string}: {error}"[:500]) from None  # fmt: skip
 
 
 def _text(value: Any, as_bytes: bool) -> Any:
@@ -172,6 +179,12 @@ def _text(value: Any, as_bytes: bool) -> Any:
         except UnicodeDecodeError:
             pass
     return {_BASE64: base64.b64encode(data).decode()}
+
+
+def _type_name(value: Any) -> str:
+    """What TensorFlow Serving calls the type of a JSON value; true and false are types."""
+    names = {dict: "Object", list: "Array", str: "String", int: "Number", float: "Number"}
+    return "Null" if value is None else names.get(type(value), str(value))
 
 
 def _shown(value: Any) -> str:

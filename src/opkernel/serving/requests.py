@@ -68,6 +68,8 @@ def model_request(method: str, path: str) -> ModelRequest:
     match = _PATH.fullmatch(path)
     what = (match[4] or "/status")[1:].lower() if match else ""
     expected = "POST" if what in ("classify", "regress", "predict") else "GET"
+    if (method, path) == ("GET", "/v1/models"):
+        raise InvalidArgumentError("Missing model name in request.")
     if match is None or method != expected:
         raise InvalidArgumentError(f"Malformed request: {method} {path}")
     version = None
@@ -75,7 +77,7 @@ def model_request(method: str, path: str) -> ModelRequest:
         # Python itself refuses to read a number of thousands of digits.
         version = int(match[2]) if len(match[2]) < 20 else _MOST_VERSION + 1
         if version > _MOST_VERSION:
-            raise InvalidArgumentError("Failed to convert the version to numeric.")
+            raise InvalidArgumentError(f"Failed to convert version: {match[2]} to numeric.")
     return ModelRequest(match[1], version, match[3], what)
 
 

@@ -13,6 +13,7 @@ from typing import Any
 from opkernel.errors import InvalidArgumentError
 from opkernel.interop import Signature, load_as_session
 from opkernel.messages import perhaps
+from opkernel.runtime import SessionConfig
 from opkernel.serving.batcher import Batcher
 from opkernel.serving.serving_options import ServingOptions
 from opkernel.serving.warmup import warmup_calls
@@ -20,6 +21,8 @@ from opkernel.serving.warmup import warmup_calls
 __all__ = ["Servable"]
 
 _DEFAULT = "serving_default"
+_CONFIG = SessionConfig(operation_timeout_in_ms=86_400_000)
+"""Steps have the time of their requests. Only a session with a limit of its own looks at the clock."""
 
 
 class Servable:
@@ -46,6 +49,7 @@ class Servable:
         self.name = name
         self.version = version
         self.model = load_as_session(path, permissions=options.permissions, jit=options.jit)
+        self.model.session_options["config"] = _CONFIG
         self._batchers = {
             key: Batcher(signature, options.max_batch, options.batch_timeout_s, observe)
             for key, signature in self.model.signatures.items()

@@ -483,11 +483,10 @@ class Session:
                 converted = [feed(value) for feed, value in zip(feeds, values)]  # noqa: B905  # as many
                 if any_step is not None:
                     return answer(run(any_step, *converted))
-                step = RunStep(timeout_s, services, pool)
                 if timeout_s is None:
-                    return executable.step(converted, step)
-                with in_time(timeout_s):
-                    return executable.step(converted, step)
+                    return executable.step(converted, RunStep(None, services, pool))
+                with in_time(timeout_s) as seconds_left:
+                    return executable.step(converted, RunStep(seconds_left, services, pool))
             except Exception as error:
                 # most calls succeed
                 from opkernel.runtime.program.error_report import raise_reported
