@@ -45,9 +45,9 @@ SHARES = {
     "placements": 0.2,
     "cluster_kills": 0.4,
     "batches": 0.2,
+    "collective_kills": 0.2,
     "serving": 0.2,
     "swaps": 0.2,
-    "collective_kills": 0.2,
 }
 """Of the seconds that each campaign may get, what these get where all run."""
 

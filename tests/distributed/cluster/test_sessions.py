@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import numpy as np
 import pytest
@@ -23,8 +23,8 @@ from opkernel.errors import (
     UnimplementedError,
 )
 from opkernel.graph import Graph
-from opkernel.kernel import CancellationManager
-from opkernel.opdef import UnregisteredOpError
+from opkernel.kernel import CancellationManager, register_kernel
+from opkernel.opdef import UnregisteredOpError, no_outputs, register_op
 from opkernel.proto import RunMetadata
 from opkernel.runtime.traces.timeline import timeline_of
 
@@ -244,19 +244,38 @@ def test_nothing_to_run(cluster: LocalCluster) -> None:
 # How steps end.
 
 
+STARTED = "ClusterTestStarted"
+_started = threading.Event()
+
+register_op(STARTED, inputs=[], attrs=[], shape_fn=no_outputs, is_stateful=True)
+register_kernel(STARTED, device="CPU")(_started.set)
+
+
 def blocked() -> Graph:
-    """`y` waits for an empty queue of the ps."""
+    """`y` waits for an empty queue of the ps; `_started` tells that it does."""
+    _started.clear()
     graph = Graph()
     with graph.as_default():
         with graph.device(PS):
             queue = ops.FIFOQueueV2(component_types=[opkernel.float32], name="queue")
-            (item,) = ops.QueueDequeueV2(
-                handle=queue, component_types=[opkernel.float32], name="take"
-            )
+            with graph.control_dependencies([graph.create_op(STARTED, [], name="started")]):
+                (item,) = ops.QueueDequeueV2(
+                    handle=queue, component_types=[opkernel.float32], name="take"
+                )
             ops.QueueEnqueueV2(handle=queue, components=[np.float32(5)], name="put")
         with graph.device(FIRST):
             ops.Neg(x=item, name="y")
     return graph
+
+
+def when_started(action: Callable[[], object]) -> None:
+    """Do something once a step of `blocked` waits."""
+
+    def wait() -> None:
+        _started.wait()
+        action()
+
+    threading.Thread(target=wait).start()
 
 
 def test_a_step_that_waits_goes_on_when_another_brings(cluster: LocalCluster) -> None:
@@ -281,7 +300,7 @@ def test_cancellation(cluster: LocalCluster) -> None:
     manager = CancellationManager()
     options = opkernel.RunOptions(cancellation_manager=manager)
     with opkernel.Session(blocked(), target=cluster) as session:
-        threading.Timer(0.1, manager.start_cancel).start()
+        when_started(manager.start_cancel)
         with pytest.raises(CancelledError):
             session.run("y:0", options=options)
         session.run("put")
@@ -290,7 +309,7 @@ def test_cancellation(cluster: LocalCluster) -> None:
 
 def test_a_session_that_is_closed_ends_its_steps(cluster: LocalCluster) -> None:
     session = opkernel.Session(blocked(), target=cluster)
-    threading.Timer(0.1, session.close).start()
+    when_started(session.close)
     with pytest.raises(CancelledError):
         session.run("y:0")
 
@@ -336,7 +355,7 @@ def test_a_task_that_is_gone(cluster: LocalCluster) -> None:
 
 def test_the_step_of_a_task_that_is_stopped_ends(cluster: LocalCluster) -> None:
     with opkernel.Session(blocked(), target=cluster) as session:
-        threading.Timer(0.1, cluster.stop, [TaskName("ps", 0)]).start()
+        when_started(lambda: cluster.stop(TaskName("ps", 0)))
         with pytest.raises((CancelledError, UnavailableError), match="/job:ps"):
             session.run("y:0")
 

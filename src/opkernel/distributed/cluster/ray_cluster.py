@@ -29,12 +29,14 @@ __all__ = ["RayCluster"]
 
 _GROUPS = {
     "run_graph": "run",
-    "receive": "transfer",
-    "collective": "collective",
+    "close_session": "run",
     "coordinate": "run",
+    "receive": "transfer",
+    "cancel_step": "transfer",
+    "collective": "collective",
 }
 """The threads of a task by method: steps may wait, and must not keep others from ending their wait."""
-_THREADS = {"run": 64, "transfer": 4, "collective": 4, "control": 4}
+_THREADS = {"run": 512, "transfer": 4, "collective": 4, "control": 4}
 _RESTARTS = 1000
 
 
