@@ -2,7 +2,7 @@
 
 import platform
 from contextlib import suppress
-from importlib.metadata import version
+from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
 import click
@@ -67,7 +67,15 @@ def _environment() -> dict[str, Any]:
         "devices": [device.name for device in new_devices({}, asked=PROVIDED_TYPES)],
         "kernel_providers": [one.name for one in registered_providers() if one.is_available()],
         "engines": _engines(),
+        "ray": _ray(),
     }
+
+
+def _ray() -> str | None:
+    """The version of Ray, on which clusters run; None where it is not installed."""
+    with suppress(PackageNotFoundError):
+        return version("ray")
+    return None
 
 
 def _engines() -> list[str]:
@@ -125,6 +133,7 @@ def _print(environment: dict[str, Any], plugins: list[dict[str, Any]], problems:
         "kernel_providers": ", ".join(environment["kernel_providers"]),
         "engines": ", ".join(environment["engines"])
         or "none: pip install 'opkernel[openvino,xla]'",
+        "ray": environment["ray"] or "none: pip install 'opkernel[ray]'",
     }
     rows = [(name.replace("_", " "), value) for name, value in shown.items()]
     print_table("Environment", ("name", "value"), rows)

@@ -43,7 +43,15 @@ def test_programs_are_put_on_several_tasks() -> None:
 @pytest.mark.parametrize("tasks", [1, 2, 4])
 @pytest.mark.parametrize(
     "name",
-    ["mlp", "conv_mix", "bert_tiny", "lstm_lowered", "v1_control_flow", "functional_control_flow"],
+    [
+        "mlp",
+        "conv_mix",
+        "bert_tiny",
+        "mobilenet_v2",
+        "lstm_lowered",
+        "v1_control_flow",
+        "functional_control_flow",
+    ],
 )
 def test_models(name: str, tasks: int) -> None:
     """Within 1e-4 of TensorFlow's values, as the models' own page says."""
