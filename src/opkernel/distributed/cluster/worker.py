@@ -238,6 +238,7 @@ class Worker:
         """
         graph = self._graphs.get((request.session, request.graph))
         if graph is None:
+            self._end(request.step, None)
             raise self._has_restarted(f"graph {request.graph} of session {request.session}")
         step = self._begin(request.step)
         stats = StepStats() if request.is_traced else None
