@@ -141,7 +141,9 @@ def _messages(count: int) -> str:
         session.run("y:0", {"x:0": 1.0})
         cluster.messages.clear()
         session.run("y:0", {"x:0": 1.0})
-        pairs = 2 * (count - 1)  # x goes to each other task, and ten values come back
+        pairs = (
+            count - 1
+        )  # ten values come from each other task, and what is fed comes from the client
         return f"{sum(cluster.messages.values())} (pairs of tasks {pairs})"
 
 

@@ -42,8 +42,7 @@ def task_parts(
 ) -> list[TaskPart]:
     """Cut a program by task; each task cuts its part further, by its devices and their memory.
 
-    A feed comes to the task of the first operation that takes it. A fetch is given by the task that
-    computes it.
+    A feed comes to each task that takes it. A fetch is given by the task that computes it.
 
     Args:
         whole: The operations that the program needs; its graph stays as it is.

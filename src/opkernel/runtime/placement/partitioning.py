@@ -51,8 +51,9 @@ class Partitioning:
     Args:
         whole: The operations that the program needs; its graph stays as it is.
         assignment: Where each operation runs.
-        feeds_at: The device that each feed comes to. Where given, each device gives the fetches that it has;
-            else all feeds come to the client's device, and all fetches are brought there.
+        feeds_at: The device that each feed comes to. Where given, a feed comes also to the other devices that
+            take it, and each device gives the fetches that it has; else all feeds come to the client's device, and all
+            fetches are brought there.
     """
 
     def __init__(
@@ -74,6 +75,8 @@ class Partitioning:
         self._feeds = [fed[tensor] for tensor in whole.feeds]
         self._arg_names: dict[Operation, str] = {}
         self._is_spread = feeds_at is not None
+        self._spread_feeds = {t: i for i, t in enumerate(self._feeds)} if self._is_spread else {}
+        self._fed_too: dict[LocalDevice, list[tuple[int, Tensor]]] = {}
         for index, tensor in enumerate(self._feeds):
             self._device_of[tensor.op] = self._client if feeds_at is None else feeds_at[index]
             if feeds_at is None:
@@ -116,7 +119,11 @@ class Partitioning:
         if source == place:
             return tensor
         if (tensor, place) not in self._received:
-            self._send(tensor, source, place)
+            index = self._spread_feeds.get(tensor)
+            if index is None:
+                self._send(tensor, source, place)
+            else:
+                self._feed(index, tensor, place)
         return self._received[tensor, place]
 
     def add(
@@ -157,21 +164,31 @@ class Partitioning:
         ops = self._order[device]
         sends = [op for op in ops if op.type in ("_Send", "_HostSend")]
         targets = [*(op for op in self._targets if self._device_of[op] is device), *sends]
-        feeds, fetches = self._indices(device, self._feeds), self._indices(device, self._fetches)
+        feeds = [(index, self._feeds[index]) for index in self._indices(device, self._feeds)]
+        feeds += self._fed_too.get(device, ())
+        fetches = self._indices(device, self._fetches)
         order = (
             None if self._loops.are_there else ops
         )  # which has a loop's Send before its LoopCond
         part = Subgraph(
-            [self._feeds[index] for index in feeds],
+            [tensor for _, tensor in feeds],
             [self._fetches[index] for index in fetches],
             targets,
             order=order,
         )
-        return Partition(device, part, feeds, fetches)
+        return Partition(device, part, [index for index, _ in feeds], fetches)
 
     def _indices(self, device: LocalDevice, tensors: Sequence[Tensor]) -> list[int]:
         """The places, among some tensors, of those that are on a device."""
         return [i for i, tensor in enumerate(tensors) if self._device_of[tensor.op] is device]
+
+    def _feed(self, index: int, tensor: Tensor, place: _Place) -> None:
+        """Have a feed come to another device, too."""
+        name, attrs = f"{tensor.op.name}/_{next(self._numbers)}", {"dtype": tensor.dtype.base}
+        stand_in = self._edit.add("Placeholder", [], name, attrs, place.device.name)
+        self._device_of[stand_in] = place.device
+        self._fed_too.setdefault(place.device, []).append((index, stand_in.outputs[0]))
+        self._received[tensor, place] = stand_in.outputs[0]
 
     def _send(self, tensor: Tensor, source: _Place, place: _Place) -> None:
         """Send a tensor, and receive it."""
