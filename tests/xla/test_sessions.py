@@ -10,12 +10,14 @@ import threading
 import numpy as np
 import pytest
 from tests.runtime.effects.random_programs import seeded
+from tests.runtime.engines.own_engine import registered
 
 import opkernel
 from opkernel import raw_ops
 from opkernel.errors import InvalidArgumentError
 from opkernel.graph import Graph
 from opkernel.runtime.engines.engine import engine_named
+from opkernel.xla.engine import XlaEngine
 
 pytestmark = pytest.mark.jax
 
@@ -172,3 +174,35 @@ print(session.run(y, {x: np.eye(64)}).shape)
     assert done.returncode == 0, done.stderr
     assert done.stdout == "(64, 64)\n"
     assert "Traceback" not in done.stderr
+
+
+class Counting(XlaEngine):
+    """Counts its programs."""
+
+    def __init__(self):
+        super().__init__()
+        self.count = 0
+
+    def compile(self, body, arguments):
+        self.count += 1
+        return super().compile(body, arguments)
+
+
+@pytest.mark.parametrize("size", [[2, -1], [-1, 2], [2, 3]])
+def test_one_program_serves_the_places_where_a_slice_begins(size, small_clusters):
+    with Graph().as_default() as graph:
+        x = raw_ops.Placeholder(dtype=opkernel.float32, shape=[6, 5], name="x")
+        begin = raw_ops.Placeholder(dtype=opkernel.int32, shape=[2], name="begin")
+        y = raw_ops.Tanh(x=raw_ops.Slice(input=raw_ops.Exp(x=x), begin=begin, size=size))
+    array = np.linspace(-1, 1, 30, dtype=np.float32).reshape(6, 5)
+    with registered(Counting()) as engine, opkernel.Session(graph, jit="xla") as session:
+        for row, column in [(0, 0), (3, 0), (1, 0), (3, 2)]:
+            rows, columns = (
+                (first, None if n < 0 else first + n)
+                for first, n in zip((row, column), size, strict=True)
+            )
+            expected = np.tanh(np.exp(array[slice(*rows), slice(*columns)]))
+            found = session.run(y, {x: array, begin: [row, column]})
+            np.testing.assert_allclose(found, expected, rtol=1e-5)
+    shapes = {"[2, -1]": 2, "[-1, 2]": 3, "[2, 3]": 1}
+    assert engine.count == shapes[str(size)]

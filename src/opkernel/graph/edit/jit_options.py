@@ -5,6 +5,7 @@ Source: TensorFlow compiler/jit/flags.h, OptimizerOptions.GlobalJitLevel in core
 
 from __future__ import annotations
 
+from collections.abc import Collection, Sequence
 from enum import Enum
 from typing import Literal, Protocol
 
@@ -60,6 +61,9 @@ class ClusterCompiler(Protocol):
 
     def compile_time_constants(self, body: FunctionBody) -> frozenset[int]:
         """The arguments of a cluster whose values it must know when it compiles."""
+
+    def must_be_constant(self, order: Sequence[Operation]) -> Collection[Operation]:
+        """Those of some operations of a cluster, and of their inputs, whose values it must know when it compiles."""
 
 
 @dataclass(frozen=True)

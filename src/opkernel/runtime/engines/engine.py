@@ -11,7 +11,7 @@ from __future__ import annotations
 import importlib
 import threading
 from abc import ABC, abstractmethod
-from collections.abc import Hashable, Sequence
+from collections.abc import Collection, Hashable, Sequence
 from typing import Any, Literal, Protocol
 
 import numpy as np
@@ -156,6 +156,13 @@ class Engine(ABC):
 
     def compile_time_constants(self, body: FunctionBody) -> frozenset[int]:
         """The arguments of a cluster whose values it must know when it compiles."""
+        return frozenset()
+
+    def must_be_constant(self, order: Sequence[Operation]) -> Collection[Operation]:
+        """Those of some operations of a cluster, and of their inputs, whose values it must know when it compiles.
+
+        Passes keep such operations out of clusters where that saves compiling. Inputs come first in `order`.
+        """
         return frozenset()
 
     @abstractmethod
