@@ -65,7 +65,7 @@ class XlaLaunchOp(ClusterKernel):
             return program.run(inputs)[0]
         found, _ = program.run(inputs)
         wanted = self._run_uncompiled(ctx)
-        self._judge(cluster, inputs, program, difference(found, wanted))
+        self._judge(cluster, inputs, program, found, wanted)
         return wanted
 
     def _run_with_variables(self, ctx: OpKernelContext, cluster: Cluster) -> Sequence[Any] | None:
@@ -94,7 +94,7 @@ class XlaLaunchOp(ClusterKernel):
         wanted = self._run_uncompiled(ctx)
         after = variables.inputs()
         kept = [after[one.input_index] for one in program.resource_updates]
-        self._judge(cluster, inputs, program, difference([*results, *written], [*wanted, *kept]))
+        self._judge(cluster, inputs, program, [*results, *written], [*wanted, *kept])
         return wanted
 
     def _program(self, cluster: Cluster, inputs: Sequence[Any]) -> CompiledCluster | None:
@@ -140,9 +140,15 @@ class XlaLaunchOp(ClusterKernel):
         return self._mode != "async" or id(program) in self._trusted
 
     def _judge(
-        self, cluster: Cluster, inputs: Sequence[Any], program: CompiledCluster, differs: str
+        self,
+        cluster: Cluster,
+        inputs: Sequence[Any],
+        program: CompiledCluster,
+        found: Sequence[Any],
+        wanted: Sequence[Any],
     ) -> None:
         """Trust a program, or drop it where its first results differ from the function's."""
+        differs = difference(found, wanted, self.engine.precision)
         if not differs:
             self._trusted.add(id(program))
             return
