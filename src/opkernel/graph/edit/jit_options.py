@@ -50,6 +50,10 @@ class ClusterCompiler(Protocol):
         """Smaller clusters do not pay."""
 
     @property
+    def takes_resources(self) -> bool:
+        """Whether variables may enter clusters."""
+
+    @property
     def takes_loops(self) -> bool:
         """Whether loops and conditionals of TensorFlow 1 become While and If for it."""
 
