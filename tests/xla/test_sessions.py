@@ -133,6 +133,29 @@ def test_a_variable_is_made_by_the_cluster_that_assigns_to_it_first(small_cluste
         assert session.run(loss) > 0
 
 
+def test_kernels_change_what_a_program_has_written():
+    """Values that were fetched before stay as they were."""
+    with Graph().as_default() as graph:
+        handle = raw_ops.VarHandleOp(dtype=opkernel.float32, shape=[3], shared_name="v")
+        start = raw_ops.AssignVariableOp(resource=handle, value=np.zeros(3, np.float32))
+        x = raw_ops.Placeholder(dtype=opkernel.float32, shape=[3], name="x")
+        by_program = raw_ops.AssignAddVariableOp(
+            resource=handle, value=raw_ops.Abs(x=raw_ops.Neg(x=x))
+        )
+        by_kernel = raw_ops.AssignAddVariableOp(resource=handle, value=np.ones(3, np.float32))
+        read = raw_ops.ReadVariableOp(resource=handle, dtype=opkernel.float32)
+    config = opkernel.SessionConfig(jit="xla", min_cluster_size=3)
+    with opkernel.Session(graph, config=config) as session:
+        session.run(start)
+        session.run(by_program, {x: [1, 2, 3]})
+        before = session.run(read)
+        session.run(by_kernel)
+        assert before.tolist() == [1, 2, 3]
+        assert session.run(read).tolist() == [2, 3, 4]
+        session.run(by_program, {x: [1, 1, 1]})
+        assert session.run(read).tolist() == [3, 4, 5]
+
+
 def test_two_handles_of_one_variable(small_clusters):
     """A program would take them for two variables, and lose a change."""
     with Graph().as_default() as graph:
