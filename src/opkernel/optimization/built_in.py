@@ -77,7 +77,12 @@ register_built_in(POST, 80, "fusion.fused_ops.fusion", ops=["BiasAdd"])
 
 CLUSTERING = frozenset(
     {
-        *("build_xla_ops", "clone_constants_for_better_clustering", "cluster_scoping"),
+        *(
+            "bounded_lists",
+            "build_xla_ops",
+            "clone_constants_for_better_clustering",
+            "cluster_scoping",
+        ),
         *("encapsulate_subgraphs", "functionalize_control_flow", "increase_dynamism_for_auto_jit"),
         *("mark_for_compilation", "partially_decluster"),
     }
@@ -87,6 +92,7 @@ CLUSTERING = frozenset(
 EXEC = Grouping.POST_REWRITE_FOR_EXEC
 for _phase, _place, _ops in (
     (5, "clone_constants.clone_constants_for_better_clustering", ()),
+    (7, "bounded_lists.bounded_lists", ("EmptyTensorList", "StackV2")),
     (9, "cluster_scoping.cluster_scoping", ("Stage", "Unstage")),
     (10, "mark_for_compilation.mark_for_compilation", ()),
     (20, "increase_dynamism.increase_dynamism_for_auto_jit", ("Slice",)),
