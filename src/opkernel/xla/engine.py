@@ -21,6 +21,7 @@ from opkernel.xla.compilability import OperationFilter, RecursiveCompilabilityCh
 from opkernel.xla.compiler import XlaCompiler
 from opkernel.xla.computation import XlaCompilationResult
 from opkernel.xla.const_analysis import backwards_const_analysis, must_be_constant
+from opkernel.xla.freed_memory import keep_freed_memory
 from opkernel.xla.jax_numpy import jnp, wide_types
 from opkernel.xla.op_registry import (
     DeviceRegistration,
@@ -102,6 +103,7 @@ class XlaEngine(Engine):
 
     def compile(self, body: FunctionBody, arguments: Sequence[ClusterArgument]) -> CompiledCluster:
         """Compile a cluster; raises as `XlaCompiler.compile_function` does."""
+        keep_freed_memory()
         needed = self.compile_time_constants(body)
         held = {
             index: one.constant
