@@ -23,9 +23,8 @@ __all__ = ["SIZE_INPUTS", "bounded_lists"]
 SIZE_INPUTS = {"EmptyTensorList": 1, "StackV2": 0}
 """Which input tells how long a list may get."""
 
-_PUSHES = frozenset({"StackPushV2", "TensorListPushBack"})
-_OTHERS = frozenset({"StackCloseV2", "StackPopV2", "TensorListLength", "TensorListPopBack"})
-"""Ops for which it does not matter how much room a list has beyond its elements."""
+_HARMLESS = frozenset({"StackCloseV2", "StackPopV2", "TensorListLength"})
+"""Ops that add no element, give no list, and do not see how much room there is."""
 _SUMS = frozenset({"Add", "AddV2"})
 _MOST = 100_000
 """No room is made for more elements."""
@@ -82,10 +81,13 @@ def _pushes_of(op: Operation, place: int, result: int | None) -> int:
         body = _function(op, "body")
         a_turn = _pushes((body.arg_nodes[place], 0), place)
         return (a_turn * _turns(op, body) if a_turn else 0) + _pushes((op, place), result)
-    if place or not (op.type in _PUSHES or op.type in _OTHERS or op.traits.passes_on):
+    if op.type in _HARMLESS:
+        return 0
+    is_push = op.type == "StackPushV2" or op.traits.item_rule == "push"
+    gives_list = op.traits.passes_on or op.traits.item_rule in ("pop", "push")
+    if place or not (is_push or gives_list):
         raise _UnknownError
-    has_list = op.type.startswith("TensorList") or op.traits.passes_on
-    return (op.type in _PUSHES) + (_pushes((op, 0), result) if has_list else 0)
+    return is_push + (_pushes((op, 0), result) if gives_list else 0)
 
 
 def _function(loop: Operation, attr: str) -> FunctionBody:

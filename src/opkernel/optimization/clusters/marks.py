@@ -5,6 +5,7 @@ Source: TensorFlow compiler/jit/defs.h.
 
 from __future__ import annotations
 
+from opkernel.device.local_device import CPU
 from opkernel.graph import Operation
 from opkernel.graph.functions.call_types import called_function
 from opkernel.proto import NodeDef
@@ -69,4 +70,4 @@ def device_type_of(op: Operation) -> str:
     """The type of the device of an operation; a CPU unless it says otherwise."""
     name = op.graph.assigned_devices.get(op, op.device)
     _, _, device = name.rpartition("device:")
-    return device.partition(":")[0] or "CPU"
+    return device.partition(":")[0] or CPU.device_type
