@@ -88,6 +88,7 @@ _NO_OPS = {"NHWC", "NDHWC", "NCHW", "NCDHW", "GeluExact", "GeluApproximate"} | {
         "_XlaAlreadyClustered",
         "_XlaCluster",
         "_XlaCompile",
+        "_XlaCompileTimeConstantInputs",
         "_XlaCompiledKernel",
         "_XlaMustCompile",
     ),

@@ -90,10 +90,17 @@ def test_create_xla_launch_op():
 def test_mark_for_compilation_pass_run():
     """MarkForCompilationPass::Run is a pass of POST_REWRITE_FOR_EXEC, before those that build on its marks."""
     passes = {one.name: (one.grouping, one.phase) for one in optimization_passes()}
-    found = [
-        passes[name] for name in ("mark_for_compilation", "encapsulate_subgraphs", "build_xla_ops")
-    ]
-    assert found == [(Grouping.POST_REWRITE_FOR_EXEC, phase) for phase in (10, 50, 60)]
+    phases = {
+        "clone_constants_for_better_clustering": 5,
+        "cluster_scoping": 9,
+        "mark_for_compilation": 10,
+        "increase_dynamism_for_auto_jit": 20,
+        "partially_decluster": 30,
+        "encapsulate_subgraphs": 50,
+        "build_xla_ops": 60,
+    }
+    for name, phase in phases.items():
+        assert passes[name] == (Grouping.POST_REWRITE_FOR_EXEC, phase)
     assert passes["functionalize_control_flow"] == (Grouping.PRE_PLACEMENT, 27)
 
 

@@ -37,20 +37,76 @@ def test_random_programs_have_the_values_that_python_computes(block, values):
     assert run(b, fetches, dict(zip(feeds, values, strict=True))) == evaluate(block, values)
 
 
-def test_a_list_without_a_largest_size_stays_outside(caplog):
-    """y = x ** 8 by three squares; the gradient takes the value of each turn from a list that may grow."""
+def squares(test="Less", limit=lambda b: b.constant(3), step=1, start=0):
+    """y = x ** 8 by three squares; the gradient takes the value of each turn from a list."""
     b = Builder()
     x = b.op("Placeholder", name="x", dtype=FLOAT, shape=[2])
     _, y = b.while_loop(
-        lambda i, y: b.op("Less", i, b.constant(3)),
-        lambda i, y: [b.op("AddV2", i, b.constant(1)), b.op("Square", y)],
-        [b.constant(0), x],
+        lambda i, y: b.op(test, i, limit(b)),
+        lambda i, y: [b.op("AddV2", i, b.constant(step)), b.op("Square", y)],
+        [b.constant(start), x],
     )
-    dx = b.op("Neg", opkernel.gradients([y], [x])[0])
-    whys = left(b, [y, dx], [x])
-    assert "its list has no largest size" in whys.values()
+    return b, x, y, b.op("Neg", opkernel.gradients([y], [x])[0])
+
+
+@pytest.mark.parametrize(
+    ("test", "limit", "step", "start"),
+    [("Less", 3, 1, 0), ("LessEqual", 2, 1, 0), ("Less", 8, 2, 3), ("LessEqual", 7, 3, -1)],
+)
+def test_the_list_of_a_loop_that_counts_gets_a_largest_size(test, limit, step, start):
+    b, x, y, dx = squares(test, lambda b: b.constant(limit), step, start)
+    assert left(b, [y, dx], [x]) == {}
     given_x = np.array([1.5, -0.5], "f4")
     found = run(b, [y, dx], {x: given_x})
+    np.testing.assert_allclose(found[0], given_x**8, rtol=1e-5)
+    np.testing.assert_allclose(found[1], -8 * given_x**7, rtol=1e-5)
+
+
+@pytest.mark.parametrize(("turns", "is_compiled"), [(4, True), (200_000, False)])
+def test_the_stack_of_a_loop_that_counts_gets_a_largest_size(turns, is_compiled):
+    """Squares are pushed, turn by turn; the last come first, and each is added to half of the sum."""
+    b = Builder()
+    stack = b.op("StackV2", b.constant(-1), elem_type=FLOAT, name="stack")
+
+    def push(i, handle):
+        square = b.op("Cast", b.op("Mul", i, i), DstT=FLOAT)
+        pushed = b.operation("StackPushV2", handle, square)
+        return [b.operation("AddV2", i, b.constant(1), after=[pushed]).outputs[0]]
+
+    def pop(i, total, handle):
+        popped = b.operation("StackPopV2", handle, after=[i.op], elem_type=FLOAT).outputs[0]
+        half = b.op("Mul", total, b.constant(0.5))
+        return [b.op("AddV2", i, b.constant(1)), b.op("AddV2", half, popped)]
+
+    (count,) = b.while_loop(
+        lambda i, handle: b.op("Less", i, b.constant(turns)), push, [b.constant(0)], [stack]
+    )
+    first = b.op("Sub", count, b.constant(4))
+    _, total = b.while_loop(
+        lambda i, total, handle: b.op("Less", i, b.constant(turns)),
+        pop,
+        [first, b.constant(0.0)],
+        [stack],
+    )
+    y = b.op("Neg", total)
+    assert ("its list has no largest size" in left(b, [y], []).values()) is not is_compiled
+    if is_compiled:
+        assert left(b, [y], []) == {}
+        assert run(b, [y], {})[0] == -(((9 / 2 + 4) / 2 + 1) / 2 + 0)
+
+
+def test_a_list_without_a_largest_size_stays_outside(caplog):
+    fed = []
+
+    def limit(b):
+        fed.append(b.op("Enter", b.placeholder("n", INT32), is_constant=True, frame_name="loop_1"))
+        return fed[0]
+
+    b, x, y, dx = squares(limit=limit)
+    n = b.graph.get_tensor_by_name("n:0")
+    assert "its list has no largest size" in left(b, [y, dx], [x, n]).values()
+    given_x = np.array([1.5, -0.5], "f4")
+    found = run(b, [y, dx], {x: given_x, n: 3})
     np.testing.assert_allclose(found[0], given_x**8, rtol=1e-5)
     np.testing.assert_allclose(found[1], -8 * given_x**7, rtol=1e-5)
     assert "does not compile" not in caplog.text

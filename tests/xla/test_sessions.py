@@ -10,12 +10,14 @@ import threading
 import numpy as np
 import pytest
 from tests.runtime.effects.random_programs import seeded
+from tests.runtime.engines.own_engine import registered
 
 import opkernel
 from opkernel import raw_ops
 from opkernel.errors import InvalidArgumentError
 from opkernel.graph import Graph
 from opkernel.runtime.engines.engine import engine_named
+from opkernel.xla.engine import XlaEngine
 
 pytestmark = pytest.mark.jax
 
@@ -50,6 +52,18 @@ def small_clusters(monkeypatch):
     for name in JITS:
         if name != "auto":
             monkeypatch.setattr(type(engine_named(name)), "min_cluster_size", 1)
+
+
+class Counting(XlaEngine):
+    """Counts its programs."""
+
+    def __init__(self):
+        super().__init__()
+        self.count = 0
+
+    def compile(self, body, arguments):
+        self.count += 1
+        return super().compile(body, arguments)
 
 
 @pytest.mark.parametrize("jit", JITS)
@@ -119,6 +133,99 @@ def test_a_variable_is_made_by_the_cluster_that_assigns_to_it_first(small_cluste
         assert session.run(loss) > 0
 
 
+def test_kernels_change_what_a_program_has_written():
+    """Values that were fetched before stay as they were."""
+    with Graph().as_default() as graph:
+        handle = raw_ops.VarHandleOp(dtype=opkernel.float32, shape=[3], shared_name="v")
+        start = raw_ops.AssignVariableOp(resource=handle, value=np.zeros(3, np.float32))
+        x = raw_ops.Placeholder(dtype=opkernel.float32, shape=[3], name="x")
+        by_program = raw_ops.AssignAddVariableOp(
+            resource=handle, value=raw_ops.Abs(x=raw_ops.Neg(x=x))
+        )
+        by_kernel = raw_ops.AssignAddVariableOp(resource=handle, value=np.ones(3, np.float32))
+        read = raw_ops.ReadVariableOp(resource=handle, dtype=opkernel.float32)
+    config = opkernel.SessionConfig(jit="xla", min_cluster_size=3)
+    with opkernel.Session(graph, config=config) as session:
+        session.run(start)
+        session.run(by_program, {x: [1, 2, 3]})
+        before = session.run(read)
+        session.run(by_kernel)
+        assert before.tolist() == [1, 2, 3]
+        assert session.run(read).tolist() == [2, 3, 4]
+        session.run(by_program, {x: [1, 1, 1]})
+        assert session.run(read).tolist() == [3, 4, 5]
+
+
+def test_two_handles_of_one_variable(small_clusters):
+    """A program would take them for two variables, and lose a change."""
+    with Graph().as_default() as graph:
+        one, other = (
+            raw_ops.VarHandleOp(dtype=opkernel.float32, shape=[], shared_name="v", name=name)
+            for name in "ab"
+        )
+        start = raw_ops.AssignVariableOp(resource=one, value=np.float32(1))
+        x = raw_ops.Exp(x=raw_ops.Placeholder(dtype=opkernel.float32, shape=[], name="x"))
+        first = raw_ops.AssignAddVariableOp(resource=one, value=x)
+        with graph.control_dependencies([first]):
+            second = raw_ops.AssignAddVariableOp(resource=other, value=x)
+        with graph.control_dependencies([second]):
+            read = raw_ops.ReadVariableOp(resource=one, dtype=opkernel.float32)
+    with opkernel.Session(graph, jit="xla") as session:
+        session.run(start)
+        assert session.run(read, {"x:0": 0.0}) == 3
+
+
+def test_a_function_that_reads_a_variable_shares_the_cluster_of_its_caller(small_clusters):
+    """It reads before what follows its call changes the variable."""
+
+    @opkernel.function
+    def doubled(handle):
+        return 2 * raw_ops.ReadVariableOp(resource=handle, dtype=opkernel.float32)
+
+    with Graph().as_default() as graph:
+        handle = raw_ops.VarHandleOp(dtype=opkernel.float32, shape=[], shared_name="v")
+        start = raw_ops.AssignVariableOp(resource=handle, value=np.float32(1))
+        y = raw_ops.Neg(x=doubled(handle))
+        (call,) = [op for op in graph.get_operations() if "PartitionedCall" in op.type]
+        with graph.control_dependencies([call]):
+            change = raw_ops.AssignAddVariableOp(resource=handle, value=np.float32(5))
+    with opkernel.Session(graph, jit="xla") as session:
+        session.run(start)
+        assert session.run([y, change])[0] == -2
+        assert session.run([y, change])[0] == -12
+        source = session.plan([y, change], []).source
+    assert source.count("XlaLaunch(") == 1
+    assert "Call(" not in source
+
+
+def test_a_step_of_training_is_one_program():
+    weights = opkernel.Variable(np.ones((4, 3), np.float32))
+    bias = opkernel.Variable(np.zeros(3, np.float32))
+    optimizer = opkernel.optimizers.Adam(learning_rate=0.1)
+    programs = []
+
+    class Recording(Counting):
+        def compile(self, body, arguments):
+            programs.append([op.type for op in body.graph.get_operations()])
+            return super().compile(body, arguments)
+
+    def loss(x):
+        y = raw_ops.BiasAdd(value=raw_ops.MatMul(a=x, b=weights.value), bias=bias.value)
+        return raw_ops.Mean(input=raw_ops.Square(x=y), axis=[0, 1])
+
+    with registered(Recording()), pytest.MonkeyPatch.context() as patch:
+        patch.setenv("OPKERNEL_JIT", "xla")
+        losses = [
+            float(optimizer.minimize(loss, [weights, bias], np.ones((5, 4), np.float32)))
+            for _ in range(3)
+        ]
+    np.testing.assert_allclose(losses[0], 16, rtol=1e-6)
+    assert losses[2] < losses[1] < 16
+    whole = [ops for ops in programs if ops.count("ResourceApplyAdam") == 2]
+    assert whole
+    assert "MatMul" in whole[0]
+
+
 def test_threads_run_one_program():
     graph, starts, loss, _ = training_graph()
     with opkernel.Session(graph, jit="xla") as session:
@@ -172,3 +279,23 @@ print(session.run(y, {x: np.eye(64)}).shape)
     assert done.returncode == 0, done.stderr
     assert done.stdout == "(64, 64)\n"
     assert "Traceback" not in done.stderr
+
+
+@pytest.mark.parametrize("size", [[2, -1], [-1, 2], [2, 3]])
+def test_one_program_serves_the_places_where_a_slice_begins(size, small_clusters):
+    with Graph().as_default() as graph:
+        x = raw_ops.Placeholder(dtype=opkernel.float32, shape=[6, 5], name="x")
+        begin = raw_ops.Placeholder(dtype=opkernel.int32, shape=[2], name="begin")
+        y = raw_ops.Tanh(x=raw_ops.Slice(input=raw_ops.Exp(x=x), begin=begin, size=size))
+    array = np.linspace(-1, 1, 30, dtype=np.float32).reshape(6, 5)
+    with registered(Counting()) as engine, opkernel.Session(graph, jit="xla") as session:
+        for row, column in [(0, 0), (3, 0), (1, 0), (3, 2)]:
+            rows, columns = (
+                (first, None if n < 0 else first + n)
+                for first, n in zip((row, column), size, strict=True)
+            )
+            expected = np.tanh(np.exp(array[slice(*rows), slice(*columns)]))
+            found = session.run(y, {x: array, begin: [row, column]})
+            np.testing.assert_allclose(found, expected, rtol=1e-5)
+    shapes = {"[2, -1]": 2, "[-1, 2]": 3, "[2, 3]": 1}
+    assert engine.count == shapes[str(size)]

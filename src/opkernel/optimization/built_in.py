@@ -77,15 +77,27 @@ register_built_in(POST, 80, "fusion.fused_ops.fusion", ops=["BiasAdd"])
 
 CLUSTERING = frozenset(
     {
-        *("build_xla_ops", "encapsulate_subgraphs", "functionalize_control_flow"),
-        "mark_for_compilation",
+        *(
+            "bounded_lists",
+            "build_xla_ops",
+            "clone_constants_for_better_clustering",
+            "cluster_scoping",
+        ),
+        *("encapsulate_subgraphs", "functionalize_control_flow", "increase_dynamism_for_auto_jit"),
+        *("mark_for_compilation", "partially_decluster"),
     }
 )
 """The passes that form clusters. They do so where the editor has JitOptions."""
 
 EXEC = Grouping.POST_REWRITE_FOR_EXEC
-register_built_in(EXEC, 10, "clusters.mark_for_compilation.mark_for_compilation", for_engines=True)
-register_built_in(
-    EXEC, 50, "clusters.encapsulate_subgraphs.encapsulate_subgraphs", for_engines=True
-)
-register_built_in(EXEC, 60, "clusters.build_xla_ops.build_xla_ops", for_engines=True)
+for _phase, _place, _ops in (
+    (5, "clone_constants.clone_constants_for_better_clustering", ()),
+    (7, "bounded_lists.bounded_lists", ("EmptyTensorList", "StackV2")),
+    (9, "cluster_scoping.cluster_scoping", ("Stage", "Unstage")),
+    (10, "mark_for_compilation.mark_for_compilation", ()),
+    (20, "increase_dynamism.increase_dynamism_for_auto_jit", ("Slice",)),
+    (30, "partially_decluster.partially_decluster", ()),
+    (50, "encapsulate_subgraphs.encapsulate_subgraphs", ()),
+    (60, "build_xla_ops.build_xla_ops", ()),
+):
+    register_built_in(EXEC, _phase, f"clusters.{_place}", ops=_ops, for_engines=True)

@@ -12,6 +12,7 @@ from opkernel.graph.core.edges import edges_of
 from opkernel.graph.core.structural_ops import STRUCTURAL_OPS
 from opkernel.graph.inference.constant_values import constant_value
 from opkernel.kernel.registry.lookup import kernel_def_if_available
+from opkernel.optimization.clusters.bounded_lists import SIZE_INPUTS
 from opkernel.optimization.clusters.list_ties import is_list
 from opkernel.proto import AttrValue, NameAttrList
 from opkernel.records import dataclass
@@ -31,8 +32,6 @@ _STATEFUL_RANDOM = frozenset(
 )
 _STACKS = frozenset({"StackCloseV2", "StackPopV2", "StackPushV2", "StackV2"})
 _TENSOR_ARRAY = "TensorArray"
-_SIZE_INPUTS = {"EmptyTensorList": 1, "StackV2": 0}
-"""Which input tells how long a list may get."""
 _ASSERTIONS = frozenset({"Assert", "CheckNumerics"})
 _INACCURATE = frozenset({"SelfAdjointEigV2", "StatelessParameterizedTruncatedNormal", "Svd"})
 _SLOW = frozenset(
@@ -134,7 +133,7 @@ class RecursiveCompilabilityChecker:
         ):
             if op_type in ops and not is_allowed:
                 return what
-        if op_type in _SIZE_INPUTS and _has_no_largest_size(op):
+        if op_type in SIZE_INPUTS and _has_no_largest_size(op):
             return "its list has no largest size"
         if op_type.startswith(_TENSOR_ARRAY) and not allowed.tensor_array_ops:
             return "it works on a TensorArray"
@@ -219,7 +218,7 @@ def _may_take_list_of_others(op: Operation) -> bool:
 
 
 def _has_no_largest_size(op: Operation) -> bool:
-    size = op.edges[2 * _SIZE_INPUTS[op.type]]
+    size = op.edges[2 * SIZE_INPUTS[op.type]]
     if size.type != "Const":
         return False
     value = constant_value(size.message)

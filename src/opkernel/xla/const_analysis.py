@@ -8,6 +8,8 @@ Source: BackwardsConstAnalysis in TensorFlow compiler/tf2xla/const_analysis.cc.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from opkernel.graph import FunctionBody, Operation, instantiate_function
 from opkernel.graph.edit.prune import prune_and_order
 from opkernel.proto import NameAttrList
@@ -27,7 +29,7 @@ def backwards_const_analysis(body: FunctionBody, registry: XlaOpRegistry) -> fro
     return frozenset(index for index, arg in enumerate(body.arg_nodes) if arg in known)
 
 
-def must_be_constant(order: list[Operation], registry: XlaOpRegistry) -> set[Operation]:
+def must_be_constant(order: Sequence[Operation], registry: XlaOpRegistry) -> set[Operation]:
     """The operations whose outputs the compiler must know; `order` has inputs before consumers."""
     found: set[Operation] = set()
     for op in reversed(order):

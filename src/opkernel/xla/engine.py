@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import importlib.util
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 from typing import Any
 
 from opkernel.errors import UnimplementedError
 from opkernel.graph import FunctionBody, Operation
 from opkernel.graph.edit.jit_options import AutoclusteringPolicy
-from opkernel.optimization.clusters.marks import MUST_COMPILE, mark_of
+from opkernel.optimization.clusters.marks import MUST_COMPILE, device_type_of, mark_of
 from opkernel.runtime.engines.engine import (
     ClusterArgument,
     CompiledCluster,
@@ -20,7 +20,8 @@ from opkernel.runtime.engines.engine import (
 from opkernel.xla.compilability import OperationFilter, RecursiveCompilabilityChecker
 from opkernel.xla.compiler import XlaCompiler
 from opkernel.xla.computation import XlaCompilationResult
-from opkernel.xla.const_analysis import backwards_const_analysis
+from opkernel.xla.const_analysis import backwards_const_analysis, must_be_constant
+from opkernel.xla.freed_memory import keep_freed_memory
 from opkernel.xla.jax_numpy import jnp, wide_types
 from opkernel.xla.op_registry import (
     DeviceRegistration,
@@ -64,7 +65,7 @@ class XlaEngine(Engine):
 
     def refusal(self, op: Operation) -> str:
         """Why XLA does not compile an operation on its device, or only where it is asked to."""
-        device_type = _device_type(op)
+        device_type = device_type_of(op)
         must_compile = bool(mark_of(op, MUST_COMPILE))
         checker = self._checker(device_type, must_compile=must_compile)
         if checker is None:
@@ -73,7 +74,7 @@ class XlaEngine(Engine):
 
     def autoclustering_policy(self, op: Operation) -> AutoclusteringPolicy:
         """The policy of the registry for the device of an operation."""
-        registration = self.registry.compilation_device(_device_type(op))
+        registration = self.registry.compilation_device(device_type_of(op))
         never = AutoclusteringPolicy.IF_EXPLICITLY_REQUESTED
         return never if registration is None else registration.autoclustering_policy
 
@@ -96,8 +97,13 @@ class XlaEngine(Engine):
         """The arguments whose values shapes, axes and the like depend on."""
         return backwards_const_analysis(body, self.registry)
 
+    def must_be_constant(self, order: Sequence[Operation]) -> Collection[Operation]:
+        """The operations whose values shapes, axes and the like depend on."""
+        return must_be_constant(order, self.registry)
+
     def compile(self, body: FunctionBody, arguments: Sequence[ClusterArgument]) -> CompiledCluster:
         """Compile a cluster; raises as `XlaCompiler.compile_function` does."""
+        keep_freed_memory()
         needed = self.compile_time_constants(body)
         held = {
             index: one.constant
@@ -127,13 +133,6 @@ class _Holding:
         for index, value in self._held.items():
             given[index] = value
         return self._result.run(given)
-
-
-def _device_type(op: Operation) -> str:
-    """The type of the device of an operation; a CPU unless it says otherwise."""
-    name = op.graph.assigned_devices.get(op, op.device)
-    _, _, device = name.rpartition("device:")
-    return device.partition(":")[0] or "CPU"
 
 
 register_engine(XlaEngine())

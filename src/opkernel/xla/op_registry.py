@@ -14,7 +14,7 @@ import functools
 import importlib
 import pkgutil
 import threading
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -29,6 +29,7 @@ from opkernel.kernel.registry.kernel_def import KernelDefBuilder
 from opkernel.kernel.registry.kernel_registry import KernelRegistration
 from opkernel.opdef.core.declaring_site import DeclaringSite
 from opkernel.ops.kernel_types import FLOAT8, POD, QUANTIZED
+from opkernel.optimization.clusters.marks import COMPILE_TIME_CONSTANT_INPUTS
 from opkernel.proto import KernelDef, NodeDef, OpDef
 from opkernel.records import dataclass
 from opkernel.types import DataType
@@ -265,8 +266,10 @@ class XlaOpRegistry:
         return found[0].compile_time_constants if found else frozenset()
 
     def compile_time_constant_inputs(self, node_def: NodeDef, op_def: OpDef) -> list[int]:
-        """The inputs of a valid node whose values the compiler must know."""
-        names = self.compile_time_constant_input_arg_names(node_def.op)
+        """The inputs of a valid node whose values the compiler must know: those that its op, or the node, names."""
+        names: Container[str] = self.compile_time_constant_input_arg_names(node_def.op)
+        if COMPILE_TIME_CONSTANT_INPUTS in node_def.attr:
+            names = [one.decode() for one in node_def.attr[COMPILE_TIME_CONSTANT_INPUTS].list.s]
         inputs, _ = args_of_node(node_def, op_def)
         return [i for arg in inputs if arg.name in names for i in range(arg.start, arg.stop)]
 

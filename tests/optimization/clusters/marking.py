@@ -2,15 +2,16 @@
 
 from collections.abc import Collection, Iterable
 
-from opkernel.graph import Graph
+from opkernel.graph import Graph, Operation
 from opkernel.graph.edit.jit_options import JitOptions
 from opkernel.optimization.clusters.mark_for_compilation import mark_for_compilation
 from opkernel.optimization.clusters.marks import CLUSTER
 from opkernel.optimization.optimize import copy_to_optimize
+from opkernel.optimization.pass_registry import Grouping
 from opkernel.proto import NodeDef
 from opkernel.runtime.engines.engine import engine_named
 
-__all__ = ["Marked", "clusters", "ends", "mark"]
+__all__ = ["Marked", "clusters", "ends", "mark", "passed"]
 
 
 class Marked:
@@ -36,6 +37,14 @@ class Marked:
 def ends(graph: Graph):
     """The operations that nothing needs."""
     return [op for op in graph.get_operations() if not op.consumer_edges()]
+
+
+def passed(graph: Graph, *names: str) -> dict[str, Operation]:
+    """What is left of a graph after some of the passes that form clusters for XLA, by name."""
+    copied = copy_to_optimize(graph, [], [], ends(graph))
+    copied.editor.jit = JitOptions(engine_named("xla"), True, 1)
+    copied.run_passes([Grouping.POST_REWRITE_FOR_EXEC], names)
+    return {op.name: op for op in copied.operations}
 
 
 def mark(graph: Graph, *, is_global=True, min_size=1, max_size=1 << 31, targets=None) -> Marked:

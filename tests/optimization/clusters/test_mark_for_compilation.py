@@ -299,6 +299,18 @@ def test_two_changes_in_turn_are_in_different_clusters():
     assert not mark(graph).together("first", "second")
 
 
+def test_changes_of_two_variables_may_be_in_one_cluster_whatever_their_order():
+    """TensorFlow keeps them apart; what a launch does where both are one, `tests/xla/test_sessions.py` tells."""
+    with Graph().as_default() as graph:
+        handles = [raw_ops.VarHandleOp(dtype=FLOAT, shape=[4], shared_name=n, name=n) for n in "uv"]
+        value = raw_ops.Neg(x=placeholder(), name="neg")
+        first = raw_ops.AssignAddVariableOp(resource=handles[0], value=value, name="first")
+        with graph.control_dependencies([first]):
+            passed_on = raw_ops.Identity(input=handles[1])
+            raw_ops.AssignAddVariableOp(resource=passed_on, value=value, name="second")
+    assert mark(graph).together("first", "second")
+
+
 def test_functions_on_resources_stay_outside():
     @opkernel.function
     def change(handle, x):

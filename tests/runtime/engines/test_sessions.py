@@ -1,7 +1,10 @@
 """Sessions whose graphs are compiled in parts: by an engine of the test, so that no library is needed."""
 
+import gc
 import logging
 import threading
+import weakref
+from typing import Any
 
 import numpy as np
 import pytest
@@ -14,6 +17,7 @@ from opkernel.engines import clusters_of
 from opkernel.errors import InvalidArgumentError, NotFoundError, UnimplementedError
 from opkernel.graph import Graph
 from opkernel.proto import ConfigProto
+from opkernel.runtime.engines.background import in_background
 
 X = np.array([0.5, -1.0, 2.0], np.float32)
 
@@ -343,6 +347,41 @@ def test_auto_keeps_the_fastest(patient):
         for _ in range(5):
             check(session)
         assert slow.runs == before
+
+
+def _wait_for(event: threading.Event) -> None:
+    event.wait()
+
+
+def test_what_nobody_can_run_any_more_is_not_compiled():
+    with registered(OwnEngine()) as engine:
+        go_on = threading.Event()
+        in_background(lambda: _wait_for(go_on))
+        graph = chain()
+        with opkernel.Session(graph, jit="auto") as session:
+            check(session)
+            value = weakref.ref(session._executables.find(["y:0", "exp:0"], ("x:0",)).program)
+        del session
+        gc.collect()
+        assert value() is None  # though a trial waits
+        go_on.set()
+        in_background(lambda: None).result()
+    assert not engine.compiled
+
+
+def test_programs_that_lose_a_trial_are_let_go(patient):
+    class Slow(OwnEngine):
+        def compile(self, body, arguments):
+            program = super().compile(body, arguments)
+            programs.append(weakref.ref(program))
+            return program
+
+    programs: list[weakref.ref[Any]] = []
+    with registered(Slow()) as engine, opkernel.Session(chain(), jit="auto") as session:
+        engine.delay_s = 0.05
+        run_until(session, lambda: is_decided(session))
+        gc.collect()
+        assert [one() for one in programs] == [None, None]
 
 
 def test_an_engine_that_is_wrong_is_dropped_and_its_node_is_named(patient, caplog):

@@ -20,11 +20,16 @@ __all__ = ["OpenVinoCluster"]
 
 
 class OpenVinoCluster:
-    """A cluster compiled for certain arguments."""
+    """A cluster compiled for certain arguments, to compute in a precision where the processor can."""
 
     resource_updates: Sequence[ResourceUpdate] = ()
 
-    def __init__(self, body: FunctionBody, arguments: Sequence[ClusterArgument]) -> None:
+    def __init__(
+        self,
+        body: FunctionBody,
+        arguments: Sequence[ClusterArgument],
+        precision: str = "float32",
+    ) -> None:
         self._arguments = tuple(arguments)
         builder = ModelBuilder(body, arguments)
         self._arrays = builder.arrays  # constants of the model show their memory
@@ -32,7 +37,7 @@ class OpenVinoCluster:
         parameters = [one.output(0) for one in builder.parameters.values()]
         computed, self._constants, self._results = _sorted(builder.results, parameters)
         self._num_computed = len(computed)
-        self._compiled = _compiled(builder.model(computed)) if computed else None
+        self._compiled = _compiled(builder.model(computed), precision) if computed else None
         self._free: deque[InferRequest] = deque()
 
     def run(self, inputs: Sequence[Any]) -> tuple[list[Any], list[Any]]:
@@ -99,11 +104,14 @@ def _sorted(
     return computed, constants, places
 
 
-def _compiled(model: Any) -> Any:
+_HINTS = {"float32": "f32", "bfloat16": "bf16"}
+
+
+def _compiled(model: Any, precision: str) -> Any:
     """The model, compiled for this machine: results in float32, soon, on the threads that kernels may use."""
     settings = {
         "PERFORMANCE_HINT": "LATENCY",
-        "INFERENCE_PRECISION_HINT": "f32",
+        "INFERENCE_PRECISION_HINT": _HINTS[precision],
         "EXECUTION_MODE_HINT": "ACCURACY",
         "INFERENCE_NUM_THREADS": intra_op_threads(),
         "ENABLE_CPU_PINNING": False,  # a thread that may not move waits for whoever has its processor

@@ -27,6 +27,7 @@ class OpenVinoEngine(Engine):
 
     name = "openvino"
     extra = "openvino"
+    lower_precisions = ("bfloat16",)
 
     def check_installed(self) -> None:
         """Raise UnimplementedError where OpenVINO is not installed."""
@@ -58,4 +59,4 @@ class OpenVinoEngine(Engine):
             OpenVinoCluster,
         )  # not to be loaded before
 
-        return OpenVinoCluster(body, arguments)
+        return OpenVinoCluster(body, arguments, self.precision)

@@ -22,6 +22,7 @@ from opkernel.graph.core.operation import COLOCATION_ATTR, Operation
 from opkernel.graph.core.structural_ops import STRUCTURAL_OPS
 from opkernel.graph.core.tensor import Tensor
 from opkernel.graph.edit.colocation_groups import renamed_groups
+from opkernel.graph.edit.effects import Effect, effect_of
 from opkernel.graph.edit.graph_copy import link_copies
 from opkernel.graph.edit.graph_edit import GraphEdit
 from opkernel.graph.functions.call_types import called_function
@@ -343,7 +344,9 @@ class _Inlining:
         if self._options.output_control_src == OutputControlSource.DATA_OUTPUTS:
             sources = list(outputs)
         else:
-            sources = [self._copies[op] for op in self._body.control_ret_nodes]
+            seen = [op for op in self._copies if effect_of(op.signature) is Effect.SEES]
+            waited = dict.fromkeys([*self._body.control_ret_nodes, *seen])
+            sources = [self._copies[op] for op in waited]
         if not sources and self._input_control is not None:
             sources = [self._input_control]
         return self._no_op("output_control_node", sources)

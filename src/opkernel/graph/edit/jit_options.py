@@ -5,6 +5,7 @@ Source: TensorFlow compiler/jit/flags.h, OptimizerOptions.GlobalJitLevel in core
 
 from __future__ import annotations
 
+from collections.abc import Collection, Sequence
 from enum import Enum
 from typing import Literal, Protocol
 
@@ -49,6 +50,10 @@ class ClusterCompiler(Protocol):
         """Smaller clusters do not pay."""
 
     @property
+    def takes_resources(self) -> bool:
+        """Whether variables may enter clusters."""
+
+    @property
     def takes_loops(self) -> bool:
         """Whether loops and conditionals of TensorFlow 1 become While and If for it."""
 
@@ -60,6 +65,9 @@ class ClusterCompiler(Protocol):
 
     def compile_time_constants(self, body: FunctionBody) -> frozenset[int]:
         """The arguments of a cluster whose values it must know when it compiles."""
+
+    def must_be_constant(self, order: Sequence[Operation]) -> Collection[Operation]:
+        """Those of some operations of a cluster, and of their inputs, whose values it must know when it compiles."""
 
 
 @dataclass(frozen=True)

@@ -105,7 +105,8 @@ class WritingAll:
 
 def _writable(ref: TensorRef) -> np.ndarray[Any, Any]:
     is_shared = others((ref.tensor,), 0) > 1 or not counts_mean_ownership()
-    ref.replace(ref.tensor.copy() if is_shared else ref.tensor)
+    is_foreign = ref.tensor.base is not None  # a view: others may have its memory, as engines do
+    ref.replace(ref.tensor.copy() if is_shared or is_foreign else ref.tensor)
     array: np.ndarray[Any, Any] = ref.tensor
     array.setflags(write=True)
     return array

@@ -16,7 +16,7 @@ from opkernel.graph.edit.effects import Effect, effect_of
 from opkernel.graph.edit.graph_copy import copy_operations
 from opkernel.graph.edit.graph_editor import GraphEditor
 from opkernel.graph.edit.jit_options import JitOptions
-from opkernel.optimization.clusters.marks import ALREADY_CLUSTERED, CLUSTER
+from opkernel.optimization.clusters.marks import ALREADY_CLUSTERED, CLUSTER, cluster_of
 from opkernel.proto import AttrValue, FunctionDef
 from opkernel.types import DataType
 
@@ -52,9 +52,8 @@ def encapsulate_subgraphs(editor: GraphEditor) -> None:
         return
     clusters: dict[str, list[Operation]] = {}
     for op in editor.operations():
-        attrs = op.message.attr
-        if CLUSTER in attrs:
-            clusters.setdefault(attrs[CLUSTER].s.decode(), []).append(op)
+        if cluster_of(op):
+            clusters.setdefault(cluster_of(op), []).append(op)
     for name, ops in clusters.items():
         _Subgraph(editor, options, name, ops).encapsulate()
 

@@ -5,16 +5,22 @@ Source: TensorFlow compiler/jit/defs.h.
 
 from __future__ import annotations
 
+from opkernel.device.local_device import CPU
 from opkernel.graph import Operation
 from opkernel.graph.functions.call_types import called_function
+from opkernel.proto import NodeDef
 
 __all__ = [
     "ALREADY_CLUSTERED",
     "CLUSTER",
     "COMPILE",
+    "COMPILE_TIME_CONSTANT_INPUTS",
     "INTERNAL_SCOPE",
     "MUST_COMPILE",
     "SCOPE",
+    "cluster_of",
+    "device_type_of",
+    "leave_cluster",
     "mark_of",
 ]
 
@@ -26,8 +32,24 @@ MUST_COMPILE = "_XlaMustCompile"
 """The attr of a call, or of its function, that has to be compiled as a whole."""
 ALREADY_CLUSTERED = "_XlaAlreadyClustered"
 """The attr of the nodes of a function that was a cluster."""
+COMPILE_TIME_CONSTANT_INPUTS = "_XlaCompileTimeConstantInputs"
+"""The attr that names the inputs of a node that the compiler must know, where it need not know all that its op says."""
 SCOPE, INTERNAL_SCOPE = "_XlaScope", "_XlaInternalScope"
 """Nodes of different scopes stay apart; the first counts only where nobody asks for clusters globally."""
+
+
+def cluster_of(op: Operation) -> str:
+    """The name of the cluster of a node; empty where it is in none."""
+    attrs = op.message.attr
+    return attrs[CLUSTER].s.decode() if CLUSTER in attrs else ""
+
+
+def leave_cluster(op: Operation) -> None:
+    """Take a node out of its cluster."""
+    node = NodeDef()
+    node.CopyFrom(op.message)
+    del node.attr[CLUSTER]
+    op.become(node, op.inputs)
 
 
 def mark_of(op: Operation, name: str) -> bool | None:
@@ -42,3 +64,10 @@ def mark_of(op: Operation, name: str) -> bool | None:
     if function in library and name in library[function].attr:
         return bool(library[function].attr[name].b)
     return None
+
+
+def device_type_of(op: Operation) -> str:
+    """The type of the device of an operation; a CPU unless it says otherwise."""
+    name = op.graph.assigned_devices.get(op, op.device)
+    _, _, device = name.rpartition("device:")
+    return device.partition(":")[0] or CPU.device_type

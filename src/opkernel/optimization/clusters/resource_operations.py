@@ -1,7 +1,8 @@
 """Which operations on resources must not be in one cluster.
 
 All that a cluster reads of variables it reads before it runs, and all that it assigns is assigned when it has run. So it
-must have no operation that reads, or does both, behind one that writes.
+must have no operation that reads a variable, or does both, behind one that writes to it. TensorFlow looks for any variable;
+here a launch refuses two handles of one (`ClusterKernel.variables`).
 
 Source: TensorFlow compiler/jit/resource_operation_safety_analysis.cc.
 """
@@ -10,6 +11,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from enum import Enum
+from functools import reduce
+from operator import or_
 
 from opkernel.graph import Operation
 from opkernel.graph.core.edges import Edge, edges_of
@@ -48,6 +51,17 @@ def _edges(op: Operation) -> Iterable[tuple[Edge, DataType]]:
     return zip(edges_of(op), op.input_types, strict=True)
 
 
+def _handles(op: Operation) -> set[Edge]:
+    """Where the handles of the variables that an operation works on come from."""
+    found = set()
+    for (source, index), dtype in _edges(op):
+        if dtype is DataType.DT_RESOURCE:
+            while source.traits.passes_on and source.edges:
+                source, index = source.edges[0], source.edges[1]
+            found.add((source, index))
+    return found
+
+
 class ResourceOperations:
     """The operations on resources of a graph, and which of them are in the way of each other.
 
@@ -66,16 +80,19 @@ class ResourceOperations:
     def _find(self, order: Sequence[Operation]) -> None:
         """Note for each operation those before it that have no place in its cluster."""
         before: dict[Operation, int] = {}
-        writers = sum(
-            bit for op, bit in self._bits.items() if self.uses[op] is not ResourceUse.READ
-        )
+        writers: dict[Edge, int] = {}
+        for op, bit in self._bits.items():
+            if self.uses[op] is not ResourceUse.READ:
+                for handle in _handles(op):
+                    writers[handle] = writers.get(handle, 0) | bit
         for op in order:
             found = 0
             for source in (*op.edges[::2], *op.control_inputs):
                 found |= before.get(source, 0)  # nothing of a back edge
             if op in self.uses:
                 is_write = self.uses[op] is ResourceUse.WRITE
-                self._unsafe[op] = 0 if is_write else found & writers
+                others = [] if is_write else [writers.get(one, 0) for one in _handles(op)]
+                self._unsafe[op] = found & reduce(or_, others, 0)
                 found |= self._bits[op]
             if found:
                 before[op] = found

@@ -1,5 +1,7 @@
 """Function inlining: the bodies of functions without state take the places of their calls.
 
+For an engine, so do those that read variables and change none: what is computed with the values may share a cluster.
+
 Source: TensorFlow core/grappler/optimizers/function_optimizer.cc.
 """
 
@@ -21,6 +23,7 @@ _MAX_GROWTH = 1000
 """No more is inlined once the graph has so many more operations."""
 _OPTIONS = ("executor_type", "config", "config_proto")
 """Attrs that say how a function is to be run."""
+_READS = frozenset({"ReadVariableOp", "VariableShape"})
 _COMPILED = (MUST_COMPILE, "_xla_compile_id")
 
 
@@ -35,6 +38,7 @@ def function_inlining(editor: GraphEditor) -> None:
         is_right = _may_inline(editor, call, body)
         if is_right:
             editor.note(call, f"is the body of {body.name!r}")
+            editor.drop([call])  # its body does what it did
             if call in editor.preserved:
                 kept.append(call)
         return is_right
@@ -68,9 +72,15 @@ def _may_inline(editor: GraphEditor, call: Operation, body: FunctionBody) -> boo
         return False  # of these other parts may run in the graph than do in the function
     structural = {*body.arg_nodes, *body.ret_nodes}
     return not any(
-        op.type in LOW_LEVEL_CONTROL_FLOW or (op.op_def.is_stateful and op not in structural)
+        op.type in LOW_LEVEL_CONTROL_FLOW or (op not in structural and _has_state(editor, op))
         for op in operations
     )
+
+
+def _has_state(editor: GraphEditor, op: Operation) -> bool:
+    """Whether an operation of a body has to stay in it."""
+    may_read = editor.jit is not None and editor.jit.compiler.takes_resources
+    return op.op_def.is_stateful and not (may_read and op.type in _READS)
 
 
 @functools.lru_cache(maxsize=64)

@@ -90,7 +90,10 @@ class ClusterKernel(OpKernel):
     def variables(
         self, ctx: OpKernelContext, inputs: Sequence[Any], held: ExitStack
     ) -> Variables | None:
-        """The inputs with their variables, which `held` gives up; None where one does not exist yet."""
+        """The inputs with their variables, which `held` gives up.
+
+        None where one does not exist yet, or is given twice: a program takes two handles for two variables.
+        """
         count, resources = len(inputs) - self.num_resources, []
         for handle in inputs[count:]:
             try:
@@ -98,6 +101,8 @@ class ClusterKernel(OpKernel):
             except NotFoundError:
                 return None
             held.callback(resource.unref)
+            if resource in resources:
+                return None
             resources.append(resource)
         return Variables(inputs[:count], resources)
 

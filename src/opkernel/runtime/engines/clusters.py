@@ -60,7 +60,9 @@ def clusters_of(
     copied.editor.jit = options
     copied.run_passes(Grouping)
     clusters = [
-        ClusterNodes(one.what.split()[2], one.parts)
+        ClusterNodes(
+            one.what.split()[2], [name for name in one.parts if name not in options.outside]
+        )
         for one in copied.changes
         if one.pass_name == "mark_for_compilation"
     ]

@@ -23,20 +23,29 @@ __all__ = ["difference", "first_difference"]
 
 _TOLERANCES = {2: 2e-2, 4: 1e-3, 8: 1e-6}
 """How far floating-point numbers may be apart, by their bytes: of the largest one, and of each."""
+_LOWER_TOLERANCES = {"bfloat16": 0.1, "float16": 2e-2}
+"""How far they may be where an engine computes in a lower precision."""
 
 
-def difference(found: Sequence[Any], wanted: Sequence[Any]) -> str:
-    """What is different in some results; empty where all agree but for rounding."""
+def difference(found: Sequence[Any], wanted: Sequence[Any], precision: str = "float32") -> str:
+    """What is different in some results; empty where all agree but for rounding.
+
+    In a lower precision, rounding may decide about integers: these are not compared.
+    """
     for index, (one, other) in enumerate(zip(found, wanted, strict=True)):
         if isinstance(one, int):  # a resource
             continue
-        differs = _differs(np.asarray(one), np.asarray(other))
+        differs = _differs(
+            np.asarray(one), np.asarray(other), _LOWER_TOLERANCES.get(precision, 0.0)
+        )
         if differs:
             return f"result {index} {differs}"
     return ""
 
 
-def _differs(found: np.ndarray[Any, Any], wanted: np.ndarray[Any, Any]) -> str:
+def _differs(
+    found: np.ndarray[Any, Any], wanted: np.ndarray[Any, Any], lower_tolerance: float
+) -> str:
     if found.dtype != wanted.dtype or found.shape != wanted.shape:
         return (
             f"is {found.dtype}{list(found.shape)} and should be {wanted.dtype}{list(wanted.shape)}"
@@ -44,9 +53,10 @@ def _differs(found: np.ndarray[Any, Any], wanted: np.ndarray[Any, Any]) -> str:
     if found.dtype == object or not found.size:
         return ""
     if found.dtype.kind not in "fcV":
-        return "" if np.array_equal(found, wanted) else "has other elements"
+        is_right = lower_tolerance or np.array_equal(found, wanted)
+        return "" if is_right else "has other elements"
     size = found.dtype.itemsize // (2 if found.dtype.kind == "c" else 1)
-    rtol = _TOLERANCES.get(size, 0.2)
+    rtol = max(_TOLERANCES.get(size, 0.2), lower_tolerance)
     wide = np.complex128 if found.dtype.kind == "c" else np.float64
     one, other = found.astype(wide), wanted.astype(wide)
     finite = np.abs(other[np.isfinite(other)])
@@ -95,7 +105,7 @@ def _is_right(
     try:
         program = Cluster(partial(engine.compile, body), body.inputs, num_constants).program(inputs)
         found, _ = program.run(inputs)
-        return not difference(found, _computed(body, inputs))
+        return not difference(found, _computed(body, inputs), engine.precision)
     except OpError:
         return False
 

@@ -11,12 +11,13 @@ from __future__ import annotations
 import importlib
 import threading
 from abc import ABC, abstractmethod
-from collections.abc import Hashable, Sequence
+from collections.abc import Collection, Hashable, Sequence
+from copy import copy
 from typing import Any, Literal, Protocol
 
 import numpy as np
 
-from opkernel.errors import AlreadyExistsError, NotFoundError
+from opkernel.errors import AlreadyExistsError, NotFoundError, UnimplementedError
 from opkernel.graph import FunctionBody, Operation
 from opkernel.graph.edit.jit_options import AutoclusteringPolicy
 from opkernel.messages import perhaps
@@ -131,6 +132,8 @@ class Engine(ABC):
         min_cluster_size: Smaller clusters are left to the kernels of the CPU.
         takes_resources: Whether variables may enter clusters.
         takes_loops: Whether it compiles While and If; loops and conditionals of TensorFlow 1 become such for it.
+        lower_precisions: The types, besides float32, in which it can compute what is in float32.
+        precision: The type in which it does.
     """
 
     name: str
@@ -138,6 +141,8 @@ class Engine(ABC):
     min_cluster_size: int = 4
     takes_resources: bool = False
     takes_loops: bool = False
+    lower_precisions: Collection[str] = ()
+    precision: str = "float32"
 
     @abstractmethod
     def check_installed(self) -> None:
@@ -145,6 +150,19 @@ class Engine(ABC):
 
         It is quick, and imports nothing heavy.
         """
+
+    def in_precision(self, precision: str) -> Engine:
+        """The engine that computes in a lower precision; its name says so.
+
+        Raises:
+            UnimplementedError: it cannot.
+        """
+        if precision not in self.lower_precisions:
+            known = ", ".join(("float32", *self.lower_precisions))
+            raise UnimplementedError(f"{self.name} does not compute in {precision}, but in {known}")
+        engine = copy(self)
+        engine.name, engine.precision = f"{self.name}:{precision}", precision
+        return engine
 
     @abstractmethod
     def refusal(self, op: Operation) -> str:
@@ -156,6 +174,13 @@ class Engine(ABC):
 
     def compile_time_constants(self, body: FunctionBody) -> frozenset[int]:
         """The arguments of a cluster whose values it must know when it compiles."""
+        return frozenset()
+
+    def must_be_constant(self, order: Sequence[Operation]) -> Collection[Operation]:
+        """Those of some operations of a cluster, and of their inputs, whose values it must know when it compiles.
+
+        Passes keep such operations out of clusters where that saves compiling. Inputs come first in `order`.
+        """
         return frozenset()
 
     @abstractmethod
@@ -189,11 +214,13 @@ def registered_engines() -> list[str]:
 
 
 def engine_named(name: str) -> Engine:
-    """An engine by its name.
+    """An engine by its name, which may end in the precision that it computes in: `openvino:bfloat16`.
 
     Raises:
         NotFoundError: there is none.
+        UnimplementedError: it does not compute in that precision.
     """
+    name, _, precision = name.partition(":")
     if name not in _engines and name in _PROVIDED:
         importlib.import_module(f"opkernel.{_PROVIDED[name]}")
     if name not in _engines:
@@ -201,4 +228,5 @@ def engine_named(name: str) -> Engine:
         raise NotFoundError(
             f"There is no engine {name!r}{perhaps(name, known)}; there are {', '.join(known)}"
         )
-    return _engines[name]
+    engine = _engines[name]
+    return engine.in_precision(precision) if precision else engine

@@ -8,8 +8,10 @@ Source: TensorFlow compiler/jit/kernels/xla_ops.cc.
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import Hashable, Sequence
 from contextlib import ExitStack
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -47,6 +49,10 @@ class XlaLaunchOp(ClusterKernel):
         """Whether another thread compiles for it."""
         return self._compiling > 0
 
+    def let_go(self) -> None:
+        """Drop the programs: steps run by something else from now on."""
+        vars(self).pop("cluster", None)
+
     def compute(self, ctx: OpKernelContext) -> None:
         """Run the program, or the function."""
         if self.num_resources:
@@ -65,7 +71,7 @@ class XlaLaunchOp(ClusterKernel):
             return program.run(inputs)[0]
         found, _ = program.run(inputs)
         wanted = self._run_uncompiled(ctx)
-        self._judge(cluster, inputs, program, difference(found, wanted))
+        self._judge(cluster, inputs, program, found, wanted)
         return wanted
 
     def _run_with_variables(self, ctx: OpKernelContext, cluster: Cluster) -> Sequence[Any] | None:
@@ -94,14 +100,14 @@ class XlaLaunchOp(ClusterKernel):
         wanted = self._run_uncompiled(ctx)
         after = variables.inputs()
         kept = [after[one.input_index] for one in program.resource_updates]
-        self._judge(cluster, inputs, program, difference([*results, *written], [*wanted, *kept]))
+        self._judge(cluster, inputs, program, [*results, *written], [*wanted, *kept])
         return wanted
 
     def _program(self, cluster: Cluster, inputs: Sequence[Any]) -> CompiledCluster | None:
         if self._mode == "async":
             program = cluster.compiled(inputs)
             if program is None:
-                self._compile_later(cluster, inputs)
+                self._compile_later(inputs)
             return program
         if self._mode != "strict" and cluster.is_megamorphic:
             return cluster.compiled(inputs)
@@ -113,11 +119,11 @@ class XlaLaunchOp(ClusterKernel):
             self.tell(error)
             return None
 
-    def _compile_later(self, cluster: Cluster, inputs: Sequence[Any]) -> None:
+    def _compile_later(self, inputs: Sequence[Any]) -> None:
         """Have another thread compile the program for some inputs, once."""
-        # Others may write to these arrays meanwhile. Only the shapes of parameters matter.
+        # Others may write to these arrays meanwhile. Only the shapes and types of parameters matter.
         known = self.num_constants
-        given = [*map(np.array, inputs[:known]), *inputs[known:]]
+        given = [*map(np.array, inputs[:known]), *map(_without_values, inputs[known:])]
         key = tuple([one.shape for one in given])
         with self.lock:
             if key in self._asked_for:
@@ -125,24 +131,31 @@ class XlaLaunchOp(ClusterKernel):
             self._asked_for.add(key)
             self._compiling += 1
 
-        def work() -> None:
-            try:
-                cluster.program(given)
-            except OpError as error:
-                self.tell(error)
-            finally:
-                self._compiling -= 1
+        in_background(partial(_compile, weakref.ref(self), given))
 
-        in_background(work)
+    def compile_now(self, inputs: Sequence[Any]) -> None:
+        """Compile the program for some inputs, for which another thread waits."""
+        try:
+            self.cluster.program(inputs)
+        except OpError as error:
+            self.tell(error)
+        finally:
+            self._compiling -= 1
 
     def _is_trusted(self, program: CompiledCluster) -> bool:
         """Whether the program's results need no comparison with the function's."""
         return self._mode != "async" or id(program) in self._trusted
 
     def _judge(
-        self, cluster: Cluster, inputs: Sequence[Any], program: CompiledCluster, differs: str
+        self,
+        cluster: Cluster,
+        inputs: Sequence[Any],
+        program: CompiledCluster,
+        found: Sequence[Any],
+        wanted: Sequence[Any],
     ) -> None:
         """Trust a program, or drop it where its first results differ from the function's."""
+        differs = difference(found, wanted, self.engine.precision)
         if not differs:
             self._trusted.add(id(program))
             return
@@ -166,3 +179,17 @@ class XlaLaunchOp(ClusterKernel):
                 self._uncompiled = self.library.instantiate(name, attrs)
         results: Sequence[Any] = self._uncompiled(ctx.step, *ctx.inputs)
         return results
+
+
+def _compile(kernel: weakref.ref[XlaLaunchOp], inputs: Sequence[Any]) -> None:
+    """Compile a cluster, unless nobody can run it any more."""
+    there = kernel()
+    if there is not None:
+        there.compile_now(inputs)
+
+
+def _without_values(value: Any) -> Any:
+    """A value of the same shape and type that takes no memory."""
+    if not isinstance(value, np.ndarray):
+        return value
+    return np.broadcast_to(np.zeros((), value.dtype), value.shape)

@@ -60,4 +60,4 @@ class Variables:
         """Give variables the values that a program computed."""
         for update, value in zip(updates, values, strict=True):
             variable = self._resources[update.input_index - len(self._tensors)]
-            variable.assign(value.copy(), update.dtype)
+            variable.assign(value, update.dtype)

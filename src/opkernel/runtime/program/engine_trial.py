@@ -11,8 +11,10 @@ from __future__ import annotations
 
 import threading
 import time
+import weakref
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import partial
 from statistics import median
 from typing import TYPE_CHECKING, Any
 
@@ -116,28 +118,17 @@ class EngineTrial:
             if shapes in self._trials or not is_wanted or len(self._trials) >= _MAX_TRIALS:
                 return
             plan = Candidate("plan", run_general)
-            trial = self._trials[shapes] = _Trial(plan, lambda run: self._choose(shapes, run))
-        in_background(lambda: self._prepare(trial, shapes))
+            self._trials[shapes] = _Trial(plan, lambda run: self._choose(shapes, run))
+        in_background(partial(_prepare, weakref.ref(self), self._program.request.jit, shapes))
 
     def _choose(self, shapes: _Shapes, run: _Run) -> None:
         self._chosen[shapes] = run
 
-    def _prepare(self, trial: _Trial, shapes: _Shapes) -> None:
-        """Build the program for each engine."""
-        found = []
-        for options in self._program.request.jit.candidates():
-            try:
-                candidate = self._candidate(options, shapes)
-            except OpError as error:
-                logger("opkernel.engines").info(
-                    "%s has no program for the shapes %s: %s", options.compiler.name, shapes, error
-                )
-                continue
-            if candidate is not None:
-                found.append(candidate)
-        trial.begin(found)
+    def begin(self, shapes: _Shapes, candidates: Sequence[Candidate]) -> None:
+        """Have candidates take part in the trial for some shapes."""
+        self._trials[shapes].begin(candidates)
 
-    def _candidate(self, options: JitOptions, shapes: _Shapes) -> Candidate | None:
+    def candidate(self, options: JitOptions, shapes: _Shapes) -> Candidate | None:
         """The program with clusters for an engine; None where there are none."""
         request = self._program.request
         if not request.is_current():
@@ -151,6 +142,28 @@ class EngineTrial:
             if op.type == "XlaLaunch"
         ]
         return Candidate(options.compiler.name, special.run, launches) if launches else None
+
+
+def _prepare(trial: weakref.ref[EngineTrial], jit: Jit, shapes: _Shapes) -> None:
+    """Build the program for each engine, as long as there is somebody to run it."""
+    found = []
+    for options in jit.candidates():
+        there = trial()
+        if there is None:
+            return
+        try:
+            candidate = there.candidate(options, shapes)
+        except OpError as error:
+            logger("opkernel.engines").info(
+                "%s has no program for the shapes %s: %s", options.compiler.name, shapes, error
+            )
+            continue
+        if candidate is not None:
+            found.append(candidate)
+        del there
+    there = trial()
+    if there is not None:
+        there.begin(shapes, found)
 
 
 class _Trial:
@@ -170,7 +183,7 @@ class _Trial:
         self.candidates += candidates
         self._has_begun = True
         if not candidates:
-            self._choose(self.candidates[0].run)
+            self._keep(self.candidates[0])
 
     def run(self, step: Any, values: Sequence[Any]) -> Sequence[Any]:
         """Run a step by the candidate whose turn it is."""
@@ -202,6 +215,15 @@ class _Trial:
         counts = [len(one.times) for one in self.candidates]
         plan = self.candidates[0]
         if counts[0] >= 2 and min(plan.times) < _SHORTEST_S:
-            self._choose(plan.run)
+            self._keep(plan)
         elif min(counts) >= _TIMED:
-            self._choose(min(self.candidates, key=lambda one: median(one.times)).run)
+            self._keep(min(self.candidates, key=lambda one: median(one.times)))
+
+    def _keep(self, best: Candidate) -> None:
+        """Have one run all further steps, and let go of what the others need."""
+        self._choose(best.run)
+        for one in self.candidates:
+            if one is not best:
+                one.run = best.run
+                for launch in one.launches:
+                    launch.let_go()

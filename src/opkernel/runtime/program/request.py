@@ -52,11 +52,13 @@ class Jit:
         options: How its clusters are formed and compiled.
         tries_all: Whether all installed engines are tried while the program runs, which keeps the fastest.
         min_cluster_size: Of those that are tried; None for what each says.
+        precision: A lower precision in which those that can are tried, too.
     """
 
     options: JitOptions | None = None
     tries_all: bool = False
     min_cluster_size: int | None = None
+    precision: str = ""
 
     def candidates(self) -> list[JitOptions]:
         """How clusters are formed for each engine that is installed; this imports the engines."""
@@ -70,11 +72,16 @@ class Jit:
                 engine.check_installed()
             except UnimplementedError:
                 continue
-            found.append(JitOptions(engine, True, self.min_cluster_size, mode="async"))
+            engines = [engine]
+            if self.precision in engine.lower_precisions:
+                engines.append(engine.in_precision(self.precision))
+            found += [JitOptions(one, True, self.min_cluster_size, mode="async") for one in engines]
         return found
 
 
 NO_JIT = Jit()
+
+_PRECISIONS = ("float32", "bfloat16", "float16")
 
 _SHAPES = "shape_specialization"
 _FOLDING = "constant_folding"
@@ -145,21 +152,29 @@ def choose_jit(
     """The engines that a session asked for.
 
     Args:
-        name: `off`, `auto`, or the name of an engine. Where empty, what OPKERNEL_JIT says; XLA where the level asks
-            for clusters; else off.
+        name: `off`, `auto`, or the name of an engine; a lower precision may follow, as in `auto:bfloat16`. Where
+            empty, what OPKERNEL_JIT says; XLA where the level asks for clusters; else off.
         level: With OFF, marked nodes alone are compiled.
         min_cluster_size: Smaller clusters stay as they are.
         has_compile_nodes: Whether a node compiles a cluster, and another runs it.
 
     Raises:
-        InvalidArgumentError: there is no such engine.
-        UnimplementedError: what the engine needs is not installed.
+        InvalidArgumentError: there is no such engine, or no such precision.
+        UnimplementedError: what the engine needs is not installed, or it does not compute in that precision.
     """
     name = name or os.environ.get("OPKERNEL_JIT", "") or ("xla" if level[:2] == "ON" else "off")
+    name, _, precision = name.partition(":")
+    if precision and precision not in _PRECISIONS:
+        raise InvalidArgumentError(
+            f"The precision of jit must be one of {', '.join(_PRECISIONS)}, not {precision!r}"
+            f"{perhaps(precision, _PRECISIONS)}"
+        )
     if name == "off" or (name == "auto" and is_deterministic()):
         return Jit()
+    if precision == "float32" or is_deterministic():
+        precision = ""
     if name == "auto":
-        return Jit(tries_all=True, min_cluster_size=min_cluster_size)
+        return Jit(tries_all=True, min_cluster_size=min_cluster_size, precision=precision)
     from opkernel.graph.edit.jit_options import JitOptions  # few sessions have engines
     from opkernel.runtime.engines.engine import engine_named, registered_engines
 
@@ -171,6 +186,8 @@ def choose_jit(
         )
     engine = engine_named(name)
     engine.check_installed()
+    if precision:
+        engine = engine.in_precision(precision)
     return Jit(
         JitOptions(engine, level != "OFF", min_cluster_size, has_compile_nodes=has_compile_nodes)
     )

@@ -88,7 +88,8 @@ class SessionConfig:
         providers: The names of the kernel providers to ask for kernels, in this order. Where not given,
             the providers of OPKERNEL_PROVIDERS, or all of them by falling priority.
         jit: The engine that compiles parts of graphs: `xla`, `openvino`, `auto` for the fastest of those that are
-            installed, or `off`. Where empty, what OPKERNEL_JIT says, else off. docs/engines.md says more.
+            installed, or `off`. A lower precision may follow, as in `openvino:bfloat16`. Where empty, what OPKERNEL_JIT
+            says, else off. docs/engines.md says more.
         global_jit_level: ON_1 and ON_2 ask for `jit` without saying which; with OFF, nodes alone are compiled that
             are marked by `_XlaCompile` or `_XlaMustCompile`.
         min_cluster_size: Parts with fewer operations are not compiled; None for what the engine says.

@@ -32,6 +32,7 @@ from opkernel.ops.nn.geometry import (
 from opkernel.ops.nn.windows import Geometry
 from opkernel.types import as_dtype
 from opkernel.xla.jax_numpy import jax, jnp, lax
+from opkernel.xla.kernels.window_elements import elements_of_windows
 from opkernel.xla.register_kernel import register_xla_kernel
 
 __all__ = ["convolved"]
@@ -88,14 +89,8 @@ def _depthwise(x: Any, filters: Any, geometry: Geometry, windows: Windows) -> An
 def _sum_of_products(padded: Any, filters: Any, geometry: Geometry) -> Any:
     """Padded images times filters `[*window, channels, multiplier]`, one element of the window after the other."""
     total: Any = 0
-    along = list(zip(geometry.dilations, geometry.output, geometry.strides, strict=True))
-    for offset in np.ndindex(*geometry.window):
-        first = [at * gap for at, (gap, _, _) in zip(offset, along, strict=True)]
-        seen = tuple(
-            slice(start, start + (count - 1) * step + 1, step)
-            for start, (_, count, step) in zip(first, along, strict=True)
-        )
-        total = total + padded[(slice(None), *seen)][..., np.newaxis] * filters[offset]
+    for place, spatial in elements_of_windows(geometry):
+        total = total + padded[:, *spatial][..., np.newaxis] * filters[place]
     return total.reshape(*total.shape[:-2], -1)
 
 

@@ -23,6 +23,11 @@ from opkernel.ops.nn.window_reductions import lowest, window_sizes
 from opkernel.ops.nn.windows import Geometry, overlaps
 from opkernel.types import DataType, as_dtype
 from opkernel.xla.jax_numpy import jax, jnp, lax
+from opkernel.xla.kernels.window_elements import (
+    are_apart,
+    first_largest_in_windows,
+    given_to_windows,
+)
 from opkernel.xla.register_kernel import register_xla_kernel
 
 
@@ -229,6 +234,9 @@ def _max_pool_grad(x: Any, y: Any, gradient: Any, pool: Pool) -> Any:
     check_shape("grad", gradient.shape, y.shape)
     if not gradient.size:
         return jnp().zeros(x.shape, gradient.dtype)
+    geometry = pool.geometry(x.shape)
+    if are_apart(geometry):
+        return given_to_windows(first_largest_in_windows(x, geometry), gradient, geometry, x.shape)
     return _added_at(_first_largest(x, pool)[1], gradient, x.shape)
 
 
