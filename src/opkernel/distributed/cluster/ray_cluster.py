@@ -36,7 +36,7 @@ _GROUPS = {
     "collective": "collective",
 }
 """The threads of a task by method: steps may wait, and must not keep others from ending their wait."""
-_THREADS = {"run": 512, "transfer": 4, "collective": 4, "control": 4}
+_THREADS = {"run": 128, "transfer": 4, "collective": 4, "control": 4}
 _RESTARTS = 1000
 
 
