@@ -9,6 +9,7 @@ import signal
 import sys
 import tempfile
 import threading
+import traceback
 from pathlib import Path
 from typing import Any
 
@@ -55,7 +56,15 @@ def case(rng: random.Random) -> str:
         if "/job:" not in str(error):
             raise Finding(f"an error names no task: {error}")
     training.session.close()
-    return f"{'synchronous' if is_synchronous else 'asynchronous'}, {killer.kills} kills"
+    way = "synchronous" if is_synchronous else "asynchronous"
+    return (
+        f"{way}: {killer.kills} kills, {sum(map(_is_of_save, training.failures))} of them in a save"
+    )
+
+
+def _is_of_save(error: Exception) -> bool:
+    """Whether a checkpoint was being written."""
+    return any(frame.name == "_save" for frame in traceback.extract_tb(error.__traceback__))
 
 
 def _check_losses(losses: dict[int, float]) -> None:
