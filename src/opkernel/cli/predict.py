@@ -21,19 +21,16 @@ from opkernel.distributed import predict as map_model
 __all__ = ["predict"]
 
 
-class _ImageSize(click.ParamType[tuple[int, int]]):
+def _image_size(
+    ctx: click.Context, param: click.Parameter, value: str | None
+) -> tuple[int, int] | None:
     """A height and a width: 224x224."""
-
-    name = "size"
-
-    def convert(
-        self, value: str, param: click.Parameter | None, ctx: click.Context | None
-    ) -> tuple[int, int]:
-        """The two numbers."""
-        found = re.fullmatch(r"([1-9]\d{0,4})x([1-9]\d{0,4})", value)
-        if found is None:
-            self.fail(f"'{value}' is no height and width such as 224x224", param, ctx)
-        return int(found[1]), int(found[2])
+    if value is None:
+        return None
+    found = re.fullmatch(r"([1-9]\d{0,4})x([1-9]\d{0,4})", value)
+    if found is None:
+        raise click.BadParameter(f"'{value}' is no height and width such as 224x224", ctx, param)
+    return int(found[1]), int(found[2])
 
 
 @click.command(cls=ModelCommand)
@@ -57,7 +54,7 @@ class _ImageSize(click.ParamType[tuple[int, int]]):
 @click.option("--ray", "on_ray", is_flag=True, help="Compute by the workers of a Ray cluster.")
 @click.option(
     "--image-size",
-    type=_ImageSize(),
+    callback=_image_size,
     metavar="HEIGHTxWIDTH",
     help="Resize images.",
 )
