@@ -96,7 +96,7 @@ class _Killer:
     def __init__(self, cluster: Cluster, rng: random.Random) -> None:
         self._cluster = cluster
         self._plan = [
-            (rng.uniform(0.02, 1.5), rng.choice(cluster.spec.tasks))
+            (rng.uniform(0.02, 0.6), rng.choice(cluster.spec.tasks))
             for _ in range(rng.choice([1, 1, 2, 3]))
         ]
         self._is_over = threading.Event()
