@@ -17,18 +17,28 @@ import numpy as np
 from tools.campaigns.campaign import Finding
 
 import opkernel
-from opkernel.distributed import Cluster, ClusterSpec, LocalCluster, RayCluster, TaskName
+from opkernel.distributed import (
+    Cluster,
+    ClusterSpec,
+    LocalCluster,
+    RayCluster,
+    Saver,
+    TaskName,
+    resume,
+)
 from opkernel.errors import OpError
 
 __all__ = ["SECONDS_A_CASE", "begin", "case"]
 
 sys.path.append(str(Path(__file__).resolve().parents[2] / "examples" / "cluster"))
 from digits_graph import training_graph
-from resumable_training import AsynchronousTraining, Training, batches, mean_of_last
+from resumable_training import FAILURES, AsynchronousTraining, Training, batches, mean_of_last
 
 SPEC = ClusterSpec({"ps": 2, "worker": 2})
 STEPS, EVERY, ALLOWED = 16, 4, 1e-6
 SECONDS_A_CASE = 120
+_SAVES = 5
+"""The saves for each step of training, where saves are to be killed."""
 
 
 def begin() -> None:
@@ -38,7 +48,38 @@ def begin() -> None:
 
 
 def case(rng: random.Random) -> str:
-    """Train, and kill tasks meanwhile."""
+    """Train, or save again and again, and kill tasks meanwhile."""
+    return _save(rng) if rng.random() < 0.3 else _train(rng)
+
+
+def _save(rng: random.Random) -> str:
+    """Save until a task is killed: the last whole checkpoint is loaded."""
+    with tempfile.TemporaryDirectory() as folder:
+        graph, manager = _graph(True), opkernel.CheckpointManager(folder)
+        saver, ((images, labels),) = Saver.of(graph), batches(1)
+        session = opkernel.Session(graph, target=_cluster())
+        session.run("init")
+        failure = None
+        with _Killer(_cluster(), rng, kills=1):
+            while failure is None:
+                try:
+                    session.run("train", {"images:0": images, "labels:0": labels})
+                    for _ in range(_SAVES):
+                        step = int(session.run("steps/read:0"))
+                        manager.save(functools.partial(saver.save, session), step)
+                except FAILURES as error:
+                    failure = error
+        resume(session, manager.latest_checkpoint, init="init")
+        found, expected = session.run("steps/read:0"), manager.latest_checkpoint
+        if expected is not None and not expected.endswith(f"-{found}"):
+            raise Finding(f"step {found} was restored from {expected}")
+        session.close()
+    is_of_save = any(f.name == "save" for f in traceback.extract_tb(failure.__traceback__))
+    return f"killed in a save: {is_of_save}"
+
+
+def _train(rng: random.Random) -> str:
+    """Train: the losses are those of a training without kills."""
     killer, every = _Killer(_cluster(), rng), rng.choice([1, EVERY])
     is_synchronous = rng.random() < 0.75
     with tempfile.TemporaryDirectory() as folder:
@@ -56,15 +97,7 @@ def case(rng: random.Random) -> str:
         if "/job:" not in str(error):
             raise Finding(f"an error names no task: {error}")
     training.session.close()
-    way = "synchronous" if is_synchronous else "asynchronous"
-    return (
-        f"{way}: {killer.kills} kills, {sum(map(_is_of_save, training.failures))} of them in a save"
-    )
-
-
-def _is_of_save(error: Exception) -> bool:
-    """Whether a checkpoint was being written."""
-    return any(frame.name == "_save" for frame in traceback.extract_tb(error.__traceback__))
+    return f"{'synchronous' if is_synchronous else 'asynchronous'}: {killer.kills} kills"
 
 
 def _check_losses(losses: dict[int, float]) -> None:
@@ -93,11 +126,11 @@ def _check_variables(training: AsynchronousTraining) -> None:
 class _Killer:
     """Kills the processes of random tasks at random moments, one to three of them."""
 
-    def __init__(self, cluster: Cluster, rng: random.Random) -> None:
+    def __init__(self, cluster: Cluster, rng: random.Random, kills: int = 0) -> None:
         self._cluster = cluster
         self._plan = [
             (rng.uniform(0.02, 0.6), rng.choice(cluster.spec.tasks))
-            for _ in range(rng.choice([1, 1, 2, 3]))
+            for _ in range(kills or rng.choice([1, 1, 2, 3]))
         ]
         self._is_over = threading.Event()
         self._thread = threading.Thread(target=self._run)

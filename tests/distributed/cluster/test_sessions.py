@@ -360,6 +360,28 @@ def test_the_step_of_a_task_that_is_stopped_ends(cluster: LocalCluster) -> None:
             session.run("y:0")
 
 
+class Losing(LocalCluster):
+    """A cluster that loses what tasks send each other, and whose first task restarts when its part is done."""
+
+    def call(self, task, method, *args):
+        if method == "receive":
+            return None
+        future = super().call(task, method, *args)
+        if method == "run_graph" and task.index == 0:
+            future.result(30)
+            self.stop(task)
+            self.start(task)
+        return future
+
+
+def test_a_task_that_dies_once_its_part_is_done() -> None:
+    """Nobody but the client can know that what it has sent never comes."""
+    with Losing({"worker": 2}) as cluster:
+        session = opkernel.Session(chain(FIRST, SECOND), target=cluster)
+        with pytest.raises(UnavailableError, match="worker/replica:0/task:0 has restarted"):
+            session.run("y:0", {"x:0": [1]})
+
+
 # Records.
 
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from opkernel.distributed.cluster.task_name import TaskName
 from opkernel.distributed.cluster.worker import RunGraphRequest, RunGraphResponse
-from opkernel.errors import CancelledError, OpError, as_op_error
+from opkernel.errors import CancelledError, OpError, UnavailableError, as_op_error
 from opkernel.proto import StepStats
 from opkernel.runtime.step.run_step import RunStep
 
@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 
 __all__ = ["ClusterStep", "add_task"]
 
+_CHECK_S = 1.0
+"""How often it is looked whether tasks that are done still live, while others are not done."""
 _GRACE_S = 2.0
 """How long tasks are waited for that were told that the step has failed."""
 
@@ -100,7 +102,7 @@ class ClusterStep:
     def _wait(self) -> None:
         """Wait for all parts; raises for the first that fails, or if the step is to stop."""
         for _ in self._futures:
-            task = self._events.get()
+            task = self._next()
             if task is None:
                 self._step.check()
                 raise CancelledError("Step was cancelled")
@@ -111,6 +113,25 @@ class ClusterStep:
                 if isinstance(error, OpError):
                     add_task(error, task)
                 raise error
+
+    def _next(self) -> TaskName | None:
+        """The next task whose part is done, or None; meanwhile it is looked after those that are done already.
+
+        What a task has sent at the end of its part is lost where it dies then: nobody but the client would know.
+        """
+        while True:
+            try:
+                return self._events.get(timeout=_CHECK_S)
+            except Empty:
+                self._check_done()
+
+    def _check_done(self) -> None:
+        """Raise UnavailableError where a task whose part is done has died since."""
+        done = [task for task, future in self._futures.items() if future.done()]
+        asked = {task: self._workers.call(task, "get_incarnation") for task in done}
+        for task, answer in asked.items():
+            if answer.result() != self._futures[task].result().incarnation:
+                raise UnavailableError(f"{task} has restarted, and what it has sent may be lost")
 
     def _stop(self, reason: OpError) -> None:
         """Tell the tasks that still run that the step has failed, and wait for them a little."""

@@ -89,10 +89,12 @@ class RunGraphResponse(NamedTuple):
 
     Attributes:
         fetches: The arrays that are fetched here.
+        incarnation: The number of this start of the task.
         step_stats: A serialized StepStats, where it was wanted.
     """
 
     fetches: Sequence[Any]
+    incarnation: int
     step_stats: bytes = b""
 
 
@@ -153,6 +155,10 @@ class Worker:
         return [
             DeviceAttributes(one.name, one.device_type, 0, one.incarnation) for one in self.devices
         ]
+
+    def get_incarnation(self) -> int:
+        """The number of this start of the task."""
+        return self.incarnation
 
     def process_id(self) -> int:
         """The number of the task's process."""
@@ -256,7 +262,8 @@ class Worker:
             self._outbox.flush()
         finally:
             self._end(request.step, None)
-        return RunGraphResponse(fetches, b"" if stats is None else stats.SerializeToString())
+        written = b"" if stats is None else stats.SerializeToString()
+        return RunGraphResponse(fetches, self.incarnation, written)
 
     def receive(self, tensors: Sequence[SentTensor]) -> None:
         """Take tensors that another task has sent; those of steps that have ended are dropped."""
