@@ -6,7 +6,7 @@ from typing import Any
 
 from opkernel.errors import UnimplementedError
 
-__all__ = ["import_ray"]
+__all__ = ["import_ray", "start_ray"]
 
 
 def import_ray(need: str) -> Any:
@@ -25,3 +25,11 @@ def import_ray(need: str) -> Any:
             f"{need} needs the library Ray: pip install 'opkernel[ray]'"
         ) from None
     return ray
+
+
+def start_ray(ray: Any) -> bool:
+    """Start Ray on this machine, unless it is initialised; whether it is for the caller to shut it down."""
+    if ray.is_initialized():
+        return False
+    ray.init(include_dashboard=False, log_to_driver=False, logging_level="error")
+    return True

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Self
 
 from opkernel.device.budget import Budget
-from opkernel.distributed.ray_library import import_ray
+from opkernel.distributed.ray_library import import_ray, start_ray
 from opkernel.errors import UnavailableError
 from opkernel.kernel import under_budget
 from opkernel.records import dataclass
@@ -114,9 +114,7 @@ class ServedModels:
         self._ray = import_ray("opkernel.distributed.serve")
         self._serve = importlib.import_module("ray.serve")
         logging.getLogger("ray.serve").setLevel(logging.ERROR)
-        self._starts_ray = not self._ray.is_initialized()
-        if self._starts_ray:
-            self._ray.init(include_dashboard=False, log_to_driver=False, logging_level="error")
+        self._starts_ray = start_ray(self._ray)
         try:
             self._serve.start(http_options=dict(http_options), logging_config=_QUIET)
             self._run(replica, num_replicas, ray_actor_options)

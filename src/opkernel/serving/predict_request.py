@@ -5,14 +5,13 @@ Source: TensorFlow Serving util/json_tensor.cc.
 
 from __future__ import annotations
 
-import gc
 import json
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from opkernel.errors import InvalidArgumentError, UnimplementedError
 from opkernel.graph import TensorSpec
+from opkernel.graph.core.garbage_collection import paused_garbage_collection
 from opkernel.interop import Signature
 from opkernel.serving.json_tensors import CONSTANTS, from_json, is_base64, to_json
 
@@ -43,7 +42,7 @@ def parsed_body(body: bytes) -> dict[str, Any]:
     if not body:
         raise InvalidArgumentError("JSON Parse error: The document is empty")
     try:
-        with _without_collections():
+        with paused_garbage_collection():  # millions of new lists, and none is garbage
             value = _DECODER.decode(body.decode("utf-8-sig"))
     except RecursionError:
         raise InvalidArgumentError("JSON Parse error: the lists are too deep") from None
@@ -54,18 +53,6 @@ def parsed_body(body: bytes) -> dict[str, Any]:
     if not isinstance(value.get("signature_name", ""), str):
         raise InvalidArgumentError("'signature_name' key must be a string value.")
     return value
-
-
-@contextmanager
-def _without_collections() -> Iterator[None]:
-    """Within the block no garbage is looked for: millions of new lists, and none is garbage."""
-    was_enabled = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if was_enabled:
-            gc.enable()
 
 
 def predict_request(body: Mapping[str, Any], signature: Signature) -> PredictRequest:

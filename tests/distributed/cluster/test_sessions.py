@@ -62,6 +62,22 @@ def test_any_tensor_is_fed_and_fetched(cluster: LocalCluster) -> None:
         assert session.run(["add_0:0", "y:0"], {"add_0:0": [1], "add_1:0": [5]}) == [[1], [6]]
 
 
+def test_feeds_that_several_tasks_take(cluster: LocalCluster) -> None:
+    """Each task gets its own, in their order."""
+    with Graph().as_default() as graph:
+        a, b, c = [ops.Placeholder(dtype=opkernel.float32, shape=[], name=name) for name in "abc"]
+        with graph.device(FIRST):
+            first = ops.Sub(x=a, y=c)
+        with graph.device(SECOND):
+            second = ops.Sub(x=b, y=ops.Mul(x=a, y=np.float32(100)))
+        with graph.device(PS):
+            ops.Pack(values=[first, second, ops.Sub(x=c, y=b), a], name="y")
+    with opkernel.Session(graph, target=cluster) as session:
+        for names in ("abc", "cba", "bca"):
+            feeds = {f"{name}:0": {"a": 1.0, "b": 20.0, "c": 400.0}[name] for name in names}
+            assert session.run("y:0", feeds).tolist() == [-399, -80, 380, 1]
+
+
 def test_strings_and_empty_tensors_travel(cluster: LocalCluster) -> None:
     graph = Graph()
     with graph.as_default():

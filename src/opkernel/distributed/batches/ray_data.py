@@ -16,7 +16,7 @@ from opkernel.distributed.batches.mapped_model import ModelRequest
 from opkernel.distributed.batches.outcome import Outcome
 from opkernel.distributed.batches.rows import Batch
 from opkernel.distributed.batches.workers import Compute, Worker
-from opkernel.distributed.ray_library import import_ray
+from opkernel.distributed.ray_library import import_ray, start_ray
 from opkernel.errors import UnavailableError
 
 __all__ = ["on_ray"]
@@ -45,10 +45,9 @@ def on_ray(request: ModelRequest, concurrency: int | None) -> AbstractContextMan
 
 @contextmanager
 def _on_cluster(ray: Any, request: ModelRequest, concurrency: int | None) -> Iterator[Compute]:
-    is_ours = not ray.is_initialized()
+    is_ours = start_ray(ray)
     if is_ours:
         logging.getLogger("ray.data").setLevel(logging.ERROR)  # it tells plans, and what we raise
-        ray.init(include_dashboard=False, log_to_driver=False, logging_level="error")
     try:
         yield partial(_outcomes, ray, request, concurrency or _processors(ray))
     except ray.exceptions.RayError as error:

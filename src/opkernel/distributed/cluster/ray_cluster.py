@@ -21,7 +21,7 @@ from opkernel.distributed.collectives.ray_object_store import RayObjectStore
 from opkernel.distributed.coordination.coordination_config import CoordinationConfig
 from opkernel.distributed.coordination.coordination_service_agent import Coordination
 from opkernel.distributed.coordination.service_calls import CoordinationActor
-from opkernel.distributed.ray_library import import_ray
+from opkernel.distributed.ray_library import import_ray, start_ray
 from opkernel.errors import OpError, UnavailableError, as_op_error
 from opkernel.runtime import SessionConfig
 
@@ -79,9 +79,7 @@ class RayCluster(Cluster):
     ) -> None:
         super().__init__(spec, master)
         self._ray = import_ray("RayCluster")
-        self._starts_ray = not self._ray.is_initialized()
-        if self._starts_ray:
-            self._ray.init(include_dashboard=False, log_to_driver=False, logging_level="error")
+        self._starts_ray = start_ray(self._ray)
         self._name = f"opkernel-{uuid.uuid4().hex[:12]}"
         self._actors: dict[TaskName, Any] = {}
         self._service: Any = None

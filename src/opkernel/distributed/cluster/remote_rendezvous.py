@@ -14,6 +14,7 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from opkernel.distributed.cluster.task_name import TaskName
+from opkernel.distributed.collectives.object_store import LARGE_BYTES
 from opkernel.errors import OpError
 from opkernel.kernel import (
     DoneCallback,
@@ -27,8 +28,6 @@ from opkernel.kernel import (
 __all__ = ["Outbox", "RemoteRendezvous", "SentTensor"]
 
 _NO_ARGS = RendezvousArgs()
-_LARGE_BYTES = 100_000
-"""From this size on a tensor is sent by itself: Ray puts it into the object store."""
 _DELAY_S = 0.001
 """How long a tensor waits for others while its task has something else to do."""
 
@@ -109,7 +108,7 @@ class Outbox:
 
     def put(self, receiver: TaskName, sent: SentTensor) -> None:
         """Take a tensor; a large one is sent at once."""
-        if getattr(sent.value, "nbytes", 0) >= _LARGE_BYTES:
+        if getattr(sent.value, "nbytes", 0) >= LARGE_BYTES:
             self._send(receiver, [sent])
             return
         with self._lock:

@@ -23,7 +23,6 @@ from opkernel.distributed.cluster.remote_rendezvous import Outbox, RemoteRendezv
 from opkernel.distributed.cluster.task_name import TaskName
 from opkernel.distributed.collectives.cluster_collective_executor import (
     ClusterCollectiveExecutor,
-    StepCollectiveExecutor,
 )
 from opkernel.distributed.collectives.messages import Call
 from opkernel.distributed.collectives.object_store import ObjectStore
@@ -251,11 +250,11 @@ class Worker:
         options = StepOptions(
             step.rendezvous,
             step.cancellation,
-            request.timeout_s,
-            stats,
-            request.permissions,
-            StepCollectiveExecutor(self.collectives, request.session, request.step),
-            self._agent,
+            timeout_s=request.timeout_s,
+            step_stats=stats,
+            permissions=request.permissions,
+            collective_executor=self.collectives.for_step(request.session, request.step),
+            coordination_service_agent=self._agent,
         )
         try:
             fetches = graph.run(request.feeds, options)

@@ -5,14 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from opkernel.distributed.collectives.object_store import ObjectStore
+from opkernel.distributed.collectives.object_store import LARGE_BYTES, ObjectStore
 from opkernel.distributed.ray_library import import_ray
 from opkernel.errors import UnavailableError
 
 __all__ = ["RayObjectStore"]
-
-_LARGE_BYTES = 100_000
-"""Below this size Ray sends a value with the message."""
 
 
 class RayObjectStore(ObjectStore):
@@ -23,7 +20,7 @@ class RayObjectStore(ObjectStore):
 
     def share(self, value: Any) -> Any:
         """A reference to a large value; a small value itself."""
-        return self._ray.put(value) if getattr(value, "nbytes", 0) >= _LARGE_BYTES else value
+        return self._ray.put(value) if getattr(value, "nbytes", 0) >= LARGE_BYTES else value
 
     def fetch(self, shared: Sequence[Any]) -> list[Any]:
         """The values, read-only where they are in the store."""

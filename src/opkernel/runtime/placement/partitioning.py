@@ -41,6 +41,15 @@ class _Place(NamedTuple):
     on_host: bool
 
 
+class _Share:
+    """A device's share of what a program is given, computes and runs: tensors with their index, and targets."""
+
+    def __init__(self) -> None:
+        self.feeds: list[tuple[int, Tensor]] = []
+        self.fetches: list[tuple[int, Tensor]] = []
+        self.targets: list[Operation] = []
+
+
 class Partitioning:
     """Cuts a copy of the program's graph.
 
@@ -76,7 +85,7 @@ class Partitioning:
         self._arg_names: dict[Operation, str] = {}
         self._is_spread = feeds_at is not None
         self._spread_feeds = {t: i for i, t in enumerate(self._feeds)} if self._is_spread else {}
-        self._fed_too: dict[LocalDevice, list[tuple[int, Tensor]]] = {}
+        self._shares: dict[LocalDevice, _Share] = {}
         for index, tensor in enumerate(self._feeds):
             self._device_of[tensor.op] = self._client if feeds_at is None else feeds_at[index]
             if feeds_at is None:
@@ -109,9 +118,18 @@ class Partitioning:
         if not self._is_spread:
             home = _Place(self._client, on_host=True)
             self._fetches = [self.there(tensor, home) for tensor in self._fetches]
-        for tensor in (*self._feeds, *self._fetches):
-            self._order.setdefault(self._device_of[tensor.op], [])
+        for index, tensor in enumerate(self._feeds):
+            self._share_of(self._device_of[tensor.op]).feeds.append((index, tensor))
+        for index, tensor in enumerate(self._fetches):
+            self._share_of(self._device_of[tensor.op]).fetches.append((index, tensor))
+        for op in self._targets:
+            self._share_of(self._device_of[op]).targets.append(op)
+        for device in self._shares:
+            self._order.setdefault(device, [])
         return [self._part(device) for device in self._order]
+
+    def _share_of(self, device: LocalDevice) -> _Share:
+        return self._shares.setdefault(device, _Share())
 
     def there(self, tensor: Tensor, place: _Place) -> Tensor:
         """A tensor in a place, to which it is sent once if it is in another."""
@@ -163,31 +181,26 @@ class Partitioning:
     def _part(self, device: LocalDevice) -> Partition:
         ops = self._order[device]
         sends = [op for op in ops if op.type in ("_Send", "_HostSend")]
-        targets = [*(op for op in self._targets if self._device_of[op] is device), *sends]
-        feeds = [(index, self._feeds[index]) for index in self._indices(device, self._feeds)]
-        feeds += self._fed_too.get(device, ())
-        fetches = self._indices(device, self._fetches)
+        share = self._share_of(device)
+        share.feeds.sort(key=lambda feed: feed[0])  # in whose order they are given
         order = (
             None if self._loops.are_there else ops
         )  # which has a loop's Send before its LoopCond
         part = Subgraph(
-            [tensor for _, tensor in feeds],
-            [self._fetches[index] for index in fetches],
-            targets,
+            [tensor for _, tensor in share.feeds],
+            [tensor for _, tensor in share.fetches],
+            [*share.targets, *sends],
             order=order,
         )
-        return Partition(device, part, [index for index, _ in feeds], fetches)
-
-    def _indices(self, device: LocalDevice, tensors: Sequence[Tensor]) -> list[int]:
-        """The places, among some tensors, of those that are on a device."""
-        return [i for i, tensor in enumerate(tensors) if self._device_of[tensor.op] is device]
+        feeds, fetches = ([index for index, _ in given] for given in (share.feeds, share.fetches))
+        return Partition(device, part, feeds, fetches)
 
     def _feed(self, index: int, tensor: Tensor, place: _Place) -> None:
         """Have a feed come to another device, too."""
         name, attrs = f"{tensor.op.name}/_{next(self._numbers)}", {"dtype": tensor.dtype.base}
         stand_in = self._edit.add("Placeholder", [], name, attrs, place.device.name)
         self._device_of[stand_in] = place.device
-        self._fed_too.setdefault(place.device, []).append((index, stand_in.outputs[0]))
+        self._share_of(place.device).feeds.append((index, stand_in.outputs[0]))
         self._received[tensor, place] = stand_in.outputs[0]
 
     def _send(self, tensor: Tensor, source: _Place, place: _Place) -> None:
