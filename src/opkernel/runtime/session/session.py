@@ -141,34 +141,10 @@ class Session:
         self._pools = config.new_pools()
         self._pool = self._pool_for(0)
         self._state = LocalSessionState()
-        if target is None:
-            self._target: TargetSession = ThisProcess(config)
-        elif not hasattr(target, "new_session"):
-            raise TypeError(
-                f"target must be a cluster, such as opkernel.distributed.RayCluster, not {shown(target)}"
-            )
-        else:
-            options = TargetOptions(config, permissions, memory_limit_bytes, sanitize)
-            self._target = target.new_session(options)
+        options = TargetOptions(config, permissions, memory_limit_bytes, sanitize)
+        self._target = _new_target(target, options)
         self._devices = self._target.devices
-        is_here = not self._target.is_remote
-        budget = None
-        if memory_limit_bytes is not None and is_here:
-            budget = Budget(memory_limit_bytes, outer=current_budget())
-        self._params = ExecutableParams(
-            self._target,
-            self._state,
-            Limits(budget, self._devices.client_device.intra_op_threads),
-            config.executor_type,
-            _new_sanitizer() if sanitize and is_here else None,
-            self._pool,
-            config.log_device_placement,
-            config.optimize,
-            None if config.providers is None else choose_providers(config.providers),
-            config.max_executables,
-            not config.place_pruned_graph,
-            config.new_jit() if is_here else NO_JIT,
-        )
+        self._params = self._new_params(options)
         self._cancellation = CancellationManager()
         self._services = SessionServices(
             f"session_{next(_session_numbers)}",
@@ -186,6 +162,26 @@ class Session:
         self._timeout_s = config.operation_timeout_in_ms / 1000 or None
         self._set_graph(get_default_graph() if graph is None else graph)
         _open_sessions.add(self)
+
+    def _new_params(self, options: TargetOptions) -> ExecutableParams:
+        """What programs are made with; where others run them, they have the limits, watchers and engines."""
+        config, is_here, budget = options.config, not self._target.is_remote, None
+        if options.memory_limit_bytes is not None and is_here:
+            budget = Budget(options.memory_limit_bytes, outer=current_budget())
+        return ExecutableParams(
+            self._target,
+            self._state,
+            Limits(budget, self._devices.client_device.intra_op_threads),
+            config.executor_type,
+            _new_sanitizer() if options.sanitize and is_here else None,
+            self._pool,
+            config.log_device_placement,
+            config.optimize,
+            None if config.providers is None else choose_providers(config.providers),
+            config.max_executables,
+            not config.place_pruned_graph,
+            config.new_jit() if is_here else NO_JIT,
+        )
 
     def _set_graph(self, graph: Graph) -> None:
         """Run this graph from now on; none was run before."""
@@ -560,6 +556,17 @@ class Session:
     def _check_open(self) -> None:
         if self._is_closed:
             raise FailedPreconditionError("Attempted to use a closed Session.")
+
+
+def _new_target(target: SessionTarget | None, options: TargetOptions) -> TargetSession:
+    """A session of a target; of this process where there is none."""
+    if target is None:
+        return ThisProcess(options.config)
+    if not hasattr(target, "new_session"):
+        raise TypeError(
+            f"target must be a cluster, such as opkernel.distributed.RayCluster, not {shown(target)}"
+        )
+    return target.new_session(options)
 
 
 def _new_sanitizer() -> Sanitizer:
