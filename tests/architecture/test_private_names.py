@@ -116,7 +116,7 @@ class PrivateUses(ast.NodeVisitor):
             "cls",
             "super()",
         ):  # the class may be one of the room that it goes on from
-            return self._module.path.parts[0] in {folder.split("/")[0] for folder in homes}
+            return self._module.folder.split("/")[0] in {folder.split("/")[0] for folder in homes}
         return self._module.folder in homes
 
     def _is_foreign(self, annotation: ast.expr) -> bool:

@@ -5,62 +5,97 @@ A file is written under another name in the same directory, brought to the disk,
 
 from __future__ import annotations
 
-import errno
 import os
 import secrets
-from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager, suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from typing import BinaryIO
 
-from opkernel.errors import (
-    AlreadyExistsError,
-    FailedPreconditionError,
-    InvalidArgumentError,
-    NotFoundError,
-    OpError,
-    OutOfRangeError,
-    PermissionDeniedError,
-    ResourceExhaustedError,
-    UnavailableError,
-)
+from opkernel.files import Directory, file_error
 
 __all__ = [
-    "file_error",
-    "flush_directory",
-    "locked_directory",
-    "rename",
+    "MARK",
+    "OpenPlace",
+    "Place",
+    "opened_place",
+    "place_of",
+    "replaced_file",
     "temporary_name",
     "write_whole",
     "written_file",
 ]
 
+Place = tuple[Directory, str]
+"""A directory, and the name of a file in it, or what the names of several files in it begin with."""
+OpenPlace = Callable[[str], Place]
+"""Opens the directory of a path; raises OSError, or an OpError where the path may not be written."""
+
 MARK = ".tempstate"
 """What the names of files that are being written have in them, as TensorFlow's have."""
+_NEW = os.O_RDWR | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
 
 
-def temporary_name(path: str) -> str:
-    """A name beside a path that no other file has."""
-    return f"{path}{MARK}{secrets.randbits(63)}"
+def place_of(path: str) -> Place:
+    """The place of a file that the caller's own code names; an `OpenPlace`."""
+    folder, name = os.path.split(path)
+    return Directory(folder), name
+
+
+def opened_place(path: str, open_place: OpenPlace = place_of) -> Place:
+    """The place of a path.
+
+    Raises:
+        NotFoundError, PermissionDeniedError, UnavailableError: it cannot be opened.
+    """
+    try:
+        return open_place(path)
+    except OSError as error:
+        raise file_error(path, error) from error
+
+
+def temporary_name(name: str) -> str:
+    """A name like another one that no file has."""
+    return f"{name}{MARK}{secrets.randbits(63)}"
 
 
 @contextmanager
-def written_file(path: str) -> Iterator[BinaryIO]:
+def written_file(directory: Directory, name: str) -> Iterator[BinaryIO]:
     """A new file, which is on the disk after the block, and gone after an error in the block.
 
     Raises:
         NotFoundError, PermissionDeniedError, UnavailableError: the file cannot be written.
     """
     try:
-        with open(path, "xb") as file:
+        with open(directory.open(name, _NEW), "wb") as file:
             yield file
             file.flush()
             os.fsync(file.fileno())
     except BaseException as error:
         with suppress(OSError):
-            os.unlink(path)
+            directory.unlink(name)
         if isinstance(error, OSError):
-            raise file_error(path, error) from error
+            raise file_error(os.path.join(directory.path, name), error) from error
         raise
+
+
+@contextmanager
+def replaced_file(directory: Directory, name: str) -> Iterator[BinaryIO]:
+    """A file to write to, which takes the place of another of its name when the block ends without an error.
+
+    Raises:
+        NotFoundError, PermissionDeniedError, UnavailableError: the file cannot be written.
+    """
+    temporary = temporary_name(name)
+    with written_file(directory, temporary) as file:
+        yield file
+    directory.flush()
+    try:
+        directory.replace(temporary, name)
+    except OSError as error:
+        with suppress(OSError):
+            directory.unlink(temporary)
+        raise file_error(os.path.join(directory.path, name), error) from error
+    directory.flush()
 
 
 def write_whole(path: str, data: bytes) -> None:
@@ -69,74 +104,6 @@ def write_whole(path: str, data: bytes) -> None:
     Raises:
         NotFoundError, PermissionDeniedError, UnavailableError: the file cannot be written.
     """
-    name = temporary_name(path)
-    with written_file(name) as file:
+    directory, name = opened_place(path)
+    with directory, replaced_file(directory, name) as file:
         file.write(data)
-    rename(name, path)
-    flush_directory(path)
-
-
-def rename(name: str, path: str) -> None:
-    """Give a file its name.
-
-    Raises:
-        NotFoundError, PermissionDeniedError, UnavailableError: that cannot be done.
-    """
-    try:
-        os.replace(name, path)
-    except OSError as error:
-        with suppress(OSError):
-            os.unlink(name)
-        raise file_error(path, error) from error
-
-
-def flush_directory(path: str) -> None:
-    """Bring the names in the directory of a path to the disk, where the system can."""
-    with suppress(OSError):
-        descriptor = os.open(os.path.dirname(path) or ".", os.O_RDONLY)
-        try:
-            os.fsync(descriptor)
-        finally:
-            os.close(descriptor)
-
-
-@contextmanager
-def locked_directory(path: str) -> Iterator[None]:
-    """Let nobody else give files their names in the directory of a path meanwhile, where the system can.
-
-    The lock is one of the directory itself: it leaves no file, and ends with its process.
-    """
-    with ExitStack() as stack:
-        with suppress(ImportError, OSError):  # a missing directory is told where a file is written
-            import fcntl  # Windows has none
-
-            descriptor = os.open(os.path.dirname(path) or ".", os.O_RDONLY)
-            stack.callback(os.close, descriptor)
-            fcntl.flock(descriptor, fcntl.LOCK_EX)
-        yield
-
-
-def file_error(path: str, error: OSError) -> OpError:
-    """The error of an operation on a file, with TensorFlow's code."""
-    kind = _ERRORS.get(error.errno or 0, UnavailableError)
-    return kind(f"{path}; {error.strerror or error}")
-
-
-_ERRORS: dict[int, type[OpError]] = {
-    errno.ENOENT: NotFoundError,
-    errno.EACCES: PermissionDeniedError,
-    errno.EPERM: PermissionDeniedError,
-    errno.EROFS: PermissionDeniedError,
-    errno.EEXIST: AlreadyExistsError,
-    **dict.fromkeys((errno.EINVAL, errno.ENAMETOOLONG), InvalidArgumentError),
-    **dict.fromkeys(
-        (errno.EISDIR, errno.ENOTDIR, errno.ENOTEMPTY, errno.EBUSY, errno.ETXTBSY),
-        FailedPreconditionError,
-    ),
-    **dict.fromkeys(
-        (errno.ENOSPC, errno.EDQUOT, errno.EMFILE, errno.ENFILE, errno.EMLINK, errno.ENOMEM),
-        ResourceExhaustedError,
-    ),
-    **dict.fromkeys((errno.EFBIG, errno.EOVERFLOW), OutOfRangeError),
-}
-"""The class of TensorFlow's code for each error of the system (tsl/platform/errors.cc)."""

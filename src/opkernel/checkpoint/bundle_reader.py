@@ -35,6 +35,7 @@ from opkernel.errors import (
     OutOfRangeError,
     UnimplementedError,
 )
+from opkernel.files import Opener, open_to_read
 from opkernel.proto import BundleEntryProto, BundleHeaderProto, DecodeError
 from opkernel.types import DataType, TensorShape
 
@@ -62,6 +63,7 @@ class BundleReader(CheckpointReader):
 
     Args:
         prefix: What its files' names begin with.
+        open_file: Opens each of its files.
 
     Attributes:
         num_shards: The number of data files.
@@ -70,10 +72,12 @@ class BundleReader(CheckpointReader):
         NotFoundError: there is no index.
         DataLossError: the index is damaged.
         UnimplementedError: a newer TensorFlow wrote it.
+        OpError: `open_file` refuses a file; the same holds of all methods.
     """
 
-    def __init__(self, prefix: str) -> None:
+    def __init__(self, prefix: str, open_file: Opener = open_to_read) -> None:
         self.path = prefix
+        self._open_file = open_file
         self._lock = threading.Lock()
         self._files: dict[int, int] = {}
         self._entries: dict[str, _BundleEntry] = {}
@@ -88,16 +92,17 @@ class BundleReader(CheckpointReader):
     def _open(self) -> None:
         """Open the index, and the data files unless they are many."""
         try:
-            self._table = Table(index_file(self.path))
+            self._table = Table(index_file(self.path), self._open_file)
+        except OpError:  # some of which are OSErrors
+            raise
         except OSError as error:
             raise NotFoundError(f"{error.filename}: {error.strerror}") from error
         try:
             self.num_shards, self._swapped = self._header()
             for shard in range(self.num_shards if self.num_shards <= _OPENED_AT_ONCE else 0):
                 with suppress(OSError):  # it is told when a tensor of the file is read
-                    self._files[shard] = os.open(
-                        data_file(self.path, shard, self.num_shards), os.O_RDONLY
-                    )
+                    name = data_file(self.path, shard, self.num_shards)
+                    self._files[shard] = self._open_file(name)
         except BaseException:
             self.close()
             raise
@@ -251,7 +256,10 @@ class BundleReader(CheckpointReader):
         descriptor = self._files.get(shard)
         if descriptor is None:
             try:
-                descriptor = self._files[shard] = os.open(name, os.O_RDONLY)
+                descriptor = self._files[shard] = self._open_file(name)
+            except OpError as error:  # some of which are OSErrors
+                error.add_context(f"In {self._named(what)}")
+                raise
             except OSError as error:
                 raise NotFoundError(f"{self._named(what)}: {name}: {error.strerror}") from error
         return descriptor

@@ -18,12 +18,12 @@ from typing import Any, BinaryIO, Self
 import numpy as np
 
 from opkernel.checkpoint.atomic_files import (
-    file_error,
-    flush_directory,
-    locked_directory,
-    rename,
+    OpenPlace,
+    Place,
+    opened_place,
+    place_of,
+    replaced_file,
     temporary_name,
-    write_whole,
     written_file,
 )
 from opkernel.checkpoint.bundle_reader import BundleReader, data_file, index_file
@@ -41,6 +41,7 @@ from opkernel.errors import (
     OpError,
     UnimplementedError,
 )
+from opkernel.files import Directory, Opener, file_error
 from opkernel.proto import BundleEntryProto, BundleHeaderProto, DecodeError
 from opkernel.types import DataType, TensorShape, natural_dtype
 
@@ -60,20 +61,26 @@ class BundleWriter:
 
     Args:
         prefix: What its files' names begin with; a checkpoint of this prefix is replaced.
+        open_place: Opens the directory of the files.
 
     Raises:
         NotFoundError, PermissionDeniedError, UnavailableError: the files cannot be written; the same holds
             of all methods.
     """
 
-    def __init__(self, prefix: str | os.PathLike[str]) -> None:
+    def __init__(self, prefix: str | os.PathLike[str], *, open_place: OpenPlace = place_of) -> None:
         self._prefix = os.fspath(prefix)
         self._entries: dict[bytes, BundleEntryProto] = {}
         self._offset = 0
-        self._name = temporary_name(self._prefix)
         self._files = ExitStack()
         self._data: BinaryIO | None = None
-        self._data = self._files.enter_context(written_file(self._name))
+        self._directory, self._stem = opened_place(self._prefix, open_place)
+        self._name = temporary_name(self._stem)
+        try:
+            self._data = self._files.enter_context(written_file(self._directory, self._name))
+        except BaseException:
+            self._directory.close()
+            raise
 
     def add(self, key: str, value: Any, dtype: DataType | None = None) -> None:
         """Add a tensor.
@@ -132,14 +139,15 @@ class BundleWriter:
         """
         self._opened()
         self._data = None
-        self._files.close()
-        _publish(self._prefix, [self._name], self._entries)
+        with self._directory as directory:
+            self._files.close()
+            _publish(directory, self._stem, [(directory, self._name)], self._entries)
 
     def discard(self) -> None:
         """Leave nothing of a checkpoint that is not finished."""
         if self._data is not None:
             self._data = None
-            with suppress(_Discarded), self._files:
+            with self._directory, suppress(_Discarded), self._files:
                 raise _Discarded
 
     def __del__(self) -> None:
@@ -179,7 +187,7 @@ class BundleWriter:
         try:
             file.write(view)
         except OSError as error:
-            raise file_error(self._name, error) from error
+            raise file_error(self._prefix, error) from error
         self._entries[key] = BundleEntryProto(
             dtype=dtype,
             shape=TensorShape(array.shape).to_proto(),
@@ -210,7 +218,11 @@ def _dtype(name: str, array: Array, dtype: DataType | None) -> DataType:
 
 
 def merge_bundles(
-    prefixes: Iterable[str], merged_prefix: str, *, allow_missing_files: bool = False
+    prefixes: Iterable[str],
+    merged_prefix: str,
+    *,
+    allow_missing_files: bool = False,
+    open_place: OpenPlace = place_of,
 ) -> None:
     """Make one checkpoint of several, whose files are gone afterwards.
 
@@ -218,40 +230,49 @@ def merge_bundles(
         prefixes: The checkpoints; a slice of a tensor is in one of them.
         merged_prefix: The checkpoint that is made; it may replace one.
         allow_missing_files: Leave out checkpoints that are not there, if there is any.
+        open_place: Opens the directories of the checkpoints.
 
     Raises:
         InvalidArgumentError: a tensor is in two checkpoints, or has two types or shapes; or a checkpoint
             is missing, or all are.
         DataLossError: a checkpoint is damaged.
     """
-    merged = _Merged()
-    for prefix in prefixes:
-        try:
-            merged.take_in(prefix)
-        except NotFoundError as error:
-            if not allow_missing_files:
-                raise InvalidArgumentError(f"There is no checkpoint {prefix}: {error}") from error
-    if not merged.data_files:
-        raise InvalidArgumentError(f"There is no checkpoint to be merged into {merged_prefix}")
-    _publish(merged_prefix, merged.data_files, merged.entries)
-    for prefix in merged.prefixes:
-        if prefix != merged_prefix:
-            with suppress(OSError):
-                os.unlink(index_file(prefix))
+    with ExitStack() as places:
+        merged, folders = _Merged(), dict[str, Directory]()
+        for prefix in prefixes:
+            try:
+                folder, stem = os.path.split(prefix)
+                if folder not in folders:
+                    folders[folder] = places.enter_context(opened_place(prefix, open_place)[0])
+                merged.take_in(prefix, folders[folder], stem)
+            except NotFoundError as error:
+                if not allow_missing_files:
+                    raise InvalidArgumentError(
+                        f"There is no checkpoint {prefix}: {error}"
+                    ) from error
+        if not merged.data_files:
+            raise InvalidArgumentError(f"There is no checkpoint to be merged into {merged_prefix}")
+        target, stem = opened_place(merged_prefix, open_place)
+        _publish(places.enter_context(target), stem, merged.data_files, merged.entries)
+        for prefix, directory, name in merged.indexes:
+            if prefix != merged_prefix:
+                with suppress(OSError):
+                    directory.unlink(name)
 
 
 class _Merged:
-    """The entries and data files of several checkpoints."""
+    """The entries and files of several checkpoints."""
 
     def __init__(self) -> None:
-        self.prefixes: list[str] = []
-        self.data_files: list[str] = []
+        self.indexes: list[tuple[str, Directory, str]] = []
+        self.data_files: list[Place] = []
         self.entries: dict[bytes, BundleEntryProto] = {}
 
-    def take_in(self, prefix: str) -> None:
+    def take_in(self, prefix: str, directory: Directory, stem: str) -> None:
         """Take in a checkpoint."""
-        with BundleReader(prefix):  # checks the header
-            table = Table(index_file(prefix))
+        open_file = _opener_in(directory)
+        with BundleReader(prefix, open_file):  # checks the header
+            table = Table(index_file(prefix), open_file)
             try:
                 entries = [(key, value) for key, value in table]
             finally:
@@ -262,9 +283,9 @@ class _Merged:
             entry = _entry_of(value, header.num_shards, prefix)
             entry.shard_id += first
             self._put(key, entry)
-        self.prefixes.append(prefix)
+        self.indexes.append((prefix, directory, index_file(stem)))
         self.data_files += [
-            data_file(prefix, i, header.num_shards) for i in range(header.num_shards)
+            (directory, data_file(stem, i, header.num_shards)) for i in range(header.num_shards)
         ]
 
     def _put(self, key: bytes, entry: BundleEntryProto) -> None:
@@ -297,45 +318,44 @@ def _entry_of(value: bytes, num_shards: int, prefix: str) -> BundleEntryProto:
     return entry
 
 
+def _opener_in(directory: Directory) -> Opener:
+    """Opens files by their paths in a directory."""
+    return lambda path: directory.open(os.path.basename(path))
+
+
 def _publish(
-    prefix: str, data_files: Sequence[str], entries: dict[bytes, BundleEntryProto]
+    directory: Directory,
+    stem: str,
+    data_files: Sequence[Place],
+    entries: dict[bytes, BundleEntryProto],
 ) -> None:
     """Give data files their names, and write the index, which makes a checkpoint of them."""
-    with locked_directory(prefix):  # others may save to the same prefix
-        _publish_alone(prefix, data_files, entries)
+    try:
+        with directory.locked():  # others may save to the same prefix
+            _publish_alone(directory, stem, data_files, entries)
+    except OSError as error:
+        raise file_error(os.path.join(directory.path, stem), error) from error
 
 
 def _publish_alone(
-    prefix: str, data_files: Sequence[str], entries: dict[bytes, BundleEntryProto]
+    directory: Directory,
+    stem: str,
+    data_files: Sequence[Place],
+    entries: dict[bytes, BundleEntryProto],
 ) -> None:
-    old = _data_files_of(prefix)
+    old = _data_files_of(directory, stem)
     num_shards = len(data_files) + (len(data_files) == len(old))
-    new = [data_file(prefix, shard, num_shards) for shard in range(num_shards)]
-    for name, path in zip(data_files, new, strict=False):
-        _link(name, path)
+    new = [data_file(stem, shard, num_shards) for shard in range(num_shards)]
+    for (source, name), path in zip(data_files, new, strict=False):
+        directory.take(source, name, path)
     for path in new[len(data_files) :]:
-        write_whole(path, b"")
-    name = temporary_name(index_file(prefix))
-    with written_file(name) as file:
+        with replaced_file(directory, path):
+            pass  # an empty one
+    with replaced_file(directory, index_file(stem)) as file:
         _write_index(file, num_shards, entries)
-    flush_directory(prefix)
-    rename(name, index_file(prefix))
-    flush_directory(prefix)
-    for path in {*old, *data_files} - {*new}:
+    for source, name in (*[(directory, one) for one in old], *data_files):  # none has a new name
         with suppress(OSError):
-            os.unlink(path)
-
-
-def _link(name: str, path: str) -> None:
-    """Give a file a second name, which a crash may have left to another one; or else rename it."""
-    with suppress(OSError):
-        os.unlink(path)
-    try:
-        os.link(name, path)
-    except FileNotFoundError as error:
-        raise file_error(name, error) from error
-    except OSError:  # the file system has no links
-        rename(name, path)
+            source.unlink(name)
 
 
 def _write_index(file: BinaryIO, num_shards: int, entries: dict[bytes, BundleEntryProto]) -> None:
@@ -348,11 +368,12 @@ def _write_index(file: BinaryIO, num_shards: int, entries: dict[bytes, BundleEnt
     writer.finish()
 
 
-def _data_files_of(prefix: str) -> list[str]:
+def _data_files_of(directory: Directory, stem: str) -> list[str]:
     """The data files that the index of a checkpoint names, if there is one."""
     try:
-        with BundleReader(prefix) as reader:
+        prefix = os.path.join(directory.path, stem)
+        with BundleReader(prefix, _opener_in(directory)) as reader:
             count = reader.num_shards
     except OpError:
         return []
-    return [data_file(prefix, shard, count) for shard in range(count)]
+    return [data_file(stem, shard, count) for shard in range(count)]

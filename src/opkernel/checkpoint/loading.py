@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from opkernel.checkpoint.bundle_reader import BundleReader, index_file
 from opkernel.errors import InvalidArgumentError, NotFoundError
+from opkernel.files import Opener, open_to_read
 from opkernel.types import TensorShape
 
 if TYPE_CHECKING:
@@ -24,7 +25,9 @@ _OF_SAVED_MODEL = (os.path.join("variables", "variables"), "variables")
 _FILE_OF_BUNDLE = re.compile(r"(.+)\.(?:index|data-\d{5}-of-\d{5})", re.DOTALL)
 
 
-def load_checkpoint(path: str | os.PathLike[str]) -> CheckpointReader:
+def load_checkpoint(
+    path: str | os.PathLike[str], *, open_file: Opener = open_to_read
+) -> CheckpointReader:
     """A reader of the tensors of a checkpoint.
 
         with opkernel.load_checkpoint("model.ckpt-100") as checkpoint:
@@ -33,6 +36,7 @@ def load_checkpoint(path: str | os.PathLike[str]) -> CheckpointReader:
     Args:
         path: The prefix of a checkpoint, or one of its files; a directory with a `checkpoint` file, whose
             latest checkpoint is taken; the directory of a SavedModel, or its folder `variables`.
+        open_file: Opens each file of the checkpoint; gives its descriptor.
 
     Raises:
         NotFoundError: there is no checkpoint.
@@ -46,10 +50,10 @@ def load_checkpoint(path: str | os.PathLike[str]) -> CheckpointReader:
     if os.path.isdir(name) and not os.path.exists(index_file(name)):
         name = _latest(name)
     if os.path.exists(index_file(name)):
-        return BundleReader(name)
+        return BundleReader(name, open_file)
     match = _FILE_OF_BUNDLE.fullmatch(name)
     if match is not None and os.path.exists(index_file(match[1])):
-        return BundleReader(match[1])
+        return BundleReader(match[1], open_file)
     files = _files_of_v1(name)
     if not files:
         raise NotFoundError(
@@ -57,7 +61,7 @@ def load_checkpoint(path: str | os.PathLike[str]) -> CheckpointReader:
         )
     from opkernel.checkpoint.slices_reader import SlicesReader  # most checkpoints are of V2
 
-    return SlicesReader(name, files)
+    return SlicesReader(name, files, open_file)
 
 
 def checkpoint_exists(prefix: str) -> bool:

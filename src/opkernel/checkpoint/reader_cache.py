@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -26,27 +26,27 @@ class CheckpointReaderCache:
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._readers: dict[str, tuple[object, CheckpointReader]] = {}
+        self._readers: dict[Hashable, tuple[object, CheckpointReader]] = {}
 
     def get(
-        self, path: str, files: list[str], open_reader: Callable[[str], CheckpointReader]
+        self, key: Hashable, files: list[str], open_reader: Callable[[], CheckpointReader]
     ) -> CheckpointReader:
         """The reader of a checkpoint, which is not to be closed.
 
         Args:
-            path: Its prefix.
+            key: Its prefix, and what decides which of its files may be read.
             files: Those of its files that tell whether it is the same as before.
             open_reader: Opens it.
         """
         state = [_state(file) for file in files]
         with self._lock:
-            known = self._readers.pop(path, None)
+            known = self._readers.pop(key, None)
             if known is not None and known[0] == state:
-                self._readers[path] = known
+                self._readers[key] = known
                 return known[1]
-        reader = open_reader(path)
+        reader = open_reader()
         with self._lock:
-            self._readers[path] = state, reader
+            self._readers[key] = state, reader
             while len(self._readers) > _MAX_READERS:
                 # Its files are closed with the last reference to it: a step may still read.
                 del self._readers[next(iter(self._readers))]

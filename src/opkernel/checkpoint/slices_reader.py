@@ -27,6 +27,7 @@ from opkernel.errors import (
     OpError,
     UnimplementedError,
 )
+from opkernel.files import Opener, open_to_read
 from opkernel.proto import DecodeError, SavedSliceMeta, SavedTensorSlices, TensorProto
 from opkernel.types import DataType, TensorShape, tensor_from_proto
 
@@ -42,16 +43,19 @@ class SlicesReader(CheckpointReader):
     Args:
         path: What messages call it.
         files: Its files.
+        open_file: Opens each of them.
 
     Raises:
         NotFoundError: a file is missing.
         DataLossError: a file is damaged.
         InternalError: a tensor has two types or shapes.
         UnimplementedError: a newer TensorFlow wrote it.
+        OpError: `open_file` refuses a file.
     """
 
-    def __init__(self, path: str, files: Sequence[str]) -> None:
+    def __init__(self, path: str, files: Sequence[str], open_file: Opener = open_to_read) -> None:
         self.path = path
+        self._open_file = open_file
         self._lock = threading.Lock()
         self._tables: list[Table] = []
         self._tensors: dict[str, _Slices] = {}
@@ -80,7 +84,9 @@ class SlicesReader(CheckpointReader):
     def _add(self, file: str) -> None:
         """Take in a file."""
         try:
-            table = Table(file)
+            table = Table(file, self._open_file)
+        except OpError:  # some of which are OSErrors
+            raise
         except OSError as error:
             raise NotFoundError(f"{file}: {error.strerror}") from error
         self._tables.append(table)

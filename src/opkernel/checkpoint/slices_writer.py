@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from opkernel.checkpoint.atomic_files import write_whole
+from opkernel.checkpoint.atomic_files import OpenPlace, opened_place, place_of, replaced_file
 from opkernel.checkpoint.ordered_code import slice_key
 from opkernel.checkpoint.sstable import TableWriter
 from opkernel.checkpoint.tensor_slice import TensorSlice
@@ -51,10 +51,12 @@ class SlicesWriter:
 
     Args:
         path: The file; it is replaced as a whole.
+        open_place: Opens its directory.
     """
 
-    def __init__(self, path: str | os.PathLike[str]) -> None:
+    def __init__(self, path: str | os.PathLike[str], *, open_place: OpenPlace = place_of) -> None:
         self._path = os.fspath(path)
+        self._open_place = open_place
         self._meta: dict[str, SavedSliceMeta] = {}
         self._data: dict[bytes, bytes] = {}
 
@@ -114,7 +116,9 @@ class SlicesWriter:
         for key in sorted(self._data):
             writer.add(key, self._data[key])
         writer.finish()
-        write_whole(self._path, content.getvalue())
+        directory, name = opened_place(self._path, self._open_place)
+        with directory, replaced_file(directory, name) as file:
+            file.write(content.getvalue())
 
 
 def _elements(array: np.ndarray[Any, Any], dtype: DataType) -> TensorProto:

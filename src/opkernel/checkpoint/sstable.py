@@ -18,6 +18,7 @@ from opkernel.checkpoint.crc32c import crc32c, mask
 from opkernel.checkpoint.snappy import decompressed
 from opkernel.checkpoint.varint import read_varint, varint
 from opkernel.errors import DataLossError, FailedPreconditionError
+from opkernel.files import Opener, open_to_read
 
 __all__ = ["Table", "TableWriter"]
 
@@ -36,15 +37,16 @@ class Table:
 
     Args:
         path: The file.
+        open_file: Opens it.
 
     Raises:
         DataLossError: the file is no table, or damaged; the same holds of all methods.
         OSError: the file cannot be read.
     """
 
-    def __init__(self, path: str) -> None:
+    def __init__(self, path: str, open_file: Opener = open_to_read) -> None:
         self._path = path
-        self._descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_BINARY", 0))
+        self._descriptor = open_file(path)
         try:
             self._size = os.fstat(self._descriptor).st_size
             self._index = self._read_index()

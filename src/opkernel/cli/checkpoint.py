@@ -358,7 +358,7 @@ def _write_safetensors(output: str, reader: CheckpointReader, keys: Sequence[str
     Raises:
         InvalidArgumentError: a tensor is of a type that the format lacks.
     """
-    from opkernel.checkpoint.atomic_files import rename, temporary_name, written_file
+    from opkernel.checkpoint.atomic_files import opened_place, replaced_file
 
     header: dict[str, Any] = {}
     end = 0
@@ -371,12 +371,11 @@ def _write_safetensors(output: str, reader: CheckpointReader, keys: Sequence[str
         header[key] = {"dtype": name, "shape": [*entry.shape], "data_offsets": [begin, end]}
     text = json_text(header).encode()
     text = text.ljust(-(-len(text) // 8) * 8)
-    name = temporary_name(output)
-    with written_file(name) as file:
+    directory, name = opened_place(output)
+    with directory, replaced_file(directory, name) as file:
         file.write(len(text).to_bytes(8, "little") + text)
         for key in header:
             file.write(np.ascontiguousarray(reader.get(key)).tobytes())
-    rename(name, output)
 
 
 def _safetensors_type(key: str, dtype: DataType) -> str:

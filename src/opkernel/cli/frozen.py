@@ -105,11 +105,10 @@ def _of_graph(model: Model, checkpoint: str | None) -> tuple[Graph, Any]:
 
 def _restored(graph: Graph, checkpoint: str, outputs: list[Any], inputs: list[Any]) -> Graph:
     """The frozen graph of one with a Saver, whose nodes restore the values."""
-    from opkernel.device.permissions import Permissions
-    from opkernel.interop.loading import files_of_checkpoint
+    from opkernel.device.permissions import NO_PERMISSIONS
     from opkernel.runtime import Session, convert_variables_to_constants
 
-    permissions = Permissions(read=files_of_checkpoint(checkpoint))
+    permissions = NO_PERMISSIONS.restoring(checkpoint, follows_links=True)
     restore, filename = _SAVER
     with Session(graph, permissions=permissions) as session:
         session.run(restore, {f"{filename}:0": checkpoint.encode()})

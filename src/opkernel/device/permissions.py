@@ -2,20 +2,31 @@
 
 A graph is data that may come from anybody, and its nodes name files. Each path is resolved first, with its
 links and `..`. The resolved path must be a file that the caller named, or lie in a directory that the
-caller named.
+caller named. Files are then opened by the resolved path, and by no link: what was checked is what is opened.
 """
 
 from __future__ import annotations
 
+import errno
 import os
+import re
+import stat
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, Self
 
-from opkernel.errors import InvalidArgumentError, PermissionDeniedError
+from opkernel.errors import PermissionDeniedError
+from opkernel.files import Directory, open_resolved, open_to_read, resolved
 
 __all__ = ["NO_PERMISSIONS", "OWN_CODE", "Permissions"]
 
 _Path = str | os.PathLike[str]
+
+_WRITE = os.O_RDWR | os.O_CREAT | getattr(os, "O_BINARY", 0) | getattr(os, "O_NONBLOCK", 0)
+_OF_MODEL = ("variables", "assets")
+_PARTS = r"(\.index|\.data-\d+-of-\d+|-\d+-of-\d+)?"
+"""What follows the prefix in the names of a checkpoint's files, of V2 and of V1."""
+_IN_WRITING = r"(\.tempstate\d+)?|_temp[^/]*(/[^/]+)?"
+"""What follows the name of such a file while it is written; or a directory for the parts of a checkpoint."""
 
 
 class Permissions:
@@ -26,7 +37,8 @@ class Permissions:
     Permissions do not change.
 
     Args:
-        read: Directories, with all in them, and files that may be read.
+        read: Directories, with all in them, and files that may be read. Named pipes and devices have to be
+            named themselves.
         write: Directories and files that may be written, made, renamed and deleted. They may not be
             read for that.
 
@@ -34,13 +46,15 @@ class Permissions:
         InvalidArgumentError: one of them is not a path.
     """
 
-    __slots__ = ("_read", "_write")
+    __slots__ = ("_read", "_restores", "_saves", "_write")
 
     def __init__(
         self, read: Iterable[_Path] | _Path = (), write: Iterable[_Path] | _Path = ()
     ) -> None:
         self._read = _resolved_all(read)
         self._write = _resolved_all(write)
+        self._restores: tuple[str, ...] = ()
+        self._saves: tuple[str, ...] = ()
 
     @property
     def read(self) -> tuple[str, ...]:
@@ -52,72 +66,208 @@ class Permissions:
         """What may be written, resolved."""
         return self._write
 
+    # More permissions.
+
+    def reading(self, *paths: _Path) -> Self:
+        """These permissions, with more files and directories to read."""
+        return self._with(read=_resolved_all(paths))
+
+    def reading_own(self, directory: _Path) -> Self:
+        """These permissions, with the variables and assets of the SavedModel in a directory.
+
+        A folder of the model that is a link gives no permission: links travel with files, and lead anywhere.
+        """
+        place = resolved(os.fspath(directory))
+        folders = [os.path.join(place, name) for name in _OF_MODEL]
+        return self._with(read=tuple(one for one in folders if not os.path.islink(one)))
+
+    def restoring(self, prefix: _Path, *, follows_links: bool = False) -> Self:
+        """These permissions, and the kernels that read checkpoints may read the one of a prefix.
+
+        Args:
+            prefix: What the names of its files begin with.
+            follows_links: Whether its files may be links that lead anywhere: the caller has named it.
+        """
+        place = resolved(os.fspath(prefix))
+        links = _links_of(os.path.abspath(os.fspath(prefix))) if follows_links else []
+        return self._with(restores=(place, *links))
+
+    def saving(self, prefix: _Path) -> Self:
+        """These permissions, and the kernels that write checkpoints may write the one of a prefix."""
+        return self._with(saves=(resolved(os.fspath(prefix)),))
+
+    def _with(
+        self,
+        read: tuple[str, ...] = (),
+        restores: tuple[str, ...] = (),
+        saves: tuple[str, ...] = (),
+    ) -> Self:
+        if self is OWN_CODE:
+            return self
+        more = type(self)()
+        more._read = tuple(dict.fromkeys(self._read + read))
+        more._write = self._write
+        more._restores, more._saves = self._restores + restores, self._saves + saves
+        return more
+
+    def for_checkpoints(self) -> Permissions:
+        """What kernels may do that read and write nothing but checkpoints."""
+        return _ForCheckpoints(self) if self._restores or self._saves else self
+
+    # Checks, and files.
+
     def check_read(self, path: str | bytes) -> str:
-        """The resolved path, which the caller opens for reading.
+        """The resolved path, if it may be read. `open_to_read` opens it, too, and is safer.
 
         Raises:
             PermissionDeniedError: it may not be read.
             InvalidArgumentError: it cannot be the path of a file.
         """
-        return self._checked(path, self._read, "read")
+        return self._checked(path, "read", self._may_read)
 
     def check_write(self, path: str | bytes) -> str:
-        """The resolved path, which the caller opens for writing, makes or deletes.
+        """The resolved path, if it may be written, made or deleted.
 
         Raises:
             PermissionDeniedError: it may not be written.
             InvalidArgumentError: it cannot be the path of a file.
         """
-        return self._checked(path, self._write, "write")
+        return self._checked(path, "write", self._may_write)
 
-    def reading(self, *paths: _Path) -> Permissions:
-        """These permissions, with more files and directories to read."""
-        if self is OWN_CODE:
-            return self
-        return Permissions((*self._read, *paths), self._write)
+    def open_to_read(self, path: str | bytes) -> int:
+        """Open a file for reading; its descriptor.
 
-    def joined(self, other: Permissions) -> Permissions:
-        """The permissions of a function that calls graphs with these and with other permissions.
-
-        The caller's own code may do no more than the graphs that it calls; a graph may do what any of the
-        permissions allows.
+        Raises:
+            PermissionDeniedError: it may not be read, or is a pipe or a device that nobody named.
+            InvalidArgumentError: it cannot be the path of a file.
+            OSError: it cannot be opened.
         """
-        if self is OWN_CODE or other is OWN_CODE:
-            return other if self is OWN_CODE else self
-        return Permissions((*self._read, *other._read), (*self._write, *other._write))
+        place = self.check_read(path)
+        descriptor = self._open(place)
+        try:
+            mode = os.fstat(descriptor).st_mode
+            if stat.S_ISDIR(mode):
+                raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), place)
+            if not stat.S_ISREG(mode) and not self._names(place):
+                raise PermissionDeniedError(
+                    f"{place!r} is no regular file: the graph may read it only where it is named itself, as in "
+                    f"Permissions(read=[{place!r}])"
+                )
+        except BaseException:
+            os.close(descriptor)
+            raise
+        return descriptor
 
-    def _checked(self, path: str | bytes, allowed: tuple[str, ...], what: str) -> str:
-        resolved = _resolved(path)
-        if not any(_is_within(resolved, one) for one in allowed):
+    def names_in(self, path: str | bytes) -> list[str]:
+        """The names in a directory that may be read, sorted.
+
+        Raises:
+            PermissionDeniedError: it may not be read.
+            InvalidArgumentError: it cannot be the path of a file.
+            OSError: it is no directory, or cannot be read.
+        """
+        with self._directory(self.check_read(path)) as directory:
+            return directory.names()
+
+    def open_to_write(self, path: str | bytes) -> int:
+        """Open a file for writing, and make it and its directories where they are missing; its descriptor.
+
+        Raises:
+            PermissionDeniedError: it may not be written.
+            InvalidArgumentError: it cannot be the path of a file.
+            OSError: it cannot be opened.
+        """
+        directory, name = self.place_to_write(path, makes=len(path))
+        with directory:
+            return directory.open(name, _WRITE)
+
+    def place_to_write(self, path: str | bytes, *, makes: int = 0) -> tuple[Directory, str]:
+        """The directory of a file that may be written, and the file's name in it.
+
+        Args:
+            path: The file; it need not exist.
+            makes: How many directories, from the last one on, are made where they are missing.
+
+        Raises:
+            PermissionDeniedError: it may not be written.
+            InvalidArgumentError: it cannot be the path of a file.
+            OSError: the directory cannot be opened.
+        """
+        folder, name = os.path.split(self.check_write(path))
+        return self._directory(folder, makes), name
+
+    def _open(self, place: str) -> int:
+        return open_resolved(place)
+
+    def _directory(self, place: str, makes: int = 0) -> Directory:
+        return Directory.resolved(place, makes=makes)
+
+    def _may_read(self, place: str) -> bool:
+        return any(_is_within(place, one) for one in self._read)
+
+    def _may_write(self, place: str) -> bool:
+        return any(_is_within(place, one) for one in self._write)
+
+    def _names(self, place: str) -> bool:
+        """Whether a file was named itself, and not a directory that it is in."""
+        return place in self._read
+
+    def _checked(self, path: str | bytes, what: str, may: Any) -> str:
+        place = resolved(path)
+        if not may(place):
             raise PermissionDeniedError(
                 f"{os.fsdecode(path)!r}: the graph may not {what} this file. Allow it with "
-                f"Session(graph, permissions=opkernel.Permissions({what}=[...])), or on the command "
-                f"line with --allow-{what} {_parent(resolved)}"
+                f"permissions=opkernel.Permissions({what}=[...]) where the graph is loaded, imported or gets its "
+                f"Session, or on the command line with --allow-{what} {_parent(place)}"
             )
-        return resolved
+        return place
+
+    def _key(self) -> tuple[object, ...]:
+        return type(self), self._read, self._write, self._restores, self._saves
 
     def __eq__(self, other: object) -> bool:
-        if not isinstance(other, Permissions):
-            return NotImplemented
-        return type(self) is type(other) and (self._read, self._write) == (
-            other._read,
-            other._write,
-        )
+        return self._key() == other._key() if isinstance(other, Permissions) else NotImplemented
 
     def __hash__(self) -> int:
-        return hash((self._read, self._write))
+        return hash(self._key())
 
     def __repr__(self) -> str:
         return f"Permissions(read={[*self._read]}, write={[*self._write]})"
 
 
-class _All(Permissions):
+class _ForCheckpoints(Permissions):
+    """Permissions that kernels of checkpoints have: also for the files of some checkpoints."""
+
+    __slots__ = ()
+
+    def __init__(self, permissions: Permissions) -> None:
+        super().__init__()
+        self._read, self._write = permissions._read, permissions._write
+        self._restores, self._saves = permissions._restores, permissions._saves
+
+    def _may_read(self, place: str) -> bool:
+        return super()._may_read(place) or _is_of_any(place, self._restores, _PARTS)
+
+    def _may_write(self, place: str) -> bool:
+        parts = f"{_PARTS}({_IN_WRITING})"
+        return super()._may_write(place) or _is_of_any(place, self._saves, parts)
+
+
+class _OwnCode(Permissions):
     """The permissions of Python code: all files, as without opkernel."""
 
     __slots__ = ()
 
-    def _checked(self, path: str | bytes, allowed: tuple[str, ...], what: str) -> str:
-        return _resolved(path)
+    def _may_read(self, place: str) -> bool:
+        return True
+
+    _may_write = _names = _may_read
+
+    def _open(self, place: str) -> int:
+        return open_to_read(place)
+
+    def __reduce__(self) -> str:
+        return "OWN_CODE"
 
     def __repr__(self) -> str:
         return "OWN_CODE"
@@ -125,21 +275,26 @@ class _All(Permissions):
 
 def _resolved_all(paths: Iterable[_Path] | _Path) -> tuple[str, ...]:
     listed: Any = [paths] if isinstance(paths, str | os.PathLike) else paths
-    return tuple(dict.fromkeys([_resolved(os.fspath(path)) for path in listed]))
-
-
-def _resolved(path: str | bytes) -> str:
-    """The path without links and `..`; what does not exist yet lies in a directory that does."""
-    if not path:
-        raise InvalidArgumentError(f"{path!r} is not the path of a file")
-    try:
-        return os.path.realpath(os.fsdecode(path))
-    except ValueError as error:  # a zero byte
-        raise InvalidArgumentError(f"{path!r} is not the path of a file") from error
+    return tuple(dict.fromkeys([resolved(os.fspath(path)) for path in listed]))
 
 
 def _is_within(path: str, allowed: str) -> bool:
     return path == allowed or path.startswith(allowed.rstrip(os.sep) + os.sep)
+
+
+def _is_of_any(path: str, prefixes: Iterable[str], parts: str) -> bool:
+    """Whether a path is one of a checkpoint's, of one of these prefixes."""
+    return any(
+        path.startswith(prefix) and re.fullmatch(parts, path[len(prefix) :]) for prefix in prefixes
+    )
+
+
+def _links_of(prefix: str) -> list[str]:
+    """Where the files of a checkpoint lie that are links."""
+    folder, stem = os.path.split(prefix)
+    names = os.listdir(folder) if os.path.isdir(folder) else []
+    files = [os.path.join(folder, one) for one in names if _is_of_any(one, [stem], _PARTS)]
+    return [resolved(file) for file in files if os.path.islink(file)]
 
 
 def _parent(path: str) -> str:
@@ -147,5 +302,5 @@ def _parent(path: str) -> str:
 
 
 NO_PERMISSIONS = Permissions()
-OWN_CODE = _All()
-"""Those of eager calls and traced functions: the caller's own code says which file."""
+OWN_CODE = _OwnCode()
+"""Those of eager calls and of the program's own nodes in traced functions: the caller's own code says which file."""

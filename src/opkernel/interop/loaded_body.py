@@ -9,7 +9,6 @@ from collections.abc import Mapping, Sequence
 from functools import cached_property
 from typing import Any
 
-from opkernel.device.permissions import Permissions
 from opkernel.gradients import nodes, zeros_like
 from opkernel.graph import Graph, Operation
 from opkernel.graph.core.operation import GRADIENT_OP_TYPE_ATTR
@@ -38,14 +37,12 @@ class LoadedBody(FuncGraph):
         library: FunctionLibraryDefinition,
         name: str,
         versions: VersionDef,
-        permissions: Permissions,
         suffix: str,
         gradients: Mapping[str, LoadedGradient],
     ) -> None:
         super().__init__(name=name, function_library=library)
         self._gradients = gradients
         self.graph_def_versions.CopyFrom(versions)
-        self.permissions = permissions
         self._suffix = suffix
         body = instantiate_into(self, name)
         self.inputs = [*body.inputs]
@@ -71,8 +68,6 @@ class LoadedBody(FuncGraph):
 
     def add_to(self, graph: Graph) -> None:
         """Put the function, and those that it calls, into the library of a graph."""
-        if isinstance(graph, FuncGraph):
-            graph.permissions = graph.permissions.joined(self.permissions)
         library = graph.function_library
         if self.function_def.signature.name in library:
             return

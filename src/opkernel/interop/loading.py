@@ -22,7 +22,6 @@ if TYPE_CHECKING:
 
 __all__ = [
     "as_session",
-    "files_of_checkpoint",
     "load",
     "load_as_session",
     "load_meta_graph",
@@ -160,7 +159,7 @@ def as_session(
     permissions = permissions or NO_PERMISSIONS
     if checkpoint is not None:
         checkpoint = os.path.abspath(checkpoint)
-        permissions = permissions.reading(*files_of_checkpoint(checkpoint))
+        permissions = permissions.restoring(checkpoint, follows_links=True)
     if files is None:
         return _of_meta_graph_file(os.fspath(path), permissions, checkpoint)
     if checkpoint is None:
@@ -171,7 +170,7 @@ def as_session(
         meta_graph,
         checkpoint=checkpoint or files.variables_prefix,
         assets=files.assets(meta_graph),
-        permissions=permissions.reading(*files.readable),
+        permissions=permissions.reading_own(files.directory),
         owner=files,
     )
 
@@ -185,24 +184,8 @@ def _of_meta_graph_file(
     prefix = os.path.abspath(path.removesuffix(".meta"))
     if checkpoint is None and prefix != os.path.abspath(path) and checkpoint_exists(prefix):
         checkpoint = prefix
-        permissions = permissions.reading(*files_of_checkpoint(prefix))
+        permissions = permissions.restoring(prefix)
     return SessionModel(path, load_meta_graph(path), checkpoint=checkpoint, permissions=permissions)
-
-
-def files_of_checkpoint(prefix: str) -> list[str]:
-    """The files that a checkpoint may have."""
-    return [f"{prefix}.index", prefix, *_data_files(prefix)]
-
-
-def _data_files(prefix: str) -> list[str]:
-    directory, start = os.path.split(prefix)
-    if not os.path.isdir(directory):
-        return []
-    return [
-        os.path.join(directory, name)
-        for name in os.listdir(directory)
-        if name.startswith((f"{start}.data-", f"{start}-"))
-    ]
 
 
 def load_meta_graph(path: str) -> MetaGraphDef:

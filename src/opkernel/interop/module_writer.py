@@ -7,12 +7,11 @@ from __future__ import annotations
 
 import itertools
 import os
-import shutil
 from collections.abc import Container, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
-from opkernel.checkpoint.atomic_files import file_error
+from opkernel.device.origins import set_origin
 from opkernel.errors import InvalidArgumentError, OpError, UnimplementedError
 from opkernel.graph import ConcreteFunction, Graph
 from opkernel.graph.functions.function_library import FunctionLibraryDefinition
@@ -66,11 +65,9 @@ def write_module(module: Module, directory: str, signatures: Mapping[str, Any] |
     os.mkdir(assets)
     write_variables(os.path.join(variables, "variables"), writer.tracked)
     for name, asset in writer.assets.items():
-        path = asset.readable_path()
-        try:
-            shutil.copyfile(path, os.path.join(assets, name))
-        except OSError as error:
-            raise file_error(asset.path, error) from error
+        asset.copy_to(os.path.join(assets, name))
+    for meta_graph in saved_model.meta_graphs:
+        set_origin(meta_graph.graph_def, b"", lambda op: False)
     with open(os.path.join(directory, "saved_model.pb"), "wb") as file:
         file.write(saved_model.SerializeToString(deterministic=True))
 

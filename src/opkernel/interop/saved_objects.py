@@ -9,8 +9,10 @@ import itertools
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
+from itertools import chain
 from typing import TYPE_CHECKING, Any
 
+from opkernel.device.origins import mark_nodes, mark_of
 from opkernel.device.permissions import Permissions
 from opkernel.errors import DataLossError, OpError, UnimplementedError
 from opkernel.graph.core.captured_value import CapturedValue
@@ -66,11 +68,11 @@ class SavedObjects:
         self.files = files
         self.meta_graph = meta_graph
         self.nodes: Sequence[SavedObject] = meta_graph.object_graph_def.nodes
-        self.permissions = permissions.reading(*files.readable)
+        self.permissions = permissions.reading_own(files.directory)
         self._jit = jit
         self._suffix = f"_load_{next(_loads)}"
         self._lock = threading.RLock()
-        self._values = SavedValues(files, self.nodes, self.children)
+        self._values = SavedValues(files, self.nodes, self.children, self.permissions)
         self.root: Any = None
         self._objects: dict[int, Any] = {}
         self._children: dict[int, dict[str, int]] = {}
@@ -300,9 +302,11 @@ class SavedObjects:
 
     @cached_property
     def library(self) -> FunctionLibraryDefinition:
-        """The functions of the model."""
+        """The functions of the model; their nodes may do what the model may."""
         library = FunctionLibraryDefinition(global_op_registry())
         library.add_library(self.meta_graph.graph_def.library)
+        nodes = chain.from_iterable(function.node_def for function in library.values())
+        mark_nodes(nodes, mark_of(self.permissions), library.may_open_files)
         return library
 
     def body(self, name: str) -> LoadedBody:
@@ -316,9 +320,7 @@ class SavedObjects:
                 raise self._damage(f"there is no function {name!r}")
             self._separate_resources(name)
             versions = self.meta_graph.graph_def.versions
-            body = LoadedBody(
-                self.library, name, versions, self.permissions, self._suffix, self._gradients
-            )
+            body = LoadedBody(self.library, name, versions, self._suffix, self._gradients)
             body.jit = self._jit
             return body
 

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from opkernel.checkpoint import ObjectGraph, load_checkpoint
 from opkernel.checkpoint.object_graph import VARIABLE_VALUE
+from opkernel.device.permissions import Permissions
 from opkernel.errors import DataLossError, NotFoundError
 from opkernel.proto import SavedObject
 from opkernel.types import DataType, PartialTensorShape
@@ -34,6 +35,7 @@ class SavedValues:
         files: The files of the model.
         nodes: The objects.
         children: Gives the numbers of the children of an object, by name.
+        permissions: Which files may be read.
     """
 
     def __init__(
@@ -41,10 +43,12 @@ class SavedValues:
         files: SavedModelFiles,
         nodes: Sequence[SavedObject],
         children: Callable[[int], Mapping[str, int]],
+        permissions: Permissions,
     ) -> None:
         self._files = files
         self._nodes = nodes
         self._children = children
+        self._permissions = permissions
         self._lock = threading.Lock()
 
     def key(
@@ -92,7 +96,7 @@ class SavedValues:
                 f"{self._files.variables_directory} with their values"
             )
         self._files.check_fingerprint()
-        reader = load_checkpoint(prefix)
+        reader = load_checkpoint(prefix, open_file=self._permissions.open_to_read)
         graph = ObjectGraph.of(reader)
         return reader, graph, self._paired(graph)
 

@@ -14,6 +14,7 @@ import numpy as np
 
 from opkernel.checkpoint import BundleWriter, ObjectGraph, load_checkpoint
 from opkernel.checkpoint.object_graph import OBJECT_GRAPH_KEY
+from opkernel.device.opened_files import copy_file
 from opkernel.device.permissions import Permissions
 from opkernel.errors import FailedPreconditionError, InvalidArgumentError, UnimplementedError
 from opkernel.interop.loaded_model import LoadedModel
@@ -63,24 +64,45 @@ def save(
     if signatures is not None:
         raise UnimplementedError("A loaded model is saved with the signatures that it has")
     with written_directory(os.fspath(directory)) as place:
-        _copy(model.path, place)
+        _copy(model, place)
         if isinstance(model, LoadedModel):
             _write_variables(model, place)
         else:
             _run_saver(model, place)
 
 
-def _copy(source: str, place: str) -> None:
+def _copy(model: LoadedModel | SessionModel, place: str) -> None:
     """Copy all but the values."""
+    source = model.path
     if not os.path.isdir(source):
         raise UnimplementedError(f"{source} is no SavedModel: its Saver saves the values alone")
     for name in _COPIED:
         path = os.path.join(source, name)
         if os.path.isdir(path):
-            shutil.copytree(path, os.path.join(place, name))
+            if os.path.islink(path):
+                model.permissions.check_read(path)
+            _copy_folder(model.permissions, path, os.path.join(place, name))
         elif os.path.exists(path):
             shutil.copyfile(path, os.path.join(place, name))
     os.mkdir(os.path.join(place, "variables"))
+
+
+def _copy_folder(permissions: Permissions, source: str, target: str) -> None:
+    """Copy a folder; a link in it is copied as the file that it leads to, if the model may read that.
+
+    Raises:
+        PermissionDeniedError: it may not.
+    """
+    os.mkdir(target)
+    with os.scandir(source) as entries:
+        for entry in entries:
+            copy = os.path.join(target, entry.name)
+            if entry.is_symlink():
+                copy_file(permissions, entry.path, copy)
+            elif entry.is_dir():
+                _copy_folder(permissions, entry.path, copy)
+            else:
+                shutil.copyfile(entry.path, copy)
 
 
 def _write_variables(model: LoadedModel, place: str) -> None:
@@ -90,7 +112,7 @@ def _write_variables(model: LoadedModel, place: str) -> None:
     if prefix is None:
         os.rmdir(os.path.join(place, "variables"))
         return
-    with load_checkpoint(prefix) as reader:
+    with load_checkpoint(prefix, open_file=model.permissions.open_to_read) as reader:
         values: dict[str, Any] = {key: reader.get(key) for key in reader if key != OBJECT_GRAPH_KEY}
         graph = np.empty((), object)
         graph[()] = ObjectGraph.of(reader).proto.SerializeToString(deterministic=True)
@@ -113,8 +135,5 @@ def _run_saver(model: SessionModel, place: str) -> None:
         os.rmdir(os.path.join(place, "variables"))
         return
     prefix = os.path.join(place, "variables", "variables")
-    model.session.run_permitted(
-        Permissions(write=[os.path.dirname(prefix)]),
-        saver.save_tensor_name,
-        {saver.filename_tensor_name: prefix.encode()},
-    )
+    feeds = {saver.filename_tensor_name: prefix.encode()}
+    model.session.run_saver(saver.save_tensor_name, feeds, saves=prefix)

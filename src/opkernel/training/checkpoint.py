@@ -17,9 +17,9 @@ from opkernel.checkpoint import (
     load_checkpoint,
     update_checkpoint_state,
 )
-from opkernel.checkpoint.atomic_files import file_error
 from opkernel.checkpoint.object_graph import OBJECT_GRAPH_KEY
 from opkernel.errors import InvalidArgumentError
+from opkernel.files import file_error
 from opkernel.training.matched_objects import matched_values
 from opkernel.training.module import Module, children_of
 from opkernel.training.resource import PARTS_OF_TABLE

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from opkernel.device.opened_files import copy_file
 from opkernel.device.permissions import OWN_CODE, Permissions
 from opkernel.errors import DataLossError, OpError
 from opkernel.graph.core.default_graph import innermost_default
@@ -135,13 +136,14 @@ class Asset:
         value[()] = os.fsencode(self.path)
         return value
 
-    def readable_path(self) -> str:
-        """The path of the file, which may be read.
+    def copy_to(self, path: str) -> None:
+        """Copy the file.
 
         Raises:
-            PermissionDeniedError: it may not.
+            PermissionDeniedError: it may not be read.
+            OpError: it cannot be copied.
         """
-        return self._permissions.check_read(self.path)
+        copy_file(self._permissions, self.path, path)
 
     def numpy(self) -> Any:
         """The path, as an array."""

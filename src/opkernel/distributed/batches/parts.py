@@ -20,7 +20,7 @@ from typing import Any
 
 import numpy as np
 
-from opkernel.checkpoint.atomic_files import MARK, file_error, write_whole
+from opkernel.checkpoint.atomic_files import MARK, write_whole
 from opkernel.checkpoint.crc32c import crc32c
 from opkernel.distributed.batches.outcome import Failure, Outcome
 from opkernel.distributed.batches.rows import Array, Batch
@@ -31,6 +31,7 @@ from opkernel.errors import (
     FailedPreconditionError,
     UnimplementedError,
 )
+from opkernel.files import file_error
 from opkernel.foreign_text import archive_name, json_text
 
 __all__ = ["PartFolder"]

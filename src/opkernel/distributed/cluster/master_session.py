@@ -14,6 +14,7 @@ from concurrent.futures import Future
 from typing import TYPE_CHECKING, Any
 
 from opkernel.device.local_device import LocalDevice
+from opkernel.device.origins import marks_in
 from opkernel.distributed.cluster.cluster_step import ClusterStep, add_task
 from opkernel.distributed.cluster.task_name import TaskName
 from opkernel.distributed.cluster.task_parts import TaskPart, task_parts
@@ -95,6 +96,7 @@ class MasterSession:
                 self.handle,
                 graph,
                 part.graph_def.SerializeToString(),
+                marks_in(part.graph_def),
             )
             for part in parts
         ]

@@ -18,6 +18,7 @@ from typing import Any, NamedTuple
 
 from opkernel.device.device_mgr import new_devices
 from opkernel.device.local_device import DeviceAttributes
+from opkernel.device.origins import adopt_marks
 from opkernel.device.permissions import Permissions
 from opkernel.distributed.cluster.remote_rendezvous import Outbox, RemoteRendezvous, SentTensor
 from opkernel.distributed.cluster.task_name import TaskName
@@ -201,8 +202,20 @@ class Worker:
         """Whether a step of a session is under way."""
         return any(s.is_running and key.startswith(f"{session}:") for key, s in self._steps.items())
 
-    def register_graph(self, session: str, graph: str, graph_def: bytes) -> None:
+    def register_graph(
+        self,
+        session: str,
+        graph: str,
+        graph_def: bytes,
+        marks: Mapping[bytes, Permissions | None],
+    ) -> None:
         """Make a part of a graph ready for steps.
+
+        Args:
+            session: The name of the session.
+            graph: The name of the graph.
+            graph_def: The part.
+            marks: What the marks of its nodes mean (`device.origins`).
 
         Raises:
             AbortedError: there is no such session (any more).
@@ -211,6 +224,7 @@ class Worker:
         found = self._sessions.get(session)
         if found is None:
             raise self._has_restarted(f"session {session}")
+        adopt_marks(marks)
         try:
             registered = found.register_graph(GraphDef.FromString(graph_def))
         except UnregisteredOpError as error:

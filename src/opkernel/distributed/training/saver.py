@@ -13,7 +13,6 @@ from typing import Any
 import numpy as np
 
 from opkernel import raw_ops
-from opkernel.device.permissions import Permissions
 from opkernel.errors import InvalidArgumentError
 from opkernel.graph import Graph, Operation, get_default_graph
 from opkernel.graph.core.structural_ops import VARIABLE_OPS
@@ -102,7 +101,7 @@ class Saver:
         """
         path = os.path.abspath(prefix)
         os.makedirs(os.path.dirname(path), exist_ok=True)
-        self._run(session, self._saved, path)
+        session.run_saver(self._saved, self._feeds(path), saves=path)
         return path
 
     def restore(self, session: Session, prefix: str | os.PathLike[str]) -> None:
@@ -112,13 +111,11 @@ class Saver:
             NotFoundError: there is no such checkpoint, or it lacks a variable.
             DataLossError: it is damaged.
         """
-        self._run(session, self._restored, os.path.abspath(prefix))
+        path = os.path.abspath(prefix)
+        session.run_saver(self._restored, self._feeds(path), restores=path)
 
-    def _run(self, session: Session, fetch: str, prefix: str) -> None:
-        folder = os.path.dirname(prefix)
-        session.run_permitted(
-            Permissions(read=[folder], write=[folder]), fetch, {self._prefix: os.fsencode(prefix)}
-        )
+    def _feeds(self, path: str) -> dict[str, bytes]:
+        return {self._prefix: os.fsencode(path)}
 
 
 def _parts(graph: Graph, variables: Variables | None) -> Iterable[_Part]:

@@ -99,7 +99,7 @@ def instantiate_into(
     graph_def = GraphDef(versions=graph.graph_def_versions)
     graph_def.node.extend(result.nodes)
     options = ImportOptions(
-        validate_nodes=False, validate_colocation=False, allow_internal_names=True
+        validate_nodes=False, validate_colocation=False, allow_internal_names=True, origin=None
     )
     importer = GraphImporter(graph, graph_def, options)
     importer.prepare()

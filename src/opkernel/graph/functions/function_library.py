@@ -105,6 +105,10 @@ class FunctionLibraryDefinition(Mapping[str, FunctionDef]):
         """The traits of an op, none for a function; loads nothing."""
         return NO_TRAITS if op_type in self else self.op_registry.traits(op_type)
 
+    def may_open_files(self, op_type: str) -> bool:
+        """Whether kernels of an op may open files; the nodes of a function do so for themselves."""
+        return op_type not in self and self.op_registry.may_open_files(op_type)
+
     def look_up_op_def(self, name: str) -> OpDef:
         """The OpDef of an op or function; raises as `look_up` does."""
         return self.look_up(name).op_def

@@ -9,6 +9,7 @@ from __future__ import annotations
 import copy
 from typing import TYPE_CHECKING, Any
 
+from opkernel.device.origins import without_origins
 from opkernel.errors import NotFoundError
 from opkernel.graph.core.graph import Graph
 from opkernel.graph.io.graph_files import serialized_graph_def
@@ -25,7 +26,7 @@ __all__ = ["copied_graph", "pickled_graph"]
 
 def copied_graph(graph: Graph, memo: dict[int, Any]) -> Graph:
     """A copy of a graph, over the same registry of ops; what `memo` has of it is not copied again."""
-    made = _graph_of(graph.as_graph_def(), graph.op_registry)
+    made = _graph_of(graph.as_graph_def(), graph.op_registry, origin=None)
     memo[id(graph)] = made
     _set_state(made, copy.deepcopy(_state(graph), memo))
     return made
@@ -37,7 +38,7 @@ def pickled_graph(graph: Graph) -> tuple[Any, ...]:
     Raises:
         InvalidArgumentError: the graph is too large for a protocol buffer (2 GiB).
     """
-    graph_def = graph.as_graph_def()
+    graph_def = without_origins(graph.as_graph_def())
     ops = OpList(
         op=filter(None, [_op_def(graph.op_registry, name) for name in ops_used_by_graph(graph_def)])
     )
@@ -47,14 +48,18 @@ def pickled_graph(graph: Graph) -> tuple[Any, ...]:
 
 def _unpickled_graph(graph_def: bytes, ops: bytes) -> Graph:
     """The graph of a pickle."""
-    return _graph_of(GraphDef.FromString(graph_def), _registry_for(OpList.FromString(ops)))
+    registry = _registry_for(OpList.FromString(ops))
+    return _graph_of(GraphDef.FromString(graph_def), registry, origin=b"")
 
 
-def _graph_of(graph_def: GraphDef, registry: OpRegistry) -> Graph:
+def _graph_of(graph_def: GraphDef, registry: OpRegistry, origin: bytes | None) -> Graph:
     graph = Graph(registry)
     graph.graph_def_versions.CopyFrom(graph_def.versions)
     options = ImportOptions(
-        validate_colocation=False, allow_internal_names=True, allow_unregistered=True
+        validate_colocation=False,
+        allow_internal_names=True,
+        allow_unregistered=True,
+        origin=origin,
     )
     importer = GraphImporter(graph, graph_def, options)
     importer.prepare()

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from google.protobuf.message import EncodeError
 
+from opkernel.device.origins import without_origins
 from opkernel.errors import (
     DataLossError,
     InvalidArgumentError,
@@ -133,7 +134,7 @@ def save_graph(graph: Graph | GraphDef, path: str | os.PathLike[str]) -> None:
         NotFoundError: there is no directory of that name.
         PermissionDeniedError: the file may not be written.
     """
-    graph_def = graph.as_graph_def() if isinstance(graph, Graph) else graph
+    graph_def = without_origins(graph.as_graph_def() if isinstance(graph, Graph) else graph)
     if os.fspath(path).endswith(_TEXT_ENDINGS):
         from google.protobuf import text_format  # slow to import, and seldom needed
 

@@ -11,6 +11,8 @@ from typing import Any
 
 from google.protobuf.message import EncodeError
 
+from opkernel.device.origins import mark_of
+from opkernel.device.permissions import Permissions
 from opkernel.errors import InvalidArgumentError
 from opkernel.graph.core.create_op import as_tensor
 from opkernel.graph.core.default_graph import get_default_graph
@@ -37,6 +39,7 @@ def import_graph_def(
     producer_op_list: OpList | None = None,
     validate_colocation_constraints: bool = True,
     allow_unregistered: bool = False,
+    permissions: Permissions | None = None,
 ) -> list[Tensor | Operation] | None:
     """Add the nodes and functions of a GraphDef to a graph, in time linear in its size.
 
@@ -55,6 +58,8 @@ def import_graph_def(
         validate_colocation_constraints: refuse colocation with nodes that do not exist.
         allow_unregistered: keep nodes whose op is not registered, with unknown types. They can be
             looked at, and not run.
+        permissions: which files its nodes may read and write, wherever they run. Without it they may what a
+            Session allows its graph, and nothing where Python calls the function that is being traced.
 
     Returns:
         The elements asked for, in their order; None if none were asked for.
@@ -82,6 +87,7 @@ def import_graph_def(
             validate_colocation=validate_colocation_constraints,
             allow_unregistered=allow_unregistered,
             fill_empty_attrs=True,
+            origin=b"" if permissions is None else mark_of(permissions),
         )
         importer = GraphImporter(graph, owned, options)
         importer.prepare()

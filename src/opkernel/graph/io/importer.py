@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from opkernel.device.budget import check_time
+from opkernel.device.origins import set_origin
 from opkernel.errors import InvalidArgumentError, NotFoundError, OpError
 from opkernel.graph.core.garbage_collection import paused_garbage_collection
 from opkernel.graph.core.node_signature import (
@@ -56,6 +57,8 @@ class ImportOptions:
         allow_unregistered: keep nodes whose op is not registered, with unknown types.
         fill_empty_attrs: give attrs without a value their default. TensorFlow's Python does so;
             its C++ only adds attrs that are missing.
+        origin: the mark of the nodes and functions that come in (`device.origins`), empty for none; None for
+            messages of this process, whose nodes keep their marks.
     """
 
     prefix: str = ""
@@ -67,6 +70,7 @@ class ImportOptions:
     expect_device: bool = False
     allow_unregistered: bool = False
     fill_empty_attrs: bool = False
+    origin: bytes | None = b""
 
 
 class GraphImporter:
@@ -102,6 +106,7 @@ class GraphImporter:
         try:
             with paused_garbage_collection():
                 self._check_prefix()
+                self._set_origin()
                 self._import_library()
                 self._index()
                 self._link()
@@ -140,6 +145,14 @@ class GraphImporter:
             raise InvalidArgumentError(
                 f"Imported node name prefix '{prefix}/' would lead to invalid node names"
             )
+
+    def _set_origin(self) -> None:
+        mark = self._options.origin
+        if mark is None:
+            return
+        own = {function.signature.name for function in self._graph_def.library.function}
+        library = self._library
+        set_origin(self._graph_def, mark, lambda op: op not in own and library.may_open_files(op))
 
     def _import_library(self) -> None:
         library = self._graph_def.library

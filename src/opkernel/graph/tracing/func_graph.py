@@ -17,7 +17,7 @@ from contextlib import AbstractContextManager
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from opkernel.device.permissions import OWN_CODE, Permissions
+from opkernel.device.origins import ORIGIN_ATTR, PROGRAM, with_plain_marks
 from opkernel.errors import FailedPreconditionError, InvalidArgumentError, OpError
 from opkernel.graph.core.captured_value import CapturedValue
 from opkernel.graph.core.create_op import NodeRequest, as_tensor
@@ -35,6 +35,7 @@ from opkernel.graph.tracing.tensor_spec import TensorSpec
 from opkernel.messages import shown
 from opkernel.opdef.shapes.shape_algebra import make_shape_handle
 from opkernel.proto import AttrValue, FunctionDef, NameAttrList
+from opkernel.records import replace
 
 if TYPE_CHECKING:
     from opkernel.opdef import OpRegistry
@@ -57,7 +58,6 @@ class FuncGraph(Graph):
         captures: the tensors from outside, with what stands for them inside.
         captured_values: Python objects whose tensors it takes, such as variables, with what stands for them.
         control_captures: the operations from outside that it waits for.
-        permissions: which files it may open where Python calls it.
         jit: the engine that compiles parts of it where Python calls it; what OPKERNEL_JIT says if empty.
         jit_compile: whether XLA compiles it where Python calls it, as its attr `_XlaMustCompile` says.
     """
@@ -102,7 +102,6 @@ class FuncGraph(Graph):
         self.captured_values: dict[CapturedValue, Tensor] = {}
         self._keeps_captured_values = is_called_by_name or outer_graph is None
         self.control_captures: dict[Operation, None] = {}
-        self.permissions: Permissions = OWN_CODE
         self.jit_compile = False
         self.jit = ""
 
@@ -192,7 +191,7 @@ class FuncGraph(Graph):
         function = graph_to_function_def(
             self, "", self.inputs, self.outputs, control_outputs=controls, attrs=attrs
         )
-        content = function.SerializeToString(deterministic=True)
+        content = with_plain_marks(function.SerializeToString(deterministic=True))
         digest = hashlib.blake2b(content, digest_size=6).hexdigest()
         function.signature.name = f"{self.name}_{digest}"
         return function
@@ -208,8 +207,6 @@ class FuncGraph(Graph):
         Raises:
             InvalidArgumentError: another function of the library has the name of one of them.
         """
-        if isinstance(graph, FuncGraph):
-            graph.permissions = graph.permissions.joined(self.permissions)
         library, function = graph.function_library, self.function_def
         if function.signature.name in library:  # the name has a hash of the content
             return
@@ -230,7 +227,10 @@ class FuncGraph(Graph):
     def create_node(
         self, name: str, request: NodeRequest, control_inputs: Iterable[Any] = ()
     ) -> Operation:
-        """Make an operation; control inputs from outside become those of the function."""
+        """Make an operation of the program's; control inputs from outside become those of the function."""
+        if self.function_library.may_open_files(request.op_type):
+            mark = AttrValue(s=PROGRAM)
+            request = replace(request, attrs={ORIGIN_ATTR: mark, **request.attrs})
         return super().create_node(name, request, self._own_controls(control_inputs))
 
     def as_own(self, tensor: Tensor) -> Tensor:

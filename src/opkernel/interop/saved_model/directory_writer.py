@@ -13,8 +13,8 @@ import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 
-from opkernel.checkpoint.atomic_files import file_error, flush_directory
 from opkernel.errors import AlreadyExistsError, OpError
+from opkernel.files import Directory, file_error
 
 __all__ = ["written_directory"]
 
@@ -85,7 +85,8 @@ def _flush(directory: str) -> None:
         for name in files:
             with open(os.path.join(folder, name), "rb+") as file:
                 os.fsync(file.fileno())
-        flush_directory(os.path.join(folder, "file"))
+        with Directory(folder) as place:
+            place.flush()
 
 
 def _put_in_place(made: str, target: str) -> None:
@@ -101,7 +102,8 @@ def _put_in_place(made: str, target: str) -> None:
         shutil.rmtree(old, ignore_errors=True)
     elif not os.path.isdir(target):
         os.rename(made, target)
-    flush_directory(target)
+    with Directory(os.path.dirname(target)) as place:
+        place.flush()
 
 
 def _exchanged(one: str, other: str) -> bool:

@@ -120,17 +120,6 @@ class SavedModelFiles:
         prefix = os.path.join(self.variables_directory, "variables")
         return prefix if os.path.isdir(self.variables_directory) else None
 
-    @property
-    def readable(self) -> list[str]:
-        """What its own graphs may read.
-
-        The files of `variables/` may be links, which count as what they lead to; a checkpoint is read
-        if its checksums are right. Assets have to lie in `assets/`.
-        """
-        folder = self.variables_directory
-        names = os.listdir(folder) if os.path.isdir(folder) else []
-        return [folder, self.assets_directory, *(os.path.join(folder, name) for name in names)]
-
     def assets(self, meta_graph: MetaGraphDef) -> dict[str, str]:
         """The path of each asset, by the tensor that gives it to the graph.
 

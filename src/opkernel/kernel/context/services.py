@@ -12,6 +12,7 @@ import numpy as np
 
 from opkernel.device.allocator_attributes import AllocatorAttributes
 from opkernel.device.device import Device
+from opkernel.device.origins import permissions_of
 from opkernel.device.permissions import Permissions
 from opkernel.errors import FailedPreconditionError, InternalError
 from opkernel.kernel.context.params import ContextParams, FrameAndIter
@@ -75,8 +76,9 @@ class ContextServices:
 
     @property
     def permissions(self) -> Permissions:
-        """Which files the kernel may read and write; it asks before it opens one."""
-        return self.step.permissions
+        """Which files the kernel may read and write, by the origin of its node; it opens them through this."""
+        step = self.step
+        return permissions_of(self.kernel.node_def, step.program_permissions, step.permissions)
 
     @property
     def tensor_store(self) -> Any:

@@ -33,7 +33,8 @@ class Step:
         session_handle: The name of the session; empty where there is none.
         session_metadata: The metadata that the session's owner has given.
         session_state: Tensors that outlive the step, by handle.
-        permissions: Which files its kernels may read and write.
+        permissions: Which files nodes without a mark may read and write (`device.origins`).
+        program_permissions: Which files the program's own nodes may read and write.
         tensor_store: Tensors that are to outlive the step, by name.
         step_container: Resources of this step alone, gone at its end.
         resource_manager: The resources that steps share; the device's manager if None.
@@ -63,6 +64,7 @@ class Step:
     session_metadata: Any = None
     session_state: Any = None
     permissions: Permissions = NO_PERMISSIONS
+    program_permissions: Permissions = NO_PERMISSIONS
     tensor_store: Any = None
     step_container: ScopedStepContainer | None = None
     resource_manager: ResourceMgr | None = None

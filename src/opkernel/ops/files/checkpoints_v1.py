@@ -102,7 +102,9 @@ def _save(
         raise InvalidArgumentError(
             f"Got {TensorShape(names.shape)} tensor names but {len(tensors)} tensors."
         )
-    writer = SlicesWriter(ctx.permissions.check_write(single_text("filename", ctx.input(0))))
+    permissions = ctx.permissions.for_checkpoints()
+    path = permissions.check_write(single_text("filename", ctx.input(0)))
+    writer = SlicesWriter(path, open_place=permissions.place_to_write)
     order = sorted(range(len(tensors)), key=lambda i: names[i])
     for i in order:
         tensor, part = tensors[i], slice_of(slices[i])

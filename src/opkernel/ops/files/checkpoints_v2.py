@@ -5,9 +5,11 @@ Source: TensorFlow core/ops/io_ops.cc, core/kernels/save_restore_v2_ops.cc.
 
 import os
 from contextlib import suppress
+from functools import partial
 from typing import Any
 
 from opkernel.checkpoint import BundleWriter, merge_bundles
+from opkernel.device.permissions import Permissions
 from opkernel.errors import InvalidArgumentError
 from opkernel.kernel import OpKernel, OpKernelConstruction, OpKernelContext
 from opkernel.opdef import InferenceContext, register_op, unknown_shape
@@ -74,10 +76,10 @@ class SaveV2(OpKernel):
         tensors = [ctx.input(i) for i in range(3, ctx.num_inputs)]
         prefix = single_text("prefix", ctx.input(0))
         check_names(names, slices, len(tensors))
-        path = ctx.permissions.check_write(prefix)
-        with suppress(OSError):  # it is told where the file is opened
-            os.mkdir(os.path.dirname(path))
-        with BundleWriter(path) as writer:
+        permissions = ctx.permissions.for_checkpoints()
+        path = permissions.check_write(prefix)
+        open_place = partial(permissions.place_to_write, makes=1)
+        with BundleWriter(path, open_place=open_place) as writer:
             for i, (name, text, tensor) in enumerate(zip(names, slices, tensors, strict=True)):
                 _save(writer, name, text, tensor, self.input_types[3 + i])
 
@@ -128,17 +130,25 @@ class MergeV2Checkpoints(OpKernel):
                 f"Input checkpoint_prefixes should be an 1-D tensor, got "
                 f"{TensorShape(prefixes.shape)} instead."
             )
-        target = ctx.permissions.check_write(single_text("destination_prefix", ctx.input(1)))
+        permissions = ctx.permissions.for_checkpoints()
+        target = permissions.check_write(single_text("destination_prefix", ctx.input(1)))
         # The files are renamed: whoever may merge them may write both.
-        sources = [ctx.permissions.check_write(prefix) for prefix in prefixes.tolist()]
-        merge_bundles(sources, target, allow_missing_files=self._allows_missing)
+        sources = [permissions.check_write(prefix) for prefix in prefixes.tolist()]
+        merge_bundles(
+            sources,
+            target,
+            allow_missing_files=self._allows_missing,
+            open_place=permissions.place_to_write,
+        )
         if self._deletes:
             for folder in {os.path.dirname(source) for source in sources}:
                 if folder != os.path.dirname(target):
-                    _delete_empty(folder)
+                    _delete_empty(permissions, folder)
 
 
-def _delete_empty(folder: str) -> None:
+def _delete_empty(permissions: Permissions, folder: str) -> None:
     """Delete a directory that has nothing in it any more; others stay, as in TensorFlow."""
     with suppress(OSError):
-        os.rmdir(folder)
+        parent, name = permissions.place_to_write(folder)
+        with parent:
+            parent.remove_empty(name)

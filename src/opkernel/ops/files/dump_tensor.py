@@ -9,9 +9,10 @@ import threading
 import zlib
 from typing import Any
 
-from opkernel.checkpoint.atomic_files import file_error
 from opkernel.checkpoint.crc32c import masked_crc32c
 from opkernel.checkpoint.varint import varint
+from opkernel.device.permissions import Permissions
+from opkernel.files import file_error
 from opkernel.kernel import OpKernel, OpKernelConstruction, OpKernelContext
 from opkernel.opdef import register_op
 from opkernel.opdef.common_shapes import unknown_shape
@@ -61,30 +62,27 @@ class DumpTensor(OpKernel):
         Raises:
             OpError: the files may not be written, or cannot.
         """
-        path = ctx.permissions.check_write(os.path.join(self._directory, self._name))
-        unit = ctx.permissions.check_write(os.path.join(self._directory, b"quant_unit.pb"))
+        path = os.path.join(self._directory, self._name)
+        unit = os.path.join(self._directory, b"quant_unit.pb")
+        for name in (path, unit):
+            ctx.permissions.check_write(name)
         with self._lock:
             try:
                 if not self._has_begun:
-                    self._begin(path, unit)
+                    _write(ctx.permissions, unit, self._unit)
+                    _write(ctx.permissions, path, b"")
+                    self._has_begun = True
                 if self._is_enabled or not self._size:
-                    self._add(path, ctx.input(0))
+                    self._add(ctx.permissions.open_to_write(path), ctx.input(0))
             except OSError as error:
-                raise file_error(path, error) from error
+                raise file_error(os.fsdecode(path), error) from error
 
-    def _begin(self, path: str, unit: str) -> None:
-        os.makedirs(os.path.dirname(path), exist_ok=True)
-        for name, content in ((unit, self._unit), (path, b"")):
-            with open(name, "wb") as file:
-                file.write(content)
-        self._has_begun = True
-
-    def _add(self, path: str, tensor: Any) -> None:
+    def _add(self, descriptor: int, tensor: Any) -> None:
         """Write a record over the end of the stream, and the end behind it."""
-        record = self._record(tensor) if self._is_enabled else b""
-        stream = self._stream.copy()
-        compressed = stream.compress(record) + stream.flush(zlib.Z_PARTIAL_FLUSH)
-        with open(path, "r+b") as file:
+        with open(descriptor, "r+b") as file:
+            record = self._record(tensor) if self._is_enabled else b""
+            stream = self._stream.copy()
+            compressed = stream.compress(record) + stream.flush(zlib.Z_PARTIAL_FLUSH)
             file.seek(self._size)
             file.write(compressed + stream.copy().flush())
         self._stream, self._size = stream, self._size + len(compressed)
@@ -95,6 +93,12 @@ class DumpTensor(OpKernel):
         length = struct.pack("<Q", len(data))
         sums = [struct.pack("<I", masked_crc32c(part)) for part in (length, data)]
         return length + sums[0] + data + sums[1]
+
+
+def _write(permissions: Permissions, path: bytes, content: bytes) -> None:
+    with open(permissions.open_to_write(path), "wb") as file:
+        file.truncate()
+        file.write(content)
 
 
 def _bytes(text: str | bytes) -> bytes:

@@ -9,8 +9,10 @@ from typing import Any
 
 import numpy as np
 
-from opkernel.checkpoint.atomic_files import file_error
+from opkernel.device.opened_files import open_file
+from opkernel.device.permissions import Permissions
 from opkernel.errors import InternalError, InvalidArgumentError, UnimplementedError
+from opkernel.files import file_error
 from opkernel.kernel import OpKernel, OpKernelConstruction, OpKernelContext, check_allocation
 from opkernel.opdef import register_op
 from opkernel.opdef.common_shapes import explicit_shape
@@ -50,15 +52,15 @@ class ImmutableConst(OpKernel):
             UnimplementedError: the elements are strings.
             OpError: the file may not be read, or cannot.
         """
-        path = ctx.permissions.check_read(self._path)
+        ctx.permissions.check_read(self._path)
         if self._value is None:
-            self._value = self._read(path)
+            self._value = self._read(ctx.permissions)
         ctx.set_output(0, self._value)
 
-    def _read(self, path: str) -> Any:
-        wanted = math.prod(self._shape) * _item_size(self._dtype)
+    def _read(self, permissions: Permissions) -> Any:
+        wanted, path = math.prod(self._shape) * _item_size(self._dtype), self._path
         try:
-            with open(path, "rb") as file:
+            with open_file(permissions, path) as file:
                 size = os.fstat(file.fileno()).st_size
                 data = file.read(wanted)
         except OSError as error:

@@ -3,17 +3,18 @@
 Source: TensorFlow core/kernels/save_restore_tensor.cc, save_restore_v2_ops.cc.
 """
 
-import glob
 import os
-from collections.abc import Iterator
+from collections.abc import Callable
 from functools import partial
 from typing import Any
 
 from opkernel.checkpoint import CheckpointReader, TensorSlice, parse_shape_and_slice
-from opkernel.checkpoint.bundle_reader import BundleReader, index_file
+from opkernel.checkpoint.bundle_reader import BundleReader, data_file, index_file
 from opkernel.checkpoint.slices_reader import SlicesReader
+from opkernel.device.permissions import Permissions
 from opkernel.errors import InvalidArgumentError, NotFoundError
 from opkernel.kernel import OpKernelContext
+from opkernel.ops.files.matching import matching_paths
 from opkernel.types import DataType, TensorShape
 
 __all__ = ["check_names", "opened", "restored", "single_text", "slice_of"]
@@ -65,7 +66,7 @@ def opened(ctx: OpKernelContext, pattern: bytes, *, only_v1: bool = False) -> Ch
     """The reader of a checkpoint.
 
     Args:
-        ctx: Has the permissions, and perhaps a cache of readers.
+        ctx: Has the permissions, by which each file is opened, and perhaps a cache of readers.
         pattern: The prefix of a checkpoint of V2; or the file of one of V1, or a pattern of its files.
         only_v1: Whether to look for V1 alone.
 
@@ -74,32 +75,32 @@ def opened(ctx: OpKernelContext, pattern: bytes, *, only_v1: bool = False) -> Ch
         NotFoundError: there is none.
         DataLossError: it is damaged.
     """
-    prefix = ctx.permissions.check_read(pattern) if pattern else ""
-    is_v2 = not only_v1 and os.path.exists(index_file(prefix))
-    files = [*_files_of_v2(prefix)] if is_v2 else _files_of_v1(prefix)
-    for file in files:
-        ctx.permissions.check_read(file)
+    permissions = ctx.permissions.for_checkpoints()
+    prefix = permissions.check_read(pattern) if pattern else ""
+    if not only_v1 and os.path.exists(index_file(prefix)):
+        files = [index_file(prefix), data_file(prefix, 0, 1)]
+        make: Callable[[], CheckpointReader] = partial(
+            BundleReader, prefix, permissions.open_to_read
+        )
+    else:
+        files = _files_of_v1(permissions, prefix)
+        make = partial(SlicesReader, prefix, files, permissions.open_to_read)
     if not files:
         raise NotFoundError(
             f"Unsuccessful TensorSliceReader constructor: Failed to find any matching files for "
             f"{prefix}"
         )
-    open_reader = BundleReader if is_v2 else partial(SlicesReader, files=files)
     if ctx.slice_reader_cache is None:
-        return open_reader(prefix)
-    reader: CheckpointReader = ctx.slice_reader_cache.get(prefix, files, open_reader)
+        return make()
+    reader: CheckpointReader = ctx.slice_reader_cache.get((prefix, permissions), files, make)
     return reader
 
 
-def _files_of_v2(prefix: str) -> Iterator[str]:
-    yield index_file(prefix)
-    yield from glob.iglob(f"{glob.escape(prefix)}.data-?????-of-?????")
-
-
-def _files_of_v1(pattern: str) -> list[str]:
+def _files_of_v1(permissions: Permissions, pattern: str) -> list[str]:
     if os.path.isfile(pattern):
         return [pattern]
-    return sorted([one for one in glob.glob(pattern) if os.path.isfile(one)])
+    found = [os.fsdecode(one) for one in matching_paths(permissions, os.fsencode(pattern))]
+    return sorted([one for one in found if os.path.isfile(one)])
 
 
 def restored(reader: CheckpointReader, name: bytes, text: bytes, dtype: DataType) -> Any:

@@ -3,23 +3,18 @@
 Source: TensorFlow core/ops/io_ops.cc, core/kernels/io.cc, matching_files_op.cc.
 """
 
-import glob
 import os
 from typing import Any
 
 import numpy as np
 
-from opkernel.checkpoint.atomic_files import file_error
-from opkernel.device.budget import current_budget
-from opkernel.errors import (
-    InvalidArgumentError,
-    OutOfRangeError,
-    PermissionDeniedError,
-    ResourceExhaustedError,
-)
+from opkernel.device.opened_files import read_whole
+from opkernel.errors import InvalidArgumentError
+from opkernel.files import file_error
 from opkernel.kernel import OpKernel, OpKernelContext
 from opkernel.opdef import InferenceContext, register_op
 from opkernel.ops.declared.rules import scalar_inputs_and_outputs
+from opkernel.ops.files.matching import matching_paths
 from opkernel.ops.registration import register_kernel
 from opkernel.types import TensorShape
 
@@ -76,31 +71,9 @@ class ReadFile(OpKernel):
     """Reads a file."""
 
     def compute(self, ctx: OpKernelContext) -> None:
-        path = ctx.permissions.check_read(scalar_text("filename", ctx.input(0)))
         result = np.empty((), object)
-        result[()] = read_whole(path)
+        result[()] = read_whole(ctx.permissions, scalar_text("filename", ctx.input(0)))
         ctx.set_output(0, result)
-
-
-def read_whole(path: str) -> bytes:
-    """The content of a file; its size counts as memory of the step.
-
-    Raises:
-        NotFoundError, PermissionDeniedError, UnavailableError: it cannot be read.
-        ResourceExhaustedError: it is larger than the memory limit.
-    """
-    try:
-        with open(path, "rb") as file:
-            budget = current_budget()
-            if budget is not None:
-                budget.check_memory(os.fstat(file.fileno()).st_size, f"the content of {path}")
-            return file.read()
-    except OSError as error:
-        raise file_error(path, error) from error
-    except ResourceExhaustedError:  # is a MemoryError, too
-        raise
-    except (MemoryError, OverflowError) as error:
-        raise OutOfRangeError(f"{path} is too large to be read") from error
 
 
 @register_kernel(WRITE_FILE, device="CPU")
@@ -111,13 +84,12 @@ class WriteFile(OpKernel):
         name, contents = (
             scalar_text(what, ctx.input(i)) for i, what in enumerate(("filename", "contents"))
         )
-        path = ctx.permissions.check_write(name)
         try:
-            os.makedirs(os.path.dirname(path), exist_ok=True)
-            with open(path, "wb") as file:
+            with open(ctx.permissions.open_to_write(name), "wb") as file:
+                file.truncate()
                 file.write(contents)
         except OSError as error:
-            raise file_error(path, error) from error
+            raise file_error(os.fsdecode(name), error) from error
 
 
 @register_kernel(MATCHING_FILES, device="CPU")
@@ -133,22 +105,7 @@ class MatchingFiles(OpKernel):
             )
         found: set[bytes] = set()
         for pattern in patterns.reshape(-1).tolist():
-            found |= set(glob.glob(_checked(ctx, pattern), include_hidden=True))
+            found.update(matching_paths(ctx.permissions, pattern))
         result = np.empty(len(found), object)
         result[:] = sorted(found)
         ctx.set_output(0, result)
-
-
-def _checked(ctx: OpKernelContext, pattern: bytes) -> bytes:
-    """A pattern whose directory may be read. Matches behind links count as matches in that directory.
-
-    Raises:
-        PermissionDeniedError: the directory may not be read, or the pattern has `..` after a wildcard.
-    """
-    fixed = pattern
-    while glob.has_magic(fixed):
-        fixed = os.path.dirname(fixed)
-    ctx.permissions.check_read(fixed or b".")
-    if b".." in pattern[len(fixed) :].split(b"/"):
-        raise PermissionDeniedError(f"{os.fsdecode(pattern)!r}: `..` must not follow a wildcard")
-    return pattern

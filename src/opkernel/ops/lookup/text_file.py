@@ -3,6 +3,7 @@
 Source: TensorFlow core/ops/lookup_ops.cc, core/kernels/lookup_table_init_op.cc, lookup_util.cc.
 """
 
+import os
 import re
 from collections.abc import Callable, Iterator
 from contextlib import suppress
@@ -10,11 +11,11 @@ from typing import Any
 
 import numpy as np
 
+from opkernel.device.opened_files import read_whole
 from opkernel.errors import FailedPreconditionError, InvalidArgumentError, OutOfRangeError
 from opkernel.kernel import OpKernel, OpKernelConstruction, OpKernelContext
 from opkernel.opdef import register_op
 from opkernel.ops.declared.input_ranks import checked_no_outputs
-from opkernel.ops.files.whole_files import read_whole
 from opkernel.ops.lookup.lookup_table import LookupInterface
 from opkernel.ops.registration import register_kernel
 from opkernel.ops.resource_op_kernel import resource_of_handle
@@ -65,14 +66,15 @@ class InitializeTableFromTextFile(OpKernel):
             raise InvalidArgumentError(
                 f"filename should be a single string, but got {TensorShape(name.shape)}"
             )
-        path = ctx.permissions.check_read(name.item())
+        path = os.fsdecode(name.item())
+        ctx.permissions.check_read(path)
         with resource_of_handle(ctx, LookupInterface) as table:
             if not table.is_initializable:
                 raise InvalidArgumentError("The table is not initializable")
             dtypes = table.key_dtype, table.value_dtype
             for what, column, dtype in zip(("Key", "Value"), self._columns, dtypes, strict=True):
                 _check_column(what, column, dtype)
-            lines = self._lines(path, read_whole(path))
+            lines = self._lines(path, read_whole(ctx.permissions, path))
             values = [
                 self._values(path, column, dtype, lines)
                 for column, dtype in zip(self._columns, dtypes, strict=True)

@@ -8,11 +8,11 @@ from typing import Any
 
 import numpy as np
 
+from opkernel.device.opened_files import read_whole
 from opkernel.errors import InvalidArgumentError
 from opkernel.kernel import OpKernel, OpKernelConstruction, OpKernelContext, check_allocation
 from opkernel.opdef import InferenceContext, register_op
 from opkernel.ops.declared.rules import check_ranks, set_outputs
-from opkernel.ops.files.whole_files import read_whole
 from opkernel.ops.int32_attr import int32_attr
 from opkernel.ops.random.guarded import GuardedPhilox
 from opkernel.ops.random.samplers import FixedUnigram, LearnedUnigram, LogUniform, Sampler, Uniform
@@ -197,7 +197,7 @@ class FixedUnigramCandidateSampler(CandidateSampler):
 
     def sampler(self, ctx: OpKernelContext) -> Sampler:
         """That of the file."""
-        return self._of(_weights(read_whole(ctx.permissions.check_read(self._file.encode()))))
+        return self._of(_weights(read_whole(ctx.permissions, self._file)))
 
     def _of(self, weights: Sequence[float]) -> Sampler:
         reserved = max(self._reserved, 0)

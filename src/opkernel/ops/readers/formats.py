@@ -4,10 +4,12 @@ Source: TensorFlow core/kernels/text_line_reader_op.cc, tf_record_reader_op.cc, 
 whole_file_read_ops.cc, identity_reader_op.cc, tsl/lib/io/record_reader.cc.
 """
 
+import os
 from functools import partial
 
 from opkernel.checkpoint.crc32c import masked_crc32c
 from opkernel.device.budget import check_time
+from opkernel.device.opened_files import open_file, read_whole
 from opkernel.errors import (
     DataLossError,
     DeadlineExceededError,
@@ -16,7 +18,6 @@ from opkernel.errors import (
     OutOfRangeError,
 )
 from opkernel.kernel import OpKernelContext
-from opkernel.ops.files.whole_files import read_whole
 from opkernel.ops.readers.reader_base import ReaderBase, Record
 from opkernel.ops.readers.streams import ByteStream
 
@@ -48,7 +49,7 @@ class WholeFileReader(ReaderBase):
 
     def read_record(self, ctx: OpKernelContext) -> Record:
         name = self.state.current_work
-        return Record(name, read_whole(ctx.permissions.check_read(name)))
+        return Record(name, read_whole(ctx.permissions, name))
 
 
 class FileReader(ReaderBase):
@@ -73,8 +74,9 @@ class FileReader(ReaderBase):
         raise NotImplementedError(f"{type(self).__name__} does not override next_record")
 
     def start_work(self, ctx: OpKernelContext) -> None:
-        path = ctx.permissions.check_read(self.state.current_work)
-        self._stream = ByteStream(path, self._encoding)
+        name = self.state.current_work
+        file = open_file(ctx.permissions, name)
+        self._stream = ByteStream(file, os.fsdecode(name), self._encoding)
         try:
             self.begin(self._stream)
         except BaseException:

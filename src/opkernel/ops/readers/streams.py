@@ -8,16 +8,15 @@ import os
 import zlib
 from typing import BinaryIO
 
-from opkernel.checkpoint.atomic_files import file_error
 from opkernel.device.budget import check_time
+from opkernel.device.opened_files import PIECE
 from opkernel.errors import DataLossError
+from opkernel.files import file_error
 from opkernel.kernel import check_allocation
 from opkernel.types import DataType
 
 __all__ = ["ByteStream"]
 
-_PIECE = 1 << 18
-"""So many bytes are read, or decompressed, before the budget is asked for more."""
 _WINDOW_BITS = {"ZLIB": zlib.MAX_WBITS, "GZIP": zlib.MAX_WBITS | 16}
 
 
@@ -25,21 +24,15 @@ class ByteStream:
     """A file that is read from its beginning to its end.
 
     Args:
-        path: The file, which may be read.
+        file: The file, which it closes.
+        path: The name of the file, for messages.
         encoding: ZLIB or GZIP; anything else is a file as it is.
-
-    Raises:
-        NotFoundError and others: as `file_error`.
     """
 
-    def __init__(self, path: str, encoding: str = "") -> None:
+    def __init__(self, file: BinaryIO, path: str, encoding: str = "") -> None:
         self._path = path
-        try:
-            file: BinaryIO = open(path, "rb", buffering=_PIECE)  # noqa: SIM115  # `close` closes it
-        except OSError as error:
-            raise file_error(path, error) from error
         if encoding in _WINDOW_BITS:
-            file = io.BufferedReader(_Inflated(file, path, _WINDOW_BITS[encoding]), _PIECE)
+            file = io.BufferedReader(_Inflated(file, path, _WINDOW_BITS[encoding]), PIECE)
         self._file = file
 
     def read(self, size: int) -> bytes:
@@ -49,32 +42,32 @@ class ByteStream:
             ResourceExhaustedError: there are too many.
             DataLossError: the file cannot be decompressed.
         """
-        if size <= _PIECE:
+        if size <= PIECE:
             return self._piece(size)
         pieces, found = [], 0
-        while found < size and (piece := self._piece(min(size - found, _PIECE))):
+        while found < size and (piece := self._piece(min(size - found, PIECE))):
             pieces.append(piece)
             found = self._checked(found + len(piece))
         return b"".join(pieces)
 
     def skip(self, size: int) -> bool:
         """Leave out the next bytes; False if there are not as many."""
-        while size and (piece := self._piece(min(size, _PIECE))):
+        while size and (piece := self._piece(min(size, PIECE))):
             size -= len(piece)
             check_time("reading", self._path)
         return not size
 
     def read_line(self) -> bytes | None:
         """The next line without its end: newline, or carriage return and newline; None at the end."""
-        line = self._piece(_PIECE, is_line=True)
-        if len(line) == _PIECE and not line.endswith(b"\n"):
+        line = self._piece(PIECE, is_line=True)
+        if len(line) == PIECE and not line.endswith(b"\n"):
             line = self._whole_line(line)
         text = line.removesuffix(b"\n").removesuffix(b"\r")
         return text if text or line.endswith(b"\n") else None
 
     def _whole_line(self, begin: bytes) -> bytes:
         pieces, found = [begin], len(begin)
-        while piece := self._piece(_PIECE, is_line=True):
+        while piece := self._piece(PIECE, is_line=True):
             pieces.append(piece)
             found = self._checked(found + len(piece))
             if piece.endswith(b"\n"):
@@ -120,7 +113,7 @@ class _Inflated(io.RawIOBase):
         while True:
             if self._stream.eof and not self._begin_next():
                 return 0
-            packed = self._rest or self._file.read(_PIECE)
+            packed = self._rest or self._file.read(PIECE)
             found = self._inflated(packed, len(buffer))
             if found:
                 buffer[: len(found)] = found
@@ -132,7 +125,7 @@ class _Inflated(io.RawIOBase):
         """Begin the stream that follows; False if none may."""
         if self._window_bits == zlib.MAX_WBITS:
             return False
-        self._rest = self._stream.unused_data or self._file.read(_PIECE)
+        self._rest = self._stream.unused_data or self._file.read(PIECE)
         self._stream = zlib.decompressobj(self._window_bits)
         return bool(self._rest)
 

@@ -68,7 +68,7 @@ class _EagerStep(RunStep):
 
     __slots__ = ()
 
-    permissions = OWN_CODE
+    permissions = program_permissions = OWN_CODE
 
     @property
     def step_container(self) -> ScopedStepContainer:  # type: ignore[override]  # as RunStep

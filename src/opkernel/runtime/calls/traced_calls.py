@@ -11,6 +11,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from opkernel.device.local_device import eager_device
+from opkernel.device.permissions import OWN_CODE
 from opkernel.errors import FailedPreconditionError, OpError
 from opkernel.graph import Operation, Tensor
 from opkernel.graph.tracing.nested_structure import packer
@@ -112,7 +113,7 @@ class _Body:
         self.services = SessionServices(
             cleanup=device.resource_manager.cleanup,
             function_library=library,
-            permissions=graph.permissions,
+            program_permissions=OWN_CODE,
         )
 
     @cached_property

@@ -72,7 +72,7 @@ class RegisteredGraph:
         new_step: Callable[[StepOptions, Variant, Executables], RunStep],
     ) -> None:
         graph = Graph()
-        options = ImportOptions(allow_internal_names=True, expect_device=True)
+        options = ImportOptions(allow_internal_names=True, expect_device=True, origin=None)
         importer = GraphImporter(graph, graph_def, options)
         importer.prepare()
         importer.commit()

@@ -253,11 +253,26 @@ class Session:
         """A step without options."""
         return RunStep(None, self._services, self._pool)
 
-    def run_permitted(
-        self, permissions: Permissions, fetches: Any, feed_dict: Mapping[Any, Any] | None = None
+    def run_saver(
+        self,
+        fetches: Any,
+        feed_dict: Mapping[Any, Any] | None = None,
+        *,
+        saves: str | None = None,
+        restores: str | None = None,
     ) -> Any:
-        """Run one step with other permissions than the session has; otherwise as `run`."""
+        """Run one step whose checkpoint ops may also write or read one checkpoint; otherwise as `run`.
+
+        Args:
+            fetches: as for `run`.
+            feed_dict: as for `run`.
+            saves: the prefix of a checkpoint to write.
+            restores: the prefix of a checkpoint to read.
+        """
         self._check_open()
+        permissions = self._services.permissions
+        permissions = permissions if saves is None else permissions.saving(saves)
+        permissions = permissions if restores is None else permissions.restoring(restores)
         feeds = as_feed_dict(feed_dict)
         executable = self._executables.find(fetches, tuple(feeds))
         values = [feed(v) for feed, v in zip(executable.feeds, feeds.values(), strict=True)]

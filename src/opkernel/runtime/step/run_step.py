@@ -61,7 +61,8 @@ class SessionServices:
         log_memory: Whether what kernels allocate is logged.
         run_all_kernels_inline: Whether all kernels run on the thread that runs the step.
         executor_type: The registered name of the executor; empty for the default one.
-        permissions: Which files kernels may read and write.
+        permissions: Which files the nodes of the graph may read and write that have no permissions of their own.
+        program_permissions: Those of the program's own nodes; the same ones if None.
         slice_reader_cache: Keeps readers of checkpoints open between steps; made when first asked for.
         rendezvous: Where a step meets its parts in other tasks; each step has one of its own if None.
         coordination_service_agent: The task's agent of the coordination service, where it has one.
@@ -78,6 +79,7 @@ class SessionServices:
     run_all_kernels_inline: bool = False
     executor_type: str = ""
     permissions: Permissions = NO_PERMISSIONS
+    program_permissions: Permissions | None = None
     slice_reader_cache: Any = None
     rendezvous: Rendezvous | None = None
     coordination_service_agent: Any = None
@@ -185,8 +187,15 @@ class RunStep(Step):
 
     @property
     def permissions(self) -> Permissions:  # type: ignore[override]  # read-only
-        """Which files kernels may read and write."""
+        """Which files nodes without a mark may read and write."""
         return self._session.permissions
+
+    @property
+    def program_permissions(self) -> Permissions:  # type: ignore[override]  # read-only
+        """Which files the program's own nodes may read and write."""
+        session = self._session
+        own = session.program_permissions
+        return session.permissions if own is None else own
 
     @property
     def slice_reader_cache(self) -> Any:
