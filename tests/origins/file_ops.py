@@ -1,0 +1,202 @@
+"""Every op that opens files, as nodes that do so in a folder."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import opkernel
+from opkernel import raw_ops
+from opkernel.checkpoint import BundleWriter, TensorSlice
+from opkernel.checkpoint.slices_writer import SlicesWriter
+
+__all__ = ["FILE_OPS", "FileOp", "fill", "text"]
+
+
+def text(*values: str | Path) -> Any:
+    """A scalar string, or a vector of several."""
+    found = np.array([str(value).encode() for value in values], object)
+    return found if len(values) > 1 else found[0]
+
+
+def vector(value: str) -> Any:
+    return np.array([value.encode()], object)
+
+
+def scalar(value: str | Path) -> Any:
+    array = np.empty((), object)
+    array[()] = str(value).encode()
+    return array
+
+
+def fill(folder: Path) -> None:
+    """Write the files that the ops read."""
+    folder.mkdir(parents=True)
+    (folder / "in.txt").write_bytes(b"one\ntwo\n")
+    (folder / "numbers").write_bytes(np.arange(2, dtype=np.float32).tobytes())
+    (folder / "weights").write_bytes(b"1\n2\n3\n")
+    with BundleWriter(folder / "v2") as writer:
+        writer.add("a", np.ones(2, np.float32))
+    for part in ("part-0", "part-1"):
+        with BundleWriter(folder / part) as writer:
+            writer.add(part, np.ones(2, np.float32))
+    old = SlicesWriter(folder / "v1")
+    old.add("a", (2,), TensorSlice.whole(1), np.ones(2, np.float32))
+    old.finish()
+
+
+@dataclass(frozen=True)
+class FileOp:
+    """An op that opens files.
+
+    Attributes:
+        op: its name.
+        build: adds nodes to the default graph; the operations that open the files of a folder.
+        writes: what is there, in the folder, once they have run; empty where they read.
+        in_functions: whether functions may have it: those that take references may not.
+    """
+
+    op: str
+    build: Callable[[Path], list[Any]]
+    writes: str = ""
+    in_functions: bool = True
+
+
+def _sampler(folder: Path) -> Any:
+    return raw_ops.FixedUnigramCandidateSampler(
+        true_classes=np.zeros((1, 1), np.int64),
+        num_true=1,
+        num_sampled=1,
+        unique=False,
+        range_max=3,
+        vocab_file=str(folder / "weights"),
+    )
+
+
+def _reading(version: str, up_to: bool) -> Callable[[Path], Any]:
+    def build(folder: Path) -> Any:
+        queue = getattr(raw_ops, f"FIFOQueue{version}")(component_types=[opkernel.string])
+        put = getattr(raw_ops, f"QueueEnqueue{version}")(
+            handle=queue, components=[scalar(folder / "in.txt")]
+        )
+        reader = getattr(raw_ops, f"TextLineReader{version}")()
+        handles = {"reader_handle": reader, "queue_handle": queue}
+        with opkernel.graph.get_default_graph().control_dependencies([put]):
+            if up_to:
+                return getattr(raw_ops, f"ReaderReadUpTo{version}")(
+                    **handles, num_records=np.int64(1)
+                )
+            return getattr(raw_ops, f"ReaderRead{version}")(**handles)
+
+    return build
+
+
+def _table(version: str) -> Callable[[Path], Any]:
+    def build(folder: Path) -> Any:
+        handle = getattr(raw_ops, f"HashTable{version}")(
+            key_dtype=opkernel.string, value_dtype=opkernel.int64
+        )
+        return getattr(raw_ops, f"InitializeTableFromTextFile{version}")(
+            table_handle=handle, filename=scalar(folder / "in.txt"), key_index=-2, value_index=-1
+        )
+
+    return build
+
+
+def _restore_v2(folder: Path) -> Any:
+    return raw_ops.RestoreV2(
+        prefix=scalar(folder / "v2"),
+        tensor_names=vector("a"),
+        shape_and_slices=vector(""),
+        dtypes=[opkernel.float32],
+    )
+
+
+def _save_v2(folder: Path) -> Any:
+    return raw_ops.SaveV2(
+        prefix=scalar(folder / "saved-v2"),
+        tensor_names=vector("a"),
+        shape_and_slices=vector(""),
+        tensors=[np.ones(2, np.float32)],
+    )
+
+
+def _save(op: str) -> Callable[[Path], Any]:
+    def build(folder: Path) -> Any:
+        slices = {"shapes_and_slices": vector("")} if op == "SaveSlices" else {}
+        return getattr(raw_ops, op)(
+            filename=scalar(folder / f"saved-{op}"),
+            tensor_names=vector("a"),
+            data=[np.ones(2, np.float32)],
+            **slices,
+        )
+
+    return build
+
+
+def _merge(folder: Path) -> Any:
+    return raw_ops.MergeV2Checkpoints(
+        checkpoint_prefixes=text(folder / "part-0", folder / "part-1"),
+        destination_prefix=scalar(folder / "merged"),
+    )
+
+
+def _dump(folder: Path) -> Any:
+    return raw_ops.DumpTensor(
+        tensor_data=np.float32(1),
+        log_dir_path=str(folder),
+        file_name="dumped",
+        enabled=True,
+        func_name="f",
+        node_name="n",
+    )
+
+
+_OPS = [
+    FileOp("ReadFile", lambda folder: raw_ops.ReadFile(filename=scalar(folder / "in.txt"))),
+    FileOp("MatchingFiles", lambda folder: raw_ops.MatchingFiles(pattern=scalar(folder / "*.txt"))),
+    FileOp(
+        "WriteFile",
+        lambda folder: raw_ops.WriteFile(filename=scalar(folder / "written"), contents=scalar("x")),
+        writes="written",
+    ),
+    FileOp("RestoreV2", _restore_v2),
+    FileOp(
+        "Restore",
+        lambda folder: raw_ops.Restore(
+            file_pattern=scalar(folder / "v1"), tensor_name=scalar("a"), dt=opkernel.float32
+        ),
+    ),
+    FileOp(
+        "RestoreSlice",
+        lambda folder: raw_ops.RestoreSlice(
+            file_pattern=scalar(folder / "v1"),
+            tensor_name=scalar("a"),
+            shape_and_slice=scalar(""),
+            dt=opkernel.float32,
+        ),
+    ),
+    FileOp("SaveV2", _save_v2, writes="saved-v2.index"),
+    FileOp("Save", _save("Save"), writes="saved-Save"),
+    FileOp("SaveSlices", _save("SaveSlices"), writes="saved-SaveSlices"),
+    FileOp("MergeV2Checkpoints", _merge, writes="merged.index"),
+    FileOp("DumpTensor", _dump, writes="dumped"),
+    FileOp(
+        "ImmutableConst",
+        lambda folder: raw_ops.ImmutableConst(
+            dtype=opkernel.float32, shape=[2], memory_region_name=str(folder / "numbers")
+        ),
+    ),
+    FileOp("FixedUnigramCandidateSampler", _sampler),
+    FileOp("InitializeTableFromTextFileV2", _table("V2")),
+    FileOp("InitializeTableFromTextFile", _table(""), in_functions=False),
+    FileOp("ReaderReadV2", _reading("V2", up_to=False)),
+    FileOp("ReaderReadUpToV2", _reading("V2", up_to=True)),
+    FileOp("ReaderRead", _reading("", up_to=False), in_functions=False),
+    FileOp("ReaderReadUpTo", _reading("", up_to=True), in_functions=False),
+]
+FILE_OPS = {one.op: one for one in _OPS}
