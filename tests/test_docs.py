@@ -14,6 +14,8 @@ PAGES = [
     "docs/tour.md",
     "docs/adding_an_op.md",
     "docs/kernels.md",
+    "docs/origins.md",
+    "docs/security.md",
     "docs/functions.md",
     "docs/gradients.md",
     "docs/graph_editing.md",

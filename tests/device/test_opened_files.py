@@ -147,8 +147,9 @@ def test_a_folder_gives_no_pipes_and_devices(pipe: Path) -> None:
     (pipe.parent / "zero").symlink_to("/dev/zero")
     with pytest.raises(PermissionDeniedError):
         run(pipe.parent / "zero", [pipe.parent])
-    with pytest.raises(FailedPreconditionError):
-        run(pipe.parent, [pipe.parent])
+    for folder in (pipe.parent, pipe.parent / "in"):
+        with pytest.raises(FailedPreconditionError, match="Is a directory"):
+            run(folder, [pipe.parent])
 
 
 def test_a_pipe_that_is_named_is_waited_for(pipe: Path) -> None:

@@ -102,8 +102,6 @@ class Permissions:
         restores: tuple[str, ...] = (),
         saves: tuple[str, ...] = (),
     ) -> Self:
-        if self is OWN_CODE:
-            return self
         more = type(self)()
         more._read = tuple(dict.fromkeys(self._read + read))
         more._write = self._write
