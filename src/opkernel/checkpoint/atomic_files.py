@@ -25,9 +25,11 @@ from opkernel.errors import (
 )
 
 __all__ = [
+    "checked_path",
     "file_error",
     "flush_directory",
     "locked_directory",
+    "make_directory",
     "rename",
     "temporary_name",
     "write_whole",
@@ -36,6 +38,37 @@ __all__ = [
 
 MARK = ".tempstate"
 """What the names of files that are being written have in them, as TensorFlow's have."""
+
+
+def checked_path(path: str | os.PathLike[str]) -> str:
+    """A path as text.
+
+    Raises:
+        InvalidArgumentError: no file can have it: it is empty, has a zero byte, or a character that the system's
+            names of files lack.
+    """
+    name = os.fsdecode(path)
+    try:
+        encoded = os.fsencode(name)
+    except UnicodeEncodeError as error:
+        raise InvalidArgumentError(f"{name!r} is no path of a file: {error}") from error
+    if not encoded or b"\0" in encoded:
+        raise InvalidArgumentError(
+            f"{name!r} is no path of a file: {'it has a zero byte' if encoded else 'it is empty'}"
+        )
+    return name
+
+
+def make_directory(path: str) -> None:
+    """Make a directory and those above it, as far as they are missing; the empty path is the current one.
+
+    Raises:
+        NotFoundError, PermissionDeniedError, UnavailableError: that cannot be done.
+    """
+    try:
+        os.makedirs(path or ".", exist_ok=True)
+    except OSError as error:
+        raise file_error(path, error) from error
 
 
 def temporary_name(path: str) -> str:
@@ -67,9 +100,10 @@ def write_whole(path: str, data: bytes) -> None:
     """Write a file, in the place of another if there is one, so that it has the old or the new content.
 
     Raises:
+        InvalidArgumentError: no file can have that path.
         NotFoundError, PermissionDeniedError, UnavailableError: the file cannot be written.
     """
-    name = temporary_name(path)
+    name = temporary_name(checked_path(path))
     with written_file(name) as file:
         file.write(data)
     rename(name, path)

@@ -10,6 +10,7 @@ Source: TensorFlow core/util/tensor_bundle/tensor_bundle.cc (BundleWriter, Merge
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterable, Sequence
 from contextlib import ExitStack, suppress
 from types import TracebackType
@@ -18,6 +19,7 @@ from typing import Any, BinaryIO, Self
 import numpy as np
 
 from opkernel.checkpoint.atomic_files import (
+    checked_path,
     file_error,
     flush_directory,
     locked_directory,
@@ -62,12 +64,13 @@ class BundleWriter:
         prefix: What its files' names begin with; a checkpoint of this prefix is replaced.
 
     Raises:
+        InvalidArgumentError: no file can have that prefix.
         NotFoundError, PermissionDeniedError, UnavailableError: the files cannot be written; the same holds
             of all methods.
     """
 
     def __init__(self, prefix: str | os.PathLike[str]) -> None:
-        self._prefix = os.fspath(prefix)
+        self._prefix = checked_path(prefix)
         self._entries: dict[bytes, BundleEntryProto] = {}
         self._offset = 0
         self._name = temporary_name(self._prefix)
@@ -263,9 +266,10 @@ class _Merged:
             entry.shard_id += first
             self._put(key, entry)
         self.prefixes.append(prefix)
-        self.data_files += [
-            data_file(prefix, i, header.num_shards) for i in range(header.num_shards)
-        ]
+        for shard in range(header.num_shards):
+            self.data_files.append(data_file(prefix, shard, header.num_shards))
+            if not os.path.exists(self.data_files[-1]):
+                break  # told when it is to be renamed; the index may claim any number of files
 
     def _put(self, key: bytes, entry: BundleEntryProto) -> None:
         known = self.entries.get(key)
@@ -308,8 +312,9 @@ def _publish(
 def _publish_alone(
     prefix: str, data_files: Sequence[str], entries: dict[bytes, BundleEntryProto]
 ) -> None:
-    old = _data_files_of(prefix)
-    num_shards = len(data_files) + (len(data_files) == len(old))
+    count = _num_shards_of(prefix)
+    old = _data_files_of(prefix, count)
+    num_shards = len(data_files) + (len(data_files) == count)
     new = [data_file(prefix, shard, num_shards) for shard in range(num_shards)]
     for name, path in zip(data_files, new, strict=False):
         _link(name, path)
@@ -348,11 +353,17 @@ def _write_index(file: BinaryIO, num_shards: int, entries: dict[bytes, BundleEnt
     writer.finish()
 
 
-def _data_files_of(prefix: str) -> list[str]:
-    """The data files that the index of a checkpoint names, if there is one."""
+def _num_shards_of(prefix: str) -> int:
+    """How many data files the index of a checkpoint claims; none where it cannot be read."""
     try:
         with BundleReader(prefix) as reader:
-            count = reader.num_shards
+            return reader.num_shards
     except OpError:
-        return []
-    return [data_file(prefix, shard, count) for shard in range(count)]
+        return 0
+
+
+def _data_files_of(prefix: str, count: int) -> list[str]:
+    """The data files of a checkpoint, one of so many files, that are there."""
+    folder, name = os.path.split(prefix)
+    own = re.compile(rf"{re.escape(name)}\.data-[0-9]{{5,}}-of-{count:05d}")
+    return [os.path.join(folder, one) for one in os.listdir(folder or ".") if own.fullmatch(one)]
