@@ -5,27 +5,15 @@ A file is written under another name in the same directory, brought to the disk,
 
 from __future__ import annotations
 
-import errno
 import os
 import secrets
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from typing import BinaryIO
 
-from opkernel.errors import (
-    AlreadyExistsError,
-    FailedPreconditionError,
-    InvalidArgumentError,
-    NotFoundError,
-    OpError,
-    OutOfRangeError,
-    PermissionDeniedError,
-    ResourceExhaustedError,
-    UnavailableError,
-)
+from opkernel.file_errors import checked_path, file_error, file_errors
 
 __all__ = [
-    "checked_path",
     "file_error",
     "flush_directory",
     "locked_directory",
@@ -40,35 +28,14 @@ MARK = ".tempstate"
 """What the names of files that are being written have in them, as TensorFlow's have."""
 
 
-def checked_path(path: str | os.PathLike[str]) -> str:
-    """A path as text.
-
-    Raises:
-        InvalidArgumentError: no file can have it: it is empty, has a zero byte, or a character that the system's
-            names of files lack.
-    """
-    name = os.fsdecode(path)
-    try:
-        encoded = os.fsencode(name)
-    except UnicodeEncodeError as error:
-        raise InvalidArgumentError(f"{name!r} is no path of a file: {error}") from error
-    if not encoded or b"\0" in encoded:
-        raise InvalidArgumentError(
-            f"{name!r} is no path of a file: {'it has a zero byte' if encoded else 'it is empty'}"
-        )
-    return name
-
-
 def make_directory(path: str) -> None:
     """Make a directory and those above it, as far as they are missing; the empty path is the current one.
 
     Raises:
         NotFoundError, PermissionDeniedError, UnavailableError: that cannot be done.
     """
-    try:
+    with file_errors(path):
         os.makedirs(path or ".", exist_ok=True)
-    except OSError as error:
-        raise file_error(path, error) from error
 
 
 def temporary_name(path: str) -> str:
@@ -83,17 +50,16 @@ def written_file(path: str) -> Iterator[BinaryIO]:
     Raises:
         NotFoundError, PermissionDeniedError, UnavailableError: the file cannot be written.
     """
-    try:
-        with open(path, "xb") as file:
-            yield file
-            file.flush()
-            os.fsync(file.fileno())
-    except BaseException as error:
-        with suppress(OSError):
-            os.unlink(path)
-        if isinstance(error, OSError):
-            raise file_error(path, error) from error
-        raise
+    with file_errors(path):
+        try:
+            with open(path, "xb") as file:
+                yield file
+                file.flush()
+                os.fsync(file.fileno())
+        except BaseException:
+            with suppress(OSError):
+                os.unlink(path)
+            raise
 
 
 def write_whole(path: str, data: bytes) -> None:
@@ -116,12 +82,13 @@ def rename(name: str, path: str) -> None:
     Raises:
         NotFoundError, PermissionDeniedError, UnavailableError: that cannot be done.
     """
-    try:
-        os.replace(name, path)
-    except OSError as error:
-        with suppress(OSError):
-            os.unlink(name)
-        raise file_error(path, error) from error
+    with file_errors(path):
+        try:
+            os.replace(name, path)
+        except BaseException:
+            with suppress(OSError):
+                os.unlink(name)
+            raise
 
 
 def flush_directory(path: str) -> None:
@@ -148,29 +115,3 @@ def locked_directory(path: str) -> Iterator[None]:
             stack.callback(os.close, descriptor)
             fcntl.flock(descriptor, fcntl.LOCK_EX)
         yield
-
-
-def file_error(path: str, error: OSError) -> OpError:
-    """The error of an operation on a file, with TensorFlow's code."""
-    kind = _ERRORS.get(error.errno or 0, UnavailableError)
-    return kind(f"{path}; {error.strerror or error}")
-
-
-_ERRORS: dict[int, type[OpError]] = {
-    errno.ENOENT: NotFoundError,
-    errno.EACCES: PermissionDeniedError,
-    errno.EPERM: PermissionDeniedError,
-    errno.EROFS: PermissionDeniedError,
-    errno.EEXIST: AlreadyExistsError,
-    **dict.fromkeys((errno.EINVAL, errno.ENAMETOOLONG), InvalidArgumentError),
-    **dict.fromkeys(
-        (errno.EISDIR, errno.ENOTDIR, errno.ENOTEMPTY, errno.EBUSY, errno.ETXTBSY),
-        FailedPreconditionError,
-    ),
-    **dict.fromkeys(
-        (errno.ENOSPC, errno.EDQUOT, errno.EMFILE, errno.ENFILE, errno.EMLINK, errno.ENOMEM),
-        ResourceExhaustedError,
-    ),
-    **dict.fromkeys((errno.EFBIG, errno.EOVERFLOW), OutOfRangeError),
-}
-"""The class of TensorFlow's code for each error of the system (tsl/platform/errors.cc)."""

@@ -19,8 +19,6 @@ from typing import Any, BinaryIO, Self
 import numpy as np
 
 from opkernel.checkpoint.atomic_files import (
-    checked_path,
-    file_error,
     flush_directory,
     locked_directory,
     rename,
@@ -43,6 +41,7 @@ from opkernel.errors import (
     OpError,
     UnimplementedError,
 )
+from opkernel.file_errors import checked_path, file_error, file_errors
 from opkernel.proto import BundleEntryProto, BundleHeaderProto, DecodeError
 from opkernel.types import DataType, TensorShape, natural_dtype
 
@@ -179,10 +178,8 @@ class BundleWriter:
         else:
             view = np.ascontiguousarray(array).reshape(-1).view(np.uint8).data
             crc = crc32c(view)
-        try:
+        with file_errors(self._name):
             file.write(view)
-        except OSError as error:
-            raise file_error(self._name, error) from error
         self._entries[key] = BundleEntryProto(
             dtype=dtype,
             shape=TensorShape(array.shape).to_proto(),

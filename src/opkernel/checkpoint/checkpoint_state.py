@@ -12,11 +12,12 @@ from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from typing import NoReturn
 
-from opkernel.checkpoint.atomic_files import checked_path, make_directory, write_whole
+from opkernel.checkpoint.atomic_files import make_directory, write_whole
 from opkernel.checkpoint.bundle_reader import index_file
 from opkernel.checkpoint.loading import checkpoint_exists, files_of_v1
 from opkernel.checkpoint.sstable import is_table
 from opkernel.errors import DataLossError, InvalidArgumentError
+from opkernel.file_errors import checked_path
 from opkernel.proto import CheckpointState
 
 __all__ = [

@@ -10,9 +10,9 @@ import os
 import re
 from typing import TYPE_CHECKING
 
-from opkernel.checkpoint.atomic_files import checked_path
 from opkernel.checkpoint.bundle_reader import BundleReader, index_file
 from opkernel.errors import NotFoundError
+from opkernel.file_errors import checked_path
 from opkernel.types import TensorShape
 
 if TYPE_CHECKING:

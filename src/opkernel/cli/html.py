@@ -11,6 +11,7 @@ from opkernel.cli.exit_status import WrongUse
 from opkernel.cli.input_file import InputFile, InputFileType
 from opkernel.cli.model import Model, load_model
 from opkernel.cli.output import echo, one_line, size_text
+from opkernel.cli.output_path import OutputPath
 from opkernel.cli.progress import progress
 from opkernel.errors import InvalidArgumentError, UnavailableError
 
@@ -23,7 +24,7 @@ def html_options(command: Command) -> Command:
     """Add `--html` and `--profile` to a command."""
     html = click.option(
         "--html",
-        type=click.Path(dir_okay=False, writable=True, path_type=Path),
+        type=OutputPath(dir_okay=False, writable=True, path_type=Path),
         metavar="FILE",
         help="Write a page with the drawing of the graph here, to be searched in a browser.",
     )

@@ -12,8 +12,8 @@ from collections.abc import Container, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
-from opkernel.checkpoint.atomic_files import file_error
 from opkernel.errors import InvalidArgumentError, OpError, UnimplementedError
+from opkernel.file_errors import file_errors
 from opkernel.graph import ConcreteFunction, Graph
 from opkernel.graph.functions.function_library import FunctionLibraryDefinition
 from opkernel.graph.tracing.function_tracing import Function
@@ -67,10 +67,8 @@ def write_module(module: Module, directory: str, signatures: Mapping[str, Any] |
     write_variables(os.path.join(variables, "variables"), writer.tracked)
     for name, asset in writer.assets.items():
         path = asset.readable_path()
-        try:
+        with file_errors(asset.path):
             shutil.copyfile(path, os.path.join(assets, name))
-        except OSError as error:
-            raise file_error(asset.path, error) from error
     with open(os.path.join(directory, "saved_model.pb"), "wb") as file:
         file.write(saved_model.SerializeToString(deterministic=True))
 

@@ -17,10 +17,11 @@ from opkernel.checkpoint import (
     load_checkpoint,
     update_checkpoint_state,
 )
-from opkernel.checkpoint.atomic_files import checked_path, make_directory
+from opkernel.checkpoint.atomic_files import make_directory
 from opkernel.checkpoint.checkpoint_state import checked_prefix
 from opkernel.checkpoint.object_graph import OBJECT_GRAPH_KEY
 from opkernel.errors import InvalidArgumentError
+from opkernel.file_errors import checked_path
 from opkernel.training.matched_objects import matched_values
 from opkernel.training.module import Module, children_of
 from opkernel.training.resource import PARTS_OF_TABLE

@@ -20,7 +20,7 @@ from typing import Any
 
 import numpy as np
 
-from opkernel.checkpoint.atomic_files import MARK, file_error, write_whole
+from opkernel.checkpoint.atomic_files import MARK, write_whole
 from opkernel.checkpoint.crc32c import crc32c
 from opkernel.distributed.batches.outcome import Failure, Outcome
 from opkernel.distributed.batches.rows import Array, Batch
@@ -31,6 +31,7 @@ from opkernel.errors import (
     FailedPreconditionError,
     UnimplementedError,
 )
+from opkernel.file_errors import checked_path, file_errors
 from opkernel.foreign_text import archive_name, json_text
 
 __all__ = ["PartFolder"]
@@ -48,6 +49,7 @@ class PartFolder:
         overwrite: Whether the files of another run are deleted first.
 
     Raises:
+        InvalidArgumentError: no folder can have that path.
         FailedPreconditionError: another run has written into the folder.
         AlreadyExistsError: there is something else in it.
     """
@@ -55,11 +57,9 @@ class PartFolder:
     def __init__(self, path: str, run: Mapping[str, Any], *, overwrite: bool = False) -> None:
         self._path = path
         self._run = dict(run)
-        try:
+        with file_errors(checked_path(path)):
             os.makedirs(path, exist_ok=True)
             is_empty = self._clear(overwrite=overwrite)
-        except OSError as error:
-            raise file_error(path, error) from error
         self._lines = {} if is_empty or overwrite else self._earlier()
         lines = b"".join(map(_json, self._lines.values()))  # without one that was cut off
         write_whole(self._file(_MANIFEST), _json(self._run))
@@ -116,11 +116,8 @@ class PartFolder:
             "crc32c": crc32c(data),
             "failed": [_as_json(one) for one in outcome.failures],
         }
-        try:
-            with open(self._file(_PARTS), "ab") as file:
-                file.write(_json(line))
-        except OSError as error:
-            raise file_error(self._file(_PARTS), error) from error
+        with file_errors(self._file(_PARTS)), open(self._file(_PARTS), "ab") as file:
+            file.write(_json(line))
         self._lines[batch.number] = line
 
     def finish(self) -> None:

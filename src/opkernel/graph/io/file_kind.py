@@ -10,7 +10,7 @@ import os
 import re
 from enum import Enum
 
-from opkernel.errors import NotFoundError, PermissionDeniedError
+from opkernel.file_errors import checked_path, file_errors
 from opkernel.graph.io.wire_scan import LENGTH, VARINT, Field, Truncated, scan_fields
 
 __all__ = ["FileKind", "file_kind", "kind_of_bytes"]
@@ -113,11 +113,12 @@ def file_kind(path: str | os.PathLike[str]) -> FileKind:
     """The kind of the file or directory at `path`. Reads only the ends of the file.
 
     Raises:
+        InvalidArgumentError: no file can have that path.
         NotFoundError: there is nothing at `path`.
         PermissionDeniedError: it may not be read.
     """
-    path = os.fspath(path)
-    try:
+    path = checked_path(path)
+    with file_errors(path):
         if os.path.isdir(path):
             return _directory_kind(path)
         with open(path, "rb") as file:
@@ -125,10 +126,6 @@ def file_kind(path: str | os.PathLike[str]) -> FileKind:
             size = file.seek(0, os.SEEK_END)
             file.seek(max(size - len(_TABLE_MAGIC), 0))
             tail = file.read()
-    except PermissionError as error:
-        raise PermissionDeniedError(f"{path}: {error.strerror}") from error
-    except (OSError, ValueError) as error:
-        raise NotFoundError(f"{path}: {getattr(error, 'strerror', None) or error}") from error
     if re.search(r"\.data-\d{5}-of-\d{5}", os.path.basename(path)):
         return FileKind.CHECKPOINT_DATA
     kind = kind_of_bytes(head, tail)

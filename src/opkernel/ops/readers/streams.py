@@ -8,9 +8,9 @@ import os
 import zlib
 from typing import BinaryIO
 
-from opkernel.checkpoint.atomic_files import file_error
 from opkernel.device.budget import check_time
 from opkernel.errors import DataLossError
+from opkernel.file_errors import file_error, file_errors
 from opkernel.kernel import check_allocation
 from opkernel.types import DataType
 
@@ -29,15 +29,13 @@ class ByteStream:
         encoding: ZLIB or GZIP; anything else is a file as it is.
 
     Raises:
-        NotFoundError and others: as `file_error`.
+        NotFoundError and others: as `file_errors`.
     """
 
     def __init__(self, path: str, encoding: str = "") -> None:
         self._path = path
-        try:
+        with file_errors(path):
             file: BinaryIO = open(path, "rb", buffering=_PIECE)  # noqa: SIM115  # `close` closes it
-        except OSError as error:
-            raise file_error(path, error) from error
         if encoding in _WINDOW_BITS:
             file = io.BufferedReader(_Inflated(file, path, _WINDOW_BITS[encoding]), _PIECE)
         self._file = file
