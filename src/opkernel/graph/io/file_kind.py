@@ -9,8 +9,11 @@ from __future__ import annotations
 import os
 import re
 from enum import Enum
+from typing import BinaryIO, cast
 
+from opkernel.errors import ResourceExhaustedError
 from opkernel.file_errors import checked_path, file_errors
+from opkernel.graph.io.bounded_reader import BoundedReader
 from opkernel.graph.io.wire_scan import LENGTH, VARINT, Field, Truncated, scan_fields
 
 __all__ = ["FileKind", "file_kind", "kind_of_bytes"]
@@ -66,6 +69,7 @@ _SAVED = frozenset(
 
 _HEAD = 1 << 16
 _MAX_FIELDS = 64
+_MOST_LIST_BYTES = 8 << 20
 
 _MAGIC = (
     (0, b"\x89HDF\r\n\x1a\n", FileKind.HDF5),
@@ -155,9 +159,11 @@ def _zip_kind(path: str) -> FileKind:
     import zipfile  # slow to import, and seldom needed
 
     try:
-        with zipfile.ZipFile(path) as archive:
-            names = archive.namelist()
-    except (OSError, ValueError, zipfile.BadZipFile):
+        with open(path, "rb") as file:
+            reader = cast(BinaryIO, BoundedReader(file, path, _MOST_LIST_BYTES))
+            with zipfile.ZipFile(reader) as archive:
+                names = archive.namelist()
+    except (OSError, ValueError, zipfile.BadZipFile, ResourceExhaustedError):
         return FileKind.ZIP
     if "config.json" in names and any(name.endswith(".weights.h5") for name in names):
         return FileKind.KERAS
