@@ -49,7 +49,7 @@ def get_checkpoint_state(
             state = text_format.Parse(file.read(), CheckpointState())
     except FileNotFoundError:
         return None
-    except (OSError, UnicodeDecodeError, text_format.ParseError) as error:
+    except (OSError, ValueError, RecursionError, text_format.ParseError) as error:
         raise DataLossError(f"{path} cannot be read: {error}") from error
     if not state.model_checkpoint_path:
         raise DataLossError(f"{path} names no checkpoint")

@@ -11,11 +11,11 @@ A part counts once its line is written, so a run may be killed at any moment.
 from __future__ import annotations
 
 import io
-import json
 import os
 import re
 import zipfile
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
@@ -32,11 +32,12 @@ from opkernel.errors import (
     UnimplementedError,
 )
 from opkernel.file_errors import checked_path, file_errors
-from opkernel.foreign_text import archive_name, json_text
+from opkernel.foreign_text import archive_name, json_text, json_value
 
 __all__ = ["PartFolder"]
 
 _MANIFEST, _PARTS, _FAILED = "manifest.json", "parts.jsonl", "failed.jsonl"
+_LINE_TYPES = {"number": int, "rows": int, "crc32c": int, "failed": list}
 _OURS = re.compile(r"(part-\d{5,}\.npz|manifest\.json|parts\.jsonl|failed\.jsonl)(\.tempstate\d+)?")
 
 
@@ -91,8 +92,9 @@ class PartFolder:
         line = self._lines.get(batch.number)
         if line is None or line["rows"] != len(batch.rows):
             return None
+        path = self._part(batch.number)
         try:
-            with open(self._part(batch.number), "rb") as file:
+            with open(path, "rb") as file:
                 data = file.read()
         except OSError:
             return None
@@ -145,13 +147,16 @@ class PartFolder:
 
     def _earlier(self) -> dict[int, dict[str, Any]]:
         """The parts that an earlier run has written, by their numbers."""
+        path = self._file(_MANIFEST)
+        if not os.path.exists(path):
+            raise AlreadyExistsError(f"{self._path} is not empty, and has no {_MANIFEST}")
+        with file_errors(path), open(path, "rb") as file:
+            text = file.read()
         try:
-            with open(self._file(_MANIFEST), "rb") as file:
-                manifest = json.loads(file.read())
-        except FileNotFoundError:
-            raise AlreadyExistsError(f"{self._path} is not empty, and has no {_MANIFEST}") from None
-        except (OSError, ValueError) as error:
-            raise DataLossError(f"Cannot read {self._file(_MANIFEST)}: {error}") from error
+            found = json_value(text)
+        except ValueError as error:
+            raise DataLossError(f"Cannot read {path}: {error}") from error
+        manifest = found if isinstance(found, dict) else {}
         for name, value in self._run.items():
             if value is None or manifest.get(name) != value:
                 raise FailedPreconditionError(
@@ -161,16 +166,21 @@ class PartFolder:
         return {line["number"]: line for line in self._listed()}
 
     def _listed(self) -> Iterator[dict[str, Any]]:
-        """The lines of parts; a line that was cut off is none."""
-        try:
-            with open(self._file(_PARTS), "rb") as file:
-                for text in file:
-                    try:
-                        yield json.loads(text)
-                    except ValueError:
-                        continue
-        except OSError:
+        """The lines of parts; a line that was cut off, or is another's, is none."""
+        path = self._file(_PARTS)
+        if not os.path.exists(path):
             return
+        with file_errors(path), open(path, "rb") as file:
+            for text in file:
+                with suppress(ValueError):
+                    if _is_line(line := json_value(text)):
+                        yield line
+
+
+def _is_line(value: Any) -> bool:
+    return isinstance(value, dict) and all(
+        isinstance(value.get(key), kind) for key, kind in _LINE_TYPES.items()
+    )
 
 
 def _difference(name: str, manifest: Any, value: Any) -> str:
