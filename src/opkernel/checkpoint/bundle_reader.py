@@ -35,6 +35,7 @@ from opkernel.errors import (
     OutOfRangeError,
     UnimplementedError,
 )
+from opkernel.file_errors import file_errors
 from opkernel.proto import BundleEntryProto, BundleHeaderProto, DecodeError
 from opkernel.types import DataType, TensorShape
 
@@ -87,17 +88,14 @@ class BundleReader(CheckpointReader):
 
     def _open(self) -> None:
         """Open the index, and the data files unless they are many."""
-        try:
+        with file_errors(index_file(self.path)):
             self._table = Table(index_file(self.path))
-        except OSError as error:
-            raise NotFoundError(f"{error.filename}: {error.strerror}") from error
         try:
             self.num_shards, self._swapped = self._header()
             for shard in range(self.num_shards if self.num_shards <= _OPENED_AT_ONCE else 0):
+                name = data_file(self.path, shard, self.num_shards)
                 with suppress(OSError):  # it is told when a tensor of the file is read
-                    self._files[shard] = os.open(
-                        data_file(self.path, shard, self.num_shards), os.O_RDONLY
-                    )
+                    self._files[shard] = os.open(name, os.O_RDONLY)
         except BaseException:
             self.close()
             raise

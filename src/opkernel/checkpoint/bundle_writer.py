@@ -236,8 +236,9 @@ def merge_bundles(
     _publish(merged_prefix, merged.data_files, merged.entries)
     for prefix in merged.prefixes:
         if prefix != merged_prefix:
+            index = index_file(prefix)
             with suppress(OSError):
-                os.unlink(index_file(prefix))
+                os.unlink(index)
 
 
 class _Merged:

@@ -17,7 +17,7 @@ from opkernel.cli.library import import_library
 from opkernel.cli.output import counted, echo, json_option, one_line, print_json, print_text
 from opkernel.cli.output_path import OutputPath
 from opkernel.cli.registered import find_op, no_such_op
-from opkernel.errors import InvalidArgumentError, OpError
+from opkernel.errors import DeadlineExceededError, InvalidArgumentError, OpError
 from opkernel.gradients.registry import gradients_of_no_op
 from opkernel.kernel import global_kernel_registry
 from opkernel.messages import perhaps
@@ -132,6 +132,8 @@ def _save(report: OpReport, folder: Path, modules: Sequence[str]) -> str:
         return ""
     try:
         files = save_failure(report.failure, folder, modules)
+    except DeadlineExceededError:
+        raise
     except (InvalidArgumentError, OSError) as error:
         return f"cannot be saved: {error.message if isinstance(error, OpError) else error}"
     return f"saved as {' and '.join(map(str, files))}"

@@ -11,7 +11,7 @@ import re
 from enum import Enum
 from typing import BinaryIO, cast
 
-from opkernel.errors import ResourceExhaustedError
+from opkernel.errors import DeadlineExceededError, ResourceExhaustedError
 from opkernel.file_errors import checked_path, file_errors
 from opkernel.graph.io.bounded_reader import BoundedReader
 from opkernel.graph.io.wire_scan import LENGTH, VARINT, Field, Truncated, scan_fields
@@ -163,6 +163,8 @@ def _zip_kind(path: str) -> FileKind:
             reader = cast(BinaryIO, BoundedReader(file, path, _MOST_LIST_BYTES))
             with zipfile.ZipFile(reader) as archive:
                 names = archive.namelist()
+    except DeadlineExceededError:
+        raise
     except (OSError, ValueError, zipfile.BadZipFile, ResourceExhaustedError):
         return FileKind.ZIP
     if "config.json" in names and any(name.endswith(".weights.h5") for name in names):
