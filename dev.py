@@ -5,6 +5,7 @@
     python3 dev.py test [STAGE...]   install, then lint, types, floors, tests, and those on Ray (or some of them)
     python3 dev.py tensorflow        compare with a real TensorFlow, in an environment of its own
     python3 dev.py lowest            the tests with the oldest dependencies that are allowed
+    python3 dev.py wheel             the documents' examples with the wheel, without the checkout
     python3 dev.py campaigns         ten minutes of seeded random attacks (tools/campaigns)
 
 Environments stand in `.venv*` and are filled from the `requirements*.lock` files. A second call
@@ -25,6 +26,7 @@ import importlib.util
 import os
 import shutil
 import subprocess
+import tempfile
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -50,6 +52,7 @@ TEST_STAGES = {
 }
 # Run only if named: for the Pythons beside the one that runs all tests.
 PORTABILITY = {"portability": [*WITHOUT_RAY, "not thorough and not ray"]}
+BUILD_WHEEL = "from setuptools.build_meta import build_wheel; build_wheel('.')"
 DIGITS = "examples/digits"
 DEMO_COMMANDS = [
     ["show", f"{DIGITS}/digits.pb"],
@@ -86,7 +89,7 @@ class Environment:
         version = values.get("version") or values.get("version_info", "")
         return ".".join(version.split(".")[:2])
 
-    def install(self, *requirements: str, name: str) -> None:
+    def install(self, *requirements: str, name: str, with_package: bool = True) -> None:
         """Install requirements and this package, unless it was done before from the same files."""
         stamp = self.folder / f"installed-{name}.stamp"
         digest = self._digest(requirements)
@@ -96,9 +99,22 @@ class Environment:
         print(f"==> installing {name} into {self.folder.name}", flush=True)
         self._create()
         self._pip(*requirements)
-        self._pip("--no-deps", "--no-build-isolation", "--editable", str(ROOT))
+        if with_package:
+            self._pip("--no-deps", "--no-build-isolation", "--editable", str(ROOT))
         stamp.write_text(digest)
         print(f"    installed in {time.monotonic() - start:.1f} s", flush=True)
+
+    def install_wheel(self) -> None:
+        """Build the wheel of this package, from a copy of its sources, and install it."""
+        with tempfile.TemporaryDirectory(prefix="opkernel-wheel-") as name:
+            sources = Path(name)
+            shutil.copytree(ROOT / "src", sources / "src")
+            for file in ("pyproject.toml", "README.md", "LICENSE"):
+                shutil.copy(ROOT / file, sources)
+            command = [str(self.python), "-c", BUILD_WHEEL]
+            _checked(command, "cannot build the wheel", cwd=sources, stdout=subprocess.DEVNULL)
+            (wheel,) = sources.glob("*.whl")
+            self._pip("--no-deps", "--force-reinstall", str(wheel))
 
     def run(self, arguments: list[str]) -> int:
         """Run the environment's Python in the checkout and return its exit status."""
@@ -145,8 +161,8 @@ def _require_venv() -> None:
         )
 
 
-def _checked(command: list[str], problem: str) -> None:
-    done = subprocess.run(command, cwd=ROOT, stdin=subprocess.DEVNULL, check=False)
+def _checked(command: list[str], problem: str, cwd: Path = ROOT, stdout: int | None = None) -> None:
+    done = subprocess.run(command, cwd=cwd, stdin=subprocess.DEVNULL, stdout=stdout, check=False)
     if done.returncode != 0:
         raise SetupError(f"{problem}: {' '.join(command)} ended with {done.returncode}")
 
@@ -205,6 +221,14 @@ def lowest() -> bool:
     return _stage("lowest versions", environment, TEST_STAGES["tests"])
 
 
+def wheel() -> bool:
+    """What the documents show, by a user who has installed the wheel, its dependencies and no more."""
+    environment = Environment("-wheel")
+    environment.install(*_requirement_files(RUNTIME), name="wheel", with_package=False)
+    environment.install_wheel()
+    return _stage("examples of the documents", environment, ["tools/doc_examples.py"])
+
+
 def campaigns() -> bool:
     """Random attacks on all of it, the same ones at every run; then calls that TensorFlow judges."""
     environment, judge = Environment(), Environment("-tensorflow")
@@ -220,6 +244,7 @@ JOBS: dict[str, Callable[..., bool]] = {
     "test": test,
     "tensorflow": tensorflow,
     "lowest": lowest,
+    "wheel": wheel,
     "campaigns": campaigns,
 }
 

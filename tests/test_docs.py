@@ -1,58 +1,68 @@
-"""The code in the documentation runs, block after block, page by page."""
+"""The examples in the documentation run, page by page: the code, block after block, and the commands."""
 
 import os
 import re
+import shutil
 import subprocess
 import sys
 from pathlib import Path
 
+import click
 import pytest
+from tools.doc_examples import Page, missing_extra, pages, prepare_files, run_code, run_commands
+
+from opkernel.cli.commands import commands
 
 ROOT = Path(__file__).resolve().parent.parent
-PAGES = [
-    "README.md",
-    "docs/tour.md",
-    "docs/adding_an_op.md",
-    "docs/kernels.md",
-    "docs/origins.md",
-    "docs/security.md",
-    "docs/functions.md",
-    "docs/gradients.md",
-    "docs/graph_editing.md",
-    "docs/freezing.md",
-    "docs/training.md",
-    "docs/checkpoints.md",
-    "docs/optimization.md",
-    "docs/providers.md",
-    "docs/saved_models.md",
-    "docs/serving.md",
-    "docs/sessions.md",
-    "docs/devices.md",
-    "docs/tracing.md",
-    "docs/drawing.md",
-    "docs/predict.md",
-    "docs/clusters.md",
-    "docs/collectives.md",
-]
-BLOCK = re.compile(r"^```python\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+PAGES = pages()
 LINK = re.compile(r"\]\(([^)]+)\)")
+ENVIRONMENT = {
+    **os.environ,
+    "PYTHONPATH": str(ROOT / "src"),
+    "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}",
+}
 
 
-@pytest.mark.parametrize("page", PAGES)
-def test_the_code_of_the_page_runs(page: str) -> None:
-    text = (ROOT / page).read_text(encoding="utf-8")
-    blocks = BLOCK.findall(text)
-    assert blocks, "the page has no code"
-    # A process of its own: the pages register ops.
-    done = subprocess.run(
-        [sys.executable, "-c", "\n".join(blocks)],
-        cwd=ROOT,
-        env={**os.environ, "PYTHONPATH": str(ROOT / "src")},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
+@pytest.fixture(scope="module")
+def files(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The files that the examples name."""
+    folder = tmp_path_factory.mktemp("files")
+    prepare_files(folder, ENVIRONMENT)
+    return folder
+
+
+@pytest.fixture
+def folder(files: Path, tmp_path: Path) -> Path:
+    """A folder of its own for a page, with the files."""
+    return shutil.copytree(files, tmp_path, dirs_exist_ok=True)
+
+
+def check(done: subprocess.CompletedProcess[str]) -> None:
+    extra = missing_extra(done)
+    if extra:
+        pytest.skip(f"opkernel[{extra}] is not installed")
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+@pytest.mark.parametrize("page", [page for page in PAGES if page.code], ids=lambda page: page.name)
+def test_the_code_of_the_page_runs(page: Page, folder: Path) -> None:
+    check(run_code(page, folder, ENVIRONMENT).done)
+
+
+@pytest.mark.parametrize(
+    "page", [page for page in PAGES if page.commands], ids=lambda page: page.name
+)
+def test_the_commands_of_the_page_run(page: Page, folder: Path) -> None:
+    for outcome in run_commands(page, folder, ENVIRONMENT):
+        if not missing_extra(outcome.done):
+            assert outcome.done.returncode == 0, outcome
+
+
+def test_every_command_has_an_example() -> None:
+    shown = {line.partition("opkernel ")[2].split()[0] for page in PAGES for line in page.commands}
+    assert {*commands.list_commands(click.Context(commands))} - shown == {
+        "serve"
+    }  # it does not end
 
 
 def test_the_readme_leads_to_every_page() -> None:
@@ -76,11 +86,12 @@ def test_the_page_on_kernels_lists_what_contexts_and_constructions_have() -> Non
 SECTION_LINK = re.compile(r"\]\((?!https?:)([^)#\s]*)#([^)\s]+)\)")
 
 
-@pytest.mark.parametrize("page", PAGES)
-def test_links_to_sections_lead_to_one(page: str) -> None:
-    folder = (ROOT / page).parent
-    for file, anchor in SECTION_LINK.findall((ROOT / page).read_text(encoding="utf-8")):
-        target = folder / file if file else ROOT / page
+@pytest.mark.parametrize(
+    "page", [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))], ids=lambda page: page.name
+)
+def test_links_to_sections_lead_to_one(page: Path) -> None:
+    for file, anchor in SECTION_LINK.findall(page.read_text(encoding="utf-8")):
+        target = page.parent / file if file else page
         headings = re.findall(r"^#+ (.*)$", target.read_text(encoding="utf-8"), re.MULTILINE)
         anchors = [re.sub(r"[^\w -]", "", one.lower()).replace(" ", "-") for one in headings]
         assert anchor in anchors, f"{file}#{anchor}"

@@ -43,6 +43,7 @@ __all__ = [
     "OutOfRangeError",
     "PermissionDeniedError",
     "ResourceExhaustedError",
+    "TimeIsUp",
     "UnauthenticatedError",
     "UnavailableError",
     "UnimplementedError",
@@ -217,6 +218,13 @@ class UnauthenticatedError(OpError):
     """The request has no valid credentials."""
 
     code = Code.UNAUTHENTICATED
+
+
+class TimeIsUp(BaseException):
+    """Interrupts Python when the time of a command is up, as KeyboardInterrupt does at Ctrl-C.
+
+    DeadlineExceededError is an OSError, which code that opens files may take for an error of the system.
+    """
 
 
 _KIND_OF_EXCEPTION: tuple[tuple[tuple[type[Exception], ...], type[OpError]], ...] = (

@@ -7,26 +7,14 @@ wherever its path leads later. Where the system has no descriptors of directorie
 
 from __future__ import annotations
 
-import errno
 import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from typing import Any, Self
 
-from opkernel.errors import (
-    AlreadyExistsError,
-    DeadlineExceededError,
-    FailedPreconditionError,
-    InvalidArgumentError,
-    NotFoundError,
-    OpError,
-    OutOfRangeError,
-    PermissionDeniedError,
-    ResourceExhaustedError,
-    UnavailableError,
-)
+from opkernel.file_errors import checked_path
 
-__all__ = ["Directory", "Opener", "file_error", "open_resolved", "open_to_read", "resolved"]
+__all__ = ["Directory", "Opener", "open_resolved", "open_to_read", "resolved"]
 
 Opener = Callable[[str], int]
 """Opens a file for reading; gives its descriptor. Raises OSError, or an OpError that says why it may not."""
@@ -43,14 +31,9 @@ def resolved(path: str | bytes) -> str:
     """The absolute path without links and `..`; the end of it need not exist.
 
     Raises:
-        InvalidArgumentError: it cannot be the path of a file: it is empty, or has a zero byte.
+        InvalidArgumentError: no file can have it.
     """
-    if not path:
-        raise InvalidArgumentError(f"{path!r} is not the path of a file")
-    try:
-        return os.path.realpath(os.fsdecode(path))
-    except ValueError as error:  # a zero byte
-        raise InvalidArgumentError(f"{path!r} is not the path of a file") from error
+    return os.path.realpath(checked_path(os.fsdecode(path)))
 
 
 def open_to_read(path: str) -> int:
@@ -225,32 +208,3 @@ def _make_directories(path: str, count: int) -> None:
         _make_directories(os.path.dirname(path), count - 1)
         with suppress(FileExistsError):
             os.mkdir(path)
-
-
-def file_error(path: str, error: OSError) -> OpError:
-    """The error of an operation on a file, with TensorFlow's code; an OpError stays as it is."""
-    if isinstance(error, OpError):  # some of which are OSErrors
-        return error
-    kind = _ERRORS.get(error.errno or 0, UnavailableError)
-    return kind(f"{path}; {error.strerror or error}")
-
-
-_ERRORS: dict[int, type[OpError]] = {
-    errno.ENOENT: NotFoundError,
-    errno.EACCES: PermissionDeniedError,
-    errno.EPERM: PermissionDeniedError,
-    errno.EROFS: PermissionDeniedError,
-    errno.EEXIST: AlreadyExistsError,
-    errno.ETIMEDOUT: DeadlineExceededError,
-    **dict.fromkeys((errno.EINVAL, errno.ENAMETOOLONG), InvalidArgumentError),
-    **dict.fromkeys(
-        (errno.EISDIR, errno.ENOTDIR, errno.ENOTEMPTY, errno.EBUSY, errno.ETXTBSY),
-        FailedPreconditionError,
-    ),
-    **dict.fromkeys(
-        (errno.ENOSPC, errno.EDQUOT, errno.EMFILE, errno.ENFILE, errno.EMLINK, errno.ENOMEM),
-        ResourceExhaustedError,
-    ),
-    **dict.fromkeys((errno.EFBIG, errno.EOVERFLOW), OutOfRangeError),
-}
-"""The class of TensorFlow's code for each error of the system (tsl/platform/errors.cc)."""

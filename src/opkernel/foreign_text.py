@@ -14,6 +14,7 @@ __all__ = [
     "docstring",
     "html_text",
     "json_text",
+    "json_value",
     "markdown_cell",
     "markdown_code",
     "sarif_message",
@@ -60,6 +61,20 @@ def json_text(value: Any, indent: int | None = None) -> str:
     import json  # slow to import
 
     return json.dumps(value, indent=indent).replace("\x7f", "\\u007f")
+
+
+def json_value(text: str | bytes) -> Any:
+    """The value of a text in JSON.
+
+    Raises:
+        ValueError: it is no JSON, or nests deeper than Python's stack.
+    """
+    import json  # slow to import
+
+    try:
+        return json.loads(text)
+    except RecursionError:
+        raise ValueError("its lists and objects nest too deep") from None
 
 
 def html_text(text: str, keep: str = "") -> str:

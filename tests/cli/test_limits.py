@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
+import builtins
+import os
+import shutil
 import signal
 import time
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import click
+import numpy as np
 import pytest
 
+import opkernel
+from opkernel.checkpoint import BundleWriter
 from opkernel.cli.commands import commands
 from opkernel.cli.limits import time_limit
 from opkernel.device.budget import Budget, current_budget
@@ -111,9 +118,116 @@ def test_a_time_limit_is_not_lost_where_errors_are_caught(monkeypatch: pytest.Mo
     monkeypatch.setattr("opkernel.cli.limits._AGAIN_S", 0.05)
 
     def hear_the_second() -> None:
-        with suppress(DeadlineExceededError):
+        with suppress(BaseException):
             time.sleep(60)
         time.sleep(60)
 
     with pytest.raises(DeadlineExceededError), time_limit(0.05):
         hear_the_second()
+
+
+COMMANDS = {
+    "show": ["show", "model.pb"],
+    "show text": ["show", "model.pbtxt"],
+    "show a SavedModel": ["show", "saved"],
+    "show an archive": ["show", "saved.tar.gz"],
+    "show a zip file": ["show", "saved.zip"],
+    "run": ["run", "model.pb", "--fetch", "y", "--input", "x=@x.npy", "--output", "y.npz"],
+    "run a SavedModel": ["run", "saved", "--random", "--outdir", "out", "--overwrite"],
+    "freeze": ["freeze", "saved", "-o", "frozen.pb"],
+    "optimize": ["optimize", "model.pb", "--fetch", "y", "-o", "optimized.pb"],
+    "shapes": ["shapes", "model.pb", "--write", "shapes.pb"],
+    "decompile": ["decompile", "model.pb", "--fetch", "y", "-o", "program.py"],
+    "predict": ["predict", "model.pb", "x.npz", "predicted", "--overwrite"],
+    "history": ["history", "ops.pbtxt"],
+    "check": ["check", "ops.pbtxt", "--against", "ops.pbtxt"],
+    "ls": ["checkpoint", "ls", "ckpt"],
+    "show a checkpoint": ["checkpoint", "show", "."],
+    "get": ["checkpoint", "get", "ckpt", "x", "-o", "got.npy"],
+    "diff": ["checkpoint", "diff", "ckpt", "saved"],
+}
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Files of all kinds that commands read."""
+    folder = tmp_path_factory.mktemp("limits")
+    with opkernel.Graph().as_default() as graph:
+        x = opkernel.placeholder(np.float32, [None], name="x")
+        opkernel.raw_ops.AddV2(x=x, y=np.float32(1), name="y")
+    opkernel.save_graph(graph, folder / "model.pb")
+    opkernel.save_graph(graph, folder / "model.pbtxt")
+    np.save(folder / "x.npy", np.ones(3, np.float32))
+    np.savez(folder / "x.npz", x=np.ones(3, np.float32))
+    shutil.copytree(Path(__file__).parent / "saved_models" / "two", folder / "saved")
+    for form in ("gztar", "zip"):
+        shutil.make_archive(str(folder / "saved"), form, folder / "saved")
+    (folder / "ops.pbtxt").write_text('op { name: "Own" output_arg { name: "y" type: DT_FLOAT } }')
+    with BundleWriter(folder / "ckpt") as writer:
+        writer.add("x", np.ones(3, np.float32))
+    opkernel.checkpoint.update_checkpoint_state(folder, str(folder / "ckpt"))
+    return folder
+
+
+def interrupt_opening(patch: pytest.MonkeyPatch, number: int) -> list[int]:
+    """Have the timer ring while the file of that number is opened; counts them, but not Python's own."""
+    opened = [0]
+
+    def ringing(function: Callable[..., Any]) -> Callable[..., Any]:
+        def call(path: Any, *arguments: Any, **keywords: Any) -> Any:
+            if callable(signal.getsignal(signal.SIGALRM)) and not str(path).endswith(_OF_PYTHON):
+                opened[0] += 1
+                if opened[0] == number:
+                    signal.raise_signal(signal.SIGALRM)
+            return function(path, *arguments, **keywords)
+
+        return call
+
+    for module, name in ((builtins, "open"), (os, "open"), (os, "stat"), (os, "listdir")):
+        patch.setattr(module, name, ringing(getattr(module, name)))
+    return opened
+
+
+def end_budget(patch: pytest.MonkeyPatch, number: int) -> list[int]:
+    """Have the time of the budget be up when it is asked for the time of that number, and later."""
+    asked, check = [0], Budget.check_time
+
+    def checked(budget: Budget, doing: str, name: str = "") -> None:
+        asked[0] += 1
+        if budget.deadline is not None and asked[0] >= number:
+            budget.deadline = time.monotonic() - 1
+        check(budget, doing, name)
+
+    patch.setattr(Budget, "check_time", checked)
+    return asked
+
+
+_OF_PYTHON = (".py", ".pyc")
+
+
+@pytest.mark.skipif(not hasattr(signal, "SIGALRM"), reason="without interval timers nothing rings")
+@pytest.mark.filterwarnings(
+    "ignore::pytest.PytestUnraisableExceptionWarning"  # it may ring while a directory is deleted
+)
+@pytest.mark.parametrize("how", [interrupt_opening, end_budget])
+@pytest.mark.parametrize("what", COMMANDS)
+def test_a_deadline_is_told_as_one_wherever_it_comes(
+    command: Any, folder: Path, monkeypatch: pytest.MonkeyPatch, what: str, how: Any
+) -> None:
+    """It is an OSError, and no file is missing or damaged for that."""
+    monkeypatch.chdir(folder)
+    first = command(*COMMANDS[what])  # which imports what is needed
+    assert first.exit_code == 0 or what == "diff", first.output
+    told = 0
+    for number in [*range(1, 30), *range(30, 200, 17)]:
+        with pytest.MonkeyPatch.context() as patch:
+            count = how(patch, number)
+            done = command(*COMMANDS[what], "--timeout", 1000)
+        if "DEADLINE_EXCEEDED" in done.output:
+            assert done.exit_code == 1
+            told += 1
+        else:
+            assert done.exit_code == first.exit_code, done.output
+        if count[0] < number:
+            break
+    assert told or how is end_budget

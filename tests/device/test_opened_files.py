@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,7 @@ import numpy as np
 import pytest
 
 import opkernel
-from opkernel import Permissions, raw_ops
+from opkernel import Permissions, files, raw_ops
 from opkernel.checkpoint import BundleWriter, merge_bundles
 from opkernel.device import permissions as permissions_module
 from opkernel.device.opened_files import open_file, read_whole
@@ -37,10 +38,9 @@ def tree(tmp_path: Path) -> Path:
 
 def exchanging(monkeypatch: pytest.MonkeyPatch, place: Path, target: Path) -> None:
     """Put a link in the place of a directory or file, once its path was resolved."""
-    resolved = permissions_module.resolved
 
     def and_exchange(path: Any) -> str:
-        found = resolved(path)
+        found = files.resolved(path)
         if not place.is_symlink():
             place.rename(place.with_name("before"))
             place.symlink_to(target)
@@ -213,14 +213,11 @@ def _actions(permissions: Permissions, tree: Path) -> list[Callable[[], Any]]:
     os.mkfifo(tree / "data" / "fifo")
     (tree / "data" / "loop").symlink_to("loop")
     names = ["in/file", "in", "fifo", "loop", "missing", "missing/file", "in/file/file", "../x"]
-    found: list[Callable[[], Any]] = []
-    for name in names:
-        path = f"{tree}/data/{name}"
-        found += [
-            lambda path=path: open_file(permissions, path).close(),
-            lambda path=path: os.close(permissions.open_to_write(path)),
-            lambda path=path: permissions.names_in(path),
-            lambda path=path: BundleWriter(path, open_place=permissions.place_to_write).discard(),
-            lambda path=path: Directory(path).close(),
-        ]
-    return found
+    actions: list[Callable[[str], Any]] = [
+        lambda path: open_file(permissions, path).close(),
+        lambda path: os.close(permissions.open_to_write(path)),
+        permissions.names_in,
+        lambda path: BundleWriter(path, open_place=permissions.place_to_write).discard(),
+        lambda path: Directory(path).close(),
+    ]
+    return [partial(action, f"{tree}/data/{name}") for action in actions for name in names]

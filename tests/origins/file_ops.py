@@ -55,13 +55,13 @@ class FileOp:
 
     Attributes:
         op: its name.
-        build: adds nodes to the default graph; the operations that open the files of a folder.
+        build: adds nodes to the default graph that open files of a folder; their outputs, or the operation.
         writes: what is there, in the folder, once they have run; empty where they read.
         in_functions: whether functions may have it: those that take references may not.
     """
 
     op: str
-    build: Callable[[Path], list[Any]]
+    build: Callable[[Path], Any]
     writes: str = ""
     in_functions: bool = True
 

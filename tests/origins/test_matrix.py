@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -55,7 +56,7 @@ def all_in(folder: Path) -> Permissions:
 def opening(op: FileOp, folder: Path) -> Any:
     """Adds the nodes of an op to the default graph, as the program's own."""
     graph = opkernel.graph.get_default_graph()
-    made = op.build(folder)
+    made: Any = op.build(folder)
     flat = [made] if not isinstance(made, list | tuple) else [*made]
     with graph.control_dependencies([one if hasattr(one, "node_def") else one.op for one in flat]):
         return raw_ops.Identity(input=np.int32(1), name="done")
@@ -71,10 +72,10 @@ def graph_def_of(op: FileOp, folder: Path) -> GraphDef:
 
 
 def imported(graph_def: GraphDef, permissions: Permissions | None = None) -> Any:
-    (done,) = opkernel.import_graph_def(
+    elements: Any = opkernel.import_graph_def(
         graph_def, return_elements=["done:0"], permissions=permissions
-    ) or [None]
-    return done
+    )
+    return elements[0]
 
 
 def model_of(op: FileOp, folder: Path, place: Path) -> Path:
@@ -177,7 +178,7 @@ def in_graph(body: Body, version: int | None = None) -> tuple[opkernel.Graph, An
 def session_with(**options: Any) -> Way:
     def run(body: Body, permissions: Permissions | None) -> Any:
         graph, done = in_graph(body, options.get("version"))
-        own = {"permissions": permissions or Permissions()}
+        own: dict[str, Any] = {"permissions": permissions or Permissions()}
         own |= {name: value for name, value in options.items() if name != "version"}
         with opkernel.Session(graph, **own) as session:
             return session.run(done)
@@ -264,7 +265,7 @@ def test_python_calls_it(op: FileOp, way: Way, folder: Path, tmp_path: Path) -> 
     ):
         check = check_denied if is_denied else check_allowed
         if way is not recorded_gradient or is_denied:
-            check(op, folder, lambda body=body: way(body, None))
+            check(op, folder, partial(way, body, None))
 
 
 @pytest.mark.parametrize("way", FUNCTION_WAYS)
@@ -273,12 +274,13 @@ def test_python_calls_it(op: FileOp, way: Way, folder: Path, tmp_path: Path) -> 
 def test_python_calls_what_is_permitted(
     op: FileOp, origin: str, way: Way, folder: Path, tmp_path: Path
 ) -> None:
-    if origin == "imported":
-        graph_def = graph_def_of(op, folder)
-        body: Body = lambda: imported(graph_def, all_in(folder))
-    else:
-        model = opkernel.load(model_of(op, folder, tmp_path / "model"), permissions=all_in(folder))
-        body = lambda: model.touch()
+    graph_def, place = graph_def_of(op, folder), model_of(op, folder, tmp_path / "model")
+    model = opkernel.load(place, permissions=all_in(folder))
+
+    def body() -> Any:
+        is_imported = origin == "imported"
+        return imported(graph_def, all_in(folder)) if is_imported else model.touch()
+
     check_allowed(op, folder, lambda: way(body, None))
 
 
@@ -291,10 +293,10 @@ def test_a_session_runs_it(op: FileOp, way: str, folder: Path, tmp_path: Path) -
     if op.in_functions:
         bodies += [lambda: opening(op, folder), opkernel.function(lambda: opening(op, folder))]
     for body in bodies:
-        check_denied(op, folder, lambda body=body: run(body, None))
-        check_denied(op, folder, lambda body=body: run(body, Permissions(read=[tmp_path / "x"])))
+        check_denied(op, folder, partial(run, body, None))
+        check_denied(op, folder, partial(run, body, Permissions(read=[tmp_path / "x"])))
     if op.in_functions:
         loaded = opkernel.load(model_of(op, folder, tmp_path / "model"))
         for permissions in (None, all_in(folder)):  # the session's are not the model's
-            check_denied(op, folder, lambda p=permissions: run(lambda: loaded.touch(), p))
+            check_denied(op, folder, partial(run, lambda: loaded.touch(), permissions))
     check_allowed(op, folder, lambda: run(bodies[-1], all_in(folder)))

@@ -39,7 +39,11 @@ def graph_def_reading(path: Path) -> GraphDef:
 
 
 def imported(graph_def: GraphDef) -> Any:
-    return (opkernel.import_graph_def(graph_def, return_elements=["content:0"]) or [None])[0]
+    return first(opkernel.import_graph_def(graph_def, return_elements=["content:0"]))
+
+
+def first(elements: Any) -> Any:
+    return elements[0]
 
 
 class Reader(opkernel.Module):
@@ -89,7 +93,7 @@ def test_a_function_of_an_imported_library_brings_no_mark(folder: Path) -> None:
 
     @opkernel.function
     def caller() -> Any:
-        return (opkernel.import_graph_def(graph_def, return_elements=[f"{call}:0"]) or [None])[0]
+        return first(opkernel.import_graph_def(graph_def, return_elements=[f"{call}:0"]))
 
     with pytest.raises(PermissionDeniedError):
         caller()
@@ -220,14 +224,10 @@ def test_a_model_of_a_graph_that_is_imported_again_has_nothing(model: Path, fold
 
     @opkernel.function
     def again() -> Any:
-        return (
-            opkernel.import_graph_def(
-                body,
-                input_map={f"{argument}:0": opkernel.constant(scalar(folder / "in.txt"))},
-                return_elements=[f"{name}:0"],
-            )
-            or [None]
-        )[0]
+        given = {f"{argument}:0": opkernel.constant(scalar(folder / "in.txt"))}
+        return first(
+            opkernel.import_graph_def(body, input_map=given, return_elements=[f"{name}:0"])
+        )
 
     with pytest.raises(PermissionDeniedError):
         again()
@@ -271,7 +271,7 @@ def test_a_saver_gives_the_nodes_of_the_graph_nothing(folder: Path, tmp_path: Pa
         graph = saving_graph(folder)
         path = place / "foreign.py" if op == "WriteFile" else place / "model.index"
         with graph.as_default():
-            foreign = (
+            foreign: Any = (
                 raw_ops.WriteFile(filename=scalar(path), contents=scalar("import os"))
                 if op == "WriteFile"
                 else reading(path).op

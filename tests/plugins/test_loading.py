@@ -73,6 +73,15 @@ BROKEN = {
     "syntax": "def",
     "raises": "raise ValueError('no luck')",
     "exits": "import sys; sys.exit(3)",
+    "raises_any": "raise BaseException('no luck')",
+    "raises_own": "class Own(BaseException): pass\nraise Own",
+    "ends": "raise GeneratorExit",
+    "without_text": """
+class Silent(Exception):
+    def __str__(self):
+        raise ValueError
+raise Silent
+""",
     "lacks": "import a_module_that_nobody_has",
     "spec": op("PluginBadSpec").replace("x: T", "x:: T"),
 }
@@ -192,6 +201,22 @@ class TestBrokenOnes:
         assert f"Plugin '{name}' is not loaded" in caplog.text
         names = {op_def.name for op_def in global_op_registry().get_registered_ops()}
         assert {"PluginBefore", "PluginAfter", "MatMul"} <= names
+
+    @pytest.mark.parametrize("name", ["KeyboardInterrupt", "opkernel.errors.TimeIsUp"])
+    def test_an_interrupt_is_not_theirs(self, plugins: Plugins, name: str):
+        """Which comes from outside while they are loaded; they are loaded another time."""
+        plugins.put("slow", f"import opkernel, os\nif 'INTERRUPT' in os.environ:\n    raise {name}")
+        plugins.put("z_after", op("PluginAfter"))
+        code = f"""
+import os, opkernel
+os.environ["INTERRUPT"] = "1"
+try:
+    opkernel.raw_ops.PluginAfter
+except {name}:
+    del os.environ["INTERRUPT"]
+    print(opkernel.raw_ops.PluginAfter(x=1))
+"""
+        assert run(code, plugins) == "2\n"
 
     def test_the_error_for_an_op_that_may_be_theirs_names_them(self, plugins: Plugins):
         plugins.put("exits", BROKEN["exits"])

@@ -11,12 +11,14 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from typing import BinaryIO
 
-from opkernel.files import Directory, file_error
+from opkernel.file_errors import checked_path, file_errors
+from opkernel.files import Directory
 
 __all__ = [
     "MARK",
     "OpenPlace",
     "Place",
+    "make_directory",
     "opened_place",
     "place_of",
     "replaced_file",
@@ -45,12 +47,21 @@ def opened_place(path: str, open_place: OpenPlace = place_of) -> Place:
     """The place of a path.
 
     Raises:
+        InvalidArgumentError: no file can have that path.
         NotFoundError, PermissionDeniedError, UnavailableError: it cannot be opened.
     """
-    try:
-        return open_place(path)
-    except OSError as error:
-        raise file_error(path, error) from error
+    with file_errors(path):
+        return open_place(checked_path(path))
+
+
+def make_directory(path: str) -> None:
+    """Make a directory and those above it, as far as they are missing; the empty path is the current one.
+
+    Raises:
+        NotFoundError, PermissionDeniedError, UnavailableError: that cannot be done.
+    """
+    with file_errors(path):
+        os.makedirs(path or ".", exist_ok=True)
 
 
 def temporary_name(name: str) -> str:
@@ -65,17 +76,16 @@ def written_file(directory: Directory, name: str) -> Iterator[BinaryIO]:
     Raises:
         NotFoundError, PermissionDeniedError, UnavailableError: the file cannot be written.
     """
-    try:
-        with open(directory.open(name, _NEW), "wb") as file:
-            yield file
-            file.flush()
-            os.fsync(file.fileno())
-    except BaseException as error:
-        with suppress(OSError):
-            directory.unlink(name)
-        if isinstance(error, OSError):
-            raise file_error(os.path.join(directory.path, name), error) from error
-        raise
+    with file_errors(os.path.join(directory.path, name)):
+        try:
+            with open(directory.open(name, _NEW), "wb") as file:
+                yield file
+                file.flush()
+                os.fsync(file.fileno())
+        except BaseException:
+            with suppress(OSError):
+                directory.unlink(name)
+            raise
 
 
 @contextmanager
@@ -89,12 +99,13 @@ def replaced_file(directory: Directory, name: str) -> Iterator[BinaryIO]:
     with written_file(directory, temporary) as file:
         yield file
     directory.flush()
-    try:
-        directory.replace(temporary, name)
-    except OSError as error:
-        with suppress(OSError):
-            directory.unlink(temporary)
-        raise file_error(os.path.join(directory.path, name), error) from error
+    with file_errors(os.path.join(directory.path, name)):
+        try:
+            directory.replace(temporary, name)
+        except BaseException:
+            with suppress(OSError):
+                directory.unlink(temporary)
+            raise
     directory.flush()
 
 
@@ -102,6 +113,7 @@ def write_whole(path: str, data: bytes) -> None:
     """Write a file, in the place of another if there is one, so that it has the old or the new content.
 
     Raises:
+        InvalidArgumentError: no file can have that path.
         NotFoundError, PermissionDeniedError, UnavailableError: the file cannot be written.
     """
     directory, name = opened_place(path)

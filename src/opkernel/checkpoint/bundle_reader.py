@@ -30,11 +30,11 @@ from opkernel.checkpoint.string_tensors import read_strings
 from opkernel.checkpoint.tensor_slice import TensorSlice
 from opkernel.errors import (
     DataLossError,
-    NotFoundError,
     OpError,
     OutOfRangeError,
     UnimplementedError,
 )
+from opkernel.file_errors import file_errors
 from opkernel.files import Opener, open_to_read
 from opkernel.proto import BundleEntryProto, BundleHeaderProto, DecodeError
 from opkernel.types import DataType, TensorShape
@@ -91,17 +91,13 @@ class BundleReader(CheckpointReader):
 
     def _open(self) -> None:
         """Open the index, and the data files unless they are many."""
-        try:
+        with file_errors(index_file(self.path)):
             self._table = Table(index_file(self.path), self._open_file)
-        except OpError:  # some of which are OSErrors
-            raise
-        except OSError as error:
-            raise NotFoundError(f"{error.filename}: {error.strerror}") from error
         try:
             self.num_shards, self._swapped = self._header()
             for shard in range(self.num_shards if self.num_shards <= _OPENED_AT_ONCE else 0):
+                name = data_file(self.path, shard, self.num_shards)
                 with suppress(OSError):  # it is told when a tensor of the file is read
-                    name = data_file(self.path, shard, self.num_shards)
                     self._files[shard] = self._open_file(name)
         except BaseException:
             self.close()
@@ -255,13 +251,8 @@ class BundleReader(CheckpointReader):
         self._table.check_open()
         descriptor = self._files.get(shard)
         if descriptor is None:
-            try:
+            with file_errors(f"{self._named(what)}: {name}"):
                 descriptor = self._files[shard] = self._open_file(name)
-            except OpError as error:  # some of which are OSErrors
-                error.add_context(f"In {self._named(what)}")
-                raise
-            except OSError as error:
-                raise NotFoundError(f"{self._named(what)}: {name}: {error.strerror}") from error
         return descriptor
 
 

@@ -10,6 +10,7 @@ Source: TensorFlow core/util/tensor_bundle/tensor_bundle.cc (BundleWriter, Merge
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterable, Sequence
 from contextlib import ExitStack, suppress
 from types import TracebackType
@@ -41,7 +42,8 @@ from opkernel.errors import (
     OpError,
     UnimplementedError,
 )
-from opkernel.files import Directory, Opener, file_error
+from opkernel.file_errors import checked_path, file_errors
+from opkernel.files import Directory, Opener
 from opkernel.proto import BundleEntryProto, BundleHeaderProto, DecodeError
 from opkernel.types import DataType, TensorShape, natural_dtype
 
@@ -64,12 +66,13 @@ class BundleWriter:
         open_place: Opens the directory of the files.
 
     Raises:
+        InvalidArgumentError: no file can have that prefix.
         NotFoundError, PermissionDeniedError, UnavailableError: the files cannot be written; the same holds
             of all methods.
     """
 
     def __init__(self, prefix: str | os.PathLike[str], *, open_place: OpenPlace = place_of) -> None:
-        self._prefix = os.fspath(prefix)
+        self._prefix = checked_path(prefix)
         self._entries: dict[bytes, BundleEntryProto] = {}
         self._offset = 0
         self._files = ExitStack()
@@ -184,10 +187,8 @@ class BundleWriter:
         else:
             view = np.ascontiguousarray(array).reshape(-1).view(np.uint8).data
             crc = crc32c(view)
-        try:
+        with file_errors(self._prefix):
             file.write(view)
-        except OSError as error:
-            raise file_error(self._prefix, error) from error
         self._entries[key] = BundleEntryProto(
             dtype=dtype,
             shape=TensorShape(array.shape).to_proto(),
@@ -284,9 +285,12 @@ class _Merged:
             entry.shard_id += first
             self._put(key, entry)
         self.indexes.append((prefix, directory, index_file(stem)))
-        self.data_files += [
-            (directory, data_file(stem, i, header.num_shards)) for i in range(header.num_shards)
-        ]
+        names = {*directory.names()}
+        for shard in range(header.num_shards):
+            name = data_file(stem, shard, header.num_shards)
+            self.data_files.append((directory, name))
+            if name not in names:
+                break  # reported when the file is to get its name: the index may claim any number of files
 
     def _put(self, key: bytes, entry: BundleEntryProto) -> None:
         known = self.entries.get(key)
@@ -330,11 +334,9 @@ def _publish(
     entries: dict[bytes, BundleEntryProto],
 ) -> None:
     """Give data files their names, and write the index, which makes a checkpoint of them."""
-    try:
-        with directory.locked():  # others may save to the same prefix
-            _publish_alone(directory, stem, data_files, entries)
-    except OSError as error:
-        raise file_error(os.path.join(directory.path, stem), error) from error
+    prefix = os.path.join(directory.path, stem)
+    with file_errors(prefix), directory.locked():  # others may save to the same prefix
+        _publish_alone(directory, stem, data_files, entries)
 
 
 def _publish_alone(
@@ -343,11 +345,13 @@ def _publish_alone(
     data_files: Sequence[Place],
     entries: dict[bytes, BundleEntryProto],
 ) -> None:
-    old = _data_files_of(directory, stem)
-    num_shards = len(data_files) + (len(data_files) == len(old))
+    count = _num_shards_of(directory, stem)
+    old = _data_files_of(directory, stem, count)
+    num_shards = len(data_files) + (len(data_files) == count)
     new = [data_file(stem, shard, num_shards) for shard in range(num_shards)]
     for (source, name), path in zip(data_files, new, strict=False):
-        directory.take(source, name, path)
+        with file_errors(os.path.join(source.path, name)):
+            directory.take(source, name, path)
     for path in new[len(data_files) :]:
         with replaced_file(directory, path):
             pass  # an empty one
@@ -368,12 +372,17 @@ def _write_index(file: BinaryIO, num_shards: int, entries: dict[bytes, BundleEnt
     writer.finish()
 
 
-def _data_files_of(directory: Directory, stem: str) -> list[str]:
-    """The data files that the index of a checkpoint names, if there is one."""
+def _num_shards_of(directory: Directory, stem: str) -> int:
+    """How many data files the index of a checkpoint claims; none where it cannot be read."""
     try:
         prefix = os.path.join(directory.path, stem)
         with BundleReader(prefix, _opener_in(directory)) as reader:
-            count = reader.num_shards
+            return reader.num_shards
     except OpError:
-        return []
-    return [data_file(stem, shard, count) for shard in range(count)]
+        return 0
+
+
+def _data_files_of(directory: Directory, stem: str, count: int) -> list[str]:
+    """The data files of a checkpoint, one of so many files, that are there."""
+    own = re.compile(rf"{re.escape(stem)}\.data-[0-9]{{5,}}-of-{count:05d}")
+    return [one for one in directory.names() if own.fullmatch(one)]

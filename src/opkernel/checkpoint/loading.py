@@ -11,14 +11,15 @@ import re
 from typing import TYPE_CHECKING
 
 from opkernel.checkpoint.bundle_reader import BundleReader, index_file
-from opkernel.errors import InvalidArgumentError, NotFoundError
+from opkernel.errors import NotFoundError
+from opkernel.file_errors import checked_path
 from opkernel.files import Opener, open_to_read
 from opkernel.types import TensorShape
 
 if TYPE_CHECKING:
     from opkernel.checkpoint.checkpoint_reader import CheckpointReader
 
-__all__ = ["checkpoint_exists", "list_variables", "load_checkpoint"]
+__all__ = ["checkpoint_exists", "files_of_v1", "list_variables", "load_checkpoint"]
 
 _OF_SAVED_MODEL = (os.path.join("variables", "variables"), "variables")
 """The prefix of a SavedModel's variables, from its directory and from the folder."""
@@ -44,9 +45,7 @@ def load_checkpoint(
         DataLossError: the checkpoint is damaged.
         UnimplementedError: a newer TensorFlow wrote it.
     """
-    name = os.fsdecode(path)
-    if not name or "\0" in name:
-        raise InvalidArgumentError(f"{name!r} is no path of a checkpoint")
+    name = checked_path(path)
     if os.path.isdir(name) and not os.path.exists(index_file(name)):
         name = _latest(name)
     if os.path.exists(index_file(name)):
@@ -54,7 +53,7 @@ def load_checkpoint(
     match = _FILE_OF_BUNDLE.fullmatch(name)
     if match is not None and os.path.exists(index_file(match[1])):
         return BundleReader(match[1], open_file)
-    files = _files_of_v1(name)
+    files = files_of_v1(name)
     if not files:
         raise NotFoundError(
             f"There is no checkpoint {name}: neither {index_file(name)} nor a file {name}"
@@ -66,7 +65,7 @@ def load_checkpoint(
 
 def checkpoint_exists(prefix: str) -> bool:
     """Whether there is a checkpoint of a prefix, of V1 or V2."""
-    return os.path.exists(index_file(prefix)) or bool(_files_of_v1(prefix))
+    return os.path.exists(index_file(prefix)) or bool(files_of_v1(prefix))
 
 
 def list_variables(path: str | os.PathLike[str]) -> list[tuple[str, TensorShape]]:
@@ -102,7 +101,7 @@ def _those_in(directory: str) -> str:
     return f"; there {'are' if len(names) > 1 else 'is'} {', '.join(prefixes)}{', ...' * (len(names) > 3)}"
 
 
-def _files_of_v1(name: str) -> list[str]:
+def files_of_v1(name: str) -> list[str]:
     """The files of a checkpoint of format V1."""
     if os.path.isfile(name):
         return [name]

@@ -23,10 +23,10 @@ from opkernel.checkpoint.tensor_slice import TensorSlice
 from opkernel.errors import (
     DataLossError,
     InternalError,
-    NotFoundError,
     OpError,
     UnimplementedError,
 )
+from opkernel.file_errors import file_errors
 from opkernel.files import Opener, open_to_read
 from opkernel.proto import DecodeError, SavedSliceMeta, SavedTensorSlices, TensorProto
 from opkernel.types import DataType, TensorShape, tensor_from_proto
@@ -83,12 +83,8 @@ class SlicesReader(CheckpointReader):
 
     def _add(self, file: str) -> None:
         """Take in a file."""
-        try:
+        with file_errors(file):
             table = Table(file, self._open_file)
-        except OpError:  # some of which are OSErrors
-            raise
-        except OSError as error:
-            raise NotFoundError(f"{file}: {error.strerror}") from error
         self._tables.append(table)
         data = table.get(_META_KEY)
         if data is None:

@@ -20,7 +20,7 @@ from opkernel.checkpoint.varint import read_varint, varint
 from opkernel.errors import DataLossError, FailedPreconditionError
 from opkernel.files import Opener, open_to_read
 
-__all__ = ["Table", "TableWriter"]
+__all__ = ["Table", "TableWriter", "is_table"]
 
 _MAGIC = struct.pack("<Q", 0xDB4775248B80FB57)
 _FOOTER = 48
@@ -155,6 +155,17 @@ class Table:
 
     def _damage(self, reason: str) -> DataLossError:
         return DataLossError(f"{self._path} is damaged: {reason}")
+
+
+def is_table(path: str) -> bool:
+    """Whether a path leads to a table that can be read."""
+    try:
+        if os.path.isfile(path):
+            Table(path).close()
+            return True
+    except (DataLossError, OSError):
+        pass
+    return False
 
 
 def _entries(block: bytes, path: str) -> list[tuple[bytes, bytes]]:

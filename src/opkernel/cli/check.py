@@ -83,7 +83,7 @@ def _configured_target() -> str:
     try:
         project = tomllib.loads(Path("pyproject.toml").read_text(encoding="utf-8"))
         target = project["tool"]["opkernel"]["ops"]
-    except (OSError, ValueError, KeyError, TypeError):
+    except (OSError, ValueError, KeyError, TypeError, RecursionError):
         target = None
     if not isinstance(target, str):
         raise click.UsageError("which ops? Name a module or file, or set tool.opkernel.ops")

@@ -15,8 +15,9 @@ from opkernel.cli.completion import complete_ops
 from opkernel.cli.exit_status import WrongUse
 from opkernel.cli.library import import_library
 from opkernel.cli.output import counted, echo, json_option, one_line, print_json, print_text
+from opkernel.cli.output_path import OutputPath
 from opkernel.cli.registered import find_op, no_such_op
-from opkernel.errors import InvalidArgumentError, OpError
+from opkernel.errors import DeadlineExceededError, InvalidArgumentError, OpError
 from opkernel.gradients.registry import gradients_of_no_op
 from opkernel.kernel import global_kernel_registry
 from opkernel.messages import perhaps
@@ -48,7 +49,7 @@ __all__ = ["check_ops"]
 )
 @click.option(
     "--save",
-    type=click.Path(file_okay=False, path_type=Path),
+    type=OutputPath(file_okay=False, path_type=Path),
     metavar="DIR",
     help="Write each failing call here, as a GraphDef and as a pytest file.",
 )
@@ -131,6 +132,8 @@ def _save(report: OpReport, folder: Path, modules: Sequence[str]) -> str:
         return ""
     try:
         files = save_failure(report.failure, folder, modules)
+    except DeadlineExceededError:
+        raise
     except (InvalidArgumentError, OSError) as error:
         return f"cannot be saved: {error.message if isinstance(error, OpError) else error}"
     return f"saved as {' and '.join(map(str, files))}"

@@ -21,6 +21,7 @@ from opkernel.cli.output import (
     print_text,
     size_text,
 )
+from opkernel.cli.output_path import OutputPath
 from opkernel.cli.results import Result, write_arrays
 from opkernel.errors import InvalidArgumentError, NotFoundError
 from opkernel.foreign_text import archive_name, json_text
@@ -91,7 +92,13 @@ def show(path: str, keys: tuple[str, ...], as_json: bool) -> None:
 @checkpoint.command("get")
 @path_argument
 @click.argument("key")
-@click.option("-o", "--output", metavar="FILE.npy", help="Write the tensor here.")
+@click.option(
+    "-o",
+    "--output",
+    type=OutputPath(dir_okay=False),
+    metavar="FILE.npy",
+    help="Write the tensor here.",
+)
 @json_option
 def get(path: str, key: str, output: str | None, as_json: bool) -> None:
     """Print one tensor of a checkpoint, or write it to a .npy file."""
@@ -135,7 +142,14 @@ def diff(path: str, other: str, atol: float, rtol: float, as_json: bool) -> None
 @checkpoint.command("export")
 @path_argument
 @keys_argument
-@click.option("-o", "--output", required=True, metavar="FILE", help="A .npz or .safetensors file.")
+@click.option(
+    "-o",
+    "--output",
+    required=True,
+    type=OutputPath(dir_okay=False),
+    metavar="FILE",
+    help="A .npz or .safetensors file.",
+)
 def export(path: str, keys: tuple[str, ...], output: str) -> None:
     """Write the tensors of a checkpoint, or those of the keys, to an .npz or .safetensors file.
 

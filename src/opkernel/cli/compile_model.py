@@ -13,6 +13,7 @@ from opkernel.cli.frozen import FrozenModel, frozen_model
 from opkernel.cli.model import Model
 from opkernel.cli.model_options import ModelCommand, fetch_option, model_options
 from opkernel.cli.output import echo, json_option, one_line, print_json, print_text, size_text
+from opkernel.cli.output_path import OutputPath
 from opkernel.cli.progress import progress
 from opkernel.cli.shapes import given_shapes, shape_text
 from opkernel.cli.signature import graph_inputs
@@ -35,7 +36,7 @@ __all__ = ["compile_model"]
     "--output",
     "-o",
     required=True,
-    type=click.Path(dir_okay=False, writable=True, path_type=Path),
+    type=OutputPath(dir_okay=False, writable=True, path_type=Path),
     metavar="FILE",
     help="Write the program here.",
 )

@@ -11,6 +11,7 @@ from opkernel.cli.frozen import frozen_model
 from opkernel.cli.model import Model, load_model
 from opkernel.cli.model_options import ModelCommand, feed_option, fetch_option, model_options
 from opkernel.cli.output import echo, one_line, size_text
+from opkernel.cli.output_path import OutputPath
 from opkernel.cli.progress import progress
 from opkernel.cli.results import check_writable, write_arrays
 from opkernel.cli.signature import (
@@ -32,7 +33,7 @@ __all__ = ["decompile"]
 @click.option(
     "-o",
     "--output",
-    type=click.Path(dir_okay=False, writable=True, path_type=Path),
+    type=OutputPath(dir_okay=False, writable=True, path_type=Path),
     metavar="FILE.py",
     help="Write the program here, and its weights to FILE.npz.",
 )

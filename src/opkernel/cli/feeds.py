@@ -12,6 +12,7 @@ from opkernel.cli.exit_status import WrongUse
 from opkernel.cli.input_file import InputFile, input_file
 from opkernel.cli.signature import GraphInterface
 from opkernel.errors import DataLossError, InvalidArgumentError, OpError
+from opkernel.foreign_text import json_value
 from opkernel.graph import Tensor
 from opkernel.opdef import UnregisteredOpError
 from opkernel.records import dataclass
@@ -82,11 +83,9 @@ def _is_string(tensor: Tensor) -> bool:
 
 def _from_json(text: str, tensor: Tensor) -> Any:
     """A value given as JSON; for a string tensor, all but a JSON string or list is plain text."""
-    import json  # slow to import
-
     try:
-        value = json.loads(text)
-    except (ValueError, RecursionError) as error:
+        value = json_value(text)
+    except ValueError as error:
         if _is_string(tensor):
             return text
         raise WrongUse(

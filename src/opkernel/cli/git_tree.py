@@ -72,11 +72,12 @@ def find(reference: str, file: Path) -> GitTree:
 def _git(
     folder: Path, *arguments: str, environment: dict[str, str] | None = None
 ) -> subprocess.CompletedProcess[bytes]:
+    variables = {**_environment(), **(environment or {})}
     try:
         return subprocess.run(
             ["git", *arguments],
             cwd=folder,
-            env={**_environment(), **(environment or {})},
+            env=variables,
             stdin=subprocess.DEVNULL,
             capture_output=True,
             check=False,

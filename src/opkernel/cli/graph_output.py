@@ -4,13 +4,15 @@ from pathlib import Path
 
 import click
 
+from opkernel.cli.output_path import OutputPath
+
 __all__ = ["output_graph_option"]
 
 output_graph_option = click.option(
     "--output",
     "-o",
     required=True,
-    type=click.Path(dir_okay=False, writable=True, path_type=Path),
+    type=OutputPath(dir_okay=False, writable=True, path_type=Path),
     metavar="FILE",
     help="Write the graph here; as text where the name ends in .pbtxt.",
 )

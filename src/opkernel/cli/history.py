@@ -9,6 +9,7 @@ import click
 from opkernel.cli.input_file import InputFile, InputFileType
 from opkernel.cli.op_sources import ops_of_target
 from opkernel.cli.output import counted, echo, json_option, print_json, print_table
+from opkernel.cli.output_path import OutputPath
 from opkernel.cli.progress import progress
 from opkernel.opdef import (
     OpHistory,
@@ -29,7 +30,7 @@ __all__ = ["history"]
 )
 @click.option(
     "--out",
-    type=click.Path(dir_okay=False, path_type=Path),
+    type=OutputPath(dir_okay=False, path_type=Path),
     metavar="FILE",
     help="Where to write the history: binary for .pb, packed for .gz and .xz.",
 )

@@ -1,6 +1,5 @@
 """`opkernel show --html`: a page with the drawing of a model, and the times of a profile in it."""
 
-import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, TypeVar
@@ -11,8 +10,10 @@ from opkernel.cli.exit_status import WrongUse
 from opkernel.cli.input_file import InputFile, InputFileType
 from opkernel.cli.model import Model, load_model
 from opkernel.cli.output import echo, one_line, size_text
+from opkernel.cli.output_path import OutputPath
 from opkernel.cli.progress import progress
 from opkernel.errors import InvalidArgumentError, UnavailableError
+from opkernel.foreign_text import json_value
 
 __all__ = ["html_options", "write_page"]
 
@@ -23,7 +24,7 @@ def html_options(command: Command) -> Command:
     """Add `--html` and `--profile` to a command."""
     html = click.option(
         "--html",
-        type=click.Path(dir_okay=False, writable=True, path_type=Path),
+        type=OutputPath(dir_okay=False, writable=True, path_type=Path),
         metavar="FILE",
         help="Write a page with the drawing of the graph here, to be searched in a browser.",
     )
@@ -65,7 +66,7 @@ def _seconds_of(path: InputFile) -> dict[str, float]:
     """How long nodes took in a step, by name."""
     try:
         with open(path, encoding="utf-8") as file:
-            found = json.load(file)
+            found = json_value(file.read())
         if "traceEvents" in found:
             return _of_trace(found["traceEvents"])
         rows = found["profile"]["nodes"]

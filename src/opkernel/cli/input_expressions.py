@@ -19,7 +19,7 @@ import numpy as np
 
 from opkernel.cli.exit_status import WrongUse
 from opkernel.device.allocation import check_allocation
-from opkernel.errors import OpError, ResourceExhaustedError
+from opkernel.errors import DeadlineExceededError, OpError, ResourceExhaustedError
 from opkernel.types import DataType
 
 __all__ = ["expression_value"]
@@ -69,7 +69,7 @@ def expression_value(text: str) -> Any:
         raise WrongUse(f"--input_exprs: {text!r} is no expression: {reason}") from error
     try:
         return _Expression(text.strip()).value(tree.body)
-    except ResourceExhaustedError:
+    except (ResourceExhaustedError, DeadlineExceededError):
         raise
     except (OpError, TypeError, ValueError, ArithmeticError, RecursionError) as error:
         raise WrongUse(f"--input_exprs: {text!r}: {error}") from error

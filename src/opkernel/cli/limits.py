@@ -21,7 +21,7 @@ from typing import Any
 import click
 
 from opkernel.cli.exit_status import WrongUse
-from opkernel.errors import DeadlineExceededError
+from opkernel.errors import DeadlineExceededError, TimeIsUp
 
 __all__ = ["add_limits", "time_limit"]
 
@@ -110,9 +110,10 @@ def _within_time(seconds: float, is_process: bool) -> Iterator[None]:
 
 @contextmanager
 def time_limit(seconds: float) -> Iterator[None]:
-    """Raise DeadlineExceededError in the block after so many seconds, between two steps of Python.
+    """End the block after so many seconds, between two steps of Python, and raise DeadlineExceededError.
 
-    Where there are no interval timers (Windows), or another thread is the main one, it does nothing.
+    Within the block it is TimeIsUp, which no handler of errors takes for its own. Where there are no interval timers
+    (Windows), or another thread is the main one, it does nothing.
     """
     is_main = threading.current_thread() is threading.main_thread()
     if not is_main or not hasattr(signal, "setitimer"):
@@ -120,15 +121,18 @@ def time_limit(seconds: float) -> Iterator[None]:
         return
 
     def stop(number: int, frame: FrameType | None) -> None:
-        raise DeadlineExceededError(f"Timed out after {seconds:g} s")
+        raise TimeIsUp
 
     earlier = signal.signal(signal.SIGALRM, stop)
-    signal.setitimer(signal.ITIMER_REAL, seconds, _AGAIN_S)  # the first may go unheard
     try:
-        yield
-    finally:
-        signal.setitimer(signal.ITIMER_REAL, 0)
-        signal.signal(signal.SIGALRM, earlier)
+        signal.setitimer(signal.ITIMER_REAL, seconds, _AGAIN_S)  # the first may go unheard
+        try:
+            yield
+        finally:
+            signal.setitimer(signal.ITIMER_REAL, 0)
+            signal.signal(signal.SIGALRM, earlier)
+    except TimeIsUp:
+        raise DeadlineExceededError(f"Timed out after {seconds:g} s") from None
 
 
 @contextmanager

@@ -9,6 +9,7 @@ import click
 
 from opkernel.cli.input_file import InputFileType
 from opkernel.cli.model import Model
+from opkernel.cli.output_path import OutputPath
 from opkernel.device.permissions import NO_PERMISSIONS, Permissions
 
 __all__ = [
@@ -137,7 +138,7 @@ _permission_options = [
     click.option(
         "--allow-write",
         multiple=True,
-        type=click.Path(),
+        type=OutputPath(),
         metavar="PATH",
         help="Let the graph write to this directory, or this file.",
     ),

@@ -11,6 +11,7 @@ import click
 from opkernel.cli.exit_status import WrongUse
 from opkernel.cli.new_package import new_package, op_name
 from opkernel.cli.output import echo, one_line
+from opkernel.cli.output_path import OutputPath
 from opkernel.ops.loader import all_op_names
 
 __all__ = ["new"]
@@ -20,7 +21,7 @@ __all__ = ["new"]
 @click.argument("name")
 @click.option(
     "--into",
-    type=click.Path(file_okay=False, path_type=Path),
+    type=OutputPath(file_okay=False, path_type=Path),
     default=".",
     metavar="DIR",
     help="Where the folder of the package is made; here without it.",

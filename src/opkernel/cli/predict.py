@@ -13,6 +13,7 @@ from opkernel.cli.library import imported_libraries
 from opkernel.cli.model import Model
 from opkernel.cli.model_options import ModelCommand, jit_option, model_options
 from opkernel.cli.output import abridged, counted, echo, json_option, one_line, print_json
+from opkernel.cli.output_path import OutputPath
 from opkernel.cli.progress import progress
 from opkernel.cli.row_count import RowCount
 from opkernel.distributed import Predictions
@@ -36,7 +37,7 @@ def _image_size(
 @click.command(cls=ModelCommand)
 @model_options(has_signature=True, runs=True)
 @click.argument("data", metavar="IN", type=InputFileType())
-@click.argument("output", metavar="OUT", type=click.Path(file_okay=False))
+@click.argument("output", metavar="OUT", type=OutputPath(file_okay=False))
 @click.option(
     "--batch-size",
     type=click.IntRange(1),

@@ -20,6 +20,7 @@ from opkernel.cli.model_options import (
     model_options,
 )
 from opkernel.cli.output import echo, json_option, one_line, print_json, print_text
+from opkernel.cli.output_path import OutputPath
 from opkernel.cli.progress import progress
 from opkernel.cli.results import Result, check_outdir, check_writable, write_npz, write_outdir
 from opkernel.cli.signature import (
@@ -92,13 +93,13 @@ __all__ = ["opened", "run"]
 )
 @click.option(
     "--output",
-    type=click.Path(dir_okay=False, writable=True),
+    type=OutputPath(dir_okay=False, writable=True),
     metavar="FILE.npz",
     help="Write the results here, one array for each fetch under its tensor name.",
 )
 @click.option(
     "--outdir",
-    type=click.Path(file_okay=False),
+    type=OutputPath(file_okay=False),
     metavar="DIR",
     help="Write each result here as NAME.npy.",
 )
@@ -109,7 +110,7 @@ __all__ = ["opened", "run"]
 @click.option("--profile", is_flag=True, help="Print the slowest ops and nodes.")
 @click.option(
     "--trace",
-    type=click.Path(dir_okay=False, writable=True),
+    type=OutputPath(dir_okay=False, writable=True),
     envvar="OPKERNEL_TRACE",
     metavar="FILE",
     help="Write a trace of all nodes for ui.perfetto.dev; FILE.json: in Chrome's format.",

@@ -22,6 +22,7 @@ from opkernel.cli.output import (
     print_table,
     print_text,
 )
+from opkernel.cli.output_path import OutputPath
 from opkernel.cli.progress import progress
 from opkernel.cli.signature import find_tensor
 from opkernel.errors import InvalidArgumentError, NotFoundError
@@ -47,7 +48,7 @@ _SIZE = re.compile(r"\d+|\?|-1")
 )
 @click.option(
     "--write",
-    type=click.Path(dir_okay=False, writable=True, path_type=Path),
+    type=OutputPath(dir_okay=False, writable=True, path_type=Path),
     metavar="FILE",
     help="Write the graph with the shapes in each node's attr _output_shapes, where graph viewers "
     "look for them; as text where the name ends in .pbtxt.",

@@ -7,6 +7,7 @@ import click
 from opkernel.cli.exit_status import WrongUse
 from opkernel.cli.op_sources import OpSource, ops_of_target
 from opkernel.cli.output import counted, echo, one_line
+from opkernel.cli.output_path import OutputPath
 from opkernel.opdef import global_op_registry, stub_text, validate_op_def
 from opkernel.ops.api_defs import python_api_def
 from opkernel.ops.loader import all_op_names
@@ -19,7 +20,7 @@ __all__ = ["stubs"]
 @click.argument("targets", nargs=-1, metavar="[MODULE]...")
 @click.option(
     "--out",
-    type=click.Path(file_okay=False, path_type=Path),
+    type=OutputPath(file_okay=False, path_type=Path),
     metavar="DIR",
     help="The folder for the stubs; it can be put on MYPYPATH. They are printed without it.",
 )

@@ -20,6 +20,9 @@ from opkernel.opdef.core.device_name import DeviceName
 
 __all__ = ["DeviceMgr", "new_devices"]
 
+_MOST_DEVICES = 1024
+"""Of a type, in a session."""
+
 
 class DeviceMgr:
     """Some devices; the first is the caller's.
@@ -113,7 +116,13 @@ def new_devices(
 
     Raises:
         NotFoundError: there is to be no CPU.
+        InvalidArgumentError: there are to be more than 1024 of a type.
     """
+    for name, asked_for in device_count.items():
+        if asked_for > _MOST_DEVICES:
+            raise InvalidArgumentError(
+                f"device_count asks for {asked_for} devices of type {name!r}; a session has at most {_MOST_DEVICES}"
+            )
     load_device_types([*asked, *(name for name, count in device_count.items() if count)])
     devices: list[LocalDevice] = []
     wanted = [name for name in device_types() if name not in but]

@@ -13,7 +13,7 @@ from opkernel.device.allocation import check_allocation
 from opkernel.device.budget import check_time
 from opkernel.device.permissions import Permissions
 from opkernel.errors import OutOfRangeError, ResourceExhaustedError
-from opkernel.files import file_error
+from opkernel.file_errors import file_errors
 from opkernel.types import DataType
 
 if TYPE_CHECKING:
@@ -33,15 +33,13 @@ def open_file(permissions: Permissions, path: str | bytes) -> BinaryIO:
 
     Raises:
         PermissionDeniedError: it may not be read.
-        OpError: it cannot be opened, as `file_error` says.
+        OpError: it cannot be opened, as `file_errors` says.
     """
-    try:
+    with file_errors(os.fsdecode(path)):
         descriptor = permissions.open_to_read(path)
         is_regular = stat.S_ISREG(os.fstat(descriptor).st_mode)
         raw = io.FileIO(descriptor) if is_regular else _Waiting(descriptor)
         return io.BufferedReader(raw, PIECE)
-    except OSError as error:
-        raise file_error(os.fsdecode(path), error) from error
 
 
 def read_whole(permissions: Permissions, path: str | bytes) -> bytes:
@@ -49,12 +47,12 @@ def read_whole(permissions: Permissions, path: str | bytes) -> bytes:
 
     Raises:
         PermissionDeniedError: it may not be read.
-        OpError: it cannot be read, as `file_error` says.
+        OpError: it cannot be read, as `file_errors` says.
         ResourceExhaustedError: it is larger than the memory limit.
         DeadlineExceededError: there is no time left.
     """
     name = os.fsdecode(path)
-    with open_file(permissions, path) as file:
+    with file_errors(name), open_file(permissions, path) as file:
         size = os.fstat(file.fileno()).st_size
         try:
             pieces, found = [], 0
@@ -66,8 +64,6 @@ def read_whole(permissions: Permissions, path: str | bytes) -> bytes:
                 if found > size:  # it grows, or does not tell its size
                     check_allocation((found,), DataType.DT_UINT8)
             return b"".join(pieces)
-        except OSError as error:
-            raise file_error(name, error) from error
         except ResourceExhaustedError:  # is a MemoryError, too
             raise
         except (MemoryError, OverflowError) as error:
@@ -79,14 +75,10 @@ def copy_file(permissions: Permissions, path: str, target: str) -> None:
 
     Raises:
         PermissionDeniedError: it may not be read.
-        OpError: it cannot be copied, as `file_error` says.
+        OpError: it cannot be copied, as `file_errors` says.
     """
-    with open_file(permissions, path) as file:
-        try:
-            with open(target, "wb") as copy:
-                shutil.copyfileobj(file, copy)
-        except OSError as error:
-            raise file_error(path, error) from error
+    with file_errors(path), open_file(permissions, path) as file, open(target, "wb") as copy:
+        shutil.copyfileobj(file, copy)
 
 
 class _Waiting(io.FileIO):

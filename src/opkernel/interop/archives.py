@@ -1,19 +1,23 @@
 """Archives of models: `.tar.gz`, `.tar` and `.zip`, unpacked where they do no harm.
 
 Links, devices, absolute names and names with `..` are refused: a file of the archive would lie, or lead, outside.
+Entries, directories and bytes are bounded, since a small archive can claim any number of each.
 """
 
 from __future__ import annotations
 
+import gzip
 import os
 import shutil
 import tarfile
 import tempfile
 import weakref
 import zipfile
+import zlib
 from collections.abc import Iterator
-from typing import IO
+from typing import IO, BinaryIO, cast
 
+from opkernel.device.budget import check_time
 from opkernel.errors import (
     DataLossError,
     InvalidArgumentError,
@@ -21,12 +25,26 @@ from opkernel.errors import (
     OpError,
     ResourceExhaustedError,
 )
+from opkernel.file_errors import file_errors
+from opkernel.graph.io.bounded_reader import BoundedReader
 
 __all__ = ["UnpackedArchive"]
 
 _MODEL_FILES = ("saved_model.pb", "saved_model.pbtxt")
 _MAX_DEPTH = 4
 _COPY_AT_ONCE = 1 << 20
+_GZIP = b"\x1f\x8b"
+_COMPRESSIONS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
+"""The compressions whose memory does not depend on what the archive claims."""
+
+_MOST_ENTRIES = 10_000
+"""Files and directories; a model has a few dozen."""
+_MOST_DIRECTORIES_DEEP = 32
+_MOST_LIST_BYTES = 8 << 20
+_MOST_HEADER_BYTES = 1 << 20
+_ALWAYS_BYTES = 1 << 30
+_MOST_GROWTH = 100
+"""Beyond the first GiB, the bytes of files for each byte of the archive."""
 _PART_OF_DISK = 0.5
 """An archive may take so much of the space that is left."""
 
@@ -37,14 +55,20 @@ class UnpackedArchive:
     Raises:
         InvalidArgumentError: a file would lie outside of the directory, or is a link or device.
         DataLossError: the archive is damaged.
-        ResourceExhaustedError: it needs more than half of the space that is left on the disk.
+        ResourceExhaustedError: it has more than 10,000 files and directories, or directories 32 deep; or it
+            unpacks to more than half of the space that is left on the disk, or than 1 GiB and 100 times its size; or a header, or the
+            list of files, is larger than 1 MiB or 8 MiB.
+        DeadlineExceededError: the time of the budget is up.
     """
 
     def __init__(self, path: str) -> None:
         self.path = path
         self._directory = tempfile.TemporaryDirectory(prefix="opkernel-model-")
-        self._left = int(shutil.disk_usage(self._directory.name).free * _PART_OF_DISK)
+        self._entries_left = _MOST_ENTRIES
+        self._folders: set[str] = set()
         try:
+            with file_errors(path):
+                self._bytes_left = self._most_bytes()
             self._unpack()
         except BaseException:
             self._directory.cleanup()
@@ -75,66 +99,138 @@ class UnpackedArchive:
             )
         return found[0]
 
+    def _most_bytes(self) -> int:
+        """The bytes that may be unpacked."""
+        on_disk = int(shutil.disk_usage(self._directory.name).free * _PART_OF_DISK)
+        return min(on_disk, max(_ALWAYS_BYTES, _MOST_GROWTH * os.path.getsize(self.path)))
+
     def _unpack(self) -> None:
         try:
-            for name, file in _files(self.path):
-                self._write(name, file)
+            with open(self.path, "rb") as file:
+                for name, content in _files(self.path, file):
+                    self._count_entry()
+                    if content is not None:
+                        self._write(name, content)
         except OpError:
             raise
-        except (tarfile.TarError, zipfile.BadZipFile, EOFError, OSError, RuntimeError) as error:
-            # RuntimeError: a password; OSError and EOFError: what gzip finds
+        except (tarfile.TarError, zipfile.BadZipFile, zlib.error, EOFError, OSError) as error:
+            check_time("unpacking", self.path)  # zipfile takes a deadline for damage
             raise DataLossError(f"{self.path} is damaged or no archive: {error}") from error
-        except (ValueError, NotImplementedError, ImportError) as error:
+        except (ValueError, NotImplementedError, RuntimeError) as error:
+            # RuntimeError: a password, or headers within headers
             raise DataLossError(f"{self.path} cannot be unpacked: {error}") from error
 
+    def _count_entry(self) -> None:
+        check_time("unpacking", self.path)
+        self._entries_left -= 1
+        if self._entries_left < 0:
+            raise _too_many_entries(self.path)
+
     def _write(self, name: str, file: IO[bytes]) -> None:
-        target = os.path.join(self._directory.name, *_checked(self.path, name))
-        os.makedirs(os.path.dirname(target), exist_ok=True)
-        with open(target, "xb") as copy:
+        *folders, last = _checked(self.path, name)
+        if len(folders) > _MOST_DIRECTORIES_DEEP:
+            raise ResourceExhaustedError(
+                f"{self.path} has a file {len(folders)} directories deep; at most {_MOST_DIRECTORIES_DEEP} are unpacked"
+            )
+        folder = self._directory.name
+        for part in folders:
+            folder = os.path.join(folder, part)
+            if folder not in self._folders:
+                self._count_entry()
+                os.makedirs(folder, exist_ok=True)
+                self._folders.add(folder)
+        with open(os.path.join(folder, last), "xb") as copy:
             while data := file.read(_COPY_AT_ONCE):
-                self._left -= len(data)
-                if self._left < 0:
+                check_time("unpacking", self.path)
+                self._bytes_left -= len(data)
+                if self._bytes_left < 0:
                     raise ResourceExhaustedError(
-                        f"{self.path} needs more than half of the space that is left on the disk"
+                        f"{self.path} unpacks to more than {self._most_bytes()} bytes: half of the space that is left "
+                        f"on the disk, or {_MOST_GROWTH} times its size. If it is to be trusted, unpack it, and load "
+                        f"the directory"
                     )
                 copy.write(data)
 
 
-def _files(path: str) -> Iterator[tuple[str, IO[bytes]]]:
-    """The files of an archive, with their names."""
-    if zipfile.is_zipfile(path):
-        with zipfile.ZipFile(path) as archive:
-            for info in archive.infolist():
-                if not info.is_dir():
-                    with archive.open(info) as file:
-                        yield info.filename, file
-        return
-    with _tar(path) as tar:
-        for member in tar:
-            if member.isdir():
+def _too_many_entries(path: str) -> ResourceExhaustedError:
+    return ResourceExhaustedError(
+        f"{path} has more than {_MOST_ENTRIES} files and directories. If it is to be trusted, unpack it, and load the "
+        f"directory"
+    )
+
+
+def _files(path: str, file: BinaryIO) -> Iterator[tuple[str, IO[bytes] | None]]:
+    """The entries of an archive, with their names; directories without content."""
+    is_packed = file.read(len(_GZIP)) == _GZIP
+    file.seek(0)
+    if is_packed:
+        with gzip.GzipFile(fileobj=file) as unpacked:
+            yield from _files_of_tar(path, BoundedReader(unpacked, path))
+    elif zipfile.is_zipfile(file):
+        yield from _files_of_zip(path, BoundedReader(file, path))
+    else:
+        file.seek(0)
+        yield from _files_of_tar(path, BoundedReader(file, path))
+
+
+def _files_of_zip(path: str, file: BoundedReader) -> Iterator[tuple[str, IO[bytes] | None]]:
+    file.bytes_left = _MOST_LIST_BYTES
+    with zipfile.ZipFile(cast(BinaryIO, file)) as archive:
+        if len(archive.infolist()) > _MOST_ENTRIES:
+            raise _too_many_entries(path)
+        file.bytes_left = None
+        for info in archive.infolist():
+            if info.compress_type not in _COMPRESSIONS:
+                raise InvalidArgumentError(
+                    f"{path}: {info.filename!r} is compressed by method {info.compress_type}; only files that are "
+                    f"deflated, or not compressed, are unpacked"
+                )
+            if info.is_dir():
+                yield info.filename, None
                 continue
-            taken = tar.extractfile(member) if member.isreg() else None
-            if taken is None:
+            with archive.open(info) as content:
+                yield info.filename, content
+
+
+def _files_of_tar(path: str, file: BoundedReader) -> Iterator[tuple[str, IO[bytes] | None]]:
+    """The entries of a tar archive.
+
+    Raises:
+        InvalidArgumentError: it is none, such as a single file that gzip made smaller; or it has links.
+    """
+    with _tar(path, file) as tar:
+        while (member := _next(tar, file)) is not None:
+            if member.isdir():
+                yield member.name, None
+                continue
+            content = tar.extractfile(member) if member.isreg() else None
+            if content is None:
                 raise InvalidArgumentError(
                     f"{path}: {member.name!r} is a link or device, which is not unpacked"
                 )
-            with taken:
-                yield member.name, taken
+            with content:
+                yield member.name, content
 
 
-def _tar(path: str) -> tarfile.TarFile:
-    """A tar archive.
-
-    Raises:
-        InvalidArgumentError: it is none, such as a single file that gzip made smaller.
-    """
+def _tar(path: str, file: BoundedReader) -> tarfile.TarFile:
+    file.bytes_left = _MOST_HEADER_BYTES
     try:
-        return tarfile.open(path)
+        return tarfile.open(fileobj=cast(BinaryIO, file), mode="r:")
     except tarfile.ReadError as error:
         raise InvalidArgumentError(
             f"{path} is no archive of a SavedModel (.tar.gz, .tar or .zip); if it is a single file, "
             f"unpack it with gunzip first"
         ) from error
+
+
+def _next(tar: tarfile.TarFile, file: BoundedReader) -> tarfile.TarInfo | None:
+    """The next entry; what `tar` would keep of those before it is gone."""
+    file.bytes_left = _MOST_HEADER_BYTES
+    tar.members = []  # type: ignore[attr-defined]  # which typeshed leaves out
+    tar.pax_headers = {}
+    member = tar.next()
+    file.bytes_left = None
+    return member
 
 
 def _checked(path: str, name: str) -> list[str]:

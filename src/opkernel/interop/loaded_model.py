@@ -16,10 +16,10 @@ from opkernel.interop.object_signature import object_signature
 from opkernel.interop.saved_objects import SavedObjects
 from opkernel.interop.signature import Signature, SignatureMap
 from opkernel.proto import MetaGraphDef
+from opkernel.training import Variable
 
 if TYPE_CHECKING:
     from opkernel.interop.saved_model.saved_model_files import SavedModelFiles
-    from opkernel.training import Variable
 
 __all__ = ["LoadedModel"]
 
@@ -79,7 +79,7 @@ class LoadedModel(LoadedObject):
 
     @property
     def variables(self) -> list[Variable]:
-        """The variables: those that the model lists, or else all that were saved."""
+        """The variables: those that the model lists, if it lists nothing else, or all that were saved."""
         listed = self._listed("variables")
         return self._objects.variables if listed is None else listed
 
@@ -99,7 +99,9 @@ class LoadedModel(LoadedObject):
     def _listed(self, name: str) -> list[Variable] | None:
         number = self._objects.children(0).get(name)
         listed = None if number is None else self._objects.get(number)
-        return [*listed] if isinstance(listed, LoadedList) else None
+        if not isinstance(listed, LoadedList) or not all(isinstance(v, Variable) for v in listed):
+            return None
+        return [*listed]
 
     def _signature(self, name: str, number: int) -> Signature:
         function = self._objects.get(number)

@@ -11,6 +11,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Protocol
 
+from opkernel.errors import DataLossError
 from opkernel.messages import perhaps
 from opkernel.proto import SavedUserObject
 
@@ -53,12 +54,24 @@ class LoadedObject:
 
         Raises:
             TypeError: no such function was saved.
+            DataLossError: what was saved leads back to the object.
         """
-        children = self._source.children(self._number)
-        if "__call__" not in children:
-            functions = ", ".join(sorted(children)) or "nothing"
-            raise TypeError(f"{self!r} was saved without __call__; it has {functions}")
-        return self._source.get(children["__call__"])(*args, **kwargs)
+        return self._function()(*args, **kwargs)
+
+    def _function(self) -> Any:
+        """What is called: `__call__`, or that of the object that was saved as `__call__`, and so on."""
+        one: Any = self
+        met = set()
+        while isinstance(one, LoadedObject):
+            children = one._source.children(one._number)
+            if "__call__" not in children:
+                functions = ", ".join(sorted(children)) or "nothing"
+                raise TypeError(f"{one!r} was saved without __call__; it has {functions}")
+            if one._number in met:
+                raise DataLossError(f"{self!r} is damaged: its __call__ leads back to itself")
+            met.add(one._number)
+            one = one._source.get(children["__call__"])
+        return one
 
     @property
     def saved_attributes(self) -> LoadedDict:

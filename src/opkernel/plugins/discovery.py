@@ -82,7 +82,7 @@ def _plugin_of_folder(folder: Path) -> Plugin:
         modules = _module_names(name, stated.get("modules"))
         version = _text(stated, "version")
         api = _text(stated, "api") if "api" in stated else ""  # not safe, but not broken
-    except (OSError, ValueError) as error:  # a file that is not TOML, and InvalidArgumentError too
+    except (OSError, ValueError, RecursionError) as error:  # no TOML, and InvalidArgumentError too
         wrong = InvalidArgumentError(f"'{folder / _FILE}': {error}")
         return _broken(folder.name, str(folder), wrong)
     return Plugin(name, str(folder), modules, version, api, folder)

@@ -21,6 +21,7 @@ from opkernel.errors import (
     FailedPreconditionError,
     NotFoundError,
     OpError,
+    TimeIsUp,
     UnavailableError,
 )
 from opkernel.opdef import global_op_registry
@@ -163,7 +164,9 @@ def _load(plugin: Plugin) -> None:
             raise plugin.error
         check_api_version(plugin)
         _import_whole(plugin)
-    except (Exception, SystemExit) as error:  # any error is the plugin's own
+    except (KeyboardInterrupt, TimeIsUp):
+        raise
+    except BaseException as error:  # whatever it is, it is the plugin's own
         plugin.error = error
         _log.warning("Plugin '%s' is not loaded: %s", plugin.name, plugin.problem)
     finally:

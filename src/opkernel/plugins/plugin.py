@@ -47,10 +47,17 @@ class Plugin:
         """The error in words, with the line of the plugin's that raised it; empty without one."""
         if self.error is None:
             return ""
-        told = f"{type(self.error).__name__}: {self.error}"
+        told = f"{type(self.error).__name__}: {_text(self.error)}"
         frames = traceback.extract_tb(self.error.__traceback__)
         own = [frame for frame in frames if not frame.filename.startswith(_NOT_OWN)]
         return f"{told} ({own[-1].filename}, line {own[-1].lineno})" if own else told
+
+
+def _text(error: BaseException) -> str:
+    try:
+        return str(error)
+    except Exception as other:  # the class may be the plugin's own, too
+        return f"its text raises {type(other).__name__}"
 
 
 _NOT_OWN = ("<frozen importlib", str(importlib.__file__), str(Path(__file__).parents[1]))

@@ -5,7 +5,6 @@ Source: TensorFlow Serving sources/storage_path/file_system_storage_path_source.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 
 from opkernel.errors import NotFoundError
@@ -77,8 +76,8 @@ def _versions(directory: Path) -> Versions:
     }
 
 
-def _directories(directory: Path) -> Iterator[Path]:
+def _directories(directory: Path) -> list[Path]:
     try:
-        yield from sorted(one for one in directory.iterdir() if one.is_dir())
+        return sorted(one for one in directory.iterdir() if one.is_dir())
     except OSError:
-        return  # it has gone meanwhile
+        return []  # it has gone meanwhile

@@ -27,6 +27,7 @@ from opkernel.errors import (
     OpError,
     UnimplementedError,
 )
+from opkernel.file_errors import checked_path
 from opkernel.kernel import KernelRegistration, KernelRegistry, global_kernel_registry
 from opkernel.opdef import OpRegistrationData, OpRegistry, global_op_registry
 from opkernel.testing.check_drawn_gradients import GradientChecker, why_no_gradient
@@ -236,12 +237,13 @@ def save_failure(
         modules: The modules that register the op and its kernels, for the pytest file to import.
 
     Raises:
-        InvalidArgumentError: an input is of a type that no GraphDef can hold.
+        InvalidArgumentError: an input is of a type that no GraphDef can hold, or no folder can have that path.
     """
     from google.protobuf import text_format  # slow to import
 
     name = _file_name(failure.call.node_def.op)
     graph = text_format.MessageToString(failure.call.graph_def())
+    folder = Path(checked_path(folder))
     folder.mkdir(parents=True, exist_ok=True)
     call, case = folder / f"{name}.pbtxt", folder / f"test_{name}.py"
     call.write_text(graph)

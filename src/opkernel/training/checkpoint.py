@@ -17,9 +17,11 @@ from opkernel.checkpoint import (
     load_checkpoint,
     update_checkpoint_state,
 )
+from opkernel.checkpoint.atomic_files import make_directory
+from opkernel.checkpoint.checkpoint_state import checked_prefix
 from opkernel.checkpoint.object_graph import OBJECT_GRAPH_KEY
 from opkernel.errors import InvalidArgumentError
-from opkernel.files import file_error
+from opkernel.file_errors import checked_path
 from opkernel.training.matched_objects import matched_values
 from opkernel.training.module import Module, children_of
 from opkernel.training.resource import PARTS_OF_TABLE
@@ -72,14 +74,11 @@ class Checkpoint(Module):
             The prefix.
 
         Raises:
-            InvalidArgumentError: an object cannot be saved.
+            InvalidArgumentError: an object cannot be saved, or no file can have that prefix.
             NotFoundError, PermissionDeniedError: the files cannot be written.
         """
-        tracked, path = TrackedObjects(self, self._root), os.fspath(prefix)
-        try:
-            os.makedirs(os.path.dirname(path) or ".", exist_ok=True)
-        except OSError as error:
-            raise file_error(path, error) from error
+        tracked, path = TrackedObjects(self, self._root), checked_path(prefix)
+        make_directory(os.path.dirname(path))
         write_variables(path, tracked)
         return path
 
@@ -90,13 +89,14 @@ class Checkpoint(Module):
             The prefix with its number, which is counted up at each save.
 
         Raises:
-            InvalidArgumentError: an object cannot be saved.
+            InvalidArgumentError: an object cannot be saved, or no file in `checkpoint` can have that prefix.
             NotFoundError, PermissionDeniedError: the files cannot be written.
         """
+        start = checked_prefix(prefix)
         self._count_saves()
         self.save_counter.assign_add(np.int64(1))
         try:
-            path = self.write(f"{os.fspath(prefix)}-{int(self.save_counter)}")
+            path = self.write(f"{start}-{int(self.save_counter)}")
         except BaseException:
             self.save_counter.assign_sub(np.int64(1))
             raise

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from tests.graph.builders import BASE_TEXT, const, parse
 
-from opkernel.errors import NotFoundError
+from opkernel.errors import InvalidArgumentError, NotFoundError
 from opkernel.graph import FileKind, file_kind, kind_of_bytes
 from opkernel.proto import GraphDef, MetaGraphDef, SavedModel
 
@@ -135,10 +135,16 @@ def test_directories(tmp_path: Path) -> None:
     assert file_kind(tmp_path) is FileKind.SAVED_MODEL
 
 
-@pytest.mark.parametrize("path", ["nowhere.pb", "no/where.pb", "a\0b"])
+@pytest.mark.parametrize("path", ["nowhere.pb", "no/where.pb"])
 def test_what_is_not_there(path: str, tmp_path: Path) -> None:
     with pytest.raises(NotFoundError):
         file_kind(tmp_path / path)
+
+
+@pytest.mark.parametrize("path", ["", "a\0b"])
+def test_what_cannot_be_there(path: str) -> None:
+    with pytest.raises(InvalidArgumentError, match="is not the path of a file"):
+        file_kind(path)
 
 
 def test_any_bytes_have_a_kind() -> None:

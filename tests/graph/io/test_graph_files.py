@@ -94,7 +94,7 @@ def test_a_saved_model_is_named(tmp_path: Path) -> None:
 
 
 def test_no_file(path: Path) -> None:
-    with pytest.raises(NotFoundError, match=r"model\.pb: No such file"):
+    with pytest.raises(NotFoundError, match=r"model\.pb; No such file"):
         load_graph(path)
     with pytest.raises(NotFoundError, match="No such file"):
         save_graph(GRAPH, path / "deeper")

@@ -10,7 +10,8 @@ import numpy as np
 from opkernel import raw_ops
 from opkernel.distributed.batches.mapped_model import MappedModel
 from opkernel.distributed.batches.rows import Array
-from opkernel.errors import InvalidArgumentError, NotFoundError, OpError
+from opkernel.errors import InvalidArgumentError, OpError
+from opkernel.file_errors import file_errors
 from opkernel.graph import TensorSpec
 from opkernel.records import dataclass
 from opkernel.types import DataType
@@ -140,8 +141,5 @@ def _height_width_channels(
 
 
 def _content(path: str) -> bytes:
-    try:
-        with open(path, "rb") as file:
-            return file.read()
-    except OSError as error:
-        raise NotFoundError(f"{path}: {error.strerror}") from error
+    with file_errors(path), open(path, "rb") as file:
+        return file.read()

@@ -11,11 +11,11 @@ A part counts once its line is written, so a run may be killed at any moment.
 from __future__ import annotations
 
 import io
-import json
 import os
 import re
 import zipfile
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
@@ -31,12 +31,13 @@ from opkernel.errors import (
     FailedPreconditionError,
     UnimplementedError,
 )
-from opkernel.files import file_error
-from opkernel.foreign_text import archive_name, json_text
+from opkernel.file_errors import checked_path, file_errors
+from opkernel.foreign_text import archive_name, json_text, json_value
 
 __all__ = ["PartFolder"]
 
 _MANIFEST, _PARTS, _FAILED = "manifest.json", "parts.jsonl", "failed.jsonl"
+_LINE_TYPES = {"number": int, "rows": int, "crc32c": int, "failed": list}
 _OURS = re.compile(r"(part-\d{5,}\.npz|manifest\.json|parts\.jsonl|failed\.jsonl)(\.tempstate\d+)?")
 
 
@@ -49,6 +50,7 @@ class PartFolder:
         overwrite: Whether the files of another run are deleted first.
 
     Raises:
+        InvalidArgumentError: no folder can have that path.
         FailedPreconditionError: another run has written into the folder.
         AlreadyExistsError: there is something else in it.
     """
@@ -56,11 +58,9 @@ class PartFolder:
     def __init__(self, path: str, run: Mapping[str, Any], *, overwrite: bool = False) -> None:
         self._path = path
         self._run = dict(run)
-        try:
+        with file_errors(checked_path(path)):
             os.makedirs(path, exist_ok=True)
             is_empty = self._clear(overwrite=overwrite)
-        except OSError as error:
-            raise file_error(path, error) from error
         self._lines = {} if is_empty or overwrite else self._earlier()
         lines = b"".join(map(_json, self._lines.values()))  # without one that was cut off
         write_whole(self._file(_MANIFEST), _json(self._run))
@@ -92,8 +92,9 @@ class PartFolder:
         line = self._lines.get(batch.number)
         if line is None or line["rows"] != len(batch.rows):
             return None
+        path = self._part(batch.number)
         try:
-            with open(self._part(batch.number), "rb") as file:
+            with open(path, "rb") as file:
                 data = file.read()
         except OSError:
             return None
@@ -117,11 +118,8 @@ class PartFolder:
             "crc32c": crc32c(data),
             "failed": [_as_json(one) for one in outcome.failures],
         }
-        try:
-            with open(self._file(_PARTS), "ab") as file:
-                file.write(_json(line))
-        except OSError as error:
-            raise file_error(self._file(_PARTS), error) from error
+        with file_errors(self._file(_PARTS)), open(self._file(_PARTS), "ab") as file:
+            file.write(_json(line))
         self._lines[batch.number] = line
 
     def finish(self) -> None:
@@ -149,13 +147,16 @@ class PartFolder:
 
     def _earlier(self) -> dict[int, dict[str, Any]]:
         """The parts that an earlier run has written, by their numbers."""
+        path = self._file(_MANIFEST)
+        if not os.path.exists(path):
+            raise AlreadyExistsError(f"{self._path} is not empty, and has no {_MANIFEST}")
+        with file_errors(path), open(path, "rb") as file:
+            text = file.read()
         try:
-            with open(self._file(_MANIFEST), "rb") as file:
-                manifest = json.loads(file.read())
-        except FileNotFoundError:
-            raise AlreadyExistsError(f"{self._path} is not empty, and has no {_MANIFEST}") from None
-        except (OSError, ValueError) as error:
-            raise DataLossError(f"Cannot read {self._file(_MANIFEST)}: {error}") from error
+            found = json_value(text)
+        except ValueError as error:
+            raise DataLossError(f"Cannot read {path}: {error}") from error
+        manifest = found if isinstance(found, dict) else {}
         for name, value in self._run.items():
             if value is None or manifest.get(name) != value:
                 raise FailedPreconditionError(
@@ -165,16 +166,21 @@ class PartFolder:
         return {line["number"]: line for line in self._listed()}
 
     def _listed(self) -> Iterator[dict[str, Any]]:
-        """The lines of parts; a line that was cut off is none."""
-        try:
-            with open(self._file(_PARTS), "rb") as file:
-                for text in file:
-                    try:
-                        yield json.loads(text)
-                    except ValueError:
-                        continue
-        except OSError:
+        """The lines of parts; a line that was cut off, or is another's, is none."""
+        path = self._file(_PARTS)
+        if not os.path.exists(path):
             return
+        with file_errors(path), open(path, "rb") as file:
+            for text in file:
+                with suppress(ValueError):
+                    if _is_line(line := json_value(text)):
+                        yield line
+
+
+def _is_line(value: Any) -> bool:
+    return isinstance(value, dict) and all(
+        isinstance(value.get(key), kind) for key, kind in _LINE_TYPES.items()
+    )
 
 
 def _difference(name: str, manifest: Any, value: Any) -> str:

@@ -5,7 +5,6 @@ Source: TensorFlow python/training/server_lib.py (ClusterSpec), TFConfigClusterR
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -13,6 +12,7 @@ from typing import Any
 
 from opkernel.distributed.cluster.task_name import TaskName
 from opkernel.errors import InvalidArgumentError, NotFoundError
+from opkernel.foreign_text import json_value
 from opkernel.messages import shown
 from opkernel.opdef import DeviceName
 from opkernel.proto import ClusterDef
@@ -21,6 +21,9 @@ __all__ = ["ClusterSpec", "Jobs"]
 
 Jobs = Mapping[str, "int | Sequence[str] | Mapping[int, str]"]
 """The tasks of each job: how many; or their addresses, in order or by index."""
+
+_MOST_TASKS = 1_000_000
+"""In a job; a wrong number is refused before so many names are made."""
 
 
 class ClusterSpec:
@@ -35,7 +38,7 @@ class ClusterSpec:
         jobs: the tasks of each job; or a ClusterSpec, or TensorFlow's message ClusterDef.
 
     Raises:
-        InvalidArgumentError: a job has no valid name, or an index is negative.
+        InvalidArgumentError: a job has no valid name, or more than 1,000,000 tasks, or an index is negative.
         TypeError: the tasks of a job are given by something else.
     """
 
@@ -148,7 +151,7 @@ class ClusterSpec:
 def _cluster_of(text: str, source: str) -> dict[str, Any]:
     """The jobs in the text of a TF_CONFIG, or in that of a cluster alone."""
     try:
-        config = json.loads(text)
+        config = json_value(text)
     except ValueError as error:
         raise InvalidArgumentError(f"{source} is not JSON: {error}") from None
     cluster = config.get("cluster", config) if isinstance(config, dict) else None
@@ -191,8 +194,10 @@ def _checked_job(job: Any) -> str:
 def _tasks(job: str, tasks: Any) -> dict[int, str]:
     """The addresses of a job by index."""
     if isinstance(tasks, int) and not isinstance(tasks, bool):
-        if tasks < 0:
-            raise InvalidArgumentError(f"Job {job!r} cannot have {tasks} tasks")
+        if not 0 <= tasks <= _MOST_TASKS:
+            raise InvalidArgumentError(
+                f"Job {job!r} cannot have {tasks} tasks: it may have from 0 to {_MOST_TASKS}"
+            )
         return dict.fromkeys(range(tasks), "")
     if isinstance(tasks, Mapping):
         found = dict(tasks)
@@ -208,8 +213,10 @@ def _tasks(job: str, tasks: Any) -> dict[int, str]:
             raise TypeError(
                 f"Job {job!r} must have addresses by index, not {shown(address)} by {shown(index)}"
             )
-        if index < 0:
-            raise InvalidArgumentError(f"Job {job!r} has a task with the negative index {index}")
+        if not 0 <= index < _MOST_TASKS:
+            raise InvalidArgumentError(
+                f"Job {job!r} has a task with the index {index}: indices go from 0 to {_MOST_TASKS - 1}"
+            )
     return found
 
 

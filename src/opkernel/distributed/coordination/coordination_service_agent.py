@@ -303,8 +303,10 @@ class CoordinationServiceAgent:
                 self._call("record_heartbeat", self._task, self._incarnation).result(
                     self._config.heartbeat_timeout_s
                 )
+            except OpError as failure:  # which may be a TimeoutError, too
+                error: OpError = failure
             except TimeoutError:
-                error: OpError = UnavailableError("The coordination service does not answer")
+                error = UnavailableError("The coordination service does not answer")
             except Exception as failure:
                 error = as_op_error(failure)
             else:

@@ -9,8 +9,11 @@ from __future__ import annotations
 import os
 import re
 from enum import Enum
+from typing import BinaryIO, cast
 
-from opkernel.errors import NotFoundError, PermissionDeniedError
+from opkernel.errors import DeadlineExceededError, ResourceExhaustedError
+from opkernel.file_errors import checked_path, file_errors
+from opkernel.graph.io.bounded_reader import BoundedReader
 from opkernel.graph.io.wire_scan import LENGTH, VARINT, Field, Truncated, scan_fields
 
 __all__ = ["FileKind", "file_kind", "kind_of_bytes"]
@@ -66,6 +69,7 @@ _SAVED = frozenset(
 
 _HEAD = 1 << 16
 _MAX_FIELDS = 64
+_MOST_LIST_BYTES = 8 << 20
 
 _MAGIC = (
     (0, b"\x89HDF\r\n\x1a\n", FileKind.HDF5),
@@ -113,11 +117,12 @@ def file_kind(path: str | os.PathLike[str]) -> FileKind:
     """The kind of the file or directory at `path`. Reads only the ends of the file.
 
     Raises:
+        InvalidArgumentError: no file can have that path.
         NotFoundError: there is nothing at `path`.
         PermissionDeniedError: it may not be read.
     """
-    path = os.fspath(path)
-    try:
+    path = checked_path(path)
+    with file_errors(path):
         if os.path.isdir(path):
             return _directory_kind(path)
         with open(path, "rb") as file:
@@ -125,10 +130,6 @@ def file_kind(path: str | os.PathLike[str]) -> FileKind:
             size = file.seek(0, os.SEEK_END)
             file.seek(max(size - len(_TABLE_MAGIC), 0))
             tail = file.read()
-    except PermissionError as error:
-        raise PermissionDeniedError(f"{path}: {error.strerror}") from error
-    except (OSError, ValueError) as error:
-        raise NotFoundError(f"{path}: {getattr(error, 'strerror', None) or error}") from error
     if re.search(r"\.data-\d{5}-of-\d{5}", os.path.basename(path)):
         return FileKind.CHECKPOINT_DATA
     kind = kind_of_bytes(head, tail)
@@ -158,9 +159,13 @@ def _zip_kind(path: str) -> FileKind:
     import zipfile  # slow to import, and seldom needed
 
     try:
-        with zipfile.ZipFile(path) as archive:
-            names = archive.namelist()
-    except (OSError, ValueError, zipfile.BadZipFile):
+        with open(path, "rb") as file:
+            reader = cast(BinaryIO, BoundedReader(file, path, _MOST_LIST_BYTES))
+            with zipfile.ZipFile(reader) as archive:
+                names = archive.namelist()
+    except DeadlineExceededError:
+        raise
+    except (OSError, ValueError, zipfile.BadZipFile, ResourceExhaustedError):
         return FileKind.ZIP
     if "config.json" in names and any(name.endswith(".weights.h5") for name in names):
         return FileKind.KERAS

@@ -18,9 +18,10 @@ from opkernel.errors import (
     InvalidArgumentError,
     OpError,
 )
+from opkernel.file_errors import checked_path, file_errors
 from opkernel.graph.core.graph import Graph
 from opkernel.graph.io.importer import GraphImporter, ImportOptions
-from opkernel.graph.io.message_files import file_error, parse_text, read_file
+from opkernel.graph.io.message_files import parse_text, read_file
 from opkernel.graph.io.wire_scan import LENGTH, Truncated, scan_fields
 from opkernel.proto import DecodeError, GraphDef, NodeDef
 
@@ -130,22 +131,19 @@ def save_graph(graph: Graph | GraphDef, path: str | os.PathLike[str]) -> None:
     """Write a graph as a GraphDef: as text where the name ends in .pbtxt, .txt or .textproto.
 
     Raises:
-        InvalidArgumentError: the graph is too large for a protocol buffer (2 GiB).
+        InvalidArgumentError: the graph is too large for a protocol buffer (2 GiB), or no file can have that path.
         NotFoundError: there is no directory of that name.
         PermissionDeniedError: the file may not be written.
     """
     graph_def = without_origins(graph.as_graph_def() if isinstance(graph, Graph) else graph)
-    if os.fspath(path).endswith(_TEXT_ENDINGS):
+    if checked_path(path).endswith(_TEXT_ENDINGS):
         from google.protobuf import text_format  # slow to import, and seldom needed
 
         data = text_format.MessageToString(graph_def, as_utf8=True).encode()
     else:
         data = serialized_graph_def(graph_def)
-    try:
-        with open(path, "wb") as file:
-            file.write(data)
-    except OSError as error:
-        raise file_error(path, error) from error
+    with file_errors(path), open(path, "wb") as file:
+        file.write(data)
 
 
 def serialized_graph_def(graph_def: GraphDef) -> bytes:

@@ -8,10 +8,11 @@ from typing import TypeVar
 from google.protobuf.message import EncodeError
 
 from opkernel.device.budget import current_budget
-from opkernel.errors import InvalidArgumentError, NotFoundError, OpError, PermissionDeniedError
+from opkernel.errors import InvalidArgumentError
+from opkernel.file_errors import file_errors
 from opkernel.proto import DecodeError, Message
 
-__all__ = ["file_error", "parse_text", "read_file"]
+__all__ = ["parse_text", "read_file"]
 
 _MAX_BYTES = 2**31 - 1
 
@@ -26,7 +27,7 @@ def read_file(path: str | os.PathLike[str]) -> bytes:
         InvalidArgumentError: it is larger than a protocol buffer may be.
         ResourceExhaustedError: it is larger than the memory limit.
     """
-    try:
+    with file_errors(path):
         size = os.stat(path).st_size
         if size > _MAX_BYTES:
             raise InvalidArgumentError(
@@ -37,14 +38,6 @@ def read_file(path: str | os.PathLike[str]) -> bytes:
             budget.check_memory(size, f"the content of {path}")
         with open(path, "rb") as file:
             return file.read()
-    except OSError as error:
-        raise file_error(path, error) from error
-
-
-def file_error(path: str | os.PathLike[str], error: OSError) -> OpError:
-    """The error for a file that cannot be opened."""
-    kind = PermissionDeniedError if isinstance(error, PermissionError) else NotFoundError
-    return kind(f"{path}: {error.strerror or error}")
 
 
 def parse_text(

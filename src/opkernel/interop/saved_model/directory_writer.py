@@ -13,8 +13,9 @@ import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 
-from opkernel.errors import AlreadyExistsError, OpError
-from opkernel.files import Directory, file_error
+from opkernel.errors import AlreadyExistsError
+from opkernel.file_errors import checked_path, file_errors
+from opkernel.files import Directory
 
 __all__ = ["written_directory"]
 
@@ -37,27 +38,22 @@ def written_directory(path: str) -> Iterator[str]:
     """A new directory to write to, which becomes `path` when the block ends without an error.
 
     Raises:
+        InvalidArgumentError: no directory can have that path.
         AlreadyExistsError: `path` is something else than a SavedModel or an empty directory, or holds more.
         NotFoundError, PermissionDeniedError, UnavailableError: it cannot be written.
     """
-    target = os.path.realpath(path)  # a link stays a link
-    _check_replaceable(target)
-    try:
+    target = os.path.realpath(checked_path(path))  # a link stays a link
+    with file_errors(target):
+        _check_replaceable(target)
         os.makedirs(os.path.dirname(target), exist_ok=True)
         made = tempfile.mkdtemp(prefix=f".{os.path.basename(target)}-", dir=os.path.dirname(target))
-        os.chmod(made, 0o777 & ~_umask())
-    except OSError as error:
-        raise file_error(target, error) from error
-    try:
-        yield made
-        _flush(made)
-        _put_in_place(made, target)
-    except OpError:  # some of which are OSErrors
-        raise
-    except OSError as error:
-        raise file_error(target, error) from error
-    finally:
-        shutil.rmtree(made, ignore_errors=True)
+        try:
+            os.chmod(made, 0o777 & ~_umask())
+            yield made
+            _flush(made)
+            _put_in_place(made, target)
+        finally:
+            shutil.rmtree(made, ignore_errors=True)
 
 
 def _check_replaceable(target: str) -> None:

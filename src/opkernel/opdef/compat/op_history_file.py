@@ -7,10 +7,9 @@ from pathlib import Path
 
 from opkernel.errors import (
     InvalidArgumentError,
-    NotFoundError,
-    PermissionDeniedError,
     ResourceExhaustedError,
 )
+from opkernel.file_errors import checked_path, file_errors
 from opkernel.opdef.compat.op_history import OpHistory
 from opkernel.opdef.compat.op_revision import OpRevision, split_op_list_text
 from opkernel.proto import DecodeError, OpList
@@ -36,13 +35,8 @@ def read_op_history(path: str | os.PathLike[str]) -> OpHistory:
         InvalidArgumentError: it holds something else.
         ResourceExhaustedError: it is larger than 1 GiB, unpacked.
     """
-    try:
-        with Path(path).open("rb") as file:
-            data = file.read(_MAX_BYTES + 1)
-    except PermissionError as error:
-        raise PermissionDeniedError(f"{path}: {error.strerror}") from error
-    except (OSError, ValueError) as error:
-        raise NotFoundError(f"{path}: {getattr(error, 'strerror', None) or error}") from error
+    with file_errors(path), open(checked_path(path), "rb") as file:
+        data = file.read(_MAX_BYTES + 1)
     return parse_op_history(data, str(path))
 
 
@@ -70,18 +64,15 @@ def write_op_history(history: OpHistory, path: str | os.PathLike[str]) -> None:
         NotFoundError: there is no directory of that name.
         PermissionDeniedError: the file may not be written.
     """
-    path = Path(path)
+    path = Path(checked_path(path))
     name = path.stem if path.suffix in _PACKED else path.name
     if name.endswith(".pb"):
         ops = OpList(op=[revision.op_def for revision in history.revisions()])
         data = ops.SerializeToString(deterministic=True)
     else:
         data = "".join(revision.to_text() for revision in history.revisions()).encode()
-    try:
+    with file_errors(path):
         path.write_bytes(_packed(data, path.suffix))
-    except OSError as error:
-        kind = PermissionDeniedError if isinstance(error, PermissionError) else NotFoundError
-        raise kind(f"{path}: {error.strerror or error}") from error
 
 
 def _packed(data: bytes, suffix: str) -> bytes:

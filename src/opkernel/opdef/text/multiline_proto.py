@@ -18,7 +18,8 @@ from collections.abc import Collection, Iterator
 from pathlib import Path
 from typing import TypeVar
 
-from opkernel.errors import FailedPreconditionError, InvalidArgumentError, NotFoundError
+from opkernel.errors import InvalidArgumentError
+from opkernel.file_errors import file_errors
 from opkernel.opdef.text.escaping import c_escape, c_unescape
 from opkernel.proto import Message
 
@@ -89,12 +90,8 @@ def read_multiline(filename: str | os.PathLike[str]) -> str:
         NotFoundError: there is no such file.
         FailedPreconditionError: the file cannot be read.
     """
-    try:
+    with file_errors(filename):
         return Path(filename).read_text(encoding="utf-8", errors="surrogateescape")
-    except FileNotFoundError:
-        raise NotFoundError(f"{os.fspath(filename)}; No such file or directory") from None
-    except OSError as error:
-        raise FailedPreconditionError(f"{os.fspath(filename)}; {error.strerror}") from error
 
 
 def parse_multiline(text: str, message: AnyMessage) -> AnyMessage:

@@ -12,7 +12,7 @@ from typing import Any
 from opkernel.checkpoint.crc32c import masked_crc32c
 from opkernel.checkpoint.varint import varint
 from opkernel.device.permissions import Permissions
-from opkernel.files import file_error
+from opkernel.file_errors import file_errors
 from opkernel.kernel import OpKernel, OpKernelConstruction, OpKernelContext
 from opkernel.opdef import register_op
 from opkernel.opdef.common_shapes import unknown_shape
@@ -66,16 +66,13 @@ class DumpTensor(OpKernel):
         unit = os.path.join(self._directory, b"quant_unit.pb")
         for name in (path, unit):
             ctx.permissions.check_write(name)
-        with self._lock:
-            try:
-                if not self._has_begun:
-                    _write(ctx.permissions, unit, self._unit)
-                    _write(ctx.permissions, path, b"")
-                    self._has_begun = True
-                if self._is_enabled or not self._size:
-                    self._add(ctx.permissions.open_to_write(path), ctx.input(0))
-            except OSError as error:
-                raise file_error(os.fsdecode(path), error) from error
+        with self._lock, file_errors(os.fsdecode(path)):
+            if not self._has_begun:
+                _write(ctx.permissions, unit, self._unit)
+                _write(ctx.permissions, path, b"")
+                self._has_begun = True
+            if self._is_enabled or not self._size:
+                self._add(ctx.permissions.open_to_write(path), ctx.input(0))
 
     def _add(self, descriptor: int, tensor: Any) -> None:
         """Write a record over the end of the stream, and the end behind it."""

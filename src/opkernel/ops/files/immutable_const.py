@@ -12,7 +12,7 @@ import numpy as np
 from opkernel.device.opened_files import open_file
 from opkernel.device.permissions import Permissions
 from opkernel.errors import InternalError, InvalidArgumentError, UnimplementedError
-from opkernel.files import file_error
+from opkernel.file_errors import file_errors
 from opkernel.kernel import OpKernel, OpKernelConstruction, OpKernelContext, check_allocation
 from opkernel.opdef import register_op
 from opkernel.opdef.common_shapes import explicit_shape
@@ -59,12 +59,9 @@ class ImmutableConst(OpKernel):
 
     def _read(self, permissions: Permissions) -> Any:
         wanted, path = math.prod(self._shape) * _item_size(self._dtype), self._path
-        try:
-            with open_file(permissions, path) as file:
-                size = os.fstat(file.fileno()).st_size
-                data = file.read(wanted)
-        except OSError as error:
-            raise file_error(path, error) from error
+        with file_errors(path), open_file(permissions, path) as file:
+            size = os.fstat(file.fileno()).st_size
+            data = file.read(wanted)
         if not size:
             raise InvalidArgumentError(f"{path}; the file is empty")
         if self._dtype is DataType.DT_STRING:

@@ -10,7 +10,7 @@ import numpy as np
 
 from opkernel.device.opened_files import read_whole
 from opkernel.errors import InvalidArgumentError
-from opkernel.files import file_error
+from opkernel.file_errors import file_errors
 from opkernel.kernel import OpKernel, OpKernelContext
 from opkernel.opdef import InferenceContext, register_op
 from opkernel.ops.declared.rules import scalar_inputs_and_outputs
@@ -84,12 +84,12 @@ class WriteFile(OpKernel):
         name, contents = (
             scalar_text(what, ctx.input(i)) for i, what in enumerate(("filename", "contents"))
         )
-        try:
-            with open(ctx.permissions.open_to_write(name), "wb") as file:
-                file.truncate()
-                file.write(contents)
-        except OSError as error:
-            raise file_error(os.fsdecode(name), error) from error
+        with (
+            file_errors(os.fsdecode(name)),
+            open(ctx.permissions.open_to_write(name), "wb") as file,
+        ):
+            file.truncate()
+            file.write(contents)
 
 
 @register_kernel(MATCHING_FILES, device="CPU")

@@ -3,10 +3,10 @@
 Source: TensorFlow core/ops/parsing_ops.cc, core/kernels/decode_proto_op.cc (example_parsing_ops.cc).
 """
 
-import json
 from typing import Any
 
 from opkernel.errors import InvalidArgumentError
+from opkernel.foreign_text import json_value
 from opkernel.opdef import register_op, unchanged_shape
 from opkernel.ops.parsing.wire import write_varint
 from opkernel.ops.registration import register_kernel
@@ -34,7 +34,7 @@ def _serialized(text: bytes) -> bytes:
     example = Example()
     try:
         json_format.Parse(text, example)
-        features = (json.loads(text).get("features") or {}).get("feature") or {}
+        features = (json_value(text).get("features") or {}).get("feature") or {}
     except (json_format.ParseError, ValueError, RecursionError) as error:
         raise InvalidArgumentError(f"Error while parsing JSON: {error}") from None
     if not example.HasField("features"):

@@ -126,7 +126,7 @@ def _preparation(message: Descriptor, form: str, sanitize: bool) -> Callable[[by
                 text_format.Parse(text, made)
             else:
                 made.MergeFromString(text)
-        except (DecodeError, text_format.ParseError, UnicodeDecodeError) as error:
+        except (DecodeError, text_format.ParseError, UnicodeDecodeError, RecursionError) as error:
             raise DataLossError(f"Unable to parse {form} protobuf: {error}") from error
         serialized: bytes = made.SerializeToString()
         return serialized

@@ -11,7 +11,7 @@ from typing import BinaryIO
 from opkernel.device.budget import check_time
 from opkernel.device.opened_files import PIECE
 from opkernel.errors import DataLossError
-from opkernel.files import file_error
+from opkernel.file_errors import file_errors
 from opkernel.kernel import check_allocation
 from opkernel.types import DataType
 
@@ -79,10 +79,8 @@ class ByteStream:
         self._file.close()
 
     def _piece(self, size: int, *, is_line: bool = False) -> bytes:
-        try:
+        with file_errors(self._path):
             return self._file.readline(size) if is_line else self._file.read(size)
-        except OSError as error:
-            raise file_error(self._path, error) from error
 
     def _checked(self, size: int) -> int:
         """A number of bytes that may be held, while there is time."""

@@ -9,6 +9,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, TextIO
 
+from opkernel.file_errors import checked_path
 from opkernel.foreign_text import json_text
 from opkernel.proto import Message
 from opkernel.runtime.traces.timeline import Slice, Timeline, arguments_of, timeline_of
@@ -28,10 +29,11 @@ def write_chrome_trace(step_stats: Message | Sequence[Message], file: str | Path
         file: A path, or a file that is open for writing text.
 
     Raises:
+        InvalidArgumentError: no file can have that path.
         OSError: the file cannot be written.
     """
     if isinstance(file, str | Path):
-        with open(file, "w", encoding="utf-8") as opened:
+        with open(checked_path(file), "w", encoding="utf-8") as opened:
             write_chrome_trace(step_stats, opened)
         return
     lines = (json_text(event) for event in _events(timeline_of(step_stats)))

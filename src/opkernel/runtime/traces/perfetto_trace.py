@@ -14,6 +14,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, BinaryIO
 
+from opkernel.file_errors import checked_path
 from opkernel.proto import POOL, Message, message_class
 from opkernel.runtime.traces.timeline import Slice, Timeline, Track, arguments_of, timeline_of
 
@@ -37,11 +38,12 @@ def write_perfetto_trace(
         file: A path, or a file that is open for binary writing.
 
     Raises:
+        InvalidArgumentError: no file can have that path.
         OSError: the file cannot be written.
     """
     data = _Writer(timeline_of(step_stats)).trace()
     if isinstance(file, str | Path):
-        Path(file).write_bytes(data)
+        Path(checked_path(file)).write_bytes(data)
     else:
         file.write(data)
 

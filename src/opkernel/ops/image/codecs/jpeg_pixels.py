@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from opkernel.errors import InvalidArgumentError
+from opkernel.errors import DeadlineExceededError, InvalidArgumentError
 from opkernel.kernel import check_allocation
 from opkernel.ops.image.codecs.file_format import MAX_VALUES
 from opkernel.ops.image.codecs.jpeg_header import JpegHeader, is_whole, jpeg_header, without_garbage
@@ -58,6 +58,8 @@ def jpeg_pixels(
         data = without_garbage(data)
         header = jpeg_header(data)
         return _pixels(data, header, channels, options, crop)
+    except DeadlineExceededError:  # is an OSError, too
+        raise
     except (InvalidArgumentError, ValueError, OSError, SyntaxError) as error:
         raise InvalidArgumentError(
             f"jpeg::Uncompress failed. Invalid JPEG data or crop window. ({error})"
