@@ -1,6 +1,6 @@
 import json
 import os
-import time
+import threading
 from types import SimpleNamespace
 from typing import Any
 
@@ -70,15 +70,20 @@ def test_long_work_is_announced_on_terminals(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ):
     monkeypatch.setattr("opkernel.cli.progress._TICK_S", 0.01)
-
-    def wait() -> None:
-        with progress("Waiting"):
-            time.sleep(0.1)
-
-    wait()
+    monkeypatch.setattr("opkernel.cli.progress.time.monotonic", lambda: 7.0)
+    with progress("Waiting"):
+        pass
     assert capsys.readouterr().err == "", "it is no terminal"
     monkeypatch.setattr("sys.stderr.isatty", lambda: True)
-    wait()
+    shown = threading.Event()
+
+    def width() -> int:
+        shown.set()
+        return 79
+
+    monkeypatch.setattr("opkernel.cli.progress._terminal_width", width)
+    with progress("Waiting"):
+        shown.wait()
     printed = capsys.readouterr().err
     assert printed.startswith("\rWaiting ... 0 s")
     assert printed.endswith(f"\r{' ' * len('Waiting ... 0 s')}\r"), "the line is cleared"
@@ -88,8 +93,15 @@ def test_logs_get_a_line_now_and_then(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ):
     monkeypatch.setattr("opkernel.cli.progress._TICK_OF_LOGS_S", 0.01)
-    with progress("Counting", lambda room: f": {room}"):
-        time.sleep(0.1)
+    told = threading.Semaphore(0)
+
+    def stand(room: int | None) -> str:
+        told.release()
+        return f": {room}"
+
+    with progress("Counting", stand):
+        for _ in range(2):
+            told.acquire()
     assert capsys.readouterr().err.startswith("Counting: None\nCounting: None\n")
 
 

@@ -22,7 +22,7 @@ def test_every_part_is_done_once(threads, count):
 
 
 def test_parts_are_done_side_by_side():
-    meeting = threading.Barrier(3, timeout=30)
+    meeting = threading.Barrier(3, timeout=300)
     with intra_op_parallelism(3):
         shard(lambda _: meeting.wait(), range(3))
 
@@ -81,7 +81,7 @@ def test_callers_side_by_side():
 
 def test_helpers_ignore_floating_point_errors():
     with intra_op_parallelism(4), np.errstate(all="raise"):
-        barrier = threading.Barrier(4, timeout=30)
+        barrier = threading.Barrier(4, timeout=300)
         raised = []
 
         def work(_):

@@ -107,7 +107,7 @@ class TestCallbacks:
         ended = threading.Event()
         ctx.kernel.start(ctx, ended.set)
         gc.collect()
-        assert ended.wait(10)
+        assert ended.wait(300)
         with pytest.raises(InternalError, match="will never call done"):
             ctx.finish()
 
@@ -186,7 +186,7 @@ class TestCoroutines:
         ended = [threading.Event() for _ in contexts]
         for ctx, event in zip(contexts, ended, strict=True):
             ctx.kernel.start(ctx, event.set)
-        assert all(event.wait(10) for event in ended)
+        assert all(event.wait(300) for event in ended)
         assert [ctx.finish() for ctx in contexts] == [[3]] * 20
 
     def test_what_is_raised_is_the_status(self):
@@ -224,10 +224,10 @@ class TestCoroutines:
         step.cancellation_manager = CancellationManager()
         ctx = context(waits, step)
         ctx.kernel.start(ctx, over.set)
-        assert begun.wait(10)
+        assert begun.wait(300)
         assert not over.is_set()
         step.cancellation_manager.start_cancel()
-        assert over.wait(10)
+        assert over.wait(300)
         assert ended.is_set()
         with pytest.raises(CancelledError, match="was cancelled"):
             ctx.finish()

@@ -295,7 +295,7 @@ class TestThreads:
         for thread in threads:
             thread.start()
         for thread in threads:
-            thread.join(timeout=30)
+            thread.join(timeout=300)
         assert not any(thread.is_alive() for thread in threads)
 
     def test_all_wait_for_the_one_that_loads(self, plugins: Plugins):

@@ -57,7 +57,7 @@ class Outcome:
         self.is_there.set()
 
     def wait(self):
-        assert self.is_there.wait(30)
+        assert self.is_there.wait(300)
         return self.found
 
 

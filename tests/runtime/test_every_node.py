@@ -115,7 +115,7 @@ def model_with_state() -> Case:
 def no_thread_stays_behind() -> Iterator[None]:
     before = set(threading.enumerate())
     yield
-    until = time.monotonic() + 5
+    until = time.monotonic() + 300
     while (left := _threads_of_steps() - before) and time.monotonic() < until:
         time.sleep(0.01)
     assert not left

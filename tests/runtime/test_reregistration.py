@@ -141,7 +141,7 @@ def test_a_step_under_way_finishes_with_the_old_kernel(graph: Graph) -> None:
 
     def slow(x: Any) -> Any:
         has_begun.set()
-        assert may_end.wait(10)
+        assert may_end.wait(300)
         return x * 2
 
     edit(slow)
@@ -149,7 +149,7 @@ def test_a_step_under_way_finishes_with_the_old_kernel(graph: Graph) -> None:
     with opkernel.Session(graph) as session:
         step = threading.Thread(target=lambda: answers.append(session.run("edited:0", {"x:0": 5})))
         step.start()
-        assert has_begun.wait(10)
+        assert has_begun.wait(300)
         edit(lambda x: x * 3)
         assert session.run("edited:0", {"x:0": 5}) == 15
         may_end.set()

@@ -323,9 +323,9 @@ class TestStackTrace:
         stacks: dict[Any, str] = {}
 
         def find(ctx: OpKernelContext) -> None:
-            both.wait(30)  # both calls are under way
+            both.wait(300)  # both calls are under way
             stacks[ctx.input(0).item()] = ctx.stack_trace[-1].name
-            both.wait(30)
+            both.wait(300)
 
         def first() -> None:
             opkernel.raw_ops.ContextsTellLater(x=np.float32(1))

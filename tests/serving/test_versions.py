@@ -160,7 +160,7 @@ def test_a_look_at_the_directory_that_fails_ends_no_later_ones(
 
     monkeypatch.setattr(server, "poll", failing_once)
     with TestClient(application(server, poll_s=0.01)) as client:
-        for _ in range(1000):
+        for _ in range(30_000):
             if server.versions("half"):
                 break
             time.sleep(0.01)

@@ -18,7 +18,7 @@ from opkernel.errors import (
 from opkernel.kernel import ResourceBase, ResourceMgr, ScopedStepContainer
 from opkernel.opdef import DeviceName
 
-WAIT_S = 10.0
+WAIT_S = 300.0
 
 
 class Resource(ResourceBase):

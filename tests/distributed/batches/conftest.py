@@ -36,15 +36,17 @@ def told(x):
     if (x == -3).any() and not os.path.exists(__file__ + ".interrupted"):
         open(__file__ + ".interrupted", "w").close()
         os.kill(os.getppid(), signal.SIGINT)
+        time.sleep(1000)  # until the parent ends this process
     if (x == -4).any():
-        time.sleep(10)
+        time.sleep(300)
         open(__file__ + ".slept", "w").close()
     return x + 1
 """
 
 
 class Told(NamedTuple):
-    """A model that adds 1; it ends its process at -1 and -2, interrupts its parent at the first -3, sleeps at -4."""
+    """A model that adds 1; it ends its process at -1 and -2, interrupts its parent at the first -3 and waits for its
+    end, and sleeps at -4."""
 
     model: Path
     library: Path

@@ -300,7 +300,7 @@ def test_a_step_that_waits_goes_on_when_another_brings(cluster: LocalCluster) ->
         thread = threading.Thread(target=lambda: found.append(session.run("y:0")))
         thread.start()
         session.run("put")
-        thread.join(30)
+        thread.join(300)
         assert found == [-5]
 
 
@@ -384,7 +384,7 @@ class Losing(LocalCluster):
             return None
         future = super().call(task, method, *args)
         if method == "run_graph" and task.index == 0:
-            future.result(30)
+            future.result(300)
             self.stop(task)
             self.start(task)
         return future

@@ -85,7 +85,7 @@ def test_sessions_meet(cluster):
     for thread in threads:
         thread.start()
     for thread in threads:
-        thread.join(20)
+        thread.join(300)
     assert answers == {0: [[3, 20]] * 3, 1: [[3, 20]] * 3}
 
 
@@ -107,7 +107,7 @@ def test_steps_of_a_session_at_the_same_time(cluster):
         for thread in threads:
             thread.start()
         for thread in threads:
-            thread.join(20)
+            thread.join(300)
     assert answers == {number: [[100 + number]] * 2 for number in range(8)}
 
 

@@ -28,7 +28,7 @@ from opkernel.opdef import global_op_registry, scalar_shape
 
 TASKS = [TaskName("worker", index) for index in range(2)]
 KINDS = [LocalCluster, pytest.param(RayCluster, marks=pytest.mark.ray)]
-CONFIG = CoordinationConfig(heartbeat_timeout_s=2.0)
+CONFIG = CoordinationConfig(heartbeat_timeout_s=600.0)
 
 
 @pytest.fixture(scope="module", params=KINDS)
@@ -61,7 +61,7 @@ def test_values(shared):
     first, second = agents(shared)
     waiting = second.get_key_value_async("values/a")
     first.insert_key_value("values/a", "1")
-    assert waiting.result(10) == "1"
+    assert waiting.result(300) == "1"
     assert second.try_get_key_value("values/a") == "1"
     with pytest.raises(AlreadyExistsError):
         second.insert_key_value("values/a", "2")
@@ -78,7 +78,7 @@ def test_barriers(shared):
     first, second = agents(shared)
     waiting = first.wait_at_barrier_async("passed", 60.0)
     second.wait_at_barrier("passed", 60.0)
-    waiting.result(10)
+    waiting.result(300)
     with pytest.raises(DeadlineExceededError, match="task:1"):
         first.wait_at_barrier("late", 0.05)
     first.wait_at_barrier("alone", 10.0, [TASKS[0]])
@@ -97,7 +97,7 @@ def test_wait_for_all_tasks(shared):
     other = threading.Thread(target=second.wait_for_all_tasks, args=(devices[1:],))
     other.start()
     first.wait_for_all_tasks(devices[:1])
-    other.join(10)
+    other.join(300)
     assert [one.name for one in first.get_cluster_devices()] == [one.name for one in devices]
 
 
@@ -105,7 +105,7 @@ def test_an_error_reaches_all_and_is_left_by_a_reset(cluster):
     first, second = agents(cluster)
     waiting = first.wait_at_barrier_async("b", 60.0)
     second.report_error(UnknownError("out of luck"))
-    assert type(waiting.exception(10)) is InternalError
+    assert type(waiting.exception(300)) is InternalError
     until(first.is_error)
     error = first.get_error()
     assert type(error) is UnknownError
@@ -121,7 +121,7 @@ def test_an_error_reaches_all_and_is_left_by_a_reset(cluster):
             agent.reset()
     waiting = first.wait_at_barrier_async("d", 60.0)
     second.wait_at_barrier("d", 60.0)
-    waiting.result(10)
+    waiting.result(300)
 
 
 def test_shutdown(cluster):
@@ -138,7 +138,7 @@ def test_shutdown(cluster):
 
 
 def test_a_task_that_dies_is_noticed():
-    with LocalCluster({"worker": 2}, coordination=CoordinationConfig(0.2)) as cluster:
+    with LocalCluster({"worker": 2}, coordination=CoordinationConfig(3.0)) as cluster:
         agent = cluster.coordination_agent(TASKS[0])
         cluster.stop(TASKS[1])
         until(agent.is_error)
@@ -169,7 +169,7 @@ def test_a_task_that_restarts_is_in_error(ray):
         assert connect_again(first)
         waiting = first.wait_at_barrier_async("b", 60.0)
         second.wait_at_barrier("b", 60.0)
-        waiting.result(10)
+        waiting.result(300)
 
 
 def test_callbacks():

@@ -264,4 +264,4 @@ class TestValues:
         with pytest.raises(NotFoundError, match="Config key x not found"):
             service.values.try_get("x")
         with pytest.raises(DeadlineExceededError, match="timed out with key: x"):
-            service.values.get("x", 0.01).result(10)
+            service.values.get("x", 0.01).result(300)

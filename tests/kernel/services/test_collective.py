@@ -24,7 +24,7 @@ from opkernel.kernel import (
 from opkernel.types import DataType
 
 DEVICES = [f"/job:localhost/replica:0/task:0/device:CPU:{index}" for index in range(12)]
-WAIT_S = 10.0
+WAIT_S = 300.0
 SUM = CollectiveParams(
     CollectiveType.REDUCTION_COLLECTIVE, 1, 2, 100, DataType.DT_FLOAT, (2,), merge_op=np.add
 )

@@ -31,7 +31,7 @@ from opkernel.kernel import (
 )
 from opkernel.opdef import DeviceName
 
-WAIT_S = 10.0
+WAIT_S = 300.0
 SOURCE = "/job:mnist/replica:1/task:2/device:CPU:0"
 DESTINATION = "/job:mnist/replica:1/task:2/device:GPU:0"
 ARGS = RendezvousArgs()

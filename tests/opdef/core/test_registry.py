@@ -286,11 +286,11 @@ def test_other_threads_may_register_while_the_loader_runs(registry):
 
     def load(name):
         is_loading.set()
-        assert is_registered.wait(10)
+        assert is_registered.wait(300)
         declare(registry, name)
 
     def register():
-        assert is_loading.wait(10)
+        assert is_loading.wait(300)
         declare(registry, "Other")
         registry.look_up("Other")
         is_registered.set()

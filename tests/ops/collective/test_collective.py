@@ -24,7 +24,7 @@ from opkernel.runtime import LocalDevice, RunOptions
 from opkernel.testing import run_op
 from opkernel.types import dtype_of_array
 
-WAIT_S = 10.0
+WAIT_S = 300.0
 KEYS = [np.int32(2), np.int32(1), np.int32(100)]
 V1_KEYS = {"group_size": 2, "group_key": 1, "instance_key": 100}
 _instance_keys = itertools.count(1000)

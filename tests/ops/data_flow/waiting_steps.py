@@ -7,12 +7,14 @@ from concurrent.futures import Future
 from contextlib import contextmanager
 from typing import Any
 
-WAIT_S = 20.0
+from tests.blocked import wait_until_blocked
+
+WAIT_S = 300.0
 """Longer than anything here takes."""
 
 
 def started(function: Callable[..., Any], *args: Any, **kwargs: Any) -> "Future[Any]":
-    """The outcome of a call on a thread of its own, which has had time to begin to wait."""
+    """The outcome of a call on a thread of its own, which waits by now, or has ended."""
     future: Future[Any] = Future()
 
     def call() -> None:
@@ -21,8 +23,9 @@ def started(function: Callable[..., Any], *args: Any, **kwargs: Any) -> "Future[
         except Exception as error:
             future.set_exception(error)
 
-    threading.Thread(target=call, daemon=True).start()
-    time.sleep(0.05)
+    thread = threading.Thread(target=call, daemon=True)
+    thread.start()
+    wait_until_blocked(thread)
     return future
 
 

@@ -159,7 +159,7 @@ def test_one_function_on_many_threads_is_traced_once() -> None:
 
 
 def test_functions_that_call_each_other_may_be_traced_on_two_threads() -> None:
-    barrier = threading.Barrier(2, timeout=10)
+    barrier = threading.Barrier(2, timeout=300)
 
     def meeting(other: list[Any]) -> Any:
         first = [True]

@@ -84,7 +84,7 @@ class TestKernelsThatCallFunctions:
         np.testing.assert_array_equal(context.run()[0], X * 4)
         context, done = OpKernelContext(kernel, [X], RunStep()), threading.Event()
         kernel.start(context, done.set)
-        assert done.wait(30)
+        assert done.wait(300)
         np.testing.assert_array_equal(context.finish()[0], X * 4)
         assert runtime.create_kernel(node("n = Neg[T=float](x)")).type_string == "Neg"
         with pytest.raises(NotFoundError):

@@ -1,13 +1,12 @@
 """Calls of functions by the dataflow executor: what waits in them holds up nothing outside."""
 
 import threading
-import time
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 import pytest
-from tests.runtime.dataflow.kernels import Fails, Later, WaitsForCancellation, register
+from tests.runtime.dataflow.kernels import Fails, Later, Together, WaitsForCancellation, register
 from tests.runtime.dataflow.loop_builders import BOOL, FLOAT, INT32, Builder
 from tests.runtime.dataflow.test_loops import counted
 
@@ -27,6 +26,7 @@ from opkernel.runtime import CompiledPlan, DataflowExecutor
 from opkernel.runtime.step.run_step import RunStep
 
 LATER, WAITS, FAILS = "FunctionLater", "FunctionWaits", "FunctionFails"
+TOGETHER = "FunctionTogether"
 _ALICE, _BOB = "/job:j/replica:0/task:0/cpu:0", "/job:j/replica:0/task:0/cpu:1"
 
 
@@ -101,12 +101,11 @@ def test_a_receiver_in_the_turns_of_a_loop_waits_for_senders_outside() -> None:
 
 def test_kernels_that_wait_in_several_calls_wait_side_by_side() -> None:
     b = Builder()
-    function = define(b, "f", [FLOAT], lambda g, x: [g.op(LATER, g.op(LATER, x))])
+    register(TOGETHER, Together)
+    function = define(b, "f", [FLOAT], lambda g, x: [g.op(TOGETHER, g.op(TOGETHER, x))])
     x = b.placeholder("x")
     total = b.op("AddN", [call(b, function, x) for _ in range(20)])
-    start = time.perf_counter()
     assert b.run(total, {"x:0": 2.0}) == 40
-    assert time.perf_counter() - start < 20 * 2 * 0.02
 
 
 @pytest.mark.parametrize("options", [{}, {"inter_op_threads": 1}, {"sanitize": True}])
@@ -264,7 +263,7 @@ def cancelled_when_it_waits() -> RunStep:
     WaitsForCancellation.begun.clear()
 
     def cancel() -> None:
-        assert WaitsForCancellation.begun.wait(10)
+        assert WaitsForCancellation.begun.wait(300)
         step.cancel()
 
     threading.Thread(target=cancel).start()

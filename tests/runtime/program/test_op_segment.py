@@ -16,7 +16,7 @@ from opkernel.proto import FunctionDef
 from opkernel.runtime import CPU, OpSegment, should_own_kernel
 from opkernel.types import DataType
 
-WAIT_S = 10.0
+WAIT_S = 300.0
 
 
 def make(name: str, dtype: DataType = DataType.DT_FLOAT) -> OpKernel:

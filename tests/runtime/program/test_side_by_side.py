@@ -2,7 +2,6 @@
 
 import itertools
 import threading
-import time
 
 import numpy as np
 import pytest
@@ -43,7 +42,7 @@ def no_thread_is_left():
     yield
     for thread in threading.enumerate():
         if thread.name == "opkernel partition":
-            thread.join(10)
+            thread.join(300)
             assert not thread.is_alive()
 
 
@@ -167,11 +166,11 @@ def test_many_steps_at_once_each_have_their_own_values():
         values.append(b.op("AddV2", values[-1], values[-1]))
         values[-1].op.set_device(f"/cpu:{index % 3}")
     config = opkernel.SessionConfig(device_count={"CPU": 3})
-    wrong, numbers, until = [], itertools.count(), time.monotonic() + 1
+    wrong, numbers = [], itertools.count()
     with opkernel.Session(b.graph, config=config) as session:
 
         def work():
-            while time.monotonic() < until:
+            for _ in range(30):
                 x = float(next(numbers))
                 if session.run(values[-1], {values[0]: x}) != x * 2**12:
                     wrong.append(x)
@@ -181,5 +180,5 @@ def test_many_steps_at_once_each_have_their_own_values():
             thread.start()
         for thread in threads:
             thread.join()
-    assert next(numbers) > 6
+    assert next(numbers) == 6 * 30
     assert not wrong

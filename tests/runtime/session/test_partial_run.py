@@ -1,10 +1,10 @@
 """Partial runs: fed and fetched from in parts; codes and texts are those of TensorFlow's."""
 
 import threading
-import time
 
 import numpy as np
 import pytest
+from tests.blocked import wait_until_blocked
 from tests.runtime.dataflow.kernels import Later, WaitsForCancellation, register
 from tests.runtime.dataflow.loop_builders import FLOAT, INT32, Builder
 from tests.runtime.dataflow.test_loops import counted
@@ -185,9 +185,9 @@ def test_close_ends_what_waits():
 
     thread = threading.Thread(target=go_on)
     thread.start()
-    time.sleep(0.1)
+    wait_until_blocked(thread)
     session.close()
-    thread.join(10)
+    thread.join(300)
     assert isinstance(errors[0], CancelledError)
     assert "Session has been closed" in str(errors[0])
 

@@ -24,8 +24,8 @@ from opkernel.types import DataType
 
 
 def ends(is_so: Callable[[], bool]) -> bool:
-    """Whether something becomes true soon."""
-    until = time.monotonic() + 10
+    """Whether something becomes true."""
+    until = time.monotonic() + 300
     while not is_so() and time.monotonic() < until:
         time.sleep(0.01)
     return is_so()
@@ -61,7 +61,7 @@ def test_threads_without_work_end_and_come_back() -> None:
     for _ in range(3):
         done = threading.Event()
         pool.schedule(done.set)
-        assert done.wait(10)
+        assert done.wait(300)
         assert ends(lambda: threading.active_count() == before)
 
 
@@ -72,7 +72,7 @@ def test_work_that_raises_leaves_the_thread_to_others(
     for _ in range(4):
         pool.schedule(lambda: 1 // 0)
     pool.schedule(done.set)
-    assert done.wait(10)
+    assert done.wait(300)
     assert "ZeroDivisionError" in caplog.text
 
 
@@ -95,7 +95,7 @@ def test_a_forked_process_has_threads_of_its_own(pool: InterOpPool) -> None:
     if child == 0:
         done = threading.Event()
         pool.schedule(done.set)
-        os._exit(0 if done.wait(10) else 1)
+        os._exit(0 if done.wait(300) else 1)
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
 
 
@@ -111,7 +111,7 @@ def test_sessions_share_the_pool_of_their_number_or_have_their_own() -> None:
     assert shared is not None
     done = threading.Event()
     pool.schedule(done.set)
-    assert done.wait(10)
+    assert done.wait(300)
     own.close()
     InterOpPools(3).close()  # the others who share it go on
     assert threading.active_count() == before
@@ -159,7 +159,7 @@ def test_the_runner_of_a_step_uses_its_pool(pool: InterOpPool) -> None:
     assert found == [threading.current_thread().name]
     done.clear()
     RunStep(inter_op_pool=pool).runner(work)
-    assert done.wait(10)
+    assert done.wait(300)
     assert "of the test" in found[1]
 
 

@@ -231,7 +231,7 @@ def test_traced_and_other_steps_share_the_state_of_functions():
 
 
 def test_asynchronous_kernels_overlap_and_are_of_no_thread(kernel_op):
-    both = threading.Barrier(2, timeout=10)
+    both = threading.Barrier(2, timeout=300)
 
     class Meets(AsyncOpKernel):
         def compute_async(self, ctx, done):
@@ -257,7 +257,7 @@ def test_asynchronous_kernels_overlap_and_are_of_no_thread(kernel_op):
 
 
 def test_nodes_on_threads_of_the_pool_are_told_with_the_thread(kernel_op):
-    both = threading.Barrier(2, timeout=10)
+    both = threading.Barrier(2, timeout=300)
 
     def meets(x):
         both.wait()

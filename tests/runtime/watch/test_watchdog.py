@@ -26,35 +26,75 @@ def ops():
 
 
 class Waits(OpKernel):
+    """Waits until it is reported."""
+
+    is_reported = threading.Event()
+
     def compute(self, ctx):
-        threading.Event().wait(0.5)
+        self.is_reported.wait()
         ctx.set_output(0, np.float32(1))
 
 
 class Works(OpKernel):
+    """Works for longer than a kernel may wait, of the time of the processor."""
+
     def compute(self, ctx):
-        end = time.monotonic() + 0.5
-        while time.monotonic() < end:
+        begin = time.thread_time()
+        while time.thread_time() - begin < 3 * AFTER_S:
             pass
         ctx.set_output(0, np.float32(1))
 
 
 class WaitsRightly(AsyncOpKernel):
+    """Waits until the watchdog has looked so often that it would have reported it."""
+
+    looks = threading.Semaphore(0)
+
     def compute_async(self, ctx, done):
         ctx.set_output(0, np.float32(1))
-        threading.Timer(0.5, done).start()
+        threading.Thread(target=self._end, args=(done,)).start()
+
+    def _end(self, done):
+        for _ in range(40):
+            self.looks.acquire()
+        done()
 
 
+AFTER_S = 0.2
+
+
+@pytest.fixture
+def counted_looks(monkeypatch):
+    """Has WaitsRightly know of each look at the main thread."""
+    sample, main = BlockedKernelWatchdog._sample, threading.get_ident()
+
+    def counted(self, thread, frame):
+        if thread == main:
+            WaitsRightly.looks.release()
+        return sample(self, thread, frame)
+
+    monkeypatch.setattr(BlockedKernelWatchdog, "_sample", counted)
+
+
+@pytest.mark.usefixtures("counted_looks")
 @pytest.mark.parametrize("options", [{}, {"executor_type": "DATAFLOW"}, {"inter_op_threads": 1}])
 @pytest.mark.parametrize(
     ("op", "reported"), [("Waits", ["the_Waits"]), ("Works", []), ("WaitsRightly", [])]
 )
-def test_who_is_reported(op, reported, options):
+def test_who_is_reported(op, reported, options, monkeypatch):
+    if op == "Works":  # other processes may leave it little of the time that passes
+        monkeypatch.setattr("opkernel.runtime.watch.watchdog.time.monotonic", time.process_time)
+    Waits.is_reported.clear()
     found: list[BlockedKernel] = []
+
+    def report(blocked: BlockedKernel) -> None:
+        found.append(blocked)
+        Waits.is_reported.set()
+
     tensor = graph_of(op)
-    with BlockedKernelWatchdog(after_s=0.2, report=found.append):
+    with BlockedKernelWatchdog(after_s=AFTER_S, report=report):
         assert Session(tensor.graph, **options).run(tensor) == 1
     assert [blocked.node for blocked in found] == reported
     for blocked in found:
-        assert "threading.Event().wait(0.5)" in blocked.stack
+        assert "self.is_reported.wait()" in blocked.stack
         assert "must be an AsyncOpKernel" in str(blocked)

@@ -1,7 +1,6 @@
 """Loops and conditionals of TensorFlow 1 as compiled plans: their text, errors, deadlines, memory."""
 
 import threading
-import time
 import tracemalloc
 from typing import Any
 
@@ -149,10 +148,8 @@ def test_a_loop_without_end_can_be_cancelled_from_another_thread():
     step = RunStep()
     timer = threading.Timer(0.05, step.cancel)
     timer.start()
-    begin = time.monotonic()
     with pytest.raises(CancelledError):
         plan(b, y, ["x:0"]).run(step, np.float32(1))
-    assert time.monotonic() - begin < 5
 
 
 def test_a_hundred_thousand_turns_take_no_more_memory_than_ten():
