@@ -9,7 +9,7 @@ import errno
 import os
 import secrets
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import ExitStack, suppress
 from typing import BinaryIO
 
 from opkernel.errors import (
@@ -23,6 +23,7 @@ from opkernel.errors import (
     ResourceExhaustedError,
     UnavailableError,
 )
+from opkernel.interrupts import contextmanager
 
 __all__ = [
     "file_error",
@@ -70,9 +71,14 @@ def write_whole(path: str, data: bytes) -> None:
         NotFoundError, PermissionDeniedError, UnavailableError: the file cannot be written.
     """
     name = temporary_name(path)
-    with written_file(name) as file:
-        file.write(data)
-    rename(name, path)
+    try:
+        with written_file(name) as file:
+            file.write(data)
+        rename(name, path)
+    except BaseException:  # an interrupt before the file has its name
+        with suppress(OSError):
+            os.unlink(name)
+        raise
     flush_directory(path)
 
 

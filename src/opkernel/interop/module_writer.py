@@ -9,7 +9,6 @@ import itertools
 import os
 import shutil
 from collections.abc import Container, Iterator, Mapping
-from contextlib import contextmanager
 from typing import Any
 
 from opkernel.checkpoint.atomic_files import file_error
@@ -32,6 +31,7 @@ from opkernel.interop.saved_functions import (
 )
 from opkernel.interop.serving_graph import SavedResource, ServingGraph
 from opkernel.interop.short_names import shorten_names
+from opkernel.interrupts import contextmanager
 from opkernel.proto import FunctionDef, MetaGraphDef, SavedModel, SavedObject, SavedObjectGraph
 from opkernel.training import Module, Variable
 from opkernel.training.checkpoint import write_variables

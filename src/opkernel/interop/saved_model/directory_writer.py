@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import ctypes
 import os
+import secrets
 import shutil
-import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 
 from opkernel.checkpoint.atomic_files import file_error, flush_directory
 from opkernel.errors import AlreadyExistsError, OpError
+from opkernel.interrupts import contextmanager
 
 __all__ = ["written_directory"]
 
@@ -42,13 +43,11 @@ def written_directory(path: str) -> Iterator[str]:
     """
     target = os.path.realpath(path)  # a link stays a link
     _check_replaceable(target)
+    made = os.path.join(
+        os.path.dirname(target), f".{os.path.basename(target)}-{secrets.token_hex(8)}"
+    )
     try:
-        os.makedirs(os.path.dirname(target), exist_ok=True)
-        made = tempfile.mkdtemp(prefix=f".{os.path.basename(target)}-", dir=os.path.dirname(target))
-        os.chmod(made, 0o777 & ~_umask())
-    except OSError as error:
-        raise file_error(target, error) from error
-    try:
+        os.makedirs(made)
         yield made
         _flush(made)
         _put_in_place(made, target)
@@ -73,12 +72,6 @@ def _check_replaceable(target: str) -> None:
         )
 
 
-def _umask() -> int:
-    current = os.umask(0)
-    os.umask(current)
-    return current
-
-
 def _flush(directory: str) -> None:
     """Bring what is in a directory to the disk."""
     for folder, _, files in os.walk(directory):
@@ -92,10 +85,10 @@ def _put_in_place(made: str, target: str) -> None:
     """Give a directory its name; what had the name before has that of the new one then."""
     if os.path.isdir(target) and not _exchanged(made, target):
         old = f"{made}-old"
-        os.rename(target, old)
         try:
+            os.rename(target, old)
             os.rename(made, target)
-        except OSError:
+        except BaseException:
             os.rename(old, target)
             raise
         shutil.rmtree(old, ignore_errors=True)

@@ -24,7 +24,7 @@ from opkernel.kernel import (
     shard,
 )
 from opkernel.ops.training.optimizers import OPTIMIZERS
-from opkernel.ops.variables.shared_tensor import WritingAll
+from opkernel.ops.variables.shared_tensor import writing_all
 from opkernel.ops.variables.var import Var
 from opkernel.types import DataType, TensorShape
 
@@ -65,7 +65,7 @@ class ApplyOp(OpKernel):
         held: list[Var] = []
         try:
             refs = [self._variable(ctx, index, held) for index in range(self.count)]
-            with WritingAll(refs) as variables:
+            with writing_all(refs) as variables:
                 tensors = [*variables, *ctx.inputs[self.count :]]
                 self.check(tensors)
                 self.apply(tensors)
