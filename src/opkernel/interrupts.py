@@ -104,6 +104,7 @@ def _leave(
         return end is not error
     except BaseException as raised:
         if raised is error or (isinstance(error, StopIteration) and raised.__cause__ is error):
+            error.__traceback__ = traceback  # without the lines of the generator
             return False
         raise
     raise RuntimeError("The generator of a block goes on after an error in the block")

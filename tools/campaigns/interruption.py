@@ -9,11 +9,11 @@ import _thread
 import gc
 import signal
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from types import FrameType
 from typing import Any
 
-__all__ = ["HOOKS", "IMPORTING", "Hook", "count_events", "interrupt_at"]
+__all__ = ["HOOKS", "IMPORTING", "Hook", "count_events", "each_interrupted", "interrupt_at"]
 
 IMPORTING = "<frozen importlib._bootstrap>"
 """The file of Python's import system. It has places where an interrupt leaves its lock held for ever."""
@@ -85,6 +85,24 @@ def interrupt_at(hook: Hook, number: int, use: Callable[[], object]) -> None:
         return left == 0
 
     _hooked(hook, tick, use)
+
+
+def each_interrupted(
+    hook: Hook, use: Callable[[], object], prepare: Callable[[], object] = int, step: int = 1
+) -> Iterator[BaseException | None]:
+    """Call a function for each of its events, or every `step`th, and interrupt it there.
+
+    Another function prepares each call. Gives the interrupt after each call; None if it was dropped.
+    """
+    prepare()
+    for number in range(1, count_events(hook, use) + 1, step):
+        prepare()
+        try:
+            interrupt_at(hook, number, use)
+        except KeyboardInterrupt as error:
+            yield error
+        else:
+            yield None
 
 
 def _hooked(hook: Hook, tick: Callable[[], bool], use: Callable[[], object]) -> None:

@@ -439,16 +439,17 @@ class OpRegistry:
         """Run the deferred factories; the result is whether this was still to be done."""
         if self._is_initialized:
             return False
-        self._is_initialized = True
-        deferred, self._deferred = self._deferred, []
-        for index, factory in enumerate(deferred):
-            try:
-                self._register_now(factory)
-            except OpError:
-                raise
-            except BaseException:  # an interrupt: the next look-up goes on here
-                self._deferred, self._is_initialized = deferred[index:], False
-                raise
+        try:
+            self._is_initialized = True
+            while self._deferred:
+                self._register_now(self._deferred[0])
+                del self._deferred[0]
+        except OpError:
+            self._deferred.clear()
+            raise
+        except BaseException:  # an interrupt: the next look-up goes on with it
+            self._is_initialized = False
+            raise
         return True
 
     def _register_now(self, factory: Factory, *, is_declared: bool = False) -> None:
