@@ -25,7 +25,7 @@ from opkernel.graph.core.garbage_collection import paused_garbage_collection
 from opkernel.interrupts import contextmanager, holding, setting, trying
 from opkernel.kernel import CancellationManager, KernelRegistry, TensorRef
 from opkernel.opdef import OpDefBuilder, OpRegistry
-from opkernel.ops.variables.shared_tensor import writing, writing_all
+from opkernel.ops.variables.shared_tensor import change_all, writing
 from opkernel.plugins import loading
 from opkernel.runtime.session.session import _default_sessions
 from opkernel.runtime.step.run_step import RunStep
@@ -89,6 +89,13 @@ def state_of_refs() -> Any:
     return are_free(*[ref.mutex for ref in REFS]), [ref.tensor.flags.writeable for ref in REFS]
 
 
+class Changing:
+    """Changes variables at the end of a block."""
+
+    def close(self) -> None:
+        change_all(REFS, len)
+
+
 Block = Callable[[], contextlib.AbstractContextManager[Any]]
 
 BLOCKS: dict[str, tuple[Block, Callable[[], Any]]] = {
@@ -117,7 +124,7 @@ BLOCKS: dict[str, tuple[Block, Callable[[], Any]]] = {
     "a place": (lambda: in_place(Place("call/")), current_place),
     "a key": (lambda: KEYED.hold("key"), is_key_free),
     "a variable": (lambda: writing(REFS[0]), state_of_refs),
-    "variables": (lambda: writing_all(REFS), state_of_refs),
+    "variables": (lambda: contextlib.closing(Changing()), state_of_refs),
     "a turn": (loading._turn, lambda: are_free(loading._lock)),
     "a cancellation": (
         lambda: STEP.cancelled_by(MANAGER),

@@ -4,7 +4,7 @@ A variable hands out its very array, which is read-only. A change is made in pla
 has the array, and otherwise in a copy that takes its place (`device/ownership.py`).
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from operator import attrgetter, methodcaller
 from typing import Any
 
@@ -12,10 +12,10 @@ import numpy as np
 
 from opkernel.device.ownership import counts_mean_ownership, others
 from opkernel.errors import FailedPreconditionError
-from opkernel.interrupts import contextmanager, holding
+from opkernel.interrupts import contextmanager
 from opkernel.kernel import OpKernelContext, TensorRef
 
-__all__ = ["current", "frozen", "initialized_ref", "owned_input", "writing", "writing_all"]
+__all__ = ["change_all", "current", "frozen", "initialized_ref", "owned_input", "writing"]
 
 
 def owned_input(ctx: OpKernelContext, which: int | str) -> np.ndarray[Any, Any]:
@@ -63,19 +63,33 @@ def writing(ref: TensorRef) -> Iterator[np.ndarray[Any, Any]]:
             ref.tensor.setflags(write=False)
 
 
-@contextmanager
-def writing_all(refs: Sequence[TensorRef]) -> Iterator[list[np.ndarray[Any, Any]]]:
-    """A block in which the arrays of several references may be changed, each as by `writing`.
+def change_all(
+    refs: Sequence[TensorRef], change: Callable[[list[np.ndarray[Any, Any]]], object]
+) -> None:
+    """Call `change` with the arrays of several references, which it may change as in `writing`.
 
     The locks are taken in one order by all, so that none waits for ever.
     """
-    arrays = map(attrgetter("tensor"), refs)
-    freeze_all = map(methodcaller("setflags", write=False), arrays)  # once it is gone through
-    with holding([ref.mutex for ref in sorted(refs, key=id)]):
-        try:
-            yield [_writable(ref) for ref in refs]
-        finally:
-            _ = [*freeze_all]  # which no interrupt divides
+    _change_all(sorted(refs, key=id), refs, change)
+
+
+def _change_all(
+    unlocked: Sequence[TensorRef],
+    refs: Sequence[TensorRef],
+    change: Callable[[list[np.ndarray[Any, Any]]], object],
+) -> None:
+    if unlocked:
+        with unlocked[0].mutex:
+            _change_all(unlocked[1:], refs, change)
+        return
+    freeze_all = map(_FREEZE, map(_TENSOR, refs))  # once it is gone through
+    try:
+        change([_writable(ref) for ref in refs])
+    finally:
+        _ = [*freeze_all]  # which no interrupt divides
+
+
+_FREEZE, _TENSOR = methodcaller("setflags", write=False), attrgetter("tensor")
 
 
 def _writable(ref: TensorRef) -> np.ndarray[Any, Any]:
