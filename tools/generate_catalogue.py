@@ -12,7 +12,7 @@ from pathlib import Path
 import opkernel.ops
 import opkernel.ops.declared
 from opkernel.opdef import global_op_registry
-from opkernel.opdef.core.declaring_site import declaring_site
+from opkernel.registrations import declaring_site
 
 ROOT = Path(__file__).resolve().parent.parent
 CATALOGUE = ROOT / "src" / "opkernel" / "ops" / "catalogue.txt"

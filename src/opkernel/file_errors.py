@@ -5,7 +5,6 @@ from __future__ import annotations
 import errno
 import os
 from collections.abc import Iterator
-from contextlib import contextmanager
 
 from opkernel.errors import (
     AlreadyExistsError,
@@ -18,6 +17,7 @@ from opkernel.errors import (
     ResourceExhaustedError,
     UnavailableError,
 )
+from opkernel.interrupts import contextmanager
 
 __all__ = ["checked_path", "file_error", "file_errors"]
 

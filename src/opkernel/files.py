@@ -9,10 +9,11 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from typing import Any, Self
 
 from opkernel.file_errors import checked_path
+from opkernel.interrupts import contextmanager
 
 __all__ = ["Directory", "Opener", "open_resolved", "open_to_read", "resolved"]
 

@@ -112,7 +112,7 @@ class TestCalls:
         assert opkernel.raw_ops.HintedClip(x=X, low=0.0).tolist() == [0, 0.5, 1]
         assert repr(hinted_clip) == "<op HintedClip>"
         assert hinted_clip.handle.owner == __name__
-        assert hinted_clip.handle.site[0] == __file__
+        assert hinted_clip.handle.site.file == __file__
 
     def test_copies_and_pickles_are_the_op_itself(self):
         assert copy.deepcopy(hinted_clip) is hinted_clip

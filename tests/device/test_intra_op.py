@@ -106,7 +106,7 @@ def test_blas_is_held_to_the_calling_thread():
         found = []
         shard(lambda _: found.append(get()), range(2))
         assert (found, get()) == ([1, 1], 2)
-        with one_blas_thread, one_blas_thread:
+        with one_blas_thread(), one_blas_thread():
             assert get() == 1
         assert get() == 2
     finally:
@@ -120,7 +120,7 @@ def test_a_forked_process_may_hold_blas_whatever_threads_did_meanwhile():
 
     def hold():
         while not is_over.is_set():
-            with one_blas_thread:
+            with one_blas_thread():
                 pass
 
     thread = threading.Thread(target=hold)
@@ -130,9 +130,9 @@ def test_a_forked_process_may_hold_blas_whatever_threads_did_meanwhile():
             child = os.fork()
             if child == 0:
                 signal.alarm(10)
-                with one_blas_thread:
-                    users = one_blas_thread.users
-                os._exit(0 if (users, one_blas_thread.users) == (1, 0) else 1)
+                with one_blas_thread():
+                    users = len(one_blas_thread.blocks)
+                os._exit(0 if (users, len(one_blas_thread.blocks)) == (1, 0) else 1)
             assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
     finally:
         is_over.set()

@@ -191,7 +191,7 @@ def trace(frame, event, arg):
 sys.settrace(trace)
 import opkernel.runtime.plan.elementwise.tiled
 from opkernel.kernel import ContextParams, OpKernelContext, Step, create_op_kernel, recycled
-from opkernel.ops.variables.shared_tensor import Writing
+from opkernel.ops.variables.shared_tensor import writing
 from opkernel.kernel.context.tensor_ref import TensorRef
 from opkernel.proto import NodeDef
 from opkernel.runtime import CPU
@@ -205,7 +205,7 @@ assert OpKernelContext(kernel, [seen], Step()).forward_input(0, 0, float32, [4])
 assert OpKernelContext(kernel, [np.ones(4, np.float32)], Step()).forward_input(
     0, 0, float32, [4]) is not None
 ref = TensorRef(seen)
-with Writing(ref) as array:
+with writing(ref) as array:
     array[:] = 2
 assert seen.tolist() == [1, 1, 1, 1]
 large = recycled((8 << 20,), np.dtype(np.float32))

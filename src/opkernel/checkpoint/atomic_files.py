@@ -8,11 +8,12 @@ from __future__ import annotations
 import os
 import secrets
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from typing import BinaryIO
 
 from opkernel.file_errors import checked_path, file_errors
 from opkernel.files import Directory
+from opkernel.interrupts import contextmanager
 
 __all__ = [
     "MARK",
@@ -96,16 +97,16 @@ def replaced_file(directory: Directory, name: str) -> Iterator[BinaryIO]:
         NotFoundError, PermissionDeniedError, UnavailableError: the file cannot be written.
     """
     temporary = temporary_name(name)
-    with written_file(directory, temporary) as file:
-        yield file
-    directory.flush()
-    with file_errors(os.path.join(directory.path, name)):
-        try:
+    try:
+        with written_file(directory, temporary) as file:
+            yield file
+        directory.flush()
+        with file_errors(os.path.join(directory.path, name)):
             directory.replace(temporary, name)
-        except BaseException:
-            with suppress(OSError):
-                directory.unlink(temporary)
-            raise
+    except BaseException:
+        with suppress(OSError):
+            directory.unlink(temporary)
+        raise
     directory.flush()
 
 

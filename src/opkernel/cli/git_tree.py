@@ -4,11 +4,11 @@ import os
 import subprocess
 import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
 from opkernel.cli.exit_status import WrongUse
+from opkernel.interrupts import contextmanager
 
 __all__ = ["GitTree", "find"]
 

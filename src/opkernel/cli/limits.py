@@ -14,7 +14,7 @@ import sys
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import nullcontext
 from types import FrameType
 from typing import Any
 
@@ -22,6 +22,7 @@ import click
 
 from opkernel.cli.exit_status import WrongUse
 from opkernel.errors import DeadlineExceededError, TimeIsUp
+from opkernel.interrupts import contextmanager
 
 __all__ = ["add_limits", "time_limit"]
 
@@ -79,12 +80,10 @@ def add_limits(command: click.Command) -> None:
 
     def invoke_within(ctx: click.Context) -> Any:
         seconds, limit = ctx.params.pop("timeout", None), ctx.params.pop("memory_limit", None)
-        with ExitStack() as limits:
-            if limit is not None:
-                limits.enter_context(_within_memory(limit))
-            if seconds is not None:
-                is_process = bool(ctx.find_root().obj)
-                limits.enter_context(_within_time(seconds, is_process))
+        is_process = bool(ctx.find_root().obj)
+        in_memory = nullcontext() if limit is None else _within_memory(limit)
+        in_time = nullcontext() if seconds is None else _within_time(seconds, is_process)
+        with in_memory, in_time:
             return invoke(ctx)
 
     command.invoke = invoke_within  # type: ignore[method-assign]  # of this one
@@ -99,9 +98,9 @@ def _within_time(seconds: float, is_process: bool) -> Iterator[None]:
     deadline = time.monotonic() + seconds
     budget = Budget(deadline=deadline, outer=current_budget())
     with under_budget(budget), time_limit(seconds):
-        if is_process:
-            faulthandler.dump_traceback_later(seconds + _GRACE_S, exit=True)
         try:
+            if is_process:
+                faulthandler.dump_traceback_later(seconds + _GRACE_S, exit=True)
             yield
         finally:
             if is_process:
@@ -123,16 +122,18 @@ def time_limit(seconds: float) -> Iterator[None]:
     def stop(number: int, frame: FrameType | None) -> None:
         raise TimeIsUp
 
-    earlier = signal.signal(signal.SIGALRM, stop)
+    earlier = signal.getsignal(signal.SIGALRM)
     try:
+        signal.signal(signal.SIGALRM, stop)
         signal.setitimer(signal.ITIMER_REAL, seconds, _AGAIN_S)  # the first may go unheard
-        try:
-            yield
-        finally:
-            signal.setitimer(signal.ITIMER_REAL, 0)
-            signal.signal(signal.SIGALRM, earlier)
+        yield
     except TimeIsUp:
         raise DeadlineExceededError(f"Timed out after {seconds:g} s") from None
+    finally:
+        try:
+            signal.setitimer(signal.ITIMER_REAL, 0)
+        finally:
+            signal.signal(signal.SIGALRM, earlier)
 
 
 @contextmanager
@@ -156,8 +157,8 @@ def _bounded_data(limit: int) -> Iterator[None]:
     soft, hard = resource.getrlimit(resource.RLIMIT_DATA)
     wanted = _data_bytes() + limit + _SLACK_BYTES
     bounds = [wanted, *(one for one in (soft, hard) if one != resource.RLIM_INFINITY)]
-    resource.setrlimit(resource.RLIMIT_DATA, (min(bounds), hard))
     try:
+        resource.setrlimit(resource.RLIMIT_DATA, (min(bounds), hard))
         yield
     finally:
         resource.setrlimit(resource.RLIMIT_DATA, (soft, hard))

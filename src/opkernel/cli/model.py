@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import warnings
 from collections.abc import Iterator
-from contextlib import contextmanager
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -17,6 +16,7 @@ from opkernel.device.permissions import NO_PERMISSIONS, Permissions
 from opkernel.errors import InvalidArgumentError, OpError
 from opkernel.graph import Graph, load_graph, load_graph_def
 from opkernel.graph.io.graph_files import begins_with_node
+from opkernel.interrupts import contextmanager
 from opkernel.proto import GraphDebugInfo, GraphDef, MetaGraphDef
 
 if TYPE_CHECKING:

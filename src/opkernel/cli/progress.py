@@ -4,9 +4,9 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 
 from opkernel.cli.output import echo, one_line, rewrite_line
+from opkernel.interrupts import contextmanager
 
 __all__ = ["progress"]
 
@@ -32,8 +32,8 @@ def progress(what: str, stand: Stand | None = None) -> Iterator[None]:
     done = threading.Event()
     show = _rewrite if is_terminal else _log
     ticker = threading.Thread(target=show, args=(what, stand or _duration(), done), daemon=True)
-    ticker.start()
     try:
+        ticker.start()
         yield
     finally:
         done.set()

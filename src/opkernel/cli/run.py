@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager
 from time import perf_counter
 from typing import Any
 
@@ -35,6 +35,7 @@ from opkernel.errors import InvalidArgumentError, OpError
 from opkernel.graph import Graph, Operation, Tensor
 from opkernel.graph.core.structural_ops import ARG_OPS
 from opkernel.graph.edit.prune import prune_and_order
+from opkernel.interrupts import contextmanager
 from opkernel.opdef import UnregisteredOpError
 from opkernel.proto import RunMetadata, StepStats
 from opkernel.records import dataclass

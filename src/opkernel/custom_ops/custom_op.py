@@ -24,6 +24,7 @@ from opkernel.opdef import (
     OpHandle,
     OpShapeInferenceFn,
     OpTraits,
+    global_op_registry,
     python_name,
     register_op,
     unknown_shape,
@@ -58,13 +59,11 @@ class CustomOp(Generic[_P, _R]):
         function: Callable[_P, _R],
         name: str,
         signature: OpSignature,
-        declare: Callable[[OpShapeInferenceFn], OpHandle],
-        shape_fn: OpShapeInferenceFn,
+        handle: OpHandle,
     ) -> None:
         functools.update_wrapper(self, function)
         self.name = name
-        self.handle = declare(shape_fn)
-        self._declare = declare
+        self.handle = handle
         self._op_signature = signature
         self._signature = inspect.signature(function)
 
@@ -102,9 +101,9 @@ class CustomOp(Generic[_P, _R]):
 
     def shape_fn(self, function: _F) -> _F:
         """Give the op a shape function, in place of `unknown_shape`: `@clip.shape_fn`."""
-        site = self.handle.site
-        self.handle = self._declare(function)
-        self.handle.site = site
+        handle = self.handle.with_shape_fn(function)
+        global_op_registry().declare(handle)
+        self.handle = handle
         return function
 
     @overload
@@ -202,8 +201,8 @@ def op(
             )
         signature = read_signature(function, types or {}, caller.f_locals)
         op_name = name or _camel_case(function.__name__)
-        declare = functools.partial(_declare, op_name, signature, function, is_stateful, traits)
-        made = CustomOp(function, op_name, signature, declare, shape_fn)
+        handle = _declare(op_name, signature, function, shape_fn, is_stateful, traits)
+        made = CustomOp(function, op_name, signature, handle)
         made.handle.build()  # raises the errors of names
         if has_body(function):
             made.kernel(device="CPU")(function)
@@ -216,9 +215,9 @@ def _declare(
     name: str,
     signature: OpSignature,
     function: Callable[..., Any],
+    shape_fn: OpShapeInferenceFn,
     is_stateful: bool,
     traits: str | OpTraits,
-    shape_fn: OpShapeInferenceFn,
 ) -> OpHandle:
     summary, _, _ = (inspect.getdoc(function) or "").partition("\n\n")
     try:

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
 from contextvars import ContextVar
 from math import prod
 from typing import TYPE_CHECKING, Any
@@ -18,9 +17,12 @@ import numpy as np
 
 from opkernel.device.budget import Budget, current_budget, spending
 from opkernel.errors import InvalidArgumentError
+from opkernel.interrupts import contextmanager, setting
 from opkernel.types import DataType
 
 if TYPE_CHECKING:
+    from contextlib import AbstractContextManager
+
     from opkernel.device.allocator import Allocator
 
 __all__ = [
@@ -57,19 +59,14 @@ allocation_policy = _policy.get
 def under_budget(budget: Budget) -> Iterator[Budget]:
     """Within the block, this thread works under a budget, which every allocation asks."""
     unasked, allocator = _policy.get()
-    token = _policy.set((unasked if budget.memory_limit_bytes is None else 0, allocator))
-    try:
-        with spending(budget):
-            yield budget
-    finally:
-        _policy.reset(token)
+    policy = unasked if budget.memory_limit_bytes is None else 0, allocator
+    with setting(_policy, policy), spending(budget):
+        yield budget
 
 
-@contextmanager
-def allocation_limit(limit_bytes: int) -> Iterator[None]:
+def allocation_limit(limit_bytes: int) -> AbstractContextManager[Budget]:
     """Within the block, this thread allocates no tensor of more than `limit_bytes`."""
-    with under_budget(Budget(limit_bytes, outer=current_budget(), of_each=True)):
-        yield
+    return under_budget(Budget(limit_bytes, outer=current_budget(), of_each=True))
 
 
 def current_allocation_limit() -> int:
@@ -79,14 +76,9 @@ def current_allocation_limit() -> int:
     return _policy.get()[0] if limit is None else limit
 
 
-@contextmanager
-def allocating_from(allocator: Allocator) -> Iterator[None]:
+def allocating_from(allocator: Allocator) -> AbstractContextManager[None]:
     """Within the block, `allocate` takes the memory of this thread's tensors from `allocator`."""
-    token = _policy.set((_policy.get()[0], allocator))
-    try:
-        yield
-    finally:
-        _policy.reset(token)
+    return setting(_policy, (_policy.get()[0], allocator))
 
 
 def check_allocation(shape: Iterable[int], dtype: DataType) -> tuple[int, ...]:

@@ -11,9 +11,11 @@ import ctypes
 import os
 import sys
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import cache
 from typing import Any
+
+from opkernel.interrupts import contextmanager
 
 __all__ = ["MATRIX_PRODUCTS", "one_blas_thread", "openblas_functions"]
 
@@ -48,18 +50,18 @@ def _openblas() -> tuple[Any, ...] | None:
 
 
 class _OneBlasThread:
-    """While anyone is within the block, products are computed by the threads that ask for them.
+    """While anyone is within a block, products are computed by the threads that ask for them.
 
     It holds for the whole process. Where NumPy has another BLAS than OpenBLAS nothing happens.
 
     Attributes:
-        users: How many blocks there are at this moment.
+        blocks: A token for each block that there is at this moment.
     """
 
     def __init__(self) -> None:
-        self.users = 0
+        self.blocks: set[object] = set()
         self._lock = threading.Lock()
-        self._before = 1
+        self._before: int | None = None  # the number of threads, where BLAS is held
         self._set_threads: Callable[[int], object] = int
 
     @property
@@ -67,17 +69,29 @@ class _OneBlasThread:
         """Whether holding has an effect: NumPy's BLAS is a known one."""
         return _openblas() is not None
 
-    def __enter__(self) -> None:
-        with self._lock:
-            if not self.users:
-                self._hold()
-            self.users += 1
+    @contextmanager
+    def __call__(self) -> Iterator[None]:
+        """A block."""
+        block = object()
+        try:
+            self.hold(block)
+            yield
+        finally:
+            with self._lock:
+                self.blocks -= {block}
+                if not self.blocks and self._before is not None:
+                    self._set_threads(self._before)
+                    self._before = None
 
-    def __exit__(self, *error: object) -> None:
+    def hold(self, block: object) -> None:
+        """Hold BLAS as for a block, for good."""
         with self._lock:
-            self.users = max(self.users - 1, 0)
-            if not self.users:
-                self._let_go()
+            self.blocks.add(block)
+            functions = _openblas()
+            if functions is not None and self._before is None:
+                get, self._set_threads = functions
+                self._before = get()
+                self._set_threads(1)
 
     def before_fork(self) -> None:
         """No other thread may be changing the number while the process forks."""
@@ -89,22 +103,11 @@ class _OneBlasThread:
 
     def after_fork_in_child(self) -> None:
         """Start anew: the child has none of the threads that are within a block."""
-        if self.users:
-            self.users = 0
-            self._let_go()
-        self._lock.release()
-
-    def _let_go(self) -> None:
-        if self._before != 1:
+        self.blocks.clear()
+        if self._before is not None:
             self._set_threads(self._before)
-
-    def _hold(self) -> None:
-        functions = _openblas()
-        if functions is not None:
-            get, self._set_threads = functions
-            self._before = get()
-            if self._before != 1:
-                self._set_threads(1)
+            self._before = None
+        self._lock.release()
 
 
 one_blas_thread = _OneBlasThread()

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Any
 
@@ -18,6 +17,7 @@ import numpy as np
 
 from opkernel.device.allocation_ledger import AllocationLedger
 from opkernel.errors import DeadlineExceededError, ResourceExhaustedError
+from opkernel.interrupts import contextmanager, setting
 from opkernel.types import charging_decoded
 
 __all__ = ["Budget", "check_time", "current_budget", "spending"]
@@ -167,12 +167,8 @@ current_budget = _current.get
 @contextmanager
 def spending(budget: Budget) -> Iterator[Budget]:
     """Within the block, this thread works under a budget."""
-    token = _current.set(budget)
-    try:
-        with charging_decoded(_charge_decoded):
-            yield budget
-    finally:
-        _current.reset(token)
+    with setting(_current, budget), charging_decoded(_charge_decoded):
+        yield budget
 
 
 def check_time(doing: str, name: str = "") -> None:

@@ -8,6 +8,7 @@ Source: TensorFlow core/framework/device_factory.{h,cc}.
 from __future__ import annotations
 
 import importlib
+import sys
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
 from types import ModuleType
@@ -16,6 +17,7 @@ from typing import TYPE_CHECKING
 from opkernel.errors import AlreadyExistsError, InvalidArgumentError, NotFoundError
 from opkernel.opdef.core.op_registry import load_plugins
 from opkernel.records import dataclass
+from opkernel.registrations import DeclaringSite, declaring_site
 
 if TYPE_CHECKING:
     from opkernel.device.local_device import LocalDevice
@@ -89,6 +91,7 @@ class DeviceFactory(ABC):
 class _Registration:
     factory: DeviceFactory
     priority: int
+    site: DeclaringSite
     instead_of: _Registration | None = None
 
 
@@ -107,14 +110,17 @@ def register_device_factory(
 
     Args:
         device_type: The type, as kernels are registered for it.
-        factory: Takes the place of one of lower priority, or of one of its own class.
+        factory: Takes the place of one of lower priority, of one of its own class, or of one that an earlier run
+            of the same module registered.
         priority: Nodes that may run on several types run on the type of the highest priority.
 
     Raises:
         AlreadyExistsError: the type has another factory of the same priority.
     """
+    global version
+    site = declaring_site(sys._getframe(1))
     there = _factories.get(device_type)
-    if there is not None and type(there.factory) is type(factory):
+    if there is not None and (type(there.factory) is type(factory) or site.is_again(there.site)):
         there = there.instead_of
     elif there is not None:
         if there.priority == priority:
@@ -124,8 +130,9 @@ def register_device_factory(
             )
         if there.priority > priority:
             return
-    _factories[device_type] = _Registration(factory, priority, there)
-    _count_change()
+    registration = _Registration(factory, priority, site, there)
+    _factories[device_type] = registration
+    version += 1  # without a call in between, an interrupt separates the two nowhere
 
 
 def unregister_device_factory(device_type: str) -> None:
@@ -133,14 +140,12 @@ def unregister_device_factory(device_type: str) -> None:
 
     A factory that it had replaced makes them again.
     """
-    gone = _factories.pop(device_type, None)
+    global version
+    gone = _factories.get(device_type)
     if gone is not None and gone.instead_of is not None:
         _factories[device_type] = gone.instead_of
-    _count_change()
-
-
-def _count_change() -> None:
-    global version
+    elif gone is not None:
+        del _factories[device_type]
     version += 1
 
 
@@ -152,8 +157,8 @@ def load_device_types(device_types: Iterable[str]) -> None:
         if not wanted <= _factories.keys():
             load_plugins()
     for name in wanted & PROVIDED_TYPES - _factories.keys() - _asked:
-        _asked.add(name)
         _jax_devices().offer(name)
+        _asked.add(name)
 
 
 def _jax_devices() -> ModuleType:

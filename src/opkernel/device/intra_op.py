@@ -15,17 +15,20 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from contextvars import ContextVar
 from queue import Empty, SimpleQueue
-from typing import Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 import numpy as np
 
 from opkernel.device.blas_threads import one_blas_thread
 from opkernel.device.budget import Budget, current_budget
 from opkernel.device.recycling import forget_recycled
+from opkernel.interrupts import setting
+
+if TYPE_CHECKING:
+    from contextlib import AbstractContextManager
 
 __all__ = ["cut", "intra_op_parallelism", "intra_op_threads", "shard"]
 
@@ -53,14 +56,9 @@ intra_op_threads = _threads.get
 """The number of threads that a kernel of this thread may spread its work over."""
 
 
-@contextmanager
-def intra_op_parallelism(threads: int) -> Iterator[None]:
+def intra_op_parallelism(threads: int) -> AbstractContextManager[None]:
     """Within the block, kernels of this thread spread their work over so many threads."""
-    token = _threads.set(max(threads, 1))
-    try:
-        yield
-    finally:
-        _threads.reset(token)
+    return setting(_threads, max(threads, 1))
 
 
 def cut(size: int, parts: int, multiple: int = 1) -> list[slice]:
@@ -80,7 +78,7 @@ def shard(work: Callable[[_Part], object], parts: Sequence[_Part]) -> None:
     if budget is not None and budget.deadline is not None:
         work = _in_time(work, budget)
     helpers = min(_threads.get(), len(parts)) - 1
-    with one_blas_thread:
+    with one_blas_thread():
         if helpers <= 0:
             for part in parts:
                 work(part)
@@ -169,9 +167,9 @@ class _Helpers:
     def _start(self, count: int) -> None:
         with self._lock:
             while self._started < count:
-                self._started += 1
-                name = f"opkernel intra-op {self._started}"
+                name = f"opkernel intra-op {self._started + 1}"
                 threading.Thread(target=self._serve, name=name, daemon=True).start()
+                self._started += 1
 
     def _serve(self) -> None:
         np.seterr(all="ignore")  # as for all kernels

@@ -9,13 +9,13 @@ Source: BuildControlFlowInfo in TensorFlow core/graph/control_flow.cc.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
 
 from opkernel.errors import OpError, UnimplementedError
 from opkernel.gradients.frame_loop import FrameLoop
 from opkernel.graph import Graph, Operation, Tensor
 from opkernel.graph.core.control_flow_info import frame_name
 from opkernel.graph.core.control_flow_ops import ENTER_OPS, EXIT_OPS, NEXT_ITERATION_OPS
+from opkernel.interrupts import contextmanager
 
 __all__ = ["Frame", "Frames", "Level", "Unit", "in_frame_of", "settle_shapes"]
 

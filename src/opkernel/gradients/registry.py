@@ -27,6 +27,7 @@ from opkernel.errors import AlreadyExistsError, NotFoundError
 from opkernel.messages import like
 from opkernel.opdef import OpHandle, global_op_registry
 from opkernel.records import dataclass
+from opkernel.registrations import DeclaringSite, declaring_site, warn_of_second
 
 if TYPE_CHECKING:
     from opkernel.graph import Operation
@@ -60,8 +61,13 @@ class _Entry:
     """The entry of an op; `function` is None for an op without gradient."""
 
     function: GradientFunction | None
-    owner: str
+    site: DeclaringSite
     not_derivative: str = ""
+
+    @property
+    def owner(self) -> str:
+        """The module that registered it."""
+        return self.site.owner
 
 
 _entries: dict[str, _Entry] = {}
@@ -84,10 +90,11 @@ def register_gradient(
     Raises:
         AlreadyExistsError: another module has registered the op, or the catalogue does.
     """
+    site = declaring_site(sys._getframe(1))
 
     def register(function: _Function) -> _Function:
         for op in ops:
-            _register(_name_of(op), _Entry(function, function.__module__, not_derivative))
+            _register(_name_of(op), _Entry(function, site, not_derivative))
         return function
 
     return register
@@ -99,9 +106,9 @@ def no_gradient(*ops: str | OpHandle) -> None:
     Raises:
         AlreadyExistsError: as `register_gradient`.
     """
-    owner = str(sys._getframe(1).f_globals.get("__name__", ""))
+    site = declaring_site(sys._getframe(1))
     for op in ops:
-        _register(_name_of(op), _Entry(None, owner))
+        _register(_name_of(op), _Entry(None, site))
 
 
 def look_up_gradient(op_type: str) -> GradientFunction | None:
@@ -195,6 +202,8 @@ def _register(name: str, entry: _Entry) -> None:
             op=name,
         )
     _entries[name] = entry
+    if before is not None:
+        warn_of_second(f"The gradient of {name}", entry.site, before.site)
 
 
 def _is_catalogue(owner: str) -> bool:

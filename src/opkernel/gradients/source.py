@@ -5,23 +5,22 @@ TensorArrays have an array of gradients for each such call, told apart by this n
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from contextvars import ContextVar
+from typing import TYPE_CHECKING
+
+from opkernel.interrupts import setting
+
+if TYPE_CHECKING:
+    from contextlib import AbstractContextManager
 
 __all__ = ["as_source", "gradient_source"]
 
 _source: ContextVar[str] = ContextVar("gradient_source", default="gradients")
 
 
-@contextmanager
-def as_source(scope: str) -> Iterator[None]:
+def as_source(scope: str) -> AbstractContextManager[None]:
     """Let the nodes made inside be those of the name scope of a call."""
-    token = _source.set(scope.rstrip("/"))
-    try:
-        yield
-    finally:
-        _source.reset(token)
+    return setting(_source, scope.rstrip("/"))
 
 
 def gradient_source() -> str:

@@ -8,7 +8,6 @@ from __future__ import annotations
 import itertools
 import os
 from collections.abc import Container, Iterator, Mapping
-from contextlib import contextmanager
 from typing import Any
 
 from opkernel.device.origins import set_origin
@@ -31,6 +30,7 @@ from opkernel.interop.saved_functions import (
 )
 from opkernel.interop.serving_graph import SavedResource, ServingGraph
 from opkernel.interop.short_names import shorten_names
+from opkernel.interrupts import contextmanager
 from opkernel.proto import FunctionDef, MetaGraphDef, SavedModel, SavedObject, SavedObjectGraph
 from opkernel.training import Module, Variable
 from opkernel.training.checkpoint import write_variables

@@ -348,12 +348,14 @@ class SavedObjects:
         call = NodeDef(name="call", op="PartitionedCall")
         call.attr["f"].func.name = name
         suffix = self._suffix.encode()
-        for called in self.library.reachable_definitions([call], without=self._separated):
-            self._separated.add(called)
+        reached = list(self.library.reachable_definitions([call], without=self._separated))
+        for called in reached:
             for node in self.library.get_function(called).node_def:
                 if "shared_name" in node.attr:
                     own = node.attr["shared_name"].s or node.name.encode()
-                    node.attr["shared_name"].s = own + suffix
+                    # An interrupted call has given some nodes their names.
+                    node.attr["shared_name"].s = own.removesuffix(suffix) + suffix
+        self._separated.update(reached)
 
     def captured(self, name: str) -> list[CapturedValue]:
         """What a function takes after its arguments.

@@ -7,15 +7,16 @@ Source: TensorFlow core/common_runtime/optimization_registry.cc.
 
 import enum
 import importlib
-import threading
+import sys
 from collections.abc import Callable, Collection, Iterable, Iterator
 from typing import NamedTuple, TypeAlias
 
 from opkernel.device.budget import check_time
-from opkernel.errors import AlreadyExistsError, NotFoundError
+from opkernel.errors import NotFoundError
 from opkernel.graph.edit.graph_editor import GraphEditor
 from opkernel.messages import perhaps
 from opkernel.opdef import OpTraits
+from opkernel.registrations import DeclaringSite, Registrations, declaring_site
 
 __all__ = [
     "Grouping",
@@ -115,8 +116,7 @@ class OptimizationPassRegistry:
     """Passes in the order in which they run."""
 
     def __init__(self) -> None:
-        self._passes: list[OptimizationPass] = []
-        self._lock = threading.Lock()
+        self._passes = Registrations[OptimizationPass]("An optimization pass")
 
     def register(
         self,
@@ -128,24 +128,24 @@ class OptimizationPassRegistry:
         where: Where | None = None,
         for_functions: bool = False,
         for_engines: bool = False,
+        site: DeclaringSite | None = None,
     ) -> None:
         """Add a pass, named after its function, whose docstring's first line says what it does.
+
+        The place that registered a pass, which is `site` or else the caller's, may register it again in another run.
 
         Raises:
             AlreadyExistsError: there is a pass of this name.
         """
         name = getattr(run, "__name__", type(run).__name__)
-        with self._lock:
-            if any(known.name == name for known in self._passes):
-                raise AlreadyExistsError(f"An optimization pass {name!r} is registered already")
-            one = OptimizationPass(
-                *(grouping, phase, name, run, on_request, frozenset(ops), where, for_functions),
-                for_engines,
-            )
-            self._passes = sorted([*self._passes, one], key=lambda known: known[:3])
+        one = OptimizationPass(
+            *(grouping, phase, name, run, on_request, frozenset(ops), where, for_functions),
+            for_engines,
+        )
+        self._passes.add(name, one, site or declaring_site(sys._getframe(1)))
 
     def __iter__(self) -> Iterator[OptimizationPass]:
-        return iter(list(self._passes))
+        return iter(sorted(self._passes.things(), key=lambda known: known[:3]))
 
     def unregister(self, name: str) -> None:
         """Take a pass out.
@@ -154,8 +154,7 @@ class OptimizationPassRegistry:
             NotFoundError: there is none of this name.
         """
         self.check_names([name])
-        with self._lock:
-            self._passes = [known for known in self._passes if known.name != name]
+        self._passes.remove(name)
 
     def run_grouping(
         self, grouping: Grouping, editor: GraphEditor, enabled: Collection[str] | None = None
@@ -190,12 +189,12 @@ class OptimizationPassRegistry:
 
     def check_names(self, names: Collection[str]) -> None:
         """Raise NotFoundError for a name that no pass has."""
-        known = {one.name for one in self}
+        known = self._passes.names()
         for name in names:
             if name not in known:
                 raise NotFoundError(
                     f"There is no optimization pass {name!r}{perhaps(name, known)}; "
-                    f"there are {', '.join(sorted(known))}"
+                    f"there are {', '.join(known)}"
                 )
 
 
@@ -221,8 +220,11 @@ def register_built_in(
 ) -> None:
     """Register a pass of this room by its place: `algebra.layout.layout`."""
     module, _, name = f"{__package__}.{place}".rpartition(".")
+    site = declaring_site(sys._getframe(1))
     run = PassOfModule(module, name)
-    _registry.register(grouping, phase, run, on_request, ops, where, for_functions, for_engines)
+    _registry.register(
+        grouping, phase, run, on_request, ops, where, for_functions, for_engines, site
+    )
 
 
 def register_optimization(
@@ -238,11 +240,12 @@ def register_optimization(
     With `ops` or `where` it runs only where the graph needs one of these ops, or one of such traits.
 
     Raises:
-        AlreadyExistsError: there is a pass of this name.
+        AlreadyExistsError: there is a pass of this name, which another place has registered.
     """
+    site = declaring_site(sys._getframe(1))
 
     def register(run: Callable[[GraphEditor], None]) -> Callable[[GraphEditor], None]:
-        _registry.register(grouping, phase, run, on_request, ops, where)
+        _registry.register(grouping, phase, run, on_request, ops, where, site=site)
         return run
 
     return register

@@ -11,8 +11,7 @@ import os
 import sys
 import threading
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 from pathlib import Path
 from types import FrameType, ModuleType
 
@@ -24,6 +23,7 @@ from opkernel.errors import (
     TimeIsUp,
     UnavailableError,
 )
+from opkernel.interrupts import trying
 from opkernel.opdef import global_op_registry
 from opkernel.plugins.api_version import API_VERSION, check_api_version
 from opkernel.plugins.contents import contents_of, remove_contents
@@ -96,15 +96,9 @@ def names_of_broken_plugins() -> list[str]:
     return [plugin.name for plugin in (*(_found or ()), *_explicit) if plugin.error is not None]
 
 
-@contextmanager
-def _turn() -> Iterator[bool]:
+def _turn() -> AbstractContextManager[bool]:
     """The thread's turn to load plugins; False where it would perhaps never come."""
-    is_ours = _lock.acquire(blocking=not _is_importing())
-    try:
-        yield is_ours
-    finally:
-        if is_ours:
-            _lock.release()
+    return trying(_lock, blocking=not _is_importing())
 
 
 def _is_importing() -> bool:
@@ -158,8 +152,8 @@ def _load(plugin: Plugin) -> None:
     if plugin.was_tried or plugin in _loading:
         return
     start = time.perf_counter()
-    _loading.append(plugin)
     try:
+        _loading.append(plugin)
         if plugin.error is not None:  # it was found broken
             raise plugin.error
         check_api_version(plugin)

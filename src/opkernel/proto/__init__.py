@@ -21,6 +21,8 @@ from google.protobuf.message import DecodeError, Message
 from opkernel.messages import perhaps
 
 if api_implementation.Type() == "upb":
+    # The C core imports it for the first message, and crashes if that is interrupted.
+    importlib.import_module("google.protobuf.internal.well_known_types")
     # The two calls below, of protobuf's C core, are what its public modules come down to; going
     # through those costs 10 ms of imports (the Python implementation, text format) at each start.
     from google._upb._message import DescriptorPool, MessageMeta
@@ -81,9 +83,10 @@ def __getattr__(name: str) -> type[Message]:
         hint = "" if name.startswith("_") else perhaps(name, _names)
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}{hint}", name=name)
     descriptor = POOL.FindMessageTypeByName(f"tensorflow.{name}")
-    found = globals()[name] = message_class(descriptor)
+    found = message_class(descriptor)
     if name == "OpDef":
         setattr(found, "__repr__", _op_def_text)  # noqa: B010  # mypy takes it for a mistake
+    globals()[name] = found
     return found
 
 

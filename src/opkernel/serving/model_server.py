@@ -11,11 +11,11 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 from opkernel.errors import Code, InternalError, NotFoundError, OpError
+from opkernel.interrupts import contextmanager
 from opkernel.logs import logger
 from opkernel.records import dataclass
 from opkernel.serving.model_versions import chosen_versions, found_models, stamp

@@ -2,9 +2,9 @@
 
 import threading
 from collections.abc import Hashable, Iterator
-from contextlib import contextmanager
 
 from opkernel.errors import InternalError
+from opkernel.interrupts import contextmanager
 from opkernel.records import dataclass, field
 
 __all__ = ["KeyedLock"]
@@ -12,7 +12,7 @@ __all__ = ["KeyedLock"]
 
 @dataclass(eq=False, slots=True)
 class _Entry:
-    users: int = 0
+    users: set[object] = field(default_factory=set)
     owner: int | None = None
     lock: threading.Lock = field(default_factory=threading.Lock)
 
@@ -31,20 +31,21 @@ class KeyedLock:
         Raises:
             InternalError: the thread holds the key.
         """
-        with self._lock:
-            entry = self._entries.setdefault(key, _Entry())
-            if entry.owner == threading.get_ident():
-                raise InternalError(f"The creator of {key!r} asks for what it is to make")
-            entry.users += 1
+        entry, this_thread, user = _Entry(), threading.get_ident(), object()
         try:
+            with self._lock:
+                entry = self._entries.setdefault(key, entry)
+                if entry.owner == this_thread:
+                    raise InternalError(f"The creator of {key!r} asks for what it is to make")
+                entry.users |= {user}
             with entry.lock:
-                entry.owner = threading.get_ident()
                 try:
+                    entry.owner = this_thread
                     yield
                 finally:
                     entry.owner = None
         finally:
             with self._lock:
-                entry.users -= 1
-                if entry.users == 0:
+                entry.users -= {user}
+                if not entry.users and self._entries.get(key) is entry:
                     del self._entries[key]

@@ -8,7 +8,6 @@ elements left unwritten differ. A kernel may refuse a call with an OpError; that
 
 import warnings
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -22,6 +21,7 @@ from opkernel.errors import (
     as_op_error,
 )
 from opkernel.graph.core.control_flow_ops import SWITCH_OPS
+from opkernel.interrupts import contextmanager
 from opkernel.kernel import (
     KernelRegistration,
     KernelRegistry,

@@ -94,11 +94,12 @@ class Checkpoint(Module):
         """
         start = checked_prefix(prefix)
         self._count_saves()
-        self.save_counter.assign_add(np.int64(1))
+        before = self.save_counter.numpy()
         try:
+            self.save_counter.assign_add(np.int64(1))
             path = self.write(f"{start}-{int(self.save_counter)}")
         except BaseException:
-            self.save_counter.assign_sub(np.int64(1))
+            self.save_counter.assign(before)
             raise
         update_checkpoint_state(os.path.dirname(path) or ".", path)
         return path

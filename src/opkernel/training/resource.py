@@ -88,21 +88,21 @@ class Resource:
         return {}
 
     def _make(self) -> None:
-        if self._handle is None:
-            if self._is_creating:
-                raise DataLossError(f"{self.name} is needed to create itself")
+        if self._handle is not None:
+            return  # to `_fill`, which asks for it on this thread
+        if self._is_creating:
+            raise DataLossError(f"{self.name} is needed to create itself")
+        try:
             self._is_creating = True
-            try:
-                self._handle = self._create()
-            finally:
-                self._is_creating = False
+            self._handle = self._create()
+            self._is_creating = False
             weakref.finalize(self, _destroy, self._handle)
-            try:
-                self._fill()  # takes the handle of this object, on this thread
-            except BaseException:
-                self._handle = None
-                raise
+            self._fill()
             self._is_ready = True
+        finally:
+            self._is_creating = False
+            if not self._is_ready:
+                self._handle = None
 
     def __repr__(self) -> str:
         return f"<opkernel.{type(self).__name__} {self.name!r}>"

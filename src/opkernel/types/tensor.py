@@ -13,14 +13,14 @@ Source: TensorFlow core/framework/tensor.cc, python/framework/tensor_util.py.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable
 from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import numpy as np
 
 from opkernel.errors import InvalidArgumentError, ResourceExhaustedError, UnimplementedError
+from opkernel.interrupts import setting
 from opkernel.proto import (
     DecodeError,
     ResourceHandleProto,
@@ -34,6 +34,8 @@ from opkernel.types.shape import TensorShape
 from opkernel.types.variant_value import OpaqueVariant, Variant, variant_from_proto
 
 if TYPE_CHECKING:
+    from contextlib import AbstractContextManager
+
     import numpy.typing as npt
 
 __all__ = ["DEFAULT_LIMIT_BYTES", "charging_decoded", "tensor_from_proto", "tensor_to_proto"]
@@ -50,17 +52,14 @@ _Array: TypeAlias = np.ndarray[Any, Any]
 _charge: ContextVar[Callable[[int, str, bool], None] | None] = ContextVar("charge", default=None)
 
 
-@contextmanager
-def charging_decoded(charge: Callable[[int, str, bool], None]) -> Iterator[None]:
+def charging_decoded(
+    charge: Callable[[int, str, bool], None],
+) -> AbstractContextManager[None]:
     """Call `charge`, within the block, for each tensor before it is decoded.
 
     `charge` gets the tensor's bytes, its description, and whether the proto holds these bytes.
     """
-    token = _charge.set(charge)
-    try:
-        yield
-    finally:
-        _charge.reset(token)
+    return setting(_charge, charge)
 
 
 def tensor_from_proto(

@@ -13,13 +13,14 @@ from __future__ import annotations
 import functools
 import importlib
 import pkgutil
+import sys
 import threading
 from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
-from opkernel.errors import AlreadyExistsError, InvalidArgumentError
+from opkernel.errors import InvalidArgumentError
 from opkernel.graph.edit.jit_options import AutoclusteringPolicy
 from opkernel.kernel import KernelRegistry, OpKernel, OpKernelConstruction, global_kernel_registry
 from opkernel.kernel.contract import KernelContract
@@ -27,11 +28,11 @@ from opkernel.kernel.function_kernel import FunctionKernelFactory
 from opkernel.kernel.op_kernel import args_of_node
 from opkernel.kernel.registry.kernel_def import KernelDefBuilder
 from opkernel.kernel.registry.kernel_registry import KernelRegistration
-from opkernel.opdef.core.declaring_site import DeclaringSite
 from opkernel.ops.kernel_types import FLOAT8, POD, QUANTIZED
 from opkernel.optimization.clusters.marks import COMPILE_TIME_CONSTANT_INPUTS
 from opkernel.proto import KernelDef, NodeDef, OpDef
 from opkernel.records import dataclass
+from opkernel.registrations import DeclaringSite, Registrations, declaring_site
 from opkernel.types import DataType
 
 __all__ = [
@@ -101,6 +102,10 @@ class XlaKernelRegistration:
     kernel: Any = None
     site: DeclaringSite | None = None
 
+    def replaces(self, other: XlaKernelRegistration) -> bool:
+        """Whether a module that runs again registers the other kernel again, as kernels of a device do."""
+        return self.on_device(XLA_CPU_JIT).replaces(other.on_device(XLA_CPU_JIT))
+
     def refused_type(
         self, dtypes: Iterable[DataType], supported: frozenset[DataType]
     ) -> DataType | None:
@@ -138,10 +143,10 @@ class XlaOpRegistry:
 
     def __init__(self, kernels: KernelRegistry) -> None:
         self._portable = kernels
-        self._registered: dict[str, list[XlaKernelRegistration]] = {}
+        self._registered: dict[str, tuple[XlaKernelRegistration, ...]] = {}
         self._constants: dict[str, frozenset[str]] = {}
         self._compilation_devices: dict[str, DeviceRegistration] = {}
-        self._backends: dict[str, frozenset[DataType]] = {}
+        self._backends = Registrations[frozenset[DataType]]("The XLA backend")
         self._prepared: set[str] = set()
         self._watchers: list[Callable[[str], object]] = []
         self._lock = threading.RLock()
@@ -165,25 +170,19 @@ class XlaOpRegistry:
         Raises:
             AlreadyExistsError: it is there.
         """
-        with self._lock:
-            if name in self._backends:
-                raise AlreadyExistsError(f"The XLA backend {name!r} is registered already")
-            self._backends[name] = frozenset(types)
+        self._backends.add(name, frozenset(types), declaring_site(sys._getframe(1)))
 
     def backend_names(self) -> list[str]:
         """The compilation devices."""
-        with self._lock:
-            return sorted(self._backends)
+        return self._backends.names()
 
     def is_backend(self, name: str) -> bool:
         """Whether a device type is a compilation device."""
-        with self._lock:
-            return name in self._backends
+        return name in self._backends
 
     def supported_types(self, backend: str) -> frozenset[DataType]:
         """The types of tensors that a compilation device computes with."""
-        with self._lock:
-            return self._backends[backend]
+        return self._backends[backend]
 
     def register(self, registration: XlaKernelRegistration) -> None:
         """Add a kernel.
@@ -194,10 +193,10 @@ class XlaOpRegistry:
         """
         op = registration.kernel_def.op
         with self._lock:
-            of_op = self._registered.setdefault(op, [])
-            for other in of_op:
+            others = [one for one in self._registered.get(op, ()) if not registration.replaces(one)]
+            for other in others:
                 _check_agree(other, registration)
-            of_op.append(registration)
+            self._registered[op] = (*others, registration)
             if op in self._prepared:
                 self._offer(registration)
         for watcher in self._watchers:
@@ -214,7 +213,7 @@ class XlaOpRegistry:
 
     def _devices_of(self, registration: XlaKernelRegistration) -> list[str]:
         chosen = registration.devices
-        return [name for name in sorted(self._backends) if chosen is None or name in chosen]
+        return [name for name in self._backends.names() if chosen is None or name in chosen]
 
     def register_compile_time_constant(self, op: str, name: str) -> None:
         """State for the portable kernels of an op that the compiler must know an input."""
@@ -225,7 +224,7 @@ class XlaOpRegistry:
         """The kernels that serve an op: those registered for it, before its portable kernels."""
         _load_kernels()
         with self._lock:
-            found = tuple(self._registered.get(op, ()))
+            found = self._registered.get(op, ())
         return (*found, *self._portable_kernels(op))
 
     def _portable_kernels(self, op: str) -> Iterable[XlaKernelRegistration]:

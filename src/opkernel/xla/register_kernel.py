@@ -17,7 +17,7 @@ from opkernel.errors import InvalidArgumentError
 from opkernel.kernel.function_kernel import FunctionKernelFactory
 from opkernel.kernel.op_kernel import OpKernel
 from opkernel.opdef import OpHandle, global_op_registry
-from opkernel.opdef.core.declaring_site import declaring_site
+from opkernel.registrations import declaring_site
 from opkernel.types import DataType
 from opkernel.xla.op_registry import (
     XlaKernelRegistration,

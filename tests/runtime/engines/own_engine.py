@@ -6,6 +6,7 @@ from contextlib import contextmanager
 import opkernel
 from opkernel.engines import Engine, register_engine
 from opkernel.errors import UnimplementedError
+from opkernel.registrations import Registrations
 from opkernel.runtime.engines import engine as registry
 from opkernel.runtime.engines.background import in_background
 
@@ -60,14 +61,13 @@ class _Compiled:
 def registered(*engines):
     """Have sessions know these engines alone."""
     in_background(lambda: None).result()  # what earlier tests began registers engines and kernels
-    known, provided = dict(registry._engines), dict(registry._PROVIDED)
-    registry._engines.clear()
+    known, provided = registry._engines, dict(registry._PROVIDED)
+    registry._engines = Registrations("An engine")
     registry._PROVIDED.clear()
     try:
         for one in engines:
             register_engine(one)
         yield engines[0]
     finally:
-        registry._engines.clear()
-        registry._engines.update(known)
+        registry._engines = known
         registry._PROVIDED.update(provided)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import zipfile
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
 from functools import lru_cache
 from typing import IO, Any, ClassVar
 
@@ -13,6 +12,7 @@ import numpy as np
 
 from opkernel.distributed.batches.rows import Array, number_of_rows
 from opkernel.errors import DataLossError, InvalidArgumentError, OpError
+from opkernel.interrupts import contextmanager
 from opkernel.records import dataclass
 
 __all__ = ["NpzRows", "forget_arrays", "npz_rows"]

@@ -8,7 +8,7 @@ import pickle
 import sys
 import warnings
 from collections.abc import Iterable, Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager
 from functools import partial
 from typing import Any
 
@@ -18,6 +18,7 @@ from opkernel.distributed.batches.rows import Batch
 from opkernel.distributed.batches.workers import Compute, Worker
 from opkernel.distributed.ray_library import import_ray, start_ray
 from opkernel.errors import UnavailableError
+from opkernel.interrupts import contextmanager
 
 __all__ = ["on_ray"]
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import importlib
 import os
 from collections.abc import Collection, Iterator, Mapping
-from contextlib import contextmanager
 from functools import lru_cache
 from typing import Any, ClassVar
 
@@ -13,6 +12,7 @@ import numpy as np
 
 from opkernel.distributed.batches.rows import Array
 from opkernel.errors import DataLossError, InvalidArgumentError, OpError, UnimplementedError
+from opkernel.interrupts import contextmanager
 from opkernel.records import dataclass
 
 __all__ = ["TableRows", "forget_table", "table_rows"]

@@ -9,7 +9,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import AbstractContextManager, nullcontext
 from functools import partial
 from multiprocessing.connection import Connection
 
@@ -20,6 +20,7 @@ from opkernel.distributed.batches.mapped_model import MappedModel, ModelRequest
 from opkernel.distributed.batches.outcome import Outcome, computed, failed
 from opkernel.distributed.batches.rows import Batch
 from opkernel.errors import UnavailableError
+from opkernel.interrupts import contextmanager
 from opkernel.kernel import under_budget
 
 __all__ = ["Compute", "Worker", "in_processes", "in_this_process"]
@@ -89,7 +90,7 @@ class Worker:
         self._model: MappedModel | None = None
         limit = request.memory_limit_bytes
         self._budget = None if limit is None else Budget(limit)
-        one_blas_thread.__enter__()  # for good
+        one_blas_thread.hold(self)
 
     def run(self, batch: Batch) -> Outcome:
         """Compute a batch. All errors come back as values, for not every one can be sent."""

@@ -5,10 +5,11 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterator
 from concurrent.futures import Future, InvalidStateError
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from typing import Any
 
 from opkernel.errors import OpError
+from opkernel.interrupts import contextmanager
 
 __all__ = ["Outcomes"]
 

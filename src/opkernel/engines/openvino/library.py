@@ -6,11 +6,11 @@ import functools
 import importlib
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
 from types import ModuleType
 from typing import Any
 
 from opkernel.errors import UnimplementedError
+from opkernel.interrupts import contextmanager
 
 __all__ = ["NOT_INSTALLED", "core", "openvino", "opset"]
 
@@ -43,8 +43,8 @@ def _nothing_reported() -> Iterator[None]:
         yield
         return
     missing: Any = None  # for imports, a module that is not there
-    sys.modules[_TELEMETRY] = missing
     try:
+        sys.modules[_TELEMETRY] = missing
         yield
     finally:
         del sys.modules[_TELEMETRY]

@@ -9,7 +9,6 @@ Source: TensorFlow python/ops/control_flow_state.py.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass
 
 from opkernel.gradients.contexts import origin
@@ -22,6 +21,7 @@ from opkernel.gradients.node_methods import nodes
 from opkernel.gradients.registry import Gradients
 from opkernel.gradients.tensors import is_trainable, shape_of, zeros_like
 from opkernel.graph import Graph, Operation, Tensor, constant
+from opkernel.interrupts import contextmanager
 from opkernel.types import DataType
 
 __all__ = ["frame_loop_gradient"]

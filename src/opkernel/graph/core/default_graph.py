@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import TYPE_CHECKING
+
+from opkernel.interrupts import contextmanager, setting
 
 if TYPE_CHECKING:
     from opkernel.graph.core.graph import Graph
@@ -28,11 +29,8 @@ _global_graphs: list[Graph] = []
 @contextmanager
 def as_default(graph: Graph) -> Iterator[Graph]:
     """Make a graph the default of this thread inside the block."""
-    token = _graphs.set((*_graphs.get(), graph))
-    try:
+    with setting(_graphs, (*_graphs.get(), graph)):
         yield graph
-    finally:
-        _graphs.reset(token)
 
 
 def innermost_default() -> Graph | None:

@@ -2,7 +2,8 @@
 
 import gc
 from collections.abc import Iterator
-from contextlib import contextmanager
+
+from opkernel.interrupts import contextmanager
 
 __all__ = ["paused_garbage_collection"]
 
@@ -11,8 +12,8 @@ __all__ = ["paused_garbage_collection"]
 def paused_garbage_collection() -> Iterator[None]:
     """Keep the collector from looking at new objects again and again."""
     was_enabled = gc.isenabled()
-    gc.disable()
     try:
+        gc.disable()
         yield
     finally:
         if was_enabled:

@@ -443,8 +443,9 @@ class Graph(BuildsInContext):
 
     def append(self, ops: Sequence[Operation]) -> None:
         """Take in new operations, which are numbered and linked."""
-        self._operations.extend(ops)
-        self.by_name.update([(op.name, op) for op in ops])
+        named = {op.name: op for op in ops}
+        self.by_name |= named  # no call divides the two, and so no interrupt
+        self._operations += ops
 
     def changing(self, op: Operation) -> None:
         """Note that an operation is about to be changed; call it before each change.

@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from typing import Any
 
 from opkernel.graph.core.operation import COLOCATION_ATTR, GRADIENT_OP_TYPE_ATTR, Operation
+from opkernel.interrupts import contextmanager
 from opkernel.opdef import DeviceName, attr_from_python
 from opkernel.records import dataclass, field
 
@@ -52,9 +52,10 @@ class Scopes(threading.local):
     @contextmanager
     def in_name(self, name: str) -> Iterator[str]:
         """Put new names under `name`; gives the prefix that they get."""
-        outer, self.name = self.name, name
+        outer, prefix = self.name, f"{name}/" if name else ""
         try:
-            yield f"{name}/" if name else ""
+            self.name = name
+            yield prefix
         finally:
             self.name = outer
 
@@ -63,8 +64,8 @@ class Scopes(threading.local):
         """Put new operations on a device; inner scopes override it."""
         outer = self.devices
         scope = DeviceName.parse(device) if isinstance(device, str) else device
-        self.devices = [*outer, scope]
         try:
+            self.devices = [*outer, scope]
             yield
         finally:
             self.devices = outer
@@ -76,13 +77,13 @@ class Scopes(threading.local):
         With None they are in no control-flow context either.
         """
         outer, context = self.controllers, self.control_flow_context
-        if inputs is None:
-            self.controllers, self.control_flow_context = [], None
-        else:
-            known = {op for block in outer for op in block.inputs}
-            new = [op for op in dict.fromkeys(inputs) if op not in known]
-            self.controllers = [*outer, _Controllers(new)]
         try:
+            if inputs is None:
+                self.controllers, self.control_flow_context = [], None
+            else:
+                known = {op for block in outer for op in block.inputs}
+                new = [op for op in dict.fromkeys(inputs) if op not in known]
+                self.controllers = [*outer, _Controllers(new)]
             yield
         finally:
             self.controllers = outer
@@ -93,10 +94,10 @@ class Scopes(threading.local):
     def beside(self, op: Operation | None, *, ignore_existing: bool) -> Iterator[None]:
         """Colocate new operations with `op`; the device scopes outside do not count inside."""
         outer = self.colocated, self.devices
-        self.colocated = [] if ignore_existing or op is None else self.colocated
-        if op is not None:
-            self.colocated, self.devices = [*self.colocated, op], []
         try:
+            self.colocated = [] if ignore_existing or op is None else self.colocated
+            if op is not None:
+                self.colocated, self.devices = [*self.colocated, op], []
             yield
         finally:
             self.colocated, self.devices = outer
@@ -104,8 +105,9 @@ class Scopes(threading.local):
     @contextmanager
     def with_gradients(self, names: Mapping[str, str]) -> Iterator[None]:
         """Look up the gradients of new operations of some ops by other names."""
-        outer, self.gradients = self.gradients, {**self.gradients, **names}
+        outer = self.gradients
         try:
+            self.gradients = {**outer, **names}
             yield
         finally:
             self.gradients = outer

@@ -7,7 +7,6 @@ not at all; the graph is in order at its end.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from types import MappingProxyType
 from typing import Any
 
@@ -22,6 +21,7 @@ from opkernel.graph.core.tensor_name import is_valid_node_name
 from opkernel.graph.edit.colocation_groups import bequeath_groups, rename_groups
 from opkernel.graph.edit.graph_copy import copy_operations
 from opkernel.graph.edit.prune import prune_and_order
+from opkernel.interrupts import contextmanager
 from opkernel.opdef import attr_from_python
 from opkernel.proto import AttrValue, NodeDef
 from opkernel.types import DataType, tensor_to_proto
@@ -42,8 +42,8 @@ def edit_graph(graph: Graph) -> Iterator[GraphEdit]:
     graph.check_not_finalized()
     with graph.lock, graph.as_default():
         edit, undo = GraphEdit(graph), Undo(graph)
-        graph.undos.append(undo)
         try:
+            graph.undos.append(undo)
             yield edit
             edit.finish(undo.states)
         except BaseException:

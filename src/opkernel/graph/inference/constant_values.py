@@ -104,7 +104,8 @@ class ConstantValues:
                 stack += missing
                 self._waiting.update(missing)
                 if not missing:
-                    self._waiting.discard(stack.pop())
+                    self._waiting.discard(stack[-1])
+                    stack.pop()
         finally:
             self._waiting.difference_update(stack)
         return self._partial[edge]

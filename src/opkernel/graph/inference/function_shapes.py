@@ -117,8 +117,8 @@ class FunctionShapes:
     def _infer(self, body: FunctionBody, arguments: Sequence[TensorFacts]) -> list[TensorFacts]:
         if body in self._active or len(self._active) >= _MAX_DEPTH:
             raise NoBodyError(f"function '{body.name}' calls itself, or calls are nested too deep")
-        self._active.append(body)
         try:
+            self._active.append(body)
             refiner = self._refiner_of(body.graph)
             signature = body.function_def.signature
             declared = _declared(signature.input_arg, len(arguments))

@@ -92,8 +92,8 @@ class ShapeRefiner:
             while stack:
                 top = stack[-1]
                 if top not in shapes and top not in active:
-                    active.add(top)
                     entered.append(top)
+                    active.add(top)
                     stack += self._waiting_for(top)
                     if stack[-1] is not top:
                         continue

@@ -229,8 +229,8 @@ class Function(Generic[_P, _R]):
         specs = [TensorSpec(t.shape, t.dtype, t.op.name) for t in tensors]
         body.structured_input_signature = call.arguments_with(specs)
         args, kwargs = call.arguments_with(tensors)
-        traces.under_way.append(call.signature)
         try:
+            traces.under_way.append(call.signature)
             body.trace(self.python_function, *args, **kwargs)
         finally:
             traces.under_way.pop()

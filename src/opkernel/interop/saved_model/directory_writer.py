@@ -8,14 +8,15 @@ from __future__ import annotations
 
 import ctypes
 import os
+import secrets
 import shutil
-import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 
 from opkernel.errors import AlreadyExistsError
 from opkernel.file_errors import checked_path, file_errors
 from opkernel.files import Directory
+from opkernel.interrupts import contextmanager
 
 __all__ = ["written_directory"]
 
@@ -45,10 +46,10 @@ def written_directory(path: str) -> Iterator[str]:
     target = os.path.realpath(checked_path(path))  # a link stays a link
     with file_errors(target):
         _check_replaceable(target)
-        os.makedirs(os.path.dirname(target), exist_ok=True)
-        made = tempfile.mkdtemp(prefix=f".{os.path.basename(target)}-", dir=os.path.dirname(target))
+        folder, name = os.path.split(target)
+        made = os.path.join(folder, f".{name}-{secrets.token_hex(8)}")
         try:
-            os.chmod(made, 0o777 & ~_umask())
+            os.makedirs(made)
             yield made
             _flush(made)
             _put_in_place(made, target)
@@ -69,12 +70,6 @@ def _check_replaceable(target: str) -> None:
         )
 
 
-def _umask() -> int:
-    current = os.umask(0)
-    os.umask(current)
-    return current
-
-
 def _flush(directory: str) -> None:
     """Bring what is in a directory to the disk."""
     for folder, _, files in os.walk(directory):
@@ -89,10 +84,10 @@ def _put_in_place(made: str, target: str) -> None:
     """Give a directory its name; what had the name before has that of the new one then."""
     if os.path.isdir(target) and not _exchanged(made, target):
         old = f"{made}-old"
-        os.rename(target, old)
         try:
+            os.rename(target, old)
             os.rename(made, target)
-        except OSError:
+        except BaseException:
             os.rename(old, target)
             raise
         shutil.rmtree(old, ignore_errors=True)

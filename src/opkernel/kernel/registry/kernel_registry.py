@@ -6,7 +6,7 @@ Source: TensorFlow core/framework/op_kernel.cc.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable
+from collections.abc import Callable, Hashable, Iterable, Mapping
 from threading import Lock, RLock
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
@@ -17,7 +17,6 @@ from opkernel.kernel.registry.kernel_def import (
     kernel_label,
     violated_constraint,
 )
-from opkernel.opdef.core.declaring_site import DeclaringSite
 from opkernel.opdef.core.op_registry import (
     SYSTEM_OPS,
     global_op_registry,
@@ -26,6 +25,7 @@ from opkernel.opdef.core.op_registry import (
 )
 from opkernel.proto import KernelDef, NodeDef, OpDef
 from opkernel.records import dataclass
+from opkernel.registrations import DeclaringSite
 
 if TYPE_CHECKING:  # both modules need this one to run
     from opkernel.kernel.context.construction import OpKernelConstruction
@@ -148,7 +148,7 @@ class KernelRegistry:
     def __init__(self, beside: KernelRegistry | None = None) -> None:
         self.version = 0
         self._beside = beside
-        self._by_op: dict[str, dict[KernelRegistration, None]] = {}  # oldest first
+        self._by_op: dict[str, tuple[KernelRegistration, ...]] = {}  # oldest first
         self._by_key: dict[_Key, tuple[KernelRegistration, ...]] = {}  # newest first
         self._changes: dict[str, int] = {}
         self._choices: dict[str, Choices] = {}
@@ -164,16 +164,14 @@ class KernelRegistry:
 
     def register(self, registration: KernelRegistration) -> None:
         """Add a kernel, in place of an earlier one that it replaces."""
-        op = registration.kernel_def.op
         with self._lock:
-            of_op = self._by_op.setdefault(op, {})
             earlier = self._by_key.get(registration.key, ())
-            for other in filter(registration.replaces, earlier):
-                del of_op[other]
-            kept = [other for other in earlier if other in of_op]
-            of_op[registration] = None
-            self._by_key[registration.key] = (registration, *kept)
-            self._note_change(op)
+            kept = [other for other in earlier if not registration.replaces(other)]
+            gone = {*earlier}.difference(kept)
+            of_op = self._by_op.get(registration.kernel_def.op, ())
+            others = [one for one in of_op if one not in gone and one is not registration]
+            of_key = {registration.key: (registration, *kept)}
+            self._set(registration.kernel_def.op, (*others, registration), of_key)
 
     def unregister(self, registration: KernelRegistration) -> None:
         """Remove a kernel.
@@ -183,14 +181,16 @@ class KernelRegistry:
         """
         op = registration.kernel_def.op
         with self._lock:
-            if registration not in self._by_op.get(op, {}):
+            of_op = self._by_op.get(op, ())
+            if registration not in of_op:
                 raise NotFoundError(
                     f"The '{op}' OpKernel '{registration.class_name}' is not registered"
                 )
-            del self._by_op[op][registration]
-            earlier = self._by_key[registration.key]
-            self._by_key[registration.key] = tuple(x for x in earlier if x is not registration)
-            self._note_change(op)
+            left, left_of_key = [
+                tuple([one for one in ones if one is not registration])
+                for ones in (of_op, self._by_key[registration.key])
+            ]
+            self._set(op, left, {registration.key: left_of_key})
 
     def version_of(self, op: str) -> int:
         """How often the kernels of an op were changed after they had been looked up."""
@@ -255,7 +255,7 @@ class KernelRegistry:
     def registered_for(self, op: str) -> tuple[KernelRegistration, ...]:
         """The kernels of an op that are registered by now, newest first; loads nothing."""
         with self._lock:
-            return tuple(reversed(self._by_op.get(op, {})))
+            return self._by_op.get(op, ())[::-1]
 
     def registrations(self) -> list[KernelRegistration]:
         """Every kernel registered so far, op by op, without the kernels that a loader would add."""
@@ -287,13 +287,23 @@ class KernelRegistry:
     def note_change(self, op: str) -> None:
         """Have kernels of an op made anew: others may be chosen from now on."""
         with self._lock:
-            self._note_change(op)
+            self._set(op, self._by_op.get(op, ()), {})
 
-    def _note_change(self, op: str) -> None:
-        """Forget the choices for an op. Call it after the change: any earlier choice is stale."""
-        self._choices.pop(op, None)
+    def _set(
+        self,
+        op: str,
+        of_op: tuple[KernelRegistration, ...],
+        of_key: Mapping[_Key, tuple[KernelRegistration, ...]],
+    ) -> None:
+        """Change the kernels of an op, and forget the choices that were made among the earlier ones."""
+        changes = self._changes.get(op, 0) + 1
+        # There is no call until the end, and so no place for an interrupt: all of it is done, or nothing.
+        self._by_op[op] = of_op
+        self._by_key |= of_key
+        if op in self._choices:
+            del self._choices[op]
         if op in self._ran and op not in self._loading:
-            self._changes[op] = self._changes.get(op, 0) + 1
+            self._changes[op] = changes
             self.version += 1
         if self._beside is not None and not self._loading:
             self._beside.note_change(op)
@@ -307,8 +317,8 @@ class KernelRegistry:
         with self._load_lock:
             if op in self._loading:
                 return
-            self._loading.add(op)
             try:
+                self._loading.add(op)
                 for count, loader in [*enumerate(self._loaders, 1)][self._ran.get(op, 0) :]:
                     loader(op)
                     self._ran[op] = count

@@ -27,9 +27,9 @@ from opkernel.kernel.registry.kernel_registry import (
 )
 from opkernel.kernel.registry.lookup import match_kernel
 from opkernel.messages import shown
-from opkernel.opdef.core.declaring_site import declaring_site
 from opkernel.opdef.core.op_registry import load_plugins
 from opkernel.proto import NodeDef
+from opkernel.registrations import declaring_site
 from opkernel.state.lasting_values import lasting_value
 from opkernel.types import PartialTensorShape
 

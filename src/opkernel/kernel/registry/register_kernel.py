@@ -19,8 +19,8 @@ from opkernel.kernel.registry.kernel_registry import (
     global_kernel_registry,
 )
 from opkernel.opdef import OpHandle, OpRegistry, global_op_registry
-from opkernel.opdef.core.declaring_site import DeclaringSite, declaring_site
 from opkernel.proto import KernelDef, OpDef
+from opkernel.registrations import DeclaringSite, declaring_site
 from opkernel.types import DataType
 
 __all__ = ["OpKernelFactory", "register_kernel"]

@@ -137,27 +137,26 @@ class CancellationManager:
         Raises:
             Exception: the error of the first callback that raised; all the others have run.
         """
-        with self._lock:
-            if self._has_begun:
-                return
-            self._running.acquire()
-            self._cancelling_thread = threading.get_ident()
-            self._status = status
-            callbacks, self._callbacks = self._callbacks, {}
-            children = list(self._children)
-        try:
-            call_all(
-                [
-                    *(partial(self._run, callback) for callback in callbacks.values()),
-                    *(partial(child.start_cancel, status) for child in children),
-                ]
-            )
-        finally:
+        if self._has_begun:
+            return
+        with self._running:
             with self._lock:
-                self._is_cancelled = True
+                if self._is_cancelled:
+                    return
+                children, this_thread = list(self._children), threading.get_ident()
+                callbacks, self._callbacks = self._callbacks, {}
+                self._status, self._cancelling_thread = status, this_thread
+            try:
+                call_all(
+                    [
+                        *(partial(self._run, callback) for callback in callbacks.values()),
+                        *(partial(child.start_cancel, status) for child in children),
+                    ]
+                )
+            finally:
+                self._is_cancelled = True  # first, so that it has begun at any time
                 self._cancelling_thread = None
-            self._running.release()
-            self._detach()
+        self._detach()
 
     def close(self) -> None:
         """Leave the parent, and call the callbacks that are still registered."""
@@ -262,10 +261,14 @@ class Deadline:
 def call_all(functions: Iterable[Callable[[], object]]) -> None:
     """Call all callbacks, even after one has raised; then raise the first error."""
     first: BaseException | None = None
-    for function in functions:
+    left = iter(functions)
+    is_over = False
+    while not is_over:
         try:
-            function()
-        except BaseException as error:  # raised below
+            for function in left:
+                function()
+            is_over = True
+        except BaseException as error:  # raised below; an interrupt may come between two functions
             first = first or error
     if first is not None:
         raise first

@@ -33,6 +33,7 @@ from opkernel.opdef.core.op_def_builder import OpDefBuilder, OpRegistrationData
 from opkernel.opdef.core.op_traits import NO_TRAITS, OpTraits
 from opkernel.opdef.core.validate import validate_op_def
 from opkernel.proto import OpDef, OpList
+from opkernel.registrations import DeclaringSite, warn_of_second
 
 __all__ = [
     "SYSTEM_OPS",
@@ -84,8 +85,8 @@ class OpDeclaration(Protocol):
         """The module that declares the op; it alone may declare it anew."""
 
     @property
-    def site(self) -> tuple[str, int]:
-        """The file and line of the declaration."""
+    def site(self) -> DeclaringSite:
+        """The place of the declaration."""
 
     @property
     def traits(self) -> OpTraits:
@@ -195,10 +196,13 @@ class OpRegistry:
                     f"Op with name {name}: '{declaration.owner}' declares it, but '{before}' "
                     "declares it already; choose another name"
                 )
-            known = self._declared.get(name), self._registered.pop(name, None)
+            earlier = self._declared.get(name)
+            registered = self._registered.pop(name, None)
             self._declared[name] = declaration
             if declaration.owner != loaded_from:
-                self._build_at_once(declaration, *known)
+                self._build_at_once(declaration, earlier, registered)
+            if earlier is not None:
+                warn_of_second(f"Op {name}", declaration.site, earlier.site)
 
     def _build_at_once(
         self,
@@ -229,7 +233,7 @@ class OpRegistry:
     def site(self, name: str) -> tuple[str, int] | None:
         """The file and line at which an op is declared; None for ops that came as data."""
         declaration = self._declared.get(name)
-        return None if declaration is None else declaration.site
+        return None if declaration is None else (declaration.site.file, declaration.site.line)
 
     def traits(self, name: str) -> OpTraits:
         """The traits of an op, none for an unknown one; loads and builds nothing."""
@@ -443,10 +447,17 @@ class OpRegistry:
         """Run the deferred factories; the result is whether this was still to be done."""
         if self._is_initialized:
             return False
-        self._is_initialized = True
-        deferred, self._deferred = self._deferred, []
-        for factory in deferred:
-            self._register_now(factory)
+        try:
+            self._is_initialized = True
+            while self._deferred:
+                self._register_now(self._deferred[0])
+                del self._deferred[0]
+        except OpError:
+            self._deferred.clear()
+            raise
+        except BaseException:  # an interrupt: the next look-up goes on with it
+            self._is_initialized = False
+            raise
         return True
 
     def _register_now(self, factory: Factory, *, is_declared: bool = False) -> None:

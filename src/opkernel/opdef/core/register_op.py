@@ -5,7 +5,6 @@ import threading
 from collections.abc import Iterable
 from types import FunctionType
 
-from opkernel.opdef.core.declaring_site import DeclaringSite, declaring_site
 from opkernel.opdef.core.op_def_builder import (
     OpDefBuilder,
     OpRegistrationData,
@@ -17,6 +16,7 @@ from opkernel.opdef.core.op_registry import OpRegistry, global_op_registry
 from opkernel.opdef.core.op_traits import NO_TRAITS, OpTraits
 from opkernel.proto import OpDef
 from opkernel.records import dataclass, replace
+from opkernel.registrations import DeclaringSite, declaring_site
 
 __all__ = ["OpHandle", "register_op"]
 
@@ -65,16 +65,14 @@ class OpHandle:
 
     Attributes:
         name: The op's name.
-        owner: The module that declares the op.
-        site: The file and line of the declaration.
+        site: The place of the declaration.
     """
 
-    __slots__ = ("_declaration", "_lock", "_registration", "name", "owner", "site")
+    __slots__ = ("_declaration", "_lock", "_registration", "name", "site")
 
     def __init__(self, declaration: _Declaration, site: DeclaringSite) -> None:
         self.name = declaration.name
-        self.owner = site.owner
-        self.site = (site.file, site.line)
+        self.site = site
         self._declaration = declaration
         self._registration: OpRegistrationData | None = None
         self._lock = threading.Lock()
@@ -93,6 +91,15 @@ class OpHandle:
                 registration = self._declaration.builder().finalize()
                 self._registration = replace(registration, is_system=self.is_system)
             return self._registration
+
+    @property
+    def owner(self) -> str:
+        """The module that declares the op."""
+        return self.site.owner
+
+    def with_shape_fn(self, shape_fn: OpShapeInferenceFn) -> "OpHandle":
+        """The same declaration with another shape function; it is not registered."""
+        return OpHandle(replace(self._declaration, shape_fn=shape_fn), self.site)
 
     @property
     def traits(self) -> OpTraits:

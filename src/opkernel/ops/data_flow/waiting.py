@@ -10,6 +10,7 @@ Source: QueueBase::Attempt in TensorFlow core/kernels/queue_base.{h,cc}.
 import threading
 from collections import deque
 from collections.abc import Callable, Generator
+from contextlib import suppress
 from functools import partial
 from typing import Any
 
@@ -126,8 +127,9 @@ class Line:
         self._attempts.append(attempt)
 
     def leave(self, attempt: Attempt) -> None:
-        """Take an attempt out."""
-        self._attempts.remove(attempt)
+        """Take an attempt out, if it is there."""
+        with suppress(ValueError):
+            self._attempts.remove(attempt)
 
     def cancel_all(self) -> list[Attempt]:
         """Cancel all attempts, which have left the line then."""
@@ -165,12 +167,19 @@ class WaitingResource(ResourceBase):
 
     def start(self, line: Line, attempt: Attempt) -> None:
         """Begin an attempt, which waits in a line where it cannot be completed at once."""
-        with self._lock:
-            line.join(attempt)
-            over = self._resume_all()
-            if not attempt.is_over and not attempt.register(partial(self._cancel, line, attempt)):
-                over += self._give_up(line, attempt)
-        finish_all(over)
+        over: list[Attempt] = []
+        cancel = partial(self._cancel, line, attempt)
+        try:
+            with self._lock:
+                line.join(attempt)
+                over += self._resume_all()
+                if not attempt.is_over and not attempt.register(cancel):
+                    over += self._give_up(line, attempt)
+        except BaseException:  # an interrupt: nobody waits for this attempt any more
+            cancel()
+            raise
+        finally:
+            finish_all(over)
 
     def _changed(self) -> None:
         """Note that waiting attempts may be able to go on; under the lock."""

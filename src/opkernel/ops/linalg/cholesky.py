@@ -44,7 +44,7 @@ CHOLESKY_GRAD = register_op(
 def lower_factor(matrix: Any) -> Any:
     """The Cholesky factors; NaN for matrices that have none."""
     try:
-        with one_blas_thread:
+        with one_blas_thread():
             return np.linalg.cholesky(matrix)
     except np.linalg.LinAlgError:
         if matrix.ndim == 2:

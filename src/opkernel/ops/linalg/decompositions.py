@@ -103,7 +103,7 @@ EIG = register_op(
 def qr(tensor: Any, *, full_matrices: bool) -> tuple[Any, Any]:
     check_stacks(tensor)
     wide = tensor.astype(np.promote_types(tensor.dtype, np.float32), copy=False)
-    with one_blas_thread:
+    with one_blas_thread():
         q, r = np.linalg.qr(wide, mode="complete" if full_matrices else "reduced")
     return q.astype(tensor.dtype), r.astype(tensor.dtype)
 
@@ -116,10 +116,10 @@ def svd(*, compute_uv: bool, full_matrices: bool) -> Callable[[Any], tuple[Any, 
         is_finite = np.isfinite(tensor).all(axis=(-1, -2))
         matrix = np.where(is_finite[..., None, None], tensor, 0)
         if not compute_uv:
-            with one_blas_thread:
+            with one_blas_thread():
                 s = _or_nan(np.linalg.svd(matrix, compute_uv=False), is_finite[..., None])
             return s.astype(tensor.real.dtype).astype(tensor.dtype), *_nothing(tensor.dtype, 2)
-        with one_blas_thread:
+        with one_blas_thread():
             u, s, vh = np.linalg.svd(matrix, full_matrices=full_matrices)
         known = is_finite[..., None, None]
         return (
@@ -147,7 +147,7 @@ def _eigen(
     if not np.all(np.isfinite(tensor)):
         raise InvalidArgumentError(f"{what} was not successful. The input might not be valid.")
     try:
-        with one_blas_thread:
+        with one_blas_thread():
             return vectors(tensor) if compute_v else (values(tensor), *_nothing(tensor.dtype, 1))
     except np.linalg.LinAlgError:
         raise InvalidArgumentError(

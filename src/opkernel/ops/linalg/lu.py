@@ -49,7 +49,7 @@ class _Factors(NamedTuple):
         units = np.arange(self.lu.shape[-1])
         lower = self.lu.copy()
         lower[..., units, units] = 1
-        with one_blas_thread:
+        with one_blas_thread():
             y = triangular_solve(lower, permuted, lower=True)
             return triangular_solve(self.lu, y, lower=False)
 
@@ -61,7 +61,7 @@ def _factors(matrix: Any) -> _Factors:
     stack = np.arange(lu.shape[0])[:, None]
     permutation = np.broadcast_to(np.arange(size), lu.shape[:2]).copy()
     is_odd = np.zeros(lu.shape[0], bool)
-    with np.errstate(all="ignore"), one_blas_thread:
+    with np.errstate(all="ignore"), one_blas_thread():
         for start in range(0, size, _PANEL):
             end = min(start + _PANEL, size)
             panel = _with_long_runs(lu[:, start:, start:end])

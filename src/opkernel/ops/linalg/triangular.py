@@ -156,7 +156,7 @@ def _solved(matrix: Any, rhs: Any, lower: bool, is_adjoint: bool) -> Any:
     if not rhs.size or not matrix.size:
         batch = np.broadcast_shapes(matrix.shape[:-2], rhs.shape[:-2])
         return np.zeros((*batch, *rhs.shape[-2:]), rhs.dtype)
-    with one_blas_thread:
+    with one_blas_thread():
         return triangular_solve(matrix, rhs, lower=lower)
 
 

@@ -142,7 +142,7 @@ def _folded(rows: Any, xp: Any) -> Any:
 
 def _sum_of_rows(rows: Any, xp: Any) -> Any:
     if xp is np and rows.dtype.char in "fd" and rows.size > _MANY:
-        with one_blas_thread:  # BLAS adds up several rows at a time
+        with one_blas_thread():  # BLAS adds up several rows at a time
             return np.ones(len(rows), rows.dtype) @ rows
     return xp.sum(rows, axis=0, dtype=rows.dtype)
 

@@ -4,15 +4,15 @@ Source: TensorFlow core/kernels/stateful_random_ops.cc, stateful_random_ops_cpu_
 """
 
 from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import Any
 
 from opkernel.errors import InvalidArgumentError, UnimplementedError
+from opkernel.interrupts import contextmanager
 from opkernel.kernel import OpKernelContext, handle_from_input, lookup_resource
 from opkernel.ops.philox import Philox
 from opkernel.ops.random.filling import BLOCKS_PER_OUTPUT
 from opkernel.ops.random.inputs import THREEFRY, check_philox, of_key
-from opkernel.ops.variables.shared_tensor import Writing
+from opkernel.ops.variables.shared_tensor import writing
 from opkernel.ops.variables.var import Var
 from opkernel.types import DataType
 
@@ -49,7 +49,7 @@ def _state(ctx: OpKernelContext) -> Iterator[Any]:
             raise InvalidArgumentError(
                 f"dtype of RNG state variable must be int64, not {variable.dtype.string}"
             )
-        with Writing(variable.tensor_ref) as state:
+        with writing(variable.tensor_ref) as state:
             if state.ndim != 1:
                 raise InvalidArgumentError(
                     f"RNG state must have one and only one dimension, not {state.ndim}"

@@ -24,7 +24,7 @@ from opkernel.kernel import (
     shard,
 )
 from opkernel.ops.training.optimizers import OPTIMIZERS
-from opkernel.ops.variables.shared_tensor import WritingAll
+from opkernel.ops.variables.shared_tensor import change_all
 from opkernel.ops.variables.var import Var
 from opkernel.types import DataType, TensorShape
 
@@ -65,13 +65,14 @@ class ApplyOp(OpKernel):
         held: list[Var] = []
         try:
             refs = [self._variable(ctx, index, held) for index in range(self.count)]
-            with WritingAll(refs) as variables:
-                tensors = [*variables, *ctx.inputs[self.count :]]
-                self.check(tensors)
-                self.apply(tensors)
+            change_all(refs, lambda arrays: self._change([*arrays, *ctx.inputs[self.count :]]))
         finally:
             for variable in held:
                 variable.unref()
+
+    def _change(self, tensors: list[Any]) -> None:
+        self.check(tensors)
+        self.apply(tensors)
 
     def _variable(self, ctx: OpKernelContext, index: int, held: list[Var]) -> TensorRef:
         """The variable that an input refers to; one that is to be given up goes to `held`.

@@ -31,7 +31,7 @@ from opkernel.opdef import (
 )
 from opkernel.ops.kernel_types import ALL, FLOAT8, INDEX, NUMBERS, QUANTIZED
 from opkernel.ops.registration import register_kernel
-from opkernel.ops.variables.shared_tensor import Writing, frozen, owned_input
+from opkernel.ops.variables.shared_tensor import frozen, owned_input, writing
 from opkernel.ops.variables.var import Var, known_variable, variable_of
 from opkernel.ops.variables.variable_shapes import check_variants, set_value
 from opkernel.types import DataType, PartialTensorShape, TensorShape
@@ -190,7 +190,7 @@ class AssignUpdateVariableOp(OpKernel):
 
     def compute(self, ctx: OpKernelContext) -> None:
         value = ctx.input(1)
-        with variable_of(ctx) as variable, Writing(variable.tensor_ref) as tensor:
+        with variable_of(ctx) as variable, writing(variable.tensor_ref) as tensor:
             if variable.dtype != self.input_types[1]:
                 raise InvalidArgumentError("DType of variable handle and value does not match.")
             if tensor.shape != value.shape:

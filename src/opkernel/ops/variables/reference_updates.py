@@ -33,7 +33,7 @@ from opkernel.ops.kernel_types import (
 from opkernel.ops.registration import register_kernel
 from opkernel.ops.variables.read_and_assign import next_count
 from opkernel.ops.variables.scatter_rows import SCATTER_AT, rank_error, scatter_rows
-from opkernel.ops.variables.shared_tensor import Writing, initialized_ref, owned_input
+from opkernel.ops.variables.shared_tensor import initialized_ref, owned_input, writing
 from opkernel.ops.variables.variable_shapes import check_scatter
 from opkernel.types import DataType, TensorShape
 
@@ -98,7 +98,7 @@ class DenseUpdate(OpKernel):
     def compute(self, ctx: OpKernelContext) -> None:
         value, ref = ctx.input(1), initialized_ref(ctx)
         ctx.set_output_ref(0, ref)
-        with Writing(ref) as tensor:
+        with writing(ref) as tensor:
             if tensor.shape != value.shape:
                 raise InvalidArgumentError("Parameters and update must be the same size")
             self.ufunc(tensor, value, out=tensor)
@@ -171,7 +171,7 @@ class ScatterUpdate(OpKernel):
     def compute(self, ctx: OpKernelContext) -> None:
         ref, indices, updates = initialized_ref(ctx), ctx.input(1), ctx.input(2)
         ctx.set_output_ref(0, ref)
-        with Writing(ref) as params:
+        with writing(ref) as params:
             if params.ndim == 0:
                 raise InvalidArgumentError("params must be at least 1-D, got shape []")
             if updates.ndim and updates.shape != indices.shape + params.shape[1:]:
@@ -190,7 +190,7 @@ class ScatterNdUpdate(OpKernel):
     def compute(self, ctx: OpKernelContext) -> None:
         ref = initialized_ref(ctx)
         ctx.set_output_ref(0, ref)
-        with Writing(ref) as params:
+        with writing(ref) as params:
             if params.ndim == 0:
                 raise InvalidArgumentError("Output must be at least 1-D, got shape: []")
             scatter_slices(self.scatter_at, params, ctx.input(1), ctx.input(2), self.policy)

@@ -17,7 +17,7 @@ from opkernel.ops.array.scatter import scatter_slices
 from opkernel.ops.kernel_types import INDEX, NUMBERS, POD, POD_OR_STRING, REAL_NUMBERS
 from opkernel.ops.registration import register_kernel
 from opkernel.ops.variables.scatter_rows import SCATTER_AT, check_rank, scatter_rows
-from opkernel.ops.variables.shared_tensor import Writing
+from opkernel.ops.variables.shared_tensor import writing
 from opkernel.ops.variables.var import Var, variable_of
 from opkernel.ops.variables.variable_shapes import check_scatter, check_variants
 from opkernel.types import DataType, TensorShape
@@ -64,7 +64,7 @@ class ResourceScatter(OpKernel):
         indices, updates = ctx.input(1), ctx.input(2)
         with variable_of(ctx) as variable:
             _check_type(self, variable)
-            with Writing(variable.tensor_ref) as params:
+            with writing(variable.tensor_ref) as params:
                 check_rank(params, indices, updates)
                 if params.ndim == 0:
                     raise InvalidArgumentError("params must be at least 1-D, got shape []")
@@ -87,7 +87,7 @@ class ResourceScatterNd(OpKernel):
     def compute(self, ctx: OpKernelContext) -> None:
         with variable_of(ctx) as variable:
             _check_type(self, variable)
-            with Writing(variable.tensor_ref) as params:
+            with writing(variable.tensor_ref) as params:
                 if params.ndim == 0:
                     raise InvalidArgumentError("Output must be at least 1-D, got shape: []")
                 scatter_slices(self.scatter_at, params, ctx.input(1), ctx.input(2), self.policy)

@@ -4,16 +4,18 @@ A variable hands out its very array, which is read-only. A change is made in pla
 has the array, and otherwise in a copy that takes its place (`device/ownership.py`).
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
+from operator import attrgetter, methodcaller
 from typing import Any
 
 import numpy as np
 
 from opkernel.device.ownership import counts_mean_ownership, others
 from opkernel.errors import FailedPreconditionError
+from opkernel.interrupts import contextmanager
 from opkernel.kernel import OpKernelContext, TensorRef
 
-__all__ = ["WritingAll", "current", "frozen", "initialized_ref", "owned_input", "Writing"]
+__all__ = ["change_all", "current", "frozen", "initialized_ref", "owned_input", "writing"]
 
 
 def owned_input(ctx: OpKernelContext, which: int | str) -> np.ndarray[Any, Any]:
@@ -48,59 +50,46 @@ def initialized_ref(ctx: OpKernelContext) -> TensorRef:
     return ref
 
 
-class Writing:
+@contextmanager
+def writing(ref: TensorRef) -> Iterator[np.ndarray[Any, Any]]:
     """A block in which the array of a reference may be changed; the reference's lock is held.
 
     Where others have the array, a copy takes its place in the reference.
     """
-
-    __slots__ = ("_array", "_ref")
-
-    def __init__(self, ref: TensorRef) -> None:
-        self._ref = ref
-
-    def __enter__(self) -> np.ndarray[Any, Any]:
-        self._ref.mutex.acquire()
+    with ref.mutex:
         try:
-            self._array = _writable(self._ref)
-        except MemoryError:
-            self._ref.mutex.release()
-            raise
-        return self._array
-
-    def __exit__(self, *error: object) -> None:
-        self._array.setflags(write=False)
-        self._ref.mutex.release()
+            yield _writable(ref)
+        finally:
+            ref.tensor.setflags(write=False)
 
 
-class WritingAll:
-    """A block in which the arrays of several references may be changed, each as by `Writing`.
+def change_all(
+    refs: Sequence[TensorRef], change: Callable[[list[np.ndarray[Any, Any]]], object]
+) -> None:
+    """Call `change` with the arrays of several references, which it may change as in `writing`.
 
     The locks are taken in one order by all, so that none waits for ever.
     """
+    _change_all(sorted(refs, key=id), refs, change)
 
-    __slots__ = ("_arrays", "_ordered", "_refs")
 
-    def __init__(self, refs: Sequence[TensorRef]) -> None:
-        self._refs = refs
-        self._ordered = sorted(refs, key=id)
-        self._arrays: list[np.ndarray[Any, Any]] = []
+def _change_all(
+    unlocked: Sequence[TensorRef],
+    refs: Sequence[TensorRef],
+    change: Callable[[list[np.ndarray[Any, Any]]], object],
+) -> None:
+    if unlocked:
+        with unlocked[0].mutex:
+            _change_all(unlocked[1:], refs, change)
+        return
+    freeze_all = map(_FREEZE, map(_TENSOR, refs))  # once it is gone through
+    try:
+        change([_writable(ref) for ref in refs])
+    finally:
+        _ = [*freeze_all]  # which no interrupt divides
 
-    def __enter__(self) -> list[np.ndarray[Any, Any]]:
-        for ref in self._ordered:
-            ref.mutex.acquire()
-        try:
-            self._arrays = [_writable(ref) for ref in self._refs]
-        except MemoryError:
-            self.__exit__()
-            raise
-        return self._arrays
 
-    def __exit__(self, *error: object) -> None:
-        for array in self._arrays:
-            array.setflags(write=False)
-        for ref in self._ordered:
-            ref.mutex.release()
+_FREEZE, _TENSOR = methodcaller("setflags", write=False), attrgetter("tensor")
 
 
 def _writable(ref: TensorRef) -> np.ndarray[Any, Any]:

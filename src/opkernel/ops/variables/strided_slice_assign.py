@@ -8,7 +8,7 @@ from opkernel.kernel import OpKernel, OpKernelConstruction, OpKernelContext
 from opkernel.opdef import no_outputs, register_op, unchanged_shape
 from opkernel.ops.array.strided_slice import MASK_ATTRS, SLICE_TYPES, slice_assigner
 from opkernel.ops.registration import register_kernel
-from opkernel.ops.variables.shared_tensor import Writing, initialized_ref
+from opkernel.ops.variables.shared_tensor import initialized_ref, writing
 from opkernel.ops.variables.var import variable_of
 
 _DOC = "Writes `value`, broadcast, to where StridedSlice would take its result from."
@@ -54,7 +54,7 @@ class ResourceStridedSliceAssign(OpKernel):
                     f"l-value dtype {variable.dtype.string} does not match r-value dtype "
                     f"{self.input_types[4].string}"
                 )
-            with Writing(variable.tensor_ref) as tensor:
+            with writing(variable.tensor_ref) as tensor:
                 self.assign(tensor, begin, end, strides, value)
 
 
@@ -75,5 +75,5 @@ class StridedSliceAssign(OpKernel):
         _, begin, end, strides, value = ctx.inputs
         ref = initialized_ref(ctx)
         ctx.set_output_ref(0, ref)
-        with Writing(ref) as tensor:
+        with writing(ref) as tensor:
             self.assign(tensor, begin, end, strides, value)

@@ -94,10 +94,10 @@ def _product_by_panels(a: Array, panels: Array, out: Array, epilogue: Epilogue |
 
 def small_product(a: Array, b: Array, multiplications: int) -> Array:
     """The product of two matrices with at most `SMALL_PRODUCT` multiplications."""
-    if one_blas_thread.users or _is_tiny(len(a), b.shape[1], multiplications):
+    if one_blas_thread.blocks or _is_tiny(len(a), b.shape[1], multiplications):
         result: Array = a.dot(b) if a.dtype.kind in "fc" else np.matmul(a, b)  # begins later
         return result
-    with one_blas_thread:
+    with one_blas_thread():
         return small_product(a, b, multiplications)
 
 

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any
 
 from opkernel import kernel
 from opkernel.device.local_device import CPU, LocalDevice
-from opkernel.errors import InternalError, InvalidArgumentError, NotFoundError, OpError
+from opkernel.errors import InternalError, InvalidArgumentError, NotFoundError
 from opkernel.graph import FunctionLibraryDefinition, Graph, Operation
 from opkernel.graph.functions.function_library import GRADIENT_OP
 from opkernel.graph.functions.lowering import is_lowered, is_part_of_graph
@@ -149,7 +149,7 @@ class FunctionLibraryRuntime:
                 handle.collect_graphs(options.graph_collector)
             if options.create_kernels_eagerly:
                 _ = handle.plan
-        except OpError:
+        except BaseException:
             runtime.release_handle(handle)
             raise
         return handle

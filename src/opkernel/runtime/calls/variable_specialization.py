@@ -21,6 +21,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from opkernel.errors import OpError
+from opkernel.interrupts import trying
 from opkernel.logs import logger
 from opkernel.runtime.program.builder import Program
 from opkernel.runtime.program.executable import Executable, SpecialCall
@@ -144,20 +145,22 @@ class VariableSpecializer:
 
     def _look(self) -> SpecialCall | None:
         """Count a step; make a program where enough of them had the same values."""
-        if not self._lock.acquire(blocking=False):
-            return None
-        try:
-            if self._special is not None:
-                self._special = None
-                gc.collect()  # plans refer to themselves; old values take memory
-            self._steps += 1
-            if self._left and self._steps >= self._wanted - 1 and self._has_kept_values():
-                return self._make()
-        except Exception as error:  # the general program needs none of this
-            self._left = 0
-            logger("opkernel.optimization").info("No program for values of variables: %s", error)
-        finally:
-            self._lock.release()
+        with trying(self._lock) as is_ours:
+            try:
+                return self._made() if is_ours else None
+            except Exception as error:  # the general program needs none of this
+                self._left = 0
+                log = logger("opkernel.optimization")
+                log.info("No program for values of variables: %s", error)
+        return None
+
+    def _made(self) -> SpecialCall | None:
+        if self._special is not None:
+            self._special = None
+            gc.collect()  # plans refer to themselves; old values take memory
+        self._steps += 1
+        if self._left and self._steps >= self._wanted - 1 and self._has_kept_values():
+            return self._make()
         return None
 
     def _has_kept_values(self) -> bool:

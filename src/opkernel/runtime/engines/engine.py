@@ -9,7 +9,7 @@ State: `_engines` has the registered engines; `_PROVIDED` names the modules that
 from __future__ import annotations
 
 import importlib
-import threading
+import sys
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Hashable, Sequence
 from copy import copy
@@ -17,11 +17,12 @@ from typing import Any, Literal, Protocol
 
 import numpy as np
 
-from opkernel.errors import AlreadyExistsError, NotFoundError, UnimplementedError
+from opkernel.errors import NotFoundError, UnimplementedError
 from opkernel.graph import FunctionBody, Operation
 from opkernel.graph.edit.jit_options import AutoclusteringPolicy
 from opkernel.messages import perhaps
 from opkernel.records import dataclass
+from opkernel.registrations import Registrations, declaring_site
 from opkernel.types import DataType, as_dtype
 
 __all__ = [
@@ -193,24 +194,21 @@ class Engine(ABC):
 
 
 _PROVIDED = {"openvino": "engines.openvino", "xla": "xla.engine"}
-_engines: dict[str, Engine] = {}
-_lock = threading.Lock()
+_engines = Registrations[Engine]("An engine")
 
 
 def register_engine(engine: Engine) -> None:
-    """Have sessions find an engine by its name.
+    """Have sessions find an engine by its name. A module that runs again may register its own again.
 
     Raises:
         AlreadyExistsError: another one has this name.
     """
-    with _lock:
-        if _engines.setdefault(engine.name, engine) is not engine:
-            raise AlreadyExistsError(f"An engine {engine.name!r} is registered already")
+    _engines.add(engine.name, engine, declaring_site(sys._getframe(1)))
 
 
 def registered_engines() -> list[str]:
     """The names of all engines, those of opkernel first, installed or not."""
-    return [*_PROVIDED, *sorted(_engines.keys() - _PROVIDED.keys())]
+    return [*_PROVIDED, *[name for name in _engines.names() if name not in _PROVIDED]]
 
 
 def engine_named(name: str) -> Engine:
@@ -221,12 +219,12 @@ def engine_named(name: str) -> Engine:
         UnimplementedError: it does not compute in that precision.
     """
     name, _, precision = name.partition(":")
-    if name not in _engines and name in _PROVIDED:
+    if name in _PROVIDED:
         importlib.import_module(f"opkernel.{_PROVIDED[name]}")
-    if name not in _engines:
+    engine = _engines.get(name)
+    if engine is None:
         known = registered_engines()
         raise NotFoundError(
             f"There is no engine {name!r}{perhaps(name, known)}; there are {', '.join(known)}"
         )
-    engine = _engines[name]
     return engine.in_precision(precision) if precision else engine

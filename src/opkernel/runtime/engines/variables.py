@@ -7,13 +7,16 @@ Source: VariableInfo, LockVariables in TensorFlow compiler/jit/xla_launch_util.c
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, contextmanager
-from typing import Any
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
 
 from opkernel.errors import UnimplementedError
+from opkernel.interrupts import holding
 from opkernel.runtime.engines.cluster import Uninitialized
 from opkernel.runtime.engines.engine import ResourceUpdate
+
+if TYPE_CHECKING:
+    from contextlib import AbstractContextManager
 
 __all__ = ["Variables"]
 
@@ -37,14 +40,10 @@ class Variables:
                 )
         self._tensors, self._resources = tensors, resources
 
-    @contextmanager
-    def locked(self) -> Iterator[None]:
+    def locked(self) -> AbstractContextManager[None]:
         """A scope in which nobody else writes to them."""
-        with ExitStack() as held:
-            # In one order, so that no two calls wait for each other.
-            for one in sorted(set(self._resources), key=id):
-                held.enter_context(one.tensor_ref.mutex)
-            yield
+        # In one order, so that no two calls wait for each other.
+        return holding([one.tensor_ref.mutex for one in sorted(set(self._resources), key=id)])
 
     def inputs(self) -> list[Any]:
         """All arguments; of a variable its value now, `Uninitialized` where it has none."""

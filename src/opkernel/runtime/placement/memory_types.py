@@ -10,7 +10,6 @@ Source: TensorFlow core/common_runtime/memory_types.cc.
 
 import itertools
 from collections.abc import Iterator
-from contextlib import ExitStack
 from typing import NamedTuple
 
 from opkernel.device.device_factory import has_own_memory
@@ -146,10 +145,8 @@ def _send_and_receive(graph: Graph, mismatch: _Mismatch, key: str, device_name: 
         "_src": tensor.op.name,
         "_dst": mismatch.op.name,
     }
-    with ExitStack() as scopes:  # the caller's device scopes are not for these nodes
-        for scope in (graph.name_scope(None), graph.device(None)):
-            scopes.enter_context(scope)
-        scopes.enter_context(graph.control_dependencies(None))
+    # The caller's scopes are not for these nodes.
+    with graph.name_scope(None), graph.device(None), graph.control_dependencies(None):
         send = graph.create_op(
             "_HostSend" if mismatch.is_in == MemoryType.HOST_MEMORY else "_Send",
             [tensor],

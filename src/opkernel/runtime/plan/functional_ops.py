@@ -107,13 +107,15 @@ class Loop:
     def __init__(self, condition: Function, body: Function) -> None:
         self.condition, self.body = condition, body
         multiplies = any(node.op in MATRIX_PRODUCTS for node in body.definition.node_def)
-        self._hold: AbstractContextManager[None] = one_blas_thread if multiplies else nullcontext()
+        self._hold: Callable[[], AbstractContextManager[None]] = (
+            one_blas_thread if multiplies else nullcontext
+        )
 
     def __call__(self, step: Step, *start: Any) -> Sequence[Any]:
         """Run the loop; the variables at its end."""
         condition, body = self.condition, self.body
         variables: Sequence[Any] = start
-        with self._hold:
+        with self._hold():
             while truth(condition(step, *variables)[0]):
                 step.check()
                 variables = body(step, *variables)

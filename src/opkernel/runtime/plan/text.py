@@ -64,7 +64,7 @@ class Writer:
         check = "; ".join(["step.check()", *self.deletions(item.body_releases)])
         turn = [*self.block(item.condition), leave, (check, item), *self.block(item.body)]
         loop: list[Line] = [("while True:", None), *_indented(turn)]
-        return [(f"with {item.within}:", None), *_indented(loop)] if item.within else loop
+        return [(f"with {item.within}():", None), *_indented(loop)] if item.within else loop
 
     def statements(self, item: Statement) -> list[str]:
         """The statements of Python that a statement is."""

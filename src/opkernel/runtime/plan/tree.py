@@ -317,7 +317,7 @@ class While(_Item):
         condition: What is run in every turn.
         body: What is run where the test holds.
         path: The branches that the loop stands on.
-        within: The service that is the context manager that it runs in; none if it is empty.
+        within: The service that gives the context manager that it runs in; none if it is empty.
         body_releases: The locals that only the way out would need.
     """
 

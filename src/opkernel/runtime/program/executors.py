@@ -14,23 +14,19 @@ Source: TensorFlow core/common_runtime/executor_factory.cc, single_threaded_exec
 
 from __future__ import annotations
 
-import threading
+import sys
 from collections.abc import Callable, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Protocol
 
 from opkernel.device.budget import current_budget
-from opkernel.errors import (
-    AlreadyExistsError,
-    FailedPreconditionError,
-    NotFoundError,
-    UnimplementedError,
-)
+from opkernel.errors import FailedPreconditionError, NotFoundError, UnimplementedError
 from opkernel.graph import Operation, Tensor
 from opkernel.graph.core.control_flow_ops import LOW_LEVEL_CONTROL_FLOW, TRANSFER_OPS
 from opkernel.graph.core.operation import types_given
 from opkernel.graph.edit.prune import prune_and_order
 from opkernel.records import dataclass
+from opkernel.registrations import Registrations, declaring_site
 from opkernel.runtime.plan import raising
 from opkernel.runtime.plan.compiled_plan import KernelMayWaitError, compile_plan
 from opkernel.runtime.plan.functional_ops import STRUCTURAL_OPS, FunctionLibrary
@@ -108,24 +104,21 @@ _MOST_NODES = 4000
 _NODES_A_PIECE = 1000
 """The nodes of each piece of a longer plan: one function each."""
 
-_factories: dict[str, ExecutorFactory] = {}
-_lock = threading.Lock()
+_factories = Registrations[ExecutorFactory]("An executor of type")
 
 
 def register_executor(name: str, factory: ExecutorFactory) -> None:
-    """Have sessions find an executor by name.
+    """Have sessions find an executor by name. A module that runs again may register its own again.
 
     Raises:
         AlreadyExistsError: another one has this name.
     """
-    with _lock:
-        if _factories.setdefault(name, factory) is not factory:
-            raise AlreadyExistsError(f"An executor of type {name!r} is registered already")
+    _factories.add(name, factory, declaring_site(sys._getframe(1)))
 
 
 def registered_executors() -> list[str]:
     """The names of the executors."""
-    return sorted(_factories)
+    return _factories.names()
 
 
 def new_executor(name: str, args: ExecutorArgs) -> Executor:

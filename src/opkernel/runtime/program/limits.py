@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from typing import ParamSpec, TypeVar
 
 import numpy as np
 
 from opkernel.device.budget import Budget, current_budget
+from opkernel.interrupts import contextmanager
 from opkernel.kernel import intra_op_parallelism, under_budget
 from opkernel.records import dataclass
 
@@ -42,12 +42,28 @@ class Limits:
         with under_budget(own):
             yield
 
+    def enforced(self, run: Callable[_Args, _Result]) -> Callable[_Args, _Result]:
+        """A function that runs kernels as `applied` has them run, while a step takes no more than it may."""
+        applied = self.applied(run)
+
+        def run_within(*args: _Args.args, **kwargs: _Args.kwargs) -> _Result:
+            with self.working():
+                return applied(*args, **kwargs)
+
+        return run_within
+
     def applied(self, run: Callable[_Args, _Result]) -> Callable[_Args, _Result]:
         """A function that runs kernels, quiet and on so many threads."""
         run = np.errstate(all="ignore")(run)
-        if self.intra_op_threads:
-            run = intra_op_parallelism(self.intra_op_threads)(run)
-        return run
+        threads = self.intra_op_threads
+        if not threads:
+            return run
+
+        def run_on_threads(*args: _Args.args, **kwargs: _Args.kwargs) -> _Result:
+            with intra_op_parallelism(threads):
+                return run(*args, **kwargs)
+
+        return run_on_threads
 
 
 @contextmanager

@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any
 
 from opkernel.errors import InvalidArgumentError
 from opkernel.graph.inference.tensor_facts import TensorFacts
+from opkernel.interrupts import trying
 from opkernel.opdef.shapes.shape_algebra import ShapeAlgebra
 from opkernel.runtime.program.executors import Executor
 from opkernel.runtime.program.request import ProgramRequest
@@ -102,9 +103,9 @@ class ShapeSpecializer:
 
     def _find(self, shapes: _Shapes) -> Callable[..., Sequence[Any]] | None:
         """The plan for shapes that have come often enough; None while another thread makes one."""
-        if not self._lock.acquire(blocking=False):
-            return None
-        try:
+        with trying(self._lock) as is_ours:
+            if not is_ours:
+                return None
             plan = self._plans.get(shapes)
             if plan is None:
                 plan = self._make(shapes)
@@ -114,8 +115,6 @@ class ShapeSpecializer:
                     del self._plans[next(iter(self._plans))]
                 self._plans[shapes] = plan
             return plan
-        finally:
-            self._lock.release()
 
     def _make(self, shapes: _Shapes) -> Callable[..., Sequence[Any]]:
         executor = None

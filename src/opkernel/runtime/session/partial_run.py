@@ -110,8 +110,8 @@ class _PartialRun:
         roots = [_root(executor) for executor in executable.program.executors]
         self._step = step
         self._run = PartialDataflowRun(roots, step)
-        self._advance = limits.working()(limits.applied(self._run.advance))
-        self._finish = limits.working()(limits.applied(self._run.finish))
+        self._advance = limits.enforced(self._run.advance)
+        self._finish = limits.enforced(self._run.finish)
         self._converters = executable.feeds
         self._feeds = {_key(tensor): number for number, tensor in enumerate(part.feeds)}
         self._fetches = {_key(tensor): number for number, tensor in enumerate(part.fetches)}

@@ -11,7 +11,6 @@ from __future__ import annotations
 import itertools
 import weakref
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from contextvars import ContextVar
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Self
@@ -29,6 +28,7 @@ from opkernel.errors import (
 )
 from opkernel.graph import Graph, get_default_graph
 from opkernel.graph.core.runtime_hooks import notebook_html
+from opkernel.interrupts import contextmanager, setting
 from opkernel.kernel import (
     CancellationManager,
     choose_providers,
@@ -404,20 +404,20 @@ class Session:
     @contextmanager
     def as_default(self) -> Iterator[Self]:
         """Within the block, `Operation.run` and `Tensor.eval` of this thread use this session."""
-        token = _default_sessions.set((*_default_sessions.get(), self))
-        try:
+        sessions: tuple[Session, ...] = (*_default_sessions.get(), self)
+        with setting(_default_sessions, sessions):
             yield self
-        finally:
-            _default_sessions.reset(token)
 
     def __enter__(self) -> Self:
         _default_sessions.set((*_default_sessions.get(), self))
         return self
 
     def __exit__(self, *error: object) -> None:
-        others = [session for session in _default_sessions.get() if session is not self]
-        _default_sessions.set(tuple(others))
-        self.close()
+        try:
+            others = [session for session in _default_sessions.get() if session is not self]
+            _default_sessions.set(tuple(others))
+        finally:
+            self.close()
 
     def register_graph(self, graph_def: GraphDef) -> RegisteredGraph:
         """A part of a graph that several sessions run together, ready for its steps.

@@ -17,6 +17,7 @@ from opkernel.errors import OpError
 from opkernel.graph import Operation, Tensor
 from opkernel.graph.core.garbage_collection import paused_garbage_collection
 from opkernel.graph.edit.prune import Needs
+from opkernel.interrupts import trying
 from opkernel.kernel import (
     ContextParams,
     OpKernel,
@@ -195,22 +196,22 @@ class _Trial:
         self._next = next(self._find_out)
 
     def _measure(self, step: Step, *feeds: Any) -> Sequence[Any]:
-        if step.run_all_kernels_inline or not self._lock.acquire(blocking=False):
+        if step.run_all_kernels_inline:
             return self._plan.run(step, *feeds)
-        try:
+        with trying(self._lock) as is_ours:
+            if not is_ours:
+                return self._plan.run(step, *feeds)
             start = time.perf_counter()
             results = self._next(step, *feeds)
             self._go_on(time.perf_counter() - start)
             return results
-        finally:
-            self._lock.release()
 
     def _go_on(self, seconds: float) -> None:
         try:
             self._next = self._find_out.send(seconds)
             return
         except StopIteration as end:
-            self.fastest = end.value
+            self.fastest = end.value or self._plan  # where an interrupt has ended the trial
         except OpError:  # the trial cannot be compiled
             self.fastest = self._plan
         self.run = self.fastest.run

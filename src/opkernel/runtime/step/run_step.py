@@ -8,12 +8,12 @@ import itertools
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from opkernel import kernel  # most steps have no services, which are loaded with them
 from opkernel.device.permissions import NO_PERMISSIONS, Permissions
 from opkernel.errors import CancelledError, DeadlineExceededError, OpError
+from opkernel.interrupts import contextmanager
 from opkernel.kernel import CancellationManager, Step
 from opkernel.records import dataclass
 from opkernel.runtime.step.call_frame import FunctionCallFrame
@@ -282,11 +282,19 @@ class RunStep(Step):
         Raises:
             CancelledError: it is cancelled already.
         """
-        deregister = kernel.register_cancellation_callback(manager, self.cancel)
+        if manager is None:
+            yield
+            return
+        token = manager.get_cancellation_token()
         try:
+            if not manager.register_callback(token, self.cancel):
+                raise CancelledError("Operation was cancelled")
             yield
         finally:
-            deregister()
+            try:
+                manager.try_deregister_callback(token)
+            finally:  # also where an interrupt has prevented the first call
+                manager.deregister_callback(token)
 
     def check(self) -> None:
         """Raise where the step must stop: the error that it was cancelled with, or DeadlineExceededError."""

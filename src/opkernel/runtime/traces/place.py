@@ -9,10 +9,14 @@ from __future__ import annotations
 from contextvars import ContextVar
 from typing import TYPE_CHECKING
 
+from opkernel.interrupts import setting
+
 if TYPE_CHECKING:
+    from contextlib import AbstractContextManager
+
     from opkernel.runtime.traces.step_stats_collector import StepStatsCollector
 
-__all__ = ["Place", "current_place", "enter", "leave"]
+__all__ = ["Place", "current_place", "enter", "in_place"]
 
 
 class Place:
@@ -39,4 +43,8 @@ _place: ContextVar[Place] = ContextVar("opkernel_place", default=_START)
 
 current_place = _place.get
 enter = _place.set
-leave = _place.reset
+
+
+def in_place(place: Place) -> AbstractContextManager[None]:
+    """Within the block, this thread is at a place."""
+    return setting(_place, place)

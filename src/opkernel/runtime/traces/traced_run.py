@@ -6,7 +6,7 @@ import time
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any, Self
 
-from opkernel.runtime.traces.place import Place, current_place, enter, leave
+from opkernel.runtime.traces.place import Place, current_place, enter, in_place
 from opkernel.runtime.traces.step_stats_collector import StepStatsCollector
 
 if TYPE_CHECKING:
@@ -23,12 +23,9 @@ _MAX_CALLS = 8  # that a name tells, the innermost ones
 def run_traced(run: DataflowRun, collector: StepStatsCollector, feeds: Sequence[Any]) -> Any:
     """The result of `run.run(feeds)`; the nodes report to the collector."""
     place = current_place()
-    token = enter(place)
     run.ready = _Ready(collector, place.scope)
-    try:
+    with in_place(place):
         return run.run(feeds)
-    finally:
-        leave(token)
 
 
 class _Ready(list["tuple[NodeItem, Iteration]"]):

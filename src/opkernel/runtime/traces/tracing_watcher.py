@@ -27,7 +27,7 @@ from opkernel.runtime.step.kernel_watcher import (
     Starter,
 )
 from opkernel.runtime.traces.node_exec_stats import NodeExecStatsWrapper
-from opkernel.runtime.traces.place import Place, current_place, enter, leave
+from opkernel.runtime.traces.place import Place, current_place, enter, in_place
 from opkernel.runtime.watch.watched_computation import computation
 from opkernel.types import DataType
 
@@ -136,13 +136,12 @@ class _TracedCall:
         if step.stats_collector is None:
             return function(step, *inputs)
         stats = _begin(step.stats_collector, self._node)
-        token = enter(Place(f"{stats.name}/"))
         outputs: Sequence[Any] = ()
         try:
-            outputs = function(step, *inputs)
+            with in_place(Place(f"{stats.name}/")):
+                outputs = function(step, *inputs)
             return outputs
         finally:
-            leave(token)
             _end(stats, outputs, self._types, _DEVICE)
 
     def requests(

@@ -12,7 +12,6 @@ compiled.
 import math
 import zlib
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -20,6 +19,7 @@ import numpy as np
 from opkernel.device.allocator import CpuAllocator
 from opkernel.errors import InternalError, OpError
 from opkernel.graph import Operation
+from opkernel.interrupts import contextmanager
 from opkernel.kernel import (
     ContextParams,
     FunctionKernel,

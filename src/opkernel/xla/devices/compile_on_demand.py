@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from typing import Any
 
+from opkernel.interrupts import holding
 from opkernel.kernel import (
     MemoryType,
     OpKernel,
@@ -72,8 +73,8 @@ class ResourceOnDemandOp(OpKernel):
             variables = {
                 place: held.enter_context(_variable(ctx, place)) for place in self._handles
             }
-            for variable in sorted(variables.values(), key=id):  # in one order for all
-                held.enter_context(variable.tensor_ref.mutex)
+            in_order = sorted(variables.values(), key=id)  # one for all
+            held.enter_context(holding([one.tensor_ref.mutex for one in in_order]))
             inputs, resources = list(ctx.inputs), {}
             for place, variable in variables.items():
                 inputs[place] = variable.tensor_ref.tensor if variable.is_initialized else None

@@ -49,7 +49,7 @@ def test_a_loop_is_a_while_statement_that_lets_go_of_what_is_not_needed():
         "def plan(step, x, n, w):",
         "    Merge_1 = x; del x  # 'Enter_1'",
         "    Merge = Const  # 'Enter'",
-        "    with one_blas_thread:",
+        "    with one_blas_thread():",
         "        while True:",
         "            Less = Merge < n",
         "            Less.ndim and scalar_of(Less)  # 'LoopCond'",

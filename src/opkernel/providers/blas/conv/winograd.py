@@ -57,7 +57,7 @@ def _transformed(filters: Array, width: int) -> Array | None:
     """
     if not are_even_filters(filters):
         return None
-    with one_blas_thread:
+    with one_blas_thread():
         rows = (_FILTER_BASIS @ filters.reshape(3, -1)).reshape(4, 3, -1)
         in_basis = np.matmul(_FILTER_BASIS, rows).reshape(16, *filters.shape[2:])
     return to_panels(in_basis, 1, width)

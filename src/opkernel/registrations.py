@@ -1,0 +1,147 @@
+"""Registrations: what modules register by name, where they do it, and what may take the place of what.
+
+A module may run again while the things that it registered are still there. Python forgets a module whose import
+was interrupted, by Ctrl-C say, and imports it again at the next request. A notebook runs a cell again. So the place that
+registered something may register it again, in another run. Nobody else may.
+"""
+
+import weakref
+from types import CodeType, FrameType
+from typing import Generic, NamedTuple, TypeVar
+
+from opkernel.errors import AlreadyExistsError
+from opkernel.logs import logger
+
+__all__ = ["DeclaringSite", "Registrations", "declaring_site", "warn_of_second"]
+
+_T = TypeVar("_T")
+
+
+class DeclaringSite(NamedTuple):
+    """A place in a module that registers something.
+
+    Attributes:
+        owner: The module's name.
+        file: Its file.
+        line: The line.
+        name: The qualified name of the code that ran there.
+        run: That code: of the module while it is imported, of a notebook's cell, or of the function that was
+            called later. Code that is loaded or executed again is compiled anew.
+    """
+
+    owner: str
+    file: str
+    line: int
+    name: str
+    run: weakref.ref[CodeType]
+
+    def is_of_same_run(self, other: "DeclaringSite") -> bool:
+        """Whether one run of the module's code comes to both places."""
+        run = self.run()
+        return run is not None and run is other.run()
+
+    def is_again(self, other: "DeclaringSite") -> bool:
+        """Whether this is the other place in another run of its code."""
+        same = (self.owner, self.name) == (other.owner, other.name)
+        return same and not self.is_of_same_run(other)
+
+
+class Registrations(Generic[_T]):
+    """Things by name, each with the place that registered it. Safe under threads.
+
+    An interrupt leaves a registration done or not begun.
+
+    Args:
+        what: The kind of things, for messages: "An engine".
+    """
+
+    def __init__(self, what: str) -> None:
+        self._what = what
+        self._entries: dict[str, tuple[_T, DeclaringSite]] = {}
+
+    def add(self, name: str, thing: _T, site: DeclaringSite) -> None:
+        """Register a thing, in place of one that an earlier run of the same place has registered.
+
+        Raises:
+            AlreadyExistsError: something else has this name.
+        """
+        entry = thing, site
+        known = self._entries.setdefault(name, entry)
+        if known[0] is thing:
+            return
+        if not site.is_again(known[1]):
+            raise AlreadyExistsError(f"{self._what} {name!r} is registered already")
+        self._entries[name] = entry
+
+    def __contains__(self, name: str) -> bool:
+        return name in self._entries
+
+    def __getitem__(self, name: str) -> _T:
+        return self._entries[name][0]
+
+    def get(self, name: str) -> _T | None:
+        """The thing of a name; None where nothing has it."""
+        entry = self._entries.get(name)
+        return None if entry is None else entry[0]
+
+    def remove(self, name: str) -> None:
+        """Forget the thing of a name, if there is one."""
+        self._entries.pop(name, None)
+
+    def names(self) -> list[str]:
+        """All names, in order."""
+        return sorted(self._entries)
+
+    def things(self) -> list[_T]:
+        """All things, in the order in which their names were first registered."""
+        return [thing for thing, _ in list(self._entries.values())]
+
+
+def warn_of_second(what: str, site: DeclaringSite, earlier: DeclaringSite) -> None:
+    """Warn where one run of a module's code registers a thing at two places, of which the last counts."""
+    if site.line != earlier.line and site.is_of_same_run(earlier):
+        logger("opkernel").warning(
+            "%s is registered at %s:%s, and was at %s:%s: the last one counts",
+            *(what, site.file, site.line, earlier.file, earlier.line),
+        )
+
+
+def declaring_site(caller: FrameType) -> DeclaringSite:
+    """The place in the module that is being imported, or else the caller's.
+
+    A module may declare a family of its ops or kernels through a function of another module. A module
+    that declares for others alone says so: `__declares_for_its_caller__`.
+    """
+    while "__declares_for_its_caller__" in caller.f_globals and caller.f_back is not None:
+        caller = caller.f_back
+    frame = _importing(caller) or caller
+    run = _outermost(frame).f_code
+    return DeclaringSite(
+        str(frame.f_globals.get("__name__", "")),
+        frame.f_code.co_filename,
+        frame.f_lineno,
+        run.co_qualname,
+        weakref.ref(run),
+    )
+
+
+def _importing(caller: FrameType) -> FrameType | None:
+    """The frame of the module that is being imported, if any."""
+    frame: FrameType | None = caller
+    while frame is not None:
+        if frame.f_code.co_name == "<module>":
+            spec = frame.f_globals.get("__spec__")
+            if getattr(spec, "_initializing", False):
+                return frame
+        frame = frame.f_back
+    return None
+
+
+def _outermost(frame: FrameType) -> FrameType:
+    """The frame through which the module of a frame is run or was called."""
+    found, above = frame, frame.f_back
+    while found.f_code.co_name != "<module>" and above is not None:
+        if above.f_globals is frame.f_globals:
+            found = above
+        above = above.f_back
+    return found

@@ -1,0 +1,290 @@
+"""Modules may run again: Python forgets a module whose import was interrupted, and not what it has registered."""
+
+import json
+import os
+import subprocess
+import sys
+import textwrap
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import opkernel
+from opkernel.errors import AlreadyExistsError
+from opkernel.registrations import Registrations, declaring_site
+
+SOURCES = Path(opkernel.__file__).parent
+MODULES = sorted(
+    ".".join(["opkernel", *file.relative_to(SOURCES).with_suffix("").parts]).removesuffix(
+        ".__init__"
+    )
+    for file in SOURCES.rglob("*.py")
+    if file.name != "__main__.py"
+)
+
+IMPORT_ALL_AGAIN = """
+import importlib, json, logging, sys
+from collections import Counter
+
+told = []
+logging.getLogger("opkernel").addHandler(logging.NullHandler())
+logging.getLogger("opkernel").handle = lambda record: told.append(record.getMessage())
+
+def registered():
+    from opkernel.device import device_factory
+    from opkernel.engines.openvino import op_rule
+    from opkernel.gradients import registry as gradients
+    from opkernel.kernel import global_kernel_registry, registered_providers
+    from opkernel.opdef import global_op_registry
+    from opkernel.optimization import pass_registry
+    from opkernel.runtime.engines import engine
+    from opkernel.runtime.program import executors
+    from opkernel.types import variant_value
+    from opkernel.xla.op_registry import global_xla_op_registry
+
+    kernels = {"numpy": global_kernel_registry()}
+    kernels |= {one.name: one.kernels for one in registered_providers()}
+    of_xla = global_xla_op_registry()._registered.items()
+    return {
+        "ops": Counter(global_op_registry().owners().values()),
+        "kernels": Counter(
+            (name, one.owner, one.key) for name in kernels for one in kernels[name].registrations()
+        ),
+        "gradients": Counter(one.owner for one in gradients._entries.values()),
+        "XLA": Counter((op, one.site.owner) for op, ones in of_xla for one in ones),
+        "passes": [one[:3] for one in pass_registry.optimization_passes()],
+        "executors": executors.registered_executors(),
+        "engines": engine._engines.names(),
+        "providers": [one.name for one in registered_providers()],
+        "devices": sorted(device_factory._factories),
+        "rules": sorted(op_rule._rules),
+        "variants": sorted(variant_value._decoders),
+    }
+
+modules = sys.argv[1:]
+for module in modules:
+    importlib.import_module(module)
+before, found = registered(), {}
+for module in modules:
+    known = sys.modules.pop(module)
+    told.clear()
+    try:
+        importlib.import_module(module)
+        found[module] = "".join(told)
+    except Exception as error:
+        found[module] = f"{type(error).__name__}: {error}"
+    sys.modules[module] = known  # later modules are to have what the others have
+    parent, _, name = module.rpartition(".")
+    if parent:
+        setattr(sys.modules[parent], name, known)
+after = registered()
+found["all"] = "".join(f"{what}: {before[what]} became {after[what]}" for what in before if before[what] != after[what])
+print(json.dumps(found))
+"""
+
+
+PACKAGES = sorted({module.rpartition(".")[0] for module in MODULES})
+
+
+@pytest.fixture(scope="module")
+def faults() -> dict[str, str]:
+    """What was wrong when each module was imported for the second time; nothing where all was well."""
+    done = subprocess.run(
+        [sys.executable, "-W", "ignore", "-c", IMPORT_ALL_AGAIN, *MODULES],
+        env={**os.environ, "PYTHONPATH": ":".join(sys.path), "OPKERNEL_PLUGIN_PATH": ""},
+        stdout=subprocess.PIPE,
+        text=True,
+        check=True,
+    )
+    found: dict[str, str] = json.loads(done.stdout)
+    return found
+
+
+@pytest.mark.jax
+@pytest.mark.parametrize("package", PACKAGES)
+def test_modules_may_be_imported_again(package: str, faults: dict[str, str]) -> None:
+    modules = [module for module in MODULES if module.rpartition(".")[0] == package]
+    assert {module: faults[module] for module in modules if faults[module]} == {}
+
+
+@pytest.mark.jax
+def test_what_is_registered_again_takes_the_place_of_what_was(faults: dict[str, str]) -> None:
+    assert faults["all"] == ""
+
+
+INTERRUPT_EACH_REGISTRATION = """
+import importlib, sys
+from opkernel.optimization import pass_registry
+
+place, count = 0, 0
+def interrupt(frame, event, argument):
+    global count
+    if frame.f_globals.get("__name__") == "opkernel.optimization.built_in":
+        count += event == "line"
+        if count > place:
+            count = 0
+            raise KeyboardInterrupt
+        return interrupt
+
+while True:
+    sys.settrace(interrupt)
+    try:
+        importlib.import_module("opkernel.optimization.built_in")
+        break
+    except KeyboardInterrupt:
+        place += 1
+    finally:
+        sys.settrace(None)
+names = [one.name for one in pass_registry.optimization_passes()]
+assert len(names) == len(set(names)) > 20
+print(place)
+"""
+
+
+def test_an_import_that_was_interrupted_at_each_line_is_done_in_the_end() -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", INTERRUPT_EACH_REGISTRATION],
+        env={**os.environ, "PYTHONPATH": ":".join(sys.path)},
+        stdout=subprocess.PIPE,
+        text=True,
+        check=True,
+    )
+    assert int(done.stdout) > 25
+
+
+def run_as(module: str, source: str, **names: Any) -> dict[str, Any]:
+    """Run the code of a module; the module's names."""
+    names["__name__"] = module
+    exec(compile(textwrap.dedent(source), f"{module}.py", "exec"), names)
+    return names
+
+
+class TestRegistrations:
+    @pytest.fixture
+    def engines(self) -> Registrations[Any]:
+        return Registrations("An engine")
+
+    @pytest.fixture
+    def run(self, engines: Registrations[Any]) -> Callable[[str, str], dict[str, Any]]:
+        """Runs the code of a module, which may call `add`."""
+
+        def add(name: str, thing: Any) -> None:
+            engines.add(name, thing, declaring_site(sys._getframe(1)))
+
+        return lambda module, source: run_as(module, source, add=add)
+
+    def test_a_module_that_runs_again_registers_again(self, engines, run):
+        for number in range(3):
+            run("first", f"add('one', {number})")
+        assert (engines["one"], engines.names()) == (2, ["one"])
+
+    def test_so_do_its_functions(self, engines, run):
+        for number in range(3):
+            run("first", f"def f(): add('one', {number})")["f"]()
+        assert engines["one"] == 2
+
+    @pytest.mark.parametrize("module", ["second", "first.second"])
+    def test_another_module_may_not(self, engines, run, module):
+        run("first", "add('one', 1)")
+        with pytest.raises(AlreadyExistsError, match="An engine 'one' is registered already"):
+            run(module, "add('one', 2)")
+        assert engines["one"] == 1
+
+    def test_nor_may_another_function_of_the_module(self, engines, run):
+        module = run("first", "def f(): add('one', 1)\ndef g(): add('one', 2)")
+        module["f"]()
+        with pytest.raises(AlreadyExistsError):
+            module["g"]()
+        assert engines["one"] == 1
+
+    @pytest.mark.parametrize("source", ["add('one', 2)", "def f(): add('one', 2)\nf()\nf()"])
+    def test_nor_may_one_run_at_two_places_or_twice(self, engines, run, source):
+        with pytest.raises(AlreadyExistsError):
+            run("first", f"add('one', 1)\n{source}")
+        assert engines["one"] == 1
+
+    def test_the_same_thing_may_be_registered_by_anybody(self, engines, run):
+        for module in ("first", "second"):
+            run(module, "add('one', print)")
+        assert engines.things() == [print]
+
+
+OUTSIDERS = {
+    "op": """
+        import opkernel
+        from opkernel.opdef import unknown_shape
+        opkernel.register_op("Relu", shape_fn=unknown_shape)
+    """,
+    "gradient": """
+        import opkernel
+        opkernel.register_gradient("Relu")(lambda op, grad: grad)
+    """,
+    "no gradient": """
+        import opkernel
+        opkernel.no_gradient("Relu")
+    """,
+    "pass": """
+        import opkernel
+        @opkernel.register_optimization(opkernel.Grouping.PRE_PLACEMENT, 1)
+        def identities(editor): pass
+    """,
+    "executor": """
+        from opkernel.runtime import register_executor
+        register_executor("DATAFLOW", print)
+    """,
+    "provider": """
+        import opkernel
+        opkernel.register_provider(opkernel.KernelProvider("blas"))
+    """,
+    "device": """
+        from opkernel.device.device_factory import DeviceFactory, register_device_factory
+        class Factory(DeviceFactory):
+            def create_devices(self, options): return []
+        register_device_factory("CPU", Factory(), priority=60)
+    """,
+}
+
+
+@pytest.mark.parametrize("what", [*OUTSIDERS])
+def test_nobody_else_registers_what_opkernel_has(what: str) -> None:
+    list(opkernel.optimization_passes())
+    opkernel.kernel.registered_providers()
+    for module in ("outsider", "opkernel.outsider"):
+        with pytest.raises(AlreadyExistsError):
+            run_as(module, OUTSIDERS[what])
+
+
+def test_nobody_else_registers_an_engine_of_opkernel() -> None:
+    engine = opkernel.engines.engine_named("openvino")
+    with pytest.raises(AlreadyExistsError, match="'openvino' is registered already"):
+        run_as(
+            "outsider",
+            "register(type(engine)())",
+            register=opkernel.engines.register_engine,
+            engine=engine,
+        )
+
+
+def test_two_places_of_one_run_are_warned_of(caplog: pytest.LogCaptureFixture) -> None:
+    source = """
+        from opkernel import register_gradient, register_op
+        from opkernel.opdef import unknown_shape
+
+        register_op("RegisteredTwice", shape_fn=unknown_shape)
+        register_op("RegisteredTwice", inputs=["x: float"], shape_fn=unknown_shape)
+        register_gradient("RegisteredTwice")(lambda op, grad: grad)
+        register_gradient("RegisteredTwice")(lambda op, grad: None)
+    """
+    run_as("registers_twice", source)
+    assert [record.getMessage() for record in caplog.records] == [
+        "Op RegisteredTwice is registered at registers_twice.py:6, and was at registers_twice.py:5: the last one counts",
+        (
+            "The gradient of RegisteredTwice is registered at registers_twice.py:8, and was at registers_twice.py:7: "
+            "the last one counts"
+        ),
+    ]
+    caplog.clear()
+    run_as("registers_twice", source)  # another run
+    assert len(caplog.records) == 2
