@@ -19,6 +19,7 @@ CAMPAIGNS = {
     "commands": "the command says what is wrong with arguments and files, and shows no traceback",
     "effects": "programs with state do the same in the same order, whatever executes them",
     "checkpoints": "damaged checkpoints are refused, or read as they were saved",
+    "scaled": "calls that want much keep to the time and the memory that they are allowed",
     "decoding": "damaged images, examples and other files are refused by the ops that decode them, or decoded",
     "saved_models": "damaged SavedModels are refused with an OpError, or run",
     "placements": "programs on the tasks of a cluster do what they do in one process, or end in time",

@@ -18,7 +18,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from opkernel.device.budget import Budget, current_budget, owner_of
-from opkernel.errors import OpError
+from opkernel.device.work_clock import in_time
+from opkernel.errors import DeadlineExceededError, OpError
 from opkernel.kernel.context.declared_outputs import flat_outputs
 from opkernel.kernel.context.op_kernel_context import OpKernelContext
 from opkernel.kernel.context.tensor_ref import TensorRef
@@ -27,10 +28,12 @@ from opkernel.kernel.op_kernel import OpKernel
 from opkernel.kernel.work import work_of
 from opkernel.opdef import InferenceContext, ShapeHandle
 from opkernel.opdef.core.op_def_builder import OpRegistrationData
-from opkernel.opdef.shapes.shape_algebra import ShapeAlgebra
 from opkernel.records import replace
 
 __all__ = ["KnownOutputs", "bounded", "known_outputs"]
+
+_OF_OUTPUT = 1 << 12
+"""The work that finding the size of an output is."""
 
 _MOST_KNOWN = 64
 """The most combinations of input shapes whose output sizes a kernel remembers."""
@@ -195,8 +198,10 @@ class _OutputSizes:
             )
             if infer is not None:
                 infer(context)
-            found = [_sizes(shape) for shape in context.outputs()]
+            found = [_sizes(shape) for shape in in_time(context.outputs(), _OF_OUTPUT)]
             known = known_outputs(kernel, found, are_views=self._are_views(inputs))
+        except DeadlineExceededError:
+            raise
         except Exception:  # the kernel reports faults of its inputs
             return _NOTHING
         if not context.requests and len(self._known) < _MOST_KNOWN:
@@ -206,9 +211,10 @@ class _OutputSizes:
 
 def _sizes(shape: ShapeHandle | None) -> tuple[int, ...] | None:
     """The sizes of a shape; None where one is not known."""
-    if shape is None or not ShapeAlgebra.fully_defined(shape):
+    if shape is None or shape.dims is None:
         return None
-    return tuple(ShapeAlgebra.as_partial_shape(shape).as_tensor_shape())
+    sizes = tuple([dim.value for dim in shape.dims])
+    return None if -1 in sizes else sizes
 
 
 def _no_shortcut(run: Callable[..., Any]) -> Callable[..., Any]:

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from opkernel.device.work_clock import in_time
 from opkernel.errors import InvalidArgumentError
 from opkernel.kernel import OpKernel, OpKernelConstruction, OpKernelContext
 from opkernel.opdef import InferenceContext, register_op
@@ -19,7 +20,6 @@ from opkernel.ops.random.inputs import check_seed, of_seed
 from opkernel.ops.random.scalar_draws import ScalarDraws
 from opkernel.ops.random.stateful import SEEDS
 from opkernel.ops.registration import register_kernel
-from opkernel.ops.strings.elements import in_time
 from opkernel.types import TensorShape
 
 Array = np.ndarray[Any, Any]

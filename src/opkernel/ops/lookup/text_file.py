@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from opkernel.device.work_clock import in_time
 from opkernel.errors import FailedPreconditionError, InvalidArgumentError, OutOfRangeError
 from opkernel.kernel import OpKernel, OpKernelConstruction, OpKernelContext
 from opkernel.opdef import register_op
@@ -18,7 +19,6 @@ from opkernel.ops.files.whole_files import read_whole
 from opkernel.ops.lookup.lookup_table import LookupInterface
 from opkernel.ops.registration import register_kernel
 from opkernel.ops.resource_op_kernel import resource_of_handle
-from opkernel.ops.strings.elements import in_time
 from opkernel.types import DataType, TensorShape
 
 _HEX = re.compile(rb"\s*[+-]?0[xX][0-9a-fA-F]+\s*")

@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 
+from opkernel.device.work_clock import in_time
 from opkernel.opdef import register_op
 from opkernel.ops.declared.rules import outputs_as_inputs
 from opkernel.ops.registration import register_kernel
-from opkernel.ops.strings.elements import in_time
 from opkernel.types import DataType
 
 ISOTONIC_REGRESSION = register_op(

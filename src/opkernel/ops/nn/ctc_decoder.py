@@ -9,13 +9,13 @@ from typing import Any
 
 import numpy as np
 
+from opkernel.device.work_clock import in_time
 from opkernel.errors import FailedPreconditionError, InvalidArgumentError
 from opkernel.kernel import check_allocation
 from opkernel.opdef import DimensionHandle, InferenceContext, register_op
 from opkernel.ops.declared.rules import check_input_ranks, set_outputs
 from opkernel.ops.nn.ctc_sums import log_sum
 from opkernel.ops.registration import register_kernel
-from opkernel.ops.strings.elements import in_time
 from opkernel.types import DataType
 
 _TYPES = {"T": (DataType.DT_FLOAT, DataType.DT_DOUBLE)}

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 import opkernel.gradients as g
+from opkernel.device.work_clock import in_time
 from opkernel.errors import InvalidArgumentError
 from opkernel.kernel import check_allocation
 from opkernel.opdef import InferenceContext, register_op
@@ -19,7 +20,6 @@ from opkernel.ops.declared.rules import check_input_ranks, set_outputs
 from opkernel.ops.nn.ctc_sums import float_exp, log_sum
 from opkernel.ops.registration import register_kernel
 from opkernel.ops.sparse.tensors import check_indices
-from opkernel.ops.strings.elements import in_time
 from opkernel.types import DataType, TensorShape
 
 

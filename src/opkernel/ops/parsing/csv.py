@@ -10,11 +10,12 @@ from typing import Any
 
 import numpy as np
 
+from opkernel.device.string_tensors import string_tensor
+from opkernel.device.work_clock import in_time
 from opkernel.errors import InvalidArgumentError
 from opkernel.opdef import InferenceContext, register_op
 from opkernel.ops.declared.rules import check_csv_defaults, set_outputs
 from opkernel.ops.registration import register_kernel
-from opkernel.ops.strings.elements import in_time, strings_like
 from opkernel.ops.strings.to_number import numbers
 from opkernel.types import DataType
 
@@ -194,7 +195,7 @@ def _column(
 
 def _values(field: int, texts: Sequence[bytes], dtype: DataType) -> Any:
     if dtype is DataType.DT_STRING:
-        return strings_like((len(texts),), list(texts))
+        return string_tensor((len(texts),), list(texts))
     try:
         return numbers(list(texts), dtype)
     except ValueError as error:

@@ -6,11 +6,11 @@ Source: TensorFlow core/ops/parsing_ops.cc, core/kernels/decode_proto_op.cc (exa
 import json
 from typing import Any
 
+from opkernel.device.string_tensors import map_strings
 from opkernel.errors import InvalidArgumentError
 from opkernel.opdef import register_op, unchanged_shape
 from opkernel.ops.parsing.wire import write_varint
 from opkernel.ops.registration import register_kernel
-from opkernel.ops.strings.elements import map_strings
 from opkernel.proto import Example, Feature
 
 DECODE_JSONEXAMPLE = register_op(

@@ -12,6 +12,8 @@ from google.protobuf import message_factory, text_format
 from google.protobuf.descriptor import Descriptor
 from google.protobuf.message import DecodeError
 
+from opkernel.device.string_tensors import string_tensor
+from opkernel.device.work_clock import in_time
 from opkernel.errors import DataLossError, InvalidArgumentError
 from opkernel.kernel import check_allocation
 from opkernel.opdef import InferenceContext, register_op
@@ -19,7 +21,6 @@ from opkernel.ops.declared.rules import set_outputs
 from opkernel.ops.parsing.proto_fields import FieldCodec, codec_of, message_descriptor
 from opkernel.ops.parsing.wire import WireError, fields
 from opkernel.ops.registration import register_kernel
-from opkernel.ops.strings.elements import in_time, strings_like
 from opkernel.types import DataType, TensorShape
 
 
@@ -180,7 +181,7 @@ def encode_proto(
             b"".join([codecs[i].written(flat[i][row][: own[i]]) for i in order])
             for row, own in enumerate(in_time(counts))
         ]
-        return strings_like(shape, found)
+        return string_tensor(shape, found)
 
     return encode
 

@@ -7,11 +7,11 @@ from typing import Any
 
 import numpy as np
 
+from opkernel.device.string_tensors import string_tensor
 from opkernel.errors import InvalidArgumentError, OpError, ResourceExhaustedError
 from opkernel.opdef import register_op, scalar_shape, unknown_shape
 from opkernel.ops.kernel_types import ALL
 from opkernel.ops.registration import register_kernel
-from opkernel.ops.strings.elements import strings_like
 from opkernel.proto import DecodeError, TensorProto
 from opkernel.types import DataType, TensorShape, tensor_from_proto, tensor_to_proto
 
@@ -61,4 +61,4 @@ def parse_tensor(serialized: Any, *, out_type: DataType) -> Any:
 
 @register_kernel(SERIALIZE_TENSOR, device="CPU", types={"T": ALL})
 def serialize_tensor(tensor: Any, *, T: DataType) -> Any:
-    return strings_like((), [tensor_to_proto(tensor, T).SerializeToString(deterministic=True)])
+    return string_tensor((), [tensor_to_proto(tensor, T).SerializeToString(deterministic=True)])

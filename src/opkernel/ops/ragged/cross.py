@@ -9,6 +9,8 @@ from typing import Any
 
 import numpy as np
 
+from opkernel.device.string_tensors import string_tensor
+from opkernel.device.work_clock import in_time
 from opkernel.errors import InvalidArgumentError
 from opkernel.kernel import check_allocation
 from opkernel.opdef import InferenceContext, ShapeHandle, register_op
@@ -16,7 +18,6 @@ from opkernel.ops.declared.rules import set_outputs
 from opkernel.ops.kernel_types import INDEX
 from opkernel.ops.ragged.rows import check_splits, lengths_to_splits, ranges
 from opkernel.ops.registration import register_kernel
-from opkernel.ops.strings.elements import in_time, strings_like
 from opkernel.ops.strings.hashes import concatenated, fingerprints
 from opkernel.types import DataType
 
@@ -195,7 +196,7 @@ def _joined(features: Sequence[Feature], count: int) -> Any:
             itertools.product(*[flat[splits[i] : splits[i + 1]] for flat, splits in columns])
         )
     ]
-    return strings_like((count,), found)
+    return string_tensor((count,), found)
 
 
 def _hashed(

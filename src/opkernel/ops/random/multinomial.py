@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from opkernel.device.work_clock import in_time
 from opkernel.errors import InvalidArgumentError
 from opkernel.kernel import (
     OpKernel,
@@ -27,7 +28,6 @@ from opkernel.ops.random.seeded import SEED_TYPE
 from opkernel.ops.random.shapes import check_seed_shape
 from opkernel.ops.random.stateful import SEEDS
 from opkernel.ops.registration import register_kernel
-from opkernel.ops.strings.elements import in_time
 from opkernel.types import DataType, TensorShape
 
 __all__ = ["samples_of"]

@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 import opkernel.gradients as g
+from opkernel.device.work_clock import in_time
 from opkernel.errors import InternalError, InvalidArgumentError
 from opkernel.kernel import (
     OpKernel,
@@ -37,7 +38,6 @@ from opkernel.ops.random.seeded import SEED_TYPE
 from opkernel.ops.random.shapes import check_seed_shape
 from opkernel.ops.random.stateful import SEEDS
 from opkernel.ops.registration import register_kernel
-from opkernel.ops.strings.elements import in_time
 from opkernel.types import DataType, TensorShape, as_dtype
 
 Array = np.ndarray[Any, Any]

@@ -12,9 +12,9 @@ from typing import Any
 
 import numpy as np
 
+from opkernel.device.work_clock import in_time
 from opkernel.kernel import check_allocation
 from opkernel.ops.random.scalar_draws import ScalarDraws
-from opkernel.ops.strings.elements import in_time
 from opkernel.types import DataType
 
 __all__ = ["FixedUnigram", "LearnedUnigram", "LogUniform", "Sampler", "Uniform"]

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from opkernel.device.work_clock import in_time
 from opkernel.kernel import OpKernel, OpKernelConstruction, OpKernelContext
 from opkernel.opdef import common_shapes, register_op
 from opkernel.ops.kernel_types import ALL
@@ -17,7 +18,6 @@ from opkernel.ops.random.inputs import key_and_counter, philox_of
 from opkernel.ops.random.keyed import KEY
 from opkernel.ops.random.stateful import SEEDS
 from opkernel.ops.registration import register_kernel
-from opkernel.ops.strings.elements import in_time
 
 register_op(
     "RandomShuffle",

@@ -9,13 +9,14 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from opkernel.device.string_tensors import string_tensor
+from opkernel.device.work_clock import in_time
 from opkernel.errors import InvalidArgumentError
 from opkernel.kernel import check_allocation
 from opkernel.opdef import register_op
 from opkernel.ops.declared.rules import fixed_shapes
 from opkernel.ops.registration import register_kernel
 from opkernel.ops.sparse.tensors import check_rank
-from opkernel.ops.strings.elements import in_time, strings_like
 from opkernel.ops.strings.hashes import concatenated, fingerprints, sip_hashes
 from opkernel.types import DataType, TensorShape
 
@@ -171,13 +172,13 @@ def _product(counts: list[Any]) -> Any:
 def _joined(crosses: _Crosses, columns: Sequence[_Column], separator: bytes) -> Any:
     texts = _chosen([_texts(column.values) for column in columns], crosses)
     joined = [separator.join(parts) for parts in in_time(zip(*texts, strict=True))]
-    return strings_like((len(joined),), joined)
+    return string_tensor((len(joined),), joined)
 
 
 def _texts(values: Any) -> Any:
     if values.dtype == object:
         return values
-    return strings_like(values.shape, [str(value).encode() for value in values.tolist()])
+    return string_tensor(values.shape, [str(value).encode() for value in values.tolist()])
 
 
 def _fingerprints(values: Any) -> Any:
@@ -196,7 +197,7 @@ def _bytes(values: Any) -> Any:
     """What SparseCrossHashed hashes: strings, and as in TensorFlow only the lower half of a number."""
     if values.dtype == object:
         return values
-    return strings_like(values.shape, [number.tobytes()[:4] for number in values])
+    return string_tensor(values.shape, [number.tobytes()[:4] for number in values])
 
 
 def _buckets(hashes: Sequence[Any], num_buckets: int) -> Any:

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from opkernel.device.work_clock import in_time
 from opkernel.errors import InvalidArgumentError
 from opkernel.opdef import register_op
 from opkernel.ops.declared.sparse_matrix import cholesky_shape, ordering_amd_shape
@@ -15,7 +16,6 @@ from opkernel.ops.kernel_types import COMPLEX
 from opkernel.ops.registration import register_kernel
 from opkernel.ops.sparse.csr import row_pointers
 from opkernel.ops.sparse.matrix import CsrSparseMatrix, Rows, matrix_of, to_handle
-from opkernel.ops.strings.elements import in_time
 from opkernel.types import DataType, TensorShape
 
 CHOLESKY = register_op(

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from opkernel.device.work_clock import in_time
 from opkernel.errors import InvalidArgumentError
 from opkernel.opdef import InferenceContext, register_op
 from opkernel.ops.declared.rules import fixed_shapes, set_outputs
@@ -22,7 +23,6 @@ from opkernel.ops.sparse.tensors import (
     check_rank,
     sparse_keys,
 )
-from opkernel.ops.strings.elements import in_time
 from opkernel.types import DataType
 
 __all__ = ["merged"]

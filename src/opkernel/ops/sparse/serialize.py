@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from opkernel.checkpoint.varint import varint
+from opkernel.device.work_clock import in_time
 from opkernel.errors import InvalidArgumentError
 from opkernel.opdef import InferenceContext, register_op
 from opkernel.ops.declared.rules import fixed_shapes, set_outputs
@@ -18,7 +19,6 @@ from opkernel.ops.kernel_types import ALL
 from opkernel.ops.registration import register_kernel
 from opkernel.ops.sparse.rows import SparseParts, check_parts_of, rows_of, stacked
 from opkernel.ops.sparse.tensors import check_rank
-from opkernel.ops.strings.elements import in_time
 from opkernel.proto import DecodeError, TensorProto, VariantTensorDataProto
 from opkernel.types import (
     DataType,

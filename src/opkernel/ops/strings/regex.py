@@ -13,13 +13,13 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from opkernel.device.work_clock import in_time, string_work
 from opkernel.errors import InvalidArgumentError
 from opkernel.opdef import InferenceContext, register_op
 from opkernel.opdef.common_shapes import unchanged_shape
 from opkernel.ops.declared.rules import check_scalars
 from opkernel.ops.libraries import library, library_or_none
 from opkernel.ops.registration import register_kernel
-from opkernel.ops.strings.elements import in_time
 from opkernel.types import TensorShape
 
 __all__ = [
@@ -213,7 +213,7 @@ def _on_bytes(token: bytes) -> bytes:
 
 
 def _matched(tensor: Any, matches: FullMatch) -> Any:
-    found = np.fromiter(map(matches, in_time(tensor.flat)), np.bool_, tensor.size)
+    found = np.fromiter(map(matches, in_time(tensor.flat, string_work)), np.bool_, tensor.size)
     return found.reshape(tensor.shape)
 
 
