@@ -18,7 +18,7 @@ import numpy as np
 
 from opkernel.device.budget import Budget, current_budget, spending
 from opkernel.errors import InvalidArgumentError
-from opkernel.types import DataType
+from opkernel.types import MAX_DIMENSIONS, DataType
 
 if TYPE_CHECKING:
     from opkernel.device.allocator import Allocator
@@ -29,6 +29,7 @@ __all__ = [
     "allocation_limit",
     "allocation_policy",
     "check_allocation",
+    "counted",
     "current_allocation_limit",
     "under_budget",
 ]
@@ -93,10 +94,15 @@ def check_allocation(shape: Iterable[int], dtype: DataType) -> tuple[int, ...]:
     """The shape as a tuple of ints, if a tensor of it may be allocated.
 
     Raises:
-        InvalidArgumentError: a size is negative, or the number of elements overflows int64.
+        InvalidArgumentError: a size is negative, there are too many, or the number of elements overflows
+            int64.
         ResourceExhaustedError: the tensor would be larger than the allocation limit.
     """
-    sizes = tuple(int(size) for size in shape)
+    sizes = tuple([int(size) for size in shape])
+    if len(sizes) > MAX_DIMENSIONS:
+        raise InvalidArgumentError(
+            f"Shape of {len(sizes)} dimensions has too many dimensions: the most are {MAX_DIMENSIONS}"
+        )
     if any(size < 0 for size in sizes):
         raise InvalidArgumentError(f"Dimensions must be >= 0, got shape {list(sizes)}")
     counted = prod(size or 1 for size in sizes)  # NumPy counts an empty shape so
@@ -112,6 +118,14 @@ def check_allocation(shape: Iterable[int], dtype: DataType) -> tuple[int, ...]:
         budget = current_budget() or Budget(limit)
         budget.check_memory(size_bytes, f"tensor with shape{list(sizes)} and type {dtype.string}")
     return sizes
+
+
+def counted(array: Any) -> Any:
+    """The array, which counts as memory of the step from here on: for kernels that make several."""
+    budget = current_budget()
+    if budget is not None and budget.memory_limit_bytes is not None:
+        budget.hold(array)
+    return array
 
 
 def allocate(shape: Sequence[int], dtype: DataType) -> np.ndarray[Any, Any]:

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from opkernel.device.allocation import check_allocation
-from opkernel.device.string_tensors import MadeBytes
+from opkernel.device.made_bytes import MadeBytes
 from opkernel.types import DataType
 
 __all__ = ["GrowingArray"]

@@ -9,25 +9,16 @@ from __future__ import annotations
 
 import io
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
 
-from opkernel.device.budget import Budget, current_budget
+from opkernel.device.budget import current_budget
+from opkernel.device.made_bytes import ASK_AFTER, MadeBytes, making_bytes
 from opkernel.device.work_clock import in_time, string_work
 
-__all__ = [
-    "MadeBytes",
-    "gather_bytes",
-    "joining",
-    "making_bytes",
-    "map_strings",
-    "string_tensor",
-]
+__all__ = ["gather_bytes", "joining", "map_strings", "string_tensor"]
 
-_ASK_AFTER = 1 << 16
-"""So many bytes are made before the budget is asked for more."""
 _OF_STRING = 41
 """The bytes of a string beside its content: its object, and its place in the tensor."""
 
@@ -90,7 +81,7 @@ def joining(separator: bytes) -> Callable[[Sequence[bytes]], bytes]:
 
     def join(parts: Sequence[bytes]) -> bytes:
         size = sum(map(len, parts)) + len(separator) * max(len(parts) - 1, 0)
-        if size > _ASK_AFTER:
+        if size > ASK_AFTER:
             budget.check_memory(size, "a string")
         return separator.join(parts)
 
@@ -113,53 +104,3 @@ def gather_bytes(pieces: Iterable[bytes], what: str) -> bytes:
             made.add(len(piece))
             buffer.write(piece)
         return buffer.getvalue()
-
-
-class MadeBytes:
-    """Counts bytes that are made piece by piece, until they are what counts by itself.
-
-    Attributes:
-        total: How many there are.
-    """
-
-    __slots__ = ("_asked", "_budget", "_what", "total")
-
-    def __init__(self, budget: Budget | None, what: str) -> None:
-        self._budget = budget
-        self._what = what
-        self._asked = 0
-        self.total = 0
-
-    def add(self, num_bytes: int) -> None:
-        """Count more bytes.
-
-        Raises:
-            ResourceExhaustedError: all together are more than the budget has left.
-        """
-        self.total += num_bytes
-        if self.total > self._asked + _ASK_AFTER and self._budget is not None:
-            before, self._asked = self._asked, 0
-            self._budget.reserve(self.total, self._what, before)
-            self._asked = self.total
-
-    def end(self) -> None:
-        """Count the bytes no more."""
-        if self._asked and self._budget is not None:
-            self._budget.give_back(self._asked)
-            self._asked = 0
-
-
-@contextmanager
-def making_bytes(what: str) -> Iterator[MadeBytes]:
-    """Within the block, bytes are made that count as memory in use of this thread's budget.
-
-    Args:
-        what: What they are, for the error: "a decompressed string".
-    """
-    budget = current_budget()
-    limited = budget is not None and budget.memory_limit_bytes is not None
-    made = MadeBytes(budget if limited else None, what)
-    try:
-        yield made
-    finally:
-        made.end()

@@ -2,6 +2,7 @@ from opkernel.device.allocation import allocate as allocate
 from opkernel.device.allocation import allocating_from as allocating_from
 from opkernel.device.allocation import allocation_limit as allocation_limit
 from opkernel.device.allocation import check_allocation as check_allocation
+from opkernel.device.allocation import counted as counted
 from opkernel.device.allocation import under_budget as under_budget
 from opkernel.device.allocation_ledger import AllocatorStats as AllocatorStats
 from opkernel.device.allocation_ledger import AllocRecord as AllocRecord

@@ -8,7 +8,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from opkernel.device.string_tensors import making_bytes, map_strings, string_tensor
+from opkernel.device.made_bytes import making_bytes
+from opkernel.device.string_tensors import map_strings, string_tensor
 from opkernel.device.work_clock import in_time, string_work
 from opkernel.errors import InvalidArgumentError
 from opkernel.kernel import check_allocation

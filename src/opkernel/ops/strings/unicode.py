@@ -10,7 +10,8 @@ from typing import Any
 import numpy as np
 
 from opkernel.device.growing_array import GrowingArray
-from opkernel.device.string_tensors import making_bytes, string_tensor
+from opkernel.device.made_bytes import making_bytes
+from opkernel.device.string_tensors import string_tensor
 from opkernel.device.work_clock import in_time
 from opkernel.errors import InvalidArgumentError
 from opkernel.opdef import InferenceContext, register_op
