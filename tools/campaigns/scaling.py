@@ -18,7 +18,8 @@ __all__ = ["Arrays", "scale"]
 Arrays = dict[str, Any]
 """The values of constants, by name."""
 
-MOST_BYTES = 1 << 25
+import os
+MOST_BYTES = int((1 << 25) / float(os.environ.get("SCALE", "1")))
 """So many bytes all constants of a call may take together."""
 _COUNTS = DataType.DT_INT32, DataType.DT_INT64
 _Way = Callable[[NodeDef, Arrays, float, random.Random], None]
@@ -122,7 +123,7 @@ def _different(array: Any, rng: random.Random) -> Any:
     if array.dtype.kind not in "iuf":
         return array
     top = 2**24 if array.dtype.kind == "f" else np.iinfo(array.dtype).max
-    return np.minimum(order, top).astype(array.dtype)
+    return np.minimum(order, min(top, 2**62)).astype(array.dtype)
 
 
 _ARRANGEMENTS = [_as_it_is, _as_it_is, _sorted, _drawn, _different]

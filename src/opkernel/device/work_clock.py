@@ -12,12 +12,27 @@ from typing import TypeVar
 from opkernel.device.budget import Budget, current_budget
 from opkernel.errors import DeadlineExceededError
 
-__all__ = ["LOOK_AFTER", "WorkClock", "check_seconds", "in_time", "parts_work", "string_work"]
+__all__ = [
+    "LOOK_AFTER",
+    "SLOW",
+    "WorkClock",
+    "array_work",
+    "check_seconds",
+    "in_time",
+    "parts_work",
+    "string_work",
+]
 
 _Element = TypeVar("_Element")
 
 LOOK_AFTER = 1 << 24
 """So much work is done between two looks at the clock."""
+
+SLOW = LOOK_AFTER + 1
+"""The work of a turn that takes so long that the clock is looked at before each."""
+
+_CALL = 1 << 10
+"""The work of a function of NumPy beside that on the elements."""
 
 _TURN = 1 << 12
 """The work of a turn of a Python loop that calls a few functions."""
@@ -86,6 +101,11 @@ def _timed(
 def string_work(text: bytes) -> int:
     """The work of a function that goes through a string once."""
     return _TURN + (len(text) << 3)
+
+
+def array_work(elements: int, functions: int = 8) -> int:
+    """The work of so many functions of NumPy on arrays of so many elements."""
+    return functions * (elements + _CALL)
 
 
 def parts_work(parts: Sized) -> int:
