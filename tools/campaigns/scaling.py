@@ -142,7 +142,7 @@ def _longer_strings(node: NodeDef, arrays: Arrays, factor: float, rng: random.Ra
         return
     name = rng.choice(names)
     texts = list(arrays[name].flat)
-    times = int(min(factor, MOST_BYTES / (sum(map(len, texts)) + 1)))
+    times = int(min(factor, MOST_BYTES / (sum(map(len, texts)) + len(texts))))
     chosen = rng.choice([*range(len(texts)), None, None])
     make = rng.choice(_LONGER)
     texts = [make(t, times) if chosen in (None, at) else t for at, t in enumerate(texts)]

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Sequence
-from functools import update_wrapper
+from functools import partial, update_wrapper
 from sys import getsizeof
 from typing import Any, NamedTuple
 
@@ -25,6 +25,7 @@ from opkernel.kernel.context.op_kernel_context import OpKernelContext
 from opkernel.kernel.context.tensor_ref import TensorRef
 from opkernel.kernel.function_kernel import FunctionKernel, forward_input
 from opkernel.kernel.op_kernel import OpKernel
+from opkernel.kernel.pieces import may_go_in_pieces, piecewise
 from opkernel.kernel.work import work_of
 from opkernel.opdef import InferenceContext, ShapeHandle
 from opkernel.opdef.core.op_def_builder import OpRegistrationData
@@ -136,6 +137,10 @@ def _bind_function(kernel: FunctionKernel, registration: OpRegistrationData) -> 
     kernel.contract = replace(claims, elementwise=False, same_shapes=False, takes_out=False)
 
     def of(function: Callable[..., Any]) -> Callable[..., Any]:
+        in_pieces = None
+        if may_go_in_pieces(kernel, claims):
+            in_pieces = piecewise(kernel, claims, function)
+
         def call(*arguments: Any) -> Any:
             budget = current_budget()
             if budget is None:
@@ -144,7 +149,10 @@ def _bind_function(kernel: FunctionKernel, registration: OpRegistrationData) -> 
             for arg, argument in zip(args, arguments, strict=True):
                 inputs += argument if arg.is_list else (argument,)
             sizes.check(budget, inputs)
-            result = function(*arguments)
+            if in_pieces is None or budget.deadline is None:
+                result = function(*arguments)
+            else:
+                result = in_pieces(arguments, partial(budget.check_time, "running", kernel.name))
             _hold(budget, inputs, flat_outputs(kernel, result))
             return result
 

@@ -1,0 +1,70 @@
+"""Element-wise functions piece by piece: nothing interrupts NumPy, so that the clock is looked at between pieces."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from opkernel.device.allocation import allocate
+from opkernel.kernel.contract import KernelContract
+from opkernel.kernel.function_kernel import FunctionKernel
+
+__all__ = ["may_go_in_pieces", "piecewise"]
+
+_PIECE = 1 << 18
+"""Elements of a piece."""
+
+
+def may_go_in_pieces(kernel: FunctionKernel, claims: KernelContract) -> bool:
+    """Whether a kernel with these claims may be computed piece by piece."""
+    is_right = claims.elementwise and claims.outputs_as_declared and kernel.num_outputs == 1
+    return is_right and not any(arg.is_list for arg in kernel.properties.input_args)
+
+
+def piecewise(
+    kernel: FunctionKernel, claims: KernelContract, function: Callable[..., Any]
+) -> Callable[..., Any]:
+    """The function of a kernel, which calls its last argument between pieces of large inputs.
+
+    Args:
+        kernel: The kernel, which `may_go_in_pieces`.
+        claims: Its claims.
+        function: Its function.
+    """
+    dtype, needs_one_shape = kernel.output_types[0], claims.same_shapes
+
+    def compute(inputs: Sequence[Any], check: Callable[[], None]) -> Any:
+        if max([value.size for value in inputs], default=0) <= _PIECE:
+            return function(*inputs)
+        shape = _common_shape([value.shape for value in inputs], needs_one_shape)
+        if shape is None:  # the kernel tells the error
+            return function(*inputs)
+        whole = [np.broadcast_to(value, shape) for value in inputs]
+        result = allocate(shape, dtype)
+        for place in _pieces(shape):
+            check()
+            result[place] = function(*[value[place] for value in whole])
+        return result
+
+    return compute
+
+
+def _common_shape(shapes: Sequence[tuple[int, ...]], needs_one: bool) -> tuple[int, ...] | None:
+    if needs_one:
+        return shapes[0] if len({*shapes}) == 1 else None
+    try:
+        return np.broadcast_shapes(*shapes)
+    except ValueError:
+        return None
+
+
+def _pieces(shape: tuple[int, ...]) -> Sequence[tuple[slice, ...]]:
+    """Parts of an array, along its longest dimension."""
+    axis = max(range(len(shape)), key=shape.__getitem__)
+    row = max(math.prod(shape) // max(shape[axis], 1), 1)
+    rows = max(_PIECE // row, 1)
+    before = (slice(None),) * axis
+    return [(*before, slice(start, start + rows)) for start in range(0, shape[axis], rows)]
