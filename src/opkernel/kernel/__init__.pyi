@@ -47,6 +47,7 @@ from opkernel.kernel.function_kernel import forward_input as forward_input
 from opkernel.kernel.op_kernel import Arg as Arg
 from opkernel.kernel.op_kernel import NodeProperties as NodeProperties
 from opkernel.kernel.op_kernel import OpKernel as OpKernel
+from opkernel.kernel.pieces import by_rows as by_rows
 from opkernel.kernel.registry.create import create_op_kernel as create_op_kernel
 from opkernel.kernel.registry.kernel_def import KernelDefBuilder as KernelDefBuilder
 from opkernel.kernel.registry.kernel_def import Name as Name

@@ -1,4 +1,4 @@
-"""Element-wise functions piece by piece: nothing interrupts NumPy, so that the clock is looked at between pieces."""
+"""Functions of large arrays piece by piece: nothing interrupts NumPy, so that the clock is looked at between pieces."""
 
 from __future__ import annotations
 
@@ -9,10 +9,11 @@ from typing import Any
 import numpy as np
 
 from opkernel.device.allocation import allocate
+from opkernel.device.work_clock import SLOW, in_time
 from opkernel.kernel.contract import KernelContract
 from opkernel.kernel.function_kernel import FunctionKernel
 
-__all__ = ["may_go_in_pieces", "piecewise"]
+__all__ = ["by_rows", "may_go_in_pieces", "piecewise"]
 
 _PIECE = 1 << 18
 """Elements of a piece."""
@@ -68,3 +69,23 @@ def _pieces(shape: tuple[int, ...]) -> Sequence[tuple[slice, ...]]:
     rows = max(_PIECE // row, 1)
     before = (slice(None),) * axis
     return [(*before, slice(start, start + rows)) for start in range(0, shape[axis], rows)]
+
+
+def by_rows(function: Callable[[Any], Any], rows: Any) -> Any:
+    """What a function gives for the rows `[n, ...]` of a large array: some rows at a time.
+
+    So the memory that the function works in stays small, and the clock is looked at.
+
+    Args:
+        function: Makes of rows one array, or several in a tuple, with as many rows.
+        rows: The rows.
+    """
+    of_one = max(rows.size // max(len(rows), 1), 1)
+    step = max(_PIECE // of_one, 1)
+    if len(rows) <= 2 * step:
+        return function(rows)
+    starts = in_time(range(0, len(rows), step), SLOW, "computing rows")
+    parts = [function(rows[start : start + step]) for start in starts]
+    if isinstance(parts[0], tuple):
+        return tuple(map(np.concatenate, zip(*parts, strict=True)))
+    return np.concatenate(parts)

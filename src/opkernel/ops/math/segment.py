@@ -9,6 +9,7 @@ from typing import Any, Literal
 
 import numpy as np
 
+from opkernel.device.work_clock import SLOW, in_time
 from opkernel.errors import InvalidArgumentError
 from opkernel.kernel import check_allocation
 from opkernel.opdef import InferenceContext, OpHandle, register_op
@@ -110,8 +111,9 @@ class Runs:
         """The reduction row by row, as Eigen does it: the row after a NaN replaces the NaN."""
         keeps = np.less if reduction == "Max" else np.greater
         result = data[self.starts]
-        for run, (start, count) in enumerate(zip(self.starts, self.counts(len(data)), strict=True)):
-            for row in data[start + 1 : start + count]:
+        counts = self.counts(len(data))
+        for run, (start, count) in enumerate(in_time(zip(self.starts, counts, strict=True))):
+            for row in in_time(data[start + 1 : start + count], SLOW):
                 result[run] = np.where(keeps(row, result[run]), result[run], row)
         return result
 
