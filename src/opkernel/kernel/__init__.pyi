@@ -48,6 +48,7 @@ from opkernel.kernel.op_kernel import Arg as Arg
 from opkernel.kernel.op_kernel import NodeProperties as NodeProperties
 from opkernel.kernel.op_kernel import OpKernel as OpKernel
 from opkernel.kernel.pieces import by_rows as by_rows
+from opkernel.kernel.pieces import in_pieces as in_pieces
 from opkernel.kernel.registry.create import create_op_kernel as create_op_kernel
 from opkernel.kernel.registry.kernel_def import KernelDefBuilder as KernelDefBuilder
 from opkernel.kernel.registry.kernel_def import Name as Name

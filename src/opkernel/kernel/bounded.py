@@ -30,9 +30,11 @@ from opkernel.kernel.work import work_of
 from opkernel.opdef import InferenceContext, ShapeHandle
 from opkernel.opdef.core.op_def_builder import OpRegistrationData
 from opkernel.records import replace
+from opkernel.types import TensorShape
 
 __all__ = ["KnownOutputs", "bounded", "known_outputs"]
 
+_INT64_MAX = 2**63 - 1
 _OF_OUTPUT = 1 << 12
 """The work that finding the size of an output is."""
 
@@ -139,7 +141,7 @@ def _bind_function(kernel: FunctionKernel, registration: OpRegistrationData) -> 
     def of(function: Callable[..., Any]) -> Callable[..., Any]:
         in_pieces = None
         if may_go_in_pieces(kernel, claims):
-            in_pieces = piecewise(kernel, claims, function)
+            in_pieces = piecewise(claims, function)
 
         def call(*arguments: Any) -> Any:
             budget = current_budget()
@@ -222,7 +224,9 @@ def _sizes(shape: ShapeHandle | None) -> tuple[int, ...] | None:
     if shape is None or shape.dims is None:
         return None
     sizes = tuple([dim.value for dim in shape.dims])
-    return None if -1 in sizes else sizes
+    if -1 in sizes:
+        return None
+    return sizes if math.prod(sizes) <= _INT64_MAX else tuple(TensorShape(sizes))  # the error
 
 
 def _no_shortcut(run: Callable[..., Any]) -> Callable[..., Any]:

@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from opkernel.device.allocation import allocate
+from opkernel.device.budget import check_time
 from opkernel.device.work_clock import SLOW, in_time
 from opkernel.kernel.contract import KernelContract
 from opkernel.kernel.function_kernel import FunctionKernel
+from opkernel.types import as_dtype
 
-__all__ = ["by_rows", "may_go_in_pieces", "piecewise"]
+__all__ = ["by_rows", "in_pieces", "may_go_in_pieces", "piecewise"]
 
 _PIECE = 1 << 18
 """Elements of a piece."""
@@ -25,32 +28,50 @@ def may_go_in_pieces(kernel: FunctionKernel, claims: KernelContract) -> bool:
     return is_right and not any(arg.is_list for arg in kernel.properties.input_args)
 
 
-def piecewise(
-    kernel: FunctionKernel, claims: KernelContract, function: Callable[..., Any]
-) -> Callable[..., Any]:
+def piecewise(claims: KernelContract, function: Callable[..., Any]) -> Callable[..., Any]:
     """The function of a kernel, which calls its last argument between pieces of large inputs.
 
     Args:
-        kernel: The kernel, which `may_go_in_pieces`.
-        claims: Its claims.
+        claims: The claims of the kernel, which `may_go_in_pieces`.
         function: Its function.
     """
-    dtype, needs_one_shape = kernel.output_types[0], claims.same_shapes
+    needs_one_shape = claims.same_shapes
 
     def compute(inputs: Sequence[Any], check: Callable[[], None]) -> Any:
-        if max([value.size for value in inputs], default=0) <= _PIECE:
-            return function(*inputs)
         shape = _common_shape([value.shape for value in inputs], needs_one_shape)
         if shape is None:  # the kernel tells the error
             return function(*inputs)
-        whole = [np.broadcast_to(value, shape) for value in inputs]
-        result = allocate(shape, dtype)
-        for place in _pieces(shape):
-            check()
-            result[place] = function(*[value[place] for value in whole])
-        return result
+        return _computed(function, inputs, shape, check)
 
     return compute
+
+
+def in_pieces(function: Callable[..., Any], *arrays: Any) -> Any:
+    """What an element-wise function gives for arrays that are broadcast: of large ones, piece by piece.
+
+    So the memory that the function works in stays small, and the clock is looked at.
+    """
+    shape = np.broadcast_shapes(*[array.shape for array in arrays])
+    return _computed(function, arrays, shape, partial(check_time, "computing elements"))
+
+
+def _computed(
+    function: Callable[..., Any],
+    arrays: Sequence[Any],
+    shape: tuple[int, ...],
+    check: Callable[[], None],
+) -> Any:
+    if math.prod(shape) <= _PIECE:
+        return function(*arrays)
+    whole = [np.broadcast_to(array, shape) for array in arrays]
+    first, *others = _pieces(shape)
+    piece = function(*[array[first] for array in whole])
+    result = allocate(shape, as_dtype(piece.dtype))
+    result[first] = piece
+    for place in others:
+        check()
+        result[place] = function(*[array[place] for array in whole])
+    return result
 
 
 def _common_shape(shapes: Sequence[tuple[int, ...]], needs_one: bool) -> tuple[int, ...] | None:
@@ -85,7 +106,12 @@ def by_rows(function: Callable[[Any], Any], rows: Any) -> Any:
     if len(rows) <= 2 * step:
         return function(rows)
     starts = in_time(range(0, len(rows), step), SLOW, "computing rows")
-    parts = [function(rows[start : start + step]) for start in starts]
-    if isinstance(parts[0], tuple):
-        return tuple(map(np.concatenate, zip(*parts, strict=True)))
-    return np.concatenate(parts)
+    results: list[Any] = []
+    for start in starts:
+        part = function(rows[start : start + step])
+        parts = part if isinstance(part, tuple) else (part,)
+        if not results:
+            results = [np.empty((len(rows), *one.shape[1:]), one.dtype) for one in parts]
+        for result, one in zip(results, parts, strict=True):
+            result[start : start + step] = one
+    return tuple(results) if isinstance(part, tuple) else results[0]

@@ -262,7 +262,7 @@ def _first_fitting(
         part = _part(draws, image.right, image.bottom, limits.areas, ratio)
         if part is None or part.area < 1:
             continue
-        if any(one.covered_by(part) >= covered for one in large):
+        if any(one.covered_by(part) >= covered for one in in_time(large)):
             return part
     return None
 

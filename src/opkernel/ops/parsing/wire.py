@@ -5,6 +5,8 @@ from typing import Any
 
 import numpy as np
 
+from opkernel.device.work_clock import WorkClock
+
 __all__ = [
     "WireError",
     "fields",
@@ -17,6 +19,8 @@ __all__ = [
 
 _PADDING = bytes(16)
 _BYTES_WIRE = 2
+_AT_ONCE = 1 << 16
+"""So many bytes of integers are read at once."""
 _FIXED_SIZES = {1: 8, 5: 4}
 
 
@@ -53,9 +57,25 @@ def varints(payload: Any) -> Any:
     Raises:
         WireError: one has more than ten bytes.
     """
-    ends = np.flatnonzero(payload < 0x80)
-    if ends.size == payload.size:
+    is_end = payload < 0x80
+    count = np.count_nonzero(is_end)
+    if count == payload.size:
         return payload.astype(np.int64)
+    values, done, at = np.empty(count, np.int64), 0, 0
+    clock = WorkClock("reading integers")
+    while at < payload.size:
+        clock.spend(_AT_ONCE << 4)
+        ends = np.flatnonzero(is_end[at : at + _AT_ONCE])
+        if not ends.size:
+            raise WireError("a varint has more than ten bytes")
+        stop = at + int(ends[-1]) + 1
+        values[done : done + ends.size] = _some_varints(payload[at:stop], ends)
+        done, at = done + ends.size, stop
+    return values
+
+
+def _some_varints(payload: Any, ends: Any) -> Any:
+    """The varints of an array of bytes, which end at these places."""
     starts = np.concatenate([np.zeros(1, np.int64), ends[:-1] + 1])
     lengths = ends - starts + 1
     longest = int(lengths.max())

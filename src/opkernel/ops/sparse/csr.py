@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from opkernel.device.work_clock import SLOW, in_time
 from opkernel.ops.libraries import library_or_none, warn_of_fallback
 
 __all__ = ["row_pointers", "sparse_times_dense"]
@@ -45,7 +46,7 @@ def _product(rows: Any, columns: Any, values: Any, dense: Any, count: int) -> An
     """The product by NumPy; the entries are sorted by row."""
     product = np.zeros((count, dense.shape[1]), dense.dtype)
     step = max(_GATHERED // max(dense.shape[1], 1), 1)
-    for start in range(0, len(rows), step):
+    for start in in_time(range(0, len(rows), step), SLOW):
         part = slice(start, start + step)
         terms = values[part, None] * dense[columns[part]]
         first = np.flatnonzero(np.concatenate(([True], rows[part][1:] != rows[part][:-1])))

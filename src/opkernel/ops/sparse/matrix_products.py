@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from opkernel.device.work_clock import SLOW, in_time
 from opkernel.errors import InvalidArgumentError
 from opkernel.kernel import check_allocation
 from opkernel.opdef import register_op
@@ -133,7 +134,7 @@ def matmul(
     parts = product.reshape(-1, *product.shape[-2:])
     dense = np.ascontiguousarray(b).reshape(-1, *b.shape[-2:])
     if product.size and b.size:
-        for number, rows in enumerate(matrix.matrices):
+        for number, rows in in_time(enumerate(matrix.matrices), SLOW):
             parts[number] = sparse_times_dense(
                 rows.row_inds, rows.col_inds, rows.values, dense[number], height
             )

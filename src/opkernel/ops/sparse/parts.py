@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from opkernel.device.work_clock import SLOW, in_time
 from opkernel.errors import InternalError, InvalidArgumentError
 from opkernel.kernel import check_allocation
 from opkernel.opdef import InferenceContext, ShapeHandle, register_op
@@ -162,7 +163,7 @@ def sparse_split(
     rows = indices[order]
     rows[:, axis] -= np.array(starts)[part_of[order]]
     shapes = []
-    for start, end in pairwise(starts):
+    for start, end in in_time(pairwise(starts), SLOW):
         shapes.append(shape.copy())
         shapes[-1][axis] = end - start
     return np.split(rows, cuts), np.split(values[order], cuts), shapes

@@ -8,11 +8,12 @@ from typing import Any
 
 import numpy as np
 
+from opkernel.device.intra_op import shard
 from opkernel.device.work_clock import array_work, in_time
 from opkernel.opdef.core.fingerprint import fingerprint64
-from opkernel.ops.strings.by_length import Rows, of_each_length
+from opkernel.ops.strings.by_length import Rows, of_each_length, tile_of
 
-__all__ = ["concatenated", "fingerprints", "murmur_hashes", "sip_hashes"]
+__all__ = ["concatenated", "fingerprints", "murmur_hashes", "row_fingerprints", "sip_hashes"]
 
 Words = Any
 """An array of uint64, whose arithmetic is modulo 2**64."""
@@ -33,6 +34,23 @@ def fingerprints(strings: Any) -> Words:
         found = [fingerprint64(text, in_time) for text in strings.flat]
         return np.array(found, np.uint64).reshape(strings.shape)
     return of_each_length(strings, _fingerprint)
+
+
+def row_fingerprints(rows: Any) -> Words:
+    """Fingerprint64 of each row `[n, length]` of bytes, as uint64."""
+    count, length = rows.shape
+    if count < _FEW:
+        return np.array([fingerprint64(row.tobytes(), in_time) for row in rows], np.uint64)
+    found = np.empty(count, np.uint64)
+    step = tile_of(length)
+
+    def fill(start: int) -> None:
+        some = rows[start : start + step]
+        with np.errstate(over="ignore"):
+            found[start : start + step] = _fingerprint(Rows(some.tobytes(), len(some), length))
+
+    shard(fill, range(0, count, step))
+    return found
 
 
 def _u64(value: int) -> Any:

@@ -40,7 +40,7 @@ def in_pieces(kernel: OpKernel, compute: Computation) -> Computation:
     """An element-wise kernel that checks the step between pieces; other kernels as they are."""
     if not isinstance(kernel, FunctionKernel) or not may_go_in_pieces(kernel, kernel.contract):
         return compute
-    function = piecewise(kernel, kernel.contract, kernel.function)
+    function = piecewise(kernel.contract, kernel.function)
 
     def run(step: Step, inputs: Sequence[Any], stats: MemoryTaker | None) -> Sequence[Any]:
         return (function(inputs, step.check),)

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from opkernel.device.made_bytes import making_bytes
 from opkernel.device.string_tensors import string_tensor
 from opkernel.device.work_clock import SLOW, in_time
 from opkernel.errors import InvalidArgumentError
@@ -23,6 +24,8 @@ _TYPES = {1: 0, 2: 4, 3: 2, 4: 6}
 """The types of color by the number of channels."""
 _CHUNK_BYTES = 8192
 _DEFLATED_AT_ONCE = 1 << 18
+_FILTERED = 20
+"""So many bytes the filters of a byte take."""
 _TILE_BYTES = 1 << 18
 """As much of an image as stays in a processor's cache while its filters are tried."""
 _SMALLEST_WINDOW, _LARGEST_WINDOW = 9, 15
@@ -109,9 +112,10 @@ def _filtered(rows: Any, pixel_bytes: int) -> memoryview:
     padded[1:, pixel_bytes:] = rows
     allowed = _allowed_filters(height, size // pixel_bytes)
     step = max(1, _TILE_BYTES // (size or 1))
-    for top in in_time(range(0, height, step), SLOW):
-        tile = slice(top, top + step)
-        _filter_tile(padded[top : top + step + 1], pixel_bytes, allowed, output[tile])
+    with making_bytes("filtered rows", _FILTERED * min(step, height) * size):
+        for top in in_time(range(0, height, step), SLOW):
+            tile = slice(top, top + step)
+            _filter_tile(padded[top : top + step + 1], pixel_bytes, allowed, output[tile])
     return memoryview(output.reshape(-1))
 
 
