@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from opkernel.device.work_clock import SLOW, array_work, in_time
+from opkernel.device.work_clock import SLOW, array_work, check_seconds, in_time
 from opkernel.errors import InvalidArgumentError
 from opkernel.kernel import check_allocation
 from opkernel.opdef import InferenceContext, OpHandle, register_op
@@ -103,6 +103,8 @@ UNIQUE_WITH_COUNTS_V2 = _declare(
 
 _AT_ONCE = 1 << 20
 """So many narrow integers are counted at once."""
+_SECONDS_A_KEY = 3e-8
+"""The time that sorting takes at least."""
 _WIDE = 16
 """Slices of more elements are compared as strings of bytes."""
 
@@ -121,6 +123,7 @@ def _groups(keys: Any, dtype: Any = np.int64) -> _Groups:
     """The groups of equal keys, as numbers of a type."""
     if keys.dtype.itemsize <= 2 and keys.dtype.kind in "iub":
         return _groups_of_narrow(keys, dtype)
+    check_seconds(keys.size * _SECONDS_A_KEY, "finding equal elements")
     _, first, inverse, counts = np.unique(
         keys, return_index=True, return_inverse=True, return_counts=True, equal_nan=False
     )
