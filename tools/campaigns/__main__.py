@@ -42,6 +42,7 @@ SHARES = {
     "checkpoints": 0.2,
     "saved_models": 0.3,
     "decoding": 0.3,
+    "scaled": 0.5,
     "kills": 0.2,
     "placements": 0.2,
     "cluster_kills": 0.4,

@@ -16,7 +16,7 @@ from opkernel.ops.image.resize import ALIGNMENT_ATTRS, check_alignment, check_si
 from opkernel.ops.image.resize_sampling import cubic, linear, nearest
 from opkernel.ops.kernel_types import FLOATS, REAL_NUMBERS
 from opkernel.ops.registration import register_kernel
-from opkernel.types import DataType
+from opkernel.types import DataType, as_dtype
 
 __all__ = [
     "check_gradient",
@@ -105,7 +105,8 @@ def _total(terms: Iterable[Array]) -> Array:
 
 def _sums(values: Array, places: Array, size: int, axis: int) -> Array:
     """The sums of the slices that go to each of `size` places; `places` never decreases."""
-    result = np.zeros((*values.shape[:axis], size, *values.shape[axis + 1 :]), values.dtype)
+    shape = (*values.shape[:axis], size, *values.shape[axis + 1 :])
+    result = np.zeros(check_allocation(shape, as_dtype(values.dtype)), values.dtype)
     if values.size:
         starts = np.flatnonzero(np.diff(places, prepend=-1))
         sums = np.add.reduceat(values, starts, axis=axis, dtype=values.dtype)
