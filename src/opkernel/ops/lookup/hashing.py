@@ -6,7 +6,7 @@ hashtable_c++0x.cc.
 
 from collections.abc import Iterable, Iterator
 
-from opkernel.device.work_clock import in_time
+from opkernel.device.work_clock import WorkClock, in_time
 
 __all__ = ["HashMapOrder", "hash_of_key"]
 
@@ -67,7 +67,7 @@ class HashMapOrder:
         self._next: dict[Key | None, Key | None] = {None: None}  # of None, the front
         self._before: dict[int, Key | None] = {}  # for each bucket, the key before it
         self._num_buckets = 1
-        for key in keys:
+        for key in in_time(keys):
             self.insert(key)
 
     def __len__(self) -> int:
@@ -90,7 +90,9 @@ class HashMapOrder:
         bucket = self._bucket(key)
         before = self._before[bucket]
         is_first = self._next[before] == key
+        clock = WorkClock("looking for a key")
         while self._next[before] != key:
+            clock.spend(_OF_WORD)
             before = self._next[before]
         after = self._next.pop(key)
         self._next[before] = after

@@ -10,6 +10,8 @@ from typing import Any
 
 import numpy as np
 
+from opkernel.device.made_bytes import making_bytes
+from opkernel.device.string_tensors import string_tensor
 from opkernel.device.work_clock import in_time
 from opkernel.errors import FailedPreconditionError, InvalidArgumentError, OutOfRangeError
 from opkernel.kernel import OpKernel, OpKernelConstruction, OpKernelContext
@@ -22,6 +24,8 @@ from opkernel.ops.resource_op_kernel import resource_of_handle
 from opkernel.types import DataType, TensorShape
 
 _HEX = re.compile(rb"\s*[+-]?0[xX][0-9a-fA-F]+\s*")
+_OF_LINE = 41
+"""The bytes that a line takes beside its content."""
 _WHOLE_LINE, _LINE_NUMBER = -2, -1
 
 for _version, _handle, _ranks in (("", "Ref(string)", "h0"), ("V2", "resource", "00")):
@@ -83,7 +87,8 @@ class InitializeTableFromTextFile(OpKernel):
 
     def _lines(self, path: str, content: bytes) -> list[bytes]:
         content = content.replace(b"\r\n", b"\n").removesuffix(b"\r")
-        lines = content.split(b"\n")
+        with making_bytes("lines of a file", _OF_LINE * (content.count(b"\n") + 1)):
+            lines = content.split(b"\n")
         if not lines[-1]:
             lines.pop()
         if not content or not self._vocab_size:
@@ -106,13 +111,12 @@ class InitializeTableFromTextFile(OpKernel):
             return np.arange(self._offset, self._offset + len(lines), dtype=np.int64)
         texts = lines if column == _WHOLE_LINE else [*self._column(path, column, lines)]
         if dtype is DataType.DT_STRING:
-            result = np.empty(len(texts), object)
-            result[:] = texts
-            return result
+            return string_tensor((len(texts),), texts)
         convert = _CONVERSIONS.get(dtype)
         if convert is None:
             raise InvalidArgumentError(f"Data type {dtype.string} not supported.")
-        return np.array([*_converted(texts, convert, dtype)], dtype.numpy_dtype)
+        found = _converted(texts, convert, dtype)
+        return np.fromiter(found, dtype.numpy_dtype, len(texts))
 
     def _column(self, path: str, column: int, lines: list[bytes]) -> Iterator[bytes]:
         wanted = max(self._columns) + 1
@@ -169,7 +173,7 @@ _CONVERSIONS: dict[DataType, Callable[[bytes], float]] = {
 def _converted(
     texts: list[bytes], convert: Callable[[bytes], float], dtype: DataType
 ) -> Iterator[float]:
-    for number, text in enumerate(texts):
+    for number, text in enumerate(in_time(texts)):
         try:
             yield convert(text)
         except ValueError:
