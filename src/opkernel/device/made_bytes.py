@@ -11,7 +11,7 @@ from contextlib import contextmanager
 
 from opkernel.device.budget import Budget, current_budget
 
-__all__ = ["ASK_AFTER", "MadeBytes", "making_bytes"]
+__all__ = ["ASK_AFTER", "MadeBytes", "check_bytes", "making_bytes"]
 
 ASK_AFTER = 1 << 16
 """So many bytes are made before the budget is asked for more."""
@@ -49,6 +49,18 @@ class MadeBytes:
         if self._asked and self._budget is not None:
             self._budget.give_back(self._asked)
             self._asked = 0
+
+
+def check_bytes(num_bytes: int, what: str) -> None:
+    """Raise ResourceExhaustedError where the budget of this thread has less memory left.
+
+    Args:
+        num_bytes: How much is needed, beside what is counted already.
+        what: The thing that it is for.
+    """
+    budget = current_budget()
+    if budget is not None:
+        budget.check_memory(num_bytes, what)
 
 
 @contextmanager

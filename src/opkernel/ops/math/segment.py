@@ -16,6 +16,7 @@ from opkernel.opdef import InferenceContext, OpHandle, register_op
 from opkernel.opdef.common_shapes import segment_reduction_with_num_segments_shape
 from opkernel.ops.kernel_types import INDEX, NUMBERS, REAL_NUMBERS, WIDE_INDEX
 from opkernel.ops.registration import register_kernel
+from opkernel.ops.stable_order import stable_order
 from opkernel.types import DataType
 
 Array = np.ndarray[Any, Any]
@@ -256,7 +257,7 @@ def _unsorted_kernel(reduction: Reduction) -> Callable[..., Any]:
         _check_ids(ids, shape[0])
         rows = np.flatnonzero(ids >= 0)
         if rows.size:
-            rows = rows[np.argsort(ids.reshape(-1)[rows], kind="stable")]
+            rows = rows[stable_order(ids.reshape(-1)[rows])]
             runs = Runs.of(ids.reshape(-1)[rows])
             parts = np.asarray(data).reshape(ids.size, *shape[1:])[rows]
             reduced = runs.reduce(parts, reduction)

@@ -26,6 +26,7 @@ from opkernel.ops.parsing.wire import (
     write_varint,
 )
 from opkernel.ops.ragged.rows import ranges
+from opkernel.ops.stable_order import stable_order
 from opkernel.types import DataType
 
 __all__ = ["Column", "Spans", "column_of", "entries_of", "message_spans", "spans_of_features"]
@@ -331,7 +332,7 @@ def _strings(data: bytes, array: Any, starts: Any, ends: Any) -> tuple[Any, Any]
     if not places:
         return counts, np.zeros(0, object)
     rows, turns, begins, stops = (np.concatenate(part) for part in zip(*places, strict=True))
-    order = np.lexsort((turns, rows)) if len(places) > 1 else slice(None)
+    order = stable_order(rows, turns) if len(places) > 1 else slice(None)
     spans = in_time(zip(begins[order].tolist(), stops[order].tolist(), strict=True))
     check_allocation((rows.size,), DataType.DT_STRING)
     return counts, string_tensor((rows.size,), (data[a:b] for a, b in spans))

@@ -9,6 +9,7 @@ import numpy as np
 
 from opkernel.device.work_clock import SLOW, in_time
 from opkernel.ops.libraries import library_or_none, warn_of_fallback
+from opkernel.ops.stable_order import stable_order
 
 __all__ = ["row_pointers", "sparse_times_dense"]
 
@@ -32,7 +33,7 @@ def sparse_times_dense(rows: Any, columns: Any, values: Any, dense: Any, count: 
         count: How many rows the sparse matrix has.
     """
     if (rows[1:] < rows[:-1]).any():
-        order = np.argsort(rows, kind="stable")
+        order = stable_order(rows)
         rows, columns, values = rows[order], columns[order], values[order]
     sparse = library_or_none("scipy.sparse")
     if sparse is None:

@@ -14,6 +14,7 @@ from opkernel.ops.declared.rules import check_input_ranks, set_outputs
 from opkernel.ops.kernel_types import ALL, NARROW_FLOATS, NUMBERS
 from opkernel.ops.registration import register_kernel
 from opkernel.ops.sparse.tensors import check_entries, check_parts, check_rank
+from opkernel.ops.stable_order import stable_order
 from opkernel.types import DataType, TensorShape
 
 
@@ -91,7 +92,7 @@ def fill_empty_rows(
     is_empty[rows] = False
     missing = np.flatnonzero(is_empty)
     check_entries(len(rows) + len(missing), columns, dtype)
-    order = np.argsort(np.concatenate((rows, missing)), kind="stable")
+    order = stable_order(np.concatenate((rows, missing)))
     filled = np.zeros((len(missing), columns), np.int64)
     filled[:, 0] = missing
     defaults = np.full(len(missing), default_value, values.dtype)

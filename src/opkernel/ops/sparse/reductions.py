@@ -23,6 +23,7 @@ from opkernel.ops.sparse.tensors import (
     sorted_order,
     sparse_keys,
 )
+from opkernel.ops.stable_order import stable_order
 from opkernel.types import DataType, TensorShape, as_dtype
 
 
@@ -98,7 +99,7 @@ def _grouped(indices: Any, kept: list[int]) -> tuple[Any, Any]:
     """The order that sorts entries by kept dimensions, then by reduced ones; where each group starts."""
     reduced = [axis for axis in range(indices.shape[1]) if axis not in kept]
     (keys,) = sparse_keys(indices[:, [*kept, *reduced]])
-    order = np.argsort(keys, kind="stable")
+    order = stable_order(keys)
     if kept:
         return order, run_starts(indices[order][:, kept])
     return order, np.zeros(min(len(order), 1), np.int64)

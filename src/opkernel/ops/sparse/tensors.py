@@ -12,6 +12,7 @@ import numpy as np
 from opkernel.device.work_clock import SLOW, in_time
 from opkernel.errors import InvalidArgumentError
 from opkernel.kernel import check_allocation
+from opkernel.ops.stable_order import stable_order
 from opkernel.types import MAX_DIMENSIONS, DataType, TensorShape
 
 __all__ = [
@@ -144,11 +145,25 @@ def _keys(rows: Any) -> Any:
     sizes = [int(column.max()) - low + 1 for column, low in columns]
     keys, space = np.zeros(len(rows), np.int64), 1
     for column in in_time(reversed(range(len(sizes))), SLOW):
-        space_before, space = space, space * sizes[column]
-        if space > _LARGEST_KEY:
-            return np.unique(rows, axis=0, return_inverse=True)[1].reshape(-1)
-        keys += (rows[:, column].astype(np.int64) - lowest[column]) * space_before
+        part, size = rows[:, column], sizes[column]
+        if space * size > _LARGEST_KEY:
+            keys, space = _ranks(keys)
+        if space * size > _LARGEST_KEY:
+            part, size = _ranks(part)
+        else:
+            part = part.astype(np.int64) - lowest[column]
+        keys += part * space
+        space *= size
     return keys
+
+
+def _ranks(keys: Any) -> tuple[Any, int]:
+    """For each key the number of smaller ones, and how many different ones there are."""
+    order = stable_order(keys)
+    ordered = keys[order]
+    ranks = np.zeros(len(keys), np.int64)
+    ranks[order[1:]] = np.cumsum(ordered[1:] != ordered[:-1])
+    return ranks, int(ranks[order[-1]]) + 1
 
 
 def sorted_order(indices: Any) -> Any | None:
@@ -156,7 +171,7 @@ def sorted_order(indices: Any) -> Any | None:
     (keys,) = sparse_keys(indices)
     if (keys[1:] >= keys[:-1]).all():
         return None
-    return np.argsort(keys, kind="stable")
+    return stable_order(keys)
 
 
 def runs(columns: Any) -> Iterator[tuple[int, int]]:

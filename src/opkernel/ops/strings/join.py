@@ -19,6 +19,7 @@ from opkernel.opdef import (
 )
 from opkernel.ops.kernel_types import INDEX
 from opkernel.ops.registration import register_kernel
+from opkernel.ops.stable_order import stable_order
 from opkernel.types import DataType
 
 REDUCE_JOIN = register_op(
@@ -97,7 +98,7 @@ def unsorted_segment_join(*, separator: str) -> Callable[[Any, Any, Any], Any]:
         shape = check_allocation((count, *inner), DataType.DT_STRING)
         columns = inputs.reshape(segment_ids.size, int(np.prod(inner))).T
         ids = segment_ids.reshape(-1)
-        order = np.argsort(ids, kind="stable")
+        order = stable_order(ids)
         ends = np.cumsum(np.bincount(ids, minlength=count)).tolist()
 
         def segments() -> Iterator[list[bytes]]:
