@@ -214,7 +214,9 @@ def _more_inputs(call: _Call, factor: float) -> None:
     attrs = {arg.number_attr for arg in (*op_def.input_arg, *op_def.output_arg)} - {""}
     if not attrs:
         return
-    attr, times = call.rng.choice(sorted(attrs)), int(min(factor, call.most_bytes / _BYTES_AN_INPUT))
+    attr = call.rng.choice(sorted(attrs))
+    most = call.most_bytes / _BYTES_AN_INPUT / max(node.attr[attr].i, 1)
+    times = int(min(factor, max(most, 1)))
     inputs: list[str] = []
     for of, names in _groups(node):
         inputs += names * (times if of == attr else 1)

@@ -6,10 +6,14 @@ Source: https://github.com/google/snappy/blob/main/format_description.txt.
 from __future__ import annotations
 
 from opkernel.checkpoint.varint import read_varint
+from opkernel.device.made_bytes import making_bytes
+from opkernel.device.work_clock import WorkClock
 from opkernel.errors import DataLossError
 
 __all__ = ["decompressed"]
 
+_OF_TAG = 1 << 10
+"""The work of a tag."""
 _MOST_TIMES = 64
 """A copy of two bytes gives at most so many bytes, so that a size cannot be a lie by more."""
 
@@ -23,8 +27,15 @@ def decompressed(data: bytes) -> bytes:
     size, position = read_varint(data, 0)
     if size > _MOST_TIMES * len(data):
         raise DataLossError(f"A compressed block of {len(data)} bytes cannot hold {size}")
+    with making_bytes("a decompressed block", 2 * size):
+        return bytes(_content(data, position, size))
+
+
+def _content(data: bytes, position: int, size: int) -> bytearray:
     result = bytearray()
+    clock = WorkClock("decompressing a block")
     while position < len(data):
+        clock.spend(_OF_TAG)
         tag = data[position]
         if tag & 3 == 0:
             position = _literal(data, position, result)
@@ -34,7 +45,7 @@ def decompressed(data: bytes) -> bytes:
             break
     if len(result) != size:
         raise DataLossError(f"A compressed block has not the {size} bytes that it tells of")
-    return bytes(result)
+    return result
 
 
 def _literal(data: bytes, position: int, result: bytearray) -> int:
@@ -66,9 +77,9 @@ def _copy(data: bytes, position: int, result: bytearray) -> int:
         offset |= (tag >> 5) << 8
     if not 0 < offset <= len(result):
         raise DataLossError("A compressed block copies from before its beginning")
-    while length > 0:
-        start = len(result) - offset
-        piece = result[start : start + length]
-        result += piece
-        length -= len(piece)
+    start = len(result) - offset
+    piece = result[start : start + length]
+    if offset < length:
+        piece = (piece * (length // offset + 1))[:length]
+    result += piece
     return position + 1 + num_bytes

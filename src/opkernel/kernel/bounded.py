@@ -255,17 +255,26 @@ def _hold(budget: Budget, inputs: Sequence[Any], outputs: Sequence[Any]) -> None
     given = {id(owner_of(value)) for value in inputs}
     for output in outputs:
         tensor = output.tensor if isinstance(output, TensorRef) else output
-        if id(owner_of(tensor)) not in given:
+        owner = owner_of(tensor)
+        if owner is not None and id(owner) not in given and not budget.counts(owner):
             budget.hold(tensor, _bytes_of_strings(tensor, inputs))
 
 
 def _bytes_of_strings(tensor: Any, inputs: Sequence[Any]) -> int:
     """The bytes of a tensor's strings that are not strings of the inputs."""
-    if not getattr(getattr(tensor, "dtype", None), "hasobject", False):
+    if not _has_objects(tensor):
         return 0
-    found = {id(item): item for item in np.asarray(tensor).flat if type(item) is bytes}
-    for value in inputs if found else ():
-        if getattr(getattr(value, "dtype", None), "hasobject", False):
-            for item in np.asarray(value).flat:
-                found.pop(id(item), None)
-    return sum(map(getsizeof, found.values()))
+    addresses, places = np.unique(_addresses(tensor), return_index=True)
+    for value in filter(_has_objects, inputs):
+        is_new = np.isin(addresses, _addresses(value), invert=True)
+        addresses, places = addresses[is_new], places[is_new]
+    items = tensor.reshape(-1)[places]
+    return sum(getsizeof(item) for item in items if type(item) is bytes)
+
+
+def _has_objects(tensor: Any) -> bool:
+    return bool(getattr(getattr(tensor, "dtype", None), "hasobject", False))
+
+
+def _addresses(tensor: Any) -> Any:
+    return np.fromiter(map(id, tensor.flat), np.int64, tensor.size)

@@ -19,6 +19,7 @@ from opkernel.ops.declared.rules import check_scalars
 from opkernel.ops.registration import register_kernel
 from opkernel.ops.strings.regex import (
     Pattern,
+    check_speed,
     compiled_pattern,
     is_short_ascii,
     quick_rewriting,
@@ -86,7 +87,7 @@ def replacement(pattern: bytes, rewrite: bytes, replace_global: bool) -> Replace
     if max(asked, default=0) > compiled.groups or not (is_valid or replace_global):
         return bytes  # RE2 refuses the rewrite: nothing is replaced
     pieces = _replacing(compiled, parts, replace_global)
-    replace = _in_bounds(pieces, len(rewrite))
+    replace = _in_bounds(compiled.search, pieces, len(rewrite))
     if not replace_global:
         return replace
     if all(isinstance(part, bytes) for part in parts):
@@ -112,13 +113,17 @@ def _quick_if(applies: Callable[[bytes], bool], quick: Replace, replace: Replace
     return lambda text: (quick if applies(text) else replace)(text)
 
 
-def _in_bounds(pieces: Callable[[bytes], Iterable[bytes]], rewrite: int) -> Replace:
+def _in_bounds(
+    search: Callable[[bytes], Any], pieces: Callable[[bytes], Iterable[bytes]], rewrite: int
+) -> Replace:
     """The function that puts pieces together, within the budget where these may be many or long."""
 
     def replace(text: bytes) -> bytes:
         if not _may_be_much(text, rewrite):
             return b"".join(pieces(text))
-        return gather_bytes(in_time(pieces(text), string_work), "a string with replacements")
+        check_speed(search, text)
+        made = in_time(pieces(text), string_work(text), "replacing matches")
+        return gather_bytes(made, "a string with replacements")
 
     return replace
 
