@@ -57,7 +57,7 @@ def _encoded() -> Iterator[GraphDef]:
             call = kind.call([rng.choice(texts) for _ in "abc"], rng)
             with suppress(OpError, TypeError, ValueError):
                 yield _made(
-                    lambda call=call: getattr(raw_ops, call.op)(**call.inputs, **call.attrs)
+                    functools.partial(getattr(raw_ops, call.op), **call.inputs, **call.attrs)
                 )
 
 

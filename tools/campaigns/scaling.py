@@ -189,7 +189,7 @@ def _larger_attrs(call: _Call, factor: float) -> None:
         _grow(attrs[name], kinds[name], factor, call.rng)
 
 
-def _grow(value: AttrValue, kind: str, factor: float, rng: random.Random) -> None:
+def _grow(value: AttrValue, kind: str | None, factor: float, rng: random.Random) -> None:
     dims = [*value.shape.dim, *(dim for shape in value.list.shape for dim in shape.dim)]
     if kind == "i":
         value.i = _larger(value.i, factor)

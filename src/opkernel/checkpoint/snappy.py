@@ -6,14 +6,13 @@ Source: https://github.com/google/snappy/blob/main/format_description.txt.
 from __future__ import annotations
 
 from opkernel.checkpoint.varint import read_varint
-from opkernel.device.made_bytes import making_bytes
-from opkernel.device.work_clock import WorkClock
 from opkernel.errors import DataLossError
+from opkernel.types import charge_decoded
 
 __all__ = ["decompressed"]
 
-_OF_TAG = 1 << 10
-"""The work of a tag."""
+_AT_ONCE = 1 << 13
+"""So many bytes of a block are decompressed between two looks at the clock."""
 _MOST_TIMES = 64
 """A copy of two bytes gives at most so many bytes, so that a size cannot be a lie by more."""
 
@@ -27,25 +26,24 @@ def decompressed(data: bytes) -> bytes:
     size, position = read_varint(data, 0)
     if size > _MOST_TIMES * len(data):
         raise DataLossError(f"A compressed block of {len(data)} bytes cannot hold {size}")
-    with making_bytes("a decompressed block", 2 * size):
-        return bytes(_content(data, position, size))
-
-
-def _content(data: bytes, position: int, size: int) -> bytearray:
+    charge_decoded(2 * size, "a compressed block")
     result = bytearray()
-    clock = WorkClock("decompressing a block")
-    while position < len(data):
-        clock.spend(_OF_TAG)
-        tag = data[position]
-        if tag & 3 == 0:
+    while position < len(data) and len(result) <= size:
+        charge_decoded(0, "a compressed block")
+        position = _take_tags(data, position, min(position + _AT_ONCE, len(data)), result)
+    if len(result) != size:
+        raise DataLossError(f"A compressed block has not the {size} bytes that it tells of")
+    return bytes(result)
+
+
+def _take_tags(data: bytes, position: int, end: int, result: bytearray) -> int:
+    """Append what tags tell until a place, or beyond it; the position after them."""
+    while position < end:
+        if data[position] & 3 == 0:
             position = _literal(data, position, result)
         else:
             position = _copy(data, position, result)
-        if len(result) > size:
-            break
-    if len(result) != size:
-        raise DataLossError(f"A compressed block has not the {size} bytes that it tells of")
-    return result
+    return position
 
 
 def _literal(data: bytes, position: int, result: bytearray) -> int:

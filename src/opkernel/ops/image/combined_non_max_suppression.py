@@ -233,7 +233,8 @@ def _detect(
         classes = np.full(len(kept), index, np.float32)
         found.append(np.column_stack([classes, scores_of_class[kept], of_class[kept]]))
     rows = np.concatenate(found) if found else np.zeros((0, 6), np.float32)
-    return rows[stable_order(-rows[:, 1])[:limit]]
+    best: Array = rows[stable_order(-rows[:, 1])[:limit]]
+    return best
 
 
 @register_kernel(NMS_WITH_OVERLAPS, device="CPU")

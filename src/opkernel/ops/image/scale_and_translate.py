@@ -142,7 +142,7 @@ def _resample(images: Array, taps: _Taps, size: int, axis: int) -> Array:
     shape = (*images.shape[:axis], size, *images.shape[axis + 1 :])
     result = np.zeros(check_allocation(shape, DataType.DT_FLOAT), np.float32)
     starts = np.flatnonzero(np.diff(taps.new, prepend=-1))
-    ends, before = np.append(starts, taps.new.size), (slice(None),) * axis
+    ends = np.append(starts, taps.new.size)
     of_pixel = (images.size // images.shape[axis]) * -(-taps.new.size // max(len(starts), 1))
     step = max(_AT_ONCE // max(of_pixel, 1), 1)
     for at in in_time(range(0, len(starts), step), SLOW, "resizing images"):
@@ -150,7 +150,8 @@ def _resample(images: Array, taps: _Taps, size: int, axis: int) -> Array:
         whole = slice(some[0], ends[min(at + step, len(starts))])
         parts = np.take(images, taps.old[whole], axis=axis)
         parts *= taps.weights[whole].reshape(-1, *(1,) * (3 - axis))
-        result[(*before, taps.new[some])] = np.add.reduceat(parts, some - whole.start, axis)
+        place: tuple[Any, ...] = (*[slice(None)] * axis, taps.new[some])
+        result[place] = np.add.reduceat(parts, some - whole.start, axis)
     return result
 
 

@@ -55,4 +55,4 @@ def seconds_of(stack: Any, cost: float) -> float:
     """The least seconds that a function takes for one matrix of a stack."""
     rows, columns = stack.shape[-2:]
     parts = 2 if stack.dtype.kind == "c" else 1
-    return parts * cost * rows * columns * min(rows, columns) * 1e-9
+    return float(parts * cost * rows * columns * min(rows, columns) * 1e-9)

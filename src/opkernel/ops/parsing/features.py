@@ -222,7 +222,7 @@ def _column(spans: Spans, dtype: DataType, name: str) -> Column:
         else:
             is_end = payload < 0x80
             counts[rows] = _counts(is_end, ends - starts)
-            check_allocation((np.count_nonzero(is_end),), dtype)
+            check_allocation((int(np.count_nonzero(is_end)),), dtype)
             values = _numbers(payload, name)
     return Column(counts, values)
 

@@ -49,8 +49,8 @@ def _rows(whole: SparseParts) -> Iterator[tuple[int, SparseParts]]:
         number = int(whole.indices[start, 0])
         is_missing[number] = False
         yield number, SparseParts(rest[start:end], whole.values[start:end], row_shape)
-    for number in in_time(np.flatnonzero(is_missing)):
-        yield int(number), SparseParts(rest[:0], whole.values[:0], row_shape)
+    for missing in in_time(np.flatnonzero(is_missing)):
+        yield int(missing), SparseParts(rest[:0], whole.values[:0], row_shape)
 
 
 def check_parts_of(parts: SparseParts, found: DataType, wanted: DataType, number: int) -> None:

@@ -3,7 +3,7 @@
 Source: TensorFlow core/ops/string_ops.cc, core/kernels/substr_op.cc.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from itertools import starmap
 from typing import Any
 
@@ -55,7 +55,8 @@ def substr(tensor: Any, pos: Any, len: Any, *, unit: str) -> Any:
     texts, starts, lengths = (np.broadcast_to(one, shape) for one in (tensor, pos, len))
     part: Callable[[bytes, int, int], bytes] = _bytes if unit == "BYTE" else _Characters().of
     rows = zip(texts.flat, starts.ravel().tolist(), lengths.ravel().tolist(), strict=True)
-    return string_tensor(shape, starmap(part, in_time(rows, _work)))
+    timed: Iterable[tuple[bytes, int, int]] = in_time(rows, _work)
+    return string_tensor(shape, starmap(part, timed))
 
 
 def _common_shape(texts: tuple[int, ...], positions: tuple[int, ...]) -> tuple[int, ...]:

@@ -116,7 +116,7 @@ def _filtered(rows: Any, pixel_bytes: int) -> memoryview:
         for top in in_time(range(0, height, step), SLOW):
             tile = slice(top, top + step)
             _filter_tile(padded[top : top + step + 1], pixel_bytes, allowed, output[tile])
-    return memoryview(output.reshape(-1))
+    return output.reshape(-1).data
 
 
 def _allowed_filters(height: int, columns: int) -> list[int]:
