@@ -30,7 +30,7 @@ from opkernel.kernel.work import work_of
 from opkernel.opdef import InferenceContext, ShapeHandle
 from opkernel.opdef.core.op_def_builder import OpRegistrationData
 from opkernel.records import replace
-from opkernel.types import TensorShape
+from opkernel.types import MAX_DIMENSIONS, TensorShape
 
 __all__ = ["KnownOutputs", "bounded", "known_outputs"]
 
@@ -226,7 +226,8 @@ def _sizes(shape: ShapeHandle | None) -> tuple[int, ...] | None:
     sizes = tuple([dim.value for dim in shape.dims])
     if -1 in sizes:
         return None
-    return sizes if math.prod(sizes) <= _INT64_MAX else tuple(TensorShape(sizes))  # the error
+    is_right = len(sizes) <= MAX_DIMENSIONS and math.prod(sizes) <= _INT64_MAX
+    return sizes if is_right else tuple(TensorShape(sizes))  # the error
 
 
 def _no_shortcut(run: Callable[..., Any]) -> Callable[..., Any]:

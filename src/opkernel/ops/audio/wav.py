@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from opkernel.device.string_tensors import string_tensor
+from opkernel.device.string_tensors import joining, string_tensor
 from opkernel.device.work_clock import WorkClock
 from opkernel.errors import InvalidArgumentError
-from opkernel.kernel import check_allocation
+from opkernel.kernel import check_allocation, in_pieces
 from opkernel.opdef import DimensionHandle, InferenceContext, register_op
 from opkernel.ops.declared.rules import check_scalars, fixed_shapes
 from opkernel.ops.registration import register_kernel
@@ -192,8 +192,8 @@ def encode_wav(audio: Any, sample_rate: Any) -> Any:
     per_sample = _BYTES * channels
     header = _FORMAT.pack(_PCM, channels, rate, rate * per_sample & 0xFFFFFFFF, per_sample, _BITS)
     parts = [b"RIFF", _size(size + _HEADER_BYTES), b"WAVEfmt ", _size(_FORMAT.size), header]
-    whole = b"".join([*parts, b"data", _size(size), _as_integers(audio).tobytes()])
-    return string_tensor((), [whole])
+    samples = in_pieces(_as_integers, audio).reshape(-1).view(np.uint8).data
+    return string_tensor((), [joining(b"")([*parts, b"data", _size(size), samples])])
 
 
 def _size(size: int) -> bytes:

@@ -81,12 +81,12 @@ def step_columns(
     records: Sequence[bytes], keys: Sequence[bytes], types: Sequence[DataType]
 ) -> list[StepColumn]:
     """The feature lists of serialized sequence examples."""
-    data, starts, ends = message_spans(records, 2)
-    spans = spans_of_features(data, starts, ends, keys)
-    return [
-        _steps_of(span, dtype, key.decode(errors="backslashreplace"))
-        for span, dtype, key in zip(spans, types, keys, strict=True)
-    ]
+    with making_bytes("records") as made:
+        spans = spans_of_features(*message_spans(records, 2, made), keys)
+        return [
+            _steps_of(span, dtype, key.decode(errors="backslashreplace"))
+            for span, dtype, key in zip(spans, types, keys, strict=True)
+        ]
 
 
 def _steps_of(spans: Spans, dtype: DataType, name: str) -> StepColumn:
@@ -96,7 +96,7 @@ def _steps_of(spans: Spans, dtype: DataType, name: str) -> StepColumn:
         with making_bytes("feature lists") as made:
             for start, end in zip(spans.starts.tolist(), spans.ends.tolist(), strict=True):
                 before = len(found)
-                for number, wire, a, b in fields(spans.data, start, end):
+                for number, wire, a, b in fields(spans.buffer.data, start, end):
                     clock.spend(_OF_STEP)
                     if (number, wire) == (1, 2):
                         found.extend((a, b))
@@ -105,7 +105,7 @@ def _steps_of(spans: Spans, dtype: DataType, name: str) -> StepColumn:
     except WireError as error:
         raise InvalidArgumentError(f"Could not parse feature list {name}: {error}") from None
     places = np.array(found, np.int64).reshape(-1, 2)
-    features = Spans(spans.data, spans.array, places[:, 0], places[:, 1])
+    features = Spans(spans.buffer, places[:, 0], places[:, 1])
     return StepColumn(name, np.array(steps, np.int64), column_of(features, dtype, name))
 
 

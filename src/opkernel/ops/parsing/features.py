@@ -12,15 +12,16 @@ from typing import Any
 import numpy as np
 
 from opkernel.device.budget import check_time
-from opkernel.device.made_bytes import making_bytes
+from opkernel.device.made_bytes import MadeBytes, check_bytes, making_bytes
 from opkernel.device.string_tensors import string_tensor
 from opkernel.device.work_clock import SLOW, in_time
 from opkernel.errors import InvalidArgumentError
 from opkernel.kernel import check_allocation
 from opkernel.ops.parsing.wire import (
+    Buffer,
     WireError,
+    buffer_of,
     fields,
-    padded_bytes,
     read_lengths,
     varints,
     write_varint,
@@ -49,9 +50,7 @@ _OF_FEATURE = 96
 class Spans:
     """Where Feature messages stand in a buffer, one for each example; -1 where there is none."""
 
-    data: bytes
-    array: Any
-    """The buffer as `padded_bytes` gives it."""
+    buffer: Buffer
     starts: Any
     ends: Any
 
@@ -69,27 +68,39 @@ class Column:
         return np.maximum(self.counts, 0)
 
 
-def message_spans(records: Sequence[bytes], number: int) -> tuple[bytes, Any, Any]:
+def message_spans(
+    records: Sequence[bytes], number: int, made: MadeBytes
+) -> tuple[Buffer, Any, Any]:
     """All records in one buffer, and where their message in the field of this number stands.
 
     The parts of a message that stands in several fields are joined, as protocol buffers say.
+
+    Args:
+        records: The records.
+        number: The number of the field.
+        made: Counts the bytes of the buffer.
     """
-    data = b"".join(records)
     sizes = np.fromiter(map(len, records), np.int64, len(records))
     stops = np.cumsum(sizes)
     begins = stops - sizes
-    array = padded_bytes(data)
+    total = int(sizes.sum())
+    made.add(total)
+    buffer = buffer_of(records)
+    array = buffer.array
     size, starts, fine = read_lengths(array, np.minimum(begins + 1, array.size - 1))
     fine &= (array[begins] == number << 3 | 2) & (starts + size == stops)
     odd = np.flatnonzero(~fine & (sizes > 0))
     starts[sizes == 0] = stops[sizes == 0]
-    ends, pieces, total = stops.copy(), [data], len(data)
+    ends, messages = stops.copy(), []
     for i in in_time(odd.tolist(), SLOW):
-        message = _joined_message(records[i], number)
-        pieces.append(message)
-        starts[i], ends[i] = total, total + len(message)
-        total += len(message)
-    return b"".join(pieces), starts, ends
+        messages.append(_joined_message(records[i], number))
+        made.add(len(messages[-1]))
+        starts[i], ends[i] = total, total + len(messages[-1])
+        total += len(messages[-1])
+    if messages:
+        made.add(total)
+        buffer = buffer_of([*records, *messages])
+    return buffer, starts, ends
 
 
 def _joined_message(record: bytes, number: int) -> bytes:
@@ -104,20 +115,19 @@ def _joined_message(record: bytes, number: int) -> bytes:
     return b"".join(found)
 
 
-def spans_of_features(data: bytes, starts: Any, ends: Any, keys: Sequence[bytes]) -> list[Spans]:
+def spans_of_features(buffer: Buffer, starts: Any, ends: Any, keys: Sequence[bytes]) -> list[Spans]:
     """Where the features of these keys stand in Features messages.
 
     Raises:
         InvalidArgumentError: a message is damaged.
     """
     found = [np.full((2, starts.size), -1, np.int64) for _ in keys]
-    array = padded_bytes(data)
-    odd = _scan(array, starts, ends, keys, found)
+    odd = _scan(buffer.array, starts, ends, keys, found)
     for i in in_time(np.flatnonzero(odd), SLOW):
-        entries = entries_of(data, int(starts[i]), int(ends[i]))
+        entries = entries_of(buffer.data, int(starts[i]), int(ends[i]))
         for key, places in in_time(zip(keys, found, strict=True)):
             places[:, i] = entries.get(key, (-1, -1))
-    return [Spans(data, array, *places) for places in found]
+    return [Spans(buffer, *places) for places in found]
 
 
 def _scan(data: Any, starts: Any, ends: Any, keys: Sequence[bytes], found: list[Any]) -> Any:
@@ -205,14 +215,14 @@ def column_of(spans: Spans, dtype: DataType, name: str) -> Column:
 def _column(spans: Spans, dtype: DataType, name: str) -> Column:
     kind = _KIND_OF[dtype]
     rows = np.flatnonzero(spans.ends > spans.starts)
-    data = spans.array
+    data = spans.buffer.array
     lists, odd = _lists(data, spans.starts[rows], spans.ends[rows], kind)
     if odd.any():
         return _column(_regular(spans, rows[odd], kind, name), dtype, name)
     starts, ends = lists
     counts = np.full(spans.starts.size, -1, np.int64)
     if kind == 1:
-        counts[rows], values = _strings(spans.data, data, starts, ends)
+        counts[rows], values = _strings(spans.buffer, starts, ends)
     else:
         if kind == 2:
             check_allocation((int((ends - starts).sum()) // 4,), dtype)
@@ -311,8 +321,9 @@ def _ends_well(data: Any, at: int, end: int) -> bool:
         return False
 
 
-def _strings(data: bytes, array: Any, starts: Any, ends: Any) -> tuple[Any, Any]:
+def _strings(buffer: Buffer, starts: Any, ends: Any) -> tuple[Any, Any]:
     """How many strings each list has, and all of them."""
+    data, array = buffer
     counts = np.zeros(starts.size, np.int64)
     places: list[tuple[Any, Any, Any, Any]] = []
     cursor, active = starts.copy(), np.flatnonzero(starts < ends)
@@ -351,17 +362,18 @@ def _rest(data: bytes, row: int, turn: int, cursor: Any, ends: Any) -> tuple[Any
 def _regular(spans: Spans, rows: Any, kind: int, name: str) -> Spans:
     """The spans with the features of some examples written anew, in the usual form."""
     starts, ends = spans.starts.copy(), spans.ends.copy()
-    pieces, size = [spans.data], len(spans.data)
+    data = spans.buffer.data
+    pieces, size = [data], len(data)
     for i in in_time(rows.tolist(), SLOW):
         try:
-            feature = _rewritten(spans.data, int(starts[i]), int(ends[i]), kind)
+            feature = _rewritten(data, int(starts[i]), int(ends[i]), kind)
         except WireError as error:
             raise _damaged(name, error) from None
         pieces.append(feature)
         starts[i], ends[i] = size, size + len(feature)
         size += len(feature)
-    data = b"".join(pieces)
-    return Spans(data, padded_bytes(data), starts, ends)
+    check_bytes(size, "features")
+    return Spans(buffer_of(pieces), starts, ends)
 
 
 def _rewritten(data: bytes, start: int, end: int, kind: int) -> bytes:

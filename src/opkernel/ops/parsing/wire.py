@@ -1,16 +1,17 @@
 """Protocol buffers on the wire: many messages in step, as columns of cursors, or one by hand."""
 
-from collections.abc import Iterator
-from typing import Any
+from collections.abc import Iterable, Iterator
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from opkernel.device.work_clock import WorkClock
 
 __all__ = [
+    "Buffer",
+    "buffer_of",
     "WireError",
     "fields",
-    "padded_bytes",
     "read_lengths",
     "read_varint",
     "varints",
@@ -28,9 +29,17 @@ class WireError(ValueError):
     """The bytes are no message."""
 
 
-def padded_bytes(data: bytes) -> Any:
-    """The bytes as an array, which a cursor may read past by a few bytes."""
-    return np.frombuffer(data + _PADDING, np.uint8)
+class Buffer(NamedTuple):
+    """Bytes, also as an array; behind them stand a few more, so that a cursor may read past the end."""
+
+    data: bytes
+    array: Any
+
+
+def buffer_of(pieces: Iterable[bytes]) -> Buffer:
+    """The buffer of pieces, one after the other."""
+    data = b"".join([*pieces, _PADDING])
+    return Buffer(data, np.frombuffer(data, np.uint8))
 
 
 def read_lengths(data: Any, at: Any) -> tuple[Any, Any, Any]:

@@ -10,13 +10,14 @@ from typing import Any
 
 import numpy as np
 
-from opkernel.checkpoint.varint import varint
+from opkernel.device.made_bytes import making_bytes
 from opkernel.device.string_tensors import string_tensor
 from opkernel.device.work_clock import SLOW, in_time
 from opkernel.errors import InvalidArgumentError
 from opkernel.opdef import InferenceContext, register_op
 from opkernel.ops.declared.rules import fixed_shapes, set_outputs
 from opkernel.ops.kernel_types import ALL
+from opkernel.ops.parsing.tensors import serialized
 from opkernel.ops.registration import register_kernel
 from opkernel.ops.sparse.rows import SparseParts, check_parts_of, rows_of, stacked
 from opkernel.ops.sparse.tensors import check_rank
@@ -35,6 +36,8 @@ _TYPE_NAME = "tensorflow::Tensor"
 _INPUTS = ["sparse_indices: int64", "sparse_values: T", "sparse_shape: int64"]
 _OUTPUTS = ["sparse_indices: int64", "sparse_values: dtype", "sparse_shape: int64"]
 _FORMS = (DataType.DT_STRING, DataType.DT_VARIANT)
+_OF_ROW = 400
+"""The bytes of a row beside its strings."""
 _OUT_TYPE = "out_type: {string, variant} = DT_STRING"
 
 
@@ -132,14 +135,7 @@ register_variant_decoder(_TYPE_NAME, TensorVariant.from_proto)
 
 
 def _string_of(tensor: Any, dtype: DataType) -> bytes:
-    proto = tensor_to_proto(tensor, dtype)
-    if dtype is DataType.DT_STRING and len(
-        tensor
-    ):  # as TensorFlow has it, all strings are one content
-        proto.ClearField("string_val")
-        proto.tensor_content = b"".join([*map(varint, map(len, tensor)), *tensor])
-    text: bytes = proto.SerializeToString(deterministic=True)
-    return text
+    return serialized(tensor, dtype, strings_are_content=True)  # as TensorFlow has it
 
 
 def _row(parts: SparseParts, dtype: DataType, out_type: DataType) -> list[Any]:
@@ -174,11 +170,13 @@ def serialize_many_sparse(
     count, rows = rows_of(SparseParts(sparse_indices, sparse_values, sparse_shape))
     found: dict[int, list[Any]] = {}
     empty: list[Any] = []
-    for number, parts in in_time(rows):
-        if len(parts.values):
-            found[number] = _row(parts, T, out_type)
-        elif not empty:
-            empty = _row(parts, T, out_type)
+    with making_bytes("serialized rows") as made:
+        for number, parts in in_time(rows):
+            if len(parts.values):
+                found[number] = _row(parts, T, out_type)
+                made.add(_OF_ROW + sum(len(one) for one in found[number] if isinstance(one, bytes)))
+            elif not empty:
+                empty = _row(parts, T, out_type)
     elements = (element for number in in_time(range(count)) for element in found.get(number, empty))
     return _tensor((count, 3), elements, out_type)
 
