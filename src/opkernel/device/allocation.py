@@ -11,6 +11,7 @@ import os
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
+from itertools import islice
 from math import prod
 from typing import TYPE_CHECKING, Any
 
@@ -98,11 +99,9 @@ def check_allocation(shape: Iterable[int], dtype: DataType) -> tuple[int, ...]:
             int64.
         ResourceExhaustedError: the tensor would be larger than the allocation limit.
     """
-    sizes = tuple([int(size) for size in shape])
+    sizes = tuple([int(size) for size in islice(shape, MAX_DIMENSIONS + 1)])
     if len(sizes) > MAX_DIMENSIONS:
-        raise InvalidArgumentError(
-            f"Shape of {len(sizes)} dimensions has too many dimensions: the most are {MAX_DIMENSIONS}"
-        )
+        raise InvalidArgumentError(f"The shape has more than {MAX_DIMENSIONS} dimensions")
     if any(size < 0 for size in sizes):
         raise InvalidArgumentError(f"Dimensions must be >= 0, got shape {list(sizes)}")
     counted = prod(size or 1 for size in sizes)  # NumPy counts an empty shape so
