@@ -9,6 +9,8 @@ import numpy as np
 import pytest
 
 from opkernel.device.blas_threads import _openblas, one_blas_thread
+from opkernel.device.budget import Budget, current_budget, spending
+from opkernel.errors import DeadlineExceededError
 from opkernel.kernel import intra_op_parallelism, intra_op_threads, shard
 
 
@@ -77,6 +79,29 @@ def test_callers_side_by_side():
     for caller in callers:
         caller.join()
     assert [sorted(mine) for mine in done] == [sorted(list(range(4)) * 50)] * 8
+
+
+def test_helpers_keep_to_the_budget_of_the_caller():
+    meeting = threading.Barrier(3, timeout=30)
+    budgets = []
+
+    def work(_):
+        meeting.wait()
+        budgets.append(current_budget())
+
+    with intra_op_parallelism(3), spending(Budget(1 << 20)) as budget:
+        shard(work, range(3))
+    assert budgets == [budget] * 3
+    shard(lambda _: budgets.append(current_budget()), range(3))
+    assert budgets[3:] == [None] * 3
+
+
+def test_no_part_is_begun_when_time_is_up():
+    done: list[int] = []
+    late = Budget(deadline=time.monotonic() - 1)
+    with intra_op_parallelism(3), spending(late), pytest.raises(DeadlineExceededError):
+        shard(done.append, range(100))
+    assert len(done) < 100
 
 
 def test_helpers_ignore_floating_point_errors():

@@ -7,9 +7,12 @@ from __future__ import annotations
 
 from opkernel.checkpoint.varint import read_varint
 from opkernel.errors import DataLossError
+from opkernel.types import charge_decoded
 
 __all__ = ["decompressed"]
 
+_AT_ONCE = 1 << 13
+"""So many bytes of a block are decompressed between two looks at the clock."""
 _MOST_TIMES = 64
 """A copy of two bytes gives at most so many bytes, so that a size cannot be a lie by more."""
 
@@ -23,18 +26,24 @@ def decompressed(data: bytes) -> bytes:
     size, position = read_varint(data, 0)
     if size > _MOST_TIMES * len(data):
         raise DataLossError(f"A compressed block of {len(data)} bytes cannot hold {size}")
+    charge_decoded(2 * size, "a compressed block")
     result = bytearray()
-    while position < len(data):
-        tag = data[position]
-        if tag & 3 == 0:
-            position = _literal(data, position, result)
-        else:
-            position = _copy(data, position, result)
-        if len(result) > size:
-            break
+    while position < len(data) and len(result) <= size:
+        charge_decoded(0, "a compressed block")
+        position = _take_tags(data, position, min(position + _AT_ONCE, len(data)), result)
     if len(result) != size:
         raise DataLossError(f"A compressed block has not the {size} bytes that it tells of")
     return bytes(result)
+
+
+def _take_tags(data: bytes, position: int, end: int, result: bytearray) -> int:
+    """Append what tags tell until a place, or beyond it; the position after them."""
+    while position < end:
+        if data[position] & 3 == 0:
+            position = _literal(data, position, result)
+        else:
+            position = _copy(data, position, result)
+    return position
 
 
 def _literal(data: bytes, position: int, result: bytearray) -> int:
@@ -66,9 +75,9 @@ def _copy(data: bytes, position: int, result: bytearray) -> int:
         offset |= (tag >> 5) << 8
     if not 0 < offset <= len(result):
         raise DataLossError("A compressed block copies from before its beginning")
-    while length > 0:
-        start = len(result) - offset
-        piece = result[start : start + length]
-        result += piece
-        length -= len(piece)
+    start = len(result) - offset
+    piece = result[start : start + length]
+    if offset < length:
+        piece = (piece * (length // offset + 1))[:length]
+    result += piece
     return position + 1 + num_bytes

@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Iterator, Sequence
 from contextvars import ContextVar
+from itertools import islice
 from math import prod
 from typing import TYPE_CHECKING, Any
 
@@ -18,7 +19,7 @@ import numpy as np
 from opkernel.device.budget import Budget, current_budget, spending
 from opkernel.errors import InvalidArgumentError
 from opkernel.interrupts import contextmanager, setting
-from opkernel.types import DataType
+from opkernel.types import MAX_DIMENSIONS, DataType
 
 if TYPE_CHECKING:
     from contextlib import AbstractContextManager
@@ -31,6 +32,7 @@ __all__ = [
     "allocation_limit",
     "allocation_policy",
     "check_allocation",
+    "counted",
     "current_allocation_limit",
     "under_budget",
 ]
@@ -85,10 +87,13 @@ def check_allocation(shape: Iterable[int], dtype: DataType) -> tuple[int, ...]:
     """The shape as a tuple of ints, if a tensor of it may be allocated.
 
     Raises:
-        InvalidArgumentError: a size is negative, or the number of elements overflows int64.
+        InvalidArgumentError: a size is negative, there are too many, or the number of elements overflows
+            int64.
         ResourceExhaustedError: the tensor would be larger than the allocation limit.
     """
-    sizes = tuple(int(size) for size in shape)
+    sizes = tuple([int(size) for size in islice(shape, MAX_DIMENSIONS + 1)])
+    if len(sizes) > MAX_DIMENSIONS:
+        raise InvalidArgumentError(f"The shape has more than {MAX_DIMENSIONS} dimensions")
     if any(size < 0 for size in sizes):
         raise InvalidArgumentError(f"Dimensions must be >= 0, got shape {list(sizes)}")
     counted = prod(size or 1 for size in sizes)  # NumPy counts an empty shape so
@@ -104,6 +109,14 @@ def check_allocation(shape: Iterable[int], dtype: DataType) -> tuple[int, ...]:
         budget = current_budget() or Budget(limit)
         budget.check_memory(size_bytes, f"tensor with shape{list(sizes)} and type {dtype.string}")
     return sizes
+
+
+def counted(array: Any) -> Any:
+    """The array, which counts as memory of the step from here on: for kernels that make several."""
+    budget = current_budget()
+    if budget is not None and budget.memory_limit_bytes is not None:
+        budget.hold(array)
+    return array
 
 
 def allocate(shape: Sequence[int], dtype: DataType) -> np.ndarray[Any, Any]:

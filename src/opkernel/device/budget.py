@@ -109,16 +109,38 @@ class Budget:
             ResourceExhaustedError: it is too much.
         """
         owner = owner_of(array)
-        if owner is None or self._counts(owner):
+        if owner is None or self.counts(owner):
             return
         size = owner.nbytes + content_bytes
         self.check_memory(size, f"what holds {owner.dtype}{list(owner.shape)}")
-        budget: Budget | None = self
-        while budget is not None and budget._held is None:
-            budget = budget._outer
-        if budget is not None and budget._held is not None:
-            budget._held.reserve(size, "")
-            budget._held.add(owner, size, size)
+        ledger = self._ledger()
+        if ledger is not None:
+            ledger.reserve(size, "")
+            ledger.add(owner, size, size)
+
+    def reserve(self, num_bytes: int, what: str, instead_of: int = 0) -> None:
+        """Count memory that is being made, until it is given back.
+
+        Args:
+            num_bytes: How much.
+            what: The thing that it is for.
+            instead_of: The part of it that was reserved before.
+
+        Raises:
+            ResourceExhaustedError: it is too much. Nothing of it is counted then.
+        """
+        ledger = self._ledger()
+        if ledger is not None:
+            ledger.give_back(instead_of)
+        self.check_memory(num_bytes, what)
+        if ledger is not None:
+            ledger.reserve(num_bytes, "")
+
+    def give_back(self, num_bytes: int) -> None:
+        """Count memory that was reserved no more."""
+        ledger = self._ledger()
+        if ledger is not None:
+            ledger.give_back(num_bytes)
 
     def spend(self, work: int) -> None:
         """Note work that is about to be done.
@@ -142,10 +164,18 @@ class Budget:
             what = f"{doing} {name!r}" if name else doing
             raise DeadlineExceededError(f"Timed out while {what}")
 
-    def _counts(self, owner: np.ndarray[Any, Any]) -> bool:
+    def _ledger(self) -> AllocationLedger | None:
+        """What counts the memory of this budget; None where no budget around it counts, either."""
+        budget: Budget | None = self
+        while budget is not None and budget._held is None:
+            budget = budget._outer
+        return None if budget is None else budget._held
+
+    def counts(self, owner: np.ndarray[Any, Any]) -> bool:
+        """Whether an array that owns its memory is counted."""
         if self._held is not None and self._held.counts(owner):
             return True
-        return self._outer is not None and self._outer._counts(owner)
+        return self._outer is not None and self._outer.counts(owner)
 
 
 def owner_of(array: Any) -> np.ndarray[Any, Any] | None:

@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 import numpy as np
 
+from opkernel.device.allocation import under_budget
 from opkernel.device.blas_threads import one_blas_thread
 from opkernel.device.budget import Budget, current_budget
 from opkernel.device.recycling import forget_recycled
@@ -75,8 +76,8 @@ def shard(work: Callable[[_Part], object], parts: Sequence[_Part]) -> None:
         parts: Independent parts of the work.
     """
     budget = current_budget()
-    if budget is not None and budget.deadline is not None:
-        work = _in_time(work, budget)
+    if budget is not None:
+        work = _within(budget, work)
     helpers = min(_threads.get(), len(parts)) - 1
     with one_blas_thread():
         if helpers <= 0:
@@ -86,14 +87,18 @@ def shard(work: Callable[[_Part], object], parts: Sequence[_Part]) -> None:
             _Shared(work, parts).run(helpers)
 
 
-def _in_time(work: Callable[[_Part], object], budget: Budget) -> Callable[[_Part], object]:
-    """The work, with a look at the clock before each part."""
+def _within(budget: Budget, work: Callable[[_Part], object]) -> Callable[[_Part], object]:
+    """The work under a budget, on whichever thread, with a look at the clock before each part."""
 
-    def timed(part: _Part) -> None:
+    def bounded(part: _Part) -> None:
         budget.check_time("computing a part of a kernel's work")
-        work(part)
+        if current_budget() is budget:
+            work(part)
+        else:
+            with under_budget(budget):
+                work(part)
 
-    return timed
+    return bounded
 
 
 class _Shared(Generic[_Part]):

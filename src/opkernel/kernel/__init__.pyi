@@ -2,6 +2,7 @@ from opkernel.device.allocation import allocate as allocate
 from opkernel.device.allocation import allocating_from as allocating_from
 from opkernel.device.allocation import allocation_limit as allocation_limit
 from opkernel.device.allocation import check_allocation as check_allocation
+from opkernel.device.allocation import counted as counted
 from opkernel.device.allocation import under_budget as under_budget
 from opkernel.device.allocation_ledger import AllocatorStats as AllocatorStats
 from opkernel.device.allocation_ledger import AllocRecord as AllocRecord
@@ -46,6 +47,8 @@ from opkernel.kernel.function_kernel import forward_input as forward_input
 from opkernel.kernel.op_kernel import Arg as Arg
 from opkernel.kernel.op_kernel import NodeProperties as NodeProperties
 from opkernel.kernel.op_kernel import OpKernel as OpKernel
+from opkernel.kernel.pieces import by_rows as by_rows
+from opkernel.kernel.pieces import in_pieces as in_pieces
 from opkernel.kernel.registry.create import create_op_kernel as create_op_kernel
 from opkernel.kernel.registry.kernel_def import KernelDefBuilder as KernelDefBuilder
 from opkernel.kernel.registry.kernel_def import Name as Name

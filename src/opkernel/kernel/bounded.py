@@ -11,26 +11,32 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Sequence
-from functools import update_wrapper
+from functools import partial, update_wrapper
 from sys import getsizeof
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from opkernel.device.budget import Budget, current_budget, owner_of
-from opkernel.errors import OpError
+from opkernel.device.work_clock import in_time
+from opkernel.errors import DeadlineExceededError, OpError
 from opkernel.kernel.context.declared_outputs import flat_outputs
 from opkernel.kernel.context.op_kernel_context import OpKernelContext
 from opkernel.kernel.context.tensor_ref import TensorRef
 from opkernel.kernel.function_kernel import FunctionKernel, forward_input
 from opkernel.kernel.op_kernel import OpKernel
+from opkernel.kernel.pieces import may_go_in_pieces, piecewise
 from opkernel.kernel.work import work_of
 from opkernel.opdef import InferenceContext, ShapeHandle
 from opkernel.opdef.core.op_def_builder import OpRegistrationData
-from opkernel.opdef.shapes.shape_algebra import ShapeAlgebra
 from opkernel.records import replace
+from opkernel.types import MAX_DIMENSIONS, TensorShape
 
 __all__ = ["KnownOutputs", "bounded", "known_outputs"]
+
+_INT64_MAX = 2**63 - 1
+_OF_OUTPUT = 1 << 12
+"""The work that finding the size of an output is."""
 
 _MOST_KNOWN = 64
 """The most combinations of input shapes whose output sizes a kernel remembers."""
@@ -133,6 +139,10 @@ def _bind_function(kernel: FunctionKernel, registration: OpRegistrationData) -> 
     kernel.contract = replace(claims, elementwise=False, same_shapes=False, takes_out=False)
 
     def of(function: Callable[..., Any]) -> Callable[..., Any]:
+        in_pieces = None
+        if may_go_in_pieces(kernel, claims):
+            in_pieces = piecewise(claims, function)
+
         def call(*arguments: Any) -> Any:
             budget = current_budget()
             if budget is None:
@@ -141,7 +151,10 @@ def _bind_function(kernel: FunctionKernel, registration: OpRegistrationData) -> 
             for arg, argument in zip(args, arguments, strict=True):
                 inputs += argument if arg.is_list else (argument,)
             sizes.check(budget, inputs)
-            result = function(*arguments)
+            if in_pieces is None or budget.deadline is None:
+                result = function(*arguments)
+            else:
+                result = in_pieces(arguments, partial(budget.check_time, "running", kernel.name))
             _hold(budget, inputs, flat_outputs(kernel, result))
             return result
 
@@ -195,8 +208,10 @@ class _OutputSizes:
             )
             if infer is not None:
                 infer(context)
-            found = [_sizes(shape) for shape in context.outputs()]
+            found = [_sizes(shape) for shape in in_time(context.outputs(), _OF_OUTPUT)]
             known = known_outputs(kernel, found, are_views=self._are_views(inputs))
+        except DeadlineExceededError:
+            raise
         except Exception:  # the kernel reports faults of its inputs
             return _NOTHING
         if not context.requests and len(self._known) < _MOST_KNOWN:
@@ -206,9 +221,13 @@ class _OutputSizes:
 
 def _sizes(shape: ShapeHandle | None) -> tuple[int, ...] | None:
     """The sizes of a shape; None where one is not known."""
-    if shape is None or not ShapeAlgebra.fully_defined(shape):
+    if shape is None or shape.dims is None:
         return None
-    return tuple(ShapeAlgebra.as_partial_shape(shape).as_tensor_shape())
+    sizes = tuple([dim.value for dim in shape.dims])
+    if -1 in sizes:
+        return None
+    is_right = len(sizes) <= MAX_DIMENSIONS and math.prod(sizes) <= _INT64_MAX
+    return sizes if is_right else tuple(TensorShape(sizes))  # the error
 
 
 def _no_shortcut(run: Callable[..., Any]) -> Callable[..., Any]:
@@ -237,17 +256,26 @@ def _hold(budget: Budget, inputs: Sequence[Any], outputs: Sequence[Any]) -> None
     given = {id(owner_of(value)) for value in inputs}
     for output in outputs:
         tensor = output.tensor if isinstance(output, TensorRef) else output
-        if id(owner_of(tensor)) not in given:
+        owner = owner_of(tensor)
+        if owner is not None and id(owner) not in given and not budget.counts(owner):
             budget.hold(tensor, _bytes_of_strings(tensor, inputs))
 
 
 def _bytes_of_strings(tensor: Any, inputs: Sequence[Any]) -> int:
     """The bytes of a tensor's strings that are not strings of the inputs."""
-    if not getattr(getattr(tensor, "dtype", None), "hasobject", False):
+    if not _has_objects(tensor):
         return 0
-    found = {id(item): item for item in np.asarray(tensor).flat if type(item) is bytes}
-    for value in inputs if found else ():
-        if getattr(getattr(value, "dtype", None), "hasobject", False):
-            for item in np.asarray(value).flat:
-                found.pop(id(item), None)
-    return sum(map(getsizeof, found.values()))
+    addresses, places = np.unique(_addresses(tensor), return_index=True)
+    for value in filter(_has_objects, inputs):
+        is_new = np.isin(addresses, _addresses(value), invert=True)
+        addresses, places = addresses[is_new], places[is_new]
+    items = tensor.reshape(-1)[places]
+    return sum(getsizeof(item) for item in items if type(item) is bytes)
+
+
+def _has_objects(tensor: Any) -> bool:
+    return bool(getattr(getattr(tensor, "dtype", None), "hasobject", False))
+
+
+def _addresses(tensor: Any) -> Any:
+    return np.fromiter(map(id, tensor.flat), np.int64, tensor.size)

@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 
+from opkernel.device.string_tensors import string_tensor
 from opkernel.kernel import OpKernel, OpKernelConstruction, OpKernelContext
 from opkernel.opdef import register_op, scalar_shape
 from opkernel.ops.registration import register_kernel
-from opkernel.ops.strings.elements import strings_like
 from opkernel.types import DataType
 
 DEVICE_INDEX = register_op(
@@ -52,4 +52,4 @@ DTYPE_WITH_DEFAULT_OP = register_op(
 
 @register_kernel(DTYPE_WITH_DEFAULT_OP, device="CPU", factory=True)
 def dtype_with_default(*, T: DataType) -> Any:
-    return lambda value: strings_like((), [T.string.encode()])
+    return lambda value: string_tensor((), [T.string.encode()])

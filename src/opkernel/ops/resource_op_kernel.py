@@ -9,8 +9,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import Any, ClassVar, TypeVar
 
-import numpy as np
-
+from opkernel.device.string_tensors import string_tensor
 from opkernel.errors import InvalidArgumentError, NotFoundError
 from opkernel.kernel import (
     ContainerInfo,
@@ -87,7 +86,7 @@ class ResourceOpKernel(OpKernel):
                 make_resource_handle(info.container, info.name, ctx.device, self.resource_type)
             )
         else:
-            self._handle = TensorRef(string_tensor(info.container, info.name))
+            self._handle = TensorRef(names_tensor(info.container, info.name))
 
     def __del__(self, _is_ending: Callable[[], bool] = sys.is_finalizing) -> None:
         if _is_ending():
@@ -100,11 +99,9 @@ class ResourceOpKernel(OpKernel):
             )
 
 
-def string_tensor(*strings: str) -> np.ndarray[Any, Any]:
-    """A vector of strings."""
-    tensor = np.empty(len(strings), object)
-    tensor[:] = [string.encode(errors="surrogateescape") for string in strings]
-    return tensor
+def names_tensor(*names: str) -> Any:
+    """A vector of names."""
+    return string_tensor((len(names),), [name.encode(errors="surrogateescape") for name in names])
 
 
 def container_of(kernel: OpKernel, ctx: OpKernelContext) -> ContainerInfo:

@@ -38,7 +38,13 @@ if TYPE_CHECKING:
 
     import numpy.typing as npt
 
-__all__ = ["DEFAULT_LIMIT_BYTES", "charging_decoded", "tensor_from_proto", "tensor_to_proto"]
+__all__ = [
+    "DEFAULT_LIMIT_BYTES",
+    "charge_decoded",
+    "charging_decoded",
+    "tensor_from_proto",
+    "tensor_to_proto",
+]
 
 _MAX_PROTO_BYTES = 2**31
 
@@ -60,6 +66,13 @@ def charging_decoded(
     `charge` gets the tensor's bytes, its description, and whether the proto holds these bytes.
     """
     return setting(_charge, charge)
+
+
+def charge_decoded(num_bytes: int, what: str, is_stored: bool = False) -> None:
+    """Call what charges for memory that is about to be decoded, and looks at the clock; as `charging_decoded`."""
+    charge = _charge.get()
+    if charge is not None:
+        charge(num_bytes, what, is_stored)
 
 
 def tensor_from_proto(
@@ -155,10 +168,9 @@ def _check_memory(
             f"Tensor of shape {shape} and type {dtype} takes {size_bytes} bytes; "
             f"the limit is {limit_bytes}"
         )
-    charge = _charge.get()
-    if charge is not None:
+    if _charge.get() is not None:
         what = f"tensor with shape{list(shape)} and type {dtype.string}"
-        charge(size_bytes, what, is_stored)
+        charge_decoded(size_bytes, what, is_stored)
 
 
 def _reshape(flat: _Array, shape: TensorShape) -> _Array:

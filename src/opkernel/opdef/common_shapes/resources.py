@@ -9,7 +9,7 @@ from opkernel.errors import InvalidArgumentError
 from opkernel.opdef.common_shapes.elementwise import unknown_shape
 from opkernel.opdef.shapes.inference_context import InferenceContext
 from opkernel.opdef.shapes.shape_handles import ShapeAndType, ShapeHandle
-from opkernel.types import DataType
+from opkernel.types import MAX_DIMENSIONS, DataType
 
 __all__ = [
     "dataset_iterator_shape",
@@ -81,7 +81,7 @@ def sparse_reduce_shape(c: InferenceContext) -> None:
     """The shape that input 2 holds without the axes that input 3 holds; 1 with `keep_dims`."""
     keep_dims = c.find_attr("keep_dims", False)
     shape, axes = c.input_tensor(2), c.input_tensor(3)
-    if shape is None or axes is None:
+    if shape is None or axes is None or shape.size > MAX_DIMENSIONS:  # more than a tensor has
         unknown_shape(c)
         return
     sizes = shape.reshape(-1).tolist()

@@ -6,6 +6,7 @@ longer), all arithmetic is modulo 2**64, and words are read little-endian.
 """
 
 import struct
+from collections.abc import Callable, Iterable
 
 __all__ = ["fingerprint64"]
 
@@ -16,8 +17,16 @@ _K2 = 0x9AE16A3B2F90404F
 _SEED = 81
 
 
-def fingerprint64(data: bytes) -> int:
-    """The fingerprint of `data`, an int in [0, 2**64). Time is linear in its length."""
+Turns = Callable[[range], Iterable[int]]
+
+
+def fingerprint64(data: bytes, turns: Turns = iter) -> int:
+    """The fingerprint of `data`, an int in [0, 2**64). Time is linear in its length.
+
+    Args:
+        data: The string.
+        turns: Gives the numbers of the loop over long strings, and may look at the clock.
+    """
     length = len(data)
     if length <= 16:
         return _hash_up_to_16(data)
@@ -25,7 +34,7 @@ def fingerprint64(data: bytes) -> int:
         return _hash_17_to_32(data)
     if length <= 64:
         return _hash_33_to_64(data)
-    return _hash_long(data)
+    return _hash_long(data, turns)
 
 
 def _word64(data: bytes, at: int) -> int:
@@ -116,14 +125,14 @@ def _absorb_32(words: tuple[int, ...], a: int, b: int) -> tuple[int, int]:
     return (a + z) & _MASK, (b + c) & _MASK
 
 
-def _hash_long(data: bytes) -> int:
+def _hash_long(data: bytes, turns: Turns) -> int:
     """Inputs over 64 bytes: a 56-byte state over 64-byte blocks, the last of which may overlap."""
     x, y = _SEED, (_SEED * _K1 + 113) & _MASK
     z = _shift_mix(y * _K2 + 113) * _K2 & _MASK
     v, w = (0, 0), (0, 0)
     x = (x * _K2 + _word64(data, 0)) & _MASK
     last_block = (len(data) - 1) // 64 * 64
-    for at in range(0, last_block, 64):
+    for at in turns(range(0, last_block, 64)):
         block = struct.unpack_from("<8Q", data, at)
         x = _rotate(x + y + v[0] + block[1], 37) * _K1
         y = _rotate(y + v[1] + block[6], 42) * _K1

@@ -10,7 +10,7 @@ import numpy as np
 from opkernel.errors import InternalError, InvalidArgumentError
 from opkernel.opdef.shapes.shape_algebra import ShapeAlgebra
 from opkernel.opdef.shapes.shape_handles import UNKNOWN_DIM, DimensionHandle, ShapeHandle
-from opkernel.types import as_dtype
+from opkernel.types import MAX_DIMENSIONS, as_dtype
 
 __all__ = ["Array", "integers", "shape_from_tensor"]
 
@@ -29,7 +29,10 @@ def integers(tensor: Array, complaint: str) -> list[int]:
 
 
 def shape_from_tensor(tensor: Array | None, tensor_shape: ShapeHandle) -> ShapeHandle:
-    """The shape that a vector holds; of unknown dimensions if only its length is known."""
+    """The shape that a vector holds; of unknown dimensions if only its length is known.
+
+    No tensor has more than `MAX_DIMENSIONS`: nothing is known of a longer shape.
+    """
     if tensor is None:
         length = ShapeAlgebra.dim(tensor_shape, 0).value
         if length >= _MAX_DIMENSIONS:
@@ -37,9 +40,15 @@ def shape_from_tensor(tensor: Array | None, tensor_shape: ShapeHandle) -> ShapeH
                 f"Cannot create a tensor with {length} dimensions, as these would be more than "
                 f"maximum of {_MAX_DIMENSIONS}"
             )
-        return ShapeAlgebra.unknown_shape_of_rank(length)
+        return (
+            ShapeAlgebra.unknown_shape_of_rank(length)
+            if length <= MAX_DIMENSIONS
+            else ShapeHandle()
+        )
     if tensor.ndim != 1:
         raise InvalidArgumentError(f"Input tensor must be rank 1, but was rank {tensor.ndim}")
+    if tensor.size > MAX_DIMENSIONS and tensor.dtype.kind == "i" and tensor.min() >= UNKNOWN_DIM:
+        return ShapeHandle()
     sizes = integers(tensor, "Input tensor must be int32 or int64, but was")
     for size in sizes:
         if size < UNKNOWN_DIM:

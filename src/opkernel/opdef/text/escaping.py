@@ -15,7 +15,11 @@ _SPELLED = [
     _ESCAPE_OF.get(byte) or (chr(byte) if 32 <= byte < 127 else f"\\{byte:03o}")
     for byte in range(256)
 ]
-_UTF8_SAFE = [_SPELLED[byte].encode() if byte < 128 else bytes([byte]) for byte in range(256)]
+_UTF8_SAFE = [
+    (bytes([byte]), _SPELLED[byte].encode())
+    for byte in (0x5C, *(byte for byte in range(128) if byte != 0x5C))  # the backslash first
+    if len(_SPELLED[byte]) > 1
+]
 
 _ESCAPE = (
     r"\\(?:(?P<octal>[0-7]{1,3})|[xX](?P<hex>[0-9a-fA-F]*)"
@@ -30,7 +34,10 @@ def c_escape(value: bytes) -> str:
 
 def utf8_safe_c_escape(value: bytes) -> str:
     """As `c_escape`, but bytes above 127 stay; bytes that are no UTF-8 become surrogates."""
-    return b"".join([_UTF8_SAFE[byte] for byte in value]).decode("utf-8", "surrogateescape")
+    for byte, escape in _UTF8_SAFE:
+        if byte in value:
+            value = value.replace(byte, escape)
+    return value.decode("utf-8", "surrogateescape")
 
 
 def c_unescape(text: str) -> bytes:

@@ -201,8 +201,8 @@ BROADCAST_GRADIENT_ARGS = register_op(
 
 @register_kernel(BROADCAST_ARGS, device="CPU", types={"T": INDEX}, host_memory=["s0", "s1", "r0"])
 def broadcast_args(s0: Any, s1: Any) -> Any:
-    pairs = _aligned(s0, s1)
-    return np.array([b if a == 1 else a for a, b in pairs], s0.dtype)
+    first, second = _aligned(s0, s1)
+    return np.where(first == 1, second, first)
 
 
 @register_kernel(
@@ -212,29 +212,25 @@ def broadcast_args(s0: Any, s1: Any) -> Any:
     host_memory=["s0", "s1", "r0", "r1"],
 )
 def broadcast_gradient_args(s0: Any, s1: Any) -> tuple[Any, Any]:
-    pairs = _aligned(s0, s1)
-    if s0.shape == s1.shape and all(a == b for a, b in pairs):
-        pairs = []
-    first = [i for i, (a, _) in enumerate(pairs) if a == 1]
-    second = [i for i, (_, b) in enumerate(pairs) if b == 1]
-    return np.array(first, s0.dtype), np.array(second, s0.dtype)
+    first, second = _aligned(s0, s1)
+    if s0.shape == s1.shape and (first == second).all():
+        return np.zeros(0, s0.dtype), np.zeros(0, s0.dtype)
+    found = (np.flatnonzero(one == 1).astype(s0.dtype) for one in (first, second))
+    return next(found), next(found)
 
 
-def _aligned(s0: Any, s1: Any) -> list[tuple[int, int]]:
-    """Two shapes as pairs of sizes, with ones before the shorter."""
+def _aligned(s0: Any, s1: Any) -> tuple[Any, Any]:
+    """Two shapes as vectors of one length, with ones before the shorter."""
     for i, shape in enumerate((s0, s1)):
         if shape.ndim != 1:
             raise InvalidArgumentError(f"In[{i}] must be a vector.{TensorShape(shape.shape)}")
-    first, second = s0.tolist(), s1.tolist()
-    rank = max(len(first), len(second))
-    pairs = list(
-        zip(*([1] * (rank - len(sizes)) + sizes for sizes in (first, second)), strict=True)
-    )
-    if any(a != b and 1 not in (a, b) for a, b in pairs):
-        raise InvalidArgumentError(
-            f"Incompatible shapes: [{','.join(map(str, first))}] vs. [{','.join(map(str, second))}]"
-        )
-    return pairs
+    rank = max(len(s0), len(s1))
+    ones = (np.ones(rank - len(sizes), s0.dtype) for sizes in (s0, s1))
+    first, second = (np.append(one, sizes) for one, sizes in zip(ones, (s0, s1), strict=True))
+    if ((first != second) & (first != 1) & (second != 1)).any():
+        shown = " vs. ".join(f"[{','.join(map(str, sizes.tolist()))}]" for sizes in (s0, s1))
+        raise InvalidArgumentError(f"Incompatible shapes: {shown}")
+    return first, second
 
 
 @g.register_gradient("BroadcastTo")

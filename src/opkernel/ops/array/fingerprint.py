@@ -3,6 +3,7 @@
 Source: TensorFlow core/ops/array_ops.cc, core/kernels/fingerprint_op.cc.
 """
 
+import math
 from typing import Any
 
 import numpy as np
@@ -10,7 +11,7 @@ import numpy as np
 from opkernel.errors import InvalidArgumentError
 from opkernel.opdef import InferenceContext, register_op
 from opkernel.ops.registration import register_kernel
-from opkernel.ops.strings.hashes import fingerprints
+from opkernel.ops.strings.hashes import fingerprints, row_fingerprints
 from opkernel.types import DataType, TensorShape
 
 _METHOD, _SIZE = b"farmhash64", 8
@@ -55,19 +56,21 @@ def fingerprint(data: Any, method: Any, *, T: DataType) -> Any:
     if not (T.can_memcpy or T is DataType.DT_STRING):
         raise InvalidArgumentError(f"Data type not supported: {T.string}")
     if T is not DataType.DT_STRING:
-        return _hashes(_bytes_of_rows(data))
-    hashes = _hashes(data.reshape(-1))
+        return _as_bytes(_row_hashes(data))
+    hashes = _as_bytes(fingerprints(data.reshape(-1)))
     if data.size == len(data):
         return hashes
-    return _hashes(_bytes_of_rows(hashes.reshape(*data.shape, _SIZE)))
+    return _as_bytes(_row_hashes(hashes.reshape(*data.shape, _SIZE)))
 
 
-def _bytes_of_rows(data: Any) -> Any:
-    rows = np.empty(len(data), object)
-    rows[:] = [row.tobytes() for row in data]
-    return rows
+def _row_hashes(data: Any) -> Any:
+    """The fingerprint of the bytes of each row."""
+    size = math.prod(data.shape[1:])
+    if not data.size:
+        return row_fingerprints(np.empty((len(data), 0), np.uint8))
+    return row_fingerprints(np.ascontiguousarray(data).reshape(len(data), size).view(np.uint8))
 
 
-def _hashes(strings: Any) -> Any:
-    """The fingerprints of strings, little-endian, a row each."""
-    return fingerprints(strings).astype("<u8").view(np.uint8).reshape(-1, _SIZE)
+def _as_bytes(hashes: Any) -> Any:
+    """Little-endian, a row each."""
+    return hashes.astype("<u8").view(np.uint8).reshape(-1, _SIZE)

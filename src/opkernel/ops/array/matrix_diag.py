@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from opkernel.device.work_clock import SLOW, in_time
 from opkernel.errors import InvalidArgumentError
 from opkernel.kernel import check_allocation
 from opkernel.opdef import InferenceContext, OpHandle, register_op
@@ -247,7 +248,7 @@ def _part(matrices: Any, band: Band, padding: Any, align: str) -> Any:
     stack = np.empty((*batch, band.size, longest), matrices.dtype)
     stack[...] = padding
     flat = matrices.reshape((*batch, rows * columns))
-    for row, packed, places in band.places(rows, columns, longest, align):
+    for row, packed, places in in_time(band.places(rows, columns, longest, align), SLOW):
         stack[..., row, packed] = flat[..., places]
     return stack.reshape(batch + band.packed_shape(rows, columns))
 
@@ -310,6 +311,6 @@ def _written(matrices: Any, diagonal: Any, band: Band, align: str) -> Any:
     batch, rows, columns = matrices_shape(matrices)
     stack = diagonal.reshape((*batch, band.size, diagonal.shape[-1]))
     flat = matrices.reshape((*batch, rows * columns))
-    for row, packed, places in band.places(rows, columns, diagonal.shape[-1], align):
+    for row, packed, places in in_time(band.places(rows, columns, diagonal.shape[-1], align), SLOW):
         flat[..., places] = stack[..., row, packed]
     return matrices

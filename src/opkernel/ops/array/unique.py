@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from opkernel.device.work_clock import SLOW, array_work, check_seconds, in_time
 from opkernel.errors import InvalidArgumentError
 from opkernel.kernel import check_allocation
 from opkernel.opdef import InferenceContext, OpHandle, register_op
@@ -100,6 +101,14 @@ UNIQUE_WITH_COUNTS_V2 = _declare(
 )
 
 
+_AT_ONCE = 1 << 20
+"""So many narrow integers are counted at once."""
+_SECONDS_A_KEY = 3e-8
+"""The time that sorting takes at least."""
+_WIDE = 16
+"""Slices of more elements are compared as strings of bytes."""
+
+
 class _Groups(NamedTuple):
     """Elements in groups of equals, in the order in which the groups first appear."""
 
@@ -110,14 +119,34 @@ class _Groups(NamedTuple):
     counts: Any
 
 
-def _groups(keys: Any) -> _Groups:
+def _groups(keys: Any, dtype: Any = np.int64) -> _Groups:
+    """The groups of equal keys, as numbers of a type."""
+    if keys.dtype.itemsize <= 2 and keys.dtype.kind in "iub":
+        return _groups_of_narrow(keys, dtype)
+    check_seconds(keys.size * _SECONDS_A_KEY, "finding equal elements")
     _, first, inverse, counts = np.unique(
         keys, return_index=True, return_inverse=True, return_counts=True, equal_nan=False
     )
     order = np.argsort(first)
-    rank = np.empty_like(order)
+    rank = np.empty(len(order), dtype)
     rank[order] = np.arange(len(order))
     return _Groups(first[order], rank[inverse.reshape(-1)], counts[order])
+
+
+def _groups_of_narrow(keys: Any, dtype: Any) -> _Groups:
+    """The groups of integers of which there are few, counted in a table."""
+    flat = keys.reshape(-1).view(f"u{keys.dtype.itemsize}")
+    most = 1 << 8 * flat.dtype.itemsize
+    counts, first = np.zeros(most, np.int64), np.full(most, flat.size)
+    for start in in_time(range(0, flat.size, _AT_ONCE), SLOW):
+        part = flat[start : start + _AT_ONCE]
+        found, places = np.unique(part, return_index=True)
+        first[found] = np.minimum(first[found], start + places)
+        counts += np.bincount(part, minlength=most)
+    order = np.argsort(first, kind="stable")[: np.count_nonzero(counts)]
+    rank = np.zeros(most, dtype)
+    rank[order] = np.arange(len(order))
+    return _Groups(first[order], rank[flat].reshape(keys.shape), counts[order])
 
 
 def _keys(values: Any) -> Any:
@@ -138,7 +167,12 @@ def _slice_keys(tensor: Any, axis: int) -> Any:
     if slices.size == 0:
         return keys
     elements = _groups(_keys(slices.reshape(-1))).member_of.reshape(count, -1)
-    for column in elements.T:
+    if elements.shape[1] > _WIDE:
+        numbers: dict[bytes, int] = {}
+        rows = in_time(elements, array_work(elements.shape[1]))
+        found = (numbers.setdefault(row.tobytes(), len(numbers)) for row in rows)
+        return np.fromiter(found, np.int64, count)
+    for column in in_time(elements.T, SLOW):
         keys = _groups(keys * (column.max(initial=0) + 1) + column).member_of
     return keys
 
@@ -149,9 +183,9 @@ def _of_vector(out_idx: DataType) -> Callable[[Any], tuple[Any, ...]]:
     def unique(x: Any) -> tuple[Any, ...]:
         if x.ndim != 1:
             raise InvalidArgumentError("unique expects a 1D vector.")
-        first, member_of, counts = _groups(_keys(x))
+        first, member_of, counts = _groups(_keys(x), index_dtype)
         _check_found(x, 0, len(first), out_idx)
-        return x[first], member_of.astype(index_dtype), counts.astype(index_dtype)
+        return x[first], member_of, counts.astype(index_dtype)
 
     return unique
 
@@ -165,7 +199,7 @@ def _of_slices(out_idx: DataType) -> Callable[[Any, Any], tuple[Any, ...]]:
         _check_found(x, chosen, len(first), out_idx)
         return (
             np.take(x, first, axis=chosen),
-            member_of.astype(index_dtype),
+            member_of.astype(index_dtype, copy=False),
             counts.astype(index_dtype),
         )
 

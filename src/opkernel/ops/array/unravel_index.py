@@ -3,16 +3,17 @@
 Source: TensorFlow core/ops/array_ops.cc, core/kernels/unravel_index_op.cc.
 """
 
-import math
 from typing import Any
 
 import numpy as np
 
+from opkernel.device.work_clock import SLOW, in_time
 from opkernel.errors import InvalidArgumentError
+from opkernel.kernel import allocate
 from opkernel.opdef import InferenceContext, register_op
 from opkernel.ops.kernel_types import INDEX
 from opkernel.ops.registration import register_kernel
-from opkernel.types import TensorShape
+from opkernel.types import TensorShape, as_dtype
 
 
 def unravel_index_shape(c: InferenceContext) -> None:
@@ -36,20 +37,38 @@ UNRAVEL_INDEX = register_op(
 )
 
 
+_AT_ONCE = 1 << 18
+"""So many coordinates are computed at once."""
+
+
 @register_kernel(UNRAVEL_INDEX, device="CPU", types={"Tidx": INDEX})
 def unravel_index(indices: Any, dims: Any) -> Any:
     _check(indices, dims)
-    sizes = dims.tolist()
-    parts = [math.prod(sizes[i:]) for i in range(len(sizes) + 1)]
-    if parts[0] > np.iinfo(dims.dtype).max:
-        raise InvalidArgumentError(f"Input dims product is causing integer overflow: {sizes}")
+    parts = _strides(dims)
     if (indices >= parts[0]).any():
         raise InvalidArgumentError("index is out of bound as with dims")
-    # Negative indices divide as in C++, towards zero.
-    of_whole = np.reshape([np.fmod(indices, part) for part in parts], (-1, *indices.shape))
-    strides = np.reshape(parts[1:], (-1, *(1 for _ in indices.shape)))
-    rest = of_whole[1:] if parts[1:] else of_whole[:0]
-    return ((of_whole[:-1] - rest) // strides).astype(dims.dtype)
+    parts = parts.reshape(-1, *(1 for _ in indices.shape))
+    output = allocate((dims.size, *indices.shape), as_dtype(dims.dtype))
+    step = max(_AT_ONCE // indices.size, 1)
+    for start in in_time(range(0, dims.size, step), SLOW):
+        some = slice(start, start + step)
+        whole, stride = parts[:-1][some], parts[1:][some]
+        # Negative indices divide as in C++, towards zero.
+        output[some] = (np.fmod(indices, whole) - np.fmod(indices, stride)) // stride
+    return output
+
+
+def _strides(dims: Any) -> Any:
+    """How many elements there are, and then in a part of each dimension."""
+    limit = np.iinfo(dims.dtype).max
+    parts = [1]
+    for size in reversed(dims.tolist()):
+        parts.append(parts[-1] * size)
+        if parts[-1] > limit:
+            raise InvalidArgumentError(
+                f"Input dims product is causing integer overflow: {dims.tolist()}"
+            )
+    return np.array(parts[::-1], dims.dtype)
 
 
 def _check(indices: Any, dims: Any) -> None:

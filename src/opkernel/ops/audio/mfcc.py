@@ -18,6 +18,10 @@ from opkernel.types import DataType, TensorShape
 _FLOOR = 1e-12
 """The least strength of a channel, whose logarithm is taken."""
 _MOST_CHANNELS = 2**31 - 2
+_SMALL = 1 << 16
+"""Matrices of so many elements are kept."""
+_ARRAYS = 3
+"""So many arrays of its size a matrix is made with."""
 
 
 def _mfcc_shape(c: InferenceContext) -> None:
@@ -47,12 +51,17 @@ def _mel(hertz: Any) -> Any:
     return 1127.0 * np.log1p(hertz / 700.0)
 
 
-@functools.lru_cache(8)
 def _filters(length: int, rate: int, channels: int, lower: float, upper: float) -> Any | None:
     """The share [length, channels] that each frequency has in each channel; None if some lie beyond the input.
 
     A frequency between the centres of two channels is shared by both.
     """
+    make = _small_filters if length * channels <= _SMALL else _new_filters
+    return make(length, rate, channels, lower, upper)
+
+
+def _new_filters(length: int, rate: int, channels: int, lower: float, upper: float) -> Any | None:
+    check_allocation([max(length, _ARRAYS), channels], DataType.DT_DOUBLE)
     step = 0.5 * rate / (length - 1)
     first, last = int(1.5 + lower / step), int(upper / step)
     if last >= length:
@@ -64,18 +73,28 @@ def _filters(length: int, rate: int, channels: int, lower: float, upper: float) 
     below = np.searchsorted(centers[:channels], mels) - 1  # -1: below the first centre
     starts = np.where(below < 0, low, centers[below])
     shares = (centers[below + 1] - mels) / (centers[below + 1] - starts)
-    filters = np.zeros(check_allocation([length, channels], DataType.DT_DOUBLE))
+    filters = np.zeros((length, channels))
     inside, before_last = below >= 0, below + 1 < channels
     filters[places[inside], below[inside]] = shares[inside]
     filters[places[before_last], below[before_last] + 1] += 1 - shares[before_last]
     return filters
 
 
-@functools.lru_cache(8)
+_small_filters = functools.lru_cache(8)(_new_filters)
+
+
 def _cosines(count: int, length: int) -> Any:
     """The matrix [length, count] of the cosine transform."""
+    check_allocation([_ARRAYS, length, count], DataType.DT_DOUBLE)
+    return (_small_cosines if length * count <= _SMALL else _new_cosines)(count, length)
+
+
+def _new_cosines(count: int, length: int) -> Any:
     angles = np.outer(np.arange(length) + 0.5, np.arange(count) * (np.pi / length))
     return np.sqrt(2.0 / length) * np.cos(angles)
+
+
+_small_cosines = functools.lru_cache(8)(_new_cosines)
 
 
 @register_kernel(MFCC, device="CPU")

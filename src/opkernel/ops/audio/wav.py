@@ -8,8 +8,10 @@ from typing import Any
 
 import numpy as np
 
+from opkernel.device.string_tensors import joining, string_tensor
+from opkernel.device.work_clock import WorkClock
 from opkernel.errors import InvalidArgumentError
-from opkernel.kernel import check_allocation
+from opkernel.kernel import check_allocation, in_pieces
 from opkernel.opdef import DimensionHandle, InferenceContext, register_op
 from opkernel.ops.declared.rules import check_scalars, fixed_shapes
 from opkernel.ops.registration import register_kernel
@@ -19,6 +21,8 @@ _SCALE = 32768.0
 _PCM = 1
 _BITS, _BYTES = 16, 2
 _FORMAT = struct.Struct("<HHIIHH")
+_OF_CHUNK = 1 << 10
+"""The work of finding a chunk."""
 _MAX_CHUNK_BYTES = 2**31 - 1
 _HEADER_BYTES = 36
 """What follows the size of the file in a header without other chunks."""
@@ -106,8 +110,9 @@ def _decoded(data: bytes) -> tuple[Any, int]:
     file.expect(b"WAVE")
     file.expect(b"fmt ")
     channels, rate = _format(file)
-    samples = None
+    samples, clock = None, WorkClock("reading chunks of a WAV file")
     while not file.at_end():
+        clock.spend(_OF_CHUNK)
         name, size = file.take(4), file.size()
         if size > _MAX_CHUNK_BYTES:
             raise InvalidArgumentError(f"WAV data chunk {name!r} is too large: {size} bytes")
@@ -187,9 +192,8 @@ def encode_wav(audio: Any, sample_rate: Any) -> Any:
     per_sample = _BYTES * channels
     header = _FORMAT.pack(_PCM, channels, rate, rate * per_sample & 0xFFFFFFFF, per_sample, _BITS)
     parts = [b"RIFF", _size(size + _HEADER_BYTES), b"WAVEfmt ", _size(_FORMAT.size), header]
-    result = np.empty((), object)
-    result[()] = b"".join([*parts, b"data", _size(size), _as_integers(audio).tobytes()])
-    return result
+    samples = in_pieces(_as_integers, audio).reshape(-1).view(np.uint8).data
+    return string_tensor((), [joining(b"")([*parts, b"data", _size(size), samples])])
 
 
 def _size(size: int) -> bytes:

@@ -9,6 +9,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from opkernel.device.made_bytes import making_bytes
+from opkernel.device.work_clock import WorkClock
 from opkernel.errors import InvalidArgumentError
 from opkernel.kernel import OpKernelContext
 from opkernel.ops.data_flow.waiting import (
@@ -28,6 +30,9 @@ __all__ = [
     "SparseConditionalAccumulator",
     "SparseGradient",
 ]
+
+_OF_PAIR, _OF_TURN = 200, 1 << 10
+"""The bytes that two merged indices take as values of Python, and the work of merging them."""
 
 _LOGGER = logging.getLogger(__name__)
 
@@ -172,8 +177,10 @@ class SparseConditionalAccumulator(ConditionalAccumulatorBase):
             self._indices, self._values = np.array(gradient.indices), np.array(gradient.values)
             self._counts = np.ones(len(gradient.indices), np.int64)
             return
-        pairs = _merged(self._indices.tolist(), gradient.indices.tolist())
-        ours, theirs = np.array(pairs, np.int64).reshape(-1, 2).T
+        most = len(self._indices) + len(gradient.indices)
+        with making_bytes("merged indices", _OF_PAIR * most):
+            pairs = _merged(self._indices.tolist(), gradient.indices.tolist())
+            ours, theirs = np.array(pairs, np.int64).reshape(-1, 2).T
         in_ours, in_theirs = ours >= 0, theirs >= 0
         values = np.empty((len(pairs), *self._values.shape[1:]), self._values.dtype)
         indices, counts = np.empty(len(pairs), np.int64), in_theirs.astype(np.int64)
@@ -259,10 +266,12 @@ def _merged(ours: list[int], theirs: list[int]) -> list[tuple[int, int]]:
     """For each row of the sum its place in either list of indices, or -1; both are in order."""
     pairs = []
     i = j = 0
+    clock = WorkClock("merging indices")
     while i < len(ours) and j < len(theirs):
         a, b = ours[i], theirs[j]
         pairs.append((i if a <= b else -1, j if b <= a else -1))
         i, j = i + (a <= b), j + (b <= a)
+        clock.spend(_OF_TURN)
     pairs += [(k, -1) for k in range(i, len(ours))]
     pairs += [(-1, k) for k in range(j, len(theirs))]
     return pairs

@@ -8,6 +8,8 @@ from typing import Any
 
 import numpy as np
 
+from opkernel.device.made_bytes import check_bytes
+from opkernel.device.work_clock import in_time
 from opkernel.errors import CancelledError, InvalidArgumentError, OutOfRangeError
 from opkernel.kernel import OpKernel, OpKernelConstruction, OpKernelContext
 from opkernel.opdef import InferenceContext, register_op, unknown_shape
@@ -88,6 +90,9 @@ for _name, _doc in (
     )
 
 # The resource
+
+_OF_KEY = 1 << 10
+"""The bytes of an element beside its values."""
 
 
 class Barrier(PriorityQueue):
@@ -180,7 +185,8 @@ class Barrier(PriorityQueue):
                 f"Number of incomplete keys: {self.incomplete_size}."
             )
         before = set(self._incomplete)
-        for i, key in enumerate(keys):
+        check_bytes(_OF_KEY * len(keys), "elements of a barrier")
+        for i, key in enumerate(in_time(keys)):
             self._insert(i, key, keys[i, ...], values[i, ...], component)
         if not before.issuperset(keys):
             self._insertion += 1

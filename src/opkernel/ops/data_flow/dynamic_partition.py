@@ -17,6 +17,7 @@ from opkernel.opdef import InferenceContext, register_op
 from opkernel.opdef.common_shapes import unknown_shape
 from opkernel.ops.kernel_types import ALL
 from opkernel.ops.registration import register_kernel
+from opkernel.ops.stable_order import stable_order
 from opkernel.types import TensorShape, as_dtype
 
 
@@ -53,7 +54,7 @@ def dynamic_partition(data: Any, partitions: Any, *, num_partitions: int) -> lis
         )
     numbers = partitions.reshape(-1)
     _check_numbers(partitions, num_partitions)
-    order = np.argsort(numbers, kind="stable")
+    order = stable_order(numbers)
     check_allocation(data.shape, as_dtype(data.dtype))
     rows = data.reshape((numbers.size, *data.shape[rank:]))[order]
     ends = np.cumsum(np.bincount(numbers, minlength=num_partitions)).tolist()

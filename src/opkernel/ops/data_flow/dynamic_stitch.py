@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 import opkernel.gradients as g
+from opkernel.device.work_clock import array_work, in_time
 from opkernel.errors import InvalidArgumentError
 from opkernel.kernel import check_allocation
 from opkernel.opdef import InferenceContext, register_op
@@ -58,9 +59,13 @@ _TYPES = (*POD_OR_STRING, *QUANTIZED, DataType.DT_VARIANT)
 def dynamic_stitch(indices: list[Any], data: list[Any], *, T: DataType) -> Any:
     """Rows that no index names are zeros; TensorFlow leaves them as the memory happens to be."""
     merged = zeros(merged_shape(indices, data, T), T)
-    for places, rows in zip(indices, data, strict=True):
+    for places, rows in zip(in_time(indices, _work), data, strict=True):
         merged[places.reshape(-1)] = rows.reshape(places.size, *merged.shape[1:])
     return merged
+
+
+def _work(places: Any) -> int:
+    return array_work(places.size)
 
 
 def merged_shape(indices: list[Any], data: list[Any], T: DataType) -> tuple[int, ...]:
@@ -71,7 +76,7 @@ def merged_shape(indices: list[Any], data: list[Any], T: DataType) -> tuple[int,
     """
     row = data[0].shape[indices[0].ndim :]
     highest = -1
-    for i, places in enumerate(indices):
+    for i, places in enumerate(in_time(indices, _work)):
         _check_shapes(indices, data, i, row)
         if places.size:
             highest = max(highest, int(places.max()))

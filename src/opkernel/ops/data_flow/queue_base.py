@@ -9,10 +9,11 @@ Source: TensorFlow core/kernels/queue_base.cc, fifo_queue.cc, typed_queue.h.
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, ClassVar
 
-import numpy as np
-
+from opkernel.device.made_bytes import check_bytes
+from opkernel.device.work_clock import WorkClock, in_time
 from opkernel.errors import CancelledError, InvalidArgumentError, OutOfRangeError
 from opkernel.kernel import OpKernelContext, check_allocation
+from opkernel.ops.array.joined import stacked
 from opkernel.ops.array.zeros import zeros
 from opkernel.ops.data_flow.waiting import (
     Attempt,
@@ -32,6 +33,9 @@ UNBOUNDED = 2**31 - 1
 
 Element = tuple[Any, ...]
 """A tensor for each component; no other code has them."""
+
+_OF_ROW, _OF_TURN = 200, 1 << 11
+"""The bytes of a tensor that shows a row, and the work of taking an element."""
 
 _ENQUEUE, _DEQUEUE = "Enqueue operation", "Dequeue operation"
 
@@ -193,7 +197,7 @@ class QueueBase(WaitingResource):
     # The steps, which run under the lock
 
     def _enqueue_steps(self, elements: Iterable[Element]) -> Steps:
-        for element in elements:
+        for element in in_time(elements, doing="putting elements in a queue"):
             while self.size >= self.capacity and not self.is_closed:
                 yield
             if self.is_closed:
@@ -216,6 +220,7 @@ class QueueBase(WaitingResource):
                 "specified shapes."
             )
         taken: list[Element] = []
+        clock = WorkClock("taking elements of a queue")
         try:
             while len(taken) < count:
                 if self.is_closed and self.size < count - len(taken):
@@ -227,12 +232,13 @@ class QueueBase(WaitingResource):
                 if self._available <= 0:
                     yield
                     continue
+                clock.spend(_OF_TURN)
                 taken.append(self._take())
                 self._changed()
-        except GeneratorExit:  # cancelled
+            return self._batch(taken)
+        except BaseException:  # cancelled, or there is no time or memory left
             self._return(taken)
             raise
-        return self._batch(taken)
 
     def _close_steps(self) -> Steps:
         if self.is_closed:
@@ -268,11 +274,12 @@ class QueueBase(WaitingResource):
         if not tensors:
             return zeros((0, *(size or 0 for size in shape.as_list())), dtype)
         check_allocation((len(tensors), *tensors[0].shape), dtype)
-        return np.stack(tensors)
+        return stacked(tensors)
 
 
 def rows_of(batch: Element) -> Iterator[Element]:
     """The elements of a batch: each shows a row of each component."""
+    check_bytes(_OF_ROW * len(batch) * len(batch[0]), "elements of a queue")
     return (tuple([tensor[i, ...] for tensor in batch]) for i in range(len(batch[0])))
 
 

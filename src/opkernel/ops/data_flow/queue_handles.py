@@ -18,7 +18,7 @@ from opkernel.ops.data_flow.queues import (
 )
 from opkernel.ops.declared.rules import defined_shape, fixed_shapes
 from opkernel.ops.registration import register_kernel
-from opkernel.ops.resource_op_kernel import ResourceOpKernel, string_tensor
+from opkernel.ops.resource_op_kernel import ResourceOpKernel, names_tensor
 from opkernel.ops.step_resources import InexpensiveKernel
 from opkernel.types import DataType, PartialTensorShape
 
@@ -170,4 +170,4 @@ class FakeQueueOp(InexpensiveKernel):
 
     def compute(self, ctx: OpKernelContext) -> None:
         handle = handle_from_input(ctx.input(0))
-        ctx.set_output_ref(0, TensorRef(string_tensor(handle.container, handle.name)))
+        ctx.set_output_ref(0, TensorRef(names_tensor(handle.container, handle.name)))

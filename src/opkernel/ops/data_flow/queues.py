@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from opkernel.device.work_clock import in_time
 from opkernel.errors import InvalidArgumentError
 from opkernel.kernel import check_allocation
 from opkernel.ops.array.zeros import zeros
@@ -74,11 +75,11 @@ class PaddingFIFOQueue(FIFOQueue):
             return super()._stacked(component, tensors)
         dtype = self.component_dtypes[component]
         sizes = [
-            max(tensor.shape[axis] for tensor in tensors) if size is None else size
+            max(tensor.shape[axis] for tensor in in_time(tensors)) if size is None else size
             for axis, size in enumerate(shape.as_list())
         ]
         batch = zeros(check_allocation((len(tensors), *sizes), dtype), dtype)
-        for row, tensor in zip(batch, tensors, strict=True):
+        for row, tensor in zip(in_time(batch), tensors, strict=True):
             row[tuple(map(slice, tensor.shape))] = tensor
         return batch
 

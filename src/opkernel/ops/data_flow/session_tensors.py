@@ -18,7 +18,7 @@ from opkernel.kernel import (
 from opkernel.opdef import register_op, scalar_shape
 from opkernel.ops.declared.input_ranks import checked_no_outputs, checked_unknown
 from opkernel.ops.registration import register_kernel
-from opkernel.ops.resource_op_kernel import string_tensor
+from opkernel.ops.resource_op_kernel import names_tensor
 from opkernel.ops.step_resources import InexpensiveKernel
 from opkernel.ops.variables.shared_tensor import owned_input
 from opkernel.types import DataType, TensorShape
@@ -88,7 +88,7 @@ class GetSessionHandle(InexpensiveKernel):
             handle = make_resource_handle(TENSOR_HANDLE, name, ctx.device, SessionTensor)
             ctx.set_output(0, tensor_of_handle(replace(handle, maybe_type_name=TENSOR_HANDLE)))
         else:
-            ctx.set_output(0, string_tensor(name).reshape(()))
+            ctx.set_output(0, names_tensor(name).reshape(()))
 
 
 @register_kernel("GetSessionTensor", device="CPU")

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from opkernel.device.made_bytes import making_bytes
 from opkernel.errors import InvalidArgumentError
 from opkernel.kernel import OpKernelConstruction, OpKernelContext
 from opkernel.opdef import no_outputs, register_op, scalar_shape, unknown_shape
@@ -27,6 +28,9 @@ from opkernel.ops.data_flow.waiting_kernel import WaitingKernel
 from opkernel.ops.registration import register_kernel
 from opkernel.ops.step_resources import InexpensiveKernel, kept
 from opkernel.types import TensorShape
+
+_OF_INDEX = 40
+"""The bytes of a number as a value of Python."""
 
 _KEY, _INDICES, _VALUES = "key: int64", "indices: int32", "values: dtypes"
 _SOME, _ANY = "dtypes: list(type) >= 1", "dtypes: list(type)"
@@ -271,8 +275,10 @@ def _key(ctx: OpKernelContext) -> int:
 
 
 def _indices(ctx: OpKernelContext) -> list[int]:
-    indices: list[int] = ctx.input("indices").reshape(-1).tolist()
-    return indices
+    indices: Any = ctx.input("indices")
+    with making_bytes("indices", _OF_INDEX * indices.size):
+        found: list[int] = indices.reshape(-1).tolist()
+    return found
 
 
 def _set_values(ctx: OpKernelContext, found: tuple[int, Sequence[Any]]) -> None:

@@ -19,6 +19,7 @@ from opkernel.ops.image.non_max_suppression import (
     select_by_queue,
 )
 from opkernel.ops.registration import register_kernel
+from opkernel.ops.stable_order import stable_order
 from opkernel.types import DataType
 
 Array = np.ndarray[Any, Any]
@@ -130,7 +131,7 @@ def _select(
     """
     left = np.flatnonzero(scores > score_threshold)
     check_allocation((min(len(left), int(limit)),), DataType.DT_INT32)
-    left = left[np.argsort(-scores[left], kind="stable")]
+    left = left[stable_order(-scores[left])]
     selected: list[int] = []
     while len(selected) < limit and left.size:
         check_time("selecting boxes")
@@ -232,7 +233,8 @@ def _detect(
         classes = np.full(len(kept), index, np.float32)
         found.append(np.column_stack([classes, scores_of_class[kept], of_class[kept]]))
     rows = np.concatenate(found) if found else np.zeros((0, 6), np.float32)
-    return rows[np.argsort(-rows[:, 1], kind="stable")[:limit]]
+    best: Array = rows[stable_order(-rows[:, 1])[:limit]]
+    return best
 
 
 @register_kernel(NMS_WITH_OVERLAPS, device="CPU")

@@ -3,11 +3,15 @@
 Source: TensorFlow core/ops/image_ops.cc, core/kernels/image/sample_distorted_bounding_box_op.cc.
 """
 
+from __future__ import annotations
+
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from opkernel.device.made_bytes import making_bytes
+from opkernel.device.work_clock import array_work, in_time
 from opkernel.errors import InvalidArgumentError
 from opkernel.kernel import OpKernel, OpKernelConstruction, OpKernelContext
 from opkernel.opdef import InferenceContext, register_op
@@ -19,7 +23,6 @@ from opkernel.ops.random.inputs import check_seed, of_seed
 from opkernel.ops.random.scalar_draws import ScalarDraws
 from opkernel.ops.random.stateful import SEEDS
 from opkernel.ops.registration import register_kernel
-from opkernel.ops.strings.elements import in_time
 from opkernel.types import TensorShape
 
 Array = np.ndarray[Any, Any]
@@ -27,6 +30,8 @@ Array = np.ndarray[Any, Any]
 _F = np.float32
 _INT32_MAX = 2**31 - 1
 _WORDS_PER_ATTEMPT = 4
+_OF_BOX = 128
+"""The bytes of the arrays that are computed of a box."""
 
 
 def sample_distorted_bounding_box_shape(c: InferenceContext) -> None:
@@ -86,14 +91,42 @@ class Box(NamedTuple):
         """As float."""
         return _F((self.right - self.left) * (self.bottom - self.top))
 
-    def covered_by(self, other: "Box") -> Any:
-        """The share of the box that another one covers."""
-        left, top = max(self.left, other.left), max(self.top, other.top)
-        right, bottom = min(self.right, other.right), min(self.bottom, other.bottom)
-        common = (
-            Box(left, top, right, bottom) if left <= right and top <= bottom else Box(0, 0, 0, 0)
-        )
-        return common.area / self.area
+
+class _Objects(NamedTuple):
+    """Boxes in pixels, a vector for each edge."""
+
+    left: Array
+    top: Array
+    right: Array
+    bottom: Array
+
+    @classmethod
+    def of(cls, boxes: Any, height: int, width: int) -> _Objects:
+        """Those that stand for shares of an image."""
+        scale = np.array([height, width, height, width], _F)
+        top, left, bottom, right = (boxes.reshape(-1, 4) * scale).astype(np.int64).T
+        return cls(left, top, right, bottom)
+
+    @property
+    def areas(self) -> Array:
+        """As float, rounded from double as Python's integers are."""
+        return _areas(self.right - self.left, self.bottom - self.top)
+
+    def large(self) -> _Objects:
+        """Those that have a pixel at least."""
+        are_large = self.areas >= 1
+        return _Objects(*(edge[are_large] for edge in self))
+
+    def covered_by(self, other: Box) -> Array:
+        """The share of each that a box covers."""
+        width = np.minimum(self.right, other.right) - np.maximum(self.left, other.left)
+        height = np.minimum(self.bottom, other.bottom) - np.maximum(self.top, other.top)
+        share: Array = _areas(np.maximum(width, 0), np.maximum(height, 0)) / self.areas
+        return share
+
+
+def _areas(widths: Array, heights: Array) -> Array:
+    return (widths * heights).astype(np.float64).astype(_F)
 
 
 class Limits(NamedTuple):
@@ -193,15 +226,17 @@ def _distorted(
     """Begin, size and box of the part that is drawn."""
     height, width = _image(image_size)
     image = Box(0, 0, width, height)
-    objects = _objects(boxes, height, width)
-    if not objects:
-        if not limits.whole_image:
-            raise InvalidArgumentError(
-                "No bounding boxes provided as input. One must enable use_image_if_no_bounding_boxes "
-                "if you wish to not provide any bounding boxes."
-            )
-        objects = [image]
-    part = _first_fitting(ScalarDraws(random), limits, image, objects, _F(covered)) or image
+    _check_boxes(boxes)
+    if not boxes.size and not limits.whole_image:
+        raise InvalidArgumentError(
+            "No bounding boxes provided as input. One must enable use_image_if_no_bounding_boxes "
+            "if you wish to not provide any bounding boxes."
+        )
+    with making_bytes("boxes", _OF_BOX * boxes.size // 4):
+        objects = (
+            _Objects.of(boxes, height, width) if boxes.size else _Objects(*np.array([image]).T)
+        )
+        part = _first_fitting(ScalarDraws(random), limits, image, objects, _F(covered)) or image
     kind = image_size.dtype
     begin = np.array([part.top, part.left, 0]).astype(kind)
     size = np.array([part.bottom - part.top, part.right - part.left, -1]).astype(kind)
@@ -227,12 +262,8 @@ def _image(image_size: Any) -> tuple[int, int]:
     return height, width
 
 
-def _objects(boxes: Any, height: int, width: int) -> list[Box]:
-    """The boxes in pixels.
-
-    Raises:
-        InvalidArgumentError: they are no boxes, or leave the image.
-    """
+def _check_boxes(boxes: Any) -> None:
+    """Raise InvalidArgumentError where they are no boxes, or leave the image."""
     if boxes.ndim != 3:
         raise InvalidArgumentError(
             f"input boxes must be 3-dimensional [batch, num_boxes, coords]: {TensorShape(boxes.shape)}"
@@ -246,23 +277,20 @@ def _objects(boxes: Any, height: int, width: int) -> list[Box]:
         raise InvalidArgumentError(
             f"All bounding box coordinates must be in [0.0, 1.0]: {outside[0]}"
         )
-    scale = np.array([height, width, height, width], _F)
-    pixels = (boxes.reshape(-1, 4) * scale).astype(np.int64).tolist()
-    return [Box(left, top, right, bottom) for top, left, bottom, right in pixels]
 
 
 def _first_fitting(
-    draws: ScalarDraws, limits: Limits, image: Box, objects: list[Box], covered: Any
+    draws: ScalarDraws, limits: Limits, image: Box, objects: _Objects, covered: Any
 ) -> Box | None:
     """The first part that covers enough of an object; None where no attempt gives one."""
     low, high = (_F(ratio) for ratio in limits.ratios)
-    large = [one for one in objects if one.area >= 1]
-    for _ in in_time(range(limits.attempts)):
+    large = objects.large()
+    for _ in in_time(range(limits.attempts), array_work(large.left.size, 16)):
         ratio = _F(draws.uniform()) * (high - low) + low
         part = _part(draws, image.right, image.bottom, limits.areas, ratio)
         if part is None or part.area < 1:
             continue
-        if any(one.covered_by(part) >= covered for one in large):
+        if (large.covered_by(part) >= covered).any():
             return part
     return None
 

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from opkernel.device.work_clock import array_work, in_time
 from opkernel.errors import InvalidArgumentError
 from opkernel.opdef import InferenceContext, register_op
 from opkernel.opdef.common_shapes import unchanged_shape, unchanged_shape_with_rank_at_least
@@ -109,8 +110,9 @@ def _drawn(images: Any, boxes: Any, colors: Any) -> Any:
     table = _color_table(colors, images.shape[3]).astype(images.dtype)
     output = images.copy()
     edges = _edges(boxes, images.shape[1], images.shape[2])
+    work = array_work(sum(images.shape[1:3]), 4)
     for image, of_image in zip(output, edges, strict=True):
-        for number, (top, left, bottom, right) in enumerate(of_image.tolist()):
+        for number, (top, left, bottom, right) in enumerate(in_time(of_image.tolist(), work)):
             _outline(image, top, left, bottom, right, table[number % len(table)])
     return output
 

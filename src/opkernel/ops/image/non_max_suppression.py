@@ -16,6 +16,7 @@ from opkernel.opdef import DimensionHandle, InferenceContext, OpHandle, register
 from opkernel.ops.image.crop_and_resize import check_one_for_each_box
 from opkernel.ops.math.elementwise import flush_subnormals
 from opkernel.ops.registration import register_kernel
+from opkernel.ops.stable_order import stable_order
 from opkernel.types import DataType
 
 Array = np.ndarray[Any, Any]
@@ -180,7 +181,7 @@ def _select_by_sorting(
     corners: Array, scores: Array, candidates: Array, limits: SelectionLimits
 ) -> tuple[list[int], Any]:
     """For scores that do not change: each box selected strikes out those left, all at once."""
-    left = candidates[np.argsort(-scores[candidates], kind="stable")]
+    left = candidates[stable_order(-scores[candidates])]
     boxes = corners[:, left]
     selected: list[int] = []
     while len(selected) < limits.max_output_size and len(left):

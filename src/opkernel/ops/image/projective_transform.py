@@ -5,12 +5,13 @@ Source: TensorFlow core/ops/image_ops.cc, core/kernels/image/image_ops.cc, core/
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
 
 import opkernel.gradients as g
+from opkernel.device.work_clock import SLOW, in_time
 from opkernel.errors import InvalidArgumentError
 from opkernel.kernel import check_allocation
 from opkernel.opdef import InferenceContext, register_op
@@ -62,6 +63,8 @@ IMAGE_PROJECTIVE_TRANSFORM_V3 = register_op(
 )
 
 _F = np.float32
+_TILE = 1 << 17
+"""The pixels of a tile."""
 
 
 def _constant(at: Any, size: int) -> Any:
@@ -121,10 +124,13 @@ def _kernel(interpolation: str, fill_mode: str) -> Callable[..., Any]:
         output = np.empty(shape, images.dtype)
         with np.errstate(all="ignore"):
             for number, image in enumerate(images if output.size else ()):
-                x, y, valid = _positions(transforms[number % len(transforms)], shape[1], shape[2])
-                rows, columns = inside(y, image.shape[0]), inside(x, image.shape[1])
-                output[number] = take(image, rows, columns, fill)
-                output[number][~valid] = fill
+                own = transforms[number % len(transforms)]
+                for tile in in_time(_tiles(shape[1], shape[2]), SLOW, "transforming images"):
+                    x, y, valid = _positions(own, *tile)
+                    rows, columns = inside(y, image.shape[0]), inside(x, image.shape[1])
+                    part = output[number][tile]
+                    part[...] = take(image, rows, columns, fill)
+                    part[~valid] = fill
         return output
 
     return transform
@@ -176,14 +182,24 @@ def _fill_value(fill_value: Any) -> Any:
     return fill_value[()]
 
 
-def _positions(transform: Any, height: int, width: int) -> tuple[Any, Any, Any]:
-    """The column and row of the image for each pixel, and whether there is any."""
+def _tiles(height: int, width: int) -> Iterator[tuple[slice, slice]]:
+    """The parts of an image that are computed at a time: their rows and columns."""
+    columns = min(width, _TILE)
+    rows = max(_TILE // columns, 1)
+    for top in range(0, height, rows):
+        for left in range(0, width, columns):
+            yield slice(top, min(top + rows, height)), slice(left, min(left + columns, width))
+
+
+def _positions(transform: Any, rows: slice, columns: slice) -> tuple[Any, Any, Any]:
+    """The column and row of the image for each pixel of a tile, and whether there is any."""
     a0, a1, a2, b0, b1, b2, c0, c1 = transform
-    y, x = np.arange(height, dtype=_F)[:, None], np.arange(width, dtype=_F)
+    y = np.arange(rows.start, rows.stop, dtype=_F)[:, None]
+    x = np.arange(columns.start, columns.stop, dtype=_F)
     projection = c0 * x + c1 * y + _F(1)
-    columns = (a0 * x + a1 * y + a2) / projection
-    rows = (b0 * x + b1 * y + b2) / projection
-    return columns, rows, projection != 0
+    across = (a0 * x + a1 * y + a2) / projection
+    down = (b0 * x + b1 * y + b2) / projection
+    return across, down, projection != 0
 
 
 def _read(image: Any, rows: Any, columns: Any, fill: Any) -> Any:

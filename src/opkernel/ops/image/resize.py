@@ -8,6 +8,7 @@ Source: TensorFlow core/ops/image_ops.cc, core/kernels/image/resize_*_op.cc.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -16,7 +17,17 @@ import opkernel.gradients as g
 from opkernel.errors import InvalidArgumentError
 from opkernel.kernel import check_allocation
 from opkernel.opdef import DimensionHandle, InferenceContext, OpHandle, register_op
-from opkernel.ops.image.resize_sampling import Cubic, Linear, area, cubic, linear, nearest, scale
+from opkernel.ops.image.resize_sampling import (
+    Area,
+    Cubic,
+    Linear,
+    area,
+    cubic,
+    in_parts,
+    linear,
+    nearest,
+    scale,
+)
 from opkernel.ops.kernel_types import REAL_NUMBERS
 from opkernel.ops.registration import register_kernel
 from opkernel.types import DataType
@@ -165,9 +176,13 @@ def resize_bilinear(
     check_alignment(align_corners, half_pixel_centers)
 
     def interpolate(x: Any, at: Linear, axis: int) -> Any:
-        lower, upper = (xp.take(x, xp.asarray(i), axis=axis) for i in (at.lower, at.upper))
-        fraction = xp.asarray(_spread(at.fraction, axis, x.shape[3]))
-        return _between(lower, upper, fraction, xp)
+        def part(some: slice) -> Any:
+            places = (at.lower[some], at.upper[some])
+            lower, upper = (xp.take(x, xp.asarray(i), axis=axis) for i in places)
+            fraction = xp.asarray(_spread(at.fraction[some], axis, x.shape[3]))
+            return _between(lower, upper, fraction, xp)
+
+        return in_parts(x, axis, len(at.lower), part) if xp is np else part(slice(None))
 
     def kernel(images: Any, size: Any) -> Any:
         height, width = output_size(images, size, DataType.DT_FLOAT)
@@ -191,11 +206,14 @@ def resize_bicubic(
     check_alignment(align_corners, half_pixel_centers)
 
     def interpolate(x: Any, at: Cubic, axis: int) -> Any:
-        total: Any = 0
-        for indices, weights in zip(at.indices, at.weights, strict=True):
-            pixels = xp.take(x, xp.asarray(indices), axis=axis)
-            total = total + pixels * xp.asarray(_spread(weights, axis, x.shape[3]))
-        return total
+        def part(some: slice) -> Any:
+            total: Any = 0
+            for indices, weights in zip(at.indices[:, some], at.weights[:, some], strict=True):
+                pixels = xp.take(x, xp.asarray(indices), axis=axis)
+                total = total + pixels * xp.asarray(_spread(weights, axis, x.shape[3]))
+            return total
+
+        return in_parts(x, axis, at.indices.shape[1], part) if xp is np else part(slice(None))
 
     def kernel(images: Any, size: Any) -> Any:
         height, width = output_size(images, size, DataType.DT_FLOAT)
@@ -226,6 +244,15 @@ def resize_nearest_neighbor(
     return kernel
 
 
+def _covered(x: Any, at: Area, axis: int, some: slice) -> Any:
+    """The sums of what some pixels cover along an axis."""
+    ends = np.append(at.starts, len(at.indices))
+    whole = slice(ends[some.start], ends[some.stop])
+    parts = np.take(x, at.indices[whole], axis=axis)
+    parts *= _spread(at.weights[whole], axis, x.shape[3])
+    return np.add.reduceat(parts, at.starts[some] - whole.start, axis=axis)
+
+
 @register_kernel(RESIZE_AREA, device="CPU", types=_REGISTERED, host_memory=["size"], factory=True)
 def resize_area(*, align_corners: bool) -> Callable[[Any, Any], Any]:
     def kernel(images: Any, size: Any) -> Any:
@@ -235,10 +262,9 @@ def resize_area(*, align_corners: bool) -> Callable[[Any, Any], Any]:
         for axis, output in ((2, width), (1, height)):
             at = area(images.shape[axis], output, align_corners)
             covered = covered * scale(images.shape[axis], output, align_corners)
-            parts = np.take(result, at.indices, axis=axis)
-            parts *= _spread(at.weights, axis, images.shape[3])
-            result = np.add.reduceat(parts, at.starts, axis=axis)
-        return result * (1 / covered)
+            result = in_parts(result, axis, output, partial(_covered, result, at, axis))
+        result *= 1 / covered
+        return result
 
     return kernel
 

@@ -3,11 +3,12 @@
 Source: TensorFlow core/ops/image_ops.cc, core/kernels/image/resize_*_op.cc.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from opkernel.device.work_clock import SLOW, in_time
 from opkernel.errors import InvalidArgumentError
 from opkernel.kernel import check_allocation
 from opkernel.opdef import InferenceContext, OpHandle, register_op
@@ -15,7 +16,7 @@ from opkernel.ops.image.resize import ALIGNMENT_ATTRS, check_alignment, check_si
 from opkernel.ops.image.resize_sampling import cubic, linear, nearest
 from opkernel.ops.kernel_types import FLOATS, REAL_NUMBERS
 from opkernel.ops.registration import register_kernel
-from opkernel.types import DataType
+from opkernel.types import DataType, as_dtype
 
 __all__ = [
     "check_gradient",
@@ -72,18 +73,18 @@ RESIZE_NEAREST_NEIGHBOR_GRAD = register_op(
 )
 
 
-def _collect(shares: Sequence[_Share], height: int, width: int, T: DataType) -> Array:
+def _collect(shares: Iterable[_Share], height: int, width: int, T: DataType) -> Array:
     """Images of this size. Each pixel is the sum of its shares.
 
     Half and bfloat16 round at each addition, so the order of additions counts: pixel by pixel of the
     gradient, one share of a pixel after the other.
     """
     if T not in (DataType.DT_HALF, DataType.DT_BFLOAT16):
-        first, *others = (
+        return _total(
             _sums(_sums(share.values, share.rows, height, 1), share.columns, width, 2)
-            for share in shares
+            for share in in_time(shares, SLOW)
         )
-        return sum(others, start=first)
+    shares = [*shares]
     values = np.stack([share.values for share in shares], axis=3)
     rows = np.stack([share.rows for share in shares], axis=1)[:, np.newaxis]
     columns = np.stack([share.columns for share in shares], axis=1)[np.newaxis]
@@ -93,9 +94,19 @@ def _collect(shares: Sequence[_Share], height: int, width: int, T: DataType) -> 
     return images
 
 
+def _total(terms: Iterable[Array]) -> Array:
+    """The sum of new arrays, one after the other."""
+    rest = iter(terms)
+    total = next(rest)
+    for term in rest:
+        total += term
+    return total
+
+
 def _sums(values: Array, places: Array, size: int, axis: int) -> Array:
     """The sums of the slices that go to each of `size` places; `places` never decreases."""
-    result = np.zeros((*values.shape[:axis], size, *values.shape[axis + 1 :]), values.dtype)
+    shape = (*values.shape[:axis], size, *values.shape[axis + 1 :])
+    result = np.zeros(check_allocation(shape, as_dtype(values.dtype)), values.dtype)
     if values.size:
         starts = np.flatnonzero(np.diff(places, prepend=-1))
         sums = np.add.reduceat(values, starts, axis=axis, dtype=values.dtype)
@@ -144,11 +155,11 @@ def resize_bilinear_grad(
     def kernel(grads: Any, original_image: Any) -> Any:
         check_gradient(grads, original_image, T)
         height, width = original_image.shape[1:3]
-        shares = [
+        shares = (
             _Share((grads * row_weights * column_weights).astype(T.numpy_dtype), rows, columns)
             for rows, row_weights in neighbours(height, grads.shape[1], -1, 1, 1)
             for columns, column_weights in neighbours(width, grads.shape[2], -1, 1)
-        ]
+        )
         return _collect(shares, height, width, T)
 
     return kernel
@@ -171,11 +182,10 @@ def resize_bicubic_grad(
         for axis, size in ((1, original_image.shape[1]), (2, original_image.shape[2])):
             at = cubic(size, grads.shape[axis], align_corners, half_pixel_centers)
             weights = at.weights.reshape(4, -1, *(1,) * (3 - axis))
-            first, *others = (
+            result = _total(
                 _sums(result * weight, indices, size, axis)
-                for indices, weight in zip(at.indices, weights, strict=True)
+                for indices, weight in in_time(zip(at.indices, weights, strict=True), SLOW)
             )
-            result = sum(others, start=first)
         return result
 
     return kernel

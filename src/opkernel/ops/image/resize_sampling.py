@@ -6,17 +6,58 @@ between two pixels, its rounding decides. Arrays that are returned are shared an
 Source: TensorFlow core/util/image_resizer_state.h, core/kernels/image/resize_*_op.cc.
 """
 
+from collections.abc import Callable
 from functools import lru_cache
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
-__all__ = ["Area", "Cubic", "Linear", "area", "cubic", "linear", "nearest"]
+from opkernel.device.work_clock import SLOW, in_time
+from opkernel.kernel import check_allocation
+from opkernel.types import as_dtype
+
+__all__ = ["Area", "Cubic", "Linear", "area", "cubic", "in_parts", "linear", "nearest"]
 
 Array = np.ndarray[Any, Any]
 
-_REMEMBERED = 64
+_Sampling = TypeVar("_Sampling")
+_REMEMBERED, _LARGE = 64, 1 << 14
+_AT_ONCE = 1 << 19
+"""So many pixels are computed at once."""
 _TABLE_SIZE = 1024
+
+
+def _remembered(function: Callable[..., _Sampling]) -> Callable[..., _Sampling]:
+    """The function, whose results for dimensions that are not large are kept."""
+    kept = lru_cache(_REMEMBERED)(function)
+
+    def sampling(size: int, output: int, *rest: Any, **more: Any) -> _Sampling:
+        return (kept if max(size, output) <= _LARGE else function)(size, output, *rest, **more)
+
+    return sampling
+
+
+def in_parts(x: Array, axis: int, count: int, part: Callable[[slice], Array]) -> Array:
+    """Images with `count` pixels along an axis: some of these at a time, if there are many.
+
+    So the memory that they are computed in stays small, and the clock is looked at.
+
+    Args:
+        x: The images that they are made of.
+        axis: The axis.
+        count: How many pixels they have along it.
+        part: Makes those of a slice.
+    """
+    step = max(_AT_ONCE // max(x.size // max(x.shape[axis], 1), 1), 1)
+    if step >= count:
+        return part(slice(0, count))
+    shape = (*x.shape[:axis], count, *x.shape[axis + 1 :])
+    result = np.empty(check_allocation(shape, as_dtype(x.dtype)), x.dtype)
+    before = (slice(None),) * axis
+    for start in in_time(range(0, count, step), SLOW, "resizing images"):
+        some = slice(start, min(start + step, count))
+        result[(*before, some)] = part(some)
+    return result
 
 
 class Linear(NamedTuple):
@@ -56,7 +97,7 @@ def _positions(size: int, output: int, align_corners: bool, half_pixel_centers: 
     return (pixels + half) * step - half if half_pixel_centers else pixels * step
 
 
-@lru_cache(_REMEMBERED)
+@_remembered
 def linear(size: int, output: int, align_corners: bool, half_pixel_centers: bool) -> Linear:
     positions = _positions(size, output, align_corners, half_pixel_centers)
     floor = np.floor(positions)
@@ -67,7 +108,7 @@ def linear(size: int, output: int, align_corners: bool, half_pixel_centers: bool
     )
 
 
-@lru_cache(_REMEMBERED)
+@_remembered
 def nearest(size: int, output: int, align_corners: bool, half_pixel_centers: bool) -> Array:
     """The pixel of each position, which never decreases."""
     pixels = np.arange(output, dtype=np.float32)
@@ -90,7 +131,7 @@ def _cubic_table(a: float) -> tuple[Array, Array]:
     )
 
 
-@lru_cache(_REMEMBERED)
+@_remembered
 def cubic(size: int, output: int, align_corners: bool, half_pixel_centers: bool) -> Cubic:
     """With half pixel centers Keys' kernel, and beyond the edge nothing instead of the edge."""
     positions = _positions(size, output, align_corners, half_pixel_centers)
@@ -110,7 +151,7 @@ def cubic(size: int, output: int, align_corners: bool, half_pixel_centers: bool)
     return Cubic(indices, weights.astype(np.float32))
 
 
-@lru_cache(_REMEMBERED)
+@_remembered
 def area(size: int, output: int, align_corners: bool) -> Area:
     """Weights are the part of each pixel that the position covers."""
     step = scale(size, output, align_corners)

@@ -12,6 +12,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 import opkernel.gradients as g
+from opkernel.device.made_bytes import making_bytes
+from opkernel.device.work_clock import SLOW, in_time
 from opkernel.errors import InvalidArgumentError
 from opkernel.kernel import check_allocation
 from opkernel.opdef import register_op
@@ -24,7 +26,11 @@ from opkernel.types import DataType
 
 Array = np.ndarray[Any, Any]
 
-_REMEMBERED = 64
+_REMEMBERED, _LARGE = 64, 1 << 14
+_OF_TAP = 48
+"""The bytes that a pixel of a span takes while its weight is found."""
+_AT_ONCE = 1 << 19
+"""So many pixels are computed at once."""
 _SMALLEST_TOTAL = 1000 * np.finfo(np.float32).tiny
 _ATTRS = ("kernel_type: string = 'lanczos3'", "antialias: bool = true")
 _DOC = """
@@ -73,8 +79,15 @@ class _Taps(NamedTuple):
         return _Taps(self.new[order], self.old[order], self.weights[order])
 
 
-@lru_cache(_REMEMBERED)
 def _taps(
+    size: int, output: int, scale: float, translation: float, kernel: SamplingKernel, widen: bool
+) -> _Taps:
+    """What each new pixel is made of; that of dimensions that are not large is kept."""
+    make = _small_taps if max(size, output) <= _LARGE else _new_taps
+    return make(size, output, scale, translation, kernel, widen)
+
+
+def _new_taps(
     size: int, output: int, scale: float, translation: float, kernel: SamplingKernel, widen: bool
 ) -> _Taps:
     """All spans of old pixels are of one length, up to the edge; weights fill their beginning.
@@ -93,7 +106,22 @@ def _taps(
         for edge in (np.ceil(position - reach - half), np.floor(position + reach - half))
     )
     span = int(min(2 * np.ceil(reach) + 1, size))
-    check_allocation((output, span), DataType.DT_FLOAT)
+    with making_bytes("the weights of pixels", output * span * _OF_TAP):
+        return _weighted(kernel, first, last, span, position, stretch, is_inside, size)
+
+
+def _weighted(
+    kernel: SamplingKernel,
+    first: Array,
+    last: Array,
+    span: int,
+    position: Array,
+    stretch: Any,
+    is_inside: Array,
+    size: int,
+) -> _Taps:
+    """The taps of pixels at these positions, from the first pixel to the last."""
+    output, half = len(position), np.float32(0.5)
     old = first[:, np.newaxis] + np.arange(span)
     distance = old.astype(np.float32) + half - position[:, np.newaxis]
     weights = kernel.weights(np.abs(distance * (np.float32(1) / stretch))).astype(np.float32)
@@ -106,14 +134,24 @@ def _taps(
     return _Taps(old[exists], new[exists], weights[exists])
 
 
+_small_taps = lru_cache(_REMEMBERED)(_new_taps)
+
+
 def _resample(images: Array, taps: _Taps, size: int, axis: int) -> Array:
     """Images of another size along an axis; 0 where no pixel contributes."""
-    result = np.zeros((*images.shape[:axis], size, *images.shape[axis + 1 :]), np.float32)
-    if taps.new.size:
-        starts = np.flatnonzero(np.diff(taps.new, prepend=-1))
-        parts = np.take(images, taps.old, axis=axis)
-        parts *= taps.weights.reshape(-1, *(1,) * (3 - axis))
-        result[(slice(None),) * axis + (taps.new[starts],)] = np.add.reduceat(parts, starts, axis)
+    shape = (*images.shape[:axis], size, *images.shape[axis + 1 :])
+    result = np.zeros(check_allocation(shape, DataType.DT_FLOAT), np.float32)
+    starts = np.flatnonzero(np.diff(taps.new, prepend=-1))
+    ends = np.append(starts, taps.new.size)
+    of_pixel = (images.size // images.shape[axis]) * -(-taps.new.size // max(len(starts), 1))
+    step = max(_AT_ONCE // max(of_pixel, 1), 1)
+    for at in in_time(range(0, len(starts), step), SLOW, "resizing images"):
+        some = starts[at : at + step]
+        whole = slice(some[0], ends[min(at + step, len(starts))])
+        parts = np.take(images, taps.old[whole], axis=axis)
+        parts *= taps.weights[whole].reshape(-1, *(1,) * (3 - axis))
+        place: tuple[Any, ...] = (*[slice(None)] * axis, taps.new[some])
+        result[place] = np.add.reduceat(parts, some - whole.start, axis)
     return result
 
 

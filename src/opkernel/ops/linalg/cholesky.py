@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from opkernel.device.work_clock import SLOW, in_time
 from opkernel.errors import InvalidArgumentError
 from opkernel.kernel import one_blas_thread
 from opkernel.opdef import register_op
@@ -19,9 +20,13 @@ from opkernel.ops.linalg.matrices import (
     check_stacks,
     square_shape,
 )
+from opkernel.ops.linalg.stacks import of_stack
 from opkernel.ops.registration import register_kernel
 
 __all__ = ["lower_factor"]
+
+_COST = 0.03
+"""Of the function of LAPACK, as `of_stack` takes it."""
 
 CHOLESKY = register_op(
     "Cholesky",
@@ -43,13 +48,20 @@ CHOLESKY_GRAD = register_op(
 
 def lower_factor(matrix: Any) -> Any:
     """The Cholesky factors; NaN for matrices that have none."""
+    with one_blas_thread():
+        return of_stack(_lower_factors, matrix, _COST, "factoring matrices")
+
+
+def _lower_factors(matrix: Any) -> Any:
     try:
-        with one_blas_thread():
-            return np.linalg.cholesky(matrix)
+        return np.linalg.cholesky(matrix)
     except np.linalg.LinAlgError:
         if matrix.ndim == 2:
             return np.tril(np.full_like(matrix, np.nan))
-        return np.stack([lower_factor(one) for one in matrix]).reshape(matrix.shape)
+    factors = np.empty_like(matrix)
+    for factor, one in zip(factors, in_time(matrix, SLOW), strict=True):
+        factor[...] = _lower_factors(one)
+    return factors
 
 
 @register_kernel(CHOLESKY, device="CPU", types={"T": NUMBERS})
@@ -76,7 +88,7 @@ def cholesky_grad(l: Any, grad: Any) -> Any:  # noqa: E741 - TensorFlow's name
 
 def _backwards(lower: Any, grad: Any) -> Any:
     """The gradient of the lower triangle, column by column from the last, as by Murray's level 2."""
-    for k in range(lower.shape[-1] - 1, -1, -1):
+    for k in in_time(range(lower.shape[-1] - 1, -1, -1), SLOW):
         pivot, row, column = lower[..., k, k, None], lower[..., k, :k], lower[..., k + 1 :, k]
         below = grad[..., k + 1 :, k] / pivot
         at = (grad[..., k, k, None] - np.sum(column * below, axis=-1, keepdims=True)) / pivot

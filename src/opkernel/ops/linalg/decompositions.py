@@ -25,8 +25,13 @@ from opkernel.ops.linalg.matrices import (
     matrices,
     square_matrices,
 )
+from opkernel.ops.linalg.stacks import of_stack
 from opkernel.ops.registration import register_kernel
 from opkernel.types import DataType
+
+_QR, _VALUES, _SVD, _EIGH, _EIG = 0.2, 0.2, 0.5, 0.15, 1.5
+"""The costs of functions, as `of_stack` takes them."""
+_DECOMPOSING = "decomposing matrices"
 
 
 def _eig_shape(c: InferenceContext) -> None:
@@ -104,7 +109,8 @@ def qr(tensor: Any, *, full_matrices: bool) -> tuple[Any, Any]:
     check_stacks(tensor)
     wide = tensor.astype(np.promote_types(tensor.dtype, np.float32), copy=False)
     with one_blas_thread():
-        q, r = np.linalg.qr(wide, mode="complete" if full_matrices else "reduced")
+        mode: Any = "complete" if full_matrices else "reduced"
+        q, r = of_stack(lambda part: np.linalg.qr(part, mode), wide, _QR, "factoring matrices")
     return q.astype(tensor.dtype), r.astype(tensor.dtype)
 
 
@@ -117,10 +123,13 @@ def svd(*, compute_uv: bool, full_matrices: bool) -> Callable[[Any], tuple[Any, 
         matrix = np.where(is_finite[..., None, None], tensor, 0)
         if not compute_uv:
             with one_blas_thread():
-                s = _or_nan(np.linalg.svd(matrix, compute_uv=False), is_finite[..., None])
+                found = of_stack(_singular_values, matrix, _VALUES, _DECOMPOSING)
+            s = _or_nan(found, is_finite[..., None])
             return s.astype(tensor.real.dtype).astype(tensor.dtype), *_nothing(tensor.dtype, 2)
         with one_blas_thread():
-            u, s, vh = np.linalg.svd(matrix, full_matrices=full_matrices)
+            u, s, vh = of_stack(
+                lambda part: np.linalg.svd(part, full_matrices), matrix, _SVD, _DECOMPOSING
+            )
         known = is_finite[..., None, None]
         return (
             _or_nan(s, is_finite[..., None]).astype(tensor.dtype),
@@ -129,6 +138,10 @@ def svd(*, compute_uv: bool, full_matrices: bool) -> Callable[[Any], tuple[Any, 
         )
 
     return run
+
+
+def _singular_values(stack: Any) -> Any:
+    return np.linalg.svd(stack, compute_uv=False)
 
 
 def _or_nan(tensor: Any, is_known: Any) -> Any:
@@ -141,14 +154,20 @@ def _nothing(dtype: "np.dtype[Any]", count: int) -> list[Any]:
 
 
 def _eigen(
-    tensor: Any, compute_v: bool, values: Callable[..., Any], vectors: Callable[..., Any], what: str
+    tensor: Any,
+    compute_v: bool,
+    values: Callable[..., Any],
+    vectors: Callable[..., Any],
+    cost: float,
+    what: str,
 ) -> tuple[Any, Any]:
     check_square(tensor)
     if not np.all(np.isfinite(tensor)):
         raise InvalidArgumentError(f"{what} was not successful. The input might not be valid.")
     try:
         with one_blas_thread():
-            return vectors(tensor) if compute_v else (values(tensor), *_nothing(tensor.dtype, 1))
+            found = of_stack(vectors if compute_v else values, tensor, cost, _DECOMPOSING)
+            return found if compute_v else (found, *_nothing(tensor.dtype, 1))
     except np.linalg.LinAlgError:
         raise InvalidArgumentError(
             f"{what} was not successful. The input might not be valid."
@@ -158,7 +177,7 @@ def _eigen(
 @register_kernel(SELF_ADJOINT_EIG_V2, device="CPU", types={"T": NUMBERS})
 def self_adjoint_eig_v2(tensor: Any, *, compute_v: bool) -> tuple[Any, Any]:
     what = "Self-adjoint eigen decomposition"
-    e, v = _eigen(tensor, compute_v, np.linalg.eigvalsh, np.linalg.eigh, what)
+    e, v = _eigen(tensor, compute_v, np.linalg.eigvalsh, np.linalg.eigh, _EIGH, what)
     return e.astype(tensor.dtype), v
 
 
@@ -169,5 +188,5 @@ def eig(tensor: Any, *, compute_v: bool, T: DataType, Tout: DataType) -> tuple[A
         wanted = COMPLEX_OF.get(T, T)
         raise InvalidArgumentError(f"Invalid output dtype {Tout.string} vs {wanted.string}")
     dtype = Tout.numpy_dtype
-    e, v = _eigen(tensor, compute_v, np.linalg.eigvals, np.linalg.eig, "Eigen decomposition")
+    e, v = _eigen(tensor, compute_v, np.linalg.eigvals, np.linalg.eig, _EIG, "Eigen decomposition")
     return e.astype(dtype), v.astype(dtype)

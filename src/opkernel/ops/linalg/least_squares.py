@@ -12,9 +12,14 @@ from opkernel.opdef import InferenceContext, register_op
 from opkernel.ops.declared.rules import check_scalars
 from opkernel.ops.linalg.cholesky import lower_factor
 from opkernel.ops.linalg.matrices import NUMBERS, T_SPEC, adjoint, check_stacks, matrices
+from opkernel.ops.linalg.stacks import of_stack
 from opkernel.ops.linalg.triangular import triangular_solve
+from opkernel.ops.math.matmul_in_parts import matmul_in_parts
 from opkernel.ops.registration import register_kernel
 from opkernel.types import TensorShape
+
+_PSEUDO_INVERSE = 0.8
+"""The cost of the function, as `of_stack` takes it."""
 
 
 def _least_squares_shape(c: InferenceContext) -> None:
@@ -54,10 +59,13 @@ def matrix_solve_ls(matrix: Any, rhs: Any, l2_regularizer: Any, *, fast: bool) -
     if not matrix.size or not rhs.size:
         return np.zeros((*rhs.shape[:-2], columns, rhs.shape[-1]), rhs.dtype)
     if not fast:
-        return np.linalg.pinv(matrix) @ rhs
+        inverse = of_stack(np.linalg.pinv, matrix, _PSEUDO_INVERSE, "inverting matrices")
+        return matmul_in_parts(inverse, rhs)
     if rows >= columns:
-        return _normal_solution(adjoint(matrix) @ matrix, adjoint(matrix) @ rhs, l2_regularizer)
-    return adjoint(matrix) @ _normal_solution(matrix @ adjoint(matrix), rhs, l2_regularizer)
+        gramian, right = (matmul_in_parts(adjoint(matrix), one) for one in (matrix, rhs))
+        return _normal_solution(gramian, right, l2_regularizer)
+    gramian = matmul_in_parts(matrix, adjoint(matrix))
+    return matmul_in_parts(adjoint(matrix), _normal_solution(gramian, rhs, l2_regularizer))
 
 
 def _normal_solution(gramian: Any, rhs: Any, l2_regularizer: Any) -> Any:

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from opkernel.device.work_clock import SLOW, in_time
 from opkernel.errors import InvalidArgumentError
 from opkernel.kernel import one_blas_thread
 from opkernel.opdef import InferenceContext, register_op
@@ -24,6 +25,7 @@ from opkernel.ops.linalg.matrices import (
     square_shape,
 )
 from opkernel.ops.linalg.triangular import triangular_solve
+from opkernel.ops.math.matmul_in_parts import matmul_in_parts
 from opkernel.ops.registration import register_kernel
 from opkernel.types import DataType
 
@@ -66,7 +68,7 @@ def _factors(matrix: Any) -> _Factors:
             end = min(start + _PANEL, size)
             panel = _with_long_runs(lu[:, start:, start:end])
             order = np.broadcast_to(np.arange(size - start), panel.shape[:2]).copy()
-            for k in range(end - start):
+            for k in in_time(range(end - start), SLOW):
                 is_odd ^= _eliminate(panel, order, k)
             permutation[:, start:] = permutation[:, start:][stack, order]
             if size > _PANEL:
@@ -77,7 +79,7 @@ def _factors(matrix: Any) -> _Factors:
                     _unit_lower(lu[:, start:end, start:end]), lu[:, start:end, end:], lower=True
                 )
                 lu[:, start:end, end:] = top
-                lu[:, end:, end:] -= lu[:, end:, start:end] @ top
+                lu[:, end:, end:] -= matmul_in_parts(lu[:, end:, start:end], top)
     batch = matrix.shape[:-2]
     return _Factors(
         lu.reshape(matrix.shape), permutation.reshape(*batch, size), is_odd.reshape(batch)

@@ -9,10 +9,12 @@ from typing import Any
 
 import numpy as np
 
+from opkernel.device.work_clock import SLOW, check_seconds, in_time
 from opkernel.opdef import register_op
 from opkernel.ops.kernel_types import COMPLEX
 from opkernel.ops.libraries import library
 from opkernel.ops.linalg.matrices import NUMBERS, T_SPEC, check_square, square_shape
+from opkernel.ops.linalg.stacks import seconds_of
 from opkernel.ops.registration import register_kernel
 
 MATRIX_SQUARE_ROOT = register_op(
@@ -33,12 +35,17 @@ MATRIX_LOGARITHM = register_op(
 )
 
 
-def _of_each(tensor: Any, function: Callable[[Any], Any]) -> Any:
+_ROOT, _LOGARITHM = 15, 40
+"""The costs of SciPy's functions, as `of_stack` takes them."""
+
+
+def _of_each(tensor: Any, function: Callable[[Any], Any], cost: float) -> Any:
     check_square(tensor)
     if not tensor.size:
         return tensor.copy()
+    check_seconds(seconds_of(tensor, cost), "computing a function of a matrix")
     found = np.empty_like(tensor)
-    for at in np.ndindex(tensor.shape[:-2]):
+    for at in in_time(np.ndindex(tensor.shape[:-2]), SLOW):
         found[at] = function(tensor[at])
     return found
 
@@ -54,7 +61,7 @@ def matrix_square_root(tensor: Any) -> Any:
         is_lost = np.iscomplexobj(found) and not np.iscomplexobj(matrix)
         return np.full_like(matrix, np.nan) if is_lost else found
 
-    return _of_each(tensor, root)
+    return _of_each(tensor, root, _ROOT)
 
 
 @register_kernel(MATRIX_LOGARITHM, device="CPU", types={"T": COMPLEX})
@@ -70,4 +77,4 @@ def matrix_logarithm(tensor: Any) -> Any:
             warnings.simplefilter("ignore", RuntimeWarning)
             return linalg.logm(wide)
 
-    return _of_each(tensor, logarithm)
+    return _of_each(tensor, logarithm, _LOGARITHM)

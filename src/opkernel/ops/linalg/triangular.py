@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from opkernel.device.work_clock import SLOW, in_time
 from opkernel.errors import InvalidArgumentError
 from opkernel.kernel import one_blas_thread
 from opkernel.opdef import DimensionHandle, InferenceContext, ShapeHandle, register_op
@@ -20,6 +21,7 @@ from opkernel.ops.linalg.matrices import (
     matrices,
     square_matrices,
 )
+from opkernel.ops.math.matmul_in_parts import matmul_in_parts
 from opkernel.ops.registration import register_kernel
 from opkernel.types import TensorShape
 
@@ -37,7 +39,7 @@ def triangular_solve(matrix: Any, rhs: Any, *, lower: bool) -> Any:
     half = size // 2
     first, last = (slice(half), slice(half, None)) if lower else (slice(half, None), slice(half))
     x = triangular_solve(matrix[..., first, first], rhs[..., first, :], lower=lower)
-    rest = rhs[..., last, :] - matrix[..., last, first] @ x
+    rest = rhs[..., last, :] - matmul_in_parts(matrix[..., last, first], x)
     y = triangular_solve(matrix[..., last, last], rest, lower=lower)
     return np.concatenate([x, y] if lower else [y, x], axis=-2)
 
@@ -46,7 +48,7 @@ def _row_by_row(matrix: Any, rhs: Any, lower: bool) -> Any:
     size = matrix.shape[-1]
     batch = np.broadcast_shapes(matrix.shape[:-2], rhs.shape[:-2])
     x = np.empty((*batch, *rhs.shape[-2:]), rhs.dtype)
-    for i in range(size) if lower else range(size - 1, -1, -1):
+    for i in in_time(range(size) if lower else range(size - 1, -1, -1), SLOW):
         known = slice(i) if lower else slice(i + 1, None)
         sums = (matrix[..., i, None, known] @ x[..., known, :])[..., 0, :]
         x[..., i, :] = (rhs[..., i, :] - sums) / matrix[..., i, i, None]
@@ -140,7 +142,7 @@ def _with_bands(bands: Any, lower: bool) -> Any:
     """The matrices whose diagonals are the rows: the main one first if lower, else last."""
     count, size = bands.shape[-2:]
     full = np.zeros((*bands.shape[:-2], size, size), bands.dtype)
-    for row in range(count):
+    for row in in_time(range(count), SLOW):
         offset = row if lower else count - 1 - row
         at, values = np.arange(size - offset), bands[..., row, :]
         if lower:

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from opkernel.device.work_clock import SLOW, in_time
 from opkernel.errors import InvalidArgumentError
 from opkernel.opdef import InferenceContext, register_op
 from opkernel.ops.linalg.matrices import NUMBERS, check_stacks, matrices
@@ -133,7 +134,7 @@ class _Elimination:
 
     def solution(self) -> Any:
         size = self._rhs.shape[-2]
-        for row in range(size):
+        for row in in_time(range(size), SLOW):
             if row + 1 < size:
                 self._eliminate(row)
             else:
@@ -179,7 +180,7 @@ class _Elimination:
     def _substituted(self, size: int) -> Any:
         x = np.empty_like(self._rhs)
         main, above, beyond = self.upper
-        for row in range(size - 1, -1, -1):
+        for row in in_time(range(size - 1, -1, -1), SLOW):
             rest = self._rhs[..., row, :]
             if row + 1 < size:
                 rest = rest - above[..., row, None] * x[..., row + 1, :]

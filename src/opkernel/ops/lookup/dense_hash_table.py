@@ -9,6 +9,8 @@ from typing import Any
 
 import numpy as np
 
+from opkernel.device.made_bytes import making_bytes
+from opkernel.device.work_clock import WorkClock, in_time
 from opkernel.errors import InvalidArgumentError
 from opkernel.kernel import check_allocation
 from opkernel.ops.array.zeros import zeros
@@ -19,6 +21,10 @@ from opkernel.types import DataType, TensorShape
 __all__ = ["MutableDenseHashTable"]
 
 _MIN_BUCKETS = 4
+
+
+_OF_KEY, _OF_PROBE = 150, 1 << 9
+"""The bytes that a key takes as a value of Python and in a dict, and the work of a look at a bucket."""
 
 
 class MutableDenseHashTable(LookupInterface):
@@ -92,7 +98,8 @@ class MutableDenseHashTable(LookupInterface):
         dtype = self.value_dtype
         found = zeros(check_allocation((len(wanted), self._value_size), dtype), dtype)
         with self._lock:
-            buckets = np.array([self._buckets.get(key, -1) for key in wanted], np.int64)
+            get = self._buckets.get
+            buckets = np.fromiter((get(key, -1) for key in in_time(wanted)), np.int64, len(wanted))
             is_there = buckets >= 0
             found[is_there] = self._value_buckets[buckets[is_there]]
         found[~is_there] = default.reshape(-1)[: self._value_size]
@@ -107,13 +114,13 @@ class MutableDenseHashTable(LookupInterface):
                 num_buckets *= 2
             if num_buckets != len(self._key_buckets):
                 self._rebucket(num_buckets)
-            for key, row in zip(new, rows, strict=True):
+            for key, row in zip(in_time(new), rows, strict=True):
                 self._set(key, row)
 
     def remove(self, keys: Any) -> None:
         gone = self._usable_keys(keys)
         with self._lock:
-            for key in gone:
+            for key in in_time(gone):
                 bucket = self._buckets.pop(key, None)
                 if bucket is not None:
                     self._key_buckets[bucket] = self._parts(self._deleted)
@@ -146,7 +153,8 @@ class MutableDenseHashTable(LookupInterface):
         Raises:
             InvalidArgumentError: they are not a batch of one dimension.
         """
-        flat: list[Any] = keys.reshape(-1).tolist()
+        with making_bytes("keys of a table", _OF_KEY * keys.size):
+            flat: list[Any] = keys.reshape(-1).tolist()
         count = len(keys) if keys.ndim else 1
         if len(flat) != count * self._key_size:
             expected = TensorShape((count, *self.key_shape))
@@ -156,11 +164,11 @@ class MutableDenseHashTable(LookupInterface):
         if not self.key_shape:
             return flat
         step = max(self._key_size, 1)
-        return [tuple(flat[at : at + step]) for at in range(0, len(flat), step)]
+        return [tuple(flat[at : at + step]) for at in in_time(range(0, len(flat), step))]
 
     def _usable_keys(self, keys: Any) -> list[Any]:
         usable = self._keys(keys)
-        for key in usable:
+        for key in in_time(usable):
             for forbidden, name in ((self._empty, "empty_key"), (self._deleted, "deleted_key")):
                 if key == forbidden:
                     raise InvalidArgumentError(f"Using the {name} as a table key is not allowed")
@@ -182,11 +190,15 @@ class MutableDenseHashTable(LookupInterface):
         self._buckets = {}
 
     def _rebucket(self, num_buckets: int) -> None:
-        in_order = sorted(self._buckets.items(), key=lambda item: item[1])
-        values = self._value_buckets
-        self._allocate(num_buckets)
-        for key, bucket in in_order:
-            self._set(key, values[bucket])
+        before = self._buckets, self._key_buckets, self._value_buckets, self._is_free
+        in_order, values = sorted(self._buckets.items(), key=lambda item: item[1]), before[2]
+        try:
+            self._allocate(num_buckets)
+            for key, bucket in in_time(in_order):
+                self._set(key, values[bucket])
+        except BaseException:
+            self._buckets, self._key_buckets, self._value_buckets, self._is_free = before
+            raise
 
     def _set(self, key: Any, value: Any) -> None:
         bucket = self._buckets.get(key)
@@ -201,7 +213,9 @@ class MutableDenseHashTable(LookupInterface):
         single = key[0] if isinstance(key, tuple) and len(key) == 1 else key
         mask = len(self._is_free) - 1
         bucket, num_probes = hash_of_key(single) & mask, 0
+        clock = WorkClock("looking for a free bucket")
         while not self._is_free[bucket]:
+            clock.spend(_OF_PROBE)
             num_probes += 1
             bucket = bucket + num_probes & mask
         return bucket

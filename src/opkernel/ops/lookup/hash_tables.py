@@ -4,10 +4,13 @@ Source: TensorFlow core/kernels/lookup_table_op.{h,cc}, initializable_lookup_tab
 """
 
 import threading
+from contextlib import AbstractContextManager
 from typing import Any
 
 import numpy as np
 
+from opkernel.device.made_bytes import making_bytes
+from opkernel.device.work_clock import in_time
 from opkernel.errors import (
     AbortedError,
     FailedPreconditionError,
@@ -21,6 +24,16 @@ from opkernel.ops.lookup.lookup_table import LookupInterface, array_of_keys, fla
 from opkernel.types import DataType
 
 __all__ = ["HashTable", "MutableHashTable"]
+
+
+_AT_ONCE = 1 << 12
+"""So many keys are looked up or added at once."""
+_OF_KEY = 150
+"""The bytes that a key takes as a value of Python, and in a dict."""
+
+
+def _making_keys(count: int) -> AbstractContextManager[object]:
+    return making_bytes("keys of a table", _OF_KEY * count)
 
 
 class MutableHashTable(LookupInterface):
@@ -53,7 +66,12 @@ class MutableHashTable(LookupInterface):
         )
         with self._lock:
             get = self._rows.get
-            rows = np.array([get(key, -1) for key in flat_keys(keys)], np.int64)
+            found_rows = (
+                get(key, -1)
+                for start in in_time(range(0, keys.size, _AT_ONCE), _AT_ONCE << 8)
+                for key in flat_keys(keys.reshape(-1)[start : start + _AT_ONCE])
+            )
+            rows = np.fromiter(found_rows, np.int64, keys.size)
             is_there = rows >= 0
             found[is_there] = self._values[rows[is_there]]
         per_key = default.shape != self.value_shape
@@ -61,31 +79,42 @@ class MutableHashTable(LookupInterface):
         return found.reshape(keys.shape + self.value_shape)
 
     def insert(self, keys: Any, values: Any) -> None:
-        with self._lock:
+        with self._lock, _making_keys(keys.size):
             self._insert(flat_keys(keys), values.reshape(-1, *self.value_shape))
 
     def remove(self, keys: Any) -> None:
-        with self._lock:
+        with self._lock, _making_keys(keys.size + len(self._rows)):
             order = self._known_order()
-            for key in flat_keys(keys):
+            for key in in_time(flat_keys(keys)):
                 row = self._rows.pop(key, None)
                 if row is not None:
                     self._free.append(row)
                     order.erase(key)
 
     def import_values(self, keys: Any, values: Any) -> None:
-        with self._lock:
+        with self._lock, _making_keys(keys.size):
+            before = self._rows, self._free, self._order, self._values
             self._rows, self._free, self._order = {}, [], None
             self._values = zeros((0, *self.value_shape), self.value_dtype)
-            self._insert(flat_keys(keys), values.reshape(-1, *self.value_shape))
+            try:
+                self._insert(flat_keys(keys), values.reshape(-1, *self.value_shape))
+            except BaseException:
+                self._rows, self._free, self._order, self._values = before
+                raise
 
     def export_values(self) -> tuple[Any, Any]:
-        with self._lock:
+        with self._lock, _making_keys(len(self._rows)):
             keys = list(self._known_order())
-            rows = np.array([self._rows[key] for key in keys], np.int64)
+            check_allocation((len(keys), *self.value_shape), self.value_dtype)
+            rows = np.fromiter(map(self._rows.__getitem__, in_time(keys)), np.int64, len(keys))
             return array_of_keys(keys, self.key_dtype), self._values[rows]
 
     def _insert(self, keys: list[Any], values: Any) -> None:
+        """Add keys with values, some at a time: where time is up, the first ones are there."""
+        for start in in_time(range(0, len(keys), _AT_ONCE), _AT_ONCE << 10):
+            self._insert_some(keys[start : start + _AT_ONCE], values[start : start + _AT_ONCE])
+
+    def _insert_some(self, keys: list[Any], values: Any) -> None:
         rows = [self._row(key) for key in keys]
         missing = len(self._rows) + len(self._free) - len(self._values)
         if missing > 0:
@@ -160,7 +189,7 @@ class HashTable(MutableHashTable):
         if not self._rows and len({*keys}) == len(keys):
             self._insert(keys, values)
             return
-        for key, value in zip(keys, values, strict=True):
+        for key, value in zip(in_time(keys), values, strict=True):
             self._insert_new(key, value)
 
     def _insert_new(self, key: Any, value: Any) -> None:

@@ -6,6 +6,8 @@ hashtable_c++0x.cc.
 
 from collections.abc import Iterable, Iterator
 
+from opkernel.device.work_clock import WorkClock, in_time
+
 __all__ = ["HashMapOrder", "hash_of_key"]
 
 Key = int | bytes
@@ -14,6 +16,8 @@ _MASK = (1 << 64) - 1
 _SEED = 0xDECAFCAFFE
 _MULTIPLIER = 0xC6A4A7935BD1E995
 _SHIFT = 47
+_OF_WORD = 1 << 9
+"""The work that hashing eight bytes is."""
 
 _BUCKETS = (
     *(13, 29, 59, 127, 257, 541, 1109, 2357, 5087, 10273, 20753, 42043, 85229, 172933, 351061),
@@ -40,7 +44,7 @@ def _hash64(data: bytes) -> int:
     """MurmurHash64A."""
     whole = len(data) - len(data) % 8
     h = _SEED ^ len(data) * _MULTIPLIER & _MASK
-    for at in range(0, whole, 8):
+    for at in in_time(range(0, whole, 8), _OF_WORD):
         k = int.from_bytes(data[at : at + 8], "little") * _MULTIPLIER & _MASK
         h = (h ^ (k ^ k >> _SHIFT) * _MULTIPLIER & _MASK) * _MULTIPLIER & _MASK
     if whole < len(data):
@@ -63,7 +67,7 @@ class HashMapOrder:
         self._next: dict[Key | None, Key | None] = {None: None}  # of None, the front
         self._before: dict[int, Key | None] = {}  # for each bucket, the key before it
         self._num_buckets = 1
-        for key in keys:
+        for key in in_time(keys):
             self.insert(key)
 
     def __len__(self) -> int:
@@ -86,7 +90,9 @@ class HashMapOrder:
         bucket = self._bucket(key)
         before = self._before[bucket]
         is_first = self._next[before] == key
+        clock = WorkClock("looking for a key")
         while self._next[before] != key:
+            clock.spend(_OF_WORD)
             before = self._next[before]
         after = self._next.pop(key)
         self._next[before] = after

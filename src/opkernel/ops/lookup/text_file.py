@@ -11,7 +11,10 @@ from typing import Any
 
 import numpy as np
 
+from opkernel.device.made_bytes import making_bytes
 from opkernel.device.opened_files import read_whole
+from opkernel.device.string_tensors import string_tensor
+from opkernel.device.work_clock import in_time
 from opkernel.errors import FailedPreconditionError, InvalidArgumentError, OutOfRangeError
 from opkernel.kernel import OpKernel, OpKernelConstruction, OpKernelContext
 from opkernel.opdef import register_op
@@ -19,10 +22,11 @@ from opkernel.ops.declared.input_ranks import checked_no_outputs
 from opkernel.ops.lookup.lookup_table import LookupInterface
 from opkernel.ops.registration import register_kernel
 from opkernel.ops.resource_op_kernel import resource_of_handle
-from opkernel.ops.strings.elements import in_time
 from opkernel.types import DataType, TensorShape
 
 _HEX = re.compile(rb"\s*[+-]?0[xX][0-9a-fA-F]+\s*")
+_OF_LINE = 41
+"""The bytes that a line takes beside its content."""
 _WHOLE_LINE, _LINE_NUMBER = -2, -1
 
 for _version, _handle, _ranks in (("", "Ref(string)", "h0"), ("V2", "resource", "00")):
@@ -85,7 +89,8 @@ class InitializeTableFromTextFile(OpKernel):
 
     def _lines(self, path: str, content: bytes) -> list[bytes]:
         content = content.replace(b"\r\n", b"\n").removesuffix(b"\r")
-        lines = content.split(b"\n")
+        with making_bytes("lines of a file", _OF_LINE * (content.count(b"\n") + 1)):
+            lines = content.split(b"\n")
         if not lines[-1]:
             lines.pop()
         if not content or not self._vocab_size:
@@ -108,13 +113,12 @@ class InitializeTableFromTextFile(OpKernel):
             return np.arange(self._offset, self._offset + len(lines), dtype=np.int64)
         texts = lines if column == _WHOLE_LINE else [*self._column(path, column, lines)]
         if dtype is DataType.DT_STRING:
-            result = np.empty(len(texts), object)
-            result[:] = texts
-            return result
+            return string_tensor((len(texts),), texts)
         convert = _CONVERSIONS.get(dtype)
         if convert is None:
             raise InvalidArgumentError(f"Data type {dtype.string} not supported.")
-        return np.array([*_converted(texts, convert, dtype)], dtype.numpy_dtype)
+        found = _converted(texts, convert, dtype)
+        return np.fromiter(found, dtype.numpy_dtype, len(texts))
 
     def _column(self, path: str, column: int, lines: list[bytes]) -> Iterator[bytes]:
         wanted = max(self._columns) + 1
@@ -171,7 +175,7 @@ _CONVERSIONS: dict[DataType, Callable[[bytes], float]] = {
 def _converted(
     texts: list[bytes], convert: Callable[[bytes], float], dtype: DataType
 ) -> Iterator[float]:
-    for number, text in enumerate(texts):
+    for number, text in enumerate(in_time(texts)):
         try:
             yield convert(text)
         except ValueError:

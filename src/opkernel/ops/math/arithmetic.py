@@ -8,6 +8,8 @@ from typing import Any
 
 import numpy as np
 
+from opkernel.device.string_tensors import joining, string_tensor
+from opkernel.device.work_clock import in_time, parts_work
 from opkernel.errors import InternalError, InvalidArgumentError
 from opkernel.opdef import InferenceContext, register_op
 from opkernel.opdef.common_shapes import explicit_shape
@@ -91,8 +93,9 @@ register_ufunc(MINIMUM, np.minimum, REAL_NUMBERS)
 
 @register_kernel(ADD, device="CPU", types={"T": DataType.DT_STRING})
 def join_strings(x: Any, y: Any) -> Any:
-    joined = np.empty(np.broadcast_shapes(x.shape, y.shape), object)
-    return np.add(x, y, out=joined)
+    shape = np.broadcast_shapes(x.shape, y.shape)
+    rows = zip(*(np.broadcast_to(one, shape).flat for one in (x, y)), strict=True)
+    return string_tensor(shape, map(joining(b""), in_time(rows, parts_work)))
 
 
 def mul_no_nan(x: Any, y: Any, *, xp: Any) -> Any:

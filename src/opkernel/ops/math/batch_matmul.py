@@ -16,6 +16,7 @@ from opkernel.opdef.common_shapes import batch_matmul_shape, batch_matmul_v2_sha
 from opkernel.opdef.shapes.inference_context import ShapeFn
 from opkernel.ops.kernel_types import COMPLEX, FLOATS, NARROW_FLOATS, WIDE_INDEX
 from opkernel.ops.math.matmul import Multiply
+from opkernel.ops.math.matmul_in_parts import matmul_in_parts
 from opkernel.ops.registration import register_kernel
 from opkernel.records import dataclass
 from opkernel.types import DataType
@@ -126,7 +127,7 @@ class BatchMatMulKernels:
         self, check: Callable[[Any, Any], None], adj_x: bool, adj_y: bool, T: DataType, xp: Any
     ) -> Multiply:
         """The function of the inputs; half and bfloat16 accumulate in float."""
-        multiply = self.multiply or xp.matmul
+        multiply = self.multiply or (matmul_in_parts if xp is np else xp.matmul)
         narrow = T in NARROW_FLOATS
         accumulator = np.dtype(np.float32) if narrow else T.numpy_dtype
 

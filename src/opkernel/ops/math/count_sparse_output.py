@@ -15,6 +15,7 @@ from opkernel.opdef import InferenceContext, register_op
 from opkernel.ops.declared.rules import set_outputs
 from opkernel.ops.kernel_types import INDEX, INTEGERS
 from opkernel.ops.registration import register_kernel
+from opkernel.ops.stable_order import stable_order
 from opkernel.types import DataType, TensorShape
 
 
@@ -111,7 +112,7 @@ class _Counter:
         kept = flat < self.maxlength if self.maxlength >= 0 else np.ones(flat.size, np.bool_)
         flat = flat[kept]
         row = np.zeros(flat.size, np.int64) if rows is None else rows[kept]
-        order = np.lexsort((flat, row))
+        order = stable_order(row, flat)
         pairs = np.stack([row[order], flat[order]], axis=1)
         is_first = np.ones(len(pairs), np.bool_)
         is_first[1:] = (pairs[1:] != pairs[:-1]).any(axis=1)

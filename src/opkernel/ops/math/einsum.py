@@ -17,6 +17,7 @@ from opkernel.opdef import register_op
 from opkernel.opdef.common_shapes import einsum_shape, parse_einsum_equation
 from opkernel.ops.kernel_types import COMPLEX, FLOATS, INDEX, NARROW_FLOATS
 from opkernel.ops.math.matmul import Multiply
+from opkernel.ops.math.matmul_in_parts import matmul_in_parts
 from opkernel.ops.registration import register_kernel
 from opkernel.records import dataclass
 from opkernel.types import DataType
@@ -179,7 +180,7 @@ class EinsumKernels:
 
     def einsum(self, *, equation: str, T: DataType, xp: Any) -> Callable[[list[Any]], Any]:
         """Integers wrap around; half and bfloat16 accumulate in float."""
-        multiply = self.multiply or xp.matmul
+        multiply = self.multiply or (matmul_in_parts if xp is np else xp.matmul)
         narrow = T in NARROW_FLOATS
 
         def computed(inputs: list[Any]) -> Any:

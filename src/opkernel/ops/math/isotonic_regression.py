@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 
+from opkernel.device.work_clock import array_work, in_time
 from opkernel.opdef import register_op
 from opkernel.ops.declared.rules import outputs_as_inputs
 from opkernel.ops.registration import register_kernel
-from opkernel.ops.strings.elements import in_time
 from opkernel.types import DataType
 
 ISOTONIC_REGRESSION = register_op(
@@ -27,6 +27,10 @@ ISOTONIC_REGRESSION = register_op(
 )
 
 
+_OF_VALUE = 1 << 9
+"""The work of a value."""
+
+
 def isotonic_regression(input: Any, *, output_dtype: DataType) -> tuple[Any, Any]:
     output = np.zeros(input.shape, output_dtype.numpy_dtype)
     segments = np.zeros(input.shape, np.int32)
@@ -34,7 +38,7 @@ def isotonic_regression(input: Any, *, output_dtype: DataType) -> tuple[Any, Any
         return input.astype(output.dtype), segments
     length = input.shape[-1]
     rows = input.astype(np.float64).reshape(-1, length) if input.size else []
-    for number, row in enumerate(in_time(rows)):
+    for number, row in enumerate(in_time(rows, array_work(length))):
         means, counts = _segments(row.tolist())
         output.reshape(-1, length)[number] = np.repeat(means, counts)
         segments.reshape(-1, length)[number] = np.repeat(np.arange(len(counts)), counts)
@@ -46,7 +50,7 @@ def _segments(row: Sequence[float]) -> tuple[list[float], list[int]]:
     means: list[float] = []
     sums: list[float] = []
     counts: list[int] = []
-    for value in row:
+    for value in in_time(row, _OF_VALUE):
         mean, total, count = value, value, 1
         while means and means[-1] < mean:
             means.pop()

@@ -13,6 +13,7 @@ from opkernel.kernel import KernelContract, KernelRegistry, register_kernel
 from opkernel.opdef import register_op
 from opkernel.opdef.common_shapes import matmul_shape
 from opkernel.ops.kernel_types import COMPLEX, FLOATS, NARROW_FLOATS, WIDE_INDEX
+from opkernel.ops.math.matmul_in_parts import matmul_in_parts
 from opkernel.records import dataclass
 from opkernel.types import DataType
 
@@ -55,7 +56,7 @@ class MatMulKernels:
         self, *, transpose_a: bool, transpose_b: bool, T: DataType, xp: Any
     ) -> Callable[[Any, Any], Any]:
         """Half and bfloat16 accumulate in float; the sum is rounded to the nearest value, as oneDNN does."""
-        multiply = self.multiply or xp.matmul
+        multiply = self.multiply or (matmul_in_parts if xp is np else xp.matmul)
         narrow = T in NARROW_FLOATS
 
         def kernel(a: Any, b: Any) -> Any:
@@ -71,7 +72,7 @@ class MatMulKernels:
         self, *, transpose_a: bool, transpose_b: bool, xp: Any
     ) -> Callable[[Any, Any], Any]:
         """The hints are not used: a zero times NaN or infinity is NaN whatever they say."""
-        multiply = self.multiply or xp.matmul
+        multiply = self.multiply or (matmul_in_parts if xp is np else xp.matmul)
 
         def kernel(a: Any, b: Any) -> Any:
             for name, operand in (("a", a), ("b", b)):

@@ -6,6 +6,9 @@ Source: TensorFlow core/ops/math_ops.cc, core/kernels/scan_ops.cc.
 from collections.abc import Callable
 from typing import Any, Literal
 
+import numpy as np
+
+from opkernel.device.work_clock import array_work, in_time
 from opkernel.errors import InvalidArgumentError
 from opkernel.opdef import OpHandle, register_op
 from opkernel.opdef.common_shapes import unchanged_shape
@@ -122,11 +125,15 @@ def cumulative_logsumexp(*, exclusive: bool, reverse: bool, xp: Any) -> Callable
 
     def scan(x: Any, axis: int) -> Any:
         total = xp.full_like(x.take(0, axis), -xp.inf)
-        totals = []
-        for index in range(x.shape[axis]):
-            total = log_add_exp(total, x.take(index, axis), xp)
-            totals.append(total)
-        return xp.stack(totals, axis=axis)
+        steps = range(x.shape[axis])
+        if xp is not np:
+            totals = [total := log_add_exp(total, x.take(index, axis), xp) for index in steps]
+            return xp.stack(totals, axis=axis)
+        result = np.empty_like(x)
+        rows, sums = np.moveaxis(x, axis, 0), np.moveaxis(result, axis, 0)
+        for index in in_time(steps, array_work(total.size, 12)):
+            sums[index] = total = log_add_exp(total, rows[index], np)
+        return result
 
     return _kernel(scan, -xp.inf, exclusive, reverse, xp)
 

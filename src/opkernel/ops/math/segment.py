@@ -9,12 +9,14 @@ from typing import Any, Literal
 
 import numpy as np
 
+from opkernel.device.work_clock import SLOW, in_time
 from opkernel.errors import InvalidArgumentError
 from opkernel.kernel import check_allocation
 from opkernel.opdef import InferenceContext, OpHandle, register_op
 from opkernel.opdef.common_shapes import segment_reduction_with_num_segments_shape
 from opkernel.ops.kernel_types import INDEX, NUMBERS, REAL_NUMBERS, WIDE_INDEX
 from opkernel.ops.registration import register_kernel
+from opkernel.ops.stable_order import stable_order
 from opkernel.types import DataType
 
 Array = np.ndarray[Any, Any]
@@ -110,8 +112,9 @@ class Runs:
         """The reduction row by row, as Eigen does it: the row after a NaN replaces the NaN."""
         keeps = np.less if reduction == "Max" else np.greater
         result = data[self.starts]
-        for run, (start, count) in enumerate(zip(self.starts, self.counts(len(data)), strict=True)):
-            for row in data[start + 1 : start + count]:
+        counts = self.counts(len(data))
+        for run, (start, count) in enumerate(in_time(zip(self.starts, counts, strict=True))):
+            for row in in_time(data[start + 1 : start + count], SLOW):
                 result[run] = np.where(keeps(row, result[run]), result[run], row)
         return result
 
@@ -254,7 +257,7 @@ def _unsorted_kernel(reduction: Reduction) -> Callable[..., Any]:
         _check_ids(ids, shape[0])
         rows = np.flatnonzero(ids >= 0)
         if rows.size:
-            rows = rows[np.argsort(ids.reshape(-1)[rows], kind="stable")]
+            rows = rows[stable_order(ids.reshape(-1)[rows])]
             runs = Runs.of(ids.reshape(-1)[rows])
             parts = np.asarray(data).reshape(ids.size, *shape[1:])[rows]
             reduced = runs.reduce(parts, reduction)

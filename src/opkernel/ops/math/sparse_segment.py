@@ -16,6 +16,7 @@ from opkernel.opdef.shapes.shape_handles import DimensionHandle
 from opkernel.ops.kernel_types import FLOATS, INDEX, NARROW_FLOATS, REAL_NUMBERS
 from opkernel.ops.math.segment import Runs, check_sorted_ids
 from opkernel.ops.registration import register_kernel
+from opkernel.ops.stable_order import stable_order
 from opkernel.types import DataType, as_dtype
 
 Array = np.ndarray[Any, Any]
@@ -212,7 +213,7 @@ def _spread(
         parts = parts * (1 / _divisor(counts, kind, parts.dtype))
     check_allocation((indices.size, *grad.shape[1:]), T)  # the rows to add up
     check_allocation((indices.size,), as_dtype(indices.dtype))
-    order = np.argsort(indices, kind="stable")
+    order = stable_order(indices)
     runs = Runs.of(indices[order])
     return runs.reduce(parts[segment_ids[order]], "Sum").astype(T.numpy_dtype), runs.segments
 

@@ -9,7 +9,9 @@ from typing import Any
 
 import numpy as np
 
+from opkernel.device.work_clock import in_time
 from opkernel.errors import InvalidArgumentError
+from opkernel.kernel import by_rows
 from opkernel.opdef import InferenceContext, register_op
 from opkernel.ops.int32_attr import int32_attr
 from opkernel.ops.kernel_types import INDEX, REAL_NUMBERS, WIDE_INDEX
@@ -108,6 +110,10 @@ NTH_ELEMENT = register_op(
 )
 
 
+_OF_RANK = 1 << 10
+"""The work of an element of a heap."""
+
+
 def check_k(k: int, shape: tuple[int, ...]) -> None:
     """Raise InvalidArgumentError unless rows of `shape` have `k` elements."""
     if k < 0:
@@ -154,7 +160,7 @@ def _unsorted(order: Array, k: int) -> Array:
     TopN takes the columns from left to right, and keeps the best k as a heap with the worst in front.
     """
     ranks = np.argsort(order, axis=1)
-    heaps = np.array([_heap_of_least(row, k) for row in ranks.tolist()], np.intp)
+    heaps = np.array([_heap_of_least(row, k) for row in in_time(ranks.tolist())], np.intp)
     return np.take_along_axis(order, heaps.reshape(len(order), k), 1)
 
 
@@ -163,7 +169,7 @@ def _heap_of_least(ranks: list[int], k: int) -> list[int]:
     for parent in reversed(range((k + 1) // 2)):
         _sift_down(heap, parent, heap[parent])
     _pop(heap)
-    for rank in ranks[k + 1 :]:
+    for rank in in_time(ranks[k + 1 :], _OF_RANK):
         if rank < heap[0]:
             _pop(heap)
             _push(heap, rank)
@@ -206,14 +212,17 @@ def top_k_of_rows(x: Any, k: int, is_sorted: bool, index_type: DataType) -> tupl
     x = np.asarray(x)
     check_k(k, x.shape)
     rows, columns = int(np.prod(x.shape[:-1])), x.shape[-1]
-    flat = x.reshape(rows, columns)
-    if is_sorted or k in (0, 1, columns):
-        indices = top_indices(flat, k)
-    else:
-        indices = _unsorted(top_indices(flat, columns), k)
-    shape = (*x.shape[:-1], k)
-    values = np.take_along_axis(flat, indices, 1).reshape(shape)
-    return values, indices.reshape(shape).astype(index_type.numpy_dtype)
+
+    def of_rows(some: Array) -> tuple[Array, Array]:
+        if is_sorted or k in (0, 1, columns):
+            indices = top_indices(some, k)
+        else:
+            indices = _unsorted(top_indices(some, columns), k)
+        values = np.take_along_axis(some, indices, 1)
+        return values, indices.astype(index_type.numpy_dtype)
+
+    values, indices = by_rows(of_rows, x.reshape(rows, columns))
+    return values.reshape(*x.shape[:-1], k), indices.reshape(*x.shape[:-1], k)
 
 
 _TOP_K_TYPES = {"T": REAL_NUMBERS, "index_type": WIDE_INDEX}
@@ -285,7 +294,13 @@ def nth_element(*, reverse: bool, T: DataType) -> Callable[[Any, Any], Any]:
         if input.shape[-1] <= place:
             raise InvalidArgumentError(f"Input must have last dimension > n = {place}")
         place = input.shape[-1] - 1 - place if reverse else place
-        x = input.astype(np.float32) if T == DataType.DT_BFLOAT16 else input
-        return np.partition(x, place, axis=-1)[..., place].astype(T.numpy_dtype)
+
+        def of_rows(some: Array) -> Array:
+            x = some.astype(np.float32) if T == DataType.DT_BFLOAT16 else some
+            found: Array = np.partition(x, place, axis=-1)[:, place].astype(T.numpy_dtype)
+            return found
+
+        rows = input.reshape(-1, input.shape[-1]) if input.size else input.reshape(-1, 1)[:0]
+        return by_rows(of_rows, rows).reshape(input.shape[:-1])
 
     return nth

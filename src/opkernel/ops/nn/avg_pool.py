@@ -13,6 +13,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 import opkernel.gradients as g
+from opkernel.device.work_clock import SLOW, in_time
 from opkernel.errors import InvalidArgumentError, UnimplementedError
 from opkernel.kernel import allocate
 from opkernel.opdef import InferenceContext, OpHandle, register_op
@@ -175,7 +176,7 @@ class _Spans:
         self.lengths = np.where(start + window > size, np.minimum(size - start, window), whole)
         first, last = start - place, start - place + self.lengths
         self.meetings: list[tuple[slice, slice]] = []
-        for offset in range(first.min(initial=window), last.max(initial=0))[::-1]:
+        for offset in in_time(range(first.min(initial=window), last.max(initial=0))[::-1], SLOW):
             windows = np.flatnonzero((first <= offset) & (offset < last))
             if windows.size:
                 begin, end = int(windows[0]), int(windows[-1])
@@ -206,7 +207,7 @@ def _share_out(gradient: Array, spatial: Sequence[int], pool: Pool) -> Array:
     shape = (gradient.shape[0], *spatial, gradient.shape[-1])
     out = allocate(shape, as_dtype(gradient.dtype))
     out.fill(0)
-    for found in itertools.product(*(axis.meetings for axis in axes)):
+    for found in in_time(itertools.product(*(axis.meetings for axis in axes)), SLOW):
         windows, elements = zip(*found, strict=True)
         out[(slice(None), *elements)] += shares[(slice(None), *windows)]
     return out

@@ -4,18 +4,20 @@ Source: TensorFlow core/ops/ctc_ops.cc, core/kernels/ctc_decoder_ops.cc, core/ut
 """
 
 import math
+from bisect import insort_right
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
+from opkernel.device.made_bytes import MadeBytes, making_bytes
+from opkernel.device.work_clock import SLOW, WorkClock, array_work, in_time
 from opkernel.errors import FailedPreconditionError, InvalidArgumentError
 from opkernel.kernel import check_allocation
 from opkernel.opdef import DimensionHandle, InferenceContext, register_op
 from opkernel.ops.declared.rules import check_input_ranks, set_outputs
 from opkernel.ops.nn.ctc_sums import log_sum
 from opkernel.ops.registration import register_kernel
-from opkernel.ops.strings.elements import in_time
 from opkernel.types import DataType
 
 _TYPES = {"T": (DataType.DT_FLOAT, DataType.DT_DOUBLE)}
@@ -136,6 +138,8 @@ def _largest(inputs: Any) -> tuple[Any, Any]:
 
 
 _IMPOSSIBLE = -math.inf
+_OF_BEAM, _BYTES_OF_BEAM = 1 << 13, 400
+"""The work of a step with a beam, and the memory that a beam takes."""
 
 
 class _Beam:
@@ -205,11 +209,13 @@ def _log_sum(first: float, second: float) -> float:
 class _BeamSearch:
     """The beams that are followed, the most likely one first."""
 
-    def __init__(self, width: int) -> None:
+    def __init__(self, width: int, clock: WorkClock, made: MadeBytes) -> None:
         root = _Beam(None, -1)
         root.total = root.blank = 0.0
         self.width = width
         self.beams = [root]
+        self._clock = clock
+        self._made = made
 
     def step(self, inputs: Any) -> None:
         """Take a step, of which these are the inputs."""
@@ -221,6 +227,7 @@ class _BeamSearch:
             beam.old_total, beam.old_blank = beam.total, beam.blank
         numbers = logits.tolist()
         for beam in branches:
+            self._clock.spend(_OF_BEAM)
             beam.advance(numbers)
         self.beams.sort(key=_total, reverse=True)
         for beam in branches:
@@ -234,6 +241,7 @@ class _BeamSearch:
 
     def _grow(self, beam: _Beam, logits: Any) -> None:
         """Follow the beam with another label where that is likely enough."""
+        self._clock.spend(array_work(logits.size))
         totals = logits + beam.old_total
         if beam.label >= 0:
             totals[beam.label] = logits[beam.label] + beam.old_blank
@@ -241,8 +249,10 @@ class _BeamSearch:
         known = [label for label, child in beam.children.items() if child.total == _IMPOSSIBLE]
         labels = np.flatnonzero(totals > least).tolist()
         for label in sorted({*labels, *known}) if known else labels:
+            self._clock.spend(_OF_BEAM)
             child = beam.children.get(label)
             if child is None:
+                self._made.add(_BYTES_OF_BEAM)
                 child = beam.children[label] = _Beam(beam, label)
             if child.total != _IMPOSSIBLE:
                 continue
@@ -256,14 +266,15 @@ class _BeamSearch:
             self._insert(child)
 
     def _insert(self, beam: _Beam) -> None:
-        place = len(self.beams)
-        while place and self.beams[place - 1].total < beam.total:
-            place -= 1
-        self.beams.insert(place, beam)
+        insort_right(self.beams, beam, key=_against_total)
 
 
 def _total(beam: _Beam) -> float:
     return beam.total
+
+
+def _against_total(beam: _Beam) -> float:
+    return -beam.total
 
 
 @register_kernel(CTC_BEAM_SEARCH_DECODER, device="CPU", types=_TYPES)
@@ -273,17 +284,18 @@ def ctc_beam_search_decoder(
     _check_inputs(inputs, sequence_length)
     if top_paths > beam_width:
         raise InvalidArgumentError("requested more paths than the beam width.")
-    found = []
+    found, clock = [], WorkClock("decoding sequences")
     for number, length in enumerate(sequence_length.tolist()):
-        search = _BeamSearch(beam_width)
-        for step in in_time(range(length)):
-            search.step(inputs[step, number])
+        with making_bytes("beams") as made:
+            search = _BeamSearch(beam_width, clock, made)
+            for step in range(length):
+                search.step(inputs[step, number])
         if len(search.beams) < top_paths:
             raise InvalidArgumentError("Less leaves in the beam search than requested.")
         found.append(sorted(search.beams, key=_total, reverse=True)[:top_paths])
     paths = [
         _sparse([beams[path].labels(merge_repeated) for beams in found])
-        for path in range(top_paths)
+        for path in in_time(range(top_paths), SLOW)
     ]
     scores = np.array([[beam.total for beam in beams] for beams in found], inputs.dtype)
     indices, values, shapes = map(list, zip(*paths, strict=True))

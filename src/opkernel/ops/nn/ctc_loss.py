@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 import opkernel.gradients as g
+from opkernel.device.work_clock import SLOW, in_time
 from opkernel.errors import InvalidArgumentError
 from opkernel.kernel import check_allocation
 from opkernel.opdef import InferenceContext, register_op
@@ -19,7 +20,6 @@ from opkernel.ops.declared.rules import check_input_ranks, set_outputs
 from opkernel.ops.nn.ctc_sums import float_exp, log_sum
 from opkernel.ops.registration import register_kernel
 from opkernel.ops.sparse.tensors import check_indices
-from opkernel.ops.strings.elements import in_time
 from opkernel.types import DataType, TensorShape
 
 
@@ -91,7 +91,7 @@ def ctc_loss(
     rows = _rows(labels_indices, labels_values, batch)
     labels = [
         _labels(row, number, classes, preprocess_collapse_repeated)
-        for number, row in enumerate(rows)
+        for number, row in enumerate(in_time(rows))
     ]
     lengths = sequence_length.copy()
     for number, row in enumerate(rows):
@@ -202,7 +202,7 @@ def _loss_and_gradient(inputs: Any, paths: _Paths) -> tuple[Any, Any]:
 def _of_classes(states: Any, classes: Any, shape: tuple[int, ...]) -> Any:
     """The logarithms of states added up for each class."""
     found = np.full(shape, -np.inf, states.dtype)
-    for state in range(states.shape[2]):
+    for state in in_time(range(states.shape[2]), SLOW):
         at, one = classes[:, :, state, None], states[:, :, state, None]
         np.put_along_axis(found, at, log_sum(np.take_along_axis(found, at, 2), one), 2)
     return found
@@ -223,7 +223,7 @@ def _beginnings(log_y: Any, paths: _Paths) -> Any:
     alpha = np.full_like(log_y, -np.inf)
     alpha[0, :, :2] = log_y[0, :, :2]
     alpha[0, paths.ends == 1, 1:] = -np.inf
-    for step in in_time(range(1, len(log_y))):
+    for step in in_time(range(1, len(log_y)), SLOW):
         before = alpha[step - 1]
         stays = np.where(paths.stays, before, -np.inf)
         skips = np.where(paths.skips, _shifted(before, 2), -np.inf)
@@ -239,7 +239,7 @@ def _ends(log_y: Any, paths: _Paths) -> Any:
     last_step = paths.lengths[:, None] - 1
     at_last = np.where(last, 0, -np.inf).astype(log_y.dtype)
     beta[-1] = np.where(last_step == len(log_y) - 1, at_last, -np.inf)
-    for step in in_time(range(len(log_y) - 2, -1, -1)):
+    for step in in_time(range(len(log_y) - 2, -1, -1), SLOW):
         after = beta[step + 1] + log_y[step + 1]
         stays = np.where(paths.stays, after, -np.inf)
         skips = _shifted(np.where(paths.skips, after, -np.inf), -2)

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 
 import opkernel.gradients as g
+from opkernel.device.work_clock import SLOW, in_time
 from opkernel.errors import InvalidArgumentError, UnimplementedError
 from opkernel.kernel import allocate
 from opkernel.opdef import DimensionHandle, InferenceContext, OpHandle, register_op
@@ -227,7 +228,7 @@ def backprop_filter(
         out = np.zeros(filters.shape, gradient.dtype)
         if out.size:
             np.maximum(chosen, 0, out=chosen)
-            for offset in np.ndindex(*geometry.window):
+            for offset in in_time(np.ndindex(*geometry.window), SLOW):
                 here = chosen == offset[0] * geometry.window[1] + offset[1]
                 shares = np.where(here, gradient, gradient.dtype.type(0))
                 out[offset] = shares.sum(axis=(0, 1, 2), dtype=gradient.dtype)

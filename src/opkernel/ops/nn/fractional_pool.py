@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 import opkernel.gradients as g
+from opkernel.device.work_clock import SLOW, in_time
 from opkernel.errors import InvalidArgumentError, UnimplementedError
 from opkernel.kernel import check_allocation
 from opkernel.opdef import DimensionHandle, InferenceContext, register_op
@@ -156,7 +157,7 @@ def _windows(regions: Any, overlapping: bool) -> tuple[Any, Any]:
 
 def _steps(firsts: Any, lasts: Any) -> Iterator[tuple[Any, Any]]:
     """For each place in a window, its index for all windows, and which windows have it."""
-    for step in range(int((lasts - firsts).max(initial=-1)) + 1):
+    for step in in_time(range(int((lasts - firsts).max(initial=-1)) + 1), SLOW):
         yield np.minimum(firsts + step, lasts), firsts + step <= lasts
 
 

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 import opkernel.gradients as g
+from opkernel.device.work_clock import SLOW, in_time
 from opkernel.errors import InvalidArgumentError
 from opkernel.opdef import InferenceContext, register_op
 from opkernel.opdef.common_shapes import unchanged_shape_with_rank
@@ -113,12 +114,15 @@ def lrn_grad(
         if input_grads.size == 0:
             return xp.zeros_like(input_grads)
         squares = input_image * input_image
-        norm = sum(_shifted(squares, d, 0, xp) for d in neighbours(squares)) * alpha + bias
+        norm = (
+            sum(_shifted(squares, d, 0, xp) for d in in_time(neighbours(squares), SLOW)) * alpha
+            + bias
+        )
         power = norm**-beta
         number = input_image.dtype.type
         damping = output_image * (number(-2) * number(alpha) * number(beta))
         total = xp.zeros_like(input_grads)
-        for d in neighbours(input_image):
+        for d in in_time(neighbours(input_image), SLOW):
             slope = _shifted(damping, d, 0, xp) * input_image / _shifted(norm, d, 1, xp)
             slope = slope + power if d == 0 else slope
             grads = _shifted(input_grads, d, 0, xp)

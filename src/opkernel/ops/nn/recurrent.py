@@ -20,6 +20,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 import opkernel.gradients as g
+from opkernel.device.work_clock import SLOW, in_time
 from opkernel.errors import InvalidArgumentError
 from opkernel.kernel import check_allocation
 from opkernel.opdef import InferenceContext, register_op
@@ -230,7 +231,7 @@ def _block_lstm(cell: _LstmCell, T: DataType) -> Callable[..., Any]:
         of_inputs += weights.b
         recurrent = weights.w[inputs:]
         cs, h = (tensor.astype(np.float32) for tensor in (cs_prev, h_prev))
-        for time, gates in enumerate(of_inputs):
+        for time, gates in in_time(enumerate(of_inputs), SLOW):
             results = cell.step(gates + np.matmul(h, recurrent), cs, weights)
             for output, result in zip(outputs, results, strict=True):
                 output[time] = result

@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from opkernel.device.work_clock import SLOW, in_time
 from opkernel.errors import InvalidArgumentError
 from opkernel.opdef import InferenceContext, register_op
 from opkernel.ops.nn.recurrent import (
@@ -153,7 +154,7 @@ def _through_time(
     gates = np.zeros((*x.shape[:2], 4 * cells), np.float32)
     by_peepholes = [np.zeros(cells, np.float32) for _ in range(3)]
     back, h_back = np.zeros_like(cs_prev), np.zeros_like(h_prev)
-    for time in reversed(range(steps)):
+    for time in in_time(reversed(range(steps)), SLOW):
         back, gates[time], shares = backwards.step(
             cs[time - 1] if time else cs_prev,
             [output[time] for output in outputs],

@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from opkernel.device.work_clock import SLOW, in_time
 from opkernel.kernel import allocate, cut, scratch
 from opkernel.ops.nn.windows import Array, Geometry, meetings, overlaps
 from opkernel.types import as_dtype
@@ -46,7 +47,7 @@ def reduce_windows(x: Array, geometry: Geometry, combine: np.ufunc, initial: Any
     """
     out = allocate((x.shape[0], *geometry.output, x.shape[-1]), as_dtype(x.dtype))
     first, *others = (-before for before, _ in geometry.padding)
-    for images, lines in _tiles(x, geometry.output[0]):
+    for images, lines in in_time(_tiles(x, geometry.output[0]), SLOW):
         places = (first + lines.start * geometry.strides[0], *others)
         _reduce_tile(x[images], out[images, lines], places, geometry, combine, initial)
     return out
@@ -104,7 +105,7 @@ def _reduce_axis(
         combine(one, other, out=reduced)
     else:
         reduced.fill(initial)
-    for target, elements in pairs:
+    for target, elements in in_time(pairs, SLOW):
         combine(target, elements, out=target)
 
 

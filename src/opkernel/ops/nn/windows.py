@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.lib.stride_tricks import as_strided
 
+from opkernel.device.work_clock import SLOW, in_time
 from opkernel.kernel import allocate, scratch
 from opkernel.records import dataclass, replace
 from opkernel.types import as_dtype
@@ -138,8 +139,8 @@ def overlaps(geometry: Geometry, spatial: Sequence[int]) -> Iterable[_Overlap]:
     that lie in the padding for all windows are left out.
     """
     if math.prod(geometry.window) > _SMALL_WINDOW:
-        return _overlaps(geometry, spatial)
-    return _small_overlaps(geometry, tuple(spatial))
+        return in_time(_overlaps(geometry, spatial), SLOW)
+    return in_time(_small_overlaps(geometry, tuple(spatial)), SLOW)
 
 
 @lru_cache(maxsize=256)

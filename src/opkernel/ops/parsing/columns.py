@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from opkernel.device.made_bytes import making_bytes
 from opkernel.errors import InvalidArgumentError
 from opkernel.kernel import check_allocation
 from opkernel.ops.parsing.features import Column
@@ -18,14 +19,20 @@ from opkernel.types import DataType, PartialTensorShape
 __all__ = ["DenseFeature", "ragged_of", "sparse_of"]
 
 
+_ARRAYS = 6
+"""Of indices that those of sparse values are made with."""
+
+
 def sparse_of(column: Column) -> tuple[Any, Any, Any]:
     """Indices, values and shape: a row for each example."""
     lengths = column.lengths
     check_allocation((column.values.size, 2), DataType.DT_INT64)
-    rows = np.repeat(np.arange(lengths.size), lengths)
-    places = ranges(np.zeros(lengths.size, np.int64), lengths)
+    with making_bytes("indices of values", _ARRAYS * 8 * column.values.size):
+        rows = np.repeat(np.arange(lengths.size), lengths)
+        places = ranges(np.zeros(lengths.size, np.int64), lengths)
+        indices = np.stack([rows, places], axis=1).astype(np.int64, copy=False)
     shape = np.array([lengths.size, lengths.max(initial=0)], np.int64)
-    return np.stack([rows, places], axis=1).astype(np.int64), column.values, shape
+    return indices, column.values, shape
 
 
 def ragged_of(column: Column, dtype: DataType) -> tuple[Any, Any]:

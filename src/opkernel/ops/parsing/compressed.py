@@ -4,14 +4,14 @@ Source: TensorFlow core/ops/parsing_ops.cc, core/kernels/decode_compressed_op.cc
 """
 
 import zlib
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
-from opkernel.device.budget import current_budget
+from opkernel.device.string_tensors import gather_bytes, map_strings
+from opkernel.device.work_clock import in_time, string_work
 from opkernel.errors import DataLossError, InvalidArgumentError, UnimplementedError
 from opkernel.opdef import register_op, unchanged_shape
 from opkernel.ops.registration import register_kernel
-from opkernel.ops.strings.elements import map_strings
 
 DECODE_COMPRESSED = register_op(
     "DecodeCompressed",
@@ -23,8 +23,8 @@ DECODE_COMPRESSED = register_op(
 )
 
 _WINDOW_BITS = {"ZLIB": zlib.MAX_WBITS, "GZIP": zlib.MAX_WBITS | 16}
-_STEP = 1 << 20
-"""So many bytes are made before the budget is asked for more."""
+_TAKEN, _MADE = 1 << 12, 1 << 20
+"""So many bytes are taken, and made, at a time."""
 
 
 @register_kernel(DECODE_COMPRESSED, device="CPU", factory=True)
@@ -36,29 +36,33 @@ def decode_compressed(*, compression_type: str) -> Callable[[Any], Any]:
     if not compression_type:
         return lambda tensor: tensor.copy()
     bits = _WINDOW_BITS[compression_type]
-    return lambda tensor: map_strings(lambda text: _decompressed(text, bits), tensor)
+
+    def decompressed(text: bytes) -> bytes:
+        return gather_bytes(in_time(_pieces(text, bits), string_work), "a decompressed string")
+
+    return lambda tensor: map_strings(decompressed, tensor)
 
 
-def _decompressed(text: bytes, window_bits: int) -> bytes:
-    """All members of a string, in steps, so that a budget ends what grows too large.
+def _pieces(text: bytes, window_bits: int) -> Iterator[bytes]:
+    """What all members of a string hold, piece by piece.
 
     As in TensorFlow, a string that ends too early gives what it has.
     """
-    pieces: list[bytes] = []
-    budget, size = current_budget(), 0
-    while text:
-        stream = zlib.decompressobj(window_bits)
+    view, at = memoryview(text), 0
+    while at < len(text):
+        stream, given = zlib.decompressobj(window_bits), b""
         while not stream.eof:
+            if not given:
+                given = bytes(view[at : at + _TAKEN])
+                at += len(given)
             try:
-                piece = stream.decompress(text, _STEP)
+                piece, is_over = stream.decompress(given, _MADE), not given
             except zlib.error as error:
                 raise DataLossError(f"The compressed string is damaged: {error}") from error
-            text = stream.unconsumed_tail
-            if not piece and not text and not stream.eof:
-                return b"".join(pieces)
-            pieces.append(piece)
-            size += len(piece)
-            if budget is not None:
-                budget.check_memory(size, "a decompressed string")
-        text = stream.unused_data if window_bits > zlib.MAX_WBITS else b""
-    return b"".join(pieces)
+            if is_over and not piece and not stream.eof:
+                return
+            given = stream.unconsumed_tail
+            yield piece
+        if window_bits == zlib.MAX_WBITS:
+            return
+        at -= len(stream.unused_data)

@@ -3,20 +3,29 @@
 Source: TensorFlow core/ops/parsing_ops.cc, core/kernels/decode_csv_op.cc.
 """
 
+from __future__ import annotations
+
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
+from opkernel.device.made_bytes import MadeBytes, making_bytes
+from opkernel.device.string_tensors import string_tensor
+from opkernel.device.work_clock import WorkClock, in_time, string_work
 from opkernel.errors import InvalidArgumentError
 from opkernel.opdef import InferenceContext, register_op
 from opkernel.ops.declared.rules import check_csv_defaults, set_outputs
 from opkernel.ops.registration import register_kernel
-from opkernel.ops.strings.elements import in_time, strings_like
 from opkernel.ops.strings.to_number import numbers
 from opkernel.types import DataType
+
+_AT_ONCE = 1 << 12
+"""So many records are decoded at once."""
+_OF_FIELD, _OF_TURN = 80, 1 << 10
+"""The bytes of a field beside its content, and the work of finding it."""
 
 
 def decode_csv_shape(c: InferenceContext) -> None:
@@ -58,32 +67,47 @@ def decode_csv(
     if any(a >= b for a, b in pairwise([-1, *select_cols])):
         raise InvalidArgumentError("select_cols should be strictly increasing indices")
     missing = {b"", na_value.encode("utf-8", "surrogateescape")}
-    reader = _Reader(delimiter, use_quote_delim, select_cols)
+    return _Decoder(_Reader(delimiter, use_quote_delim, select_cols), OUT_TYPE, missing).decode
 
-    def decode(records: Any, record_defaults: list[Any]) -> list[Any]:
+
+@dataclass(frozen=True, slots=True)
+class _Decoder:
+    """Makes columns of records, some records at a time."""
+
+    reader: _Reader
+    dtypes: list[DataType]
+    missing: set[bytes]
+
+    def decode(self, records: Any, record_defaults: list[Any]) -> list[Any]:
         _check_defaults(record_defaults)
-        columns = reader.plain_columns(records.reshape(-1).tolist(), len(OUT_TYPE))
-        if columns is None:
-            columns = read_rows(records)
-        return [
-            _column(f, column, default.reshape(-1), dtype, missing).reshape(records.shape)
-            for f, (column, default, dtype) in enumerate(
-                zip(columns, record_defaults, OUT_TYPE, strict=True)
-            )
-        ]
+        defaults, flat = [default.reshape(-1) for default in record_defaults], records.reshape(-1)
+        starts = in_time(range(0, max(flat.size, 1), _AT_ONCE), _AT_ONCE << 10)
+        parts = [self._part(flat[at : at + _AT_ONCE].tolist(), at, defaults) for at in starts]
+        columns = [np.concatenate(some) for some in in_time(zip(*parts, strict=True))]
+        return [column.reshape(records.shape) for column in columns]
 
-    def read_rows(records: Any) -> list[Sequence[bytes]]:
-        rows = []
-        for i, record in enumerate(in_time(records.flat)):
-            fields = reader.fields(record)
-            if len(fields) != len(OUT_TYPE):
+    def _part(self, records: list[bytes], first: int, defaults: list[Any]) -> list[Any]:
+        """The columns of some records; `first` is the number of the first."""
+        with making_bytes("fields of records") as made:
+            columns = self.reader.plain_columns(records, len(self.dtypes), made)
+            if columns is None:
+                columns = self._rows(records, first, made)
+            fields = enumerate(zip(in_time(columns), defaults, self.dtypes, strict=True))
+            return [
+                _column(_Field(number, first), column, default, dtype, self.missing)
+                for number, (column, default, dtype) in fields
+            ]
+
+    def _rows(self, records: list[bytes], first: int, made: MadeBytes) -> list[Sequence[bytes]]:
+        rows, wanted = [], len(self.dtypes)
+        for number, record in enumerate(in_time(records, string_work), first):
+            fields = self.reader.fields(record, made)
+            if len(fields) != wanted:
                 raise InvalidArgumentError(
-                    f"Expect {len(OUT_TYPE)} fields but have {len(fields)} in record {i}"
+                    f"Expect {wanted} fields but have {len(fields)} in record {number}"
                 )
             rows.append(fields)
-        return list(zip(*rows, strict=True)) if rows else [()] * len(OUT_TYPE)
-
-    return decode
+        return list(zip(*rows, strict=True)) if rows else [()] * wanted
 
 
 def _check_defaults(defaults: list[Any]) -> None:
@@ -96,6 +120,13 @@ def _check_defaults(defaults: list[Any]) -> None:
             )
 
 
+class _Field(NamedTuple):
+    """A field of some records: its number, and that of the first record."""
+
+    number: int
+    first_record: int
+
+
 @dataclass(frozen=True, slots=True)
 class _Reader:
     """Cuts records into fields, as RFC 4180 says."""
@@ -104,8 +135,11 @@ class _Reader:
     has_quotes: bool
     chosen: list[int]
 
-    def plain_columns(self, records: list[bytes], count: int) -> list[Sequence[bytes]] | None:
+    def plain_columns(
+        self, records: list[bytes], count: int, made: MadeBytes
+    ) -> list[Sequence[bytes]] | None:
         """The columns of records without quotes, all at once; None for others."""
+        made.add(sum(map(len, records)) + len(records))
         text = self.delimiter.join(records)
         if self.chosen or b"\n" in text or b"\r" in text or (self.has_quotes and b'"' in text):
             return None
@@ -114,33 +148,37 @@ class _Reader:
             record.count(delimiter) != count - 1 for record in records
         ):
             return None
+        made.add(len(text) + _OF_FIELD * count * len(records))
         fields = text.split(delimiter)
         return [fields[i::count] for i in range(count)]
 
-    def fields(self, record: bytes) -> Sequence[bytes]:
+    def fields(self, record: bytes, made: MadeBytes) -> Sequence[bytes]:
         """The fields of a record, or the chosen ones that it has."""
         is_plain = b"\n" not in record and b"\r" not in record
         if is_plain and not (self.has_quotes and b'"' in record):
+            made.add(len(record) + _OF_FIELD * (record.count(self.delimiter) + 1))
             fields = record.split(self.delimiter) if record else []
         else:
-            fields = self._quoted_fields(record)
+            fields = self._quoted_fields(record, made)
         if not self.chosen:
             return fields
         return [fields[i] for i in self.chosen if i < len(fields)]
 
-    def _quoted_fields(self, record: bytes) -> list[bytes]:
+    def _quoted_fields(self, record: bytes, made: MadeBytes) -> list[bytes]:
         """What is after the last of the chosen fields is not read, be it wrong."""
         fields: list[bytes] = []
-        at = 0
+        at, clock = 0, WorkClock("reading fields")
         while at < len(record):
+            clock.spend(_OF_TURN)
             if record[at : at + 1] in (b"\n", b"\r"):
                 at += 1
                 continue
             if self.has_quotes and record[at : at + 1] == b'"':
-                field, at = self._in_quotes(record, at + 1)
+                field, at = self._in_quotes(record, at + 1, clock)
             else:
                 field, at = self._without_quotes(record, at)
             fields.append(field)
+            made.add(len(field) + _OF_FIELD)
             if self.chosen and len(fields) > self.chosen[-1]:
                 return fields
         if record.endswith(self.delimiter):
@@ -154,9 +192,10 @@ class _Reader:
             raise InvalidArgumentError("Unquoted fields cannot have quotes/CRLFs inside")
         return field, at + len(field) + 1
 
-    def _in_quotes(self, record: bytes, at: int) -> tuple[bytes, int]:
+    def _in_quotes(self, record: bytes, at: int, clock: WorkClock) -> tuple[bytes, int]:
         pieces = []
         while True:
+            clock.spend(_OF_TURN)
             quote = record.find(b'"', at)
             if quote < 0:
                 raise InvalidArgumentError(
@@ -175,26 +214,27 @@ class _Reader:
 
 
 def _column(
-    field: int, texts: Sequence[bytes], default: Any, dtype: DataType, missing: set[bytes]
+    field: _Field, texts: Sequence[bytes], default: Any, dtype: DataType, missing: set[bytes]
 ) -> Any:
     """The values of a field, with the default for those that are missing."""
     if missing.isdisjoint(texts):
-        return _values(field, texts, dtype)
+        return _values(field.number, texts, dtype)
     is_missing = np.fromiter((text in missing for text in texts), np.bool_, len(texts))
     if not default.size:
         raise InvalidArgumentError(
-            f"Field {field} is required but missing in record {int(is_missing.argmax())}!"
+            f"Field {field.number} is required but missing in record "
+            f"{field.first_record + int(is_missing.argmax())}!"
         )
     values = np.empty(len(texts), dtype.numpy_dtype)
     given = [text for text in texts if text not in missing]
-    values[~is_missing] = _values(field, given, dtype)
+    values[~is_missing] = _values(field.number, given, dtype)
     values[is_missing] = default
     return values
 
 
 def _values(field: int, texts: Sequence[bytes], dtype: DataType) -> Any:
     if dtype is DataType.DT_STRING:
-        return strings_like((len(texts),), list(texts))
+        return string_tensor((len(texts),), list(texts))
     try:
         return numbers(list(texts), dtype)
     except ValueError as error:

@@ -6,6 +6,7 @@ Source: TensorFlow core/ops/parsing_ops.cc, core/kernels/example_parsing_ops.cc.
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from opkernel.device.made_bytes import making_bytes
 from opkernel.errors import InvalidArgumentError
 from opkernel.opdef import register_op
 from opkernel.ops.parsing.columns import DenseFeature, ragged_of, sparse_of
@@ -105,12 +106,12 @@ def columns_of(
     records: Sequence[bytes], keys: Sequence[bytes], types: Sequence[DataType]
 ) -> list[Column]:
     """The features of serialized examples."""
-    data, starts, ends = message_spans(records, 1)
-    spans = spans_of_features(data, starts, ends, keys)
-    return [
-        column_of(span, dtype, text_of(key))
-        for span, dtype, key in zip(spans, types, keys, strict=True)
-    ]
+    with making_bytes("records") as made:
+        spans = spans_of_features(*message_spans(records, 1, made), keys)
+        return [
+            column_of(span, dtype, text_of(key))
+            for span, dtype, key in zip(spans, types, keys, strict=True)
+        ]
 
 
 def _check_equal(what: str, count: int, other: str, length: int) -> None:

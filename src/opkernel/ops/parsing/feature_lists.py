@@ -3,6 +3,7 @@
 Source: TensorFlow core/example/example.proto, core/util/example_proto_fast_parsing.cc.
 """
 
+from array import array
 from collections.abc import Sequence
 from dataclasses import dataclass
 from math import prod
@@ -10,6 +11,8 @@ from typing import Any
 
 import numpy as np
 
+from opkernel.device.made_bytes import making_bytes
+from opkernel.device.work_clock import WorkClock
 from opkernel.errors import InvalidArgumentError
 from opkernel.kernel import check_allocation
 from opkernel.ops.parsing.features import (
@@ -24,6 +27,12 @@ from opkernel.ops.ragged.rows import lengths_to_splits, ranges
 from opkernel.types import DataType, PartialTensorShape
 
 __all__ = ["DenseFeatureList", "StepColumn", "step_columns"]
+
+
+_OF_STEP = 1 << 12
+"""The work of reading a step."""
+_ARRAYS = 9
+"""Of indices that those of sparse values are made with."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +53,12 @@ class StepColumn:
     def sparse(self) -> tuple[Any, Any, Any]:
         """Indices, values and shape: of examples, steps and values."""
         lengths, values = self.lengths, self.column.lengths
-        check_allocation((self.column.values.size, 3), DataType.DT_INT64)
+        size = self.column.values.size
+        check_allocation((size, 3), DataType.DT_INT64)
+        with making_bytes("indices of values", _ARRAYS * 8 * size):
+            return self._sparse(lengths, values)
+
+    def _sparse(self, lengths: Any, values: Any) -> tuple[Any, Any, Any]:
         examples = np.repeat(np.arange(lengths.size), lengths)
         steps = ranges(np.zeros(lengths.size, np.int64), lengths)
         places = ranges(np.zeros(values.size, np.int64), values)
@@ -67,25 +81,31 @@ def step_columns(
     records: Sequence[bytes], keys: Sequence[bytes], types: Sequence[DataType]
 ) -> list[StepColumn]:
     """The feature lists of serialized sequence examples."""
-    data, starts, ends = message_spans(records, 2)
-    spans = spans_of_features(data, starts, ends, keys)
-    return [
-        _steps_of(span, dtype, key.decode(errors="backslashreplace"))
-        for span, dtype, key in zip(spans, types, keys, strict=True)
-    ]
+    with making_bytes("records") as made:
+        spans = spans_of_features(*message_spans(records, 2, made), keys)
+        return [
+            _steps_of(span, dtype, key.decode(errors="backslashreplace"))
+            for span, dtype, key in zip(spans, types, keys, strict=True)
+        ]
 
 
 def _steps_of(spans: Spans, dtype: DataType, name: str) -> StepColumn:
-    steps, found = [], []
+    steps, found = [], array("q")
+    clock = WorkClock("reading feature lists")
     try:
-        for start, end in zip(spans.starts.tolist(), spans.ends.tolist(), strict=True):
-            own = [(a, b) for n, w, a, b in fields(spans.data, start, end) if (n, w) == (1, 2)]
-            steps.append(len(own) if start >= 0 else -1)
-            found += own
+        with making_bytes("feature lists") as made:
+            for start, end in zip(spans.starts.tolist(), spans.ends.tolist(), strict=True):
+                before = len(found)
+                for number, wire, a, b in fields(spans.buffer.data, start, end):
+                    clock.spend(_OF_STEP)
+                    if (number, wire) == (1, 2):
+                        found.extend((a, b))
+                made.add(8 * (len(found) - before))
+                steps.append((len(found) - before) // 2 if start >= 0 else -1)
     except WireError as error:
         raise InvalidArgumentError(f"Could not parse feature list {name}: {error}") from None
     places = np.array(found, np.int64).reshape(-1, 2)
-    features = Spans(spans.data, spans.array, places[:, 0], places[:, 1])
+    features = Spans(spans.buffer, places[:, 0], places[:, 1])
     return StepColumn(name, np.array(steps, np.int64), column_of(features, dtype, name))
 
 

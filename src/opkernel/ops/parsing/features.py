@@ -3,23 +3,31 @@
 Source: TensorFlow core/example/feature.proto, core/util/example_proto_fast_parsing.cc.
 """
 
+from array import array as array_of
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import count
 from typing import Any
 
 import numpy as np
 
+from opkernel.device.budget import check_time
+from opkernel.device.made_bytes import MadeBytes, check_bytes, making_bytes
+from opkernel.device.string_tensors import string_tensor
+from opkernel.device.work_clock import SLOW, in_time
 from opkernel.errors import InvalidArgumentError
 from opkernel.kernel import check_allocation
 from opkernel.ops.parsing.wire import (
+    Buffer,
     WireError,
+    buffer_of,
     fields,
-    padded_bytes,
     read_lengths,
     varints,
     write_varint,
 )
 from opkernel.ops.ragged.rows import ranges
+from opkernel.ops.stable_order import stable_order
 from opkernel.types import DataType
 
 __all__ = ["Column", "Spans", "column_of", "entries_of", "message_spans", "spans_of_features"]
@@ -28,15 +36,21 @@ _KIND_OF = {DataType.DT_STRING: 1, DataType.DT_FLOAT: 2, DataType.DT_INT64: 3}
 _NAMES = {1: "string", 2: "float", 3: "int64"}
 _TAG_OF_BYTES = 0x0A
 _TAG_OF_FEATURE = 0x12
+_MANY_TURNS = 64
+"""After so many turns, what is left of few records is read one by one."""
+_COMPARED_AT_ONCE = 32
+"""So many bytes of a key are compared for all records at once."""
+_AT_ONCE = 1 << 18
+"""So many bytes are gathered at once."""
+_OF_FEATURE = 96
+"""The bytes that the feature of an example takes while its values are found."""
 
 
 @dataclass(frozen=True, slots=True)
 class Spans:
     """Where Feature messages stand in a buffer, one for each example; -1 where there is none."""
 
-    data: bytes
-    array: Any
-    """The buffer as `padded_bytes` gives it."""
+    buffer: Buffer
     starts: Any
     ends: Any
 
@@ -54,53 +68,66 @@ class Column:
         return np.maximum(self.counts, 0)
 
 
-def message_spans(records: Sequence[bytes], number: int) -> tuple[bytes, Any, Any]:
+def message_spans(
+    records: Sequence[bytes], number: int, made: MadeBytes
+) -> tuple[Buffer, Any, Any]:
     """All records in one buffer, and where their message in the field of this number stands.
 
     The parts of a message that stands in several fields are joined, as protocol buffers say.
+
+    Args:
+        records: The records.
+        number: The number of the field.
+        made: Counts the bytes of the buffer.
     """
-    data = b"".join(records)
     sizes = np.fromiter(map(len, records), np.int64, len(records))
     stops = np.cumsum(sizes)
     begins = stops - sizes
-    array = padded_bytes(data)
+    total = int(sizes.sum())
+    made.add(total)
+    buffer = buffer_of(records)
+    array = buffer.array
     size, starts, fine = read_lengths(array, np.minimum(begins + 1, array.size - 1))
     fine &= (array[begins] == number << 3 | 2) & (starts + size == stops)
     odd = np.flatnonzero(~fine & (sizes > 0))
     starts[sizes == 0] = stops[sizes == 0]
-    ends, pieces, total = stops.copy(), [data], len(data)
-    for i in odd.tolist():
-        message = _joined_message(records[i], number)
-        pieces.append(message)
-        starts[i], ends[i] = total, total + len(message)
-        total += len(message)
-    return b"".join(pieces), starts, ends
+    ends, messages = stops.copy(), []
+    for i in in_time(odd.tolist(), SLOW):
+        messages.append(_joined_message(records[i], number))
+        made.add(len(messages[-1]))
+        starts[i], ends[i] = total, total + len(messages[-1])
+        total += len(messages[-1])
+    if messages:
+        made.add(total)
+        buffer = buffer_of([*records, *messages])
+    return buffer, starts, ends
 
 
 def _joined_message(record: bytes, number: int) -> bytes:
     try:
         found = [
-            record[a:b] for n, w, a, b in fields(record, 0, len(record)) if (n, w) == (number, 2)
+            record[a:b]
+            for n, w, a, b in in_time(fields(record, 0, len(record)))
+            if (n, w) == (number, 2)
         ]
     except WireError as error:
         raise InvalidArgumentError(f"Could not parse example input: {error}") from None
     return b"".join(found)
 
 
-def spans_of_features(data: bytes, starts: Any, ends: Any, keys: Sequence[bytes]) -> list[Spans]:
+def spans_of_features(buffer: Buffer, starts: Any, ends: Any, keys: Sequence[bytes]) -> list[Spans]:
     """Where the features of these keys stand in Features messages.
 
     Raises:
         InvalidArgumentError: a message is damaged.
     """
     found = [np.full((2, starts.size), -1, np.int64) for _ in keys]
-    array = padded_bytes(data)
-    odd = _scan(array, starts, ends, keys, found)
-    for i in np.flatnonzero(odd):
-        entries = entries_of(data, int(starts[i]), int(ends[i]))
-        for key, places in zip(keys, found, strict=True):
+    odd = _scan(buffer.array, starts, ends, keys, found)
+    for i in in_time(np.flatnonzero(odd), SLOW):
+        entries = entries_of(buffer.data, int(starts[i]), int(ends[i]))
+        for key, places in in_time(zip(keys, found, strict=True)):
             places[:, i] = entries.get(key, (-1, -1))
-    return [Spans(data, array, *places) for places in found]
+    return [Spans(buffer, *places) for places in found]
 
 
 def _scan(data: Any, starts: Any, ends: Any, keys: Sequence[bytes], found: list[Any]) -> Any:
@@ -108,8 +135,15 @@ def _scan(data: Any, starts: Any, ends: Any, keys: Sequence[bytes], found: list[
     odd = np.zeros(starts.size, np.bool_)
     cursor = starts.copy()
     active = np.flatnonzero(cursor < ends)
-    patterns = [np.frombuffer(key, np.uint8) for key in keys]
-    while active.size:
+    patterns: dict[int, list[tuple[Any, Any]]] = {}
+    for key, places in zip(keys, found, strict=True):
+        patterns.setdefault(len(key), []).append((np.frombuffer(key, np.uint8), places))
+    for turn in in_time(count(), SLOW):
+        if not active.size:
+            break
+        if turn > _MANY_TURNS and active.size < _MANY_TURNS:
+            odd[active] = True
+            break
         at, stop = cursor[active], ends[active]
         size, key_tag, fine = read_lengths(data, at + 1)
         entry_end = key_tag + size
@@ -125,14 +159,24 @@ def _scan(data: Any, starts: Any, ends: Any, keys: Sequence[bytes], found: list[
         rows, key_at, key_size, begin, entry_end = (
             one[fine] for one in (active, key_at, key_size, begin, entry_end)
         )
-        for pattern, places in zip(patterns, found, strict=True):
-            some = np.flatnonzero(key_size == pattern.size)
-            for i in range(pattern.size):
-                some = some[data[key_at[some] + i] == pattern[i]]
-            places[0, rows[some]], places[1, rows[some]] = begin[some], entry_end[some]
+        for size in patterns.keys() & {*key_size.tolist()}:
+            of_size = np.flatnonzero(key_size == size)
+            for pattern, places in in_time(patterns[size], SLOW):
+                some = _with_key(data, key_at, of_size, pattern)
+                places[0, rows[some]], places[1, rows[some]] = begin[some], entry_end[some]
         cursor[rows] = entry_end
         active = rows[entry_end < ends[rows]]
     return odd
+
+
+def _with_key(data: Any, key_at: Any, some: Any, pattern: Any) -> Any:
+    """Those of some places where a key stands; the first bytes are compared for all places at once."""
+    for i in range(min(pattern.size, _COMPARED_AT_ONCE)):
+        some = some[data[key_at[some] + i] == pattern[i]]
+    if pattern.size <= _COMPARED_AT_ONCE:
+        return some
+    ends = [data[at : at + pattern.size] for at in key_at[some].tolist()]
+    return some[[np.array_equal(end, pattern) for end in ends]]
 
 
 def entries_of(data: bytes, start: int, end: int) -> dict[bytes, tuple[int, int]]:
@@ -143,11 +187,11 @@ def entries_of(data: bytes, start: int, end: int) -> dict[bytes, tuple[int, int]
     """
     entries = {}
     try:
-        for number, wire, begin, stop in fields(data, start, end):
+        for number, wire, begin, stop in in_time(fields(data, start, end)):
             if (number, wire) != (1, 2):
                 continue
             key, value = b"", (stop, stop)
-            for part, kind, a, b in fields(data, begin, stop):
+            for part, kind, a, b in in_time(fields(data, begin, stop)):
                 if (part, kind) == (1, 2):
                     key = data[a:b]
                 elif (part, kind) == (2, 2):
@@ -164,29 +208,60 @@ def column_of(spans: Spans, dtype: DataType, name: str) -> Column:
     Raises:
         InvalidArgumentError: a message is damaged, or has values of another type.
     """
+    with making_bytes("features", _OF_FEATURE * spans.starts.size):
+        return _column(spans, dtype, name)
+
+
+def _column(spans: Spans, dtype: DataType, name: str) -> Column:
     kind = _KIND_OF[dtype]
     rows = np.flatnonzero(spans.ends > spans.starts)
-    data = spans.array
+    data = spans.buffer.array
     lists, odd = _lists(data, spans.starts[rows], spans.ends[rows], kind)
     if odd.any():
-        return column_of(_regular(spans, rows[odd], kind, name), dtype, name)
+        return _column(_regular(spans, rows[odd], kind, name), dtype, name)
     starts, ends = lists
     counts = np.full(spans.starts.size, -1, np.int64)
     if kind == 1:
-        counts[rows], values = _strings(spans.data, data, starts, ends)
+        counts[rows], values = _strings(spans.buffer, starts, ends)
     else:
         if kind == 2:
             check_allocation((int((ends - starts).sum()) // 4,), dtype)
-        payload = data[ranges(starts, ends - starts)]
+        payload = _gathered(data, starts, ends)
         if kind == 2:
             counts[rows], values = (ends - starts) // 4, payload.view("<f4").astype(np.float32)
         else:
-            total = np.concatenate([np.zeros(1, np.int64), np.cumsum(payload < 0x80)])
-            stops = np.cumsum(ends - starts)
-            counts[rows] = total[stops] - total[stops - (ends - starts)]
-            check_allocation((int(total[-1]),), dtype)
+            is_end = payload < 0x80
+            counts[rows] = _counts(is_end, ends - starts)
+            check_allocation((int(np.count_nonzero(is_end)),), dtype)
             values = _numbers(payload, name)
     return Column(counts, values)
+
+
+def _gathered(data: Any, starts: Any, ends: Any) -> Any:
+    """The parts of a buffer, one after the other: short ones many at a time."""
+    sizes = ends - starts
+    stops = np.cumsum(sizes)
+    found = np.empty(int(stops[-1]) if len(stops) else 0, np.uint8)
+    row = done = 0
+    while row < len(stops):
+        after = max(int(np.searchsorted(stops, done + _AT_ONCE, side="right")), row + 1)
+        stop = int(stops[after - 1])
+        if after == row + 1:
+            found[done:stop] = data[int(starts[row]) : int(ends[row])]
+        else:
+            found[done:stop] = data[ranges(starts[row:after], sizes[row:after])]
+        row, done = after, stop
+        check_time("reading features")
+    return found
+
+
+def _counts(is_end: Any, sizes: Any) -> Any:
+    """How many integers end in each part of an array, of parts of these sizes."""
+    counts, some = np.zeros(len(sizes), np.int64), np.flatnonzero(sizes)
+    begins = (np.cumsum(sizes) - sizes)[some]
+    if len(some):
+        counts[some] = np.add.reduceat(is_end, begins, dtype=np.int64)
+    return counts
 
 
 def _numbers(payload: Any, name: str) -> Any:
@@ -222,7 +297,12 @@ def _are_strings(data: Any, starts: Any, ends: Any, fine: Any) -> Any:
     good = fine.copy()
     active = np.flatnonzero(fine & (starts < ends))
     cursor = starts.copy()
-    while active.size:
+    for turn in in_time(count(), SLOW):
+        if not active.size:
+            break
+        if turn > _MANY_TURNS and active.size < _MANY_TURNS:
+            good[active] = [_ends_well(data, int(cursor[row]), int(ends[row])) for row in active]
+            break
         at = cursor[active]
         size, begin, ends_well = read_lengths(data, at + 1)
         stop = begin + size
@@ -233,41 +313,67 @@ def _are_strings(data: Any, starts: Any, ends: Any, fine: Any) -> Any:
     return good
 
 
-def _strings(data: bytes, array: Any, starts: Any, ends: Any) -> tuple[Any, Any]:
+def _ends_well(data: Any, at: int, end: int) -> bool:
+    """Whether strings, and nothing else, stand between two places of a buffer."""
+    try:
+        return all(part[:2] == (1, 2) for part in in_time(fields(data, at, end)))
+    except WireError:
+        return False
+
+
+def _strings(buffer: Buffer, starts: Any, ends: Any) -> tuple[Any, Any]:
     """How many strings each list has, and all of them."""
+    data, array = buffer
     counts = np.zeros(starts.size, np.int64)
     places: list[tuple[Any, Any, Any, Any]] = []
     cursor, active = starts.copy(), np.flatnonzero(starts < ends)
-    while active.size:
+    for turn in in_time(count(), SLOW):
+        if not active.size:
+            break
+        if turn > _MANY_TURNS and active.size < _MANY_TURNS:
+            places += [_rest(data, row, turn, cursor, ends) for row in active.tolist()]
+            for rows, *_ in places[-active.size :]:
+                counts[rows[0]] += rows.size
+            break
         size, begin, _ = read_lengths(array, cursor[active] + 1)
-        places.append((active, np.full(active.size, len(places)), begin, begin + size))
+        places.append((active, np.full(active.size, turn), begin, begin + size))
         counts[active] += 1
         cursor[active] = begin + size
         active = active[cursor[active] < ends[active]]
     if not places:
         return counts, np.zeros(0, object)
     rows, turns, begins, stops = (np.concatenate(part) for part in zip(*places, strict=True))
-    order = np.lexsort((turns, rows)) if len(places) > 1 else slice(None)
-    spans = zip(begins[order].tolist(), stops[order].tolist(), strict=True)
-    values = np.empty(check_allocation((rows.size,), DataType.DT_STRING), object)
-    values[:] = [data[a:b] for a, b in spans]
-    return counts, values
+    order = stable_order(rows, turns) if len(places) > 1 else slice(None)
+    spans = in_time(zip(begins[order].tolist(), stops[order].tolist(), strict=True))
+    check_allocation((rows.size,), DataType.DT_STRING)
+    return counts, string_tensor((rows.size,), (data[a:b] for a, b in spans))
+
+
+def _rest(data: bytes, row: int, turn: int, cursor: Any, ends: Any) -> tuple[Any, Any, Any, Any]:
+    """The row, the turn, the begin and the end of each string that is left of a list."""
+    found = array_of("q")
+    for _, _, begin, stop in in_time(fields(data, int(cursor[row]), int(ends[row]))):
+        found.extend((begin, stop))
+    places = np.array(found, np.int64).reshape(-1, 2)
+    turns = turn + np.arange(len(places))
+    return np.full(len(places), row), turns, places[:, 0], places[:, 1]
 
 
 def _regular(spans: Spans, rows: Any, kind: int, name: str) -> Spans:
     """The spans with the features of some examples written anew, in the usual form."""
     starts, ends = spans.starts.copy(), spans.ends.copy()
-    pieces, size = [spans.data], len(spans.data)
-    for i in rows.tolist():
+    data = spans.buffer.data
+    pieces, size = [data], len(data)
+    for i in in_time(rows.tolist(), SLOW):
         try:
-            feature = _rewritten(spans.data, int(starts[i]), int(ends[i]), kind)
+            feature = _rewritten(data, int(starts[i]), int(ends[i]), kind)
         except WireError as error:
             raise _damaged(name, error) from None
         pieces.append(feature)
         starts[i], ends[i] = size, size + len(feature)
         size += len(feature)
-    data = b"".join(pieces)
-    return Spans(data, padded_bytes(data), starts, ends)
+    check_bytes(size, "features")
+    return Spans(buffer_of(pieces), starts, ends)
 
 
 def _rewritten(data: bytes, start: int, end: int, kind: int) -> bytes:
@@ -279,7 +385,7 @@ def _rewritten(data: bytes, start: int, end: int, kind: int) -> bytes:
         raise WireError(
             f"Data types don't match. Data type: {_NAMES[number]} but expected type: {_NAMES[kind]}"
         )
-    parts = list(fields(data, begin, stop))
+    parts = list(in_time(fields(data, begin, stop)))
     if kind == 1:
         if any(part[:2] != (1, 2) for part in parts):
             raise WireError("Parsing bytes_list failed")

@@ -5,13 +5,19 @@ Source: TensorFlow core/ops/parsing_ops.cc, core/kernels/decode_proto_op.cc (exa
 
 from typing import Any
 
+from opkernel.device.made_bytes import check_bytes
+from opkernel.device.string_tensors import map_strings
+from opkernel.device.work_clock import check_seconds
 from opkernel.errors import InvalidArgumentError
 from opkernel.foreign_text import json_value
 from opkernel.opdef import register_op, unchanged_shape
 from opkernel.ops.parsing.wire import write_varint
 from opkernel.ops.registration import register_kernel
-from opkernel.ops.strings.elements import map_strings
 from opkernel.proto import Example, Feature
+
+_SECONDS_AN_ELEMENT = 1e-6
+_OF_SIGNS = {b",": 40, b"{": 72, b"[": 64, b'"': 30}
+"""The bytes that a value takes beside its text, by the sign that it begins or ends with."""
 
 DECODE_JSONEXAMPLE = register_op(
     "DecodeJSONExample",
@@ -31,6 +37,8 @@ def _serialized(text: bytes) -> bytes:
     """The message with its features in the order of the text and its numbers one by one."""
     from google.protobuf import json_format  # slow to import
 
+    check_seconds(text.count(b",") * _SECONDS_AN_ELEMENT, "parsing JSON")
+    check_bytes(_times_as_long(text), "values of JSON")
     example = Example()
     try:
         json_format.Parse(text, example)
@@ -41,6 +49,11 @@ def _serialized(text: bytes) -> bytes:
         return b""
     entries = [_entry(key, example.features.feature[key]) for key in features]
     return _field(1, b"".join([_field(1, entry) for entry in entries]))
+
+
+def _times_as_long(text: bytes) -> int:
+    """The bytes of the text as values of Python."""
+    return len(text) + sum(of_one * text.count(sign) for sign, of_one in _OF_SIGNS.items())
 
 
 def _field(number: int, content: bytes) -> bytes:

@@ -12,15 +12,22 @@ from google.protobuf import message_factory, text_format
 from google.protobuf.descriptor import Descriptor
 from google.protobuf.message import DecodeError
 
+from opkernel.device.made_bytes import MadeBytes, making_bytes
+from opkernel.device.string_tensors import joining, string_tensor
+from opkernel.device.work_clock import check_seconds, in_time, string_work
 from opkernel.errors import DataLossError, InvalidArgumentError
-from opkernel.kernel import check_allocation
+from opkernel.kernel import check_allocation, counted
 from opkernel.opdef import InferenceContext, register_op
 from opkernel.ops.declared.rules import set_outputs
-from opkernel.ops.parsing.proto_fields import FieldCodec, codec_of, message_descriptor
+from opkernel.ops.parsing.proto_fields import Column, FieldCodec, codec_of, message_descriptor
 from opkernel.ops.parsing.wire import WireError, fields
 from opkernel.ops.registration import register_kernel
-from opkernel.ops.strings.elements import in_time, strings_like
 from opkernel.types import DataType, TensorShape
+
+_OF_ELEMENT = 48
+"""The bytes of an element of a field, beside eight for each byte of the message."""
+_SECONDS_A_BYTE = 5e-7
+"""The time that protobuf takes at least for a byte of text."""
 
 
 def decode_proto_shape(c: InferenceContext) -> None:
@@ -87,16 +94,17 @@ def decode_proto(
     prepare = _preparation(message, message_format, sanitize)
 
     def decode(serialized: Any) -> Any:
-        rows = [
-            _decoded(prepare(text), codecs) for text in in_time(serialized.reshape(-1).tolist())
-        ]
-        sizes = np.array([[len(one) for one in row] for row in rows], np.int32)
-        shape = (*serialized.shape, len(codecs))
+        shape = check_allocation((*serialized.shape, len(codecs)), DataType.DT_INT32)
+        sizes = counted(np.zeros((serialized.size, len(codecs)), np.int32))
+        columns = [codec.new_column() for codec in codecs]
+        with making_bytes("elements of messages") as made:
+            for text, row in zip(in_time(serialized.flat, string_work), sizes, strict=True):
+                row[:] = _decode(prepare(text), codecs, columns, made)
         values = [
-            _column([row[i] for row in rows], dtype).reshape(*serialized.shape, -1)
-            if rows
+            _filled_up(column, sizes[:, i], dtype).reshape(*serialized.shape, -1)
+            if serialized.size
             else np.zeros((*serialized.shape, 0), dtype.numpy_dtype)
-            for i, dtype in enumerate(output_types)
+            for i, (column, dtype) in enumerate(zip(columns, output_types, strict=True))
         ]
         return sizes.reshape(shape), values
 
@@ -123,6 +131,7 @@ def _preparation(message: Descriptor, form: str, sanitize: bool) -> Callable[[by
         made = new()
         try:
             if form == "text":
+                check_seconds(len(text) * _SECONDS_A_BYTE, "parsing a message as text")
                 text_format.Parse(text, made)
             else:
                 made.MergeFromString(text)
@@ -134,30 +143,42 @@ def _preparation(message: Descriptor, form: str, sanitize: bool) -> Callable[[by
     return prepare
 
 
-def _decoded(data: bytes, codecs: Sequence[FieldCodec]) -> list[list[Any]]:
-    """The elements of each field; of a field that is not repeated, the last."""
-    found: list[list[Any]] = [[] for _ in codecs]
+def _decode(
+    data: bytes, codecs: Sequence[FieldCodec], columns: Sequence[Column], made: MadeBytes
+) -> list[int]:
+    """Add the elements of a message to the columns of its fields; how many each field has.
+
+    Of a field that is not repeated, the last counts.
+    """
+    before = [len(column) for column in columns]
+    chosen = list(zip(codecs, columns, strict=True))
     try:
-        for number, wire, start, end in fields(data, 0, len(data)):
-            for codec, elements in zip(codecs, found, strict=True):
+        for number, wire, start, end in in_time(fields(data, 0, len(data))):
+            for codec, column in chosen:
                 if codec.number == number:
-                    elements += codec.elements(data, wire, start, end)
+                    made.add(8 * (end - start) + _OF_ELEMENT)
+                    column += codec.elements(data, wire, start, end)
     except WireError as error:
         raise DataLossError(f"Unable to parse binary protobuf: {error}") from None
-    pairs = zip(codecs, found, strict=True)
-    return [elements if codec.is_repeated else elements[-1:] for codec, elements in pairs]
+    for (codec, column), size in zip(chosen, before, strict=True):
+        if not codec.is_repeated:
+            del column[size:-1]
+    return [len(column) - size for column, size in zip(columns, before, strict=True)]
 
 
-def _column(rows: list[list[Any]], dtype: DataType) -> Any:
-    """A row for each message, filled up."""
-    width = max(1, *map(len, rows))
-    check_allocation((len(rows), width), dtype)
-    output = np.zeros((len(rows), width), dtype.numpy_dtype)
-    if dtype is DataType.DT_STRING:
-        output[...] = b""
-    for row, values in zip(output, rows, strict=True):
-        row[: len(values)] = values
-    return output
+def _filled_up(column: Column, sizes: Any, dtype: DataType) -> Any:
+    """A row for each message: its elements in a column, filled up."""
+    width = max(1, int(sizes.max(initial=0)))
+    shape = check_allocation((len(sizes), width), dtype)
+    if dtype is not DataType.DT_STRING:
+        output = counted(np.zeros(shape, dtype.numpy_dtype))
+        output[np.arange(width) < sizes[:, None]] = column
+        return output
+    ends = np.cumsum(sizes, dtype=np.int64).tolist()
+    fill = [b""] * width
+    rows = zip([0, *ends], ends, strict=False)
+    texts = (text for a, b in rows for text in (*column[a:b], *fill[b - a :]))
+    return string_tensor(shape, in_time(texts))
 
 
 @register_kernel(ENCODE_PROTO, device="CPU", factory=True)
@@ -174,13 +195,14 @@ def encode_proto(
 
     def encode(sizes: Any, values: list[Any]) -> Any:
         shape = _check_values(sizes, values)
-        counts = sizes.reshape(-1, len(codecs)).tolist()
-        flat = [tensor.reshape(len(counts), tensor.shape[-1]).tolist() for tensor in values]
-        found = [
-            b"".join([codecs[i].written(flat[i][row][: own[i]]) for i in order])
+        counts = sizes.reshape(-1, len(codecs))
+        flat = [tensor.reshape(len(counts), tensor.shape[-1]) for tensor in values]
+        join = joining(b"")
+        found = (
+            join([codecs[i].written(flat[i][row, : own[i]]) for i in order])
             for row, own in enumerate(in_time(counts))
-        ]
-        return strings_like(shape, found)
+        )
+        return string_tensor(shape, found)
 
     return encode
 

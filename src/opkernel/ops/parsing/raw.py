@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from opkernel.device.work_clock import in_time, string_work
 from opkernel.errors import InvalidArgumentError
 from opkernel.kernel import check_allocation
 from opkernel.opdef import InferenceContext, register_op
@@ -59,11 +60,15 @@ _PADDED_TYPES = (
 _TYPES = (*_PADDED_TYPES, *COMPLEX, DataType.DT_HALF, DataType.DT_BOOL)
 
 
+_OF_TEXT = 1 << 9
+"""The work of looking at a string."""
+
+
 @register_kernel(DECODE_RAW, device="CPU", types={"out_type": _TYPES})
 def decode_raw(strings: Any, *, out_type: DataType, little_endian: bool) -> Any:
     texts = strings.reshape(-1).tolist()
     length = len(texts[0]) if texts else 0
-    for i, text in enumerate(texts):
+    for i, text in enumerate(in_time(texts, _OF_TEXT)):
         if len(text) != length:
             raise InvalidArgumentError(
                 "DecodeRaw requires input strings to all be the same size, but element "
@@ -76,7 +81,8 @@ def decode_raw(strings: Any, *, out_type: DataType, little_endian: bool) -> Any:
             f"{out_type.string}"
         )
     shape = check_allocation((*strings.shape, length // size), out_type)
-    return _numbers(b"".join(texts), out_type, little_endian).reshape(shape)
+    raw = np.frombuffer(bytearray().join(texts), np.uint8)
+    return _numbers(raw, out_type, little_endian).reshape(shape)
 
 
 @register_kernel(DECODE_PADDED_RAW, device="CPU", types={"out_type": _PADDED_TYPES})
@@ -93,17 +99,16 @@ def decode_padded_raw(
             f"fixed_length ({width}) must be a multiple of the size of out_type ({size})"
         )
     shape = check_allocation((*strings.shape, width // size), out_type)
-    texts = strings.reshape(-1).tolist()
-    padded = b"".join([text[:width].ljust(width, b"\0") for text in texts])
-    return _numbers(padded, out_type, little_endian).reshape(shape)
+    padded = np.zeros((strings.size, width), np.uint8)
+    for row, text in zip(padded, in_time(strings.flat, string_work), strict=True):
+        row[: len(text)] = np.frombuffer(text, np.uint8, min(len(text), width))
+    return _numbers(padded.reshape(-1), out_type, little_endian).reshape(shape)
 
 
-def _numbers(data: bytes, dtype: DataType, little_endian: bool) -> Any:
+def _numbers(data: Any, dtype: DataType, little_endian: bool) -> Any:
     if dtype is DataType.DT_BOOL:
-        return np.frombuffer(data, np.uint8) != 0
-    numbers = np.frombuffer(data, dtype.numpy_dtype)
-    if little_endian:
-        return numbers.copy()
+        return data != 0
     part = dtype.size // 2 if dtype.is_complex else dtype.size
-    swapped = np.frombuffer(data, np.uint8).reshape(-1, part)[:, ::-1]
-    return np.ascontiguousarray(swapped).reshape(-1).view(dtype.numpy_dtype)
+    if not little_endian and part > 1:
+        data = np.ascontiguousarray(data.reshape(-1, part)[:, ::-1]).reshape(-1)
+    return data.view(dtype.numpy_dtype)

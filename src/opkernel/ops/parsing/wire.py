@@ -1,14 +1,17 @@
 """Protocol buffers on the wire: many messages in step, as columns of cursors, or one by hand."""
 
-from collections.abc import Iterator
-from typing import Any
+from collections.abc import Iterable, Iterator
+from typing import Any, NamedTuple
 
 import numpy as np
 
+from opkernel.device.work_clock import WorkClock
+
 __all__ = [
+    "Buffer",
+    "buffer_of",
     "WireError",
     "fields",
-    "padded_bytes",
     "read_lengths",
     "read_varint",
     "varints",
@@ -17,6 +20,8 @@ __all__ = [
 
 _PADDING = bytes(16)
 _BYTES_WIRE = 2
+_AT_ONCE = 1 << 16
+"""So many bytes of integers are read at once."""
 _FIXED_SIZES = {1: 8, 5: 4}
 
 
@@ -24,9 +29,17 @@ class WireError(ValueError):
     """The bytes are no message."""
 
 
-def padded_bytes(data: bytes) -> Any:
-    """The bytes as an array, which a cursor may read past by a few bytes."""
-    return np.frombuffer(data + _PADDING, np.uint8)
+class Buffer(NamedTuple):
+    """Bytes, also as an array; behind them stand a few more, so that a cursor may read past the end."""
+
+    data: bytes
+    array: Any
+
+
+def buffer_of(pieces: Iterable[bytes]) -> Buffer:
+    """The buffer of pieces, one after the other."""
+    data = b"".join([*pieces, _PADDING])
+    return Buffer(data, np.frombuffer(data, np.uint8))
 
 
 def read_lengths(data: Any, at: Any) -> tuple[Any, Any, Any]:
@@ -53,9 +66,25 @@ def varints(payload: Any) -> Any:
     Raises:
         WireError: one has more than ten bytes.
     """
-    ends = np.flatnonzero(payload < 0x80)
-    if ends.size == payload.size:
+    is_end = payload < 0x80
+    count = np.count_nonzero(is_end)
+    if count == payload.size:
         return payload.astype(np.int64)
+    values, done, at = np.empty(count, np.int64), 0, 0
+    clock = WorkClock("reading integers")
+    while at < payload.size:
+        clock.spend(_AT_ONCE << 4)
+        ends = np.flatnonzero(is_end[at : at + _AT_ONCE])
+        if not ends.size:
+            raise WireError("a varint has more than ten bytes")
+        stop = at + int(ends[-1]) + 1
+        values[done : done + ends.size] = _some_varints(payload[at:stop], ends)
+        done, at = done + ends.size, stop
+    return values
+
+
+def _some_varints(payload: Any, ends: Any) -> Any:
+    """The varints of an array of bytes, which end at these places."""
     starts = np.concatenate([np.zeros(1, np.int64), ends[:-1] + 1])
     lengths = ends - starts + 1
     longest = int(lengths.max())

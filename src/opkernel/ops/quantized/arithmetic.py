@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from opkernel.errors import InvalidArgumentError, UnimplementedError
-from opkernel.kernel import check_allocation
+from opkernel.kernel import check_allocation, in_pieces
 from opkernel.opdef import OpHandle, register_op
 from opkernel.opdef.common_shapes import bias_add_shape, broadcast_binary_op_shape
 from opkernel.ops.quantized.conversion import (
@@ -140,24 +140,29 @@ def quantized_add(x: Any, y: Any, min_x: Any, max_x: Any, min_y: Any, max_y: Any
     _check_ranges(x_range, y_range)
     with np.errstate(all="ignore"):
         wide = range_of_sum(x_range, y_range, room_bits=14)
-        parts = _add_parts(x, y, x_range, y_range, wide)
-    return np.broadcast_to(np.add(*parts), shape).copy(), wide.low, wide.high
+        sums = in_pieces(partial(_sums, (x_range, y_range), wide, _as_numbers(x, y)), x, y)
+    return np.broadcast_to(sums, shape).copy(), wide.low, wide.high
 
 
-def _add_parts(
-    x: Array, y: Array, x_range: Range, y_range: Range, wide: Range
-) -> tuple[Array, Array]:
-    """Both in the wide range; a single number by the rule for single values."""
-    as_number = [False, False]
-    if _broadcast_dims(x, y) <= 1:
-        as_number = [x.size == 1, x.size != 1 and y.size == 1]
+def _as_numbers(x: Array, y: Array) -> tuple[bool, bool]:
+    """Whether these count as single numbers."""
+    if _broadcast_dims(x, y) > 1:
+        return False, False
+    return x.size == 1, x.size != 1 and y.size == 1
+
+
+def _sums(
+    ranges: tuple[Range, Range], wide: Range, as_numbers: tuple[bool, bool], x: Array, y: Array
+) -> Array:
+    """The sums of both in the wide range; a single number by the rule for single values."""
     first, second = (
         level_of(value_of(v, v.dtype, given), wide, _INT32)
         if single
         else _in_wide_range(v, given, wide)
-        for v, given, single in zip((x, y), (x_range, y_range), as_number, strict=True)
+        for v, given, single in zip((x, y), ranges, as_numbers, strict=True)
     )
-    return first, second
+    sums: Array = np.add(first, second)
+    return sums
 
 
 def _check_ranges(x_range: Range, y_range: Range) -> None:
@@ -179,7 +184,9 @@ def quantized_mul(x: Any, y: Any, min_x: Any, max_x: Any, min_y: Any, max_y: Any
     x, y, shape = _aligned(x, y)
     _check_ranges(x_range, y_range)
     with np.errstate(all="ignore"):
-        product = without_offset(x, x_range) * without_offset(y, y_range)
+        product = in_pieces(
+            lambda a, b: without_offset(a, x_range) * without_offset(b, y_range), x, y
+        )
         limits = range_of_product(x_range, x.dtype, y_range, y.dtype)
     return np.broadcast_to(product, shape).copy(), limits.low, limits.high
 
@@ -201,11 +208,11 @@ def quantized_bias_add(
     with np.errstate(all="ignore"):
         wide = range_of_sum(x_range, bias_range, room_bits=17)
         zero = level_of(0.0, wide, _INT32)
-        terms = [
-            quantize(dequantize(v, given), wide, _INT32)
-            for v, given in ((x, x_range), (bias, bias_range))
-        ]
-        return terms[0] + (terms[1] + zero), wide.low, wide.high
+        offsets = quantize(dequantize(bias, bias_range), wide, _INT32) + zero
+        sums = in_pieces(
+            lambda v, offset: quantize(dequantize(v, x_range), wide, _INT32) + offset, x, offsets
+        )
+        return sums, wide.low, wide.high
 
 
 for _type in (_QUINT8, _QINT8):

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from opkernel.errors import InvalidArgumentError
+from opkernel.kernel import in_pieces
 from opkernel.opdef import InferenceContext, register_op
 from opkernel.opdef.common_shapes import concat_shape
 from opkernel.ops.array.concat import check_concat
@@ -118,7 +119,11 @@ def quantized_concat(
     common = _common_range(ranges, dtype.kind == "i")
     with np.errstate(all="ignore"):
         parts = [
-            value if given == common else quantize(dequantize(value, given), common, dtype)
+            value
+            if given == common
+            else in_pieces(
+                lambda v, given=given: quantize(dequantize(v, given), common, dtype), value
+            )
             for value, given in zip(values, ranges, strict=True)
         ]
     return np.concatenate(parts, axis=axis), common.low, common.high

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from opkernel.errors import InvalidArgumentError
+from opkernel.kernel import by_rows, in_pieces
 from opkernel.opdef import InferenceContext, register_op
 from opkernel.ops.declared.rules import check_ranks
 from opkernel.ops.quantized.conversion import (
@@ -88,11 +89,12 @@ QUANTIZED_BATCH_NORM = register_op(
 def _normalized(x: Array, given: Range, epsilon: float) -> Array:
     """Floats of mean 0 and variance 1, for each image and channel."""
     step = (given.high - given.low) / np.float32(255)
-    levels = x.astype(np.float32)
+    result: Array = x.astype(np.float32)
     count = np.float32(x.shape[1] * x.shape[2])
-    above = levels - levels.sum(axis=(1, 2), keepdims=True) / count
-    variance = np.square(step * above).sum(axis=(1, 2), keepdims=True) / count
-    result: Array = step * above * (np.float32(1) / np.sqrt(variance + np.float32(epsilon)))
+    result -= result.sum(axis=(1, 2), keepdims=True) / count
+    result *= step
+    variance = np.square(result).sum(axis=(1, 2), keepdims=True) / count
+    result *= np.float32(1) / np.sqrt(variance + np.float32(epsilon))
     return result
 
 
@@ -119,7 +121,7 @@ def quantized_instance_norm(
         if x.ndim != 4:
             raise InvalidArgumentError(f"x must be rank 4 but is rank {x.ndim}")
         with np.errstate(all="ignore"):
-            normal = _normalized(x, given, variance_epsilon)
+            normal = by_rows(lambda images: _normalized(images, given, variance_epsilon), x)
             if output_range_given:
                 low, high = np.float32(given_y_min), np.float32(given_y_max)
             else:
@@ -127,7 +129,8 @@ def quantized_instance_norm(
                 high = normal.max(initial=np.float32(-np.inf))
             if high - low < np.float32(min_separation):
                 high = low + np.float32(min_separation)
-            return quantize(normal, Range(low, high), x.dtype), low, high
+            whole = Range(low, high)
+            return in_pieces(lambda v: quantize(v, whole, x.dtype), normal), low, high
 
     return kernel
 
@@ -174,7 +177,14 @@ def quantized_batch_norm(
         parts = [(inputs[i], inputs[i + 1], inputs[i + 2]) for i in range(0, 15, 3)]
         _check_batch_norm(parts)
         with np.errstate(all="ignore"):
-            result = _batch_norm(parts, epsilon, scale_after_normalization)
+            (x, low, high), *others = parts
+            rows = x.reshape(-1, x.shape[-1])
+            result = by_rows(
+                lambda some: _batch_norm(
+                    [(some, low, high), *others], epsilon, scale_after_normalization
+                ),
+                rows,
+            ).reshape(x.shape)
         return result, *_BATCH_NORM_RANGE
 
     return kernel

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from opkernel.errors import InvalidArgumentError, UnimplementedError
+from opkernel.kernel import in_pieces
 from opkernel.opdef import OpHandle, OpShapeInferenceFn, register_op
 from opkernel.opdef.common_shapes import max_pool_shape, quantized_avg_pool_shape
 from opkernel.ops.nn.geometry import check_rank
@@ -90,7 +91,11 @@ def quantized_avg_pool(
         geometry = pool.geometry(x.shape)
         sums = reduce_windows(x.astype(np.int32), geometry, np.add, 0)
         counts = window_sizes(geometry, x.shape[1:-1]).astype(np.int32)
-        means = np.where(sums < 0, -(-sums // counts), sums // counts)
-        return means.astype(x.dtype), min_input.copy(), max_input.copy()
+
+        def mean(total: Array, count: Array) -> Array:
+            towards_zero = np.where(total < 0, -(-total // count), total // count)
+            return towards_zero.astype(x.dtype)
+
+        return in_pieces(mean, sums, counts), min_input.copy(), max_input.copy()
 
     return pooled

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from opkernel.errors import InvalidArgumentError, UnimplementedError
+from opkernel.kernel import in_pieces
 from opkernel.opdef import InferenceContext, register_op
 from opkernel.opdef.common_shapes import quantize_v2_shape, unchanged_shape
 from opkernel.opdef.common_shapes.quantized import range_along_axis
@@ -184,11 +185,15 @@ def quantize_v2(
             low, high = _with_zero(min_range, max_range, ensure_minimum_range)
             ends = _along(low, axis, x.ndim), _along(high, axis, x.ndim)
             if mode == "SCALED":
-                output, low, high = _scaled(x, *ends, dtype, narrow_range, to_even)
+                _, low, high = _scaled(np.zeros(()), *ends, dtype, narrow_range, to_even)
+                output = in_pieces(
+                    lambda v, a, b: _scaled(v, a, b, dtype, narrow_range, to_even)[0], x, *ends
+                )
             elif mode == "MIN_COMBINED":
-                output = _combined(x, *ends, dtype)
+                output = in_pieces(lambda v, a, b: _combined(v, a, b, dtype), x, *ends)
             else:
-                output = quantize(x, Range(*map(np.float32, ends)), dtype)
+                whole = Range(*map(np.float32, ends))
+                output = in_pieces(lambda v: quantize(v, whole, dtype), x)
         shape = min_range.shape if min_range.size != 1 else ()  # as TensorFlow, whatever `axis`
         return output, np.reshape(low, shape), np.reshape(high, shape)
 
@@ -247,11 +252,13 @@ def dequantize_op(
             )
         with np.errstate(all="ignore"):
             if mode == "SCALED":
-                values = _from_scaled(x, low, high, narrow_range)
-            elif mode == "MIN_COMBINED":
-                values = _from_combined(x, low, high)
-            else:
-                values = dequantize(x, Range(np.float32(low), np.float32(high)))
-        return values.astype(dtype.numpy_dtype, copy=False)
+                return in_pieces(lambda v, a, b: _from_scaled(v, a, b, narrow_range), x, low, high)
+            if mode == "MIN_COMBINED":
+                kind = dtype.numpy_dtype
+                return in_pieces(
+                    lambda v, a, b: _from_combined(v, a, b).astype(kind, copy=False), x, low, high
+                )
+            whole = Range(np.float32(low), np.float32(high))
+            return in_pieces(lambda v: dequantize(v, whole), x)
 
     return kernel

@@ -9,6 +9,10 @@ from typing import Any
 
 import numpy as np
 
+from opkernel.device.budget import check_time
+from opkernel.device.made_bytes import making_bytes
+from opkernel.device.string_tensors import joining, map_strings, string_tensor
+from opkernel.device.work_clock import in_time, parts_work
 from opkernel.errors import InvalidArgumentError
 from opkernel.kernel import check_allocation
 from opkernel.opdef import InferenceContext, ShapeHandle, register_op
@@ -16,11 +20,14 @@ from opkernel.ops.declared.rules import set_outputs
 from opkernel.ops.kernel_types import INDEX
 from opkernel.ops.ragged.rows import check_splits, lengths_to_splits, ranges
 from opkernel.ops.registration import register_kernel
-from opkernel.ops.strings.elements import in_time, strings_like
 from opkernel.ops.strings.hashes import concatenated, fingerprints
 from opkernel.types import DataType
 
 _SEPARATOR = b"_X_"
+_ARRAYS = 7
+"""The arrays of integers that combinations are hashed with."""
+_OF_TEXT = 1 << 9
+"""The work of making text of a number."""
 
 
 def _merge_batch_size(c: InferenceContext, splits: ShapeHandle, other: ShapeHandle) -> ShapeHandle:
@@ -184,32 +191,36 @@ def _counts(lengths: Any, dtype: DataType) -> Any:
 
 def _joined(features: Sequence[Feature], count: int) -> Any:
     columns = [
-        (flat if flat.dtype == object else [b"%d" % n for n in flat.tolist()], splits.tolist())
+        (flat if flat.dtype == object else map_strings(_text, flat, _OF_TEXT), splits.tolist())
         for flat, splits in features
     ]
     rows = range(len(columns[0][1]) - 1) if columns else range(0)
-    found = [
-        _SEPARATOR.join(row)
-        for i in rows
-        for row in in_time(
-            itertools.product(*[flat[splits[i] : splits[i + 1]] for flat, splits in columns])
-        )
-    ]
-    return strings_like((count,), found)
+    found = (
+        row
+        for i in in_time(rows)
+        for row in itertools.product(*[flat[splits[i] : splits[i + 1]] for flat, splits in columns])
+    )
+    return string_tensor((count,), map(joining(_SEPARATOR), in_time(found, parts_work)))
+
+
+def _text(number: Any) -> bytes:
+    return b"%d" % number
 
 
 def _hashed(
     features: Iterable[Feature], lengths: Any, counts: Any, hash_key: int, num_buckets: int
 ) -> Any:
     """The hash of each combination: the last feature changes fastest."""
-    number = ranges(np.zeros(counts.size, np.int64), counts)
-    rows = np.repeat(np.arange(counts.size), counts)
-    inner = counts.copy()
-    hashes = np.full(number.size, np.uint64(hash_key & (2**64 - 1)))
-    for (flat, splits), length in zip(features, lengths, strict=True):
-        prints = fingerprints(flat) if flat.dtype == object else flat.astype(np.uint64)
-        inner = inner // np.maximum(length, 1)
-        digit = number // inner[rows] % length[rows]
-        hashes = concatenated(hashes, prints[splits[rows] + digit])
+    with making_bytes("combinations of features", _ARRAYS * 8 * int(counts.sum())):
+        number = ranges(np.zeros(counts.size, np.int64), counts)
+        rows = np.repeat(np.arange(counts.size), counts)
+        inner = counts.copy()
+        hashes = np.full(number.size, np.uint64(hash_key & (2**64 - 1)))
+        for (flat, splits), length in zip(features, lengths, strict=True):
+            prints = fingerprints(flat) if flat.dtype == object else flat.astype(np.uint64)
+            inner = inner // np.maximum(length, 1)
+            digit = number // inner[rows] % length[rows]
+            hashes = concatenated(hashes, prints[splits[rows] + digit])
+            check_time("combining features")
     modulus = num_buckets if num_buckets > 0 else 2**63 - 1
     return (hashes % np.uint64(modulus)).astype(np.int64)

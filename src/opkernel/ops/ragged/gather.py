@@ -18,6 +18,9 @@ from opkernel.ops.ragged.rows import VALUE_TYPES, lengths_to_splits, nested_rows
 from opkernel.ops.registration import register_kernel
 from opkernel.types import DataType
 
+_ARRAYS = 4
+"""So many arrays tell the places of the rows."""
+
 
 def ragged_gather_shape(c: InferenceContext) -> None:
     """Splits for the dimensions of the indices and of the rows, values of unknown number."""
@@ -105,7 +108,7 @@ def _check_size(splits: Sequence[Any], rows: Any) -> None:
     for level in splits:
         begins = level[begins]
         total = (begins[rows + 1] - begins[rows]).sum() if rows.size else 0
-        check_allocation((int(total),), DataType.DT_INT64)
+        check_allocation((_ARRAYS, int(total)), DataType.DT_INT64)
 
 
 def _dense_splits(shape: tuple[int, ...], dtype: DataType) -> list[Any]:

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from opkernel.device.work_clock import in_time
 from opkernel.errors import InvalidArgumentError
 from opkernel.kernel import check_allocation
 from opkernel.opdef import InferenceContext, register_op
@@ -63,30 +64,34 @@ def ragged_range(
     first, last, step = (np.broadcast_to(tensor, rows) for tensor in inputs.values())
     if (step == 0).any():
         raise InvalidArgumentError("Requires delta != 0")
-    lengths = np.array(
-        [_length(*row) for row in zip(first.tolist(), last.tolist(), step.tolist(), strict=True)],
-        object,
-    )
-    total = int(lengths.sum()) if lengths.size else 0
+    lengths = _lengths(first, last, step)
     limit = int(np.iinfo(Tsplits.numpy_dtype).max)
-    if total > limit or max(lengths, default=0) > limit:
+    if lengths.sum(dtype=np.float64) > limit or lengths.max(initial=0) > limit:
         raise InvalidArgumentError(
             f"Requires ((limit - start) / delta) <= {limit}, and no more values in all"
         )
+    total = int(lengths.sum())
     check_allocation((total,), T)
     counts = lengths.astype(np.int64)
     return lengths_to_splits(counts, Tsplits), _values(first, step, counts)
 
 
-def _length(start: float, limit: float, delta: float) -> int:
-    if (delta > 0 and start >= limit) or (delta < 0 and start <= limit):
-        return 0
-    if isinstance(start, int):
-        return int((abs(limit - start) + abs(delta) - 1) // abs(delta))
-    size = np.ceil(np.abs(np.float64((limit - start) / delta)))
-    if not size <= _INT64_MAX:
+def _lengths(starts: Any, limits: Any, deltas: Any) -> Any:
+    """How many values each row has."""
+    is_empty = ((deltas > 0) & (starts >= limits)) | ((deltas < 0) & (starts <= limits))
+    if starts.dtype.kind == "i":
+        # As integers of 64 bits without a sign, differences are exact.
+        first, last, step = (
+            one.astype(np.int64).view(np.uint64) for one in (starts, limits, deltas)
+        )
+        rises = deltas > 0
+        distance, size = np.where(rises, last - first, first - last), np.where(rises, step, -step)
+        return np.where(is_empty, np.uint64(0), (distance - np.uint64(1)) // size + np.uint64(1))
+    first, last, step = (one.astype(np.float64) for one in (starts, limits, deltas))
+    sizes = np.where(is_empty, 0, np.ceil(np.abs((last - first) / step)))
+    if not (sizes <= _INT64_MAX).all():
         raise InvalidArgumentError(f"Requires ((limit - start) / delta) <= {_INT64_MAX}")
-    return int(size)
+    return sizes.astype(np.uint64)
 
 
 def _values(starts: Any, deltas: Any, counts: Any) -> Any:
@@ -97,7 +102,7 @@ def _values(starts: Any, deltas: Any, counts: Any) -> Any:
             return np.repeat(starts, counts) + steps * np.repeat(deltas, counts)
     values = np.repeat(deltas, counts)
     ends = np.cumsum(counts)
-    for start, a, b in zip(starts, ends - counts, ends, strict=True):
+    for start, a, b in in_time(zip(starts, ends - counts, ends, strict=True)):
         if a < b:
             values[a] = start
             np.add.accumulate(values[a:b], out=values[a:b])

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from opkernel.device.made_bytes import making_bytes
 from opkernel.errors import InvalidArgumentError
 from opkernel.kernel import check_allocation
 from opkernel.opdef import register_op
@@ -41,6 +42,10 @@ RAGGED_TENSOR_TO_TENSOR = register_op(
 )
 
 
+_OF_ROW, _OF_VALUE = 24, 48
+"""The bytes of the arrays that tell the place of a row, and of a value."""
+
+
 @register_kernel(
     RAGGED_TENSOR_TO_TENSOR, device="CPU", types={"T": VALUE_TYPES, "Tindex": INDEX}, factory=True
 )
@@ -71,7 +76,10 @@ def ragged_tensor_to_tensor(
         output = np.empty((int(np.prod(output_shape[: len(kinds) + 1])), *inner), values.dtype)
         output[...] = fill
         if output.shape[0]:
-            places = _places(kinds, flat, output_shape, rows)
+            with making_bytes(
+                "places of values", _OF_ROW * max(rows, 0) + _OF_VALUE * values.shape[0]
+            ):
+                places = _places(kinds, flat, output_shape, rows)
             if len(places) > values.shape[0]:
                 raise InvalidArgumentError(
                     f"The row partitions tell of {len(places)} values, but there are "

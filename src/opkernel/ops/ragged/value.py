@@ -7,6 +7,8 @@ import itertools
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from opkernel.device.made_bytes import check_bytes
+from opkernel.device.work_clock import in_time
 from opkernel.errors import InvalidArgumentError
 from opkernel.ops.tensor_list.element_arithmetic import sum_of_elements, zeros_like_element
 from opkernel.proto import VariantTensorDataProto
@@ -22,6 +24,9 @@ from opkernel.types import (
 __all__ = ["RaggedVariant", "as_ragged"]
 
 _TYPE_NAME = "RaggedTensorVariant"
+
+_OF_ROW, _OF_TURN = 400, 1 << 12
+"""The bytes of a row beside its values, for each array that it has, and the work of making one."""
 
 
 class RaggedVariant(Variant):
@@ -85,9 +90,12 @@ class RaggedVariant(Variant):
     def rows(self) -> list["RaggedVariant"]:
         """The ragged tensors of the rows."""
         if not self.nested_splits:
-            return [RaggedVariant((), row) for row in self.values]
+            check_bytes(_OF_ROW * len(self.values), "rows of a ragged tensor")
+            return [RaggedVariant((), row) for row in in_time(self.values)]
         outer, *inner = self.nested_splits
-        return [self._row(inner, a, b) for a, b in itertools.pairwise(outer)]
+        check_bytes(_OF_ROW * len(self.nested_splits) * len(outer), "rows of a ragged tensor")
+        pairs = in_time(itertools.pairwise(outer), _OF_TURN * len(self.nested_splits))
+        return [self._row(inner, a, b) for a, b in pairs]
 
     def _row(self, inner: Sequence[Any], first: Any, end: Any) -> "RaggedVariant":
         splits = []

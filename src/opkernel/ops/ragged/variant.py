@@ -4,16 +4,20 @@ Source: TensorFlow core/ops/ragged_conversion_ops.cc, core/kernels/ragged_tensor
 ragged_tensor_from_variant_op.cc, ragged_tensor_variant.cc.
 """
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 import opkernel.gradients as g
+from opkernel.device.made_bytes import check_bytes
+from opkernel.device.work_clock import in_time
 from opkernel.errors import InvalidArgumentError, UnimplementedError
 from opkernel.kernel import check_allocation
 from opkernel.opdef import InferenceContext, full_type, register_op
 from opkernel.opdef.full_type import FullTypeId
+from opkernel.ops.array.joined import concatenated
 from opkernel.ops.declared.rules import set_outputs
 from opkernel.ops.kernel_types import INDEX
 from opkernel.ops.ragged.rows import VALUE_TYPES, check_splits, lengths_to_splits
@@ -133,7 +137,7 @@ def ragged_tensor_from_variant(
             "output_ragged_rank must be equal to input_ragged_rank + encoded_ragged.dims(): "
             f"{output_ragged_rank} is not {inner_rank} + {encoded.ndim}"
         )
-    parts = [_part(one, inner_rank, Tvalues, Tsplits) for one in encoded.reshape(-1)]
+    parts = [_part(one, inner_rank, Tvalues, Tsplits) for one in in_time(encoded.reshape(-1))]
     if encoded.ndim == 0:
         splits, values = parts[0].nested_splits, parts[0].values
         for level in splits:
@@ -171,11 +175,13 @@ def _stacked(
     """The ragged tensor whose rows the parts are."""
     counts = np.cumprod([1, *shape]).tolist()
     outer = [lengths_to_splits(np.full(counts[i], shape[i]), splits) for i in range(1, len(shape))]
-    outer.append(lengths_to_splits(np.array([len(part) for part in parts], np.int64), splits))
+    outer.append(
+        lengths_to_splits(np.array([len(part) for part in in_time(parts)], np.int64), splits)
+    )
     for k in range(ragged_rank):
-        lengths = [np.diff(part.nested_splits[k]) for part in parts]
-        outer.append(lengths_to_splits(np.concatenate([np.zeros(0, np.int64), *lengths]), splits))
-    flat = [part.values if part.values.ndim else part.values.reshape(1) for part in parts]
+        lengths = [np.diff(part.nested_splits[k]) for part in in_time(parts)]
+        outer.append(lengths_to_splits(concatenated([np.zeros(0, np.int64), *lengths]), splits))
+    flat = [part.values if part.values.ndim else part.values.reshape(1) for part in in_time(parts)]
     if not flat:
         return outer, np.zeros(0, values.numpy_dtype)
     if len({one.shape[1:] for one in flat}) > 1:
@@ -184,7 +190,7 @@ def _stacked(
             + " and ".join(sorted({str(TensorShape(one.shape)) for one in flat}))
         )
     check_allocation((sum(map(len, flat)), *flat[0].shape[1:]), values)
-    return outer, np.concatenate(flat)
+    return outer, concatenated(flat)
 
 
 @register_kernel(RAGGED_TENSOR_TO_VARIANT_GRADIENT, device="CPU", types=_TYPES)
@@ -194,17 +200,19 @@ def ragged_tensor_to_variant_gradient(
     shape = check_allocation(dense_values_shape.reshape(-1).tolist(), Tvalues)
     splits = row_splits.reshape(-1)
     parts = []
-    for i, value in enumerate(encoded.reshape(-1)):
+    row_bytes = math.prod(shape[1:]) * np.dtype(Tvalues.numpy_dtype).itemsize
+    for i, value in enumerate(in_time(encoded.reshape(-1))):
         if isinstance(value, RaggedVariant):
             parts.append(value.values)
         elif splits.size > i + 1:
             rows = int(splits[i + 1] - splits[i])
+            check_bytes(2 * rows * row_bytes, "rows of zeros")
             parts.append(np.zeros((rows, *shape[1:]), Tvalues.numpy_dtype))
         else:
             parts.append(np.zeros(shape[1:] if encoded.ndim else shape, Tvalues.numpy_dtype))
     if encoded.ndim and not splits.size:
         parts = [part[None] for part in parts]
-    total = np.concatenate(parts) if encoded.ndim and parts else parts[0] if parts else None
+    total = concatenated(parts) if encoded.ndim and parts else parts[0] if parts else None
     if total is None:
         return np.zeros(shape, Tvalues.numpy_dtype)
     if total.shape != shape:

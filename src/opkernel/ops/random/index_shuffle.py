@@ -10,6 +10,8 @@ from typing import Any
 
 import numpy as np
 
+from opkernel.device.budget import check_time
+from opkernel.device.work_clock import SLOW, WorkClock, in_time
 from opkernel.errors import InvalidArgumentError
 from opkernel.opdef import UNKNOWN_DIM, InferenceContext, register_op
 from opkernel.ops.declared.rules import check_ranks_at_most
@@ -21,6 +23,8 @@ Array = np.ndarray[Any, Any]
 _INPUTS = ("Index", "Seed", "Max index")
 _SEED_SIZE = 3
 _LEAST_BLOCK_BITS = 16
+_OF_INDEX, _OF_TURN = 1 << 10, 1 << 8
+"""The work of an index, and of finding the next one."""
 _LEAST_ROUNDS = 4
 _TURNS_TOGETHER = 32
 """Turns that all indices walk side by side; who walks on through the least block is in for thousands."""
@@ -93,7 +97,9 @@ def random_index_shuffle(*, rounds: int, dtype: DataType) -> Callable[[Any, Any,
             )
         seeds = np.broadcast_to(seed, (count, _SEED_SIZE)).astype(np.uint32).astype(np.uint64)
         output = np.zeros(count, np.uint64)
-        bits = np.array([_block_bits(int(one)) for one in largest], np.int64)
+        bits = np.array(
+            [_block_bits(one) for one in in_time(largest.tolist(), _OF_INDEX)], np.int64
+        )
         for size in np.unique(bits[largest > 0]):
             rows = np.flatnonzero((bits == size) & (largest > 0))
             output[rows] = _walk(indices[rows], seeds[rows], largest[rows], int(size) // 2, rounds)
@@ -140,6 +146,7 @@ def _walk(index: Array, seeds: Array, largest: Array, word: int, rounds: int) ->
         result[rows] = _enciphered(result[rows], [key[rows] for key in keys], word)
         rows = rows[result[rows] > largest[rows]]
         turns += 1
+        check_time("shuffling indices")
     if rows.size:
         result[rows] = _walk_in_tables(result[rows], np.stack(keys, 1)[rows], largest[rows], word)
     return result
@@ -150,12 +157,16 @@ def _walk_in_tables(values: Array, keys: Array, largest: Array, word: int) -> Ar
     result = values.copy()
     block = np.arange(1 << 2 * word, dtype=np.uint64)
     different, numbers = np.unique(keys, axis=0, return_inverse=True)
-    for number, own in enumerate(different):
+    order = np.argsort(numbers.reshape(-1), kind="stable")
+    ends = np.cumsum(np.bincount(numbers.reshape(-1), minlength=len(different))).tolist()
+    clock = WorkClock("shuffling indices")
+    for own, begin, end in zip(in_time(different, SLOW), [0, *ends], ends, strict=False):
         table = _enciphered(block, [*own], word).tolist()
-        for row in np.flatnonzero(numbers.reshape(-1) == number).tolist():
+        for row in order[begin:end].tolist():
             value, bound = int(values[row]), int(largest[row])
             while value > bound:
                 value = table[value]
+                clock.spend(_OF_TURN)
             result[row] = value
     return result
 

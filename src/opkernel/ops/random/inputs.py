@@ -9,7 +9,7 @@ from typing import Any
 from opkernel.errors import InvalidArgumentError
 from opkernel.kernel import check_allocation
 from opkernel.ops.philox import Philox
-from opkernel.types import DataType, TensorShape
+from opkernel.types import MAX_DIMENSIONS, DataType, TensorShape
 
 __all__ = [
     "AUTO_SELECT",
@@ -49,7 +49,7 @@ def shape_of(tensor: Any, dtype: DataType, more: tuple[int, ...] = ()) -> tuple[
         raise InvalidArgumentError(
             f"shape must be a vector of {{int32,int64}}, got shape {TensorShape(tensor.shape)}"
         )
-    return check_allocation([*tensor.tolist(), *more], dtype)
+    return check_allocation([*tensor[: MAX_DIMENSIONS + 1].tolist(), *more], dtype)
 
 
 def bounds_of(minval: Any, maxval: Any) -> tuple[int, int]:

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from opkernel.device.work_clock import SLOW, in_time
 from opkernel.errors import InvalidArgumentError
 from opkernel.kernel import (
     OpKernel,
@@ -27,7 +28,6 @@ from opkernel.ops.random.seeded import SEED_TYPE
 from opkernel.ops.random.shapes import check_seed_shape
 from opkernel.ops.random.stateful import SEEDS
 from opkernel.ops.registration import register_kernel
-from opkernel.ops.strings.elements import in_time
 from opkernel.types import DataType, TensorShape
 
 __all__ = ["samples_of"]
@@ -50,6 +50,9 @@ def seeded_multinomial_shape(c: InferenceContext) -> None:
     check_seed_shape(c, 2)
     multinomial_shape(c)
 
+
+_AT_ONCE = 1 << 16
+"""So many classes are drawn at once."""
 
 register_op(
     "Multinomial",
@@ -132,13 +135,20 @@ def _classes(random: Philox, logits: Any, count: int, dtype: DataType) -> Any:
     output = allocate((len(logits), count), dtype)
     if not output.size:
         return output
-    finite = np.isfinite(logits)
-    logits = logits.astype(np.float64)
-    largest = np.where(finite, logits, -np.inf).max(axis=1, keepdims=True)
-    weights = np.exp(logits - largest)
-    sums = np.cumsum(np.where(finite, weights, 0.0), axis=1)
-    numbers = uniform(random, output.shape, DataType.DT_DOUBLE)
-    numbers *= sums[:, -1:]
-    for row in in_time(range(len(output))):
-        output[row] = np.searchsorted(sums[row], numbers[row], side="right")
+    flat, sums, last = output.reshape(-1), np.empty(0), -1
+    for start in in_time(range(0, flat.size, _AT_ONCE), SLOW):
+        piece = flat[start : start + _AT_ONCE]
+        numbers = uniform(random.skip(start // 2), piece.shape, DataType.DT_DOUBLE)
+        for row in in_time(range(start // count, (start + piece.size - 1) // count + 1)):
+            sums, last = (sums, last) if row == last else (_sums(logits[row]), row)
+            own = slice(max(row * count - start, 0), (row + 1) * count - start)
+            piece[own] = np.searchsorted(sums, numbers[own] * sums[-1], side="right")
     return output
+
+
+def _sums(logits: Any) -> Any:
+    """The sums of the probabilities of a row, up to each of its classes; what is not finite has none."""
+    finite = np.isfinite(logits)
+    wide = logits.astype(np.float64)
+    weights = np.exp(wide - np.where(finite, wide, -np.inf).max())
+    return np.cumsum(np.where(finite, weights, 0.0))

@@ -16,6 +16,8 @@ from typing import Any
 import numpy as np
 
 import opkernel.gradients as g
+from opkernel.device.budget import check_time
+from opkernel.device.work_clock import SLOW, in_time
 from opkernel.errors import InternalError, InvalidArgumentError
 from opkernel.kernel import (
     OpKernel,
@@ -37,7 +39,6 @@ from opkernel.ops.random.seeded import SEED_TYPE
 from opkernel.ops.random.shapes import check_seed_shape
 from opkernel.ops.random.stateful import SEEDS
 from opkernel.ops.registration import register_kernel
-from opkernel.ops.strings.elements import in_time
 from opkernel.types import DataType, TensorShape, as_dtype
 
 Array = np.ndarray[Any, Any]
@@ -45,6 +46,8 @@ Array = np.ndarray[Any, Any]
 _BATCH = 100
 """Numbers of equal parameters that are drawn as if theirs were others."""
 
+_MOST_GROUPS = 1 << 15
+"""So many groups of blocks are taken at once."""
 _MAX_REJECTED = 1000
 _WIDE = 1.3
 """Deviations within the bounds, from which on normal numbers are drawn."""
@@ -108,7 +111,7 @@ class ParameterizedTruncatedNormal(OpKernel):
         reader = _Reader(self.generator.reserve(blocks), self.dtype)
         flat = output.reshape(-1)
         columns = [np.broadcast_to(one.reshape(-1), (batches,)) for one in parameters]
-        for batch in in_time(range(batches)):
+        for batch in in_time(range(batches), SLOW):
             piece = flat[batch * each : (batch + 1) * each]
             piece[:] = _between(reader, piece.size, *(column[batch] for column in columns))
         ctx.set_output(0, output)
@@ -174,7 +177,7 @@ def _of_all(reader: _Reader, sizes: tuple[int, ...], count: int, columns: Sequen
     """`count` numbers of each set of parameters, which the last dimensions run through."""
     flat = [column.reshape(-1) for column in columns]
     output = allocate((count, flat[0].size), reader.dtype)
-    for index in in_time(range(flat[0].size)):
+    for index in in_time(range(flat[0].size), SLOW):
         output[:, index] = _between(reader, count, *(column[index] for column in flat))
     return output.reshape(sizes)
 
@@ -206,7 +209,8 @@ class _Reader:
         found: list[Array] = []
         rejected = 0
         while count:
-            groups = max(8, count // 2)
+            groups = min(max(8, count // 2), _MOST_GROUPS)
+            check_time("drawing numbers")
             words = self._next.blocks(groups * blocks_each).reshape(groups, blocks_each, 4)
             numbers, accepted = propose(words)
             places = np.flatnonzero(accepted.reshape(-1))[:count]

@@ -12,14 +12,19 @@ from typing import Any
 
 import numpy as np
 
+from opkernel.device.made_bytes import making_bytes
+from opkernel.device.work_clock import in_time
 from opkernel.kernel import check_allocation
 from opkernel.ops.random.scalar_draws import ScalarDraws
-from opkernel.ops.strings.elements import in_time
 from opkernel.types import DataType
 
 __all__ = ["FixedUnigram", "LearnedUnigram", "LogUniform", "Sampler", "Uniform"]
 
 Array = np.ndarray[Any, Any]
+
+
+_OF_CLASS = 120
+"""The bytes that a class takes while its alias is found."""
 
 
 class Sampler:
@@ -140,6 +145,11 @@ class FixedUnigram(Sampler):
 def _aliases(weights: Array) -> tuple[list[float], list[int]]:
     """Of each class how likely it stands for itself, and which other one it stands for else."""
     count = len(weights)
+    with making_bytes("aliases of classes", _OF_CLASS * count):
+        return _paired(weights, count)
+
+
+def _paired(weights: Array, count: int) -> tuple[list[float], list[int]]:
     scaled = (weights * np.float32(count)).astype(np.float64) / float(
         np.cumsum(weights, dtype=np.float64)[-1] if count else 1
     )
@@ -147,7 +157,9 @@ def _aliases(weights: Array) -> tuple[list[float], list[int]]:
     aliases = [-1] * count
     low = [i for i in range(count) if chances[i] < 1]
     high = [i for i in range(count) if not chances[i] < 1]
-    while high and low:
+    for _ in in_time(range(count)):
+        if not (high and low):
+            break
         small, large = low.pop(), high.pop()
         aliases[small] = large
         chances[large] -= 1 - chances[small]

@@ -4,10 +4,12 @@ Source: TensorFlow core/ops/random_ops.cc, stateless_random_ops_v2.cc, core/kern
 stateless_random_ops_v2.cc.
 """
 
+from array import array
 from typing import Any
 
 import numpy as np
 
+from opkernel.device.work_clock import SLOW, in_time
 from opkernel.kernel import OpKernel, OpKernelConstruction, OpKernelContext
 from opkernel.opdef import common_shapes, register_op
 from opkernel.ops.kernel_types import ALL
@@ -17,7 +19,10 @@ from opkernel.ops.random.inputs import key_and_counter, philox_of
 from opkernel.ops.random.keyed import KEY
 from opkernel.ops.random.stateful import SEEDS
 from opkernel.ops.registration import register_kernel
-from opkernel.ops.strings.elements import in_time
+
+_INT32_MAX = 2**31 - 1
+_AT_ONCE = 1 << 15
+"""So many rows are moved at once."""
 
 register_op(
     "RandomShuffle",
@@ -64,10 +69,14 @@ def stateless_shuffle(value: Any, key: Any, counter: Any, alg: Any) -> Any:
 def _shuffled(value: Any, random: Philox) -> Any:
     """Each row in turn changes places with itself or one of those after it."""
     count = len(value)
-    words = random.blocks(-(-(count - 1) // 4)).reshape(-1)[: count - 1]
-    left = np.arange(count, 1, -1, dtype=np.uint32)
-    others = np.arange(count - 1) + (words % left).astype(np.intp)
-    order = list(range(count))
-    for row, other in enumerate(in_time(others.tolist())):
-        order[row], order[other] = order[other], order[row]
-    return value[np.array(order)]
+    order = array("q", range(count)) if count > _INT32_MAX else array("i", range(count))
+    for start in in_time(range(0, count - 1, _AT_ONCE), SLOW):
+        rows = np.arange(start, min(start + _AT_ONCE, count - 1))
+        words = random.skip(start // 4).blocks(-(-len(rows) // 4)).reshape(-1)[: len(rows)]
+        others = rows + (words % (count - rows).astype(np.uint32)).astype(np.intp)
+        for row, other in enumerate(others.tolist(), start):
+            order[row], order[other] = order[other], order[row]
+    result = np.empty_like(value)
+    for start in in_time(range(0, count, _AT_ONCE), SLOW):
+        result[start : start + _AT_ONCE] = value[np.array(order[start : start + _AT_ONCE])]
+    return result

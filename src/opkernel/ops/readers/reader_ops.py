@@ -8,8 +8,9 @@ from typing import Any
 
 import numpy as np
 
+from opkernel.device.string_tensors import string_tensor
 from opkernel.errors import InvalidArgumentError
-from opkernel.kernel import OpKernelContext, check_allocation
+from opkernel.kernel import OpKernelContext
 from opkernel.opdef import InferenceContext, register_op
 from opkernel.ops.data_flow.queue_base import QueueBase
 from opkernel.ops.data_flow.waiting import Done
@@ -21,7 +22,7 @@ from opkernel.ops.readers.steps import Waits, run_waits
 from opkernel.ops.registration import register_kernel
 from opkernel.ops.resource_op_kernel import resource_of_handle
 from opkernel.ops.step_resources import InexpensiveKernel
-from opkernel.types import DataType, TensorShape, object_scalar
+from opkernel.types import TensorShape, object_scalar
 
 # What the ops are
 
@@ -164,9 +165,7 @@ class ReaderReadUpTo(ReaderRead):
 
 
 def _vector(strings: list[bytes]) -> Any:
-    tensor = np.empty(check_allocation((len(strings),), DataType.DT_STRING), object)
-    tensor[:] = strings
-    return tensor
+    return string_tensor((len(strings),), strings)
 
 
 @register_kernel("ReaderReset", device="CPU")

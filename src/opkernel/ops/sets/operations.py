@@ -11,6 +11,9 @@ from typing import Any
 
 import numpy as np
 
+from opkernel.device.budget import check_time
+from opkernel.device.made_bytes import making_bytes
+from opkernel.device.work_clock import check_seconds
 from opkernel.errors import InvalidArgumentError
 from opkernel.kernel import check_allocation
 from opkernel.opdef import (
@@ -144,6 +147,10 @@ _TYPES = {
 }
 
 
+_OF_MEMBER, _SECONDS_A_MEMBER = 48, 1e-7
+"""The bytes that a member takes while sets are combined, and the least seconds."""
+
+
 @dataclass(frozen=True, slots=True)
 class _Sets:
     """Sets: their shape, the number of the set of each member, and the members."""
@@ -218,14 +225,23 @@ def _combined(first: _Sets, second: _Sets, operation: str) -> tuple[Any, Any, An
         raise InvalidArgumentError(
             f"Mismatched group shapes: {list(first.shape)} vs {list(second.shape)}"
         )
+    total = first.members.size + second.members.size
+    check_seconds(total * _SECONDS_A_MEMBER, "combining sets")
+    with making_bytes("sets", total * _OF_MEMBER):
+        return _of_groups(first, second, operation)
+
+
+def _of_groups(first: _Sets, second: _Sets, operation: str) -> tuple[Any, Any, Any]:
     members, numbers = np.unique(
         np.concatenate([first.members, second.members]), return_inverse=True
     )
+    check_time("combining sets")
     split, count = first.members.size, max(members.size, 1)
     keys = (
         np.unique(first.groups * count + numbers[:split]),
         np.unique(second.groups * count + numbers[split:]),
     )
+    check_time("combining sets")
     found = _OPERATIONS[operation](*keys)
     check_allocation((found.size, len(first.shape) + 1), DataType.DT_INT64)
     groups, chosen = np.divmod(found.astype(np.int64), count)
@@ -283,7 +299,10 @@ def sparse_to_sparse_set_operation(
 @register_kernel(SET_SIZE, device="CPU", types=_TYPES)
 def set_size(indices: Any, values: Any, shape: Any, *, validate_indices: bool) -> Any:
     sets = _Sets.of_sparse(indices, values, shape, validate_indices)
-    members, numbers = np.unique(sets.members, return_inverse=True)
-    keys = np.unique(sets.groups * max(members.size, 1) + numbers)
-    sizes = np.bincount(keys // max(members.size, 1), minlength=int(np.prod(sets.shape)))
+    check_seconds(sets.members.size * _SECONDS_A_MEMBER, "counting sets")
+    with making_bytes("sets", sets.members.size * _OF_MEMBER):
+        members, numbers = np.unique(sets.members, return_inverse=True)
+        check_time("counting sets")
+        keys = np.unique(sets.groups * max(members.size, 1) + numbers)
+        sizes = np.bincount(keys // max(members.size, 1), minlength=int(np.prod(sets.shape)))
     return sizes.astype(np.int32).reshape(sets.shape)

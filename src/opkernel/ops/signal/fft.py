@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from opkernel.errors import InvalidArgumentError
-from opkernel.kernel import check_allocation
+from opkernel.kernel import by_rows, check_allocation
 from opkernel.opdef import InferenceContext, register_op
 from opkernel.opdef.common_shapes import unchanged_shape_with_rank_at_least
 from opkernel.ops.kernel_types import COMPLEX_OF
@@ -65,8 +65,16 @@ def _along_axes(name: str, tensor: Any, axes: Sequence[int]) -> Any:
         return tensor.copy()
     transform = getattr(_fft_library(), name)
     for axis in axes:
-        tensor = transform(tensor, axis=axis)
+        tensor = _along(transform, tensor, axis)
     return tensor
+
+
+def _along(transform: Callable[..., Any], tensor: Any, axis: int) -> Any:
+    """The transform along one axis, for some of the other places at a time."""
+    last = np.moveaxis(tensor, axis, -1)
+    rows = last.reshape(-1, last.shape[-1])
+    found = by_rows(lambda some: transform(some, axis=-1), rows)
+    return np.moveaxis(found.reshape(*last.shape[:-1], found.shape[-1]), -1, axis)
 
 
 def check_rank(tensor: Any, rank: int) -> None:
@@ -125,7 +133,7 @@ def _rfft(tensor: Any, fft_length: Any, rank: int, dtype: DataType) -> Any:
     shape = (*tensor.shape[:-rank], *lengths[:-1], half)
     if not part.size or not half:
         return np.zeros(check_allocation(shape, dtype), dtype.numpy_dtype)
-    found = _fft_library().rfft(part, axis=-1)
+    found = _along(_fft_library().rfft, part, -1)
     return _along_axes("fft", found, range(-2, -rank - 1, -1))
 
 
@@ -137,7 +145,7 @@ def _irfft(tensor: Any, fft_length: Any, rank: int, dtype: DataType) -> Any:
     if not part.size or not lengths[-1]:
         return np.zeros(check_allocation(shape, dtype), dtype.numpy_dtype)
     part = _along_axes("ifft", part, range(-2, -rank - 1, -1))
-    return _fft_library().irfft(part, lengths[-1], axis=-1)
+    return _along(partial(_fft_library().irfft, n=lengths[-1]), part, -1)
 
 
 def _register_complex(name: str, transform: str, rank: int) -> None:

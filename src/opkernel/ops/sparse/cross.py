@@ -3,21 +3,32 @@
 Source: TensorFlow core/ops/sparse_ops.cc, core/kernels/sparse_cross_op.cc, tsl/platform/fingerprint.h.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager
 from functools import reduce
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from opkernel.device.intra_op import cut, shard
+from opkernel.device.made_bytes import making_bytes
+from opkernel.device.string_tensors import joining, map_strings, string_tensor
+from opkernel.device.work_clock import in_time, parts_work
 from opkernel.errors import InvalidArgumentError
 from opkernel.kernel import check_allocation
 from opkernel.opdef import register_op
 from opkernel.ops.declared.rules import fixed_shapes
 from opkernel.ops.registration import register_kernel
 from opkernel.ops.sparse.tensors import check_rank
-from opkernel.ops.strings.elements import in_time, strings_like
 from opkernel.ops.strings.hashes import concatenated, fingerprints, sip_hashes
 from opkernel.types import DataType, TensorShape
+
+_AT_ONCE = 1 << 16
+"""So many combinations are made values at once."""
+_ARRAYS = 6
+"""The arrays of integers that combinations are made with, beside one for each column."""
+_OF_TEXT = 1 << 9
+"""The work of making text of a number."""
 
 _SHAPES = fixed_shapes((None, 2), (None,), (2,))
 _FEATURES = [
@@ -144,16 +155,27 @@ def _crosses(columns: Sequence[_Column]) -> _Crosses:
     if not columns:
         return _Crosses(np.zeros((0, 2), np.int64), [], np.zeros(2, np.int64))
     counts = _product([column.counts for column in columns])
-    total = sum(counts.tolist())
-    check_allocation((total, 2 + len(columns)), DataType.DT_INT64)
     rows = np.repeat(np.arange(len(counts)), counts)
-    numbers = np.arange(total) - np.repeat(np.cumsum(counts) - counts, counts)
+    numbers = np.arange(len(rows)) - np.repeat(np.cumsum(counts) - counts, counts)
     rest, places = numbers, []
     for column in reversed(columns):
         rest, at = np.divmod(rest, column.counts[rows])
         places.append(column.starts[rows] + at)
     shape = np.array([len(counts), counts.max(initial=0)])
     return _Crosses(np.stack((rows, numbers), axis=1), places[::-1], shape)
+
+
+def _making_crosses(columns: Sequence[_Column], dtype: DataType) -> AbstractContextManager[object]:
+    """Counts the memory of the combinations, and of the arrays that they are made with.
+
+    Raises:
+        ResourceExhaustedError: they are too many.
+    """
+    counts = _product([column.counts for column in columns]) if columns else np.zeros(0)
+    total = sum(counts.tolist())
+    check_allocation((total, 2), DataType.DT_INT64)
+    check_allocation((total,), dtype)
+    return making_bytes("combinations of features", total * (len(columns) + _ARRAYS) * 8)
 
 
 def _product(counts: list[Any]) -> Any:
@@ -169,15 +191,23 @@ def _product(counts: list[Any]) -> Any:
 
 
 def _joined(crosses: _Crosses, columns: Sequence[_Column], separator: bytes) -> Any:
-    texts = _chosen([_texts(column.values) for column in columns], crosses)
-    joined = [separator.join(parts) for parts in in_time(zip(*texts, strict=True))]
-    return strings_like((len(joined),), joined)
+    texts = [_texts(column.values) for column in columns]
+
+    def rows() -> Iterator[tuple[bytes, ...]]:
+        for some in cut(len(crosses.indices), 1 + len(crosses.indices) // _AT_ONCE):
+            yield from zip(*_chosen(texts, crosses, some), strict=True)
+
+    return string_tensor(
+        (len(crosses.indices),), map(joining(separator), in_time(rows(), parts_work))
+    )
 
 
 def _texts(values: Any) -> Any:
-    if values.dtype == object:
-        return values
-    return strings_like(values.shape, [str(value).encode() for value in values.tolist()])
+    return values if values.dtype == object else map_strings(_text, values, _OF_TEXT)
+
+
+def _text(number: Any) -> bytes:
+    return b"%d" % number
 
 
 def _fingerprints(values: Any) -> Any:
@@ -196,14 +226,24 @@ def _bytes(values: Any) -> Any:
     """What SparseCrossHashed hashes: strings, and as in TensorFlow only the lower half of a number."""
     if values.dtype == object:
         return values
-    return strings_like(values.shape, [number.tobytes()[:4] for number in values])
+    return map_strings(lambda number: number.tobytes()[:4], values, _OF_TEXT)
 
 
-def _buckets(hashes: Sequence[Any], num_buckets: int) -> Any:
-    """The number of the bucket of each sequence of hashes, one of each array."""
-    found = reduce(concatenated, hashes)
-    modulus = num_buckets if num_buckets > 0 else np.iinfo(np.int64).max
-    return (found % np.uint64(modulus)).astype(np.int64)
+def _buckets(
+    hashes: Sequence[Any], crosses: _Crosses, num_buckets: int, start: int | None = None
+) -> Any:
+    """The number of the bucket of each combination: the hashes of its values, concatenated after `start`."""
+    modulus = np.uint64(num_buckets if num_buckets > 0 else np.iinfo(np.int64).max)
+    buckets = np.empty(len(crosses.indices), np.int64)
+
+    def fill(some: slice) -> None:
+        chosen = _chosen(hashes, crosses, some)
+        if start is not None:
+            chosen.insert(0, np.full(some.stop - some.start, start, np.uint64))
+        buckets[some] = reduce(concatenated, chosen) % modulus
+
+    shard(fill, cut(len(buckets), 1 + len(buckets) // _AT_ONCE))
+    return buckets
 
 
 @register_kernel(
@@ -231,17 +271,18 @@ def sparse_cross(
                     f"{name} should be of internal type string but received {given.string}"
                 )
     columns = _columns(indices, values, shapes, dense_inputs)
-    crosses = _crosses(columns)
-    if out_type is DataType.DT_STRING:
-        return crosses.indices, _joined(crosses, columns, b"_X_"), crosses.shape
-    start = np.full(len(crosses.indices), hash_key % 2**64, np.uint64)
-    hashes = [_fingerprints(column.values) for column in columns]
-    return crosses.indices, _buckets([start, *_chosen(hashes, crosses)], num_buckets), crosses.shape
+    with _making_crosses(columns, out_type):
+        crosses = _crosses(columns)
+        if out_type is DataType.DT_STRING:
+            return crosses.indices, _joined(crosses, columns, b"_X_"), crosses.shape
+        hashes = [_fingerprints(column.values) for column in columns]
+        buckets = _buckets(hashes, crosses, num_buckets, hash_key % 2**64)
+        return crosses.indices, buckets, crosses.shape
 
 
-def _chosen(values: Sequence[Any], crosses: _Crosses) -> list[Any]:
-    """For each column those of its values that the combinations have."""
-    return [one[at] for one, at in zip(values, crosses.places, strict=True)]
+def _chosen(values: Sequence[Any], crosses: _Crosses, some: slice) -> list[Any]:
+    """For each column those of its values that some of the combinations have."""
+    return [one[at[some]] for one, at in zip(values, crosses.places, strict=True)]
 
 
 @register_kernel(SPARSE_CROSS_V2, device="CPU")
@@ -250,8 +291,9 @@ def sparse_cross_v2(
 ) -> tuple[Any, Any, Any]:
     check_rank(0, sep=sep)
     columns = _columns(indices, values, shapes, dense_inputs)
-    crosses = _crosses(columns)
-    return crosses.indices, _joined(crosses, columns, sep[()]), crosses.shape
+    with _making_crosses(columns, DataType.DT_STRING):
+        crosses = _crosses(columns)
+        return crosses.indices, _joined(crosses, columns, sep[()]), crosses.shape
 
 
 @register_kernel(SPARSE_CROSS_HASHED, device="CPU")
@@ -268,15 +310,14 @@ def sparse_cross_hashed(
     if salt.size != 2:
         raise InvalidArgumentError(f'Input "salt" must have length 2 but has length {salt.size}')
     columns = _columns(indices, values, shapes, dense_inputs)
-    crosses = _crosses(columns)
     first, second = salt.reshape(-1).tolist()
-    hashes = []
-    for number, column in enumerate(columns):
-        is_dense = number >= len(indices)
-        if strong_hash:
-            hashes.append(_keyed_hashes(column.values, (first, second)))
-        else:  # numbers of dense inputs are not hashed
-            hashes.append(_fingerprints(column.values if is_dense else _bytes(column.values)))
-    if not hashes:
-        return crosses.indices, np.zeros(0, np.int64), crosses.shape
-    return crosses.indices, _buckets(_chosen(hashes, crosses), int(num_buckets)), crosses.shape
+    with _making_crosses(columns, DataType.DT_INT64):
+        hashes = []
+        for number, column in enumerate(columns):
+            is_dense = number >= len(indices)
+            if strong_hash:
+                hashes.append(_keyed_hashes(column.values, (first, second)))
+            else:  # numbers of dense inputs are not hashed
+                hashes.append(_fingerprints(column.values if is_dense else _bytes(column.values)))
+        crosses = _crosses(columns)
+        return crosses.indices, _buckets(hashes, crosses, int(num_buckets)), crosses.shape

@@ -7,7 +7,9 @@ from typing import Any
 
 import numpy as np
 
+from opkernel.device.work_clock import SLOW, in_time
 from opkernel.ops.libraries import library_or_none, warn_of_fallback
+from opkernel.ops.stable_order import stable_order
 
 __all__ = ["row_pointers", "sparse_times_dense"]
 
@@ -31,7 +33,7 @@ def sparse_times_dense(rows: Any, columns: Any, values: Any, dense: Any, count: 
         count: How many rows the sparse matrix has.
     """
     if (rows[1:] < rows[:-1]).any():
-        order = np.argsort(rows, kind="stable")
+        order = stable_order(rows)
         rows, columns, values = rows[order], columns[order], values[order]
     sparse = library_or_none("scipy.sparse")
     if sparse is None:
@@ -45,7 +47,7 @@ def _product(rows: Any, columns: Any, values: Any, dense: Any, count: int) -> An
     """The product by NumPy; the entries are sorted by row."""
     product = np.zeros((count, dense.shape[1]), dense.dtype)
     step = max(_GATHERED // max(dense.shape[1], 1), 1)
-    for start in range(0, len(rows), step):
+    for start in in_time(range(0, len(rows), step), SLOW):
         part = slice(start, start + step)
         terms = values[part, None] * dense[columns[part]]
         first = np.flatnonzero(np.concatenate(([True], rows[part][1:] != rows[part][:-1])))

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from opkernel.device.made_bytes import making_bytes
 from opkernel.errors import InvalidArgumentError
 from opkernel.kernel import check_allocation
 from opkernel.opdef import InferenceContext, register_op
@@ -14,6 +15,7 @@ from opkernel.ops.declared.rules import check_input_ranks, set_outputs
 from opkernel.ops.kernel_types import ALL, NARROW_FLOATS, NUMBERS
 from opkernel.ops.registration import register_kernel
 from opkernel.ops.sparse.tensors import check_entries, check_parts, check_rank
+from opkernel.ops.stable_order import stable_order
 from opkernel.types import DataType, TensorShape
 
 
@@ -70,6 +72,10 @@ def sparse_fill_empty_rows(
     return fill_empty_rows(indices, values, height, default_value, T)
 
 
+_OF_ROW = 32
+"""The bytes of a row's numbers while rows are put in order."""
+
+
 def _check_rows(rows: Any, height: int) -> None:
     if len(rows) and not height:
         raise InvalidArgumentError(
@@ -86,12 +92,21 @@ def fill_empty_rows(
     indices: Any, values: Any, height: int, default_value: Any, dtype: DataType
 ) -> tuple[Any, Any, Any, Any]:
     """The outputs of SparseFillEmptyRows; the first columns of the indices are in 0 ... `height` - 1."""
-    rows, columns = indices[:, 0], indices.shape[1]
+    columns = indices.shape[1]
     is_empty = np.ones(height, bool)
-    is_empty[rows] = False
+    is_empty[indices[:, 0]] = False
     missing = np.flatnonzero(is_empty)
-    check_entries(len(rows) + len(missing), columns, dtype)
-    order = np.argsort(np.concatenate((rows, missing)), kind="stable")
+    count = len(indices) + len(missing)
+    check_entries(count, columns, dtype)
+    with making_bytes("rows in order", (_OF_ROW + 8 * columns) * count):
+        return _filled(indices, values, missing, is_empty, default_value)
+
+
+def _filled(
+    indices: Any, values: Any, missing: Any, is_empty: Any, default_value: Any
+) -> tuple[Any, Any, Any, Any]:
+    rows, columns = indices[:, 0], indices.shape[1]
+    order = stable_order(np.concatenate((rows, missing)))
     filled = np.zeros((len(missing), columns), np.int64)
     filled[:, 0] = missing
     defaults = np.full(len(missing), default_value, values.dtype)

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from opkernel.device.work_clock import in_time
 from opkernel.errors import InvalidArgumentError
 from opkernel.opdef import register_op
 from opkernel.ops.declared.sparse_matrix import cholesky_shape, ordering_amd_shape
@@ -15,7 +16,7 @@ from opkernel.ops.kernel_types import COMPLEX
 from opkernel.ops.registration import register_kernel
 from opkernel.ops.sparse.csr import row_pointers
 from opkernel.ops.sparse.matrix import CsrSparseMatrix, Rows, matrix_of, to_handle
-from opkernel.ops.strings.elements import in_time
+from opkernel.ops.stable_order import stable_order
 from opkernel.types import DataType, TensorShape
 
 CHOLESKY = register_op(
@@ -78,7 +79,7 @@ def _lower_columns(rows: Rows, order: Any) -> list[tuple[Any, Any]]:
     values = rows.values[below]
     values = np.where(row < column, values.conj(), values)
     row, column = np.maximum(row, column), np.minimum(row, column)
-    sort = np.lexsort((row, column))
+    sort = stable_order(column, row)
     cuts = row_pointers(column[sort], size)[1:-1]
     return list(zip(np.split(row[sort], cuts), np.split(values[sort], cuts), strict=True))
 
@@ -114,7 +115,7 @@ def _factor(rows: Rows, order: Any) -> Rows | None:
     lower = np.concatenate([filled for filled, _ in found])
     numbers = np.repeat(np.arange(size), [len(filled) for filled, _ in found])
     entries = np.concatenate([column for _, column in found])
-    sort = np.lexsort((numbers, lower))
+    sort = stable_order(lower, numbers)
     pointers = row_pointers(lower[sort], size).astype(np.int32)
     return Rows(pointers, numbers[sort].astype(np.int32), entries[sort])
 

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from opkernel.device.work_clock import SLOW, in_time
 from opkernel.errors import InvalidArgumentError
 from opkernel.kernel import check_allocation
 from opkernel.opdef import register_op
@@ -135,7 +136,9 @@ def dense_to_csr(dense_input: Any, indices: Any, *, T: DataType) -> Any:
 def csr_to_dense(sparse_input: Any, *, type: DataType) -> Any:
     matrix = matrix_of(sparse_input, type)
     dense = np.zeros(check_allocation(matrix.shape, type), type.numpy_dtype)
-    for rows, part in zip(matrix.matrices, dense.reshape(-1, *matrix.shape[-2:]), strict=True):
+    for rows, part in in_time(
+        zip(matrix.matrices, dense.reshape(-1, *matrix.shape[-2:]), strict=True), SLOW
+    ):
         part[rows.row_inds, rows.col_inds] = rows.values
     return dense
 

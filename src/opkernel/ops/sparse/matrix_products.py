@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from opkernel.device.work_clock import SLOW, in_time
 from opkernel.errors import InvalidArgumentError
 from opkernel.kernel import check_allocation
 from opkernel.opdef import register_op
@@ -20,6 +21,7 @@ from opkernel.ops.kernel_types import COMPLEX
 from opkernel.ops.registration import register_kernel
 from opkernel.ops.sparse.csr import row_pointers, sparse_times_dense
 from opkernel.ops.sparse.matrix import CsrSparseMatrix, Rows, matrix_of, to_handle
+from opkernel.ops.stable_order import stable_order
 from opkernel.types import DataType, TensorShape
 
 _TYPES = (DataType.DT_FLOAT, DataType.DT_DOUBLE, *COMPLEX)
@@ -64,7 +66,7 @@ TRANSPOSE = register_op(
 
 def _transposed(rows: Rows, width: int, conjugate: bool) -> Rows:
     """The transpose of a matrix of `width` columns."""
-    order = np.argsort(rows.col_inds, kind="stable")
+    order = stable_order(rows.col_inds)
     pointers = row_pointers(rows.col_inds[order], width).astype(np.int32)
     values = rows.values.conj() if conjugate else rows.values
     return Rows(pointers, rows.row_inds[order].astype(np.int32), values[order])
@@ -133,7 +135,7 @@ def matmul(
     parts = product.reshape(-1, *product.shape[-2:])
     dense = np.ascontiguousarray(b).reshape(-1, *b.shape[-2:])
     if product.size and b.size:
-        for number, rows in enumerate(matrix.matrices):
+        for number, rows in in_time(enumerate(matrix.matrices), SLOW):
             parts[number] = sparse_times_dense(
                 rows.row_inds, rows.col_inds, rows.values, dense[number], height
             )
@@ -179,7 +181,7 @@ def _product(a: Rows, b: Rows, width: int) -> Rows:
     of_b = np.arange(total) - np.repeat(starts - b.row_ptrs[:-1][a.col_inds], counts)
     rows, columns = a.row_inds[of_a], b.col_inds[of_b].astype(np.int64)
     keys = rows * width + columns
-    order = np.argsort(keys, kind="stable")
+    order = stable_order(keys)
     keys = keys[order]
     first = np.flatnonzero(np.diff(keys, prepend=-1))
     products = (a.values[of_a] * b.values[of_b])[order]

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from opkernel.device.work_clock import in_time
 from opkernel.errors import InvalidArgumentError
 from opkernel.opdef import InferenceContext, register_op
 from opkernel.ops.declared.rules import fixed_shapes, set_outputs
@@ -22,7 +23,7 @@ from opkernel.ops.sparse.tensors import (
     check_rank,
     sparse_keys,
 )
-from opkernel.ops.strings.elements import in_time
+from opkernel.ops.stable_order import stable_order
 from opkernel.types import DataType
 
 __all__ = ["merged"]
@@ -88,11 +89,11 @@ def merged(a: Any, b: Any) -> tuple[Any, Any]:
     is_second = np.zeros(len(keys), bool)
     if _has_repeats(a) or _has_repeats(b):
         repeats = np.concatenate((_repeats(a), _repeats(b)))
-        order = np.lexsort((repeats, keys))
+        order = stable_order(keys, repeats)
         keys, repeats = keys[order], repeats[order]
         is_second[1:] = (keys[1:] == keys[:-1]) & (repeats[1:] == repeats[:-1])
     else:
-        order = np.argsort(keys, kind="stable")
+        order = stable_order(keys)
         keys = keys[order]
         is_second[1:] = keys[1:] == keys[:-1]
     place = np.cumsum(~is_second) - 1

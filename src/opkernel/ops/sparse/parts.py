@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from opkernel.device.work_clock import SLOW, in_time
 from opkernel.errors import InternalError, InvalidArgumentError
 from opkernel.kernel import check_allocation
 from opkernel.opdef import InferenceContext, ShapeHandle, register_op
@@ -21,6 +22,7 @@ from opkernel.ops.sparse.tensors import (
     check_sparse,
     sorted_order,
 )
+from opkernel.ops.stable_order import stable_order
 from opkernel.types import DataType, TensorShape
 
 _LARGEST = np.iinfo(np.int64).max
@@ -157,12 +159,12 @@ def sparse_split(
     size, larger = divmod(sizes[axis], num_split)
     starts = [size * part + min(part, larger) for part in range(num_split + 1)]
     part_of = np.searchsorted(starts, places, side="right") - 1
-    order = np.argsort(part_of, kind="stable")
+    order = stable_order(part_of)
     cuts = np.searchsorted(part_of[order], np.arange(1, num_split))
     rows = indices[order]
     rows[:, axis] -= np.array(starts)[part_of[order]]
     shapes = []
-    for start, end in pairwise(starts):
+    for start, end in in_time(pairwise(starts), SLOW):
         shapes.append(shape.copy())
         shapes[-1][axis] = end - start
     return np.split(rows, cuts), np.split(values[order], cuts), shapes

@@ -23,6 +23,7 @@ from opkernel.ops.sparse.tensors import (
     sorted_order,
     sparse_keys,
 )
+from opkernel.ops.stable_order import stable_order
 from opkernel.types import DataType, TensorShape, as_dtype
 
 
@@ -74,7 +75,9 @@ def _reduced(
     check_parts(indices, values, shape, "input_")
     sizes = TensorShape(shape.tolist())
     kept = _kept(axes.reshape(-1).tolist(), len(sizes))
-    result = [size if axis in kept else 1 for axis, size in enumerate(sizes)]
+    result = [1] * len(sizes)
+    for axis in kept:
+        result[axis] = sizes[axis]
     result_shape = TensorShape(result if keep_dims else [sizes[axis] for axis in kept])
     order, starts = _grouped(indices, kept)
     check_allocation((len(starts),), as_dtype(values.dtype))
@@ -96,9 +99,9 @@ def _kept(axes: list[int], rank: int) -> list[int]:
 
 def _grouped(indices: Any, kept: list[int]) -> tuple[Any, Any]:
     """The order that sorts entries by kept dimensions, then by reduced ones; where each group starts."""
-    reduced = [axis for axis in range(indices.shape[1]) if axis not in kept]
+    reduced = sorted({*range(indices.shape[1])}.difference(kept))
     (keys,) = sparse_keys(indices[:, [*kept, *reduced]])
-    order = np.argsort(keys, kind="stable")
+    order = stable_order(keys)
     if kept:
         return order, run_starts(indices[order][:, kept])
     return order, np.zeros(min(len(order), 1), np.int64)

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from opkernel.device.work_clock import in_time
 from opkernel.errors import InvalidArgumentError
 from opkernel.kernel import check_allocation
 from opkernel.ops.sparse.tensors import check_entries, check_indices, check_sparse, runs
@@ -44,12 +45,12 @@ def rows_of(whole: SparseParts) -> tuple[int, Iterator[tuple[int, SparseParts]]]
 def _rows(whole: SparseParts) -> Iterator[tuple[int, SparseParts]]:
     is_missing = np.ones(int(whole.shape[0]), bool)
     rest, row_shape = whole.indices[:, 1:], whole.shape[1:]
-    for start, end in runs(whole.indices[:, :1]):
+    for start, end in in_time(runs(whole.indices[:, :1])):
         number = int(whole.indices[start, 0])
         is_missing[number] = False
         yield number, SparseParts(rest[start:end], whole.values[start:end], row_shape)
-    for number in np.flatnonzero(is_missing).tolist():
-        yield number, SparseParts(rest[:0], whole.values[:0], row_shape)
+    for missing in in_time(np.flatnonzero(is_missing)):
+        yield int(missing), SparseParts(rest[:0], whole.values[:0], row_shape)
 
 
 def check_parts_of(parts: SparseParts, found: DataType, wanted: DataType, number: int) -> None:

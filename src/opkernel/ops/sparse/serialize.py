@@ -5,20 +5,22 @@ deserialize_sparse_string_op.cc, deserialize_sparse_variant_op.cc.
 """
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import numpy as np
 
-from opkernel.checkpoint.varint import varint
+from opkernel.device.made_bytes import making_bytes
+from opkernel.device.string_tensors import string_tensor
+from opkernel.device.work_clock import SLOW, in_time
 from opkernel.errors import InvalidArgumentError
 from opkernel.opdef import InferenceContext, register_op
 from opkernel.ops.declared.rules import fixed_shapes, set_outputs
 from opkernel.ops.kernel_types import ALL
+from opkernel.ops.parsing.tensors import serialized
 from opkernel.ops.registration import register_kernel
 from opkernel.ops.sparse.rows import SparseParts, check_parts_of, rows_of, stacked
 from opkernel.ops.sparse.tensors import check_rank
-from opkernel.ops.strings.elements import in_time
 from opkernel.proto import DecodeError, TensorProto, VariantTensorDataProto
 from opkernel.types import (
     DataType,
@@ -34,6 +36,8 @@ _TYPE_NAME = "tensorflow::Tensor"
 _INPUTS = ["sparse_indices: int64", "sparse_values: T", "sparse_shape: int64"]
 _OUTPUTS = ["sparse_indices: int64", "sparse_values: dtype", "sparse_shape: int64"]
 _FORMS = (DataType.DT_STRING, DataType.DT_VARIANT)
+_OF_ROW = 400
+"""The bytes of a row beside its strings."""
 _OUT_TYPE = "out_type: {string, variant} = DT_STRING"
 
 
@@ -131,14 +135,7 @@ register_variant_decoder(_TYPE_NAME, TensorVariant.from_proto)
 
 
 def _string_of(tensor: Any, dtype: DataType) -> bytes:
-    proto = tensor_to_proto(tensor, dtype)
-    if dtype is DataType.DT_STRING and len(
-        tensor
-    ):  # as TensorFlow has it, all strings are one content
-        proto.ClearField("string_val")
-        proto.tensor_content = b"".join([*map(varint, map(len, tensor)), *tensor])
-    text: bytes = proto.SerializeToString(deterministic=True)
-    return text
+    return serialized(tensor, dtype, strings_are_content=True)  # as TensorFlow has it
 
 
 def _row(parts: SparseParts, dtype: DataType, out_type: DataType) -> list[Any]:
@@ -153,9 +150,17 @@ def serialize_sparse(
 ) -> Any:
     check_rank(2, sparse_indices=sparse_indices)
     check_rank(1, sparse_values=sparse_values, sparse_shape=sparse_shape)
-    output = np.empty(3, object)
-    output[:] = _row(SparseParts(sparse_indices, sparse_values, sparse_shape), T, out_type)
-    return output
+    row = _row(SparseParts(sparse_indices, sparse_values, sparse_shape), T, out_type)
+    return _tensor((3,), row, out_type)
+
+
+def _tensor(shape: tuple[int, ...], elements: Iterable[Any], out_type: DataType) -> Any:
+    """A tensor of strings, or of variants."""
+    if out_type is DataType.DT_STRING:
+        return string_tensor(shape, elements)
+    output = np.empty(math.prod(shape), object)
+    output[:] = [*elements]
+    return output.reshape(shape)
 
 
 @register_kernel(SERIALIZE_MANY_SPARSE, device="CPU", types={"T": ALL, "out_type": _FORMS})
@@ -163,10 +168,17 @@ def serialize_many_sparse(
     sparse_indices: Any, sparse_values: Any, sparse_shape: Any, *, T: DataType, out_type: DataType
 ) -> Any:
     count, rows = rows_of(SparseParts(sparse_indices, sparse_values, sparse_shape))
-    output = np.empty((count, 3), object)
-    for number, parts in in_time(rows):
-        output[number] = _row(parts, T, out_type)
-    return output
+    found: dict[int, list[Any]] = {}
+    empty: list[Any] = []
+    with making_bytes("serialized rows") as made:
+        for number, parts in in_time(rows):
+            if len(parts.values):
+                found[number] = _row(parts, T, out_type)
+                made.add(_OF_ROW + sum(len(one) for one in found[number] if isinstance(one, bytes)))
+            elif not empty:
+                empty = _row(parts, T, out_type)
+    elements = (element for number in in_time(range(count)) for element in found.get(number, empty))
+    return _tensor((count, 3), elements, out_type)
 
 
 @register_kernel(DESERIALIZE_SPARSE, device="CPU", types={"Tserialized": _FORMS})
@@ -185,7 +197,7 @@ def deserialize_sparse(serialized_sparse: Any, *, dtype: DataType) -> tuple[Any,
             f"{TensorShape(shape)}"
         )
     tensors = []
-    for number, row in enumerate(in_time(serialized_sparse.reshape(-1, 3))):
+    for number, row in enumerate(in_time(serialized_sparse.reshape(-1, 3), SLOW)):
         (indices, _), (values, found), (sizes, _) = map(_tensor_of, row)
         parts = SparseParts(indices, values, sizes)
         check_parts_of(parts, found, dtype, number)

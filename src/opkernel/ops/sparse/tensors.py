@@ -9,9 +9,11 @@ from typing import Any
 
 import numpy as np
 
+from opkernel.device.work_clock import SLOW, in_time
 from opkernel.errors import InvalidArgumentError
 from opkernel.kernel import check_allocation
-from opkernel.types import DataType, TensorShape
+from opkernel.ops.stable_order import stable_order
+from opkernel.types import MAX_DIMENSIONS, DataType, TensorShape
 
 __all__ = [
     "check_bounds",
@@ -48,6 +50,10 @@ def check_parts(indices: Any, values: Any, shape: Any, name: str = "") -> None:
     """
     check_rank(2, **{f"{name}indices": indices})
     check_rank(1, **{f"{name}values": values, f"{name}shape": shape})
+    if len(shape) > MAX_DIMENSIONS:
+        raise InvalidArgumentError(
+            f"{name}shape has {len(shape)} dimensions; a tensor has {MAX_DIMENSIONS} at most"
+        )
     if len(indices) != len(values):
         raise InvalidArgumentError(
             f"Number of {name}values must match the first dimension of {name}indices: got "
@@ -134,15 +140,30 @@ def sparse_keys(*matrices: Any) -> list[Any]:
 def _keys(rows: Any) -> Any:
     if not rows.size:
         return np.zeros(len(rows), np.int64)
-    lowest = [int(column.min()) for column in rows.T]
-    sizes = [int(column.max()) - low + 1 for column, low in zip(rows.T, lowest, strict=True)]
+    lowest = [int(column.min()) for column in in_time(rows.T, SLOW)]
+    columns = zip(in_time(rows.T, SLOW), lowest, strict=True)
+    sizes = [int(column.max()) - low + 1 for column, low in columns]
     keys, space = np.zeros(len(rows), np.int64), 1
-    for column in reversed(range(len(sizes))):
-        space_before, space = space, space * sizes[column]
-        if space > _LARGEST_KEY:
-            return np.unique(rows, axis=0, return_inverse=True)[1].reshape(-1)
-        keys += (rows[:, column].astype(np.int64) - lowest[column]) * space_before
+    for column in in_time(reversed(range(len(sizes))), SLOW):
+        part, size = rows[:, column], sizes[column]
+        if space * size > _LARGEST_KEY:
+            keys, space = _ranks(keys)
+        if space * size > _LARGEST_KEY:
+            part, size = _ranks(part)
+        else:
+            part = part.astype(np.int64) - lowest[column]
+        keys += part * space
+        space *= size
     return keys
+
+
+def _ranks(keys: Any) -> tuple[Any, int]:
+    """For each key the number of smaller ones, and how many different ones there are."""
+    order = stable_order(keys)
+    ordered = keys[order]
+    ranks = np.zeros(len(keys), np.int64)
+    ranks[order[1:]] = np.cumsum(ordered[1:] != ordered[:-1])
+    return ranks, int(ranks[order[-1]]) + 1
 
 
 def sorted_order(indices: Any) -> Any | None:
@@ -150,7 +171,7 @@ def sorted_order(indices: Any) -> Any | None:
     (keys,) = sparse_keys(indices)
     if (keys[1:] >= keys[:-1]).all():
         return None
-    return np.argsort(keys, kind="stable")
+    return stable_order(keys)
 
 
 def runs(columns: Any) -> Iterator[tuple[int, int]]:

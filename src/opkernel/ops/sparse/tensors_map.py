@@ -8,6 +8,7 @@ import threading
 
 import numpy as np
 
+from opkernel.device.work_clock import in_time
 from opkernel.errors import InvalidArgumentError
 from opkernel.kernel import (
     ContainerInfo,
@@ -23,7 +24,6 @@ from opkernel.ops.registration import register_kernel
 from opkernel.ops.sparse.rows import SparseParts, check_parts_of, rows_of, stacked
 from opkernel.ops.sparse.tensors import check_sparse
 from opkernel.ops.step_resources import kept, resource_manager
-from opkernel.ops.strings.elements import in_time
 from opkernel.types import DataType, TensorShape
 
 _INPUTS = ["sparse_indices: int64", "sparse_values: T", "sparse_shape: int64"]

@@ -9,13 +9,13 @@ from typing import Any
 
 import numpy as np
 
+from opkernel.device.string_tensors import map_strings
 from opkernel.errors import InvalidArgumentError
 from opkernel.kernel import check_allocation
 from opkernel.opdef import register_op
 from opkernel.opdef.common_shapes import unchanged_shape
 from opkernel.ops.int32_attr import int32_attr
 from opkernel.ops.registration import register_kernel
-from opkernel.ops.strings.elements import map_strings
 from opkernel.types import DataType
 
 _TYPES = (
@@ -39,6 +39,9 @@ AS_STRING = register_op(
     doc="Each element as text, with `precision` digits, filled up to `width` characters.",
 )
 
+_OF_NUMBER = 1 << 12
+"""The work of making text of a number."""
+
 _Format = Callable[[Any], bytes]
 _FILLS = ("", " ", "+", "-", "0", "#")
 
@@ -52,11 +55,12 @@ def as_string(
     _check_attrs(T, precision, scientific, shortest, fill)
     conversion = "e" if scientific else "g" if shortest else "f"
     text = _format(T, fill, width, precision, conversion)
-    size_limit = max(width, precision, 1)
+    size = max(width, precision, 1)
+    work = _OF_NUMBER + 8 * size
 
     def convert(tensor: Any) -> Any:
-        check_allocation((tensor.size, size_limit), DataType.DT_UINT8)
-        return map_strings(text, np.asarray(tensor))
+        check_allocation((size,), DataType.DT_UINT8)
+        return map_strings(text, np.asarray(tensor), work)
 
     return convert
 

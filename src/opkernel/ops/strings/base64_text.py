@@ -8,11 +8,11 @@ import re
 from collections.abc import Callable
 from typing import Any
 
+from opkernel.device.string_tensors import map_strings
 from opkernel.errors import InvalidArgumentError
 from opkernel.opdef import register_op
 from opkernel.opdef.common_shapes import unchanged_shape
 from opkernel.ops.registration import register_kernel
-from opkernel.ops.strings.elements import map_strings
 
 ENCODE_BASE64 = register_op(
     "EncodeBase64",

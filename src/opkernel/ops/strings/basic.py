@@ -4,18 +4,17 @@ Source: TensorFlow core/ops/string_ops.cc, core/kernels/string_join_op.cc, strin
 string_lower_op.cc, string_upper_op.cc.
 """
 
-import math
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
-from opkernel.device.budget import current_budget
+from opkernel.device.string_tensors import joining, map_strings, string_tensor
+from opkernel.device.work_clock import in_time, parts_work, string_work
 from opkernel.errors import InvalidArgumentError
 from opkernel.opdef import InferenceContext, OpHandle, register_op
 from opkernel.opdef.common_shapes import unchanged_shape
 from opkernel.ops.registration import register_kernel
-from opkernel.ops.strings.elements import in_time, map_strings, strings_like
 from opkernel.types import TensorShape
 
 
@@ -54,23 +53,11 @@ def string_join(*, separator: str) -> Callable[[list[Any]], Any]:
                     f"{TensorShape(shape)} vs. {TensorShape(tensor.shape)}"
                 )
             shape = tensor.shape or shape
-        _check_joined(inputs, shape, len(glue))
         columns = [np.broadcast_to(tensor, shape).flat for tensor in inputs]
         rows = zip(*columns, strict=True) if columns else [()]
-        return strings_like(shape, [glue.join(row) for row in in_time(rows)])
+        return string_tensor(shape, map(joining(glue), in_time(rows, parts_work)))
 
     return join
-
-
-def _check_joined(inputs: list[Any], shape: tuple[int, ...], glue: int) -> None:
-    """Raise ResourceExhaustedError where the strings that are made are more than a budget has left."""
-    budget = current_budget()
-    if budget is None:
-        return
-    count = math.prod(shape)
-    size = sum(sum(map(len, one.flat)) * count // max(one.size, 1) for one in inputs)
-    size += count * glue * max(len(inputs) - 1, 0)
-    budget.check_memory(size, f"tensor with shape{list(shape)} and type string")
 
 
 STRING_LENGTH = register_op(
@@ -90,7 +77,8 @@ def string_length(*, unit: str) -> Callable[[Any], Any]:
     length = len if unit == "BYTE" else _count_characters
 
     def lengths(tensor: Any) -> Any:
-        found = np.fromiter(map(length, in_time(tensor.flat)), np.int32, tensor.size)
+        texts = in_time(tensor.flat, string_work)
+        found = np.fromiter(map(length, texts), np.int32, tensor.size)
         return found.reshape(tensor.shape)
 
     return lengths

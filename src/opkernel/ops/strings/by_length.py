@@ -8,7 +8,7 @@ import numpy as np
 
 from opkernel.kernel import shard
 
-__all__ = ["Rows", "of_each_length"]
+__all__ = ["Rows", "of_each_length", "tile_of"]
 
 _BATCH = 1 << 18
 """Strings that are sorted by length together; the bytes of so many short ones are near the processor."""
@@ -88,11 +88,16 @@ def _gathered(buffer: bytes, starts: Any, length: int) -> Any:
     return parts[starts]
 
 
+def tile_of(length: int) -> int:
+    """How many strings of a length are computed together."""
+    return min(max(_TILE_BYTES // max(length, 8), 64), _TILE)
+
+
 def _tiles(lengths: Any) -> list[slice]:
     """Where runs of one length begin and end, cut where they are long."""
     edges = np.flatnonzero(np.diff(lengths)) + 1
     bounds, tiles = [0, *edges.tolist(), lengths.size], []
     for first, stop in itertools.pairwise(bounds):
-        step = min(max(_TILE_BYTES // max(int(lengths[first]), 8), 64), _TILE)
+        step = tile_of(int(lengths[first]))
         tiles += [slice(at, min(at + step, stop)) for at in range(first, stop, step)]
     return tiles

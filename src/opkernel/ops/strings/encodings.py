@@ -6,14 +6,17 @@
 import codecs
 import functools
 import re
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
+from opkernel.device.budget import check_time
+from opkernel.device.string_tensors import joining
+from opkernel.device.work_clock import in_time, string_work
 from opkernel.errors import InvalidArgumentError, UnimplementedError
-from opkernel.ops.strings.elements import in_time
 
 __all__ = ["CodePoints", "Encoding", "encoded_strings", "encoding_called"]
 
@@ -26,6 +29,7 @@ _SWAPPED = {26: 28, 28: 127, 127: 26}
 
 def _mark(error: UnicodeError) -> tuple[str | bytes, int]:
     assert isinstance(error, UnicodeDecodeError)
+    check_time("decoding a string")
     return chr(_ERROR + min(error.end - error.start, 0xFF)), error.end
 
 
@@ -41,16 +45,51 @@ codecs.register_error("opkernel.mark", _mark)
 codecs.register_error("opkernel.mark_or_keep", _mark_or_keep)
 
 
+_AT_ONCE = 1 << 18
+"""So many bytes are decoded at once."""
+_WHOLE = frozenset(
+    ("big5", "big5hkscs", "cp950", "euc_jp", "euc_kr", "gb18030", "gbk", "shift_jis")
+)
+"""The codecs that do not tell where characters begin."""
+
+
 @dataclass(frozen=True, slots=True)
 class CodePoints:
-    """The characters of several strings, one after the other."""
+    """The characters of some strings, one after the other, or of a piece of a long string.
 
+    Attributes:
+        rows: The numbers of the strings.
+        counts: How many characters each has.
+        points: Their code points, uint32.
+        is_error: Where there is no character.
+        is_open: Whether it is a piece that another one follows.
+        starts: At which byte of its string each character begins, where that was asked for.
+    """
+
+    rows: range
     counts: Any
-    """How many each string has."""
     points: Any
-    """Their code points, uint32."""
     is_error: Any
-    """Where there is no character."""
+    is_open: bool = False
+    starts: Any = None
+
+
+class _Piece(NamedTuple):
+    """A string, or a piece of one.
+
+    Attributes:
+        text: The bytes after the byte order mark.
+        codec: How to decode them.
+        mark: The length of the mark before them.
+        before: The bytes of the string before them.
+        is_open: Whether another piece follows.
+    """
+
+    text: bytes
+    codec: str
+    mark: int
+    before: int = 0
+    is_open: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,18 +99,60 @@ class Encoding:
     codec: str
     correction: str
 
-    def decode(self, strings: list[bytes]) -> CodePoints:
-        """The characters of the strings."""
-        texts = [self._decoded(text) for text in in_time(strings)]
-        joined = "".join(texts).encode("utf-32-le", "surrogatepass")
-        points = np.frombuffer(joined, "<u4").astype(np.uint32)
-        counts = np.fromiter(map(len, texts), np.int64, len(texts))
-        return CodePoints(counts, points, points >> 10 == _ERROR >> 10)
+    def decode(
+        self, strings: Iterable[bytes], *, with_starts: bool = False
+    ) -> Iterator[CodePoints]:
+        """The characters of strings, those of some bytes at a time."""
+        batch: list[_Piece] = []
+        row = size = 0
+        for text in in_time(strings, string_work):
+            if size + len(text) > _AT_ONCE and batch:
+                yield self._characters(row, batch, with_starts)
+                row, size, batch = row + len(batch), 0, []
+            if len(text) <= _AT_ONCE:
+                codec, mark = self._form_of(text)
+                batch.append(_Piece(text[mark:], codec, mark))
+                size += len(text)
+                continue
+            for piece in in_time(self._pieces(text), _work_of_piece):
+                yield self._characters(row, [piece], with_starts)
+            row += 1
+        if batch:
+            yield self._characters(row, batch, with_starts)
 
-    def _decoded(self, text: bytes) -> str:
+    def _pieces(self, text: bytes) -> Iterator[_Piece]:
+        """A long string, cut between characters where the codec tells where these begin."""
+        codec, mark = self._form_of(text)
+        at = mark
+        while at < len(text):
+            end, is_first = _cut(text, codec, at), at == mark
+            yield _Piece(
+                text[at:end],
+                codec,
+                mark if is_first else 0,
+                0 if is_first else at,
+                end < len(text),
+            )
+            at = end
+
+    def _characters(self, row: int, pieces: list[_Piece], with_starts: bool) -> CodePoints:
+        texts = [self._decoded(piece) for piece in pieces]
+        joined = "".join(texts).encode("utf-32-le", "surrogatepass")
+        points = np.frombuffer(joined, "<u4").astype(np.uint32, copy=False)
+        counts = np.fromiter(map(len, texts), np.int64, len(texts))
+        is_error = points >> 10 == _ERROR >> 10
+        starts = None
+        if with_starts:
+            lengths = self._lengths(pieces, counts, points, is_error)
+            sizes = np.array([piece.mark + len(piece.text) for piece in pieces], np.int64)
+            before = np.cumsum(sizes) - sizes - pieces[0].before
+            starts = np.cumsum(lengths) - lengths - np.repeat(before, counts)
+        rows = range(row, row + len(pieces))
+        return CodePoints(rows, counts, points, is_error, pieces[-1].is_open, starts)
+
+    def _decoded(self, piece: _Piece) -> str:
         handler = "opkernel.mark_or_keep" if self.correction == "c1" else "opkernel.mark"
-        codec, start = self._form_of(text)
-        decoded = text[start:].decode(codec, handler)
+        decoded = piece.text.decode(piece.codec, handler)
         return decoded.translate(_SWAPPED) if self.correction == "swap" else decoded
 
     def _form_of(self, text: bytes) -> tuple[str, int]:
@@ -85,39 +166,61 @@ class Encoding:
                 return codec, len(mark)
         return big, 0
 
-    def lengths(self, strings: list[bytes], found: CodePoints) -> Any:
+    def _lengths(self, pieces: list[_Piece], counts: Any, points: Any, is_error: Any) -> Any:
         """How many bytes each character takes; the first takes the byte order mark, too."""
-        points = found.points.astype(np.int64)
+        wide = points.astype(np.int64)
         if self.codec == "utf-8":
-            lengths = 1 + (points >= 0x80) + (points >= 0x800) + (points >= 0x10000)
+            lengths = 1 + (wide >= 0x80) + (wide >= 0x800) + (wide >= 0x10000)
         elif self.codec.startswith("utf-16"):
-            lengths = 2 + 2 * (points >= 0x10000)
+            lengths = 2 + 2 * (wide >= 0x10000)
         elif self.codec.startswith("utf-32"):
-            lengths = np.full(points.size, 4)
-        elif found.points.size == sum(map(len, strings)):
-            lengths = np.ones(points.size, np.int64)
+            lengths = np.full(wide.size, 4)
+        elif wide.size == sum(len(piece.text) for piece in pieces):
+            lengths = np.ones(wide.size, np.int64)
         else:
-            lengths = np.array([n for text in strings for n in self._each_length(text)], np.int64)
-        lengths[found.is_error] = points[found.is_error] - _ERROR
+            each = (n for piece in pieces for n in self._each_length(piece.text))
+            lengths = np.fromiter(in_time(each), np.int64, wide.size)
+        lengths[is_error] = wide[is_error] - _ERROR
         if self.codec in ("utf-16", "utf-32"):
-            marks = np.array([self._form_of(text)[1] for text in strings], np.int64)
-            firsts = np.cumsum(found.counts) - found.counts
-            some = found.counts > 0
+            marks = np.array([piece.mark for piece in pieces], np.int64)
+            firsts = np.cumsum(counts) - counts
+            some = counts > 0
             lengths[firsts[some]] += marks[some]
         return lengths
 
-    def _each_length(self, text: bytes) -> list[int]:
+    def _each_length(self, text: bytes) -> Iterator[int]:
         """The lengths of characters of several bytes, each by the byte that completes it."""
         decoder = codecs.getincrementaldecoder(self.codec)("opkernel.mark")
-        lengths, pending = [], 0
+        pending = 0
         for i in range(len(text)):
             pending += 1
             found = decoder.decode(text[i : i + 1], i == len(text) - 1)
             for left, point in zip(range(len(found) - 1, -1, -1), map(ord, found), strict=True):
                 is_error = point >> 10 == _ERROR >> 10
-                lengths.append(point - _ERROR if is_error else 1 if left else pending)
-                pending -= lengths[-1]
-        return lengths
+                length = point - _ERROR if is_error else 1 if left else pending
+                pending -= length
+                yield length
+
+
+def _work_of_piece(piece: _Piece) -> int:
+    return len(piece.text) << 8
+
+
+def _cut(text: bytes, codec: str, at: int) -> int:
+    """Where to cut a string whose beginning up to `at` is cut off: where no character is cut."""
+    end = at + _AT_ONCE
+    if end >= len(text) or codec in _WHOLE:
+        return len(text)
+    if codec == "utf-8":  # the fourth in a row that continues a character continues none
+        begins = (i for i in range(end, end + 3) if text[i : i + 1] < b"\x80" or text[i] >= 0xC0)
+        return min(next(begins, end + 3), len(text))
+    if codec.startswith("utf-16"):
+        high = codec.endswith("le")
+        is_pair = (
+            text[end - 2 + high] >> 2 == 0xD8 >> 2 and text[end + high : end + high + 1] >= b"\xdc"
+        )
+        return min(end + 2, len(text)) if is_pair else end
+    return end
 
 
 @functools.cache
@@ -145,15 +248,28 @@ def encoding_called(name: str) -> Encoding:
     return Encoding(codec, correction)
 
 
-def encoded_strings(points: Any, counts: Any, encoding: str) -> list[bytes]:
-    """Strings of code points, each of the next `counts`, in UTF-8, UTF-16-BE or UTF-32-BE."""
+def encoded_strings(found: Iterable[CodePoints], encoding: str) -> Iterator[bytes]:
+    """Strings of characters, in UTF-8, UTF-16-BE or UTF-32-BE."""
+    pieces: list[bytes] = []
+    for some in found:
+        encoded = _encoded(some.points, some.counts, encoding)
+        if some.is_open:
+            pieces += encoded
+        elif pieces:
+            yield joining(b"")([*pieces, *encoded])
+            pieces = []
+        else:
+            yield from encoded
+
+
+def _encoded(points: Any, counts: Any, encoding: str) -> Iterator[bytes]:
     ends = np.cumsum(counts).tolist()
     spans = zip([0, *ends], ends, strict=False)
     if encoding == "UTF-32-BE":
         data = points.astype(">u4").tobytes()
-        return [data[4 * a : 4 * b] for a, b in in_time(spans)]
+        return (data[4 * a : 4 * b] for a, b in spans)
     if encoding == "UTF-8":
         points = np.where(points >> 11 == 0xD800 >> 11, 0xFFFD, points)
     text = points.astype("<u4").tobytes().decode("utf-32-le", "surrogatepass")
     codec, handler = ("utf-8", "strict") if encoding == "UTF-8" else ("utf-16-be", "surrogatepass")
-    return [text[a:b].encode(codec, handler) for a, b in in_time(spans)]
+    return (text[a:b].encode(codec, handler) for a, b in spans)

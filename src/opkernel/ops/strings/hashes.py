@@ -8,10 +8,12 @@ from typing import Any
 
 import numpy as np
 
+from opkernel.device.intra_op import shard
+from opkernel.device.work_clock import array_work, in_time
 from opkernel.opdef.core.fingerprint import fingerprint64
-from opkernel.ops.strings.by_length import Rows, of_each_length
+from opkernel.ops.strings.by_length import Rows, of_each_length, tile_of
 
-__all__ = ["concatenated", "fingerprints", "murmur_hashes", "sip_hashes"]
+__all__ = ["concatenated", "fingerprints", "murmur_hashes", "row_fingerprints", "sip_hashes"]
 
 Words = Any
 """An array of uint64, whose arithmetic is modulo 2**64."""
@@ -20,6 +22,8 @@ _K0 = np.uint64(0xC3A5C85C97CB3127)
 _K1 = np.uint64(0xB492B66FBE98F273)
 _K2 = np.uint64(0x9AE16A3B2F90404F)
 _MASK = (1 << 64) - 1
+_OF_BLOCK, _OF_WORD = 64, 32
+"""The functions of NumPy that 64 bytes of rows go through, and 8."""
 _FEW = 32
 """Below it, plain Python is faster than NumPy."""
 
@@ -27,9 +31,26 @@ _FEW = 32
 def fingerprints(strings: Any) -> Words:
     """Fingerprint64 of each string, as uint64."""
     if strings.size < _FEW:
-        found = [fingerprint64(text) for text in strings.flat]
+        found = [fingerprint64(text, in_time) for text in strings.flat]
         return np.array(found, np.uint64).reshape(strings.shape)
     return of_each_length(strings, _fingerprint)
+
+
+def row_fingerprints(rows: Any) -> Words:
+    """Fingerprint64 of each row `[n, length]` of bytes, as uint64."""
+    count, length = rows.shape
+    if count < _FEW:
+        return np.array([fingerprint64(row.tobytes(), in_time) for row in rows], np.uint64)
+    found = np.empty(count, np.uint64)
+    step = tile_of(length)
+
+    def fill(start: int) -> None:
+        some = rows[start : start + step]
+        with np.errstate(over="ignore"):
+            found[start : start + step] = _fingerprint(Rows(some.tobytes(), len(some), length))
+
+    shard(fill, range(0, count, step))
+    return found
 
 
 def _u64(value: int) -> Any:
@@ -121,7 +142,9 @@ def _long(rows: Rows) -> Words:
     zeros = np.zeros(rows.count, np.uint64)
     v, w = (zeros, zeros), (zeros, zeros)
     x = seed * _K2 + rows.word(0)
-    for at in range(0, (rows.length - 1) // 64 * 64, 64):
+    for at in in_time(
+        range(0, (rows.length - 1) // 64 * 64, 64), array_work(rows.count, _OF_BLOCK)
+    ):
         x = _rotate(x + y + v[0] + rows.word(at + 8), 37) * _K1
         y = _rotate(y + v[1] + rows.word(at + 48), 42) * _K1
         x = x ^ w[1]
@@ -168,7 +191,7 @@ def _sip_hash(rows: Rows, k0: Any, k1: Any) -> Words:
         words[:] = key ^ _u64(constant)
     spare = np.empty(rows.count, np.uint64)
     whole = rows.length - rows.length % 8
-    for at in range(0, whole, 8):
+    for at in in_time(range(0, whole, 8), array_work(rows.count, _OF_WORD)):
         _sip_block(state, rows.word(at), spare)
     _sip_block(state, rows.tail(whole) | _u64(rows.length << 56), spare)
     state[2] ^= _u64(0xFF)
@@ -222,7 +245,7 @@ def murmur_hashes(strings: Any) -> Words:
 def _murmur_hash(rows: Rows) -> Words:
     h = np.full(rows.count, _u64(_MURMUR_SEED ^ (rows.length * int(_MURMUR) & _MASK)))
     whole = rows.length - rows.length % 8
-    for at in range(0, whole, 8):
+    for at in in_time(range(0, whole, 8), array_work(rows.count, _OF_WORD)):
         k = _shift_mix(rows.word(at) * _MURMUR) * _MURMUR
         h = (h ^ k) * _MURMUR
     if whole < rows.length:

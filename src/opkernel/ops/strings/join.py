@@ -3,11 +3,13 @@
 Source: TensorFlow core/ops/string_ops.cc, core/kernels/reduce_join_op.cc, unsorted_segment_join_op.cc.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
 
+from opkernel.device.string_tensors import joining, string_tensor
+from opkernel.device.work_clock import in_time, parts_work
 from opkernel.errors import InvalidArgumentError, OutOfRangeError
 from opkernel.kernel import check_allocation
 from opkernel.opdef import (
@@ -17,7 +19,7 @@ from opkernel.opdef import (
 )
 from opkernel.ops.kernel_types import INDEX
 from opkernel.ops.registration import register_kernel
-from opkernel.ops.strings.elements import in_time, strings_like
+from opkernel.ops.stable_order import stable_order
 from opkernel.types import DataType
 
 REDUCE_JOIN = register_op(
@@ -48,7 +50,7 @@ def reduce_join(*, keep_dims: bool, separator: str) -> Callable[[Any, Any], Any]
         rows = inputs.transpose([*kept, *reduced[::-1]]).reshape(
             count, inputs.size // max(count, 1)
         )
-        return strings_like(output, [glue.join(row) for row in in_time(rows.tolist())])
+        return string_tensor(output, map(joining(glue), in_time(rows.tolist(), parts_work)))
 
     return join
 
@@ -96,22 +98,25 @@ def unsorted_segment_join(*, separator: str) -> Callable[[Any, Any, Any], Any]:
         shape = check_allocation((count, *inner), DataType.DT_STRING)
         columns = inputs.reshape(segment_ids.size, int(np.prod(inner))).T
         ids = segment_ids.reshape(-1)
-        order = np.argsort(ids, kind="stable")
+        order = stable_order(ids)
         ends = np.cumsum(np.bincount(ids, minlength=count)).tolist()
-        joined = np.full((columns.shape[0], count), b"", object)
-        for column, output in zip(columns, joined, strict=True):
-            strings = column[order].tolist()
-            spans = zip([0, *ends], ends, strict=False)
-            output[:] = [_joined(glue, strings[a:b]) for a, b in in_time(spans)]
-        return joined.T.reshape(shape)
+
+        def segments() -> Iterator[list[bytes]]:
+            for column in columns:
+                strings = column[order].tolist()
+                for begin, end in zip([0, *ends], ends, strict=False):
+                    yield _after_empty(strings[begin:end])
+
+        joined = map(joining(glue), in_time(segments(), parts_work))
+        return string_tensor((len(columns), count), joined).T.reshape(shape)
 
     return join
 
 
-def _joined(glue: bytes, strings: list[bytes]) -> bytes:
-    """No separator stands before the first string that is not empty."""
+def _after_empty(strings: list[bytes]) -> list[bytes]:
+    """The strings from the first that is not empty on: before it stands no separator."""
     first = next((i for i, text in enumerate(strings) if text), len(strings))
-    return glue.join(strings[first:])
+    return strings[first:]
 
 
 def _check_segments(inputs: Any, segment_ids: Any, num_segments: Any) -> int:

@@ -9,6 +9,8 @@ from typing import Any
 
 import numpy as np
 
+from opkernel.device.string_tensors import joining, string_tensor
+from opkernel.device.work_clock import in_time, parts_work
 from opkernel.errors import InvalidArgumentError
 from opkernel.kernel import check_allocation
 from opkernel.opdef import InferenceContext, register_op
@@ -17,7 +19,6 @@ from opkernel.ops.int32_attr import int32_attr
 from opkernel.ops.kernel_types import INDEX
 from opkernel.ops.ragged.rows import lengths_to_splits
 from opkernel.ops.registration import register_kernel
-from opkernel.ops.strings.elements import in_time, strings_like
 from opkernel.types import DataType
 
 
@@ -49,7 +50,6 @@ STRING_NGRAMS = register_op(
 class _NGrams:
     """How a row becomes n-grams."""
 
-    separator: bytes
     widths: list[int]
     left_pad: bytes
     right_pad: bytes
@@ -69,17 +69,18 @@ class _NGrams:
             total += (total == 0) & (lengths > 0)
         return total
 
-    def of(self, row: list[bytes]) -> Iterator[bytes]:
+    def of(self, row: list[bytes]) -> Iterator[list[bytes]]:
+        """The parts of each n-gram of a row."""
         is_short = self.preserve_short and len(row) > 0
         for width in self.widths:
             pads = self.pads(width)
             padded = [self.left_pad] * pads + row + [self.right_pad] * pads
             for start in range(len(padded) - width + 1):
                 is_short = False
-                yield self.separator.join(padded[start : start + width])
+                yield padded[start : start + width]
         if is_short:
             pads = max(self.pad_width, 0)
-            yield self.separator.join([self.left_pad] * pads + row + [self.right_pad] * pads)
+            yield [self.left_pad] * pads + row + [self.right_pad] * pads
 
 
 @register_kernel(STRING_NGRAMS, device="CPU", types={"Tsplits": INDEX}, factory=True)
@@ -97,31 +98,32 @@ def string_n_grams(
     glue, left, right = (
         text.encode("utf-8", "surrogateescape") for text in (separator, left_pad, right_pad)
     )
-    grams = _NGrams(glue, ngram_widths, left, right, pad_width, preserve_short_sequences)
+    grams = _NGrams(ngram_widths, left, right, pad_width, preserve_short_sequences)
 
     def compute(data: Any, data_splits: Any) -> tuple[Any, Any]:
         if any(width <= 0 for width in ngram_widths):
             raise InvalidArgumentError("ngram_widths must contain positive values")
         splits = data_splits.reshape(-1)
         if not (splits.size and data.size):
-            return strings_like(data.shape, [b""] * data.size), data_splits.copy()
+            return string_tensor(data.shape, [b""] * data.size), data_splits.copy()
         _check_splits(splits, data.size)
         counts = grams.counts(np.diff(splits.astype(np.int64)))
-        _check_size(grams, int(counts.sum()), len(data.reshape(-1)))
+        _check_size(grams, int(counts.sum()))
         output_splits = lengths_to_splits(counts, Tsplits)
         rows = zip(splits.tolist(), splits.tolist()[1:], strict=False)
         flat = data.reshape(-1).tolist()
-        found = [gram for a, b in in_time(rows) for gram in grams.of(flat[a:b])]
-        return strings_like((len(found),), found), output_splits.reshape(data_splits.shape)
+        found = (gram for a, b in in_time(rows) for gram in grams.of(flat[a:b]))
+        ngrams = string_tensor((int(counts.sum()),), map(joining(glue), in_time(found, parts_work)))
+        return ngrams, output_splits.reshape(data_splits.shape)
 
     return compute
 
 
-def _check_size(grams: _NGrams, count: int, tokens: int) -> None:
-    """Refuse results that do not fit: each n-gram has at least its separators and pads."""
-    pads = [2 * grams.pads(width) for width in grams.widths] or [0]
-    check_allocation((max(max(pads), 1),), DataType.DT_STRING)
-    check_allocation((count, max(1, len(grams.separator))), DataType.DT_UINT64)
+def _check_size(grams: _NGrams, count: int) -> None:
+    """Refuse rows with pads, and so many n-grams, as do not fit."""
+    pads = [2 * grams.pads(width) for width in grams.widths]
+    check_allocation((max([1, *pads]),), DataType.DT_STRING)
+    check_allocation((count,), DataType.DT_STRING)
 
 
 def _check_splits(splits: Any, size: int) -> None:

@@ -8,18 +8,20 @@ Source: TensorFlow core/ops/string_ops.cc, core/kernels/regex_full_match_op.cc.
 
 import functools
 import re
+import time
 from collections.abc import Callable, Iterator
 from typing import Any, Protocol
 
 import numpy as np
 
+from opkernel.device.budget import current_budget
+from opkernel.device.work_clock import check_seconds, in_time, string_work
 from opkernel.errors import InvalidArgumentError
 from opkernel.opdef import InferenceContext, register_op
 from opkernel.opdef.common_shapes import unchanged_shape
 from opkernel.ops.declared.rules import check_scalars
 from opkernel.ops.libraries import library, library_or_none
 from opkernel.ops.registration import register_kernel
-from opkernel.ops.strings.elements import in_time
 from opkernel.types import TensorShape
 
 __all__ = [
@@ -79,6 +81,10 @@ STATIC_REGEX_FULL_MATCH = register_op(
 )
 
 
+_LONG = 1 << 19
+"""Searches in longer strings are tried on a part first."""
+
+
 class Pattern(Protocol):
     """What a compiled expression can do, be it of RE2 or of Python."""
 
@@ -118,9 +124,31 @@ def compiled_pattern(pattern: bytes) -> Pattern:
     return compiled
 
 
+def check_speed(find: Callable[[bytes], Any], text: bytes) -> None:
+    """Raise DeadlineExceededError where a search in a long string takes too long, as those in its beginning tell.
+
+    The library takes time that grows with the string alone, but a million times more for some patterns than for others.
+    """
+    budget = current_budget()
+    if len(text) <= _LONG or budget is None or budget.deadline is None:
+        return
+    size = _LONG >> 3
+    while size << 3 <= len(text):
+        began = time.process_time()
+        find(text[:size])
+        taken = time.process_time() - began
+        check_seconds(taken * len(text) / size, "matching a string")
+        size <<= 3
+
+
 def full_match(pattern: bytes) -> FullMatch:
     """The function that tells whether all of a string matches; errors as `compiled_pattern`."""
-    match = compiled_pattern(pattern).fullmatch
+    fullmatch = compiled_pattern(pattern).fullmatch
+
+    def match(text: bytes) -> Any:
+        check_speed(fullmatch, text)
+        return fullmatch(text)
+
     if not _is_quick(pattern):
         return lambda text: match(text) is not None
     # Python is faster at short strings, and means the same.
@@ -213,7 +241,7 @@ def _on_bytes(token: bytes) -> bytes:
 
 
 def _matched(tensor: Any, matches: FullMatch) -> Any:
-    found = np.fromiter(map(matches, in_time(tensor.flat)), np.bool_, tensor.size)
+    found = np.fromiter(map(matches, in_time(tensor.flat, string_work)), np.bool_, tensor.size)
     return found.reshape(tensor.shape)
 
 

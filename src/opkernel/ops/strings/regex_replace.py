@@ -5,17 +5,21 @@ GlobalReplace and Rewrite.
 """
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
+from itertools import chain
 from typing import Any
 
+from opkernel.device.budget import current_budget
+from opkernel.device.string_tensors import gather_bytes, map_strings
+from opkernel.device.work_clock import in_time, string_work
 from opkernel.errors import InvalidArgumentError
 from opkernel.opdef import InferenceContext, register_op
 from opkernel.opdef.common_shapes import unchanged_shape
 from opkernel.ops.declared.rules import check_scalars
 from opkernel.ops.registration import register_kernel
-from opkernel.ops.strings.elements import map_strings
 from opkernel.ops.strings.regex import (
     Pattern,
+    check_speed,
     compiled_pattern,
     is_short_ascii,
     quick_rewriting,
@@ -82,21 +86,46 @@ def replacement(pattern: bytes, rewrite: bytes, replace_global: bool) -> Replace
     asked = [int(digit) for digit in _GROUP.findall(rewrite)]
     if max(asked, default=0) > compiled.groups or not (is_valid or replace_global):
         return bytes  # RE2 refuses the rewrite: nothing is replaced
-    replace = _replacer(compiled, lambda match: _filled(parts, match), replace_global)
+    pieces = _replacing(compiled, parts, replace_global)
+    replace = _in_bounds(compiled.search, pieces, len(rewrite))
     if not replace_global:
         return replace
     if all(isinstance(part, bytes) for part in parts):
         literal = b"".join(part for part in parts if isinstance(part, bytes))
         quick = quick_substitution(pattern, literal)
         if quick is not None:
-            return quick
+            return _quick_if(lambda text: not _may_be_much(text, len(literal)), quick, replace)
     quick = quick_rewriting(pattern, parts)
-    if quick is None:
-        return replace
-    return lambda text: (quick if is_short_ascii(text) else replace)(text)
+    return replace if quick is None else _quick_if(is_short_ascii, quick, replace)
 
 
 _GROUP = re.compile(rb"\\([0-9])")
+_MUCH = 1 << 20
+"""A string that may become so long is made in pieces where a budget holds."""
+
+
+def _may_be_much(text: bytes, rewrite: int) -> bool:
+    """Whether a string may take long, or become long, where each match becomes so many bytes or groups."""
+    return (len(text) + 1) * (rewrite + 1) > _MUCH and current_budget() is not None
+
+
+def _quick_if(applies: Callable[[bytes], bool], quick: Replace, replace: Replace) -> Replace:
+    return lambda text: (quick if applies(text) else replace)(text)
+
+
+def _in_bounds(
+    search: Callable[[bytes], Any], pieces: Callable[[bytes], Iterable[bytes]], rewrite: int
+) -> Replace:
+    """The function that puts pieces together, within the budget where these may be many or long."""
+
+    def replace(text: bytes) -> bytes:
+        if not _may_be_much(text, rewrite):
+            return b"".join(pieces(text))
+        check_speed(search, text)
+        made = in_time(pieces(text), string_work(text), "replacing matches")
+        return gather_bytes(made, "a string with replacements")
+
+    return replace
 
 
 def _parse_rewrite(rewrite: bytes) -> tuple[list[bytes | int], bool]:
@@ -119,48 +148,49 @@ def _parse_rewrite(rewrite: bytes) -> tuple[list[bytes | int], bool]:
     return parts, True
 
 
-def _filled(parts: list[bytes | int], match: Any) -> bytes:
-    """The text for one match; groups that took no part are empty."""
-    return b"".join(part if isinstance(part, bytes) else match.group(part) or b"" for part in parts)
-
-
-def _replacer(compiled: Pattern, text_of: Callable[[Any], bytes], replace_global: bool) -> Replace:
+def _replacing(
+    compiled: Pattern, parts: list[bytes | int], replace_global: bool
+) -> Callable[[bytes], Iterable[bytes]]:
+    """The function that gives what a string becomes, piece by piece."""
     search, finditer = compiled.search, compiled.finditer
 
-    def replace_first(text: bytes) -> bytes:
+    def texts_of(match: Any) -> Iterable[bytes]:
+        """The texts for one match; groups that took no part are empty."""
+        return (part if isinstance(part, bytes) else match.group(part) or b"" for part in parts)
+
+    def with_first(text: bytes) -> Iterable[bytes]:
         match = search(text)
         if match is None:
-            return text
+            return (text,)
         begin, end = match.span()
-        return b"".join((text[:begin], text_of(match), text[end:]))
+        return chain((text[:begin],), texts_of(match), (text[end:],))
 
-    def replace_all(text: bytes) -> bytes:
-        pieces: list[bytes] = []
+    def with_all(text: bytes) -> Iterator[bytes]:
         at, last_end = 0, -1
         match = None
         for match in finditer(text):
             begin, end = match.span()
             if begin == end:  # the library steps past empty matches in another way
                 break
-            pieces += text[at:begin], text_of(match)
+            yield text[at:begin]
+            yield from texts_of(match)
             at = last_end = end
         else:
-            return b"".join((*pieces, text[at:])) if pieces else text
+            match = None
         while match is not None:
             begin, end = match.span()
-            pieces.append(text[at:begin])
+            yield text[at:begin]
             at = end
             if begin == end == last_end:  # an empty match right after a match is none
                 at += _character_length(text, end)
-                pieces.append(text[end:at])
+                yield text[end:at]
             else:
-                pieces.append(text_of(match))
+                yield from texts_of(match)
                 last_end = end
             match = search(text, at) if at <= len(text) else None
-        pieces.append(text[at:])
-        return b"".join(pieces)
+        yield text[at:]
 
-    return replace_all if replace_global else replace_first
+    return with_all if replace_global else with_first
 
 
 def _character_length(text: bytes, at: int) -> int:

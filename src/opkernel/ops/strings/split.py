@@ -4,20 +4,36 @@ Source: TensorFlow core/ops/string_ops.cc, core/kernels/string_split_op.cc, stri
 """
 
 from collections.abc import Callable, Iterable
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
+from opkernel.device.made_bytes import making_bytes
+from opkernel.device.string_tensors import map_strings, string_tensor
+from opkernel.device.work_clock import in_time, string_work
 from opkernel.errors import InvalidArgumentError
 from opkernel.kernel import check_allocation
 from opkernel.opdef import register_op
 from opkernel.opdef.common_shapes import unchanged_shape
 from opkernel.ops.declared.rules import fixed_shapes
 from opkernel.ops.registration import register_kernel
-from opkernel.ops.strings.elements import in_time, map_strings, strings_like
 from opkernel.types import DataType, TensorShape
 
-Split = Callable[[bytes], list[bytes]]
+
+class Split(NamedTuple):
+    """A way to split strings.
+
+    Attributes:
+        parts: The parts of a string.
+        most_bytes: How many bytes these take at most, found in about a fifth of the time.
+    """
+
+    parts: Callable[[bytes], list[bytes]]
+    most_bytes: Callable[[bytes], int]
+
+
+_LONG, _OF_PART = 1 << 12, 41
+"""Strings so long are charged before they are split: the bytes of a part beside its content."""
 
 _SPLIT_SHAPE = fixed_shapes((None, 2), (None,), (2,), input_ranks=(1, 0))
 _OUTPUTS = ["indices: int64", "values: string", "shape: int64"]
@@ -66,27 +82,33 @@ def _check_ranks(tensor: Any, separator: Any, name: str) -> None:
 
 def _at_any_byte(delimiters: bytes, skip_empty: bool) -> Split:
     if not delimiters:
-        return lambda text: [text[i : i + 1] for i in range(len(text))]
+        return Split(
+            lambda text: [text[i : i + 1] for i in range(len(text))], lambda text: 8 * len(text)
+        )
     first = delimiters[:1]
     as_first = bytes.maketrans(delimiters, first * len(delimiters))
 
+    def plain(text: bytes) -> bytes:
+        """With one delimiter in the place of all: the parts hold none."""
+        return text.translate(as_first) if len(delimiters) > 1 else text
+
     def split(text: bytes) -> list[bytes]:
-        if not text:
-            return []
-        # The parts hold no delimiter, so that all may become the first.
-        parts = (text.translate(as_first) if len(delimiters) > 1 else text).split(first)
+        parts = plain(text).split(first) if text else []
         return [part for part in parts if part] if skip_empty else parts
 
-    return split
+    return Split(split, lambda text: _size(text, plain(text).count(first)))
 
 
 def _at_separator(separator: bytes, limit: int) -> Split:
     if limit == 0:
-        return lambda text: [text]
+        return Split(lambda text: [text], lambda text: 8)
     if separator:
-        return lambda text: text.split(separator, limit)
+        return Split(
+            lambda text: text.split(separator, limit),
+            lambda text: _size(text, text.count(separator)),
+        )
     if limit < 0:
-        return bytes.split
+        return Split(bytes.split, _size_of_words)
 
     def split(text: bytes) -> list[bytes]:
         parts = text.split(None, limit)
@@ -94,17 +116,34 @@ def _at_separator(separator: bytes, limit: int) -> Split:
             parts.append(b"")
         return parts
 
-    return split
+    return Split(split, _size_of_words)
+
+
+_AS_BLANKS = bytes(b" "[0] if byte in b" \t\n\r\x0b\x0c" else b"x"[0] for byte in range(256))
+
+
+def _size_of_words(text: bytes) -> int:
+    return _size(text, text.translate(_AS_BLANKS).count(b" x"))
+
+
+def _size(text: bytes, cuts: int) -> int:
+    """The bytes that the parts of a string take that is cut so often."""
+    return len(text) + _OF_PART * (cuts + 1)
 
 
 def _sparse_parts(texts: Iterable[bytes], split: Split) -> tuple[Any, Any, Any]:
     """Indices, values and shape of the matrix whose rows are the parts of the strings."""
     values: list[bytes] = []
     counts = []
-    for text in in_time(texts):
-        parts = split(text)
-        counts.append(len(parts))
-        values += parts
+    with making_bytes("parts of strings") as made:
+        for text in in_time(texts, string_work):
+            if len(text) > _LONG:
+                made.add(split.most_bytes(text))
+            parts = split.parts(text)
+            if len(text) <= _LONG:
+                made.add(_size(text, len(parts)))
+            counts.append(len(parts))
+            values += parts
     check_allocation((len(values), 2), DataType.DT_INT64)
     lengths = np.array(counts, np.int64)
     starts = np.cumsum(lengths) - lengths
@@ -112,7 +151,7 @@ def _sparse_parts(texts: Iterable[bytes], split: Split) -> tuple[Any, Any, Any]:
     indices[:, 0] = np.repeat(np.arange(lengths.size), lengths)
     indices[:, 1] = np.arange(len(values)) - np.repeat(starts, lengths)
     shape = np.array([lengths.size, lengths.max(initial=0)], np.int64)
-    return indices, strings_like((len(values),), values), shape
+    return indices, string_tensor((len(values),), values), shape
 
 
 STRING_STRIP = register_op(

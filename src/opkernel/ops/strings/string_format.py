@@ -3,17 +3,20 @@
 Source: TensorFlow core/ops/string_ops.cc, core/kernels/string_format_op.cc, core/framework/tensor.cc.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
+from itertools import islice
 from typing import Any
 
 import numpy as np
 
+from opkernel.device.string_tensors import gather_bytes, string_tensor
+from opkernel.device.work_clock import in_time
 from opkernel.errors import InvalidArgumentError
 from opkernel.opdef import InferenceContext, register_op
+from opkernel.opdef.text.escaping import utf8_safe_c_escape
 from opkernel.opdef.text.tensor_summary import element_text, summarize_values
 from opkernel.ops.int32_attr import int32_attr
 from opkernel.ops.registration import register_kernel
-from opkernel.ops.strings.elements import strings_like
 from opkernel.types import DataType
 
 
@@ -61,10 +64,14 @@ def string_format(
     first, *rest = _pieces(template, placeholder, len(T))
 
     def fill_in(inputs: list[Any]) -> Any:
-        parts = [first]
-        for tensor, dtype, piece in zip(inputs, T, rest, strict=True):
-            parts += tensor_text(np.asarray(tensor), dtype, summarize), piece
-        return strings_like((), ["".join(parts).encode("utf-8", "surrogateescape")])
+        def pieces() -> Iterator[str]:
+            yield first
+            for tensor, dtype, piece in zip(inputs, T, rest, strict=True):
+                yield from _text_pieces(np.asarray(tensor), dtype, summarize)
+                yield piece
+
+        encoded = (piece.encode("utf-8", "surrogateescape") for piece in in_time(pieces()))
+        return string_tensor((), [gather_bytes(encoded, "a formatted string")])
 
     return fill_in
 
@@ -80,8 +87,14 @@ _WITHOUT_ROWS = frozenset(
 )
 
 
-def tensor_text(values: Any, dtype: DataType, ends: int) -> str:
-    """A tensor as text, rows in brackets on lines of their own (SummarizeValue, print_v2).
+_AT_ONCE = 1 << 10
+"""So many entries are made text at once."""
+_BYTES_AT_ONCE = 1 << 16
+"""So many bytes of a string are."""
+
+
+def _text_pieces(values: Any, dtype: DataType, ends: int) -> Iterator[str]:
+    """The text of a tensor, piece by piece; rows in brackets on lines of their own (SummarizeValue, print_v2).
 
     Args:
         values: The tensor.
@@ -90,29 +103,58 @@ def tensor_text(values: Any, dtype: DataType, ends: int) -> str:
     """
     limit = values.size if ends < 0 else min(ends, values.size)
     if dtype in _WITHOUT_ROWS:
-        text = summarize_values(values, dtype, limit)
-        return f"[{text}]" if values.ndim else text
-    if values.ndim == 0 or (dtype is DataType.DT_BOOL and limit == 0):
-        return _entry_text(values[()], dtype) if limit else summarize_values(values, dtype, 0)
-    return _rows_text(values, dtype, limit, 0)
+        opening, closing = "[]" if values.ndim else ("", "")
+        yield opening
+        yield from _joined((element_text(values.flat[i], dtype) for i in range(limit)), " ")
+        yield ("..." if values.size > limit else "") + closing
+    elif values.ndim == 0 or (dtype is DataType.DT_BOOL and limit == 0):
+        one = _entry(values[()], dtype)
+        yield from one if limit else (summarize_values(values, dtype, 0),)
+    else:
+        yield from _row_pieces(values, dtype, limit, 0)
 
 
-def _entry_text(value: Any, dtype: DataType) -> str:
-    text = element_text(value, dtype)
-    return f'"{text}"' if dtype is DataType.DT_STRING else text
+def _joined(texts: Iterable[str], spacing: str) -> Iterator[str]:
+    """Texts with spacing between them, many at a time."""
+    rest, begin = iter(in_time(texts)), ""
+    while some := [*islice(rest, _AT_ONCE)]:
+        yield begin + spacing.join(some)
+        begin = spacing
 
 
-def _rows_text(values: Any, dtype: DataType, ends: int, depth: int) -> str:
-    inner = values.ndim - 1
+def _entry(value: Any, dtype: DataType) -> Iterator[str]:
+    if dtype is not DataType.DT_STRING:
+        yield element_text(value, dtype)
+        return
+    yield '"'
+    for at in range(0, len(value), _BYTES_AT_ONCE):
+        yield utf8_safe_c_escape(value[at : at + _BYTES_AT_ONCE])
+    yield '"'
+
+
+def _row_pieces(values: Any, dtype: DataType, ends: int, depth: int) -> Iterator[str]:
+    inner, count = values.ndim - 1, len(values)
     spacing = "\n" * inner + " " * (depth + 1) if inner else " "
-    count = len(values)
-    places = [*range(min(ends, count)), *range(max(ends, count - ends), count)]
-    texts = [
-        _rows_text(values[i], dtype, ends, depth + 1) if inner else _entry_text(values[i], dtype)
-        for i in places
-    ]
-    if count > 2 * ends:
-        texts.insert(ends, "...")
-        if not ends:
-            texts.insert(0, "")
-    return f"[{spacing.join(texts)}]"
+    yield "["
+    for number, part in enumerate(_ends_of(count, ends)):
+        yield spacing if number else ""
+        if part is None:
+            yield "..."
+        elif inner or dtype is DataType.DT_STRING:
+            for place in part:
+                yield spacing if place > part.start else ""
+                row = values[place]
+                yield from _row_pieces(row, dtype, ends, depth + 1) if inner else _entry(row, dtype)
+        else:
+            yield from _joined((element_text(values[i], dtype) for i in part), spacing)
+    yield "]"
+
+
+def _ends_of(count: int, ends: int) -> Iterator[range | None]:
+    """The places that are printed, with None for those left out between them."""
+    if count <= 2 * ends:
+        yield range(count)
+    elif ends:
+        yield from (range(ends), None, range(count - ends, count))
+    else:
+        yield from (range(0), None)

@@ -3,19 +3,23 @@
 Source: TensorFlow core/ops/string_ops.cc, core/kernels/substr_op.cc.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from itertools import starmap
 from typing import Any
 
 import numpy as np
 
+from opkernel.device.string_tensors import string_tensor
+from opkernel.device.work_clock import in_time, string_work
 from opkernel.errors import InvalidArgumentError, UnimplementedError
 from opkernel.opdef import InferenceContext, broadcast_binary_op_shape, register_op
 from opkernel.ops.kernel_types import INDEX
 from opkernel.ops.registration import register_kernel
-from opkernel.ops.strings.elements import in_time, strings_like
 from opkernel.types import TensorShape
 
 _MAX_BROADCAST_RANK = 2
+_LONG = 256
+"""From so many bytes on, NumPy finds the characters of a string faster."""
 
 
 def substr_shape(c: InferenceContext) -> None:
@@ -49,9 +53,10 @@ def substr(tensor: Any, pos: Any, len: Any, *, unit: str) -> Any:
         )
     shape = _common_shape(tensor.shape, pos.shape)
     texts, starts, lengths = (np.broadcast_to(one, shape) for one in (tensor, pos, len))
-    part: Callable[[bytes, int, int], bytes] = _bytes if unit == "BYTE" else _characters
+    part: Callable[[bytes, int, int], bytes] = _bytes if unit == "BYTE" else _Characters().of
     rows = zip(texts.flat, starts.ravel().tolist(), lengths.ravel().tolist(), strict=True)
-    return strings_like(shape, [part(*row) for row in in_time(rows)])
+    timed: Iterable[tuple[bytes, int, int]] = in_time(rows, _work)
+    return string_tensor(shape, starmap(part, timed))
 
 
 def _common_shape(texts: tuple[int, ...], positions: tuple[int, ...]) -> tuple[int, ...]:
@@ -77,12 +82,31 @@ def _bytes(text: bytes, start: int, length: int) -> bytes:
     return text[begin:] if length < 0 else text[begin : begin + length]
 
 
-def _characters(text: bytes, start: int, length: int) -> bytes:
-    """Characters begin at the first byte and at each that does not continue one."""
-    begins = [i for i, byte in enumerate(text) if not i or byte & 0xC0 != 0x80]
-    size = len(begins)
-    if not -size <= start <= size:
-        raise InvalidArgumentError(f"pos {start} out of range for string")
-    begins.append(len(text))
-    begin = start if start >= 0 else size + start
-    return text[begins[begin] : begins[min(begin + max(length, 0), size)]]
+def _work(row: tuple[bytes, int, int]) -> int:
+    return string_work(row[0])
+
+
+class _Characters:
+    """Parts of strings by their characters, which are found once for a string that stands in many rows."""
+
+    def __init__(self) -> None:
+        self._text: bytes | None = None
+        self._begins: Any = None
+
+    def of(self, text: bytes, start: int, length: int) -> bytes:
+        if text is not self._text:
+            self._text, self._begins = text, _begins(text)
+        size = len(self._begins) - 1
+        if not -size <= start <= size:
+            raise InvalidArgumentError(f"pos {start} out of range for string")
+        begin = start if start >= 0 else size + start
+        return text[self._begins[begin] : self._begins[min(begin + max(length, 0), size)]]
+
+
+def _begins(text: bytes) -> Any:
+    """Where characters begin, and the end: the first byte, and each that does not continue a character."""
+    if len(text) < _LONG:
+        return [*(i for i, byte in enumerate(text) if not i or byte & 0xC0 != 0x80), len(text)]
+    is_begin = np.frombuffer(text, np.uint8) & 0xC0 != 0x80
+    is_begin[0] = True
+    return np.append(np.flatnonzero(is_begin), len(text))

@@ -3,25 +3,29 @@
 Source: TensorFlow core/ops/string_ops.cc, core/kernels/unicode_ops.cc.
 """
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
+from opkernel.device.growing_array import GrowingArray
+from opkernel.device.made_bytes import making_bytes
+from opkernel.device.string_tensors import string_tensor
+from opkernel.device.work_clock import in_time
 from opkernel.errors import InvalidArgumentError
-from opkernel.kernel import check_allocation
 from opkernel.opdef import InferenceContext, register_op
 from opkernel.opdef.common_shapes import unchanged_shape
 from opkernel.ops.declared.rules import check_input_ranks, set_outputs
 from opkernel.ops.kernel_types import INDEX
 from opkernel.ops.ragged.rows import lengths_to_splits
 from opkernel.ops.registration import register_kernel
-from opkernel.ops.strings.elements import strings_like
-from opkernel.ops.strings.encodings import CodePoints, encoded_strings, encoding_called
+from opkernel.ops.strings.encodings import CodePoints, Encoding, encoded_strings, encoding_called
 from opkernel.types import DataType
 
 _MAX_CODE_POINT = 0x10FFFF
+_AT_ONCE = 1 << 16
+"""So many code points are encoded at once."""
 _LAST_CONTROL = 0x1F
 _OUTPUT = "output_encoding: {'UTF-8', 'UTF-16-BE', 'UTF-32-BE'}"
 _DECODING = [
@@ -103,8 +107,8 @@ class _Repair:
                 f"replacement_char out of unicode codepoint range: {self.replacement}"
             )
 
-    def apply(self, found: CodePoints) -> tuple[Any, Any, Any]:
-        """The code points, how many each string has, and which of the given were kept.
+    def apply(self, found: CodePoints) -> CodePoints:
+        """The characters, with what is none replaced or left out.
 
         Raises:
             InvalidArgumentError: there is what is no character, and `errors` is strict.
@@ -116,19 +120,32 @@ class _Repair:
         if self.errors == "strict" and refused.any():
             raise InvalidArgumentError("Invalid formatting on input string")
         if self.errors != "ignore":
-            return (
-                np.where(is_bad, np.uint32(self.replacement), found.points),
-                found.counts,
-                slice(None),
-            )
+            points = np.where(is_bad, np.uint32(self.replacement), found.points)
+            return replace(found, points=points)
         rows = np.repeat(np.arange(found.counts.size), found.counts)
         counts = np.bincount(rows[~is_bad], minlength=found.counts.size)
-        return found.points[~is_bad], counts, ~is_bad
+        starts = None if found.starts is None else found.starts[~is_bad]
+        return replace(found, points=found.points[~is_bad], counts=counts, starts=starts)
 
 
-def _int32(points: Any) -> Any:
-    check_allocation(points.shape, DataType.DT_INT32)
-    return points.astype(np.int32)
+def _decoded(
+    encoding: Encoding, repair: _Repair, tensor: Any, splits: DataType, *, with_starts: bool
+) -> tuple[Any, ...]:
+    """The splits and the code points of the strings of a tensor, and where they start if that is asked for."""
+    counts = np.zeros(tensor.size, np.int64)
+    strings = tensor.reshape(-1).tolist()
+    with making_bytes("characters") as made:
+        points, starts = (
+            GrowingArray(DataType.DT_INT32, made),
+            GrowingArray(DataType.DT_INT64, made),
+        )
+        for found in map(repair.apply, encoding.decode(strings, with_starts=with_starts)):
+            counts[found.rows.start : found.rows.stop] += found.counts
+            points.extend(found.points)
+            if with_starts:
+                starts.extend(found.starts)
+    columns = [points.finished(), *([starts.finished()] if with_starts else [])]
+    return lengths_to_splits(counts, splits), *columns
 
 
 @register_kernel(UNICODE_DECODE, device="CPU", types={"Tsplits": INDEX}, factory=True)
@@ -144,8 +161,8 @@ def unicode_decode(
     repair = _Repair(errors, replacement_char, replace_control_characters)
 
     def decode(tensor: Any) -> tuple[Any, Any]:
-        points, counts, _ = repair.apply(encoding.decode(tensor.reshape(-1).tolist()))
-        return lengths_to_splits(counts, Tsplits), _int32(points)
+        row_splits, points = _decoded(encoding, repair, tensor, Tsplits, with_starts=False)
+        return row_splits, points
 
     return decode
 
@@ -163,15 +180,8 @@ def unicode_decode_with_offsets(
     repair = _Repair(errors, replacement_char, replace_control_characters)
 
     def decode(tensor: Any) -> tuple[Any, Any, Any]:
-        strings = tensor.reshape(-1).tolist()
-        found = encoding.decode(strings)
-        points, counts, kept = repair.apply(found)
-        lengths = encoding.lengths(strings, found)
-        sizes = np.fromiter(map(len, strings), np.int64, len(strings))
-        begins = np.repeat(np.cumsum(sizes) - sizes, found.counts)
-        check_allocation(points.shape, DataType.DT_INT64)
-        offsets = np.cumsum(lengths) - lengths - begins
-        return lengths_to_splits(counts, Tsplits), _int32(points), offsets[kept]
+        row_splits, points, starts = _decoded(encoding, repair, tensor, Tsplits, with_starts=True)
+        return row_splits, points, starts
 
     return decode
 
@@ -189,8 +199,8 @@ def unicode_transcode(
     repair = _Repair(errors, replacement_char, replace_control_characters, refuses_controls=True)
 
     def transcode(tensor: Any) -> Any:
-        points, counts, _ = repair.apply(encoding.decode(tensor.reshape(-1).tolist()))
-        return strings_like(tensor.shape, encoded_strings(points, counts, output_encoding))
+        found = map(repair.apply, encoding.decode(tensor.reshape(-1).tolist()))
+        return string_tensor(tensor.shape, encoded_strings(found, output_encoding))
 
     return transcode
 
@@ -203,13 +213,29 @@ def unicode_encode(
 
     def encode(values: Any, splits: Any) -> Any:
         _check_rows(values, splits)
-        is_bad = (values < 0) | (values > _MAX_CODE_POINT) | (values >> 11 == 0xD800 >> 11)
-        found = CodePoints(np.diff(splits), values.astype(np.uint32), is_bad)
-        points, counts, _ = repair.apply(found)
-        strings = encoded_strings(points, counts, output_encoding)
-        return strings_like((len(strings),), strings)
+        found = map(repair.apply, in_time(_rows_of_points(values, splits), _AT_ONCE << 8))
+        return string_tensor((splits.size - 1,), encoded_strings(found, output_encoding))
 
     return encode
+
+
+def _rows_of_points(values: Any, splits: Any) -> Iterator[CodePoints]:
+    """The rows of code points, some at a time; of long rows a piece at a time."""
+    row, last = 0, splits.size - 1
+    while row < last:
+        begin = int(splits[row])
+        next_row = max(int(np.searchsorted(splits, begin + _AT_ONCE, side="right")) - 1, row + 1)
+        end = int(splits[next_row])
+        for at in range(begin, max(end, begin + 1), _AT_ONCE):
+            points = values[at : min(at + _AT_ONCE, end)]
+            is_open = at + _AT_ONCE < end
+            counts = (
+                np.diff(splits[row : next_row + 1]) if end - begin <= _AT_ONCE else [len(points)]
+            )
+            is_bad = (points < 0) | (points > _MAX_CODE_POINT) | (points >> 11 == 0xD800 >> 11)
+            rows = range(row, next_row)
+            yield CodePoints(rows, np.asarray(counts), points.astype(np.uint32), is_bad, is_open)
+        row = next_row
 
 
 def _check_rows(values: Any, splits: Any) -> None:

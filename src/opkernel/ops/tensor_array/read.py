@@ -8,9 +8,11 @@ from typing import Any
 
 import numpy as np
 
+from opkernel.device.work_clock import in_time
 from opkernel.errors import InvalidArgumentError, UnimplementedError
 from opkernel.kernel import OpKernel, OpKernelConstruction, OpKernelContext, check_allocation
 from opkernel.opdef import InferenceContext, unknown_shape
+from opkernel.ops.array.joined import concatenated, stacked
 from opkernel.ops.array.zeros import zeros
 from opkernel.ops.declared.input_ranks import (
     check_inputs,
@@ -190,7 +192,7 @@ class Gather(OpKernel):
         _check_first(elements[0].shape, self.element_shape, "element_shape")
         _check_alike([element.shape for element in elements])
         check_allocation((len(elements), *elements[0].shape), self.dtype)
-        ctx.set_output(0, _stacked(elements))
+        ctx.set_output(0, stacked(elements))
 
     def _indices(self, ctx: OpKernelContext, array: TensorArray) -> list[int]:
         if self.type_string == _PACK:
@@ -221,7 +223,7 @@ class Concat(OpKernel):
                 ctx.set_output(1, np.zeros(0, np.int64))
                 return
             elements = array.read(range(count))
-        for index, element in enumerate(elements):
+        for index, element in enumerate(in_time(elements)):
             if element.ndim == 0:
                 raise InvalidArgumentError(
                     f"Concat saw a scalar shape at index {index} but requires at least vectors.  "
@@ -231,7 +233,7 @@ class Concat(OpKernel):
         _check_alike([element.shape[1:] for element in elements], " (excepting dimension 0)")
         lengths = [len(element) for element in elements]
         check_allocation((sum(lengths), *elements[0].shape[1:]), self.dtype)
-        ctx.set_output(0, np.concatenate(elements))
+        ctx.set_output(0, concatenated(elements))
         ctx.set_output(1, np.array(lengths, np.int64))
 
 
@@ -277,14 +279,6 @@ def _check_dtype(array: TensorArray, dtype: DataType) -> None:
         )
 
 
-def _stacked(elements: Sequence[Any]) -> Any:
-    """Elements of one shape as one tensor."""
-    shape = elements[0].shape
-    if not shape:
-        return np.stack(elements)
-    return np.concatenate(elements).reshape(len(elements), *shape)
-
-
 def _empty(dtype: DataType, shape: PartialTensorShape, attr: str) -> Any:
     """The tensor of no elements, by the attr.
 
@@ -308,7 +302,7 @@ def _check_first(shape: tuple[int, ...], expected: PartialTensorShape, attr: str
 
 
 def _check_alike(shapes: Sequence[tuple[int, ...]], what: str = "") -> None:
-    for index, shape in enumerate(shapes):
+    for index, shape in enumerate(in_time(shapes)):
         if shape != shapes[0]:
             raise InvalidArgumentError(
                 f"TensorArray has inconsistent shapes.  Index 0 has{what} shape: "

@@ -10,6 +10,8 @@ from typing import Any
 
 import numpy as np
 
+from opkernel.device.made_bytes import check_bytes
+from opkernel.device.work_clock import in_time
 from opkernel.errors import InvalidArgumentError
 from opkernel.kernel import ResourceBase, check_allocation
 from opkernel.ops.array.zeros import zeros
@@ -33,6 +35,10 @@ class _Element:
     def is_zeros(self) -> bool:
         """Whether there are no numbers: no tensor, or one without elements."""
         return self.tensor is None or self.tensor.size == 0
+
+
+_OF_ELEMENT = 300
+"""The bytes of an element beside those of its tensor."""
 
 
 class TensorArray(ResourceBase):
@@ -128,7 +134,7 @@ class TensorArray(ResourceBase):
                 is_grad=True,
                 marked_size=self._marked_size,
             )
-            for index, element in enumerate(self._open()):
+            for index, element in enumerate(in_time(self._open())):
                 if element is not None:
                     shape = (*prepended, *element.shape)
                     gradient._open()[index] = _Element(None, shape)
@@ -141,7 +147,8 @@ class TensorArray(ResourceBase):
             InvalidArgumentError: an index or shape does not fit, or an element was written or read.
         """
         with self._lock:
-            for index, tensor in zip(indices, tensors, strict=True):
+            check_bytes(_OF_ELEMENT * len(tensors), "elements of a TensorArray")
+            for index, tensor in zip(in_time(indices), tensors, strict=True):
                 self._write(index, tensor)
 
     def write_element(self, index: int, tensor: Any) -> None:
@@ -162,7 +169,8 @@ class TensorArray(ResourceBase):
                 and its shape is not known.
         """
         with self._lock:
-            return [self._read(index) for index in indices]
+            check_bytes(_OF_ELEMENT * len(indices), "elements of a TensorArray")
+            return [self._read(index) for index in in_time(indices)]
 
     def close(self) -> None:
         """Give up all elements, for good."""
@@ -261,8 +269,9 @@ class TensorArray(ResourceBase):
             )
         shape = tuple(self._element_shape.as_tensor_shape())
         first = min(index, len(elements))
+        check_bytes(_OF_ELEMENT * (index + 1 - first), "elements of a TensorArray")
         _lengthen(elements, index + 1)
-        for place in range(first, len(elements)):
+        for place in in_time(range(first, len(elements))):
             elements[place] = elements[place] or _Element(None, shape)
         element = elements[index]
         assert element is not None

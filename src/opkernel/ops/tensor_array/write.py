@@ -4,10 +4,13 @@ Source: TensorFlow core/ops/data_flow_ops.cc, core/kernels/tensor_array_ops.cc.
 """
 
 from collections.abc import Sequence
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
 
+from opkernel.device.made_bytes import check_bytes
+from opkernel.device.work_clock import in_time
 from opkernel.errors import InvalidArgumentError
 from opkernel.kernel import OpKernel, OpKernelConstruction, OpKernelContext
 from opkernel.opdef import InferenceContext, OpShapeInferenceFn, scalar_shape
@@ -103,6 +106,10 @@ _UNPACK = _declare(
 )
 
 
+_OF_PART = 300
+"""The bytes of a tensor that shows a part of another, and of where it ends."""
+
+
 class Write(ElementKernel):
     """Writes one element."""
 
@@ -186,8 +193,9 @@ class Split(OpKernel):
                 )
             _check_dtype(array, ctx.input_dtype("value"))
             array.mark_size(size)
-            parts = np.split(value, np.cumsum(lengths)[:-1]) if count else []
-            array.write(range(count), parts)
+            ends = np.cumsum(lengths).tolist()
+            cuts = in_time(pairwise([0, *ends]))
+            array.write(range(count), [value[start:end] for start, end in cuts])
 
 
 for _ops, _kernel in (
@@ -226,6 +234,7 @@ def _check_lengths(value: Any, lengths: Any) -> None:
         raise InvalidArgumentError("Expected value to be at least a vector, but received shape: []")
     if lengths.size and lengths.min() < 0:
         raise InvalidArgumentError(f"Expected lengths to be >= 0, got {lengths.tolist()}")
+    check_bytes(_OF_PART * lengths.size, "parts of a tensor")
     total = sum(lengths.tolist())
     if total != len(value):
         raise InvalidArgumentError(

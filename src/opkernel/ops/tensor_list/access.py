@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from opkernel.device.work_clock import SLOW, in_time
 from opkernel.errors import InvalidArgumentError
 from opkernel.kernel import check_allocation
 from opkernel.opdef import InferenceContext, full_type, register_op
@@ -210,7 +211,7 @@ def tensor_list_push_back_batch(input_handles: Any, tensor: Any, *, element_dtyp
             f"{len(tensor)} vs. {len(input_handles)}"
         )
     outputs = np.empty(check_allocation((len(tensor),), DataType.DT_VARIANT), object)
-    for i, row in enumerate(rows_of(tensor)):
+    for i, row in enumerate(in_time(rows_of(tensor), SLOW)):
         outputs[i] = _pushed(input_handles[i], row, element_dtype, i)
     return outputs
 

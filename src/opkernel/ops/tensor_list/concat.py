@@ -10,9 +10,12 @@ from typing import Any
 import numpy as np
 
 import opkernel.gradients as g
+from opkernel.device.made_bytes import check_bytes
+from opkernel.device.work_clock import in_time
 from opkernel.errors import InvalidArgumentError
 from opkernel.kernel import check_allocation
 from opkernel.opdef import InferenceContext, ShapeHandle, register_op
+from opkernel.ops.array.joined import concatenated
 from opkernel.ops.array.zeros import zeros
 from opkernel.ops.registration import register_kernel
 from opkernel.ops.tensor_list.element_shape import (
@@ -24,6 +27,9 @@ from opkernel.ops.tensor_list.gradients.shapes import element_shape
 from opkernel.ops.tensor_list.list_data import check_list_dtype, read_shape
 from opkernel.ops.tensor_list.value import TensorList, list_of
 from opkernel.types import DataType, PartialTensorShape
+
+_OF_ELEMENT = 300
+"""The bytes of what is known of an element: its shape and its length."""
 
 
 def concat_shape(c: InferenceContext) -> None:
@@ -110,7 +116,8 @@ def _concatenated(
             "All except the first dimension must be fully defined when concating an empty tensor "
             f"list. element_shape: {rest}"
         )
-    elements = list(tensor_list.elements)
+    elements = tensor_list.as_tensors()
+    check_bytes(_OF_ELEMENT * len(elements), "elements of a list")
     if not tensor_list.element_shape.is_fully_defined():
         rest, length = _refined(rest, length, elements)
     if not rest.is_fully_defined():
@@ -118,14 +125,14 @@ def _concatenated(
             "Trying to concat list with only uninitialized tensors but "
             f"element_shape_except_first_dim is not fully defined: {rest}"
         )
-    lengths = [_length(elements, i, length, unset_lengths) for i in range(len(elements))]
+    lengths = [_length(elements, i, length, unset_lengths) for i in in_time(range(len(elements)))]
     dtype, row = tensor_list.element_dtype, rest.as_tensor_shape()
     shape = check_allocation((sum(lengths), *row), dtype)
     parts = [
         zeros((size, *row), dtype) if element is None else element
-        for element, size in zip(elements, lengths, strict=True)
+        for element, size in zip(in_time(elements), lengths, strict=True)
     ]
-    output = np.concatenate(parts) if parts else zeros(shape, dtype)
+    output = concatenated(parts) if parts else zeros(shape, dtype)
     return output, np.array(lengths, np.int64)
 
 
@@ -134,7 +141,7 @@ def _refined(
 ) -> tuple[PartialTensorShape, int | None]:
     """The shape and length, refined by those of the elements that are set."""
     shapes = {i: element.shape for i, element in enumerate(elements) if element is not None}
-    for i, shape in shapes.items():
+    for i, shape in in_time(shapes.items()):
         if not shape:
             raise InvalidArgumentError(
                 f"Concat saw a scalar shape at index {i} but requires at least vectors."
@@ -146,7 +153,7 @@ def _refined(
             )
     lengths = {shape[0] for shape in shapes.values()}
     shared = lengths.pop() if len(lengths) == 1 else length
-    return merge_shapes(rest, [shape[1:] for shape in shapes.values()]), shared
+    return merge_shapes(rest, (shape[1:] for shape in in_time(shapes.values()))), shared
 
 
 def _length(elements: list[Any], index: int, length: int | None, unset_lengths: list[int]) -> int:

@@ -8,6 +8,8 @@ from __future__ import annotations
 from typing import Any
 
 import opkernel.gradients as g
+from opkernel.device.made_bytes import check_bytes
+from opkernel.device.work_clock import in_time
 from opkernel.errors import InvalidArgumentError
 from opkernel.kernel import check_allocation
 from opkernel.opdef import InferenceContext, full_type, register_op
@@ -109,6 +111,10 @@ def tensor_list_from_tensor(tensor: Any, element_shape: Any, *, element_dtype: D
     return handle_of(TensorList(element_dtype, shape, PersistentList(rows_of(tensor))))
 
 
+_OF_PART = 200
+"""The bytes of a tensor that shows a part of another."""
+
+
 def split_shape(c: InferenceContext) -> None:
     """A list of tensors of the shape in input 1, which agrees with input 0 but in the length."""
     tensor = c.with_rank_at_least(c.input(0), 1)
@@ -142,7 +148,8 @@ def tensor_list_split(
             f"Expected lengths to be a vector, received shape: {TensorShape(lengths.shape)}"
         )
     parts, end = [], 0
-    for length in lengths.tolist():
+    check_bytes(_OF_PART * lengths.size, "elements of a list")
+    for length in in_time(lengths.tolist()):
         start, end = end, end + length
         if length < 0:
             raise InvalidArgumentError(f"Invalid value in lengths: {length}")

@@ -6,6 +6,7 @@ Source: TensorFlow core/kernels/list_kernels.{h,cc}.
 from collections.abc import Iterable
 from typing import Any
 
+from opkernel.device.work_clock import in_time
 from opkernel.errors import InvalidArgumentError
 from opkernel.kernel import check_allocation
 from opkernel.ops.array.zeros import zeros
@@ -30,6 +31,10 @@ ELEMENT_TYPES = (
     DataType.DT_VARIANT,
 )
 """The types of the elements that kernels can read, stack or cut."""
+
+
+_ONE_MORE = 1 << 9
+"""The work of a look at a shape."""
 
 
 def partial_shape_of(tensor: Any) -> PartialTensorShape:
@@ -81,7 +86,9 @@ def merge_element_shapes(shape: PartialTensorShape, elements: Iterable[Any]) -> 
     Raises:
         InvalidArgumentError: they do not agree.
     """
-    return merge_shapes(shape, [element.shape for element in elements if element is not None])
+    return merge_shapes(
+        shape, (element.shape for element in in_time(elements, _ONE_MORE) if element is not None)
+    )
 
 
 def allocated_zeros(shape: tuple[int, ...], dtype: DataType) -> Any:

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 import opkernel.gradients as g
+from opkernel.device.work_clock import SLOW, in_time
 from opkernel.errors import InvalidArgumentError
 from opkernel.kernel import check_allocation
 from opkernel.opdef import InferenceContext, register_op
@@ -123,7 +124,9 @@ def tensor_list_concat_lists(input_a: Any, input_b: Any, *, element_dtype: DataT
         )
     output = np.empty(input_a.shape, object)
     pairs = zip(input_a.flat, input_b.flat, strict=True)
-    output.reshape(-1)[:] = [_joined(a, b, element_dtype, i) for i, (a, b) in enumerate(pairs)]
+    output.reshape(-1)[:] = [
+        _joined(a, b, element_dtype, i) for i, (a, b) in enumerate(in_time(pairs, SLOW))
+    ]
     return output
 
 
@@ -143,7 +146,7 @@ def _joined(a: object, b: object, element_dtype: DataType, at: int) -> TensorLis
             "input_a and input_b TensorList element shapes are not identical at index "
             f"{at}.  Saw {first.element_shape} vs. {second.element_shape}"
         )
-    return first.with_elements(PersistentList([*first.elements, *second.elements]))
+    return first.with_elements(PersistentList([*first.as_tensors(), *second.as_tensors()]))
 
 
 @g.register_gradient("TensorListResize")

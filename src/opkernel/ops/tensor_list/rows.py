@@ -2,17 +2,23 @@
 
 from typing import Any
 
+from opkernel.device.made_bytes import check_bytes
+from opkernel.device.work_clock import in_time
 from opkernel.errors import InvalidArgumentError
 from opkernel.types import PartialTensorShape, TensorShape
 
 __all__ = ["check_row_shape", "check_rows", "rows_of"]
 
+_OF_ROW, _ONE_MORE = 200, 1 << 9
+"""The bytes of a tensor that shows a row, and the work of making one."""
+
 
 def rows_of(tensor: Any) -> list[Any]:
     """The rows: views, or scalars of a vector."""
+    check_bytes(_OF_ROW * len(tensor), "elements of a list")
     if tensor.ndim == 1 and tensor.dtype == object:
-        return [tensor[i : i + 1].reshape(()) for i in range(len(tensor))]
-    return list(tensor)
+        return [tensor[i : i + 1].reshape(()) for i in in_time(range(len(tensor)))]
+    return list(in_time(tensor, _ONE_MORE))
 
 
 def check_rows(tensor: Any) -> None:

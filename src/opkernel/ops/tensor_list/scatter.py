@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 import opkernel.gradients as g
+from opkernel.device.work_clock import in_time
 from opkernel.errors import InvalidArgumentError
 from opkernel.kernel import check_allocation
 from opkernel.opdef import InferenceContext, register_op
@@ -109,7 +110,7 @@ def _scattered(elements: Elements, positions: list[int], tensor: Any, length: in
     if length > len(elements):
         elements = elements.resized(length, None)
     changed = list(elements)
-    for position, row in zip(positions, rows_of(tensor), strict=True):
+    for position, row in zip(in_time(positions), rows_of(tensor), strict=True):
         changed[position] = row
     return PersistentList(changed)
 

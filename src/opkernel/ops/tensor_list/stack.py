@@ -8,12 +8,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-import numpy as np
-
 import opkernel.gradients as g
+from opkernel.device.made_bytes import check_bytes
+from opkernel.device.work_clock import in_time
 from opkernel.errors import InvalidArgumentError
 from opkernel.kernel import check_allocation
 from opkernel.opdef import InferenceContext, register_op
+from opkernel.ops.array.joined import stacked
 from opkernel.ops.array.zeros import zeros
 from opkernel.ops.registration import register_kernel
 from opkernel.ops.tensor_list.element_shape import (
@@ -25,6 +26,9 @@ from opkernel.ops.tensor_list.gradients.shapes import element_shape, row_shape
 from opkernel.ops.tensor_list.list_data import read_shape
 from opkernel.ops.tensor_list.value import list_of
 from opkernel.types import DataType, TensorShape
+
+_OF_INDEX, _ONE_MORE = 50, 1 << 9
+"""The bytes of an index and of the place of its element, and the work of a turn of a short loop."""
 
 
 def stack_shape(c: InferenceContext) -> None:
@@ -56,7 +60,7 @@ def tensor_list_stack(
             f"{len(tensor_list)} elements."
         )
     shape = read_element_shape(element_shape, tensor_list)
-    elements = list(tensor_list.elements)
+    elements = tensor_list.as_tensors()
     if not elements and not shape.is_fully_defined():
         raise InvalidArgumentError(
             "Tried to stack elements of an empty list with non-fully-defined element_shape: "
@@ -99,7 +103,8 @@ def tensor_list_gather(
             f"Tried to gather 0-elements from a list with non-fully-defined shape: {shape}"
         )
     elements = []
-    for i in indices.reshape(-1).tolist():
+    check_bytes(_OF_INDEX * indices.size, "elements of a list")
+    for i in in_time(indices.reshape(-1).tolist()):
         if not 0 <= i < len(tensor_list):
             raise InvalidArgumentError(
                 f"Index {i} out of range; list only has {len(tensor_list)} elements."
@@ -119,12 +124,10 @@ def _stacked(elements: Sequence[Any], shape: TensorShape, dtype: DataType) -> An
     output_shape = check_allocation((len(elements), *shape), dtype)
     if not elements:
         return zeros(output_shape, dtype)
-    if any(element is None for element in elements):
+    if any(element is None for element in in_time(elements, _ONE_MORE)):
         unset = zeros(shape, dtype)
-        elements = [unset if element is None else element for element in elements]
-    if shape:
-        return np.concatenate(elements).reshape(output_shape)
-    return np.concatenate([element.reshape(1) for element in elements])
+        elements = [unset if element is None else element for element in in_time(elements)]
+    return stacked(elements)
 
 
 @g.register_gradient("TensorListStack")

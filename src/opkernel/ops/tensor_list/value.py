@@ -8,6 +8,8 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
+from opkernel.device.made_bytes import check_bytes
+from opkernel.device.work_clock import in_time
 from opkernel.errors import InvalidArgumentError
 from opkernel.ops.tensor_list.element_arithmetic import sum_of_elements, zeros_like_element
 from opkernel.ops.tensor_list.encoding import ListMetadata, decode_metadata, encode_metadata
@@ -31,6 +33,9 @@ Elements: TypeAlias = PersistentList[Any]
 """Tensors; None where none was set."""
 
 _TYPE_NAME = "tensorflow::TensorList"
+
+_OF_PLACE = 16
+"""The bytes that an element takes in lists of Python, beside its own."""
 
 
 class TensorList(Variant):
@@ -71,6 +76,15 @@ class TensorList(Variant):
     def __repr__(self) -> str:
         return f"TensorList({self.element_dtype.string}{self.element_shape}, {len(self)} elements)"
 
+    def as_tensors(self) -> list[Any]:
+        """The elements.
+
+        Raises:
+            ResourceExhaustedError: there is no memory for a list of them.
+        """
+        check_bytes(_OF_PLACE * len(self), "elements of a list")
+        return list(self.elements)
+
     def with_elements(self, elements: Elements) -> "TensorList":
         """The list with other elements."""
         return TensorList(self.element_dtype, self.element_shape, elements, self.max_num_elements)
@@ -106,7 +120,9 @@ class TensorList(Variant):
             InvalidArgumentError: the type of the elements has no zero.
         """
         dtype = self.element_dtype
-        zeros = PersistentList([zeros_like_element(element, dtype) for element in self.elements])
+        zeros = PersistentList(
+            [zeros_like_element(element, dtype) for element in in_time(self.as_tensors())]
+        )
         return TensorList(dtype, self.element_shape, zeros)
 
     def __add__(self, other: object) -> "TensorList":
@@ -118,7 +134,7 @@ class TensorList(Variant):
         if not isinstance(other, TensorList):
             return NotImplemented
         self._check_addable(other)
-        pairs = zip(self.elements, other.elements, strict=True)
+        pairs = zip(in_time(self.as_tensors()), other.elements, strict=True)
         return TensorList(
             self.element_dtype,
             self.element_shape.merge_with(other.element_shape),

@@ -3,10 +3,13 @@
 Source: TensorFlow core/kernels/training_ops.cc, training_op_helpers.h.
 """
 
+from collections.abc import Iterator
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
 
+from opkernel.device.work_clock import SLOW, in_time
 from opkernel.errors import (
     FailedPreconditionError,
     InternalError,
@@ -23,6 +26,7 @@ from opkernel.kernel import (
     lookup_resource,
     shard,
 )
+from opkernel.ops.stable_order import stable_order
 from opkernel.ops.training.optimizers import OPTIMIZERS
 from opkernel.ops.variables.shared_tensor import change_all
 from opkernel.ops.variables.var import Var
@@ -209,7 +213,7 @@ class SparseApplyOp(ApplyOp):
     def apply(self, tensors: list[Any]) -> None:
         variables, grad = tensors[: self.count], tensors[self.gradient]
         indices = tensors.pop(self.gradient + 1)
-        for places in _rounds(indices):
+        for places in in_time(_rounds(indices), SLOW, "applying gradients"):
             rows = indices[places]
             changed = [variable[rows] for variable in variables]
             values = [*changed, *tensors[self.count :]]
@@ -219,13 +223,16 @@ class SparseApplyOp(ApplyOp):
                 variable[rows] = new
 
 
-def _rounds(indices: Any) -> list[Any]:
+def _rounds(indices: Any) -> Iterator[Any]:
     """Places in `indices`, each once, in groups within which no index comes twice.
 
     The first group has the places where an index comes first, the next one where it comes again.
     """
-    order = np.argsort(indices, kind="stable")
+    order = stable_order(indices)
     ordered = indices[order]
     starts = np.flatnonzero(np.diff(ordered, prepend=ordered[:1] - 1))
     counts = np.diff(starts, append=len(ordered))
-    return [order[starts[counts > turn] + turn] for turn in range(counts.max(initial=0))]
+    turns = np.arange(len(order)) - np.repeat(starts, counts)
+    in_turn = order[stable_order(turns)]
+    ends = np.cumsum(np.bincount(turns)).tolist()
+    return (in_turn[start:end] for start, end in pairwise([0, *ends]))

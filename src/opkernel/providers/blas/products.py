@@ -48,7 +48,7 @@ def threads_for(multiplications: int) -> int:
     One where BLAS cannot be held to one thread: then the threads are its own business.
     """
     threads = intra_op_threads()
-    if threads == 1 or multiplications <= _SMALL or not one_blas_thread.holds:
+    if multiplications <= _SMALL or not one_blas_thread.holds:
         return 1
     return threads * max(1, round(multiplications / (threads * _PART)))
 
@@ -122,6 +122,11 @@ def batch_product(x: Array, y: Array) -> Array:
         matrix = product(x.reshape(x.shape[-2:]), y.reshape(y.shape[-2:]))
         return matrix.reshape(shape)
     out = allocate(shape, as_dtype(x.dtype))
+    if count > _PART * math.prod(batch):  # each of them is cut
+        left, right = (np.broadcast_to(one, (*batch, *one.shape[-2:])) for one in (x, y))
+        for at in np.ndindex(batch):
+            out[at] = product(left[at], right[at])
+        return out
     axis = max(range(len(batch)), key=batch.__getitem__)
     from_end = axis - len(shape)
 

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from opkernel.device.work_clock import in_time
 from opkernel.graph import Operation, Tensor
 from opkernel.kernel import FunctionKernel, OpKernel
 from opkernel.kernel.context.op_kernel_context import function_of_step
@@ -39,6 +40,9 @@ if TYPE_CHECKING:
     from opkernel.runtime.step.kernel_watcher import Computer, KernelWatcher
 
 __all__ = ["PlanBuilder"]
+
+_OF_OUTPUT = 1 << 13
+"""The work that naming an output is."""
 
 
 class PlanBuilder:
@@ -295,7 +299,9 @@ class PlanBuilder:
 
     def _outputs(self, op: Operation) -> tuple[Name, ...]:
         """The locals that the outputs are assigned to."""
-        return tuple([self._output(op, i) for i in range(len(op.output_types))])
+        return tuple(
+            [self._output(op, i) for i in in_time(range(len(op.output_types)), _OF_OUTPUT)]
+        )
 
     def _output(self, op: Operation, index: int) -> Name:
         """The local that an output is assigned to; a fed output keeps its parameter."""

@@ -23,6 +23,7 @@ from types import FrameType
 from typing import TYPE_CHECKING, Any
 
 from opkernel.device.budget import check_time
+from opkernel.device.work_clock import check_seconds
 from opkernel.errors import UnimplementedError
 from opkernel.graph import Operation, Tensor
 from opkernel.graph.core.control_flow_ops import (
@@ -59,6 +60,9 @@ _PASSING_ON = SWITCH_OPS | ENTER_OPS | EXIT_OPS | NEXT_ITERATION_OPS | {"LoopCon
 _NOTHING = MERGE_OPS | {"ControlTrigger", "NoOp"}
 """Ops that give no statements themselves; what becomes of a Merge, its arrangement says."""
 
+_SECONDS_A_BYTE = 2e-7
+"""The time that Python takes at least to compile a byte of text."""
+
 _plan_numbers = itertools.count(1)
 
 
@@ -88,8 +92,10 @@ class CompiledPlan:
             check_time("compiling a plan")
             file = f"<opkernel plan {number} {function.name}>"
             lines = Writer(function).lines()
+            text = _text(lines)
+            check_seconds(len(text) * _SECONDS_A_BYTE, "compiling a plan")
             self._lines[file] = [item for _, item in lines]
-            exec(compile(_text(lines), file, "exec"), names)  # text is of identifiers and reprs
+            exec(compile(text, file, "exec"), names)  # text is of identifiers and reprs
         self.run = names["plan"]
 
     def __repr__(self) -> str:

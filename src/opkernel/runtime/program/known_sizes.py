@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from opkernel.device.budget import Budget
-from opkernel.errors import OpError
+from opkernel.device.work_clock import in_time
+from opkernel.errors import DeadlineExceededError, OpError
 from opkernel.graph import Operation
 from opkernel.graph.core.control_flow_ops import LOW_LEVEL_CONTROL_FLOW
 from opkernel.kernel.bounded import KnownOutputs, known_outputs
@@ -13,6 +14,10 @@ from opkernel.runtime.plan.functional_ops import FUNCTIONAL_OPS, STRUCTURAL_OPS
 from opkernel.runtime.program.kernels import KernelCache
 
 __all__ = ["check_known_sizes"]
+
+
+_OF_OUTPUT = 1 << 14
+"""The work that finding the shape of an output is."""
 
 
 def check_known_sizes(budget: Budget, order: Sequence[Operation], kernels: KernelCache) -> None:
@@ -41,10 +46,12 @@ def _known(op: Operation, kernels: KernelCache) -> KnownOutputs | None:
     if op.type in FUNCTIONAL_OPS or op.type in STRUCTURAL_OPS or op.type in library:
         return None
     try:
-        shapes = [tensor.shape for tensor in op.outputs]
+        shapes = [tensor.shape for tensor in in_time(op.outputs, _OF_OUTPUT)]
         return known_outputs(
             kernels.kernel(op),
             [tuple(s.as_tensor_shape()) if s.is_fully_defined() else None for s in shapes],
         )
+    except DeadlineExceededError:
+        raise
     except OpError:  # the step that runs the node will tell the error
         return None

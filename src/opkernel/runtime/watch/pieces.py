@@ -6,21 +6,16 @@ second, and begins no kernel that the time left does not suffice for.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from typing import Any
 
-import numpy as np
-
 from opkernel.errors import DeadlineExceededError
-from opkernel.kernel import FunctionKernel, OpKernel, Step, allocate
+from opkernel.kernel import FunctionKernel, OpKernel, Step
+from opkernel.kernel.pieces import may_go_in_pieces, piecewise
 from opkernel.kernel.work import least_seconds
 from opkernel.runtime.watch.watched_computation import Computation, MemoryTaker
 
 __all__ = ["check_cost", "in_pieces"]
-
-_PIECE = 1 << 18
-"""Elements of a piece."""
 
 
 def check_cost(kernel: OpKernel, inputs: Sequence[Any], seconds_left: float | None) -> None:
@@ -43,33 +38,11 @@ def check_cost(kernel: OpKernel, inputs: Sequence[Any], seconds_left: float | No
 
 def in_pieces(kernel: OpKernel, compute: Computation) -> Computation:
     """An element-wise kernel that checks the step between pieces; other kernels as they are."""
-    claims = kernel.contract
-    is_right = claims.elementwise and not claims.same_shapes and claims.outputs_as_declared
-    if not is_right or not isinstance(kernel, FunctionKernel) or kernel.num_outputs != 1:
+    if not isinstance(kernel, FunctionKernel) or not may_go_in_pieces(kernel, kernel.contract):
         return compute
-    function, dtype = kernel.function, kernel.output_types[0]
+    function = piecewise(kernel.contract, kernel.function)
 
     def run(step: Step, inputs: Sequence[Any], stats: MemoryTaker | None) -> Sequence[Any]:
-        if max([value.size for value in inputs]) <= _PIECE:
-            return compute(step, inputs, stats)
-        try:
-            shape = np.broadcast_shapes(*[value.shape for value in inputs])
-        except ValueError:  # the kernel tells the error
-            return compute(step, inputs, stats)
-        whole = [np.broadcast_to(value, shape) for value in inputs]
-        result = allocate(shape, dtype)
-        for place in _pieces(shape):
-            step.check()
-            result[place] = function(*[value[place] for value in whole])
-        return (result,)
+        return (function(inputs, step.check),)
 
     return run
-
-
-def _pieces(shape: tuple[int, ...]) -> Sequence[tuple[slice, ...]]:
-    """Parts of an array, along its longest dimension."""
-    axis = max(range(len(shape)), key=shape.__getitem__)
-    row = max(math.prod(shape) // max(shape[axis], 1), 1)
-    rows = max(_PIECE // row, 1)
-    before = (slice(None),) * axis
-    return [(*before, slice(start, start + rows)) for start in range(0, shape[axis], rows)]

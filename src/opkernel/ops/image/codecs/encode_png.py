@@ -10,6 +10,9 @@ from typing import Any
 
 import numpy as np
 
+from opkernel.device.made_bytes import making_bytes
+from opkernel.device.string_tensors import string_tensor
+from opkernel.device.work_clock import SLOW, in_time
 from opkernel.errors import InvalidArgumentError
 from opkernel.opdef import InferenceContext, register_op
 from opkernel.ops.image.codecs.file_format import MAX_VALUES
@@ -20,6 +23,9 @@ from opkernel.types import DataType, TensorShape
 _TYPES = {1: 0, 2: 4, 3: 2, 4: 6}
 """The types of color by the number of channels."""
 _CHUNK_BYTES = 8192
+_DEFLATED_AT_ONCE = 1 << 18
+_FILTERED = 20
+"""So many bytes the filters of a byte take."""
 _TILE_BYTES = 1 << 18
 """As much of an image as stays in a processor's cache while its filters are tried."""
 _SMALLEST_WINDOW, _LARGEST_WINDOW = 9, 15
@@ -58,10 +64,8 @@ def encode_png(*, compression: int, T: DataType) -> Callable[[Any], Any]:
             raise InvalidArgumentError(f"PNG files have no size {height} x {width}")
         if channels not in _TYPES:
             raise InvalidArgumentError(f"image must have 1, 2, 3, or 4 channels, got {channels}")
-        files = np.empty(image.shape[:-3], object)
-        for index in np.ndindex(files.shape):
-            files[index] = _file(image[index], compression)
-        return files
+        batch = image.shape[:-3]
+        return string_tensor(batch, (_file(image[at], compression) for at in np.ndindex(batch)))
 
     return encode
 
@@ -83,13 +87,16 @@ def _file(image: Any, compression: int) -> bytes:
     )
 
 
-def _deflated(data: bytes, compression: int) -> bytes:
+def _deflated(data: memoryview, compression: int) -> bytes:
     """Deflated with libpng's settings: a small image gets a window that is just large enough."""
     bits = _LARGEST_WINDOW
     while bits > _SMALLEST_WINDOW and len(data) + _DEFLATE_LOOKAHEAD <= 1 << (bits - 1):
         bits -= 1
     packer = zlib.compressobj(compression, zlib.DEFLATED, bits, 9, zlib.Z_FILTERED)
-    packed = bytearray(packer.compress(data) + packer.flush())
+    # What is only stored is cut where pieces are.
+    step = _DEFLATED_AT_ONCE if compression else len(data)
+    pieces = in_time((data[at : at + step] for at in range(0, len(data), step)), SLOW)
+    packed = bytearray(b"".join(map(packer.compress, pieces)) + packer.flush())
     while bits > _SMALLEST_HEADER and len(data) <= 1 << (bits - 1):
         bits -= 1
     first, level = (bits - 8) << 4 | zlib.DEFLATED, packed[1] & 0xE0
@@ -97,7 +104,7 @@ def _deflated(data: bytes, compression: int) -> bytes:
     return bytes(packed)
 
 
-def _filtered(rows: Any, pixel_bytes: int) -> bytes:
+def _filtered(rows: Any, pixel_bytes: int) -> memoryview:
     """Each row after the filter whose differences have the least sum, with the filter's number before."""
     height, size = rows.shape
     output = np.empty((height, 1 + size), np.uint8)
@@ -105,10 +112,11 @@ def _filtered(rows: Any, pixel_bytes: int) -> bytes:
     padded[1:, pixel_bytes:] = rows
     allowed = _allowed_filters(height, size // pixel_bytes)
     step = max(1, _TILE_BYTES // (size or 1))
-    for top in range(0, height, step):
-        tile = slice(top, top + step)
-        _filter_tile(padded[top : top + step + 1], pixel_bytes, allowed, output[tile])
-    return output.tobytes()
+    with making_bytes("filtered rows", _FILTERED * min(step, height) * size):
+        for top in in_time(range(0, height, step), SLOW):
+            tile = slice(top, top + step)
+            _filter_tile(padded[top : top + step + 1], pixel_bytes, allowed, output[tile])
+    return output.reshape(-1).data
 
 
 def _allowed_filters(height: int, columns: int) -> list[int]:

@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 
+from opkernel.device.work_clock import SLOW, WorkClock, in_time
 from opkernel.errors import InvalidArgumentError
 from opkernel.kernel import check_allocation
 from opkernel.ops.image.codecs.file_format import FileFormat, invalid_data
@@ -27,6 +28,8 @@ __all__ = ["gif_frames"]
 _TRAILER, _EXTENSION, _IMAGE = 0x3B, 0x21, 0x2C
 _GRAPHIC_CONTROL = 0xF9
 _INTERLACED = 0x40
+_OF_PART = 1 << 10
+"""The work of taking a part of the file."""
 _PALETTE = b"".join(bytes((index, 255 - index, 0)) for index in range(256))
 """Colors that are no shades of gray, so that Pillow keeps the indices."""
 
@@ -54,9 +57,11 @@ class _File:
 
     def __init__(self, data: bytes) -> None:
         self._data, self._at = data, 0
+        self._clock = WorkClock("reading a GIF file")
 
     def take(self, size: int) -> bytes:
         """The next bytes."""
+        self._clock.spend(_OF_PART)
         found = self._data[self._at : self._at + size]
         if len(found) < size:
             raise _EndsEarlyError
@@ -92,19 +97,20 @@ def gif_frames(data: bytes, expand_animations: bool, need: str) -> Any:
         UnimplementedError: Pillow is not installed.
     """
     frames: list[tuple[_Frame, Any]] = []
-    for frame in _frames(data):
+    height = width = 0
+    for frame in in_time(_frames(data), SLOW):
         indices = _indices(frame, need)
         if indices is None:  # giflib drops this frame, and reads no further
             break
         frames.append((frame, indices))
-        height, width = (max(f.shape[axis] for _, f in frames) for axis in (0, 1))
+        height, width = max(height, len(indices)), max(width, indices.shape[1])
         shape = check_allocation((len(frames), height, width, 3), DataType.DT_UINT8)
         if not expand_animations:
             break
     if not frames:
         raise invalid_data(FileFormat.GIF, data, "the file ends before its first frame does")
     canvas = np.zeros(shape, np.uint8)
-    for number, (frame, indices) in enumerate(frames):
+    for number, (frame, indices) in enumerate(in_time(frames, SLOW)):
         if number:
             canvas[number] = canvas[number - 1]
         _draw(canvas[number], frame, indices, data)

@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from opkernel.device.work_clock import WorkClock
 from opkernel.ops.image.codecs.file_format import FileFormat, invalid_data
 
 __all__ = ["JpegHeader", "is_whole", "jpeg_header", "without_garbage"]
@@ -19,6 +20,8 @@ _ALONE = frozenset({0x01, *range(0xD0, 0xD8)})
 """Markers without a segment."""
 _MARKER = re.compile(rb"\xff+([^\x00\xff])", re.DOTALL)
 _MARKER_IN_SCAN = re.compile(rb"\xff+([^\x00\xff\xd0-\xd7])", re.DOTALL)
+_OF_SEGMENT = 1 << 14
+"""The work of reading a segment."""
 _MAX_SIDE = 65500
 _MAX_SCANS = 500
 """A small file with many scans over a large image takes hours: libjpeg-turbo advises this limit."""
@@ -84,11 +87,12 @@ def _frame(data: bytes, segment: bytes) -> tuple[int, int, int, tuple[int, ...]]
 
 def _has_code_tables(segment: bytes) -> bool:
     """Whether a segment consists of whole tables of Huffman codes."""
-    while segment:
-        count = sum(segment[1:17])
-        if len(segment) < 17 + count or count > 256 or segment[0] & ~0x10 > 3:
+    at = 0
+    while at < len(segment):
+        count = sum(segment[at + 1 : at + 17])
+        if len(segment) < at + 17 + count or count > 256 or segment[at] & ~0x10 > 3:
             return False
-        segment = segment[17 + count :]
+        at += 17 + count
     return True
 
 
@@ -96,8 +100,9 @@ def _segments(data: bytes) -> Iterator[tuple[int, int, bytes]]:
     """The markers of the header with where and what their segments hold, while the file has them whole."""
     if not data.startswith(b"\xff\xd8"):
         return
-    at = 2
+    at, clock = 2, WorkClock("reading segments of a JPEG file")
     while found := _MARKER.search(data, at):
+        clock.spend(_OF_SEGMENT)
         marker, at = found[1][0], found.end()
         if marker in _ALONE:
             continue
@@ -125,8 +130,9 @@ def is_whole(data: bytes) -> bool:
     Raises:
         InvalidArgumentError: the file has more scans than any image needs.
     """
-    at, scans = 2, 0
+    at, scans, clock = 2, 0, WorkClock("reading scans of a JPEG file")
     while found := (_MARKER_IN_SCAN if scans else _MARKER).search(data, at):
+        clock.spend(_OF_SEGMENT)
         marker, at = found[1][0], found.end()
         if marker == _EOI:
             return True

@@ -10,12 +10,15 @@ import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
+from opkernel.device.work_clock import WorkClock
 from opkernel.errors import InvalidArgumentError
 from opkernel.ops.image.codecs.file_format import FileFormat, invalid_data
 
 __all__ = ["SIGNATURE", "PngFile", "chunk", "png_file"]
 
 SIGNATURE = b"\x89PNG\r\n\x1a\n"
+_OF_CHUNK = 1 << 11
+"""The work of reading a chunk."""
 _IHDR = struct.Struct(">IIBBBBB")
 _SAMPLES = {0: 1, 2: 3, 3: 1, 4: 2, 6: 4}
 """How many samples a pixel of each type of color has."""
@@ -165,8 +168,9 @@ def _chunks(data: bytes) -> Iterator[tuple[bytes, bytes]]:
     Raises:
         InvalidArgumentError: a chunk that must be there is damaged.
     """
-    at = len(SIGNATURE)
+    at, clock = len(SIGNATURE), WorkClock("reading chunks of a PNG file")
     while at + 12 <= len(data):
+        clock.spend(_OF_CHUNK)
         (size,) = struct.unpack_from(">I", data, at)
         kind, content = data[at + 4 : at + 8], data[at + 8 : at + 8 + size]
         if not kind.isalpha() or (not kind[0] & _MAY_BE_LEFT_OUT and kind not in _NEEDED):

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from opkernel.device.work_clock import SLOW, in_time
 from opkernel.errors import InvalidArgumentError
 from opkernel.ops.image.codecs.png_chunks import SIGNATURE, chunk
 from opkernel.ops.libraries import library_or_none
@@ -55,7 +56,7 @@ def _along_diagonals(rows: Any, pixel_bytes: int) -> Any:
     pixels = np.zeros((height + 1, width + 1, pixel_bytes), np.uint8)
     pixels[1:, 1:] = rows[:, 1:].reshape(height, width, pixel_bytes)
     flat, step = pixels.reshape(-1, pixel_bytes), width
-    for diagonal in range(height + width - 1):
+    for diagonal in in_time(range(height + width - 1), SLOW):
         top, bottom = max(0, diagonal - width + 1), min(height - 1, diagonal)
         first = (top + 1) * (width + 1) + diagonal - top + 1
         last = first + (bottom - top) * step

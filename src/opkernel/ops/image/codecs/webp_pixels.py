@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from opkernel.device.work_clock import SLOW, WorkClock, in_time
 from opkernel.errors import InvalidArgumentError
 from opkernel.kernel import check_allocation
 from opkernel.ops.libraries import library
@@ -15,6 +16,8 @@ from opkernel.types import DataType
 
 __all__ = ["webp_frames"]
 
+_OF_CHUNK = 1 << 10
+"""The work of finding a chunk."""
 _ALPHA, _ANIMATION = 0x10, 0x02
 
 
@@ -42,7 +45,7 @@ def webp_frames(data: bytes, channels: int, need: str) -> Any:
     images = library("PIL.Image", need)
     try:
         image = images.open(io.BytesIO(data))
-        for number in range(len(pixels)):
+        for number in in_time(range(len(pixels)), SLOW):
             image.seek(number)
             pixels[number] = np.asarray(image.convert("RGBA" if alpha else "RGB"))
     except (images.DecompressionBombError, OSError, ValueError, EOFError, SyntaxError) as error:
@@ -68,8 +71,9 @@ def _header(data: bytes) -> tuple[int, int, bool, int | None]:
 
 
 def _count_frames(data: bytes) -> int:
-    at, frames = 12, 0
+    at, frames, clock = 12, 0, WorkClock("counting frames of a WebP file")
     while at + 8 <= len(data):
+        clock.spend(_OF_CHUNK)
         frames += data[at : at + 4] == b"ANMF"
         size = int.from_bytes(data[at + 4 : at + 8], "little")
         at += 8 + size + size % 2

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from opkernel.device.work_clock import SLOW, in_time
 from opkernel.ops.math.special.gamma_functions import digamma, lgamma
 
 __all__ = ["gamma_sample_slope", "igamma", "igamma_grad_a", "igammac"]
@@ -52,7 +53,7 @@ def _gamma_series(a: Any, x: Any, max_terms: int) -> Any:
     """P(a, x) by its power series."""
     term = np.ones_like(x)
     total = np.ones_like(x)
-    for n in range(1, max_terms):
+    for n in in_time(range(1, max_terms), SLOW):
         term = term * x / (a + n)
         total = total + term
         if np.all(term <= _EPSILON * total):
@@ -66,7 +67,7 @@ def _gamma_fraction(a: Any, x: Any, max_terms: int) -> Any:
     c = np.full_like(x, 1 / _TINY)
     d = 1 / b
     result = d
-    for n in range(1, max_terms):
+    for n in in_time(range(1, max_terms), SLOW):
         factor = n * (a - n)
         b = b + 2
         d = 1 / _not_zero(b + factor * d)
@@ -108,7 +109,7 @@ def _series_slope(a: Any, x: Any, max_terms: int) -> Any:
     """The derivative of `_gamma_series` by `a`, divided by `_gamma_weight`."""
     term, total = np.ones_like(x), np.ones_like(x)
     logarithmic, slope = np.zeros_like(x), np.zeros_like(x)  # that of the term's logarithm
-    for n in range(1, max_terms):
+    for n in in_time(range(1, max_terms), SLOW):
         term = term * x / (a + n)
         logarithmic = logarithmic - 1 / (a + n)
         total, share = total + term, term * logarithmic
@@ -129,7 +130,7 @@ def _fraction_slope(a: Any, x: Any, max_terms: int) -> Any:
     d = 1 / b
     d_a = d * d
     result, result_a = d, d_a
-    for n in range(1, max_terms):
+    for n in in_time(range(1, max_terms), SLOW):
         factor = n * (a - n)
         b = b + 2
         below = _not_zero(b + factor * d)

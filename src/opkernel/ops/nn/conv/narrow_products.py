@@ -13,6 +13,7 @@ from collections.abc import Callable
 
 import numpy as np
 
+from opkernel.device.work_clock import SLOW, in_time
 from opkernel.ops.kernel_types import NARROW_FLOATS
 from opkernel.ops.nn.windows import Array
 from opkernel.types import as_dtype
@@ -43,7 +44,7 @@ def _narrow_matmul(a: Array, b: Array, out: Array) -> None:
         return
     packed = out.shape[1] // _PACKET * _PACKET
     total = np.zeros(out.shape, np.float32)
-    for left, right in zip(wide_a.T, wide_b, strict=True):
+    for left, right in in_time(zip(wide_a.T, wide_b, strict=True), SLOW):
         term = np.multiply.outer(left, right)
         term[:, :packed] = term[:, :packed].astype(out.dtype)
         total = (total + term).astype(out.dtype).astype(np.float32)

@@ -14,6 +14,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from opkernel.device.work_clock import SLOW, in_time
 from opkernel.kernel import allocate
 from opkernel.ops.kernel_types import NARROW_FLOATS
 from opkernel.ops.nn.conv.narrow_products import STEPWISE_LIMIT, add_product, product_for
@@ -86,7 +87,7 @@ def by_input(
     shares = _product(gradient.reshape(-1, depth), filters.reshape(-1, depth).T)
     windows = windows_of(padded, geometry)
     shares = shares.reshape(windows.shape)
-    for offset in reversed(list(np.ndindex(*geometry.window))):
+    for offset in in_time(reversed(list(np.ndindex(*geometry.window))), SLOW):
         windows[(..., *offset, slice(None))] += shares[(..., *offset, slice(None))]
     return padded[geometry.inner(input_shape)]
 
@@ -145,7 +146,7 @@ def _depthwise(
     wide = np.float32 if as_dtype(x.dtype) in NARROW_FLOATS else x.dtype
     windows = windows_of(pad(x, geometry), geometry)
     total = _zeros((len(x), *geometry.output, *filters.shape[-2:]), np.dtype(wide))
-    for offset in offsets:
+    for offset in in_time(offsets, SLOW):
         place: tuple[Any, ...] = (..., *offset, slice(None))
         seen = windows[place].astype(wide)[..., np.newaxis]
         total = add_product(total, seen, filters[offset].astype(wide), x.dtype)
@@ -179,7 +180,7 @@ def depthwise_by_filters(
     out = np.zeros(filter_shape, x.dtype)
     for seen, gradients in zip(windows, gradient, strict=True):
         total = np.zeros(filter_shape, np.float32)
-        for place in np.ndindex(*geometry.output):
+        for place in in_time(np.ndindex(*geometry.output), SLOW):
             total = add_product(total, seen[place][..., np.newaxis], gradients[place], x.dtype)
         out += total.astype(x.dtype)
     return out

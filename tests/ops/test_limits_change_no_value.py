@@ -1,0 +1,68 @@
+"""A call gives the same with limits as without: what is computed in parts, or looks at the clock, has the same values.
+
+The calls are small. So the parts that large calls are cut into are made small as well.
+"""
+
+from __future__ import annotations
+
+import time
+from contextlib import AbstractContextManager, nullcontext
+from typing import Any
+
+import numpy as np
+import pytest
+from tools.campaigns.scaled_samples import samples
+
+import opkernel
+from opkernel.device import work_clock
+from opkernel.device.budget import Budget
+from opkernel.errors import OpError
+from opkernel.graph import Graph, import_graph_def
+from opkernel.kernel import pieces, under_budget
+from opkernel.ops.catalogue import MODULE_OF_OP
+from opkernel.proto import GraphDef
+
+CALLS_OF_AN_OP = 3
+ROOMS = sorted({module.split(".")[0] for module in MODULE_OF_OP.values()})
+
+
+@pytest.fixture(autouse=True)
+def _small_parts(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pieces, "_PIECE", 3)
+    monkeypatch.setattr(work_clock, "LOOK_AFTER", 1)
+
+
+def outcome(graph_def: GraphDef, limits: AbstractContextManager[object], **more: Any) -> list[str]:
+    """What the last node of a graph gives, or its error."""
+    with limits:
+        try:
+            with Graph().as_default() as graph:
+                import_graph_def(graph_def, name="")
+                called = graph.get_operations()[-1]
+                with opkernel.Session(graph, **more) as session:
+                    found = session.run(list(called.outputs) or called)
+        except OpError as error:
+            return [f"{error.code.name}: {error.message}"]
+    return [text_of(one) for one in found or []]
+
+
+def text_of(value: Any) -> str:
+    array = np.asarray(value)
+    content = list(map(str, array.flat)) if array.dtype == object else array.tobytes()
+    return f"{array.dtype}{array.shape} {content!r}"
+
+
+@pytest.mark.parametrize("room", ROOMS)
+def test_limits_change_no_value(room: str) -> None:
+    different = {}
+    for op, module in MODULE_OF_OP.items():
+        if module.split(".")[0] != room:
+            continue
+        for graph_def in samples().get(op, [])[:CALLS_OF_AN_OP]:
+            limits = under_budget(Budget(deadline=time.monotonic() + 1000))
+            within = outcome(graph_def, limits, memory_limit_bytes=1 << 30)
+            without = outcome(graph_def, nullcontext())
+            is_random = without != outcome(graph_def, nullcontext()) if within != without else False
+            if within != without and not is_random:
+                different[op] = within, without
+    assert different == {}
