@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import signal
+import subprocess
+import sys
 import time
 from contextlib import suppress
 from pathlib import Path
@@ -117,3 +119,32 @@ def test_a_time_limit_is_not_lost_where_errors_are_caught(monkeypatch: pytest.Mo
 
     with pytest.raises(DeadlineExceededError), time_limit(0.05):
         hear_the_second()
+
+
+SECOND_LINE = (
+    "Error: DEADLINE_EXCEEDED: Timed out after 0.3 s. "
+    "The command did not stop, so its process was ended 0.5 s later\n"
+)
+ENDED = """
+import sys
+import click
+from opkernel.cli import limits
+from opkernel.cli.commands import commands
+limits._GRACE_S = 0.5
+command = commands.get_command(click.Context(commands), "doctor")
+command.callback = lambda **_: sum(range(int(sys.argv[1])))
+commands(["doctor", "--timeout", "0.3"], obj=True)
+"""
+
+
+@pytest.mark.skipif(not Path("/bin/sh").exists(), reason="a shell writes the message")
+@pytest.mark.parametrize(
+    ("count", "status", "message"), [(10**12, 1, SECOND_LINE), (1, 0, "")], ids=["late", "in time"]
+)
+def test_a_process_that_does_not_stop_is_ended_with_one_message(
+    count: int, status: int, message: str
+) -> None:
+    """C code that holds Python's lock hears no timer; `sum` of large numbers is such code."""
+    words = [sys.executable, "-c", ENDED, str(count)]
+    done = subprocess.run(words, capture_output=True, text=True, timeout=120, check=False)
+    assert (done.returncode, done.stdout, done.stderr) == (status, "", message)

@@ -27,6 +27,7 @@ from opkernel.graph.edit.prune import DataNeeds, prune_and_order
 from opkernel.kernel.op_kernel import by_arg
 from opkernel.opdef.shapes.run_shape_fn import infer_call
 from opkernel.runtime.engines.engine import ClusterArgument
+from opkernel.runtime.engines.limits import CompileLimits
 from opkernel.runtime.program.error_report import at_node
 from opkernel.types import tensor_from_proto
 
@@ -72,13 +73,14 @@ class ModelBuilder:
         return parameter.output(0)
 
     def _build(self) -> list[Any]:
-        values, fed = self._values, self._body.inputs
+        values, fed, limits = self._values, self._body.inputs, CompileLimits()
         for op in prune_and_order(self._body.outputs, (), fed, DataNeeds):
             if (op, 0) in values:
                 continue
             inputs = [values[edge] for edge in zip(op.edges[::2], op.edges[1::2], strict=True)]
             try:
                 outputs = self._outputs(op, inputs)
+                limits.check_node(op.name, map(_stand_in, outputs))
             except Exception as error:
                 described = [_stand_in(value) for value in inputs]
                 raise at_node(translated(error), op.name, op.type, described) from error

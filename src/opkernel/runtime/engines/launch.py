@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from opkernel.device.local_device import CPU
-from opkernel.errors import OpError, as_op_error
+from opkernel.errors import DeadlineExceededError, OpError, as_op_error
 from opkernel.kernel import OpKernelConstruction, OpKernelContext, register_kernel
 from opkernel.logs import logger
 from opkernel.optimization.clusters.encapsulate_subgraphs import COMPILE_MODE
@@ -39,7 +39,6 @@ class XlaLaunchOp(ClusterKernel):
         super().__init__(construction)
         attrs = self.node_def.attr
         self._mode = attrs[COMPILE_MODE].s.decode() if COMPILE_MODE in attrs else "strict"
-        self._uncompiled: Any = None
         self._asked_for: set[Hashable] = set()
         self._compiling = 0
         self._trusted: set[int] = set()
@@ -55,24 +54,24 @@ class XlaLaunchOp(ClusterKernel):
 
     def compute(self, ctx: OpKernelContext) -> None:
         """Run the program, or the function."""
-        if self.num_resources:
-            results = self._run_with_variables(ctx, self.cluster)
-        else:
-            results = self._run(ctx, self.cluster)
-        ctx.outputs[:] = self._run_uncompiled(ctx) if results is None else results
+        results: Sequence[Any] | None = None
+        if not self.late.is_under_way:
+            run = self._run_with_variables if self.num_resources else self._run
+            results = run(ctx, self.cluster)
+        ctx.outputs[:] = self.run_uncompiled(ctx, ctx.inputs) if results is None else results
 
     def _run(self, ctx: OpKernelContext, cluster: Cluster) -> Sequence[Any] | None:
         """The results of the program; None where there is none."""
         inputs = ctx.inputs
-        program = self._program(cluster, inputs)
+        program = self._program(ctx, cluster, inputs)
         if program is None:
             return None
-        if self._is_trusted(program):
-            return program.run(inputs)[0]
-        found, _ = program.run(inputs)
-        wanted = self._run_uncompiled(ctx)
-        self._judge(cluster, inputs, program, found, wanted)
-        return wanted
+        if not self._is_trusted(program):
+            wanted = self.run_uncompiled(ctx, inputs)
+            self._judge(ctx, cluster, inputs, program, wanted)
+            return wanted
+        ran = self.run_program(ctx, program, inputs)
+        return None if ran is None else ran[0]
 
     def _run_with_variables(self, ctx: OpKernelContext, cluster: Cluster) -> Sequence[Any] | None:
         inputs = ctx.inputs
@@ -90,20 +89,24 @@ class XlaLaunchOp(ClusterKernel):
     ) -> Sequence[Any] | None:
         with variables.locked():
             inputs = variables.inputs()
-            program = self._program(cluster, inputs)
+            program = self._program(ctx, cluster, inputs)
             if program is None:
                 return None
-            results, written = program.run(inputs)
             if self._is_trusted(program):
-                variables.assign(program.resource_updates, written)
-                return results
-        wanted = self._run_uncompiled(ctx)
+                ran = self.run_program(ctx, program, inputs)
+                if ran is None:
+                    return None
+                variables.assign(program.resource_updates, ran[1])
+                return ran[0]
+        wanted = self.run_uncompiled(ctx, ctx.inputs)
         after = variables.inputs()
         kept = [after[one.input_index] for one in program.resource_updates]
-        self._judge(cluster, inputs, program, [*results, *written], [*wanted, *kept])
+        self._judge(ctx, cluster, inputs, program, [*wanted, *kept])
         return wanted
 
-    def _program(self, cluster: Cluster, inputs: Sequence[Any]) -> CompiledCluster | None:
+    def _program(
+        self, ctx: OpKernelContext, cluster: Cluster, inputs: Sequence[Any]
+    ) -> CompiledCluster | None:
         if self._mode == "async":
             program = cluster.compiled(inputs)
             if program is None:
@@ -112,7 +115,9 @@ class XlaLaunchOp(ClusterKernel):
         if self._mode != "strict" and cluster.is_megamorphic:
             return cluster.compiled(inputs)
         try:
-            return cluster.program(inputs)
+            return self.program(ctx, inputs)
+        except DeadlineExceededError:
+            raise
         except OpError as error:
             if self._mode == "strict":
                 raise
@@ -148,14 +153,20 @@ class XlaLaunchOp(ClusterKernel):
 
     def _judge(
         self,
+        ctx: OpKernelContext,
         cluster: Cluster,
         inputs: Sequence[Any],
         program: CompiledCluster,
-        found: Sequence[Any],
         wanted: Sequence[Any],
     ) -> None:
-        """Trust a program, or drop it where its first results differ from the function's."""
-        differs = difference(found, wanted, self.engine.precision)
+        """Trust a program, or drop it where its results differ from the function's.
+
+        The function's results are wanted, and then the values that it has given to variables.
+        """
+        ran = self.run_program(ctx, program, inputs)
+        if ran is None:
+            return
+        differs = difference([*ran[0], *ran[1]], wanted, self.engine.precision)
         if not differs:
             self._trusted.add(id(program))
             return
@@ -171,14 +182,6 @@ class XlaLaunchOp(ClusterKernel):
             )
 
         in_background(work)
-
-    def _run_uncompiled(self, ctx: OpKernelContext) -> Sequence[Any]:
-        if self._uncompiled is None:
-            with self.lock:
-                name, attrs = self.function.name, self.function.attr
-                self._uncompiled = self.library.instantiate(name, attrs)
-        results: Sequence[Any] = self._uncompiled(ctx.step, *ctx.inputs)
-        return results
 
 
 def _compile(kernel: weakref.ref[XlaLaunchOp], inputs: Sequence[Any]) -> None:
