@@ -139,14 +139,22 @@ class ClusterKernel(OpKernel):
                 return program.run(inputs)
             what = f"{self._engine} ran the program of {self.node_def.name}"
             return self.late.do(partial(program.run, inputs), deadline, what, ctx.step.check)
-        except (DeadlineExceededError, CancelledError):
-            raise
         except Exception as error:
-            failure = as_op_error(error)
-            if not isinstance(failure, ResourceExhaustedError):  # there may be more memory later
-                self.cluster.drop(inputs, failure)
-            self.tell(failure, "fails to run")
+            self.note_failure(inputs, error)
             return None
+
+    def note_failure(self, inputs: Sequence[Any], error: Exception) -> None:
+        """Drop the program that failed for some inputs; kernels compute them.
+
+        Raises:
+            DeadlineExceededError, CancelledError: the failure is the step's end.
+        """
+        if isinstance(error, DeadlineExceededError | CancelledError):
+            raise error
+        failure = as_op_error(error)
+        if not isinstance(failure, ResourceExhaustedError):  # there may be more memory later
+            self.cluster.drop(inputs, failure)
+        self.tell(failure, "fails to run")
 
     def run_uncompiled(self, ctx: OpKernelContext, inputs: Sequence[Any]) -> Sequence[Any]:
         """The results of the function by the kernels of the CPU."""

@@ -43,17 +43,20 @@ _lock = threading.Lock()
 
 
 class LateWork:
-    """The work of one cluster: begun within deadlines, and not again while some of it is abandoned and under way."""
+    """The work of one cluster, within deadlines.
+
+    Attributes:
+        abandoned: The work that was abandoned; some of it may be over since.
+    """
 
     def __init__(self) -> None:
-        self._abandoned: list[_Task[Any]] = []
+        self.abandoned: list[_Task[Any]] = []
 
     @property
     def is_under_way(self) -> bool:
         """Whether work of the cluster was abandoned and is not over."""
-        if self._abandoned:
-            self._abandoned = [one for one in self._abandoned if not one.is_over]
-        return bool(self._abandoned)
+        self.abandoned = [one for one in self.abandoned if not one.is_over]
+        return bool(self.abandoned)
 
     def do(
         self,
@@ -88,7 +91,7 @@ class LateWork:
                     raise DeadlineExceededError(f"Timed out while {what}")
                 check()
         except BaseException:
-            self._abandoned.append(task)
+            self.abandoned.append(task)
             task.abandon()
             raise
         return task.result()
