@@ -38,6 +38,7 @@ _SLOW = frozenset(
     {*_INACCURATE, "MatrixInverse", "MatrixSolve", "Qr", "ResizeBilinearGrad", "RGBToHSV"}
 )
 _DYNAMIC = frozenset({"ListDiff", "Unique", "UniqueV2", "Where"})
+_GROWING = ("dynamic_size", "resize_if_index_out_of_bounds")
 _PLACED_OUTPUTS = ("_scoped_allocator", "_forward_from")
 
 
@@ -135,6 +136,8 @@ class RecursiveCompilabilityChecker:
                 return what
         if op_type in SIZE_INPUTS and _has_no_largest_size(op):
             return "its list has no largest size"
+        if any(op.message.attr[name].b for name in _GROWING if name in op.message.attr):
+            return "its list gets longer where it is written"
         if op_type.startswith(_TENSOR_ARRAY) and not allowed.tensor_array_ops:
             return "it works on a TensorArray"
         has_variants = DataType.DT_VARIANT in (*op.input_types, *op.output_types)
