@@ -12,20 +12,23 @@ from tests.xla.recorded import VECTORS, vectors_of
 from tools.campaigns.engine_written_calls import written_calls
 from tools.campaigns.samples import calls, functions_of_calls
 
+from opkernel.engines.openvino.op_rule import rule_of
 from opkernel.graph import Graph, Operation, import_graph_def
 from opkernel.opdef import global_op_registry
 from opkernel.proto import AttrValue, GraphDef, NodeDef, OpDef
 from opkernel.types import DataType, tensor_from_proto, tensor_to_proto
+from opkernel.xla.op_registry import global_xla_op_registry
 
 __all__ = [
     "SHAPES",
     "EngineCall",
+    "enlarged",
+    "known_later",
     "recorded_calls",
     "sampled_calls",
-    "special_values",
+    "special_feeds",
     "with_attrs",
     "with_shapes",
-    "with_special_values",
 ]
 
 _PRODUCER = 2474
@@ -132,8 +135,29 @@ def with_shapes(call: EngineCall, shape: str) -> EngineCall | None:
     """A call in other shapes; None where its shapes stay the same."""
     sizes = SHAPES[shape](call.feeds)
     feeds = {name: _cut(value, sizes) for name, value in call.feeds.items()}
-    if shape != "as recorded" and all(feeds[name].shape == call.feeds[name].shape for name in feeds):
+    if shape != "as recorded" and all(
+        feeds[name].shape == call.feeds[name].shape for name in feeds
+    ):
         return None
+    return _with_feeds(call, feeds)
+
+
+def _cut(value: Array, sizes: Mapping[int, int]) -> Array:
+    return value[tuple([slice(sizes.get(size, size)) for size in value.shape])].copy()
+
+
+def enlarged(engine: str, call: EngineCall) -> EngineCall:
+    """A call in shapes three times as large, as far as the engine need not know the values when it compiles."""
+    places = known_later(engine, call)
+    feeds = {
+        name: np.resize(value, [3 * size for size in value.shape]) if name in places else value
+        for name, value in call.feeds.items()
+    }
+    return _with_feeds(call, feeds)
+
+
+def _with_feeds(call: EngineCall, feeds: Feeds) -> EngineCall:
+    """A call on other constants."""
     graph_def = GraphDef()
     graph_def.CopyFrom(call.graph_def)
     for node in graph_def.node:
@@ -143,8 +167,17 @@ def with_shapes(call: EngineCall, shape: str) -> EngineCall | None:
     return EngineCall(graph_def, feeds)
 
 
-def _cut(value: Array, sizes: Mapping[int, int]) -> Array:
-    return value[tuple([slice(sizes.get(size, size)) for size in value.shape])].copy()
+def known_later(engine: str, call: EngineCall) -> set[str]:
+    """The fed nodes whose values the engine need not know when it compiles."""
+    _, called = call.graph()
+    known: Sequence[int] = ()
+    if engine == "xla":
+        registry = global_xla_op_registry()
+        known = registry.compile_time_constant_inputs(called.node_def, called.op_def)
+    else:
+        rule = rule_of(called.type)
+        known = () if rule is None else rule.constant_places(called)
+    return call.feeds.keys() - {called.inputs[place].op.name for place in known}
 
 
 # Attrs
@@ -185,7 +218,7 @@ def _other_values(attr: OpDef.AttrDef, value: AttrValue) -> list[AttrValue]:
 _PLACES = (slice(None), slice(None, None, 3), slice(-1, None))
 
 
-def special_values(dtype: np.dtype[Any], *, of_integers: bool) -> dict[str, list[Any]]:
+def _special_numbers(dtype: np.dtype[Any], *, of_integers: bool) -> dict[str, list[Any]]:
     """Numbers of a type that engines may compute with in another way, by their kind.
 
     Args:
@@ -209,16 +242,20 @@ def special_values(dtype: np.dtype[Any], *, of_integers: bool) -> dict[str, list
     return found
 
 
-def with_special_values(call: EngineCall, places: set[str], *, of_integers: bool) -> Iterator[tuple[str, Feeds]]:
-    """The feeds of a call with special numbers in one of some places, and the kind of the numbers."""
-    for name in sorted(places):
-        array = call.feeds[name]
-        if not array.size:
-            continue
-        for kind, numbers in special_values(array.dtype, of_integers=of_integers).items():
-            for number in numbers:
-                for place in _PLACES[: 1 if array.size == 1 else 3]:
-                    changed = array.copy()
-                    with np.errstate(all="ignore"):
-                        changed.reshape(-1)[place] = np.asarray(number).astype(array.dtype)
-                    yield kind, {**call.feeds, name: changed}
+def special_feeds(engine: str, call: EngineCall) -> Iterator[tuple[str, Feeds]]:
+    """The feeds of a call with special numbers among one input, and the kind of the numbers.
+
+    Numbers that the engine must know when it compiles stay as they are.
+    """
+    _, called = call.graph()
+    places = known_later(engine, call)
+    of_integers = any(dtype.numpy_dtype.kind in "iu" for dtype in called.output_types)
+    for name, array in call.feeds.items():
+        if name in places and array.size:
+            for kind, numbers in _special_numbers(array.dtype, of_integers=of_integers).items():
+                for number in numbers:
+                    for place in _PLACES[: 1 if array.size == 1 else None]:
+                        changed = array.copy()
+                        with np.errstate(all="ignore"):
+                            changed.reshape(-1)[place] = np.asarray(number).astype(array.dtype)
+                        yield kind, {**call.feeds, name: changed}

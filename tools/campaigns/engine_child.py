@@ -65,7 +65,9 @@ class EngineChild:
         if self._process is None:
             self._start()
         try:
-            self._pipe.send((engine, call.graph_def.SerializeToString(), call.feeds, rounds, frozen))
+            self._pipe.send(
+                (engine, call.graph_def.SerializeToString(), call.feeds, rounds, frozen)
+            )
             if not self._pipe.poll(_PATIENCE_S):
                 self._process.kill()
             found: list[Answer] = self._pipe.recv()
@@ -101,7 +103,9 @@ def _serve(pipe: Connection) -> None:
         pipe.send(answers(engine, call, rounds, frozen=frozen))
 
 
-def answers(engine: str, call: EngineCall, rounds: Sequence[Feeds], *, frozen: bool) -> list[Answer]:
+def answers(
+    engine: str, call: EngineCall, rounds: Sequence[Feeds], *, frozen: bool
+) -> list[Answer]:
     """What `EngineChild.ask` gives, in this process."""
     try:
         graph, called = call.graph()
@@ -140,6 +144,8 @@ def answers(engine: str, call: EngineCall, rounds: Sequence[Feeds], *, frozen: b
 _ROUNDING = {1: 0.2, 2: 2e-2, 4: 1e-3, 8: 1e-6}
 """How far numbers may be apart, by their bytes: of each, and of the largest of ordinary size."""
 _ORDINARY = 1e4
+_LEAST = 1e-3
+"""Results may be as far apart as if the largest were this: near a zero of a function all digits are rounded."""
 
 
 def different(found: Any, wanted: Any) -> str:
@@ -170,4 +176,5 @@ def _close(one: np.ndarray[Any, Any], other: np.ndarray[Any, Any]) -> Any:
         sizes = np.abs(b)
         ordinary = float(sizes[sizes < _ORDINARY].max(initial=0.0))
         rounding = _ROUNDING[size]
-        return np.isclose(a, b, rtol=rounding, atol=max(rounding * ordinary, tiny), equal_nan=True)
+        atol = max(rounding * max(ordinary, _LEAST), tiny)
+        return np.isclose(a, b, rtol=rounding, atol=atol, equal_nan=True)

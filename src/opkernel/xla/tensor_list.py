@@ -185,6 +185,8 @@ def _register() -> None:
     def whole(facts: Any, tensors: Any) -> XlaTensorList:
         max_size, dtype, may_grow, length = facts
         buffer, traced = tensors
-        return XlaTensorList(buffer, traced if length is None else length, max_size, dtype, may_grow)
+        return XlaTensorList(
+            buffer, traced if length is None else length, max_size, dtype, may_grow
+        )
 
     jax("jax.tree_util").register_pytree_node(XlaTensorList, flat, whole)

@@ -105,7 +105,9 @@ def tensor_list_set_item(
 ) -> XlaTensorList:
     """The list with another element in one place."""
     if resize_if_index_out_of_bounds:
-        raise UnimplementedError("XLA does not compile a TensorList that gets longer where it is set")
+        raise UnimplementedError(
+            "XLA does not compile a TensorList that gets longer where it is set"
+        )
     return input_handle.with_item(index, item)
 
 
