@@ -122,3 +122,27 @@ def test_a_command_ends_in_time_with_one_message(words, tmp_path):
     assert "DEADLINE_EXCEEDED" in done.stderr
     assert "Traceback" not in done.stderr
     assert "ended" not in done.stderr  # it has ended in time, and not by the second line
+
+
+def nested(depth):
+    """A function that calls another one twice, which does the same, and so on: few nodes, and very many calls."""
+    called = opkernel.function(lambda x: raw_ops.Sin(x=raw_ops.Exp(x=x)))
+    for _ in range(depth):
+        called = opkernel.function(lambda x, inner=called: inner(inner(x)))
+    return called
+
+
+@pytest.mark.parametrize("depth", [13, 40])
+def test_functions_that_are_huge_when_taken_apart_run_by_kernels(depth):
+    """The kernels take the other branch at once. Some are compiled, if there is time; the others are not tried."""
+    with opkernel.Session(graph_of_turns(), jit="xla") as session:
+        run(session, 2)  # loads what the passes need
+    with Graph().as_default() as graph:
+        x = raw_ops.Placeholder(dtype=opkernel.float32, shape=[3], name="x")
+        chosen = raw_ops.Placeholder(dtype=opkernel.bool, shape=[], name="chosen")
+        y = opkernel.cond(chosen, lambda: nested(depth)(x), lambda: raw_ops.Neg(x=x))
+        raw_ops.Identity(input=y, name="y")
+    options = opkernel.RunOptions(timeout_in_ms=20_000)
+    with opkernel.Session(graph, jit="xla") as session:
+        found = session.run("y:0", {"x:0": X, "chosen:0": False}, options)
+        np.testing.assert_array_equal(found, -X)

@@ -24,6 +24,7 @@ from opkernel.engines.openvino.tensors import as_output, constant, shape_of
 from opkernel.errors import InternalError, InvalidArgumentError, OpError, UnimplementedError
 from opkernel.graph import FunctionBody, Operation
 from opkernel.graph.edit.prune import DataNeeds, prune_and_order
+from opkernel.kernel import check_allocation
 from opkernel.kernel.op_kernel import by_arg
 from opkernel.opdef.shapes.run_shape_fn import infer_call
 from opkernel.runtime.engines.engine import ClusterArgument
@@ -97,6 +98,9 @@ class ModelBuilder:
         if reason:
             raise UnimplementedError(f"OpenVINO does not compile this {op.type}: {reason}")
         shapes = _output_shapes(op, inputs)
+        for shape, dtype in zip(shapes, op.output_types, strict=True):
+            if shape is not None:  # as the kernel asks
+                check_allocation(shape, dtype)
         if all(shape is not None and 0 in shape for shape in shapes):
             types = [dtype.numpy_dtype for dtype in op.output_types]
             return [
