@@ -14,16 +14,20 @@ from tools.campaigns.samples import calls, functions_of_calls
 
 from opkernel.engines.openvino.op_rule import rule_of
 from opkernel.graph import Graph, Operation, import_graph_def
+from opkernel.kernel.op_kernel import args_of_node
 from opkernel.opdef import global_op_registry
 from opkernel.proto import AttrValue, GraphDef, NodeDef, OpDef
 from opkernel.types import DataType, tensor_from_proto, tensor_to_proto
 from opkernel.xla.op_registry import global_xla_op_registry
 
 __all__ = [
+    "KINDS",
     "SHAPES",
     "EngineCall",
     "enlarged",
+    "in_float32",
     "known_later",
+    "pointwise",
     "recorded_calls",
     "sampled_calls",
     "special_feeds",
@@ -102,6 +106,34 @@ def _nodes(vector: Any) -> list[NodeDef]:
         nodes.append(node)
     called.input[:] = [node.name for node in nodes]
     return [*nodes, called]
+
+
+def in_float32(call: EngineCall) -> EngineCall | None:
+    """The call on float32, which the OpenVINO engine takes; None where the op has no type to choose, or not this one."""
+    changed = GraphDef()
+    changed.CopyFrom(call.graph_def)
+    node = changed.node[-1]
+    if "T" not in node.attr or node.attr["T"].type == DataType.DT_FLOAT:
+        return None
+    inputs, _ = args_of_node(node, global_op_registry().look_up_op_def(node.op))
+    op_def = global_op_registry().look_up_op_def(node.op)
+    typed = {arg.name for arg in op_def.input_arg if arg.type_attr == "T"}
+    names = {
+        node.input[i] for arg in inputs if arg.name in typed for i in range(arg.start, arg.stop)
+    }
+    if any(name not in call.feeds or call.feeds[name].dtype.kind not in "iufb" for name in names):
+        return None
+    node.attr["T"].type = DataType.DT_FLOAT
+    for one in changed.node:
+        if one.name in names:
+            one.attr["dtype"].type = one.attr["value"].tensor.dtype = DataType.DT_FLOAT
+    feeds = {
+        name: value.astype(np.float64).clip(-1e4, 1e4).astype(np.float32)
+        if name in names
+        else value
+        for name, value in call.feeds.items()
+    }
+    return _with_feeds(EngineCall(changed, feeds), feeds)
 
 
 # Shapes
@@ -215,7 +247,10 @@ def _other_values(attr: OpDef.AttrDef, value: AttrValue) -> list[AttrValue]:
 
 # Values
 
-_PLACES = (slice(None), slice(None, None, 3), slice(-1, None))
+KINDS = ("NaN", "infinity", "subnormal", "extreme integers", "beyond integers")
+"""Kinds of numbers that engines may compute with in another way."""
+
+_PLACES = (slice(None), slice(None, None, 3))
 
 
 def _special_numbers(dtype: np.dtype[Any], *, of_integers: bool) -> dict[str, list[Any]]:
@@ -242,14 +277,61 @@ def _special_numbers(dtype: np.dtype[Any], *, of_integers: bool) -> dict[str, li
     return found
 
 
+_ORDINARY = (0.0, 1.0, -1.5, 0.25)
+_MENU = 8
+"""So many numbers of which each meets each: some of a kind, and ordinary ones."""
+
+
+def pointwise(engine: str, call: EngineCall) -> EngineCall:
+    """A pointwise call on vectors in which each of some numbers meets each; another call in larger shapes."""
+    _, called = call.graph()
+    if (
+        not 0 < len(call.feeds) <= 3
+        or not called.traits.pointwise
+        or not call.feeds
+        or known_later(engine, call) != call.feeds.keys()
+    ):
+        return enlarged(engine, call)
+    return _with_feeds(call, _menus(call, lambda dtype: []))
+
+
+def _menus(call: EngineCall, numbers_of: Callable[[np.dtype[Any]], Sequence[Any]]) -> Feeds:
+    """Vectors for all inputs that have all combinations of some numbers."""
+    size = _MENU ** len(call.feeds)
+    feeds = {}
+    for place, (name, value) in enumerate(call.feeds.items()):
+        numbers = [*numbers_of(value.dtype), *_ORDINARY]
+        chosen = np.resize(np.array(numbers, object), _MENU)
+        with np.errstate(all="ignore"):
+            menu = np.array([np.asarray(one).astype(value.dtype) for one in chosen], value.dtype)
+        feeds[name] = np.resize(np.repeat(menu, _MENU**place), size)
+    return feeds
+
+
 def special_feeds(engine: str, call: EngineCall) -> Iterator[tuple[str, Feeds]]:
-    """The feeds of a call with special numbers among one input, and the kind of the numbers.
+    """The feeds of a call with special numbers among its inputs, and the kind of the numbers.
 
     Numbers that the engine must know when it compiles stay as they are.
     """
     _, called = call.graph()
+    if called.traits.calls:
+        return  # how often a loop turns may be among them
     places = known_later(engine, call)
     of_integers = any(dtype.numpy_dtype.kind in "iu" for dtype in called.output_types)
+    if called.traits.pointwise and all(
+        one.shape == (_MENU ** len(call.feeds),) for one in call.feeds.values()
+    ):
+        for kind in KINDS:
+            yield (
+                kind,
+                _menus(
+                    call,
+                    lambda dtype, kind=kind: _special_numbers(dtype, of_integers=of_integers).get(
+                        kind, []
+                    ),
+                ),
+            )
+        return
     for name, array in call.feeds.items():
         if name in places and array.size:
             for kind, numbers in _special_numbers(array.dtype, of_integers=of_integers).items():

@@ -2,20 +2,31 @@
 
 import functools
 import re
-from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections import Counter, defaultdict
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from contextlib import suppress
 from pathlib import Path
 
 import numpy as np
-from tools.campaigns.engine_calls import EngineCall, special_feeds
+from tools.campaigns.engine_calls import (
+    KINDS,
+    EngineCall,
+    enlarged,
+    in_float32,
+    pointwise,
+    sampled_calls,
+    special_feeds,
+)
 from tools.campaigns.engine_child import EngineChild
 
-__all__ = ["KINDS", "documented", "is_ordinary", "measured"]
+from opkernel.engines import engine_named
+from opkernel.errors import OpError
 
+__all__ = ["documented", "is_ordinary", "measured", "refusal", "representatives"]
+
+_CALLS = {"Cast": 99}
+"""Of these ops, so many calls are looked at: one for each pair of types."""
 _PAGE = Path(__file__).parents[2] / "docs" / "engines.md"
-KINDS = ("NaN", "infinity", "subnormal", "extreme integers", "beyond integers")
-"""Kinds of numbers that the table speaks of."""
-
 _ROW = re.compile(r"^\| (?P<ops>.+?) \| (?P<kinds>.+?) \|", re.MULTILINE)
 
 
@@ -32,6 +43,33 @@ def documented(engine: str) -> Mapping[str, frozenset[str]]:
             if kinds:
                 found[op] |= kinds
     return {op: frozenset(kinds) for op, kinds in found.items()}
+
+
+def representatives(engine: str, ops: Collection[str]) -> Iterator[EngineCall]:
+    """Some calls of each of some ops that an engine takes, in shapes that are not too small."""
+    counts: Counter[str] = Counter()
+    own = [call for call in sampled_calls() if call.op in ops]
+    for call in [*own, *map(in_float32, own)]:
+        if call is None or counts[call.op] >= _CALLS.get(call.op, 2) or not is_ordinary(call):
+            continue
+        if refusal(engine, call):
+            continue
+        counts[call.op] += 1
+        for larger in (pointwise, enlarged)[counts[call.op] - 1 :]:
+            with suppress(OpError):
+                made = larger(engine, call)
+                made.graph()
+                call = made
+                break
+        yield call
+
+
+def refusal(engine: str, call: EngineCall) -> str:
+    """Why an engine does not take a call; empty where it does."""
+    try:
+        return engine_named(engine).refusal(call.graph()[1])
+    except OpError as error:
+        return str(error)
 
 
 def measured(

@@ -9,6 +9,7 @@ import opkernel
 from opkernel import raw_ops
 from opkernel.graph import Graph, Operation
 from opkernel.opdef import global_op_registry
+from opkernel.ops.kernel_types import INTEGERS
 from opkernel.proto import NodeDef
 from opkernel.types import DataType
 
@@ -186,6 +187,9 @@ def _on_numbers() -> Iterator[Operation]:
     statistics = {name: np.abs(_BIAS) for name in ("scale", "offset", "mean", "variance")}
     calls: list[tuple[str, dict[str, Any]]] = [
         ("GatherV2", {"params": _IMAGE[:, :, 0], "indices": rows, "axis": 1, "batch_dims": 1}),
+        ("GatherV2", {"params": _IMAGE[:, :, 0], "indices": rows, "axis": 1}),
+        ("Cast", {"x": _MATRIX > 0, "DstT": _FLOAT}),
+        ("Prod", {"input": _MATRIX, "axis": np.array([0], np.int32)}),
         ("LogSoftmax", {"logits": _MATRIX}),
         ("Softmax", {"logits": _MATRIX}),
         ("Conv3D", {
@@ -200,6 +204,11 @@ def _on_numbers() -> Iterator[Operation]:
         ("_FusedDepthwiseConv2dNative", {"input": _IMAGE, "filter": _WINDOW[..., :1],
                                          "args": [_BIAS], **strides, **relu}),
     ]  # fmt: skip
+    calls += [
+        ("Cast", {"x": _MATRIX.astype(source), "DstT": target})
+        for source in ("float16", "float32", "float64")
+        for target in INTEGERS
+    ]
     for name, arguments in calls:
         with Graph().as_default() as graph:
             getattr(raw_ops, name)(**arguments, name="called")

@@ -18,9 +18,11 @@ from typing import Any
 from tests.runtime.effects.random_programs import seeded
 from tools.campaigns.campaign import Finding
 from tools.campaigns.engine_calls import (
+    KINDS,
     SHAPES,
     EngineCall,
-    enlarged,
+    in_float32,
+    pointwise,
     recorded_calls,
     sampled_calls,
     special_feeds,
@@ -28,11 +30,11 @@ from tools.campaigns.engine_calls import (
     with_shapes,
 )
 from tools.campaigns.engine_child import Answer, EngineChild, EngineCrash
-from tools.campaigns.engine_differences import KINDS, documented, is_ordinary
+from tools.campaigns.engine_differences import documented, is_ordinary, refusal
 
 import opkernel
 from opkernel.engines import engine_named, registered_engines
-from opkernel.errors import OpError, UnimplementedError
+from opkernel.errors import UnimplementedError
 
 __all__ = ["SECONDS_A_CASE", "begin", "case"]
 
@@ -57,14 +59,8 @@ def _engines() -> list[str]:
 @functools.cache
 def _taken(engine: str) -> list[EngineCall]:
     """The calls of the repository that an engine takes."""
-    return [call for call in sampled_calls() if not _refusal(engine, call)]
-
-
-def _refusal(engine: str, call: EngineCall) -> str:
-    try:
-        return engine_named(engine).refusal(call.graph()[1])
-    except OpError as error:
-        return str(error)
+    pool = [*sampled_calls(), *map(in_float32, sampled_calls())]
+    return [call for call in pool if call is not None and not refusal(engine, call)]
 
 
 def begin() -> None:
@@ -149,7 +145,7 @@ def _all_rounds(
         made = with_shapes(one, shape)
         if made is not None:
             yield made, [("plain", made.feeds)]
-    for one in (call, enlarged(engine, call)):
+    for one in (call, pointwise(engine, call)):
         yield one, [("plain", one.feeds), *special_feeds(engine, one)]
 
 
@@ -158,7 +154,7 @@ def main(names: list[str]) -> int:
     words: Counter[str] = Counter()
     for engine in names or _engines():
         for call in itertools.chain(_taken(engine), recorded_calls()):
-            if _refusal(engine, call):
+            if refusal(engine, call):
                 continue
             for made, rounds in _all_rounds(engine, call):
                 for is_frozen in (False, True) if len(made.feeds) > 1 else (False,):

@@ -39,7 +39,9 @@ _STATEFUL_RANDOM = frozenset(
 _STACKS = frozenset({"StackCloseV2", "StackPopV2", "StackPushV2", "StackV2"})
 _TENSOR_ARRAY = "TensorArray"
 _ASSERTIONS = frozenset({"Assert", "CheckNumerics"})
-_INACCURATE = frozenset({"SelfAdjointEigV2", "StatelessParameterizedTruncatedNormal", "Svd"})
+_INACCURATE = frozenset(
+    {"DeviceIndex", "SelfAdjointEigV2", "StatelessParameterizedTruncatedNormal", "Svd"}
+)
 _SLOW = frozenset(
     {*_INACCURATE, "MatrixInverse", "MatrixSolve", "Qr", "ResizeBilinearGrad", "RGBToHSV"}
 )
