@@ -6,6 +6,8 @@ import builtins
 import os
 import shutil
 import signal
+import subprocess
+import sys
 import time
 from collections.abc import Callable
 from contextlib import suppress
@@ -231,3 +233,32 @@ def test_a_deadline_is_told_as_one_wherever_it_comes(
         if count[0] < number:
             break
     assert told or how is end_budget
+
+
+SECOND_LINE = (
+    "Error: DEADLINE_EXCEEDED: Timed out after 0.3 s. "
+    "The command did not stop, so its process was ended 0.5 s later\n"
+)
+ENDED = """
+import sys
+import click
+from opkernel.cli import limits
+from opkernel.cli.commands import commands
+limits._GRACE_S = 0.5
+command = commands.get_command(click.Context(commands), "doctor")
+command.callback = lambda **_: sum(range(int(sys.argv[1])))
+commands(["doctor", "--timeout", "0.3"], obj=True)
+"""
+
+
+@pytest.mark.skipif(not Path("/bin/sh").exists(), reason="a shell writes the message")
+@pytest.mark.parametrize(
+    ("count", "status", "message"), [(10**12, 1, SECOND_LINE), (1, 0, "")], ids=["late", "in time"]
+)
+def test_a_process_that_does_not_stop_is_ended_with_one_message(
+    count: int, status: int, message: str
+) -> None:
+    """C code that holds Python's lock hears no timer; `sum` of large numbers is such code."""
+    words = [sys.executable, "-c", ENDED, str(count)]
+    done = subprocess.run(words, capture_output=True, text=True, timeout=120, check=False)
+    assert (done.returncode, done.stdout, done.stderr) == (status, "", message)

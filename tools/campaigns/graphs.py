@@ -29,9 +29,9 @@ def _sample(rng: random.Random) -> bytes:
     """One of the graphs, or some calls side by side."""
     if rng.random() < 0.4:
         return rng.choice(graphs())
-    graph_def = GraphDef()
-    for call in rng.sample(calls(), rng.choice([1, 2, 4])):
-        graph_def.node.extend(call)
+    chosen = rng.sample(calls(), rng.choice([1, 2, 4]))
+    nodes = {node.name: node for call in chosen for node in call}  # calls may need the same ones
+    graph_def = GraphDef(node=nodes.values())
     graph_def.library.CopyFrom(functions_of_calls())
     graph_def.versions.producer = rng.choice([2474, 2474, 24, 0])
     return graph_def.SerializeToString()

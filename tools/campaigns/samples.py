@@ -2,7 +2,7 @@
 
 import functools
 import lzma
-from collections import defaultdict
+from collections.abc import Mapping
 from pathlib import Path
 
 from tests.cli.hostile_models import model
@@ -24,11 +24,32 @@ def graphs() -> list[bytes]:
 
 @functools.cache
 def calls() -> list[list[NodeDef]]:
-    """The nodes of calls, a few of each op: what is called stands last, on constants."""
-    found: dict[str, list[NodeDef]] = defaultdict(list)
-    for node in _calls().node:
-        found["/".join(node.name.split("/")[:2])].append(node)
-    return list(found.values())
+    """The nodes of calls, a few of each op: what is called stands last, behind all that it needs."""
+    nodes = {node.name: node for node in _calls().node}
+    taken = {_name(edge) for node in nodes.values() for edge in node.input}
+    order = {name: number for number, name in enumerate(nodes)}
+    found = []
+    for name, node in nodes.items():
+        if node.op != "Const" or name not in taken:
+            before = sorted(_needed(nodes, name) - {name}, key=order.__getitem__)
+            found.append([*(nodes[one] for one in before), node])
+    return found
+
+
+def _needed(nodes: Mapping[str, NodeDef], name: str) -> set[str]:
+    """The names of a node and of all that it needs."""
+    found, waiting = set[str](), [name]
+    while waiting:
+        one = waiting.pop()
+        if one not in found:
+            found.add(one)
+            waiting += map(_name, nodes[one].input)
+    return found
+
+
+def _name(edge: str) -> str:
+    """The node that an input comes from."""
+    return edge.removeprefix("^").partition(":")[0]
 
 
 def functions_of_calls() -> FunctionDefLibrary:

@@ -12,7 +12,7 @@ from typing import Any
 from opkernel.cli.exit_status import WrongUse
 from opkernel.cli.output import counted, echo, one_line, print_table, print_text
 from opkernel.cli.random_feeds import random_feeds
-from opkernel.errors import OpError, UnimplementedError
+from opkernel.errors import DeadlineExceededError, OpError, UnimplementedError
 from opkernel.graph import Graph, Operation, Tensor
 from opkernel.runtime import Session
 
@@ -77,6 +77,8 @@ def _timed(open_with: Opener, jit: str, names_of_fetches: Sequence[str]) -> dict
             for _ in range(2):  # the first compiles
                 session.run(asked, feeds)
             return {"milliseconds": median(_one(session, asked, feeds) for _ in range(_STEPS))}
+    except DeadlineExceededError:
+        raise  # no time is left for what follows
     except (OpError, WrongUse) as error:
         return {"not_run": str(error).partition("\n")[0]}
 

@@ -2,19 +2,21 @@
 
 Both are a budget (`device/budget.py`), which the code of a command asks. The system stands behind
 the budget, for code that does not ask. A timer interrupts Python code. Where the command is a process
-of its own, a second timer ends it even while C code runs. On Linux, the data of the process is bounded.
+of its own, a second timer ends it even while C code runs that keeps Python's lock. On Linux, the data of
+the process is bounded.
 """
 
 from __future__ import annotations
 
 import faulthandler
+import os
 import re
 import signal
 import sys
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import nullcontext
+from contextlib import ExitStack, nullcontext, suppress
 from types import FrameType
 from typing import Any
 
@@ -97,14 +99,53 @@ def _within_time(seconds: float, is_process: bool) -> Iterator[None]:
 
     deadline = time.monotonic() + seconds
     budget = Budget(deadline=deadline, outer=current_budget())
-    with under_budget(budget), time_limit(seconds):
+    ended = _process_ended(seconds) if is_process else nullcontext()
+    with under_budget(budget), time_limit(seconds), ended:
+        yield
+
+
+@contextmanager
+def _process_ended(seconds: float) -> Iterator[None]:
+    """Within the block the process ends with status 1 and a message once it is late beyond the grace.
+
+    A thread of the module faulthandler ends it, which needs not Python's lock. The thread first writes where
+    all threads are, which says nothing to users: a shell reads that, and writes the message.
+    """
+    message = (
+        f"Error: DEADLINE_EXCEEDED: Timed out after {seconds:g} s. The command did not stop, "
+        f"so its process was ended {_GRACE_S:g} s later"
+    )
+    with ExitStack() as held:
+        file: Any = sys.stderr
+        with suppress(OSError, AttributeError):  # no shell
+            file = held.enter_context(_told_after_first_line(message))
         try:
-            if is_process:
-                faulthandler.dump_traceback_later(seconds + _GRACE_S, exit=True)
+            faulthandler.dump_traceback_later(seconds + _GRACE_S, exit=True, file=file)
             yield
         finally:
-            if is_process:
-                faulthandler.cancel_dump_traceback_later()
+            faulthandler.cancel_dump_traceback_later()
+
+
+@contextmanager
+def _told_after_first_line(message: str) -> Iterator[int]:
+    """A file to write to; once a line is there, a shell writes the message to standard error.
+
+    Raises:
+        OSError, AttributeError: the system has no such shell.
+    """
+    reading, writing = os.pipe()
+    try:
+        script = 'read line && printf "%s\\n" "$0" >&2'
+        words = ["sh", "-c", script, message]
+        taken = [(os.POSIX_SPAWN_DUP2, reading, 0)]
+        shell = os.posix_spawn("/bin/sh", words, os.environ, file_actions=taken)
+    finally:
+        os.close(reading)
+    try:
+        yield writing
+    finally:
+        os.close(writing)
+        os.waitpid(shell, 0)
 
 
 @contextmanager

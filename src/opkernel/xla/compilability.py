@@ -5,6 +5,7 @@ Source: RecursiveCompilabilityChecker in TensorFlow compiler/jit/compilability_c
 
 from __future__ import annotations
 
+from opkernel.device.budget import check_time
 from opkernel.errors import OpError
 from opkernel.graph import FunctionBody, Operation, instantiate_function
 from opkernel.graph.core.control_flow_ops import LOW_LEVEL_CONTROL_FLOW
@@ -24,6 +25,11 @@ __all__ = ["OperationFilter", "RecursiveCompilabilityChecker"]
 _MAX_DEPTH = 50
 """Functions that call each other more deeply are not compiled; those that call themselves are among these."""
 
+_MOST_NODES = 50_000
+"""Calls that a program would take apart into more nodes are not compiled."""
+_TRACES_OF_LOOP = 3
+"""So often the functions of a loop are taken apart."""
+
 _STATEFUL_RANDOM = frozenset(
     {
         *("Multinomial", "RandomShuffle", "RandomStandardNormal", "RandomUniform"),
@@ -33,11 +39,14 @@ _STATEFUL_RANDOM = frozenset(
 _STACKS = frozenset({"StackCloseV2", "StackPopV2", "StackPushV2", "StackV2"})
 _TENSOR_ARRAY = "TensorArray"
 _ASSERTIONS = frozenset({"Assert", "CheckNumerics"})
-_INACCURATE = frozenset({"SelfAdjointEigV2", "StatelessParameterizedTruncatedNormal", "Svd"})
+_INACCURATE = frozenset(
+    {"DeviceIndex", "SelfAdjointEigV2", "StatelessParameterizedTruncatedNormal", "Svd"}
+)
 _SLOW = frozenset(
     {*_INACCURATE, "MatrixInverse", "MatrixSolve", "Qr", "ResizeBilinearGrad", "RGBToHSV"}
 )
 _DYNAMIC = frozenset({"ListDiff", "Unique", "UniqueV2", "Where"})
+_GROWING = ("dynamic_size", "resize_if_index_out_of_bounds")
 _PLACED_OUTPUTS = ("_scoped_allocator", "_forward_from")
 
 
@@ -84,6 +93,28 @@ class OperationFilter:
         return cls(*([True] * 10))
 
 
+class _CalledFunctions:
+    """The functions that an operation calls, and those that they call; each is looked at once.
+
+    Attributes:
+        known: Why a function is not compiled, and how many nodes it is with those that it calls, by the attr that names it.
+        depth: How deep in calls the operation is that is looked at.
+        num_nodes: How many nodes are added to a program, up to there: a function as often as it is called.
+    """
+
+    def __init__(self) -> None:
+        self.known: dict[bytes, tuple[str, int]] = {}
+        self.depth = self.num_nodes = 0
+
+    def refusal(self) -> str:
+        """Why so many nodes are not compiled; empty where they are few enough."""
+        return (
+            ""
+            if self.num_nodes <= _MOST_NODES
+            else f"it is {self.num_nodes} nodes with all that it calls"
+        )
+
+
 class RecursiveCompilabilityChecker:
     """Tells whether XLA compiles an operation, with the functions that it calls.
 
@@ -97,8 +128,14 @@ class RecursiveCompilabilityChecker:
         self._registry, self._device_type, self._allowed = registry, device_type, allowed
         self._types = registry.supported_types(device_type)
 
-    def refusal(self, op: Operation, depth: int = 0) -> str:
+    def refusal(self, op: Operation) -> str:
         """Why an operation is not compiled; empty where it is."""
+        called = _CalledFunctions()
+        return self._refusal(op, called) or called.refusal()
+
+    def _refusal(self, op: Operation, called: _CalledFunctions) -> str:
+        depth = called.depth
+        called.num_nodes += 1
         if op.type in STRUCTURAL_OPS or (depth and op.type in ("Placeholder", "Const")):
             return self._constant_refusal(op)
         attrs = op.message.attr
@@ -109,7 +146,7 @@ class RecursiveCompilabilityChecker:
         return (
             self._kind_refusal(op)
             or self._resource_refusal(op, depth)
-            or (self._call_refusal(op, depth) if _functions(op) else self._kernel_refusal(op))
+            or (self._call_refusal(op, called) if _functions(op) else self._kernel_refusal(op))
         )
 
     @staticmethod
@@ -135,6 +172,8 @@ class RecursiveCompilabilityChecker:
                 return what
         if op_type in SIZE_INPUTS and _has_no_largest_size(op):
             return "its list has no largest size"
+        if any(op.message.attr[name].b for name in _GROWING if name in op.message.attr):
+            return "its list gets longer where it is written"
         if op_type.startswith(_TENSOR_ARRAY) and not allowed.tensor_array_ops:
             return "it works on a TensorArray"
         has_variants = DataType.DT_VARIANT in (*op.input_types, *op.output_types)
@@ -153,22 +192,37 @@ class RecursiveCompilabilityChecker:
         is_harmless = op.traits.passes_on or _works_on_list(op.type) or bool(_functions(op))
         return "" if is_harmless else "a function works on resources"
 
-    def _call_refusal(self, op: Operation, depth: int) -> str:
-        if depth >= _MAX_DEPTH:
+    def _call_refusal(self, op: Operation, called: _CalledFunctions) -> str:
+        if called.depth >= _MAX_DEPTH:
             return "functions call each other too deeply"
         for function in _functions(op):
-            try:
-                body = instantiate_function(op.graph.function_library, function)
-            except OpError as error:
-                return f"{function.name} cannot be called: {error.message}"
-            why = self._body_refusal(body, depth + 1)
+            key = function.SerializeToString(deterministic=True)
+            why, num_nodes = called.known.get(key) or self._look_at(op, function, called)
+            called.known[key] = why, num_nodes
+            called.num_nodes += num_nodes
             if why:
                 return f"{function.name} is not compiled: {why}"
         return ""
 
-    def _body_refusal(self, body: FunctionBody, depth: int) -> str:
+    def _look_at(
+        self, op: Operation, function: NameAttrList, called: _CalledFunctions
+    ) -> tuple[str, int]:
+        """Why a function that an operation calls is not compiled, and how many nodes it is."""
+        try:
+            body = instantiate_function(op.graph.function_library, function)
+        except OpError as error:
+            return f"it cannot be called: {error.message}", 0
+        check_time("looking for clusters in", function.name)
+        before, called.num_nodes = called.num_nodes, 0
+        called.depth += 1
+        why = self._body_refusal(body, called)
+        called.depth -= 1
+        num_nodes, called.num_nodes = called.num_nodes, before
+        return why, num_nodes * (_TRACES_OF_LOOP if op.traits.calls == "while" else 1)
+
+    def _body_refusal(self, body: FunctionBody, called: _CalledFunctions) -> str:
         for op in body.graph.get_operations():
-            why = self.refusal(op, depth)
+            why = self._refusal(op, called)
             if why:
                 return f"{op.name} ({op.type}): {why}"
         return ""

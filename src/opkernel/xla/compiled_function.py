@@ -13,9 +13,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from opkernel.device.budget import current_budget
 from opkernel.errors import UnimplementedError
 from opkernel.runtime.calls.traced_calls import answer_of, note_site
 from opkernel.runtime.engines.cluster import Cluster
+from opkernel.runtime.engines.engine import CompiledCluster
+from opkernel.runtime.engines.late_work import LateWork
 from opkernel.runtime.engines.variables import Variables
 from opkernel.runtime.program.error_report import report
 from opkernel.runtime.program.feeds import converters
@@ -75,6 +78,7 @@ class _CompiledFunction:
                 graph, inputs, graph.outputs, arguments, graph.control_outputs
             )
 
+        self._late = LateWork()
         self._cluster = Cluster(compile_for, inputs, len(constants), len(constants))
 
     def run(self, values: Sequence[Any]) -> list[Any]:
@@ -82,14 +86,24 @@ class _CompiledFunction:
         given = [feed(value) for feed, value in zip(self._feeds, values)]  # noqa: B905  # the rest is captured
         tensors = [*self._constants, *given]
         if not self._resources:
-            return self._cluster.program(tensors).run(tensors)[0]
+            return self._ran(tensors)[1]
         variables = Variables(tensors, self._resources)
         with variables.locked():
-            inputs = variables.inputs()
-            program = self._cluster.program(inputs)
-            results, written = program.run(inputs)
+            program, results, written = self._ran(variables.inputs())
             variables.assign(program.resource_updates, written)
         return results
+
+    def _ran(self, inputs: Sequence[Any]) -> tuple[CompiledCluster, list[Any], list[Any]]:
+        """The program for some inputs, its results, and the values of variables that it writes."""
+
+        def work() -> tuple[CompiledCluster, list[Any], list[Any]]:
+            program = self._cluster.program(inputs)
+            return (program, *program.run(inputs))
+
+        budget = current_budget()
+        if budget is None or budget.deadline is None:
+            return work()
+        return self._late.do(work, budget.deadline, "XLA compiled a function and ran it")
 
 
 def _held(tensor: Any) -> Any:

@@ -8,10 +8,12 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Sequence
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 
+from opkernel.device.budget import current_budget
 from opkernel.errors import InvalidArgumentError, as_op_error
 from opkernel.records import dataclass
 from opkernel.runtime.engines.engine import ResourceUpdate
@@ -92,11 +94,15 @@ class XlaCompilationResult:
         Raises:
             InvalidArgumentError: an input has another shape or type than the argument.
             OpError: JAX cannot run the program, or NumPy not hold a result.
+            ResourceExhaustedError: it needs more memory than the budget of this thread has.
         """
         given = [self._checked(place, inputs[place]) for place in self.input_mapping]
         if self.draws_numbers:
             size = math.prod(GENERATOR_SHAPE)
             given.append(np.frombuffer(os.urandom(8 * size), np.int64).reshape(GENERATOR_SHAPE))
+        budget = current_budget()
+        if budget is not None and budget.memory_limit_bytes is not None:
+            budget.check_memory(self._working_bytes, "what a program of XLA computes with")
         with wide_types():
             try:
                 computed = [np.asarray(value) for value in self._compiled(*given)]
@@ -105,6 +111,12 @@ class XlaCompilationResult:
         remaining = iter(computed)
         results = [self._result(output, remaining) for output in self.outputs]
         return results, [*remaining]
+
+    @cached_property
+    def _working_bytes(self) -> int:
+        """The memory for results and what they are computed from."""
+        known = self._compiled.memory_analysis()
+        return int(known.temp_size_in_bytes + known.output_size_in_bytes)
 
     def _checked(self, place: int, value: Any) -> Any:
         argument = self.arguments[place]

@@ -27,6 +27,7 @@ from opkernel.kernel.context.declared_outputs import flat_outputs
 from opkernel.kernel.function_kernel import FunctionKernel
 from opkernel.kernel.op_kernel import by_arg
 from opkernel.proto import NameAttrList
+from opkernel.runtime.engines.limits import CompileLimits
 from opkernel.runtime.program.error_report import at_node
 from opkernel.types import DataType, tensor_from_proto
 from opkernel.xla.context import XlaOpKernelContext, not_constant
@@ -66,6 +67,9 @@ class GraphCompiler:
         self._types = registry.supported_types(device.device_type)
         self._bodies: dict[bytes, FunctionBody] = {}
         self._known_rules: dict[str, XlaKernelRegistration] = {}
+        self._limits = CompileLimits(
+            of_each=True
+        )  # a program is asked itself for all that it takes
 
     def compile_function(
         self,
@@ -123,6 +127,7 @@ class GraphCompiler:
             inputs = [values[edge] for edge in zip(op.edges[::2], op.edges[1::2], strict=True)]
             try:
                 outputs = self.outputs_of(op, inputs)
+                self._limits.check_node(op.name, outputs)
             except Exception as error:
                 raise at_node(error, op.name, op.type, inputs) from error
             values.update(zip(((op, index) for index in range(len(outputs))), outputs, strict=True))

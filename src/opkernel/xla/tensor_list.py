@@ -11,7 +11,7 @@ import functools
 from collections.abc import Sequence
 from typing import Any
 
-from opkernel.errors import InvalidArgumentError
+from opkernel.errors import InvalidArgumentError, UnimplementedError
 from opkernel.types import DataType
 from opkernel.xla.jax_numpy import jax, jnp, lax
 
@@ -25,25 +25,92 @@ class XlaTensorList:
 
     Attributes:
         buffer: The elements, one behind the other along the first axis; None until their shape is known.
-        length: How many there are.
+        length: How many there are: an int, or a value of the program where a loop or a conditional decides.
         max_size: How many there can be.
         dtype: Their type.
+        may_grow: Whether there may be more than there is room for.
     """
 
-    __slots__ = ("buffer", "dtype", "length", "max_size")
+    __slots__ = ("buffer", "dtype", "length", "max_size", "may_grow")
 
-    def __init__(self, buffer: Any, length: Any, max_size: int, dtype: DataType) -> None:
+    def __init__(
+        self, buffer: Any, length: Any, max_size: int, dtype: DataType, may_grow: bool = False
+    ) -> None:
         _register()
         self.buffer, self.length = buffer, length
-        self.max_size, self.dtype = max_size, dtype
+        self.max_size, self.dtype, self.may_grow = max_size, dtype, may_grow
 
     @classmethod
     def zeros(
-        cls, max_size: int, shape: tuple[int, ...] | None, dtype: DataType, length: int
+        cls,
+        max_size: int,
+        shape: tuple[int, ...] | None,
+        dtype: DataType,
+        length: int,
+        *,
+        may_grow: bool = False,
     ) -> XlaTensorList:
         """A list of zeros, of which `length` count."""
         buffer = None if shape is None else jnp().zeros((max_size, *shape), dtype.numpy_dtype)
-        return cls(buffer, jnp().asarray(length, "int32"), max_size, dtype)
+        return cls(buffer, length, max_size, dtype, may_grow)
+
+    @property
+    def known_length(self) -> int | None:
+        """How many elements there are; None where only the program knows."""
+        return self.length if isinstance(self.length, int) else None
+
+    def with_traced_length(self) -> XlaTensorList:
+        """The list with a number of elements that only the program knows."""
+        return self.with_length(jnp().asarray(self.length, "int32"))
+
+    def elements(self) -> Any:
+        """All elements, one behind the other.
+
+        Raises:
+            UnimplementedError: only the program knows how many they are.
+        """
+        if self.known_length is None:
+            raise UnimplementedError(
+                "XLA must know the number of a TensorList's elements to put them together, and a loop or a "
+                "conditional decides it"
+            )
+        _ = self.element_shape
+        return self.buffer[: self.known_length]
+
+    def pushed(self, value: Any) -> XlaTensorList:
+        """The list with one more element.
+
+        Raises:
+            InvalidArgumentError: there can be no more.
+            UnimplementedError: it may get longer than it has room, and only the program knows.
+        """
+        length, room = self.known_length, self
+        if length is None and self.may_grow:
+            raise UnimplementedError("XLA does not compile a TensorList that a loop makes longer")
+        if length is not None and length >= self.max_size:
+            if not self.may_grow:
+                raise InvalidArgumentError(
+                    f"Tried to push item into a full list: it has {self.max_size} elements"
+                )
+            room = self.prepared_for(value.shape).with_room(length + 1)
+        return room.with_item(self.length, value).with_length(self.length + 1)
+
+    def popped(self) -> tuple[XlaTensorList, Any]:
+        """The list without its last element, and that.
+
+        Raises:
+            InvalidArgumentError: there is none.
+        """
+        if self.known_length == 0:
+            raise InvalidArgumentError("Trying to pop from an empty list")
+        last = self.length - 1
+        return self.with_length(last), self.item(last)
+
+    def with_room(self, max_size: int) -> XlaTensorList:
+        """The list with room for more elements."""
+        more = [(0, max_size - self.max_size), *[(0, 0)] * len(self.element_shape)]
+        buffer = jnp().pad(self.buffer, more)
+        return XlaTensorList(buffer, self.length, max_size, self.dtype, self.may_grow)
 
     @property
     def element_shape(self) -> tuple[int, ...]:
@@ -90,7 +157,7 @@ class XlaTensorList:
 
     def with_buffer(self, buffer: Any) -> XlaTensorList:
         """The list with other elements."""
-        return XlaTensorList(buffer, self.length, self.max_size, self.dtype)
+        return XlaTensorList(buffer, self.length, self.max_size, self.dtype, self.may_grow)
 
     def items(self, indices: Any) -> Any:
         """The elements at indices, which are clamped, one behind the other."""
@@ -103,7 +170,7 @@ class XlaTensorList:
 
     def with_length(self, length: Any) -> XlaTensorList:
         """The list with another number of elements."""
-        return XlaTensorList(self.buffer, length, self.max_size, self.dtype)
+        return XlaTensorList(self.buffer, length, self.max_size, self.dtype, self.may_grow)
 
 
 @functools.cache
@@ -111,9 +178,15 @@ def _register() -> None:
     """Have JAX take lists apart into their tensors."""
 
     def flat(one: XlaTensorList) -> tuple[Any, Any]:
-        return (one.buffer, one.length), (one.max_size, one.dtype)
+        length = one.known_length
+        facts = one.max_size, one.dtype, one.may_grow, length
+        return (one.buffer, one.length if length is None else None), facts
 
     def whole(facts: Any, tensors: Any) -> XlaTensorList:
-        return XlaTensorList(*tensors, *facts)
+        max_size, dtype, may_grow, length = facts
+        buffer, traced = tensors
+        return XlaTensorList(
+            buffer, traced if length is None else length, max_size, dtype, may_grow
+        )
 
     jax("jax.tree_util").register_pytree_node(XlaTensorList, flat, whole)

@@ -124,22 +124,36 @@ def test_what_cannot_be_compiled_runs_on_the_cpu_and_is_told_once(caplog):
 
 
 @pytest.mark.parametrize("lazy", [False, True])
-def test_a_call_that_must_be_compiled_fails_where_it_cannot_be(lazy):
+@pytest.mark.parametrize("takes_calls", [False, True])
+def test_kernels_compute_a_call_that_must_be_compiled_and_cannot_be(lazy, takes_calls, caplog):
+    graph, y = call_that_must_be_compiled()
+    engine = OwnEngine(ops=CALLS if takes_calls else ())
+    engine.fails = True
+    config = opkernel.SessionConfig(jit="own", lazy_compilation=lazy)
+    with registered(engine), opkernel.Session(graph, config=config) as session:
+        np.testing.assert_allclose(session.run(y, {"x:0": X}), np.exp(-X), rtol=1e-6)
+    assert len(engine.compiled) == takes_calls
+    assert ("own cannot" in caplog.text) == takes_calls
+
+
+CALLS = ("PartitionedCall", "StatefulPartitionedCall")
+
+
+def call_that_must_be_compiled():
     @opkernel.function(jit_compile=True)
     def f(x):
-        return raw_ops.Exp(x=x)
+        return raw_ops.Exp(x=raw_ops.Neg(x=x))
 
     with Graph().as_default() as graph:
         y = f(raw_ops.Placeholder(dtype=opkernel.float32, shape=[3], name="x"))
-    engine = OwnEngine(ops=("PartitionedCall", "StatefulPartitionedCall"))
-    engine.fails = True
-    config = opkernel.SessionConfig(jit="own", lazy_compilation=lazy)
-    with (
-        registered(engine),
-        opkernel.Session(graph, config=config) as session,
-        pytest.raises(UnimplementedError, match="own cannot"),
-    ):
-        session.run(y, {"x:0": X})
+    return graph, y
+
+
+def test_an_engine_that_takes_no_calls_compiles_what_a_marked_function_has():
+    graph, y = call_that_must_be_compiled()
+    with registered(OwnEngine()) as engine, opkernel.Session(graph, jit="own") as session:
+        np.testing.assert_allclose(session.run(y, {"x:0": X}), np.exp(-X), rtol=1e-6)
+    assert engine.runs == 1
 
 
 def test_a_node_compiles_and_another_runs():

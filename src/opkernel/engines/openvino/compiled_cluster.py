@@ -15,6 +15,7 @@ from opkernel.engines.openvino.model_builder import ModelBuilder, translated
 from opkernel.errors import InvalidArgumentError
 from opkernel.graph import FunctionBody
 from opkernel.runtime.engines.engine import ClusterArgument, ResourceUpdate
+from opkernel.runtime.engines.late_work import current_work
 
 __all__ = ["OpenVinoCluster"]
 
@@ -61,6 +62,9 @@ class OpenVinoCluster:
             request = self._free.pop()
         except IndexError:
             request = InferRequest(self._compiled, len(given), self._num_computed)
+        work = current_work()
+        if work is not None:
+            work.stop_by(request.cancel)
         try:
             results = request.run(given)
         except RuntimeError as error:  # the request is dropped

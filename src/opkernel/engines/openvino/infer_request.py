@@ -64,6 +64,10 @@ class InferRequest:
             for own, result in zip(self._outputs, results, strict=True)
         ]
 
+    def cancel(self) -> None:
+        """Have a run that is under way on another thread end with RuntimeError, once its node is computed."""
+        self._request.cancel()
+
     def _take_back(self) -> None:
         """Give the request its own memory again."""
         for index, tensor in self._own_inputs.items():

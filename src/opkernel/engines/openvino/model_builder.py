@@ -24,9 +24,11 @@ from opkernel.engines.openvino.tensors import as_output, constant, shape_of
 from opkernel.errors import InternalError, InvalidArgumentError, OpError, UnimplementedError
 from opkernel.graph import FunctionBody, Operation
 from opkernel.graph.edit.prune import DataNeeds, prune_and_order
+from opkernel.kernel import check_allocation
 from opkernel.kernel.op_kernel import by_arg
 from opkernel.opdef.shapes.run_shape_fn import infer_call
 from opkernel.runtime.engines.engine import ClusterArgument
+from opkernel.runtime.engines.limits import CompileLimits
 from opkernel.runtime.program.error_report import at_node
 from opkernel.types import tensor_from_proto
 
@@ -72,13 +74,14 @@ class ModelBuilder:
         return parameter.output(0)
 
     def _build(self) -> list[Any]:
-        values, fed = self._values, self._body.inputs
+        values, fed, limits = self._values, self._body.inputs, CompileLimits()
         for op in prune_and_order(self._body.outputs, (), fed, DataNeeds):
             if (op, 0) in values:
                 continue
             inputs = [values[edge] for edge in zip(op.edges[::2], op.edges[1::2], strict=True)]
             try:
                 outputs = self._outputs(op, inputs)
+                limits.check_node(op.name, map(_stand_in, outputs))
             except Exception as error:
                 described = [_stand_in(value) for value in inputs]
                 raise at_node(translated(error), op.name, op.type, described) from error
@@ -95,6 +98,9 @@ class ModelBuilder:
         if reason:
             raise UnimplementedError(f"OpenVINO does not compile this {op.type}: {reason}")
         shapes = _output_shapes(op, inputs)
+        for shape, dtype in zip(shapes, op.output_types, strict=True):
+            if shape is not None:  # as the kernel asks
+                check_allocation(shape, dtype)
         if all(shape is not None and 0 in shape for shape in shapes):
             types = [dtype.numpy_dtype for dtype in op.output_types]
             return [

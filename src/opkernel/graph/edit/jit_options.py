@@ -9,7 +9,6 @@ from collections.abc import Collection, Sequence
 from enum import Enum
 from typing import Literal, Protocol
 
-from opkernel.errors import InvalidArgumentError, OpError
 from opkernel.graph.core.operation import Operation
 from opkernel.graph.functions.function_instance import FunctionBody
 from opkernel.records import dataclass, field
@@ -19,15 +18,10 @@ __all__ = [
     "ClusterCompiler",
     "CompileMode",
     "JitOptions",
-    "MustCompileError",
 ]
 
 CompileMode = Literal["strict", "lazy", "async"]
 """When clusters are compiled (DeviceCompileMode in TensorFlow)."""
-
-
-class MustCompileError(InvalidArgumentError):
-    """A node is marked as one that must be compiled, and the compiler refuses it."""
 
 
 class AutoclusteringPolicy(Enum):
@@ -79,8 +73,8 @@ class JitOptions:
         is_global: Whether operations may be in clusters that nobody has marked (`global_jit_level`).
         min_cluster_size: Smaller clusters stay as they are, unless they are marked; None for what the compiler says.
         max_cluster_size: No cluster gets larger.
-        mode: `strict`: what cannot be compiled fails the step; `lazy`: it runs uncompiled; `async`: so does what is
-            not compiled yet, and another thread compiles it.
+        mode: `lazy`: what cannot be compiled runs uncompiled; `async`: so does what is not compiled yet, and another
+            thread compiles it. `strict`, for launches that a graph has of its own: it fails the step.
         has_compile_nodes: Whether a cluster is compiled by one node and run by another, with a call of the function
             where it could not be compiled (_XlaCompile, _XlaRun); else one node does all (XlaLaunch).
         outside: Filled by the pass: why operations stay outside, by their names.
@@ -93,11 +87,6 @@ class JitOptions:
     mode: CompileMode = "lazy"
     has_compile_nodes: bool = False
     outside: dict[str, str] = field(default_factory=dict)
-
-    @staticmethod
-    def is_refusal(error: OpError) -> bool:
-        """Whether an error says that a node which must be compiled cannot be."""
-        return isinstance(error, MustCompileError)
 
     @property
     def smallest(self) -> int:

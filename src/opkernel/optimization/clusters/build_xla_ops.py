@@ -23,7 +23,6 @@ from opkernel.optimization.clusters.encapsulate_subgraphs import (
     NUM_LASTING_ARGS,
     NUM_RESOURCE_ARGS,
 )
-from opkernel.optimization.clusters.marks import MUST_COMPILE
 from opkernel.proto import NameAttrList
 
 __all__ = ["build_xla_ops"]
@@ -37,12 +36,10 @@ def build_xla_ops(editor: GraphEditor) -> None:
     for op in editor.operations():
         if NUM_CONSTANT_ARGS not in op.message.attr or op.type not in op.graph.function_library:
             continue
-        nodes = op.graph.function_library[op.type].node_def
-        is_strict = any(MUST_COMPILE in node.attr for node in nodes)
-        if options.has_compile_nodes and not is_strict:
+        if options.has_compile_nodes:
             _CompileAndRun(editor, op).build()
         else:
-            _launch(editor, op, "strict" if is_strict else options.mode)
+            _launch(editor, op, options.mode)
 
 
 def _launch(editor: GraphEditor, call: Operation, mode: str) -> None:

@@ -19,8 +19,9 @@ from opkernel.graph.core.control_flow_info import control_flow_info, frame_name
 from opkernel.graph.core.control_flow_ops import ENTER_OPS, EXIT_OPS, NEXT_ITERATION_OPS
 from opkernel.graph.core.structural_ops import STRUCTURAL_OPS
 from opkernel.graph.edit.graph_editor import GraphEditor
-from opkernel.graph.edit.jit_options import AutoclusteringPolicy, JitOptions, MustCompileError
+from opkernel.graph.edit.jit_options import AutoclusteringPolicy, JitOptions
 from opkernel.graph.edit.prune import Needs
+from opkernel.logs import logger
 from opkernel.optimization.clusters.deadness_analysis import DeadnessAnalysis
 from opkernel.optimization.clusters.graph_cycles import GraphCycles
 from opkernel.optimization.clusters.list_ties import ListTies, is_list
@@ -129,10 +130,9 @@ def _candidates(
     for op in order:
         why = "it is fed" if op in editor.feeds else _refusal(op, options)
         if why and mark_of(op, MUST_COMPILE):
-            raise MustCompileError(
-                f"{op.type} must be compiled ({MUST_COMPILE}), and {options.compiler.name} cannot: {why}",
-                node=op.name,
-                op=op.type,
+            logger("opkernel.engines").warning(
+                "%s does not compile %s, which is marked by %s, and the CPU's kernels compute: %s",
+                *(options.compiler.name, op.name, MUST_COMPILE, why),
             )
         if not why:
             found.add(op)

@@ -102,7 +102,7 @@ def _is_copy_to_host(op: Operation, consumer: Operation, place: int) -> bool:
 
 def _is_on_host(op: Operation, side: int, index: int) -> bool:
     """Whether an input (side 0) or an output (side 1) of an operation is in host memory."""
-    types = memory_types_for_node(op.graph.op_registry, device_type_of(op), op.node_def)
+    types = memory_types_for_node(op.graph.function_library, device_type_of(op), op.node_def)
     return types[side][index] == MemoryType.HOST_MEMORY
 
 

@@ -24,7 +24,7 @@ _MAX_GROWTH = 1000
 _OPTIONS = ("executor_type", "config", "config_proto")
 """Attrs that say how a function is to be run."""
 _READS = frozenset({"ReadVariableOp", "VariableShape"})
-_COMPILED = (MUST_COMPILE, "_xla_compile_id")
+_COMPILED = "_xla_compile_id"
 
 
 def function_inlining(editor: GraphEditor) -> None:
@@ -61,9 +61,7 @@ def _may_inline(editor: GraphEditor, call: Operation, body: FunctionBody) -> boo
     if editor.is_conditional(call):
         return False
     attrs = call.attr
-    if any(name in attrs for name in _COMPILED):
-        return False
-    if editor.jit is not None and mark_of(call, MUST_COMPILE):
+    if _COMPILED in attrs or _is_to_be_compiled(editor, call):
         return False
     if not _are_usual(*[attrs[name].s if name in attrs else b"" for name in _OPTIONS]):
         return False
@@ -75,6 +73,13 @@ def _may_inline(editor: GraphEditor, call: Operation, body: FunctionBody) -> boo
         op.type in LOW_LEVEL_CONTROL_FLOW or (op not in structural and _has_state(editor, op))
         for op in operations
     )
+
+
+def _is_to_be_compiled(editor: GraphEditor, call: Operation) -> bool:
+    """Whether a call is compiled by itself; an engine that does not take it may take parts of the function."""
+    if editor.jit is None:
+        return MUST_COMPILE in call.attr
+    return bool(mark_of(call, MUST_COMPILE)) and not editor.jit.compiler.refusal(call)
 
 
 def _has_state(editor: GraphEditor, op: Operation) -> bool:

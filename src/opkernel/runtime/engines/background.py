@@ -1,28 +1,37 @@
 """The thread on which clusters are compiled in the background.
 
-It ends with the process, after the compilation that is under way; what waits then is left out.
+It ends with the process, which does not wait for the compilation that is under way. A graph may make compiling take for ever:
+the part of it that is Python is given up after a while.
 """
 
 from __future__ import annotations
 
-import functools
-import threading
+import time
 from collections.abc import Callable
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future
+
+from opkernel.device.budget import Budget
+from opkernel.kernel import under_budget
+from opkernel.runtime.engines.late_work import unattended
+from opkernel.runtime.step.inter_op_pool import InterOpPool
 
 __all__ = ["in_background"]
 
+_MOST_S = 300.0
 
-@functools.cache
-def _thread() -> ThreadPoolExecutor:
-    return ThreadPoolExecutor(max_workers=1, thread_name_prefix="opkernel-compile")
+_thread = InterOpPool(1, "compile")
 
 
 def in_background(work: Callable[[], None]) -> Future[None]:
     """Have the thread do some work, which sees to its own errors."""
+    done: Future[None] = Future()
 
-    def unless_ending() -> None:
-        if threading.main_thread().is_alive():
-            work()
+    def do() -> None:
+        try:
+            with under_budget(Budget(deadline=time.monotonic() + _MOST_S)):
+                work()
+        finally:
+            done.set_result(None)
 
-    return _thread().submit(unless_ending)
+    _thread.schedule(unattended(do))
+    return done

@@ -1,6 +1,7 @@
 """Cluster: a function that an engine compiles, with a program for each signature of its arguments.
 
-State: `_programs` has the programs by signature, `_failed` the errors of signatures that the engine could not compile.
+State: `_programs` has the programs by signature, `_failed` the errors of signatures that the engine could not compile,
+`_timed_out` how often it had no time to compile one.
 `_lasting` are the arrays of the last run that nobody writes to, with their keys; the same arrays need no second look.
 `_last` is the last signature with its program: steps mostly repeat.
 
@@ -10,13 +11,14 @@ Source: TensorFlow compiler/jit/device_compiler.h, xla_launch_util.h.
 from __future__ import annotations
 
 import threading
+from collections import Counter
 from collections.abc import Callable, Hashable, Sequence
 from operator import is_
 from typing import Any
 
 import numpy as np
 
-from opkernel.errors import OpError, as_op_error
+from opkernel.errors import DeadlineExceededError, OpError, ResourceExhaustedError, as_op_error
 from opkernel.graph import Tensor
 from opkernel.records import dataclass
 from opkernel.runtime.engines.batches import Batches, PaddedProgram, bucket, padded
@@ -33,6 +35,8 @@ FindBatches = Callable[[Sequence[_Shape], frozenset[int]], Batches | None]
 
 _MANY, _LEAST_RUNS = 10, 50
 """A cluster with more programs, and fewer runs for each, is compiled no more (DeviceCompilationProfiler)."""
+_MOST_TRIALS = 3
+"""What took longer than steps may so often is compiled no more."""
 _MAX_KEPT = 64
 """So many programs of a function are kept."""
 
@@ -73,6 +77,7 @@ class Cluster:
         self._inputs = [(tensor.op.name, tensor.dtype) for tensor in inputs]
         self._programs: dict[_Key, CompiledCluster] = {}
         self._failed: dict[_Key, OpError] = {}
+        self._timed_out = Counter[_Key]()
         self._lasting: tuple[tuple[Any, ...], tuple[Hashable, ...]] = ((), ())
         self._last: tuple[Any, Any, CompiledCluster | None] = (None, None, None)
         self._lock = threading.Lock()
@@ -126,10 +131,11 @@ class Cluster:
     def drop(self, inputs: Sequence[Any], error: OpError) -> None:
         """Forget the program for some arguments, as if the engine could not compile it."""
         key = self._looked_at(inputs)
-        with self._lock:
-            self._failed[key] = error
-            self._programs.pop(key, None)
-            self._last = (None, None, None)
+        self._failed[key] = (
+            error  # without the lock, which is held for as long as something is compiled
+        )
+        self._programs.pop(key, None)
+        self._last = (None, None, None)
 
     def _looked_at(self, inputs: Sequence[Any]) -> _Key:
         """The values of the known arguments, and the shapes of the others."""
@@ -161,12 +167,22 @@ class Cluster:
         try:
             program = self._compile(self._arguments(inputs))
         except Exception as error:
-            self._failed[key] = as_op_error(error)
-            raise self._failed[key] from error
+            failure = as_op_error(error)
+            self._note(key, failure)
+            raise failure from error
         if len(self._programs) >= _MAX_KEPT:
             self._programs.clear()
         self._programs[key] = program
         return program
+
+    def _note(self, key: _Key, failure: OpError) -> None:
+        """Try no more to compile what failed, or was out of time for some steps."""
+        if isinstance(failure, DeadlineExceededError):
+            self._timed_out[key] += 1
+            if self._timed_out[key] < _MOST_TRIALS:
+                return
+            failure = ResourceExhaustedError(f"Compiling takes too long: {failure.message}")
+        self._failed[key] = failure
 
     def _for_larger_batch(self, key: _Key, inputs: Sequence[Any]) -> CompiledCluster | None:
         """The program for a larger batch, where another size has come before and rows do not depend on each other."""

@@ -6,12 +6,20 @@ Source: XlaLocalLaunchBase in TensorFlow compiler/jit/kernels/xla_ops.cc.
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Sequence
 from contextlib import ExitStack
 from functools import cached_property, partial
 from typing import Any
 
-from opkernel.errors import NotFoundError, OpError
+from opkernel.errors import (
+    CancelledError,
+    DeadlineExceededError,
+    NotFoundError,
+    OpError,
+    ResourceExhaustedError,
+    as_op_error,
+)
 from opkernel.graph import FunctionBody, instantiate_function
 from opkernel.kernel import (
     KernelContract,
@@ -24,13 +32,18 @@ from opkernel.logs import logger
 from opkernel.optimization.clusters.encapsulate_subgraphs import ENGINE, NUM_LASTING_ARGS
 from opkernel.runtime.engines.batches import batches_of
 from opkernel.runtime.engines.cluster import Cluster
-from opkernel.runtime.engines.engine import Engine, engine_named
+from opkernel.runtime.engines.engine import CompiledCluster, Engine, engine_named
+from opkernel.runtime.engines.late_work import LateWork
 from opkernel.runtime.engines.variables import Variables
 from opkernel.state.resource_handle import handle_from_input
 
 __all__ = ["CLUSTER_CONTRACT", "ClusterKernel"]
 
 CLUSTER_CONTRACT = KernelContract(outputs_as_declared=True, may_alias=True, ignores_call=True)
+
+
+_SHARE_OF_COMPILING = 0.5
+"""Of the time that a step has left, so much may be waited for a program; kernels have the rest."""
 
 
 class ClusterKernel(OpKernel):
@@ -40,6 +53,7 @@ class ClusterKernel(OpKernel):
         function: The function that the cluster became.
         library: Knows it.
         num_constants, num_resources: How many inputs are known at compile time, and how many are resources.
+        late: The work of the engine that was abandoned.
     """
 
     def __init__(self, construction: OpKernelConstruction) -> None:
@@ -53,6 +67,8 @@ class ClusterKernel(OpKernel):
         self.lock = threading.RLock()
         self._engine = attrs[ENGINE].s.decode() if ENGINE in attrs else "xla"
         self._is_told = False
+        self._uncompiled: Any = None
+        self.late = LateWork()
 
     @cached_property
     def engine(self) -> Engine:
@@ -87,6 +103,68 @@ class ClusterKernel(OpKernel):
                 partial(batches_of, body),
             )
 
+    def program(self, ctx: OpKernelContext, inputs: Sequence[Any]) -> CompiledCluster | None:
+        """The program for some inputs, compiled if there is none; None where that takes too much of the step's time.
+
+        Raises:
+            OpError: the engine cannot compile it.
+        """
+        cluster, deadline = self.cluster, ctx.step.deadline
+        if deadline is None:
+            return cluster.program(inputs)
+        program = cluster.compiled(inputs)
+        if program is not None:
+            return program
+        now = time.monotonic()
+        until = now + _SHARE_OF_COMPILING * (deadline - now)
+        what = f"compiling {self.node_def.name} with {self._engine}"
+        try:
+            return self.late.do(partial(cluster.program, inputs), until, what, ctx.step.check)
+        except DeadlineExceededError as error:
+            ctx.step.check()
+            self.tell(error)
+            return None
+
+    def run_program(
+        self, ctx: OpKernelContext, program: CompiledCluster, inputs: Sequence[Any]
+    ) -> tuple[list[Any], list[Any]] | None:
+        """The results of a program and the values of variables; None where the engine fails to run it.
+
+        Raises:
+            DeadlineExceededError: it takes longer than the step may. It goes on, and nobody takes what it gives.
+        """
+        deadline = ctx.step.deadline
+        try:
+            if deadline is None:
+                return program.run(inputs)
+            what = f"{self._engine} ran the program of {self.node_def.name}"
+            return self.late.do(partial(program.run, inputs), deadline, what, ctx.step.check)
+        except Exception as error:
+            self.note_failure(inputs, error)
+            return None
+
+    def note_failure(self, inputs: Sequence[Any], error: Exception) -> None:
+        """Drop the program that failed for some inputs; kernels compute them.
+
+        Raises:
+            DeadlineExceededError, CancelledError: the failure is the step's end.
+        """
+        if isinstance(error, DeadlineExceededError | CancelledError):
+            raise error
+        failure = as_op_error(error)
+        if not isinstance(failure, ResourceExhaustedError):  # there may be more memory later
+            self.cluster.drop(inputs, failure)
+        self.tell(failure, "fails to run")
+
+    def run_uncompiled(self, ctx: OpKernelContext, inputs: Sequence[Any]) -> Sequence[Any]:
+        """The results of the function by the kernels of the CPU."""
+        if self._uncompiled is None:
+            with self.lock:
+                name, attrs = self.function.name, self.function.attr
+                self._uncompiled = self.library.instantiate(name, attrs)
+        results: Sequence[Any] = self._uncompiled(ctx.step, *inputs)
+        return results
+
     def variables(
         self, ctx: OpKernelContext, inputs: Sequence[Any], held: ExitStack
     ) -> Variables | None:
@@ -106,11 +184,11 @@ class ClusterKernel(OpKernel):
             resources.append(resource)
         return Variables(inputs[:count], resources)
 
-    def tell(self, error: OpError) -> None:
-        """Log, once, that the cluster runs uncompiled."""
+    def tell(self, error: OpError, what: str = "does not compile") -> None:
+        """Log, once, that the cluster runs uncompiled, and what the engine does not do."""
         if not self._is_told:
             self._is_told = True
             logger("opkernel.engines").warning(
-                "%s does not compile %s, which the CPU's kernels compute: %s",
-                *(self._engine, self.node_def.name, error),
+                "%s %s %s, which the CPU's kernels compute: %s",
+                *(self._engine, what, self.node_def.name, error),
             )

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from opkernel.device.local_device import CPU
-from opkernel.errors import InternalError, OpError
+from opkernel.errors import DeadlineExceededError, InternalError, OpError
 from opkernel.kernel import OpKernel, OpKernelContext, register_kernel
 from opkernel.records import dataclass
 from opkernel.runtime.engines.cluster_kernel import CLUSTER_CONTRACT, ClusterKernel
@@ -49,10 +49,11 @@ class XlaCompileOp(ClusterKernel):
         try:
             with ExitStack() as held:
                 variables = self.variables(ctx, ctx.inputs, held)
-                if variables is not None:
+                if variables is not None and not self.late.is_under_way:
                     held.enter_context(variables.locked())
-                    self.cluster.program(variables.inputs())
-                    is_compiled = True
+                    is_compiled = self.program(ctx, variables.inputs()) is not None
+        except DeadlineExceededError:
+            raise
         except OpError as error:
             if self.node_def.attr["must_compile"].b:
                 raise
@@ -85,7 +86,13 @@ class XlaRunOp(OpKernel):
                 raise InternalError("A variable is gone since the cluster was compiled")
             with variables.locked():
                 tensors = variables.inputs()
-                program = closure.kernel.cluster.program(tensors)
-                results, written = program.run(tensors)
-                variables.assign(program.resource_updates, written)
-        ctx.outputs[:] = [inputs[one] if isinstance(one, int) else one for one in results]
+                program = closure.kernel.program(ctx, tensors)
+                ran = None
+                if program is not None:
+                    ran = closure.kernel.run_program(ctx, program, tensors)
+                if program is not None and ran is not None:
+                    variables.assign(program.resource_updates, ran[1])
+        if ran is None:
+            ctx.outputs[:] = closure.kernel.run_uncompiled(ctx, inputs)
+        else:
+            ctx.outputs[:] = [inputs[one] if isinstance(one, int) else one for one in ran[0]]

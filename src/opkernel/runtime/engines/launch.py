@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from opkernel.device.local_device import CPU
-from opkernel.errors import OpError, as_op_error
+from opkernel.errors import DeadlineExceededError, OpError, as_op_error
 from opkernel.kernel import OpKernelConstruction, OpKernelContext, register_kernel
 from opkernel.logs import logger
 from opkernel.optimization.clusters.encapsulate_subgraphs import COMPILE_MODE
@@ -38,8 +38,8 @@ class XlaLaunchOp(ClusterKernel):
     def __init__(self, construction: OpKernelConstruction) -> None:
         super().__init__(construction)
         attrs = self.node_def.attr
-        self._mode = attrs[COMPILE_MODE].s.decode() if COMPILE_MODE in attrs else "strict"
-        self._uncompiled: Any = None
+        mode = attrs[COMPILE_MODE].s.decode() if COMPILE_MODE in attrs else "strict"
+        self._is_strict, self._is_async = mode == "strict", mode == "async"
         self._asked_for: set[Hashable] = set()
         self._compiling = 0
         self._trusted: set[int] = set()
@@ -55,24 +55,30 @@ class XlaLaunchOp(ClusterKernel):
 
     def compute(self, ctx: OpKernelContext) -> None:
         """Run the program, or the function."""
-        if self.num_resources:
-            results = self._run_with_variables(ctx, self.cluster)
-        else:
-            results = self._run(ctx, self.cluster)
-        ctx.outputs[:] = self._run_uncompiled(ctx) if results is None else results
+        results: Sequence[Any] | None = None
+        if not (self.late.abandoned and self.late.is_under_way):
+            run = self._run_with_variables if self.num_resources else self._run
+            results = run(ctx, self.cluster)
+        ctx.outputs[:] = self.run_uncompiled(ctx, ctx.inputs) if results is None else results
 
     def _run(self, ctx: OpKernelContext, cluster: Cluster) -> Sequence[Any] | None:
         """The results of the program; None where there is none."""
         inputs = ctx.inputs
-        program = self._program(cluster, inputs)
+        program = self._program(ctx, cluster, inputs)
         if program is None:
             return None
-        if self._is_trusted(program):
+        if self._is_async and id(program) not in self._trusted:
+            wanted = self.run_uncompiled(ctx, inputs)
+            self._judge(ctx, cluster, inputs, program, wanted)
+            return wanted
+        if ctx.step.deadline is not None:
+            ran = self.run_program(ctx, program, inputs)
+            return None if ran is None else ran[0]
+        try:  # as `run_program`, without a call more
             return program.run(inputs)[0]
-        found, _ = program.run(inputs)
-        wanted = self._run_uncompiled(ctx)
-        self._judge(cluster, inputs, program, found, wanted)
-        return wanted
+        except Exception as error:
+            self.note_failure(inputs, error)
+            return None
 
     def _run_with_variables(self, ctx: OpKernelContext, cluster: Cluster) -> Sequence[Any] | None:
         inputs = ctx.inputs
@@ -90,31 +96,39 @@ class XlaLaunchOp(ClusterKernel):
     ) -> Sequence[Any] | None:
         with variables.locked():
             inputs = variables.inputs()
-            program = self._program(cluster, inputs)
+            program = self._program(ctx, cluster, inputs)
             if program is None:
                 return None
-            results, written = program.run(inputs)
-            if self._is_trusted(program):
-                variables.assign(program.resource_updates, written)
-                return results
-        wanted = self._run_uncompiled(ctx)
+            if not self._is_async or id(program) in self._trusted:
+                ran = self.run_program(ctx, program, inputs)
+                if ran is None:
+                    return None
+                variables.assign(program.resource_updates, ran[1])
+                return ran[0]
+        wanted = self.run_uncompiled(ctx, ctx.inputs)
         after = variables.inputs()
         kept = [after[one.input_index] for one in program.resource_updates]
-        self._judge(cluster, inputs, program, [*results, *written], [*wanted, *kept])
+        self._judge(ctx, cluster, inputs, program, [*wanted, *kept])
         return wanted
 
-    def _program(self, cluster: Cluster, inputs: Sequence[Any]) -> CompiledCluster | None:
-        if self._mode == "async":
+    def _program(
+        self, ctx: OpKernelContext, cluster: Cluster, inputs: Sequence[Any]
+    ) -> CompiledCluster | None:
+        if self._is_async:
             program = cluster.compiled(inputs)
             if program is None:
                 self._compile_later(inputs)
             return program
-        if self._mode != "strict" and cluster.is_megamorphic:
+        if not self._is_strict and cluster.is_megamorphic:
             return cluster.compiled(inputs)
         try:
-            return cluster.program(inputs)
+            return (
+                cluster.program(inputs) if ctx.step.deadline is None else self.program(ctx, inputs)
+            )
+        except DeadlineExceededError:
+            raise
         except OpError as error:
-            if self._mode == "strict":
+            if self._is_strict:
                 raise
             self.tell(error)
             return None
@@ -142,20 +156,22 @@ class XlaLaunchOp(ClusterKernel):
         finally:
             self._compiling -= 1
 
-    def _is_trusted(self, program: CompiledCluster) -> bool:
-        """Whether the program's results need no comparison with the function's."""
-        return self._mode != "async" or id(program) in self._trusted
-
     def _judge(
         self,
+        ctx: OpKernelContext,
         cluster: Cluster,
         inputs: Sequence[Any],
         program: CompiledCluster,
-        found: Sequence[Any],
         wanted: Sequence[Any],
     ) -> None:
-        """Trust a program, or drop it where its first results differ from the function's."""
-        differs = difference(found, wanted, self.engine.precision)
+        """Trust a program, or drop it where its results differ from the function's.
+
+        The function's results are wanted, and then the values that it has given to variables.
+        """
+        ran = self.run_program(ctx, program, inputs)
+        if ran is None:
+            return
+        differs = difference([*ran[0], *ran[1]], wanted, self.engine.precision)
         if not differs:
             self._trusted.add(id(program))
             return
@@ -171,14 +187,6 @@ class XlaLaunchOp(ClusterKernel):
             )
 
         in_background(work)
-
-    def _run_uncompiled(self, ctx: OpKernelContext) -> Sequence[Any]:
-        if self._uncompiled is None:
-            with self.lock:
-                name, attrs = self.function.name, self.function.attr
-                self._uncompiled = self.library.instantiate(name, attrs)
-        results: Sequence[Any] = self._uncompiled(ctx.step, *ctx.inputs)
-        return results
 
 
 def _compile(kernel: weakref.ref[XlaLaunchOp], inputs: Sequence[Any]) -> None:

@@ -104,8 +104,6 @@ class GraphPasses:
         except DeadlineExceededError:  # without passes it would take no less
             raise
         except OpError as error:
-            if self._jit is not None and self._jit.is_refusal(error):
-                raise
             raise PassFailedError(str(error)) from error
         if len(copied.graph.function_library) > functions:
             self._library.add_functions(copied.graph.function_library)

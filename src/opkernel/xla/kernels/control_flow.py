@@ -133,6 +133,11 @@ def _in_program(value: Any) -> Any:
     return jnp().asarray(value) if isinstance(value, np.ndarray) else value
 
 
+def _with_traced_length(value: Any) -> Any:
+    """A list as one whose number of elements only the program knows; any other value itself."""
+    return value.with_traced_length() if isinstance(value, XlaTensorList) else value
+
+
 def _index_of_branch(ctx: XlaOpKernelContext, count: int) -> Any:
     """The branch that Case takes: the last one if there is no such branch."""
     index = ctx.inputs[0].reshape(())
@@ -150,7 +155,8 @@ def _branch(ctx: XlaOpKernelContext, index: Any, functions: Sequence[NameAttrLis
 
     def taken(function: NameAttrList) -> tuple[list[Any], list[Any]]:
         copies = shared.copies()
-        return shared.after(copies, shared.called(function, copies))
+        results, values = shared.after(copies, shared.called(function, copies))
+        return [*map(_with_traced_length, results)], [*map(_with_traced_length, values)]
 
     branches = [partial(taken, one) for one in functions]
     if any(isinstance(one.value, XlaTensorList) for one in shared.resources):
@@ -213,6 +219,7 @@ class _Loop:
                 "XLA does not compile a loop whose body gives another resource than it is given"
             )
         self._stays = invariant
+        self._changes_length: set[int] = set()
 
     def run(self) -> list[Any]:
         """The results."""
@@ -220,6 +227,9 @@ class _Loop:
         first = self._first()
         after = jax().eval_shape(self._turn, first)
         if self._shared.make_gradients():
+            first = self._first()
+            after = jax().eval_shape(self._turn, first)
+        while self._note_changing_lengths(first, after):
             first = self._first()
             after = jax().eval_shape(self._turn, first)
         first = _with_buffers(first, after)
@@ -231,7 +241,27 @@ class _Loop:
     def _first(self) -> tuple[list[Any], list[Any]]:
         """The state before the first turn."""
         values = [_in_program(one) for one in self._changing(self._ctx.inputs)]
-        return values, [one.value for one in self._shared.resources]
+        return self._steady((values, [one.value for one in self._shared.resources]))
+
+    def _note_changing_lengths(self, before: Any, after: Any) -> bool:
+        """Note the lists whose number of elements a turn changes; whether there are more than were known."""
+        pairs = zip([*before[0], *before[1]], [*after[0], *after[1]], strict=True)
+        found = {
+            place
+            for place, (one, later) in enumerate(pairs)
+            if isinstance(one, XlaTensorList) and one.known_length != later.known_length
+        }
+        has_more = not found <= self._changes_length
+        self._changes_length |= found
+        return has_more
+
+    def _steady(self, state: tuple[list[Any], list[Any]]) -> tuple[list[Any], list[Any]]:
+        """A state of which only the program knows the changing numbers of elements."""
+        flat = [
+            _with_traced_length(one) if place in self._changes_length else one
+            for place, one in enumerate([*state[0], *state[1]])
+        ]
+        return flat[: len(state[0])], flat[len(state[0]) :]
 
     def _changing(self, values: Sequence[Any]) -> list[Any]:
         """The values that may be others after a turn."""
@@ -255,7 +285,7 @@ class _Loop:
     def _turn(self, state: Any) -> Any:
         inputs = self._inputs(state)
         results = self._shared.called(self._body, inputs)
-        return self._shared.after(inputs, self._changing(results))
+        return self._steady(self._shared.after(inputs, self._changing(results)))
 
 
 def _invariant(body: FunctionBody) -> frozenset[int]:

@@ -25,4 +25,5 @@ def lin_space(start: Any, stop: Any, num: Any, *, xp: Any) -> Any:
         return start[None]
     place = xp.arange(size)
     step = (stop - start) / (size - 1)
-    return xp.where(place == size - 1, stop, start + step * place.astype(start.dtype))
+    between = start + step * place.astype(start.dtype)
+    return xp.where(place == 0, start, xp.where(place == size - 1, stop, between))

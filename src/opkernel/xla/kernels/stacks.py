@@ -36,28 +36,27 @@ class StackOp(ListResourceOp):
 
 @register_xla_kernel("StackPushV2", resources=True)
 class StackPushOp(ListResourceOp):
-    """One more element. What is pushed onto a full stack takes the place of the last one."""
+    """One more element. In a loop, what is pushed onto a full stack takes the place of the last one."""
 
     def compile(self, ctx: XlaOpKernelContext) -> None:
         """Give the stack its elements; the output is the element."""
         dtype, element = self.input_types[1], ctx.input(1)
         stack, elements = self.elements(ctx, dtype)
-        count = elements.length
-        stack.assign(dtype, elements.with_item(count, element).with_length(count + 1))
+        stack.assign(dtype, elements.pushed(element))
         ctx.set_output(0, element)
 
 
 @register_xla_kernel("StackPopV2", resources=True)
 class StackPopOp(ListResourceOp):
-    """The last element, which is taken away. An empty stack gives its first one, whatever that is."""
+    """The last element, which is taken away. In a loop, an empty stack gives its first one, whatever that is."""
 
     def compile(self, ctx: XlaOpKernelContext) -> None:
         """Set it."""
         dtype = self.output_types[0]
         stack, elements = self.elements(ctx, dtype)
-        last = elements.length - 1
-        stack.assign(dtype, elements.with_length(last))
-        ctx.set_output(0, elements.item(last))
+        rest, last = elements.popped()
+        stack.assign(dtype, rest)
+        ctx.set_output(0, last)
 
 
 @register_xla_kernel("StackCloseV2", resources=True)

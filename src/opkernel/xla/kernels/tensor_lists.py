@@ -11,9 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from opkernel.errors import InvalidArgumentError
+from opkernel.errors import InvalidArgumentError, UnimplementedError
 from opkernel.types import DataType
-from opkernel.xla.jax_numpy import jnp
 from opkernel.xla.register_kernel import register_xla_kernel
 from opkernel.xla.tensor_list import XlaTensorList
 
@@ -52,7 +51,8 @@ def tensor_list_reserve(
     size = int(num_elements)
     if size < 0:
         raise InvalidArgumentError("XLA compilation requires a fixed tensor list size")
-    return XlaTensorList.zeros(size, _known_shape(element_shape), element_dtype, size)
+    shape = _known_shape(element_shape)
+    return XlaTensorList.zeros(size, shape, element_dtype, size, may_grow=True)
 
 
 @register_xla_kernel(
@@ -63,13 +63,14 @@ def tensor_list_from_tensor(
 ) -> XlaTensorList:
     """The slices of a tensor along its first dimension."""
     size = tensor.shape[0]
-    return XlaTensorList(tensor, jnp().asarray(size, "int32"), size, element_dtype)
+    return XlaTensorList(tensor, size, size, element_dtype, may_grow=True)
 
 
 @register_xla_kernel("TensorListLength", variants=True, metadata=True)
 def tensor_list_length(input_handle: XlaTensorList) -> Any:
     """The number of elements."""
-    return input_handle.length
+    length = input_handle.known_length
+    return input_handle.length if length is None else np.asarray(length, np.int32)
 
 
 @register_xla_kernel("TensorListElementShape", variants=True, metadata=True)
@@ -81,7 +82,7 @@ def tensor_list_element_shape(input_handle: XlaTensorList, *, shape_type: DataTy
 @register_xla_kernel("TensorListPushBack", variants=True)
 def tensor_list_push_back(input_handle: XlaTensorList, tensor: Any) -> XlaTensorList:
     """The list with one more element."""
-    return input_handle.with_item(input_handle.length, tensor).with_length(input_handle.length + 1)
+    return input_handle.pushed(tensor)
 
 
 @register_xla_kernel("TensorListPopBack", variants=True)
@@ -89,8 +90,7 @@ def tensor_list_pop_back(
     input_handle: XlaTensorList, element_shape: Any
 ) -> tuple[XlaTensorList, Any]:
     """The list without its last element, and that."""
-    last = input_handle.length - 1
-    return input_handle.with_length(last), input_handle.item(last)
+    return input_handle.popped()
 
 
 @register_xla_kernel("TensorListGetItem", variants=True)
@@ -100,8 +100,14 @@ def tensor_list_get_item(input_handle: XlaTensorList, index: Any, element_shape:
 
 
 @register_xla_kernel("TensorListSetItem", variants=True)
-def tensor_list_set_item(input_handle: XlaTensorList, index: Any, item: Any) -> XlaTensorList:
+def tensor_list_set_item(
+    input_handle: XlaTensorList, index: Any, item: Any, *, resize_if_index_out_of_bounds: bool
+) -> XlaTensorList:
     """The list with another element in one place."""
+    if resize_if_index_out_of_bounds:
+        raise UnimplementedError(
+            "XLA does not compile a TensorList that gets longer where it is set"
+        )
     return input_handle.with_item(index, item)
 
 
@@ -113,9 +119,9 @@ def tensor_list_gather(input_handle: XlaTensorList, indices: Any, element_shape:
 
 @register_xla_kernel("TensorListStack", variants=True)
 def tensor_list_stack(input_handle: XlaTensorList, element_shape: Any) -> Any:
-    """All elements that there is room for, one behind the other."""
+    """All elements, one behind the other."""
     shape = _known_shape(element_shape) if isinstance(element_shape, np.ndarray) else None
-    return (input_handle if shape is None else input_handle.like(shape)).buffer
+    return (input_handle if shape is None else input_handle.like(shape)).elements()
 
 
 @register_xla_kernel(
@@ -142,5 +148,5 @@ def tensor_list_concat_v2(
 ) -> tuple[Any, Any]:
     """The elements joined along their first dimension, and how long each is."""
     size, *rest = input_handle.element_shape
-    joined = input_handle.buffer.reshape(-1, *rest)
-    return joined, np.full(input_handle.max_size, size, np.int64)
+    parts = input_handle.elements()
+    return parts.reshape(len(parts) * size, *rest), np.full(len(parts), size, np.int64)

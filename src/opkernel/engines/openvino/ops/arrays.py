@@ -120,9 +120,14 @@ def ones_like(x: Any, *, output_shapes: Shapes) -> Any:
     return np.ones(output_shapes[0], np.float32)
 
 
-@openvino_op("GatherV2", constants=["axis"], types={"indices": INDEX})
-def gather_v2(params: Any, indices: Any, axis: Any, *, batch_dims: int) -> Any:
-    return opset().gather(params, indices, ints([int(axis)]), batch_dims)
+def _has_batch_dims(*, batch_dims: int) -> str:
+    """OpenVINO 2026.4 crashes for batches of one row."""
+    return "it has batch dimensions" if batch_dims else ""
+
+
+@openvino_op("GatherV2", constants=["axis"], types={"indices": INDEX}, refuses=_has_batch_dims)
+def gather_v2(params: Any, indices: Any, axis: Any) -> Any:
+    return opset().gather(params, indices, ints([int(axis)]))
 
 
 @openvino_op("Gather", types={"indices": INDEX})

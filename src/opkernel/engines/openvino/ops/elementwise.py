@@ -156,8 +156,9 @@ def clip_by_value(t: Any, clip_value_min: Any, clip_value_max: Any) -> Any:
 @openvino_op("DivNoNan")
 @before_turns
 def div_no_nan(x: Any, y: Any) -> Any:
-    zero = scalar(0)
-    return opset().select(opset().equal(y, zero), zero, opset().divide(x, y))
+    """Numbers too small for the normal format count as zero, as in the kernel."""
+    is_zero = opset().less(opset().absolute(y), scalar(float(np.finfo(np.float32).tiny)))
+    return opset().select(is_zero, scalar(0), opset().divide(x, y))
 
 
 @openvino_op("Select", types={"condition": BOOL})
