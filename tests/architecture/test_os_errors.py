@@ -13,19 +13,18 @@ from tests.architecture.source_code import Module, modules
 OF_THE_SYSTEM = {"OSError", "TimeoutError", "PermissionError", "EnvironmentError", "IOError"}
 PASSES_ON = {"OpError", "DeadlineExceededError"}
 ALLOWED = {
+    "opkernel.checkpoint.bundle_reader: _open_file": "what is wrong is told when the file is read",
     "opkernel.checkpoint.sstable: Table": "raises DataLossError, and no other OpError",
     "opkernel.cli.completion: _beginning": "whatever is wrong, the shell gets no completions",
     "opkernel.cli.completion: choose_signature": "as above",
     "opkernel.cli.completion: ports_of": "as above",
     "opkernel.cli.completion: signature_names": "as above",
     "opkernel.cli.completion: yield": "as above",
+    "opkernel.cli.limits: _told_after_first_line": "raises no OpError",
     "opkernel.cli.new: echo": "prints",
     "opkernel.cli.new: new_package": "makes texts",
     "opkernel.cli.new: one_line": "makes a text",
     "opkernel.graph.io.graph_files: scan_fields": "reads bytes in memory",
-    "opkernel.ops.files.dump_tensor: _add": "writes to a file",
-    "opkernel.ops.files.dump_tensor: _begin": "makes bytes",
-    "opkernel.ops.files.whole_files: current_budget": "looks it up",
     "opkernel.plugins.discovery: _module_names": "raises InvalidArgumentError, and no other OpError",
     "opkernel.plugins.discovery: _text": "as above",
     "opkernel.plugins.discovery: plugins_in_folder": "keeps the errors of plugins as theirs",

@@ -15,6 +15,8 @@ FOREIGN_NAMES = {
     "_fields": "NamedTuple's own",
     "_replace": "NamedTuple's own",
     "_current_frames": "of sys",
+    "_exit": "of C",
+    "_ZSt13set_terminatePFvvE": "of C++: std::set_terminate",
     "_getframe": "of sys",
     "_SwitchN": "the name of an op, which `nodes` has as a method",
 }

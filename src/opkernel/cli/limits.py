@@ -30,6 +30,7 @@ __all__ = ["add_limits", "time_limit"]
 
 _DAY_S = 86400.0
 _AGAIN_S = 1.0
+_STANDARD_ERROR = 2
 _GRACE_S = 5.0
 """After so long without an answer to the timer, a process of its own is ended."""
 _UNITS = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
@@ -116,7 +117,7 @@ def _process_ended(seconds: float) -> Iterator[None]:
         f"so its process was ended {_GRACE_S:g} s later"
     )
     with ExitStack() as held:
-        file: Any = sys.stderr
+        file = _STANDARD_ERROR
         with suppress(OSError, AttributeError):  # no shell
             file = held.enter_context(_told_after_first_line(message))
         try:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from opkernel.device.work_clock import SLOW, WorkClock, in_time
-from opkernel.errors import InvalidArgumentError
+from opkernel.errors import DeadlineExceededError, InvalidArgumentError
 from opkernel.kernel import check_allocation
 from opkernel.ops.libraries import library
 from opkernel.types import DataType
@@ -48,6 +48,8 @@ def webp_frames(data: bytes, channels: int, need: str) -> Any:
         for number in in_time(range(len(pixels)), SLOW):
             image.seek(number)
             pixels[number] = np.asarray(image.convert("RGBA" if alpha else "RGB"))
+    except DeadlineExceededError:  # an OSError
+        raise
     except (images.DecompressionBombError, OSError, ValueError, EOFError, SyntaxError) as error:
         raise InvalidArgumentError(f"Failed to decode WebP image. ({error})") from None
     return pixels
