@@ -15,6 +15,7 @@ from pathlib import Path
 import numpy as np
 from tools.campaigns.engine_calls import (
     KINDS,
+    SUBNORMAL_BY_INFINITY,
     EngineCall,
     enlarged,
     in_float32,
@@ -108,10 +109,17 @@ def measured(
         for kind, one in special_feeds(engine, call):
             kinds.append(kind)
             feeds.append(one)
-        for kind, answer in zip(kinds, child.ask(engine, call, feeds), strict=True):
+        answers = child.ask(engine, call, feeds)
+        if answers[0].word == "outside":  # the engine has to know some inputs
+            answers = child.ask(engine, call, feeds, frozen=True)
+        for kind, answer in zip(kinds, answers, strict=True):
             if answer.word in ("differs", "raised"):
                 found[call.op].setdefault(kind, f"{answer.word}: {answer.detail}")
-    return found
+    for kinds_of_op in found.values():
+        beside = kinds_of_op.pop(SUBNORMAL_BY_INFINITY, "")
+        if beside and "infinity" not in kinds_of_op:
+            kinds_of_op.setdefault("subnormal", beside)
+    return {op: kinds for op, kinds in found.items() if kinds}
 
 
 def is_ordinary(call: EngineCall) -> bool:
