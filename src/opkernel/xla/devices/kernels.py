@@ -20,7 +20,7 @@ from opkernel.kernel.function_kernel import (
     callable_name,
     forward_input,
 )
-from opkernel.kernel.registry.kernel_registry import KernelRegistration
+from opkernel.kernel.registry.registration import KernelRegistration
 from opkernel.opdef import global_op_registry
 from opkernel.proto import KernelDef, OpDef
 from opkernel.records import dataclass, replace
