@@ -18,7 +18,6 @@ _OF_MODULE = {
     "test_ops": "TensorFlow's own tests have it, models do not",
     "tpu": "needs a TPU",
     "xla": "needs XLA",
-    "xla_dot": "needs XLA",
 }
 """Why the ops of a module of `ops/declared` have no kernel."""
 

@@ -9,7 +9,7 @@ from google.protobuf.message import DecodeError
 
 from opkernel.errors import InvalidArgumentError, OpError
 from opkernel.opdef import InferenceContext, OpShapeInferenceFn, scalar_shape, unknown_shape
-from opkernel.ops.declared.rules import fixed_shapes, set_outputs
+from opkernel.opdef.common_shapes.rules import fixed_shapes, set_outputs
 from opkernel.proto import TensorProto
 from opkernel.types import tensor_from_proto
 

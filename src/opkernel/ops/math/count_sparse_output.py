@@ -12,7 +12,7 @@ import numpy as np
 from opkernel.errors import InvalidArgumentError
 from opkernel.kernel import check_allocation
 from opkernel.opdef import InferenceContext, register_op
-from opkernel.ops.declared.rules import set_outputs
+from opkernel.opdef.common_shapes.rules import set_outputs
 from opkernel.ops.kernel_types import INDEX, INTEGERS
 from opkernel.ops.registration import register_kernel
 from opkernel.ops.stable_order import stable_order

@@ -14,10 +14,9 @@ import numpy as np
 
 from opkernel.errors import InvalidArgumentError
 from opkernel.opdef import InferenceContext, register_op
-from opkernel.ops.declared.rules import check_ranks_at_most
+from opkernel.opdef.common_shapes.rules import check_ranks_at_most
 from opkernel.ops.quantized.shapes import check_channel_scales
 from opkernel.ops.quantized.uniform_convolution_attrs import ConvolutionAttrs
-from opkernel.ops.quantized.uniform_convolution_sums import PlacedConvolution
 from opkernel.ops.quantized.uniform_scales import (
     SCALED_INPUTS,
     Limits,
@@ -29,6 +28,7 @@ from opkernel.ops.quantized.uniform_scales import (
     ratios_of_scales,
     requantized,
 )
+from opkernel.ops.quantized.uniform_sums import PlacedConvolution
 from opkernel.ops.registration import register_kernel
 from opkernel.types import DataType, TensorShape
 

@@ -23,7 +23,7 @@ from opkernel.opdef import (
     unknown_shape,
     validate_sparse_tensor,
 )
-from opkernel.ops.declared.rules import set_outputs
+from opkernel.opdef.common_shapes.rules import set_outputs
 from opkernel.ops.registration import register_kernel
 from opkernel.types import DataType, TensorShape
 

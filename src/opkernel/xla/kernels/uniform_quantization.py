@@ -16,17 +16,15 @@ from opkernel.ops.quantized.quantize import dequantize_op
 from opkernel.ops.quantized.uniform import (
     uniform_dequantize,
     uniform_quantize,
-    uniform_requantize,
-)
-from opkernel.ops.quantized.uniform_arithmetic import (
     uniform_quantized_add,
     uniform_quantized_clip_by_value,
+    uniform_requantize,
 )
 from opkernel.ops.quantized.uniform_convolution import placed_convolution, ratios_of_convolution
 from opkernel.ops.quantized.uniform_convolution_attrs import ConvolutionAttrs
-from opkernel.ops.quantized.uniform_convolution_sums import PlacedConvolution
 from opkernel.ops.quantized.uniform_dot import check_axes, ratios_of_product
 from opkernel.ops.quantized.uniform_scales import Limits, check_left_axis, requantized
+from opkernel.ops.quantized.uniform_sums import PlacedConvolution
 from opkernel.types import DataType
 from opkernel.xla.jax_numpy import jnp, lax
 from opkernel.xla.register_kernel import register_xla_kernel

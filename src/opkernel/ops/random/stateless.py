@@ -1,6 +1,7 @@
-"""Numbers that a key and a counter determine: StatelessRandomUniformV2 and its kin; keys of seeds.
+"""Random numbers from a seed, or from a key and a counter, that each call gets: StatelessRandomUniform and the like.
 
-Source: TensorFlow core/ops/stateless_random_ops_v2.cc, core/kernels/stateless_random_ops_v2.cc.
+Source: TensorFlow core/ops/stateless_random_ops.cc, core/kernels/stateless_random_ops.cc,
+core/ops/stateless_random_ops_v2.cc, core/kernels/stateless_random_ops_v2.cc.
 """
 
 from collections.abc import Callable
@@ -10,7 +11,7 @@ import numpy as np
 
 from opkernel.kernel import allocate
 from opkernel.opdef import InferenceContext, common_shapes, register_op
-from opkernel.ops.kernel_types import INDEX
+from opkernel.ops.kernel_types import FLOATS, INDEX
 from opkernel.ops.random.distributions import (
     Distribution,
     full_int,
@@ -28,17 +29,113 @@ from opkernel.ops.random.inputs import (
     philox_of,
     shape_of,
 )
-from opkernel.ops.random.seeded import FULL_INT_TYPES, SEED_TYPE
-from opkernel.ops.random.shapes import check_seed_shape, keyed_int_shape, keyed_shape
+from opkernel.ops.random.shapes import (
+    check_seed_shape,
+    keyed_int_shape,
+    keyed_shape,
+    seeded_int_shape,
+    seeded_shape,
+)
 from opkernel.ops.registration import register_kernel
 from opkernel.types import DataType
+
+FULL_INT_TYPES = (*INDEX, DataType.DT_UINT32, DataType.DT_UINT64)
+
+SHAPE_TYPE = "T: {int32, int64} = DT_INT32"
+SEED_TYPE = "Tseed: {int32, int64} = DT_INT64"
+
+
+def _fill(distribution: Distribution) -> Callable[..., Callable[[Any, Any], Any]]:
+    """The kernel that fills a tensor with numbers of a distribution."""
+
+    def kernel(*, dtype: DataType) -> Callable[[Any, Any], Any]:
+        def drawn(shape: Any, seed: Any) -> Any:
+            sizes = shape_of(shape, dtype)
+            check_seed(seed)
+            return (
+                allocate(sizes, dtype) if 0 in sizes else distribution(of_seed(seed), sizes, dtype)
+            )
+
+        return drawn
+
+    return kernel
+
+
+for _name, _distribution, _doc in (
+    ("StatelessRandomUniform", uniform, "Numbers from 0 to 1, without 1."),
+    ("StatelessRandomNormal", normal, "Normal numbers of mean 0 and deviation 1."),
+    (
+        "StatelessTruncatedNormal",
+        truncated_normal,
+        "Normal numbers of which none is as far from 0 as 2.",
+    ),
+):
+    register_op(
+        _name,
+        inputs=["shape: T", "seed: Tseed"],
+        outputs=["output: dtype"],
+        attrs=["dtype: {half, bfloat16, float, double} = DT_FLOAT", SHAPE_TYPE, SEED_TYPE],
+        shape_fn=seeded_shape,
+        doc=f"{_doc} The seed, two integers, determines them.",
+    )
+    register_kernel(
+        _name, device="CPU", types={"dtype": FLOATS}, host_memory=["shape", "seed"], factory=True
+    )(_fill(_distribution))
+
+register_op(
+    "StatelessRandomUniformFullInt",
+    inputs=["shape: T", "seed: Tseed"],
+    outputs=["output: dtype"],
+    attrs=[
+        "dtype: {int32, int64, uint32, uint64} = DT_UINT64",
+        SHAPE_TYPE,
+        "Tseed: {int32, int64, uint32, uint64} = DT_INT64",
+    ],
+    shape_fn=seeded_shape,
+    doc="Integers of the whole range of their type. The seed, two integers, determines them.",
+)
+register_kernel(
+    "StatelessRandomUniformFullInt",
+    device="CPU",
+    types={"dtype": FULL_INT_TYPES},
+    host_memory=["shape", "seed"],
+    factory=True,
+)(_fill(full_int))
+
+register_op(
+    "StatelessRandomUniformInt",
+    inputs=["shape: T", "seed: Tseed", "minval: dtype", "maxval: dtype"],
+    outputs=["output: dtype"],
+    attrs=["dtype: {int32, int64}", "T: {int32, int64}", SEED_TYPE],
+    shape_fn=seeded_int_shape,
+    doc="Integers from `minval` to `maxval`, without `maxval`. The seed determines them.",
+)
+
+
+@register_kernel(
+    "StatelessRandomUniformInt",
+    device="CPU",
+    types={"dtype": INDEX},
+    host_memory=["shape", "seed", "minval", "maxval"],
+    factory=True,
+)
+def stateless_random_uniform_int(*, dtype: DataType) -> Callable[[Any, Any, Any, Any], Any]:
+    def drawn(shape: Any, seed: Any, minval: Any, maxval: Any) -> Any:
+        sizes = shape_of(shape, dtype)
+        check_seed(seed)
+        if 0 in sizes:  # of nothing, any bounds will do
+            return allocate(sizes, dtype)
+        return uniform_int(*bounds_of(minval, maxval))(of_seed(seed), sizes, dtype)
+
+    return drawn
+
 
 KEY = ["key: uint64", "counter: uint64", "alg: int32"]
 
 _SHAPE_TYPE = "Tshape: {int32, int64} = DT_INT32"
 
 
-def _fill(distribution: Distribution) -> Callable[..., Callable[[Any, Any, Any, Any], Any]]:
+def _fill_keyed(distribution: Distribution) -> Callable[..., Callable[[Any, Any, Any, Any], Any]]:
     """The kernel that fills a tensor with numbers of a distribution."""
 
     def kernel(*, dtype: DataType) -> Callable[[Any, Any, Any, Any], Any]:
@@ -54,7 +151,7 @@ def _fill(distribution: Distribution) -> Callable[..., Callable[[Any, Any, Any, 
     return kernel
 
 
-def _register(
+def _register_keyed(
     name: str, distribution: Distribution, types: tuple[DataType, ...], default: str, doc: str
 ) -> None:
     allowed = ", ".join(dtype.string for dtype in types)
@@ -68,29 +165,29 @@ def _register(
     )
     register_kernel(
         name, device="CPU", types={"dtype": types}, host_memory=["shape", "alg"], factory=True
-    )(_fill(distribution))
+    )(_fill_keyed(distribution))
 
 
 _FLOATS = (DataType.DT_HALF, DataType.DT_BFLOAT16, DataType.DT_FLOAT, DataType.DT_DOUBLE)
 
-_register(
+_register_keyed(
     "StatelessRandomUniformV2", uniform, _FLOATS, "DT_FLOAT", "Numbers from 0 to 1, without 1."
 )
-_register(
+_register_keyed(
     "StatelessRandomNormalV2",
     normal,
     _FLOATS,
     "DT_FLOAT",
     "Normal numbers of mean 0 and deviation 1.",
 )
-_register(
+_register_keyed(
     "StatelessTruncatedNormalV2",
     truncated_normal,
     _FLOATS,
     "DT_FLOAT",
     "Normal numbers of which none is as far from 0 as 2.",
 )
-_register(
+_register_keyed(
     "StatelessRandomUniformFullIntV2",
     full_int,
     FULL_INT_TYPES,
