@@ -18,6 +18,7 @@ from typing import Any
 
 import numpy as np
 
+from opkernel.ops.math.special.error_functions import polynomial
 from opkernel.ops.philox import Philox
 from opkernel.ops.random.filling import BLOCKS_PER_OUTPUT, filled
 from opkernel.types import DataType
@@ -111,10 +112,10 @@ def sine_and_cosine_of_float(x: Array) -> tuple[Array, Array]:
     quarter = np.rint(near * _QUARTERS_PER_RADIAN)
     near -= quarter * _QUARTER
     square = near * near
-    sine = _polynomial(square, _SINE)
+    sine = polynomial(square, _SINE)
     sine *= square * near
     sine += near
-    cosine = _polynomial(square, _COSINE)
+    cosine = polynomial(square, _COSINE)
     cosine *= square
     cosine += 1
     sine, cosine = sine.astype(np.float32), cosine.astype(np.float32)
@@ -130,15 +131,6 @@ def _turn(sine: Array, cosine: Array, quarters: Array) -> None:
     cosine ^= swapped
     sine ^= (quarters & 2) << 30
     cosine ^= (quarters + 1 & 2) << 30
-
-
-def _polynomial(x: Array, coefficients: list[float]) -> Array:
-    value = x * coefficients[-1]
-    for coefficient in coefficients[-2:0:-1]:
-        value += coefficient
-        value *= x
-    value += coefficients[0]
-    return value
 
 
 Distribution = Callable[[Philox, tuple[int, ...], DataType], Array]

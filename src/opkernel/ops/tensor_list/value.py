@@ -17,6 +17,7 @@ from opkernel.device.made_bytes import check_bytes
 from opkernel.device.work_clock import in_time
 from opkernel.errors import InvalidArgumentError
 from opkernel.ops.kernel_types import NUMBERS
+from opkernel.ops.parsing.wire import write_varint
 from opkernel.ops.tensor_list.persistent_list import PersistentList
 from opkernel.proto import DecodeError, TensorShapeProto, VariantTensorDataProto
 from opkernel.types import (
@@ -117,7 +118,7 @@ def encode_metadata(metadata: ListMetadata) -> bytes:
         metadata.max_num_elements % 2**_MAX_VARINT_BITS,
     ]
     shape = metadata.element_shape.to_proto().SerializeToString()
-    return b"".join(map(_varint, numbers)) + shape
+    return b"".join(map(write_varint, numbers)) + shape
 
 
 def decode_metadata(content: bytes) -> ListMetadata:
@@ -142,15 +143,6 @@ def decode_metadata(content: bytes) -> ListMetadata:
     low_bits = maximum % 2**32
     signed = low_bits - 2**32 if low_bits >= 2**31 else low_bits
     return ListMetadata(unset, DataType(dtype), signed, PartialTensorShape.from_proto(shape))
-
-
-def _varint(number: int) -> bytes:
-    content = bytearray()
-    while number >= 0x80:
-        content.append(number & 0x7F | 0x80)
-        number >>= 7
-    content.append(number)
-    return bytes(content)
 
 
 def _read_varint(content: bytes, position: int) -> tuple[int, int]:
