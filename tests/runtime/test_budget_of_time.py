@@ -84,14 +84,14 @@ def test_a_step_has_its_time_from_compiling_on() -> None:
         import_graph_def(deep_graph(), name="")
     with opkernel.Session(graph) as session:
         seen: list[float | None] = []
-        made = session._executables._make
+        made = session._runner.executables._make
 
         def make(*arguments: Any) -> Any:
             budget = current_budget()
             seen.append(None if budget is None else budget.seconds_left)
             return made(*arguments)
 
-        session._executables._make = make  # type: ignore[assignment, method-assign]  # to look on
+        session._runner.executables._make = make  # type: ignore[assignment, method-assign]  # to look on
         session.run("y:0", {"x:0": [1.0]}, RunOptions(timeout_in_ms=60_000))
         session.run("y:0", {"x:0": [1.0]})
     (timed, plain) = seen

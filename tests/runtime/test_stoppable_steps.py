@@ -115,6 +115,9 @@ def test_the_timeout_of_the_session_holds_for_all_its_steps(
         time_passes(clock)
         with pytest.raises(DeadlineExceededError):
             call(0.0)
+        time_passes(clock)
+        with pytest.raises(DeadlineExceededError):
+            session.run_saver(f"n{NODES - 1}:0", {"x:0": 0.0})
         assert Third.count == 3
         assert session.run("n1:0", {"x:0": 0.0}) == 2.0
 

@@ -322,7 +322,7 @@ def test_models_are_loaded_with_an_engine(tmp_path):
 
 
 def trial_of(session):
-    executable = session._executables.find(["y:0", "exp:0"], ("x:0",))
+    executable = session._runner.executables.find(["y:0", "exp:0"], ("x:0",))
     return executable.program.trial
 
 
@@ -374,7 +374,9 @@ def test_what_nobody_can_run_any_more_is_not_compiled():
         graph = chain()
         with opkernel.Session(graph, jit="auto") as session:
             check(session)
-            value = weakref.ref(session._executables.find(["y:0", "exp:0"], ("x:0",)).program)
+            value = weakref.ref(
+                session._runner.executables.find(["y:0", "exp:0"], ("x:0",)).program
+            )
         del session
         gc.collect()
         assert value() is None  # though a trial waits

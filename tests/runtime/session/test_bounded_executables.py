@@ -159,7 +159,7 @@ def test_cost_models_go_with_their_executables() -> None:
         for k in range(10):
             session.run(f"y{k}:0", {"x:0": 1.0}, run_metadata=metadata)
             assert {f"y{k}"} <= {node.name for node in metadata.cost_graph.node}
-        assert len(session._recorder._costs) <= 2
+        assert len(session._steps._recorder._costs) <= 2
 
 
 def test_memory_stays_as_it_is() -> None:

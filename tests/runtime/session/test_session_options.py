@@ -125,7 +125,7 @@ class TestSessionConfig:
             use_per_session_threads=True,
         )
         with opkernel.Session(b.graph, config=config) as session:
-            assert session.run(sees, {"x:0": 1.0}) == len(session._services.handle)
+            assert session.run(sees, {"x:0": 1.0}) == len(session._steps.services.handle)
             run_metadata = RunMetadata()
             session.run(sees, {"x:0": 1.0}, run_metadata=run_metadata)
         assert Sees.seen == (metadata, CPU.format(1))

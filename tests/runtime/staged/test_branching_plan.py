@@ -262,7 +262,7 @@ def test_branches_of_steps_with_a_timeout_stop() -> None:
             int(3e3 * SLEEP_S),
         ) * 1000  # a busy machine may take all of it before the first node
         error_at_deadline(lambda options: session.run(y, {x: VALUE}, options), "BranchSleep", times)
-        executable = session._executables.find(y, (x,), "stoppable")
+        executable = session._runner.executables.find(y, (x,), "stoppable")
         assert "side by side" in executable.program.executor.source
 
 

@@ -48,7 +48,8 @@ from opkernel.runtime.placement.device_set import DeviceSet
 from opkernel.runtime.program.builder import Program, build_program
 from opkernel.runtime.program.op_segment import SessionSegment
 from opkernel.runtime.program.request import ProgramRequest
-from opkernel.runtime.session.registered_graph import RegisteredGraph, StepOptions
+from opkernel.runtime.session.registered_graph import RegisteredGraph
+from opkernel.runtime.session.step_options import Recording, StepOptions
 from opkernel.runtime.session.target import TargetOptions
 
 __all__ = ["RunGraphRequest", "RunGraphResponse", "Tell", "Worker"]
@@ -261,14 +262,15 @@ class Worker:
             raise self._has_restarted(f"graph {request.graph} of session {request.session}")
         step = self._begin(request.step)
         stats = StepStats() if request.is_traced else None
+        services = {
+            "rendezvous": step.rendezvous,
+            "collective_executor": self.collectives.for_step(request.session, request.step),
+            "coordination_service_agent": self._agent,
+        }
+        if request.permissions is not None:
+            services["permissions"] = request.permissions
         options = StepOptions(
-            step.rendezvous,
-            step.cancellation,
-            timeout_s=request.timeout_s,
-            step_stats=stats,
-            permissions=request.permissions,
-            collective_executor=self.collectives.for_step(request.session, request.step),
-            coordination_service_agent=self._agent,
+            request.timeout_s, step.cancellation, recording=Recording(stats), services=services
         )
         try:
             fetches = graph.run(request.feeds, options)

@@ -324,8 +324,9 @@ class FunctionLibraryRuntime:
 
     def for_steps(self, variant: Variant) -> FunctionLibraryRuntime:
         """The runtime with plans for steps of a kind. It shares the kernels and state of this runtime."""
-        if variant not in ("stoppable", "traced"):
-            return self
+        known = self if variant in ("", "partial") else self._for_steps.get(variant)
+        if known is not None:
+            return known
         from opkernel.runtime.watch.watched_functions import WatchedFunctions
 
         with self._lock:

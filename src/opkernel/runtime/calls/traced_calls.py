@@ -7,7 +7,7 @@ user's code that made a node.
 import importlib
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
 
 from opkernel.device.local_device import eager_device
@@ -49,29 +49,21 @@ def make_runner(function: "ConcreteFunction") -> _Run:
     """
     _check_free(function)
     if function.graph.jit_compile:
-        return _make_compiled_runner(function)
+        # The compiler's room stands above: it is known by its name.
+        compiled: Any = importlib.import_module("opkernel.xla.compiled_function")
+        runner: _Run = compiled.make_runner(function)
+        return runner
     body, registry = _Body(function), global_kernel_registry()
-    feeds, services, captures = body.feeds, body.services, body.captures
+    new_step = partial(RunStep, None, body.services)
     current = body.built()
-
-    def new_step() -> RunStep:
-        return RunStep(None, services)
 
     def call(values: Sequence[Any]) -> Any:
         nonlocal current
-        version, executable, any_step = current
+        version, executable = current
         if version != registry.version:
-            version, executable, any_step = current = body.built()
+            version, executable = current = body.built()
         try:
-            if captures:
-                special = None if body.variables is None else body.variables.current()
-                if special is not None:
-                    return special(values, new_step)
-                values = [*values, *body.captured]
-            converted = [feed(value) for feed, value in zip(feeds, values)]  # noqa: B905  # as many
-            if any_step is not None:
-                return executable.answered(executable.run(any_step, *converted))
-            return executable.step(converted, RunStep(None, services))
+            return executable(values, new_step)
         except Exception as error:
             raised = report(error)
             note_site(raised, function)
@@ -80,23 +72,12 @@ def make_runner(function: "ConcreteFunction") -> _Run:
     return call
 
 
-def _make_compiled_runner(function: "ConcreteFunction") -> _Run:
-    """The same for a function that is to be compiled. The compiler's room stands above: it is known by its name."""
-    runner: _Run = importlib.import_module("opkernel.xla.compiled_function").make_runner(function)
-    return runner
-
-
 class _Body:
     """The body of a traced function, with what runs it.
 
     Attributes:
-        feeds: They convert the arguments, and then what is captured.
-        captures: What the function takes besides its arguments.
         services: What its steps share.
-        variables: Finds the program for the values of variables, where there may be one.
     """
-
-    variables: VariableSpecializer | None
 
     def __init__(self, function: "ConcreteFunction") -> None:
         graph, device = function.graph, eager_device()
@@ -108,8 +89,10 @@ class _Body:
         self._kernels = library.kernels_of(graph)
         self._part = Subgraph(graph.inputs, graph.outputs, graph.control_outputs)
         self._answer = answer_of(function)
-        self.feeds = converters(graph.inputs, LocalSessionState())
-        self.captures = [*graph.captured_values]
+        feeds, captures = converters(graph.inputs, LocalSessionState()), graph.captured_values
+        self._count = len(feeds) - len(captures)
+        self._feeds, self._feeds_of_captures = feeds[: self._count], feeds[self._count :]
+        self._captures = [*captures]
         self.services = SessionServices(
             cleanup=device.resource_manager.cleanup,
             function_library=library,
@@ -117,45 +100,39 @@ class _Body:
         )
 
     @cached_property
-    def captured(self) -> list[Any]:
+    def _captured(self) -> list[Any]:
         """The tensors of what is captured: handles, which stay, and constants."""
-        values = [one.captured_value for one in self.captures]
-        feeds = self.feeds[self._num_arguments :]
-        return [feed(value) for feed, value in zip(feeds, values, strict=True)]
+        pairs = zip(self._feeds_of_captures, self._captures, strict=True)
+        return [feed(one.captured_value) for feed, one in pairs]
 
-    @property
-    def _num_arguments(self) -> int:
-        return len(self.feeds) - len(self.captures)
-
-    def built(self) -> tuple[int, Executable, RunStep | None]:
-        """The executable for the kernels of this version, and a step if any will do."""
+    def built(self) -> tuple[int, Executable]:
+        """The executable for the kernels of this version."""
         registry = global_kernel_registry()
         version = registry.version
         request = self._library.request(self._part, self._kernels)
         program = build_program(replace(request, is_current=lambda: registry.version == version))
-        any_step = None if program.executor.uses_step else RunStep(None, self.services)
-        run, self.variables = program.run, None
+        run, variables = program.run, None
         if self._kernels.asks_for_call:
             arg_types = [tensor.dtype for tensor in self._graph.inputs]
             ret_types = [tensor.dtype for tensor in self._graph.outputs]
             run = CallSteps(arg_types, ret_types).given_to(run)
-        elif self.captures and request.follows_variables and not self._part.acts:
-            self.variables = VariableSpecializer(
-                program, self._library, self._finish, self._handles
-            )
+        elif self._captures and request.follows_variables and not self._part.acts:
+            variables = VariableSpecializer(program, self._library, self._finish, self._handles)
         run = Limits().applied(run)
-        return version, Executable(program, self.feeds, run, self._answer), any_step
+        executable = Executable(
+            program, self._feeds, run, self._answer, (), variables, self._captured
+        )
+        return version, executable
 
     def _finish(self, special: Program, taken: Sequence[int]) -> Executable:
         """The executable of the program for values of variables, which takes the arguments alone."""
-        count = self._num_arguments
-        run = Limits().applied(taking(special.run, taken, count, self.captured))
-        return Executable(special, self.feeds[:count], run, self._answer)
+        run = Limits().applied(taking(special.run, taken, self._count, self._captured))
+        return Executable(special, self._feeds, run, self._answer)
 
     def _handles(self) -> dict[Operation, Any]:
         """What is captured, by the operations that stand for it."""
-        tensors = self._graph.inputs[self._num_arguments :]
-        return {t.op: value for t, value in zip(tensors, self.captured, strict=True)}
+        tensors = self._graph.inputs[self._count :]
+        return {t.op: value for t, value in zip(tensors, self._captured, strict=True)}
 
 
 def answer_of(function: "ConcreteFunction") -> Callable[[Sequence[Any]], Any]:

@@ -24,8 +24,7 @@ from opkernel.errors import OpError
 from opkernel.interrupts import trying
 from opkernel.logs import logger
 from opkernel.runtime.program.builder import Program
-from opkernel.runtime.program.executable import Executable, SpecialCall
-from opkernel.runtime.step.run_step import RunStep
+from opkernel.runtime.program.executable import Executable
 
 if TYPE_CHECKING:
     from opkernel.graph import Operation
@@ -38,48 +37,27 @@ _FIRST_WANTED = 3
 _MOST_PROGRAMS = 6
 _MOST_FAILURES = 3
 
-_ANY_STEP = RunStep()
-
 
 class SpecialProgram:
     """A program for certain values of variables.
 
     Attributes:
-        call: Runs one step of it.
+        executable: Runs the steps of the program.
         kept: The variables, each with the array that it must have.
         manager: Has the variables that have names.
         removals: How often it had lost something when the variables were looked up.
     """
 
-    __slots__ = ("_owners", "call", "kept", "manager", "removals")
+    __slots__ = ("_owners", "executable", "kept", "manager", "removals")
 
     def __init__(
         self, executable: Executable, values: ValuesOfVariables, drop: Callable[[], None]
     ) -> None:
-        self.call = _caller(executable)
+        self.executable = executable
         self.kept = [*zip(values.references, values.arrays, strict=True)]
         self.manager, self.removals = values.manager, values.removals
         owners = [owner for reference in values.owners if (owner := reference()) is not None]
         self._owners = [weakref.ref(owner, lambda _: drop()) for owner in owners]
-
-
-def _caller(executable: Executable) -> SpecialCall:
-    """The function that runs a step of an executable, on values that are still to be converted."""
-    feeds, run, program = executable.feeds, executable.run, executable.program
-    answer, uses_step = executable.answer, program.executor.uses_step
-
-    def call(values: Sequence[Any], new_step: Callable[[], RunStep]) -> Any:
-        converted = [feed(value) for feed, value in zip(feeds, values)]  # noqa: B905  # as many
-        if uses_step:
-            return executable.step(converted, new_step())
-        try:
-            return answer(run(_ANY_STEP, *converted))
-        except Exception as error:
-            from opkernel.runtime.program.error_report import raise_reported  # most steps succeed
-
-            raise_reported(error, program.request.part.graph)
-
-    return call
 
 
 class VariableSpecializer:
@@ -109,7 +87,7 @@ class VariableSpecializer:
         self._failures = 0
         self._lock = threading.Lock()
 
-    def current(self) -> SpecialCall | None:
+    def current(self) -> Executable | None:
         """What runs the program for the values of now; None where the general one is to run."""
         special = self._special
         if special is not None and (
@@ -119,7 +97,7 @@ class VariableSpecializer:
                 if reference.tensor is not array:
                     break
             else:
-                return special.call
+                return special.executable
             del reference, array
         if special is None and not self._left:
             return None
@@ -143,7 +121,7 @@ class VariableSpecializer:
         special.removals = removals
         return True
 
-    def _look(self) -> SpecialCall | None:
+    def _look(self) -> Executable | None:
         """Count a step; make a program where enough of them had the same values."""
         with trying(self._lock) as is_ours:
             try:
@@ -154,7 +132,7 @@ class VariableSpecializer:
                 log.info("No program for values of variables: %s", error)
         return None
 
-    def _made(self) -> SpecialCall | None:
+    def _made(self) -> Executable | None:
         if self._special is not None:
             self._special = None
             gc.collect()  # plans refer to themselves; old values take memory
@@ -183,7 +161,7 @@ class VariableSpecializer:
         self._seen = seen
         return False
 
-    def _make(self) -> SpecialCall | None:
+    def _make(self) -> Executable | None:
         """The program for the values of now; None where the general one is not to have others beside it."""
         variables = self._variables
         assert variables is not None
@@ -194,7 +172,7 @@ class VariableSpecializer:
         made = variables.program()
         executable = self._finish(made.program, made.feeds)
         special = self._special = SpecialProgram(executable, made.values, self._drop)
-        return special.call
+        return special.executable
 
 
 def taking(

@@ -7,7 +7,7 @@ from weakref import WeakKeyDictionary
 from opkernel.graph import FunctionLibraryDefinition, Operation
 from opkernel.kernel import global_kernel_registry
 from opkernel.proto import FunctionDef
-from opkernel.runtime.plan.functional_ops import FUNCTIONAL_OPS, STRUCTURAL_OPS, FunctionLibrary
+from opkernel.runtime.plan.functional_ops import STRUCTURAL_OPS, FunctionLibrary
 from opkernel.types.device_types import DEVICE_CPU
 
 __all__ = ["any_call_waits"]
@@ -16,22 +16,6 @@ _never_wait: WeakKeyDictionary[FunctionLibrary, tuple[int, dict[str, FunctionDef
     WeakKeyDictionary()
 )
 """Functions of which nothing waits, whatever they call, and the version of the kernels they had."""
-
-
-def any_call_waits(ops: Sequence[Operation], library: FunctionLibrary) -> bool:
-    """Whether any of these operations calls a function that may wait.
-
-    A fact about a function holds for all graphs whose nodes call functions of `library`. Operations of
-    functions that have no kernel are passed over: perhaps no step ever runs them.
-    """
-    examples = {op.type: op for op in ops}
-    calling = {
-        name
-        for name, op in examples.items()
-        if name in FUNCTIONAL_OPS or name in op.graph.function_library
-    }
-    calls = [op for op in ops if op.type in calling] if calling else []
-    return bool(calls) and _any_waits(calls, library)
 
 
 class _Known:
@@ -47,8 +31,12 @@ class _Known:
         return isinstance(name, str) and self._known.get(name) is self._library[name]
 
 
-def _any_waits(calls: Sequence[Operation], library: FunctionLibrary) -> bool:
-    """Whether an op may wait in the functions that nodes call, or in those that these call."""
+def any_call_waits(calls: Sequence[Operation], library: FunctionLibrary) -> bool:
+    """Whether an op may wait in the functions that some nodes call, or in those that these call.
+
+    A fact about a function holds for all graphs whose nodes call functions of `library`. Operations of
+    functions that have no kernel are passed over: perhaps no step ever runs them.
+    """
     definitions, version = calls[0].graph.function_library, global_kernel_registry().version
     known_at, known = _never_wait.get(library, (version, {}))
     if known_at != version:

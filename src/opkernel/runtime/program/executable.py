@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from operator import call
 from typing import Any, Protocol
 
 from opkernel.records import dataclass, field
@@ -10,17 +11,16 @@ from opkernel.runtime.program.builder import Program
 from opkernel.runtime.program.limits import Limits
 from opkernel.runtime.step.run_step import RunStep
 
-__all__ = ["Executable", "LimitedExecutable", "SpecialCall", "Specializer"]
+__all__ = ["Executable", "LimitedExecutable", "Specializer"]
 
-SpecialCall = Callable[[Sequence[Any], Callable[[], RunStep]], Any]
-"""Runs a step on values as the caller gave them, and what makes it a step if it needs one."""
+_ANY_STEP = RunStep()
 
 
 class Specializer(Protocol):
     """Finds programs that may run in the place of another one."""
 
-    def current(self) -> SpecialCall | None:
-        """What runs the program for this moment; None where the general one is to run."""
+    def current(self) -> Executable | None:
+        """The program for this moment; None where the general one is to run."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +34,8 @@ class Executable:
         answer: Gives the results the form that the caller asked for.
         kept: The nodes whose tensors the session keeps after a step.
         variables: Finds the program for the values that variables keep, where there may be one.
+        captured: Further arguments of `run`, the same at every step.
+        needs_step: Whether each call must have a step.
     """
 
     program: Program
@@ -42,11 +44,47 @@ class Executable:
     answer: Callable[[Sequence[Any]], Any]
     kept: Sequence[str] = ()
     variables: Specializer | None = None
+    captured: Sequence[Any] = ()
+    needs_step: bool = field(default=True, init=False)
 
-    @property
-    def is_limited(self) -> bool:
-        """Whether `step` sees to what steps may take."""
-        return False
+    def __post_init__(self) -> None:
+        """Know whether any kernel looks at the step: those of an engine that is tried may."""
+        needs_step = self.program.executor.uses_step or self.program.trial is not None
+        object.__setattr__(self, "needs_step", needs_step)
+
+    def __call__(self, values: Iterable[Any], new_step: Callable[[], RunStep]) -> Any:
+        """Run one step on the caller's values, by the program for the values of variables if there is one.
+
+        Args:
+            values: A value for each feed.
+            new_step: Makes the step, if any kernel looks at it.
+
+        Raises:
+            InvalidArgumentError: a value does not fit its feed.
+            OpError: whatever a kernel raised, with the node that failed.
+        """
+        if self.variables is not None:
+            special = self.variables.current()
+            if special is not None:
+                return special(values, new_step)
+        converted = [*map(call, self.feeds, values)]
+        if self.needs_step:
+            return self.step(converted, new_step())
+        try:
+            results = self.run(_ANY_STEP, *converted, *self.captured)
+        except Exception as error:
+            from opkernel.runtime.program.error_report import raise_reported  # most steps succeed
+
+            raise_reported(error, self.program.request.part.graph)
+        return self.answered(results)
+
+    def converted(self, values: Iterable[Any]) -> list[Any]:
+        """The caller's values, as many as there are feeds, as arrays that fit the feeds.
+
+        Raises:
+            InvalidArgumentError: a value does not fit its feed.
+        """
+        return [*map(call, self.feeds, values)]
 
     def step(self, values: Sequence[Any], step: RunStep) -> Any:
         """Run one step on converted values.
@@ -55,7 +93,7 @@ class Executable:
             OpError: whatever a kernel raised, with the node that failed.
         """
         try:
-            results = self.run(step, *values)
+            results = self.run(step, *values, *self.captured)
             if self.kept:
                 step.save_tensors(self.kept)
         except Exception as error:
@@ -94,10 +132,8 @@ class LimitedExecutable(Executable):
 
     limits: Limits = field(default_factory=Limits)
 
-    @property
-    def is_limited(self) -> bool:
-        """Whether `step` sees to what steps may take."""
-        return True
+    def __post_init__(self) -> None:
+        """Each call needs a step: `step` sees to the limits."""
 
     def step(self, values: Sequence[Any], step: RunStep) -> Any:
         """Run one step on converted values; raises as `Executable.step` does."""

@@ -29,8 +29,7 @@ from opkernel.records import dataclass
 from opkernel.registrations import Registrations, declaring_site
 from opkernel.runtime.plan import raising
 from opkernel.runtime.plan.compiled_plan import KernelMayWaitError, compile_plan
-from opkernel.runtime.plan.functional_ops import STRUCTURAL_OPS, FunctionLibrary
-from opkernel.runtime.program.asynchronous import any_call_waits
+from opkernel.runtime.plan.functional_ops import FUNCTIONAL_OPS, STRUCTURAL_OPS, FunctionLibrary
 from opkernel.runtime.program.kernels import KernelCache
 from opkernel.runtime.staged.candidates import may_branch
 
@@ -172,7 +171,7 @@ def _dataflow(args: ExecutorArgs) -> Executor:
 
 
 def _default(args: ExecutorArgs) -> Executor:
-    if args.pool is not None or any_call_waits(args.order, args.library):
+    if args.pool is not None or _may_wait(args):
         return _dataflow(args)
     try:
         plan = _compiled_plan(args, may_wait=False)
@@ -184,6 +183,21 @@ def _default(args: ExecutorArgs) -> Executor:
 
         return BranchingPlan(plan, args)
     return plan
+
+
+def _may_wait(args: ExecutorArgs) -> bool:
+    """Whether any node calls a function that may wait."""
+    examples = {op.type: op for op in args.order}
+    calling = {
+        name
+        for name, op in examples.items()
+        if name in FUNCTIONAL_OPS or name in op.graph.function_library
+    }
+    if not calling:
+        return False
+    from opkernel.runtime.program.asynchronous import any_call_waits  # most graphs call nothing
+
+    return any_call_waits([op for op in args.order if op.type in calling], args.library)
 
 
 def _memory_is_limited() -> bool:

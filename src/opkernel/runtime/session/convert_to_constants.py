@@ -44,7 +44,7 @@ def convert_variables_to_constants(
         NotFoundError: the graph lacks an output or an input.
         UnimplementedError: a handle may belong to a variable or to another resource.
     """
-    session._check_open()
+    session._steps.check_open()
     read = partial(_values, session)
     if not with_tables:
         return freeze_with(session.graph, outputs, inputs, read)
@@ -64,5 +64,5 @@ def _values(session: Session, variables: Sequence[Operation]) -> list[Any]:
             if own.dtype is DataType.DT_RESOURCE:
                 own = edit.add("ReadVariableOp", [own], f"{variable.name}/read", attrs).outputs[0]
             reads.append(own)
-    values: list[Any] = session._callable(session._executables.for_graph(graph), reads, ())()
+    values: list[Any] = session._runner.for_graph(graph).run(reads, {})
     return values

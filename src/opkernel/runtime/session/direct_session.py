@@ -69,7 +69,6 @@ class DirectSession:
         )
         self._lock = threading.Lock()
         self._is_created = False
-        self._is_closed = False
         self._is_finalized = False
         self._signatures = RecentlyUsed[Hashable, StepSignature](self._config.max_executables)
 
@@ -174,8 +173,7 @@ class DirectSession:
         signature = self._signature(names, output_names, target_nodes)
         _check_types(signature.feeds, values)
         feeds = dict(zip(signature.feeds, values, strict=True))
-        fetches = [list(signature.fetches), list(signature.targets)]
-        outputs, _ = self._session.run(fetches, feeds, options, run_metadata)
+        outputs, _ = self._session.run(signature.elements, feeds, options, run_metadata)
         return list(outputs)
 
     def make_callable(self, callable_options: AnyCallableOptions) -> Callable[..., list[Any]]:
@@ -193,14 +191,12 @@ class DirectSession:
         self._check_created("MakeCallable()")
         options = CallableOptions.of(callable_options)
         self._check_devices({**options.feed_devices, **options.fetch_devices})
-        session = self._session
-        graph, executables = session.graph, session._executables
+        graph, runner = self._session.graph, self._session._runner
         if options.tensor_connection:
             graph = connected(graph, options.tensor_connection)
-            executables = executables.for_graph(graph)
+            runner = runner.for_graph(graph)
         signature = StepSignature.of(graph, options.feed, options.fetch, options.target)
-        fetches = [list(signature.fetches), list(signature.targets)]
-        run = session._callable(executables, fetches, tuple(signature.feeds))
+        run = runner.make_callable(signature.elements, tuple(signature.feeds))
         run_options = options.run_options
 
         def call(*values: Any, run_metadata: Message | None = None) -> list[Any]:
@@ -229,8 +225,7 @@ class DirectSession:
         signature = StepSignature.of(
             self._session.graph, input_names, output_names, target_nodes, is_partial=True
         )
-        fetches = [list(signature.fetches), list(signature.targets)]
-        return self._session.partial_run_setup(fetches, signature.feeds)
+        return self._session.partial_run_setup(signature.elements, signature.feeds)
 
     def partial_run(
         self, handle: str, inputs: Feeds = (), output_names: Sequence[str] = ()
@@ -256,7 +251,6 @@ class DirectSession:
 
     def close(self) -> None:
         """Cancel the steps under way and free what the session holds; it cannot run any more."""
-        self._is_closed = True
         self._session.close()
 
     def __enter__(self) -> Self:
@@ -284,7 +278,7 @@ class DirectSession:
             check_placement(graph.get_operations(), self._session._devices)
 
     def _check_open(self) -> None:
-        if self._is_closed or self._session._is_closed:
+        if self._session._steps.is_closed:
             raise CancelledError("Session has been closed.")
 
     def _check_created(self, method: str) -> None:

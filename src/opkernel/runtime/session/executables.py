@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from functools import partial
+from typing import TYPE_CHECKING, Any, Self
 
+from opkernel.device.budget import Budget, current_budget
 from opkernel.device.local_device import LocalDevice
 from opkernel.errors import FailedPreconditionError, InvalidArgumentError
 from opkernel.graph import Graph, Tensor
 from opkernel.graph.edit.prune import Needs
-from opkernel.kernel import KernelProvider, global_kernel_registry
+from opkernel.kernel import KernelProvider, choose_providers, global_kernel_registry
 from opkernel.messages import shown
 from opkernel.records import dataclass, replace
 from opkernel.runtime.calls.function_library_runtime import FunctionLibraryRuntime
@@ -23,7 +25,7 @@ from opkernel.runtime.program.limits import Limits
 from opkernel.runtime.program.request import NO_JIT, Jit, Passes, Variant
 from opkernel.runtime.program.subgraph import Subgraph
 from opkernel.runtime.session.recently_used import RecentlyUsed
-from opkernel.runtime.session.target import TargetSession
+from opkernel.runtime.session.target import TargetOptions, TargetSession
 from opkernel.runtime.step.session_state import LocalSessionState
 
 if TYPE_CHECKING:
@@ -64,6 +66,37 @@ class ExecutableParams:
     max_executables: int = 1000
     lowers: bool = True
     jit: Jit = NO_JIT
+
+    @classmethod
+    def of(
+        cls,
+        options: TargetOptions,
+        target: TargetSession,
+        state: LocalSessionState,
+        pool: InterOpPool | None,
+    ) -> Self:
+        """The parameters for a session; where others run programs, they have the limits, watchers and engines."""
+        config, is_here, budget, sanitizer = options.config, not target.is_remote, None, None
+        if options.memory_limit_bytes is not None and is_here:
+            budget = Budget(options.memory_limit_bytes, outer=current_budget())
+        if options.sanitize and is_here:
+            from opkernel.runtime.watch.sanitizer import Sanitizer  # rarely needed
+
+            sanitizer = Sanitizer()
+        return cls(
+            target,
+            state,
+            Limits(budget, target.devices.client_device.intra_op_threads),
+            config.executor_type,
+            sanitizer,
+            pool,
+            config.log_device_placement,
+            config.optimize,
+            None if config.providers is None else choose_providers(config.providers),
+            config.max_executables,
+            not config.place_pruned_graph,
+            config.new_jit() if is_here else NO_JIT,
+        )
 
 
 class Executables:
@@ -199,30 +232,23 @@ class Executables:
             request = replace(request, passes=False, executor_type="DATAFLOW", jit=NO_JIT)
         program = params.target.build_program(request)
         run = program.run if params.sanitizer is None else params.sanitizer.watched(program.run)
-        parts = (
-            program,
-            converters(tensors, params.state),
-            params.limits.applied(run),
-            fetch_plan.answer(),
-            fetch_plan.kept,
-        )
-        if params.limits.budget is not None:
-            return LimitedExecutable(*parts, None, params.limits)
+        feeds, limits = converters(tensors, params.state), params.limits
+        new = partial(LimitedExecutable, limits=limits) if limits.budget else Executable
+        executable = new(program, feeds, limits.applied(run), fetch_plan.answer(), fetch_plan.kept)
         is_plain = bool(variant) or params.target.is_remote or not request.follows_variables
-        if is_plain or not part.has_variables or part.acts:
-            return Executable(*parts)
+        if is_plain or limits.budget or not part.has_variables or part.acts:
+            return executable
         from opkernel.runtime.calls.variable_specialization import (  # for some graphs
             VariableSpecializer,
             taking,
         )
 
-        _, feeds, _, answer, kept = parts
-
         def finish(special: Program, taken: Sequence[int]) -> Executable:
-            run = params.limits.applied(taking(special.run, taken, len(feeds)))
-            return Executable(special, feeds, run, answer, kept)
+            run = limits.applied(taking(special.run, taken, len(tensors)))
+            return replace(executable, program=special, run=run)
 
-        return Executable(*parts, VariableSpecializer(program, self.library, finish))
+        variables = VariableSpecializer(program, self.library, finish)
+        return replace(executable, variables=variables)
 
 
 def as_tensor(graph: Graph, feed: Any) -> Tensor:

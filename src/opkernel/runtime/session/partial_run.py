@@ -16,12 +16,14 @@ from opkernel.graph.edit.prune import Needs
 from opkernel.runtime.dataflow import DataflowExecutor
 from opkernel.runtime.dataflow.node_item import RootInfo
 from opkernel.runtime.dataflow.partial import PartialDataflowRun
+from opkernel.runtime.plan.keys import Key, key_of
 from opkernel.runtime.program.error_report import raise_reported
 from opkernel.runtime.program.executable import Executable
 from opkernel.runtime.program.executors import Executor
 from opkernel.runtime.program.fetches import FetchPlan
 from opkernel.runtime.program.limits import Limits
-from opkernel.runtime.session.executables import Executables, as_tensor
+from opkernel.runtime.session.executables import as_tensor
+from opkernel.runtime.session.step_runner import StepRunner
 from opkernel.runtime.step.run_step import RunStep
 from opkernel.runtime.step.session_state import LocalSessionState
 
@@ -35,29 +37,29 @@ class PartialRuns:
 
     Args:
         graph: What they run parts of.
-        executables: Compile it.
+        runner: Compiles it, and makes steps.
         state: The tensors that the session keeps.
         limits: What their kernels may take.
     """
 
     def __init__(
-        self, graph: Graph, executables: Executables, state: LocalSessionState, limits: Limits
+        self, graph: Graph, runner: StepRunner, state: LocalSessionState, limits: Limits
     ) -> None:
         self._graph = graph
-        self._executables = executables
+        self._runner = runner
         self._state = state
         self._limits = limits
         self._numbers = itertools.count()
         self._runs: dict[str, _PartialRun] = {}
 
-    def set_up(self, fetches: Any, feeds: tuple[Any, ...], step: RunStep) -> str:
+    def set_up(self, fetches: Any, feeds: tuple[Any, ...]) -> str:
         """Begin a run; its handle.
 
         Raises:
             InvalidArgumentError, NotFoundError, FailedPreconditionError: as `Session.run` does; also
                 where there is nothing to run.
         """
-        executable = self._executables.find(fetches, feeds, variant="partial")
+        executable = self._runner.executables.find(fetches, feeds, variant="partial")
         part = executable.program.part
         if not part.fetches and not part.targets:
             raise InvalidArgumentError("Must specify at least one target to fetch or execute.")
@@ -66,7 +68,7 @@ class PartialRuns:
             for elements in (part.feeds, part.fetches, part.targets)
         ]
         handle = "{}->{}/{}/1/;{}".format(*names, next(self._numbers))
-        self._runs[handle] = _PartialRun(executable, step, self._limits)
+        self._runs[handle] = _PartialRun(executable, self._runner.new_step(), self._limits)
         return handle
 
     def go_on(self, handle: str, fetches: Any, feeds: Mapping[Any, Any]) -> Any:
@@ -92,9 +94,6 @@ class PartialRuns:
                 run.end(CancelledError("Session has been closed."))
 
 
-_Key = tuple[str, int]
-
-
 class _PartialRun:
     """One partial run. Its lock is held by whoever calls it.
 
@@ -113,14 +112,14 @@ class _PartialRun:
         self._advance = limits.enforced(self._run.advance)
         self._finish = limits.enforced(self._run.finish)
         self._converters = executable.feeds
-        self._feeds = {_key(tensor): number for number, tensor in enumerate(part.feeds)}
-        self._fetches = {_key(tensor): number for number, tensor in enumerate(part.fetches)}
+        self._feeds = {key_of(tensor): number for number, tensor in enumerate(part.feeds)}
+        self._fetches = {key_of(tensor): number for number, tensor in enumerate(part.fetches)}
         self._targets = {op.name for op in part.targets}
         self._needs = Needs(part.feeds)
         self._unfed = set(self._feeds)
         self._unfetched = set(self._fetches)
 
-    def check(self, fed: Sequence[tuple[Tensor, Any]], fetch_plan: FetchPlan) -> dict[_Key, Any]:
+    def check(self, fed: Sequence[tuple[Tensor, Any]], fetch_plan: FetchPlan) -> dict[Key, Any]:
         """The values that are fed, as arrays of the run's own: it goes on when the caller has them.
 
         Raises:
@@ -136,12 +135,12 @@ class _PartialRun:
         for op in fetch_plan.targets:
             if op.name not in self._targets:
                 raise _not_set_up("fetch", op.name)
-        self._check_computable(fetch_plan.tensors, {_key(tensor) for tensor, _ in fed})
-        return {_key(t): self._converters[self._feeds[_key(t)]](v).copy() for t, v in fed}
+        self._check_computable(fetch_plan.tensors, {key_of(tensor) for tensor, _ in fed})
+        return {key_of(t): self._converters[self._feeds[key_of(t)]](v).copy() for t, v in fed}
 
-    def go_on(self, fed: Mapping[_Key, Any], fetch_plan: FetchPlan) -> Any:
+    def go_on(self, fed: Mapping[Key, Any], fetch_plan: FetchPlan) -> Any:
         """Feed and fetch; the run is over with the last of both, or where anything is raised."""
-        fetched = [_key(tensor) for tensor in fetch_plan.tensors]
+        fetched = [key_of(tensor) for tensor in fetch_plan.tensors]
         try:
             results = self._advance(
                 [(self._feeds[key], value) for key, value in fed.items()],
@@ -173,13 +172,13 @@ class _PartialRun:
         finally:
             self._step.end()
 
-    def _check_computable(self, fetches: Sequence[Tensor], fed: set[_Key]) -> None:
+    def _check_computable(self, fetches: Sequence[Tensor], fed: set[Key]) -> None:
         """Raise InvalidArgumentError where a fetch depends on a feed that is missing yet."""
         missing = self._unfed - fed
         tensors, seen = list(fetches), set()
         while tensors:
             tensor = tensors.pop()
-            if _key(tensor) in missing:
+            if key_of(tensor) in missing:
                 raise InvalidArgumentError(
                     f"Fetch {tensor.name} can't be computed from the feeds that have been fed so "
                     "far.",
@@ -199,16 +198,12 @@ def _root(executor: Executor) -> RootInfo:
     return executor.view.root
 
 
-def _key(tensor: Tensor) -> _Key:
-    return tensor.op.name, tensor.value_index
-
-
 def _check_pending(
-    kind: str, done: str, tensor: Tensor, all_of_kind: Mapping[_Key, int], pending: set[_Key]
+    kind: str, done: str, tensor: Tensor, all_of_kind: Mapping[Key, int], pending: set[Key]
 ) -> None:
-    if _key(tensor) not in all_of_kind:
+    if key_of(tensor) not in all_of_kind:
         raise _not_set_up(kind, tensor.name)
-    if _key(tensor) not in pending:
+    if key_of(tensor) not in pending:
         raise InvalidArgumentError(f"The {kind} {tensor.name} has already been {done}.")
 
 

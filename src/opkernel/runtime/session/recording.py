@@ -18,11 +18,12 @@ from opkernel.runtime.program.executable import Executable
 from opkernel.runtime.session.recently_used import RecentlyUsed
 from opkernel.runtime.session.run_options import RunOptions, TraceLevel
 from opkernel.runtime.session.session_config import SessionConfig
+from opkernel.runtime.session.step_options import Recording
 
 if TYPE_CHECKING:
-    from opkernel.runtime.traces import CostModel, StepStatsCollector
+    from opkernel.runtime.traces import CostModel
 
-__all__ = ["Recorder", "Recording"]
+__all__ = ["Recorder"]
 
 
 class Recorder:
@@ -54,7 +55,7 @@ class Recorder:
                 "RunOptions.output_partition_graphs() is not supported when "
                 "disable_output_partition_graphs is true."
             )
-        return Recording(self, options)
+        return _RunRecording(self, options, run_metadata)
 
     def costs(self, executable: Executable) -> _Costs:
         """The costs of the steps of an executable."""
@@ -63,24 +64,21 @@ class Recorder:
             return costs or self._costs.keep(id(executable), _Costs(executable))
 
 
-class Recording:
-    """The records of one step; `Recorder.begin` makes them.
+class _RunRecording(Recording):
+    """The records of one step that RunOptions ask for."""
 
-    Attributes:
-        collector: Takes the statistics of nodes, where they are asked for.
-        graph_collector: Takes the graphs of functions that kernels instantiate, where graphs are asked
-            for.
-    """
-
-    def __init__(self, recorder: Recorder, options: RunOptions) -> None:
+    def __init__(
+        self, recorder: Recorder, options: RunOptions, run_metadata: Message | None
+    ) -> None:
         self._recorder = recorder
         self._options = options
+        self._run_metadata = run_metadata
         self._metadata = RunMetadata()
         metadata = recorder.config.session_metadata
         if metadata is not None:
             self._metadata.session_metadata.name = metadata.name
             self._metadata.session_metadata.version = metadata.version
-        self.collector = self._new_collector()
+        super().__init__(self._metadata.step_stats if self._is_traced() else None)
         self.graph_collector = GraphCollector() if options.output_partition_graphs else None
 
     def explain(self, error: ResourceExhaustedError) -> None:
@@ -88,15 +86,15 @@ class Recording:
         if self.collector is not None and self._options.report_tensor_allocations_upon_oom:
             error.message += self.collector.report_allocs_on_resource_exhausted(error.message)
 
-    def finish(self, executable: Executable, run_metadata: Message | None) -> None:
+    def finish(self, executable: Executable) -> None:
         """Write the records, in the place of the RunMetadata's former contents."""
+        super().finish(executable)
         if self.collector is not None:
-            self.collector.finalize()
             self._build_cost_model(executable)
         if self._options.output_partition_graphs:
             self._add_graphs(executable.program)
-        if run_metadata is not None:
-            run_metadata.ParseFromString(self._metadata.SerializeToString())
+        if self._run_metadata is not None:
+            self._run_metadata.ParseFromString(self._metadata.SerializeToString())
 
     def _add_graphs(self, program: Program) -> None:
         """Add the graphs that run: one for each device, and for each function that nodes call."""
@@ -110,18 +108,14 @@ class Recording:
                     post_optimization_graph=collector.optimized_graph,
                 )
 
-    def _new_collector(self) -> StepStatsCollector | None:
+    def _is_traced(self) -> bool:
+        """Whether the statistics of nodes are needed."""
         options = self._options
-        is_needed = (
+        return (
             options.trace_level > TraceLevel.NO_TRACE
             or options.report_tensor_allocations_upon_oom
             or self._recorder.config.build_cost_model > 0
         )
-        if not is_needed:
-            return None
-        from opkernel.runtime.traces import StepStatsCollector  # rarely needed
-
-        return StepStatsCollector(self._metadata.step_stats)
 
     def _build_cost_model(self, executable: Executable) -> None:
         config = self._recorder.config

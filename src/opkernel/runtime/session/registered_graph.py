@@ -5,49 +5,24 @@ Source: TensorFlow core/distributed_runtime/graph_mgr.cc.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from opkernel.errors import CancelledError
 from opkernel.graph import Graph, Operation
 from opkernel.graph.core.structural_ops import ARG_OPS, RETVAL_OPS
 from opkernel.graph.io.importer import GraphImporter, ImportOptions
-from opkernel.proto import GraphDef, StepStats
-from opkernel.records import dataclass, replace
+from opkernel.proto import GraphDef
+from opkernel.records import replace
 from opkernel.runtime.program.limits import in_time
-from opkernel.runtime.step.run_step import RunStep
+from opkernel.runtime.session.step_options import StepOptions
 
 if TYPE_CHECKING:
-    from opkernel.device.permissions import Permissions
-    from opkernel.kernel import CancellationManager, CollectiveExecutor, Rendezvous
     from opkernel.runtime.program.executable import Executable
     from opkernel.runtime.program.request import Variant
-    from opkernel.runtime.session.executables import Executables
+    from opkernel.runtime.session.step_runner import StepRunner
 
-__all__ = ["RegisteredGraph", "StepOptions"]
-
-
-@dataclass(frozen=True)
-class StepOptions:
-    """What a step of a registered graph shares with the step's parts in other tasks.
-
-    Attributes:
-        rendezvous: Where the parts meet.
-        cancellation_manager: Its cancellation cancels the step here.
-        timeout_s: The time that the step has, in seconds; None for no limit.
-        step_stats: Takes the statistics of the nodes, where given.
-        permissions: Which files the step may read and write; those of the session if None.
-        collective_executor: Where groups of collective ops meet; all of the process meet in one if None.
-        coordination_service_agent: The task's agent of the coordination service, where it has one.
-    """
-
-    rendezvous: Rendezvous
-    cancellation_manager: CancellationManager
-    timeout_s: float | None = None
-    step_stats: StepStats | None = None
-    permissions: Permissions | None = None
-    collective_executor: CollectiveExecutor | None = None
-    coordination_service_agent: Any = None
+__all__ = ["RegisteredGraph"]
 
 
 class RegisteredGraph:
@@ -57,20 +32,14 @@ class RegisteredGraph:
 
     Args:
         graph_def: The graph; each node says on which device of the session it runs.
-        executables_of: Makes the executables of a graph.
-        new_step: Makes a step.
+        runner: Runs the steps of the session.
 
     Raises:
         InvalidArgumentError: a node is invalid, or lacks its device.
         NotFoundError: an op is not registered, or a needed node has no kernel.
     """
 
-    def __init__(
-        self,
-        graph_def: GraphDef,
-        executables_of: Callable[[Graph], Executables],
-        new_step: Callable[[StepOptions, Variant, Executables], RunStep],
-    ) -> None:
+    def __init__(self, graph_def: GraphDef, runner: StepRunner) -> None:
         graph = Graph()
         options = ImportOptions(allow_internal_names=True, expect_device=True, origin=None)
         importer = GraphImporter(graph, graph_def, options)
@@ -82,8 +51,7 @@ class RegisteredGraph:
         ends = [op for op in operations if not any(True for _ in op.consumer_edges())]
         targets = [op for op in ends if op.type not in ARG_OPS | RETVAL_OPS]
         self._fetches = [fetches, targets]
-        self._executables = executables_of(graph)
-        self._new_step = new_step
+        self._runner = runner.for_graph(graph)
         self._find("stoppable")  # which tells what is wrong with the graph
 
     def run(self, values: Sequence[Any], options: StepOptions) -> Sequence[Any]:
@@ -96,22 +64,21 @@ class RegisteredGraph:
         Raises:
             OpError: whatever a kernel raised, with the node that failed.
         """
-        variant: Variant = "stoppable" if options.step_stats is None else "traced"
+        variant = options.variant(options.timeout_s)
         executable = self._find(variant)
-        with in_time(options.timeout_s):
-            step = self._new_step(options, variant, self._executables)
+        with in_time(options.timeout_s) as seconds_left:
+            step = self._runner.step(options, variant, seconds_left)
             with step.cancelled_by(options.cancellation_manager):
                 try:
                     results: Sequence[Any] = executable.step(values, step)
                 except CancelledError:
                     step.check()  # which knows why a wait was cancelled: the time was over, say
                     raise
-            if step.stats_collector is not None:
-                step.stats_collector.finalize()
+            options.recording.finish(executable)
         return results
 
     def _find(self, variant: Variant) -> Executable:
-        executable = self._executables.find(self._fetches, self._feeds, variant)
+        executable = self._runner.executables.find(self._fetches, self._feeds, variant)
         return replace(executable, answer=list)
 
 

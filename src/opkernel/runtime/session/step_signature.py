@@ -30,6 +30,11 @@ class StepSignature:
     fetches: Sequence[Tensor]
     targets: Sequence[Operation]
 
+    @property
+    def elements(self) -> list[list[Tensor | Operation]]:
+        """What `Session.run` fetches: the values of the fetches, and then None for each target."""
+        return [list(self.fetches), list(self.targets)]
+
     @classmethod
     def of(
         cls,

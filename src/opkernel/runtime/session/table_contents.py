@@ -87,7 +87,7 @@ def _contents(session: Session, tables: Sequence[Operation]) -> list[Any]:
             op = "LookupTableExportV2" if table.type.endswith("V2") else "LookupTableExport"
             types = {"Tkeys": table.attr["key_dtype"], "Tvalues": table.attr["value_dtype"]}
             exports += edit.add(op, [own], f"{table.name}/export", types).outputs
-    found = session._callable(session._executables.for_graph(graph), exports, ())()
+    found = session._runner.for_graph(graph).run(exports, {})
     return [*zip(found[::2], found[1::2], strict=True)]
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Protocol
 
+from opkernel.messages import shown
 from opkernel.records import dataclass
 from opkernel.runtime.placement.device_set import DeviceSet
 from opkernel.runtime.program.builder import Program, build_program
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
     from opkernel.runtime.program.request import ProgramRequest
     from opkernel.runtime.session.session_config import SessionConfig
 
-__all__ = ["SessionTarget", "TargetOptions", "TargetSession", "ThisProcess"]
+__all__ = ["SessionTarget", "TargetOptions", "TargetSession", "ThisProcess", "new_session"]
 
 
 @dataclass(frozen=True)
@@ -72,6 +73,20 @@ class SessionTarget(Protocol):
         Raises:
             UnavailableError: the target cannot be reached.
         """
+
+
+def new_session(target: SessionTarget, options: TargetOptions) -> TargetSession:
+    """A session of a target.
+
+    Raises:
+        TypeError: it is no target.
+        UnavailableError: it cannot be reached.
+    """
+    if not hasattr(target, "new_session"):
+        raise TypeError(
+            f"target must be a cluster, such as opkernel.distributed.RayCluster, not {shown(target)}"
+        )
+    return target.new_session(options)
 
 
 class ThisProcess:

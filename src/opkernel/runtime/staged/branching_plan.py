@@ -56,12 +56,13 @@ class BranchingPlan:
         args: What it was made from.
 
     Attributes:
-        uses_step: Whether any node looks at the step.
+        uses_step: Whether anything looks at the step: a trial does.
         run: Runs one step: `run(step, *feeds)` gives the fetches.
     """
 
+    uses_step = True
+
     def __init__(self, plan: Executor, args: ExecutorArgs) -> None:
-        self.uses_step = plan.uses_step
         self._plan = plan
         self._args = args
         self._made_at = self._versions()
