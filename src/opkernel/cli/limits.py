@@ -173,7 +173,9 @@ def time_limit(seconds: float, behind_s: float = 0.0) -> Iterator[None]:
     earlier = signal.getsignal(signal.SIGALRM)
     try:
         signal.signal(signal.SIGALRM, stop)
-        signal.setitimer(signal.ITIMER_REAL, seconds + behind_s, _AGAIN_S)  # the first may go unheard
+        signal.setitimer(
+            signal.ITIMER_REAL, seconds + behind_s, _AGAIN_S
+        )  # the first may go unheard
         yield
     except TimeIsUp:
         raise DeadlineExceededError(f"Timed out after {seconds:g} s") from None

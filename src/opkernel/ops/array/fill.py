@@ -42,7 +42,7 @@ FILL = register_op(
     outputs=["output: T"],
     attrs=["T: type", "index_type: {int32, int64} = DT_INT32"],
     shape_fn=fill_shape,
-    traits="value_rule=fill",
+    traits="value_rule=fill cost=linear int32_on_host function_gradient=yes",
     doc="A tensor of shape `dims` with `value` everywhere.",
 )
 
@@ -137,7 +137,7 @@ RANGE = register_op(
         "Tidx: {bfloat16, half, float, double, int8, int16, int32, int64, uint16, uint32, uint64} = DT_INT32"
     ],
     shape_fn=range_shape,
-    traits="value_rule=range",
+    traits="value_rule=range cost=linear int32_on_host function_gradient=none",
     doc="The numbers from `start` up to, not including, `limit` in steps of `delta`.",
 )
 
@@ -198,6 +198,7 @@ LIN_SPACE = register_op(
     attrs=["T: {bfloat16, half, float, double}", "Tidx: {int32, int64} = DT_INT32"],
     shape_fn=lin_space_shape,
     doc="`num` numbers from `start` to `stop`, both included, at equal distances.",
+    traits="cost=linear function_gradient=none",
 )
 
 

@@ -34,6 +34,7 @@ MIRROR_PAD = register_op(
     doc="""`input` with its mirror image around it, `paddings[i]` in dimension i.
 
     REFLECT leaves the elements at the border out of the image, SYMMETRIC repeats them.""",
+    traits="cost=linear",
 )
 
 

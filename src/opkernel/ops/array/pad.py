@@ -54,6 +54,7 @@ PAD = register_op(
     attrs=["T: type", _TPADDINGS],
     shape_fn=pad_shape,
     doc="`input` with `paddings[i]` zeros before and after it in dimension i.",
+    traits="cost=linear row_rule=filled",
 )
 
 PAD_V2 = register_op(
@@ -63,6 +64,7 @@ PAD_V2 = register_op(
     attrs=["T: type", _TPADDINGS],
     shape_fn=pad_shape,
     doc="`input` with `constant_values`, `paddings[i]` before and after it in dimension i.",
+    traits="cost=linear row_rule=filled",
 )
 
 

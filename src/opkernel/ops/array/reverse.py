@@ -66,6 +66,7 @@ REVERSE = register_op(
     ],
     shape_fn=reverse_shape,
     doc="`tensor` with the order reversed along each dimension i for which `dims[i]` is true.",
+    traits="cost=linear function_gradient=yes",
 )
 
 REVERSE_V2 = register_op(
@@ -77,7 +78,7 @@ REVERSE_V2 = register_op(
         "T: {uint8, int8, uint16, int16, int32, uint32, int64, uint64, bool, bfloat16, half, float, double, complex64, complex128, string}",
     ],
     shape_fn=reverse_v2_shape,
-    traits="value_rule=reverse",
+    traits="value_rule=reverse cost=linear function_gradient=yes",
     doc="`tensor` with the order reversed along the dimensions `axis`.",
 )
 
@@ -155,6 +156,7 @@ REVERSE_SEQUENCE = register_op(
     ],
     shape_fn=reverse_sequence_shape,
     doc="`input`, of each slice of the batch the first `seq_lengths[i]` elements reversed.",
+    traits="cost=linear",
 )
 
 

@@ -32,6 +32,7 @@ ROLL = register_op(
     attrs=["T: type", "Tshift: {int32, int64}", "Taxis: {int32, int64}"],
     shape_fn=roll_shape,
     doc="`input` with its elements moved by `shift[i]` along dimension `axis[i]`, around the ends.",
+    traits="cost=linear",
 )
 
 

@@ -22,7 +22,7 @@ SLICE = register_op(
     outputs=["output: T"],
     attrs=["T: type", "Index: {int32, int64}"],
     shape_fn=slice_shape,
-    traits="value_rule=slice",
+    traits="value_rule=slice cost=linear int32_on_host function_gradient=yes",
     doc="The block of `input` that starts at `begin` and has shape `size`; -1 is all that is left.",
 )
 

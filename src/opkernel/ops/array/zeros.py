@@ -42,7 +42,7 @@ ZEROS_LIKE = register_op(
     outputs=["y: T"],
     attrs=["T: type"],
     shape_fn=unchanged_shape,
-    traits="value_rule=zeros_like",
+    traits="value_rule=zeros_like cost=linear int32_on_host function_gradient=none",
     doc="Zeros of the shape and type of `x`.",
 )
 
@@ -52,7 +52,7 @@ ONES_LIKE = register_op(
     outputs=["y: T"],
     attrs=[_ONES_TYPES],
     shape_fn=unchanged_shape,
-    traits="value_rule=ones_like",
+    traits="value_rule=ones_like cost=linear int32_on_host function_gradient=none",
     doc="Ones of the shape and type of `x`.",
 )
 

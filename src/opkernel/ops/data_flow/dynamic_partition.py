@@ -41,6 +41,7 @@ DYNAMIC_PARTITION = register_op(
     attrs=["num_partitions: int >= 1", "T: type"],
     shape_fn=dynamic_partition_shape,
     doc="Output i holds the parts of `data` where `partitions`, the leading dimensions, is i.",
+    traits="cost=linear",
 )
 
 

@@ -44,6 +44,7 @@ DYNAMIC_STITCH, PARALLEL_DYNAMIC_STITCH = (
         outputs=["merged: T"],
         attrs=["N: int >= 1", "T: type"],
         shape_fn=dynamic_stitch_shape,
+        traits="cost=linear",
         doc=_DOC,
     )
     for name in ("DynamicStitch", "ParallelDynamicStitch")

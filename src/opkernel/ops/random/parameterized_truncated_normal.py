@@ -87,6 +87,7 @@ register_op(
     attrs=["S: {int32, int64}", SEED_TYPE, "dtype: {half, float, double}"],
     shape_fn=seeded_truncated_normal_shape,
     doc="Normal numbers between bounds; the shape ends with that of the parameters together.",
+    traits="clustering=inaccurate",
 )
 
 
