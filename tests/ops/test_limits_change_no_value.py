@@ -23,6 +23,8 @@ from opkernel.ops.catalogue import MODULE_OF_OP
 from opkernel.proto import GraphDef
 
 CALLS_OF_AN_OP = 3
+WAIT = {"Unstage"}
+"""Calls that wait for another step."""
 ROOMS = sorted({module.split(".")[0] for module in MODULE_OF_OP.values()})
 
 
@@ -56,11 +58,13 @@ def text_of(value: Any) -> str:
 def test_limits_change_no_value(room: str) -> None:
     different = {}
     for op, module in MODULE_OF_OP.items():
-        if module.split(".")[0] != room:
+        if module.split(".")[0] != room or op in WAIT:
             continue
         for graph_def in samples().get(op, [])[:CALLS_OF_AN_OP]:
             limits = under_budget(Budget(deadline=time.monotonic() + 1000))
             within = outcome(graph_def, limits, memory_limit_bytes=1 << 30)
+            if within[0:1] and within[0].startswith("RESOURCE_EXHAUSTED"):
+                continue  # without a limit it would take the memory
             without = outcome(graph_def, nullcontext())
             is_random = without != outcome(graph_def, nullcontext()) if within != without else False
             if within != without and not is_random:

@@ -35,7 +35,6 @@ _TRACES_OF_LOOP = 3
 _GROWING = ("dynamic_size", "resize_if_index_out_of_bounds")
 _PLACED_OUTPUTS = ("_scoped_allocator", "_forward_from")
 
-
 FILTER_OF = {
     "assertion": ("assert_and_checknumerics", "it checks values"),
     "dynamic": ("dynamic_ops", "the size of its result depends on values"),

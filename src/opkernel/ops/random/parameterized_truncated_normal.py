@@ -77,7 +77,7 @@ register_op(
     attrs=[*SEEDS, "dtype: {half, bfloat16, float, double}", "T: {int32, int64}"],
     shape_fn=parameterized_truncated_normal_shape,
     is_stateful=True,
-    traits="any_order",
+    traits="any_order clustering=stateful_random",  # TensorFlow has no rule of XLA for it
     doc="Normal numbers between bounds; parameters are scalars, or vectors for the first dimension.",
 )
 register_op(
