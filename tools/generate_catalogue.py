@@ -1,4 +1,4 @@
-"""Write `opkernel/ops/catalogue.txt`: where each op, kernel and shape function stands, and the ops' traits.
+"""Write `opkernel/ops/catalogue.txt`: where each op, kernel and shape function stands, the ops' traits and rules.
 
 Run after an op was added: `python tools/generate_catalogue.py`. With `--check` nothing is written
 and the exit status says whether the file is current.
@@ -11,11 +11,17 @@ from pathlib import Path
 
 import opkernel.ops
 import opkernel.ops.declared
+from opkernel.decompile.numpy_functions import NUMPY_FUNCTIONS
+from opkernel.engines.openvino.op_rule import rules
+from opkernel.gradients.registry import gradient_sites
 from opkernel.opdef import global_op_registry
+from opkernel.ops.loader import load_op
 from opkernel.registrations import declaring_site
+from opkernel.xla.op_registry import global_xla_op_registry
 
 ROOT = Path(__file__).resolve().parent.parent
 CATALOGUE = ROOT / "src" / "opkernel" / "ops" / "catalogue.txt"
+TRAITS = CATALOGUE.parent / "declared" / "traits.txt"
 PREFIX = "opkernel.ops."
 
 
@@ -53,17 +59,48 @@ def modules_of_shape_fns() -> dict[str, str]:
 
 
 def traits_of_ops() -> dict[str, str]:
-    """What each op declares, be it registered or not."""
+    """What each op declares; of ops that no module registers, what stands beside their declarations."""
     registry = global_op_registry()
-    traits = {op: registry.traits(op).words() for op in modules_of_ops()}
-    for module in pkgutil.walk_packages(opkernel.ops.declared.__path__, f"{PREFIX}declared."):
-        traits |= getattr(importlib.import_module(module.name), "TRAITS", {})
-    return traits
+    registered = {op: registry.traits(op).words() for op in modules_of_ops()}
+    declared = dict(line.split(" ", 1) for line in TRAITS.read_text().splitlines())
+    if registered.keys() & declared:
+        raise SystemExit(f"{TRAITS}: modules register {sorted(registered.keys() & declared)}")
+    return registered | declared
+
+
+def rules_of_ops() -> dict[str, dict[str, str]]:
+    """The kinds of rules about each op, with their modules; asked when all ops that modules register are there."""
+    global_op_registry().set_loader(load_op)  # for XLA's ops that are only declared
+    found: dict[str, dict[str, str]] = {}
+    for op, site in gradient_sites().items():
+        found.setdefault(op, {})["gradient"] = site.owner.removeprefix(PREFIX)
+    for op, function in NUMPY_FUNCTIONS.items():
+        found.setdefault(op, {})["numpy"] = last_part(getattr(function, "__module__", "numpy"))
+    for op in rules().names():
+        found.setdefault(op, {})["openvino"] = last_part(rules()[op].build.__module__)
+    for op in modules_of_ops() | modules_of_shape_fns():
+        for kernel in reversed(global_xla_op_registry().registrations(op)):
+            owner = kernel.site.owner if kernel.site else ""
+            is_own = owner.startswith("opkernel.xla.")
+            found.setdefault(op, {})["xla"] = last_part(owner) if is_own else "portable"
+    return found
+
+
+def last_part(module: str) -> str:
+    return module.rpartition(".")[2]
 
 
 def text() -> str:
-    modules, traits = modules_of_ops() | modules_of_shape_fns(), traits_of_ops()
-    lines = [f"{op} {modules[op]} {traits.get(op, '')}".rstrip() for op in sorted(modules)]
+    modules, traits, found = (
+        modules_of_ops() | modules_of_shape_fns(),
+        traits_of_ops(),
+        rules_of_ops(),
+    )
+    lines = []
+    for op in sorted({*modules, *traits, *found}):
+        line = f"{op} {modules.get(op, '-')} {traits.get(op, '')}".rstrip()
+        words = " ".join(f"{kind}={module}" for kind, module in sorted(found.get(op, {}).items()))
+        lines.append(f"{line} | {words}" if words else line)
     return "".join(f"{line}\n" for line in lines)
 
 

@@ -12,7 +12,7 @@ from typing import Generic, NamedTuple, TypeVar
 from opkernel.errors import AlreadyExistsError
 from opkernel.logs import logger
 
-__all__ = ["DeclaringSite", "Registrations", "declaring_site", "warn_of_second"]
+__all__ = ["DeclaringSite", "Registrations", "declaring_site", "no_rule", "warn_of_second"]
 
 _T = TypeVar("_T")
 
@@ -84,6 +84,11 @@ class Registrations(Generic[_T]):
         entry = self._entries.get(name)
         return None if entry is None else entry[0]
 
+    def site(self, name: str) -> DeclaringSite | None:
+        """The place that registered the thing of a name; None where nothing has it."""
+        entry = self._entries.get(name)
+        return None if entry is None else entry[1]
+
     def remove(self, name: str) -> None:
         """Forget the thing of a name, if there is one."""
         self._entries.pop(name, None)
@@ -95,6 +100,11 @@ class Registrations(Generic[_T]):
     def things(self) -> list[_T]:
         """All things, in the order in which their names were first registered."""
         return [thing for thing, _ in list(self._entries.values())]
+
+
+def no_rule(kind: str, op: str) -> str:
+    """What to say of an op that nothing is registered for: "no XLA rule for Where"."""
+    return f"no {kind} rule for {op}"
 
 
 def warn_of_second(what: str, site: DeclaringSite, earlier: DeclaringSite) -> None:

@@ -135,7 +135,7 @@ def test_wrong_use(command: Command, arguments: list[object], told: str) -> None
 
 
 def test_errors_say_why_an_op_has_no_kernel() -> None:
-    with pytest.raises(NotFoundError, match="Saver has no kernel on purpose: it writes"):
+    with pytest.raises(NotFoundError, match="Saver has no kernel: it writes"):
         raw_ops.CalibrationStatisticsSaver(
             args=[np.float32(1)], ids=["a"], calibration_methods=[1], output_file_path="x"
         )

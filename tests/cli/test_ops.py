@@ -1,5 +1,7 @@
 import json
+import sys
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 from tests.cli.conftest import Command, Process
@@ -22,7 +24,8 @@ def test_one_op_in_full(process: Process):
 
 
 def test_one_op_as_a_table(process: Process):
-    lines = process("ops", "ConcatV2").stdout.splitlines()
+    printed = process("ops", "ConcatV2").stdout
+    lines = printed.partition("What is known of it")[0].splitlines()
     assert lines[0].startswith("ConcatV2: ")
     assert [line.split() for line in lines[1:-2]] == [
         ["name", "type", "default", "minimum", "allowed"],
@@ -35,6 +38,54 @@ def test_one_op_as_a_table(process: Process):
     ]
     assert lines[-2].startswith("Traits: cannot_fail, ")
     assert lines[-1] == "Kernels: CPU"
+
+
+def places(command: Command, op: str) -> dict[str, list[str]]:
+    """What stands where: the names of the things of each kind, with their files."""
+    (row,) = json.loads(command("ops", op, "--json").output)
+    found: dict[str, list[str]] = {}
+    for one in row["places"]:
+        found.setdefault(one["what"], []).append(f"{one['name']} {one['file']}".strip())
+    return found
+
+
+def test_where_all_that_is_known_of_an_op_stands(command: Command):
+    found = places(command, "Relu")
+    assert found["declaration"] == ["Relu opkernel/ops/nn/activation.py"]
+    assert found["shape function"] == [
+        "unchanged_shape opkernel/opdef/common_shapes/elementwise.py"
+    ]
+    assert any("CPU" in one and "ops/nn/activation.py" in one for one in found["kernel"])
+    assert found["gradient"] == ["relu_gradient opkernel/ops/nn/gradients/activation.py"]
+    assert found["OpenVINO rule"] == ["relu opkernel/engines/openvino/ops/activations.py"]
+    assert found["NumPy program"] == ["relu opkernel/decompile/numpy_functions/nn.py"]
+    assert found["named by"] == ["fused_ops opkernel/optimization/fusion/fused_ops.py"]
+    assert found["library"] == ["none"]
+
+
+def test_an_op_without_kernel_and_one_with_another_kernel(command: Command):
+    found = places(command, "TPUExecute")
+    assert found["declaration"] == ["TPUExecute opkernel/ops/declared/tensorflow_ops.pb.gz"]
+    assert [found[kind] for kind in ("kernel", "gradient", "XLA rule")] == [["none"]] * 3
+    assert any(one.startswith("blas: ") for one in places(command, "MatMul")["provider"])
+
+
+@pytest.mark.parametrize("is_installed", [True, False])
+def test_whether_the_library_is_installed(
+    command: Command, monkeypatch: pytest.MonkeyPatch, is_installed: bool
+):
+    for name in ("PIL", "simplejpeg"):
+        monkeypatch.setitem(sys.modules, name, ModuleType(name) if is_installed else None)
+    (found,) = places(command, "DecodeJpeg")["library"]
+    if is_installed:
+        assert found == "opkernel[image], which is installed"
+    else:
+        assert found == "opkernel[image], which is not installed: pip install 'opkernel[image]'"
+
+
+def test_an_op_of_the_user_is_shown_with_its_own_file(command: Command):
+    opkernel.register_op("OpsTestOwn", outputs=["y: float"], shape_fn=unknown_shape)
+    assert places(command, "OpsTestOwn")["declaration"] == [f"OpsTestOwn {__file__}"]
 
 
 @pytest.mark.parametrize(

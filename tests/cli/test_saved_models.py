@@ -134,6 +134,19 @@ def test_a_file_that_stands_in_the_model_is_named(command: Command, changed: Any
     assert [one["files"] for one in found if one["op"] == "ReadFile"] == [["/etc/passwd"]]
 
 
+@pytest.mark.parametrize("name", ["", "/etc/words"])
+def test_a_file_that_an_attr_names_is_named(command: Command, changed: Any, name: str) -> None:
+    def sample(message: SavedModel) -> None:
+        node = message.meta_graphs[0].graph_def.node.add(
+            name="s", op="FixedUnigramCandidateSampler"
+        )
+        node.attr["vocab_file"].s = name.encode()
+
+    found = json_of(command, "show", changed(sample))["meta_graphs"][0]["asks_for"]
+    asked = [(one["what"], one["files"]) for one in found if one["op"].startswith("FixedUnigram")]
+    assert asked == ([("read files", [name])] if name else [])
+
+
 def test_tags_choose_a_meta_graph(command: Command) -> None:
     facts = json_of(command, "show", "--dir", ONE)
     assert [one["tags"] for one in facts["meta_graphs"]] == [["serve"], ["serve", "train"]]

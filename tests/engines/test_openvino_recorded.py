@@ -20,7 +20,7 @@ CALLS = 3
 
 def calls_in_float(family):
     """The calls that TensorFlow does not refuse, and that have a float32 or a bool among their inputs."""
-    for vector in vectors_of(set(rules()), VECTORS / f"{family}.jsonl.xz"):
+    for vector in vectors_of(set(rules().names()), VECTORS / f"{family}.jsonl.xz"):
         names = {one for group in vector.input_dtypes for one in np.ravel(group)}
         if not vector.error and names & {"float32", "bool"}:
             yield vector

@@ -20,8 +20,9 @@ from opkernel.gradients import (
     register_gradient,
     registry,
 )
+from opkernel.gradients.registry import gradient_sites
 from opkernel.opdef.common_shapes import unchanged_shape
-from opkernel.ops.loader import module_of_gradient
+from opkernel.ops.catalogue import rules
 
 FLOAT = opkernel.float32
 
@@ -115,13 +116,12 @@ def modules_of_ops():
 
 
 def test_gradients_of_the_catalogue_stand_where_they_are_looked_for():
-    """With the op, or in `gradients` beside its module under its name."""
-    modules = set(modules_of_ops()) - {"opkernel.ops.without_gradient"}
+    modules = set(modules_of_ops())
     for module in modules:
         importlib.import_module(module)
-    owners = {op: e.owner for op, e in registry._entries.items() if e.owner in modules}
+    owners = {op: site.owner for op, site in gradient_sites().items() if site.owner in modules}
     assert len(owners) > 250
-    assert {op: module_of_gradient(op) for op in owners} == owners
+    assert {op: f"opkernel.ops.{rules(op)['gradient']}" for op in owners} == owners
 
 
 def test_ops_load_nothing_of_gradients_before_one_is_asked_for():

@@ -171,7 +171,7 @@ def ops_that_run() -> list[str]:
 
 def opens_files(traits: OpTraits) -> bool:
     """Whether the values of an op come from files, or go into them."""
-    return traits.reads_files or traits.writes_files
+    return (traits.reads_files or traits.writes_files) and traits.file_attr != "debug_urls"
 
 
 def has_state(op: OpDef) -> bool:

@@ -143,7 +143,7 @@ def is_ordinary(call: EngineCall) -> bool:
 def engine_ops(engine: str) -> set[str]:
     """The ops that an engine has a rule for."""
     if engine == "openvino":
-        return set(rules())
+        return set(rules().names())
     return set(global_xla_op_registry().all_registered_ops())
 
 

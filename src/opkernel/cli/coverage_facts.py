@@ -3,13 +3,11 @@
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from opkernel.cli.coverage_notes import why_no_kernel
 from opkernel.cli.recorded_vectors import recorded_vectors
 from opkernel.cli.registered import find_op
 from opkernel.cli.served_types import allowed_types, served_by, type_attrs
 from opkernel.gradients.registry import has_gradient_entry, look_up_gradient
 from opkernel.kernel import get_registered_kernels_for_op, global_kernel_registry
-from opkernel.kernel.registry.refused_ops import REFUSED_OPS
 from opkernel.opdef import global_op_registry
 from opkernel.ops.loader import all_op_names
 from opkernel.proto import KernelDef, OpDef
@@ -32,7 +30,6 @@ def coverage_of(op: str) -> dict[str, Any]:
     """
     op_def, kernels = find_op(op), [*get_registered_kernels_for_op(op).kernel]
     devices = sorted({kernel.device_type for kernel in kernels})
-    can_run = bool(kernels) or op in STRUCTURAL_OPS
     by_device = {} if op_def is None else {d: _served(op_def, kernels, d) for d in devices}
     return {
         "op": op,
@@ -43,7 +40,7 @@ def coverage_of(op: str) -> dict[str, Any]:
         "shape_function": op_def is not None and _has_shape_function(op),
         "gradient": _gradient(op),
         "vectors": _vectors(op),
-        "note": REFUSED_OPS.get(op, "" if can_run else why_no_kernel(op)),
+        "note": "" if is_own(op) else global_op_registry().traits(op).why_no_kernel,
     }
 
 

@@ -49,6 +49,11 @@ class MetaGraphNeeds:
         self._functions = {one.signature.name: one for one in meta_graph.graph_def.library.function}
         self._called: dict[str, frozenset[str]] = {}
 
+    def ops(self) -> set[str]:
+        """The ops of all nodes, in the graph and in its functions."""
+        nodes = [self._nodes.values(), *(one.node_def for one in self._functions.values())]
+        return {node.op for some in nodes for node in some}
+
     def uses(self, ops: Collection[str]) -> Iterator[Use]:
         """The nodes of some ops, in the graph and in its functions."""
         for name, node in self._nodes.items():

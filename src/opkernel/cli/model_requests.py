@@ -2,53 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable
 from typing import Any
 
 from opkernel.cli.meta_graph_needs import RESTORE, SAVE, MetaGraphNeeds, Use
+from opkernel.cli.registered import find_op
+from opkernel.opdef import global_op_registry
 from opkernel.records import dataclass
 from opkernel.types import DataType
 
 __all__ = ["ModelRequest", "model_requests"]
 
-READ, WRITE, NETWORK, PYTHON = "read files", "write files", "use the network", "run Python"
-_READERS = """
-CSVDataset CSVDatasetV2 ExperimentalCSVDataset ExperimentalLMDBDataset ExperimentalMatchingFilesDataset
-ExperimentalSqlDataset FixedLengthRecordDataset FixedLengthRecordDatasetV2 FixedLengthRecordReader
-FixedLengthRecordReaderV2 InitializeTableFromTextFile InitializeTableFromTextFileV2 LMDBDataset LMDBReader
-ListSnapshotChunksDataset LoadAndRemapMatrix LoadDataset MatchingFiles MatchingFilesDataset ReadFile RecordInput
-Restore RestoreSlice RestoreV2 SnapshotChunkDataset SnapshotDatasetReader SnapshotNestedDatasetReader SqlDataset
-TFRecordDataset TFRecordDatasetV2 TFRecordReader TFRecordReaderV2 TextLineDataset TextLineReader TextLineReaderV2
-WholeFileReader WholeFileReaderV2 DTensorRestoreV2 CheckpointHasKey GenerateVocabRemapping ImmutableConst
-"""
-_WRITERS = """
-CacheDataset CacheDatasetV2 CreateSummaryDbWriter CreateSummaryFileWriter DatasetToTFRecord DistributedSave
-DumpTensor ExperimentalDatasetToTFRecord MergeV2Checkpoints Save SaveDataset SaveDatasetV2 SaveSlices SaveV2
-SnapshotDataset SnapshotDatasetV2 WriteFile DebugIdentity DebugIdentityV2 DebugIdentityV3 DebugNanCount
-DebugNumericSummary
-"""
-_OF_NETWORK = """
-DataServiceDataset DataServiceDatasetV2 DataServiceDatasetV3 DataServiceDatasetV4 RegisterDataset RegisterDatasetV2
-RpcCall RpcClient RpcServer RpcServerStart RemoteCall ConfigureDistributedTPU ConnectTPUEmbeddingHosts
-"""
-_OF_PYTHON = "EagerPyFunc PyFunc PyFuncStateless"
-REQUESTS: Mapping[str, str] = {
-    op: what
-    for what, ops in (
-        (READ, _READERS),
-        (WRITE, _WRITERS),
-        (NETWORK, _OF_NETWORK),
-        (PYTHON, _OF_PYTHON),
-    )
-    for op in ops.split()
+_REQUESTS = {
+    "reads_files": "read files",
+    "writes_files": "write files",
+    "uses_network": "use the network",
+    "runs_python": "run Python",
 }
-"""What the ops ask for that ask for something; those of TensorFlow that opkernel has no kernels for, too."""
-_FILE_SECOND = {
-    "CacheDataset", "CacheDatasetV2", "CreateSummaryDbWriter", "CreateSummaryFileWriter", "DatasetToTFRecord",
-    "ExperimentalDatasetToTFRecord", "InitializeTableFromTextFile", "InitializeTableFromTextFileV2", "SaveDataset",
-    "SaveDatasetV2", "SnapshotDataset", "SnapshotDatasetV2",
-}  # fmt: skip
-"""The ops whose second input names the file."""
+"""What the ops with a trait ask for; those of TensorFlow that opkernel has no kernels for, too."""
 _OWN = {RESTORE, SAVE}
 _MAX_STEPS = 100
 
@@ -84,26 +55,48 @@ def model_requests(needs: MetaGraphNeeds) -> list[ModelRequest]:
     So is what reads an asset of the model.
     """
     found: dict[str, ModelRequest] = {}
-    for use in needs.uses(REQUESTS):
+    for use in needs.uses({op for op in needs.ops() if _what(op)}):
         if use.needed_by and _OWN.issuperset(use.needed_by):
             continue
-        source = _source(use)
-        if source in use.assets:
+        files = _files(use)
+        if files is None:
             continue
         op = use.node.op
-        request = found.setdefault(op, ModelRequest(REQUESTS[op], op, [], [], []))
+        request = found.setdefault(op, ModelRequest(_what(op), op, [], [], []))
         request.nodes.append(use.place)
-        request.files.extend(one for one in _files(use, source) if one not in request.files)
+        request.files.extend(one for one in files if one not in request.files)
         request.needed_by.extend(one for one in use.needed_by if one not in request.needed_by)
-    order = [READ, WRITE, NETWORK, PYTHON]
+    order = [*_REQUESTS.values()]
     return sorted(found.values(), key=lambda one: (order.index(one.what), one.op))
 
 
+def _what(op: str) -> str:
+    """What an op asks for; empty for most ops."""
+    traits = global_op_registry().traits(op)
+    return next((what for name, what in _REQUESTS.items() if getattr(traits, name)), "")
+
+
+def _files(use: Use) -> list[str] | None:
+    """The names in the model of the files that a node opens; None where it opens none but assets of the model."""
+    traits = global_op_registry().traits(use.node.op)
+    if traits.file_attr:
+        value = use.node.attr[traits.file_attr]
+        return _texts([one for one in (value.s, *value.list.s) if one]) or None
+    if not (traits.reads_files or traits.writes_files):
+        return []
+    source = _source(use)
+    if source in use.assets:
+        return None
+    node = use.nodes.get(source)
+    return _texts(node.attr["value"].tensor.string_val) if node and node.op == "Const" else []
+
+
 def _source(use: Use) -> str:
-    """The node or argument that gives a node the name of its file; empty where none does."""
-    index = int(use.node.op in _FILE_SECOND)
-    inputs = use.node.input[index : index + 1]
-    name = _node_name(inputs[0]) if inputs else ""
+    """The node or argument that gives a node its first text, the name of its file; empty where none does."""
+    op_def = find_op(use.node.op)
+    args = zip(op_def.input_arg if op_def else (), use.node.input, strict=False)
+    texts = (name for arg, name in args if arg.type == DataType.DT_STRING and not arg.is_ref)
+    name = _node_name(next(texts, ""))
     for _ in range(_MAX_STEPS):
         node = use.nodes.get(name)
         if node is None or node.op != "Identity" or not node.input:
@@ -112,15 +105,8 @@ def _source(use: Use) -> str:
     return name
 
 
-def _files(use: Use, source: str) -> list[str]:
-    """The names of files that a constant gives to a node."""
-    node = use.nodes.get(source)
-    if REQUESTS[use.node.op] not in (READ, WRITE) or node is None or node.op != "Const":
-        return []
-    tensor = node.attr["value"].tensor
-    if tensor.dtype != DataType.DT_STRING:
-        return []
-    return [text.decode("utf-8", "backslashreplace") for text in tensor.string_val]
+def _texts(texts: Iterable[bytes]) -> list[str]:
+    return [text.decode("utf-8", "backslashreplace") for text in texts]
 
 
 def _node_name(tensor: str) -> str:

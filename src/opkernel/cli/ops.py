@@ -9,6 +9,7 @@ import click
 from opkernel.cli.completion import complete_ops
 from opkernel.cli.input_file import InputFile, InputFileType, input_file
 from opkernel.cli.model import Model
+from opkernel.cli.op_places import places_of
 from opkernel.cli.output import (
     bad,
     counted,
@@ -43,7 +44,7 @@ __all__ = ["ops"]
 def ops(patterns: tuple[str, ...], models: tuple[InputFile, ...], as_json: bool) -> None:
     """List all known ops.
 
-    PATTERN is the name of an op, to see it in full, or a part of names, or has shell wildcards. Ops
+    PATTERN is the name of an op, to see all that is known of it and where it stands, or a part of names, or has shell wildcards. Ops
     whose names begin with an underscore are listed where it does, too.
     """
     if models:
@@ -57,9 +58,10 @@ def ops(patterns: tuple[str, ...], models: tuple[InputFile, ...], as_json: bool)
     if not rows:
         raise no_such_op(pattern)
     if as_json:
-        print_json(rows)
+        print_json([row | _places(row["op"]) for row in rows] if op is not None else rows)
     elif op is not None:
         _print_one(rows[0])
+        _print_places(op.name)
     else:
         print_table(
             counted(len(rows), "op"),
@@ -161,3 +163,16 @@ def _print_one(row: dict[str, Any]) -> None:
     print_table(": ".join(filter(None, (row["op"], row["summary"]))), columns, parts)
     print_text(f"Traits: {_words(row['traits']) or 'none'}")
     print_text(f"Kernels: {_words(row['kernels']) or 'none'}")
+
+
+def _places(op: str) -> dict[str, Any]:
+    return {"places": [one._asdict() for one in places_of(op)]}
+
+
+def _print_places(op: str) -> None:
+    rows, before = [], ""
+    for one in places_of(op):
+        where = f"{one.file}:{one.line}" if one.line else one.file
+        rows.append((one.what if one.what != before else "", where, one.name))
+        before = one.what
+    print_table("What is known of it", ("kind", "where", "which"), rows)

@@ -17,12 +17,7 @@ from typing import Any
 
 from opkernel.interrupts import contextmanager
 
-__all__ = ["MATRIX_PRODUCTS", "one_blas_thread", "openblas_functions"]
-
-MATRIX_PRODUCTS = frozenset(
-    {"BatchMatMul", "BatchMatMulV2", "BatchMatMulV3", "Einsum", "MatMul", "_FusedMatMul"}
-)
-"""Ops that, if small, spend a good part of their time on holding BLAS, unless it is held already."""
+__all__ = ["one_blas_thread", "openblas_functions"]
 
 _PREFIXES = ("scipy_openblas", "openblas")
 _SUFFIXES = ("64_", "_64", "")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from typing import Literal
 
 from opkernel.errors import InvalidArgumentError, OpError
 from opkernel.graph import Graph, GraphShapes, Operation
@@ -36,6 +37,8 @@ class Node:
         seconds: how long it takes in a step; None where it was not measured.
         functions: the functions of the library that it calls.
         is_missing: whether no kernel of the process fits it.
+        kind: "product" for products of matrices and convolutions, "state" for what works on a resource or a
+            reference, else "plain".
         folded: the constants that are drawn as a part of it: names, and shapes or types.
         folded_names: the names of these.
     """
@@ -49,6 +52,7 @@ class Node:
     seconds: float | None = None
     functions: Sequence[str] = ()
     is_missing: bool = False
+    kind: Literal["plain", "product", "state"] = "plain"
     folded: list[tuple[str, str]] = field(default_factory=list)
     folded_names: list[str] = field(default_factory=list)
 
@@ -175,8 +179,21 @@ def _node(
         details=list(_details(node)),
         kernel=kernel,
         is_missing=kernel == _NO_KERNEL,
+        kind=_kind(node.op, graph),
         functions=[name for name in called_functions(node) if name in graph.function_library],
     )
+
+
+def _kind(op: str, graph: Graph) -> Literal["plain", "product", "state"]:
+    if graph.function_library.traits(op).cost in ("convolution", "product"):
+        return "product"
+    try:
+        op_def = graph.function_library.look_up_op_def(op)
+    except OpError:
+        return "plain"
+    args = (*op_def.input_arg, *op_def.output_arg)
+    has_state = any(arg.is_ref or arg.type == DataType.DT_RESOURCE for arg in args)
+    return "state" if has_state else "plain"
 
 
 def _details(node: NodeDef) -> Iterator[str]:

@@ -22,16 +22,6 @@ Target = Callable[[Item, bool], str]
 _MARGIN = 12.0
 _LINE = 13.0
 _ARROW = 5.0
-_PRODUCTS = (
-    "Conv",
-    "MatMul",
-    "DepthwiseConv",
-    "_FusedConv",
-    "_FusedMatMul",
-    "BatchMatMul",
-    "Einsum",
-)
-_STATE = ("Var", "Assign", "ReadVariable", "Resource", "HashTable", "Queue", "Stack", "TensorArray")
 _HOT = (0.02, 0.1, 0.3)
 """The shares of the time above which boxes are warm, hot and hottest."""
 
@@ -164,11 +154,7 @@ def _kind(node: Node) -> str:
         return "ok-input"
     if node.functions or node.op in LOW_LEVEL_CONTROL_FLOW:
         return "ok-flow"
-    if node.op.startswith(_PRODUCTS):
-        return "ok-product"
-    if node.op == "Const" or node.op.startswith(_STATE):
-        return "ok-state"
-    return "ok-plain"
+    return "ok-state" if node.op == "Const" else f"ok-{node.kind}"
 
 
 def _text(text: str) -> str:

@@ -1,7 +1,7 @@
 """The gradients that functions have: fewer than graphs have, as in TensorFlow.
 
-TensorFlow's C++ knows the gradients of the ops below, its Python many more. Gradients that users
-register are known in both.
+TensorFlow's C++ knows the gradients of few ops (`OpTraits.function_gradient`), its Python many more. Gradients
+that users register are known in both.
 
 Source: TensorFlow core/ops/math_grad.cc, array_grad.cc, nn_grad.cc, functional_grad.cc, random_ops.cc.
 """
@@ -19,27 +19,9 @@ from opkernel.gradients.registry import (
     look_up_gradient,
 )
 from opkernel.graph import Operation, Tensor
+from opkernel.opdef import global_op_registry
 
 __all__ = ["gradient_in_function"]
-
-_WITH_GRADIENT = """
-    Abs Acos Acosh Add AddV2 Angle Asin Asinh Atan Atanh AvgPool BatchMatMul BatchMatMulV2 BiasAdd
-    BroadcastTo Cast Complex Concat ConcatV2 Conj ConjugateTranspose Conv2D Cos Cosh Div DivNoNan Exp
-    ExpandDims Expm1 Fill GatherNd Identity Imag Inv Log Log1p LogSoftmax MatMul Max MaxPool
-    MaxPoolGrad Maximum Mean Min Minimum Mul MulNoNan Neg Pack Pow ReadVariableOp Real RealDiv
-    Reciprocal Relu Relu6 Reshape Reverse ReverseV2 Rsqrt Select Sigmoid Sign Sin Sinh Slice Softmax
-    Split SplitV Sqrt Square SquaredDifference Squeeze StridedSlice StridedSliceGrad Sub Sum Tan Tanh
-    Transpose Unpack Xdivy Xlog1py Xlogy
-"""
-_WITHOUT_GRADIENT = """
-    Const EditDistance Equal FakeQuantWithMinMaxArgsGradient FakeQuantWithMinMaxVarsGradient
-    FakeQuantWithMinMaxVarsPerChannelGradient Floor FloorDiv Greater GreaterEqual Less LessEqual
-    LinSpace LogicalAnd LogicalNot LogicalOr NotEqual OnesLike RandomUniform Range Rank Shape Size
-    StatelessMultinomial StatelessRandomNormal StatelessRandomUniform StatelessTruncatedNormal
-    StopGradient TruncateDiv ZerosLike
-"""
-WITH_GRADIENT = frozenset(_WITH_GRADIENT.split())
-WITHOUT_GRADIENT = frozenset(_WITHOUT_GRADIENT.split())
 
 
 def _acosh_gradient(op: Operation, grad: Tensor) -> Gradients:
@@ -70,8 +52,9 @@ def gradient_in_function(op_type: str) -> GradientFunction | None:
     Raises:
         NotFoundError: the op has none.
     """
-    if op_type in WITHOUT_GRADIENT:
+    known = global_op_registry().traits(op_type).function_gradient
+    if known == "none":
         return None
-    if op_type not in WITH_GRADIENT and is_of_catalogue(op_type):
+    if not known and is_of_catalogue(op_type):
         raise NotFoundError(f"No gradient defined for op: {op_type}", op=op_type)
     return UNLIKE_GRAPHS.get(op_type) or look_up_gradient(op_type)

@@ -36,6 +36,8 @@ __all__ = [
     "GradientFunction",
     "Gradients",
     "gradient_function_of",
+    "gradient_site",
+    "gradient_sites",
     "gradients_of_no_op",
     "has_gradient_entry",
     "is_of_catalogue",
@@ -152,6 +154,17 @@ def gradient_function_of(op: Operation) -> GradientFunction | None:
 def has_gradient_entry(op_type: str) -> bool:
     """Whether something is registered for an op, if only that it has no gradient."""
     return _find(op_type) is not None
+
+
+def gradient_sites() -> dict[str, DeclaringSite]:
+    """The places that registered gradients so far, by op."""
+    return {name: entry.site for name, entry in _entries.items()}
+
+
+def gradient_site(op_type: str) -> DeclaringSite | None:
+    """The place that registered the gradient of an op, or that it has none; None where nothing did."""
+    entry = _find(op_type)
+    return None if entry is None else entry.site
 
 
 def gradients_of_no_op() -> dict[str, str]:

@@ -11,7 +11,6 @@ from opkernel.device.allocator import AllocatorMemoryType as AllocatorMemoryType
 from opkernel.device.allocator import CpuAllocator as CpuAllocator
 from opkernel.device.allocator import cpu_allocator as cpu_allocator
 from opkernel.device.allocator_attributes import AllocatorAttributes as AllocatorAttributes
-from opkernel.device.blas_threads import MATRIX_PRODUCTS as MATRIX_PRODUCTS
 from opkernel.device.blas_threads import one_blas_thread as one_blas_thread
 from opkernel.device.blas_threads import openblas_functions as openblas_functions
 from opkernel.device.device import Device as Device

@@ -73,21 +73,6 @@ def bounded(kernel: OpKernel, registration: OpRegistrationData) -> OpKernel:
     return kernel
 
 
-_COPYING = frozenset(
-    [
-        "BatchToSpace",
-        "BatchToSpaceND",
-        "Bitcast",
-        "ConjugateTranspose",
-        "DepthToSpace",
-        "SpaceToBatch",
-        "SpaceToBatchND",
-        "SpaceToDepth",
-    ]
-)
-"""Ops whose outputs may share memory with inputs, but mostly do not."""
-
-
 class KnownOutputs(NamedTuple):
     """The known part of the new memory that the outputs of a kernel take.
 
@@ -183,14 +168,14 @@ class _OutputSizes:
         if known.num_bytes:
             budget.check_memory(known.num_bytes, known.what)
         if budget.counts_work:
-            budget.spend(work_of(self._kernel, self._registration.traits, inputs, known.elements))
+            budget.spend(work_of(self._registration.traits, inputs, known.elements))
 
     def _are_views(self, inputs: Sequence[Any]) -> bool:
         """Whether outputs that may be memory of inputs are."""
-        if self._kernel.type_string in _COPYING:
+        traits = self._registration.traits
+        if traits.mostly_copies:
             return False
-        reshapes = self._registration.traits.reshapes
-        return not reshapes or not inputs or inputs[0].flags.c_contiguous
+        return not traits.reshapes or not inputs or inputs[0].flags.c_contiguous
 
     def _of(self, inputs: Sequence[Any]) -> KnownOutputs:
         shapes = tuple([getattr(value, "shape", None) for value in inputs])

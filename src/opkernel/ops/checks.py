@@ -26,7 +26,7 @@ ASSERT = register_op(
     inputs=["condition: bool", "data: T"],
     attrs=["T: list(type) >= 1", "summarize: int = 3"],
     shape_fn=no_outputs,
-    traits="debug_only",
+    traits="debug_only clustering=assertion",
     is_stateful=True,
     doc="Fails unless `condition` is true; the error tells `summarize` values of each of `data`.",
 )
@@ -57,7 +57,7 @@ CHECK_NUMERICS = register_op(
     outputs=["output: T"],
     attrs=_CHECK_NUMERICS_ATTRS,
     shape_fn=unchanged_shape,
-    traits="debug_only",
+    traits="debug_only clustering=assertion",
     is_stateful=True,
     doc="`tensor`; fails, with `message`, if it has a NaN or an infinity.",
 )

@@ -32,6 +32,7 @@ DEBUG_IDENTITY = register_op(
     shape_fn=unchanged_shape,
     allows_uninitialized_input=True,
     doc="`input`, which a debugger may be shown.",
+    traits="writes_files file_attr=debug_urls",
 )
 
 DEBUG_IDENTITY_V2 = register_op(
@@ -51,6 +52,7 @@ DEBUG_IDENTITY_V2 = register_op(
     shape_fn=unchanged_shape,
     is_stateful=True,
     doc="`input`, which a debugger may be shown.",
+    traits="writes_files file_attr=debug_urls",
 )
 
 DEBUG_IDENTITY_V3 = register_op(
@@ -71,6 +73,7 @@ DEBUG_IDENTITY_V3 = register_op(
     is_stateful=True,
     allows_uninitialized_input=True,
     doc="`input`, which a debugger may be shown.",
+    traits="writes_files file_attr=debug_urls",
 )
 
 

@@ -20,6 +20,7 @@ DEVICE_INDEX = register_op(
     is_stateful=True,
     shape_fn=scalar_shape,
     doc="The place of the type of the node's device among `device_names`; their number if it is missing.",
+    traits="clustering=inaccurate",
 )
 
 

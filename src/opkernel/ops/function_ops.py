@@ -234,6 +234,7 @@ register_op(
     args: the arguments of the function.
     output: its results.
     """,
+    traits="uses_network",
 )
 register_kernel("RemoteCall", device="CPU", host_memory=["target"])(RemoteCall)
 

@@ -7,7 +7,7 @@ from types import ModuleType
 from opkernel.errors import UnimplementedError
 from opkernel.logs import logger
 
-__all__ = ["library", "library_or_none", "warn_of_fallback"]
+__all__ = ["library", "library_or_none", "missing_packages", "warn_of_fallback"]
 
 _EXTRA_OF = {
     "PIL": ("Pillow", "image"),
@@ -43,6 +43,12 @@ def library_or_none(module: str) -> ModuleType | None:
         return importlib.import_module(module)
     except ImportError:
         return None
+
+
+def missing_packages(extra: str) -> list[str]:
+    """The packages of an extra that are not installed, of those that kernels use."""
+    modules = {module: name for module, (name, one) in _EXTRA_OF.items() if one == extra}
+    return [name for module, name in modules.items() if library_or_none(module) is None]
 
 
 @functools.cache

@@ -1,9 +1,4 @@
-"""Finds an op when it is first looked up: its module is imported, or its declaration read.
-
-The gradients of the ops of `array.gather` stand in `array.gradients.gather`, and so on; where there is
-no such module, in `array.gather` itself. Those of a family that is a package, as `nn.conv.ops`, stand in
-its module `gradient`.
-"""
+"""Finds an op when it is first looked up: its module is imported, or its declaration read."""
 
 import functools
 import importlib
@@ -16,7 +11,6 @@ __all__ = [
     "load_all_ops",
     "load_gradient",
     "load_op",
-    "module_of_gradient",
     "module_of_op",
     "traits_of_op",
 ]
@@ -47,29 +41,10 @@ def traits_of_op(name: str) -> OpTraits:
 
 
 def load_gradient(name: str) -> None:
-    """Import the module that registers the gradient of the op `name`, if there is one."""
-    importlib.import_module("opkernel.ops.without_gradient")
-    module = module_of_gradient(name)
+    """Import the module that registers the gradient of the op `name`, or that it has none, if there is one."""
+    module = catalogue.rules(name).get("gradient")
     if module is not None:
-        importlib.import_module(module)
-
-
-def module_of_gradient(name: str) -> str | None:
-    """The module where the gradient of the op `name` would stand; None for ops without a module.
-
-    In a package of one family it is the module `gradient`. Elsewhere it is a module of the package
-    `gradients` beside the op's module, or else the op's module itself.
-    """
-    module, _ = catalogue.entry(name)
-    if not module:
-        return None
-    topic, _, own = f"opkernel.ops.{module}".rpartition(".")
-    from importlib.util import find_spec as found  # slow to import
-
-    if found(f"{topic}.gradient"):
-        return f"{topic}.gradient"
-    beside = f"{topic}.gradients.{own}"
-    return beside if found(f"{topic}.gradients") and found(beside) else f"{topic}.{own}"
+        importlib.import_module(f"opkernel.ops.{module}")
 
 
 def load_all_ops() -> None:
@@ -78,6 +53,7 @@ def load_all_ops() -> None:
         importlib.import_module(f"opkernel.ops.{module}")
 
 
+@functools.cache
 def all_op_names() -> frozenset[str]:
     """The ops that `load_op` knows."""
     # few graphs have ops that are only declared

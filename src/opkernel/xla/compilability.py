@@ -13,14 +13,16 @@ from opkernel.graph.core.edges import edges_of
 from opkernel.graph.core.structural_ops import STRUCTURAL_OPS
 from opkernel.graph.inference.constant_values import constant_value
 from opkernel.kernel.registry.lookup import kernel_def_if_available
+from opkernel.opdef import OpTraits
 from opkernel.optimization.clusters.bounded_lists import SIZE_INPUTS
 from opkernel.optimization.clusters.list_ties import is_list
 from opkernel.proto import AttrValue, NameAttrList
 from opkernel.records import dataclass
+from opkernel.registrations import no_rule
 from opkernel.types import DataType
 from opkernel.xla.op_registry import DeviceRegistration, XlaOpRegistry
 
-__all__ = ["OperationFilter", "RecursiveCompilabilityChecker"]
+__all__ = ["FILTER_OF", "OperationFilter", "RecursiveCompilabilityChecker"]
 
 _MAX_DEPTH = 50
 """Functions that call each other more deeply are not compiled; those that call themselves are among these."""
@@ -30,25 +32,19 @@ _MOST_NODES = 50_000
 _TRACES_OF_LOOP = 3
 """So often the functions of a loop are taken apart."""
 
-_STATEFUL_RANDOM = frozenset(
-    {
-        *("Multinomial", "RandomShuffle", "RandomStandardNormal", "RandomUniform"),
-        *("RandomUniformInt", "TruncatedNormal"),
-        "ParameterizedTruncatedNormal",  # which TensorFlow has no rule for
-    }
-)
-_STACKS = frozenset({"StackCloseV2", "StackPopV2", "StackPushV2", "StackV2"})
-_TENSOR_ARRAY = "TensorArray"
-_ASSERTIONS = frozenset({"Assert", "CheckNumerics"})
-_INACCURATE = frozenset(
-    {"DeviceIndex", "SelfAdjointEigV2", "StatelessParameterizedTruncatedNormal", "Svd"}
-)
-_SLOW = frozenset(
-    {*_INACCURATE, "MatrixInverse", "MatrixSolve", "Qr", "ResizeBilinearGrad", "RGBToHSV"}
-)
-_DYNAMIC = frozenset({"ListDiff", "Unique", "UniqueV2", "Where"})
 _GROWING = ("dynamic_size", "resize_if_index_out_of_bounds")
 _PLACED_OUTPUTS = ("_scoped_allocator", "_forward_from")
+
+FILTER_OF = {
+    "assertion": ("assert_and_checknumerics", "it checks values"),
+    "dynamic": ("dynamic_ops", "the size of its result depends on values"),
+    "inaccurate": ("inaccurate_ops", "XLA computes it with other results"),
+    "slow": ("slow_ops", "XLA computes it slowly"),
+    "stack": ("stack_ops", "it works on a stack"),
+    "stateful_random": ("stateful_rng_ops", "it draws random numbers with state"),
+    "tensor_array": ("tensor_array_ops", "it works on a TensorArray"),
+}
+"""The field of the filter that allows ops of a kind (`OpTraits.clustering`), and why they are refused otherwise."""
 
 
 @dataclass(frozen=True)
@@ -161,22 +157,13 @@ class RecursiveCompilabilityChecker:
             return "" if allowed.control_trigger else "it starts a loop's side work"
         if op_type in LOW_LEVEL_CONTROL_FLOW:
             return "it is control flow of TensorFlow 1"
-        for ops, is_allowed, what in (
-            (_STATEFUL_RANDOM, allowed.stateful_rng_ops, "it draws random numbers with state"),
-            (_STACKS, allowed.stack_ops, "it works on a stack"),
-            (_ASSERTIONS, allowed.assert_and_checknumerics, "it checks values"),
-            (_DYNAMIC, allowed.dynamic_ops, "the size of its result depends on values"),
-            (_SLOW - _INACCURATE, allowed.slow_ops, "XLA computes it slowly"),
-            (_INACCURATE, allowed.inaccurate_ops, "XLA computes it with other results"),
-        ):
-            if op_type in ops and not is_allowed:
-                return what
+        kind = op.traits.clustering
+        if kind and not getattr(allowed, FILTER_OF[kind][0]):
+            return FILTER_OF[kind][1]
         if op_type in SIZE_INPUTS and _has_no_largest_size(op):
             return "its list has no largest size"
         if any(op.message.attr[name].b for name in _GROWING if name in op.message.attr):
             return "its list gets longer where it is written"
-        if op_type.startswith(_TENSOR_ARRAY) and not allowed.tensor_array_ops:
-            return "it works on a TensorArray"
         has_variants = DataType.DT_VARIANT in (*op.input_types, *op.output_types)
         return "it takes or gives a variant" if has_variants and not allowed.variant_ops else ""
 
@@ -190,7 +177,7 @@ class RecursiveCompilabilityChecker:
         if not depth:
             return "its list may come from outside" if _may_take_list_of_others(op) else ""
         # Of a call in a function, the operations of the function called tell.
-        is_harmless = op.traits.passes_on or _works_on_list(op.type) or bool(_functions(op))
+        is_harmless = op.traits.passes_on or _works_on_list(op.traits) or bool(_functions(op))
         return "" if is_harmless else "a function works on resources"
 
     def _call_refusal(self, op: Operation, called: _CalledFunctions) -> str:
@@ -235,7 +222,7 @@ class RecursiveCompilabilityChecker:
             return self._constant_refusal(op)
         kernels = self._registry.kernels
         if kernel_def_if_available(self._device_type, op.node_def, registry=kernels) is None:
-            return "XLA has no kernel for it"
+            return no_rule("XLA", op.type)
         rules = self._registry.registrations(op.type)[0]
         refused = rules.refused_type((*op.input_types, *op.output_types), self._types)
         return "" if refused is None else f"XLA computes nothing of type {refused.string} with it"
@@ -258,8 +245,8 @@ def _functions(op: Operation) -> list[NameAttrList]:
     return found
 
 
-def _works_on_list(op_type: str) -> bool:
-    return op_type in _STACKS or op_type.startswith(_TENSOR_ARRAY)
+def _works_on_list(traits: OpTraits) -> bool:
+    return traits.clustering in ("stack", "tensor_array")
 
 
 def _may_take_list_of_others(op: Operation) -> bool:
@@ -267,9 +254,10 @@ def _may_take_list_of_others(op: Operation) -> bool:
     handles = [e for e in edges_of(op) if e[0].output_types[e[1]] == DataType.DT_RESOURCE]
     if all(is_list(*edge) for edge in handles):
         return False
-    called = op.graph.function_library.reachable_definitions([op.message]).values()
-    nodes = (node.op for function in called for node in function.node_def)
-    return _works_on_list(op.type) or any(map(_works_on_list, nodes))
+    library = op.graph.function_library
+    called = library.reachable_definitions([op.message]).values()
+    nodes = {node.op for function in called for node in function.node_def}
+    return _works_on_list(op.traits) or any(map(_works_on_list, map(library.traits, nodes)))
 
 
 def _has_no_largest_size(op: Operation) -> bool:

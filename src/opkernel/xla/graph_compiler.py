@@ -27,6 +27,7 @@ from opkernel.kernel.context.declared_outputs import flat_outputs
 from opkernel.kernel.function_kernel import FunctionKernel
 from opkernel.kernel.node_properties import by_arg
 from opkernel.proto import NameAttrList
+from opkernel.registrations import no_rule
 from opkernel.runtime.engines.limits import CompileLimits
 from opkernel.runtime.program.error_report import at_node
 from opkernel.types import DataType, tensor_from_proto
@@ -169,7 +170,7 @@ class GraphCompiler:
         except NotFoundError as error:
             types = ", ".join(dtype.string for dtype in op.signature.input_types)
             raise NotFoundError(
-                f"XLA has no kernel for {op.type} with inputs of the types ({types}); "
+                f"There is {no_rule('XLA', op.type)} with inputs of the types ({types}); "
                 "opkernel.xla.register_xla_kernel registers one"
             ) from error
         self._check_types(op)

@@ -42,7 +42,7 @@ def test_those_of_the_catalogue_are_read_without_importing_an_op() -> None:
     code = (
         "import sys; from opkernel.opdef import global_op_registry as r;"
         "assert r().traits('MatMul').cannot_fail and r().traits('RandomShuffle').any_order;"
-        "assert not r().traits('Conv2DBackpropInput').words();"
+        "assert not r().traits('SegmentSum').words();"
         "print([m for m in sys.modules if m.startswith(('opkernel.ops.math', 'opkernel.ops.nn'))])"
     )
     done = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)

@@ -14,6 +14,7 @@ from opkernel.engines.openvino.op_rule import CONSTANT_OPS, rule_of
 from opkernel.errors import UnimplementedError
 from opkernel.graph import FunctionBody, Operation
 from opkernel.graph.core.structural_ops import ARG_OPS
+from opkernel.registrations import no_rule
 from opkernel.runtime.engines.engine import ClusterArgument, CompiledCluster, Engine
 from opkernel.types import DataType
 
@@ -40,7 +41,7 @@ class OpenVinoEngine(Engine):
             dtype = op.output_types[0]
             return "" if dtype in _CONSTANTS else f"constants of {dtype.string} stay outside"
         rule = rule_of(op.type)
-        return f"{op.type} is not on the list" if rule is None else rule.refusal(op)
+        return no_rule("OpenVINO", op.type) if rule is None else rule.refusal(op)
 
     def compile_time_constants(self, body: FunctionBody) -> frozenset[int]:
         """The arguments that are axes, shapes and the like."""

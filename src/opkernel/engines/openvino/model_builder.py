@@ -27,6 +27,7 @@ from opkernel.graph.edit.prune import DataNeeds, prune_and_order
 from opkernel.kernel import check_allocation
 from opkernel.kernel.node_properties import by_arg
 from opkernel.opdef.shapes.run_shape_fn import infer_call
+from opkernel.registrations import no_rule
 from opkernel.runtime.engines.engine import ClusterArgument
 from opkernel.runtime.engines.limits import CompileLimits
 from opkernel.runtime.program.error_report import at_node
@@ -93,7 +94,7 @@ class ModelBuilder:
             return [np.asarray(tensor_from_proto(op.node_def.attr["value"].tensor))]
         rule = rule_of(op.type)
         if rule is None:
-            raise UnimplementedError(f"OpenVINO does not compile {op.type}")
+            raise UnimplementedError(f"There is {no_rule('OpenVINO', op.type)}")
         reason = rule.refusal(op)
         if reason:
             raise UnimplementedError(f"OpenVINO does not compile this {op.type}: {reason}")

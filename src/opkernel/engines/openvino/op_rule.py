@@ -15,6 +15,7 @@ import functools
 import importlib
 import inspect
 import pkgutil
+import sys
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Any, TypeVar
 
@@ -23,6 +24,7 @@ from opkernel.graph.core.structural_ops import ARG_OPS
 from opkernel.kernel.node_properties import NodeProperties
 from opkernel.opdef import attr_to_python
 from opkernel.records import dataclass
+from opkernel.registrations import Registrations, declaring_site
 from opkernel.runtime.program.request import is_deterministic
 from opkernel.types import DataType
 
@@ -115,7 +117,7 @@ def attrs_of(op: Operation, names: Iterable[str]) -> dict[str, Any]:
     return {name: attr_to_python(op.attr[name], types[name]) for name in names}
 
 
-_rules: dict[str, OpRule] = {}
+_rules = Registrations[OpRule]("The OpenVINO rule of")
 
 
 def openvino_op(
@@ -127,6 +129,7 @@ def openvino_op(
     refuses: Callable[..., str] | None = None,
 ) -> Callable[[_B], _B]:
     """Have the decorated function build nodes of some ops; the arguments are those of OpRule."""
+    site = declaring_site(sys._getframe(1))
 
     def register(build: _B) -> _B:
         rule = OpRule(
@@ -138,7 +141,8 @@ def openvino_op(
             differs_for_non_finite,
             refuses,
         )
-        _rules.update(dict.fromkeys(ops, rule))
+        for op in ops:
+            _rules.add(op, rule, site)
         return build
 
     return register
@@ -150,8 +154,8 @@ def _keywords(function: Callable[..., Any]) -> tuple[str, ...]:
 
 
 @functools.cache
-def rules() -> Mapping[str, OpRule]:
-    """The rules of all ops; the modules that have them are imported at the first call."""
+def rules() -> Registrations[OpRule]:
+    """The rules, by op; the modules that have them are imported at the first call."""
     package = importlib.import_module("opkernel.engines.openvino.ops")
     for module in pkgutil.iter_modules(package.__path__, f"{package.__name__}."):
         importlib.import_module(module.name)

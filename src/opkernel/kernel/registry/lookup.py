@@ -183,17 +183,15 @@ def no_kernel_error(
 
 
 def _ways_out(node_def: NodeDef, device_types: Iterable[str]) -> str:
-    """A sentence with the remedy for a node without a kernel; why it has none, if that is on purpose."""
-    from opkernel.kernel.registry.refused_ops import REFUSED_OPS  # for errors alone
-
+    """A sentence with the remedy for a node without a kernel; why it has none, as far as that is known."""
     types = [
         f"{name}={summaries.summarize_attr_value(value)}"
         for name, value in sorted(node_def.attr.items())
         if value.WhichOneof("value") == "type" or value.list.type
     ]
     wanted = " or ".join(device_types) + (f" with {', '.join(types)}" if types else "")
-    refused = REFUSED_OPS.get(node_def.op)
-    reason = "" if refused is None else f"{node_def.op} has no kernel on purpose: {refused}. "
+    why = global_op_registry().traits(node_def.op).why_no_kernel
+    reason = f"{node_def.op} has no kernel: {why}. " if why else ""
     return (
         f"{reason}Feed what {node_def.name!r} gives, register a kernel for {wanted} (opkernel.register_kernel; "
         "`--library` of the commands imports the module that does), or install a plugin that has one "

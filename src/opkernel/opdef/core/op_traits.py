@@ -9,12 +9,12 @@ Source: TensorFlow core/grappler/op_types.cc, which has lists of names in their 
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, Literal, NamedTuple, TypeAlias
 
 from opkernel.errors import InvalidArgumentError
 
-__all__ = ["NO_TRAITS", "OpTraits", "ValueRule"]
+__all__ = ["NO_TRAITS", "WHY_NO_KERNEL", "OpTraits", "ValueRule"]
 
 ValueRule: TypeAlias = str | Callable[..., Any]
 """A rule of `graph.inference.partial_values` by its name, or a function like these.
@@ -24,6 +24,10 @@ ints, of dimensions whose size is not known, and of None; with `reads_shapes_onl
 """
 
 Calls: TypeAlias = Literal["", "case", "function", "gradient", "if", "while"]
+Cost: TypeAlias = Literal["", "convolution", "linear", "product", "series", "sort"]
+Clustering: TypeAlias = Literal[
+    "", "assertion", "dynamic", "inaccurate", "slow", "stack", "stateful_random", "tensor_array"
+]
 
 
 class OpTraits(NamedTuple):
@@ -53,6 +57,9 @@ class OpTraits(NamedTuple):
         has_no_effect: it is stateful or takes references, but neither reads nor changes anything.
         any_order: it is stateful, but may run before or after others, whatever order the program sets.
         reads_files, writes_files: it opens the files that its inputs or attrs name.
+        file_attr: the attr that names these files, where no input does; an empty one names none.
+        uses_network: it talks to other processes that its inputs or attrs name.
+        runs_python: it calls a function of the Python program.
         initializes_table: it fills the table that its first input refers to.
         calls: how it calls the functions in its attrs: "function" calls `f` with all inputs, "if" and
             "case" choose by the first input, "while" has `cond` and `body`.
@@ -60,6 +67,17 @@ class OpTraits(NamedTuple):
             shapes. An input that is passed on needs no rule.
         item_rule: infers the items of a list of tensors, or from such a list: a rule of
             `graph.inference.list_items`.
+        row_rule: tells when each row of the outputs follows from the same row of the inputs: a rule of
+            `runtime.engines.batches`.
+        cost: what its time follows from: "linear" in the sizes of inputs and outputs, "product" of matrices,
+            "convolution", "sort", "series" (many terms for each element); else nothing is known.
+        mostly_copies: its outputs may share memory with inputs, but mostly do not.
+        int32_on_host: its kernels of int32 for GPUs compute in host memory.
+        clustering: why automatic clusters leave it out unless their filter allows it.
+        function_gradient: its gradient within functions, of those that TensorFlow's C++ knows: "yes" or "none" (it is
+            zero). Functions have no gradient of other ops of the catalogue.
+        extra: the extra of opkernel with the library that its kernel needs, at least for some nodes.
+        no_kernel: a key of `WHY_NO_KERNEL`, where the op has no kernel, or one that refuses everything.
     """
 
     pointwise: bool = False
@@ -83,15 +101,37 @@ class OpTraits(NamedTuple):
     any_order: bool = False
     reads_files: bool = False
     writes_files: bool = False
+    file_attr: str = ""
+    uses_network: bool = False
+    runs_python: bool = False
     initializes_table: bool = False
     calls: Calls = ""
     value_rule: ValueRule = ""
     item_rule: str = ""
+    row_rule: str = ""
+    cost: Cost = ""
+    mostly_copies: bool = False
+    int32_on_host: bool = False
+    clustering: Clustering = ""
+    function_gradient: Literal["", "none", "yes"] = ""
+    extra: str = ""
+    no_kernel: str = ""
 
     @property
     def chooses_function(self) -> bool:
         """Whether the first input says which function is called, and is not passed on to it."""
         return self.calls in ("case", "if")
+
+    @property
+    def is_linear(self) -> bool:
+        """Whether it takes time in proportion to the sizes of its inputs and outputs."""
+        linear = self.pointwise or self.cheap or self.reduces or self.reshapes
+        return self.cost == "linear" or (linear and not self.cost)
+
+    @property
+    def why_no_kernel(self) -> str:
+        """A sentence without subject and full stop; empty where nothing speaks against a kernel."""
+        return WHY_NO_KERNEL[self.no_kernel] if self.no_kernel else ""
 
     def words(self) -> str:
         """The traits as words: `pointwise calls=while`; none for a rule that is a function."""
@@ -124,6 +164,26 @@ class OpTraits(NamedTuple):
             given[name] = value or True
         return OpTraits(**given)
 
+
+WHY_NO_KERNEL: Mapping[str, str] = {
+    "boosted_trees": "TensorFlow has dropped its kernels for boosted trees",
+    "calibration": "it writes statistics for TensorFlow's quantizer of models, which opkernel does not have",
+    "cudnn": "needs cuDNN",
+    "distributed_runtime": "part of TensorFlow's distributed runtime",
+    "jxl": "no decoder of JPEG XL is among the libraries that opkernel uses",
+    "lmdb": "no library that reads LMDB is among those that opkernel uses: convert the database to TFRecords",
+    "onednn_graph": "TensorFlow's own graphs for oneDNN have it, files do not",
+    "risc": "TensorFlow has no kernels of it",
+    "tensorflow": "TensorFlow has no CPU kernel of it either",
+    "tests": "TensorFlow's own tests have it, models do not",
+    "tf_data": "tf.data is not covered yet",
+    "tpu": "needs a TPU",
+    "word2vec": (
+        "TensorFlow has deprecated its ops for word2vec in favour of models: compute skip-grams in Python"
+    ),
+    "xla": "needs XLA",
+}
+"""Why ops have no kernel. Source: the kernels that TensorFlow 2.21 registers for CPUs."""
 
 NO_TRAITS = OpTraits()
 """The traits of unknown ops: none."""

@@ -43,7 +43,7 @@ TILE = register_op(
     outputs=["output: T"],
     attrs=["T: type", "Tmultiples: {int32, int64} = DT_INT32"],
     shape_fn=tile_shape,
-    traits="value_rule=tile",
+    traits="value_rule=tile cost=linear int32_on_host",
     doc="`input` repeated `multiples[i]` times along dimension i.",
 )
 
@@ -135,7 +135,7 @@ BROADCAST_TO = register_op(
     outputs=["output: T"],
     attrs=["T: type", "Tidx: {int32, int64} = DT_INT32"],
     shape_fn=broadcast_to_shape,
-    traits="value_rule=broadcast_to",
+    traits="value_rule=broadcast_to cost=linear function_gradient=yes",
     doc="`input` repeated along its dimensions of size 1, and new ones before them, to `shape`.",
 )
 
@@ -177,7 +177,7 @@ BROADCAST_ARGS = register_op(
     outputs=["r0: T"],
     attrs=["T: {int32, int64} = DT_INT32"],
     shape_fn=broadcast_args_shape,
-    traits="value_rule=broadcast_args",
+    traits="value_rule=broadcast_args cost=linear",
     doc="The shape that tensors of shapes `s0` and `s1` are broadcast to.",
 )
 

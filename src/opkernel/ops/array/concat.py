@@ -69,7 +69,7 @@ CONCAT = register_op(
     outputs=["output: T"],
     attrs=["N: int >= 2", "T: type"],
     shape_fn=concat_shape,
-    traits="value_rule=concat_v1",
+    traits="value_rule=concat_v1 cost=linear int32_on_host function_gradient=yes",
     doc="`values` one after the other along dimension `concat_dim`.",
 )
 
@@ -79,7 +79,7 @@ CONCAT_V2 = register_op(
     outputs=["output: T"],
     attrs=["N: int >= 2", "T: type", "Tidx: {int32, int64} = DT_INT32"],
     shape_fn=concat_v2_shape,
-    traits="cannot_fail value_rule=concat",
+    traits="cannot_fail value_rule=concat cost=linear row_rule=joined int32_on_host function_gradient=yes",
     doc="`values` one after the other along dimension `axis`, from the end if negative.",
 )
 
@@ -245,7 +245,7 @@ PACK = register_op(
     outputs=["output: T"],
     attrs=["N: int >= 1", "T: type", "axis: int = 0"],
     shape_fn=pack_shape,
-    traits="cannot_fail value_rule=pack",
+    traits="cannot_fail value_rule=pack cost=linear int32_on_host function_gradient=yes",
     doc="`values` stacked along a new dimension `axis`.",
 )
 

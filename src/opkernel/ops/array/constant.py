@@ -43,6 +43,7 @@ CONST = register_op(
     attrs=["value: tensor", "dtype: type"],
     shape_fn=const_shape,
     doc="The tensor `value`.",
+    traits="int32_on_host function_gradient=none",
 )
 
 
@@ -150,6 +151,7 @@ PLACEHOLDER_WITH_DEFAULT = register_op(
     attrs=["dtype: type", "shape: shape"],
     shape_fn=placeholder_with_default_shape,
     doc="`input`, unless the caller feeds another tensor in its place.",
+    traits="int32_on_host",
 )
 
 register_kernel(PLACEHOLDER_WITH_DEFAULT, device="CPU", kind="view")(forward_input)

@@ -96,6 +96,7 @@ def _declare_band(name: str, index: str, deprecated: tuple[int, str] | None = No
         outputs=["band: T"],
         attrs=["T: type", *(["Tindex: {int32, int64} = DT_INT64"] if index == "Tindex" else [])],
         shape_fn=unchanged_shape if deprecated is None else unknown_shape,
+        traits="cost=linear",
         deprecated=deprecated,
         doc="Matrices with zeros outside of a band around the diagonal; negative: no limit.",
     )

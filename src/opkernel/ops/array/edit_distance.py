@@ -52,6 +52,7 @@ EDIT_DISTANCE = register_op(
     attrs=["normalize: bool = true", "T: type"],
     shape_fn=edit_distance_shape,
     doc="How many changes each sequence is away from the true one, over its length if `normalize`.",
+    traits="function_gradient=none",
 )
 
 

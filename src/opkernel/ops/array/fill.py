@@ -48,7 +48,7 @@ ZEROS_LIKE = register_op(
     outputs=["y: T"],
     attrs=["T: type"],
     shape_fn=unchanged_shape,
-    traits="value_rule=zeros_like",
+    traits="value_rule=zeros_like cost=linear int32_on_host function_gradient=none",
     doc="Zeros of the shape and type of `x`.",
 )
 
@@ -58,7 +58,7 @@ ONES_LIKE = register_op(
     outputs=["y: T"],
     attrs=[_ONES_TYPES],
     shape_fn=unchanged_shape,
-    traits="value_rule=ones_like",
+    traits="value_rule=ones_like cost=linear int32_on_host function_gradient=none",
     doc="Ones of the shape and type of `x`.",
 )
 
@@ -119,7 +119,7 @@ FILL = register_op(
     outputs=["output: T"],
     attrs=["T: type", "index_type: {int32, int64} = DT_INT32"],
     shape_fn=fill_shape,
-    traits="value_rule=fill",
+    traits="value_rule=fill cost=linear int32_on_host function_gradient=yes",
     doc="A tensor of shape `dims` with `value` everywhere.",
 )
 
@@ -214,7 +214,7 @@ RANGE = register_op(
         "Tidx: {bfloat16, half, float, double, int8, int16, int32, int64, uint16, uint32, uint64} = DT_INT32"
     ],
     shape_fn=range_shape,
-    traits="value_rule=range",
+    traits="value_rule=range cost=linear int32_on_host function_gradient=none",
     doc="The numbers from `start` up to, not including, `limit` in steps of `delta`.",
 )
 
@@ -275,6 +275,7 @@ LIN_SPACE = register_op(
     attrs=["T: {bfloat16, half, float, double}", "Tidx: {int32, int64} = DT_INT32"],
     shape_fn=lin_space_shape,
     doc="`num` numbers from `start` to `stop`, both included, at equal distances.",
+    traits="cost=linear function_gradient=none",
 )
 
 

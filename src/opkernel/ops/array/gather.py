@@ -64,7 +64,7 @@ GATHER = register_op(
     outputs=["output: Tparams"],
     attrs=["validate_indices: bool = true", "Tparams: type", "Tindices: {int32, int64}"],
     shape_fn=gather_shape,
-    traits="value_rule=gather",
+    traits="value_rule=gather cost=linear",
     doc="The slices of `params` along its first dimension that `indices` name.",
 )
 
@@ -79,7 +79,7 @@ GATHER_V2 = register_op(
         "Taxis: {int32, int64}",
     ],
     shape_fn=gather_v2_shape,
-    traits="value_rule=gather",
+    traits="value_rule=gather cost=linear row_rule=looked_up",
     doc="""The slices of `params` along dimension `axis` that `indices` name.
 
     With `batch_dims` the leading dimensions of both are a batch, each with its own indices.""",
@@ -231,6 +231,7 @@ GATHER_ND = register_op(
     ],
     shape_fn=gather_nd_shape,
     doc="The slices of `params` at the index vectors that the last dimension of `indices` holds.",
+    traits="cost=linear function_gradient=yes",
 )
 
 

@@ -57,8 +57,17 @@ def _declare(
     )
 
 
-IDENTITY = _declare("Identity", "`input`, unchanged.", forward_type_fn=_type_of_input)
-STOP_GRADIENT = _declare("StopGradient", "`input`; gradients take it for a constant.")
+IDENTITY = _declare(
+    "Identity",
+    "`input`, unchanged.",
+    forward_type_fn=_type_of_input,
+    traits=f"{_PASSES_ON} int32_on_host function_gradient=yes",
+)
+STOP_GRADIENT = _declare(
+    "StopGradient",
+    "`input`; gradients take it for a constant.",
+    traits=f"{_PASSES_ON} int32_on_host function_gradient=none",
+)
 PREVENT_GRADIENT = _declare(
     "PreventGradient", "`input`; asking for its gradient is an error.", "message: string = ''"
 )
@@ -137,7 +146,7 @@ ENSURE_SHAPE = register_op(
     outputs=["output: T"],
     attrs=["shape: shape", "T: type"],
     shape_fn=ensure_shape_shape,
-    traits="value_rule=forward",
+    traits="value_rule=forward int32_on_host",
     doc="`input`, which must have a shape that agrees with `shape`.",
 )
 

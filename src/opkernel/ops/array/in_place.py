@@ -133,6 +133,7 @@ PARALLEL_CONCAT = register_op(
     attrs=["N: int >= 1", "T: type", "shape: shape"],
     shape_fn=parallel_concat_shape,
     doc="The rows `values`, one after the other. Their shapes must be known when the graph is built.",
+    traits="cost=linear",
 )
 
 

@@ -80,6 +80,7 @@ def _declare(
     doc: str,
     *,
     align: bool = False,
+    traits: str = "",
 ) -> OpHandle:
     return register_op(
         name,
@@ -87,6 +88,7 @@ def _declare(
         outputs=[f"{output}: T"],
         attrs=["T: type", *([_ALIGN] if align else [])],
         shape_fn=shape_fn,
+        traits=traits,
         doc=doc,
     )
 
@@ -106,7 +108,9 @@ def _declare_old(op: OpHandle, inputs: Sequence[str], output: str) -> OpHandle:
 
 _DIAGONAL, _SIZES = ["diagonal: T"], ["num_rows: int32", "num_cols: int32"]
 _DIAG_DOC = "Matrices with the given diagonals, and with the padding value elsewhere."
-MATRIX_DIAG = _declare("MatrixDiag", _DIAGONAL, "output", matrix_diag_shape, _DIAG_DOC)
+MATRIX_DIAG = _declare(
+    "MatrixDiag", _DIAGONAL, "output", matrix_diag_shape, _DIAG_DOC, traits="cost=linear"
+)
 BATCH_MATRIX_DIAG = _declare_old(MATRIX_DIAG, _DIAGONAL, "output")
 MATRIX_DIAG_V2, MATRIX_DIAG_V3 = (
     _declare(
@@ -116,6 +120,7 @@ MATRIX_DIAG_V2, MATRIX_DIAG_V3 = (
         matrix_diag_v2_shape,
         _DIAG_DOC,
         align=version == 3,
+        traits="cost=linear",
     )
     for version in (2, 3)
 )
@@ -123,7 +128,7 @@ MATRIX_DIAG_V2, MATRIX_DIAG_V3 = (
 _MATRICES = ["input: T"]
 _PART_DOC = "The diagonals of matrices, stacked, and filled up with the padding value."
 MATRIX_DIAG_PART = _declare(
-    "MatrixDiagPart", _MATRICES, "diagonal", matrix_diag_part_shape, _PART_DOC
+    "MatrixDiagPart", _MATRICES, "diagonal", matrix_diag_part_shape, _PART_DOC, traits="cost=linear"
 )
 BATCH_MATRIX_DIAG_PART = _declare_old(MATRIX_DIAG_PART, _MATRICES, "diagonal")
 MATRIX_DIAG_PART_V2, MATRIX_DIAG_PART_V3 = (
@@ -134,6 +139,7 @@ MATRIX_DIAG_PART_V2, MATRIX_DIAG_PART_V3 = (
         matrix_diag_part_v2_shape,
         _PART_DOC,
         align=version == 3,
+        traits="cost=linear",
     )
     for version in (2, 3)
 )

@@ -42,6 +42,7 @@ ONE_HOT = register_op(
     doc="""`off_value` everywhere but at the places along `axis` that `indices` name: `on_value`.
 
     The dimension `axis` is new and of size `depth`; -1 makes it the last.""",
+    traits="cost=linear",
 )
 
 

@@ -56,6 +56,7 @@ PAD = register_op(
     attrs=["T: type", _TPADDINGS],
     shape_fn=pad_shape,
     doc="`input` with `paddings[i]` zeros before and after it in dimension i.",
+    traits="cost=linear row_rule=filled",
 )
 
 PAD_V2 = register_op(
@@ -65,6 +66,7 @@ PAD_V2 = register_op(
     attrs=["T: type", _TPADDINGS],
     shape_fn=pad_shape,
     doc="`input` with `constant_values`, `paddings[i]` before and after it in dimension i.",
+    traits="cost=linear row_rule=filled",
 )
 
 
@@ -167,6 +169,7 @@ MIRROR_PAD = register_op(
     outputs=["output: T"],
     attrs=_ATTRS,
     shape_fn=pad_shape,
+    traits="cost=linear",
     doc="""`input` with its mirror image around it, `paddings[i]` in dimension i.
 
     REFLECT leaves the elements at the border out of the image, SYMMETRIC repeats them.""",

@@ -75,7 +75,7 @@ RESHAPE = register_op(
     outputs=["output: T"],
     attrs=["T: type", "Tshape: {int32, int64} = DT_INT32"],
     shape_fn=reshape_shape,
-    traits="reshapes cannot_fail value_rule=reshape",
+    traits="reshapes cannot_fail value_rule=reshape row_rule=reshaped int32_on_host function_gradient=yes",
     doc="The elements of `tensor`, in order, in a tensor of `shape`; one size may be -1.",
 )
 
@@ -170,7 +170,7 @@ SQUEEZE = register_op(
     outputs=["output: T"],
     attrs=["T: type", "squeeze_dims: list(int) >= 0 = []"],
     shape_fn=squeeze_shape,
-    traits="reshapes cannot_fail value_rule=squeeze",
+    traits="reshapes cannot_fail value_rule=squeeze int32_on_host function_gradient=yes",
     doc="`input` without the dimensions `squeeze_dims`, or without all dimensions of size 1.",
 )
 
@@ -222,7 +222,7 @@ EXPAND_DIMS = register_op(
     outputs=["output: T"],
     attrs=["T: type", "Tdim: {int32, int64} = DT_INT32"],
     shape_fn=expand_dims_shape,
-    traits="reshapes cannot_fail value_rule=expand_dims",
+    traits="reshapes cannot_fail value_rule=expand_dims row_rule=with_axis int32_on_host function_gradient=yes",
     doc="`input` with a dimension of size 1 before dimension `dim`; from the end if negative.",
 )
 

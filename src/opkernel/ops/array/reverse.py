@@ -33,6 +33,7 @@ ROLL = register_op(
     outputs=["output: T"],
     attrs=["T: type", "Tshift: {int32, int64}", "Taxis: {int32, int64}"],
     shape_fn=roll_shape,
+    traits="cost=linear",
     doc="`input` with its elements moved by `shift[i]` along dimension `axis[i]`, around the ends.",
 )
 
@@ -116,6 +117,7 @@ REVERSE = register_op(
     ],
     shape_fn=reverse_shape,
     doc="`tensor` with the order reversed along each dimension i for which `dims[i]` is true.",
+    traits="cost=linear function_gradient=yes",
 )
 
 REVERSE_V2 = register_op(
@@ -127,7 +129,7 @@ REVERSE_V2 = register_op(
         "T: {uint8, int8, uint16, int16, int32, uint32, int64, uint64, bool, bfloat16, half, float, double, complex64, complex128, string}",
     ],
     shape_fn=reverse_v2_shape,
-    traits="value_rule=reverse",
+    traits="value_rule=reverse cost=linear function_gradient=yes",
     doc="`tensor` with the order reversed along the dimensions `axis`.",
 )
 
@@ -205,6 +207,7 @@ REVERSE_SEQUENCE = register_op(
     ],
     shape_fn=reverse_sequence_shape,
     doc="`input`, of each slice of the batch the first `seq_lengths[i]` elements reversed.",
+    traits="cost=linear",
 )
 
 

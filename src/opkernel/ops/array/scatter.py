@@ -53,6 +53,7 @@ SCATTER_ND = register_op(
     attrs=["T: type", "Tindices: {int16, int32, int64}", _POLICY],
     shape_fn=scatter_into_shape,
     doc="Zeros of `shape` to which `updates` are added at `indices`.",
+    traits="cost=linear",
 )
 
 
@@ -63,6 +64,7 @@ def _declare(name: str, index_types: str, doc: str) -> OpHandle:
         outputs=["output: T"],
         attrs=["T: type", f"Tindices: {{{index_types}}}", _POLICY],
         shape_fn=tensor_scatter_shape,
+        traits="cost=linear",
         doc=doc,
     )
 

@@ -32,7 +32,7 @@ SHAPE = register_op(
     outputs=["output: out_type"],
     attrs=["T: type", _OUT_TYPE],
     shape_fn=shape_shape,
-    traits="reads_shapes_only value_rule=sizes",
+    traits="reads_shapes_only value_rule=sizes function_gradient=none",
     type_constructor=full_type.unary(FullTypeId.TFT_SHAPE_TENSOR, "out_type"),
     doc="The shape of `input`, as a vector.",
 )
@@ -53,7 +53,7 @@ SIZE = register_op(
     outputs=["output: out_type"],
     attrs=["T: type", _OUT_TYPE],
     shape_fn=scalar_shape,
-    traits="reads_shapes_only value_rule=count",
+    traits="reads_shapes_only value_rule=count function_gradient=none",
     doc="The number of elements of `input`.",
 )
 
@@ -63,7 +63,7 @@ RANK = register_op(
     outputs=["output: int32"],
     attrs=["T: type"],
     shape_fn=scalar_shape,
-    traits="reads_shapes_only value_rule=rank",
+    traits="reads_shapes_only value_rule=rank function_gradient=none",
     doc="The number of dimensions of `input`.",
 )
 

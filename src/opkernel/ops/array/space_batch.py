@@ -135,6 +135,7 @@ SPACE_TO_BATCH_ND = register_op(
     doc="""`input`, padded with zeros, with the places within each block moved into the batch.
 
     `input` is [batch, spatial..., rest...] with a spatial dimension for each of `block_shape`.""",
+    traits="mostly_copies",
 )
 
 BATCH_TO_SPACE_ND = register_op(
@@ -150,6 +151,7 @@ BATCH_TO_SPACE_ND = register_op(
     doc="""`input` with the batch moved into blocks of space, and cropped: undoes SpaceToBatchND.
 
     `input` is [batch, spatial..., rest...] with a spatial dimension for each of `block_shape`.""",
+    traits="mostly_copies",
 )
 
 SPACE_TO_BATCH = register_op(
@@ -159,6 +161,7 @@ SPACE_TO_BATCH = register_op(
     attrs=["T: type", "Tpaddings: {int32, int64} = DT_INT32", "block_size: int >= 2"],
     shape_fn=_moved_square_shape(to_batch=True),
     doc="SpaceToBatchND of images [batch, height, width, depth] with square blocks.",
+    traits="mostly_copies",
 )
 
 BATCH_TO_SPACE = register_op(
@@ -168,6 +171,7 @@ BATCH_TO_SPACE = register_op(
     attrs=["T: type", "block_size: int >= 2", "Tidx: {int32, int64} = DT_INT32"],
     shape_fn=_moved_square_shape(to_batch=False),
     doc="BatchToSpaceND of images [batch, height, width, depth] with square blocks.",
+    traits="mostly_copies",
 )
 
 

@@ -58,6 +58,7 @@ def _declare(name: str, shape_fn: ShapeFn, doc: str) -> OpHandle:
             "data_format: {'NHWC', 'NCHW', 'NCHW_VECT_C'} = 'NHWC'",
         ],
         shape_fn=shape_fn,
+        traits="cost=linear mostly_copies",
         doc=doc,
     )
 

@@ -49,7 +49,7 @@ SPLIT = register_op(
     outputs=["output: num_split * T"],
     attrs=["num_split: int >= 1", "T: type"],
     shape_fn=split_shape,
-    traits="value_rule=split",
+    traits="value_rule=split cost=linear row_rule=parts function_gradient=yes",
     doc="`value` in `num_split` equal parts along dimension `split_dim`.",
 )
 
@@ -147,7 +147,7 @@ SPLIT_V = register_op(
     outputs=["output: num_split * T"],
     attrs=["num_split: int >= 1", "T: type", "Tlen: {int8, int32, int64} = DT_INT64"],
     shape_fn=split_v_shape,
-    traits="value_rule=split_v",
+    traits="value_rule=split_v cost=linear function_gradient=yes",
     doc="`value` in parts of sizes `size_splits` along dimension `split_dim`; one may be -1.",
 )
 
@@ -217,7 +217,7 @@ UNPACK = register_op(
     outputs=["output: num * T"],
     attrs=["num: int >= 0", "T: type", "axis: int = 0"],
     shape_fn=unpack_shape,
-    traits="value_rule=unpack",
+    traits="value_rule=unpack cost=linear int32_on_host function_gradient=yes",
     doc="`value` in slices along dimension `axis`, without that dimension.",
 )
 

@@ -36,7 +36,7 @@ SLICE = register_op(
     outputs=["output: T"],
     attrs=["T: type", "Index: {int32, int64}"],
     shape_fn=slice_shape,
-    traits="value_rule=slice",
+    traits="value_rule=slice cost=linear int32_on_host function_gradient=yes",
     doc="The block of `input` that starts at `begin` and has shape `size`; -1 is all that is left.",
 )
 
@@ -138,7 +138,7 @@ STRIDED_SLICE = register_op(
     outputs=["output: T"],
     attrs=["T: type", "Index: {int16, int32, int64}", *MASK_ATTRS],
     shape_fn=strided_slice_shape,
-    traits="value_rule=strided_slice",
+    traits="value_rule=strided_slice cost=linear int32_on_host function_gradient=yes",
     doc="`input[begin:end:strides]`, one entry an index; the masks have one bit an entry.",
 )
 
@@ -212,6 +212,7 @@ STRIDED_SLICE_GRAD = register_op(
     attrs=["T: type", "Index: {int32, int64}", *MASK_ATTRS],
     shape_fn=strided_slice_grad_shape,
     doc="Zeros of `shape` with `dy` where StridedSlice takes its result from.",
+    traits="function_gradient=yes",
 )
 
 

@@ -65,12 +65,12 @@ def _declare(name: str, doc: str, traits: str) -> OpHandle:
 TRANSPOSE = _declare(
     "Transpose",
     "`x` with dimension `perm[i]` as its dimension i.",
-    "cannot_fail value_rule=transpose",
+    "cannot_fail value_rule=transpose cost=linear row_rule=turned function_gradient=yes",
 )
 CONJUGATE_TRANSPOSE = _declare(
     "ConjugateTranspose",
     "The conjugate of `x` with dimension `perm[i]` as its dimension i.",
-    "cannot_fail",
+    "cannot_fail mostly_copies function_gradient=yes",
 )
 
 _TRANSPOSE_TYPES = (*ALL, *FLOAT8)
@@ -133,6 +133,7 @@ INVERT_PERMUTATION = register_op(
     attrs=["T: {int32, int64} = DT_INT32"],
     shape_fn=unchanged_shape_with_rank(1),
     doc="The permutation that undoes the permutation `x`: `y[x[i]] = i`.",
+    traits="cost=linear int32_on_host",
 )
 
 

@@ -83,18 +83,22 @@ def _declare(name: str, doc: str) -> OpHandle:
             _OUT_IDX,
         ],
         shape_fn=unique_v2_shape if by_axis else unique_shape,
+        traits=f"cost=sort {'' if counts else 'clustering=dynamic'}",
         doc=doc,
     )
 
 
 UNIQUE = _declare(
-    "Unique", "The elements of `x` that differ, in order, and for each element which it is."
+    "Unique",
+    "The elements of `x` that differ, in order, and for each element which it is.",
 )
 UNIQUE_V2 = _declare(
-    "UniqueV2", "The slices of `x` along `axis` that differ, in order, and which each slice is."
+    "UniqueV2",
+    "The slices of `x` along `axis` that differ, in order, and which each slice is.",
 )
 UNIQUE_WITH_COUNTS = _declare(
-    "UniqueWithCounts", "As Unique; also how often each of the elements appears."
+    "UniqueWithCounts",
+    "As Unique; also how often each of the elements appears.",
 )
 UNIQUE_WITH_COUNTS_V2 = _declare(
     "UniqueWithCountsV2", "As UniqueV2; also how often each of the slices appears."
@@ -244,6 +248,7 @@ LIST_DIFF = register_op(
     attrs=["T: type", _OUT_IDX],
     shape_fn=list_diff_shape,
     doc="The elements of the vector `x` that are not in the vector `y`, and where they are.",
+    traits="cost=sort clustering=dynamic",
 )
 
 

@@ -44,6 +44,7 @@ DYNAMIC_PARTITION = register_op(
     attrs=["num_partitions: int >= 1", "T: type"],
     shape_fn=dynamic_partition_shape,
     doc="Output i holds the parts of `data` where `partitions`, the leading dimensions, is i.",
+    traits="cost=linear",
 )
 
 
@@ -109,6 +110,7 @@ DYNAMIC_STITCH, PARALLEL_DYNAMIC_STITCH = (
         outputs=["merged: T"],
         attrs=["N: int >= 1", "T: type"],
         shape_fn=dynamic_stitch_shape,
+        traits="cost=linear",
         doc=_DOC,
     )
     for name in ("DynamicStitch", "ParallelDynamicStitch")

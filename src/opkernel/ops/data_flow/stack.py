@@ -39,6 +39,7 @@ def push_shape(c: InferenceContext) -> None:
 
 for _version, _handle, _size in (("", "Ref(string)", []), ("V2", "resource", ["max_size: int32"])):
     _is_resource = _version == "V2"
+    _traits = "clustering=stack" if _is_resource else ""
     register_op(
         f"Stack{_version}",
         inputs=_size,
@@ -46,6 +47,7 @@ for _version, _handle, _size in (("", "Ref(string)", []), ("V2", "resource", ["m
         attrs=["elem_type: type", "stack_name: string = ''"],
         shape_fn=stack_shape,
         is_stateful=True,
+        traits=_traits,
         doc="A new stack of the step.",
     )
     register_op(
@@ -55,6 +57,7 @@ for _version, _handle, _size in (("", "Ref(string)", []), ("V2", "resource", ["m
         attrs=["T: type", "swap_memory: bool = false"],
         shape_fn=push_shape,
         is_stateful=_is_resource,
+        traits=_traits,
         doc="Puts `elem` on the stack; the output is `elem`.",
     )
     register_op(
@@ -64,6 +67,7 @@ for _version, _handle, _size in (("", "Ref(string)", []), ("V2", "resource", ["m
         attrs=["elem_type: type"],
         shape_fn=unknown_shape,
         is_stateful=_is_resource,
+        traits=_traits,
         doc="Takes the last element from the stack.",
     )
     register_op(
@@ -71,6 +75,7 @@ for _version, _handle, _size in (("", "Ref(string)", []), ("V2", "resource", ["m
         inputs=[f"handle: {_handle}"],
         shape_fn=checked_no_outputs("h"),
         is_stateful=_is_resource,
+        traits=_traits,
         doc="Empties the stack, which takes no elements any more.",
     )
 

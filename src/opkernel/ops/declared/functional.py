@@ -74,8 +74,6 @@ def _unbatch_grad(c: InferenceContext) -> None:
     )
 
 
-TRAITS = {"SymbolicGradient": "calls=gradient"}
-
 SHAPE_FNS: dict[str, OpShapeInferenceFn] = {
     "Batch": _batch,
     "BatchFunction": unknown_shape,

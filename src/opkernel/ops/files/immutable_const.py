@@ -24,7 +24,7 @@ IMMUTABLE_CONST = register_op(
     outputs=["tensor: dtype"],
     attrs=["dtype: type", "shape: shape", "memory_region_name: string"],
     shape_fn=explicit_shape,
-    traits="reads_files",
+    traits="reads_files file_attr=memory_region_name",
     doc="A tensor whose elements stand in the file `memory_region_name`, as in memory.",
 )
 

@@ -21,13 +21,14 @@ def colorspace_shape(c: InferenceContext) -> None:
     c.set_output(0, c.replace_dim(images, -1, c.with_value(c.dim(images, -1), 3)))
 
 
-def _declare(name: str, doc: str) -> OpHandle:
+def _declare(name: str, doc: str, traits: str = "") -> OpHandle:
     return register_op(
         name,
         inputs=["images: T"],
         outputs=["output: T"],
         attrs=["T: {half, bfloat16, float, double} = DT_FLOAT"],
         shape_fn=colorspace_shape,
+        traits=traits,
         doc=doc,
     )
 
@@ -35,6 +36,7 @@ def _declare(name: str, doc: str) -> OpHandle:
 RGB_TO_HSV = _declare(
     "RGBToHSV",
     "Hue, saturation and value, between 0 and 1, of colours whose last dimension is red, green, blue.",
+    traits="clustering=slow",
 )
 HSV_TO_RGB = _declare(
     "HSVToRGB",

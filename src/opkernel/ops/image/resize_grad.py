@@ -50,18 +50,21 @@ def nearest_neighbor_grad_shape(c: InferenceContext) -> None:
     c.set_output(0, images)
 
 
-def _declare(name: str, types: str) -> OpHandle:
+def _declare(name: str, types: str, traits: str = "") -> OpHandle:
     return register_op(
         name,
         inputs=["grads: float", "original_image: T"],
         outputs=["output: T"],
         attrs=[f"T: {{{types}}}", *ALIGNMENT_ATTRS],
         shape_fn=original_image_shape,
+        traits=traits,
         doc=f"The gradient of {name.removesuffix('Grad')} by its images, of `original_image`'s size.",
     )
 
 
-RESIZE_BILINEAR_GRAD = _declare("ResizeBilinearGrad", "float, bfloat16, half, double")
+RESIZE_BILINEAR_GRAD = _declare(
+    "ResizeBilinearGrad", "float, bfloat16, half, double", traits="clustering=slow"
+)
 RESIZE_BICUBIC_GRAD = _declare("ResizeBicubicGrad", "float, double")
 RESIZE_NEAREST_NEIGHBOR_GRAD = register_op(
     "ResizeNearestNeighborGrad",

@@ -73,6 +73,7 @@ QR = register_op(
     attrs=["full_matrices: bool = false", T_SPEC],
     shape_fn=_qr_shape,
     doc="`input == q @ r`, with orthonormal columns of q and an upper triangle r.",
+    traits="clustering=slow",
 )
 SVD = register_op(
     "Svd",
@@ -81,6 +82,7 @@ SVD = register_op(
     attrs=["compute_uv: bool = true", "full_matrices: bool = false", T_SPEC],
     shape_fn=_svd_shape,
     doc="`input == u @ diag(s) @ adjoint(v)`, the singular values in descending order.",
+    traits="clustering=inaccurate",
 )
 SELF_ADJOINT_EIG_V2 = register_op(
     "SelfAdjointEigV2",
@@ -89,6 +91,7 @@ SELF_ADJOINT_EIG_V2 = register_op(
     attrs=["compute_v: bool = true", T_SPEC],
     shape_fn=_eig_shape,
     doc="The eigenvalues, in ascending order, and eigenvectors of matrices given by their lower triangles.",
+    traits="clustering=inaccurate",
 )
 EIG = register_op(
     "Eig",

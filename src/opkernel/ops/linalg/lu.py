@@ -172,6 +172,7 @@ MATRIX_INVERSE = register_op(
     attrs=["adjoint: bool = false", T_SPEC],
     shape_fn=square_shape,
     doc="The inverses of matrices, or of their adjoints.",
+    traits="clustering=slow",
 )
 MATRIX_SOLVE = register_op(
     "MatrixSolve",
@@ -180,6 +181,7 @@ MATRIX_SOLVE = register_op(
     attrs=["adjoint: bool = false", T_SPEC],
     shape_fn=_solve_shape,
     doc="The x with `matrix @ x == rhs`, or the same of the adjoints of the matrices.",
+    traits="clustering=slow",
 )
 
 

@@ -28,6 +28,7 @@ MATRIX_SQUARE_ROOT = register_op(
     outputs=["output: T"],
     attrs=[T_SPEC],
     shape_fn=square_shape,
+    traits="extra=scipy",
     doc="The principal square roots of matrices; NaN for real matrices whose roots are not real.",
 )
 MATRIX_LOGARITHM = register_op(
@@ -36,6 +37,7 @@ MATRIX_LOGARITHM = register_op(
     outputs=["output: T"],
     attrs=["T: {complex64, complex128}"],
     shape_fn=square_shape,
+    traits="extra=scipy",
     doc="The principal logarithms of matrices.",
 )
 

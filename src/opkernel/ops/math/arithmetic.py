@@ -33,7 +33,7 @@ ADD = binary_op(
     "Add",
     f"{FLOATS_SPEC}, uint8, int8, int16, int32, int64, {COMPLEX_SPEC}, string",
     "The sum `x + y`; strings are joined.",
-    traits="keeps_not_negative value_rule=add",
+    traits="keeps_not_negative value_rule=add int32_on_host function_gradient=yes",
 )
 ADD_V2 = binary_op(
     "AddV2",
@@ -41,45 +41,46 @@ ADD_V2 = binary_op(
     "The sum `x + y`.",
     is_commutative=True,
     is_aggregate=True,
-    traits="keeps_not_negative value_rule=add",
+    traits="keeps_not_negative value_rule=add int32_on_host function_gradient=yes",
 )
 SUB = binary_op(
     "Sub",
     f"{FLOATS_SPEC}, uint8, int8, uint16, int16, int32, int64, {COMPLEX_SPEC}, uint32, uint64",
     "The difference `x - y`.",
-    traits="value_rule=subtract",
+    traits="value_rule=subtract int32_on_host function_gradient=yes",
 )
 MUL = binary_op(
     "Mul",
     f"{FLOATS_SPEC}, uint8, int8, uint16, int16, int32, uint32, uint64, int64, {COMPLEX_SPEC}",
     "The product `x * y`.",
     is_commutative=True,
-    traits="keeps_not_negative value_rule=multiply",
+    traits="keeps_not_negative value_rule=multiply int32_on_host function_gradient=yes",
 )
 MUL_NO_NAN = binary_op(
     "MulNoNan",
     f"{FLOATS_SPEC}, {COMPLEX_SPEC}",
     "The product `x * y`; 0 where `y` is 0, whatever `x` is.",
+    traits="function_gradient=yes",
 )
 SQUARED_DIFFERENCE = binary_op(
     "SquaredDifference",
     f"{FLOATS_SPEC}, int32, int64, {COMPLEX_SPEC}",
     "`(x - y) * (x - y)`, the first factor conjugated.",
     is_commutative=True,
-    traits="not_negative",
+    traits="not_negative int32_on_host function_gradient=yes",
 )
 _ORDERED_SPEC = f"{FLOATS_SPEC}, int8, uint8, int16, uint16, int32, uint32, int64, uint64"
 MAXIMUM = binary_op(
     "Maximum",
     _ORDERED_SPEC,
     "The larger of `x` and `y`; NaN if either is.",
-    traits="keeps_not_negative value_rule=maximum",
+    traits="keeps_not_negative value_rule=maximum int32_on_host function_gradient=yes",
 )
 MINIMUM = binary_op(
     "Minimum",
     _ORDERED_SPEC,
     "The smaller of `x` and `y`; NaN if either is.",
-    traits="keeps_not_negative value_rule=minimum",
+    traits="keeps_not_negative value_rule=minimum int32_on_host function_gradient=yes",
 )
 
 _ADD_TYPES = (*FLOATS, *_SIGNED, DataType.DT_UINT8, *COMPLEX)
@@ -121,25 +122,25 @@ ABS = unary_op(
     "Abs",
     f"{FLOATS_SPEC}, {_SIGNED_SPEC}",
     "The absolute value of `x`.",
-    traits="cheap idempotent even not_negative",
+    traits="cheap idempotent even not_negative int32_on_host function_gradient=yes",
 )
 NEG = unary_op(
     "Neg",
     f"{FLOATS_SPEC}, {_SIGNED_SPEC}, {COMPLEX_SPEC}",
     "The negative of `x`.",
-    traits="cheap involution value_rule=negate",
+    traits="cheap involution value_rule=negate int32_on_host function_gradient=yes",
 )
 SIGN = unary_op(
     "Sign",
     f"{FLOATS_SPEC}, {_SIGNED_SPEC}, {COMPLEX_SPEC}",
     "-1, 0 or 1 by the sign of `x`, NaN for NaN; of a complex number, `x / |x|`.",
-    traits="cheap idempotent",
+    traits="cheap idempotent int32_on_host function_gradient=yes",
 )
 SQUARE = unary_op(
     "Square",
     f"{FLOATS_SPEC}, {_SIGNED_SPEC}, uint8, uint16, uint32, uint64, {COMPLEX_SPEC}",
     "The square of `x`.",
-    traits="cheap even not_negative",
+    traits="cheap even not_negative int32_on_host function_gradient=yes",
 )
 
 register_ufunc(ABS, np.absolute, (*FLOATS, *_SIGNED))
@@ -176,6 +177,7 @@ ADD_N = register_op(
     is_commutative=True,
     is_aggregate=True,
     doc="The sum of the tensors of `inputs`, which have the same shape.",
+    traits="cost=linear int32_on_host",
 )
 
 # No device has a kernel: TensorFlow, too, makes other nodes of such a node before the graph runs.
@@ -185,6 +187,7 @@ ACCUMULATE_N_V2 = register_op(
     outputs=["sum: T"],
     attrs=["N: int >= 1", "T: numbertype", "shape: shape"],
     shape_fn=explicit_shape,
+    traits="no_kernel=tensorflow",
     is_commutative=True,
     is_aggregate=True,
     doc="The sum of the tensors of `inputs`, which have the shape `shape`, taken as they come.",

@@ -23,7 +23,9 @@ from opkernel.types import DataType
 __all__ = ["register_batch_matmul"]
 
 
-def _declare(name: str, types: dict[str, str], how: str, shape_fn: ShapeFn) -> OpHandle:
+def _declare(
+    name: str, types: dict[str, str], how: str, shape_fn: ShapeFn, traits: str = ""
+) -> OpHandle:
     x, y, output = (list(types) * 3)[:3]
     return register_op(
         name,
@@ -37,7 +39,7 @@ def _declare(name: str, types: dict[str, str], how: str, shape_fn: ShapeFn) -> O
             "grad_y: bool = false",
         ],
         shape_fn=shape_fn,
-        traits="cannot_fail",
+        traits=f"cannot_fail cost=product row_rule=batched_matrices {traits}",
         doc=f"""Multiply the matrices of `x` [..., m, k] by those of `y` [..., k, n]{how}.
 
 adj_x: take the conjugate transpose of each matrix of `x` first.
@@ -53,6 +55,7 @@ BATCH_MATMUL = _declare(
     {"T": "bfloat16, half, float, double, int32, int64, complex64, complex128"},
     "",
     batch_matmul_shape,
+    traits="function_gradient=yes",
 )
 BATCH_MATMUL_V2 = _declare(
     "BatchMatMulV2",
@@ -62,6 +65,7 @@ BATCH_MATMUL_V2 = _declare(
     },
     _BROADCAST,
     batch_matmul_v2_shape,
+    traits="function_gradient=yes",
 )
 _V3_INPUT = "bfloat16, half, float, double, uint8, int8, int16, int32, int64, complex64, complex128"
 BATCH_MATMUL_V3 = _declare(

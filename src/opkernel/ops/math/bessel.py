@@ -89,7 +89,7 @@ def _register(name: str, function: str, doc: str, types: tuple[DataType, ...]) -
         outputs=["y: T"],
         attrs=[f"T: {{{FLOATS_SPEC}}}"],
         shape_fn=unchanged_shape,
-        traits="pointwise",
+        traits="pointwise extra=scipy",
         doc=doc,
     )
     kernel: Callable[..., Any] = partial(_computed, name=name, function=function)
@@ -122,6 +122,7 @@ BETAINC = register_op(
     attrs=["T: {float, double}"],
     shape_fn=_betainc_shape,
     doc="The regularised incomplete beta function; scalars stand for tensors of the shape of the others.",
+    traits="cost=series extra=scipy",
 )
 
 

@@ -172,6 +172,7 @@ BINCOUNT = register_op(
     attrs=[f"T: {_COUNTS}"],
     shape_fn=bincount_shape,
     doc=f"The sum of the weights of each of the values 0 ... `size` - 1 in `arr`.\n{_WEIGHTS}",
+    traits="cost=linear",
 )
 
 DENSE_BINCOUNT = register_op(

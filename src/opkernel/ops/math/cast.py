@@ -30,7 +30,7 @@ CAST = register_op(
     outputs=["y: DstT"],
     attrs=["SrcT: type", "DstT: type", "Truncate: bool = false"],
     shape_fn=unchanged_shape,
-    traits="pointwise cannot_fail value_rule=cast",
+    traits="pointwise cannot_fail value_rule=cast function_gradient=yes",
     doc="The values of `x` as numbers of the type `DstT`. Fractions are cut off where integers are "
     "wanted, imaginary parts where real numbers are. `Truncate` cuts off the digits that a "
     "narrower float lacks, too, in place of rounding.",
@@ -170,6 +170,7 @@ BITCAST = register_op(
     shape_fn=bitcast_shape,
     doc="The bytes of `input` read as numbers of `type`. A smaller type adds a last dimension; for "
     "a larger one the last dimension must hold just the bytes of one number.",
+    traits="mostly_copies",
 )
 
 

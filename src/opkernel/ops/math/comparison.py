@@ -29,7 +29,8 @@ _ORDERINGS = {
 }
 
 for _name, (_ufunc, _rule, _doc) in _ORDERINGS.items():
-    _op = binary_op(_name, "realnumbertype", _doc, output="z: bool", traits=f"value_rule={_rule}")
+    _traits = f"value_rule={_rule} int32_on_host function_gradient=none"
+    _op = binary_op(_name, "realnumbertype", _doc, output="z: bool", traits=_traits)
     register_ufunc(_op, _ufunc, REAL_NUMBERS)
 
 
@@ -57,7 +58,7 @@ def _declare_equality(name: str, ufunc: np.ufunc, doc: str, of_other_shapes: boo
         outputs=["z: bool"],
         attrs=["T: type", "incompatible_shape_error: bool = true"],
         shape_fn=equality_shape,
-        traits=f"cannot_fail value_rule={ufunc.__name__}",
+        traits=f"cannot_fail value_rule={ufunc.__name__} int32_on_host function_gradient=none",
         is_commutative=True,
         doc=doc,
     )
@@ -127,7 +128,7 @@ def _declare_logical(name: str, ufunc: np.ufunc, doc: str) -> OpHandle:
         inputs=["x: bool", "y: bool"],
         outputs=["z: bool"],
         shape_fn=broadcast_binary_op_shape,
-        traits=f"{POINTWISE} value_rule={ufunc.__name__}",
+        traits=f"{POINTWISE} value_rule={ufunc.__name__} function_gradient=none",
         is_commutative=True,
         doc=doc,
     )
@@ -142,7 +143,7 @@ LOGICAL_NOT = register_op(
     inputs=["x: bool"],
     outputs=["y: bool"],
     shape_fn=unchanged_shape,
-    traits=f"{POINTWISE} involution value_rule=logical_not",
+    traits=f"{POINTWISE} involution value_rule=logical_not function_gradient=none",
     doc="Whether `x` is false.",
 )
 register_kernel(LOGICAL_NOT, device="CPU", kind="elementwise")(np.logical_not)

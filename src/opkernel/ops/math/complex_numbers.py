@@ -56,7 +56,7 @@ MAKE_COMPLEX = register_op(
         "Tout: {complex64, complex128} = DT_COMPLEX64",
     ],
     shape_fn=broadcast_binary_op_shape,
-    traits=POINTWISE,
+    traits=f"{POINTWISE} cost=linear function_gradient=yes",
     doc="The complex numbers `real + imag * i`.",
 )
 
@@ -75,7 +75,7 @@ CONJ = register_op(
     outputs=["output: T"],
     attrs=["T: {complex64, complex128, variant} = DT_COMPLEX64"],
     shape_fn=unchanged_shape,
-    traits=f"{POINTWISE} cheap involution",
+    traits=f"{POINTWISE} cheap involution function_gradient=yes",
     doc="The complex conjugate of `input`.",
 )
 register_ufunc(CONJ, np.conjugate, COMPLEX)
@@ -89,7 +89,7 @@ def _declare_part(name: str, doc: str, part: Callable[[Any, Any], Any]) -> OpHan
         outputs=["output: Tout"],
         attrs=[_COMPLEX_ATTR, _REAL_ATTR],
         shape_fn=unchanged_shape,
-        traits=POINTWISE,
+        traits=f"{POINTWISE} function_gradient=yes",
         doc=doc,
     )
     for complex_type, real_type in REAL_OF.items():

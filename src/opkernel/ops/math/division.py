@@ -36,29 +36,34 @@ DIV = binary_op(
     "Div",
     _NUMBERS_SPEC,
     "The quotient `x / y`; integers round towards 0.",
-    traits="value_rule=truncate_divide",
+    traits="value_rule=truncate_divide int32_on_host function_gradient=yes",
     can_fail=True,
 )
-REAL_DIV = binary_op("RealDiv", _NUMBERS_SPEC, "The quotient `x / y`.", traits="keeps_not_negative")
+REAL_DIV = binary_op(
+    "RealDiv",
+    _NUMBERS_SPEC,
+    "The quotient `x / y`.",
+    traits="keeps_not_negative function_gradient=yes",
+)
 FLOOR_DIV = binary_op(
     "FloorDiv",
     _NUMBERS_SPEC,
     "The quotient `x / y`, rounded down.",
-    traits="value_rule=floor_divide",
+    traits="value_rule=floor_divide int32_on_host function_gradient=none",
     can_fail=True,
 )
 TRUNCATE_DIV = binary_op(
     "TruncateDiv",
     _NUMBERS_SPEC,
     "`x / y`, rounded towards 0.",
-    traits="value_rule=truncate_divide",
+    traits="value_rule=truncate_divide function_gradient=none",
     can_fail=True,
 )
 FLOOR_MOD = binary_op(
     "FloorMod",
     f"int8, int16, int32, int64, uint8, uint16, uint32, uint64, {FLOATS_SPEC}",
     "The remainder of `x / y` with the quotient rounded down; it has the sign of `y`.",
-    traits="value_rule=floor_mod",
+    traits="value_rule=floor_mod int32_on_host",
     can_fail=True,
 )
 MOD = binary_op(
@@ -66,26 +71,37 @@ MOD = binary_op(
     "int32, int64, half, half, bfloat16, float, double",
     "The remainder of `x / y` with the quotient rounded towards 0; it has the sign of `x`.",
     can_fail=True,
+    traits="int32_on_host",
 )
 TRUNCATE_MOD = binary_op(
     "TruncateMod",
     f"int32, int64, {FLOATS_SPEC}",
     "The remainder of `x / y` with the quotient rounded towards 0; it has the sign of `x`.",
     can_fail=True,
+    traits="int32_on_host",
 )
 DIV_NO_NAN = binary_op(
     "DivNoNan",
     f"half, float, bfloat16, double, {COMPLEX_SPEC}",
     "The quotient `x / y`; 0 where `y` is 0.",
+    traits="function_gradient=yes",
 )
 XDIVY = binary_op(
     "Xdivy",
     f"half, bfloat16, float, double, {COMPLEX_SPEC}",
     "The quotient `x / y`; 0 where `x` is 0.",
+    traits="function_gradient=yes",
 )
 _RECIPROCAL_SPEC = f"{FLOATS_SPEC}, int8, int16, int32, int64, {COMPLEX_SPEC}"
-RECIPROCAL = unary_op("Reciprocal", _RECIPROCAL_SPEC, "`1 / x`.", traits="cheap")
-INV = unary_op("Inv", _RECIPROCAL_SPEC, "`1 / x`; an older name of Reciprocal.", traits="cheap")
+RECIPROCAL = unary_op(
+    "Reciprocal", _RECIPROCAL_SPEC, "`1 / x`.", traits="cheap function_gradient=yes"
+)
+INV = unary_op(
+    "Inv",
+    _RECIPROCAL_SPEC,
+    "`1 / x`; an older name of Reciprocal.",
+    traits="cheap function_gradient=yes",
+)
 
 
 def complex_reciprocal(x: Any, *, xp: Any) -> Any:

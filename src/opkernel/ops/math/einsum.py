@@ -41,6 +41,7 @@ equation: a label for each dimension of each input, then those of the result. A 
   result lacks is summed over; one that stands twice takes or makes a diagonal; an ellipsis stands
   for dimensions that broadcast.
 """,
+    traits="cost=product",
 )
 
 

@@ -28,22 +28,36 @@ from opkernel.types import DataType
 _SPEC = f"{FLOATS_SPEC}, {COMPLEX_SPEC}"
 _TYPES = (*FLOATS, *COMPLEX)
 
-EXP = unary_op("Exp", _SPEC, "`e ** x`.", traits="growing not_negative")
-EXPM1 = unary_op("Expm1", _SPEC, "`e ** x - 1`, exact near 0.")
-LOG = unary_op("Log", _SPEC, "The natural logarithm of `x`.")
-LOG1P = unary_op("Log1p", _SPEC, "The natural logarithm of `1 + x`, exact near 0.")
-SQRT = unary_op("Sqrt", _SPEC, "The square root of `x`.", traits="keeps_not_negative")
-RSQRT = unary_op("Rsqrt", _SPEC, "`1 / sqrt(x)`.")
-SIGMOID = unary_op("Sigmoid", _SPEC, "`1 / (1 + e ** -x)`.", traits="growing not_negative")
+EXP = unary_op("Exp", _SPEC, "`e ** x`.", traits="growing not_negative function_gradient=yes")
+EXPM1 = unary_op("Expm1", _SPEC, "`e ** x - 1`, exact near 0.", traits="function_gradient=yes")
+LOG = unary_op("Log", _SPEC, "The natural logarithm of `x`.", traits="function_gradient=yes")
+LOG1P = unary_op(
+    "Log1p",
+    _SPEC,
+    "The natural logarithm of `1 + x`, exact near 0.",
+    traits="function_gradient=yes",
+)
+SQRT = unary_op(
+    "Sqrt", _SPEC, "The square root of `x`.", traits="keeps_not_negative function_gradient=yes"
+)
+RSQRT = unary_op("Rsqrt", _SPEC, "`1 / sqrt(x)`.", traits="function_gradient=yes")
+SIGMOID = unary_op(
+    "Sigmoid", _SPEC, "`1 / (1 + e ** -x)`.", traits="growing not_negative function_gradient=yes"
+)
 POW = binary_op(
     "Pow",
     f"bfloat16, float, half, double, int8, int16, int32, int64, {COMPLEX_SPEC}",
     "`x ** y`; integers to a negative power are an error.",
     can_fail=True,
+    traits="function_gradient=yes",
 )
 _PAIR_SPEC = f"half, bfloat16, float, double, {COMPLEX_SPEC}"
-XLOGY = binary_op("Xlogy", _PAIR_SPEC, "`x * log(y)`; 0 where `x` is 0.")
-XLOG1PY = binary_op("Xlog1py", _PAIR_SPEC, "`x * log1p(y)`; 0 where `x` is 0.")
+XLOGY = binary_op(
+    "Xlogy", _PAIR_SPEC, "`x * log(y)`; 0 where `x` is 0.", traits="function_gradient=yes"
+)
+XLOG1PY = binary_op(
+    "Xlog1py", _PAIR_SPEC, "`x * log1p(y)`; 0 where `x` is 0.", traits="function_gradient=yes"
+)
 
 _SIGNED = (DataType.DT_INT8, DataType.DT_INT16, DataType.DT_INT32, DataType.DT_INT64)
 

@@ -74,7 +74,7 @@ MATMUL = register_op(
         "grad_b: bool = false",
     ],
     shape_fn=matmul_shape,
-    traits="cannot_fail",
+    traits="cannot_fail cost=product row_rule=matrices function_gradient=yes",
     doc="Multiply the matrix `a` by the matrix `b`, each transposed first where its flag says so.",
 )
 

@@ -54,12 +54,27 @@ def _declare(name: str, what: str, types: str | None, traits: str = "") -> OpHan
     )
 
 
-SUM = _declare("Sum", "The sum", _NUMERIC, traits="keeps_not_negative value_rule=sum")
-PROD = _declare("Prod", "The product", _NUMERIC, traits="value_rule=prod")
-MEAN = _declare("Mean", "The mean", _NUMERIC, traits="keeps_not_negative")
+SUM = _declare(
+    "Sum",
+    "The sum",
+    _NUMERIC,
+    traits="keeps_not_negative value_rule=sum int32_on_host function_gradient=yes",
+)
+PROD = _declare("Prod", "The product", _NUMERIC, traits="value_rule=prod int32_on_host")
+MEAN = _declare("Mean", "The mean", _NUMERIC, traits="keeps_not_negative function_gradient=yes")
 EUCLIDEAN_NORM = _declare("EuclideanNorm", "The square root of the sum of squares", _NUMERIC)
-MAX = _declare("Max", "The largest element", _REAL, traits="keeps_not_negative value_rule=max")
-MIN = _declare("Min", "The smallest element", _REAL, traits="keeps_not_negative value_rule=min")
+MAX = _declare(
+    "Max",
+    "The largest element",
+    _REAL,
+    traits="keeps_not_negative value_rule=max int32_on_host function_gradient=yes",
+)
+MIN = _declare(
+    "Min",
+    "The smallest element",
+    _REAL,
+    traits="keeps_not_negative value_rule=min int32_on_host function_gradient=yes",
+)
 ALL = _declare("All", "The logical and", None, traits="value_rule=all")
 ANY = _declare("Any", "The logical or", None, traits="value_rule=any")
 

@@ -30,7 +30,7 @@ FLOOR = unary_op(
     "Floor",
     FLOATS_SPEC,
     "The largest integer that is not above `x`.",
-    traits="cheap idempotent growing",
+    traits="cheap idempotent growing function_gradient=none",
 )
 CEIL = unary_op(
     "Ceil",

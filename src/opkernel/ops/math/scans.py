@@ -37,6 +37,7 @@ def _declare(name: str, what: str, types: str) -> OpHandle:
             "Tidx: {int32, int64} = DT_INT32",
         ],
         shape_fn=unchanged_shape,
+        traits="cost=linear",
         doc=f"""{what} of the elements of `x` along `axis`, up to each of them.
 
 exclusive: the element itself does not count.

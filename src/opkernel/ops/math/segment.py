@@ -47,7 +47,9 @@ def _declare_sorted(name: str, types: str) -> OpHandle:
     )
 
 
-def _declare_counted(name: str, types: str, indices: str = "int32, int64") -> OpHandle:
+def _declare_counted(
+    name: str, types: str, indices: str = "int32, int64", traits: str = ""
+) -> OpHandle:
     return register_op(
         name,
         inputs=["data: T", "segment_ids: Tindices", "num_segments: Tnumsegments"],
@@ -58,6 +60,7 @@ def _declare_counted(name: str, types: str, indices: str = "int32, int64") -> Op
             "Tnumsegments: {int32, int64} = DT_INT32",
         ],
         shape_fn=segment_reduction_with_num_segments_shape,
+        traits=traits,
         doc="""Reduce the parts of `data` of each of `num_segments` segments to one.
 
 segment_ids: the segment of each part; its shape is how that of `data` begins.
@@ -71,10 +74,11 @@ SEGMENT_MEAN = _declare_sorted("Mean", _NUMERIC)
 SEGMENT_MAX = _declare_sorted("Max", _REAL)
 SEGMENT_MIN = _declare_sorted("Min", _REAL)
 
-SEGMENT_SUM_V2 = _declare_counted("SegmentSumV2", _NUMERIC)
-SEGMENT_PROD_V2 = _declare_counted("SegmentProdV2", _NUMERIC)
-SEGMENT_MAX_V2 = _declare_counted("SegmentMaxV2", _REAL)
-SEGMENT_MIN_V2 = _declare_counted("SegmentMinV2", _REAL)
+_NO_KERNEL = "no_kernel=tensorflow"
+SEGMENT_SUM_V2 = _declare_counted("SegmentSumV2", _NUMERIC, traits=_NO_KERNEL)
+SEGMENT_PROD_V2 = _declare_counted("SegmentProdV2", _NUMERIC, traits=_NO_KERNEL)
+SEGMENT_MAX_V2 = _declare_counted("SegmentMaxV2", _REAL, traits=_NO_KERNEL)
+SEGMENT_MIN_V2 = _declare_counted("SegmentMinV2", _REAL, traits=_NO_KERNEL)
 
 UNSORTED_SEGMENT_SUM = _declare_counted("UnsortedSegmentSum", _NUMERIC, "int16, int32, int64")
 UNSORTED_SEGMENT_PROD = _declare_counted("UnsortedSegmentProd", _NUMERIC)

@@ -57,7 +57,7 @@ SELECT = register_op(
     outputs=["output: T"],
     attrs=["T: type"],
     shape_fn=select_shape,
-    traits="value_rule=select",
+    traits="value_rule=select cost=linear function_gradient=yes",
     doc="Elements of `t` where `condition` is true, of `e` elsewhere. `condition` has their shape, "
     "or is a scalar, or a vector that chooses whole rows.",
 )
@@ -76,7 +76,7 @@ SELECT_V2 = register_op(
     outputs=["output: T"],
     attrs=["T: type"],
     shape_fn=select_v2_shape,
-    traits="pointwise cannot_fail value_rule=select_v2",
+    traits="pointwise cannot_fail value_rule=select_v2 cost=linear",
     doc="Elements of `t` where `condition` is true, of `e` elsewhere; all three are broadcast.",
 )
 
@@ -146,6 +146,7 @@ WHERE = register_op(
     attrs=["T: {numbertype, bool} = DT_BOOL"],
     shape_fn=where_shape,
     doc="The indices of the elements that are true or not 0, in row-major order, one a row.",
+    traits="cost=linear clustering=dynamic",
 )
 
 _MAX_RANK_OF_WHERE = 8
@@ -174,6 +175,7 @@ CLIP_BY_VALUE = register_op(
     doc="`t` with what is above `clip_value_max` or below `clip_value_min` set to that bound. A "
     "bound is a scalar or has the shape of `t`; one that is NaN bounds nothing. Complex numbers "
     "are clipped part by part.",
+    traits="cost=linear",
 )
 
 _CLIPPED_INTEGERS = (

@@ -87,30 +87,35 @@ POLYGAMMA = binary_op(
     "float, double",
     "Derivative number `a` of digamma at `x`.",
     inputs=["a: T", "x: T"],
+    traits="cost=series",
 )
 ZETA = binary_op(
     "Zeta",
     "float, double",
     "The Hurwitz zeta function: the sum of `(q + n) ** -x` over all n from 0.",
     inputs=["x: T", "q: T"],
+    traits="cost=series",
 )
 IGAMMA = binary_op(
     "Igamma",
     FLOATS_SPEC,
     "The lower regularised incomplete gamma function.",
     inputs=["a: T", "x: T"],
+    traits="cost=series",
 )
 IGAMMAC = binary_op(
     "Igammac",
     FLOATS_SPEC,
     "The upper regularised incomplete gamma function, 1 less the lower one.",
     inputs=["a: T", "x: T"],
+    traits="cost=series",
 )
 IGAMMA_GRAD_A = binary_op(
     "IgammaGradA",
     "float, double",
     "The derivative of Igamma by `a`.",
     inputs=["a: T", "x: T"],
+    traits="cost=series",
 )
 
 _register_in_double(POLYGAMMA, polygamma, _WIDE)

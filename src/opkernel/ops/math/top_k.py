@@ -69,6 +69,7 @@ TOP_K = register_op(
     shape_fn=top_k_shape,
     deprecated=(7, "Use TopKV2 instead"),
     doc="The `k` largest elements of each row of `input`, with k as an attr.",
+    traits="cost=sort",
 )
 
 TOP_K_V2 = register_op(
@@ -86,6 +87,7 @@ TOP_K_V2 = register_op(
 
 sorted: largest first; otherwise in no promised order.
 """,
+    traits="cost=sort",
 )
 
 IN_TOP_K = register_op(

@@ -33,8 +33,9 @@ _UFUNCS = {
 _TRAITS = {"Cos": "even", "Cosh": "even", "Tanh": "growing"}
 
 for _name, (_ufunc, _doc) in _UFUNCS.items():
+    _traits = f"{_TRAITS.get(_name, '')} function_gradient=yes"
     register_ufunc(
-        unary_op(_name, f"{FLOATS_SPEC}, {COMPLEX_SPEC}", _doc, traits=_TRAITS.get(_name, "")),
+        unary_op(_name, f"{FLOATS_SPEC}, {COMPLEX_SPEC}", _doc, traits=_traits),
         _ufunc,
         (*FLOATS, *COMPLEX),
     )

@@ -52,10 +52,16 @@ def _activation(
 
 
 RELU = _activation(
-    "Relu", "max(features, 0).", "{realnumbertype, qint8}", traits="idempotent growing"
+    "Relu",
+    "max(features, 0).",
+    "{realnumbertype, qint8}",
+    traits="idempotent growing function_gradient=yes",
 )
 RELU6 = _activation(
-    "Relu6", "min(max(features, 0), 6).", "realnumbertype", traits="idempotent growing"
+    "Relu6",
+    "min(max(features, 0), 6).",
+    "realnumbertype",
+    traits="idempotent growing function_gradient=yes",
 )
 LEAKY_RELU = _activation(
     "LeakyRelu",

@@ -40,6 +40,7 @@ def _declare(
     rank: int,
     shape_fn: Callable[[InferenceContext], None],
     doc: str,
+    traits: str = "",
 ) -> OpHandle:
     layouts = "{'NHWC', 'NCHW'} = 'NHWC'" if rank == 4 else "{'NDHWC', 'NCDHW'} = 'NDHWC'"
     return register_op(
@@ -54,7 +55,7 @@ def _declare(
             "T: {half, bfloat16, float, double}",
         ],
         shape_fn=shape_fn,
-        traits="has_data_format" if not name.endswith("Grad") else "",
+        traits=traits,
         doc=doc,
     )
 
@@ -67,6 +68,7 @@ AVG_POOL = _declare(
     4,
     avg_pool_shape,
     "The means over windows of images; padding does not count.",
+    traits="has_data_format row_rule=first_alone function_gradient=yes",
 )
 AVG_POOL_3D = _declare(
     "AvgPool3D",
@@ -74,6 +76,7 @@ AVG_POOL_3D = _declare(
     5,
     pool3d_shape,
     "The means over windows of volumes; padding does not count.",
+    traits="has_data_format",
 )
 AVG_POOL_GRAD = _declare(
     "AvgPoolGrad",

@@ -72,7 +72,7 @@ def _declare(
             "is_training: bool = true",
         ],
         shape_fn=fused_batch_norm_ex_shape if name.endswith("Ex") else shape_fn,
-        traits="has_data_format" if not extra_inputs else "",
+        traits=f"cost=linear {'' if extra_inputs else 'has_data_format'}",
         doc=doc,
     )
 

@@ -33,7 +33,7 @@ BIAS_ADD = register_op(
     outputs=["output: T"],
     attrs=["T: numbertype", _DATA_FORMAT],
     shape_fn=bias_add_shape,
-    traits="cannot_fail has_data_format",
+    traits="cannot_fail has_data_format cost=linear row_rule=first_alone function_gradient=yes",
     doc="`value` plus the vector `bias` along the last dimension, for NCHW along the second.",
 )
 

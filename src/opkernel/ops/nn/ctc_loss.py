@@ -103,6 +103,7 @@ CTC_LOSS_V2 = register_op(
     outputs=["loss: float", "gradient: float"],
     attrs=_ATTRS,
     shape_fn=ctc_loss_shape,
+    traits="no_kernel=tensorflow",
     doc="The loss of connectionist temporal classification, and its gradient; GPUs compute it.",
 )
 

@@ -88,6 +88,7 @@ FAKE_QUANT_ARGS_GRADIENT = register_op(
     attrs=_RANGE_ATTRS,
     shape_fn=unchanged_shape,
     doc="The gradients where the inputs are in the range, 0 elsewhere.",
+    traits="function_gradient=none",
 )
 FAKE_QUANT_VARS = register_op(
     "FakeQuantWithMinMaxVars",
@@ -108,6 +109,7 @@ FAKE_QUANT_VARS_GRADIENT = register_op(
     backprop_wrt_min: The sum of the gradients where the inputs are below the range.
     backprop_wrt_max: The sum of the gradients where the inputs are above the range.
     """,
+    traits="function_gradient=none",
 )
 FAKE_QUANT_PER_CHANNEL = register_op(
     "FakeQuantWithMinMaxVarsPerChannel",
@@ -124,6 +126,7 @@ FAKE_QUANT_PER_CHANNEL_GRADIENT = register_op(
     attrs=_ATTRS,
     shape_fn=per_channel_gradient_shape,
     doc="As FakeQuantWithMinMaxVarsGradient, for each place of the last dimension.",
+    traits="function_gradient=none",
 )
 
 

@@ -37,6 +37,7 @@ FUSED_MATMUL = register_op(
     ],
     shape_fn=matmul_shape,
     doc="MatMul, and then the ops that `fused_ops` names, with `args` as their inputs.",
+    traits="cost=product row_rule=matrices",
 )
 
 Array = np.ndarray[Any, Any]

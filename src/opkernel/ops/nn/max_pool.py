@@ -68,7 +68,7 @@ MAX_POOL = register_op(
         _IMAGE_LAYOUTS,
     ],
     shape_fn=max_pool_shape_with_explicit_padding,
-    traits="has_data_format",
+    traits="has_data_format row_rule=first_alone function_gradient=yes",
     doc="The maxima over windows of images, over rows and columns or over channels.",
 )
 MAX_POOL_V2 = register_op(

@@ -50,10 +50,21 @@ def _window_attrs(rank: int) -> list[str]:
 
 
 def _declare(
-    name: str, inputs: Sequence[str], attrs: Sequence[str], shape_fn: ShapeFunction, doc: str
+    name: str,
+    inputs: Sequence[str],
+    attrs: Sequence[str],
+    shape_fn: ShapeFunction,
+    doc: str,
+    traits: str = "",
 ) -> OpHandle:
     return register_op(
-        name, inputs=inputs, outputs=["output: T"], attrs=attrs, shape_fn=shape_fn, doc=doc
+        name,
+        inputs=inputs,
+        outputs=["output: T"],
+        attrs=attrs,
+        shape_fn=shape_fn,
+        traits=traits,
+        doc=doc,
     )
 
 
@@ -82,6 +93,7 @@ MAX_POOL_GRAD = _declare(
     ],
     max_pool_grad_shape,
     "The gradient of MaxPool by its input: the largest element of each window gets all of it.",
+    traits="function_gradient=yes",
 )
 MAX_POOL_GRAD_V2 = _declare(
     "MaxPoolGradV2",
@@ -130,7 +142,6 @@ MAX_POOL_GRAD_GRAD_V2 = _declare(
     _forward_shape(lambda c: max_pool_v2_shape(c, 5), 2, 1),
     "MaxPoolGradGrad, whose windows are inputs.",
 )
-# TensorFlow has no CPU kernel of this one.
 _declare(
     "MaxPoolGradGradWithArgmax",
     ["input: T", "grad: T", "argmax: Targmax"],
@@ -143,6 +154,7 @@ _declare(
     ],
     _forward_shape(max_pool_shape, 1, 2),
     "The gradient of MaxPoolGradWithArgmax by its gradient.",
+    traits="no_kernel=tensorflow",
 )
 MAX_POOL_3D_GRAD_GRAD = _declare(
     "MaxPool3DGradGrad",

@@ -106,15 +106,21 @@ def _declare(name: str, output: str, doc: str) -> OpHandle:
         outputs=[f"{output}: T"],
         attrs=["T: {half, bfloat16, float, double}"],
         shape_fn=unchanged_shape_with_rank_at_least(1),
-        traits="cannot_fail",
+        traits="cannot_fail cost=linear row_rule=first_with_rank function_gradient=yes",
         doc=doc,
     )
 
 
 SOFTMAX = _declare(
-    "Softmax", "softmax", "exp(logits), divided by its sum along the last dimension."
+    "Softmax",
+    "softmax",
+    "exp(logits), divided by its sum along the last dimension.",
 )
-LOG_SOFTMAX = _declare("LogSoftmax", "logsoftmax", "log(softmax(logits)), without taking the exp.")
+LOG_SOFTMAX = _declare(
+    "LogSoftmax",
+    "logsoftmax",
+    "log(softmax(logits)), without taking the exp.",
+)
 
 
 def sum_along_last(x: Any, xp: Any) -> Any:

@@ -68,6 +68,7 @@ QUANTIZE_V2 = register_op(
     axis: Each slice along this dimension has a range of its own; -1 for one range.
     ensure_minimum_range: So wide is the range at least, relative to its largest end.
     """,
+    traits="cost=linear",
 )
 
 DEQUANTIZE = register_op(
@@ -86,6 +87,7 @@ DEQUANTIZE = register_op(
 
     mode, narrow_range, axis: As QuantizeV2's.
     """,
+    traits="cost=linear",
 )
 
 

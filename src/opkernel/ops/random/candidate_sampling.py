@@ -74,7 +74,7 @@ for _name, _more, _doc in (
         attrs=[*_ATTRS, *_more, *SEEDS],
         shape_fn=candidate_sampler_shape,
         is_stateful=True,
-        traits="reads_files" if "vocab_file: string = ''" in _more else "",
+        traits="reads_files file_attr=vocab_file" if "vocab_file: string = ''" in _more else "",
         doc=f"{_doc}; and how often each, and each of the true ones, is expected.",
     )
 

@@ -73,7 +73,7 @@ register_op(
     outputs=["output: T"],
     attrs=["T: {float, double}"],
     shape_fn=common_shapes.broadcast_binary_op_shape,
-    traits="any_order",
+    traits="any_order cost=series",
     doc="The derivative of a number of a gamma distribution by `alpha`.",
 )
 

@@ -61,7 +61,7 @@ register_op(
     attrs=[*SEEDS, *_TYPES, _OUTPUT_TYPE],
     shape_fn=multinomial_shape,
     is_stateful=True,
-    traits="any_order",
+    traits="any_order clustering=stateful_random",
     doc="`num_samples` classes for each row of logits, each as likely as its exponential.",
 )
 register_op(
@@ -71,6 +71,7 @@ register_op(
     attrs=[*_TYPES, SEED_TYPE, _OUTPUT_TYPE],
     shape_fn=seeded_multinomial_shape,
     doc="As Multinomial; the seed determines the classes.",
+    traits="function_gradient=none",
 )
 
 

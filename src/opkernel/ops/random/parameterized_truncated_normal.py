@@ -76,7 +76,7 @@ register_op(
     attrs=[*SEEDS, "dtype: {half, bfloat16, float, double}", "T: {int32, int64}"],
     shape_fn=parameterized_truncated_normal_shape,
     is_stateful=True,
-    traits="any_order",
+    traits="any_order clustering=stateful_random",  # TensorFlow has no rule of XLA for it
     doc="Normal numbers between bounds; parameters are scalars, or vectors for the first dimension.",
 )
 register_op(
@@ -86,6 +86,7 @@ register_op(
     attrs=["S: {int32, int64}", SEED_TYPE, "dtype: {half, float, double}"],
     shape_fn=seeded_truncated_normal_shape,
     doc="Normal numbers between bounds; the shape ends with that of the parameters together.",
+    traits="clustering=inaccurate",
 )
 
 

@@ -40,7 +40,7 @@ register_op(
     attrs=[*SEEDS, "T: type"],
     shape_fn=common_shapes.unchanged_shape,
     is_stateful=True,
-    traits="any_order",
+    traits="any_order clustering=stateful_random",
     doc="The rows of a tensor in random order.",
 )
 register_op(

@@ -52,6 +52,7 @@ register_op(
     outputs=["samples: dtype"],
     attrs=["dtype: {float, double} = DT_FLOAT"],
     shape_fn=sobol_sample_shape,
+    traits="extra=scipy",
     doc="Points of the Sobol sequence of `dim` coordinates, `skip` of them left out first.",
 )
 

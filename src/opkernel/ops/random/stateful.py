@@ -26,11 +26,16 @@ from opkernel.types import DataType
 
 SEEDS = ["seed: int = 0", "seed2: int = 0"]
 
-for _name, _doc in (
-    ("RandomUniform", "Numbers from 0 to 1, without 1, in a tensor of the given shape."),
-    ("RandomStandardNormal", "Normal numbers of mean 0 and deviation 1."),
+for _name, _traits, _doc in (
+    (
+        "RandomUniform",
+        "function_gradient=none",
+        "Numbers from 0 to 1, without 1, in a tensor of the given shape.",
+    ),
+    ("RandomStandardNormal", "", "Normal numbers of mean 0 and deviation 1."),
     (
         "TruncatedNormal",
+        "",
         "Normal numbers of mean 0 and deviation 1, of which none is as far from 0 as 2.",
     ),
 ):
@@ -41,7 +46,7 @@ for _name, _doc in (
         attrs=[*SEEDS, "dtype: {half, bfloat16, float, double}", "T: {int32, int64}"],
         shape_fn=common_shapes.random_shape,
         is_stateful=True,
-        traits="any_order",  # the state is of the node alone
+        traits=f"any_order clustering=stateful_random {_traits}",  # the state is of the node alone
         doc=_doc,
     )
 
@@ -109,7 +114,7 @@ register_op(
     attrs=[*SEEDS, "Tout: {int32, int64}", "T: {int32, int64}"],
     shape_fn=random_uniform_int_shape,
     is_stateful=True,
-    traits="any_order",
+    traits="any_order clustering=stateful_random",
     doc="Integers from `minval` to `maxval`, without `maxval`.",
 )
 

@@ -76,6 +76,7 @@ for _name, _distribution, _doc in (
         outputs=["output: dtype"],
         attrs=["dtype: {half, bfloat16, float, double} = DT_FLOAT", SHAPE_TYPE, SEED_TYPE],
         shape_fn=seeded_shape,
+        traits="function_gradient=none",
         doc=f"{_doc} The seed, two integers, determines them.",
     )
     register_kernel(

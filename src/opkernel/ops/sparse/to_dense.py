@@ -37,6 +37,7 @@ SPARSE_TO_DENSE = register_op(
     attrs=["validate_indices: bool = true", "T: type", "Tindices: {int32, int64}"],
     shape_fn=sparse_to_dense_shape,
     doc="The tensor with the values at the indices, and the default value everywhere else.",
+    traits="cost=linear",
 )
 _TYPES = (
     *POD_OR_STRING,

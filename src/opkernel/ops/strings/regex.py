@@ -68,6 +68,7 @@ REGEX_FULL_MATCH = register_op(
     inputs=["input: string", "pattern: string"],
     outputs=["output: bool"],
     shape_fn=_full_match_shape,
+    traits="extra=strings",
     doc="Whether all of each string matches a regular expression of RE2.",
 )
 
@@ -77,6 +78,7 @@ STATIC_REGEX_FULL_MATCH = register_op(
     outputs=["output: bool"],
     attrs=["pattern: string"],
     shape_fn=unchanged_shape,
+    traits="extra=strings",
     doc="RegexFullMatch with an expression that is known when the graph is made.",
 )
 

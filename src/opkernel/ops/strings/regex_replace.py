@@ -42,6 +42,7 @@ REGEX_REPLACE = register_op(
     outputs=["output: string"],
     attrs=["replace_global: bool = true"],
     shape_fn=_replace_shape,
+    traits="extra=strings",
     doc="Each string with its matches of `pattern` replaced: all, or the first. `\\\\1` is the text of group 1.",
 )
 
@@ -51,6 +52,7 @@ STATIC_REGEX_REPLACE = register_op(
     outputs=["output: string"],
     attrs=["pattern: string", "rewrite: string", "replace_global: bool = true"],
     shape_fn=unchanged_shape,
+    traits="extra=strings",
     doc="RegexReplace with pattern and rewrite that are known when the graph is made.",
 )
 

@@ -60,7 +60,7 @@ def declare(
         outputs=outputs,
         attrs=attrs,
         shape_fn=shape_fn if version else unknown_shape,
-        traits="state_of_step",
+        traits="state_of_step clustering=tensor_array",
         is_stateful=version == "V3",
         deprecated=None if gone_from is None else (gone_from, f"Use TensorArray{method}V3"),
         doc=doc,

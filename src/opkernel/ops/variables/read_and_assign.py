@@ -76,7 +76,7 @@ register_op(
     outputs=["value: dtype"],
     attrs=["dtype: type"],
     shape_fn=read_variable_shape,
-    traits="only_reads_state",
+    traits="only_reads_state function_gradient=yes",
     is_stateful=True,
     doc="The tensor that the variable has now.",
 )

@@ -19,7 +19,7 @@ from opkernel.records import dataclass
 from opkernel.runtime.engines.engine import CompiledCluster, ResourceUpdate
 from opkernel.types import PartialTensorShape
 
-__all__ = ["Batches", "PaddedProgram", "batches_of", "bucket"]
+__all__ = ["ROW_RULES", "Batches", "PaddedProgram", "batches_of", "bucket"]
 
 
 def bucket(size: int) -> int:
@@ -125,7 +125,7 @@ def _has_rows(op: Operation, rows: set[Operation], ranks: _Ranks) -> bool | None
         return False
     if any(ranks[tensor] is None for tensor in (*op.inputs, *op.outputs)):
         return None
-    rule: Callable[[Operation, list[bool], _Ranks], bool] | None = _RULES.get(op.type)
+    rule: Callable[[Operation, list[bool], _Ranks], bool] | None = ROW_RULES.get(op.traits.row_rule)
     if op.traits.pointwise:
         rule = _pointwise
     elif op.traits.passes_on:
@@ -227,29 +227,11 @@ def _constant(tensor: Tensor) -> np.ndarray[Any, Any] | None:
     return constant_value(tensor.op.node_def) if tensor.op.type == "Const" else None
 
 
-_RULES: Mapping[str, Callable[[Operation, list[bool], _Ranks], bool]] = {
-    "AvgPool": _first_alone,
-    "BatchMatMul": _batched_matrices,
-    "BatchMatMulV2": _batched_matrices,
-    "BatchMatMulV3": _batched_matrices,
-    "BiasAdd": _first_alone,
-    "ConcatV2": _joined,
-    "Conv2D": _first_alone,
-    "Conv3D": _first_alone,
-    "DepthwiseConv2dNative": _first_alone,
-    "ExpandDims": _with_axis,
-    "GatherV2": _looked_up,
-    "LogSoftmax": _first_with_rank,
-    "MatMul": _matrices,
-    "MaxPool": _first_alone,
-    "Pad": _filled,
-    "PadV2": _filled,
-    "Reshape": _reshaped,
-    "Softmax": _first_with_rank,
-    "Split": _parts,
-    "Transpose": _turned,
-    "_FusedConv2D": _fused,
-    "_FusedDepthwiseConv2dNative": _fused,
-    "_FusedMatMul": _matrices,
+ROW_RULES: Mapping[str, Callable[[Operation, list[bool], _Ranks], bool]] = {
+    rule.__name__.strip("_"): rule
+    for rule in (
+        *(_batched_matrices, _filled, _first_alone, _first_with_rank, _fused, _joined, _looked_up),
+        *(_matrices, _parts, _reshaped, _turned, _with_axis),
+    )
 }
-"""Ops that are not pointwise, with what makes rows of their outputs those of their inputs."""
+"""The rules of ops that are not pointwise, as OpTraits.row_rule names them."""

@@ -10,7 +10,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from opkernel.graph import Operation, Tensor
-from opkernel.kernel import MATRIX_PRODUCTS, one_blas_thread
+from opkernel.kernel import one_blas_thread
 from opkernel.runtime.plan import services, tree
 from opkernel.runtime.plan.builder import PlanBuilder
 from opkernel.runtime.plan.grouped_nodes import GroupedNodes, NodesOfGroups
@@ -243,7 +243,7 @@ class ControlFlowBuilder(PlanBuilder):
         test = self.value(item.test.outputs[0])
         body, _ = self._inside(partial(self._loop_body, item, build))
         loop = tree.While(item.test, self.inputs(item.test), test, condition, body, path)
-        if any(one.op and one.op.type in MATRIX_PRODUCTS for one in tree.statements([loop])):
+        if any(one.op and one.op.traits.cost == "product" for one in tree.statements([loop])):
             loop.within = self.service(one_blas_thread, "one_blas_thread")
         self._add(loop, [test])
         self._uses_step = True

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any, Protocol
 from opkernel.graph import FunctionLibraryDefinition, Operation
 from opkernel.graph.core.control_flow_ops import LOW_LEVEL_CONTROL_FLOW
 from opkernel.graph.inference.tensor_facts import TensorFacts
-from opkernel.kernel import MATRIX_PRODUCTS, Step, one_blas_thread
+from opkernel.kernel import Step, one_blas_thread
+from opkernel.opdef import global_op_registry
 from opkernel.proto import FunctionDef
 from opkernel.runtime.plan import tree
 from opkernel.runtime.plan.builder import PlanBuilder
@@ -106,7 +107,8 @@ class Loop:
 
     def __init__(self, condition: Function, body: Function) -> None:
         self.condition, self.body = condition, body
-        multiplies = any(node.op in MATRIX_PRODUCTS for node in body.definition.node_def)
+        traits = map(global_op_registry().traits, {node.op for node in body.definition.node_def})
+        multiplies = any(one.cost == "product" for one in traits)
         self._hold: Callable[[], AbstractContextManager[None]] = (
             one_blas_thread if multiplies else nullcontext
         )

@@ -13,6 +13,7 @@ from opkernel.errors import DeadlineExceededError
 from opkernel.kernel import FunctionKernel, OpKernel, Step
 from opkernel.kernel.pieces import may_go_in_pieces, piecewise
 from opkernel.kernel.work import least_seconds
+from opkernel.opdef import global_op_registry
 from opkernel.runtime.watch.watched_computation import Computation, MemoryTaker
 
 __all__ = ["check_cost", "in_pieces"]
@@ -28,7 +29,7 @@ def check_cost(kernel: OpKernel, inputs: Sequence[Any], seconds_left: float | No
     """
     if seconds_left is None:
         return
-    least = least_seconds(kernel.type_string, inputs)
+    least = least_seconds(global_op_registry().traits(kernel.type_string), inputs)
     if least > seconds_left:
         raise DeadlineExceededError(
             f"Timed out: {kernel.type_string} takes {least:.1f} s at least, and {seconds_left:.1f} s "

@@ -39,22 +39,6 @@ _WITH_RESOURCES = SUPPORTED_TYPES | {DataType.DT_RESOURCE}
 _INT32 = (DataType.DT_INT32,)
 _NEVER_READ = (*_INT32, DataType.DT_STRING, DataType.DT_VARIANT)
 
-_OF_SHAPES = frozenset({"Rank", "Shape", "ShapeN", "Size"})
-"""Ops that look at shapes alone, and whose outputs are on the host."""
-
-_INT32_ON_HOST = frozenset(
-    {
-        *("Abs", "Add", "AddN", "AddV2", "Concat", "ConcatV2", "Const", "Div", "EnsureShape"),
-        *("Equal", "ExpandDims", "Fill", "FloorDiv", "FloorMod", "Greater", "GreaterEqual"),
-        *("Identity", "InvertPermutation", "Less", "LessEqual", "Max", "Maximum", "Min", "Minimum"),
-        *("Mod", "Mul", "Neg", "NotEqual", "OnesLike", "Pack", "PlaceholderWithDefault", "Prod"),
-        *("Range", "Reshape", "Sign", "Slice", "Square", "SquaredDifference", "Squeeze"),
-        *("StopGradient", "StridedSlice", "Sub", "Sum", "Tile", "TruncateMod", "Unpack"),
-        "ZerosLike",
-    }
-)
-"""Ops whose kernels of int32 compute on the host, as in TensorFlow."""
-
 _LEFT_TO_CPU = frozenset(
     {"CheckNumerics", "CheckNumericsV2", "NonMaxSuppressionV3", "NonMaxSuppressionV4"}
 )
@@ -146,9 +130,10 @@ def _candidates(op_def: OpDef) -> Iterator[_Candidate]:
         kernel, on_host = VARIABLE_KERNELS[op]
         yield _Candidate(plain, kernel.__name__, kernel, _WITH_RESOURCES, on_host)
         return
-    if op in _INT32_ON_HOST:
+    traits = global_op_registry().traits(op)
+    if traits.int32_on_host:
         yield from _of_cpu(op, _INT32, names)
-    if op in _OF_SHAPES:
+    if traits.reads_shapes_only:  # and the outputs are on the host
         yield from _of_cpu(op, _NEVER_READ, names)
         yield from _of_cpu(op, SUPPORTED_TYPES, [arg.name for arg in op_def.output_arg])
     elif op == "Const":

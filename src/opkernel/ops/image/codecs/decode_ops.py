@@ -81,6 +81,7 @@ def _decode_op(name: str, doc: str, **changed: Any) -> OpHandle:
         "outputs": ["image: uint8"],
         "attrs": ["channels: int = 0"],
         "shape_fn": _decode_shape,
+        "traits": "extra=image",
     }
     return register_op(name, **declared | changed, doc=doc)
 
@@ -113,6 +114,7 @@ DECODE_WEBP = _decode_op(
 DECODE_JXL = _decode_op(
     "DecodeJxl",
     "The pixels of a JPEG XL file. opkernel has no decoder of this format.",
+    traits="no_kernel=jxl",
     **_TYPED,
     attrs=["channels: int = 0", "dtype: {uint8} = DT_UINT8"],
 )

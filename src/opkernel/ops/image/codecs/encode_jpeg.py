@@ -43,6 +43,7 @@ ENCODE_JPEG = register_op(
         "xmp_metadata: string = ''",
     ],
     shape_fn=fixed_shapes((), input_ranks=(3,)),
+    traits="extra=image",
     doc="A JPEG file of an image [height, width, channels].",
 )
 ENCODE_JPEG_VARIABLE_QUALITY = register_op(
@@ -50,6 +51,7 @@ ENCODE_JPEG_VARIABLE_QUALITY = register_op(
     inputs=["images: uint8", "quality: int32"],
     outputs=["contents: string"],
     shape_fn=fixed_shapes((), input_ranks=(3, 0)),
+    traits="extra=image",
     doc="EncodeJpeg with a quality that the graph computes.",
 )
 

@@ -116,30 +116,39 @@ def _declare(
     shape_fn: ShapeFn,
     doc: str,
     deprecated: tuple[int, str] | None = None,
+    traits: str = "",
 ) -> OpHandle:
     has_layout = _IMAGE_FORMAT in attrs or _VOLUME_FORMAT in attrs
+    layout = "has_data_format" if has_layout and "Backprop" not in name else ""
     return register_op(
         name,
         inputs=inputs,
         outputs=["output: T"],
         attrs=attrs,
         shape_fn=shape_fn,
-        traits="has_data_format" if has_layout and "Backprop" not in name else "",
+        traits=f"{layout} cost=convolution {traits}",
         doc=doc,
         deprecated=deprecated,
     )
 
 
-def _conv2d(name: str, inputs: Sequence[str], types: str, shape_fn: ShapeFn, doc: str) -> OpHandle:
+def _conv2d(
+    name: str, inputs: Sequence[str], types: str, shape_fn: ShapeFn, doc: str, traits: str = ""
+) -> OpHandle:
     attrs = [types, _STRIDES, _NO_CUDNN, *_PADDING, _IMAGE_FORMAT, _DILATIONS]
-    return _declare(name, inputs, attrs, shape_fn, doc)
+    return _declare(name, inputs, attrs, shape_fn, doc, traits=traits)
 
 
 def _conv3d(
-    name: str, inputs: Sequence[str], shape_fn: ShapeFn, doc: str, more_attrs: Sequence[str] = ()
+    name: str,
+    inputs: Sequence[str],
+    shape_fn: ShapeFn,
+    doc: str,
+    more_attrs: Sequence[str] = (),
+    traits: str = "",
 ) -> OpHandle:
     attrs = [_T, _VOLUME_STRIDES, _SAME_OR_VALID, _VOLUME_FORMAT, _VOLUME_DILATIONS, *more_attrs]
-    return _declare(name, inputs, attrs, shape_fn, doc)
+    return _declare(name, inputs, attrs, shape_fn, doc, traits=traits)
 
 
 def _old_conv3d(name: str, shape_fn: ShapeFn, doc: str) -> OpHandle:
@@ -170,6 +179,7 @@ CONV2D = _conv2d(
     conv2d_shape_with_explicit_padding,
     "The convolution of images with a filter [rows, columns, in, out]; in groups where the images "
     "have a multiple of the filter's channels.",
+    traits="row_rule=first_alone function_gradient=yes",
 )
 CONV2D_BY_INPUT = _conv2d(
     "Conv2DBackpropInput",
@@ -185,13 +195,13 @@ CONV2D_BY_FILTER = _conv2d(
     shape_told_by(1, 4),
     "The gradient of Conv2D by its filter, whose shape is given.",
 )
-# TensorFlow has no CPU kernels of these two.
 _conv2d(
     "Conv2DBackpropInputV2",
     _OLD_BACKPROP,
     _T_OR_INT32,
     shape_like(0, 4),
     "The gradient of Conv2D by its input; of `input` only the shape counts.",
+    traits="no_kernel=tensorflow",
 )
 _conv2d(
     "Conv2DBackpropFilterV2",
@@ -199,12 +209,14 @@ _conv2d(
     _T,
     shape_like(1, 4),
     "The gradient of Conv2D by its filter; of `filter` only the shape counts.",
+    traits="no_kernel=tensorflow",
 )
 CONV3D = _conv3d(
     "Conv3D",
     _FORWARD,
     conv3d_shape,
     "The convolution of volumes with a filter [planes, rows, columns, in, out].",
+    traits="row_rule=first_alone",
 )
 CONV3D_BY_INPUT = _conv3d(
     "Conv3DBackpropInputV2",
@@ -237,6 +249,7 @@ DEPTHWISE = _declare(
     depthwise_conv2d_native_shape_with_explicit_padding,
     "The convolution of each channel of images by itself, with a filter "
     "[rows, columns, channels, multiplier]; the output has channels * multiplier channels.",
+    traits="row_rule=first_alone",
 )
 DEPTHWISE_BY_INPUT = _declare(
     "DepthwiseConv2dNativeBackpropInput",
@@ -277,6 +290,7 @@ FUSED_CONV2D = _declare(
     ],
     conv2d_shape_with_explicit_padding,
     "Conv2D, and then the ops that `fused_ops` names, with `args` as their inputs.",
+    traits="row_rule=fused",
 )
 FUSED_DEPTHWISE = _declare(
     "_FusedDepthwiseConv2dNative",
@@ -292,6 +306,7 @@ FUSED_DEPTHWISE = _declare(
     ],
     depthwise_conv2d_native_shape,
     "DepthwiseConv2dNative, and then the ops that `fused_ops` names, with `args` as their inputs.",
+    traits="row_rule=fused",
 )
 
 
