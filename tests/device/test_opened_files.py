@@ -153,7 +153,7 @@ def test_a_folder_gives_no_pipes_and_devices(pipe: Path) -> None:
 
 
 def test_a_pipe_that_is_named_is_waited_for(pipe: Path) -> None:
-    with pytest.raises(DeadlineExceededError):
+    with pytest.raises(DeadlineExceededError, match=f"Timed out while waiting for .{pipe}"):
         run(pipe, [pipe], timeout_ms=50)
 
     def write() -> None:

@@ -38,7 +38,7 @@ def open_file(permissions: Permissions, path: str | bytes) -> BinaryIO:
     with file_errors(os.fsdecode(path)):
         descriptor = permissions.open_to_read(path)
         is_regular = stat.S_ISREG(os.fstat(descriptor).st_mode)
-        raw = io.FileIO(descriptor) if is_regular else _Waiting(descriptor)
+        raw = io.FileIO(descriptor) if is_regular else _Waiting(descriptor, os.fsdecode(path))
         return io.BufferedReader(raw, PIECE)
 
 
@@ -84,10 +84,14 @@ def copy_file(permissions: Permissions, path: str, target: str) -> None:
 class _Waiting(io.FileIO):
     """A pipe or device, which may have nothing to read yet."""
 
+    def __init__(self, descriptor: int, path: str) -> None:
+        super().__init__(descriptor)
+        self._path = path
+
     def readinto(self, buffer: WriteableBuffer) -> int:
         """Fill the beginning of a buffer; 0 at the end."""
         ready = select.poll()
         ready.register(self.fileno(), select.POLLIN)
         while not ready.poll(_WAIT_MS):
-            check_time("waiting for", str(self.name))
+            check_time("waiting for", self._path)
         return super().readinto(buffer) or 0
