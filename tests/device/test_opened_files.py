@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import threading
+import time
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -16,6 +17,7 @@ import opkernel
 from opkernel import Permissions, files, raw_ops
 from opkernel.checkpoint import BundleWriter, merge_bundles
 from opkernel.device import permissions as permissions_module
+from opkernel.device.budget import Budget, spending
 from opkernel.device.opened_files import open_file, read_whole
 from opkernel.device.permissions import OWN_CODE
 from opkernel.errors import (
@@ -153,8 +155,11 @@ def test_a_folder_gives_no_pipes_and_devices(pipe: Path) -> None:
 
 
 def test_a_pipe_that_is_named_is_waited_for(pipe: Path) -> None:
-    with pytest.raises(DeadlineExceededError, match=f"Timed out while waiting for .{pipe}"):
+    with pytest.raises(DeadlineExceededError):
         run(pipe, [pipe], timeout_ms=50)
+    late = Budget(deadline=time.monotonic())
+    with spending(late), pytest.raises(DeadlineExceededError, match=f"waiting for .{pipe}"):
+        read_whole(Permissions(read=[pipe]), str(pipe))
 
     def write() -> None:
         with open(pipe, "wb") as file:
