@@ -1,7 +1,5 @@
 """Reductions by segment of rows that indices pick, and their gradients.
 
-Gradients of reductions of segments of rows that indices choose.
-
 Source: TensorFlow core/ops/math_ops.cc, core/kernels/segment_reduction_ops_impl.h.
 """
 
@@ -278,8 +276,8 @@ for _kind in _KINDS:
     register_kernel(_grad_v2, device="CPU", types={"T": FLOATS, **_indexed})(_grad_v2_kernel(_kind))
 
 
-def _gradient(dense: Callable[..., Any], sparse: Callable[..., Any]) -> g.GradientFunction:
-    """The gradient function of a reduction, from the ops that give it whole and as rows."""
+def _gradient(kind: str) -> g.GradientFunction:
+    """The gradient function of a reduction, by the ops that give it whole and as rows."""
 
     def gradient(op: g.Operation, grad: g.Tensor) -> g.Gradients:
         data, indices, segment_ids, *others = op.inputs
@@ -287,16 +285,16 @@ def _gradient(dense: Callable[..., Any], sparse: Callable[..., Any]) -> g.Gradie
         rows = g.nodes.StridedSlice(shape, [0], [1], [1], shrink_axis_mask=1)
         constants = [None] * (2 + len(others))
         if not op.get_attr("sparse_gradient"):
+            dense = getattr(g.nodes, f"SparseSegment{kind}Grad")
             return [dense(grad, indices, segment_ids, rows), *constants]
+        sparse = getattr(g.nodes, f"SparseSegment{kind}GradV2")
         values, used = sparse(grad, indices, segment_ids, rows)
         return [g.IndexedSlices(values, used, shape), *constants]
 
     return gradient
 
 
-for _name in ("Sum", "Mean", "SqrtN"):
-    _dense = getattr(g.nodes, f"SparseSegment{_name}Grad")
-    _sparse = getattr(g.nodes, f"SparseSegment{_name}GradV2")
-    g.register_gradient(f"SparseSegment{_name}", f"SparseSegment{_name}WithNumSegments")(
-        _gradient(_dense, _sparse)
+for _kind in ("Sum", "Mean", "SqrtN"):
+    g.register_gradient(f"SparseSegment{_kind}", f"SparseSegment{_kind}WithNumSegments")(
+        _gradient(_kind)
     )
