@@ -1,15 +1,12 @@
 """Gradients of MaxPool, MaxPoolWithArgmax and MaxPool3D, and gradients of these gradients.
 
-Gradients of the ops that give gradients of maximum pooling: second derivatives.
-
-These ops are linear in the incoming gradient. Their other inputs only tell which elements were the
+The gradient ops are linear in the incoming gradient. Their other inputs only tell which elements were the
 largest, and small changes of the inputs do not change that.
 
 Source: TensorFlow core/ops/nn_ops.cc, core/kernels/maxpooling_op.cc, pooling_ops_3d.cc.
 """
 
 from collections.abc import Callable, Sequence
-from typing import Any
 
 import numpy as np
 
@@ -333,12 +330,13 @@ def max_pool_3d_grad_grad(
 _ATTRS = ("ksize", "strides", "padding", "data_format")
 
 
-def _linear(back: Callable[..., Any]) -> g.GradientFunction:
-    """The gradient function from the op that takes a gradient the other way."""
+def _linear(back: str) -> g.GradientFunction:
+    """The gradient function, by the op that takes a gradient the other way."""
 
     def gradient(op: g.Operation, grad: g.Tensor) -> g.Gradients:
         before, after, _ = op.inputs
-        for_grad = back(before, after, grad, **g.attrs_of(op, *_ATTRS))
+        attrs = g.attrs_of(op, *_ATTRS)
+        for_grad = getattr(g.nodes, back)(before, after, grad, **attrs)
         return g.zeros_like(before), g.zeros_like(after), for_grad
 
     return gradient
@@ -346,10 +344,10 @@ def _linear(back: Callable[..., Any]) -> g.GradientFunction:
 
 _OF_POOLING = "orig_output counts as that of orig_input"
 for _pooling, _back in (
-    ("MaxPoolGrad", g.nodes.MaxPoolGradGrad),
-    ("MaxPoolGradGrad", g.nodes.MaxPoolGrad),
-    ("MaxPool3DGrad", g.nodes.MaxPool3DGradGrad),
-    ("MaxPool3DGradGrad", g.nodes.MaxPool3DGrad),
+    ("MaxPoolGrad", "MaxPoolGradGrad"),
+    ("MaxPoolGradGrad", "MaxPoolGrad"),
+    ("MaxPool3DGrad", "MaxPool3DGradGrad"),
+    ("MaxPool3DGradGrad", "MaxPool3DGrad"),
 ):
     g.register_gradient(_pooling, not_derivative=_OF_POOLING)(_linear(_back))
 
