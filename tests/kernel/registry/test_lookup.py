@@ -167,7 +167,9 @@ class TestNotFound:
         registry = registry_of(kernel(T="float", U="int32"), kernel(T="string"))
         message = self.message(registry, T=FLOAT, U=FLOAT)
         first, second, *_ = message.split("\n")
-        assert first == "No registered 'An' OpKernel for CPU devices compatible with node {{node n}}"
+        assert (
+            first == "No registered 'An' OpKernel for CPU devices compatible with node {{node n}}"
+        )
         assert second == (
             "(OpKernel was found, but attributes didn't match) "
             "Requested Attributes: T=DT_FLOAT, U=DT_FLOAT; "
