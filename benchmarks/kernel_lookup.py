@@ -13,7 +13,8 @@ from typing import NamedTuple
 from measure import interleaved, report, rerun_in_clean_environment
 
 from opkernel.kernel import KernelDefBuilder, Name, OpKernel, find_kernel_registration
-from opkernel.kernel.registry.kernel_registry import KernelRegistration, KernelRegistry
+from opkernel.kernel.registry.kernel_registry import KernelRegistry
+from opkernel.kernel.registry.registration import KernelRegistration
 from opkernel.proto import AttrValue, NodeDef
 
 FEW, MANY = 20, 20_000

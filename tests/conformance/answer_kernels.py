@@ -16,17 +16,15 @@ from opkernel.graph import Graph
 from opkernel.kernel.op_kernel import OpKernel
 from opkernel.kernel.registry.create import create_op_kernel
 from opkernel.kernel.registry.kernel_def import KernelDefBuilder
-from opkernel.kernel.registry.kernel_registry import (
-    KernelRegistration,
-    KernelRegistry,
-    global_kernel_registry,
-)
+from opkernel.kernel.registry.kernel_registry import KernelRegistry, global_kernel_registry
 from opkernel.kernel.registry.lookup import (
     find_kernel_registration,
     kernels_registered_for_op,
     supported_device_types_for_node,
 )
-from opkernel.kernel.registry.memory_types import MemoryType, memory_types_for_node
+from opkernel.kernel.registry.memory_types import MemoryType
+from opkernel.kernel.registry.node_form import memory_types_for_node
+from opkernel.kernel.registry.registration import KernelRegistration
 from opkernel.opdef import GRAPH_DEF_VERSION, OpDefBuilder, OpRegistry, global_op_registry
 from opkernel.proto import KernelDef, NodeDef
 from opkernel.runtime import LocalDevice

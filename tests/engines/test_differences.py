@@ -5,6 +5,7 @@ from tools.campaigns.engine_calls import sampled_calls
 from tools.campaigns.engine_child import EngineChild
 from tools.campaigns.engine_differences import documented, engine_ops, measured, representatives
 
+from opkernel.engines.openvino.op_rule import rules
 from opkernel.kernel import global_kernel_registry
 from opkernel.ops.loader import load_all_ops
 
@@ -27,6 +28,12 @@ def test_ops_differ_for_the_numbers_that_the_table_says(engine, part, child):
     found = measured(child, engine, representatives(engine, ops))
     wanted = {op: kinds for op, kinds in documented(engine).items() if op in ops}
     assert {op: frozenset(kinds) for op, kinds in found.items()} == wanted, found
+
+
+def test_marked_ops_are_those_that_differ_for_nan_or_infinity():
+    """With OPKERNEL_DETERMINISTIC=1 OpenVINO's engine refuses them."""
+    differing = {op for op, kinds in documented("openvino").items() if kinds & {"NaN", "infinity"}}
+    assert {op for op, rule in rules().items() if rule.differs_for_non_finite} == differing
 
 
 @pytest.mark.parametrize("engine", ["openvino", "xla"])

@@ -14,7 +14,7 @@ from tools.campaigns.samples import calls, functions_of_calls
 
 from opkernel.engines.openvino.op_rule import rule_of
 from opkernel.graph import Graph, Operation, import_graph_def
-from opkernel.kernel.op_kernel import args_of_node
+from opkernel.kernel.node_properties import args_of_node
 from opkernel.opdef import global_op_registry
 from opkernel.proto import AttrValue, GraphDef, NodeDef, OpDef
 from opkernel.types import DataType, tensor_from_proto, tensor_to_proto

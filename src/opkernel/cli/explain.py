@@ -29,7 +29,7 @@ from opkernel.device.local_device import LocalDevice
 from opkernel.errors import OpError
 from opkernel.graph import Graph
 from opkernel.kernel import REFERENCE, MemoryType, choose_providers, default_providers
-from opkernel.kernel.registry.lookup import DEFAULT_DEVICE_TYPE
+from opkernel.kernel.registry.registration import DEFAULT_DEVICE_TYPE
 from opkernel.opdef import add_defaults_to_node_def
 from opkernel.runtime import CPU
 from opkernel.runtime.placement.device_set import DeviceSet

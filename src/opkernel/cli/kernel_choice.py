@@ -13,8 +13,12 @@ from opkernel.kernel import (
     global_kernel_registry,
     memory_types_for_node,
 )
-from opkernel.kernel.registry.kernel_def import constraint_holds, kernel_label
-from opkernel.kernel.registry.lookup import DEFAULT_DEVICE_TYPE, SYMBOLIC_DEVICE_TYPES
+from opkernel.kernel.registry.registration import (
+    DEFAULT_DEVICE_TYPE,
+    SYMBOLIC_DEVICE_TYPES,
+    constraint_holds,
+    kernel_label,
+)
 from opkernel.opdef import OpRegistryInterface, in_out_types_for_node, name_ranges_for_node
 from opkernel.proto import KernelDef, NodeDef
 from opkernel.types import DataType

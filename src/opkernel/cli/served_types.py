@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable
 
-from opkernel.kernel.registry.lookup import DEFAULT_DEVICE_TYPE, SYMBOLIC_DEVICE_TYPES
+from opkernel.kernel.registry.registration import DEFAULT_DEVICE_TYPE, SYMBOLIC_DEVICE_TYPES
 from opkernel.proto import KernelDef, OpDef
 from opkernel.types import ALL_TYPES, DataType
 

@@ -44,15 +44,14 @@ from opkernel.kernel.contract import Kind as Kind
 from opkernel.kernel.function_kernel import FunctionKernel as FunctionKernel
 from opkernel.kernel.function_kernel import FunctionKernelFactory as FunctionKernelFactory
 from opkernel.kernel.function_kernel import forward_input as forward_input
-from opkernel.kernel.op_kernel import Arg as Arg
-from opkernel.kernel.op_kernel import NodeProperties as NodeProperties
+from opkernel.kernel.node_properties import Arg as Arg
+from opkernel.kernel.node_properties import NodeProperties as NodeProperties
 from opkernel.kernel.op_kernel import OpKernel as OpKernel
 from opkernel.kernel.pieces import by_rows as by_rows
 from opkernel.kernel.pieces import in_pieces as in_pieces
 from opkernel.kernel.registry.create import create_op_kernel as create_op_kernel
 from opkernel.kernel.registry.kernel_def import KernelDefBuilder as KernelDefBuilder
 from opkernel.kernel.registry.kernel_def import Name as Name
-from opkernel.kernel.registry.kernel_registry import KernelRegistration as KernelRegistration
 from opkernel.kernel.registry.kernel_registry import KernelRegistry as KernelRegistry
 from opkernel.kernel.registry.kernel_registry import (
     global_kernel_registry as global_kernel_registry,
@@ -73,7 +72,7 @@ from opkernel.kernel.registry.lookup import (
     supported_device_types_for_node as supported_device_types_for_node,
 )
 from opkernel.kernel.registry.memory_types import MemoryType as MemoryType
-from opkernel.kernel.registry.memory_types import memory_types_for_node as memory_types_for_node
+from opkernel.kernel.registry.node_form import memory_types_for_node as memory_types_for_node
 from opkernel.kernel.registry.provider import REFERENCE as REFERENCE
 from opkernel.kernel.registry.provider import KernelProvider as KernelProvider
 from opkernel.kernel.registry.provider import choose_providers as choose_providers
@@ -83,6 +82,7 @@ from opkernel.kernel.registry.provider import registered_providers as registered
 from opkernel.kernel.registry.provider import unregister_provider as unregister_provider
 from opkernel.kernel.registry.register_kernel import OpKernelFactory as OpKernelFactory
 from opkernel.kernel.registry.register_kernel import register_kernel as register_kernel
+from opkernel.kernel.registry.registration import KernelRegistration as KernelRegistration
 from opkernel.kernel.registry.validate_registrations import (
     validate_kernel_registrations as validate_kernel_registrations,
 )

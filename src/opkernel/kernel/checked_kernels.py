@@ -25,7 +25,8 @@ from opkernel.kernel.context.declared_outputs import (
 )
 from opkernel.kernel.context.op_kernel_context import OpKernelContext
 from opkernel.kernel.function_kernel import FunctionKernel
-from opkernel.kernel.op_kernel import OpKernel, by_arg
+from opkernel.kernel.node_properties import by_arg
+from opkernel.kernel.op_kernel import OpKernel
 from opkernel.opdef import OpRegistrationData, infer_call
 from opkernel.types import DataType
 

@@ -10,7 +10,7 @@ result is the one output, or a tuple with an entry for each output argument; a l
 """
 
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import cached_property, partial
 from types import FunctionType, MethodType
 from typing import Any, NamedTuple
@@ -53,15 +53,24 @@ class FunctionKernelFactory:
 
     def __call__(self, construction: OpKernelConstruction) -> OpKernel:
         """The kernel for a node."""
-        if construction.op_def is not self._fits:
-            self.check(construction.op_def)
-            self._fits = construction.op_def
-        function = self.bind(construction)
+        keywords = self.keywords_for(construction.op_def)
+        return self.kernel(construction, construction.keyword_values(keywords))
+
+    def kernel(self, construction: OpKernelConstruction, values: Mapping[str, Any]) -> OpKernel:
+        """The kernel for a node, with the values of the function's keywords filled in."""
+        function = self._bound(construction.device.array_namespace, values)
         if _is_coroutine(function) if self.is_maker else self.is_coroutine:
             from opkernel.kernel.async_op_kernel import CoroutineFunctionKernel  # few wait
 
             return CoroutineFunctionKernel(construction, function)
         return FunctionKernel(construction, function, self)
+
+    def keywords_for(self, op_def: OpDef) -> tuple[str, ...]:
+        """The names of the function's keywords; raises as `check` does."""
+        if op_def is not self._fits:
+            self.check(op_def)
+            self._fits = op_def
+        return self.keywords
 
     @cached_property
     def is_coroutine(self) -> bool:
@@ -76,18 +85,17 @@ class FunctionKernelFactory:
             return ()
         return tuple([k for k in parameters.keywords if not (self.takes_out and k == "out")])
 
-    def bind(self, construction: OpKernelConstruction) -> Callable[..., Any]:
-        """The function of the inputs, with the node's attrs filled in.
+    def _bound(self, namespace: Any, values: Mapping[str, Any]) -> Callable[..., Any]:
+        """The function of the inputs, with the values of its keywords filled in.
 
         A NumPy ufunc stands for the function of its name in the device's array namespace.
         """
-        namespace = construction.array_namespace
         if isinstance(self.function, np.ufunc) and namespace is not np:
             named: Callable[..., Any] = getattr(namespace, self.function.__name__)
             return named
-        values = {name: _keyword(construction, name) for name in self.keywords}
         if self.is_maker:
-            made: Callable[..., Any] = self.function(**values)
+            with np.errstate(all="ignore"):  # as kernels run: an attr may be NaN or out of range
+                made: Callable[..., Any] = self.function(**values)
             return made
         return partial(self.function, **values) if values else self.function
 
@@ -119,14 +127,6 @@ class FunctionKernelFactory:
                 else f"it must take {number}, one for each input"
             )
         )
-
-
-def _keyword(construction: OpKernelConstruction, name: str) -> Any:
-    if name == "xp":
-        return construction.array_namespace
-    if name == "construction":
-        return construction
-    return construction.get_attr(name)
 
 
 def callable_name(function: Callable[..., Any]) -> str:
@@ -201,8 +201,10 @@ class FunctionKernel(OpKernel):
         if function is forward_input:
             self.contract = replace(self.contract, elementwise=False, may_alias=True)
         self.function = self.unchecked = function
-        if not self.contract.outputs_as_declared and self._is_known(function):
-            self.contract = replace(self.contract, outputs_as_declared=True)
+        if not self.contract.outputs_as_declared and self.num_outputs == 1:
+            inputs = tuple([dtype.base.numpy_dtype for dtype in self.properties.input_types])
+            if is_as_declared(function, inputs, self.output_dtypes[0]):  # NumPy tells
+                self.contract = replace(self.contract, outputs_as_declared=True)
 
     @cached_property
     def attrs(self) -> dict[str, Any]:
@@ -210,11 +212,6 @@ class FunctionKernel(OpKernel):
         types = {attr.name: attr.type for attr in self.properties.op_def.attr}
         names = [name for name in self.registered.keywords if name in types]
         return {name: attr_to_python(self.node_def.attr[name], types[name]) for name in names}
-
-    def _is_known(self, function: Callable[..., Any]) -> bool:
-        """Whether NumPy tells that the output is as declared."""
-        inputs = tuple([dtype.base.numpy_dtype for dtype in self.input_types])
-        return self.num_outputs == 1 and is_as_declared(function, inputs, self.output_dtypes[0])
 
     def compute(self, ctx: OpKernelContext) -> None:
         """Call the function on the inputs and set its results as the outputs."""

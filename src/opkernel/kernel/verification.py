@@ -20,7 +20,8 @@ from opkernel.kernel.checked_kernels import CallCheck, checked
 from opkernel.kernel.context.op_kernel_context import OpKernelContext
 from opkernel.kernel.contract import KernelContract
 from opkernel.kernel.function_kernel import FunctionKernel
-from opkernel.kernel.op_kernel import OpKernel, by_arg
+from opkernel.kernel.node_properties import by_arg
+from opkernel.kernel.op_kernel import OpKernel
 from opkernel.kernel.services.step import Step
 from opkernel.opdef import OpRegistrationData
 

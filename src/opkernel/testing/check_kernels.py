@@ -41,8 +41,7 @@ from opkernel.kernel.checked_kernels import (
 from opkernel.kernel.context.declared_outputs import check_shape
 from opkernel.kernel.context.params import ContextParams
 from opkernel.kernel.context.tensor_ref import TensorRef
-from opkernel.kernel.registry.kernel_def import violated_constraint
-from opkernel.kernel.registry.lookup import DEFAULT_DEVICE_TYPE, match_kernel
+from opkernel.kernel.registry.registration import DEFAULT_DEVICE_TYPE, violated_constraint
 from opkernel.kernel.verification import broken_claims
 from opkernel.opdef import OpRegistry
 from opkernel.proto import NodeDef
@@ -162,7 +161,7 @@ class Checker:
         """Raise CheckFailure where the node of a call could not choose between kernels."""
         device_type = registration.kernel_def.device_type
         try:
-            match_kernel(self.registry, device_type, node_for(registration, call))
+            self.registry.choices(call.node_def.op).match(device_type, node_for(registration, call))
         except InvalidArgumentError as error:
             raise CheckFailure(call, error.message) from error
 

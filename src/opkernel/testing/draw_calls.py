@@ -16,7 +16,7 @@ from hypothesis import reject
 from hypothesis import strategies as st
 
 from opkernel.errors import OpError
-from opkernel.opdef import OpRegistrationData, in_out_types_for_node, validate_node_def
+from opkernel.opdef import OpRegistrationData, validate_node_def
 from opkernel.proto import KernelDef, NodeDef, OpDef
 from opkernel.testing.draw_attrs import draw_attrs
 from opkernel.testing.draw_values import Draw, draw_indices, draw_tensor
@@ -93,8 +93,7 @@ def _draw_node(draw: Draw, source: CallSource) -> tuple[NodeDef, list[DataType]]
         attrs = draw_attrs(draw, op_def, source.kernel_defs[which], source.attrs)
         try:
             node = node_of(op_def, attrs)
-            validate_node_def(node, op_def)
-            dtypes, _ = in_out_types_for_node(node, op_def)
+            dtypes, _ = validate_node_def(node, op_def)
         except OpError:
             continue
         if attempt == _TRIES - 1 or source.accepts(node, [None] * len(dtypes)):

@@ -14,7 +14,7 @@ from hypothesis import reject
 from hypothesis import strategies as st
 
 from opkernel.errors import OpError
-from opkernel.kernel.registry.kernel_def import violated_constraint
+from opkernel.kernel.registry.registration import violated_constraint
 from opkernel.opdef import in_out_types_for_node, validate_node_def
 from opkernel.proto import KernelDef, NodeDef
 from opkernel.testing.draw_calls import CallSource, op_calls

@@ -18,7 +18,7 @@ from opkernel.graph import Operation
 from opkernel.kernel import create_op_kernel
 from opkernel.kernel.context.declared_outputs import flat_outputs
 from opkernel.kernel.function_kernel import FunctionKernel
-from opkernel.kernel.op_kernel import by_arg
+from opkernel.kernel.node_properties import by_arg
 from opkernel.opdef.shapes.run_shape_fn import infer_call
 from opkernel.types import DataType
 

@@ -25,7 +25,7 @@ from opkernel.graph.functions.function_body import FunctionBody, instantiate_fun
 from opkernel.kernel import OpKernel, create_op_kernel
 from opkernel.kernel.context.declared_outputs import flat_outputs
 from opkernel.kernel.function_kernel import FunctionKernel
-from opkernel.kernel.op_kernel import by_arg
+from opkernel.kernel.node_properties import by_arg
 from opkernel.proto import NameAttrList
 from opkernel.runtime.engines.limits import CompileLimits
 from opkernel.runtime.program.error_report import at_node

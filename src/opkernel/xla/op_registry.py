@@ -25,9 +25,9 @@ from opkernel.graph.edit.jit_options import AutoclusteringPolicy
 from opkernel.kernel import KernelRegistry, OpKernel, OpKernelConstruction, global_kernel_registry
 from opkernel.kernel.contract import KernelContract
 from opkernel.kernel.function_kernel import FunctionKernelFactory
-from opkernel.kernel.op_kernel import args_of_node
+from opkernel.kernel.node_properties import args_of_node
 from opkernel.kernel.registry.kernel_def import KernelDefBuilder
-from opkernel.kernel.registry.kernel_registry import KernelRegistration
+from opkernel.kernel.registry.registration import KernelRegistration
 from opkernel.ops.kernel_types import FLOAT8, POD, QUANTIZED
 from opkernel.optimization.clusters.marks import COMPILE_TIME_CONSTANT_INPUTS
 from opkernel.proto import KernelDef, NodeDef, OpDef

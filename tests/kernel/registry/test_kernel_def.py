@@ -2,12 +2,8 @@ import numpy as np
 import pytest
 
 from opkernel.errors import InvalidArgumentError, UnimplementedError
-from opkernel.kernel.registry.kernel_def import (
-    KernelDefBuilder,
-    Name,
-    summarize_kernel_def,
-    violated_constraint,
-)
+from opkernel.kernel.registry.kernel_def import KernelDefBuilder, Name, summarize_kernel_def
+from opkernel.kernel.registry.registration import violated_constraint
 from opkernel.proto import AttrValue, KernelDef, NodeDef
 from opkernel.types import DataType
 

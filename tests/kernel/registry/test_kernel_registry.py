@@ -6,11 +6,8 @@ import pytest
 from opkernel.errors import InvalidArgumentError, NotFoundError
 from opkernel.kernel.op_kernel import OpKernel
 from opkernel.kernel.registry.kernel_def import KernelDefBuilder
-from opkernel.kernel.registry.kernel_registry import (
-    KernelRegistration,
-    KernelRegistry,
-    global_kernel_registry,
-)
+from opkernel.kernel.registry.kernel_registry import KernelRegistry, global_kernel_registry
+from opkernel.kernel.registry.registration import KernelRegistration
 from opkernel.proto import AttrValue, NodeDef
 from opkernel.types import DataType
 

@@ -5,7 +5,8 @@ import pytest
 from opkernel.errors import InvalidArgumentError
 from opkernel.kernel import Name, validate_kernel_registrations
 from opkernel.kernel.op_kernel import OpKernel
-from opkernel.kernel.registry.kernel_registry import KernelRegistration, KernelRegistry
+from opkernel.kernel.registry.kernel_registry import KernelRegistry
+from opkernel.kernel.registry.registration import KernelRegistration
 from opkernel.opdef import OpDefBuilder, OpRegistry, global_op_registry
 from opkernel.ops.loader import load_all_ops
 

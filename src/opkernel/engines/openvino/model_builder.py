@@ -25,7 +25,7 @@ from opkernel.errors import InternalError, InvalidArgumentError, OpError, Unimpl
 from opkernel.graph import FunctionBody, Operation
 from opkernel.graph.edit.prune import DataNeeds, prune_and_order
 from opkernel.kernel import check_allocation
-from opkernel.kernel.op_kernel import by_arg
+from opkernel.kernel.node_properties import by_arg
 from opkernel.opdef.shapes.run_shape_fn import infer_call
 from opkernel.runtime.engines.engine import ClusterArgument
 from opkernel.runtime.engines.limits import CompileLimits

@@ -20,7 +20,7 @@ from typing import Any, TypeVar
 
 from opkernel.graph import Operation
 from opkernel.graph.core.structural_ops import ARG_OPS
-from opkernel.kernel.op_kernel import NodeProperties
+from opkernel.kernel.node_properties import NodeProperties
 from opkernel.opdef import attr_to_python
 from opkernel.records import dataclass
 from opkernel.runtime.program.request import is_deterministic

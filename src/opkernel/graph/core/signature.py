@@ -101,8 +101,9 @@ class SignatureResolver:
         for name, default in defaults:
             node.attr[name].CopyFrom(default)
         if self._validate:
-            validate_node_def(node, op_def)
-        inputs, outputs = in_out_types_for_node(node, op_def)
+            inputs, outputs = validate_node_def(node, op_def)
+        else:
+            inputs, outputs = in_out_types_for_node(node, op_def)
         return _Entry(NodeSignature(node.op, registration, tuple(inputs), tuple(outputs)), defaults)
 
     def _lacks(self, node: NodeDef, name: str) -> bool:

@@ -5,7 +5,7 @@ Source: TensorFlow core/framework/op_kernel.h.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -16,8 +16,8 @@ from opkernel.device.device import Device
 from opkernel.errors import InvalidArgumentError, NotFoundError, OpError
 from opkernel.kernel.context.status_reporting import StatusReporting
 from opkernel.kernel.contract import UNCLAIMED, KernelContract
-from opkernel.kernel.op_kernel import NodeProperties, OfNode
-from opkernel.kernel.registry.memory_types import MemoryType
+from opkernel.kernel.node_properties import NodeProperties, OfNode
+from opkernel.kernel.registry.memory_types import MemoryTypes
 from opkernel.messages import perhaps
 from opkernel.opdef import attr_to_python, attr_type_of, attr_value_has_type, find_attr
 from opkernel.proto import OpDef
@@ -50,18 +50,17 @@ class OpKernelConstruction(OfNode, StatusReporting):
         self,
         device: Device,
         properties: NodeProperties,
-        input_memory_types: Sequence[MemoryType],
-        output_memory_types: Sequence[MemoryType],
+        memory_types: MemoryTypes,
         graph_def_version: int,
         function_library: Any = None,
+        *,
         known_attrs: dict[str, Any] | None = None,
         contract: KernelContract = UNCLAIMED,
     ) -> None:
         """`known_attrs` are values of attrs that `get_attr` found, or will, for nodes of one form."""
         self.device = device
         self.properties = properties
-        self.input_memory_types = tuple(input_memory_types)
-        self.output_memory_types = tuple(output_memory_types)
+        self.input_memory_types, self.output_memory_types = memory_types
         self.graph_def_version = graph_def_version
         self.function_library = function_library
         self.contract = contract
@@ -125,11 +124,11 @@ class OpKernelConstruction(OfNode, StatusReporting):
         """
         if attr_type is None and name in self._known_attrs:
             return self._known_attrs[name]
-        if name not in self.node_def.attr:
-            hint = perhaps(name, self.node_def.attr)
-            raise NotFoundError(f"No attr named '{name}' in NodeDef{hint}:")
-        value = self.node_def.attr[name]
-        declared = find_attr(self.op_def, name)
+        attrs = self.properties.node_def.attr
+        if name not in attrs:
+            raise NotFoundError(f"No attr named '{name}' in NodeDef{perhaps(name, attrs)}:")
+        value = attrs[name]
+        declared = find_attr(self.properties.op_def, name)
         if attr_type is not None:
             is_int32 = attr_type in ("int32", "list(int32)")
             wanted = attr_type.replace("int32", "int") if is_int32 else attr_type
@@ -140,6 +139,19 @@ class OpKernelConstruction(OfNode, StatusReporting):
         if isinstance(found, int | float | str) and not value.HasField("tensor"):
             self._known_attrs[name] = found
         return found
+
+    def keyword_values(self, names: Iterable[str]) -> dict[str, Any]:
+        """The values of a kernel function's keywords: `xp`, `construction`, and attrs by their names."""
+        known = self._known_attrs
+        values = {}
+        for name in names:
+            if name == "xp":
+                values[name] = self.device.array_namespace
+            elif name == "construction":
+                values[name] = self
+            else:
+                values[name] = known[name] if name in known else self.get_attr(name)
+        return values
 
     def match_signature(
         self, expected_inputs: Sequence[DataType], expected_outputs: Sequence[DataType]

@@ -19,7 +19,8 @@ from opkernel.kernel.context.tensor_ref import TensorRef
 
 if TYPE_CHECKING:
     from opkernel.kernel.contract import KernelContract
-    from opkernel.kernel.op_kernel import Arg, NodeProperties, OpKernel
+    from opkernel.kernel.node_properties import Arg, NodeProperties
+    from opkernel.kernel.op_kernel import OpKernel
 
 __all__ = [
     "check_memory",

@@ -18,7 +18,8 @@ from opkernel.kernel.context.forwarding import ContextForwarding
 from opkernel.kernel.context.params import ContextParams
 from opkernel.kernel.context.services import ContextServices
 from opkernel.kernel.context.status_reporting import StatusReporting
-from opkernel.kernel.op_kernel import OpKernel, by_arg
+from opkernel.kernel.node_properties import by_arg
+from opkernel.kernel.op_kernel import OpKernel
 from opkernel.kernel.services.step import Step
 from opkernel.records import replace
 

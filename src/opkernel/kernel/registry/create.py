@@ -1,42 +1,28 @@
 """`create_op_kernel`: from a node to the kernel that computes it.
 
-Find the node's form (validity, reference kernel, types, memory types), ask the providers, construct.
+Find the node's form (validity, reference kernel, types, memory types), ask the providers, construct, put
+guards around the kernel. A node goes through these in one direction.
 Source: CreateOpKernel in TensorFlow core/framework/op_kernel.cc.
 """
 
-import os
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Hashable, Sequence
 from typing import Any
 
 import numpy as np
 
 from opkernel.device.budget import current_budget
 from opkernel.device.device import Device
-from opkernel.errors import InternalError, as_op_error
-from opkernel.kernel.context.construction import OpKernelConstruction
-from opkernel.kernel.function_kernel import FunctionKernelFactory
-from opkernel.kernel.op_kernel import NodeProperties, OpKernel
-from opkernel.kernel.registry.kernel_registry import (
-    KernelRegistration,
-    KernelRegistry,
-    global_kernel_registry,
-)
-from opkernel.kernel.registry.node_form import NodeForm, form_of_node
-from opkernel.kernel.registry.provider import REFERENCE, KernelProvider, default_providers
-from opkernel.opdef import (
-    GRAPH_DEF_VERSION,
-    OpRegistry,
-    UnregisteredOpError,
-    check_op_deprecation,
-    global_op_registry,
-)
+from opkernel.kernel.node_properties import NodeProperties
+from opkernel.kernel.op_kernel import OpKernel
+from opkernel.kernel.registry.construct import construct, guards
+from opkernel.kernel.registry.kernel_registry import KernelRegistry, global_kernel_registry
+from opkernel.kernel.registry.node_form import form_of_node
+from opkernel.kernel.registry.provider import REFERENCE, KernelProvider, choose_kernel
+from opkernel.opdef import GRAPH_DEF_VERSION, OpRegistry, global_op_registry
 from opkernel.proto import NodeDef
 from opkernel.types import PartialTensorShape
 
 __all__ = ["create_op_kernel"]
-
-_CHECKS_CONTRACTS = os.environ.get("OPKERNEL_CHECK_CONTRACTS", "0") not in ("", "0")
-"""Whether all that kernels claim is verified at every call; told when this is imported."""
 
 
 def create_op_kernel(
@@ -77,100 +63,16 @@ def create_op_kernel(
     """
     ops = global_op_registry() if op_registry is None else op_registry
     kernels = global_kernel_registry() if registry is None else registry
-    try:
-        form = form_of_node(ops, device.device_type, node_def, kernels, signature)
-    except UnregisteredOpError as error:
-        from opkernel.opdef import format_node_def_for_error  # for errors alone
-
-        error.add_context(f"In {format_node_def_for_error(node_def)}")
-        raise
-    properties = NodeProperties(
-        form.op_def,
-        node_def,
-        form.input_types,
-        form.output_types,
-        form.input_args,
-        form.output_args,
-    )
+    form = form_of_node(ops, device.device_type, node_def, kernels, signature)
+    node = NodeProperties(form.op_def, node_def, *form.types_and_args)
     provider, registration = REFERENCE, form.registration
-    if (
-        registry is None and device.array_namespace is np and not registration.kernel_def.priority
-    ):  # a preferred kernel stays
-        asked = default_providers() if providers is None else providers
-        provider, registration = _provided(form, asked, device.device_type, properties, shapes)
-    construction = OpKernelConstruction(
-        device,
-        properties,
-        form.input_memory_types,
-        form.output_memory_types,
-        graph_def_version,
-        function_library,
-        form.attrs,
-        registration.contract,
-    )
-    check_op_deprecation(form.op_def, graph_def_version)
-    try:
-        kernel = _construct(registration.factory, construction)
-        construction.requires_ok(construction.status)
-        if getattr(kernel, "properties", None) is None:
-            raise InternalError(
-                f"{registration.class_name} made {type(kernel).__name__}, and no kernel: does its "
-                "__init__ call that of OpKernel?"
-            )
-    except Exception as error:
-        raised = as_op_error(error)
-        raised.add_node(node_def.name, node_def.op)
-        raise raised from (error.__cause__ if raised is error else error)
+    if registry is None and device.array_namespace is np:
+        provider, registration = choose_kernel(form, node, device.device_type, providers, shapes)
+    kernel = construct(registration, device, node, form, graph_def_version, function_library)
     kernel.provider = provider
-    if _CHECKS_CONTRACTS:
-        from opkernel.kernel.verification import verified  # only for tests of claims
-
-        kernel = verified(kernel, ops.look_up(node_def.op))
-    elif not kernel.contract.outputs_as_declared:
-        from opkernel.kernel.checked_kernels import checked  # the catalogue's kernels claim it
-
-        kernel = checked(kernel, ops.look_up(node_def.op))
     budget = current_budget()
     if budget is not None:
         budget.check_time("making the kernel of", node_def.name)
-    if budget is not None and budget.memory_limit_bytes is not None:
-        from opkernel.kernel.bounded import bounded  # where memory is limited
-
-        kernel = bounded(kernel, ops.look_up(node_def.op))
-    if device.overrides_compute:
-        from opkernel.kernel.device_kernels import computed_by_device  # few devices do
-
-        kernel = computed_by_device(kernel)
+    for guard in guards(kernel.contract, device):
+        kernel = guard(kernel, ops.look_up(node_def.op))
     return kernel
-
-
-def _provided(
-    form: NodeForm,
-    providers: Sequence[KernelProvider],
-    device_type: str,
-    node: NodeProperties,
-    shapes: Sequence[PartialTensorShape] | None,
-) -> tuple[str, KernelRegistration]:
-    """The first provider that has a kernel for a node and supports it, and that kernel."""
-    for provider in providers:
-        if provider.name == REFERENCE:
-            break
-        if provider.name not in form.provided:
-            found = provider.registration(device_type, node.node_def)
-            form.provided[provider.name] = found
-        registration = form.provided[provider.name]
-        if registration is not None:
-            if shapes is None:
-                shapes = [PartialTensorShape(None)] * len(node.input_types)
-            if provider.supports(node, shapes):
-                return provider.name, registration
-    return REFERENCE, form.registration
-
-
-def _construct(
-    factory: Callable[[OpKernelConstruction], OpKernel], construction: OpKernelConstruction
-) -> OpKernel:
-    if isinstance(factory, FunctionKernelFactory) and not factory.is_maker:
-        return factory(construction)
-    with np.errstate(all="ignore"):  # as kernels run: an attr may be NaN or out of range
-        return factory(construction)

@@ -1,27 +1,22 @@
 """KernelDef: the declaration of a kernel: its op, its device type, and the attr values it takes.
 
-Source: TensorFlow core/framework/kernel_def_builder.h and kernel_def_util.cc.
+Source: TensorFlow core/framework/kernel_def_builder.h.
 """
 
 from collections.abc import Iterable, Sequence
 from collections.abc import Set as AbstractSet
 from typing import Any, Self
 
-from opkernel.errors import InvalidArgumentError, OpError, UnimplementedError
+from opkernel.errors import InvalidArgumentError, OpError
 from opkernel.messages import shown
-from opkernel.opdef import attr_value_has_type
-from opkernel.opdef import text as summaries
-from opkernel.proto import AttrValue, KernelDef, NodeDef
+from opkernel.proto import AttrValue, KernelDef
 from opkernel.types import DataType, as_dtype
 
 __all__ = [
     "KernelDefBuilder",
     "Name",
-    "constraint_holds",
     "constraints_overlap",
-    "kernel_label",
     "summarize_kernel_def",
-    "violated_constraint",
 ]
 
 
@@ -127,87 +122,6 @@ class KernelDefBuilder:
 
 Name = KernelDefBuilder
 """The name under which TensorFlow's REGISTER_KERNEL_BUILDER knows the builder."""
-
-_ATTR_TYPE = {"s": "string", "i": "int", "b": "bool"}
-
-
-def violated_constraint(kernel_def: KernelDef, node_def: NodeDef) -> int | None:
-    """The index of the first constraint that the node's attrs violate; None where all hold.
-
-    A type constraint on a `list(type)` attr holds when each element is allowed, so always for an
-    empty list.
-
-    Raises:
-        InvalidArgumentError: the node lacks the attr of a constraint or has it with another type,
-            or the constraint allows values of several types.
-        UnimplementedError: the constraint allows nothing, or values that are neither types,
-            strings, ints nor bools.
-
-    Source: KernelAttrsMatch in TensorFlow's kernel_def_util.cc.
-    """
-    for index, constraint in enumerate(kernel_def.constraint):
-        if not constraint_holds(kernel_def, constraint, node_def):
-            return index
-    return None
-
-
-def constraint_holds(
-    kernel_def: KernelDef, constraint: KernelDef.AttrConstraint, node_def: NodeDef
-) -> bool:
-    """Whether a node's attrs satisfy one constraint of a kernel; raises as `violated_constraint`."""
-    field = _allowed_field(kernel_def, constraint)
-    if constraint.name not in node_def.attr:
-        raise InvalidArgumentError(
-            f"OpKernel '{kernel_def.op}' has constraint on attr '{constraint.name}' not in "
-            f"NodeDef '[{summaries.summarize_attrs(node_def)}]', "
-            f"KernelDef: '{summarize_kernel_def(kernel_def)}'"
-        )
-    allowed = getattr(constraint.allowed_values.list, field)
-    values = _constrained_values(kernel_def, constraint.name, field, node_def)
-    return all(value in allowed for value in values)
-
-
-def _allowed_field(kernel_def: KernelDef, constraint: KernelDef.AttrConstraint) -> str:
-    """The field of the list of allowed values that holds them."""
-    allowed = constraint.allowed_values
-    fields = [field for field in ("type", "s", "i", "b") if getattr(allowed.list, field)]
-    if len(fields) == 1:
-        return fields[0]
-    about = (
-        f"KernelDef '{summarize_kernel_def(kernel_def)}' has constraint on attr "
-        f"'{constraint.name}' with"
-    )
-    if fields:
-        raise InvalidArgumentError(
-            f"{about} more than one value type: {summaries.summarize_attr_value(allowed)}"
-        )
-    raise UnimplementedError(f"{about} unsupported type: {summaries.summarize_attr_value(allowed)}")
-
-
-def _constrained_values(
-    kernel_def: KernelDef, attr: str, field: str, node_def: NodeDef
-) -> Iterable[Any]:
-    """The values of a node's attr that a constraint on `field` is about."""
-    value = node_def.attr[attr]
-    if field == "type" and value.type:
-        return [value.type]
-    try:
-        attr_value_has_type(value, _ATTR_TYPE.get(field, "list(type)"))
-    except OpError:
-        expected = f"'{_ATTR_TYPE[field]}'" if field in _ATTR_TYPE else "'type' or 'list(type)'"
-        raise InvalidArgumentError(
-            f"KernelDef '{summarize_kernel_def(kernel_def)}' has constraint on attr '{attr}' that "
-            f"has value '{summaries.summarize_attr_value(value)}' that does not have type {expected} in "
-            f"NodeDef '[{summaries.summarize_attrs(node_def)}]'"
-        ) from None
-    return list(value.list.type) if field == "type" else [getattr(value, field)]
-
-
-def kernel_label(node_def: NodeDef) -> str:
-    """The label in the node's attr `_kernel`; none where the attr is not a string."""
-    if "_kernel" not in node_def.attr:
-        return ""
-    return node_def.attr["_kernel"].s.decode("utf-8", "surrogateescape")
 
 
 def constraints_overlap(a: KernelDef, b: KernelDef) -> bool:

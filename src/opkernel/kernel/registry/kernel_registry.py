@@ -6,125 +6,23 @@ Source: TensorFlow core/framework/op_kernel.cc.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from functools import partial
 from threading import Lock, RLock
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from opkernel.errors import NotFoundError
-from opkernel.kernel.contract import UNCLAIMED, KernelContract
-from opkernel.kernel.registry.kernel_def import (
-    constraints_overlap,
-    kernel_label,
-    violated_constraint,
-)
+from opkernel.kernel.registry.registration import Choices, KernelRegistration
 from opkernel.opdef.core.op_registry import (
     SYSTEM_OPS,
     global_op_registry,
     load_from_catalogue,
     load_plugins,
 )
-from opkernel.proto import KernelDef, NodeDef, OpDef
-from opkernel.records import dataclass
-from opkernel.registrations import DeclaringSite
+from opkernel.proto import NodeDef, OpDef
 
-if TYPE_CHECKING:  # both modules need this one to run
-    from opkernel.kernel.context.construction import OpKernelConstruction
-    from opkernel.kernel.op_kernel import OpKernel
-    from opkernel.kernel.registry.node_form import NodeForm
+__all__ = ["KernelRegistry", "global_kernel_registry"]
 
-__all__ = ["KernelRegistration", "KernelRegistry", "global_kernel_registry"]
-
-_T = TypeVar("_T")
 _Key = tuple[str, str, str]
-
-_MAX_FOUND = 1024
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class KernelRegistration:
-    """A kernel as registered: its declaration, and how one is made for a node.
-
-    Attributes:
-        kernel_def: the declaration of the kernel; not to be changed after registration.
-        class_name: the name of the kernel's class or function, for messages.
-        factory: makes the kernel of a node.
-        owner: the module that registered it; empty if that is not known.
-        is_system: the kernel belongs to the system's own ops (REGISTER_SYSTEM_KERNEL_BUILDER);
-            every selection of kernels keeps it.
-        contract: the claims of the kernel.
-        site: where it is registered.
-        kernel: the registered object: a function, a class, or a factory.
-        op_def: the op that it was checked against then.
-    """
-
-    kernel_def: KernelDef
-    class_name: str
-    factory: Callable[[OpKernelConstruction], OpKernel]
-    owner: str = ""
-    is_system: bool = False
-    contract: KernelContract = UNCLAIMED
-    site: DeclaringSite | None = None
-    kernel: Any = None
-    op_def: OpDef | None = None
-
-    @property
-    def key(self) -> _Key:
-        """Op, device type and label: the key of a lookup."""
-        return self.kernel_def.op, self.kernel_def.device_type, self.kernel_def.label
-
-    def serves(self, node_def: NodeDef) -> bool:
-        """Whether the kernel takes the node's label and attrs."""
-        return (
-            kernel_label(node_def) == self.kernel_def.label
-            and violated_constraint(self.kernel_def, node_def) is None
-        )
-
-    @property
-    def described(self) -> str:
-        """The kernel's name, module and line, for messages."""
-        if self.site is None:
-            return self.class_name
-        return f"{self.class_name} (module {self.owner}, {self.site.file}:{self.site.line})"
-
-    def replaces(self, other: KernelRegistration) -> bool:
-        """Whether this registers `other` again, as a notebook's cell does that runs twice.
-
-        It does where the same module declares a kernel of the same op, device and label again: with the
-        same constraints at the same priority, or by the same name for some of the same nodes. Different
-        kernels that one run of the module's code registers do not replace each other.
-        """
-        if other is self:
-            return True
-        if self.owner == "" or self.owner != other.owner or self.key != other.key:
-            return False
-        if self._stands_beside(other):
-            return False
-        new, old = self.kernel_def, other.kernel_def
-        is_same = new.priority == old.priority and list(new.constraint) == list(old.constraint)
-        is_named = self.class_name == other.class_name and "<lambda>" not in self.class_name
-        return is_same or (is_named and constraints_overlap(new, old))
-
-    def _stands_beside(self, other: KernelRegistration) -> bool:
-        """Whether one run of the module's code registers both, and they are different kernels.
-
-        They are not where the op was declared anew in between.
-        """
-        here, there = self.site, other.site
-        if here is None or there is None or not here.is_of_same_run(there):
-            return False
-        is_of_other_op = self.op_def is not other.op_def and None not in (self.op_def, other.op_def)
-        if self.kernel is other.kernel or is_of_other_op:
-            return False
-        return here.line != there.line or _definition(self.kernel) != _definition(other.kernel)
-
-
-def _definition(kernel: Any) -> object:
-    """An object that is equal for functions and classes defined by the same lines."""
-    while hasattr(kernel, "__wrapped__"):
-        kernel = kernel.__wrapped__
-    code = getattr(kernel, "__code__", None)
-    name = getattr(kernel, "__name__", type(kernel))  # ufuncs of NumPy 2.1 have no __qualname__
-    return code or getattr(kernel, "__qualname__", name)
 
 
 class KernelRegistry:
@@ -235,17 +133,18 @@ class KernelRegistry:
         return self._by_key.get((op, device_type, label), ())
 
     def choices(self, op: str) -> Choices:
-        """The choices for nodes of an op since its kernels last changed.
-
-        Take them before looking at the candidates: a kernel found among stale candidates then goes to
-        stale choices.
-        """
+        """The kernels of an op and the choices among them, until its kernels change."""
         known = self._choices.get(op)
         if known is None:
             self._load(op)
             with self._lock:
-                known = self._choices.setdefault(op, Choices(self._by_op.get(op, ())))
+                choices = Choices(self._by_op.get(op, ())[::-1], partial(self._load_more, op))
+                known = self._choices.setdefault(op, choices)
         return known
+
+    def _load_more(self, op: str) -> Choices:
+        self.load_last()
+        return self.choices(op)
 
     def load_last(self) -> None:
         """Run the loader that is called only where a kernel is missing."""
@@ -324,47 +223,6 @@ class KernelRegistry:
                     self._ran[op] = count
             finally:
                 self._loading.discard(op)
-
-
-class Found(Generic[_T]):
-    """A bounded cache of choices."""
-
-    __slots__ = ("_found",)
-
-    def __init__(self) -> None:
-        self._found: dict[Hashable, _T] = {}
-
-    def get(self, key: Hashable) -> _T | None:
-        """The entry of a key."""
-        return self._found.get(key)
-
-    def keep(self, key: Hashable, found: _T) -> None:
-        """Have `found` found again."""
-        if len(self._found) >= _MAX_FOUND:
-            self._found.clear()
-        self._found[key] = found
-
-
-class Choices(Found[KernelRegistration]):
-    """Which kernels were found for nodes of one op, by all that the choice depends on.
-
-    Attributes:
-        forms: The forms of whole nodes, with their kernels (`node_form`).
-    """
-
-    __slots__ = ("_attrs", "forms")
-
-    def __init__(self, registrations: Iterable[KernelRegistration]) -> None:
-        constrained = [c.name for one in registrations for c in one.kernel_def.constraint]
-        self._attrs = tuple(dict.fromkeys(["_kernel", *constrained]))
-        super().__init__()
-        self.forms: Found[NodeForm] = Found()
-
-    def key(self, device_type: str, node_def: NodeDef) -> Hashable:
-        """Equal for nodes that the same kernel serves on the device."""
-        value_of = node_def.attr.get
-        values = map(value_of, self._attrs)
-        return device_type, *[value and value.SerializeToString() for value in values]
 
 
 _GLOBAL = KernelRegistry()

@@ -1,36 +1,22 @@
-"""Finding the kernel of a node.
+"""Questions about registered kernels: the one of a node, those of an op, those that there are.
 
-A kernel fits a node if it is for the node's op, the device's type and the node's label (attr `_kernel`),
-and if the node's attrs satisfy its constraints. The kernel of the highest priority is taken. Where no
-kernel for the device type fits, the kernels for `DEFAULT` are tried.
-
-Functions take the registry to look in; None stands for the global one.
+Functions take the registry to look in; None stands for the global one. `registration.py` has the rules by
+which a kernel is chosen for a node.
 Source: TensorFlow core/framework/op_kernel.cc.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import NamedTuple
+from collections.abc import Callable, Iterable, Sequence
 
 from opkernel.errors import InvalidArgumentError, NotFoundError, OpError
-from opkernel.kernel.registry.kernel_def import (
-    kernel_label,
-    summarize_kernel_def,
-    violated_constraint,
-)
-from opkernel.kernel.registry.kernel_registry import (
-    KernelRegistration,
-    KernelRegistry,
-    global_kernel_registry,
-)
+from opkernel.kernel.registry.kernel_def import summarize_kernel_def
+from opkernel.kernel.registry.kernel_registry import KernelRegistry, global_kernel_registry
+from opkernel.kernel.registry.registration import KernelRegistration, Mismatch
 from opkernel.logs import logger
 from opkernel.opdef import OpRegistryInterface, global_op_registry, validate_node_def
 from opkernel.opdef import text as summaries
 from opkernel.proto import KernelDef, KernelList, NodeDef
-from opkernel.types import DEVICE_DEFAULT
 
 __all__ = [
-    "DEFAULT_DEVICE_TYPE",
-    "SYMBOLIC_DEVICE_TYPES",
     "find_kernel_def",
     "find_kernel_registration",
     "get_all_registered_kernels",
@@ -40,23 +26,10 @@ __all__ = [
     "kernel_def_if_available",
     "kernels_registered_for_op",
     "log_all_registered_kernels",
-    "match_kernel",
+    "no_kernel_error",
     "no_supported_device_error",
     "supported_device_types_for_node",
 ]
-
-DEFAULT_DEVICE_TYPE = DEVICE_DEFAULT
-"""Kernels registered for this device type serve every device type that has no kernel itself."""
-
-SYMBOLIC_DEVICE_TYPES = frozenset({"XLA_CPU_JIT", "XLA_GPU_JIT", "XLA_TPU_JIT"})
-"""Devices that only trace: their kernels are translations, and no other kernel will do."""
-
-
-class _Mismatch(NamedTuple):
-    """A kernel of the right device and label, and the first of its constraints that fails."""
-
-    kernel_def: KernelDef
-    constraint: int
 
 
 def find_kernel_registration(
@@ -72,9 +45,9 @@ def find_kernel_registration(
             kernel has a constraint on.
     """
     kernels = _registry(registry)
-    found, mismatches = _match(kernels, device_type, node_def)
+    found, mismatches = kernels.choices(node_def.op).match(device_type, node_def)
     if found is None:
-        raise _not_found(kernels, device_type, node_def, mismatches)
+        raise no_kernel_error(kernels, device_type, node_def, mismatches)
     return found
 
 
@@ -90,23 +63,10 @@ def kernel_def_if_available(
 ) -> KernelDef | None:
     """The KernelDef for a node, or None where `find_kernel_def` would raise."""
     try:
-        found, _ = _match(_registry(registry), device_type, node_def)
+        found, _ = _registry(registry).choices(node_def.op).match(device_type, node_def)
     except OpError:
         return None
     return None if found is None else found.kernel_def
-
-
-def match_kernel(
-    registry: KernelRegistry, device_type: str, node_def: NodeDef
-) -> KernelRegistration | None:
-    """The registration of the kernel for a node in a registry; None where it has none.
-
-    Raises:
-        InvalidArgumentError: two kernels fit equally well.
-    """
-    if not registry.candidates(node_def.op, device_type, kernel_label(node_def)):
-        return None
-    return _match(registry, device_type, node_def)[0]
 
 
 def kernel_def_available(
@@ -140,7 +100,7 @@ def supported_device_types_for_node(
     kernels = _registry(registry)
     supported = []
     for device_type in prioritized_types:
-        found, _ = _match(kernels, device_type, node_def)
+        found, _ = kernels.choices(node_def.op).match(device_type, node_def)
         if found is not None:
             supported.append((device_type, found.kernel_def.priority))
     if not supported:
@@ -200,80 +160,10 @@ def _registry(registry: KernelRegistry | None) -> KernelRegistry:
     return global_kernel_registry() if registry is None else registry
 
 
-def _match(
-    kernels: KernelRegistry, device_type: str, node_def: NodeDef
-) -> tuple[KernelRegistration | None, list[_Mismatch]]:
-    """The kernel for a node, or None, and the kernels that its attrs ruled out.
-
-    A kernel that was found before is found again without a look at the constraints.
-    """
-    choices = kernels.choices(node_def.op)
-    key = choices.key(device_type, node_def)
-    known = choices.get(key)
-    if known is not None:
-        return known, []
-    found, mismatches = _choose(kernels, device_type, node_def)
-    if found is not None:
-        choices.keep(key, found)
-        return found, mismatches
-    kernels.load_last()
-    if kernels.choices(node_def.op) is not choices:  # more kernels than before
-        return _match(kernels, device_type, node_def)
-    return None, mismatches
-
-
-def _choose(
-    kernels: KernelRegistry, device_type: str, node_def: NodeDef
-) -> tuple[KernelRegistration | None, list[_Mismatch]]:
-    """The kernel for a node by the rules, or None, and the kernels that its attrs ruled out."""
-    label = kernel_label(node_def)
-    mismatches: list[_Mismatch] = []
-    candidates = kernels.candidates(node_def.op, device_type, label)
-    best: KernelRegistration | None = None
-    for one in _fitting(candidates, node_def, mismatches):
-        if best is not None and best.kernel_def.priority == one.kernel_def.priority:
-            raise _ambiguous("", " at the same priority", node_def, best, one)
-        if best is None or best.kernel_def.priority < one.kernel_def.priority:
-            best = one
-    if best is not None or device_type in SYMBOLIC_DEVICE_TYPES:
-        return best, mismatches
-    defaults = kernels.candidates(node_def.op, DEFAULT_DEVICE_TYPE, label)
-    for one in _fitting(defaults, node_def, mismatches):
-        if best is not None:  # priorities do not count among these
-            raise _ambiguous("Default ", "", node_def, best, one)
-        best = one
-    return best, mismatches
-
-
-def _fitting(
-    candidates: Iterable[KernelRegistration], node_def: NodeDef, mismatches: list[_Mismatch]
-) -> Iterator[KernelRegistration]:
-    """The kernels whose constraints hold; the others go to `mismatches`."""
-    for one in candidates:
-        violated = violated_constraint(one.kernel_def, node_def)
-        if violated is None:
-            yield one
-        else:
-            mismatches.append(_Mismatch(one.kernel_def, violated))
-
-
-def _ambiguous(
-    kind: str, how: str, node_def: NodeDef, first: KernelRegistration, second: KernelRegistration
-) -> InvalidArgumentError:
-    fix = "other types= or a label=" if kind else "a higher priority=, other types= or a label="
-    return InvalidArgumentError(
-        f"Multiple {kind}OpKernel registrations match NodeDef{how} "
-        f"'{summaries.format_node_def_for_error(node_def)}': '{summarize_kernel_def(first.kernel_def)}' and "
-        f"'{summarize_kernel_def(second.kernel_def)}'; they are {first.described} and "
-        f"{second.described}; give one of them {fix}",
-        node=node_def.name,
-        op=node_def.op,
-    )
-
-
-def _not_found(
-    kernels: KernelRegistry, device_type: str, node_def: NodeDef, mismatches: Sequence[_Mismatch]
+def no_kernel_error(
+    kernels: KernelRegistry, device_type: str, node_def: NodeDef, mismatches: Sequence[Mismatch]
 ) -> NotFoundError:
+    """The error for a node that a registry has no kernel for, with the kernels that its attrs ruled out."""
     message = (
         f"No registered '{node_def.op}' OpKernel for {device_type} devices compatible with node "
         f"{summaries.format_node_def_for_error(node_def)}\n"

@@ -3,18 +3,17 @@
 Source: TensorFlow core/framework/memory_types.cc.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from enum import IntEnum
+from typing import NamedTuple
 
 from opkernel.errors import InvalidArgumentError
-from opkernel.kernel.registry.kernel_registry import KernelRegistry
-from opkernel.kernel.registry.lookup import kernel_def_if_available
-from opkernel.opdef import OpRegistryInterface, in_out_types_for_node, name_ranges_for_node
+from opkernel.kernel.node_properties import Arg, NodeProperties
 from opkernel.opdef import text as summaries
-from opkernel.proto import NodeDef
+from opkernel.proto import KernelDef, NodeDef
 from opkernel.types import DataType
 
-__all__ = ["MemoryType", "memory_types_for_node", "mtype_from_dtype"]
+__all__ = ["MemoryType", "MemoryTypes", "memory_types", "mtype_from_dtype"]
 
 
 class MemoryType(IntEnum):
@@ -22,6 +21,13 @@ class MemoryType(IntEnum):
 
     DEVICE_MEMORY = 0
     HOST_MEMORY = 1
+
+
+class MemoryTypes(NamedTuple):
+    """The memory types of the flat lists of a node's inputs and outputs."""
+
+    inputs: tuple[MemoryType, ...]
+    outputs: tuple[MemoryType, ...]
 
 
 _FUNCTION_CALL_OPS = frozenset(
@@ -40,47 +46,40 @@ def mtype_from_dtype(dtype: DataType, *, int32_on_device: bool = False) -> Memor
     return MemoryType.HOST_MEMORY if on_host else MemoryType.DEVICE_MEMORY
 
 
-def memory_types_for_node(
-    op_registry: OpRegistryInterface,
-    device_type: str,
-    node_def: NodeDef,
-    *,
-    registry: KernelRegistry | None = None,
-) -> tuple[list[MemoryType], list[MemoryType]]:
-    """The memory types of the flat lists of a node's inputs and outputs.
+def memory_types(
+    node: NodeProperties, device_type: str, kernel_def: KernelDef | None
+) -> MemoryTypes:
+    """The memory types of a node on a device, given its kernel.
 
     The kernel's HostMemory arguments, types that always live on the host, and the indices in the
     attrs `_input_hostmem` and `_output_hostmem` are in host memory; all else is in the device's.
     A node without a kernel, and a function call, is judged by its types alone.
 
     Raises:
-        NotFoundError: the op is not registered, or the node lacks an attr.
         InvalidArgumentError: the kernel names HostMemory arguments that the op does not have.
     """
-    op_def = op_registry.look_up_op_def(node_def.op)
-    dtypes = in_out_types_for_node(node_def, op_def)
-    kernel_def = None
-    if node_def.op not in _FUNCTION_CALL_OPS:
-        kernel_def = kernel_def_if_available(device_type, node_def, registry=registry)
+    node_def = node.node_def
+    if node_def.op in _FUNCTION_CALL_OPS:
+        kernel_def = None
     int32_on_device = kernel_def is not None or device_type == "TPU" or _must_compile(node_def)
     inputs, outputs = (
-        [mtype_from_dtype(dtype, int32_on_device=int32_on_device) for dtype in side]
-        for side in dtypes
+        [mtype_from_dtype(dtype, int32_on_device=int32_on_device) for dtype in types]
+        for types in (node.input_types, node.output_types)
     )
     if kernel_def is not None and kernel_def.host_memory_arg:
-        input_ranges, output_ranges = name_ranges_for_node(node_def, op_def)
-        args = kernel_def.host_memory_arg
-        unknown = [arg for arg in args if arg not in input_ranges and arg not in output_ranges]
+        named = kernel_def.host_memory_arg
+        known = {arg.name for arg in (*node.input_args, *node.output_args)}
+        unknown = [name for name in named if name not in known]
         if unknown:
             raise InvalidArgumentError(
                 f"HostMemory args {', '.join(map(repr, unknown))} not found in OpDef: "
-                f"{summaries.summarize_op_def(op_def)}"
+                f"{summaries.summarize_op_def(node.op_def)}"
             )
-        _put_on_host(inputs, _indices(args, input_ranges))
-        _put_on_host(outputs, _indices(args, output_ranges))
+        _put_on_host(inputs, _indices(named, node.input_args))
+        _put_on_host(outputs, _indices(named, node.output_args))
     _put_on_host(inputs, _listed(node_def, "_input_hostmem"))
     _put_on_host(outputs, _listed(node_def, "_output_hostmem"))
-    return inputs, outputs
+    return MemoryTypes(tuple(inputs), tuple(outputs))
 
 
 def _must_compile(node_def: NodeDef) -> bool:
@@ -93,9 +92,9 @@ def _listed(node_def: NodeDef, attr: str) -> Sequence[int]:
     return list(node_def.attr[attr].list.i) if attr in node_def.attr else []
 
 
-def _indices(args: Iterable[str], ranges: Mapping[str, tuple[int, int]]) -> list[int]:
-    """The flat indices of the arguments that are in `ranges`."""
-    return [index for arg in args if arg in ranges for index in range(*ranges[arg])]
+def _indices(names: Iterable[str], args: Iterable[Arg]) -> list[int]:
+    """The flat indices of the arguments that have one of the names."""
+    return [index for arg in args if arg.name in names for index in range(arg.start, arg.stop)]
 
 
 def _put_on_host(memory_types: list[MemoryType], indices: Iterable[int]) -> None:

@@ -19,13 +19,10 @@ from collections.abc import Hashable, Sequence
 from typing import Any
 
 from opkernel.errors import AlreadyExistsError, InvalidArgumentError, NotFoundError
-from opkernel.kernel.op_kernel import NodeProperties
-from opkernel.kernel.registry.kernel_registry import (
-    KernelRegistration,
-    KernelRegistry,
-    global_kernel_registry,
-)
-from opkernel.kernel.registry.lookup import match_kernel
+from opkernel.kernel.node_properties import NodeProperties
+from opkernel.kernel.registry.kernel_registry import KernelRegistry, global_kernel_registry
+from opkernel.kernel.registry.node_form import NodeForm
+from opkernel.kernel.registry.registration import KernelRegistration
 from opkernel.messages import shown
 from opkernel.opdef.core.op_registry import load_plugins
 from opkernel.proto import NodeDef
@@ -36,6 +33,7 @@ from opkernel.types import PartialTensorShape
 __all__ = [
     "REFERENCE",
     "KernelProvider",
+    "choose_kernel",
     "choose_providers",
     "default_providers",
     "register_provider",
@@ -84,7 +82,7 @@ class KernelProvider:
 
     def registration(self, device_type: str, node: NodeDef) -> KernelRegistration | None:
         """The kernel that it has for a node on devices of a type; None if it has none."""
-        return match_kernel(self.kernels, device_type, node)
+        return self.kernels.choices(node.op).match(device_type, node)[0]
 
     def prepare(self, input: Hashable, value: Any, version: int) -> Any:
         """The prepared form of an input that stays from step to step, such as weights.
@@ -214,6 +212,40 @@ def choose_providers(names: Sequence[str]) -> tuple[KernelProvider, ...]:
                 f"Kernel provider {name!r} is not available here; there are {_listed()}"
             )
     return _in_turn([_providers[name] for name in names])
+
+
+def choose_kernel(
+    form: NodeForm,
+    node: NodeProperties,
+    device_type: str,
+    providers: Sequence[KernelProvider] | None,
+    shapes: Sequence[PartialTensorShape] | None,
+) -> tuple[str, KernelRegistration]:
+    """The first provider that has a kernel for a node and supports the node, and that kernel.
+
+    A reference kernel that is registered with a priority stays.
+
+    Args:
+        form: The form of the node; it keeps the kernels of the providers that were asked.
+        node: The node.
+        device_type: The type of its device.
+        providers: The providers to ask, in turn; `default_providers` if None.
+        shapes: The shapes of the inputs, as far as known.
+    """
+    if form.registration.kernel_def.priority:
+        return REFERENCE, form.registration
+    for provider in default_providers() if providers is None else providers:
+        if provider.name == REFERENCE:
+            break
+        if provider.name not in form.provided:
+            form.provided[provider.name] = provider.registration(device_type, node.node_def)
+        registration = form.provided[provider.name]
+        if registration is not None:
+            if shapes is None:
+                shapes = [PartialTensorShape(None)] * len(node.input_types)
+            if provider.supports(node, shapes):
+                return provider.name, registration
+    return REFERENCE, form.registration
 
 
 def _in_turn(providers: Sequence[KernelProvider]) -> tuple[KernelProvider, ...]:

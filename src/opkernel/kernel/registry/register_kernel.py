@@ -13,13 +13,11 @@ from opkernel.kernel.contract import UNCLAIMED, KernelContract, Kind
 from opkernel.kernel.function_kernel import FunctionKernelFactory, callable_name
 from opkernel.kernel.op_kernel import OpKernel
 from opkernel.kernel.registry.kernel_def import KernelDefBuilder
-from opkernel.kernel.registry.kernel_registry import (
-    KernelRegistration,
-    KernelRegistry,
-    global_kernel_registry,
-)
+from opkernel.kernel.registry.kernel_registry import KernelRegistry, global_kernel_registry
+from opkernel.kernel.registry.registration import KernelRegistration
 from opkernel.opdef import OpHandle, OpRegistry, global_op_registry
 from opkernel.proto import KernelDef, OpDef
+from opkernel.records import dataclass
 from opkernel.registrations import DeclaringSite, declaring_site
 from opkernel.types import DataType
 
@@ -84,47 +82,94 @@ def register_kernel(
 
     Source: TensorFlow's REGISTER_KERNEL_BUILDER, core/framework/op_kernel.h.
     """
-    if isinstance(op, KernelDefBuilder):
-        if device or types or attrs or host_memory or label or priority:
+    given = _Declaration(device, types, attrs, host_memory, label, priority)
+    kernel_def = given.kernel_def(op)
+    claims = contract.of_kind(kind)
+    site = declaring_site(sys._getframe(1))
+    op_def = _checked_op_def(op, kernel_def, site, op_registry)
+    target = global_kernel_registry() if registry is None else registry
+    return _Registrar(kernel_def, op_def, claims, site, target, factory, system)
+
+
+@dataclass(frozen=True)
+class _Declaration:
+    """What the keywords of `register_kernel` declare."""
+
+    device: str
+    types: Mapping[str, DataType | Sequence[DataType]] | None
+    attrs: Mapping[str, str | int | bool | Sequence[str] | Sequence[int]] | None
+    host_memory: Sequence[str]
+    label: str
+    priority: int
+
+    def kernel_def(self, op: str | OpHandle | KernelDefBuilder) -> KernelDef:
+        """The KernelDef of a kernel of an op, or the one that a chain of calls built."""
+        if not isinstance(op, KernelDefBuilder):
+            kernel_def = self._built(_name_of(op))
+        elif any(vars(self).values()):
             raise TypeError(
                 "register_kernel takes a KernelDefBuilder or the keywords of a declaration, not both"
             )
-        kernel_def = op.build()
-    else:
-        kernel_def = _kernel_def(_name_of(op), device, types, attrs, host_memory, label, priority)
-    if not kernel_def.device_type:
-        raise TypeError(f"the kernel of {kernel_def.op} lacks a device, such as device='CPU'")
-    check_device_type(kernel_def.device_type, f"the kernel of {kernel_def.op}")
-    target = global_kernel_registry() if registry is None else registry
-    claims = contract.of_kind(kind)
-    site = declaring_site(sys._getframe(1))
-    op_def = _op_def_to_check(op if isinstance(op, OpHandle) else kernel_def.op, site, op_registry)
-    if op_def is not None:
-        from opkernel.kernel.registry.validate_registrations import check_kernels
+        else:
+            kernel_def = op.build()
+        if not kernel_def.device_type:
+            raise TypeError(f"the kernel of {kernel_def.op} lacks a device, such as device='CPU'")
+        check_device_type(kernel_def.device_type, f"the kernel of {kernel_def.op}")
+        return kernel_def
 
-        check_kernels([kernel_def], op_def)
+    def _built(self, op: str) -> KernelDef:
+        for what, given in (("types", self.types), ("attrs", self.attrs)):
+            if given is not None and not isinstance(given, Mapping):
+                raise TypeError(
+                    f"{op}: {what} must be a dict by attr, such as {{'T': ...}}, not {given!r}"
+                )
+        if isinstance(self.host_memory, str):
+            raise TypeError(
+                f"{op}: host_memory must be a list of arguments, not the string {self.host_memory!r}; "
+                f"write [{self.host_memory!r}]"
+            )
+        builder = KernelDefBuilder(op)
+        builder.device(self.device).label(self.label).priority(self.priority)
+        for attr, allowed in (self.types or {}).items():
+            builder.type_constraint(attr, allowed)
+        for attr, values in (self.attrs or {}).items():
+            builder.attr_constraint(attr, values)
+        for argument in self.host_memory:
+            builder.host_memory(argument)
+        return builder.build()
 
-    def register(kernel: _K) -> _K:
-        make = _maker(kernel, kernel_def.op, factory, claims)
-        if op_def is not None and isinstance(make, FunctionKernelFactory):
-            make.check(op_def)
+
+@dataclass(frozen=True)
+class _Registrar:
+    """Registers what `register_kernel` decorates."""
+
+    kernel_def: KernelDef
+    op_def: OpDef | None
+    claims: KernelContract
+    site: DeclaringSite
+    registry: KernelRegistry
+    is_maker: bool
+    is_system: bool
+
+    def __call__(self, kernel: _K) -> _K:
+        make = _maker(kernel, self.kernel_def.op, self.is_maker, self.claims)
+        if self.op_def is not None and isinstance(make, FunctionKernelFactory):
+            make.check(self.op_def)
         named: Any = type(kernel) if isinstance(make, partial) else kernel
-        target.register(
+        self.registry.register(
             KernelRegistration(
-                kernel_def=kernel_def,
+                kernel_def=self.kernel_def,
                 class_name=callable_name(named),
                 factory=make,
-                owner=site.owner,
-                is_system=system,
-                contract=claims,
-                site=site,
+                owner=self.site.owner,
+                is_system=self.is_system,
+                contract=self.claims,
+                site=self.site,
                 kernel=kernel,
-                op_def=op_def,
+                op_def=self.op_def,
             )
         )
         return kernel
-
-    return register
 
 
 def _name_of(op: object) -> str:
@@ -169,49 +214,25 @@ def _create(factory: OpKernelFactory, construction: OpKernelConstruction) -> OpK
     return kernel
 
 
-def _kernel_def(
-    op: str,
-    device: str,
-    types: Mapping[str, DataType | Sequence[DataType]] | None,
-    attrs: Mapping[str, str | int | bool | Sequence[str] | Sequence[int]] | None,
-    host_memory: Sequence[str],
-    label: str,
-    priority: int,
-) -> KernelDef:
-    for what, given in (("types", types), ("attrs", attrs)):
-        if given is not None and not isinstance(given, Mapping):
-            raise TypeError(
-                f"{op}: {what} must be a dict by attr, such as {{'T': ...}}, not {given!r}"
-            )
-    if isinstance(host_memory, str):
-        raise TypeError(
-            f"{op}: host_memory must be a list of arguments, not the string {host_memory!r}; write "
-            f"[{host_memory!r}]"
-        )
-    builder = KernelDefBuilder(op).device(device).label(label).priority(priority)
-    for attr, allowed in (types or {}).items():
-        builder.type_constraint(attr, allowed)
-    for attr, values in (attrs or {}).items():
-        builder.attr_constraint(attr, values)
-    for argument in host_memory:
-        builder.host_memory(argument)
-    return builder.build()
-
-
-def _op_def_to_check(
-    op: str | OpHandle, site: DeclaringSite, op_registry: OpRegistry | None
+def _checked_op_def(
+    op: str | OpHandle | KernelDefBuilder,
+    kernel_def: KernelDef,
+    site: DeclaringSite,
+    op_registry: OpRegistry | None,
 ) -> OpDef | None:
-    """The op that a kernel is checked against; None where that waits until a kernel is constructed.
+    """The op that a kernel was checked against; None where that waits until a kernel is constructed.
 
     The check waits for ops that are not registered yet. It waits, too, for the catalogue's own kernels of
     its ops: they are tested, and the op need not be built.
     """
     registry = op_registry or global_op_registry()
-    if registry.is_brought(op if isinstance(op, str) else op.name, site.owner):
+    if registry.is_brought(kernel_def.op, site.owner):
         return None
-    if isinstance(op, OpHandle):
-        return op.op_def
     try:
-        return registry.look_up_op_def(op)
+        op_def = op.op_def if isinstance(op, OpHandle) else registry.look_up_op_def(kernel_def.op)
     except NotFoundError:
         return None
+    from opkernel.kernel.registry.validate_registrations import check_kernels
+
+    check_kernels([kernel_def], op_def)
+    return op_def

@@ -14,12 +14,8 @@ from typing import Any
 
 from opkernel.errors import InvalidArgumentError, NotFoundError
 from opkernel.kernel.registry.kernel_def import constraints_overlap, summarize_kernel_def
-from opkernel.kernel.registry.kernel_registry import (
-    KernelRegistration,
-    KernelRegistry,
-    global_kernel_registry,
-)
-from opkernel.kernel.registry.lookup import DEFAULT_DEVICE_TYPE
+from opkernel.kernel.registry.kernel_registry import KernelRegistry, global_kernel_registry
+from opkernel.kernel.registry.registration import DEFAULT_DEVICE_TYPE, KernelRegistration
 from opkernel.opdef import (
     OpRegistryInterface,
     find_attr,

@@ -180,8 +180,10 @@ def _length_of_arg(node: NodeDef, arg: OpDef.ArgDef, op_def: OpDef) -> int:
     )
 
 
-def validate_node_def(node: NodeDef, op_def: OpDef) -> None:
+def validate_node_def(node: NodeDef, op_def: OpDef) -> tuple[list[DataType], list[DataType]]:
     """Check that the node is a legal use of the op: name, attrs, number and order of inputs.
+
+    The result is that of `in_out_types_for_node`.
 
     Attrs that the op does not declare are let pass, as in TensorFlow. The syntax of names is not
     looked at.
@@ -196,13 +198,14 @@ def validate_node_def(node: NodeDef, op_def: OpDef) -> None:
         )
     num_inputs = count_data_inputs(node)
     _validate_attrs(node, op_def)
-    types = in_out_types_for_node(node, op_def)[0]
-    if num_inputs != len(types):
-        names = ", ".join([dtype.string for dtype in types])
+    types = in_out_types_for_node(node, op_def)
+    if num_inputs != len(types[0]):
+        names = ", ".join([dtype.string for dtype in types[0]])
         raise InvalidArgumentError(
             f"NodeDef expected inputs '{names}' do not match {num_inputs} inputs specified; "
             f"{_op_and_node(node, op_def)}"
         )
+    return types
 
 
 def _op_and_node(node: NodeDef, op_def: OpDef) -> str:

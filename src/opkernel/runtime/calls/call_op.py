@@ -17,6 +17,7 @@ from opkernel.kernel import (
     OpKernelConstruction,
     OpKernelContext,
 )
+from opkernel.kernel.registry.memory_types import MemoryTypes, mtype_from_dtype
 from opkernel.proto import NodeDef
 from opkernel.runtime.calls.instantiated_function import InstantiatedFunction
 from opkernel.types import DataType
@@ -58,15 +59,13 @@ def create_call_op(handle: InstantiatedFunction, node_def: NodeDef) -> CallOp:
     construction = OpKernelConstruction(
         runtime.device,
         properties,
-        [_memory_type(dtype) for dtype in body.arg_types],
-        [_memory_type(dtype) for dtype in body.ret_types],
+        MemoryTypes(_memory_types(body.arg_types), _memory_types(body.ret_types)),
         runtime.graph_def_version,
         runtime,
     )
     return CallOp(construction, handle)
 
 
-def _memory_type(dtype: DataType) -> MemoryType:
+def _memory_types(types: Sequence[DataType]) -> tuple[MemoryType, ...]:
     """Functions take and give int32 tensors, and tensors that no device can hold, on the host."""
-    on_host = dtype == DataType.DT_INT32 or dtype.always_on_host
-    return MemoryType.HOST_MEMORY if on_host else MemoryType.DEVICE_MEMORY
+    return tuple([mtype_from_dtype(dtype) for dtype in types])

@@ -18,7 +18,7 @@ from opkernel.kernel import (
     handle_from_input,
     lookup_resource,
 )
-from opkernel.kernel.op_kernel import Arg, by_arg
+from opkernel.kernel.node_properties import Arg, by_arg
 from opkernel.ops.variables.var import Var
 from opkernel.types import DataType
 from opkernel.xla.devices.programs import Programs, programs_of

@@ -7,6 +7,7 @@ from typing import Any
 
 from opkernel.device.local_device import CPU
 from opkernel.kernel import OpKernel, OpKernelConstruction
+from opkernel.kernel.registry.memory_types import MemoryTypes
 
 __all__ = ["constant", "on_cpu"]
 
@@ -26,8 +27,7 @@ def on_cpu(
         there = OpKernelConstruction(
             CPU,
             construction.properties,
-            construction.input_memory_types,
-            construction.output_memory_types,
+            MemoryTypes(construction.input_memory_types, construction.output_memory_types),
             construction.graph_def_version,
             construction.function_library,
             contract=construction.contract,
