@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Sequence
 from operator import call
 from typing import Any, Protocol
 
+from opkernel.errors import OpError
 from opkernel.records import dataclass, field
 from opkernel.runtime.program.builder import Program
 from opkernel.runtime.program.limits import Limits
@@ -112,6 +113,8 @@ class Executable:
 
         Raises:
             InternalError: one is no tensor: a kernel gave something else than it claims.
+            FailedPreconditionError: one is a variable without value.
+            ResourceExhaustedError: there is no memory for a copy.
         """
         try:
             return self.answer(results)
@@ -120,6 +123,10 @@ class Executable:
 
             check_results(self.program.request.part.fetches, results)
             raise
+        except OpError as error:
+            from opkernel.runtime.program.error_report import raise_reported  # rarely needed
+
+            raise_reported(error, self.program.request.part.graph)
 
 
 @dataclass(frozen=True, slots=True)
