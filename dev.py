@@ -234,7 +234,7 @@ def campaigns() -> bool:
     environment, judge = Environment(), Environment("-tensorflow")
     environment.install(*_requirement_files(RUNTIME, DEV), name="dev")
     judge.install(*_requirement_files("requirements-tensorflow.lock"), name="tensorflow")
-    attack = ["-m", "tools.campaigns", "--seconds", "120", "--cases", "8000"]
+    attack = ["-m", "tools.campaigns", "--seconds", "80", "--cases", "8000"]
     done = _stage("campaigns", environment, attack)
     return _stage("campaign against TensorFlow", judge, [*attack, "tensorflow"]) and done
 

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import click
 import pytest
+from tools.campaigns.__main__ import CAMPAIGNS
 from tools.doc_examples import Page, missing_extra, pages, prepare_files, run_code, run_commands
 
 from opkernel.cli.commands import commands
@@ -95,3 +96,14 @@ def test_links_to_sections_lead_to_one(page: Path) -> None:
         headings = re.findall(r"^#+ (.*)$", target.read_text(encoding="utf-8"), re.MULTILINE)
         anchors = [re.sub(r"[^\w -]", "", one.lower()).replace(" ", "-") for one in headings]
         assert anchor in anchors, f"{file}#{anchor}"
+
+
+def test_the_tests_and_campaigns_that_show_a_promise_exist() -> None:
+    text = (ROOT / "docs" / "security.md").read_text(encoding="utf-8")
+    table = text[text.index("## What shows it") :]
+    paths = re.findall(r"`(tests/[^`]+)`", table)
+    assert len(paths) > 20
+    assert [path for path in paths if not (ROOT / path).is_file()] == []
+    rows = [line.split("|") for line in table.splitlines() if line.startswith("|")][2:]
+    named = {name for row in rows for name in re.findall(r"`(\w+)`", row[3])}
+    assert named <= CAMPAIGNS.keys()

@@ -103,11 +103,16 @@ def _leave(
     except StopIteration as end:
         return end is not error
     except BaseException as raised:
-        if raised is error or (isinstance(error, StopIteration) and raised.__cause__ is error):
+        if raised is error or (type(raised) is RuntimeError and _is_stop(error, raised)):
             error.__traceback__ = traceback  # without the lines of the generator
             return False
         raise
     raise RuntimeError("The generator of a block goes on after an error in the block")
+
+
+def _is_stop(error: BaseException, raised: RuntimeError) -> bool:
+    """Whether Python has raised a RuntimeError for the StopIteration that was thrown into a generator."""
+    return isinstance(error, StopIteration) and raised.__cause__ is error
 
 
 @contextmanager

@@ -204,7 +204,11 @@ def test_a_timeout_ends_a_loop(command: Command, text_model: TextModel):
     done = command("run", text_model(ENDLESS), "--timeout", "0.2")
     assert done.exit_code == 1
     told = r"Error: DEADLINE_EXCEEDED: \w+: Timed out.* \(node '\w+', inputs int32\[\]\)\n"
-    assert re.fullmatch(told, done.output)
+    # The loop asks the budget at each turn. A process that the system let wait meanwhile hears the timer first.
+    assert re.fullmatch(told, done.output) or done.output == BY_THE_TIMER
+
+
+BY_THE_TIMER = "Error: DEADLINE_EXCEEDED: Timed out after 0.2 s\n"
 
 
 def test_ctrl_c_ends_with_130(command: Command, model: Path, monkeypatch: pytest.MonkeyPatch):

@@ -61,6 +61,8 @@ def test_limits_change_no_value(room: str) -> None:
         for graph_def in samples().get(op, [])[:CALLS_OF_AN_OP]:
             limits = under_budget(Budget(deadline=time.monotonic() + 1000))
             within = outcome(graph_def, limits, memory_limit_bytes=1 << 30)
+            if within[0:1] and within[0].startswith("RESOURCE_EXHAUSTED"):
+                continue  # without a limit it would take the memory
             without = outcome(graph_def, nullcontext())
             is_random = without != outcome(graph_def, nullcontext()) if within != without else False
             if within != without and not is_random:

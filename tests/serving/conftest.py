@@ -78,6 +78,21 @@ class Model(opkernel.Module):
         return feature(inputs, b"x") * feature(inputs, b"times", [1])
 
 
+class Reader(opkernel.Module):
+    """Reads the file that a request names."""
+
+    @opkernel.function(input_signature=[STRINGS])
+    def read(self, text):
+        content = raw_ops.ReadFile(filename=raw_ops.Reshape(tensor=text, shape=[]))
+        return raw_ops.Reshape(tensor=content, shape=[1])
+
+
+def save_reader(directory: Path) -> None:
+    """Save a model that reads files."""
+    reader = Reader()
+    opkernel.save(reader, directory, signatures=reader.read)
+
+
 def feature(serialized, name: bytes, default=()):
     """A feature of one float of serialized Examples, `[batch, 1]`."""
     parsed = raw_ops.ParseExampleV2(

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from tests.serving.conftest import Serve
+from tests.serving.conftest import Serve, save_reader
 
 import opkernel
 from opkernel.device.budget import Budget
@@ -178,18 +178,15 @@ def test_a_model_that_takes_too_much_memory(serve: Serve, saved: Path) -> None:
 
 
 def test_a_model_reads_the_files_that_are_open(serve: Serve, tmp_path: Path) -> None:
-    class Reading(opkernel.Module):
-        @opkernel.function(input_signature=[opkernel.TensorSpec([], opkernel.string, name="name")])
-        def __call__(self, name):
-            return opkernel.raw_ops.ReadFile(filename=name)
-
-    opkernel.save(Reading(), tmp_path / "half" / "1")
+    save_reader(tmp_path / "half" / "1")
     for name in ("open", "closed"):
         (tmp_path / name).mkdir()
         (tmp_path / name / "text").write_text(name)
     client = serve(tmp_path / "half", permissions=opkernel.Permissions(read=[tmp_path / "open"]))
-    assert client.post(URL, json={"inputs": f"{tmp_path}/open/text"}).json() == {"outputs": "open"}
-    answer = client.post(URL, json={"inputs": f"{tmp_path}/open/../closed/text"})
+    assert client.post(URL, json={"inputs": [f"{tmp_path}/open/text"]}).json() == {
+        "outputs": ["open"]
+    }
+    answer = client.post(URL, json={"inputs": [f"{tmp_path}/open/../closed/text"]})
     assert answer.status_code == 403
     assert "may not read this file" in answer.json()["error"]
 

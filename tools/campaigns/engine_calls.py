@@ -23,6 +23,7 @@ from opkernel.xla.op_registry import global_xla_op_registry
 __all__ = [
     "KINDS",
     "SHAPES",
+    "SUBNORMAL_BY_INFINITY",
     "EngineCall",
     "enlarged",
     "in_float32",
@@ -250,7 +251,15 @@ def _other_values(attr: OpDef.AttrDef, value: AttrValue) -> list[AttrValue]:
 KINDS = ("NaN", "infinity", "subnormal", "extreme integers", "beyond integers")
 """Kinds of numbers that engines may compute with in another way."""
 
-_PLACES = (slice(None), slice(None, None, 3))
+SUBNORMAL_BY_INFINITY = "subnormal, infinity"
+
+_PLACES = (slice(None), slice(None, None, 7))
+"""Everywhere, and beside other numbers: few sizes are a multiple of 7."""
+
+
+def _subnormal_and_infinite(dtype: np.dtype[Any]) -> list[Any]:
+    found = _special_numbers(dtype, of_integers=False)
+    return [*found.get("subnormal", []), *found.get("infinity", [])]
 
 
 def _numbers_of_kind(kind: str, dtype: np.dtype[Any], *, of_integers: bool) -> list[Any]:
@@ -331,6 +340,7 @@ def special_feeds(engine: str, call: EngineCall) -> Iterator[tuple[str, Feeds]]:
                 kind,
                 _menus(call, functools.partial(_numbers_of_kind, kind, of_integers=of_integers)),
             )
+        yield SUBNORMAL_BY_INFINITY, _menus(call, _subnormal_and_infinite)
         return
     for name, array in call.feeds.items():
         if name in places and array.size:

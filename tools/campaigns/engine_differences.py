@@ -1,15 +1,21 @@
-"""Where engines compute other values than the kernels, by op and by kind of number: the table of docs/engines.md, and what is so."""
+"""Where engines compute other values than the kernels, by op and by kind of number: the table of docs/engines.md, and what is so.
+
+python -m tools.campaigns.engine_differences ENGINE    what is so, with an example of each kind of number
+"""
 
 import functools
+import itertools
 import re
-from collections import Counter, defaultdict
-from collections.abc import Collection, Iterable, Iterator, Mapping
+import sys
+from collections import defaultdict
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 
 import numpy as np
 from tools.campaigns.engine_calls import (
     KINDS,
+    SUBNORMAL_BY_INFINITY,
     EngineCall,
     enlarged,
     in_float32,
@@ -20,12 +26,13 @@ from tools.campaigns.engine_calls import (
 from tools.campaigns.engine_child import EngineChild
 
 from opkernel.engines import engine_named
+from opkernel.engines.openvino.op_rule import rules
 from opkernel.errors import OpError
+from opkernel.ops.catalogue import MODULE_OF_OP
+from opkernel.xla.op_registry import global_xla_op_registry
 
-__all__ = ["documented", "is_ordinary", "measured", "refusal", "representatives"]
+__all__ = ["documented", "engine_ops", "is_ordinary", "measured", "refusal", "representatives"]
 
-_CALLS = {"Cast": 99}
-"""Of these ops, so many calls are looked at: one for each pair of types."""
 _PAGE = Path(__file__).parents[2] / "docs" / "engines.md"
 _ROW = re.compile(r"^\| (?P<ops>.+?) \| (?P<kinds>.+?) \|", re.MULTILINE)
 
@@ -46,22 +53,36 @@ def documented(engine: str) -> Mapping[str, frozenset[str]]:
 
 
 def representatives(engine: str, ops: Collection[str]) -> Iterator[EngineCall]:
-    """Some calls of each of some ops that an engine takes, in shapes that are not too small."""
-    counts: Counter[str] = Counter()
-    own = [call for call in sampled_calls() if call.op in ops]
-    for call in [*own, *map(in_float32, own)]:
-        if call is None or counts[call.op] >= _CALLS.get(call.op, 2) or not is_ordinary(call):
-            continue
-        if refusal(engine, call):
-            continue
-        counts[call.op] += 1
-        for larger in (pointwise, enlarged)[counts[call.op] - 1 :]:
-            with suppress(OpError):
-                made = larger(engine, call)
-                made.graph()
-                call = made
-                break
-        yield call
+    """Two calls of each of some ops that an engine takes, in shapes that are not too small: on float32, and another.
+
+    Of casts there is one for each pair of types.
+    """
+    taken: dict[str, list[EngineCall]] = defaultdict(list)
+    for call in itertools.chain.from_iterable((one, in_float32(one)) for one in sampled_calls()):
+        if call and call.op in ops and is_ordinary(call) and not refusal(engine, call):
+            taken[call.op].append(call)
+    for op, calls in taken.items():
+        calls.sort(key=_is_on_float32, reverse=True)
+        for call in calls if op == "Cast" else [*calls[:1], *calls[:0:-1][:1]]:
+            yield _larger(engine, call, (pointwise, enlarged)[call is not calls[0] :])
+
+
+def _larger(
+    engine: str, call: EngineCall, ways: Sequence[Callable[[str, EngineCall], EngineCall]]
+) -> EngineCall:
+    """A call in a larger shape, if one of the ways gives a call in order; a larger matrix would be singular."""
+    if MODULE_OF_OP.get(call.op, "").startswith("linalg."):
+        return call
+    for way in ways:
+        with suppress(OpError):
+            made = way(engine, call)
+            made.graph()
+            return made
+    return call
+
+
+def _is_on_float32(call: EngineCall) -> bool:
+    return any(value.dtype == np.float32 for value in call.feeds.values())
 
 
 def refusal(engine: str, call: EngineCall) -> str:
@@ -88,13 +109,40 @@ def measured(
         for kind, one in special_feeds(engine, call):
             kinds.append(kind)
             feeds.append(one)
-        for kind, answer in zip(kinds, child.ask(engine, call, feeds), strict=True):
+        answers = child.ask(engine, call, feeds)
+        if answers[0].word == "outside":  # the engine has to know some inputs
+            answers = child.ask(engine, call, feeds, frozen=True)
+        for kind, answer in zip(kinds, answers, strict=True):
             if answer.word in ("differs", "raised"):
                 found[call.op].setdefault(kind, f"{answer.word}: {answer.detail}")
-    return found
+    for kinds_of_op in found.values():
+        beside = kinds_of_op.pop(SUBNORMAL_BY_INFINITY, "")
+        if beside and "infinity" not in kinds_of_op:
+            kinds_of_op.setdefault("subnormal", beside)
+    return {op: kinds for op, kinds in found.items() if kinds}
 
 
 def is_ordinary(call: EngineCall) -> bool:
     """Whether a call has no special numbers of its own."""
     floats = [one.astype(np.float64) for one in call.feeds.values() if one.dtype.kind in "fV"]
     return all(bool(np.isfinite(one).all() and (np.abs(one) < 1e9).all()) for one in floats)
+
+
+def engine_ops(engine: str) -> set[str]:
+    """The ops that an engine has a rule for."""
+    if engine == "openvino":
+        return set(rules())
+    return set(global_xla_op_registry().all_registered_ops())
+
+
+def main(engine: str) -> None:
+    """Print what differs, in the order of the table's rows."""
+    child = EngineChild()
+    found = measured(child, engine, representatives(engine, engine_ops(engine)))
+    child.close()
+    for op, kinds in sorted(found.items(), key=lambda one: (sorted(one[1]), one[0])):
+        print(f"| `{op}` | {', '.join(sorted(kinds))} |", *kinds.values(), sep="\n    ")
+
+
+if __name__ == "__main__":
+    main(sys.argv[1])

@@ -123,7 +123,7 @@ def _problem(engine: str, call: EngineCall, kind: str, answer: Answer) -> str:
 
 def _kinds_in(call: EngineCall, kind: str) -> frozenset[str]:
     """The kinds of numbers that may be in a call: one that has some of its own may have any."""
-    return frozenset({kind}) if is_ordinary(call) else frozenset(KINDS)
+    return frozenset(kind.split(", ")) if is_ordinary(call) else frozenset(KINDS)
 
 
 def _text_of(call: EngineCall) -> str:

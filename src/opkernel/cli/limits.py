@@ -30,6 +30,8 @@ __all__ = ["add_limits", "time_limit"]
 
 _DAY_S = 86400.0
 _AGAIN_S = 1.0
+_BEHIND_S = 0.5
+"""So much later than the budget the timer rings: what asks the budget says which node took the time."""
 _STANDARD_ERROR = 2
 _GRACE_S = 5.0
 """After so long without an answer to the timer, a process of its own is ended."""
@@ -101,7 +103,7 @@ def _within_time(seconds: float, is_process: bool) -> Iterator[None]:
     deadline = time.monotonic() + seconds
     budget = Budget(deadline=deadline, outer=current_budget())
     ended = _process_ended(seconds) if is_process else nullcontext()
-    with under_budget(budget), time_limit(seconds), ended:
+    with under_budget(budget), time_limit(seconds, _BEHIND_S), ended:
         yield
 
 
@@ -150,11 +152,15 @@ def _told_after_first_line(message: str) -> Iterator[int]:
 
 
 @contextmanager
-def time_limit(seconds: float) -> Iterator[None]:
+def time_limit(seconds: float, behind_s: float = 0.0) -> Iterator[None]:
     """End the block after so many seconds, between two steps of Python, and raise DeadlineExceededError.
 
     Within the block it is TimeIsUp, which no handler of errors takes for its own. Where there are no interval timers
     (Windows), or another thread is the main one, it does nothing.
+
+    Args:
+        seconds: The limit.
+        behind_s: So many seconds later the timer rings.
     """
     is_main = threading.current_thread() is threading.main_thread()
     if not is_main or not hasattr(signal, "setitimer"):
@@ -167,7 +173,9 @@ def time_limit(seconds: float) -> Iterator[None]:
     earlier = signal.getsignal(signal.SIGALRM)
     try:
         signal.signal(signal.SIGALRM, stop)
-        signal.setitimer(signal.ITIMER_REAL, seconds, _AGAIN_S)  # the first may go unheard
+        signal.setitimer(
+            signal.ITIMER_REAL, seconds + behind_s, _AGAIN_S
+        )  # the first may go unheard
         yield
     except TimeIsUp:
         raise DeadlineExceededError(f"Timed out after {seconds:g} s") from None

@@ -34,6 +34,7 @@ _STATEFUL_RANDOM = frozenset(
     {
         *("Multinomial", "RandomShuffle", "RandomStandardNormal", "RandomUniform"),
         *("RandomUniformInt", "TruncatedNormal"),
+        "ParameterizedTruncatedNormal",  # which TensorFlow has no rule for
     }
 )
 _STACKS = frozenset({"StackCloseV2", "StackPopV2", "StackPushV2", "StackV2"})

@@ -11,8 +11,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.serving.conftest import save
+from tests.serving.conftest import save, save_reader
 
+from opkernel import Permissions
 from opkernel.distributed import serve
 from opkernel.serving import ServingOptions
 
@@ -25,12 +26,16 @@ def models(tmp_path_factory: pytest.TempPathFactory) -> Path:
     pytest.importorskip("starlette", reason="needs opkernel[serve]")
     directory = tmp_path_factory.mktemp("models")
     save(directory / "half" / "1")
+    save_reader(directory / "reader" / "1")
+    (directory.parent / "opened.txt").write_text("content")
+    (directory.parent / "closed.txt").write_text("secret")
     return directory
 
 
 @pytest.fixture(scope="module")
 def url(models: Path, ray: object) -> Iterator[str]:
-    options = ServingOptions(max_batch=4, max_request_bytes=1000)
+    allowed = Permissions(read=[models.parent / "opened.txt"])
+    options = ServingOptions(max_batch=4, max_request_bytes=1000, permissions=allowed)
     limit, port = 1 << 20, _free_port()
     with serve(models, options, num_replicas=2, port=port, memory_limit_bytes=limit) as served:
         yield served.url
@@ -71,6 +76,14 @@ def test_wrong_requests_are_refused_by_replicas(url: str) -> None:
     assert _asked(predict, {"instances": [0] * 1000})[0] == 413
     status, told = _asked(predict, {"signature_name": "large", "inputs": [1.0]})
     assert (status, "1048576" in told["error"]) == (429, True)
+
+
+def test_replicas_read_what_they_may(url: str, models: Path) -> None:
+    read = f"{url}/v1/models/reader:predict"
+    opened, closed = (str(models.parent / name) for name in ("opened.txt", "closed.txt"))
+    assert _asked(read, {"inputs": [opened]}) == (200, {"outputs": ["content"]})
+    status, told = _asked(read, {"inputs": [closed]})
+    assert (status, "the graph may not" in told["error"]) == (403, True)
 
 
 def test_replicas_find_new_versions(url: str, models: Path) -> None:

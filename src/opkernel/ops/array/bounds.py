@@ -6,7 +6,10 @@ Source: TensorFlow core/ops/array_ops.cc, core/kernels/searchsorted_op.cc.
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
+
 from opkernel.errors import InvalidArgumentError
+from opkernel.kernel import in_pieces
 from opkernel.opdef import InferenceContext, OpHandle, register_op
 from opkernel.ops.kernel_types import INDEX, REAL_NUMBERS
 from opkernel.ops.registration import register_kernel
@@ -76,17 +79,21 @@ def _bounds(rows: Any, values: Any, is_before: Callable[[Any, Any], Any], xp: An
     It takes the steps of the C++ library. So NaN, which has no order, ends up in the same places.
     """
     count = rows.shape[1]
+
+    def search(row: Any, values: Any) -> Any:
+        first = xp.full(values.shape, 0)
+        length = xp.full(values.shape, count)
+        for _ in range(count.bit_length()):
+            half = length >> 1
+            middle = first + half
+            element = rows[row, xp.minimum(middle, count - 1)]
+            behind = (length > 0) & is_before(element, values)
+            first = xp.where(behind, middle + 1, first)
+            length = xp.where(behind, length - half - 1, half)
+        return first
+
     row = xp.arange(len(rows))[:, None]
-    first = xp.full(values.shape, 0)
-    length = xp.full(values.shape, count)
-    for _ in range(count.bit_length()):
-        half = length >> 1
-        middle = first + half
-        element = rows[row, xp.minimum(middle, count - 1)]
-        behind = (length > 0) & is_before(element, values)
-        first = xp.where(behind, middle + 1, first)
-        length = xp.where(behind, length - half - 1, half)
-    return first
+    return in_pieces(search, row, values) if xp is np else search(row, values)
 
 
 _register(LOWER_BOUND, lambda element, value: element < value)

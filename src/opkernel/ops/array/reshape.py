@@ -18,7 +18,7 @@ from opkernel.opdef import InferenceContext, register_op
 from opkernel.opdef.shapes.shape_handles import DimensionHandle, ShapeHandle
 from opkernel.ops.kernel_types import INDEX
 from opkernel.ops.registration import register_kernel
-from opkernel.types import TensorShape
+from opkernel.types import MAX_DIMENSIONS, TensorShape
 
 _CACHED_SHAPES = 64
 
@@ -82,6 +82,8 @@ RESHAPE = register_op(
 
 @register_kernel(RESHAPE, device="CPU", types={"Tshape": INDEX}, host_memory=["shape"], kind="view")
 def reshape(tensor: Any, shape: Any) -> Any:
+    if shape.size > MAX_DIMENSIONS:  # one too many is as wrong as a million
+        shape = shape[: MAX_DIMENSIONS + 1]
     sizes = shape.tolist()
     if shape.ndim == 0:  # old graphs write one size without brackets
         sizes = [sizes]

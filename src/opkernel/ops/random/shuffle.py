@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from opkernel.device.budget import check_time
-from opkernel.device.work_clock import SLOW, WorkClock, in_time
+from opkernel.device.work_clock import SLOW, WorkClock, array_work, in_time
 from opkernel.errors import InvalidArgumentError
 from opkernel.kernel import OpKernel, OpKernelConstruction, OpKernelContext
 from opkernel.opdef import UNKNOWN_DIM, InferenceContext, common_shapes, register_op
@@ -249,7 +249,7 @@ def _round_keys(seeds: Array, word: int, rounds: int) -> list[Array]:
     mask = np.uint64((1 << word) - 1)
     keys = [seeds[:, i] & mask for i in range(_SEED_SIZE)]
     bits = _ROUND_BITS & int(mask)
-    for i in range(_SEED_SIZE, rounds):
+    for i in in_time(range(_SEED_SIZE, rounds), array_work(len(seeds))):
         constant = np.uint64(_ROUND_CONSTANT) & mask ^ np.uint64(bits & 1)
         turned = _turned(keys[-1], word - 3, word) ^ _turned(keys[-1], word - 4, word)
         keys.append(constant ^ keys[i - 3] ^ turned)
@@ -261,7 +261,8 @@ def _enciphered(value: Array, keys: list[Array], word: int) -> Array:
     """Simon's rounds, two at a time."""
     mask = np.uint64((1 << word) - 1)
     left, right = value >> np.uint64(word) & mask, value & mask
-    for first, second in zip(keys[::2], keys[1::2], strict=False):
+    pairs = zip(keys[::2], keys[1::2], strict=False)
+    for first, second in in_time(pairs, array_work(value.size, 16)):
         left = left ^ _mixed(right, word) ^ first
         right = right ^ _mixed(left, word) ^ second
     return left << np.uint64(word) | right
